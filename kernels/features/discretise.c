@@ -10,14 +10,14 @@
 #include <math.h>
 #include <string.h>
 
-/* What the rule counts from: the extremes of the region, and the lower end of the range. */
+/* Reference points of the rule: the region's extremes, and the lower end of the range. */
 struct rule {
     const struct discretisation_options *options;
     double lo, hi;
     double origin;
 };
 
-/* Of a value that lies in lo .. hi. */
+/* Returns the level of a value, which must lie in lo .. hi. */
 static double
 level_of_value(const struct rule *rule, double stored, double value)
 {
@@ -42,7 +42,7 @@ level_of_value(const struct rule *rule, double stored, double value)
     return 0;
 }
 
-/* What stands for the stored values from the smallest on. */
+/* Maps the stored values, beginning with the smallest. */
 struct level_table {
     const struct image_rescale *rescale;
     size_t values;
@@ -56,7 +56,8 @@ table_value(const struct level_table *table, size_t entry)
            table->rescale->intercept;
 }
 
-/* The first entry whose value is the bound, or beyond it, in the order that values have in the table. */
+/* Returns the first entry whose value is at the bound, or beyond it, in the table's order of
+ * values. */
 static size_t
 table_entry(const struct level_table *table, double bound, bool beyond)
 {
@@ -75,7 +76,8 @@ table_entry(const struct level_table *table, double bound, bool beyond)
     return first;
 }
 
-/* The entries first .. end - 1 whose values the rule takes: they rise or fall, and stand beside each other. */
+/* Finds the entries first .. end - 1 whose values the rule covers. Values are monotone, so that
+ * these entries are contiguous. */
 static void
 table_taken(const struct level_table *table, const struct rule *rule, size_t *first, size_t *end)
 {
@@ -91,7 +93,7 @@ table_taken(const struct level_table *table, const struct rule *rule, size_t *fi
     *end = table_entry(table, falls ? lo : hi, true);
 }
 
-/* How many levels the rule makes; an empty region has none of its own. */
+/* Returns the number of levels of the rule, which may be undefined for an empty region. */
 static double
 highest_level(const struct rule *rule)
 {
@@ -115,7 +117,7 @@ discretise_most_levels(const struct discretisation_options *options, double lo, 
     return (int)fmin(fmax(highest_level(&rule), 2), TEXTURE_MAX_LEVELS);
 }
 
-/* False: a value is none of those that the rule takes. */
+/* Returns false if the rule does not cover a value. */
 static bool
 discretise_table(const struct rule *rule, const struct level_table *table, uint16_t *level_of)
 {

@@ -34,8 +34,8 @@ static const struct feature_definition first_order_definitions[FIRST_ORDER_FEATU
     {"entropy", "Discretised intensity entropy", "TLU2", .unit = "1", .of_levels = true},
 };
 
-/* The standard deviation stands behind the mean, the entropy behind all; the rest is in the order
- * of enum statistic. */
+/* The standard deviation follows the mean, and the entropy is last. The others are in the order of
+ * enum statistic. */
 static void
 first_order_put(const struct feature_value statistics[STATISTICS], struct feature_value *values)
 {
@@ -46,7 +46,7 @@ first_order_put(const struct feature_value statistics[STATISTICS], struct featur
         values[FIRST_ORDER_VARIANCE + s - STATISTIC_VARIANCE] = statistics[s];
 }
 
-/* Of the levels; values that have none (re-segmentation) take no part. */
+/* Computes the entropy of levels. Values without a level (re-segmentation) do not count. */
 static int
 first_order_put_entropy(const struct feature_region *region, struct feature_value *values)
 {
@@ -76,7 +76,7 @@ first_order_values(const struct feature_region *region, size_t set, const uint64
     (void)counts;
     if (value_list_make(region, &list))
         return -ENOMEM;
-    if (list.size > 0) { /* all of the region may be padding */
+    if (list.size > 0) { /* the whole region may be padding */
         statistics_of(&list, statistics);
         first_order_put(statistics, values);
         if (region->no_levels)
@@ -94,7 +94,7 @@ first_order_wanted(const struct texture_options *options)
     return options->first_order || texture_wants(options, TEXTURE_FAMILY_first_order);
 }
 
-/* The entropy has one place. */
+/* The entropy is reported by one family only. */
 static bool
 first_order_tells(const struct texture_options *options, size_t feature)
 {

@@ -1,8 +1,5 @@
-/*
- * first_order.h - the intensity-based statistics of a region (IBSI 3.3): of the values in its
- * histograms, which leave padding out; the entropy of its levels, unless the histogram of levels
- * (intensity_histogram.h) tells it.
- */
+/* first_order.h - the intensity-based statistics of a region (IBSI 3.3) from its histograms,
+ * without padding. Also the entropy of its levels, unless intensity_histogram.h reports it. */
 #ifndef NOCTULE_FIRST_ORDER_H
 #define NOCTULE_FIRST_ORDER_H
 

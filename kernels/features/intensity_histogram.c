@@ -40,11 +40,11 @@ static const struct feature_definition definitions[INTENSITY_HISTOGRAM_FEATURES]
      .unit = "1"},
 };
 
-/* Counts of the levels 1 .. size, of which `total` is not 0. */
+/* Counts of the levels 1 .. size. `total` must not be 0. */
 struct level_histogram {
     const uint64_t *counts;
     int size;
-    uint64_t total, sum; /* of the counts, and of the voxels' levels */
+    uint64_t total, sum; /* sum of the counts; sum of the voxels' levels */
 };
 
 static int
@@ -62,7 +62,7 @@ list_levels(const struct level_histogram *histogram, struct value_list *list)
     return 0;
 }
 
-/* The mode stands among the statistics, in whose order the others are. */
+/* The mode is placed among the statistics, whose order is otherwise kept. */
 static int
 put_statistics(const struct level_histogram *histogram, struct feature_value *values)
 {
@@ -78,8 +78,8 @@ put_statistics(const struct level_histogram *histogram, struct feature_value *va
     return 0;
 }
 
-/* The level that occurs most often; of several the one that is closest to the mean, of two such
- * the lower one. Exact: |level - sum / total| is compared without the division. */
+/* Returns the most frequent level, of several that closest to the mean, of two the lower one.
+ * Exact: compares |level - sum / total| without division. */
 static int
 mode_of(const struct level_histogram *histogram)
 {
@@ -98,7 +98,8 @@ mode_of(const struct level_histogram *histogram)
     return mode;
 }
 
-/* Twice the slope of the histogram at a level; at its ends between two levels only. */
+/* Returns twice the slope of the histogram at a level. At its ends, the slope is that between two
+ * levels. */
 static int64_t
 twice_gradient(const struct level_histogram *histogram, int i)
 {

@@ -1,7 +1,5 @@
-/*
- * intensity_histogram.h - the histogram of a region's grey levels (IBSI 3.4): statistics of the
- * levels, and how steep the histogram is, empty levels included.
- */
+/* intensity_histogram.h - the histogram of a region's grey levels (IBSI 3.4): statistics of the
+ * levels, and gradients of the histogram including empty levels. */
 #ifndef NOCTULE_INTENSITY_HISTOGRAM_H
 #define NOCTULE_INTENSITY_HISTOGRAM_H
 

@@ -19,7 +19,7 @@ patterns_sets(const struct texture_options *options)
     return (size_t)__builtin_popcount(options->patterns);
 }
 
-/* A set is one of the patterns that are wanted. */
+/* A set is one of the requested patterns. */
 static enum texture_pattern
 patterns_of_set(const struct texture_options *options, size_t set)
 {
@@ -71,7 +71,7 @@ patterns_request(const struct texture_options *options)
     return request;
 }
 
-/* A code for each voxel that is not on its slice's edge. */
+/* Returns one code per voxel not on its slice's edge. */
 static size_t
 patterns_map_size(const struct feature_volume *volume)
 {
@@ -86,7 +86,7 @@ patterns_demand(const struct texture_options *options, bool maps)
     return &texture_patterns_demands[maps ? patterns_sets(options) : 0];
 }
 
-/* The histograms of all regions and patterns (struct texture_patterns). */
+/* Returns the size of the histograms of all regions and patterns (struct texture_patterns). */
 static size_t
 patterns_prepared_size(const struct feature_volume *volume)
 {

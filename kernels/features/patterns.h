@@ -1,7 +1,5 @@
-/*
- * patterns.h - local patterns (texture.h) as a pipeline's options ask for them: histograms of the
- * regions, and maps, all of one run.
- */
+/* patterns.h - local patterns (texture.h) by a pipeline's options: histograms of the regions, and
+ * maps, from one run. */
 #ifndef NOCTULE_FEATURE_PATTERNS_H
 #define NOCTULE_FEATURE_PATTERNS_H
 
@@ -12,7 +10,7 @@
 extern "C" {
 #endif
 
-/* The run that is asked of a lane, without regions, histograms and maps. */
+/* Returns the request for a lane, without regions, histograms and maps. */
 struct texture_patterns patterns_request(const struct texture_options *options);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /*
  * statistics.c - see statistics.h.
  *
- * Histograms of all slices become one list of real-world values with their counts, in ascending
- * order; every statistic is a pass over that list.
+ * Merges the histograms of all slices into one list of real-world values with counts, in ascending
+ * order. Every statistic is a pass over that list.
  */
 #include "kernels/features/statistics.h"
 
@@ -20,7 +20,7 @@ value_count_compare(const void *left, const void *right)
     return (a->value > b->value) - (a->value < b->value);
 }
 
-/* Equal values of several slices become one: the list does not depend on how slices are cut. */
+/* Merges equal values of several slices, so that the list does not depend on the slices. */
 static void
 value_list_merge(struct value_list *list)
 {
@@ -59,7 +59,7 @@ value_list_make(const struct feature_region *region, struct value_list *list)
     if (!list->items)
         return -ENOMEM;
     for (size_t i = 0; i < all; i++) {
-        if (region->histograms[i] == 0) /* most are, and divisions take long */
+        if (region->histograms[i] == 0) /* most are 0, and divisions are slow */
             continue;
         const struct image_rescale *rescale = &volume->rescales[i / volume->values];
         const double stored = (double)volume->smallest + (double)(i % volume->values);
@@ -100,7 +100,7 @@ entropy_of_counts(const uint64_t *counts, size_t size)
 
 /* ------------------------------------------------------------------------ the statistics -- */
 
-/* A quotient, or why there is none. */
+/* Returns a quotient, or the reason why it is undefined. */
 static struct feature_value
 value_by(double value, double by)
 {
@@ -110,7 +110,7 @@ value_by(double value, double by)
                               : feature_absent(FEATURE_DIVISION_BY_ZERO);
 }
 
-/* The value at a rank, from 0, of the sorted voxels. */
+/* Returns the value at a rank, from 0, of the sorted voxels. */
 static double
 value_list_at(const struct value_list *list, double rank)
 {
@@ -133,7 +133,7 @@ value_list_percentile(const struct value_list *list, double fraction)
     return low + (high - low) * (rank - below);
 }
 
-/* Of those within two values; of one value the mean is this, exactly. */
+/* Returns the mean of values in low .. high. The mean of equal values is exact. */
 static double
 mean_within(const struct value_list *list, double low, double high)
 {
@@ -151,7 +151,7 @@ mean_within(const struct value_list *list, double low, double high)
     return first + above / total;
 }
 
-/* How far those within two values are from a centre, on average. */
+/* Returns the mean absolute deviation from a centre of values in low .. high. */
 static double
 mean_deviation(const struct value_list *list, double low, double high, double centre)
 {
@@ -214,8 +214,8 @@ statistics_put_ranks(const struct value_list *list, struct feature_value *values
     values[STATISTIC_QUARTILE_COEFFICIENT_OF_DISPERSION] = value_by(upper - lower, upper + lower);
 }
 
-/* The robust deviation is of the values between two percentiles; where none lies between them, of
- * two voxels far apart, there is none. */
+/* The robust deviation uses the values between two percentiles. It is undefined if there are none,
+ * as for two voxels with distant values. */
 static void
 statistics_put_deviations(const struct value_list *list, struct feature_value *values)
 {

@@ -1,7 +1,5 @@
-/*
- * statistics.h - values with how often each occurs, and the statistics that IBSI has of them: of
- * intensities (UHIW) and of grey levels (ZVCW) alike. Pure functions; any thread.
- */
+/* statistics.h - values with counts, and the IBSI statistics of them, for intensities (UHIW) and
+ * grey levels (ZVCW). Pure functions. Threads: any. */
 #ifndef NOCTULE_STATISTICS_H
 #define NOCTULE_STATISTICS_H
 
@@ -17,21 +15,22 @@ struct value_count {
 };
 
 struct value_list {
-    struct value_count *items; /* ascending, each value once */
+    struct value_count *items; /* ascending and unique */
     size_t size;
-    double total; /* of the counts */
+    double total; /* sum of the counts */
 };
 
-/* What a list of them takes (family.h). */
+/* Returns the memory of such a list (family.h). */
 size_t value_list_bytes(const struct feature_region *largest, size_t set);
 
-/* The real-world values of a region's histograms. 0 or -ENOMEM; the caller frees `items`. */
+/* Makes the list of real-world values of a region's histograms. Returns 0 or -ENOMEM. The caller
+ * must free `items`. */
 int value_list_make(const struct feature_region *region, struct value_list *list);
 
-/* How often each level occurs: counts[levels], the first of level 1. */
+/* Counts each level: counts[levels], beginning with level 1. */
 void level_counts(const struct feature_region *region, uint64_t *counts);
 
-/* In the order of IBSI. */
+/* In IBSI's order. */
 enum statistic {
     STATISTIC_MEAN,
     STATISTIC_VARIANCE,
@@ -54,11 +53,11 @@ enum statistic {
     STATISTICS,
 };
 
-/* Of a list that is not empty. Percentiles are interpolated between the two nearest ranks (NumPy's
- * default, pyradiomics). */
+/* Computes the statistics. The list must not be empty. Percentiles are interpolated between the two
+ * nearest ranks (NumPy's default, pyradiomics). */
 void statistics_of(const struct value_list *list, struct feature_value values[STATISTICS]);
 
-/* In bits, of counts whose sum is not 0. */
+/* Returns the entropy in bits of counts whose sum is not 0. */
 double entropy_of_counts(const uint64_t *counts, size_t size);
 
 #ifdef __cplusplus

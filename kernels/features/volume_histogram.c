@@ -7,8 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Intensities are those of the image, or numbers of bins, which have no unit: the last definitions
- * are then told in place of their namesakes. */
+/* Intensities are those of the image, or bin numbers without a unit: these have separate
+ * definitions, which then replace their namesakes. */
 enum {
     BINS = VOLUME_HISTOGRAM_FEATURES,
     DEFINITIONS = BINS + 3,
@@ -35,8 +35,8 @@ static const struct feature_definition volume_histogram_definitions[DEFINITIONS]
      "CNV2", .unit = "1"},
 };
 
-/* Steps of intensity that occur, and what they are of: intensities are origin + scale * step. The
- * ends are what fractions of intensity are of; beyond a step the next one is `next` away. */
+/* Steps of intensity that occur: intensities are origin + scale * step. Fractions of intensity are
+ * relative to the ends. The next step is `next` further. */
 struct steps {
     struct value_list list;
     double low, high;
@@ -44,7 +44,7 @@ struct steps {
     double origin, scale;
 };
 
-/* Makes bins of the values: of a width, counted by their centres, or a number of them. */
+/* Bins the values: by width, with bin centres as values, or into a fixed number of bins. */
 static void
 steps_make_bins(struct steps *steps, const struct volume_histogram_options *options)
 {
@@ -79,7 +79,7 @@ steps_make_bins(struct steps *steps, const struct volume_histogram_options *opti
     }
 }
 
-/* The slope that all tables have in common; 0: they have none. */
+/* Returns the slope shared by all tables, or 0 if they differ. */
 static double
 common_slope(const struct feature_volume *volume)
 {
@@ -91,7 +91,8 @@ common_slope(const struct feature_volume *volume)
     return slope;
 }
 
-/* Why there are no steps; of those that there are the caller frees the list. */
+/* Makes the steps, or sets *missing to the reason. The caller must free the list if there are
+ * steps. */
 static int
 steps_make(const struct feature_region *region, struct steps *steps, enum feature_missing *missing)
 {
@@ -113,7 +114,7 @@ steps_make(const struct feature_region *region, struct steps *steps, enum featur
     return 0;
 }
 
-/* The part of the volume whose intensity is at least so many percent of the way up. */
+/* Returns the volume fraction with an intensity of at least `percent` of the intensity range. */
 static struct feature_value
 volume_at(const struct steps *steps, int percent)
 {
@@ -127,8 +128,8 @@ volume_at(const struct steps *steps, int percent)
     return feature_present(count / steps->list.total);
 }
 
-/* The lowest step that at most so many percent of the volume reach: the one behind the highest that
- * more do. */
+/* Returns the lowest step that at most `percent` of the volume reaches: the one after the highest
+ * that more than that reaches. */
 static double
 intensity_at(const struct steps *steps, int percent)
 {

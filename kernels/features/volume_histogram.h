@@ -1,11 +1,11 @@
 /*
- * volume_histogram.h - the intensity-volume histogram of a region (IBSI 3.5): which part of its
- * volume has at least some intensity, and the other way about. It has a discretisation of its own
- * (struct volume_histogram_options).
+ * volume_histogram.h - the intensity-volume histogram of a region (IBSI 3.5): the volume fraction
+ * with at least some intensity, and the inverse. It has its own discretisation (struct
+ * volume_histogram_options).
  *
- * Fractions of intensity are of what lies between the ends of the re-segmentation range, or, where
- * one is open or there is none, between the region's extremes. Without a discretisation intensities
- * are in steps of the rescale slope, which all slices have to share.
+ * Fractions of intensity are relative to the ends of the re-segmentation range. If an end is open
+ * or there is no range, the region's extremes replace it. Without a discretisation, intensities are
+ * in steps of the rescale slope, which all slices must share.
  */
 #ifndef NOCTULE_VOLUME_HISTOGRAM_H
 #define NOCTULE_VOLUME_HISTOGRAM_H
