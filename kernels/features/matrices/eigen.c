@@ -1,8 +1,8 @@
 /*
  * eigen.c - see eigen.h.
  *
- * The reduction passes over the matrix once a reflection: a reflection's rank-two update is held
- * back until the product of the next reflection's vector is wanted, and both are done together.
+ * The reduction makes one pass over the matrix per reflection. It delays a reflection's rank-two
+ * update until the product with the next reflection's vector, and does both together.
  */
 #include "kernels/features/matrices/eigen.h"
 
@@ -10,15 +10,13 @@
 #include <math.h>
 #include <string.h>
 
-/* The held back update: element (i, k) loses u[i] w[k] + w[i] u[k]. */
+/* The delayed update: element (i, k) decreases by u[i] w[k] + w[i] u[k]. */
 struct update {
     const double *u, *w;
 };
 
-/*
- * Makes of the `count` elements left of the diagonal the vector u of the reflection I - u u' / h
- * that leaves only the last of them, and returns what that one becomes.
- */
+/* Replaces the `count` elements left of the diagonal by the vector u of the reflection I - u u' / h
+ * that leaves only the last of them. Returns the new value of the last one. */
 static double
 make_reflection(double *u, int count, double *h)
 {
@@ -31,7 +29,7 @@ make_reflection(double *u, int count, double *h)
         *h = 1;
         return 0;
     }
-    left = u[count - 1] > 0 ? -sqrt(squares) : sqrt(squares); /* away from cancellation */
+    left = u[count - 1] > 0 ? -sqrt(squares) : sqrt(squares); /* avoids cancellation */
     *h = squares - u[count - 1] * left;
     u[count - 1] -= left;
     return left;
@@ -47,9 +45,9 @@ update_row(double *restrict row, int count, struct update update, int i)
 }
 
 /*
- * Updates the first i elements of row i, adds its part of the product with v to y[0 .. i - 1], and
- * returns its own element of the product but for the diagonal. Four sums in turn: the processor
- * need not wait for one addition to begin the next.
+ * Updates the first i elements of row i, and adds its part of the product with v to y[0 .. i - 1].
+ * Returns its own element of the product without the diagonal. Four alternating sums avoid waiting
+ * for each addition.
  */
 static double
 update_and_multiply_row(double *restrict row, int i, struct update update, const double *restrict v,
@@ -76,7 +74,7 @@ update_and_multiply_row(double *restrict row, int i, struct update update, const
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-/* The leading count x count block, updated, times v. */
+/* Multiplies the updated leading count x count block by v. */
 static void
 update_and_multiply(double *matrix, int n, int count, struct update update, const double *v,
                     double *y)
@@ -90,7 +88,7 @@ update_and_multiply(double *matrix, int n, int count, struct update update, cons
     }
 }
 
-/* From y = A u and h: the w of the update that a reflection on both sides is. */
+/* Computes, from y = A u and h, the w of the update for a reflection on both sides. */
 static void
 make_update(const double *u, double h, int count, double *y)
 {
@@ -108,7 +106,7 @@ void
 eigen_tridiagonal(double *matrix, int n, double *diagonal, double *below, double *work)
 {
     double *w[2] = {work + n, work + 2 * n};
-    struct update update = {work, work}; /* nothing yet */
+    struct update update = {work, work}; /* no update yet */
 
     memset(work, 0, (size_t)n * sizeof(*work));
     for (int last = n - 1; last >= 0; last--) {
@@ -126,10 +124,8 @@ eigen_tridiagonal(double *matrix, int n, double *diagonal, double *below, double
     }
 }
 
-/*
- * How many eigenvalues are below x: the negative pivots of the matrix less x on the diagonal. A
- * pivot of 0 is taken for a tiny negative one.
- */
+/* Returns the number of eigenvalues below x: the negative pivots of the matrix with x subtracted
+ * from the diagonal. A pivot of 0 counts as a tiny negative one. */
 static int
 count_below(const double *diagonal, const double *below, int n, double x)
 {
@@ -147,7 +143,7 @@ count_below(const double *diagonal, const double *below, int n, double x)
     return count;
 }
 
-/* No eigenvalue is larger in magnitude (Gershgorin). */
+/* Returns a bound of the eigenvalues' magnitudes (Gershgorin). */
 static double
 bound_of(const double *diagonal, const double *below, int n)
 {

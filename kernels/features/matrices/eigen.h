@@ -1,7 +1,5 @@
-/*
- * eigen.h - eigenvalues of small dense symmetric matrices, always by the same operations in the
- * same order. Pure functions; any thread.
- */
+/* eigen.h - eigenvalues of small dense symmetric matrices, by fixed operations in a fixed order.
+ * Pure functions. Threads: any. */
 #ifndef NOCTULE_EIGEN_H
 #define NOCTULE_EIGEN_H
 
@@ -10,23 +8,19 @@ extern "C" {
 #endif
 
 /*
- * Reduces the symmetric n x n matrix (row-major; only i >= j is read, all may be overwritten) to
- * tridiagonal form by Householder's reflections (Golub and Van Loan, Matrix Computations, 8.3.1):
- * n diagonal elements, n - 1 below it. `work` has room for 3 n numbers. Elements are expected to be
- * of ordinary size: what is below 1e-140 counts as 0.
+ * Reduces the symmetric n x n matrix to tridiagonal form by Householder's reflections (Golub and
+ * Van Loan, Matrix Computations, 8.3.1). The matrix is row-major; reads only i >= j, may overwrite
+ * all. Writes n diagonal elements and n - 1 below it. `work` must have room for 3 n numbers.
+ * Elements below 1e-140 count as 0.
  */
 void eigen_tridiagonal(double *matrix, int n, double *diagonal, double *below, double *work);
 
-/*
- * The eigenvalue of a tridiagonal matrix that `rank` (0 .. n - 1) others stand below, by bisection
- * on the number of negative pivots (8.4.1), to rounding beside the largest one.
- */
+/* Returns the eigenvalue of a tridiagonal matrix that is greater than `rank` (0 .. n - 1) others.
+ * Bisects on the number of negative pivots (8.4.1), up to rounding relative to the largest one. */
 double eigen_of_rank(const double *diagonal, const double *below, int n, int rank);
 
-/*
- * The largest magnitude of an eigenvalue of the symmetric matrix, which is overwritten as
- * eigen_tridiagonal does; n >= 1; `work` has room for 5 n numbers.
- */
+/* Returns the largest magnitude of an eigenvalue of the symmetric matrix, n >= 1. Overwrites the
+ * matrix as eigen_tridiagonal does. `work` must have room for 5 n numbers. */
 double eigen_spectral_norm(double *matrix, int n, double *work);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
 /*
  * glcm.c - features of grey level co-occurrence matrices, from counts.
  *
- * Of a matrix the cells that are not 0 are listed once, and its marginals summed, in integers;
- * features run over them row by row, so the order of additions, and with it the last bit, is the
- * same everywhere. An average leaves out matrices without a count, and for each feature those in
- * which it is not defined.
+ * Lists the nonzero cells of a matrix once, and sums its marginals, in integers. Features iterate
+ * over the cells row by row. The order of additions, and thus the last bit, is therefore the same
+ * everywhere. Averages exclude matrices without counts and, per feature, matrices for which it is
+ * undefined.
  */
 #include "kernels/features/matrices/glcm.h"
 
@@ -47,16 +47,14 @@ static const struct feature_definition glcm_definitions[GLCM_FEATURES] = {
     {"maximal_correlation_coefficient", "Maximal correlation coefficient", "", .unit = "1"},
 };
 
-/* An element of a matrix that is not 0: levels i and j count from 0. */
+/* A nonzero element of a matrix, with levels i and j from 0. */
 struct cell {
     int i, j;
     uint64_t count;
 };
 
-/*
- * One matrix: its counts, the cells of it that are not 0, row by row, and its marginals as counts
- * and as probabilities; n is the number of levels.
- */
+/* One matrix of n levels: its counts, its nonzero cells row by row, and its marginals as counts and
+ * as probabilities. */
 struct matrix {
     int n;
     bool symmetric;
@@ -68,12 +66,12 @@ struct matrix {
     uint64_t *row_counts;        /* n */
     uint64_t *column_counts;     /* n */
     uint64_t *difference_counts; /* n: |i - j| = k, k = 0 .. n - 1 */
-    uint64_t *sum_counts;        /* 2 n: i + j + 2 = k, k = 2 .. 2 n stands at k - 2 */
+    uint64_t *sum_counts;        /* 2 n: i + j + 2 = k, for k = 2 .. 2 n, at k - 2 */
     double *rows, *columns, *differences, *sums;
 
-    int row_levels, column_levels;           /* that occur */
+    int row_levels, column_levels;           /* numbers of levels that occur */
     int *places;                             /* 2 n */
-    double *residual, *transposed, *product; /* n * n each; the latter two unless symmetric */
+    double *residual, *transposed, *product; /* n * n each; the latter two only if not symmetric */
     double *work;                            /* 5 n */
 };
 
@@ -142,7 +140,7 @@ matrix_add(struct matrix *matrix, const uint64_t *counts)
         }
 }
 
-/* Lists the cells and sums the marginals, exactly. */
+/* Lists the cells and sums the marginals exactly. */
 static void
 list_cells(struct matrix *matrix)
 {
@@ -166,7 +164,7 @@ list_cells(struct matrix *matrix)
         }
 }
 
-/* Makes probabilities of the counts; false when there are none. */
+/* Converts the counts to probabilities. Returns false if all are 0. */
 static bool
 matrix_normalise(struct matrix *matrix)
 {
@@ -200,7 +198,7 @@ entropy(const double *p, int count)
     return sum > 0 ? sum : 0; /* not -0 */
 }
 
-/* Mean and variance of the variable first, first + 1, ... with these probabilities. */
+/* Computes mean and variance of the variable first, first + 1, ... with these probabilities. */
 static void
 moments(const double *p, int count, int first, double *mean, double *variance)
 {
@@ -211,7 +209,7 @@ moments(const double *p, int count, int first, double *mean, double *variance)
         *variance += (first + k - *mean) * (first + k - *mean) * p[k];
 }
 
-/* Of p_{x-y}: what depends on the distance of the two levels only. */
+/* Computes features of p_{x-y}, which depend only on the distance of the two levels. */
 static void
 difference_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
 {
@@ -241,7 +239,8 @@ difference_features(const struct matrix *matrix, struct feature_value values[GLC
     values[GLCM_INVERSE_VARIANCE] = feature_present(inverse_variance);
 }
 
-/* Of p_{x+y}: its mean is the sum of the marginals' means, about which the clusters are. */
+/* Computes features of p_{x+y}. Its mean, the sum of the marginals' means, is the centre of the
+ * cluster features. */
 static void
 sum_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
 {
@@ -264,7 +263,7 @@ sum_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATU
     values[GLCM_CLUSTER_PROMINENCE] = feature_present(prominence);
 }
 
-/* Of the matrix itself and the moments of its marginals. */
+/* Computes features of the matrix itself and of its marginals' moments. */
 static void
 joint_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
 {
@@ -295,9 +294,9 @@ joint_features(const struct matrix *matrix, struct feature_value values[GLCM_FEA
 }
 
 /*
- * HXY1 and HXY2 are both HX + HY, so that what the two measures are made of, HXY1 - HXY and HXY2 -
- * HXY, is the mutual information: the sum of p log2(p / (p_i. p_.j)). Taken as such, of counts, it
- * does not lose its digits where levels are nearly independent, and is 0 where they are.
+ * HXY1 and HXY2 both equal HX + HY. HXY1 - HXY and HXY2 - HXY, which the two measures use,
+ * therefore equal the mutual information: the sum of p log2(p / (p_i. p_.j)). Computed directly
+ * from counts, it stays accurate for nearly independent levels, and is 0 for independent ones.
  */
 static void
 information_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
@@ -317,7 +316,7 @@ information_features(const struct matrix *matrix, struct feature_value values[GL
         joint -= p * log2(p);
         mutual += p * log2(together / apart);
     }
-    mutual = fmin(mutual > 0 ? mutual : 0, smaller); /* rounding may leave it just outside */
+    mutual = fmin(mutual > 0 ? mutual : 0, smaller); /* rounding may exceed the bounds */
     values[GLCM_JOINT_ENTROPY] = feature_present(joint > 0 ? joint : 0);
     if (larger > 0)
         values[GLCM_INFORMATION_CORRELATION_1] = feature_present(mutual > 0 ? -mutual / larger : 0);
@@ -326,7 +325,7 @@ information_features(const struct matrix *matrix, struct feature_value values[GL
     values[GLCM_INFORMATION_CORRELATION_2] = feature_present(sqrt(-expm1(-2 * mutual)));
 }
 
-/* The levels that occur: their places in the matrix and the roots of their marginals' counts. */
+/* The levels that occur: their places in the matrix, and the roots of their marginals' counts. */
 struct occurring {
     int count;
     int *places;
@@ -344,7 +343,7 @@ find_occurring(const uint64_t *counts, int n, struct occurring *levels)
         }
 }
 
-/* (p_ij - p_i. p_.j) / sqrt(p_i. p_.j) of the levels that occur, from counts. */
+/* Computes (p_ij - p_i. p_.j) / sqrt(p_i. p_.j) for the levels that occur, from counts. */
 static void
 fill_residual(const struct matrix *matrix, const struct occurring *rows,
               const struct occurring *columns, double *residual)
@@ -362,7 +361,7 @@ fill_residual(const struct matrix *matrix, const struct occurring *rows,
         }
 }
 
-/* The lower half of the height x width matrix times its transpose. */
+/* Computes the lower half of the height x width matrix times its transpose. */
 static void
 multiply_by_transpose(const double *matrix, int height, int width, double *restrict transposed,
                       double *restrict product)
@@ -382,10 +381,10 @@ multiply_by_transpose(const double *matrix, int height, int width, double *restr
 
 /*
  * The root of the second largest eigenvalue of Haralick's Q is the second largest singular value of
- * p_ij / sqrt(p_i. p_.j). Its largest is 1, of the vectors sqrt(p_i.) and sqrt(p_.j); without it
- * the residual stays, whose largest singular value it is: of a symmetric matrix the largest
- * magnitude of an eigenvalue, else the root of that of the matrix times its transpose. Small ones
- * keep their digits so, and independent levels give 0.
+ * p_ij / sqrt(p_i. p_.j). The largest one is 1, with the vectors sqrt(p_i.) and sqrt(p_.j).
+ * Subtracting it leaves the residual, whose largest singular value is the result. For a symmetric
+ * matrix this is the largest magnitude of an eigenvalue, otherwise the root of that of the matrix
+ * times its transpose. Small values therefore stay accurate, and independent levels give 0.
  */
 static void
 maximal_correlation(struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
@@ -422,7 +421,7 @@ features_of(struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
     maximal_correlation(matrix, values);
 }
 
-/* Sums of values, and how many matrices had one. */
+/* Sums of values, and the number of matrices with a value. */
 struct average {
     double sum[GLCM_FEATURES];
     int64_t count[GLCM_FEATURES];
@@ -511,7 +510,7 @@ glcm_describe(const struct texture_options *options, size_t set, char settings[F
     feature_put_text(settings, FEATURE_directions, name);
 }
 
-/* Slices that have matrices of their own. */
+/* Returns the number of slices with their own matrices. */
 static size_t
 glcm_slices(const struct feature_region *region)
 {
@@ -522,7 +521,7 @@ glcm_slices(const struct feature_region *region)
                : 1;
 }
 
-/* Counts of all matrices of a set. */
+/* Returns the number of counts of all matrices in a set. */
 static size_t
 glcm_size(const struct feature_region *region, size_t set)
 {
@@ -532,7 +531,7 @@ glcm_size(const struct feature_region *region, size_t set)
     return glcm_slices(region) * directions.count * (size_t)region->levels * (size_t)region->levels;
 }
 
-/* Beside them, a matrix. */
+/* Returns the counts' memory plus one matrix. */
 static size_t
 glcm_bytes(const struct feature_region *largest, size_t set)
 {

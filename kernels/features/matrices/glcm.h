@@ -1,5 +1,5 @@
 /*
- * glcm.h - features of grey level co-occurrence matrices (IBSI 3.6). Pure functions; any thread.
+ * glcm.h - features of grey level co-occurrence matrices (IBSI 3.6). Pure functions. Threads: any.
  */
 #ifndef NOCTULE_FEATURE_GLCM_H
 #define NOCTULE_FEATURE_GLCM_H
@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 enum glcm_feature {
-    GLCM_JOINT_MAXIMUM, /* the 25 of IBSI in the order of its manual ... */
+    GLCM_JOINT_MAXIMUM, /* the 25 of IBSI in its manual's order ... */
     GLCM_JOINT_AVERAGE,
     GLCM_JOINT_VARIANCE,
     GLCM_JOINT_ENTROPY,
@@ -43,15 +43,15 @@ enum glcm_feature {
 struct glcm_settings {
     int levels;
     enum aggregation aggregation;
-    bool symmetric; /* each matrix plus its transpose (IBSI, pyradiomics); else directional */
+    bool symmetric; /* each matrix plus its transpose (IBSI, pyradiomics); otherwise directional */
 };
 
 /*
- * Features of counts[slices][directions][levels][levels] (slices is 1 unless the aggregation is per
- * slice; levels are 2 .. 256). Matrices without a count take no part in an average (IBSI 3.6.1,
- * pyradiomics), nor for correlation, its first information measure and f14 those with one grey
- * level, for which they are not defined. Joint average and variance are those of the rows. Counts
- * of all matrices together are below 2^53. Returns 0 or -ENOMEM.
+ * Computes the features of counts[slices][directions][levels][levels] (slices is 1 unless the
+ * aggregation is per slice; levels are 2 .. 256). Averages exclude matrices without counts (IBSI
+ * 3.6.1, pyradiomics). For correlation, the first information measure and f14, they also exclude
+ * matrices with one grey level, where these are undefined. Joint average and variance are those of
+ * the rows. The sum of all counts must be below 2^53. Returns 0 or -ENOMEM.
  */
 int glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int64_t slices,
                   int64_t directions, struct feature_value values[GLCM_FEATURES]);

@@ -1,7 +1,5 @@
-/*
- * gldzm.c - grey level distance zones (IBSI 3.9): how far zones of one level are from the border of
- * the region, its morphological mask.
- */
+/* gldzm.c - grey level distance zones (IBSI 3.9): distances of zones of one level from the border
+ * of the region's morphological mask. */
 #include "kernels/features/matrices/neighbourhood.h"
 #include "kernels/features/matrices/zones.h"
 

@@ -1,7 +1,5 @@
-/*
- * glrlm.c - grey level run lengths (IBSI 3.7): how long voxels of one level follow each other, by
- * direction. Voxels that a percentage is of count once for each direction that was merged.
- */
+/* glrlm.c - grey level run lengths (IBSI 3.7): lengths of sequences of voxels with one level, by
+ * direction. For percentages, voxels count once per merged direction. */
 #include "kernels/features/matrices/directions.h"
 #include "kernels/features/matrices/level_matrix.h"
 #include "kernels/texture/texture.h"
@@ -44,7 +42,8 @@ glrlm_directions(const struct texture_options *options, struct directions *direc
     directions_make(&beside, 0, directions);
 }
 
-/* The longest side of the region along which runs are; of an empty one 1, so that there are counts. */
+/* Returns the longest side of the region along a direction of runs. For an empty region, returns 1,
+ * so that there are counts. */
 static int64_t
 longest_run(const struct feature_region *region)
 {
@@ -86,7 +85,7 @@ glrlm_count(const struct feature_region *region, size_t set, uint64_t **counts, 
     return rc ? rc : texture_runs_run(region->volume->lane, &request, *counts, error);
 }
 
-/* What matrices are merged and listed in. */
+/* Work memory to merge and list matrices. */
 struct glrlm_work {
     size_t levels, longest;
     uint64_t *merged; /* [levels][longest] */
@@ -147,7 +146,7 @@ glrlm_values(const struct feature_region *region, size_t set, const uint64_t *co
     return whole ? 0 : -ENOMEM;
 }
 
-/* Counts, and a matrix as it is merged and listed. */
+/* Returns the memory for counts, and for merging and listing a matrix. */
 static size_t
 glrlm_bytes(const struct feature_region *largest, size_t set)
 {

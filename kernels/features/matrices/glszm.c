@@ -1,4 +1,4 @@
-/* glszm.c - grey level size zones (IBSI 3.8): how large zones of one level are. */
+/* glszm.c - grey level size zones (IBSI 3.8): sizes of zones of one level. */
 #include "kernels/features/matrices/neighbourhood.h"
 #include "kernels/features/matrices/zones.h"
 

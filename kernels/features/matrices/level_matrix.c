@@ -54,7 +54,7 @@ add_variances(const struct level_cell *cells, size_t count, double total, double
     }
 }
 
-/* The sum of squares of what cells with one index count together; they stand by that index. */
+/* Returns the sum of squares of the summed counts per index. Cells must be sorted by that index. */
 static double
 sum_of_squares(const struct level_cell *cells, size_t count, bool by_length)
 {

@@ -1,6 +1,7 @@
 /*
- * level_matrix.h - features of matrices of levels by lengths, sizes, distances or dependences, which
- * IBSI defines alike in four families (GLRLM, GLSZM, GLDZM, NGLDM). Pure functions; any thread.
+ * level_matrix.h - features of matrices of levels by lengths, sizes, distances or dependences, with
+ * the same IBSI definitions in four families (GLRLM, GLSZM, GLDZM, NGLDM). Pure functions. Threads:
+ * any.
  */
 #ifndef NOCTULE_LEVEL_MATRIX_H
 #define NOCTULE_LEVEL_MATRIX_H
@@ -11,7 +12,7 @@
 extern "C" {
 #endif
 
-/* In IBSI's order, with `long` for whatever the second index is. */
+/* In IBSI's order; `long` stands for large values of the second index. */
 enum level_matrix_feature {
     LEVEL_MATRIX_SHORT,
     LEVEL_MATRIX_LONG,
@@ -29,32 +30,33 @@ enum level_matrix_feature {
     LEVEL_MATRIX_LEVEL_VARIANCE,
     LEVEL_MATRIX_LONG_VARIANCE,
     LEVEL_MATRIX_ENTROPY,
-    LEVEL_MATRIX_ENERGY, /* of NGLDM alone */
+    LEVEL_MATRIX_ENERGY, /* NGLDM only */
     LEVEL_MATRIX_FEATURES,
 };
 
-/* An element that is not 0; both indices from 1. */
+/* A nonzero element, with both indices from 1. */
 struct level_cell {
     uint64_t level, length;
     uint64_t count;
 };
 
-/* Sums of the features of matrices. */
+/* Sums of the features over matrices. */
 struct level_average {
     double sum[LEVEL_MATRIX_FEATURES];
     int64_t matrices;
 };
 
-/* Adds the features of a matrix, unless it has no cell. Cells stand by level, then by length; they are
- * sorted by length when this returns. `voxels` is what a percentage is of. */
+/* Adds the features of a matrix, unless it has no cells. Cells must be sorted by level, then by
+ * length. On return they are sorted by length. `voxels` is the base of percentages. */
 void level_average_add(struct level_average *average, struct level_cell *cells, size_t count,
                        uint64_t voxels);
 
-/* The first `count` of the averages; of no matrix they stay as they are. */
+/* Sets the first `count` averages. Without matrices, values stay as they are. */
 void level_average_take(const struct level_average *average, size_t count,
                         struct feature_value *values);
 
-/* A matrix counts[levels][lengths] as cells, of which there is room for all; returns how many. */
+/* Converts a matrix counts[levels][lengths] to cells, which must have room for all. Returns their
+ * number. */
 size_t level_cells_of(const uint64_t *counts, size_t levels, size_t lengths,
                       struct level_cell *cells);
 

@@ -10,7 +10,8 @@ neighbourhood_is_wanted(const struct texture_options *options, enum neighbourhoo
                          of == NEIGHBOURHOOD_TONES ? TEXTURE_FAMILY_ngtdm : TEXTURE_FAMILY_ngldm);
 }
 
-/* Tones do not ask what is alike: dependences that are of the same neighbours are counted with them. */
+/* Tones do not use the alike counts: dependences with the same neighbours are counted in the same
+ * run. */
 static bool
 neighbourhoods_are_one(const struct texture_options *options)
 {
@@ -42,7 +43,7 @@ neighbourhood_size(const struct feature_region *region, const struct texture_nei
            (size_t)region->levels * texture_neighbours_width(request);
 }
 
-/* Of one of them, if it has to be counted for itself. */
+/* Returns the counts of one of them, if it must be counted separately. */
 static size_t
 neighbourhood_own_size(const struct feature_region *region, enum neighbourhood of)
 {

@@ -1,7 +1,5 @@
-/*
- * neighbourhood.h - what the families of neighbourhoods (NGTDM, NGLDM) ask for alike, how they count it
- * together, and how that is told. Any thread, the counting as texture.h has it.
- */
+/* neighbourhood.h - requests, shared counting and descriptions of the neighbourhood families
+ * (NGTDM, NGLDM). Threads: any; for counting as in texture.h. */
 #ifndef NOCTULE_NEIGHBOURHOOD_H
 #define NOCTULE_NEIGHBOURHOOD_H
 
@@ -18,25 +16,25 @@ enum neighbourhood {
     NEIGHBOURHOODS,
 };
 
-/* The region's levels, by its options. */
+/* Returns the request for the region's levels by its options. */
 struct texture_neighbours neighbourhood_request(const struct feature_region *region,
                                                 enum neighbourhood of);
 
-/* The counts of all matrices. */
+/* Returns the number of counts of all matrices. */
 size_t neighbourhood_size(const struct feature_region *region,
                           const struct texture_neighbours *request);
 
-/* Counts for those of the two that are wanted: once where both look as far. And where the counts of
- * one of them stand. */
+/* Counts for the requested families, once if both use the same distance. The second function
+ * returns the counts of one of them. */
 int neighbourhood_count(const struct feature_region *region, size_t set, uint64_t **counts,
                         struct error *error);
 const uint64_t *neighbourhood_counts(const struct feature_region *region, enum neighbourhood of,
                                      const uint64_t *counts);
 
-/* Of both (family.h). */
+/* Returns the memory for both (family.h). */
 size_t neighbourhood_bytes(const struct feature_region *largest, size_t set);
 
-/* Puts the aggregation of what has no directions. */
+/* Adds the aggregation of a family without directions. */
 void neighbourhood_describe(const struct texture_options *options, char settings[FEATURE_SETTINGS]);
 
 #ifdef __cplusplus

@@ -1,4 +1,6 @@
-/* ngldm.c - neighbouring grey level dependence (IBSI 3.11): how many neighbours are like a voxel. */
+/*
+ * ngldm.c - neighbouring grey level dependence (IBSI 3.11): numbers of neighbours that are alike.
+ */
 #include "kernels/features/matrices/level_matrix.h"
 #include "kernels/features/matrices/neighbourhood.h"
 #include "kernels/texture/texture.h"
@@ -32,7 +34,7 @@ static const struct feature_definition ngldm_definitions[LEVEL_MATRIX_FEATURES] 
     {"dependence_count_energy", "Dependence count energy", "CAS9", .unit = "1"},
 };
 
-/* A voxel depends on itself, too: n neighbours that are alike are a dependence of n + 1. */
+/* A voxel also depends on itself: n alike neighbours are a dependence of n + 1. */
 static int
 ngldm_values(const struct feature_region *region, size_t set, const uint64_t *counts,
              struct feature_value *values)

@@ -15,14 +15,14 @@ static const struct feature_definition ngtdm_definitions[NGTDM_FEATURES] = {
     {"strength", "Strength", "1X9X", .unit = "1"},
 };
 
-/* Of the levels that occur among voxels with neighbours. */
+/* Levels that occur among voxels with neighbours. */
 struct tones {
     size_t count;
     double voxels;
     double level[TEXTURE_MAX_LEVELS], p[TEXTURE_MAX_LEVELS], s[TEXTURE_MAX_LEVELS];
 };
 
-/* Deviations are kept by the number of neighbours, by which they are divided last. */
+/* Deviations are sorted by the number of neighbours, and divided by it at the end. */
 static void
 tones_of(const uint64_t *present, const uint64_t *deviations, size_t levels, size_t width,
          struct tones *tones)
@@ -92,8 +92,9 @@ ngtdm_features_of(const struct tones *tones, struct feature_value values[NGTDM_F
     values[NGTDM_STRENGTH] = feature_present(sum > 0 ? pairs.strength / sum : 0);
 }
 
-/* Of matrices, those left out in which no voxel has a neighbour, and of a feature those that have no
- * value of it. */
+/*
+ * Averages exclude matrices without any neighbours and, per feature, those where it is undefined.
+ */
 struct ngtdm_average {
     double sum[NGTDM_FEATURES];
     int64_t count[NGTDM_FEATURES];

@@ -1,7 +1,5 @@
-/*
- * ngtdm.h - neighbourhood grey tone difference (IBSI 3.10): how far voxels are from the mean of their
- * neighbours. Voxels without a neighbour take no part.
- */
+/* ngtdm.h - neighbourhood grey tone difference (IBSI 3.10): differences of voxels from the mean of
+ * their neighbours. Voxels without neighbours do not count. */
 #ifndef NOCTULE_NGTDM_H
 #define NOCTULE_NGTDM_H
 
@@ -12,11 +10,11 @@ extern "C" {
 #endif
 
 enum ngtdm_feature {
-    NGTDM_COARSENESS, /* QCDE; 10^6 where no voxel differs, as IBSI has it */
+    NGTDM_COARSENESS, /* QCDE; 10^6 if all voxels are equal, as in IBSI */
     NGTDM_CONTRAST,   /* 65HE; 0 for one level */
     NGTDM_BUSYNESS,   /* NQ30; 0 for one level */
     NGTDM_COMPLEXITY, /* HDEZ */
-    NGTDM_STRENGTH,   /* 1X9X; 0 where no voxel differs */
+    NGTDM_STRENGTH,   /* 1X9X; 0 if all voxels are equal */
     NGTDM_FEATURES,
 };
 

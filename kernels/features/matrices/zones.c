@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* In a family's counts how many zones of each kind are told of, and then these. */
+/* Head of a family's counts: the number of keys of each kind, followed by the keys. */
 struct zones_told {
     uint64_t count[TEXTURE_ZONE_KINDS];
     struct texture_zone zones[];
@@ -51,8 +51,11 @@ zones_count(const struct feature_region *region, size_t set, uint64_t **counts, 
     return rc;
 }
 
-/* Zones of k sizes have k * k / 2 voxels at least: there are most keys where all levels have as many
- * sizes. A table takes four places a key, and two more while it grows; what is told of it takes one. */
+/*
+ * Zones of k sizes have at least k * k / 2 voxels. There are most keys if all levels have equally
+ * many sizes. A table uses four places per key, and two more while it grows. The family's counts
+ * use one.
+ */
 size_t
 zones_bytes(const struct feature_region *largest, size_t set)
 {
@@ -70,7 +73,7 @@ zones_bytes(const struct feature_region *largest, size_t set)
     return (size_t)(6 * sizes + 5 * distances) * sizeof(struct texture_zone);
 }
 
-/* How many of the zones, from the first one on, are of its slice. */
+/* Returns how many of the zones, from the first one on, are in its slice. */
 static size_t
 zones_of_slice(const struct texture_zone *zones, size_t count)
 {
@@ -89,7 +92,7 @@ zones_take_slice(const struct texture_zone *zones, size_t count, struct level_ce
                                        texture_zone_value(zones[z].key), zones[z].count};
 }
 
-/* The same slices have zones of both kinds. */
+/* Both kinds have zones in the same slices. */
 int
 zones_values(const uint64_t *counts, enum texture_zone_kind kind, struct feature_value *values)
 {

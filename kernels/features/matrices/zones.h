@@ -1,7 +1,5 @@
-/*
- * zones.h - what the families of zones (GLSZM, GLDZM) count and make of it alike. Any thread, the
- * counting as texture.h has it.
- */
+/* zones.h - counting and features shared by the zone families (GLSZM, GLDZM). Threads: any; for
+ * counting as in texture.h. */
 #ifndef NOCTULE_ZONES_H
 #define NOCTULE_ZONES_H
 
@@ -14,15 +12,15 @@ extern "C" {
 
 enum { ZONE_FEATURES = LEVEL_MATRIX_ENERGY };
 
-/* Zones by size, and where GLDZM is wanted, by distance. */
+/* Counts zones by size and, if GLDZM is requested, by distance. */
 int zones_count(const struct feature_region *region, size_t set, uint64_t **counts,
                 struct error *error);
 
-/* Of both (family.h). */
+/* Returns the memory for both (family.h). */
 size_t zones_bytes(const struct feature_region *largest, size_t set);
 
-/* Features of zones by size, or by distance: in the latter case the sizes tell of how many voxels
- * they are. 0 or -ENOMEM. */
+/* Computes the features of zones by size or by distance. For distances, the sizes provide the
+ * number of voxels. Returns 0 or -ENOMEM. */
 int zones_values(const uint64_t *counts, enum texture_zone_kind kind, struct feature_value *values);
 
 #ifdef __cplusplus
