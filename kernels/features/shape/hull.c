@@ -1,13 +1,13 @@
 /*
  * hull.c - see hull.h.
  *
- * A side is the hull of its points and one that is endlessly far behind them: whose facets are the walls, and
- * stay until those that are left are told from them.
+ * A side is the hull of its points and one point at infinity behind them. The facets of that point
+ * are the walls, which are kept until the end and then removed.
  *
- * A facet keeps the points that lie strictly outside of it, each in one list. The farthest of a list is a
- * corner of the hull: the facets that it sees go, and it is joined to their rim. What lies in a facet's plane
- * is not seen, so that no triangle is without area, and a point that was outside of a facet that goes is
- * inside, or outside of a new one.
+ * Each facet has a list of points strictly outside it, and each such point is in one list. The
+ * farthest point of a list is a corner of the hull: the facets that it sees are removed, and it is
+ * joined to their rim. A point in a facet's plane does not see it, so that no triangle is
+ * degenerate. A point outside a removed facet is inside the hull or outside a new facet.
  */
 #include "kernels/features/shape/hull.h"
 
@@ -19,29 +19,29 @@
 
 enum { HULL_NONE = -1 };
 
-/* A line of the cache. */
+/* Fits in one cache line. */
 struct hull_facet {
     int64_t normal[3];
-    uint64_t along; /* how far along the normal its points are */
+    uint64_t along; /* position of its plane along the normal */
     int32_t corner[3];
-    int32_t beside[3]; /* the facet across the edge from a corner to the next */
-    int32_t outside;   /* a list of points, the last one first */
+    int32_t beside[3]; /* the facet across the edge from each corner to the next */
+    int32_t outside;   /* head of a list of points, the last one first */
     bool gone;
 };
 
 struct hull_work {
     const struct hull_point *points;
-    int32_t count; /* also the number of the corner that is endlessly far */
-    int32_t ahead; /* the way to that one along the first axis: 1 or -1 */
+    int32_t count; /* also the number of the corner at infinity */
+    int32_t ahead; /* direction of that corner along the first axis: 1 or -1 */
     struct hull_facet *facets;
     int32_t facet_count, facet_room;
-    int32_t *next;   /* of the point's list */
-    int32_t *rim_of; /* the new facet whose edge of the rim begins at the point */
+    int32_t *next;   /* next in the point's list */
+    int32_t *rim_of; /* the new facet whose rim edge begins at the point */
     int32_t *seen;   /* facets, as a stack and a list */
     int32_t seen_count, seen_room;
-    int32_t *added; /* facets, for the corner at hand */
+    int32_t *added; /* facets for the current corner */
     int32_t added_count, added_room;
-    int32_t *unused; /* facets that are gone, whose place others may take */
+    int32_t *unused; /* removed facets to reuse */
     int32_t unused_count, unused_room;
     int32_t *todo; /* facets that may have points outside */
     int32_t todo_count, todo_room;
@@ -71,7 +71,7 @@ points_normal(const struct hull_point *a, const struct hull_point *b, const stru
     }
 }
 
-/* How far along the facet's normal, times twice its area; modulo 2^64. */
+/* Returns the position along the facet's normal, times twice its area, modulo 2^64. */
 static uint64_t
 facet_along(const struct hull_facet *facet, const struct hull_point *point)
 {
@@ -82,14 +82,15 @@ facet_along(const struct hull_facet *facet, const struct hull_point *point)
     return along;
 }
 
-/* Times twice the facet's area: above 0 outside. Below 2^61. */
+/* Returns the distance times twice the facet's area: above 0 outside. Below 2^61. */
 static int64_t
 facet_distance(const struct hull_work *work, const struct hull_facet *facet, int32_t point)
 {
     return (int64_t)(facet_along(facet, &work->points[point]) - facet->along);
 }
 
-/* Where the facet's corner is; of the far one a point on the way there from another. */
+/* Returns the facet's corner. For the corner at infinity, returns a point in its direction from
+ * another corner. */
 static struct hull_point
 facet_corner(const struct hull_work *work, const struct hull_facet *facet, int corner)
 {
@@ -101,7 +102,7 @@ facet_corner(const struct hull_work *work, const struct hull_facet *facet, int c
     return point;
 }
 
-/* From a corner that is not far, and whose next one is not. */
+/* Must begin at a finite corner followed by another. */
 static void
 facet_place(const struct hull_work *work, struct hull_facet *facet)
 {
@@ -116,7 +117,7 @@ facet_place(const struct hull_work *work, struct hull_facet *facet)
 
 /* -------------------------------------------------------------------------------- memory ---- */
 
-/* Makes room for one more. */
+/* Makes room for one more item. */
 static int
 hull_grow(void *items, int32_t count, int32_t *room, size_t size)
 {
@@ -142,7 +143,7 @@ hull_push(int32_t **facets, int32_t *count, int32_t *room, int32_t facet)
     return 0;
 }
 
-/* Returns its number, or -ENOMEM. */
+/* Returns the facet's number, or -ENOMEM. */
 static int32_t
 hull_add_facet(struct hull_work *work, int32_t a, int32_t b, int32_t c)
 {
@@ -164,7 +165,7 @@ hull_add_facet(struct hull_work *work, int32_t a, int32_t b, int32_t c)
 
 /* --------------------------------------------------------------------------- the first four ---- */
 
-/* The point with the largest of what `measure` says, if that is above 0. */
+/* Returns the point with the largest positive `measure`, if any. */
 static int32_t
 hull_farthest(const struct hull_work *work,
               double (*measure)(const struct hull_work *work, const int32_t *of, int32_t point),
@@ -184,7 +185,7 @@ hull_farthest(const struct hull_work *work,
     return found;
 }
 
-/* Seen along the first axis; exact enough to tell what is 0. */
+/* Returns the distance as seen along the first axis, exact enough to detect 0. */
 static double
 apart_from_point(const struct hull_work *work, const int32_t *of, int32_t point)
 {
@@ -203,8 +204,8 @@ apart_from_line(const struct hull_work *work, const int32_t *of, int32_t point)
     return fabs((double)normal[0]);
 }
 
-/* Three points that do not lie above each other in a line, and the far one, from which they are seen clockwise; else
- * -EDOM. */
+/* Chooses three points whose projections along the first axis are not collinear, and the corner at
+ * infinity, from which they appear clockwise. Returns -EDOM if there are none. */
 static int
 hull_choose_four(const struct hull_work *work, int32_t four[4])
 {
@@ -227,7 +228,7 @@ hull_choose_four(const struct hull_work *work, int32_t four[4])
     return 0;
 }
 
-/* Puts a point that lies outside of one of the facets that were added into its list. */
+/* Puts a point into the list of a new facet that it lies outside of, if any. */
 static void
 hull_assign(struct hull_work *work, int32_t point)
 {
@@ -245,7 +246,7 @@ hull_assign(struct hull_work *work, int32_t point)
 static int
 hull_begin(struct hull_work *work)
 {
-    /* Of the facets 0 1 2, 0 3 1, 1 3 2 and 2 3 0: who is across the edges. */
+    /* Neighbours across the edges of the facets 0 1 2, 0 3 1, 1 3 2 and 2 3 0. */
     static const uint8_t corners[4][3] = {{0, 1, 2}, {0, 3, 1}, {1, 3, 2}, {2, 3, 0}};
     static const uint8_t across[4][3] = {{1, 2, 3}, {3, 2, 0}, {1, 3, 0}, {2, 1, 0}};
     int32_t four[4];
@@ -273,7 +274,7 @@ hull_see(struct hull_work *work, int32_t facet)
     return hull_push(&work->seen, &work->seen_count, &work->seen_room, facet);
 }
 
-/* All facets that the point sees hang together: those beside one that it sees, and so on. */
+/* The facets that the point sees are connected, so that a search from one of them finds all. */
 static int
 hull_look_around(struct hull_work *work, int32_t facet, int32_t point)
 {
@@ -292,7 +293,7 @@ hull_look_around(struct hull_work *work, int32_t facet, int32_t point)
     return rc;
 }
 
-/* Joins the point to an edge of the rim, between facets that it sees and does not see. */
+/* Joins the point to an edge of the rim, between a facet that it sees and one that it does not. */
 static int
 hull_join(struct hull_work *work, int32_t point, int32_t a, int32_t b, int32_t behind)
 {
@@ -309,7 +310,7 @@ hull_join(struct hull_work *work, int32_t point, int32_t a, int32_t b, int32_t b
     return 0;
 }
 
-/* Each point of the rim begins one edge of it, and ends one. */
+/* Each point of the rim begins one edge and ends one. */
 static int
 hull_close(struct hull_work *work, int32_t point)
 {
@@ -333,7 +334,7 @@ hull_close(struct hull_work *work, int32_t point)
     return 0;
 }
 
-/* Of a facet's list, the first that came there of those that are as far. */
+/* Returns the farthest point of a facet's list. Of equal ones, returns the first added. */
 static int32_t
 facet_farthest(const struct hull_work *work, const struct hull_facet *facet)
 {
@@ -369,7 +370,7 @@ hull_add_corner(struct hull_work *work, int32_t facet)
 
 /* ------------------------------------------------------------------------------- the whole ---- */
 
-/* A corner's new number. */
+/* Returns a corner's new number. */
 static int32_t
 hull_number(struct hull_work *work, struct hull *hull, int32_t corner)
 {
@@ -382,7 +383,7 @@ hull_number(struct hull_work *work, struct hull *hull, int32_t corner)
     return *number;
 }
 
-/* One that is left; those of the far corner stand on the rim. */
+/* Keeps a remaining facet. Facets of the corner at infinity yield the rim. */
 static void
 hull_keep_facet(struct hull_work *work, struct hull *hull, const struct hull_facet *facet)
 {

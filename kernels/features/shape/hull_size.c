@@ -1,15 +1,15 @@
-/* hull_size.c - how large a hull is (hull.h). */
+/* hull_size.c - volume, area and diameter of a hull (hull.h). */
 #include "kernels/features/shape/hull.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-/* A corner, from the axis along which the hull is longest on. */
+/* A corner, with axes ordered from the longest extent of the hull on. */
 struct placed {
-    double at[3];  /* whole numbers */
-    double along;  /* mm from the middle of their box along the first of these axes */
-    double square; /* of the mm from there */
+    double at[3];  /* integers */
+    double along;  /* mm from the centre of their box along the first of these axes */
+    double square; /* squared mm from that centre */
 };
 
 static void
@@ -56,7 +56,7 @@ hull_volume(const struct hull sides[HULL_SIDES], const double step[3])
            (step[0] * step[1] * step[2]);
 }
 
-/* The wall from where the first coordinate is `from` to the rim. */
+/* Returns the area of the wall between first coordinate `from` and the rim. */
 static double
 hull_wall_area(const struct hull *hull, int32_t from, const double step[3])
 {
@@ -104,7 +104,7 @@ corners_square(const struct placed *a, const struct placed *b, const double step
     return square;
 }
 
-/* Of both sides. */
+/* Takes the corners of both sides. */
 static size_t
 corners_take(const struct hull sides[HULL_SIDES], struct placed *placed)
 {
@@ -117,7 +117,7 @@ corners_take(const struct hull sides[HULL_SIDES], struct placed *placed)
     return count;
 }
 
-/* The ends of the hull along an axis. */
+/* Finds the extent of the hull along an axis. */
 static void
 corners_ends(const struct placed *placed, size_t count, int axis, double ends[2])
 {
@@ -128,7 +128,8 @@ corners_ends(const struct placed *placed, size_t count, int axis, double ends[2]
     }
 }
 
-/* With `step` of the longest axis first. Returns the one that is farthest from the middle of their box. */
+/* Orders axes and `step` by the longest axis. Returns the corner farthest from the centre of their
+ * box. */
 static const struct placed *
 corners_place(struct placed *placed, size_t count, double step[3])
 {
@@ -163,7 +164,7 @@ corners_place(struct placed *placed, size_t count, double step[3])
     return farthest;
 }
 
-/* The first from `from` on that is not before a place along the axis. */
+/* Returns the first corner at or after `from` with at least this position along the axis. */
 static size_t
 corners_from(const struct placed *placed, size_t from, size_t end, double along)
 {
@@ -179,14 +180,14 @@ corners_from(const struct placed *placed, size_t from, size_t end, double along)
 }
 
 /*
- * Of points a and b is |a - b|^2 + |a + b|^2 = 2 |a|^2 + 2 |b|^2: of a pair that is farther apart than the
- * farthest that is known b is so near to -a, and so near along the first axis; and neither is too near to the
- * middle.
+ * For points a and b, |a - b|^2 + |a + b|^2 = 2 |a|^2 + 2 |b|^2. If a pair is farther apart than
+ * the farthest known, b is therefore near -a, also along the first axis, and neither is too near
+ * the centre.
  */
 int
 hull_diameter(const struct hull sides[HULL_SIDES], const double step[3], double *diameter)
 {
-    const double slack = 1 + 1e-9; /* for rounding */
+    const double slack = 1 + 1e-9; /* for rounding errors */
     const size_t all = sides[HULL_LOWER].point_count + sides[HULL_UPPER].point_count;
     struct placed *placed = malloc((all + 1) * sizeof(*placed));
     double steps[3] = {step[0], step[1], step[2]}, most, best = 0;

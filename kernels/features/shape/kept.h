@@ -1,6 +1,4 @@
-/*
- * kept.h - a region's two masks as the operations of morphology take them. Any thread.
- */
+/* kept.h - a region's two masks in the form of the morphology operations. Threads: any. */
 #ifndef NOCTULE_KEPT_H
 #define NOCTULE_KEPT_H
 
@@ -11,7 +9,8 @@
 extern "C" {
 #endif
 
-/* `made` is of *kept, which the caller frees, after an error too. 0 or -ENOMEM. */
+/* Makes `made`, which uses *kept. The caller must free *kept, also after an error. Returns 0 or
+ * -ENOMEM. */
 int kept_make(const struct feature_region *region, struct morphology_region *made, uint64_t **kept,
               struct error *error);
 

@@ -35,18 +35,18 @@ mesh_edge_middle(int edge, int32_t middle[3])
     middle[upper] = edge & 2;
 }
 
-/* What of a face between cells is of the region, in eighths: its corners are bits. */
+/* Returns the part of a face between cells inside the region, in eighths. Its corners are bits. */
 static int32_t
 face_inside(int corners)
 {
     static const int32_t inside[5] = {0, 1, 4, 7, FACE_WHOLE};
 
     if (corners == 6 || corners == 9)
-        return 2; /* kept apart */
+        return 2; /* not connected */
     return inside[__builtin_popcount((unsigned)corners)];
 }
 
-/* The four bits of a configuration that lie behind along an axis. */
+/* Returns the four bits of a configuration on the far side along an axis. */
 static int
 face_behind(int configuration, int axis)
 {
@@ -58,8 +58,8 @@ face_behind(int configuration, int axis)
     return corners;
 }
 
-/* What flows out of the cell's part of the region, of a field that leads away from its first voxel: through
- * its triangles, and through the three faces that do not have that voxel (Gauss). */
+/* Computes the flux out of the cell's part of the region, of a field directed away from its first
+ * voxel: through its triangles, and through the three faces without that voxel (Gauss). */
 int32_t
 mesh_configuration_volume(int configuration)
 {

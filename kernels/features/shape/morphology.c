@@ -1,6 +1,5 @@
-/*
- * morphology.c - see morphology.h. Of the morphological mask but for what values have a part in.
- */
+/* morphology.c - see morphology.h. Features use the morphological mask, unless they depend on
+ * values. */
 #include "kernels/features/shape/morphology.h"
 
 #include "kernels/features/matrices/eigen.h"
@@ -49,26 +48,26 @@ enum { ELLIPSOID_TERMS = 20 };
 
 #define PI 3.14159265358979323846
 
-/* Its parts: where the bits lie, then each side of the hull by bands of slices. */
+/* Parts of the form: the position of the bits, then each side of the hull in bands of slices. */
 enum { FORM_PLACE, FORM_SIDES, FORM_BANDS = 4, FORM_PARTS = FORM_SIDES + HULL_SIDES * FORM_BANDS };
 
-/* What a side of the hull is of. */
+/* The points of a side of the hull. */
 struct form_outline {
     struct hull_point *points[FORM_BANDS];
     size_t counts[FORM_BANDS];
-    atomic_int made; /* of these */
+    atomic_int made; /* bands finished */
 };
 
-/* Of the bits alone: where they lie, and the hull of their mesh, which there is not of none. */
+/* Results from the bits only: their position, and the hull of their mesh, unless they are empty. */
 struct morphology_form {
     struct shape_place place;
     struct form_outline outlines[HULL_SIDES];
     struct hull sides[HULL_SIDES];
-    atomic_int made; /* of these */
-    double diameter; /* of both */
+    atomic_int made; /* sides finished */
+    double diameter; /* of both sides */
 };
 
-/* What several features are of. */
+/* Quantities shared by several features. */
 struct form {
     const struct feature_region *region;
     const uint64_t *counts;
@@ -90,7 +89,8 @@ static void
 form_put_mesh(const struct form *form)
 {
     const double volume = form->volume, area = form->area;
-    const double as_sphere = cbrt(36 * PI * volume * volume); /* the area of one of this volume */
+    /* area of a sphere with this volume */
+    const double as_sphere = cbrt(36 * PI * volume * volume);
     const double compactness = 36 * PI * volume * volume / (area * area * area);
     struct feature_value *values = form->values;
 
@@ -118,7 +118,7 @@ form_put_box(const struct form *form)
         form->area / (2 * (side[0] * side[1] + side[1] * side[2] + side[2] * side[0])));
 }
 
-/* From a place of the mesh to the next. */
+/* Returns the mm of a half voxel, the unit of the mesh's coordinates. */
 static void
 form_half_steps(const struct feature_volume *volume, double half[3])
 {
@@ -126,7 +126,7 @@ form_half_steps(const struct feature_volume *volume, double half[3])
         half[i] = volume->spacing[i] / 2;
 }
 
-/* The hull and the diameter of the mesh's vertices. */
+/* Computes the hull and the diameter of the mesh's vertices. */
 static void
 form_put_hull(const struct form *form)
 {
@@ -143,7 +143,8 @@ form_put_hull(const struct form *form)
 
 /* --------------------------------------------------------------------------- principal axes ---- */
 
-/* Of the voxels' centres, as of a sample of them: whole numbers until they are divided by n (n - 1). */
+/* Computes the sample covariance of the voxels' centres, in integers until the division by n (n -
+ * 1). */
 static void
 form_covariance(const struct form *form, double matrix[9])
 {
@@ -161,7 +162,7 @@ form_covariance(const struct form *form, double matrix[9])
         }
 }
 
-/* Square roots of the variances along the principal axes, the largest first. */
+/* Computes the square roots of the variances along the principal axes, the largest first. */
 static void
 form_deviations(const struct form *form, double deviations[3])
 {
@@ -171,7 +172,7 @@ form_deviations(const struct form *form, double deviations[3])
     eigen_tridiagonal(matrix, 3, diagonal, below, work);
     for (int i = 0; i < 3; i++)
         variance[i] = eigen_of_rank(diagonal, below, 3, 2 - i);
-    for (int i = 0; i < 3; i++) /* what rounding leaves of 0 is 0 */
+    for (int i = 0; i < 3; i++) /* rounding residues of 0 become 0 */
         deviations[i] = variance[i] > 1e-14 * variance[0] ? sqrt(variance[i]) : 0;
 }
 
@@ -181,7 +182,7 @@ ellipsoid_area(const double axes[3])
     const double alpha = 1 - axes[1] * axes[1] / (axes[0] * axes[0]);
     const double beta = 1 - axes[2] * axes[2] / (axes[0] * axes[0]); /* squares of eccentricities */
     const double middle = (alpha + beta) / 2, both = alpha * beta;
-    double sum = 0, term = 1, before = 0; /* (alpha beta)^n times Legendre's polynomial of n */
+    double sum = 0, term = 1, before = 0; /* (alpha beta)^n times the Legendre polynomial of n */
 
     for (int n = 0; n <= ELLIPSOID_TERMS; n++) {
         const double next = ((2 * n + 1) * middle * term - n * both * before) / (n + 1);
@@ -214,12 +215,14 @@ form_put_axes(const struct form *form)
 
 /* ---------------------------------------------------------------------------------- values ---- */
 
-/* Sums of the intensity mask: of voxels, of their values, and of these times their places. */
+/* Sums over the intensity mask: voxels, values, and values times coordinates. */
 struct weights {
     double voxels, value, at[3];
 };
 
-/* A slice's sum of places along an axis of the volume that this one is a part of, by another sum. */
+/*
+ * Returns a slice's sum of coordinates along an axis of the larger volume, weighted by another sum.
+ */
 static double
 weights_place(const struct feature_volume *volume, int axis, uint64_t places, uint64_t of)
 {
@@ -285,7 +288,7 @@ form_make_band(const struct feature_region *region, enum hull_side side, int ban
                           &outline->counts[band]);
 }
 
-/* Of all bands, in their order. None of a region without voxels. */
+/* Joins all bands in order. A region without voxels has no hull. */
 static int
 form_make_side(const struct feature_volume *volume, enum hull_side side,
                const struct form_outline *outline, struct hull *hull)
@@ -324,7 +327,8 @@ form_measure_hull(const struct feature_volume *volume, struct morphology_form *f
     return hull_diameter(form->sides, half, &form->diameter);
 }
 
-/* Whoever makes the last band makes the side; whoever makes the last side measures both. */
+/* The thread that finishes the last band makes the side. The thread that finishes the last side
+ * measures both. */
 static int
 morphology_form(const struct feature_region *region, size_t part, void *made)
 {

@@ -1,6 +1,5 @@
-/*
- * morphology.h - the form of a region, and where its values weigh (IBSI 3.1). Pure functions; any thread.
- */
+/* morphology.h - the shape of a region, and its centres of mass (IBSI 3.1). Pure functions.
+ * Threads: any. */
 #ifndef NOCTULE_FEATURE_MORPHOLOGY_H
 #define NOCTULE_FEATURE_MORPHOLOGY_H
 
@@ -36,9 +35,12 @@ enum morphology_feature {
     MORPHOLOGY_FEATURES,
 };
 
-/* What IBSI's manual takes for the surface of an ellipsoid with these semi-axes, the longest first and not 0,
- * and what its values are of: 20 terms of the series of Maas (1994) in eccentricities of the other two axes by
- * the longest. (The series is the surface with those by the shortest axis.) */
+/*
+ * Returns the surface of an ellipsoid with these semi-axes, the longest first and not 0, as
+ * computed for the values in IBSI's manual: 20 terms of the series of Maas (1994), in
+ * eccentricities of the other two axes by the longest. (The series gives the surface for those by
+ * the shortest axis.)
+ */
 double ellipsoid_area(const double axes[3]);
 
 #ifdef __cplusplus

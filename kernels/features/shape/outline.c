@@ -1,9 +1,10 @@
 /*
  * outline.c - see outline.h.
  *
- * A corner of the hull is the first or the last voxel of its row. Ends of a hull's rows are convex, so that one
- * which does not lie beyond the middle of two others is no corner. So voxels are left out, by rows around theirs
- * and by the hull of their slice; and so, beside those that are left, are vertices of the mesh.
+ * A corner of the hull is the first or the last voxel of its row. The ends of a hull's rows are
+ * convex, so that an end that does not exceed the midpoint of two others is no corner. This
+ * excludes voxels, by neighbouring rows and by the hull of their slice. It also excludes mesh
+ * vertices next to the remaining voxels.
  */
 #include "kernels/features/shape/outline.h"
 
@@ -14,8 +15,8 @@
 #include <stdlib.h>
 
 enum {
-    REACH = 4,       /* rows and slices that an end is compared over */
-    NO_END = 1 << 28 /* of a row without voxels: behind all others */
+    REACH = 4,       /* rows and slices over which ends are compared */
+    NO_END = 1 << 28 /* end of an empty row, behind all others */
 };
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -24,7 +25,7 @@ struct corner {
     int64_t end, y;
 };
 
-/* Of two rows, or of two vertices in half voxels, on either side of one. */
+/* Offset of two rows, or two vertices in half voxels, on either side of one. */
 struct apart {
     int8_t y, z;
 };
@@ -32,10 +33,10 @@ struct apart {
 struct outline {
     const struct image_extent *extent;
     enum hull_side side;
-    int64_t first, end;   /* the slices */
-    int64_t pitch;        /* of ends, from a slice to the next: rows without voxels are around */
-    int32_t *ends;        /* first columns, or last ones below 0: less is farther out */
-    struct corner *chain; /* of a slice's hull */
+    int64_t first, end;   /* slices */
+    int64_t pitch;        /* ends per slice; empty rows surround each slice */
+    int32_t *ends;        /* first columns, or negative last ones: less is further out */
+    struct corner *chain; /* hull of a slice */
     struct hull_point *points;
     size_t count, room;
 };
@@ -62,7 +63,7 @@ outline_make(struct outline *outline)
     return 0;
 }
 
-/* Of a row, on the side; NULL: all of it is of the region. */
+/* Returns the end of a row on the side. NULL: the whole row is in the region. */
 static int32_t
 row_end(const uint64_t *row, int64_t columns, enum hull_side side)
 {
@@ -80,7 +81,7 @@ row_end(const uint64_t *row, int64_t columns, enum hull_side side)
     return NO_END;
 }
 
-/* Of the slices, and of those that theirs are compared with. */
+/* Reads the ends of the slices, and of those compared with them. */
 static void
 outline_read(const struct outline *outline, const uint64_t *bits)
 {
@@ -118,8 +119,8 @@ end_is_left(const int32_t *end, int64_t pitch)
     return true;
 }
 
-/* Adds a corner of a later row to one side of a hull, of which it may make others that were corners none
- * (Andrew 1979). */
+/* Adds a corner of a later row to one side of a hull, and removes previous corners that are no
+ * longer corners (Andrew 1979). */
 static int64_t
 chain_add(struct corner *chain, int64_t count, struct corner added)
 {
@@ -134,7 +135,7 @@ chain_add(struct corner *chain, int64_t count, struct corner added)
     return count + 1;
 }
 
-/* Fills the chain; returns how many there are. */
+/* Fills the chain. Returns the number of corners. */
 static int64_t
 slice_corners(struct outline *outline, int64_t z)
 {
@@ -149,7 +150,8 @@ slice_corners(struct outline *outline, int64_t z)
 
 /* --------------------------------------------------------------------------------- vertices ---- */
 
-/* The vertex that is farthest out in a row of half voxels, so far from a voxel's: those lie beside voxels. */
+/* Returns the outermost vertex in a row of half voxels, at this offset from a voxel: vertices are
+ * next to voxels. */
 static int32_t
 vertex_end(const int32_t *end, int64_t pitch, int y, int z)
 {
@@ -194,7 +196,7 @@ outline_add(struct outline *outline, struct hull_point point)
     return 0;
 }
 
-/* The vertices beside a voxel but that which lies towards the row's other end. */
+/* Adds the vertices next to a voxel, except that towards the row's other end. */
 static int
 outline_add_voxel(struct outline *outline, int64_t y, int64_t z)
 {

@@ -1,6 +1,5 @@
-/*
- * outline.h - what the convex hull of a region's mesh is of. Pure functions; any thread.
- */
+/* outline.h - candidate points for the convex hull of a region's mesh. Pure functions. Threads:
+ * any. */
 #ifndef NOCTULE_OUTLINE_H
 #define NOCTULE_OUTLINE_H
 
@@ -12,11 +11,12 @@ extern "C" {
 #endif
 
 /*
- * Points in half voxels, moved by one so that none is below 0, among which all corners of a side of the hull
- * of the mesh of a region are: the mesh has a vertex half a voxel beside each of its voxels, along each axis on each
- * side, where it ends there. They are hardly more than the corners. Those beside voxels of slices first .. end - 1;
- * all slices, band by band, give the same points in the same order as at once.
- * Bits as of struct image_mask; NULL: every voxel. 0 or -ENOMEM; the caller frees *points.
+ * Finds points in half voxels, shifted by one to be nonnegative, that include all corners of a side
+ * of the hull of a region's mesh. The mesh has a vertex half a voxel next to each of its voxels,
+ * along each axis on each side, if the region ends there. There are hardly more points than
+ * corners. Uses the voxels of slices first .. end - 1. Processing all slices in bands gives the
+ * same points in the same order as at once. Bits are as in struct image_mask; NULL: every voxel.
+ * Returns 0 or -ENOMEM. The caller must free *points.
  */
 int outline_points(const uint64_t *bits, const struct image_extent *extent, enum hull_side side,
                    int64_t first, int64_t end, struct hull_point **points, size_t *count);

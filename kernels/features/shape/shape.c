@@ -1,6 +1,4 @@
-/*
- * shape.c - how large a region is and where it lies (of IBSI 3.1), from its bits.
- */
+/* shape.c - size and position of a region (from IBSI 3.1), from its bits. */
 #include "kernels/features/shape/shape.h"
 
 #include "kernels/texture/region.h"
@@ -16,7 +14,7 @@ static const struct feature_definition shape_definitions[SHAPE_FEATURES] = {
     {"box_slices", "Bounding box along slices", "", .unit = "mm"},
 };
 
-/* Voxels of a row. */
+/* Sums over the voxels of a row. */
 struct row_sums {
     int64_t count;
     int64_t columns, squares; /* sums of their columns, and of the squares of these */
@@ -26,9 +24,9 @@ enum {
     WORD = 64,
     WORD_PLACES = 2016,
     WORD_SQUARES = 85344
-}; /* sums of 0 .. 63 and of their squares */
+}; /* sums of 0 .. 63 and their squares */
 
-/* Adds the voxels of a word, from the bits that their places in it are made of. */
+/* Adds the voxels of a word, using the binary digits of their positions. */
 static void
 row_add_word(struct row_sums *sums, int64_t word, uint64_t bits)
 {
@@ -86,7 +84,7 @@ row_word(const uint64_t *row, int64_t columns, int64_t word)
     return row ? row[word] & inside : inside;
 }
 
-/* Are all of the region that are between its ends? */
+/* Returns whether the region has all voxels between the row's ends. */
 static bool
 row_is_whole(const uint64_t *row, const int64_t ends[2])
 {
@@ -103,7 +101,7 @@ row_is_whole(const uint64_t *row, const int64_t ends[2])
     return missing == 0;
 }
 
-/* Of the squares of 0 .. last. */
+/* Returns the sum of squares of 0 .. last. */
 static int64_t
 squares_to(int64_t last)
 {
@@ -186,7 +184,7 @@ shape_values(const struct feature_region *region, size_t set, const uint64_t *co
     return 0;
 }
 
-/* One option has both this family and the first-order one. */
+/* One option enables both this family and the first-order one. */
 static bool
 shape_wanted(const struct texture_options *options)
 {

@@ -1,7 +1,5 @@
-/*
- * shape.h - how large a region is and where it lies: of all of its voxels, padding, which has no
- * value, included. Pure functions; any thread.
- */
+/* shape.h - size and position of a region, from all its voxels including padding without a value.
+ * Pure functions. Threads: any. */
 #ifndef NOCTULE_FEATURE_SHAPE_H
 #define NOCTULE_FEATURE_SHAPE_H
 
@@ -26,17 +24,17 @@ enum shape_feature {
 
 __extension__ typedef __int128 shape_product;
 
-/* The region in space: counts of voxels, sums of coordinates and of their products, extremes. */
+/* The region in space: number of voxels, sums of coordinates and their products, extremes. */
 struct shape_place {
     int64_t voxels;
     int64_t sum[3];           /* of x, y, z */
     shape_product square[3];  /* of x x, y y, z z */
     shape_product product[3]; /* of y z, z x, x y */
-    int64_t first[3];         /* of the bounding box, inclusive; > last when empty */
+    int64_t first[3];         /* bounding box, inclusive; first > last if empty */
     int64_t last[3];
 };
 
-/* From bits laid out as struct image_mask; NULL: every voxel. */
+/* Computes it from bits as in struct image_mask; NULL: every voxel. */
 void shape_place_of(const uint64_t *bits, const struct image_extent *extent,
                     struct shape_place *place);
 

@@ -1,6 +1,6 @@
 /*
- * spatial_correlation.c - how alike values are that are near each other (IBSI 3.1.28, 3.1.29): Moran's I and
- * Geary's C over all pairs of the intensity mask, weighted by one by their distance in mm.
+ * spatial_correlation.c - spatial autocorrelation of values (IBSI 3.1.28, 3.1.29): Moran's I and
+ * Geary's C over all pairs of the intensity mask, weighted by the inverse of their distance in mm.
  */
 #include "kernels/features/shape/kept.h"
 #include "kernels/morphology/lags.h"
@@ -16,9 +16,10 @@ static const struct feature_definition spatial_correlation_definitions[SPATIAL_C
 };
 
 __extension__ typedef __int128
-    pair_sum; /* at most 2^24 voxels, squared, times pairs of squares of 16 bits */
+    pair_sum; /* max 2^24 voxels, squared, times pairs of 16-bit squares */
 
-/* Why a region has none, before it is counted; FEATURE_PRESENT: it may have them. */
+/* Returns the reason why a region has no values, before counting; FEATURE_PRESENT: it may have
+ * them. */
 static enum feature_missing
 spatial_correlation_missing(const struct feature_region *region, const struct texture_box *box)
 {
@@ -34,7 +35,7 @@ spatial_correlation_missing(const struct feature_region *region, const struct te
     return lags_lengths(box->size, length) ? FEATURE_PRESENT : FEATURE_TOO_LARGE;
 }
 
-/* Of the intensity mask, from the smallest of the pixel type. */
+/* Returns the least value of the intensity mask, relative to the smallest of the pixel type. */
 static uint32_t
 least_value(const struct feature_region *region)
 {
@@ -70,7 +71,8 @@ spatial_correlation_count(const struct feature_region *region, size_t set, uint6
     return rc;
 }
 
-/* Of the largest box that has room in a transform: it has a quarter of its points, in one slice. */
+/* Returns the memory for the largest box that fits a transform: a quarter of its points, in one
+ * slice. */
 static size_t
 spatial_correlation_bytes(const struct feature_region *largest, size_t set)
 {
@@ -83,13 +85,13 @@ spatial_correlation_bytes(const struct feature_region *largest, size_t set)
 
 /* ----------------------------------------------------------------------------------- values ---- */
 
-/* Of all pairs of two voxels, weighted: of 1, of the products of their deviations from the mean times n^2, of the
- * squares of their differences. */
+/* Weighted sums over all pairs of two voxels: of 1, of the products of their deviations from the
+ * mean times n^2, and of the squares of their differences. */
 struct pair_sums {
     double weights, products, squares;
 };
 
-/* The sum of all voxels' values, and of another kind, stands with those of pairs that are not apart. */
+/* The sums over all voxels' values, and their squares, are at lag 0. */
 static void
 pair_sums_add(const uint64_t *counts, size_t lags, size_t lag, double weight,
               struct pair_sums *sums)
@@ -119,7 +121,8 @@ pair_sums_take(const uint64_t *counts, const struct texture_box *box, const doub
                 const double x = (double)column * spacing[0], y = (double)row * spacing[1];
                 const double z = (double)slice * spacing[2];
 
-                if (lag > 0 && counts[LAGS_PAIRS * lags + lag] > 0) /* in a ball's box half are */
+                /* false for half of the lags in a ball's box */
+                if (lag > 0 && counts[LAGS_PAIRS * lags + lag] > 0)
                     pair_sums_add(counts, lags, lag, 1 / sqrt(x * x + y * y + z * z), sums);
             }
 }
@@ -129,7 +132,7 @@ spatial_correlation_put(const uint64_t *counts, size_t lags, const struct pair_s
                         struct feature_value *values)
 {
     const pair_sum voxels = counts[LAGS_PAIRS * lags], total = counts[LAGS_VALUES * lags];
-    const double deviations = /* the sum of their squares, times n */
+    const double deviations = /* sum of their squares, times n */
         (double)(voxels * (pair_sum)counts[LAGS_SQUARES * lags] - total * total);
     const double n = (double)voxels;
 
