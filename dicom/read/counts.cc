@@ -71,7 +71,7 @@ counts_read(const Source &source, struct dicom_instance &instance)
     instance.counts[DICOM_COUNT_philips] = private_count(dataset, philips_slices);
     instance.counts[DICOM_COUNT_philips_part] = private_count(dataset, philips_part_slices);
     instance.counts[DICOM_COUNT_ge] = private_count(dataset, ge_locations);
-    instance.counts[DICOM_COUNT_siemens] = protocol_slices(siemens_protocol(dataset));
+    instance.counts[DICOM_COUNT_siemens] = protocol_slices(siemens_protocol(source));
 }
 
 void

@@ -115,7 +115,7 @@ protocol_vector(std::string_view protocol, int32_t slice, const char *name)
 bool
 protocol_agrees(const Mosaic &mosaic)
 {
-    const std::string_view protocol = siemens_protocol(mosaic.source.dataset());
+    const std::string_view protocol = siemens_protocol(mosaic.source);
     if (siemens_protocol_number(protocol, "\nsSliceArray.lSize") != mosaic.count)
         return true;
     const Vector normal = protocol_vector(protocol, 0, "sNormal") -
@@ -140,7 +140,7 @@ siemens_spacing(const Mosaic &mosaic)
 {
     if (mosaic.plane.spacing_between_slices > 0)
         return mosaic.plane.spacing_between_slices;
-    const std::string_view protocol = siemens_protocol(mosaic.source.dataset());
+    const std::string_view protocol = siemens_protocol(mosaic.source);
     if (siemens_protocol_number(protocol, "\nsSliceArray.lSize") != mosaic.count)
         return 0;
     return length(protocol_vector(protocol, mosaic.count - 1, "sPosition") -

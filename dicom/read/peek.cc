@@ -41,17 +41,17 @@ constexpr uint32_t wanted_tags[] = {
 
 constexpr uint32_t wanted_private_tags[] = {
     0x0019000A, 0x0019000C, 0x0019000E, 0x0019000F, 0x00190027, 0x001900BB, 0x001900BC, 0x001900BD,
-    0x0021004F, 0x00290010, 0x00290020, 0x0043002F, 0x00430039, 0x00650009, 0x00650037, 0x00650050,
-    0x00650051, 0x20010003, 0x20010004, 0x20010008, 0x20010018, 0x20010081, 0x2005000F, 0x20050011,
-    0x20050029, 0x200500A0, 0x200500B0, 0x200500B1, 0x200500B2,
+    0x00210019, 0x0021004F, 0x002100FE, 0x00290010, 0x00290020, 0x0043002F, 0x00430039, 0x00650009,
+    0x00650037, 0x00650050, 0x00650051, 0x20010003, 0x20010004, 0x20010008, 0x20010018, 0x20010081,
+    0x2005000F, 0x20050011, 0x20050029, 0x200500A0, 0x200500B0, 0x200500B1, 0x200500B2,
 };
 
 constexpr struct private_attribute philips_dynamics {
     0x2001, 0x81, "Philips Imaging DD 001", EVR_IS
 };
 
-/* Of Philips, and MR VFrame Sequence of United Imaging. */
-constexpr uint32_t private_sequence_tags[] = {0x00650051, 0x2005000F};
+/* The series of Siemens' software XA, MR VFrame Sequence of United Imaging, and frames of Philips. */
+constexpr uint32_t private_sequence_tags[] = {0x002100FE, 0x00650051, 0x2005000F};
 
 struct InstanceFree {
     void operator()(struct dicom_instance *instance) const

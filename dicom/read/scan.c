@@ -17,6 +17,7 @@
 #define TAG_TRANSFER_SYNTAX 0x00020010u
 #define TAG_SIEMENS_CSA     0x00290010u
 #define TAG_SIEMENS_SERIES  0x00290020u
+#define TAG_SIEMENS_XA      0x00210019u
 #define TAG_PADDING         0xFFFCFFFCu
 
 #define UNDEFINED_LENGTH    0xFFFFFFFFu
@@ -457,7 +458,7 @@ is_fit(const struct scan_wanted *wanted, const struct element *element, bool nes
             scan_lower_bound(wanted->private_sequences, wanted->sequence_count, tag);
         return place < wanted->sequence_count && wanted->private_sequences[place] == tag;
     }
-    if (tag == TAG_SIEMENS_SERIES)
+    if (tag == TAG_SIEMENS_SERIES || tag == TAG_SIEMENS_XA)
         return element->length <= LIMIT_CSA_SERIES_BYTES;
     return element->length <= (tag == TAG_SIEMENS_CSA ? LIMIT_CSA_BYTES : LIMIT_PRIVATE_BYTES);
 }

@@ -74,8 +74,8 @@ struct scan_wanted {
     bool nested;         /* in the items of what is wanted, too, only what is wanted is kept */
     /* Private elements in whatever block they stand, (gggg,xxee) as gggg00ee; the creators of their
      * groups are kept with them. What is longer than LIMIT_PRIVATE_BYTES is none of them, but for
-     * those that are sequences, and Siemens' CSA headers, which may have LIMIT_CSA_BYTES (image) and
-     * LIMIT_CSA_SERIES_BYTES (series, with the protocol). */
+     * those that are sequences, Siemens' CSA headers, which may have LIMIT_CSA_BYTES (image) and
+     * LIMIT_CSA_SERIES_BYTES (series, with the protocol), and the protocol of software XA, as long as that. */
     const uint32_t *private_tags;
     size_t private_count;
     const uint32_t *private_sequences; /* ascending */

@@ -1,6 +1,9 @@
 /*
- * siemens.cc - reads Siemens' attributes, from group 0019 or the CSA image header, and the protocol in the CSA series header:
- * see source.hh.
+ * siemens.cc - reads Siemens' attributes, from group 0019 or the CSA image header, and the protocol: see source.hh.
+ *
+ * Software XA has no CSA headers. The protocol is the value of (0021,xx19) of SIEMENS MR SDS 01, in the data set
+ * (interoperability), or in the first item of (0021,xxFE) of the shared functional groups (enhanced): dcmextras (phoenix.py),
+ * csa_header (XA_ENHANCED_ANALYSIS.md), and an enhanced localizer of syngo MR XA30 in the test data of heudiconv.
  */
 #include "dicom/read/csa.h"
 #include "dicom/read/source.hh"
@@ -21,9 +24,19 @@ constexpr struct private_attribute csa_series_header {
     0x0029, 0x20, "SIEMENS CSA HEADER", EVR_OB
 };
 
-/* Returns the bytes of a header; empty if it is absent. */
+constexpr char series_creator[] = "SIEMENS MR SDS 01";
+
+constexpr struct private_attribute xa_protocol {
+    0x0021, 0x19, series_creator, EVR_OB
+};
+
+constexpr struct private_attribute xa_series {
+    0x0021, 0xFE, series_creator, EVR_SQ
+};
+
+/* Returns the bytes of a value; empty if it is absent. */
 std::string_view
-csa_bytes(const Header &dataset, const struct private_attribute &attribute)
+private_bytes(const Header &dataset, const struct private_attribute &attribute)
 {
     Uint8 *bytes = nullptr;
     DcmElement *element = dataset.find(header_private(dataset, attribute));
@@ -44,7 +57,7 @@ const struct siemens_attribute siemens_b_matrix = {{0x0019, 0x27, creator, EVR_F
 std::vector<double>
 siemens_csa(const Source &source, const char *name, size_t room)
 {
-    const std::string_view bytes = csa_bytes(source.dataset(), csa_image_header);
+    const std::string_view bytes = private_bytes(source.dataset(), csa_image_header);
 
     struct Value {
         char text[CSA_VALUE];
@@ -76,9 +89,15 @@ siemens_number(const Source &source, const struct siemens_attribute &attribute, 
 }
 
 std::string_view
-siemens_protocol(const Header &dataset)
+siemens_protocol(const Source &source)
 {
-    const std::string_view text = csa_bytes(dataset, csa_series_header);
+    std::string_view text = private_bytes(source.dataset(), csa_series_header);
+    for (const Header *place : {&source.dataset(), &source.shared()}) {
+        if (text.empty())
+            text = private_bytes(*place, xa_protocol);
+        if (text.empty())
+            text = private_bytes(place->item(header_private(*place, xa_series)), xa_protocol);
+    }
     const size_t begin = text.find("### ASCCONV BEGIN");
     return begin == std::string_view::npos
                ? std::string_view()

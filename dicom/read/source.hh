@@ -41,6 +41,12 @@ class Source
         return dataset_;
     }
 
+    /* The item of the shared functional groups, of no item in a classic instance. */
+    const Header &shared() const
+    {
+        return shared_;
+    }
+
     /* The frame's own item, of no item in a classic instance. */
     const Header &frame() const
     {
@@ -72,8 +78,8 @@ bool siemens_number(const Source &source, const struct siemens_attribute &attrib
                     unsigned long index = 0);
 /* Returns the first `room` numbers of an attribute of the CSA image header. */
 std::vector<double> siemens_csa(const Source &source, const char *name, size_t room);
-/* Returns the ASCII part of the protocol in the CSA series header; empty if it is absent. */
-std::string_view siemens_protocol(const Header &dataset);
+/* Returns the ASCII part of the protocol; empty if it is absent. */
+std::string_view siemens_protocol(const Source &source);
 /* Returns the number behind "\n<key>" and "=" in the protocol; 0 if it is absent. */
 double siemens_protocol_number(std::string_view protocol, std::string_view key);
 

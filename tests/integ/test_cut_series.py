@@ -97,6 +97,11 @@ def protocol(lines):
     return b"SV10\4\3\2\1" + b"\0" * 100 + text.encode() + b"\0" * (len(text) % 2)
 
 
+def xprotocol(lines):
+    """The protocol of Siemens' software XA: XML-like parameters, and the same lines as before it."""
+    return b'<XProtocol> \n{\n  <Name> "PhoenixMetaProtocol" \n' + protocol(lines)[108:]
+
+
 def siemens(number, lines):
     return private(slice_of(number, MR, "MR"), 0x0029, "SIEMENS CSA HEADER", 0x20, "OB", protocol(lines))
 
@@ -108,6 +113,8 @@ COUNTED = {
                                                    ("sKSpace.ucDimension", "0x2")]),
     "Siemens 3-D": lambda number: siemens(number, [("sSliceArray.lSize", 1), ("sKSpace.lImagesPerSlab", SLICES),
                                                    ("sKSpace.ucDimension", "0x4")]),
+    "Siemens XA": lambda number: private(slice_of(number, MR, "MR"), 0x0021, "SIEMENS MR SDS 01", 0x19, "OB", xprotocol(
+        [("sSliceArray.lSize", 1), ("sKSpace.lImagesPerSlab", SLICES), ("sKSpace.lPartitions", 10), ("sKSpace.ucDimension", "4")])),
 }
 PARTS = {"first half": range(SLICES // 2), "second half": range(SLICES // 2, SLICES), "without the last": range(SLICES - 1)}
 

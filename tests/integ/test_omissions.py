@@ -16,7 +16,7 @@ import pytest
 from conftest import BIN, SHARED, needs_shared
 from pydicom.dataset import Dataset
 from pydicom.sequence import Sequence
-from test_cut_series import CONFIG, MR, PT, private, protocol, slice_of
+from test_cut_series import CONFIG, MR, PT, private, protocol, slice_of, xprotocol
 
 ENHANCED_MR = "1.2.840.10008.5.1.4.1.1.4.1"
 SLICES = 10
@@ -303,6 +303,17 @@ def enhanced_by_slice():
 @kind("enhanced, in parts")
 def enhanced_parts():
     return [enhanced(part, [(0, s) for s in range(2 * part, 2 * part + 2)]) for part in range(5)]
+
+
+@kind("enhanced, Siemens XA in parts")
+def enhanced_xa():
+    """The protocol stands in a private sequence of the shared functional groups, as in the files of syngo MR XA30."""
+    made = enhanced_parts()
+    for ds, _ in made:
+        series_item = private(Dataset(), 0x0021, "SIEMENS MR SDS 01", 0x19, "OB", xprotocol(
+            [("sSliceArray.lSize", 10), ("sKSpace.ucDimension", "2")]))
+        private(ds.SharedFunctionalGroupsSequence[0], 0x0021, "SIEMENS MR SDS 01", 0xFE, "SQ", Sequence([series_item]))
+    return made
 
 
 @kind("enhanced, concatenation")
