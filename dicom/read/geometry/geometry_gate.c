@@ -378,12 +378,13 @@ check_repeats(struct verdict *verdict, const struct grouping *grouping, const st
             a->position, difference);
         return false;
     }
-    geometry_refuse(verdict, CODE_DUPLICATE_POSITION, a, b,
-                    "%s, frame %d, and %s, frame %d, lie at the same position (%.4g mm along the "
-                    "normal) and nothing that is known tells them apart. Remove the wrong one, or "
-                    "let the pipeline take the newer: duplicates = \"newest\".",
-                    geometry_plane_name(a), a->frame_index + 1, geometry_plane_name(b),
-                    b->frame_index + 1, a->position);
+    geometry_refuse(
+        verdict, CODE_DUPLICATE_POSITION, a, b,
+        "%s, frame %d, and %s, frame %d, lie at the same position (%.4g mm along the "
+        "normal) and nothing that is known tells them apart. Remove the wrong one%s.",
+        geometry_plane_name(a), a->frame_index + 1, geometry_plane_name(b), b->frame_index + 1,
+        a->position,
+        group->has_newest ? ", or let the pipeline take the newer: duplicates = \"newest\"" : "");
     return false;
 }
 

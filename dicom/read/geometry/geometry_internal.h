@@ -47,6 +47,7 @@ struct group {
     char split_by[GEOMETRY_SPLIT_SIZE];
     bool varies;     /* its planes differ in a key of contrast or time */
     bool alone;      /* the only stack of its orientation */
+    bool has_newest; /* where positions repeat, duplicates = "newest" would make a volume */
     bool mixes_runs; /* runs in time reach into one another, and are no regular stack together */
     int32_t stacks_of_grid; /* that share positions, itself among them */
     int32_t lost_of_grid;   /* planes that they lack */

@@ -300,22 +300,19 @@ geometry_copy_difference(const struct plane *a, const struct plane *b)
     return a->frame_index != b->frame_index ? "the order of the frames" : NULL;
 }
 
-/* Sets all but the newest of some planes aside. Returns false if no time is the newest, or if two are no copies. */
-static bool
-keep_newest(struct plane *planes, int32_t count)
+/* Returns the newest of some planes, or NULL if no time is the newest, or if two are no copies. */
+static const struct plane *
+find_newest(const struct plane *planes, int32_t count)
 {
-    struct plane *newest = &planes[0];
+    const struct plane *newest = &planes[0];
     for (int32_t i = 1; i < count; i++)
         if (compare_age(&planes[i], newest) > 0)
             newest = &planes[i];
-    for (int32_t i = 0; i < count; i++) {
-        if (&planes[i] == newest)
-            continue;
-        if (compare_age(newest, &planes[i]) <= 0 || geometry_copy_difference(newest, &planes[i]))
-            return false;
-        planes[i].set_aside = CODE_DUPLICATE_POSITION;
-    }
-    return true;
+    for (int32_t i = 0; i < count; i++)
+        if (&planes[i] != newest &&
+            (compare_age(newest, &planes[i]) <= 0 || geometry_copy_difference(newest, &planes[i])))
+            return NULL;
+    return newest;
 }
 
 static int
@@ -335,20 +332,28 @@ end_of_place(const struct group *group, int32_t start)
     return end;
 }
 
-/* Adds the newest of each place, and the older ones as a group that was set aside; all as one where
- * a place has no newest. The planes are sorted by place. */
+/* Returns whether each place has a newest plane. The planes are sorted by place. */
+static bool
+has_newest(const struct group *group)
+{
+    for (int32_t start = 0, end; start < group->count; start = end) {
+        end = end_of_place(group, start);
+        if (!find_newest(group->planes + start, end - start))
+            return false;
+    }
+    return true;
+}
+
+/* Adds the newest of each place, and the older ones as a group that was set aside. Each place must have a newest. */
 static int
 add_newest(struct grouping *grouping, struct group *group, int32_t places)
 {
-    bool found = true;
-    for (int32_t start = 0, end; start < group->count && found; start = end) {
+    for (int32_t start = 0, end; start < group->count; start = end) {
         end = end_of_place(group, start);
-        found = keep_newest(group->planes + start, end - start);
-    }
-    if (!found) {
-        for (int32_t i = 0; i < group->count; i++)
-            group->planes[i].set_aside = CODE_NONE;
-        return geometry_add_group(grouping, group);
+        const struct plane *newest = find_newest(group->planes + start, end - start);
+        for (int32_t i = start; i < end; i++)
+            if (&group->planes[i] != newest)
+                group->planes[i].set_aside = CODE_DUPLICATE_POSITION;
     }
     qsort(group->planes, (size_t)group->count, sizeof(*group->planes), compare_kept);
     struct group kept = *group, older = *group;
@@ -407,8 +412,10 @@ geometry_add_volumes(struct grouping *grouping, struct group *group)
         const struct order_row *order = find_order(grouping, group, places);
         if (order)
             return add_each_volume(grouping, group, places, order);
-    } else if (repeated > 0 && 2 * repeated < places && grouping->limits->newest_of_duplicates) {
-        return add_newest(grouping, group, places);
+    } else if (repeated > 0 && 2 * repeated < places && has_newest(group)) {
+        if (grouping->limits->newest_of_duplicates)
+            return add_newest(grouping, group, places);
+        group->has_newest = true;
     }
     return geometry_add_group(grouping, group);
 }
