@@ -21,6 +21,8 @@ uar=0 # 1: C tests find uses of a stack frame after its function has returned, a
 turn=${NOCTULE_TURN:-$(($(wc -l <tests/landings.txt) % 4 + 1))}
 left=()       # tiers that this call does not run, with the reason
 release=plain # the preset of release code: plain, or ci with CUDA
+programs=(integ_programs)
+ahead=        # process that builds release code while the tests of the gate's first stage run
 
 landed=$(tail -n 1 tests/landings.txt | cut -d' ' -f2)
 git cat-file -e "$landed^{commit}" 2>/dev/null || landed= # a shallow clone
@@ -51,17 +53,32 @@ gate)
 full) set -- everything asan tsan && uar=1 && left+=("night: tests/run.sh long runs it") ;;
 long) set -- release asan tsan kernels night && share=1 uar=1 ;;
 esac
+stages=("$@")
+[[ $turn != 4 && $release != ci ]] || programs+=(cuda_tests)
 
 # build PRESET TARGET...: configures and builds; prints the log if that fails.
 build() {
     local preset=$1 log=$reports/build-$1.log
     shift
+    [[ -z $ahead ]] || wait "$ahead" || true # a build that failed ahead fails again below, with its log
+    ahead=
     if ! { cmake --preset "$preset" && cmake --build --preset "$preset" ${1:+--target "$@"}; } >"$log" 2>&1; then
         grep -A 20 -E '^FAILED|[Ee]rror' "$log" | head -n 200
         tail -n 20 "$log"
         return 1
     fi
     echo "built $preset, $(date +%T)"
+}
+
+# build_ahead PRESET TARGET...: builds in the background, at low priority, for tests that wait for timers leave the cores idle.
+build_ahead() {
+    set -m # a process group, which finish ends
+    {
+        renice -n 19 "$BASHPID"
+        build "$@"
+    } >/dev/null &
+    ahead=$!
+    set +m
 }
 
 # run FOLDER OPTION...: runs tests of that build. Up to three integration or fault tests that fail run a second time, alone.
@@ -103,13 +120,12 @@ stage() {
     # C tests and the integration tests of the state machine, with the programs under ASan and UBSan; lints.
     asan)
         build asan
+        [[ " ${stages[*]} " != *" turn "* ]] || build_ahead $release "${programs[@]}"
         NOCTULE_TEST_SHARE=${NOCTULE_TEST_SHARE:-$share} ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=$uar \
             run build/asan -L '^gate$' -j "$jobs"
         ;;
     # Release code: the demonstration, further tests of each landing, and this landing's turn of the others.
     turn)
-        programs=(integ_programs)
-        [[ $turn != 4 ]] || programs+=(cuda_tests)
         build $release "${programs[@]}"
         NOCTULE_PRESET=$release tests/demo.sh
         run build/$release -L "^(plain|turn$turn)\$" -j "$jobs"
@@ -155,6 +171,7 @@ stage() {
 finish() {
     local status=$? reason
     trap - EXIT
+    [[ -z $ahead ]] || kill -- "-$ahead" 2>/dev/null || true
     for reason in "${left[@]}"; do
         echo "not run: $reason"
     done
