@@ -34,6 +34,7 @@ struct report;
     TABLE(UNRULED)                                                                                 \
     TABLE(PULLED)                                                                                  \
     TABLE(PIPELINES)                                                                               \
+    TABLE(SEGMENTS)                                                                                \
     TABLE(COMPUTE)                                                                                 \
     TABLE(SLOWEST)                                                                                 \
     TABLE(HOURS)

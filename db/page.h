@@ -34,6 +34,7 @@
     LIST(NIGHTS)                                                                                   \
     LIST(NIGHT)                                                                                    \
     LIST(JOB)                                                                                      \
+    LIST(JOB_SEGMENTS)                                                                             \
     LIST(JOB_RESULTS)                                                                              \
     LIST(JOB_DELIVERIES)                                                                           \
     LIST(JOB_EVENTS)                                                                               \

@@ -235,7 +235,10 @@ struct queue_stack {
     const char *name; /* "" for the only one */
     bool accepted;
     int32_t planes, columns, rows;
-    double spacing_mm; /* between planes */
+    double spacing_mm;       /* between planes */
+    double pixel_mm[2];      /* between columns and between rows; 0: not known */
+    const char *orientation; /* "axial", "coronal", "sagittal", "oblique"; "": not known */
+    const char *cosines;     /* as Image Orientation (Patient): "1\\0\\0\\0\\1\\0"; "" */
     enum code code;
     const char *message, *file_a, *file_b; /* of the refusal; "" when accepted */
     const char *split_by;                  /* the attributes that set it apart, for people; "" */
@@ -450,6 +453,26 @@ struct queue_voxels {
     const char *straightened; /* why the stack was straightened; "": it was not; NULL: not known */
 };
 
+/* A segment of a job, hidden ones excepted. NAN: not known. */
+struct queue_segment {
+    int32_t number; /* Segment Number */
+    const char *label, *method;
+    const char *unit; /* of the values: UCUM; "1": not known */
+    int64_t voxels;
+    double millilitres;
+    double mean, minimum, maximum;
+    int64_t first[3], last[3]; /* of the box: column, row, slice, from 0; last < first: no voxel */
+    double centroid[3];        /* mm, patient coordinates (LPS) */
+};
+
+/* A broken expectation. */
+struct queue_breach {
+    int32_t segment; /* Segment Number; 0: a hidden segment */
+    const char *label, *expectation;
+    double found, allowed[2]; /* NAN: none */
+    const char *text;
+};
+
 /* What a worker measured. Negative numbers mean "not measured". */
 struct queue_figures {
     double read_seconds, compute_seconds, write_seconds, verify_seconds, total_seconds;
@@ -463,6 +486,10 @@ struct queue_figures {
     size_t feature_count;
     const struct queue_histogram *histograms;
     size_t histogram_count;
+    const struct queue_segment *segments; /* no two of one number */
+    size_t segment_count;
+    const struct queue_breach *breaches; /* in the order of the pipeline */
+    size_t breach_count;
 };
 
 struct queue_result {

@@ -44,11 +44,37 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     round(j.spacing_z_mm, 6) AS spacing_z_mm, round(j.source_x_mm, 6) AS source_x_mm,
     round(j.source_y_mm, 6) AS source_y_mm, round(j.source_step_min_mm, 6) AS source_step_min_mm,
     round(j.source_step_max_mm, 6) AS source_step_max_mm,
-    j.straightened <> '' AS straightened, coalesce(j.straightened, '') AS straightened_because
+    j.straightened <> '' AS straightened, coalesce(j.straightened, '') AS straightened_because,
+    -- The first of v_breaches.
+    coalesce(b.expectation, '') AS broken_expectation, coalesce(b.label, '') AS broken_label,
+    b.found AS broken_found, b.low AS broken_low, b.high AS broken_high
 FROM job j
 JOIN series s ON s.id = j.series_id
+LEFT JOIN breach b ON b.job_id = j.id AND b.place = 1
 LEFT JOIN result r ON r.id =
     (SELECT id FROM result WHERE job_id = j.id AND kind = 'seg' ORDER BY id LIMIT 1);
+
+-- One row per segment of each job that ended well, measured on the volume that the job computed on.
+CREATE VIEW v_segments AS
+SELECT g.job_id AS job, g.number AS segment, g.label, g.method, g.voxels, round(g.volume_ml, 6) AS volume_ml,
+    g.mean, g.minimum, g.maximum, g.unit,
+    g.first_column, g.last_column, g.first_row, g.last_row, g.first_slice, g.last_slice,
+    round((g.last_column - g.first_column + 1) * j.spacing_x_mm, 6) AS width_mm,
+    round((g.last_row - g.first_row + 1) * j.spacing_y_mm, 6) AS height_mm,
+    round((g.last_slice - g.first_slice + 1) * j.spacing_z_mm, 6) AS depth_mm,
+    round(g.x_mm, 6) AS x_mm, round(g.y_mm, 6) AS y_mm, round(g.z_mm, 6) AS z_mm,
+    j.pipeline, j.stack, s.series_uid, s.description AS series_description, j.revision, j.state,
+    j.ended_at AS measured_at, j.superseded_by
+FROM segment g
+JOIN job j ON j.id = g.job_id
+JOIN series s ON s.id = j.series_id;
+
+CREATE VIEW v_breaches AS
+SELECT b.job_id AS job, b.place, b.segment_number AS segment, b.label, b.expectation, b.found, b.low, b.high,
+    b.text, j.pipeline, s.series_uid, j.state
+FROM breach b
+JOIN job j ON j.id = b.job_id
+JOIN series s ON s.id = j.series_id;
 
 -- What waits for somebody's word.
 CREATE VIEW v_review AS
@@ -123,7 +149,9 @@ LEFT JOIN object n ON n.id = o.superseded_by;
 
 CREATE VIEW v_stacks AS
 SELECT s.series_uid, x.revision, x.name AS stack, x.accepted, x.passed_over, x.planes, x.columns,
-    x.rows, x.spacing_mm, x.split_by, x.code, x.message, x.file_a, x.file_b, x.options
+    x.rows, x.spacing_mm, x.split_by, x.code, x.message, x.file_a, x.file_b, x.options,
+    round(x.column_mm, 6) AS spacing_x_mm, round(x.row_mm, 6) AS spacing_y_mm, x.orientation,
+    x.cosines AS image_orientation
 FROM stack x
 JOIN series s ON s.id = x.series_id AND s.revision = x.revision;
 

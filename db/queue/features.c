@@ -139,6 +139,54 @@ add_histogram(struct queue *queue, int64_t job_id, const struct queue_histogram 
     return rc;
 }
 
+static struct database_value
+value_measured(double value)
+{
+    return isfinite(value) ? value_real(value) : value_null();
+}
+
+/* NULL where there is no voxel. */
+static struct database_value
+value_box(const struct queue_segment *segment, const int64_t corner[3], int axis)
+{
+    return segment->voxels > 0 ? value_int(corner[axis]) : value_null();
+}
+
+static int
+features_add_segment(struct queue *queue, int64_t job_id, const struct queue_segment *segment)
+{
+    const struct queue_segment *s = segment;
+    int rc = database_run(
+        &queue->db,
+        "INSERT INTO segment (job_id, number, label, method, voxels, volume_ml, mean, minimum, "
+        "maximum, unit, first_column, first_row, first_slice, last_column, last_row, last_slice, "
+        "x_mm, y_mm, z_mm) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        VALUES(value_int(job_id), value_int(s->number), value_text(s->label), value_text(s->method),
+               value_int(s->voxels), value_real(s->millilitres), value_measured(s->mean),
+               value_measured(s->minimum), value_measured(s->maximum), value_text(s->unit),
+               value_box(s, s->first, 0), value_box(s, s->first, 1), value_box(s, s->first, 2),
+               value_box(s, s->last, 0), value_box(s, s->last, 1), value_box(s, s->last, 2),
+               value_measured(s->centroid[0]), value_measured(s->centroid[1]),
+               value_measured(s->centroid[2])));
+    if (rc == -EEXIST)
+        return database_refuse(&queue->db, -EEXIST, "segment %d is there twice", s->number);
+    return rc;
+}
+
+static int
+features_add_breach(struct queue *queue, int64_t job_id, const struct queue_breach *breach,
+                    size_t place)
+{
+    return database_run(
+        &queue->db,
+        "INSERT INTO breach (job_id, place, segment_number, label, expectation, found, low, high, "
+        "text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        VALUES(value_int(job_id), value_int((int64_t)place), value_int(breach->segment),
+               value_text(breach->label), value_text(breach->expectation),
+               value_measured(breach->found), value_measured(breach->allowed[0]),
+               value_measured(breach->allowed[1]), value_text(breach->text)));
+}
+
 int
 queue_add_features(struct queue *queue, int64_t job_id, const struct queue_figures *figures)
 {
@@ -147,5 +195,9 @@ queue_add_features(struct queue *queue, int64_t job_id, const struct queue_figur
         rc = feature_insert(queue, job_id, &figures->features[i], i + 1);
     for (size_t i = 0; rc == 0 && i < figures->histogram_count; i++)
         rc = add_histogram(queue, job_id, &figures->histograms[i]);
+    for (size_t i = 0; rc == 0 && i < figures->segment_count; i++)
+        rc = features_add_segment(queue, job_id, &figures->segments[i]);
+    for (size_t i = 0; rc == 0 && i < figures->breach_count; i++)
+        rc = features_add_breach(queue, job_id, &figures->breaches[i], i + 1);
     return rc;
 }

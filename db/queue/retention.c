@@ -322,6 +322,7 @@ stock_delete_job(struct queue *queue, int64_t id)
 {
     static const char *const statements[] = {
         "DELETE FROM feature WHERE job_id = ?", "DELETE FROM pattern_histogram WHERE job_id = ?",
+        "DELETE FROM segment WHERE job_id = ?", "DELETE FROM breach WHERE job_id = ?",
         "DELETE FROM event WHERE job_id = ?",   "DELETE FROM delivery WHERE job_id = ?",
         "DELETE FROM result WHERE job_id = ?",  "DELETE FROM job WHERE id = ?",
     };

@@ -606,6 +606,12 @@ queue_file_clear(struct queue_file *file)
     database_clear_row(&file_shape, file);
 }
 
+static struct database_value
+value_length(double mm)
+{
+    return isfinite(mm) && mm > 0 ? value_real(mm) : value_null();
+}
+
 static int
 insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
              const struct queue_stack *stack)
@@ -618,8 +624,8 @@ insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
         &queue->db,
         "INSERT INTO stack (series_id, revision, name, accepted, planes, columns, rows, "
         "spacing_mm, code, message, file_a, file_b, split_by, passed_over, temporal_positions, "
-        "announced_temporal_positions, options) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "announced_temporal_positions, options, column_mm, row_mm, orientation, cosines) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         VALUES(value_int(series_id), value_int(revision), value_text(stack->name),
                value_int(stack->accepted), value_int(stack->planes), value_int(stack->columns),
                value_int(stack->rows),
@@ -627,7 +633,9 @@ insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
                value_text(code_name(stack->code)), value_text(stack->message),
                value_text(stack->file_a), value_text(stack->file_b), value_text(stack->split_by),
                value_int(stack->passed_over), value_int(stack->times),
-               value_int(stack->times_announced), value_text(stack->options)));
+               value_int(stack->times_announced), value_text(stack->options),
+               value_length(stack->pixel_mm[0]), value_length(stack->pixel_mm[1]),
+               value_text(stack->orientation), value_text(stack->cosines)));
 }
 
 /* Why a guarded UPDATE of a GATHERING series found nothing. */

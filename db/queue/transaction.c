@@ -478,10 +478,12 @@ static const struct {
     {"job", "it is under review, or was rejected, and is delivered, or is superseded meanwhile",
      "SELECT id FROM job j WHERE state = 'REVIEW' AND superseded_by IS NOT NULL "
      "OR state IN ('REVIEW', 'REJECTED') AND EXISTS (SELECT 1 FROM delivery WHERE job_id = j.id)"},
-    {"job", "it has features and has not ended well",
+    {"job", "it has features or segments and has not ended well",
      "SELECT id FROM job j WHERE state NOT IN ('DONE', 'EMPTY', 'REVIEW', 'REJECTED') "
      "AND (EXISTS (SELECT 1 FROM feature WHERE job_id = j.id) "
-     "  OR EXISTS (SELECT 1 FROM pattern_histogram WHERE job_id = j.id))"},
+     "  OR EXISTS (SELECT 1 FROM pattern_histogram WHERE job_id = j.id) "
+     "  OR EXISTS (SELECT 1 FROM segment WHERE job_id = j.id) "
+     "  OR EXISTS (SELECT 1 FROM breach WHERE job_id = j.id))"},
     {"job", "it is superseded by one that does not succeed it",
      "SELECT j.id FROM job j JOIN job n ON n.id = j.superseded_by "
      "WHERE n.series_id <> j.series_id OR n.stack <> j.stack OR n.pipeline <> j.pipeline "

@@ -13,6 +13,22 @@ static const struct report_column result_columns[] = {
     {"SOP INSTANCE", "sop_instance_uid", REPORT_TEXT},
 };
 
+/* The centroid in patient coordinates (LPS). */
+#define CENTROID "printf('%.1f, %.1f, %.1f', x_mm, y_mm, z_mm)"
+#define BOX      "printf('%.1f x %.1f x %.1f', width_mm, height_mm, depth_mm)"
+
+static const struct report_column segment_columns[] = {
+    {"SEGMENT", "segment", REPORT_NUMBER},
+    {"LABEL", "label", REPORT_TEXT},
+    {"VOLUME (ml)", "printf('%.2f', volume_ml)", REPORT_NUMBER},
+    {"MEAN", "printf('%.6g', mean)", REPORT_NUMBER},
+    {"MIN", "printf('%.6g', minimum)", REPORT_NUMBER},
+    {"MAX", "printf('%.6g', maximum)", REPORT_NUMBER},
+    {"UNIT", "iif(unit = '1', '', replace(unit, '[hnsf''U]', 'HU'))", REPORT_TEXT},
+    {"BOX (mm)", "iif(voxels > 0, " BOX ", '')", REPORT_TEXT | REPORT_DROP},
+    {"CENTROID (mm, LPS)", "iif(x_mm IS NULL, '', " CENTROID ")", REPORT_TEXT | REPORT_DROP},
+};
+
 static const struct report_column event_columns[] = {
     {"AT (UTC)", "replace(rtrim(at, 'Z'), 'T', ' ')", REPORT_TEXT},
     {"EVENT", "kind", REPORT_TEXT},
@@ -76,12 +92,17 @@ print_job(struct report *report, int64_t job_id, FILE *out, bool json)
         {"v_results", "WHERE job = ?1 ORDER BY path", &id, 1},
         {"v_deliveries", "WHERE job = ?1 ORDER BY delivery", &id, 1},
         {"v_events", "WHERE job = ?1 ORDER BY event", &id, 1},
+        {"v_segments", "WHERE job = ?1 ORDER BY segment", &id, 1},
+        {"v_breaches", "WHERE job = ?1 ORDER BY place", &id, 1},
     };
     int rc = report_expect_job(report, job_id);
     if (rc == 0 && json)
         return report_print_json(report, &job, true, parts, COLUMN_COUNT(parts), out);
     if (rc == 0)
         rc = print_job_row(report, job_id, out);
+    if (rc == 0)
+        rc = report_print_table(report, &parts[3], "Segments", segment_columns,
+                                COLUMN_COUNT(segment_columns), out);
     if (rc == 0)
         rc = report_print_table(report, &parts[0], "Results", result_columns,
                                 COLUMN_COUNT(result_columns), out);

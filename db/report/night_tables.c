@@ -220,6 +220,33 @@ static const char pipelines_sql[] =
              "count(*) FILTER (WHERE state = 'FAILED'), " MEDIAN ", " LONGEST
              " FROM " RANKED("pipeline") " GROUP BY pipeline ORDER BY count(*) DESC, pipeline";
 
+static const struct night_column segments_of[] = {
+    COLUMN(pipeline, "PIPELINE", TEXT),
+    COLUMN(label, "SEGMENT", TEXT),
+    COLUMN(found, "FOUND", NUMBER),
+    COLUMN(empty, "EMPTY", NUMBER),
+    COLUMN(median_ml, "MEDIAN (ml)", NUMBER),
+    COLUMN(min_ml, "MIN (ml)", NUMBER),
+    COLUMN(max_ml, "MAX (ml)", NUMBER),
+    COLUMN(mean, "MEAN", NUMBER),
+    COLUMN(unit, "UNIT", TEXT),
+};
+
+/* Volumes and the mean of the means of segments with voxels. `middle`: the one or two in the middle. */
+static const char segments_sql[] = OF_NIGHT
+    "SELECT pipeline, label, count(*) FILTER (WHERE voxels > 0), "
+    "count(*) FILTER (WHERE voxels = 0), round(avg(volume_ml) FILTER (WHERE middle), 2), "
+    "round(min(volume_ml) FILTER (WHERE voxels > 0), 2), "
+    "round(max(volume_ml) FILTER (WHERE voxels > 0), 2), CAST(printf('%.6g', avg(mean)) AS REAL), "
+    "iif(unit = '1', '', replace(unit, '[hnsf''U]', 'HU')) FROM "
+    "(SELECT pipeline, segment, label, unit, voxels, volume_ml, mean, voxels > 0 AND "
+    " 2 * row_number() OVER (PARTITION BY pipeline, label, unit ORDER BY voxels = 0, volume_ml) - "
+    "1 "
+    " - count(*) FILTER (WHERE voxels > 0) OVER (PARTITION BY pipeline, label, unit) "
+    " BETWEEN -1 AND 1 AS middle FROM v_segments WHERE measured_at >= ?1 AND measured_at < ?2 "
+    " AND state IN ('DONE', 'EMPTY') AND superseded_by IS NULL) "
+    "GROUP BY pipeline, label, unit ORDER BY pipeline, min(segment), label";
+
 static const struct night_column compute_of[] = {
     COLUMN(backend, "BACKEND", TEXT),
     COLUMN(jobs, "JOBS", NUMBER),
@@ -337,6 +364,7 @@ const struct night_source night_sources[NIGHT_TABLE_COUNT] = {
         LIST(unruled, "Series without a rule", "noctule submit --rules, once there is one"),
     [NIGHT_PULLED] = LIST(pulled, "Pulled", NULL),
     [NIGHT_PIPELINES] = LIST(pipelines, "Pipelines", NULL),
+    [NIGHT_SEGMENTS] = LIST(segments, "Segments", NULL),
     [NIGHT_COMPUTE] = LIST(compute, "Computing", NULL),
     [NIGHT_SLOWEST] = LIST(slowest, "The slowest jobs", NULL),
     [NIGHT_HOURS] = LIST(hours, "By the hour", NULL),

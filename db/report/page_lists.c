@@ -391,6 +391,30 @@ static const char job_sql[] =
           "attempts, priority, held, superseded_by, "
           "reviewed_by, removed_at" NO_MARK " FROM v_jobs WHERE job = ?2";
 
+static const struct night_column job_segments_of[] = {
+    COLUMN(segment, "SEGMENT", NUMBER),
+    COLUMN(label, "LABEL", TEXT),
+    COLUMN(volume_ml, "VOLUME (ml)", NUMBER),
+    COLUMN(mean, "MEAN", NUMBER),
+    COLUMN(minimum, "MIN", NUMBER),
+    COLUMN(maximum, "MAX", NUMBER),
+    COLUMN(unit, "UNIT", TEXT),
+    BELOW(box, "box (mm)", TEXT),
+    BELOW(centroid, "centroid (mm, LPS)", TEXT),
+};
+
+/* A mark is the Segment Number: segments are listed in ascending order. */
+static const char job_segments_sql[] =
+    ASKED "SELECT segment, label, printf('%.2f', volume_ml), iif(voxels > 0, printf('%.6g', mean), "
+          "NULL), "
+          "iif(voxels > 0, printf('%.6g', minimum), NULL), iif(voxels > 0, printf('%.6g', "
+          "maximum), NULL), "
+          "iif(unit = '1', NULL, replace(unit, '[hnsf''U]', 'HU')), iif(voxels > 0, "
+          "printf('%.1f x %.1f x %.1f', width_mm, height_mm, depth_mm), NULL), "
+          "iif(x_mm IS NULL, NULL, printf('%.1f, %.1f, %.1f', x_mm, y_mm, z_mm)), segment "
+          "FROM v_segments WHERE job = ?2 AND (?1 = '' OR segment > CAST(?1 AS INTEGER)) "
+          "ORDER BY segment" MOST;
+
 static const struct night_column job_results_of[] = {
     COLUMN(kind, "RESULT", TEXT),
     COLUMN(size, "KiB", NUMBER),
@@ -455,17 +479,18 @@ static const char series_jobs_sql[] =
           "WHERE series_uid = ?3 AND " BY_NUMBER("job") " ORDER BY job DESC" MOST;
 
 static const struct night_column series_stacks_of[] = {
-    COLUMN(stack, "VOLUME", TEXT),          COLUMN(accepted, "ACCEPTED", TEXT),
-    COLUMN(planes, "PLANES", NUMBER),       COLUMN(code, "CODE", TEXT),
-    BELOW(columns, "columns", NUMBER),      BELOW(rows, "rows", NUMBER),
-    BELOW(spacing, "spacing (mm)", NUMBER), BELOW(message, "message", TEXT),
-    BELOW(to_do, "to do", REMEDY),
+    COLUMN(stack, "VOLUME", TEXT),        COLUMN(accepted, "ACCEPTED", TEXT),
+    COLUMN(planes, "PLANES", NUMBER),     COLUMN(code, "CODE", TEXT),
+    BELOW(columns, "columns", NUMBER),    BELOW(rows, "rows", NUMBER),
+    BELOW(spacing, "spacing (mm)", TEXT), BELOW(orientation, "orientation", TEXT),
+    BELOW(message, "message", TEXT),      BELOW(to_do, "to do", REMEDY),
 };
 
-static const char series_stacks_sql[] =
-    ASKED "SELECT stack, iif(accepted, 'yes', 'no'), planes, code, columns, rows, "
-          "round(spacing_mm, 3), message, code" NO_MARK
-          " FROM v_stacks WHERE series_uid = ?3 ORDER BY stack" MOST;
+static const char series_stacks_sql[] = ASKED
+    "SELECT stack, iif(accepted, 'yes', 'no'), planes, code, columns, rows, "
+    "iif(spacing_x_mm IS NULL, round(spacing_mm, 3), "
+    "printf('%.4g x %.4g x %.4g', spacing_x_mm, spacing_y_mm, spacing_mm)), nullif(orientation, "
+    "''), message, code" NO_MARK " FROM v_stacks WHERE series_uid = ?3 ORDER BY stack" MOST;
 
 /* --------------------------------------------------------------------------------- search ---- */
 
@@ -539,6 +564,7 @@ const struct page_source page_sources[PAGE_LIST_COUNT] = {
     [PAGE_NIGHTS] = LIST(nights, "Nights", "noctule report --since 2026-01-31 --until 2026-02-01"),
     [PAGE_NIGHT] = ONE(night, "Night"),
     [PAGE_JOB] = ONE(job, "Job"),
+    [PAGE_JOB_SEGMENTS] = LIST(job_segments, "Segments", NULL),
     [PAGE_JOB_RESULTS] = LIST(job_results, "Results", NULL),
     [PAGE_JOB_DELIVERIES] = SHARED(delivery, job_deliveries, "Deliveries", NULL),
     [PAGE_JOB_EVENTS] = SHARED(event, job_events, "Events", NULL),

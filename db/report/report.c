@@ -157,7 +157,10 @@ report_start(struct report *report, sqlite3_str *sql, const struct report_select
 
 /* --------------------------------------------------------------------------------------- JSON - */
 
-/* Appends "json_object('job', "job", 'state', "state", ...": the bracket is open, for more. */
+/*
+ * Appends an expression of an object that is open for more: '{"job":' || json_quote("job") || ... A function takes
+ * 127 arguments, so json_object would take 63 columns.
+ */
 static int
 json_append_object(struct report *report, sqlite3_str *sql, const char *view)
 {
@@ -166,11 +169,11 @@ json_append_object(struct report *report, sqlite3_str *sql, const char *view)
                             VALUES(value_text(view)), &statement);
     if (rc < 0)
         return rc;
-    const char *before = "json_object(";
+    const char *before = "'{";
     while ((rc = database_step(&report->db, statement)) == 1) {
         const unsigned char *name = sqlite3_column_text(statement, 0);
-        sqlite3_str_appendf(sql, "%s'%q', \"%w\"", before, name, name);
-        before = ", ";
+        sqlite3_str_appendf(sql, "%s\"%q\":' || json_quote(\"%w\")", before, name, name);
+        before = " || ',";
     }
     database_end(statement);
     return rc;
@@ -184,12 +187,13 @@ json_append_select(struct report *report, sqlite3_str *sql,
     sqlite3_str_appendall(sql, "SELECT ");
     int rc = json_append_object(report, sql, selection->view);
     for (size_t i = 0; rc == 0 && i < part_count; i++) {
-        sqlite3_str_appendf(sql, ", '%q', json((SELECT json_group_array(",
+        sqlite3_str_appendf(sql, " || ',\"%q\":' || (SELECT json_group_array(json(",
                             parts[i].view + strlen("v_"));
         rc = json_append_object(report, sql, parts[i].view);
-        sqlite3_str_appendf(sql, ")) FROM (SELECT * FROM %s %s)))", parts[i].view, parts[i].tail);
+        sqlite3_str_appendf(sql, " || '}')) FROM (SELECT * FROM %s %s))", parts[i].view,
+                            parts[i].tail);
     }
-    sqlite3_str_appendf(sql, ") FROM %s %s", selection->view, selection->tail);
+    sqlite3_str_appendf(sql, " || '}' FROM %s %s", selection->view, selection->tail);
     return rc;
 }
 

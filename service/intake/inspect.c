@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define COSINES 96 /* room for six numbers */
+
 struct inspect {
     struct message_inspect request;
     void *frame; /* the INSPECT that the paths point into */
@@ -128,14 +130,27 @@ inspect_values(struct inspect *inspect, const char *values)
     return values;
 }
 
+/* Writes Image Orientation (Patient) of a stack: six direction cosines. */
+static void
+inspect_put_cosines(const struct geometry_stack *stack, char *text, size_t size)
+{
+    size_t length = 0;
+    for (int i = 0; i < 6; i++)
+        length += (size_t)snprintf(text + length, size - length, "%s%.6g", i ? "\\" : "",
+                                   stack->axes[i] + 0.0); /* no negative zero */
+}
+
 static void
 inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
                   const struct geometry_stack *stack, const char *values, int judgement)
 {
     const struct rules_facts facts =
         conditions_facts(stack->normal, stack->spacing[2], stack->plane_count);
+    char cosines[COSINES] = "";
     static const struct error none = {0};
     const struct error *error = stack->accepted ? &none : &stack->error;
+    if (stack->has_geometry)
+        inspect_put_cosines(stack, cosines, sizeof cosines);
     const struct message_stack row = {
         .name = stack->name,
         .accepted = stack->accepted,
@@ -154,6 +169,9 @@ inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
         .judgement = judgement,
         .orientation = stack->has_geometry ? facts.orientation : CONF_ANY_ORIENTATION,
         .values = inspect_values(inspect, values),
+        .column_mm = stack->has_geometry ? stack->spacing[0] : 0,
+        .row_mm = stack->has_geometry ? stack->spacing[1] : 0,
+        .cosines = cosines,
     };
     message_add_stack(&inspect->answer, &row);
 }

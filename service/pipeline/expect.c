@@ -12,6 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct segment_measures segment_measures_none = {
+    .mean = NAN,
+    .minimum = NAN,
+    .maximum = NAN,
+    .last = {-1, -1, -1},
+    .centroid = {NAN, NAN, NAN},
+};
+
 static double
 volume_ml(const struct expect_volume *volume, const struct image_mask *mask)
 {
@@ -130,12 +138,13 @@ look_at_share(const struct expect_look *look, const struct conf_share *share)
 }
 
 static void
-look_at_share_of_box(const struct expect_look *look, const struct expect_facts *facts,
+look_at_share_of_box(const struct expect_look *look, const struct segment_measures *measures,
                      const struct conf_bounds *bounds)
 {
     if (bounds->given)
         look_compare(look, "share_of_box", bounds->at,
-                     (double)facts->mask->voxels / (double)expect_facts_box_voxels(facts),
+                     (double)look->masks[look->segment].voxels /
+                         (double)expect_box_voxels(measures),
                      "share of the box around it ", "");
 }
 
@@ -173,55 +182,60 @@ look_at_contrast(const struct expect_look *look, const struct conf_expect *expec
 /* What is looked at in the segment's voxels. */
 static void
 look_at_facts(const struct expect_look *look, const struct expect_facts *facts,
-              const struct conf_expect *expect)
+              const struct segment_measures *measures, const struct conf_expect *expect)
 {
     if (expect->mean.given)
-        look_compare(look, "mean", expect->mean.at, expect_facts_mean(facts), "mean ",
-                     look->volume->unit);
+        look_compare(look, "mean", expect->mean.at, measures->mean, "mean ", look->volume->unit);
     if (expect->components.given)
         look_compare(look, "components", expect->components.at, (double)facts->component_count,
                      "components: ", "");
     if (expect->slices.given)
-        look_compare(look, "slices", expect->slices.at, (double)expect_facts_slices(facts),
+        look_compare(look, "slices", expect->slices.at, (double)measures->slices,
                      "slices with voxels: ", "");
     look_at_touches(look, facts, expect->touches);
     if (expect->share_of)
         look_at_share(look, expect->share_of);
-    look_at_share_of_box(look, facts, &expect->share_of_box);
+    look_at_share_of_box(look, measures, &expect->share_of_box);
 }
 
-static int
-look_at_segment(const struct expect_look *look)
+/* Compares a segment that has voxels with what is expected of it. */
+static void
+look_at_expectations(const struct expect_look *look, const struct expect_facts *facts,
+                     const struct segment_measures *measures, const struct conf_expect *expect)
 {
-    const struct conf_expect *expect = look->pipeline->segments[look->segment].expect;
-    const struct image_mask *mask = &look->masks[look->segment];
-    if (!expect)
-        return 0;
-    if (mask->voxels == 0 && look->pipeline->segments[look->segment].object.optional)
-        return 0;
-    if (mask->voxels == 0) {
-        look_add(look, &(struct expect_breach){.expectation = "expect"}, "nothing was found");
-        return 0;
-    }
     if (expect->unvalidated && !look->pipeline->unreviewed)
         look_add(look, &(struct expect_breach){.expectation = "unvalidated"},
                  "not validated for use without REVIEW: %s", expect->unvalidated);
+    if (expect->volume_ml.given)
+        look_compare(look, "volume_ml", expect->volume_ml.at, volume_ml(look->volume, facts->mask),
+                     "volume ", " ml");
+    look_at_facts(look, facts, measures, expect);
+    look_at_slice_mm(look, &expect->slice_mm);
+    look_at_unit(look, expect->unit);
+    look_at_contrast(look, expect);
+}
+
+static int
+look_at_segment(const struct expect_look *look, struct segment_measures *measures)
+{
+    const struct conf_segment *segment = &look->pipeline->segments[look->segment];
+    const struct conf_expect *expect = segment->expect;
+    const struct image_mask *mask = &look->masks[look->segment];
+    *measures = segment_measures_none;
+    if (mask->voxels == 0) {
+        if (expect && !segment->object.optional)
+            look_add(look, &(struct expect_breach){.expectation = "expect"}, "nothing was found");
+        return 0;
+    }
     struct expect_facts facts = {.volume = look->volume,
                                  .mask = mask,
-                                 .boxes = expect->slices.given || expect->share_of_box.given,
-                                 .faces = expect->touches != CONF_TOUCHES_ANY,
-                                 .values = expect->mean.given,
-                                 .components = expect->components.given};
+                                 .faces = expect && expect->touches != CONF_TOUCHES_ANY,
+                                 .components = expect && expect->components.given};
     const int rc = expect_facts_find(&facts);
-    if (rc == 0) {
-        if (expect->volume_ml.given)
-            look_compare(look, "volume_ml", expect->volume_ml.at, volume_ml(look->volume, mask),
-                         "volume ", " ml");
-        look_at_facts(look, &facts, expect);
-        look_at_slice_mm(look, &expect->slice_mm);
-        look_at_unit(look, expect->unit);
-        look_at_contrast(look, expect);
-    }
+    if (rc == 0)
+        expect_facts_measure(&facts, measures);
+    if (rc == 0 && expect)
+        look_at_expectations(look, &facts, measures, expect);
     expect_facts_clear(&facts);
     return rc;
 }
@@ -230,14 +244,15 @@ enum { MOST_OF_A_SEGMENT = 11 }; /* one an option */
 
 int
 expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume,
-             const struct image_mask *masks, struct expect_breaches *breaches, struct error *error)
+             const struct image_mask *masks, struct segment_measures *measures,
+             struct expect_breaches *breaches, struct error *error)
 {
     struct expect_look look = {pipeline, volume, masks, breaches, 0};
     *breaches = (struct expect_breaches){
         calloc(MOST_OF_A_SEGMENT * pipeline->segment_count + 1, sizeof *breaches->at), 0};
     int rc = breaches->at ? 0 : -ENOMEM;
     for (; rc == 0 && look.segment < pipeline->segment_count; look.segment++)
-        rc = look_at_segment(&look);
+        rc = look_at_segment(&look, &measures[look.segment]);
     if (rc)
         expect_clear(breaches);
     return rc ? error_set_system(error, rc, "compare the segments with what is expected") : 0;

@@ -1,6 +1,5 @@
 /*
- * expect.h - is what was found plausible? What a pipeline's segments are expected to be like
- * (`expect`), and which of it is not so.
+ * expect.h - measures the segments of a job, and checks the expectations (`expect`) of its pipeline.
  *
  * Everything is exact: voxels are counted, values are summed as stored integers, one sum a plane,
  * and a real-world number is made of these in double precision, planes ascending. Bounds are
@@ -18,6 +17,23 @@ struct expect_window {
     int64_t first[2], last[2];
 };
 
+/* The place of a volume in patient coordinates (LPS), mm. */
+struct expect_frame {
+    double origin[3];        /* centre of voxel (0, 0, 0) */
+    double axes[9];          /* unit vectors of x, y, z */
+    const double *positions; /* of each slice along z, from the first one; borrowed */
+};
+
+/* Measured of a segment, on the volume that the job computed on. */
+struct segment_measures {
+    double mean, minimum, maximum; /* real-world values; NAN if there is no voxel */
+    int64_t first[3], last[3];     /* voxels of the box, from 0; last < first if there is none */
+    int64_t slices;                /* that have voxels */
+    double centroid[3];            /* patient coordinates (LPS), mm; NAN if not known */
+};
+
+extern const struct segment_measures segment_measures_none;
+
 /* What the masks are of; all is borrowed. */
 struct expect_volume {
     struct image_extent extent;
@@ -29,10 +45,11 @@ struct expect_volume {
     const char *unit;                    /* of its values, for people: " HU"; "" */
     /* Of each slice: what touches their edges, or lies beyond, is cut by the images'. NULL: the volume's own. */
     const struct expect_window *windows;
-    const char *ucum; /* the same, "" where the images do not say */
-    double slice_mm;  /* of the images: their thickness or distance; 0: not known */
-    bool contrast;    /* one of the images names an agent */
-    int threads;      /* that look, the caller's among them */
+    const char *ucum;                 /* the same, "" where the images do not say */
+    double slice_mm;                  /* of the images: their thickness or distance; 0: not known */
+    bool contrast;                    /* one of the images names an agent */
+    int threads;                      /* that look, the caller's among them */
+    const struct expect_frame *frame; /* NULL: not known */
 };
 
 /* One expectation that is broken. */
@@ -51,13 +68,13 @@ struct expect_breaches {
 };
 
 /*
- * All that is broken, segments in the pipeline's order and the options of each in theirs. `masks`:
- * one a segment. A segment in which nothing was found breaks whatever is expected of it, once. 0, or
- * -ENOMEM: OUT_OF_MEMORY.
+ * Measures each segment and lists all broken expectations, segments in the pipeline's order and the
+ * options of each in theirs. `masks` and `measures`: one per segment. A segment in which nothing was
+ * found breaks whatever is expected of it, once. Returns 0, or -ENOMEM: OUT_OF_MEMORY.
  */
 int expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume,
-                 const struct image_mask *masks, struct expect_breaches *breaches,
-                 struct error *error);
+                 const struct image_mask *masks, struct segment_measures *measures,
+                 struct expect_breaches *breaches, struct error *error);
 void expect_clear(struct expect_breaches *breaches);
 
 /* All of them in words; where there is no more room it says how many are left out. */

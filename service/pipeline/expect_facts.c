@@ -5,46 +5,67 @@
 #include "service/pipeline/components.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 /* ----------------------------------------------------------------------------------- a slice -- */
 
+static inline void
+slice_add_value(struct expect_slice *slice, int32_t value)
+{
+    slice->stored += value;
+    slice->lowest = value < slice->lowest ? value : slice->lowest;
+    slice->highest = value > slice->highest ? value : slice->highest;
+}
+
 /* Of at most 64 stored values 32 bits hold the sum. */
-static inline int32_t
-sum_int16(const int16_t *values, int count)
+static inline void
+slice_add_int16(struct expect_slice *slice, const int16_t *values, int count)
 {
     int32_t sum = 0;
-    for (int i = 0; i < count; i++)
+    int16_t lowest = INT16_MAX, highest = INT16_MIN;
+    for (int i = 0; i < count; i++) {
         sum += values[i];
-    return sum;
+        lowest = values[i] < lowest ? values[i] : lowest;
+        highest = values[i] > highest ? values[i] : highest;
+    }
+    slice->stored += sum;
+    slice->lowest = lowest < slice->lowest ? lowest : slice->lowest;
+    slice->highest = highest > slice->highest ? highest : slice->highest;
 }
 
-/* Stored values of up to 64 voxels in a row; of all 64 in vectors. */
-static int64_t
-sum_run(const struct expect_volume *volume, int64_t begin, int count)
+/* Adds the stored values of up to 64 voxels in a row; all 64 in vectors. */
+static void
+slice_add_run(struct expect_slice *slice, const struct expect_volume *volume, int64_t begin,
+              int count)
 {
-    int64_t sum = 0;
     if (volume->pixel == IMAGE_INT16) {
         const int16_t *values = (const int16_t *)volume->voxels + begin;
-        return count == 64 ? sum_int16(values, 64) : sum_int16(values, count);
+        if (count == 64)
+            slice_add_int16(slice, values, 64);
+        else
+            slice_add_int16(slice, values, count);
+        return;
     }
     for (int i = 0; i < count; i++)
-        sum += image_value(volume->voxels, volume->pixel, begin + i);
-    return sum;
+        slice_add_value(slice, image_value(volume->voxels, volume->pixel, begin + i));
 }
 
-/* Stored values of a row's voxels, and how many these are: run by run, a word's each for itself. */
+/* Adds the voxels of a row, run by run within each word. */
 static void
-sum_row(const struct expect_facts *facts, const uint64_t *row, int64_t begin,
-        struct expect_slice *slice)
+slice_add_row(struct expect_slice *slice, const struct expect_facts *facts, const uint64_t *row,
+              int64_t y, int64_t begin)
 {
     for (int64_t w = 0; w < facts->mask->words_per_row; w++)
         for (uint64_t bits = row[w]; bits;) {
             const int first = __builtin_ctzll(bits);
             const uint64_t behind = ~(bits >> first);
             const int count = behind ? __builtin_ctzll(behind) : 64;
-            slice->stored += sum_run(facts->volume, begin + 64 * w + first, count);
+            const int64_t x = 64 * w + first;
+            slice_add_run(slice, facts->volume, begin + x, count);
             slice->voxels += count;
+            slice->columns += count * (2 * x + count - 1) / 2;
+            slice->rows += count * y;
             bits = count < 64 ? bits & ~((UINT64_C(1) << count) - 1) << first : 0;
         }
 }
@@ -118,7 +139,7 @@ slice_look(const struct expect_facts *facts, int64_t z)
     const struct image_extent *extent = &volume->extent;
     const struct expect_window whole = {{0, 0}, {extent->columns - 1, extent->rows - 1}};
     const struct expect_window *window = volume->windows ? &volume->windows[z] : &whole;
-    struct expect_slice slice = {.box = empty_box};
+    struct expect_slice slice = {.box = empty_box, .lowest = INT32_MAX, .highest = INT32_MIN};
     for (int64_t y = 0; y < extent->rows; y++) {
         const int64_t at = z * extent->rows + y;
         const uint64_t *row = facts->mask->bits + at * facts->mask->words_per_row;
@@ -128,8 +149,7 @@ slice_look(const struct expect_facts *facts, int64_t z)
         box_add_row(&slice.box, first, last, y);
         if (facts->faces)
             slice.faces |= faces_of_row(volume, window, first, last, y, z);
-        if (facts->values)
-            sum_row(facts, row, at * extent->columns, &slice);
+        slice_add_row(&slice, facts, row, y, at * extent->columns);
     }
     facts->slices[z] = slice;
 }
@@ -166,11 +186,10 @@ facts_begin(struct expect_facts *facts)
 int
 expect_facts_find(struct expect_facts *facts)
 {
-    const bool looks = facts->boxes || facts->faces || facts->values;
     int rc = facts_begin(facts);
     if (rc)
         return rc;
-    struct parallel loop = {.count = (looks ? facts->volume->extent.slices : 0) +
+    struct parallel loop = {.count = facts->volume->extent.slices +
                                      (facts->components ? components_bands(facts->bands) : 0),
                             .body = facts_share,
                             .context = facts};
@@ -187,45 +206,80 @@ expect_facts_clear(struct expect_facts *facts)
     components_free(facts->bands);
 }
 
-int64_t
-expect_facts_slices(const struct expect_facts *facts)
+/* Widens the box of the mask by that of a slice. */
+static void
+measures_add_box(struct segment_measures *measures, const struct expect_window *own, int64_t z)
 {
-    int64_t slices = 0;
-    for (int64_t z = 0; z < facts->volume->extent.slices; z++)
-        slices += !box_is_empty(&facts->slices[z].box);
-    return slices;
+    for (int axis = 0; axis < 2; axis++) {
+        if (measures->slices == 0 || own->first[axis] < measures->first[axis])
+            measures->first[axis] = own->first[axis];
+        if (measures->slices == 0 || own->last[axis] > measures->last[axis])
+            measures->last[axis] = own->last[axis];
+    }
+    if (measures->slices == 0)
+        measures->first[2] = z;
+    measures->last[2] = z;
+    measures->slices++;
 }
 
-double
-expect_facts_mean(const struct expect_facts *facts)
+/* Widens the range of values by those of a slice; a negative slope swaps them. NAN is no value yet. */
+static void
+measures_add_values(struct segment_measures *measures, const struct expect_slice *slice,
+                    const struct image_rescale *rescale)
 {
-    double sum = 0;
-    for (int64_t z = 0; z < facts->volume->extent.slices; z++) {
+    const double ends[2] = {rescale->slope * slice->lowest + rescale->intercept,
+                            rescale->slope * slice->highest + rescale->intercept};
+    for (int i = 0; i < 2; i++) {
+        measures->minimum = fmin(measures->minimum, ends[i]);
+        measures->maximum = fmax(measures->maximum, ends[i]);
+    }
+}
+
+/* In patient coordinates, from the mean indices and the mean position along z. */
+static void
+measures_place(struct segment_measures *measures, const struct expect_volume *volume,
+               const double mean[3])
+{
+    const struct expect_frame *frame = volume->frame;
+    for (int i = 0; frame && i < 3; i++)
+        measures->centroid[i] = frame->origin[i] + frame->axes[i] * volume->spacing[0] * mean[0] +
+                                frame->axes[3 + i] * volume->spacing[1] * mean[1] +
+                                frame->axes[6 + i] * mean[2];
+}
+
+void
+expect_facts_measure(const struct expect_facts *facts, struct segment_measures *measures)
+{
+    const struct expect_volume *volume = facts->volume;
+    double sum = 0, position = 0;
+    int64_t columns = 0, rows = 0;
+    *measures = segment_measures_none;
+    for (int64_t z = 0; z < volume->extent.slices; z++) {
         const struct expect_slice *slice = &facts->slices[z];
-        const struct image_rescale *rescale = &facts->volume->rescale[z];
-        if (slice->voxels > 0)
-            sum +=
-                rescale->slope * (double)slice->stored + rescale->intercept * (double)slice->voxels;
+        const struct image_rescale *rescale = &volume->rescale[z];
+        if (slice->voxels == 0)
+            continue;
+        measures_add_box(measures, &slice->box, z);
+        measures_add_values(measures, slice, rescale);
+        sum += rescale->slope * (double)slice->stored + rescale->intercept * (double)slice->voxels;
+        columns += slice->columns;
+        rows += slice->rows;
+        if (volume->frame)
+            position += volume->frame->positions[z] * (double)slice->voxels;
     }
-    return sum / (double)facts->mask->voxels;
+    const double voxels = (double)facts->mask->voxels;
+    measures->mean = sum / voxels;
+    measures_place(measures, volume,
+                   (double[3]){(double)columns / voxels, (double)rows / voxels, position / voxels});
 }
 
 int64_t
-expect_facts_box_voxels(const struct expect_facts *facts)
+expect_box_voxels(const struct segment_measures *measures)
 {
-    struct expect_window box = empty_box;
-    int64_t lowest = INT64_MAX, highest = -1;
-    for (int64_t z = 0; z < facts->volume->extent.slices; z++) {
-        const struct expect_window *own = &facts->slices[z].box;
-        if (box_is_empty(own))
-            continue;
-        box_add_row(&box, own->first[0], own->last[0], own->first[1]);
-        box_add_row(&box, own->first[0], own->last[0], own->last[1]);
-        lowest = z < lowest ? z : lowest;
-        highest = z;
-    }
-    return (box.last[0] - box.first[0] + 1) * (box.last[1] - box.first[1] + 1) *
-           (highest - lowest + 1);
+    int64_t voxels = 1;
+    for (int axis = 0; axis < 3; axis++)
+        voxels *= measures->last[axis] - measures->first[axis] + 1;
+    return voxels;
 }
 
 unsigned

@@ -1,6 +1,6 @@
 /*
- * expect_facts.h - what a segment's mask is like: where it lies, what it touches, what its values
- * are and into how many pieces it falls. One pass over the slices, which several threads take.
+ * expect_facts.h - measures the mask of a segment: its box, its centroid, the faces that it touches,
+ * its values and the number of its pieces. One pass over the slices, which several threads share.
  *
  * Everything is exact: voxels are counted and values summed as stored integers, one sum a slice.
  */
@@ -25,29 +25,29 @@ struct expect_slice {
     struct expect_window box; /* around its voxels; empty: there are none */
     unsigned faces;           /* a set, of those that a slice can tell of */
     int64_t voxels, stored;   /* how many, and the sum of their stored values */
+    int32_t lowest, highest;  /* of their stored values, if there are voxels */
+    int64_t columns, rows;    /* sums of their indices */
 };
 
 /* A mask, and what is asked of it; all but the answers is borrowed. */
 struct expect_facts {
     const struct expect_volume *volume;
     const struct image_mask *mask;
-    bool boxes, faces, values, components;
+    bool faces, components;
     struct expect_slice *slices;
     struct components *bands; /* that components are counted in */
     int64_t component_count;
 };
 
-/* From what is asked to the answers, boxes with faces: 0 or -ENOMEM; expect_facts_clear afterwards in any case. */
+/* From what is asked to the answers: 0 or -ENOMEM; expect_facts_clear afterwards in any case. */
 int expect_facts_find(struct expect_facts *facts);
 void expect_facts_clear(struct expect_facts *facts);
 
-/* Of a mask that is not empty. The mean is made of the slices' sums in double precision, ascending,
- * in real-world values. */
-double expect_facts_mean(const struct expect_facts *facts);
-/* How many have voxels. */
-int64_t expect_facts_slices(const struct expect_facts *facts);
-/* Of the box around it. */
-int64_t expect_facts_box_voxels(const struct expect_facts *facts);
+/* Fills the measures of a mask that is not empty. The mean is made of the slices' sums in double
+ * precision, ascending, in real-world values. */
+void expect_facts_measure(const struct expect_facts *facts, struct segment_measures *measures);
+/* Returns the number of voxels of the box. */
+int64_t expect_box_voxels(const struct segment_measures *measures);
 /* A set of enum expect_face. */
 unsigned expect_facts_faces(const struct expect_facts *facts);
 

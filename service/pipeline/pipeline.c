@@ -527,55 +527,106 @@ names_contrast(const struct job *job)
     return named;
 }
 
-/* Is what was found plausible? */
+/* Tables of the volume, one entry per slice. */
+struct slice_tables {
+    struct image_rescale *rescale;
+    struct image_range *padding;
+    double *positions;
+    struct expect_window *windows; /* NULL: the volume's own */
+};
+
+static void
+free_slice_tables(struct slice_tables *tables)
+{
+    free(tables->rescale);
+    free(tables->padding);
+    free(tables->positions);
+    free(tables->windows);
+}
+
 static int
-check_expectations(struct job *job)
+fill_slice_tables(struct job *job, struct slice_tables *tables)
 {
     struct pipeline_report *report = job->report;
     const struct geometry_stack *stack = job->grid.stack;
-    const char *const unit = value_unit_of(job->grid.instances, stack);
-    char words[FEATURE_TERM + 1];
     const size_t planes = (size_t)stack->plane_count;
-    struct image_rescale *rescale = calloc(planes, sizeof *rescale);
-    struct image_range *padding = calloc(planes, sizeof *padding);
-    if (!rescale || !padding) {
-        free(rescale);
-        free(padding);
-        return error_set_system(&report->error, -ENOMEM, "look at what is expected");
-    }
-    volume_tables(job->grid.instances, stack, rescale, padding);
-    snprintf(words, sizeof words, "%s%s", strcmp(unit, "1") == 0 ? "" : " ",
-             value_unit_spoken(unit));
-    struct expect_window *windows = NULL;
-    int rc = job->grid.straight ? grid_find_windows(&job->grid, &windows, &report->error) : 0;
+    *tables = (struct slice_tables){.rescale = calloc(planes, sizeof *tables->rescale),
+                                    .padding = calloc(planes, sizeof *tables->padding),
+                                    .positions = calloc(planes, sizeof *tables->positions)};
+    if (!tables->rescale || !tables->padding || !tables->positions)
+        return error_set_system(&report->error, -ENOMEM, "measure the segments");
+    volume_tables(job->grid.instances, stack, tables->rescale, tables->padding);
+    for (size_t z = 0; z < planes; z++)
+        tables->positions[z] = stack->planes[z].position - stack->planes[0].position;
+    return job->grid.straight ? grid_find_windows(&job->grid, &tables->windows, &report->error) : 0;
+}
+
+/* Measures the segments and checks them. `measures`: one per segment. */
+static int
+check_segments(struct job *job, struct segment_measures *measures)
+{
+    struct pipeline_report *report = job->report;
+    const struct geometry_stack *stack = job->grid.stack;
+    const bool is_known = strcmp(report->unit, "1") != 0;
+    char words[FEATURE_TERM + 1];
+    struct slice_tables tables;
+    int rc = fill_slice_tables(job, &tables);
+    struct expect_frame frame = {.positions = tables.positions};
+    memcpy(frame.origin, stack->origin, sizeof frame.origin);
+    memcpy(frame.axes, stack->axes, sizeof frame.axes);
+    snprintf(words, sizeof words, "%s%s", is_known ? " " : "", value_unit_spoken(report->unit));
     const struct expect_volume volume = {
         .extent = {stack->columns, stack->rows, stack->plane_count},
         .spacing = {stack->spacing[0], stack->spacing[1], stack->spacing[2]},
         .voxels = job->voxels,
         .pixel = stack->pixel,
-        .rescale = rescale,
-        .padding = padding,
-        .windows = windows,
+        .rescale = tables.rescale,
+        .padding = tables.padding,
+        .windows = tables.windows,
         .unit = words,
-        .ucum = strcmp(unit, "1") == 0 ? "" : unit,
+        .ucum = is_known ? report->unit : "",
         .slice_mm = slice_mm(job),
         .contrast = names_contrast(job),
         .threads = job->compute->threads,
+        .frame = stack->has_geometry ? &frame : NULL,
     };
     if (rc == 0)
-        rc = expect_check(job->pipeline, &volume, job->segmentation.masks, &report->breaches,
-                          &report->error);
-    free(rescale);
-    free(padding);
-    free(windows);
-    if (report->breaches.count == 0)
-        return rc;
+        rc = expect_check(job->pipeline, &volume, job->segmentation.masks, measures,
+                          &report->breaches, &report->error);
+    free_slice_tables(&tables);
+    return rc;
+}
+
+static int
+measure_segments(struct job *job)
+{
+    struct pipeline_report *report = job->report;
+    const size_t count = (size_t)report->segment_count;
+    struct segment_measures *measures = calloc(count + 1, sizeof *measures);
+    if (!measures)
+        return error_set_system(&report->error, -ENOMEM, "measure the segments");
+    snprintf(report->unit, sizeof report->unit, "%s",
+             value_unit_of(job->grid.instances, job->grid.stack));
+    int rc = check_segments(job, measures);
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        report->segments[i].measures = measures[i];
+    free(measures);
+    return rc;
+}
+
+/* Reports the broken expectations. */
+static void
+report_breaches(struct job *job)
+{
+    struct pipeline_report *report = job->report;
     char text[sizeof report->error.message];
+    if (report->breaches.count == 0)
+        return;
     expect_tell(&report->breaches, text, sizeof text);
     report->review = job->pipeline->review == CONF_HOLD;
     for (size_t i = 0; i < report->breaches.count; i++)
         report->review |= strcmp(report->breaches.at[i].expectation, "unvalidated") == 0;
-    return error_set(&report->error, 0, CODE_EXPECTATION_BROKEN, "%s", text);
+    error_set(&report->error, 0, CODE_EXPECTATION_BROKEN, "%s", text);
 }
 
 static int
@@ -591,7 +642,11 @@ compute(struct job *job)
         grid_cut_padding(&job->grid, job->voxels, &job->segmentation.masks[i]);
     if (rc == 0)
         rc = report_segments(job);
-    return rc ? rc : check_expectations(job);
+    if (rc == 0)
+        rc = measure_segments(job);
+    if (rc == 0)
+        report_breaches(job);
+    return rc;
 }
 
 /* -------------------------------------------------------------------------------- texture -- */

@@ -46,6 +46,7 @@ struct pipeline_segment {
     int32_t number; /* Segment Number; 0: hidden */
     int64_t voxels;
     double millilitres;
+    struct segment_measures measures;
     const char *method; /* its name */
     /* What the method used, and which of it was measured. */
     struct segment_number numbers[5];
@@ -86,7 +87,8 @@ struct pipeline_report {
     /* The device has failed (COMPUTE_DEVICE_LOST): this process cannot use it any more. */
     bool device_lost;
     int32_t columns, rows, planes;
-    double spacing[3]; /* mm between columns, rows, planes */
+    double spacing[3];           /* mm between columns, rows, planes */
+    char unit[FEATURE_TERM + 1]; /* of the values of `measures`: UCUM; "1": not known */
     struct pipeline_source source;
     char series_uid[DICOM_UID_SIZE];
     struct pipeline_segment *segments; /* pipeline_report_clear frees these and all below */

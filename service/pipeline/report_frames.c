@@ -3,6 +3,8 @@
 
 #include "base/test_hook.h"
 
+#include <math.h>
+
 #define FEATURES_PER_FRAME 512 /* some 100 KiB: the daemon does other things in between */
 
 void
@@ -102,13 +104,77 @@ report_write_done(struct proto_writer *writer, int64_t job, const struct pipelin
     }
 }
 
+static void
+report_add_segment(struct proto_writer *writer, const struct pipeline_segment *segment)
+{
+    const struct segment_measures *measures = &segment->measures;
+    const struct message_segment row = {
+        .number = segment->number,
+        .label = segment->label,
+        .method = segment->method,
+        .voxels = segment->voxels,
+        .millilitres = segment->millilitres,
+        .mean = measures->mean,
+        .minimum = measures->minimum,
+        .maximum = measures->maximum,
+        .first_column = measures->first[0],
+        .first_row = measures->first[1],
+        .first_slice = measures->first[2],
+        .last_column = measures->last[0],
+        .last_row = measures->last[1],
+        .last_slice = measures->last[2],
+        .x = measures->centroid[0],
+        .y = measures->centroid[1],
+        .z = measures->centroid[2],
+    };
+    message_add_segment(writer, &row);
+}
+
+/* Hidden segments are in job.json alone. */
+static void
+report_write_segments(struct proto_writer *writer, int64_t job,
+                      const struct pipeline_report *report)
+{
+    message_write_segments(writer, &(struct message_segments){.job = job, .unit = report->unit});
+    for (int32_t i = 0; i < report->segment_count; i++)
+        if (report->segments[i].number > 0)
+            report_add_segment(writer, &report->segments[i]);
+}
+
+static void
+report_write_breaches(struct proto_writer *writer, int64_t job,
+                      const struct pipeline_report *report)
+{
+    message_write_breaches(writer, &(struct message_breaches){.job = job});
+    for (size_t i = 0; i < report->breaches.count; i++) {
+        const struct expect_breach *breach = &report->breaches.at[i];
+        const struct pipeline_segment *segment = &report->segments[breach->segment];
+        const struct message_breach row = {
+            .number = segment->number,
+            .label = segment->label,
+            .expectation = breach->expectation,
+            .found = breach->bounded ? breach->found : NAN,
+            .low = breach->bounded ? breach->allowed[0] : NAN,
+            .high = breach->bounded ? breach->allowed[1] : NAN,
+            .text = breach->text,
+        };
+        message_add_breach(writer, &row);
+    }
+}
+
 /* Before its DONE, which says that there are no more. */
 static bool
-report_write_measurements(int64_t job, const struct feature_set *set,
+report_write_measurements(int64_t job, const struct pipeline_report *report,
                           bool (*take)(void *context, struct proto_writer *frame), void *context)
 {
+    const struct feature_set *set = &report->features;
     struct proto_writer frame;
-    bool more = true;
+    report_write_segments(&frame, job, report);
+    bool more = take(context, &frame);
+    if (more && report->breaches.count > 0) {
+        report_write_breaches(&frame, job, report);
+        more = take(context, &frame);
+    }
     for (size_t at = 0; at < set->count && more; at += FEATURES_PER_FRAME) {
         const size_t left = set->count - at;
         report_write_features(&frame, job, set->items + at,
@@ -129,7 +195,7 @@ report_write(int64_t job, const struct pipeline_report *report,
 {
     struct proto_writer frame;
     if (report->verdict == PROTO_VERDICT_DONE &&
-        !report_write_measurements(job, &report->features, take, context))
+        !report_write_measurements(job, report, take, context))
         return;
     report_write_done(&frame, job, report);
     take(context, &frame);

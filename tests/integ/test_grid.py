@@ -12,7 +12,7 @@ import pydicom
 import pytest
 
 from conftest import BIN, SHARED, assert_valid, drop, needs_shared, phantom, read_truth, wait_for
-from test_resample import Stack, mask_on_planes, numpy_linear, stored
+from test_resample import Stack, mask_on_planes, numpy_linear, positions, stored
 from test_run import peer, seg_masks
 
 SEGMENT = """
@@ -88,10 +88,23 @@ class Reference(Stack):
         (found,) = record["segments"]
         assert found["voxels"] == mask.sum() > 0
         assert found["millilitres"] == pytest.approx(mask.sum() * np.prod(self.report["spacing"]) / 1000, rel=1e-6)
+        self.check_measures(found, mask)
         assert [record["volume"][key] for key in ("columns", "rows", "slices")] == self.report["extent"]
         assert f"to {self.report['extent'][2]} slices of" in record["note"] and "straightened" in record["note"]
         assert "straightened" in seg.SegmentSequence[0].SegmentDescription
         return record, seg
+
+
+    def check_measures(self, found, mask):
+        """Values, box and centroid are those of the grid, and the centroid lies in the patient."""
+        z, y, x = np.nonzero(mask)
+        values = self.grid()[mask]
+        assert found["mean"] == pytest.approx(values.mean(), rel=1e-9)
+        assert (found["minimum"], found["maximum"]) == (values.min(), values.max())
+        assert found["box"] == {"first": [x.min(), y.min(), z.min()], "last": [x.max(), y.max(), z.max()]}
+        along = [positions(self.report, axis)[index].mean() for axis, index in enumerate((x, y, z))]
+        place = self.origins[0] + along[0] * self.axes[0] + along[1] * self.axes[1] + along[2] * self.normal
+        assert found["centroid_mm"] == pytest.approx(place, abs=1e-4)
 
 
 def series(tmp_path, *options, change=None):

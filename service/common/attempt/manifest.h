@@ -4,7 +4,7 @@
  *
  * It is a sealed file (sealed.h):
  *
- *     HELLO  MANIFEST  FEATURES...  HISTOGRAM...  DONE  SEAL
+ *     HELLO  MANIFEST  SEGMENTS  BREACHES  FEATURES...  HISTOGRAM...  DONE  SEAL
  *
  * MANIFEST has the nonce, where it ran, and the name, size and SHA-256 of every file that the step left in
  * its own run-<random>/; what follows is what a worker of this machine sends over its pipe. It is the last

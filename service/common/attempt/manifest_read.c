@@ -106,8 +106,7 @@ manifest_judge_report(struct manifest *manifest, struct error *error)
     bool done = false;
     int more, rc = 0;
     while (rc == 0 && (more = sealed_next(&manifest->sealed, &reader)) == 1) {
-        if (done || (reader.type != PROTO_FEATURES && reader.type != PROTO_HISTOGRAM &&
-                     reader.type != PROTO_DONE))
+        if (done || (!message_is_measurement(reader.type) && reader.type != PROTO_DONE))
             rc = manifest_refuse(error, "has a frame that does not belong there");
         else if ((done = reader.type == PROTO_DONE))
             rc = manifest_judge_done(manifest, &reader, error);

@@ -220,8 +220,8 @@ conditions_of_series(struct condition_teller *telling, const struct conf_rule *r
 
 /* --------------------------------------------------------------------------- the geometry ---- */
 
-static const char *
-orientation_name(enum conf_orientation orientation)
+const char *
+conditions_orientation_name(enum conf_orientation orientation)
 {
     static const char *const names[] = {"of no orientation", "axial", "coronal", "sagittal",
                                         "oblique"};
@@ -253,13 +253,13 @@ condition_geometry(struct condition_teller *telling, const struct conf_rule *rul
                    const struct rules_facts *facts)
 {
     if (rule->orientation) {
-        telling_about(telling, "orientation %s", orientation_name(rule->orientation));
+        telling_about(telling, "orientation %s", conditions_orientation_name(rule->orientation));
         if (facts && facts->orientation == rule->orientation)
             telling_yes(telling);
         else
             telling_no(telling, "the slices are %s, not %s",
-                       facts ? orientation_name(facts->orientation) : "not known",
-                       orientation_name(rule->orientation));
+                       facts ? conditions_orientation_name(facts->orientation) : "not known",
+                       conditions_orientation_name(rule->orientation));
     }
     if (rule->has_spacing) {
         const double *ends = rule->spacing;

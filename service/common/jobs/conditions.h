@@ -94,4 +94,7 @@ char *conditions_attributes(const struct conf_rule *rules, size_t count);
 /* The facts of a stack whose planes have this normal, this far apart. */
 struct rules_facts conditions_facts(const double normal[3], double spacing, int32_t planes);
 
+/* "axial", "coronal", "sagittal", "oblique"; "of no orientation" for CONF_ANY_ORIENTATION. */
+const char *conditions_orientation_name(enum conf_orientation orientation);
+
 #endif

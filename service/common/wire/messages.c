@@ -52,6 +52,13 @@ message_find(enum proto_type type)
     return NULL;
 }
 
+bool
+message_is_measurement(enum proto_type type)
+{
+    return type == PROTO_FEATURES || type == PROTO_HISTOGRAM || type == PROTO_SEGMENTS ||
+           type == PROTO_BREACHES;
+}
+
 const char *
 message_name(enum proto_type type)
 {

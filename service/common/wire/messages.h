@@ -58,6 +58,10 @@ const char *message_name(enum proto_type type);
 
 #define MESSAGE_DIALECT 48
 
+/* Returns whether a frame holds measurements of a job, which come before its DONE: FEATURES, HISTOGRAM, SEGMENTS,
+ * BREACHES. Each of them begins with the job. */
+bool message_is_measurement(enum proto_type type);
+
 /* What both ends of a file of frames have to agree in: the version, and all types with their fields. Between a daemon
  * and its children proto_build_id says more. */
 void message_dialect(char dialect[MESSAGE_DIALECT]);

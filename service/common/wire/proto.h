@@ -22,6 +22,8 @@
 /* Of one job, more than a pipeline can ask for; a worker that tells of more breaks the rules. */
 #define PROTO_MAX_FEATURES     131072
 #define PROTO_MAX_HISTOGRAMS   1024
+#define PROTO_MAX_SEGMENTS     1024
+#define PROTO_MAX_BREACHES     (16 * PROTO_MAX_SEGMENTS)
 #define PROTO_MAX_MEASUREMENTS (128u << 20) /* bytes of the frames that tell them */
 #define PROTO_HISTOGRAM_ROWS   256          /* counts of a pattern */
 

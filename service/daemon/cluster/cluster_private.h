@@ -14,7 +14,7 @@ struct cluster {
     struct tasks tasks;
     struct nodes nodes;
     size_t collecting;            /* attempts that were asked for */
-    struct job_attempt *reported; /* whose FEATURES, HISTOGRAM and DONE come now; NULL: none */
+    struct job_attempt *reported; /* whose measurements and DONE come now; NULL: none */
     int64_t polls;                /* the number of the last */
     int64_t looked;               /* the last that told all */
     bool polling;

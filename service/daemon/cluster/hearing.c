@@ -291,17 +291,9 @@ cluster_handle_done(struct cluster *cluster, struct proto_reader *reader)
 static void
 cluster_handle_measurements(struct cluster *cluster, struct proto_reader *reader)
 {
-    struct job_attempt *attempt = cluster->reported;
     union message_any told;
-    const bool features = reader->type == PROTO_FEATURES;
-    if (message_read(reader, reader->type, &told))
-        return;
-    if (!attempt || attempt->base.id != (features ? told.features.job : told.histogram.job))
-        reader->error = -EBADMSG;
-    else if (features)
-        reader->error = job_attempt_read_features(attempt, reader, &told.features);
-    else
-        reader->error = job_attempt_read_histogram(attempt, reader, &told.histogram);
+    if (message_read(reader, reader->type, &told) == 0)
+        reader->error = job_attempt_read_measurements(cluster->reported, reader, &told);
 }
 
 /* ------------------------------------------------------------------------------- folders ---- */
@@ -353,6 +345,8 @@ cluster_frame(struct cluster *cluster, struct proto_reader *reader)
         break;
     case PROTO_FEATURES:
     case PROTO_HISTOGRAM:
+    case PROTO_SEGMENTS:
+    case PROTO_BREACHES:
         cluster_handle_measurements(cluster, reader);
         break;
     case PROTO_FOLDERS:

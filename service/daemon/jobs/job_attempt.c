@@ -109,6 +109,10 @@ job_attempt_write_finished(const struct job_attempt *attempt, enum queue_job_sta
     figures.feature_count = attempt->feature_count;
     figures.histograms = attempt->histograms;
     figures.histogram_count = attempt->histogram_count;
+    figures.segments = attempt->segments;
+    figures.segment_count = attempt->segment_count;
+    figures.breaches = attempt->breaches;
+    figures.breach_count = attempt->breach_count;
     const struct queue_finish finish = {state,        &figures,      attempt->results,
                                         result_count, attempt->code, attempt->message};
     return queue_finish_job(attempt->base.all->core->queue, attempt->base.id, &finish,

@@ -79,6 +79,10 @@ struct job_attempt {
     size_t feature_count;
     struct queue_histogram *histograms;
     size_t histogram_count;
+    struct queue_segment *segments;
+    size_t segment_count;
+    struct queue_breach *breaches;
+    size_t breach_count;
     size_t measurement_bytes; /* of their frames */
     bool out_of_memory;       /* for some of them */
     struct job_frame *frames; /* of the worker, and paths: all strings above point into them */
@@ -102,14 +106,12 @@ int job_attempt_read_done(struct job_attempt *attempt, struct proto_reader *read
 int job_attempt_hear_done(struct job_attempt *attempt, struct proto_reader *reader,
                           struct message_done *told, enum job_end *end);
 /*
- * Keep what a FEATURES or HISTOGRAM tells until the job has ended: recorded with DONE, EMPTY and
- * REVIEW, forgotten otherwise. 0, or -EBADMSG for what cannot be or is one too many. What finds no memory
- * makes job_attempt_read_done say -ENOMEM.
+ * Keeps a measurement (message_is_measurement) that was read until the job has ended: recorded with DONE,
+ * EMPTY and REVIEW, dropped otherwise. Returns 0, or -EBADMSG if it is of another job (or `attempt` is NULL),
+ * impossible or one too many. If there is no memory, job_attempt_read_done returns -ENOMEM.
  */
-int job_attempt_read_features(struct job_attempt *attempt, struct proto_reader *reader,
-                              struct message_features *told);
-int job_attempt_read_histogram(struct job_attempt *attempt, struct proto_reader *reader,
-                               struct message_histogram *told);
+int job_attempt_read_measurements(struct job_attempt *attempt, struct proto_reader *reader,
+                                  union message_any *told);
 /* The daemon's own word for it instead. */
 void job_attempt_blame(struct job_attempt *attempt, enum code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

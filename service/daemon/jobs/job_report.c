@@ -1,5 +1,5 @@
 /*
- * job_report.c - what a worker tells of a job: PROGRESS, and its DONE with FEATURES and HISTOGRAM before it.
+ * job_report.c - reads the messages of a worker on a job: PROGRESS, and its DONE with the measurements before it.
  * Nothing is believed that a worker in its right mind does not say; see job_attempt.h.
  */
 #include "service/daemon/jobs/job_attempt.h"
@@ -41,6 +41,8 @@ job_attempt_forget_report(struct job_attempt *attempt)
     free(attempt->results);
     free(attempt->features);
     free(attempt->histograms);
+    free(attempt->segments);
+    free(attempt->breaches);
     for (struct job_frame *frame = attempt->frames; frame; frame = next) {
         next = frame->next;
         free(frame->memory);
@@ -50,7 +52,10 @@ job_attempt_forget_report(struct job_attempt *attempt)
     attempt->results = NULL;
     attempt->features = NULL;
     attempt->histograms = NULL;
+    attempt->segments = NULL;
+    attempt->breaches = NULL;
     attempt->result_count = attempt->feature_count = attempt->histogram_count = 0;
+    attempt->segment_count = attempt->breach_count = 0;
     attempt->measurement_bytes = 0;
     attempt->out_of_memory = false;
 }
@@ -234,14 +239,13 @@ job_report_forget(struct job_attempt *attempt)
     return 0;
 }
 
-int
-job_attempt_read_features(struct job_attempt *attempt, struct proto_reader *reader,
-                          struct message_features *told)
+static int
+job_report_read_features(struct job_attempt *attempt, struct proto_reader *reader,
+                         struct message_features *told)
 {
     const size_t count = (size_t)reader->rows;
     struct message_feature feature;
-    if (!job_report_count_bytes(attempt, reader) ||
-        count > PROTO_MAX_FEATURES - attempt->feature_count)
+    if (count > PROTO_MAX_FEATURES - attempt->feature_count)
         return -EBADMSG;
     struct feature *grown =
         realloc(attempt->features, (attempt->feature_count + count + 1) * sizeof *grown);
@@ -269,12 +273,11 @@ job_report_read_counts(struct proto_reader *reader, int64_t *counts)
     return 0;
 }
 
-int
-job_attempt_read_histogram(struct job_attempt *attempt, struct proto_reader *reader,
-                           struct message_histogram *told)
+static int
+job_report_read_histogram(struct job_attempt *attempt, struct proto_reader *reader,
+                          struct message_histogram *told)
 {
-    if (!job_report_count_bytes(attempt, reader) ||
-        attempt->histogram_count == PROTO_MAX_HISTOGRAMS || reader->rows != PROTO_HISTOGRAM_ROWS ||
+    if (attempt->histogram_count == PROTO_MAX_HISTOGRAMS || reader->rows != PROTO_HISTOGRAM_ROWS ||
         !job_report_is_int32(told->segment) || !*told->pattern)
         return -EBADMSG;
     struct queue_histogram *grown =
@@ -291,4 +294,121 @@ job_attempt_read_histogram(struct job_attempt *attempt, struct proto_reader *rea
                                                                  .settings = told->settings,
                                                                  .counts = counts};
     return job_report_read_counts(reader, counts);
+}
+
+/* A number must be finite, or NAN where it is not known. */
+static bool
+job_report_is_real(double value)
+{
+    return !isinf(value);
+}
+
+/* Returns whether the box lies within a volume and is there if, and only if, there are voxels. */
+static bool
+job_report_is_box(const struct queue_segment *segment)
+{
+    for (int axis = 0; axis < 3; axis++)
+        if (segment->voxels > 0
+                ? segment->first[axis] < 0 || segment->last[axis] < segment->first[axis]
+                : segment->last[axis] >= segment->first[axis])
+            return false;
+    return true;
+}
+
+static bool
+job_report_is_segment(const struct message_segment *told, const struct queue_segment *segment)
+{
+    return job_report_is_int32(told->number) && told->number > 0 && told->voxels >= 0 &&
+           isfinite(told->millilitres) && told->millilitres >= 0 &&
+           job_report_is_real(told->mean) && job_report_is_real(told->minimum) &&
+           job_report_is_real(told->maximum) && job_report_is_real(told->x) &&
+           job_report_is_real(told->y) && job_report_is_real(told->z) && job_report_is_box(segment);
+}
+
+static struct queue_segment
+job_report_segment(const struct message_segment *told, const char *unit)
+{
+    return (struct queue_segment){
+        .number = (int32_t)told->number,
+        .label = told->label,
+        .method = told->method,
+        .unit = unit,
+        .voxels = told->voxels,
+        .millilitres = told->millilitres,
+        .mean = told->mean,
+        .minimum = told->minimum,
+        .maximum = told->maximum,
+        .first = {told->first_column, told->first_row, told->first_slice},
+        .last = {told->last_column, told->last_row, told->last_slice},
+        .centroid = {told->x, told->y, told->z},
+    };
+}
+
+/* Reads all segments of a job, which are in one frame. */
+static int
+job_report_read_segments(struct job_attempt *attempt, struct proto_reader *reader,
+                         struct message_segments *told)
+{
+    const size_t count = (size_t)reader->rows;
+    struct message_segment row;
+    if (count > PROTO_MAX_SEGMENTS || attempt->segments)
+        return -EBADMSG;
+    attempt->segments = calloc(count + 1, sizeof *attempt->segments);
+    if (!attempt->segments || !job_report_keep(attempt, message_keep_segments(reader, told)))
+        return job_report_forget(attempt);
+    while (message_next_segment(reader, &row)) {
+        struct queue_segment *segment = &attempt->segments[attempt->segment_count];
+        *segment = job_report_segment(&row, told->unit);
+        if (!job_report_is_segment(&row, segment))
+            return -EBADMSG;
+        attempt->segment_count++;
+    }
+    return 0;
+}
+
+/* Reads all broken expectations of a job, which are in one frame. */
+static int
+job_report_read_breaches(struct job_attempt *attempt, struct proto_reader *reader,
+                         struct message_breaches *told)
+{
+    const size_t count = (size_t)reader->rows;
+    struct message_breach row;
+    if (count > PROTO_MAX_BREACHES || attempt->breaches)
+        return -EBADMSG;
+    attempt->breaches = calloc(count + 1, sizeof *attempt->breaches);
+    if (!attempt->breaches || !job_report_keep(attempt, message_keep_breaches(reader, told)))
+        return job_report_forget(attempt);
+    while (message_next_breach(reader, &row)) {
+        if (!job_report_is_int32(row.number) || !*row.expectation || isinf(row.found))
+            return -EBADMSG;
+        attempt->breaches[attempt->breach_count++] =
+            (struct queue_breach){.segment = (int32_t)row.number,
+                                  .label = row.label,
+                                  .expectation = row.expectation,
+                                  .found = row.found,
+                                  .allowed = {row.low, row.high},
+                                  .text = row.text};
+    }
+    return 0;
+}
+
+int
+job_attempt_read_measurements(struct job_attempt *attempt, struct proto_reader *reader,
+                              union message_any *told)
+{
+    if (!attempt || attempt->base.id != told->features.job ||
+        !job_report_count_bytes(attempt, reader))
+        return -EBADMSG;
+    switch ((int)reader->type) {
+    case PROTO_FEATURES:
+        return job_report_read_features(attempt, reader, &told->features);
+    case PROTO_HISTOGRAM:
+        return job_report_read_histogram(attempt, reader, &told->histogram);
+    case PROTO_SEGMENTS:
+        return job_report_read_segments(attempt, reader, &told->segments);
+    case PROTO_BREACHES:
+        return job_report_read_breaches(attempt, reader, &told->breaches);
+    default:
+        return -EBADMSG;
+    }
 }

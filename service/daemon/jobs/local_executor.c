@@ -197,18 +197,10 @@ local_handle_done(struct local_executor *local, size_t worker, struct proto_read
 static void
 local_handle_measurements(struct local_executor *local, size_t worker, struct proto_reader *reader)
 {
-    const bool features = reader->type == PROTO_FEATURES;
     union message_any told;
-    if (message_read(reader, reader->type, &told))
-        return;
-    struct job_attempt *attempt =
-        local_find(local, worker, features ? told.features.job : told.histogram.job);
-    if (!attempt)
-        reader->error = -EBADMSG; /* not a job it has */
-    else if (features)
-        reader->error = job_attempt_read_features(attempt, reader, &told.features);
-    else
-        reader->error = job_attempt_read_histogram(attempt, reader, &told.histogram);
+    if (message_read(reader, reader->type, &told) == 0)
+        reader->error = job_attempt_read_measurements(local_find(local, worker, told.features.job),
+                                                      reader, &told);
 }
 
 static void
@@ -238,7 +230,7 @@ local_executor_frame(struct local_executor *local, size_t worker, struct proto_r
         local_handle_done(local, worker, reader);
     else if (reader->type == PROTO_PROGRESS)
         local_handle_progress(local, worker, reader);
-    else if (reader->type == PROTO_FEATURES || reader->type == PROTO_HISTOGRAM)
+    else if (message_is_measurement(reader->type))
         local_handle_measurements(local, worker, reader);
     else if (reader->type == PROTO_DEVICE_LOST)
         local_handle_device_lost(local, worker, reader);

@@ -13,6 +13,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/handle.h"
+#include "service/common/jobs/conditions.h"
 #include "service/common/jobs/judgement.h"
 #include "service/common/log.h"
 #include "service/common/series_size.h"
@@ -361,9 +362,19 @@ inspections_on_look(uv_timer_t *timer)
 
 /* ------------------------------------------------------------------------------ answers ---- */
 
+/* Returns CONF_ANY_ORIENTATION for a stack without an orientation, and for numbers that mean none. */
+static enum conf_orientation
+inspection_orientation(const struct message_stack *told)
+{
+    return told->orientation > 0 && told->orientation <= CONF_OBLIQUE
+               ? (enum conf_orientation)told->orientation
+               : CONF_ANY_ORIENTATION;
+}
+
 static struct queue_stack
 inspection_stack(const struct message_stack *told)
 {
+    const enum conf_orientation orientation = inspection_orientation(told);
     return (struct queue_stack){
         .name = told->name,
         .accepted = told->accepted != 0,
@@ -380,6 +391,9 @@ inspection_stack(const struct message_stack *told)
         .times = core_count(told->times),
         .times_announced = core_count(told->times_announced),
         .options = judgement_options(told->judgement),
+        .pixel_mm = {told->column_mm, told->row_mm},
+        .orientation = orientation ? conditions_orientation_name(orientation) : "",
+        .cosines = told->cosines,
     };
 }
 
@@ -402,9 +416,7 @@ inspection_put_off(struct inspections *all, struct series_inspection *inspection
 static struct rules_facts
 inspection_facts(const struct message_inspected *told, const struct message_stack *stack)
 {
-    const bool known = stack->orientation > 0 && stack->orientation <= CONF_OBLIQUE;
-    return (struct rules_facts){.orientation = known ? (enum conf_orientation)stack->orientation
-                                                     : CONF_ANY_ORIENTATION,
+    return (struct rules_facts){.orientation = inspection_orientation(stack),
                                 .spacing = stack->planes > 1 ? stack->spacing : 0,
                                 .asked = told->attributes,
                                 .values = stack->values};

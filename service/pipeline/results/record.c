@@ -152,6 +152,38 @@ put_object(struct json *json, const struct pipeline_object *object)
 }
 
 static void
+put_voxel(struct json *json, const char *key, const int64_t voxel[3])
+{
+    json_begin_row(json, key);
+    for (int axis = 0; axis < 3; axis++)
+        json_integer(json, NULL, voxel[axis]);
+    json_end_row(json);
+}
+
+/* The values of a segment, its box and its centroid; null if there is no voxel. */
+static void
+put_measures(struct json *json, const struct segment_measures *measures, const char *unit)
+{
+    json_exact(json, "mean", measures->mean);
+    json_exact(json, "minimum", measures->minimum);
+    json_exact(json, "maximum", measures->maximum);
+    json_string(json, "unit", unit);
+    if (measures->slices == 0) {
+        json_null(json, "box");
+        json_null(json, "centroid_mm");
+        return;
+    }
+    json_begin_object(json, "box");
+    put_voxel(json, "first", measures->first);
+    put_voxel(json, "last", measures->last);
+    json_end_object(json);
+    json_begin_row(json, "centroid_mm");
+    for (int axis = 0; axis < 3; axis++)
+        json_number(json, NULL, measures->centroid[axis]);
+    json_end_row(json);
+}
+
+static void
 put_segments(struct json *json, const struct pipeline_report *report)
 {
     json_begin_array(json, "segments");
@@ -164,6 +196,7 @@ put_segments(struct json *json, const struct pipeline_report *report)
         json_string(json, "label", report->segments[i].label);
         json_integer(json, "voxels", report->segments[i].voxels);
         json_number(json, "millilitres", report->segments[i].millilitres);
+        put_measures(json, &report->segments[i].measures, report->unit);
         json_string(json, "method", report->segments[i].method);
         record_put_region(json, &report->segments[i]);
         if (report->segments[i].number_count > 0)

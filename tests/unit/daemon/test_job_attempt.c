@@ -97,20 +97,11 @@ add_feature(struct proto_writer *writer, const struct feature *feature, int64_t 
 static int
 read_frame(struct proto_reader *reader, enum job_end *end)
 {
-    struct message_done done;
-    struct message_features features;
-    struct message_histogram histogram;
-    if (reader->type == PROTO_DONE)
-        return message_read_done(reader, &done)
-                   ? reader->error
-                   : job_attempt_read_done(attempt, reader, &done, end);
-    if (reader->type == PROTO_FEATURES)
-        return message_read_features(reader, &features)
-                   ? reader->error
-                   : job_attempt_read_features(attempt, reader, &features);
-    return message_read_histogram(reader, &histogram)
-               ? reader->error
-               : job_attempt_read_histogram(attempt, reader, &histogram);
+    union message_any told;
+    if (message_read(reader, reader->type, &told))
+        return reader->error;
+    return reader->type == PROTO_DONE ? job_attempt_read_done(attempt, reader, &told.done, end)
+                                      : job_attempt_read_measurements(attempt, reader, &told);
 }
 
 static int
@@ -148,6 +139,50 @@ hear_histogram(const char *pattern, int64_t codes, int64_t count)
     message_write_histogram(&writer, &histogram);
     for (int64_t i = 0; i < codes; i++)
         message_add_count(&writer, &(struct message_count){.voxels = count});
+    return hear(&writer, NULL);
+}
+
+static const struct message_segment usual_segment = {
+    .number = 1,
+    .label = "Brain",
+    .method = "range",
+    .voxels = 8,
+    .millilitres = 0.5,
+    .mean = 1.0 / 3,
+    .minimum = -1,
+    .maximum = 2,
+    .last_column = 1,
+    .last_row = 1,
+    .last_slice = 1,
+    .x = 0.5,
+    .y = 0.5,
+    .z = 0.5,
+};
+
+static const struct message_breach usual_breach = {.number = 1,
+                                                   .label = "Brain",
+                                                   .expectation = "volume_ml",
+                                                   .found = 0.5,
+                                                   .low = 1,
+                                                   .high = 2,
+                                                   .text = "Brain: volume 0.5 ml, expected 1 to 2"};
+
+static int
+hear_segments(const struct message_segment *segments, int count)
+{
+    struct proto_writer writer;
+    message_write_segments(&writer, &(struct message_segments){.job = job, .unit = "Bq/ml"});
+    for (int i = 0; i < count; i++)
+        message_add_segment(&writer, &segments[i]);
+    return hear(&writer, NULL);
+}
+
+static int
+hear_breach(const struct message_breach *breach)
+{
+    struct proto_writer writer;
+    message_write_breaches(&writer, &(struct message_breaches){.job = job});
+    message_add_breach(&writer, breach);
     return hear(&writer, NULL);
 }
 
@@ -215,17 +250,76 @@ START_TEST(what_was_told_is_recorded_with_the_end)
 
 END_TEST
 
+START_TEST(segments_and_breaches_are_recorded_with_the_end)
+{
+    const struct message_segment segments[] = {usual_segment,
+                                               {.number = 2,
+                                                .label = "Tumour",
+                                                .method = "object",
+                                                .mean = NAN,
+                                                .minimum = NAN,
+                                                .maximum = NAN,
+                                                .last_column = -1,
+                                                .last_row = -1,
+                                                .last_slice = -1,
+                                                .x = NAN,
+                                                .y = NAN,
+                                                .z = NAN}};
+    ck_assert_int_eq(hear_segments(segments, 2), 0);
+    ck_assert_int_eq(hear_breach(&usual_breach), 0);
+    assert_answer(&s, "SELECT count(*) FROM v_segments", "0");
+    record(hear_done(PROTO_VERDICT_DONE));
+    assert_answer(
+        &s,
+        "SELECT group_concat(segment || ' ' || label || ' ' || voxels || ' ' || volume_ml "
+        "|| ' ' || coalesce(mean = 1.0 / 3, 'none') || ' ' || coalesce(last_slice, '') || "
+        "' ' || unit, ', ') FROM (SELECT * FROM v_segments ORDER BY segment)",
+        "1 Brain 8 0.5 1 1 Bq/ml, 2 Tumour 0 0.0 none  Bq/ml");
+    assert_answer(&s, "SELECT expectation || ' ' || low || ' ' || high FROM v_breaches",
+                  "volume_ml 1.0 2.0");
+}
+
+END_TEST
+
+/* No worker that works sends these. */
+START_TEST(impossible_segments_are_refused)
+{
+    struct message_segment bad[] = {usual_segment, usual_segment, usual_segment, usual_segment,
+                                    usual_segment, usual_segment, usual_segment};
+    bad[0].number = 0;
+    bad[1].voxels = -1;
+    bad[2].millilitres = NAN;
+    bad[3].mean = INFINITY;
+    bad[4].voxels = 0;
+    bad[5].last_row = -1;
+    bad[6].first_slice = -1;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ck_assert_int_eq(hear_segments(&bad[i], 1), -EBADMSG);
+        job_attempt_forget_report(attempt);
+    }
+    ck_assert_int_eq(hear_segments(&usual_segment, 1), 0);
+    ck_assert_int_eq(hear_segments(&usual_segment, 1), -EBADMSG); /* all are in one frame */
+    struct message_breach breach = usual_breach;
+    breach.expectation = "";
+    ck_assert_int_eq(hear_breach(&breach), -EBADMSG);
+}
+
+END_TEST
+
 /* A try that does not end well has measured nothing. */
 START_TEST(what_was_told_before_another_end_is_forgotten)
 {
     ck_assert_int_eq(hear_features(&usual, 1, 1), 0);
     ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 3), 0);
+    ck_assert_int_eq(hear_segments(&usual_segment, 1), 0);
+    ck_assert_int_eq(hear_breach(&usual_breach), 0);
     record(hear_done(PROTO_VERDICT_REJECT));
     assert_answer(&s, "SELECT state FROM v_jobs", "FAILED");
     assert_answer(&s,
                   "SELECT (SELECT count(*) FROM v_features) || "
-                  "(SELECT count(*) FROM v_pattern_histograms)",
-                  "00");
+                  "(SELECT count(*) FROM v_pattern_histograms) || "
+                  "(SELECT count(*) FROM v_segments) || (SELECT count(*) FROM v_breaches)",
+                  "0000");
 }
 
 END_TEST
@@ -416,11 +510,11 @@ END_TEST
 START_TEST(frames_of_a_job_that_no_lane_runs_are_refused)
 {
     static const enum proto_type types[] = {PROTO_PROGRESS, PROTO_FEATURES, PROTO_HISTOGRAM,
-                                            PROTO_DONE};
+                                            PROTO_SEGMENTS, PROTO_BREACHES, PROTO_DONE};
 
     conf.compute.lanes = 2;
     local_executor_worker_ready(core.local, 0);
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         struct proto_writer writer;
         struct proto_stream stream = {0};
         struct proto_reader reader;
@@ -621,6 +715,7 @@ START_TEST(what_the_worker_writes_of_a_refused_job_is_believed)
 END_TEST
 
 SAMPLE_MAIN("service_job_attempt", set_up, tear_down, what_was_told_is_recorded_with_the_end,
+            segments_and_breaches_are_recorded_with_the_end, impossible_segments_are_refused,
             what_was_told_before_another_end_is_forgotten, the_same_feature_twice_fails_the_job,
             the_same_histogram_twice_fails_the_job, an_end_that_was_lost_is_written_again,
             an_end_that_comes_too_late_changes_nothing, made_up_features_are_refused,

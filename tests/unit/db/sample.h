@@ -12,6 +12,7 @@
 #include <check.h>
 #include <errno.h>
 #include <ftw.h>
+#include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,6 +271,44 @@ sample_job(struct queue *queue, const char *series_uid)
     return job;
 }
 
+static const struct queue_segment sample_segments[] = {
+    {
+        .number = 1,
+        .label = "Brain",
+        .method = "level-set",
+        .unit = "[hnsf'U]",
+        .voxels = 1000,
+        .millilitres = 0.625,
+        .mean = 31.25,
+        .minimum = -5,
+        .maximum = 80,
+        .first = {10, 20, 0},
+        .last = {19, 29, 9},
+        .centroid = {-1.5, 2.25, 100},
+    },
+    {
+        .number = 2,
+        .label = "Ventricle, \"left\"",
+        .method = "range",
+        .unit = "[hnsf'U]",
+        .mean = NAN,
+        .minimum = NAN,
+        .maximum = NAN,
+        .last = {-1, -1, -1},
+        .centroid = {NAN, NAN, NAN},
+    },
+};
+
+static const struct queue_breach sample_breaches[] = {
+    {1,
+     "Brain",
+     "volume_ml",
+     0.625,
+     {900, 1900},
+     "Brain: volume 0.625 ml, expected 900 to 1900 ml"},
+    {0, "Skull", "touches", NAN, {NAN, NAN}, "Skull: reaches the edge of the volume"},
+};
+
 static const struct queue_figures sample_figures = {
     .read_seconds = 0.25,
     .compute_seconds = 0.5,
@@ -285,6 +324,10 @@ static const struct queue_figures sample_figures = {
               .source_spacing = {0.5, 0.5},
               .source_steps = {2.5, 5},
               .straightened = "2.5 to 5 mm apart"},
+    .segments = sample_segments,
+    .segment_count = sizeof sample_segments / sizeof *sample_segments,
+    .breaches = sample_breaches,
+    .breach_count = sizeof sample_breaches / sizeof *sample_breaches,
 };
 
 static const struct queue_result sample_result = {

@@ -73,6 +73,67 @@ START_TEST(rows_say_what_was_told)
 
 END_TEST
 
+/* The size of the box follows from the voxels of the job: 0.5 x 0.5 x 2.5 mm. */
+START_TEST(every_segment_has_a_row)
+{
+    measured_job("1.2.3");
+    assert_answer(&s,
+                  "SELECT json_group_array(json_array(job, segment, label, method, voxels, "
+                  "volume_ml, mean, minimum, maximum, unit)) FROM "
+                  "(SELECT * FROM v_segments ORDER BY segment)",
+                  "[[1,1,\"Brain\",\"level-set\",1000,0.625,31.25,-5.0,80.0,\"[hnsf'U]\"],"
+                  "[1,2,\"Ventricle, \\\"left\\\"\",\"range\",0,0.0,null,null,null,\"[hnsf'U]\"]]");
+    assert_answer(&s,
+                  "SELECT json_group_array(json_array(first_column, last_column, first_row, "
+                  "last_row, first_slice, last_slice, width_mm, height_mm, depth_mm, x_mm, y_mm, "
+                  "z_mm)) FROM (SELECT * FROM v_segments ORDER BY segment)",
+                  "[[10,19,20,29,0,9,5.0,5.0,25.0,-1.5,2.25,100.0],"
+                  "[null,null,null,null,null,null,null,null,null,null,null,null]]");
+    assert_answer(&s,
+                  "SELECT json_array(pipeline, stack, series_uid, series_description, revision, "
+                  "state, measured_at, superseded_by) FROM v_segments WHERE segment = 2",
+                  "[\"head-ct\",\"\",\"1.2.3\",\"Head 5 mm\",1,\"DONE\","
+                  "\"2026-01-31T02:03:24.000Z\",null]");
+}
+
+END_TEST
+
+START_TEST(broken_expectations_are_columns)
+{
+    ck_assert_int_eq(sample_review(s.queue, running_job("1.2.3")), 0);
+    assert_answer(&s,
+                  "SELECT json_group_array(json_array(job, place, segment, label, expectation, "
+                  "found, low, high, text, state)) FROM (SELECT * FROM v_breaches ORDER BY place)",
+                  "[[1,1,1,\"Brain\",\"volume_ml\",0.625,900.0,1900.0,"
+                  "\"Brain: volume 0.625 ml, expected 900 to 1900 ml\",\"REVIEW\"],"
+                  "[1,2,0,\"Skull\",\"touches\",null,null,null,"
+                  "\"Skull: reaches the edge of the volume\",\"REVIEW\"]]");
+    assert_answer(&s,
+                  "SELECT json_array(broken_expectation, broken_label, broken_found, broken_low, "
+                  "broken_high) FROM v_jobs",
+                  "[\"volume_ml\",\"Brain\",0.625,900.0,1900.0]");
+}
+
+END_TEST
+
+START_TEST(a_segment_twice_is_refused_with_the_whole_job)
+{
+    const struct queue_segment twice[] = {sample_segments[0], sample_segments[0]};
+    struct queue_figures figures = sample_figures;
+    const int64_t job = running_job("1.2.3");
+    figures.segments = twice;
+    figures.segment_count = 2;
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
+                                                             1, CODE_NONE, ""},
+                                      SAMPLE_NOW + 4000),
+                     -EEXIST);
+    ck_assert_str_eq(queue_reason(s.queue), "segment 1 is there twice");
+    assert_answer(&s, "SELECT state || (SELECT count(*) FROM v_segments) FROM v_jobs", "RUNNING0");
+}
+
+END_TEST
+
 /* The very number, not fifteen digits of it. */
 START_TEST(values_are_kept_to_the_last_bit)
 {
@@ -341,7 +402,7 @@ START_TEST(features_of_a_job_that_did_not_end_well_are_found)
         sqlite3_exec(db, "UPDATE feature SET job_id = 2 WHERE place = 1", NULL, NULL, NULL),
         SQLITE_OK);
     ck_assert_int_eq(queue_check(s.queue, &error), -EUCLEAN);
-    ck_assert_str_eq(error.message, "job 2: it has features and has not ended well");
+    ck_assert_str_eq(error.message, "job 2: it has features or segments and has not ended well");
     ck_assert_int_eq(sqlite3_exec(db, "DELETE FROM feature WHERE job_id = 2", NULL, NULL, NULL),
                      SQLITE_OK);
     sqlite3_close(db);
@@ -373,9 +434,11 @@ START_TEST(looking_up_a_job_needs_no_scan)
 END_TEST
 
 SAMPLE_MAIN("db_features", open_sample, close_sample, rows_say_what_was_told,
-            values_are_kept_to_the_last_bit, histograms_are_json, counts_of_any_size_fit,
-            definitions_are_shared, every_setting_defines,
-            what_is_no_feature_is_refused_with_the_whole_job, an_empty_job_has_features_too,
-            a_retry_leaves_them_and_measures_anew, those_of_a_superseded_job_stay_and_say_so,
-            they_are_written_with_the_end_or_not_at_all, the_tables_refuse_what_makes_no_sense,
+            every_segment_has_a_row, broken_expectations_are_columns,
+            a_segment_twice_is_refused_with_the_whole_job, values_are_kept_to_the_last_bit,
+            histograms_are_json, counts_of_any_size_fit, definitions_are_shared,
+            every_setting_defines, what_is_no_feature_is_refused_with_the_whole_job,
+            an_empty_job_has_features_too, a_retry_leaves_them_and_measures_anew,
+            those_of_a_superseded_job_stay_and_say_so, they_are_written_with_the_end_or_not_at_all,
+            the_tables_refuse_what_makes_no_sense,
             features_of_a_job_that_did_not_end_well_are_found, looking_up_a_job_needs_no_scan)

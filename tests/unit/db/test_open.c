@@ -360,7 +360,15 @@ START_TEST(views_have_their_columns)
                    "at,expected_at,executor,slurm_state,slurm_id,node,slurm_reason,submitted_at,"
                    "stage,stage_since,"
                    "spacing_x_mm,spacing_y_mm,spacing_z_mm,source_x_mm,source_y_mm,"
-                   "source_step_min_mm,source_step_max_mm,straightened,straightened_because"},
+                   "source_step_min_mm,source_step_max_mm,straightened,straightened_because,"
+                   "broken_expectation,broken_label,broken_found,broken_low,broken_high"},
+        {"v_segments",
+         "job,segment,label,method,voxels,volume_ml,mean,minimum,maximum,unit,first_column,"
+         "last_column,first_row,last_row,first_slice,last_slice,width_mm,height_mm,depth_mm,x_mm,"
+         "y_mm,z_mm,pipeline,stack,series_uid,series_description,revision,state,measured_at,"
+         "superseded_by"},
+        {"v_breaches", "job,place,segment,label,expectation,found,low,high,text,pipeline,"
+                       "series_uid,state"},
         {"v_review", "job,pipeline,stack,series_uid,modality,body_part,series_description,revision,"
                      "since_at,code,message,preview_path,result_path,outdated"},
         {"v_series",
@@ -378,7 +386,8 @@ START_TEST(views_have_their_columns)
                         "size_bytes,frames,missing,revision,received_at,replaced,sha256"},
         {"v_stacks",
          "series_uid,revision,stack,accepted,passed_over,planes,columns,rows,spacing_mm,split_by,"
-         "code,message,file_a,file_b,options"},
+         "code,message,file_a,file_b,options,spacing_x_mm,spacing_y_mm,orientation,"
+         "image_orientation"},
         {"v_results",
          "job,pipeline,stack,series_uid,revision,kind,path,sop_class_uid,sop_instance_uid,"
          "result_series_uid,size_bytes,frames,created_at,superseded_by,"

@@ -492,6 +492,8 @@ START_TEST(rows_go_when_nothing_has_happened_for_long)
     size_t count;
     delivered_job("1.2");
     delivered_job("1.3");
+    assert_answer(
+        &s, "SELECT (SELECT count(*) FROM segment) || ' ' || (SELECT count(*) FROM breach)", "4 4");
     ck_assert_int_eq(queue_note(s.queue, "START", "old", SAMPLE_NOW), 0);
     ck_assert_int_eq(queue_note(s.queue, "DISK_LOW", "old", SAMPLE_NOW), 0);
     ck_assert_int_eq(queue_note(s.queue, "START", "old, but the last", SAMPLE_NOW), 0);
@@ -504,7 +506,8 @@ START_TEST(rows_go_when_nothing_has_happened_for_long)
     assert_answer(&s,
                   "SELECT (SELECT count(*) FROM series) + (SELECT count(*) FROM job) + "
                   "(SELECT count(*) FROM delivery) + (SELECT count(*) FROM result) + "
-                  "(SELECT count(*) FROM stack)",
+                  "(SELECT count(*) FROM stack) + (SELECT count(*) FROM segment) + "
+                  "(SELECT count(*) FROM breach)",
                   "0");
     assert_answer(&s, "SELECT group_concat(kind || ' ' || detail) FROM event",
                   "START old, but the last");

@@ -3,6 +3,7 @@
 #include "tests/unit/suite.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ static struct conf_segment segments[2];
 static struct image_rescale rescale[SLICES];
 static struct image_range padding[SLICES];
 static struct expect_breaches found;
+static struct segment_measures measures[2];
 static struct expect_volume volume;
 
 static const struct conf_pipeline pipeline = {.segments = segments, .segment_count = 2};
@@ -64,7 +66,7 @@ check(void)
 {
     struct error error;
     expect_clear(&found);
-    ck_assert_int_eq(expect_check(&pipeline, &volume, masks, &found, &error), 0);
+    ck_assert_int_eq(expect_check(&pipeline, &volume, masks, measures, &found, &error), 0);
     return found.count;
 }
 
@@ -158,6 +160,72 @@ START_TEST(slices)
     ck_assert_uint_eq(check(), 0);
     expect.slices = bounds(3, 4);
     assert_broken("slices", "Brain: slices with voxels: 2, expected 3 to 4");
+}
+
+END_TEST
+
+/* By hand: voxels (3, 2, 0), (4, 2, 0) and (65, 4, 2) of 0.5 x 2 x 4 mm; the slices lie at 0, 4, 8 and 13 mm. Rows go
+ * to the back, columns to the feet and slices to the left of the patient. The third slice has a negative slope. */
+START_TEST(segments_are_measured)
+{
+    static const double positions[SLICES] = {0, 4, 8, 13};
+    const struct expect_frame frame = {
+        .origin = {10, 20, 30}, .axes = {0, 1, 0, 0, 0, -1, -1, 0, 0}, .positions = positions};
+    put(0, 3, 2, 0);
+    put(0, 4, 2, 0);
+    put(0, 65, 4, 2);
+    voxels[2 * COLUMNS + 3] = 10;
+    voxels[2 * COLUMNS + 4] = -2;
+    voxels[(2 * ROWS_ + 4) * COLUMNS + 65] = 7;
+    rescale[0] = (struct image_rescale){2, 1};
+    rescale[2] = (struct image_rescale){-3, 0.5};
+    volume.frame = &frame;
+    ck_assert_uint_eq(check(), 0);
+    const struct segment_measures *m = &measures[0];
+    ck_assert_double_eq_tol(m->mean, (21.0 - 3 - 20.5) / 3, 1e-15);
+    ck_assert_double_eq(m->minimum, -20.5);
+    ck_assert_double_eq(m->maximum, 21);
+    ck_assert(m->first[0] == 3 && m->first[1] == 2 && m->first[2] == 0);
+    ck_assert(m->last[0] == 65 && m->last[1] == 4 && m->last[2] == 2);
+    ck_assert_int_eq(m->slices, 2);
+    ck_assert_double_eq_tol(m->centroid[0], 10 - 8.0 / 3, 1e-12);
+    ck_assert_double_eq_tol(m->centroid[1], 20 + (3 + 4 + 65) / 3.0 * 0.5, 1e-12);
+    ck_assert_double_eq_tol(m->centroid[2], 30 - (2 + 2 + 4) / 3.0 * 2, 1e-12);
+    ck_assert(isnan(measures[1].mean) && isnan(measures[1].minimum) && measures[1].slices == 0);
+    ck_assert(measures[1].last[0] < measures[1].first[0] && isnan(measures[1].centroid[0]));
+}
+
+END_TEST
+
+/* A run of whole words, and pixels of each type: values beyond 32767 too. */
+START_TEST(values_of_each_pixel_type_are_measured)
+{
+    static uint8_t bytes[VOXELS];
+    static uint16_t words[VOXELS];
+    double sum = 0;
+    for (int i = 0; i < VOXELS; i++) {
+        bytes[i] = (uint8_t)(i % 251);
+        words[i] = (uint16_t)(65535 - i);
+        voxels[i] = (int16_t)(i - 700);
+    }
+    for (int x = 0; x < COLUMNS; x++)
+        put(0, x, 1, 1);
+    const int first = (ROWS_ + 1) * COLUMNS, last = first + COLUMNS - 1;
+    check();
+    ck_assert_double_eq(measures[0].mean, (first + last) / 2.0 - 700);
+    ck_assert_double_eq(measures[0].minimum, first - 700);
+    ck_assert_double_eq(measures[0].maximum, last - 700);
+    volume.voxels = words;
+    volume.pixel = IMAGE_UINT16;
+    check();
+    ck_assert_double_eq(measures[0].mean, 65535 - (first + last) / 2.0);
+    ck_assert_double_eq(measures[0].maximum, 65535 - first);
+    volume.voxels = bytes;
+    volume.pixel = IMAGE_UINT8;
+    for (int i = first; i <= last; i++)
+        sum += i % 251;
+    check();
+    ck_assert_double_eq_tol(measures[0].mean, sum / COLUMNS, 1e-12);
 }
 
 END_TEST
@@ -370,6 +438,8 @@ main(void)
                                   means,
                                   components_that_meet_late,
                                   slices,
+                                  segments_are_measured,
+                                  values_of_each_pixel_type_are_measured,
                                   faces,
                                   edges_of_the_images,
                                   padding_of_the_images,
