@@ -6,11 +6,14 @@
 
 #include <stdlib.h>
 
+/* Standalone commands read the configuration that is named, or the usual one; others follow the daemon. */
 static int
 run_with_conf(struct cli_call *call)
 {
     struct cli_context *context = call->context;
     struct error error;
+    if (call->command->standalone && !context->config_path)
+        context->config_path = DAEMON_CONFIG;
     if (cli_choose_conf(context, &error) < 0) {
         cli_complain("%s", error.message);
         return EXIT_CONFIG;

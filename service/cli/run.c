@@ -561,5 +561,6 @@ const struct cli_command cli_run = {
     .least = 1,
     .most = INT_MAX,
     .needs = "files or folders",
+    .standalone = true,
     .check = run_check,
     .run = run_command};

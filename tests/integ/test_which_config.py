@@ -152,12 +152,32 @@ def test_another_root_than_the_configured_one(machine, tmp_path):
     assert done.stderr == f"noctule: with {config} and root {tmp_path}/there, as noctuled (process {number})\n"
 
 
+def usual_run(machine, folder, user=None):
+    """noctule run without --config: it says nothing of daemons, and reads the usual file or says that it is not there."""
+    done = machine.noctule("run", "-p", "head-ct", "-o", folder / "out", folder / "nothing", status=None, user=user)
+    assert done.returncode == (3 if USUAL.exists() else CONFIG)
+    assert "noctuled" not in done.stderr and "process" not in done.stderr
+    assert USUAL.exists() or str(USUAL) in done.stderr
+
+
+def test_run_asks_no_daemon(machine, tmp_path):
+    """None, one or several run: it reads the usual configuration, or the one that is named."""
+    usual_run(machine, tmp_path)
+    configs = [configure(tmp_path / name)[0] for name in ("one", "two")]
+    for config in configs:
+        machine.start(config, "--config", config)
+        usual_run(machine, tmp_path)
+    words = ("run", "-p", "head-ct", "-o", tmp_path / "out", tmp_path / "nothing")
+    assert "nothing" in machine.noctule("--config", configs[1], *words, status=3).stderr
+    assert "nothing" in machine.noctule(*words, status=3, NOCTULE_CONFIG=str(configs[0])).stderr
+
+
 def test_several(machine, tmp_path):
     configs, roots = zip(*(configure(tmp_path / name) for name in ("one", "two")), strict=True)
     first, second = (machine.start(config, "--config", config) for config in configs)
     names = [f"{config} (process {number})" for config, (number, _) in zip(configs, (first, second), strict=True)]
     sentence = "--config has to say which configuration is meant, since noctuled runs with several: " + ", ".join(names)
-    for words in (("jobs",), ("status",), ("cancel", "1"), ("check-config",), ("run", "-p", "head-ct", "-o", tmp_path / "o", "x")):
+    for words in (("jobs",), ("status",), ("cancel", "1"), ("check-config",)):
         assert machine.noctule(*words, status=CONFIG).stderr == f"noctule: {sentence}\n"
     assert machine.noctule("status", "--check", status=2).stdout == f"NOCTULE CRITICAL: {sentence} |\n"
     told = json.loads(machine.noctule("doctor", "--json", status=2).stdout)["checks"]
@@ -200,6 +220,7 @@ def test_of_other_users(open_folder, machine):  # noqa: F811
     if not USUAL.exists():
         assert done.returncode == CONFIG
         assert f"{USUAL} is not there, and noctuled (process {number} of user nobody) runs with {config}" in done.stderr
+    usual_run(machine, open_folder)
     os.chown(config, 0, 0)  # root's file; but who says that it is to be used?
     without_daemon(machine)
     machine.kill(number, waits)

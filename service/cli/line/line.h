@@ -84,6 +84,7 @@ struct cli_command {
     int least, most;             /* arguments */
     const char *needs;           /* "one or more job numbers", where there are others */
     bool without_conf;
+    bool standalone; /* needs no daemon and must not look for one: see run_with_conf */
     /* What the rows cannot say alone, before the configuration is read: EXIT_OK, or EXIT_USAGE after a
      * complaint. NULL: nothing more. */
     int (*check)(struct cli_call *call);
