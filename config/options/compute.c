@@ -65,7 +65,8 @@ static const struct option_row compute_rows[] = {
      .help = "the cluster: how jobs are handed to its scheduler"},
     {"backend", &option_word, AT(struct conf_compute, backend), "\"auto\"",
      .choices = backend_choices,
-     .help = "where to compute: \"cuda\" on GPUs, \"cpu\", or \"auto\", GPUs where there are any"},
+     .help = "where to compute: \"cuda\" on GPUs, \"cpu\", or \"auto\", GPUs where there are any; "
+             "noctule run then takes the processors for jobs that end before a GPU is open"},
     {"devices", &option_names, AT(struct conf_compute, devices),
      MANY(struct conf_compute, device_count), .fallback = "[ ]", LIMITS(0, 64), .form = &form_gpu,
      .help = "the GPUs to compute on, by index or UUID as nvidia-smi -L prints them; all when none "

@@ -11,6 +11,7 @@
 #include "service/pipeline/headers.h"
 #include "service/pipeline/job_lane.h"
 #include "service/pipeline/measure/value_unit.h"
+#include "service/pipeline/predict.h"
 #include "service/pipeline/results/record.h"
 
 #include <errno.h>
@@ -244,6 +245,37 @@ make_units(struct direct_run *run)
 
 /* ------------------------------------------------------------------------------- running ---- */
 
+/* Voxels of all series that are run; units of one series follow each other. */
+static int64_t
+run_voxels(const struct direct_run *run)
+{
+    const struct headers *counted = NULL;
+    int64_t voxels = 0;
+    for (size_t i = 0; i < run->units.count; i++) {
+        const struct unit *unit = &run->units.items[i];
+        if (unit->refusal.code != CODE_NONE || unit->headers == counted)
+            continue;
+        counted = unit->headers;
+        for (size_t k = 0; k < counted->count; k++) {
+            const struct dicom_instance *instance = counted->instances[k];
+            voxels += (int64_t)instance->frame_count * instance->rows * instance->columns;
+        }
+    }
+    return voxels;
+}
+
+/* Backend "auto" takes the processors where they are predicted to end before a GPU is open. */
+static const char *
+run_backend(const struct direct_run *run)
+{
+    const char *backend = run->conf->compute.backend;
+    if (strcmp(backend, "auto") == 0 &&
+        predict_seconds(run->options.pipeline, run_voxels(run), run->options.threads) <
+            PREDICT_OPEN_SECONDS)
+        return "cpu";
+    return backend;
+}
+
 /* The first of the configured GPUs, or the CPU. */
 static int
 run_open_device(struct direct_run *run)
@@ -251,7 +283,7 @@ run_open_device(struct direct_run *run)
     struct error error;
     const struct conf_compute *compute = &run->conf->compute;
     const struct kernels_device_options options = {
-        .backend = compute->backend,
+        .backend = run_backend(run),
         .device = compute->device_count > 0 ? compute->devices[0] : NULL,
         .threads = run->options.threads};
     int rc = job_device_open(&options, 0, &run->device, &error);

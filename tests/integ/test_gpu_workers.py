@@ -1,13 +1,16 @@
 """A worker for each GPU: which are used, what happens when one is lost. The GPUs are the emulator's."""
 
 import contextlib
+import json
 import os
 import pathlib
 import resource
 import signal
+import subprocess
 
+import pydicom
 import pytest
-from conftest import EMULATED, Clock, drop, needs_emulator, phantom, wait_for
+from conftest import EMULATED, SETTINGS, Clock, drop, needs_emulator, phantom, wait_for
 
 LATE = "lost 20"  # in a second job of a worker
 A, B, C, Z = (f"GPU-{letter * 8}-0000-4000-8000-000000000000" for letter in "abcf")
@@ -403,3 +406,23 @@ def test_workers_killed_and_gpus_lost_at_random_lose_nothing(start, gpus, tmp_pa
     assert [job["state"] for job in jobs] == ["DONE"] * 10
     assert len(list((d.root / "outbox").rglob("seg.dcm"))) == 10
     assert not list(d.root.rglob("*.part")) and d.query("PRAGMA integrity_check")[0][0] == "ok"
+
+
+# A job of all pairs of voxels has no predicted time: a GPU is opened for it. The other one ends before a GPU is open.
+PAIRS = 'texture = { families = [ "spatial-correlation" ]; };'
+
+
+@pytest.mark.parametrize("texture, backend", [("", "cpu"), (PAIRS, "cuda")])
+def test_run_opens_a_gpu_for_long_jobs(tmp_path, gpus, texture, backend):
+    """With backend "auto" and a GPU that works; "cuda" always takes it."""
+    files = phantom(tmp_path / "in", *SMALL)
+    for wanted, used in (("auto", backend), ("cuda", "cuda")):
+        config, output = tmp_path / "noctule.conf", tmp_path / wanted
+        config.write_text(SETTINGS.format(root=tmp_path / "root", after="keep", quiet=1.0, attempts=1, pipeline_extra=texture)
+                          .replace("lanes = 2;", f'backend = "{wanted}";'))
+        done = subprocess.run([EMULATED / "noctule", "--config", config, "run", "-p", "head-ct", "-o", output, *files], text=True,
+                              capture_output=True, env={**os.environ, "NOCTULE_EMULATOR_GPUS": str(gpus.folder)}, timeout=240)
+        assert done.returncode == 0, done.stderr
+        assert json.loads((output / "job.json").read_text())["backend"] == used
+    one, other = (pydicom.dcmread(tmp_path / wanted / "seg.dcm") for wanted in ("auto", "cuda"))
+    assert one.PixelData == other.PixelData and one.SOPInstanceUID == other.SOPInstanceUID

@@ -1,0 +1,45 @@
+/* predict.c - see predict.h. */
+#include "service/pipeline/predict.h"
+
+#include <math.h>
+
+#define MOST_THREADS 16 /* more are not counted on: memory is shared */
+
+/* Nanoseconds of one thread per voxel. */
+enum {
+    OF_VOLUME = 5,    /* contrast, measures, preview */
+    OF_METHOD = 3,    /* level set, range, object */
+    OF_FUZZY = 100,   /* maps of connectedness in noise */
+    OF_START = 40,    /* the highest or the lowest mean over a box */
+    OF_STEP = 5,      /* components of noise */
+    OF_TEXTURE = 300, /* all families that do not compare all pairs of voxels */
+};
+
+static double
+predict_segment(const struct conf_segment *segment)
+{
+    double rate = segment->method == CONF_FUZZY ? OF_FUZZY : OF_METHOD;
+    if (segment->automatic == CONF_AUTO_HIGHEST || segment->automatic == CONF_AUTO_LOWEST)
+        rate += OF_START;
+    return rate + OF_STEP * (double)segment->then_count;
+}
+
+/* A finer grid may have any number of voxels. */
+static double
+predict_texture(const struct texture_options *texture)
+{
+    const bool compares_pairs = texture_wants(texture, TEXTURE_FAMILY_spatial_correlation);
+    return compares_pairs || texture->resample ? INFINITY : OF_TEXTURE;
+}
+
+double
+predict_seconds(const struct conf_pipeline *pipeline, int64_t voxels, int threads)
+{
+    const int counted = threads < MOST_THREADS ? threads : MOST_THREADS;
+    double rate = OF_VOLUME;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        rate += predict_segment(&pipeline->segments[i]);
+    for (size_t i = 0; i < pipeline->texture_count; i++)
+        rate += predict_texture(&pipeline->texture[i]);
+    return rate * (double)voxels / 1e9 / counted;
+}
