@@ -11,15 +11,20 @@ from conftest import BIN, SOURCE
 PAGE = SOURCE / "docs" / "first-study.md"
 
 
-def test_a_study_as_it_stands_there(tmp_path):
+def study(folder, programs):
+    """Runs every command of the page in a folder, with the programs of another; its blocks of Python."""
     blocks = re.findall(r"```(sh|python)\n(.*?)```", PAGE.read_text(), re.S)
     shell = "".join(text for kind, text in blocks if kind == "sh")
-    (python,) = (text for kind, text in blocks if kind == "python")
     # What it starts ends with it, also where a command fails.
     script = "set -em\ntrap 'kill %1 2>/dev/null || true; wait' EXIT\n" + shell
-    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, text=True, capture_output=True, timeout=300,
-                          env=os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}"})
+    done = subprocess.run(["bash", "-c", script], cwd=folder, text=True, capture_output=True, timeout=300,
+                          env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"})
     assert done.returncode == 0, (done.stdout, done.stderr)
+    return [text for kind, text in blocks if kind == "python"]
+
+
+def test_a_study_as_it_stands_there(tmp_path):
+    (python,) = study(tmp_path, BIN)
     assert (tmp_path / "first" / "preview.png").stat().st_size > 10000
     with open(tmp_path / "cohort.csv", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -15,6 +15,7 @@ import subprocess
 
 import first_version
 import pytest
+import test_first_study
 from conftest import BIN, SOURCE, phantom, wait_for
 
 BUILD = BIN.parent
@@ -149,7 +150,7 @@ def test_what_is_in_it(unpacked):
     assert "${" not in fields["Depends"]
     files = {str(path.relative_to(unpacked)) for path in unpacked.rglob("*") if path.is_file()}
     pages = {f"usr/share/doc/noctule/{page.name}" for page in (SOURCE / "docs").glob("*.md")}
-    assert pages | {"usr/bin/noctule", "usr/bin/noctuled", "usr/lib/systemd/system/noctule.service", CONF,
+    assert pages | {"usr/bin/noctule", "usr/bin/noctuled", "usr/bin/noctule-phantom", "usr/share/doc/noctule/README.md", "usr/lib/systemd/system/noctule.service", CONF,
                     "usr/lib/sysusers.d/noctule.conf", "usr/lib/tmpfiles.d/noctule.conf",
                     "usr/share/noctule/presets/head-ct.conf", "usr/share/doc/noctule/copyright",
                     "usr/share/doc/noctule/changelog.gz", "usr/share/doc/noctule/changelog.Debian.gz",
@@ -158,6 +159,26 @@ def test_what_is_in_it(unpacked):
         (unpacked / "DEBIAN" / "conffiles").read_text().splitlines())
     assert not {name for name in files if not name.startswith(("usr/", "etc/", "DEBIAN/"))}
     assert "\nExecStart=/usr/bin/noctuled " in (unpacked / "usr/lib/systemd/system/noctule.service").read_text()
+
+
+def test_a_first_study_with_the_programs_of_the_package(unpacked, tmp_path):
+    """Each command of first-study.md is in the package: no program of the build is on the path."""
+    commands = set(re.findall(r"(?m)(?:^|[;|&(`]|do |until )\s*(noctule[a-z-]*)", test_first_study.PAGE.read_text()))
+    assert commands == {path.name for path in (unpacked / "usr/bin").iterdir()} == {"noctule", "noctuled", "noctule-phantom"}
+    test_first_study.study(tmp_path, unpacked / "usr/bin")
+    assert (tmp_path / "cohort.csv").read_text().count("Lungs") == 3
+
+
+def test_documents_lead_to_what_is_in_the_package(unpacked):
+    """Links lead to installed documents; one that names tests says where these are."""
+    folder = unpacked / "usr/share/doc/noctule"
+    for page in folder.glob("*.md"):
+        text = page.read_text()
+        for link in re.findall(r"\]\(([^)#]+)", text):
+            assert link.startswith("http") or (folder / link).exists(), (page.name, link)
+        assert "tests/" not in text or "in the source" in text, page.name
+    installed, here = (folder / "features.md").read_text(), (SOURCE / "docs" / "features.md").read_text()
+    assert len(installed) > 0.99 * len(here)
 
 
 def test_a_build_for_tests_says_so(package):

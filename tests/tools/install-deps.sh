@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the packages of the project on Debian or Ubuntu. Prints nothing if all are installed.
+# Installs the packages of the project on Debian 12 or Ubuntu 24.04. Prints nothing if all are installed.
 #   install-deps.sh build    to build, package and run
 #   install-deps.sh test     also to test: peers and oracles from Debian, and from PyPI into build/venv
 #   install-deps.sh packages, install-deps.sh venv    the two parts of "test"
