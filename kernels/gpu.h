@@ -26,9 +26,8 @@ struct kernels_gpu {
  * backend was not built. Creates no context. */
 int kernels_gpus(struct kernels_gpu *gpus, int capacity);
 
-/*
- * Returns the CUDA version of the backend, 1000 per major and 10 per minor version; 0: not built.
- */
+/* Returns the CUDA version of the backend, 1000 per major and 10 per minor version; 0: not
+ * built. */
 int kernels_cuda_version(void);
 
 /* Returns whether a driver for CUDA up to `driver` supports a program built with `program`. From

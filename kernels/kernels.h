@@ -12,8 +12,8 @@
  * Memory: kernels_volume_begin reserves all memory of a lane, which grows between jobs only. The
  * lane owns the pointers that it returns. They are valid until the next kernels_volume_begin or
  * kernels_lane_close.
- * Threads: threads may use different lanes at once. Within one lane, several threads may call only
- * kernels_volume_ready at once and, when every slice is ready, the runs of operations, which take
+ * Threads: threads may use different lanes at once. Within one lane, only kernels_volume_ready may
+ * run in several threads at once and, when every slice is ready, the runs of operations, which take
  * turns.
  */
 #ifndef NOCTULE_KERNELS_H

@@ -223,9 +223,8 @@ place_results(struct kernels_lane *lane, struct kernels_memory *memory)
             lane_op(lane, i)->keep(lane, memory);
 }
 
-/*
- * Places persistent pieces one after the other. The transient ones follow, all at the same address.
- */
+/* Places persistent pieces one after the other. The transient ones follow, all at the same
+ * address. */
 static bool
 place_ops(struct kernels_lane *lane, struct kernels_memory *memory)
 {

@@ -104,9 +104,8 @@ tiles_offset(const struct tiles_visit *visit, uint32_t place)
            tiles_coordinate(visit, place, 2) * visit->step[2];
 }
 
-/*
- * Marks the word opposite `place` beyond a face that the place touches. The neighbour must exist.
- */
+/* Marks the word opposite `place` beyond a face that the place touches. The neighbour must
+ * exist. */
 TILES_INLINE void
 tiles_send(struct tiles_visit *visit, uint32_t place, int face)
 {

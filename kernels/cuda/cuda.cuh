@@ -108,8 +108,8 @@ int cuda_await_slices(struct cuda_lane *lane, int64_t first, int64_t end, struct
 /* Makes the device current in the calling thread. Returns -EIO if the device has failed. */
 int cuda_enter(struct cuda_device *device, struct error *error);
 
-/* results.cu: turns (op.h). A run that has given up its turn must not use shared memory any more.
- * cuda_turn_give_up returns the argument of cuda_turn_take_again. */
+/* results.cu: turns (op.h). A run that has given up its turn must no longer use memory that it
+ * shares with other runs. cuda_turn_give_up returns the argument of cuda_turn_take_again. */
 int cuda_turn_take(struct kernels_lane *lane, const struct kernels_op *op, bool *has_turn,
                    struct error *error);
 void cuda_turn_take_again(struct cuda_lane *lane, bool *has_turn);

@@ -111,8 +111,8 @@ struct feature_family {
     /* if it needs levels and there are none, all its features are missing */
     enum feature_need needs;
     double margin_mm; /* required margin of values around a region */
-    /* Values depend on voxels and intensities only, in a single set without options: groups of
-     * options with the same of these share them. */
+    /* Values are one set and depend only on voxels and intensities, not on options. Option groups
+     * with equal voxels and intensities share them. */
     bool of_intensities;
     enum feature_keep keeps;
     bool (*wanted)(const struct texture_options *options);

@@ -62,7 +62,7 @@ list_levels(const struct level_histogram *histogram, struct value_list *list)
     return 0;
 }
 
-/* The mode is placed among the statistics, whose order is otherwise kept. */
+/* The mode is inserted among the statistics, whose order is otherwise kept. */
 static int
 put_statistics(const struct level_histogram *histogram, struct feature_value *values)
 {

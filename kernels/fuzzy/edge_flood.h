@@ -7,9 +7,8 @@
 
 struct edge_volume {
     struct bits_extent extent;
-    /*
-     * A bit of edge[axis] joins its voxel and the next one along the axis. It must be 0 at the end.
-     */
+    /* A bit of edge[axis] joins its voxel and the next one along the axis. It must be 0 at the
+     * end. */
     uint64_t *edge[3];
     uint64_t *settled; /* updated; padding bits must be 0 */
     void *space;       /* tiles_space bytes, 64-byte aligned; contents are ignored */

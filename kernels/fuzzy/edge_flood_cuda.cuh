@@ -57,9 +57,8 @@ struct edge_flood_volume {
     size_t zeros; /* bytes, from border on */
 };
 
-/*
- * Returns the place of a half row within its tile: the order in which a visit's threads read them.
- */
+/* Returns the place of a half row within its tile: the order in which a visit's threads read
+ * them. */
 static inline __host__ __device__ uint32_t
 edge_flood_place(uint32_t slice, uint32_t row, uint32_t half)
 {

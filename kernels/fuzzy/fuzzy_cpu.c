@@ -69,9 +69,8 @@ objects_compete(const struct kernels_fuzzy_demand *demand)
     return demand->relative && demand->objects > 1;
 }
 
-/*
- * Returns the number of stored maps: the requested ones, and one for work if others are computed.
- */
+/* Returns the number of stored maps: the requested ones, and one for work if others are
+ * computed. */
 static size_t
 map_count(const struct kernels_fuzzy_demand *demand)
 {
@@ -156,7 +155,7 @@ run_slice(const struct run *run, row_function *row, int64_t y, int64_t z)
         row(run, z * size[1] + y);
 }
 
-/* Processes rows of neighbouring slices alternately, so that shared rows stay in the cache. */
+/* Processes slice after slice, so that rows shared with neighbouring slices stay in the cache. */
 static void
 run_block(void *context, int64_t block)
 {
@@ -174,8 +173,8 @@ run_block(void *context, int64_t block)
     }
 }
 
-/* Runs `row` on every row, on all threads. Before each, runs `ahead` (unless NULL) on the block's
- * neighbouring rows in this slice and the adjacent ones. */
+/* Runs `row` on every row, on all threads. Before a row, runs `ahead` (unless NULL) on its block's
+ * rows in its own slice and the adjacent ones. */
 static void
 each_row_ahead(struct run *run, row_function *ahead, row_function *row)
 {
@@ -434,9 +433,8 @@ cpu_fuzzy_flood(const struct run *run, uint64_t *settled, const struct tiles_box
     edge_flood_run(&volume, box, run->isa, cpu_device_of(&run->lane->base)->pool);
 }
 
-/*
- * The memory of the affinities, which is contiguous, serves as work space before they are stored.
- */
+/* The memory of the affinities, which is contiguous, serves as work space before they are
+ * stored. */
 static bool
 grow_map(const struct run *run)
 {
@@ -457,8 +455,8 @@ grow_map(const struct run *run)
     return fuzzy_grow(&growth);
 }
 
-/* Raises previously settled voxels during the flood's setup, while they are in the cache. Rows that
- * several blocks read are raised first. */
+/* Raises the voxels settled by the previous flood shortly before they are joined, while they are in
+ * the cache. Rows that several blocks read are raised first. */
 static void
 join(struct run *run)
 {

@@ -388,9 +388,8 @@ lift_list(const struct fuzzy_map_memory &memory, const struct graph_team &team, 
     }
 }
 
-/*
- * After the lifts of a level: appends the table's edges to the next level, and empties the table.
- */
+/* After the lifts of a level: appends the table's edges to the next level, and empties the
+ * table. */
 static __device__ void
 drain_pairs(const struct fuzzy_map_memory &memory, const struct graph_team &team, int level)
 {

@@ -22,8 +22,8 @@ enum {
     WAITING = 14, /* per chunk, a cache line */
     BETWEEN = 61, /* voxels between two samples */
     THIN = 5,     /* thin object: voxels are joined to fewer than 5 / 2 neighbours on average */
-    PARTS = 256,  /* fractions of the volume after which an object must prove thin, */
-    SAMPLES = 16, /* on at least this number of samples */
+    PARTS = 256,  /* an object must prove thin again after each 1 / PARTS of the volume, */
+    SAMPLES = 16, /* on at least so many samples */
 };
 
 #define NONE UINT32_MAX

@@ -18,9 +18,8 @@ struct fuzzy_reach {
     struct image_range padding;
 };
 
-/*
- * Queues the making of edges, and clears `settled` and the other state. edge_flood_seed may follow.
- */
+/* Queues the making of edges, and clears `settled` and the other state. edge_flood_seed may
+ * follow. */
 cudaError_t fuzzy_object_edges(const void *voxels, enum image_pixel pixel,
                                const struct fuzzy_reach *reach,
                                const struct edge_flood_volume *volume, cudaStream_t stream);

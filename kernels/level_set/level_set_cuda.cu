@@ -229,9 +229,8 @@ cuda_level_set_ready(struct kernels_lane *base, int64_t first, int64_t count, st
     return 0;
 }
 
-/*
- * Begins without a hint, or after a hint with other labels, whose passes may still be in transfer.
- */
+/* Begins without a hint, or after a hint with other labels, whose passes may still be in
+ * transfer. */
 static int
 begin_resident(struct kernels_lane *lane, const void *request, struct error *error)
 {

@@ -298,9 +298,8 @@ contours_edge(struct contours_work *work, struct contours_rows *rows, struct con
     return 0;
 }
 
-/*
- * Returns twice the area of the triangle of two points and the origin. Its sign is the direction.
- */
+/* Returns twice the area of the triangle of two points and the origin. Its sign is the
+ * direction. */
 static contours_product
 contours_turn(struct contours_point a, struct contours_point b)
 {

@@ -84,9 +84,8 @@ lags_fill_roots(uint64_t *roots, int64_t length, uint64_t step)
         roots[i] = residue_power(step, (uint64_t)i);
 }
 
-/*
- * Returns the point that the butterflies take at a place: ordered by the last digit of its number.
- */
+/* Returns the point that the butterflies take at a place: ordered by the last digit of its
+ * number. */
 static __device__ __forceinline__ int64_t
 lags_order(int64_t place, int64_t length)
 {

@@ -313,9 +313,8 @@ march_disc(const struct peaks_march &march, const char *here, int disc, uint32_t
     }
 }
 
-/*
- * Finds the slices where a warp's rows have voxels of the region: first > last if there are none.
- */
+/* Finds the slices where a warp's rows have voxels of the region: first > last if there are
+ * none. */
 static __device__ __forceinline__ void
 march_find(const struct peaks_job &job, const struct march_rows &rows, int64_t first, int64_t end,
            int32_t ends[2])
@@ -331,8 +330,8 @@ march_find(const struct peaks_job &job, const struct march_rows &rows, int64_t f
     ends[1] = __reduce_max_sync(UINT32_MAX, most);
 }
 
-/* Adds a slice's discs to the balls of the slices around it, only for balls that are needed at a
- * warp's ends. */
+/* Adds a slice's discs to the balls of the slices around it. Skips balls that lie outside the
+ * warp's `ends`. */
 template <bool WHOLE, size_t DEEP, typename Balls>
 static __device__ __forceinline__ void
 march_add_discs(const struct peaks_march &march, const char *here, int32_t z, const int32_t ends[2],

@@ -30,9 +30,8 @@ range_clip(struct image_range range, enum image_pixel pixel)
     return range;
 }
 
-/*
- * Finds the stored values in range other than padding, as ordered intervals. Returns their number.
- */
+/* Finds the stored values in range other than padding, as ordered intervals. Returns their
+ * number. */
 int range_intervals(enum image_pixel pixel, struct image_range range, struct image_range padding,
                     struct image_range intervals[2]);
 

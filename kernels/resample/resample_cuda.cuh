@@ -80,9 +80,8 @@ bool resample_spline_fits(const struct image_extent *from, const struct resample
 void resample_place_spline(struct kernels_arena *arena, const struct image_extent *from,
                            const struct image_extent *to, struct resample_between_axes *between);
 
-/*
- * resample_cuda.cu: sends the tables of a request, and queues its kernels; separate for benchmarks.
- */
+/* resample_cuda.cu: sends the tables of a request, and queues its kernels; separate for
+ * benchmarks. */
 int cuda_resample_begin(struct kernels_lane *lane, const struct resample_request *request,
                         struct resample_job *job, struct error *error);
 int cuda_resample_queue(struct kernels_lane *lane, const struct resample_job *job,

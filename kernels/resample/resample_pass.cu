@@ -40,9 +40,8 @@ struct pass_task {
     int64_t from_slice, to_slice;
 };
 
-/*
- * A voxel along the normal: its parts of two planes, the addend, and the lower plane (-1: outside).
- */
+/* A voxel along the normal: its parts of two planes, the addend, and the lower plane (-1:
+ * outside). */
 struct __align__(16) pass_step
 {
     double part, rest, added;

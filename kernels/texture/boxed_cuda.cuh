@@ -48,9 +48,8 @@ struct cuda_bytes {
     const uint8_t *first;  /* at the box's first voxel; 4-byte aligned */
     int64_t row, slice;    /* bytes from one to the next; multiples of 4 */
     const uint16_t *table; /* levels of values; NULL: the bytes are levels */
-    /*
-     * Region of values: bits of the box's first row, from the volume's column 0. NULL: every voxel.
-     */
+    /* Region of values: bits of the box's first row, from the volume's column 0. NULL: every
+     * voxel. */
     const uint32_t *region;
     int64_t region_row, region_slice; /* words from one to the next */
     uint32_t bit;                     /* of the box's first voxel */

@@ -90,9 +90,8 @@ struct ring {
     uint32_t size, here, behind;
 };
 
-/*
- * Selects bits of `a` where `of_a` is 1, otherwise of `b`. The compiler would use two instructions.
- */
+/* Selects bits of `a` where `of_a` is 1, otherwise of `b`. The compiler would use two
+ * instructions. */
 static __device__ __forceinline__ uint32_t
 pick(uint32_t a, uint32_t b, uint32_t of_a)
 {
@@ -124,9 +123,8 @@ make_planes(const struct bits_codes &codes, uint32_t planes[4])
     planes[3] = pick(lower[0], lower[1] << 1, evens);
 }
 
-/*
- * Makes the eight masks of a lane's word. Stored values have no bit for voxels that do not count.
- */
+/* Makes the eight masks of a lane's word. Stored values have no bit for voxels that do not
+ * count. */
 template <bool SHIFTED>
 static __device__ __forceinline__ void
 make_masks(const struct bits_codes &codes, uint32_t there, unsigned char *at)
@@ -447,9 +445,8 @@ glcm_bits_take(const struct texture_glcm *request, const struct glcm_image *imag
     const size_t words = words_of(image, slices), voxels = image->pitch * slices;
     const size_t room = strips_of(words) * WARP * WORD;
 
-    /*
-     * If more than half of the lanes have no voxels, counting pairs of a single matrix is faster.
-     */
+    /* If more than half of the lanes have no voxels, counting pairs of a single matrix is
+     * faster. */
     return request->levels.levels <= LEVELS && are_near(request) && words <= INT32_MAX &&
            voxels >= room / 2;
 }

@@ -597,9 +597,8 @@ set_blocks(struct glcm_counting *counting)
     }
 }
 
-/*
- * Returns whether most voxels have nearly their neighbour's level, as in images. Samples some rows.
- */
+/* Returns whether most voxels have nearly their neighbour's level, as in images. Samples some
+ * rows. */
 static bool
 levels_are_smooth(const struct cpu_lane *lane)
 {

@@ -435,9 +435,8 @@ count_steps(const struct glcm_image &image, const struct glcm_set &set,
                                                    min(begin + (int32_t)steps, image.length));
 }
 
-/*
- * Sums and clears all copies of a counter, low and high halves. Each thread begins at another bank.
- */
+/* Sums and clears all copies of a counter, low and high halves. Each thread begins at another
+ * bank. */
 template <bool HALVES>
 static __device__ __forceinline__ void
 take_counter(uint32_t *first, uint32_t copies, unsigned long long *low, unsigned long long *high)

@@ -249,9 +249,8 @@ bits_sum_rows(const struct bits_rows &rows)
     return number;
 }
 
-/*
- * Partial sums of alike voxels in three slices, after one or two: ones, twos and so on left to add.
- */
+/* Partial sums of alike voxels in three slices, after one or two: ones, twos and so on left to
+ * add. */
 struct bits_first {
     uint32_t one, two[2], four;
 };
@@ -570,9 +569,8 @@ bits_deviate(struct bits_column<PLANES> *column, const struct bits_levels &level
     }
 }
 
-/*
- * Counts, in three rows `apart` threads from each other, missing voxels before, at and after each.
- */
+/* Counts, in three rows `apart` threads from each other, missing voxels before, at and after
+ * each. */
 static __device__ __forceinline__ void
 bits_miss_rows(const uint32_t *inside, uint32_t apart, struct bits_rows *rows)
 {
@@ -823,9 +821,8 @@ bits_make_values(const uint16_t *table, struct bits_values *values)
     }
 }
 
-/*
- * Counts part blockIdx.x of matrix blockIdx.y: all slices of the box, or slice first + blockIdx.y.
- */
+/* Counts part blockIdx.x of matrix blockIdx.y: all slices of the box, or slice first +
+ * blockIdx.y. */
 template <uint32_t PLANES, bool DEEP>
 static __global__ void
 __launch_bounds__(BITS_THREADS) bits_count_part(struct neighbours_job job, struct bits_part part,

@@ -60,9 +60,8 @@ neighbours_count_voxel(const struct neighbours_job &job, const uint16_t *at, Cou
         atomicAdd(&counters[TEXTURE_DEVIATION * plane + found.count], (Counter)abs(from));
 }
 
-/*
- * Counts part blockIdx.x of matrix blockIdx.y: all slices of the box, or slice first + blockIdx.y.
- */
+/* Counts part blockIdx.x of matrix blockIdx.y: all slices of the box, or slice first +
+ * blockIdx.y. */
 template <bool SHARED>
 static __global__ void
 __launch_bounds__(THREADS)
@@ -93,9 +92,8 @@ __launch_bounds__(THREADS)
             atomicAdd(&counts[i], (unsigned long long)neighbours_counters[i]);
 }
 
-/*
- * Returns the blocks per matrix: enough for the processors, and for no sum of a block to overflow.
- */
+/* Returns the blocks per matrix: enough for the processors, and for no sum of a block to
+ * overflow. */
 static unsigned
 neighbours_parts(const struct cuda_lane *lane, const struct neighbours_job *job, size_t matrices)
 {

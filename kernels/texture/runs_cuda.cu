@@ -235,9 +235,8 @@ runs_fetch_rows(const uint16_t *at, int64_t row, uint32_t words[RUNS_STEPS])
     }
 }
 
-/*
- * Counts a word of `count` chains, up to zeros. fetch(k, words) gets their levels from step k on.
- */
+/* Counts a word of `count` chains, up to zeros. fetch(k, words) gets their levels from step k
+ * on. */
 template <typename Level, typename Fetch>
 static __device__ __forceinline__ void
 runs_walk_on(const struct runs_table &table, struct runs_ended *queue, uint32_t count,
@@ -265,7 +264,7 @@ runs_walk_on(const struct runs_table &table, struct runs_ended *queue, uint32_t 
     }
 }
 
-/* Rows or chains: their number, words, and slices. */
+/* Adjacent rows or chains, their words, and the slices with separate chains. */
 struct runs_lines {
     uint32_t beside, words, slices;
 };

@@ -103,9 +103,8 @@ struct texture_runs {
     const uint64_t *region;
     const struct texture_offset *directions; /* components -1 .. 1; must not be (0, 0, 0) */
     size_t direction_count;                  /* 1 .. TEXTURE_MAX_DIRECTIONS */
-    /*
-     * max length to count: at least the longest side of the region's box among the directions' axes
-     */
+    /* max length to count: at least the longest side of the region's box among the directions'
+     * axes */
     int64_t longest;
     bool per_slice; /* requires directions within slices */
 };

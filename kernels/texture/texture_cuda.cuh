@@ -195,9 +195,8 @@ texture_values(const struct cuda_lane *lane)
 void cuda_counted_place(const struct kernels_lane *lane, struct kernels_memory *memory,
                         struct cuda_counted *counted);
 
-/*
- * Returns the held region's bits, queued on `work`, or NULL if the lane does not hold this region.
- */
+/* Returns the held region's bits, queued on `work`, or NULL if the lane does not hold this
+ * region. */
 const uint64_t *cuda_region_bits(const struct cuda_lane *lane, const uint64_t *region);
 
 /* Sets *on_device to the region's bits, sent on `work` unless held; NULL stays NULL. Work waits for
@@ -209,9 +208,8 @@ int cuda_counted_region(struct cuda_lane *lane, const struct cuda_counted *count
 int cuda_counted_fetch(struct cuda_lane *lane, const struct cuda_counted *counted, size_t counters,
                        uint64_t *counts, struct error *error);
 
-/*
- * As cuda_counted_fetch, as the last work of a run. Gives up the turn while it waits, if possible.
- */
+/* As cuda_counted_fetch, as the last work of a run. Gives up the turn while it waits, if
+ * possible. */
 int cuda_counted_fetch_last(struct cuda_lane *lane, const struct cuda_counted *counted,
                             size_t counters, uint64_t *counts, struct error *error);
 

@@ -34,9 +34,8 @@ struct tuple {
     int32_t slices; /* as `rows` */
 };
 
-/*
- * Returns whether the tuple is anchored here, relative to the first row and slice with an anchor.
- */
+/* Returns whether the tuple is anchored here, relative to the first row and slice with an
+ * anchor. */
 static inline bool
 tuple_is_anchored(const struct tuple *tuple, int64_t row, int64_t slice)
 {

@@ -92,9 +92,8 @@ ngtdm_features_of(const struct tones *tones, struct feature_value values[NGTDM_F
     values[NGTDM_STRENGTH] = feature_present(sum > 0 ? pairs.strength / sum : 0);
 }
 
-/*
- * Averages exclude matrices without any neighbours and, per feature, those where it is undefined.
- */
+/* Averages exclude matrices without any neighbours and, per feature, those where it is
+ * undefined. */
 struct ngtdm_average {
     double sum[NGTDM_FEATURES];
     int64_t count[NGTDM_FEATURES];

@@ -220,9 +220,8 @@ struct weights {
     double voxels, value, at[3];
 };
 
-/*
- * Returns a slice's sum of coordinates along an axis of the larger volume, weighted by another sum.
- */
+/* Returns a slice's sum of coordinates along an axis of the larger volume, weighted by another
+ * sum. */
 static double
 weights_place(const struct feature_volume *volume, int axis, uint64_t places, uint64_t of)
 {

@@ -239,9 +239,8 @@ zones_step(uint16_t *restrict row, const uint16_t *restrict beside, int64_t coun
     }
 }
 
-/*
- * Sweeps forth and back through `count` rows, `apart` elements from each other, with zeros beyond.
- */
+/* Sweeps forth and back through `count` rows, `apart` elements from each other, with zeros
+ * beyond. */
 static void
 zones_sweep(const struct zoning *job, uint16_t *first, int64_t apart, int64_t count)
 {

@@ -234,9 +234,8 @@ zones_side_z(enum zones_side side)
 /* Pairs of a word with one of another row to unite. */
 struct zones_contacts {
     uint64_t
-        /*
-         * one bit each: voxels with the ones after them in the upper half, with others in the lower
-         */
+        /* one bit each: voxels with the ones after them in the upper half, with others in the
+         * lower */
         left;
     uint32_t before; /* those of the others that are one before */
     uint32_t starts; /* run starts of the other word */

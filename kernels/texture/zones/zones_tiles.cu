@@ -471,7 +471,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         return reaching;
     }
 
-    /* The first ones of a thread, relative to the tile's. */
+    /* First number and label of a thread, relative to the tile's first ones. */
     struct places {
         uint32_t number, label;
     };
@@ -571,9 +571,8 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
             atomicMin(&memory.forest[root], wanted);
     }
 
-    /*
-     * Returns the distance from the border of the volume, which is smallest at an end of the run.
-     */
+    /* Returns the distance from the border of the volume, which is smallest at an end of the
+     * run. */
     __device__ __forceinline__ uint32_t from_border(int bit, uint32_t run) const
     {
         const uint32_t x = begin.x * ZONES_WIDTH + bit, y = y_of(threadIdx.x),
