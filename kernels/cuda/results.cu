@@ -1,10 +1,10 @@
 /*
  * results.cu - turns of threads that queue work, and results that arrive during other turns.
  *
- * An operation that has queued all its work gives up its turn, so that the GPU can go on with the
- * next operation's work without a gap. Its device memory then belongs to the next operation. Its
- * results go to separate pinned memory, allocated from the front of one block that is reset when no
- * result is taken. If there is no room, the operation keeps its turn until it has its results.
+ * An operation that has queued all its work gives up its turn. The GPU can then go on with the next
+ * operation's work without a gap. Its device memory then belongs to the next operation. Its results
+ * go to separate pinned memory, allocated from the front of one block that is reset when no result
+ * is taken. If there is no room, the operation keeps its turn until it has its results.
  */
 #include "kernels/cuda/cuda.cuh"
 

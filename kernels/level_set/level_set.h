@@ -22,10 +22,10 @@ enum kernels_shape_kind {
 };
 
 /*
- * A parametric initial curve in voxel coordinates, with voxel centres at integers. The tests above
- * are evaluated in double precision, in the written order (x term + y term) + z term, without fused
- * multiply-add, so that all backends agree. A radius of 0 is allowed (a point, a plane): a term
- * whose difference is 0 is 0 for every radius. Negative or non-finite numbers return -EINVAL.
+ * A parametric initial curve in voxel coordinates, with voxel centres at integers. All backends
+ * evaluate the tests above in double precision, in the written order (x term + y term) + z term,
+ * without fused multiply-add. A radius of 0 is allowed (a point, a plane): a term whose difference
+ * is 0 is 0 for every radius. Negative or non-finite numbers return -EINVAL.
  */
 struct kernels_shape {
     enum kernels_shape_kind kind;

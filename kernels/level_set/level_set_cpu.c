@@ -4,8 +4,8 @@
  * Stage 1 computes two bits per voxel and label: in range, and inside the initial region. If labels
  * were announced, it runs in kernels_volume_ready on the thread that decoded the slice, while that
  * is in the cache. Otherwise it runs on all threads at the beginning of the run. Stage 2 is
- * flood.c. Its cost is the number of runs of equal range within words. If there are many runs along
- * x but far fewer along y or z (corridors along y or z), the bits are first packed along that axis.
+ * flood.c. Its cost is the number of runs of equal range within words. If there are far fewer runs
+ * along y or z than along x (corridors along y or z), the bits are first packed along that axis.
  * Stage 3 is computed from the final bits on request.
  */
 #include "kernels/cpu/device.h"

@@ -2,8 +2,8 @@
  * level_set_cuda.cu - the level set of Trapani 2018 as an operation: memory, order of work,
  * results.
  *
- * If labels were announced before the first slice, each slab is thresholded when it is ready, and
- * the flood runs in every complete layer of tiles. Bits that would cross into an incomplete layer
+ * If labels were announced before the first slice, each slab is thresholded when it is ready. The
+ * flood then runs in every complete layer of tiles. Bits that would cross into an incomplete layer
  * wait in its inboxes. Otherwise the whole volume is one slab, at the run. The kernels are in
  * level_set_pack.cu, level_set_flood.cu and level_set_unite.cu.
  */

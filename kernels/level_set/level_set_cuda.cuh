@@ -14,8 +14,8 @@
  * voxels. Its bits of R are 1024 consecutive words. The region has its final layout from the
  * beginning. `range` is made by one pass over the volume or, lazily, at the first visit of a tile.
  *
- * Persistent blocks take tiles off a queue. They bring a tile to its fixed point in shared memory,
- * write the bits that cross a face to the neighbour's inbox, and queue the neighbour. These
+ * Persistent blocks take tiles off a queue. They bring a tile to its fixed point in shared memory.
+ * They write the bits that cross a face to the neighbour's inbox, and queue the neighbour. These
  * operations only add bits, so that their order does not matter. One word of state per tile records
  * new planes of its inbox and whether it is queued or being visited. Only the block that took a
  * tile may visit it.

@@ -2,8 +2,8 @@
  * level_set_unite.cu - stage 2 of Trapani 2018 without a front: unites open voxels to components.
  *
  * A run is a sequence of open voxels of one word on the same initial side. A tile unites its own
- * runs in shared memory, so that contacts across faces connect only the tiles' components, which
- * are far fewer and contiguous in memory. Component 0 represents settled voxels: a run next to a
+ * runs in shared memory. Contacts across faces then connect only the tiles' components, which are
+ * far fewer and contiguous in memory. Component 0 represents settled voxels: a run next to a
  * settled voxel of its class belongs to it. The larger number is always linked below the smaller.
  * At the end, components connected with component 0 settle. Each word is processed a few times, for
  * every volume.

@@ -5,9 +5,9 @@
  * tests/kernels/ref_mask.c. Shapes, errors, threads: as in kernels.h.
  *
  * Components are 6-connected, 4-connected in a slice, or with `corners` 26- and 8-connected. A ball
- * of r mm is the set of offsets (i, j, k) with (i sx)^2 + (j sy)^2 + (k sz)^2 <= r^2, in double
- * precision in this order without FMA. Voxels outside the volume do not exist: growing does not add
- * them, and shrinking does not treat them as outside the mask.
+ * of r mm is the set of offsets (i, j, k) with (i sx)^2 + (j sy)^2 + (k sz)^2 <= r^2. The sum is
+ * evaluated in double precision in this order without FMA. Voxels outside the volume do not exist:
+ * growing does not add them, and shrinking does not treat them as outside the mask.
  */
 #ifndef NOCTULE_MASK_H
 #define NOCTULE_MASK_H

@@ -4,9 +4,9 @@
  *
  * A thread has a word of each slice in reach. It writes its windows to shared memory: for each k up
  * to the ball's depth, the union of the 2 k + 1 slices around the current one. The ball is made
- * from windows as in ball.h, from the longest span to 0, and the result is widened by a voxel
- * before each next span. A span has the rows at j and -j of the widest window with a k in the ball,
- * unless a longer span already had that window.
+ * from windows as in ball.h, from the longest span to 0. The result is widened by a voxel before
+ * each next span. A span has the rows at j and -j of the widest window with a k in the ball, unless
+ * a longer span already had that window.
  *
  * If the widest window is full, so is the result. If it is empty in all rows in reach, the result
  * is empty. This covers half of typical tissue masks. Shrinking grows the complement within the

@@ -45,8 +45,8 @@ lags_size(const struct texture_box *box)
 }
 
 /*
- * Overwrites counts[((kind * size[2] + z) * size[1] + y) * size[0] + x] with the sum over pairs
- * that are x, y and z apart along the axes, in either direction. Returns -E2BIG if the box is too
+ * Overwrites counts[((kind * size[2] + z) * size[1] + y) * size[0] + x] with the sum over pairs.
+ * These are x, y and z apart along the axes, in either direction. Returns -E2BIG if the box is too
  * large.
  */
 int lags_run(struct kernels_lane *lane, const struct lags *request, uint64_t *counts,

@@ -1,7 +1,7 @@
 /*
- * morphology.h - integer counts of a region's shape in a lane's volume: the frequency of each
- * configuration of 2x2x2 voxels, which determine the surface and volume of its mesh (Lorensen
- * 1987), and sums of coordinates and values per slice for its centres of mass (IBSI 3.1).
+ * morphology.h - integer counts of a region's shape in a lane's volume. The frequencies of
+ * configurations of 2x2x2 voxels determine the surface and volume of its mesh (Lorensen 1987). Sums
+ * of coordinates and values per slice determine its centres of mass (IBSI 3.1).
  *
  * Results are bit-identical on every backend and equal to the references in tests/kernels. Shapes,
  * errors, threads: as in texture.h.

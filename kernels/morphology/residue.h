@@ -1,8 +1,5 @@
-/*
- * residue.h - integers modulo the prime 2^64 - 2^32 + 1, which has roots of unity of all orders
- * that divide 3 * 2^32, so that transforms are exact (Pollard 1971). Operands must be below the
- * prime.
- */
+/* residue.h - integers modulo the prime 2^64 - 2^32 + 1, for exact transforms (Pollard 1971). The
+ * prime has roots of unity of all orders that divide 3 * 2^32. Operands must be below the prime. */
 #ifndef NOCTULE_RESIDUE_H
 #define NOCTULE_RESIDUE_H
 

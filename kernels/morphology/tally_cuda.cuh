@@ -2,9 +2,9 @@
  * tally_cuda.cuh - counts the frequency of each byte by bit products.
  *
  * Let A have a row for each upper half of a byte and a column for each byte, 1 if the byte has that
- * half, and let B be the same for lower halves. A times B transposed then counts each byte value.
- * The tensor cores multiply 16 x 256 by 256 x 8 bits in one instruction, so that 256 bytes always
- * take two.
+ * half. Let B be the same for lower halves. A times B transposed then counts each byte value. The
+ * tensor cores multiply 16 x 256 by 256 x 8 bits in one instruction, so that 256 bytes always take
+ * two.
  *
  * Bytes come as bit planes: plane k has bit k of 32 bytes per word. A warp has 32 words of each
  * plane in shared memory. Each lane computes the product's masks for its row and its column, for

@@ -7,10 +7,10 @@
  * along an axis is in samples, ((grid origin + i * grid spacing) - the plane's own shift) /
  * spacing. Along the normal it is relative to the two planes around it. Positions are rounded to
  * 2^-16 of a sample, so that a position half way stays half way regardless of decimal digits in a
- * file. Planes that are regular by the geometry check (within 1 % of their mean step, at least 0.02
- * mm, none shifted by more) are exactly one mean step apart and not shifted. Positions up to half a
- * sample beyond the first and last sample have its value. Positions further away are `outside`:
- * values are never extrapolated.
+ * file. Planes are regular by the rule of the geometry check: within 1 % of their mean step, at
+ * least 0.02 mm, none shifted by more. Regular planes count as exactly one mean step apart and not
+ * shifted. Positions up to half a sample beyond the first and last sample have its value. Positions
+ * further away are `outside`: values are never extrapolated.
  *
  * - Order 0: the nearest sample, the later one of two.
  * - Order 1: between two samples (1 - f) * a + f * b; along the columns first, then along the

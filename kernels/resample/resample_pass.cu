@@ -4,8 +4,8 @@
  *
  * The min traffic reads each sample once and writes each voxel once. A thread reads one sample
  * (order 0) or four (order 1) per column of each plane that it passes, once for all voxels between
- * two planes, and writes each voxel. Neighbouring threads read the same sectors. The position on a
- * plane is computed once for regular planes, otherwise per plane.
+ * two planes. Neighbouring threads read the same sectors. The position on a plane is computed once
+ * for regular planes, otherwise per plane.
  *
  * Parts of a sample are multiples of 2^-16. The result of order 1 on a plane is therefore a
  * multiple of 2^-32 below 2^48 of them, exact in integers and doubles. It is rounded only along the

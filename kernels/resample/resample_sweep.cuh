@@ -9,9 +9,9 @@
  * compared with the assumed one. If they differ in any line, the warp leaves all its lines to
  * resample_spline.cu.
  *
- * Where samples are 0, rounding does not hide the initial value. Spans of zeros at the beginning of
- * all lines of a warp, outside a scanner's field of view, are deferred until the recursion comes
- * back from the first chunk behind them.
+ * Where samples are 0, rounding does not hide the initial value. Outside a scanner's field of view,
+ * all lines of a warp begin with spans of zeros. These are deferred until the recursion comes back
+ * from the first chunk behind them.
  *
  * A chunk's second span is free first. The span five further is then loaded into its slot, followed
  * by the next one into the first span's slot. Even spans rotate through three slots, odd ones

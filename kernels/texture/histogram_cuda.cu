@@ -5,7 +5,7 @@
  * many as fit. A block that finds larger values counts those in another pass.
  *
  * The last block of a histogram copies it to host memory, from the lowest to the highest value that
- * occurs, since most of 65536 counters are 0.
+ * occurs. Most of 65536 counters are 0.
  */
 #include "kernels/texture/texture_cuda.cuh"
 

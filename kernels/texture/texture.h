@@ -125,7 +125,7 @@ int texture_runs_run(struct kernels_lane *lane, const struct texture_runs *reque
  * Zones: voxels of the region with one level that are connected by faces, edges and corners, in
  * their slice or in space. A zone has a size in voxels, and a distance, the smallest of its voxels'
  * distances. A voxel's distance is the number of steps along the axes (in the slice, or in space)
- * to the nearest voxel outside the region or the volume: 1 at the border.
+ * to the nearest voxel outside the region or the volume. It is 1 at the border.
  */
 struct texture_zones {
     struct texture_levels levels;

@@ -180,9 +180,9 @@ corners_from(const struct placed *placed, size_t from, size_t end, double along)
 }
 
 /*
- * For points a and b, |a - b|^2 + |a + b|^2 = 2 |a|^2 + 2 |b|^2. If a pair is farther apart than
- * the farthest known, b is therefore near -a, also along the first axis, and neither is too near
- * the centre.
+ * For points a and b, |a - b|^2 + |a + b|^2 = 2 |a|^2 + 2 |b|^2. In a pair farther apart than the
+ * farthest known, b is therefore near -a, also along the first axis. Neither point is too near the
+ * centre.
  */
 int
 hull_diameter(const struct hull sides[HULL_SIDES], const double step[3], double *diameter)
