@@ -271,8 +271,9 @@ static const char status_sql[] =
     "printf('Deliveries  %d waiting, %d delayed, %d failed; %d sent in the last 24 h', "
     "deliveries_pending + deliveries_sending, deliveries_delayed, deliveries_failed, "
     "deliveries_sent_24h), "
-    "'Disk        ' || printf('%.1f GiB free at %s UTC', free_mib / 1024.0, " SECONDS_OF(
-        "free_at") ") || "
+    "'Disk        ' || iif(free_mib IS NULL, NULL, printf('%.1f GiB free at %s UTC', "
+    "free_mib / 1024.0, " SECONDS_OF(
+        "free_at") ")) || "
                    "coalesce('; full in ' || disk_full_days || ' days at the present rate', '') "
                    "FROM (SELECT "
                    "*, " DURATIONS " FROM v_night)";

@@ -36,8 +36,7 @@ static char local[] = "127.0.0.1", everywhere[] = "", name[] = NAME;
 static char *names[] = {name};
 static struct conf *conf;
 static struct conf_page loaded; /* its own, which it frees */
-static struct page page = {.database = database,
-                           .condition = {.heard_ms = INT64_MAX}}; /* the service is well */
+static struct page page = {.database = database};
 
 static int
 remove_entry(const char *path, const struct stat *status, int kind, struct FTW *walk)
