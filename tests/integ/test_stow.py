@@ -212,6 +212,20 @@ def test_an_answer(courier, seg, service, status, body, outcome, code, dimse):  
     assert "\x1b" not in told["message"] and (outcome == SENT or web.url in told["message"])
 
 
+DOE = "name=DOE^JOHN id=4711 born 1950-01-31"
+
+
+@pytest.mark.parametrize("status, reason", [(400, "bad request"), (413, "the object is too large for it"),
+                                            (503, "unavailable for now"), (507, "see its log"), (418, "see its log")])
+def test_text_of_the_service_is_not_repeated(courier, seg, service, status, reason):  # noqa: F811
+    """A server's error page often repeats the attributes that it refuses."""
+    web = service(lambda _, uid: (status, f"<h1>{DOE}</h1>", [("X-Reason", DOE), ("Warning", f'299 - "{DOE}"')]) if uid else None)
+    to = courier(by_stow(web.url))
+    told = to.deliver(seg, "WEB")
+    assert told["message"] == f"{web.url} answers HTTP {status}: {reason}"
+    assert "DOE" not in to.log.read_text() + str(told) and "4711" not in to.log.read_text() + str(told)
+
+
 def test_a_redirect_is_not_followed(courier, seg, service):  # noqa: F811
     there = service()
     web = service(lambda _, uid: (307, "", [("Location", there.url)]))
@@ -350,13 +364,16 @@ def test_a_client_certificate(courier, seg, service, certificates):  # noqa: F81
     assert to.deliver(seg, "BARE")["outcome"] == TRANSIENT and len(web.requests) == 1
 
 
-@pytest.mark.parametrize("name, ca", [("elsewhere", "ca"), ("stranger", "ca"), ("server", "stranger_ca"), ("server", None)])
-def test_a_server_that_is_not_the_host_gets_nothing(courier, seg, service, certificates, name, ca):  # noqa: F811
+@pytest.mark.parametrize("name, ca, reason", [
+    ("elsewhere", "ca", "the certificate is not of this host"), ("stranger", "ca", "unable to get local issuer certificate"),
+    ("server", "stranger_ca", "unable to get local issuer certificate"), ("server", None, "unable to get local issuer certificate")])
+def test_a_server_that_is_not_the_host_gets_nothing(courier, seg, service, certificates, name, ca, reason):  # noqa: F811
     """Of another host, of an authority that nobody believes in, or that the system does not know."""
     web = service(tls=tls_of(certificates, name))
     to = courier(by_stow(web.url, more=f'ca = "{getattr(certificates, ca)}";' if ca else ""))
     told = to.deliver(seg, "WEB")
     assert (told["outcome"], told["code"]) == (TRANSIENT, "TLS_FAILED"), told["message"]
+    assert told["message"].endswith(f": {reason}."), told["message"]
     assert web.requests == []
 
 

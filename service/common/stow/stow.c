@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <openssl/x509_vfy.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -29,7 +30,6 @@ struct stow {
     const struct conf_destination *destination;
     const struct curl_calls *calls;
     CURL *curl;
-    char words[CURL_ERROR_SIZE];
     double not_before; /* clock_seconds */
 };
 
@@ -176,23 +176,6 @@ reply_take_header(char *bytes, size_t one, size_t count, void *context)
     return reply->too_much ? 0 : one * count;
 }
 
-/* The server's own words, in one line; "" where it says nothing that can be told. */
-static void
-reply_words(const struct stow_reply *reply, char words[200])
-{
-    size_t length = 0;
-    for (const char *at = reply->body.bytes; *at && length < 160;) {
-        const size_t character = text_line_length(at);
-        if (character > 0)
-            memcpy(words + length, at, character);
-        else
-            words[length] = ' ';
-        length += character > 0 ? character : 1;
-        at += character > 0 ? character : 1;
-    }
-    words[length] = '\0';
-}
-
 /* ----------------------------------------------------------------------- the credentials ---- */
 
 /* The file without the end of its line; it is read each time, for tokens are replaced. */
@@ -277,7 +260,6 @@ stow_set_common(struct stow *stow, struct stow_reply *reply)
     set(curl, CURLOPT_PROXY, "");
     set(curl, CURLOPT_NOSIGNAL, 1L);
     set(curl, CURLOPT_USERAGENT, "noctule/" NOCTULE_VERSION);
-    set(curl, CURLOPT_ERRORBUFFER, stow->words);
     set(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)(destination->connect_seconds * 1000));
     /* What it takes and what it says, as of an AE: never slower than this for so long. */
     set(curl, CURLOPT_LOW_SPEED_LIMIT, (long)fmax(1, destination->min_kib_per_second * 1024));
@@ -287,7 +269,6 @@ stow_set_common(struct stow *stow, struct stow_reply *reply)
     set(curl, CURLOPT_WRITEDATA, reply);
     set(curl, CURLOPT_HEADERFUNCTION, reply_take_header);
     set(curl, CURLOPT_HEADERDATA, reply);
-    stow->words[0] = '\0';
     stow_set_tls(stow);
 }
 
@@ -306,6 +287,22 @@ static const struct {
     {CURLE_OUT_OF_MEMORY, CODE_OUT_OF_MEMORY},
 };
 
+/*
+ * Returns texts of this machine alone: libcurl's error buffer may hold names from the server's certificate and lines of its answer.
+ */
+static const char *
+stow_failure_detail(const struct stow *stow, CURLcode result)
+{
+    long number = 0;
+    if (result == CURLE_PEER_FAILED_VERIFICATION) {
+        stow->calls->get(stow->curl, CURLINFO_SSL_VERIFYRESULT, &number);
+        return number > X509_V_ERR_UNSPECIFIED ? X509_verify_cert_error_string(number)
+                                               : "the certificate is not of this host";
+    }
+    stow->calls->get(stow->curl, CURLINFO_OS_ERRNO, &number);
+    return number ? strerror((int)number) : "";
+}
+
 /* No answer came, or not all of one. */
 static int
 stow_broke_off(const struct stow *stow, CURLcode result, bool too_much, struct error *error)
@@ -318,10 +315,10 @@ stow_broke_off(const struct stow *stow, CURLcode result, bool too_much, struct e
             code = curl_codes[i].code;
     if (result == CURLE_OPERATION_TIMEDOUT && connected <= 0)
         code = CODE_PEER_UNREACHABLE;
-    return error_set(error, -EREMOTEIO, code, "%s: %s.", stow->destination->stow,
-                     too_much         ? "its answer does not end"
-                     : stow->words[0] ? stow->words
-                                      : stow->calls->words(result));
+    const char *detail = too_much ? "" : stow_failure_detail(stow, result);
+    return error_set(error, -EREMOTEIO, code, "%s: %s%s%s.", stow->destination->stow,
+                     too_much ? "its answer does not end" : stow->calls->words(result),
+                     *detail ? ": " : "", detail);
 }
 
 /* It is asked, and answered; 0 with the HTTP status. */
@@ -358,16 +355,43 @@ stow_note_retry(struct stow *stow)
         stow->not_before = clock_seconds() + fmin((double)seconds, RETRY_MOST);
 }
 
-static int
-stow_refused(struct stow *stow, long status, const struct stow_reply *reply, struct error *error)
+static const struct {
+    long status;
+    const char *reason; /* RFC 9110, and a hint */
+} http_reasons[] = {
+    {400, "bad request"},
+    {401, "the credentials were not accepted"},
+    {403, "the credentials do not permit it"},
+    {404, "nothing is there: is it the address for STOW-RS (.../studies)?"},
+    {405, "it does not accept POST: is it the address for STOW-RS (.../studies)?"},
+    {409, "it stored nothing"},
+    {413, "the object is too large for it"},
+    {415, "it does not accept the media type"},
+    {429, "too many requests"},
+    {500, "internal error: see its log"},
+    {502, "bad gateway"},
+    {503, "unavailable for now"},
+    {504, "gateway timeout"},
+};
+
+static const char *
+http_reason(long status)
 {
-    char words[200];
-    reply_words(reply, words);
+    for (size_t i = 0; i < sizeof http_reasons / sizeof http_reasons[0]; i++)
+        if (http_reasons[i].status == status)
+            return http_reasons[i].reason;
+    return status / 100 == 3 ? "redirects are not followed" : "see its log";
+}
+
+/* The message has nothing of the body: a server may repeat patient data there. */
+static int
+stow_refused(struct stow *stow, long status, struct error *error)
+{
     if (status == 429 || status == 503)
         stow_note_retry(stow);
     return error_set(
         error, -EREMOTEIO, is_final_http(status) ? CODE_HTTP_REFUSED : CODE_HTTP_FAILED,
-        "%s answers HTTP %ld%s%s", stow->destination->stow, status, words[0] ? ": " : ".", words);
+        "%s answers HTTP %ld: %s", stow->destination->stow, status, http_reason(status));
 }
 
 /* A status that tells what came of the instance has it in its body. */
@@ -388,7 +412,7 @@ stow_judge(struct stow *stow, long status, const struct stow_reply *reply, const
                          (unsigned)answer->status);
     }
     if (status / 100 != 2)
-        return stow_refused(stow, status, reply, error);
+        return stow_refused(stow, status, error);
     if (told.stored) {
         answer->status = told.warning;
         return 0;
@@ -485,7 +509,7 @@ stow_echo(struct stow *stow, char *greeting, size_t size, struct error *error)
     int rc = reply_end(&reply, stow_post(stow, &body, "nothing", &reply, &status, error), error);
     if (rc == 0 && (status / 100 == 3 || status / 100 == 5 || status == 401 || status == 403 ||
                     status == 404 || status == 405))
-        rc = stow_refused(stow, status, &reply, error);
+        rc = stow_refused(stow, status, error);
     free(reply.body.bytes);
     if (rc == 0)
         snprintf(greeting, size, "%s answers HTTP %ld", stow->destination->stow, status);
