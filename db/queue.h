@@ -151,8 +151,10 @@ struct queue_quarantine {
     const char *path; /* in quarantine/; "" when it could not be kept, or never came whole */
     const char *original_path;
     const char *series_uid, *sop_instance_uid; /* "" when they could not be read */
+    const char *called_ae; /* that it was sent to; "" or NULL: of an inbox, or not known */
     enum code code;
     const char *message;
+    int64_t released; /* the number of the row that it was released from; 0: none */
 };
 
 /*
@@ -165,6 +167,28 @@ int queue_add_quarantine(struct queue *queue, const struct queue_quarantine *fil
 /* 1 where a row tells of the file in quarantine/; 0; -errno. */
 int queue_has_quarantine(struct queue *queue, const char *path);
 
+/* A quarantined file, for its release. */
+struct queue_released {
+    char *path, *original_path, *called_ae, *code;
+    bool removed;
+};
+
+/* Returns 0, or -ENOENT if there is no such row. Free it with queue_released_clear(). */
+int queue_find_released(struct queue *queue, int64_t id, struct queue_released *released);
+void queue_released_clear(struct queue_released *released);
+
+/*
+ * Marks the file as removed, since a link in released/ holds it. -ENOENT; -EINVAL if its file is not there. `by` NULL: the link
+ * was received before its release was on disk.
+ */
+int queue_release_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_ms);
+
+/*
+ * Deletes the row and marks its file for removal. -ENOENT; -EPERM if its series lacks the instance: forgetting it would make the
+ * series look complete.
+ */
+int queue_forget_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_ms);
+
 /*
  * queue_add_quarantine of a file that nobody told of, with what its reason says: JSON of the members
  * code, message, original_path, series_uid and sop_instance_uid. A reason that is none, or has no
@@ -176,7 +200,8 @@ int queue_adopt_quarantine(struct queue *queue, const char *path, const char *re
 /* The first of the instances that a series lacks, as they were told to be quarantined. */
 struct queue_lacking {
     int64_t count; /* of all; 0: none, and no first */
-    char *path, *original_path, *code, *message;
+    int64_t id;
+    char *path, *code, *message;
 };
 
 int queue_find_lacking(struct queue *queue, const char *series_uid, struct queue_lacking *lacking);

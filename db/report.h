@@ -120,6 +120,13 @@ struct report_filter {
 /* Rows of a kind; deliveries of the filter's state, job and destination. */
 extern const struct report_list report_jobs, report_series, report_deliveries, report_pulls;
 
+/* Files in quarantine, of the filter's series, code and time. */
+extern const struct report_list report_quarantine;
+
+/* Prints all that is known of a quarantined file, a line a column or as JSON. -ENOENT. */
+int report_quarantined(struct report *report, int64_t number, FILE *out, bool json,
+                       struct error *error);
+
 /* Files in quarantine of no known series, from before the filter's time; keys are paths. */
 extern const struct report_list report_stray_files;
 

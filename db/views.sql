@@ -279,7 +279,8 @@ GROUP BY destination;
 
 CREATE VIEW v_quarantine AS
 SELECT quarantined_at, path, original_path, series_uid, code, message, sop_instance_uid, lacking,
-    removed_at
+    removed_at, id AS quarantine, iif(original_path LIKE 'scu:%',
+        substr(original_path, 5, instr(original_path || '/', '/') - 5), '') AS sender, called_ae
 FROM quarantine;
 
 CREATE VIEW v_events AS
@@ -456,7 +457,7 @@ SELECT c.now_at,
     b.jobs AS backlog_jobs,
     -- When all is done that may start, or will once its window opens; 0: there is nothing to do.
     (SELECT CASE WHEN count(*) = 0 THEN 0.0 ELSE max(eta_seconds) END FROM todo) AS eta_seconds,
-    (SELECT count(*) FROM quarantine WHERE quarantined_at >= c.day_ago) AS quarantined_24h,
+    (SELECT count(*) FROM quarantine WHERE quarantined_at >= c.day_ago AND removed_at IS NULL) AS quarantined_24h,
     (SELECT count(*) FROM delivery WHERE state = 'PENDING') AS deliveries_pending,
     (SELECT count(*) FROM delivery WHERE state = 'SENDING') AS deliveries_sending,
     (SELECT count(*) FROM delivery WHERE state = 'DELAYED') AS deliveries_delayed,
@@ -556,7 +557,7 @@ FROM night WHERE disk_full_days <= 7.0
 UNION ALL
 SELECT 'quarantine', 'attention', min(quarantined_at), max(quarantined_at), 1,
     printf('%d file%s came into quarantine in the last 24 h', count(*), iif(count(*) = 1, '', 's'))
-FROM quarantine WHERE quarantined_at >= (SELECT ago FROM day) HAVING count(*) > 0
+FROM quarantine WHERE quarantined_at >= (SELECT ago FROM day) AND removed_at IS NULL HAVING count(*) > 0
 UNION ALL
 SELECT 'paused', 'attention', h.held_at, h.held_at, 1, printf('no job starts, %d run%s: paused by %s%s',
     jobs_running, iif(jobs_running = 1, 's', ''), h.held_by, iif(h.reason = '', '', ': ' || h.reason))

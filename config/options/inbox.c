@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* Folders of the root that are Noctule's own (service/common/layout.h; a test compares them). */
-static const char *const own_folders[] = {"incoming", "series",  "quarantine", "jobs",
-                                          "outbox",   "removed", "pull",       "run"};
+static const char *const own_folders[] = {"incoming", "series",  "quarantine", "jobs", "outbox",
+                                          "released", "removed", "pull",       "run"};
 
 static const char *const after_choices[] = {"keep", "move", "delete", NULL};
 

@@ -4,8 +4,9 @@
  * A row is `lacking` from the time that a damaged file of a series comes until a good file of the
  * same SOP instance does. A series that had settled without it is judged again.
  */
-#include "db/queue/queue_private.h"
+#include "db/queue/stock.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -63,6 +64,21 @@ series_note_conflict(struct queue *queue, const struct series_row *row)
         VALUES(value_int(row->id)));
 }
 
+/* Puts a released file that was refused again back under its number. Returns 0 if that row is gone. */
+static int
+quarantine_return(struct queue *queue, const struct queue_quarantine *file, int lacking,
+                  int64_t now_ms)
+{
+    return database_change(
+        &queue->db,
+        "UPDATE quarantine SET path = ?2, series_uid = ?3, sop_instance_uid = ?4, code = ?5, "
+        "message = ?6, lacking = ?7, quarantined_at = ?8, removed_at = NULL WHERE id = ?1 "
+        "AND (removed_at IS NOT NULL OR path <> ?2)",
+        VALUES(value_int(file->released), value_text(file->path), value_text(file->series_uid),
+               value_text(file->sop_instance_uid), value_text(code_name(file->code)),
+               value_text(file->message), value_int(lacking), value_time(now_ms)));
+}
+
 static int
 quarantine_insert(struct queue *queue, const struct queue_quarantine *file, int lacking,
                   int64_t now_ms)
@@ -70,12 +86,28 @@ quarantine_insert(struct queue *queue, const struct queue_quarantine *file, int 
     return database_change(
         &queue->db,
         "INSERT INTO quarantine (path, original_path, series_uid, sop_instance_uid, code, message, "
-        "lacking, quarantined_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO UPDATE "
+        "lacking, quarantined_at, called_ae) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) "
+        "ON CONFLICT DO UPDATE "
         "SET removed_at = NULL, quarantined_at = ?8 WHERE removed_at IS NOT NULL",
         VALUES(value_text(file->path), value_text(file->original_path),
                value_text(file->series_uid), value_text(file->sop_instance_uid),
                value_text(code_name(file->code)), value_text(file->message), value_int(lacking),
-               value_time(now_ms)));
+               value_time(now_ms), value_text(file->called_ae ? file->called_ae : "")));
+}
+
+static int
+quarantine_store(struct queue *queue, const struct queue_quarantine *file, int lacking,
+                 int64_t now_ms)
+{
+    int64_t id = 0;
+    int rc = file->released == 0
+                 ? 0
+                 : database_get(&queue->db, "SELECT id FROM quarantine WHERE id = ?",
+                                VALUES(value_int(file->released)), &id);
+    if (rc < 0)
+        return rc;
+    return rc == 1 ? quarantine_return(queue, file, lacking, now_ms)
+                   : quarantine_insert(queue, file, lacking, now_ms);
 }
 
 static int
@@ -84,7 +116,7 @@ add_quarantine(struct queue *queue, const struct queue_quarantine *file, int64_t
     struct series_row row = {0};
     const int absent = queue_read_series(queue, file->series_uid, &row);
     const int lacking = absent < 0 ? absent : is_lacking(queue, file, &row);
-    int rc = lacking < 0 ? lacking : quarantine_insert(queue, file, lacking, now_ms);
+    int rc = lacking < 0 ? lacking : quarantine_store(queue, file, lacking, now_ms);
     if (rc <= 0)
         return rc; /* told before */
     rc = database_run(&queue->db, "DELETE FROM removal WHERE path IN (?1, ?1 || '.reason.json')",
@@ -113,9 +145,130 @@ int
 queue_has_quarantine(struct queue *queue, const char *path)
 {
     int64_t id;
-    return database_get(&queue->db, "SELECT id FROM quarantine WHERE path = ?",
+    return database_get(&queue->db,
+                        "SELECT id FROM quarantine WHERE path = ?1 UNION ALL "
+                        "SELECT id FROM removal WHERE path = ?1 LIMIT 1",
                         VALUES(value_text(path)), &id);
 }
+
+/* ------------------------------------------------------------------------- release, forget ---- */
+
+#define RELEASED_FIELDS(FIELD)                                                                     \
+    FIELD(TEXT, path, "path")                                                                      \
+    FIELD(TEXT, original_path, "original_path")                                                    \
+    FIELD(TEXT, called_ae, "called_ae")                                                            \
+    FIELD(TEXT, code, "code")                                                                      \
+    FIELD(BOOL, removed, "removed_at IS NOT NULL")
+#define RELEASED_FIELD(kind, member, sql)                                                          \
+    {DATABASE_##kind, offsetof(struct queue_released, member)},
+
+static const struct database_field released_fields[] = {RELEASED_FIELDS(RELEASED_FIELD)};
+static const struct database_shape released_shape = {
+    "quarantine", sizeof(struct queue_released), released_fields,
+    sizeof released_fields / sizeof *released_fields};
+
+int
+queue_find_released(struct queue *queue, int64_t id, struct queue_released *released)
+{
+    *released = (struct queue_released){0};
+    int rc = queue_read_row(
+        queue, "SELECT " RELEASED_FIELDS(DATABASE_COLUMN) "NULL FROM quarantine WHERE id = ?",
+        VALUES(value_int(id)), &released_shape, released);
+    return rc == 1 ? database_refuse(&queue->db, -ENOENT, "there is no quarantined file %lld",
+                                     (long long)id)
+                   : rc;
+}
+
+void
+queue_released_clear(struct queue_released *released)
+{
+    database_clear_row(&released_shape, released);
+}
+
+/* Adds an event of the file's series, where that is known: "12 (NOT_DICOM) by root". */
+static int
+quarantine_note(struct queue *queue, const char *kind, int64_t id, const char *code, const char *by,
+                int64_t now_ms)
+{
+    char detail[256];
+    int64_t series_id = 0;
+    int rc = database_get(&queue->db,
+                          "SELECT s.id FROM quarantine q JOIN series s ON s.series_uid = "
+                          "q.series_uid WHERE q.id = ?",
+                          VALUES(value_int(id)), &series_id);
+    if (rc < 0)
+        return rc;
+    snprintf(detail, sizeof detail, "%lld (%s) by %s", (long long)id, code, by);
+    const struct queue_event event = {.kind = kind, .series_id = series_id, .detail = detail};
+    return queue_add_event(queue, &event, now_ms);
+}
+
+static int
+release_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_ms)
+{
+    struct queue_released released;
+    int rc = queue_find_released(queue, id, &released);
+    if (rc == 0 && (released.removed || !*released.path) && by)
+        rc = database_refuse(&queue->db, -EINVAL, "the file of %lld is not in quarantine any more",
+                             (long long)id);
+    if (rc == 0 && by)
+        rc = quarantine_note(queue, "QUARANTINE_RELEASED", id, released.code, by, now_ms);
+    if (rc == 0 && !released.removed && *released.path)
+        rc = stock_mark_quarantine(queue, &(struct queue_sweep){0}, id, now_ms);
+    queue_released_clear(&released);
+    return rc;
+}
+
+int
+queue_release_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, release_quarantine(queue, id, by, now_ms));
+}
+
+static int
+forget_expect_unneeded(struct queue *queue, int64_t id)
+{
+    int64_t series = 0;
+    int rc = database_get(&queue->db,
+                          "SELECT s.id FROM quarantine q JOIN series s ON s.series_uid = "
+                          "q.series_uid WHERE q.id = ? AND q.lacking AND s.removed_at IS NULL "
+                          "AND s.missing_accepted_by = ''",
+                          VALUES(value_int(id)), &series);
+    return rc == 1 ? database_refuse(
+                         &queue->db, -EPERM,
+                         "the series lacks the instance of file %lld: send it again, take the "
+                         "series without it (noctule complete --accept-missing), or purge the "
+                         "series",
+                         (long long)id)
+                   : rc;
+}
+
+static int
+forget_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_ms)
+{
+    struct queue_released released;
+    int rc = queue_find_released(queue, id, &released);
+    if (rc == 0)
+        rc = forget_expect_unneeded(queue, id);
+    if (rc == 0)
+        rc = quarantine_note(queue, "QUARANTINE_FORGOTTEN", id, released.code, by, now_ms);
+    if (rc == 0 && !released.removed && *released.path)
+        rc = stock_mark_quarantine(queue, &(struct queue_sweep){0}, id, now_ms);
+    if (rc == 0)
+        rc = database_run(&queue->db, "DELETE FROM quarantine WHERE id = ?", VALUES(value_int(id)));
+    queue_released_clear(&released);
+    return rc;
+}
+
+int
+queue_forget_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, forget_quarantine(queue, id, by, now_ms));
+}
+
+/* -------------------------------------------------------------------------------- reasons ---- */
 
 struct reason {
     char *code, *message, *original_path, *series_uid, *sop_instance_uid;
@@ -174,8 +327,8 @@ queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance
 
 #define LACKING_FIELDS(FIELD)                                                                      \
     FIELD(INT64, count, "count(*) OVER ()")                                                        \
+    FIELD(INT64, id, "id")                                                                         \
     FIELD(TEXT, path, "path")                                                                      \
-    FIELD(TEXT, original_path, "original_path")                                                    \
     FIELD(TEXT, code, "code")                                                                      \
     FIELD(TEXT, message, "message")
 #define LACKING_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_lacking, member)},

@@ -277,6 +277,59 @@ const struct report_list report_series = {
     .column_count = COLUMN_COUNT(series_columns),
 };
 
+static const struct report_column quarantine_columns[] = {
+    {"FILE", "quarantine", REPORT_NUMBER},
+    {"SINCE (UTC)", SECONDS_OF("quarantined_at"), REPORT_WHOLE},
+    {"CODE", "code", REPORT_TEXT},
+    {"SENDER", "coalesce(nullif(sender, ''), 'inbox')", REPORT_TEXT},
+    {"LACKING", "iif(lacking, 'yes', '')", REPORT_DROP},
+    {"SERIES", "series_uid", REPORT_TEXT},
+    {"PATH", "path", REPORT_DROP},
+};
+
+const struct report_list report_quarantine = {
+    .view = "v_quarantine",
+    .key = "quarantine",
+    .tail = "WHERE removed_at IS NULL AND (?6 IS NULL OR code = upper(?6)) AND (?7 IS NULL OR "
+            "quarantined_at >= ?7) "
+            "ORDER BY quarantined_at DESC, quarantine DESC LIMIT ?17",
+    .columns = quarantine_columns,
+    .column_count = COLUMN_COUNT(quarantine_columns),
+};
+
+static int
+print_quarantined(struct report *report, int64_t number, FILE *out, bool json)
+{
+    static const char lines[] =
+        "SELECT printf('file      %d', quarantine), printf('since     %s', " SECONDS_OF(
+            "quarantined_at") "), printf('code      %s', code), printf('reason    %s', message), "
+                              "printf('sender    %s', coalesce(nullif(sender, ''), 'inbox')), "
+                              "printf('came from %s', original_path), "
+                              "printf('path      %s', coalesce(nullif(path, ''), 'not kept')), "
+                              "'series    ' || nullif(series_uid, ''), 'instance  ' || "
+                              "nullif(sop_instance_uid, ''), "
+                              "iif(lacking, 'The series lacks this instance: send it again.', "
+                              "NULL), "
+                              "'removed   ' || removed_at FROM v_quarantine WHERE quarantine = ?1";
+    const struct database_value id = value_int(number);
+    const struct report_selection file = {"v_quarantine", "WHERE quarantine = ?1", &id, 1};
+    int64_t found;
+    int rc = database_get(&report->db, "SELECT quarantine FROM v_quarantine WHERE quarantine = ?",
+                          VALUES(id), &found);
+    if (rc <= 0)
+        return rc < 0 ? rc
+                      : database_refuse(&report->db, -ENOENT, "there is no quarantined file %lld",
+                                        (long long)number);
+    return json ? report_print_json(report, &file, true, NULL, 0, out)
+                : report_print_lines(report, lines, &id, 1, out);
+}
+
+int
+report_quarantined(struct report *report, int64_t number, FILE *out, bool json, struct error *error)
+{
+    return report_conclude(report, out, print_quarantined(report, number, out, json), error);
+}
+
 const struct report_list report_stray_files = {
     .view = "v_quarantine q",
     .key = "path",

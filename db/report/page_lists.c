@@ -188,14 +188,15 @@ static const struct night_column quarantined_of[] = {
     COLUMN(code, "CODE", TEXT),
     BELOW(message, "message", TEXT),
     BELOW(to_do, "to do", REMEDY),
+    BELOW(number, "noctule quarantine show", NUMBER),
+    BELOW(sender, "sender", TEXT),
     BELOW(path, "file", TEXT),
-    BELOW(original_path, "came from", TEXT),
     BELOW(series_uid, "series", TEXT),
 };
 
-#define FILE_KEY "path || original_path || code"
+#define FILE_KEY "printf('%015d', quarantine)"
 static const char quarantined_sql[] = ASKED
-    "SELECT quarantined_at, code, message, code, path, original_path, "
+    "SELECT quarantined_at, code, message, code, quarantine, sender, path, "
     "series_uid" TIME_MARK("quarantined_at", FILE_KEY) " FROM v_quarantine "
                                                        "WHERE removed_at IS NULL AND " BEHIND(
                                                            "quarantined_at", FILE_KEY)

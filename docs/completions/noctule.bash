@@ -136,6 +136,10 @@ _noctule() {
         options='--accession --study --series --list --dry-run --cancel --state --batch --limit --json'
         kind=nothing
         ;;
+    quarantine)
+        options='--code --since --limit --json'
+        kind=nothing
+        ;;
     ping)
         options=''
         kind=nothing
@@ -171,7 +175,7 @@ _noctule() {
     *) kind=commands ;;
     esac
     options+=' --config --root --help --version'
-    local commands='run explain run-job status report jobs review show features cohort series destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete ack resend purge pull ping check-config doctor echo presets profiles version help'
+    local commands='run explain run-job status report jobs review show features cohort series destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete ack resend purge pull quarantine ping check-config doctor echo presets profiles version help'
     local value=yes
     case $command:${COMP_WORDS[COMP_CWORD - 1]} in
     *:--config | *:-c) kind=files ;;
@@ -248,6 +252,9 @@ _noctule() {
     pull:--state) words='WAITING FINDING MOVING DONE NOT_FOUND PARTIAL FAILED CANCELLED' ;;
     pull:--batch) kind=nothing ;;
     pull:--limit) kind=nothing ;;
+    quarantine:--code) kind=nothing ;;
+    quarantine:--since) kind=nothing ;;
+    quarantine:--limit) kind=nothing ;;
     *) value='' ;;
     esac
     [[ $current == -* && ! $value ]] && kind='' words=$options

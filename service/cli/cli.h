@@ -18,8 +18,8 @@ extern const struct cli_command cli_run, cli_run_job, cli_explain, cli_status, c
     cli_review, cli_show, cli_features, cli_series, cli_destinations, cli_deliveries, cli_retry,
     cli_submit, cli_cancel, cli_hold, cli_release_held, cli_pause, cli_resume, cli_drain,
     cli_priority, cli_complete, cli_ack, cli_accept, cli_reject, cli_resend, cli_purge, cli_pull,
-    cli_ping, cli_check_config, cli_doctor, cli_echo, cli_presets, cli_profiles, cli_cohort,
-    cli_version, cli_help;
+    cli_quarantine, cli_ping, cli_check_config, cli_doctor, cli_echo, cli_presets, cli_profiles,
+    cli_cohort, cli_version, cli_help;
 
 /*
  * Which configuration it is, where none was given: that of the daemon that runs here, which is said on standard error

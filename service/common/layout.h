@@ -13,7 +13,8 @@
 #define LAYOUT_QUARANTINE    "quarantine" /* <name> and <name>.reason.json beside it */
 #define LAYOUT_JOBS          "jobs"       /* <job>.job: the spec handed to a worker */
 #define LAYOUT_OUTBOX        "outbox"     /* outbox/<job>/seg.dcm ... */
-#define LAYOUT_REMOVED       "removed" /* removed/<n>: set aside, to be deleted (db/retention.h) */
+#define LAYOUT_RELEASED      "released" /* released/<n>: quarantined file n, to be received again */
+#define LAYOUT_REMOVED       "removed"  /* removed/<n>: set aside, to be deleted (db/retention.h) */
 #define LAYOUT_PULL          "pull" /* pull/<batch>: accession numbers that are asked for (vault.h) */
 #define LAYOUT_RUN           "run"
 /* series/<...>/<SOP>+N.dcm has taken the place of <SOP>.dcm, which is a link to "+N" then. */
@@ -22,6 +23,9 @@
 #define LAYOUT_REPORT         "run/report.html"  /* the last that was handed over */
 #define LAYOUT_SLURM_SCRIPT   "run/slurm-step"   /* what sbatch is given */
 #define LAYOUT_CONFIG         "run/noctule.conf" /* the configuration in force, for the children */
+
+/* Source of a file in released/, before its number. */
+#define LAYOUT_RELEASED_SOURCE "released:"
 
 /* What rows say of an instance that came from an inbox: "inbox:<path>". The caller's to free; NULL:
  * no memory. */

@@ -16,6 +16,7 @@
 #include "service/daemon/pull/pulls.h"
 #include "service/daemon/retention/retention.h"
 #include "service/daemon/series/inspection.h"
+#include "service/daemon/series/released.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -24,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct answer {
     struct control *control;
@@ -477,6 +479,47 @@ handle_ack(struct core *core, const struct control_request *request, struct answ
 }
 
 static int
+quarantine_forget(struct core *core, const struct message_quarantine *told, const char *by,
+                  struct answer *answer)
+{
+    struct queue_released file;
+    int error = queue_find_released(core->queue, told->number, &file);
+    const bool stays =
+        !error && *file.original_path == '/' && access(file.original_path, F_OK) == 0;
+    queue_released_clear(&file);
+    if (!error)
+        error = queue_forget_quarantine(core->queue, told->number, by, clock_unix_ms());
+    if (error)
+        return error;
+    answer_say(answer, "file %" PRId64 " is forgotten%s", told->number,
+               stays
+                   ? "; its original is in the inbox still: delete it there, or it is quarantined "
+                     "again at the next start"
+                   : "");
+    return 0;
+}
+
+static int
+handle_quarantine(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_quarantine *told = &request->message.quarantine;
+    const bool forgets = strcmp(told->action, "forget") == 0;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    log_info("control.quarantine", LOG_STR("action", told->action), LOG_INT("file", told->number),
+             LOG_STR("by", by));
+    if (!forgets && strcmp(told->action, "release") != 0)
+        return -EINVAL;
+    int error = forgets ? quarantine_forget(core, told, by, answer)
+                        : released_release(core, told->number, by);
+    if (error)
+        return error;
+    if (!forgets)
+        answer_say(answer, "file %" PRId64 " is received again", told->number);
+    return purge_now(core);
+}
+
+static int
 handle_ping(struct core *core, const struct control_request *request, struct answer *answer)
 {
     (void)request;
@@ -515,6 +558,7 @@ static const struct request {
     {PROTO_PULL, true, handle_pull},
     {PROTO_CANCEL_PULL, true, handle_cancel_pull},
     {PROTO_ACK, true, handle_ack},
+    {PROTO_QUARANTINE, true, handle_quarantine},
     {PROTO_PING, false, handle_ping},
 };
 

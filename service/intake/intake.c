@@ -327,6 +327,7 @@ close_all(struct intake *intake)
     store_close(intake->store);
     settings_drop(intake->settings);
     free(intake->inboxes);
+    free(intake->released.path);
 }
 
 /* The usual limit of 1024 is for programs that use select; an association needs two. */

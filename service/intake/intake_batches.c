@@ -284,6 +284,7 @@ pick_up(struct intake *intake, struct intake_batch *batch)
         inbox_done(ready->inbox, ready->relative, &ready->stamp, INBOX_AGAIN);
     } else {
         item->told = ready->told;
+        item->released = strcmp(inbox_path(ready->inbox), intake->released.path) == 0;
         if (ready->error) {
             import_unreadable(&item->import, ready->error);
             intake_dispatch(intake, item);

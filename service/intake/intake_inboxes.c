@@ -1,7 +1,10 @@
 /* intake_inboxes.c - the inboxes of the configuration, and its reload. */
 #include "service/intake/intake_private.h"
 
+#include "service/common/layout.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,14 +18,31 @@ intake_find_inbox(const struct intake *intake, const char *path)
     return NULL;
 }
 
-static bool
-is_configured(const struct conf *conf, const char *path)
+/* Returns inbox i of the configuration, behind the last of them that of released files. */
+static const struct conf_inbox *
+nth_inbox(const struct intake *intake, const struct conf *conf, size_t i)
 {
-    for (size_t i = 0; i < conf->inbox_count; i++) {
-        if (strcmp(conf->inboxes[i].path, path) == 0)
+    return i < conf->inbox_count ? &conf->inboxes[i] : &intake->released;
+}
+
+static bool
+is_configured(const struct intake *intake, const struct conf *conf, const char *path)
+{
+    for (size_t i = 0; i <= conf->inbox_count; i++) {
+        if (strcmp(nth_inbox(intake, conf, i)->path, path) == 0)
             return true;
     }
     return false;
+}
+
+/* Sets the inbox of files that `noctule quarantine release` receives again. */
+static int
+set_released(struct intake *intake, const struct conf *conf)
+{
+    if (intake->released.path)
+        return 0;
+    intake->released = (struct conf_inbox){.after = CONF_DELETE, .sweep_seconds = 10};
+    return asprintf(&intake->released.path, "%s/" LAYOUT_RELEASED, conf->root) < 0 ? -ENOMEM : 0;
 }
 
 static void
@@ -49,18 +69,20 @@ int
 intake_apply_inboxes(struct intake *intake, const struct conf *conf)
 {
     struct inbox **inboxes = calloc(conf->inbox_count + 1, sizeof(struct inbox *));
-    if (!inboxes)
+    if (!inboxes || set_released(intake, conf)) {
+        free(inboxes);
         return -ENOMEM;
+    }
     size_t count = 0;
     int error = 0;
-    for (size_t i = 0; i < conf->inbox_count; i++) {
-        int failed = open_or_configure(intake, &conf->inboxes[i], &inboxes[count]);
+    for (size_t i = 0; i <= conf->inbox_count; i++) {
+        int failed = open_or_configure(intake, nth_inbox(intake, conf, i), &inboxes[count]);
         if (inboxes[count])
             count++;
         error = failed ? failed : error;
     }
     for (size_t i = 0; i < intake->inbox_count; i++) {
-        if (!is_configured(conf, inbox_path(intake->inboxes[i])))
+        if (!is_configured(intake, conf, inbox_path(intake->inboxes[i])))
             close_inbox(intake, intake->inboxes[i]);
     }
     free(intake->inboxes);

@@ -49,6 +49,7 @@ struct intake {
     struct store *store;
     struct inbox **inboxes;
     size_t inbox_count;
+    struct conf_inbox released; /* the last of the inboxes: released/ */
 
     STAILQ_HEAD(ready_queue, ready) ready;
     struct in_hand in_hand;

@@ -26,7 +26,7 @@ from pydicom.filewriter import write_dataset
 
 SLICES = 8
 SECONDS = 180  # the longest that one step may take
-NAME = "Fault^Harness"  # of every patient here: no log line may have it
+NAME = "Fault^Harness"  # of every patient here, and in names of files: it must not leave the root
 
 DELIVERY = """delivery = { retry_seconds = 0.2; retry_max_seconds = 1.0; breaker_failures = 3; breaker_seconds = 0.5; };
 destinations = ( """
@@ -134,6 +134,8 @@ class Hospital:
         shutil.rmtree(files[0].parent)
 
     def copier(self):
+        (self.folder / "notes").write_text(f"{NAME} is no DICOM")
+        self.copy_file(self.folder / "notes", self.d.inbox / "copied notes" / f"{NAME}.txt")
         self.until_closing(self.copy_series)
 
     def copy_series(self):
@@ -141,7 +143,7 @@ class Hospital:
         files, slices = self.series()
         target = self.d.inbox / f"copied {slices[0].series[-6:]}"
         for path in files:
-            self.copy_file(path, target / path.name)
+            self.copy_file(path, target / f"{NAME} {path.name}")
         self.promised.update((each.instance, each) for each in slices)
         self.has_result(slices)
         shutil.rmtree(files[0].parent)

@@ -56,6 +56,7 @@ def check(d, promised, sessions, archive=None):
     check_database(d)
     check_events(d)
     check_log(d)
+    check_privacy(d)
 
 
 def in_sessions(sessions):
@@ -148,3 +149,16 @@ def check_log(d):
     text = d.log.read_text(errors="replace")
     assert not [line for line in text.splitlines() if SIGNS.search(line) and "level=debug" not in line]
     assert NAME not in text and "runtime error" not in text and "AddressSanitizer" not in text
+
+
+def check_privacy(d):
+    """Names of patients and of their files are below the root alone: no event, message or report has one."""
+    texts = {view: str([tuple(row) for row in d.query(f"SELECT * FROM {view}")])
+             for view in ("v_events", "v_series", "v_stacks", "v_jobs", "v_deliveries", "v_nights")}
+    texts |= {" ".join(arguments): d.ctl("report", *arguments, check=False).stdout
+              for arguments in (("--since", "2000-01-01"), ("--since", "2000-01-01", "--json"))}
+    html = d.folder / "checked.html"
+    d.ctl("report", "--since", "2000-01-01", "--html", html, check=False)
+    texts["html"] = html.read_text()
+    for name, text in texts.items():
+        assert text and NAME not in text and NAME.replace("^", "&#94;") not in text, name

@@ -1,6 +1,7 @@
 """Each bad input gets a stable code and a message, and the daemon goes on."""
 
 import contextlib
+import json
 import os
 import pathlib
 import random
@@ -299,3 +300,141 @@ def _command(d):
     from conftest import BIN
 
     return [BIN / "noctuled", "--config", d.config]
+
+
+# ----------------------------------------------------------------------------- noctule quarantine
+
+
+def listed(d, *arguments):
+    return json.loads(d.ctl("quarantine", "list", "--json", *arguments).stdout)
+
+
+def quarantined(d, count):
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_quarantine WHERE removed_at IS NULL")) == count, 60, "the quarantine")
+    return {row["code"]: row for row in listed(d)}
+
+
+def cut_series(d, tmp_path):
+    """A series whose last file comes cut, and a licence that somebody dropped with it."""
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    whole = files[-1].read_bytes()
+    drop(files[:-1], d.inbox / "series")
+    (d.inbox / "LICENSE.txt").write_text("Permission is granted " * 50)
+    (d.inbox / "series" / "last.dcm").write_bytes(whole[:-500])
+    return files, whole
+
+
+def test_quarantined_files_are_listed_shown_and_forgotten(daemon, tmp_path):
+    d = daemon(quiet=600.0).start()
+    files, _ = cut_series(d, tmp_path)
+    rows = quarantined(d, 2)
+    licence, cut = rows["NOT_DICOM"], rows["FILE_TRUNCATED"]
+    assert [row["quarantine"] for row in listed(d, "--code", "not_dicom")] == [licence["quarantine"]]
+    assert [row["quarantine"] for row in listed(d, "--limit", "1")] == [max(row["quarantine"] for row in rows.values())]
+    table = d.ctl("quarantine").stdout
+    assert "NOT_DICOM" in table and "FILE_TRUNCATED" in table and "LICENSE" not in table
+    shown = d.ctl("quarantine", "show", str(licence["quarantine"])).stdout
+    assert f"came from {d.inbox}/LICENSE.txt" in shown and licence["path"] in shown and "The file is not a DICOM file" in shown
+    assert d.ctl("quarantine", "show", "99", check=False).returncode == 3
+    for wrong in (["shout", "1"], ["forget"], ["show", "x"], ["release", "1", "--json"], ["list", "1"]):
+        assert d.ctl("quarantine", *wrong, check=False).returncode == 2, wrong
+
+    # What a series lacks cannot be forgotten: it would look whole.
+    refused = d.ctl("quarantine", "forget", str(cut["quarantine"]), check=False)
+    assert refused.returncode != 0 and "lacks the instance" in refused.stderr
+    assert (d.root / cut["path"]).exists()
+
+    forgotten = d.ctl("quarantine", "forget", str(licence["quarantine"]))
+    assert "is forgotten; its original is in the inbox still" in forgotten.stdout
+    (event,) = d.query("SELECT detail FROM v_events WHERE kind = 'QUARANTINE_FORGOTTEN'")
+    assert event["detail"].startswith(f"{licence['quarantine']} (NOT_DICOM) by root")
+    wait_for(lambda: not (d.root / licence["path"]).exists(), 60, "the file's removal")
+    assert not (d.root / (licence["path"] + ".reason.json")).exists()
+    assert [row["code"] for row in listed(d)] == ["FILE_TRUNCATED"]
+    assert "1 file came into quarantine" in d.ctl("status").stdout
+    assert d.ctl("quarantine", "forget", str(licence["quarantine"]), check=False).returncode != 0
+
+    # Taken without it, the series needs it no more.
+    d.ctl("complete", "--accept-missing", str(pydicom.dcmread(files[0]).SeriesInstanceUID))
+    d.ctl("quarantine", "forget", str(cut["quarantine"]))
+    assert listed(d) == [] and "came into quarantine" not in d.ctl("status").stdout
+    (d.inbox / "LICENSE.txt").unlink()
+    (d.inbox / "series" / "last.dcm").unlink()
+    assert d.stop() == 0
+    d.start()
+    assert listed(d) == [] and not [p for p in (d.root / "quarantine").rglob("*") if p.is_file()]
+
+
+def test_a_released_file_is_received_again(daemon, tmp_path):
+    """Refused again it keeps its number; good now (here the test mends it) it completes its series."""
+    d = daemon(quiet=600.0).start()
+    files, whole = cut_series(d, tmp_path)
+    cut = quarantined(d, 2)["FILE_TRUNCATED"]
+    number = str(cut["quarantine"])
+    assert f"file {number} is received again" in d.ctl("quarantine", "release", number).stdout
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_events WHERE kind = 'QUARANTINED'")) == 3, 60, "the second refusal")
+    (again,) = listed(d, "--code", "FILE_TRUNCATED")
+    assert again["quarantine"] == cut["quarantine"] and again["path"] != cut["path"]
+    assert again["original_path"] == cut["original_path"] and again["lacking"] == 1
+    wait_for(lambda: not (d.root / cut["path"]).exists(), 60, "the first copy's removal")
+    assert (d.root / again["path"]).read_bytes() == whole[:-500] and not list((d.root / "released").iterdir())
+
+    (d.root / again["path"]).write_bytes(whole)
+    d.ctl("quarantine", "release", number)
+    (job,) = d.wait_jobs()
+    assert job["state"] == "DONE"
+    (series,) = d.query("SELECT * FROM v_series")
+    assert (series["instances"], series["quarantined"], series["inbox"]) == (len(files), 0, str(d.inbox))
+    assert [row["code"] for row in listed(d)] == ["NOT_DICOM"]
+    by = [row["detail"] for row in d.query("SELECT detail FROM v_events WHERE kind = 'QUARANTINE_RELEASED'")]
+    assert len(by) == 2 and all(text.startswith(f"{number} (FILE_TRUNCATED) by root") for text in by)
+    refused = d.ctl("quarantine", "release", number, check=False)
+    assert refused.returncode != 0 and "not in quarantine any more" in refused.stderr
+
+
+def test_a_released_file_keeps_its_sender(daemon, tmp_path):
+    """Its AE titles choose the pipeline, as when it came."""
+    d = daemon(quiet=0.5, dicom=PEERS)
+    d.config.write_text(d.config.read_text().replace('modality = "CT";', 'modality = "CT"; sender = "STORESCU"; called_ae = "NOCTULE";'))
+    d.start()
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    bad = tmp_path / "bad.dcm"
+    for path in files:
+        dataset = pydicom.dcmread(path)
+        del dataset.Rows
+        dataset.save_as(bad)
+        storescu(d.port, bad, check=False)
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_quarantine")) == len(files), 60, "the quarantine")
+    rows = {row["sop_instance_uid"]: row for row in listed(d)}
+    assert {(row["code"], row["sender"], row["called_ae"]) for row in rows.values()} == {("TAG_MISSING", "STORESCU", "NOCTULE")}
+    assert "STORESCU" in d.ctl("quarantine").stdout
+    for path in files:
+        (d.root / rows[pydicom.dcmread(path).SOPInstanceUID]["path"]).write_bytes(path.read_bytes())
+    d.ctl("quarantine", "release", *(str(row["quarantine"]) for row in rows.values()))
+    (series,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'SETTLED'"), 60, "the series")
+    assert (series["sender"], series["called_ae"], series["jobs"]) == ("STORESCU", "NOCTULE", 1)
+    assert d.query("SELECT source FROM v_instances")[0][0] == "scu:STORESCU"
+
+
+@pytest.mark.parametrize("point", ["daemon_after_release_link", "daemon_before_commit", "daemon_before_answer"])
+def test_a_release_that_is_killed_loses_nothing(daemon, tmp_path, point):
+    d = daemon(quiet=600.0).start()
+    files, whole = cut_series(d, tmp_path)
+    cut = quarantined(d, 2)["FILE_TRUNCATED"]
+    (d.root / cut["path"]).write_bytes(whole)
+    (d.inbox / "series" / "last.dcm").unlink()
+    assert d.stop() == 0
+    once = tmp_path / "crashed"
+    d.environment |= {"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)}
+    d.start(wait=False)
+    wait_for(lambda: d.process.poll() is not None or d.ctl("quarantine", "release", str(cut["quarantine"]), check=False) is None
+             or once.exists(), 60, f"the crash at {point}")
+    d.process.wait(30)
+    d.start()
+    d.ctl("quarantine", "release", str(cut["quarantine"]), check=False)
+    (job,) = d.wait_jobs()
+    assert job["state"] == "DONE"
+    (series,) = d.query("SELECT * FROM v_series")
+    assert (series["instances"], series["quarantined"]) == (len(files), 0)
+    wait_for(lambda: not (d.root / cut["path"]).exists() and not list((d.root / "released").iterdir()), 60, "the removal")
+    assert [row["code"] for row in listed(d)] == ["NOT_DICOM"]

@@ -1,12 +1,15 @@
 """No line of the log at any level below debug names a patient, whatever goes well or wrong."""
 
+import json
 import os
 
 import pydicom
 import pytest
 from conftest import PEERS, drop, free_port, phantom, storescu, wait_for
-from patients import MARK, NAMES, NUMBERS, SIGNS, TEXTS, identify
+from patients import BORN, MARK, NAMES, NUMBERS, SIGNS, TEXTS, identify
+from test_bad_input import KINDS
 from test_deliveries import QUICK, objects, to_archive, to_folder
+from test_page import Site
 
 
 def marked(folder, *arguments, **changes):
@@ -126,3 +129,61 @@ def test_the_log_names_no_patient(daemon, tmp_path):
         assert event in text, event
     assert not named(text), named(text)[:5]
     assert any(SIGNS.search(str(tuple(row))) for row in d.query("SELECT * FROM v_quarantine")), "the marks were there"
+
+
+OWN_PAGES = ("", "queue", "failures", "deliveries", "night", "devices", "search", "metrics", "readyz")
+
+
+def what_leaves_the_root(site, folder):
+    """All that others read: by its name, its text. Rows of v_quarantine and v_instances are of the root."""
+    d = site.daemon
+    texts = {f"page {path}": site.ask(path)[2].decode() for path in OWN_PAGES}
+    html = folder / "report.html"
+    d.ctl("report", "--html", html, check=False)
+    texts |= {"report.html": html.read_text(), "report": d.ctl("report", check=False).stdout,
+              "report --json": d.ctl("report", "--json", check=False).stdout}
+    for command in ("status", "series", "jobs", "deliveries", "quarantine", "doctor"):
+        done = d.ctl(command, check=False)
+        texts[command] = done.stdout + done.stderr
+    for view in ("v_events", "v_series", "v_stacks", "v_jobs", "v_deliveries", "v_results", "v_night", "v_nights"):
+        texts[view] = "\n".join(str(tuple(row)) for row in d.query(f"SELECT * FROM {view}"))
+    return texts | {"log": d.log.read_text()}
+
+
+@pytest.mark.parametrize("identifiers", ["hashed", "none"])
+def test_names_of_files_and_patients_stay_below_the_root(daemon, tmp_path, identifiers):
+    """Every kind of bad file, called after its patient, by inbox and by C-STORE; and images of a patient that are refused."""
+    site = Site(daemon, quiet=0.5, dicom=PEERS, extra=f'identifiers = "{identifiers}";\n')
+    d = site.daemon
+    d.config.write_text(d.config.read_text().replace('log_level = "debug"', 'log_level = "info"'))
+    site.start()
+    good = phantom(tmp_path / "good", "--size", "32x32x6")
+    for path in good:
+        dataset = pydicom.dcmread(path)
+        dataset.PatientName, dataset.PatientID, dataset.PatientBirthDate = f"{MARK}^Anna", f"{MARK}4711", BORN
+        dataset.save_as(path)
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    for make in KINDS:
+        make(good[0], bad)
+    (bad / "LICENSE.txt").write_text(f"{MARK} is no DICOM")
+    folder = d.inbox / f"{MARK}^Anna {BORN}"
+    folder.mkdir()
+    for path in bad.iterdir():
+        (folder / f"{MARK}^Anna_{path.name}").write_bytes(path.read_bytes())
+    dataset = pydicom.dcmread(good[-1])
+    del dataset.Rows
+    dataset.save_as(tmp_path / "sent.dcm")
+    storescu(d.port, tmp_path / "sent.dcm", check=False)
+    drop([path.rename(path.with_name(f"{MARK}_{path.name}")) for path in good[1:-1]], folder / "images")  # incomplete
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_quarantine")) == len(KINDS) + 2, 60, "the quarantine")
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE code = 'INCOMPLETE_SERIES'"), 60, "the series that lacks some")
+
+    numbers = [str(row["quarantine"]) for row in json.loads(d.ctl("quarantine", "list", "--json").stdout)]
+    d.ctl("quarantine", "release", *numbers)
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_events WHERE kind = 'QUARANTINED'")) == 2 * len(numbers), 60, "the releases")
+    for name, text in what_leaves_the_root(site, tmp_path).items():
+        assert (text or name.startswith("v_")) and not named(text), (name, named(text)[:3])
+    # The marks were there, and who has the root finds them.
+    assert all(MARK in row["original_path"] for row in d.query("SELECT * FROM v_quarantine WHERE sender = ''"))
+    assert MARK in d.ctl("quarantine", "show", *numbers).stdout

@@ -193,7 +193,7 @@ def test_the_pages(site):
     # What came from a sender is text, in every place that it comes to.
     shown = "<script>alert(\"1\")</script>\ufffd'&amp;\ufffd2J"
     assert shown in pages["review"].data and shown in pages["failures"].data and STATION in pages["failures"].data
-    assert "<photo>" in pages["failures"].data
+    assert "photo" not in pages["failures"].data and "noctule quarantine show" in pages["failures"].data
     for word in ("MISSING_SLICE", "JOB_TOO_LARGE", "NOT_DICOM", failed["series_uid"], refused["series_uid"]):
         assert word in pages["failures"].data
     assert "expected 1 to 2 ml" in pages["review"].data and "PACS" in pages["deliveries"].data

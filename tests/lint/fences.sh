@@ -38,6 +38,25 @@ fence libmicrohttpd 'microhttpd' 'service/page/server\.c:'
 fence systemd 'systemd/' 'service/daemon/notify\.c:'
 fence libseccomp 'seccomp\.h' 'service/common/confine/call_filter\.c:'
 
+# foreign WHAT PATTERN ALLOWED-FILES: text that may name a patient is used in these files alone. None of them writes the log, a report, the
+# web UI or metrics with it.
+foreign() {
+    offend "$1 may name a patient: it stays in ($3)" "$(grep -rnE "$2" base db service dicom \
+        --include='*.[ch]' --include='*.cc' --include='*.def' --include='*.sql' | grep -vE "^($3)")"
+}
+
+foreign 'the original path of a file' '\boriginal_path\b' \
+    'db/migrations/|db/views\.sql:|db/queue\.h:|db/queue/[a-z]+\.c:|db/report/lists\.c:|service/daemon/(requests|series/(arrivals|released))\.c:|service/intake/spool/(import|quarantine)\.c:'
+foreign 'the original path of a quarantined file' '(told|reason)(->|\.)original\b' \
+    'service/daemon/series/arrivals\.c:|service/intake/spool/quarantine\.c:'
+foreign 'a file name within an inbox' '(->|\.)relative\b' \
+    'service/intake/(inbox/(inbox|scan)|intake_batches|net/receive|spool/[a-z_]+)\.[ch]:|service/common/file_ops\.c:|service/pipeline/|service/daemon/retention/remover\.c:'
+foreign "the text of a STOW-RS server or of libcurl about it" '(reply(->|\.)body|CURLOPT_ERRORBUFFER)' 'service/common/stow/stow\.c:'
+foreign "a peer's Error Comment" 'DCM_ErrorComment|0x00000902' '-'
+foreign "a patient's name or ID" 'DCM_Patient(s?Name|ID)\b' 'dicom/(read/peek|init)\.cc:'
+offend 'the log has no text that may name a patient' \
+    "$(grep -rnE 'LOG_STR\([^)]*(original|relative|reply|series_description)' service --include='*.c' | grep -v 'handover->relative')" # a UID
+
 # What the emulator (tests/emulator/) has to have its own of.
 offend 'PTX stands in kernels/cuda/ptx.cuh' \
     "$(grep -rnE '(^|[^a-z_])asm( volatile)?\(' kernels --include='*.cu' --include='*.cuh' | grep -v '^kernels/cuda/ptx\.cuh:')"

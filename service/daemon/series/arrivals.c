@@ -12,8 +12,10 @@
 #include "service/common/wire/messages.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/awaited.h"
+#include "service/daemon/retention/retention.h"
 #include "service/daemon/series/inspection.h"
 #include "service/daemon/series/known.h"
+#include "service/daemon/series/released.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -175,40 +177,66 @@ arrivals_add_object(struct core *core, const struct message_arrived *told)
 }
 
 static void
-arrivals_handle_arrived(struct core *core, struct proto_reader *reader)
+arrivals_add_instance(struct core *core, const struct message_arrived *told,
+                      struct series_about *about)
 {
-    struct message_arrived told;
-    if (message_read_arrived(reader, &told))
-        return;
-    if (!arrivals_path_is_below_root(told.path) ||
-        (*told.sha256 && !digest_is_sha256(told.sha256))) {
-        reader->error = -EBADMSG;
-        return;
-    }
-    if (!arrivals_is_there(core, told.token, told.path) || !core_change(core))
-        return;
-    if (*told.object_kind) {
-        arrivals_add_object(core, &told);
-        return;
-    }
-    struct series_about about;
-    if (!series_about_split(told.about, &about)) {
-        reader->error = -EBADMSG;
-        return;
-    }
-    const struct queue_instance instance = arrivals_instance(core, &told, &about);
+    const struct queue_instance instance = arrivals_instance(core, told, about);
     enum queue_arrival arrival;
     int64_t series_id;
-    int error = arrivals_about(core, &about);
+    int error = arrivals_about(core, about);
     if (!error)
         error = queue_add_instance(core->queue, &instance, clock_unix_ms(), &arrival, &series_id);
     if (core_failed(core, error, "store an instance"))
         return;
     log_debug("instance.stored", LOG_STR("sop", instance.sop_instance_uid),
               LOG_STR("series", instance.series_uid), LOG_INT("new", arrival == QUEUE_NEW));
-    arrivals_send_stored_on_commit(core, told.token);
+    arrivals_send_stored_on_commit(core, told->token);
     if (arrival != QUEUE_KNOWN)
         inspections_look_for_news(core->inspections);
+}
+
+/* Gives a released file the origin of its first arrival, and takes it out of quarantine. */
+static int
+arrivals_take_released(struct core *core, struct message_arrived *told, struct released *released)
+{
+    int error = released_find(core, told->source, released);
+    if (error || !released->id)
+        return error;
+    told->source = released->source;
+    told->sender = released->sender;
+    told->called_ae = released->called_ae;
+    error = queue_release_quarantine(core->queue, released->id, NULL, clock_unix_ms());
+    if (error)
+        released_clear(released);
+    else
+        retention_look(core->retention);
+    return error;
+}
+
+static void
+arrivals_handle_arrived(struct core *core, struct proto_reader *reader)
+{
+    struct message_arrived told;
+    struct series_about about;
+    if (message_read_arrived(reader, &told))
+        return;
+    if (!arrivals_path_is_below_root(told.path) ||
+        (*told.sha256 && !digest_is_sha256(told.sha256)) ||
+        (!*told.object_kind && !series_about_split(told.about, &about))) {
+        reader->error = -EBADMSG;
+        return;
+    }
+    if (!arrivals_is_there(core, told.token, told.path) || !core_change(core))
+        return;
+    struct released released;
+    const int error = arrivals_take_released(core, &told, &released);
+    if (core_failed(core, error, "find a released file"))
+        return;
+    if (*told.object_kind)
+        arrivals_add_object(core, &told);
+    else
+        arrivals_add_instance(core, &told, &about);
+    released_clear(&released);
 }
 
 static void
@@ -223,13 +251,20 @@ arrivals_handle_quarantined(struct core *core, struct proto_reader *reader)
     }
     if ((*told.path && !arrivals_is_there(core, told.token, told.path)) || !core_change(core))
         return;
+    struct released released;
+    int error = released_find(core, told.original, &released);
+    if (core_failed(core, error, "find a released file"))
+        return;
     const struct queue_quarantine file = {.path = told.path,
                                           .original_path = told.original,
                                           .series_uid = told.series,
                                           .sop_instance_uid = told.sop_instance,
+                                          .called_ae = told.called_ae,
                                           .code = told.code,
-                                          .message = told.message};
-    int error = queue_add_quarantine(core->queue, &file, clock_unix_ms());
+                                          .message = told.message,
+                                          .released = released.id};
+    released_clear(&released);
+    error = queue_add_quarantine(core->queue, &file, clock_unix_ms());
     if (core_failed(core, error, "record a quarantined file"))
         return;
     /* Its name may be a patient's: the row has it, the log has not. */

@@ -25,11 +25,11 @@ lacking_explain(const struct queue_lacking *lacking, char message[LACKING_MESSAG
     const bool one = lacking->count == 1;
     snprintf(message, LACKING_MESSAGE,
              "%lld instance%s of the series came damaged or not whole, and no good file of %s has "
-             "come since%s: %s (%s). %.512s Send %s again; noctule complete --accept-missing takes "
-             "the series without.",
+             "come since%s: quarantined file %lld (%s). %.512s Send %s again; noctule complete "
+             "--accept-missing takes the series without.",
              (long long)lacking->count, one ? "" : "s", one ? "it" : "them",
-             one ? "" : "; the first", text_base_name(lacking->original_path), lacking->code,
-             lacking->message, one ? "it" : "them");
+             one ? "" : "; the first", (long long)lacking->id, lacking->code, lacking->message,
+             one ? "it" : "them");
 }
 
 /* What is known by name goes before what the headers say. */
@@ -43,7 +43,7 @@ lacking_refuse(const struct queue_lacking *lacking, const char *message, struct 
         stacks[i].accepted = false;
         stacks[i].code = CODE_INCOMPLETE_SERIES;
         stacks[i].message = message;
-        stacks[i].file_a = *lacking->path ? lacking->path : lacking->original_path;
+        stacks[i].file_a = lacking->path;
         stacks[i].file_b = "";
     }
 }

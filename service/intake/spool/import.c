@@ -159,21 +159,22 @@ bind_for_series(struct work *work)
 
 /* Its series is to know that it is lacking. */
 static void
-import_identify(struct work *work, const char *path)
+import_identify(struct work *work)
 {
     struct import_report *report = &work->item->report;
     struct dicom_identity identity;
-    dicom_identify_open(work->source, path, &identity);
+    dicom_identify_open(work->source, "The file", &identity);
     memcpy(report->sop_instance_uid, identity.sop_instance_uid, DICOM_UID_SIZE);
     memcpy(report->series_uid, identity.series_uid, DICOM_UID_SIZE);
 }
 
 /* Of the file that is open, whose bytes will be stored: the path may be another's by now. */
 static void
-examine_header(struct work *work, const char *path)
+examine_header(struct work *work)
 {
     struct error error = {0};
-    int rc = import_peek(work->source, path, work->sender, work->item, &error);
+    /* The file is open. Its name would stand in messages, and may be a patient's. */
+    int rc = import_peek(work->source, "The file", work->sender, work->item, &error);
     if (is_shortage(rc))
         import_settle(work, IMPORT_RETRY, rc);
     else if (rc == -ECANCELED)
@@ -187,7 +188,7 @@ examine_header(struct work *work, const char *path)
     else
         bind_for_series(work);
     if (work->state != SETTLED && rc)
-        import_identify(work, path);
+        import_identify(work);
 }
 
 static void
@@ -211,7 +212,7 @@ examine(struct work *work)
         import_settle(work, IMPORT_CHANGED, 0);
         return;
     }
-    examine_header(work, path);
+    examine_header(work);
 }
 
 /* --------------------------------------------------------------------------- twins ------ */
@@ -297,9 +298,8 @@ find_quarantine_place(const struct store *store, struct work *work)
     }
     char path[PATH_MAX];
     original_path(work->item, path); /* fitted in examine */
-    quarantine_name(path, &work->item->stamp, work->name);
     char folder[QUARANTINE_FOLDER];
-    if (quarantine_find(store_fd(store), work->name, folder) == 0)
+    if (quarantine_find(store_fd(store), path, &work->item->stamp, folder, work->name) == 0)
         work->state = PRESENT;
     else
         quarantine_folder(time(NULL), folder);
@@ -601,18 +601,14 @@ check_claim(struct work *work, const struct import_claim *claim)
 }
 
 static void
-examine_received(const struct store *store, struct work *work, const struct import_claim *claim)
+examine_received(struct work *work, const struct import_claim *claim)
 {
-    char path[PATH_MAX];
-    int error = store_staged_path(store, &work->staged, path, sizeof path);
-    if (!error && fstat(work->source, &work->status) != 0)
-        error = -errno;
-    if (error) {
-        import_settle(work, IMPORT_RETRY, error);
+    if (fstat(work->source, &work->status) != 0) {
+        import_settle(work, IMPORT_RETRY, -errno);
         return;
     }
     file_stamp_from(&work->status, &work->item->stamp);
-    examine_header(work, path);
+    examine_header(work);
     if (is_bound_for(work, SERIES))
         check_claim(work, claim);
 }
@@ -646,7 +642,7 @@ import_received(struct store *store, struct staged *staged, const struct import_
         import_settle(&work, IMPORT_RETRY, -errno);
     } else {
         store_hurry(&work.staged);
-        examine_received(store, &work, claim);
+        examine_received(&work, claim);
         import_find_place(store, &work);
         if (work.state != SETTLED)
             take_in_received(store, &work);

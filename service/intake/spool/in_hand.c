@@ -111,12 +111,22 @@ in_hand_path(const char *folder, const char *name)
     return asprintf(&text, "%s/%s", folder, name) < 0 ? NULL : text;
 }
 
+/* In memory that the caller frees; NULL: there is none. */
+static char *
+in_hand_source(const struct in_hand_item *item)
+{
+    char *text;
+    if (!item->released)
+        return layout_inbox_source(item->import.folder);
+    return asprintf(&text, LAYOUT_RELEASED_SOURCE "%s", item->import.relative) < 0 ? NULL : text;
+}
+
 static void
 write_arrived(const struct in_hand_item *item, struct proto_writer *writer)
 {
     const struct import_report *report = &item->import.report;
     const struct handover *handover = item->handover;
-    char *inbox = item->inbox ? layout_inbox_source(item->import.folder) : NULL;
+    char *inbox = item->inbox ? in_hand_source(item) : NULL;
     const bool kept = item->inbox && item->import.after == CONF_KEEP;
     char *original = kept ? in_hand_path(item->import.folder, item->import.relative) : NULL;
     char about[SERIES_ABOUT_TEXT];
@@ -163,11 +173,13 @@ static void
 write_quarantined(const struct in_hand_item *item, struct proto_writer *writer)
 {
     const struct import_report *report = &item->import.report;
-    char *original = in_hand_path(item->import.folder, item->import.relative);
+    char *original = item->released ? in_hand_source(item)
+                                    : in_hand_path(item->import.folder, item->import.relative);
     const struct message_quarantined message = {
         .token = item->import.token,
         .path = report->path,
         .original = original,
+        .called_ae = item->handover ? item->handover->called_ae : "",
         .series = report->series_uid,
         .sop_instance = report->sop_instance_uid,
         .code = report->code,

@@ -20,6 +20,7 @@ struct in_hand_item {
     struct handover *handover; /* it came over the network; or NULL */
     char *move_to;             /* for import_finish; NULL */
     bool told;                 /* inbox_find.told */
+    bool released;             /* from released/ */
     bool sent;
     int64_t sent_ms;
     uv_work_t work; /* dealing with the original */

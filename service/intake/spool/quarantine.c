@@ -18,18 +18,26 @@
 
 #define KEPT_NAME 120 /* of the original name: the digest and the suffixes fit behind it */
 
-void
+static void
 quarantine_name(const char *original, const struct file_stamp *stamp, char name[QUARANTINE_NAME])
+{
+    const int64_t version[2] = {stamp->size, stamp->mtime_ns};
+    uint64_t digest = file_digest(0, original, strlen(original));
+    digest = file_digest(digest, version, sizeof version);
+    snprintf(name, QUARANTINE_NAME, "%016" PRIx64, digest);
+}
+
+/* Adds the base name, as version 0.1.0 did. */
+static void
+quarantine_add_name(const char *original, char name[QUARANTINE_NAME])
 {
     const char *base = strrchr(original, '/');
     base = base ? base + 1 : original;
     size_t length = strlen(base);
     if (length > KEPT_NAME)
         base += length - KEPT_NAME;
-    const int64_t version[2] = {stamp->size, stamp->mtime_ns};
-    uint64_t digest = file_digest(0, original, strlen(original));
-    digest = file_digest(digest, version, sizeof version);
-    snprintf(name, QUARANTINE_NAME, "%016" PRIx64 "-%s", digest, base);
+    const size_t digits = strlen(name);
+    snprintf(name + digits, QUARANTINE_NAME - digits, "-%s", base);
     for (char *at = name; *at;) {
         length = text_line_length(at);
         if (length == 0)
@@ -52,8 +60,8 @@ is_day(const char *name)
     return strlen(name) == 8 && strspn(name, "0123456789") == 8;
 }
 
-int
-quarantine_find(int root, const char *name, char folder[QUARANTINE_FOLDER])
+static int
+quarantine_find_name(int root, const char *name, char folder[QUARANTINE_FOLDER])
 {
     DIR *days;
     int error = file_open_directory(root, LAYOUT_QUARANTINE, 0, &days);
@@ -71,6 +79,21 @@ quarantine_find(int root, const char *name, char folder[QUARANTINE_FOLDER])
         error = 0;
     }
     closedir(days);
+    return error;
+}
+
+int
+quarantine_find(int root, const char *original, const struct file_stamp *stamp,
+                char folder[QUARANTINE_FOLDER], char name[QUARANTINE_NAME])
+{
+    quarantine_name(original, stamp, name);
+    int error = quarantine_find_name(root, name, folder);
+    if (error != -ENOENT)
+        return error;
+    quarantine_add_name(original, name);
+    error = quarantine_find_name(root, name, folder);
+    if (error)
+        quarantine_name(original, stamp, name);
     return error;
 }
 

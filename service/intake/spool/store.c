@@ -222,6 +222,8 @@ store_begin(struct store *store)
     if (!error)
         error = make_folder(store, LAYOUT_QUARANTINE);
     if (!error)
+        error = make_folder(store, LAYOUT_RELEASED);
+    if (!error)
         error = remove_left_overs(store);
     /* A run that was killed between a rename and its sync left files whose names are in memory
      * only. */

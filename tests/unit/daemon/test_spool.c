@@ -57,9 +57,9 @@ tear_down(void)
 
 START_TEST(every_folder_is_made_and_making_again_is_fine)
 {
-    static const char *const folders[] = {"incoming", "series", "quarantine",
+    static const char *const folders[] = {"incoming", "series", "quarantine", "released",
                                           "jobs",     "outbox", "run"};
-    for (size_t i = 0; i < 6; i++)
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         ck_assert_msg(is_there(folders[i]), "%s", folders[i]);
     ck_assert_int_eq(spool_make(root, &error), 0);
 }

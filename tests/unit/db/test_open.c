@@ -394,7 +394,7 @@ START_TEST(views_have_their_columns)
          "removed_at,state"},
         {"v_quarantine",
          "quarantined_at,path,original_path,series_uid,code,message,sop_instance_uid,lacking,"
-         "removed_at"},
+         "removed_at,quarantine,sender,called_ae"},
         {"v_events", "event,at,kind,series_uid,job,from_state,to_state,detail,delivery"},
         {"v_night",
          "now_at,jobs_ready,jobs_running,jobs_delayed,jobs_done,jobs_empty,jobs_failed,"

@@ -137,7 +137,7 @@ START_TEST(what_is_lacking_is_told)
     ck_assert_int_eq(lacking.count, 2);
     ck_assert_str_eq(lacking.code, "FILE_TRUNCATED");
     ck_assert_str_eq(lacking.path, "quarantine/1.2.3.7");
-    ck_assert_str_eq(lacking.original_path, "/inbox/1.2.3.7");
+    ck_assert_int_eq(lacking.id, 1);
     ck_assert_str_eq(lacking.message, "it is damaged");
     queue_lacking_clear(&lacking);
     assert_answer(&s, "SELECT quarantined || last_seen_at FROM v_series",
@@ -207,8 +207,81 @@ START_TEST(a_file_of_another_series_cures_nothing)
 
 END_TEST
 
+/* -------------------------------------------------------------------- release, forget ---- */
+
+#define BY "root (jane)"
+
+START_TEST(a_release_takes_the_file_out_and_a_refusal_puts_it_back)
+{
+    sample_series(s.queue, "SERIES", 3);
+    add_damaged("SERIES", "1.2.3", CODE_FILE_TRUNCATED);
+    ck_assert_int_eq(queue_release_quarantine(s.queue, 1, BY, SAMPLE_NOW + 600), 0);
+    assert_answer(&s, "SELECT (removed_at IS NOT NULL) || lacking FROM v_quarantine", "11");
+    assert_answer(&s, "SELECT group_concat(path) FROM removal",
+                  "quarantine/1.2.3,quarantine/1.2.3.reason.json");
+    assert_answer(&s,
+                  "SELECT detail || ' ' || series_uid FROM v_events "
+                  "WHERE kind = 'QUARANTINE_RELEASED'",
+                  "1 (FILE_TRUNCATED) by " BY " SERIES");
+    ck_assert_int_eq(queue_release_quarantine(s.queue, 1, BY, SAMPLE_NOW + 600), -EINVAL);
+    ck_assert_int_eq(queue_release_quarantine(s.queue, 1, NULL, SAMPLE_NOW + 600), 0);
+    ck_assert_int_eq(queue_release_quarantine(s.queue, 2, BY, SAMPLE_NOW + 600), -ENOENT);
+    ck_assert_int_eq(queue_has_quarantine(s.queue, "quarantine/1.2.3"), 1);
+
+    add_file((struct queue_quarantine){.path = "quarantine/again",
+                                       .original_path = "released:1",
+                                       .series_uid = "SERIES",
+                                       .sop_instance_uid = "1.2.3",
+                                       .code = CODE_TAG_INVALID,
+                                       .released = 1});
+    assert_answer(
+        &s,
+        "SELECT quarantine || ' ' || path || ' ' || original_path || ' ' || code || ' ' || "
+        "coalesce(removed_at, 'there') FROM v_quarantine",
+        "1 quarantine/again /inbox/1.2.3 TAG_INVALID there");
+    ck_assert_int_eq(count_lacking("SERIES"), 1);
+}
+
+END_TEST
+
+START_TEST(what_is_forgotten_leaves_an_event)
+{
+    sample_series(s.queue, "SERIES", 3);
+    add_damaged("", "junk", CODE_NOT_DICOM);
+    add_damaged("SERIES", "1.2.3", CODE_FILE_TRUNCATED);
+    ck_assert_int_eq(queue_forget_quarantine(s.queue, 1, BY, SAMPLE_NOW + 600), 0);
+    assert_answer(&s, "SELECT group_concat(quarantine) FROM v_quarantine", "2");
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'QUARANTINE_FORGOTTEN'",
+                  "1 (NOT_DICOM) by " BY);
+    /* Until its file is deleted, a start must not adopt it. */
+    ck_assert_int_eq(queue_has_quarantine(s.queue, "quarantine/junk"), 1);
+    ck_assert_int_eq(queue_forget_quarantine(s.queue, 1, BY, SAMPLE_NOW + 600), -ENOENT);
+    ck_assert_int_eq(queue_forget_quarantine(s.queue, 2, BY, SAMPLE_NOW + 600), -EPERM);
+    const struct queue_complete as_it_is = {"SERIES", true, BY};
+    ck_assert_int_eq(queue_request_complete(s.queue, &as_it_is, SAMPLE_NOW + 700), 0);
+    ck_assert_int_eq(queue_forget_quarantine(s.queue, 2, BY, SAMPLE_NOW + 800), 0);
+    assert_answer(&s, "SELECT count(*) FROM v_quarantine", "0");
+}
+
+END_TEST
+
+START_TEST(a_sent_file_has_its_titles)
+{
+    add_file((struct queue_quarantine){.path = "quarantine/1",
+                                       .original_path = "scu:CT1/1.2.3",
+                                       .series_uid = "",
+                                       .sop_instance_uid = "",
+                                       .called_ae = "NOCTULE",
+                                       .code = CODE_TAG_MISSING});
+    assert_answer(&s, "SELECT sender || ' ' || called_ae FROM v_quarantine", "CT1 NOCTULE");
+}
+
+END_TEST
+
 SAMPLE_MAIN("db_quarantine", open_sample, close_sample, a_file_is_told_once,
             a_file_that_nobody_told_of_is_told_by_its_reason, a_reason_that_is_none_is_not_believed,
             other_bytes_under_a_known_uid_flag_the_series, what_is_lacking_is_told,
             a_good_file_cures, a_damaged_file_that_comes_late,
-            a_file_of_another_series_cures_nothing)
+            a_file_of_another_series_cures_nothing,
+            a_release_takes_the_file_out_and_a_refusal_puts_it_back,
+            what_is_forgotten_leaves_an_event, a_sent_file_has_its_titles)
