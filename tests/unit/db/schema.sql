@@ -99,7 +99,7 @@ CREATE TABLE quarantine (
     series_uid TEXT NOT NULL,
     code TEXT NOT NULL,
     message TEXT NOT NULL,
-    quarantined_at TEXT NOT NULL, sop_instance_uid TEXT NOT NULL DEFAULT '', lacking INTEGER NOT NULL DEFAULT 0 CHECK (lacking IN (0, 1)), removed_at TEXT,
+    quarantined_at TEXT NOT NULL, sop_instance_uid TEXT NOT NULL DEFAULT '', lacking INTEGER NOT NULL DEFAULT 0 CHECK (lacking IN (0, 1)), removed_at TEXT, called_ae TEXT NOT NULL DEFAULT '',
     UNIQUE (path, original_path, code)
 ) STRICT;
 CREATE INDEX quarantine_time ON quarantine (quarantined_at);
