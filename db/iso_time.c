@@ -1,10 +1,12 @@
 /*
- * iso_time.c - see iso_time.h. Pure functions; any thread.
+ * iso_time.c - see iso_time.h. Any thread; local times are those of TZ.
  */
 #include "db/iso_time.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -68,4 +70,62 @@ iso_time_to_ms(const char *text, int64_t *ms)
         return -EINVAL;
     *ms = value;
     return 0;
+}
+
+static void
+iso_put_local(time_t seconds, char local[LOCAL_TIME_SIZE])
+{
+    struct tm tm;
+    if (!localtime_r(&seconds, &tm) ||
+        strftime(local, LOCAL_TIME_SIZE, "%Y-%m-%d %H:%M:%S %z", &tm) == 0)
+        local[0] = '\0';
+}
+
+int
+iso_time_to_local(const char *text, char local[LOCAL_TIME_SIZE])
+{
+    int64_t ms;
+    local[0] = '\0';
+    if (iso_time_to_ms(text, &ms) != 0)
+        return -EINVAL;
+    iso_put_local((time_t)((ms - (ms % 1000 + 1000) % 1000) / 1000), local);
+    return local[0] ? 0 : -EINVAL;
+}
+
+/* Returns the length of the time that a text begins with, completed in `whole`; 0: it begins with none. */
+static size_t
+iso_time_at(const char *text, char whole[ISO_TIME_SIZE])
+{
+    static const char *const rests[] = {":00.000Z", ".000Z", "Z"};
+    static const size_t lengths[] = {16, 19, 23}; /* to minutes, to seconds, to milliseconds */
+    int64_t ms;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        if (strnlen(text, lengths[i] + 1) <= lengths[i] || text[lengths[i]] != 'Z')
+            continue;
+        snprintf(whole, ISO_TIME_SIZE, "%.*s%s", (int)lengths[i], text, rests[i]);
+        if (iso_time_to_ms(whole, &ms) == 0)
+            return lengths[i] + 1;
+    }
+    return 0;
+}
+
+char *
+iso_time_localise(const char *sentence)
+{
+    char whole[ISO_TIME_SIZE], local[LOCAL_TIME_SIZE];
+    /* The shortest time, of 17 characters, becomes one of 25. */
+    char *copy = malloc(2 * strlen(sentence) + LOCAL_TIME_SIZE), *end = copy;
+    while (copy && *sentence) {
+        const bool digit = *sentence >= '0' && *sentence <= '9';
+        const size_t length = digit ? iso_time_at(sentence, whole) : 0;
+        if (length > 0 && iso_time_to_local(whole, local) == 0) {
+            end = stpcpy(end, local);
+            sentence += length;
+        } else {
+            *end++ = *sentence++;
+        }
+    }
+    if (copy)
+        *end = '\0';
+    return copy;
 }

@@ -18,4 +18,14 @@ int iso_time_from_ms(int64_t ms, char text[ISO_TIME_SIZE]);
 /* -EINVAL for anything that iso_time_from_ms would not have written. */
 int iso_time_to_ms(const char *text, int64_t *ms);
 
+/* For people: local time with its offset, "2026-01-31 03:03:04 +0100". */
+#define LOCAL_TIME_SIZE 32
+
+/* Writes the local time of a text that iso_time_to_ms reads; "" and -EINVAL for any other. */
+int iso_time_to_local(const char *text, char local[LOCAL_TIME_SIZE]);
+
+/* Returns a copy of a sentence with each UTC time in it, with or without seconds, as local time: malloc'd; NULL: no
+ * memory. */
+char *iso_time_localise(const char *sentence);
+
 #endif

@@ -30,11 +30,22 @@ static const struct report_column segment_columns[] = {
 };
 
 static const struct report_column event_columns[] = {
-    {"AT (UTC)", "replace(rtrim(at, 'Z'), 'T', ' ')", REPORT_TEXT},
+    {"AT", "at", REPORT_WHOLE},
     {"EVENT", "kind", REPORT_TEXT},
     {"STATE", "coalesce(from_state || ' -> ', '') || coalesce(to_state, '')", REPORT_TEXT},
     {"DETAIL", "detail", REPORT_TEXT},
 };
+
+/* Returns whether a job waits for an object or another series of its study: it starts at the latest at not_before_at. */
+static bool
+waits_for_others(sqlite3_stmt *row)
+{
+    for (int i = 0; i < sqlite3_column_count(row); i++)
+        if (strcmp(sqlite3_column_name(row, i), "code") == 0)
+            return strcmp(report_text(row, i), "OBJECT_WAITING") == 0 ||
+                   strcmp(report_text(row, i), "STUDY_WAITING") == 0;
+    return false;
+}
 
 /* 0.41 of "read_seconds" as "0.41 s"; everything else as it is. */
 static void
@@ -62,7 +73,9 @@ print_fields(struct report *report, sqlite3_stmt *row, FILE *out)
         char *clean = report_printable((const char *)text);
         if (!clean)
             return database_refuse(&report->db, -ENOMEM, "out of memory");
-        print_field(out, sqlite3_column_name(row, i), row, i, clean);
+        const char *name = sqlite3_column_name(row, i);
+        const bool is_limit = strcmp(name, "not_before_at") == 0 && waits_for_others(row);
+        print_field(out, is_limit ? "waits_until" : name, row, i, clean);
         free(clean);
     }
     return 0;

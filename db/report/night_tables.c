@@ -229,10 +229,10 @@ static const struct night_column segments_of[] = {
     COLUMN(found, "FOUND", NUMBER),
     COLUMN(empty, "EMPTY", NUMBER),
     COLUMN(median_ml, "MEDIAN (ml)", NUMBER),
-    COLUMN(min_ml, "MIN (ml)", NUMBER),
-    COLUMN(max_ml, "MAX (ml)", NUMBER),
-    COLUMN(mean, "MEAN", NUMBER),
-    COLUMN(unit, "UNIT", TEXT),
+    BELOW(min_ml, "min (ml)", NUMBER),
+    BELOW(max_ml, "max (ml)", NUMBER),
+    BELOW(mean, "mean", NUMBER),
+    BELOW(unit, "unit", TEXT),
 };
 
 /* Volumes and the mean of the means of segments with voxels. `middle`: the one or two in the middle. */

@@ -23,16 +23,20 @@
 /* ------------------------------------------------------------------------------------- now ---- */
 
 static const struct night_column now_of[] = {
-    COLUMN(running, "running", NUMBER),      COLUMN(ready, "ready", NUMBER),
-    SILENT(delayed, "delayed", NUMBER),      COLUMN(review, "under review", NUMBER),
-    COLUMN(failed, "failed (24 h)", NUMBER), COLUMN(ended, "ended (24 h)", NUMBER),
-    COLUMN(to_go, "min to go", NUMBER),      COLUMN(oldest, "min: the oldest waits", NUMBER),
+    COLUMN(running, "running", NUMBER),
+    COLUMN(ready, "ready", NUMBER),
+    SILENT(delayed, "delayed", NUMBER),
+    COLUMN(review, "under review", NUMBER),
+    COLUMN(failed, "failed (24 h)", NUMBER),
+    COLUMN(ended, "ended (24 h)", NUMBER),
+    COLUMN(to_go, "to go", TEXT),
+    COLUMN(oldest, "the oldest waits", TEXT),
 };
 
 static const char now_sql[] =
     ASKED "SELECT jobs_running, jobs_ready, jobs_delayed, jobs_review, jobs_failed_24h, "
-          "jobs_ended_24h, round(nullif(eta_seconds, 0.0) / 60.0, 1), "
-          "round(oldest_waiting_seconds / 60.0, 1)" NO_MARK " FROM v_night";
+          "jobs_ended_24h, iif(eta_seconds > 0.0, eta, NULL), oldest_waiting" NO_MARK
+          " FROM (SELECT *, " DURATION(eta) ", " DURATION(oldest_waiting) " FROM v_night)";
 
 static const struct night_column now_series_of[] = {
     COLUMN(gathering, "gathering", NUMBER),
@@ -85,18 +89,29 @@ static const char running_sql[] =
           "ORDER BY started_at, job" MOST;
 
 static const struct night_column waiting_of[] = {
-    COLUMN(job, "JOB", NUMBER),         COLUMN(state, "STATE", TEXT),
-    COLUMN(pipeline, "PIPELINE", TEXT), COLUMN(priority, "PRIORITY", NUMBER),
-    BELOW(created, "created", TIME),    BELOW(not_before, "not before", TIME),
-    BELOW(code, "after", TEXT),         BELOW(held, "held", TEXT),
-    BELOW(modality, "modality", TEXT),  BELOW(series_description, "description", TEXT),
+    COLUMN(job, "JOB", NUMBER),
+    COLUMN(state, "STATE", TEXT),
+    COLUMN(pipeline, "PIPELINE", TEXT),
+    COLUMN(priority, "PRIORITY", NUMBER),
+    BELOW(created, "created", TIME),
+    BELOW(not_before, "not before", TIME),
+    BELOW(until, "waits until", TIME),
+    BELOW(code, "after", TEXT),
+    BELOW(held, "held", TEXT),
+    BELOW(modality, "modality", TEXT),
+    BELOW(series_description, "description", TEXT),
     BELOW(series_uid, "series", TEXT),
 };
+
+/* They start when it is there, and fail at not_before_at. */
+#define WAITS_FOR_OTHERS "code IN ('OBJECT_WAITING', 'STUDY_WAITING')"
 
 /* In their turn. */
 #define TURN "printf('%05d %015d', 50000 - priority, job)"
 static const char waiting_sql[] =
-    ASKED "SELECT job, state, pipeline, priority, created_at, not_before_at, code, held, modality, "
+    ASKED "SELECT job, state, pipeline, priority, created_at, "
+          "iif(" WAITS_FOR_OTHERS ", NULL, not_before_at), iif(" WAITS_FOR_OTHERS
+          ", not_before_at, NULL), code, held, modality, "
           "series_description, series_uid, " TURN " FROM v_jobs "
           "WHERE state IN ('READY', 'DELAYED') AND (?1 = '' OR " TURN " > ?1) ORDER BY " TURN MOST;
 

@@ -222,17 +222,6 @@ report_print_json(struct report *report, const struct report_selection *selectio
 
 /* -------------------------------------------------------------------------------------- status */
 
-/* Of eta_seconds and the like, as `eta`: "12.34 s", "3 min 20 s", "5 h 2 min". */
-#define WHOLE(name) "CAST(" #name "_seconds + 0.5 AS INTEGER)"
-#define DURATION(name)                                                                             \
-    "CASE WHEN " #name "_seconds < 120 THEN printf('%.2f s', " #name "_seconds) "                  \
-    "WHEN " WHOLE(name) " < 7200 "                                                                 \
-                        "THEN printf('%d min %d s', " WHOLE(name) " / 60, " WHOLE(                 \
-                            name) " % 60) "                                                        \
-                                  "WHEN " #name "_seconds IS NOT NULL "                            \
-                                  "THEN printf('%d h %d min', " WHOLE(name) " / 3600, " WHOLE(     \
-                                      name) " % 3600 / 60) "                                       \
-                                            "END AS " #name
 #define DURATIONS                                                                                  \
     DURATION(eta) ", " DURATION(oldest_waiting) ", " DURATION(median) ", " DURATION(mean)
 
@@ -256,8 +245,7 @@ static const char status_sql[] =
     "    iif(jobs_expected >= 1.5, printf(', about %.0f more of what gathers', jobs_expected), "
     "      ' and what gathers')) END "
     "|| CASE WHEN eta_seconds IS NOT NULL THEN ', about ' || eta || ' to go' || iif(eta_seconds < "
-    "  600, '', strftime(iif(eta_seconds < 72000, ', until %H:%M', ', until %Y-%m-%d %H:%M'), "
-    "    'now', '+' || eta_seconds || ' seconds', 'localtime')) "
+    "  600, '', strftime(', until %Y-%m-%dT%H:%MZ', 'now', '+' || eta_seconds || ' seconds')) "
     "  WHEN EXISTS (SELECT 1 FROM v_measured WHERE jobs > 0) THEN ', which may not start' "
     "  ELSE '; how long is not known: none ended in the last week' END END, "
     "'Waiting     the oldest for ' || oldest_waiting, "
@@ -271,12 +259,11 @@ static const char status_sql[] =
     "printf('Deliveries  %d waiting, %d delayed, %d failed; %d sent in the last 24 h', "
     "deliveries_pending + deliveries_sending, deliveries_delayed, deliveries_failed, "
     "deliveries_sent_24h), "
-    "'Disk        ' || iif(free_mib IS NULL, NULL, printf('%.1f GiB free at %s UTC', "
-    "free_mib / 1024.0, " SECONDS_OF(
-        "free_at") ")) || "
-                   "coalesce('; full in ' || disk_full_days || ' days at the present rate', '') "
-                   "FROM (SELECT "
-                   "*, " DURATIONS " FROM v_night)";
+    "'Disk        ' || iif(free_mib IS NULL, NULL, printf('%.1f GiB free at %s', "
+    "free_mib / 1024.0, free_at)) || "
+    "coalesce('; full in ' || disk_full_days || ' days at the present rate', '') "
+    "FROM (SELECT "
+    "*, " DURATIONS " FROM v_night)";
 
 int
 report_status(struct report *report, FILE *out, bool json, struct error *error)

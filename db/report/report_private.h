@@ -6,6 +6,7 @@
 #define NOCTULE_REPORT_PRIVATE_H
 
 #include "db/database.h"
+#include "db/iso_time.h"
 #include "db/report.h"
 
 #include <time.h>
@@ -36,9 +37,6 @@ int report_start(struct report *report, sqlite3_str *sql, const struct report_se
 /* "" for NULL. */
 const char *report_text(sqlite3_stmt *row, int column);
 
-/* "2026-01-31 02:03:04": seconds are enough for people. */
-#define SECONDS_OF(time) "replace(substr(" time ", 1, 19), 'T', ' ')"
-
 /* What stands in a column, and what becomes of it where a line does not fit the terminal. */
 enum {
     REPORT_TEXT = 0,   /* is shortened in its middle */
@@ -52,6 +50,18 @@ struct report_column {
     const char *expression; /* SQL over the view */
     unsigned kind;          /* of the above, together */
 };
+
+/* Of eta_seconds and the like, as `eta`: "12.34 s", "3 min 20 s", "5 h 2 min". */
+#define WHOLE(name) "CAST(" #name "_seconds + 0.5 AS INTEGER)"
+#define DURATION(name)                                                                             \
+    "CASE WHEN " #name "_seconds < 120 THEN printf('%.2f s', " #name "_seconds) "                  \
+    "WHEN " WHOLE(name) " < 7200 "                                                                 \
+                        "THEN printf('%d min %d s', " WHOLE(name) " / 60, " WHOLE(                 \
+                            name) " % 60) "                                                        \
+                                  "WHEN " #name "_seconds IS NOT NULL "                            \
+                                  "THEN printf('%d h %d min', " WHOLE(name) " / 3600, " WHOLE(     \
+                                      name) " % 3600 / 60) "                                       \
+                                            "END AS " #name
 
 #define COLUMN_COUNT(columns) (sizeof(columns) / sizeof *(columns))
 
@@ -72,7 +82,8 @@ int report_print_json(struct report *report, const struct report_selection *sele
 int report_print_lines(struct report *report, const char *sql, const struct database_value *values,
                        size_t count, FILE *out);
 
-/* malloc'd; a control character (C0, DEL, C1) becomes a space, so that no text moves a cursor. */
+/* Returns a text for people, malloc'd: times are local, and a control character (C0, DEL, C1) becomes a space, so that
+ * no text moves a cursor. */
 char *report_printable(const char *text);
 
 /* -ENOENT unless there is such a job. */

@@ -13,18 +13,17 @@ static const char review_tail[] =
 
 /* A line each; then what is broken, and the preview. */
 static const char review_sql[] =
-    "SELECT printf('Job %d, pipeline %s%s, since %s UTC', job, pipeline, "
-    "iif(stack = '', '', ', stack ' || stack), " SECONDS_OF(
-        "since_at") "), "
-                    "printf('  series    %s, %s', series_uid, concat_words), "
-                    "iif(outdated, '  outdated  late slices have come since: it can only be "
-                    "rejected', NULL), "
-                    "message, '  preview   ' || ?4 || '/' || preview_path "
-                    "FROM (SELECT *, ltrim(modality || iif(body_part = '', '', ' ' || body_part) "
-                    "|| "
-                    "iif(series_description = '', '', ' \"' || series_description || '\"')) AS "
-                    "concat_words "
-                    "FROM v_review) ";
+    "SELECT printf('Job %d, pipeline %s%s, since %s', job, pipeline, "
+    "iif(stack = '', '', ', stack ' || stack), since_at), "
+    "printf('  series    %s, %s', series_uid, concat_words), "
+    "iif(outdated, '  outdated  late slices have come since: it can only be "
+    "rejected', NULL), "
+    "message, '  preview   ' || ?4 || '/' || preview_path "
+    "FROM (SELECT *, ltrim(modality || iif(body_part = '', '', ' ' || body_part) "
+    "|| "
+    "iif(series_description = '', '', ' \"' || series_description || '\"')) AS "
+    "concat_words "
+    "FROM v_review) ";
 
 static int
 review_print_line(struct report *report, const char *before, const char *line, FILE *out)

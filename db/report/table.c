@@ -16,7 +16,7 @@ enum { COLUMN_LEAST = 12 }; /* narrower, the beginning and the end of a UID tell
 char *
 report_printable(const char *text)
 {
-    char *copy = strdup(text);
+    char *copy = iso_time_localise(text);
     if (!copy)
         return NULL;
     for (char *c = copy; *c;) {

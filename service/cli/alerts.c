@@ -83,9 +83,10 @@ cli_alert_heading(const struct alert *alert)
 }
 
 static const char *
-alert_time(int64_t ms, char text[ISO_TIME_SIZE])
+alert_time(int64_t ms, char text[LOCAL_TIME_SIZE])
 {
-    if (ms <= 0 || iso_time_from_ms(ms, text) != 0)
+    char utc[ISO_TIME_SIZE];
+    if (ms <= 0 || iso_time_from_ms(ms, utc) != 0 || iso_time_to_local(utc, text) != 0)
         *text = '\0';
     return text;
 }
@@ -93,7 +94,7 @@ alert_time(int64_t ms, char text[ISO_TIME_SIZE])
 const char *
 cli_alert_since(const struct alert *alert, char text[CLI_SINCE])
 {
-    char since[ISO_TIME_SIZE];
+    char since[LOCAL_TIME_SIZE];
     alert_time(alert->since_ms, since);
     snprintf(text, CLI_SINCE, "%s%s%s", *since ? " (since " : "", since, *since ? ")" : "");
     return text;
@@ -103,7 +104,7 @@ char *
 cli_alert_remedy(const struct alert *alert)
 {
     struct text_stream stream;
-    char until[ISO_TIME_SIZE], at[ISO_TIME_SIZE];
+    char until[LOCAL_TIME_SIZE], at[LOCAL_TIME_SIZE];
     const struct alert_row *row = alert_row(alert->kind);
     if (text_open(&stream))
         return NULL;
@@ -125,7 +126,7 @@ static void
 json_time(struct json *json, const char *key, int64_t ms)
 {
     char text[ISO_TIME_SIZE];
-    if (*alert_time(ms, text))
+    if (ms > 0 && iso_time_from_ms(ms, text) == 0)
         json_string(json, key, text);
     else
         json_null(json, key);

@@ -6,6 +6,7 @@
 #include "service/cli/cli.h"
 
 #include "base/text.h"
+#include "db/iso_time.h"
 #include "db/report.h"
 #include "service/cli/alerts.h"
 #include "service/cli/watch.h"
@@ -32,11 +33,13 @@ status_print_alert(const struct alert *alert)
     char *remedy = alert->severity == ALERT_WAITS ? NULL : cli_alert_remedy(alert);
     const enum cli_style style =
         alert->ack.by ? CLI_HEADING : cli_alert_words[alert->severity].style;
+    char *text = iso_time_localise(alert->text);
     printf("%s%-11s%s %s%s\n", cli_style(style, stdout), cli_alert_heading(alert),
-           cli_style(CLI_PLAIN, stdout), alert->text, cli_alert_since(alert, since));
+           cli_style(CLI_PLAIN, stdout), text ? text : alert->text, cli_alert_since(alert, since));
     if (remedy)
         printf("%-11s %s\n", "", remedy);
     free(remedy);
+    free(text);
 }
 
 static void
@@ -102,10 +105,11 @@ status_print_check_text(const char *before, const char *text)
 static void
 status_print_check_alert(const char *before, const struct alert *alert)
 {
-    char since[CLI_SINCE];
+    char since[CLI_SINCE], *text = iso_time_localise(alert->text);
     status_print_check_text(before, alert->id);
-    status_print_check_text(": ", alert->text);
+    status_print_check_text(": ", text ? text : alert->text);
     fputs(cli_alert_since(alert, since), stdout);
+    free(text);
 }
 
 static void

@@ -260,12 +260,13 @@ pull_tell_windows(const struct conf_pull *conf)
     const int64_t now_ms = clock_unix_ms();
     for (size_t i = 0; i < conf->source_count; i++) {
         const struct conf_source *source = &conf->sources[i];
-        char opens[ISO_TIME_SIZE];
+        char opens[ISO_TIME_SIZE], local[LOCAL_TIME_SIZE];
         if (!source->window || time_window_is_open(source->window->times, now_ms))
             continue;
         const int64_t opens_ms = time_window_opens(source->window->times, now_ms);
-        if (opens_ms != TIME_WINDOW_NEVER && iso_time_from_ms(opens_ms, opens) == 0)
-            printf("%s is asked from %s on (%s).\n", source->name, opens, source->window->text);
+        if (opens_ms != TIME_WINDOW_NEVER && iso_time_from_ms(opens_ms, opens) == 0 &&
+            iso_time_to_local(opens, local) == 0)
+            printf("%s is asked from %s on (%s).\n", source->name, local, source->window->text);
         else
             printf("%s is never asked (%s).\n", source->name, source->window->text);
     }

@@ -28,9 +28,9 @@ view_night_span(const struct view *view, const char *day, int64_t *since_ms, int
 static void
 view_night_tell(const struct view *view, const struct night *night)
 {
-    char since[SHOWN_MINUTE], until[SHOWN_MINUTE];
-    shown_minute(night->since, since);
-    shown_minute(night->until, until);
+    char since[SHOWN_TIME], until[SHOWN_TIME];
+    shown_time(night->since, since);
+    shown_time(night->until, until);
     fprintf(view->out, "<p>%s to %s</p>\n", since, until);
     html_night_figures(night, view->out);
     html_night_tables(night, view_links, view->out);

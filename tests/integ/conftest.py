@@ -1,6 +1,7 @@
 """What the integration tests share: where the programs are, a daemon in a temporary root, DICOM peers, waiting."""
 
 import contextlib
+import datetime
 import json
 import os
 import pathlib
@@ -48,6 +49,11 @@ def wait_for(condition, seconds=60, what="the condition"):
         if waited > seconds:
             pytest.fail(f"{what} did not come within {seconds} s")
         time.sleep(min(0.1, 0.02 + waited / 20))
+
+
+def local_time(at):
+    """A time of the database as people read it, in the time zone of this process."""
+    return datetime.datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
 
 
 def run_program(name, *arguments, check=True, **options):

@@ -158,10 +158,11 @@ def test_a_night_in_which_everything_happened(night, tmp_path, monkeypatch):
     monkeypatch.setenv("TZ", "XST-5:30")
     since = datetime.datetime.fromisoformat(review["since"]) + datetime.timedelta(hours=5, minutes=30)
     text = told(d)
-    assert re.match(r"Noctule, \S+ \d\d:\d\d XST to \S+ \d\d:\d\d XST\n", text) and since.strftime(" %Y-%m-%d %H:%M XST\n") in text
+    assert re.match(r"Noctule, \S+ [\d:]{8} \+0530 to \S+ [\d:]{8} \+0530\n", text)
+    assert since.strftime(" %Y-%m-%d %H:%M:%S +0530\n") in text
 
     page = page_of(d, tmp_path / "night.html")
-    assert page.data.count(" XST: ") == 3 * 24 and "UTC" not in page.data
+    assert page.data.count(" +0530: ") == 3 * 24 and "UTC" not in page.data
     assert "script" not in page.tags and page.tags.count("img") == 1 and page.tags.count("svg") == 3
     assert "<script>alert(\"1\")</script>\ufffd'&amp;\ufffd2J" in page.data and STATION in page.data
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", (tmp_path / "night.html").read_text())

@@ -63,7 +63,7 @@ def test_a_daemon_that_cannot_be_asked(daemon, open_folder):
     assert "it ended without being stopped, and its log may say why; the last that it recorded is of 20" in told.stdout
     d.start()
     assert d.stop() == 0
-    assert re.search(r"noctuled does not run with root .*: it was stopped \(since 20\S+Z\) \| ", check(d, "CRITICAL"))
+    assert re.search(r"noctuled does not run with root .*: it was stopped \(since 20\S+ \S+ [+-]\d{4}\) \| ", check(d, "CRITICAL"))
     with open(d.root / "noctule.db", "r+b") as database:
         database.write(b"damaged")
     assert "not a database" in check(d, "CRITICAL")
@@ -99,7 +99,7 @@ def test_what_waits_for_what_and_what_is_broken(daemon, tmp_path):
     told = wait_for(lambda: "PACS is down" in (told := d.ctl("status").stdout) and told, 60, "the destination that is down")
     line = next(line for line in told.splitlines() if "PACS" in line)
     assert re.fullmatch(r"Attention   destination PACS is down; 1 result waits for it: 3 failures in a row; "
-                        r"it is tried every 0.5 s; the last: .*refused.* \(since 20\S+Z\)", line,
+                        r"it is tried every 0.5 s; the last: .*refused.* \(since 20\S+ \S+ [+-]\d{4}\)", line,
                         re.IGNORECASE), line
     assert "destination PACS is down; 1 result" in check(d, "WARNING")
     wait_for(lambda: d.query("SELECT 1 FROM v_deliveries WHERE destination = 'OUT' AND state = 'SENT'"), 60, "the first result")
@@ -107,7 +107,7 @@ def test_what_waits_for_what_and_what_is_broken(daemon, tmp_path):
     d.ctl("hold", "--pipeline", "head-ct", "--reason", "a new coil | a phantom")
     d.ctl("hold", "--destination", "OUT")
     drop(small(tmp_path / "second", seed=2), d.inbox / "second")
-    held = r"^Waits       1 job for the release of pipeline head-ct, held by \S.*: a new coil \| a phantom \(since 20\S+Z\)$"
+    held = r"^Waits       1 job for the release of pipeline head-ct, held by \S.*: a new coil \| a phantom \(since 20\S+ \S+ [+-]\d{4}\)$"
     wait_for(lambda: re.search(held, d.ctl("status").stdout, re.MULTILINE), 60, "the job that is held")
     assert re.search(r"^Waits       0 results for the release of destination OUT, held by [^:]+ \(since", d.ctl("status").stdout,
                      re.MULTILINE)

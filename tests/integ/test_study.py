@@ -5,7 +5,7 @@ import re
 
 import pydicom
 import pytest
-from conftest import SETTINGS, drop, phantom, wait_for
+from conftest import SETTINGS, drop, local_time, phantom, wait_for
 
 RULES = """rules = ( {{ match = {{ modality = "CT"; description = "contrast";
     study = ( {{ modality = "CT"; description = "native"; }}, {{ modality = "MR"; }} ); }}; pipeline = "head-ct"; }} );
@@ -49,7 +49,10 @@ def test_a_job_waits_for_each_of_them(started, tmp_path):
     assert (job["state"], job["code"]) == ("DELAYED", "STUDY_WAITING")
     assert job["message"] == 'It waits for another series of the study: CT "native".' and job["not_before_at"]
     status = d.ctl("status").stdout
-    assert "1 job for other series of the study, the first until " + job["not_before_at"] in status
+    assert "1 job for other series of the study, the first until " + local_time(job["not_before_at"]) in status
+    # It starts as soon as the other series is there: that time is no beginning.
+    shown = d.ctl("show", str(job["job"])).stdout
+    assert f"waits_until               {local_time(job['not_before_at'])}\n" in shown and "not_before" not in shown
     explained = d.ctl("explain", job["series_uid"]).stdout
     assert "head-ct" in explained
     conditions = d.ctl("explain", "--json", job["series_uid"]).stdout

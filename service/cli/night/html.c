@@ -11,9 +11,9 @@
 static void
 night_html_head(const struct night_report *report, FILE *out)
 {
-    char since[SHOWN_MINUTE], until[SHOWN_MINUTE];
-    shown_minute(report->night->since, since);
-    shown_minute(report->night->until, until);
+    char since[SHOWN_TIME], until[SHOWN_TIME];
+    shown_time(report->night->since, since);
+    shown_time(report->night->until, until);
     fprintf(out,
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "

@@ -41,9 +41,9 @@ send_text(const struct night_report *report)
 static int
 send_set_environment(const struct night_report *report, const char *page)
 {
-    char since[SHOWN_MINUTE], until[SHOWN_MINUTE], host[128] = "", subject[256];
-    shown_minute(report->night->since, since);
-    shown_minute(report->night->until, until);
+    char since[SHOWN_TIME], until[SHOWN_TIME], host[128] = "", subject[256];
+    shown_time(report->night->since, since);
+    shown_time(report->night->until, until);
     gethostname(host, sizeof host - 1);
     snprintf(subject, sizeof subject, "Noctule on %s, %s to %s: %s", host, since, until,
              report->attention ? "somebody should look at this" : "nothing needs attention");

@@ -45,7 +45,7 @@ paragraph_print(struct paragraph *p, const char *text, size_t bytes)
 
 /* The words go on in the line while they fit in. */
 static void
-paragraph_add(struct paragraph *p, const char *text)
+paragraph_add_words(struct paragraph *p, const char *text)
 {
     while (*text) {
         size_t bytes;
@@ -61,6 +61,15 @@ paragraph_add(struct paragraph *p, const char *text)
         p->column += width;
         text += bytes + (text[bytes] == ' ');
     }
+}
+
+/* Adds a sentence, with times as local ones. */
+static void
+paragraph_add(struct paragraph *p, const char *text)
+{
+    char *localised = iso_time_localise(text);
+    paragraph_add_words(p, localised ? localised : text);
+    free(localised);
 }
 
 static struct paragraph
@@ -198,9 +207,9 @@ text_alerts(const struct alerts *alerts, FILE *out)
 static void
 text_head(const struct night_report *report, FILE *out)
 {
-    char since[SHOWN_MINUTE], until[SHOWN_MINUTE];
-    shown_minute(report->night->since, since);
-    shown_minute(report->night->until, until);
+    char since[SHOWN_TIME], until[SHOWN_TIME];
+    shown_time(report->night->since, since);
+    shown_time(report->night->until, until);
     fprintf(out, "Noctule, %s to %s\n", since, until);
     fprintf(out, "%s\n\n",
             report->attention ? "Somebody should look at this." : "Nothing needs attention.");

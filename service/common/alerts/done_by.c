@@ -85,12 +85,36 @@ done_by_open_seconds(const struct conf_pipeline *pipeline, int64_t now_ms, int64
            (open_ms > 0 ? fmin(mean_seconds, (double)(by_ms - closed_ms) / 1000) : 0);
 }
 
+enum { WORDS = 32 };
+
+static int
+done_by_local(int64_t ms, char local[LOCAL_TIME_SIZE])
+{
+    char utc[ISO_TIME_SIZE];
+    const int rc = iso_time_from_ms(ms, utc);
+    return rc ? rc : iso_time_to_local(utc, local);
+}
+
+/* "45 s", "12 min", "17 h 52 min". */
+static const char *
+done_by_words(double seconds, char words[WORDS])
+{
+    const long whole = lround(seconds);
+    if (whole < 60)
+        snprintf(words, WORDS, "%ld s", whole);
+    else if (whole < 3600)
+        snprintf(words, WORDS, "%ld min", whole / 60);
+    else
+        snprintf(words, WORDS, "%ld h %ld min", whole / 3600, whole % 3600 / 60);
+    return words;
+}
+
 static void
 done_by_describe_span(const struct conf_pipeline *pipeline, const struct done_by_span *span,
                       double mean_seconds, char *text, size_t size)
 {
-    char after[ISO_TIME_SIZE], by[ISO_TIME_SIZE];
-    if (iso_time_from_ms(span->after_ms, after) != 0 || iso_time_from_ms(span->by_ms, by) != 0)
+    char after[LOCAL_TIME_SIZE], by[LOCAL_TIME_SIZE];
+    if (done_by_local(span->after_ms, after) != 0 || done_by_local(span->by_ms, by) != 0)
         return;
     if (span->room_ms == 0)
         snprintf(
@@ -99,11 +123,11 @@ done_by_describe_span(const struct conf_pipeline *pipeline, const struct done_by
             "does not open in between",
             pipeline->name, after, by, pipeline->window->text);
     else if (mean_seconds * 1000 > (double)span->room_ms)
-        snprintf(
-            text, size,
-            "pipeline %s: one job takes about %.1f min, and there are %.1f min from when it may "
-            "start to %s, when it is wanted; see its window and done_by",
-            pipeline->name, mean_seconds / 60, (double)span->room_ms / 60000, by);
+        snprintf(text, size,
+                 "pipeline %s: one job takes about %s, and there are %s from when it may "
+                 "start to %s, when it is wanted; see its window and done_by",
+                 pipeline->name, done_by_words(mean_seconds, (char[WORDS]){0}),
+                 done_by_words((double)span->room_ms / 1000, (char[WORDS]){0}), by);
 }
 
 static int
@@ -111,20 +135,21 @@ done_by_describe_queue(const struct conf_pipeline *pipeline, struct report *repo
                        const struct report_pace *pace, char *text, size_t size)
 {
     const int64_t by_ms = done_by_next(pipeline, now_ms);
-    char by[ISO_TIME_SIZE];
+    char by[LOCAL_TIME_SIZE];
     int64_t jobs;
     struct error error;
-    if (by_ms == TIME_WINDOW_NEVER || iso_time_from_ms(by_ms, by) != 0)
+    if (by_ms == TIME_WINDOW_NEVER || done_by_local(by_ms, by) != 0)
         return 0;
     int rc = report_wanted(report, pipeline->name, by_ms, &jobs, &error);
     const double needed = (double)jobs * pace->mean_seconds / (double)pace->lanes,
                  open = done_by_open_seconds(pipeline, now_ms, by_ms, pace->mean_seconds);
     if (rc == 0 && needed > open)
-        snprintf(
-            text, size,
-            "pipeline %s: of what waits %" PRId64 " %s wanted by %s (done_by), which takes about "
-            "%.1f min, and until then %.1f min are left in which it may run",
-            pipeline->name, jobs, jobs == 1 ? "job is" : "jobs are", by, needed / 60, open / 60);
+        snprintf(text, size,
+                 "pipeline %s: of what waits %" PRId64
+                 " %s wanted by %s (done_by), which takes about "
+                 "%s, and until then %s are left in which it may run",
+                 pipeline->name, jobs, jobs == 1 ? "job is" : "jobs are", by,
+                 done_by_words(needed, (char[WORDS]){0}), done_by_words(open, (char[WORDS]){0}));
     return rc;
 }
 

@@ -8,10 +8,10 @@
 static void
 html_alert_time(const char *before, int64_t ms, FILE *out)
 {
-    char at[ISO_TIME_SIZE], shown[SHOWN_MINUTE];
+    char at[ISO_TIME_SIZE], shown[SHOWN_TIME];
     if (ms <= 0 || iso_time_from_ms(ms, at) != 0)
         return;
-    shown_minute(at, shown);
+    shown_time(at, shown);
     fprintf(out, "%s<time datetime=\"%s\" title=\"%s\">%s</time>", before, at, at, shown);
 }
 

@@ -62,8 +62,8 @@ chart_bar(const struct chart_drawing *d, size_t row, const char *key, const char
 static void
 chart_column(const struct chart_drawing *d, size_t row)
 {
-    char at[SHOWN_MINUTE];
-    shown_minute(night_cell(d->table, row, "at"), at);
+    char at[SHOWN_TIME];
+    shown_time(night_cell(d->table, row, "at"), at);
     fprintf(d->out, "<g><title>%s: %g", at, chart_value(d, row, d->chart->good));
     if (d->chart->bad)
         fprintf(d->out, " %s, %g %s", d->chart->good_as, chart_value(d, row, d->chart->bad),
@@ -88,9 +88,9 @@ chart_line(const struct chart_drawing *d, double share)
 static void
 chart_label(const struct chart_drawing *d, size_t row, bool by_hour)
 {
-    char at[SHOWN_MINUTE];
+    char at[SHOWN_TIME];
     const double slot = (WIDTH - LEFT) / (double)d->table->row_count;
-    shown_minute(night_cell(d->table, row, "at"), at);
+    shown_time(night_cell(d->table, row, "at"), at);
     if (strlen(at) >= 16)
         fprintf(d->out, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%.5s</text>\n",
                 LEFT + slot * ((double)row + 0.5), FLOOR + 16.0, by_hour ? at + 11 : at + 5);

@@ -15,12 +15,12 @@
 
 /* ---------------------------------------------------------------------- what is shown of text -- */
 
-/* "2026-01-31 02:03 CET" of a time as the database has it, as clocks here show it. */
-#define SHOWN_MINUTE 32
-void shown_minute(const char *at, char text[SHOWN_MINUTE]);
+/* Local time of a time as the database has it: "2026-01-31 03:03:04 +0100"; "" for any other text. */
+#define SHOWN_TIME LOCAL_TIME_SIZE
+void shown_time(const char *at, char text[SHOWN_TIME]);
 
 /* A cell as people read it: times as above, else as it is; NULL where it is not to be told. */
-#define SHOWN_CELL SHOWN_MINUTE
+#define SHOWN_CELL SHOWN_TIME
 const char *shown_cell(const struct night_table *table, size_t row, size_t column,
                        char buffer[SHOWN_CELL]);
 
@@ -35,7 +35,7 @@ extern const char html_style[];
 
 /* Escaped for between tags and within quotes. */
 void html_text(const char *text, FILE *out);
-/* The same, turning the direction of nothing but itself. */
+/* The same, with times as local ones, turning the direction of nothing but itself. */
 void html_foreign(const char *text, FILE *out);
 /* As a value in the query of an address. */
 void html_query(const char *text, FILE *out);

@@ -3,21 +3,12 @@
 
 #include "base/text.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 void
-shown_minute(const char *at, char text[SHOWN_MINUTE])
+shown_time(const char *at, char text[SHOWN_TIME])
 {
-    int64_t ms = 0;
-    struct tm tm;
-    text[0] = '\0';
-    if (iso_time_to_ms(at, &ms) != 0)
-        return;
-    const time_t seconds = (time_t)(ms / 1000);
-    if (localtime_r(&seconds, &tm) && strftime(text, SHOWN_MINUTE, "%Y-%m-%d %H:%M %Z", &tm) == 0)
-        text[0] = '\0';
+    iso_time_to_local(at, text);
 }
 
 const char *
@@ -29,7 +20,7 @@ shown_cell(const struct night_table *table, size_t row, size_t column, char buff
         return NULL;
     if (of->kind != NIGHT_TIME || strlen(text) < ISO_TIME_LENGTH)
         return text;
-    shown_minute(text, buffer);
+    shown_time(text, buffer);
     return *buffer ? buffer : text;
 }
 

@@ -2,6 +2,7 @@
 #include "service/common/html/html.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 void
@@ -21,9 +22,11 @@ html_text(const char *text, FILE *out)
 void
 html_foreign(const char *text, FILE *out)
 {
+    char *localised = iso_time_localise(text);
     fputs("<bdi>", out);
-    html_text(text, out);
+    html_text(localised ? localised : text, out);
     fputs("</bdi>", out);
+    free(localised);
 }
 
 void

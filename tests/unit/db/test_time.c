@@ -3,6 +3,8 @@
 
 #include "tests/unit/db/sample.h"
 
+#include <time.h>
+
 START_TEST(known_times)
 {
     static const struct {
@@ -79,4 +81,50 @@ START_TEST(not_a_time)
 
 END_TEST
 
-SAMPLE_MAIN("db_time", NULL, NULL, known_times, texts_sort_like_times, out_of_range, not_a_time)
+/* Central Europe, by its rule: one hour ahead of UTC in winter, two in summer. */
+static void
+go_to_europe(void)
+{
+    setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    tzset();
+}
+
+START_TEST(local_times_have_an_offset)
+{
+    char local[LOCAL_TIME_SIZE];
+    go_to_europe();
+    ck_assert_int_eq(iso_time_to_local("2026-01-31T02:03:04.567Z", local), 0);
+    ck_assert_str_eq(local, "2026-01-31 03:03:04 +0100");
+    ck_assert_int_eq(iso_time_to_local("2026-07-01T22:30:00.000Z", local), 0);
+    ck_assert_str_eq(local, "2026-07-02 00:30:00 +0200");
+    ck_assert_int_eq(iso_time_to_local("2026-07-01", local), -EINVAL);
+    ck_assert_str_eq(local, "");
+}
+
+END_TEST
+
+START_TEST(sentences_have_local_times)
+{
+    static const char *const sentences[][2] = {
+        {"", ""},
+        {"the first until 2026-01-31T02:03:04.567Z", "the first until 2026-01-31 03:03:04 +0100"},
+        {"2026-01-31T02:03:04Z to 2026-07-01T22:30Z.",
+         "2026-01-31 03:03:04 +0100 to 2026-07-02 00:30:00 +0200."},
+        {"2026-01-31T02:03Z2026-01-31T02:03Z",
+         "2026-01-31 03:03:00 +01002026-01-31 03:03:00 +0100"},
+        {"1.2.840.2026-01-31 at 2026-01-31T25:03Z", "1.2.840.2026-01-31 at 2026-01-31T25:03Z"},
+        {"2026-01-31T02:03:04.567", "2026-01-31T02:03:04.567"},
+    };
+
+    go_to_europe();
+    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
+        char *local = iso_time_localise(sentences[i][0]);
+        ck_assert_str_eq(local, sentences[i][1]);
+        free(local);
+    }
+}
+
+END_TEST
+
+SAMPLE_MAIN("db_time", NULL, NULL, local_times_have_an_offset, sentences_have_local_times,
+            known_times, texts_sort_like_times, out_of_range, not_a_time)
