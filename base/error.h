@@ -42,7 +42,7 @@ struct error {
     char file[2][1024]; /* "": none */
 };
 
-/* Sets code and message, clears the files, and returns `rc`. Cuts a message that is too long. */
+/* Sets code and message, clears the files, and returns `rc`. Cuts a message that is too long behind a word: "...". */
 int error_set(struct error *error, int rc, enum code code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -73,7 +73,7 @@ _noctule() {
         kind=nothing
         ;;
     retry)
-        options='--current --force --failed --pipeline --code --since'
+        options='--current --force --failed --pipeline --code --since --dry-run'
         kind=nothing
         ;;
     submit)
@@ -85,7 +85,7 @@ _noctule() {
         kind=nothing
         ;;
     accept)
-        options=''
+        options='--pipeline --code --dry-run'
         kind=nothing
         ;;
     reject)
@@ -233,6 +233,8 @@ _noctule() {
     submit:--pipeline) kind=pipelines ;;
     submit:--stacks) kind=nothing ;;
     submit:--since) kind=nothing ;;
+    accept:--pipeline) kind=pipelines ;;
+    accept:--code) kind=nothing ;;
     hold:--pipeline) kind=pipelines ;;
     hold:--destination) kind=destinations ;;
     hold:--reason) kind=nothing ;;

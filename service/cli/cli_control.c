@@ -279,7 +279,7 @@ write_cancel(struct proto_writer *writer, enum proto_type type, const char *job,
 
 /* What `retry` was asked for. */
 struct retry {
-    bool current, force, failed;
+    bool current, force, failed, dry_run;
     struct report_filter filter; /* of --failed */
 };
 
@@ -349,11 +349,11 @@ const struct cli_command cli_cancel = {.name = "cancel",
                                        JOBS(1),
                                        .run = cancel_run};
 
-/* About all rows that the filter chooses. */
+/* Asks about all rows that the filter chooses. `would`: NULL, or what would become of each: then nothing is asked. */
 static int
 control_ask_chosen(const struct cli_context *context, const struct question *question,
                    const struct report_list *list, const struct report_filter *filter,
-                   const void *options)
+                   const void *options, const char *would)
 {
     struct report *report;
     struct error error = {0};
@@ -372,10 +372,13 @@ control_ask_chosen(const struct cli_context *context, const struct question *que
         puts("[]");
     else if (count == 0)
         printf("there is no such %s\n", question->noun);
-    else
+    else if (!would)
         status = control_ask_all(context->conf->root, question, keys, (int)count, options);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (would)
+            printf("%s %s: would %s\n", question->noun, keys[i], would);
         free(keys[i]);
+    }
     free(keys);
     return status;
 }
@@ -388,6 +391,8 @@ retry_check(struct cli_call *call)
     const char *name = call->command->name;
     if (!retry->failed && (filter->pipeline || filter->code || filter->since))
         return cli_usage_error(name, "--pipeline, --code and --since go with --failed");
+    if (!retry->failed && retry->dry_run)
+        return cli_usage_error(name, "--dry-run goes with --failed");
     if (retry->failed && call->count > 0)
         return cli_usage_error(name, "--failed takes no job numbers");
     if (!retry->failed && call->count == 0)
@@ -402,9 +407,10 @@ retry_run(struct cli_call *call)
     struct retry *retry = call->options;
     retry->filter.state = "FAILED";
     retry->filter.current = true;
-    return retry->failed
-               ? control_ask_chosen(call->context, &question, &report_jobs, &retry->filter, retry)
-               : control_ask_each(call, &question);
+    if (!retry->failed)
+        return control_ask_each(call, &question);
+    return control_ask_chosen(call->context, &question, &report_jobs, &retry->filter, retry,
+                              retry->dry_run ? "run again" : NULL);
 }
 
 const struct cli_command cli_retry = {
@@ -424,6 +430,8 @@ const struct cli_command cli_retry = {
              .help = "of them, those with this code", .noun = "CODE"},
             {"since", 0, &cli_when, CLI_AT(struct retry, filter.since),
              .help = "of them, those that ended since; a time, or how long ago: 2026-01-31, 36h"},
+            {"dry-run", 0, &cli_flag, CLI_AT(struct retry, dry_run),
+             .help = "only list them; nothing is run"},
             {0}},
     .size = sizeof(struct retry),
     JOBS(0),
@@ -487,7 +495,7 @@ submit_run(struct cli_call *call)
     submit->filter.state = "SETTLED";
     submit->filter.current = true;
     return submit->all ? control_ask_chosen(call->context, &question, &report_series,
-                                            &submit->filter, submit)
+                                            &submit->filter, submit, NULL)
                        : control_ask_each(call, &question);
 }
 
@@ -685,9 +693,11 @@ const struct cli_command cli_priority = {
     .check = priority_check,
     .run = priority_run};
 
-/* What `reject` was asked for. */
+/* What `accept` and `reject` were asked for. */
 struct rejection {
-    const char *reason; /* NULL: it is accepted */
+    const char *reason;          /* NULL: it is accepted */
+    struct report_filter filter; /* of accept, in place of jobs */
+    bool dry_run;
 };
 
 static void
@@ -704,18 +714,50 @@ write_word(struct proto_writer *writer, enum proto_type type, const char *job, c
 }
 
 static int
+accept_check(struct cli_call *call)
+{
+    const struct rejection *accepted = call->options;
+    const bool chosen = accepted->filter.pipeline || accepted->filter.code;
+    const char *name = call->command->name;
+    if (chosen && call->count > 0)
+        return cli_usage_error(name, "--pipeline and --code take no job numbers");
+    if (!chosen && accepted->dry_run)
+        return cli_usage_error(name, "--dry-run goes with --pipeline or --code");
+    if (!chosen && call->count == 0)
+        return cli_usage_error(name, "needs one or more job numbers, --pipeline or --code");
+    return EXIT_OK;
+}
+
+/* Results of a newer revision cannot be accepted: the filter leaves these out. */
+static int
 accept_run(struct cli_call *call)
 {
     static const struct question question = {PROTO_ACCEPT, "job", write_word, false};
-    return control_ask_each(call, &question);
+    struct rejection *accepted = call->options;
+    if (call->count > 0)
+        return control_ask_each(call, &question);
+    accepted->filter.state = "REVIEW";
+    accepted->filter.current = true;
+    return control_ask_chosen(call->context, &question, &report_jobs, &accepted->filter, accepted,
+                              accepted->dry_run ? "be accepted" : NULL);
 }
 
 const struct cli_command cli_accept = {
     .name = "accept",
     .help = "take results under review as they are, and deliver them",
-    .usage = {"JOB..."},
+    .usage = {"JOB...", "[--dry-run] --pipeline NAME | --code CODE"},
+    .options =
+        (const struct cli_option[]){{"pipeline", 0, &cli_pipeline,
+                                     CLI_AT(struct rejection, filter.pipeline),
+                                     .help = "all under review of this pipeline"},
+                                    {"code", 0, &cli_text, CLI_AT(struct rejection, filter.code),
+                                     .help = "all under review with this code", .noun = "CODE"},
+                                    {"dry-run", 0, &cli_flag, CLI_AT(struct rejection, dry_run),
+                                     .help = "only list them; nothing is accepted"},
+                                    {0}},
     .size = sizeof(struct rejection),
-    JOBS(1),
+    JOBS(0),
+    .check = accept_check,
     .run = accept_run};
 
 static int

@@ -28,6 +28,7 @@
 #define LINE_END     "\033[K\n"
 #define SCREEN_BELOW "\033[J"
 #define LEAST_LINES  3
+#define WRAP_INDENT  12 /* of what goes on in the next line: as the texts of status */
 
 struct screen {
     struct termios before; /* of standard input */
@@ -165,6 +166,62 @@ screen_put_head(struct screen *screen, const struct cli_call *call, int64_t seco
             cli_style(CLI_PLAIN, screen->out), now, (long long)seconds);
 }
 
+/* Returns the bytes of a text up to the next character that takes a place on the screen, or to its end. */
+static size_t
+screen_skip(const char *text)
+{
+    size_t bytes = 0;
+    while (text[bytes] == '\033' || ((unsigned char)text[bytes] & 0xc0) == 0x80) {
+        const bool is_style = text[bytes] == '\033';
+        bytes += is_style ? strcspn(text + bytes, "m\n") : 1;
+        bytes += is_style && text[bytes] == 'm';
+    }
+    return bytes;
+}
+
+/* Breaks a line that is longer than the screen behind a word. */
+static void
+screen_wrap_line(const char *line, size_t length, size_t columns, FILE *out)
+{
+    size_t begin = 0, space = 0, width = 0;
+    for (size_t i = screen_skip(line); i < length; i += 1 + screen_skip(line + i + 1)) {
+        if (line[i] == ' ')
+            space = i;
+        if (++width <= columns)
+            continue;
+        const size_t end = space > begin ? space : i;
+        fprintf(out, "%.*s\n%*s", (int)(end - begin), line + begin, WRAP_INDENT, "");
+        begin = end + (line[end] == ' ');
+        width = WRAP_INDENT + (i >= begin ? i - begin + 1 : 0);
+        space = begin;
+    }
+    fprintf(out, "%.*s\n", (int)(length - begin), line + begin);
+}
+
+/* Breaks all lines of the drawing that are too long. Without memory they end at the edge of the screen. */
+static void
+screen_wrap(struct screen *screen)
+{
+    char *wrapped = NULL;
+    size_t size = 0;
+    const int columns = terminal_columns(screen->out);
+    FILE *out = columns > 2 * WRAP_INDENT ? open_memstream(&wrapped, &size) : NULL;
+    if (!out)
+        return;
+    for (const char *line = screen->text; *line; line += strcspn(line, "\n") + 1) {
+        screen_wrap_line(line, strcspn(line, "\n"), (size_t)columns, out);
+        if (line[strcspn(line, "\n")] == '\0')
+            break;
+    }
+    if (fclose(out) == 0) {
+        free(screen->text);
+        screen->text = wrapped;
+        screen->size = size;
+    } else {
+        free(wrapped);
+    }
+}
+
 /* As many lines as there is room for, the last one for how many there is none for. */
 static void
 screen_put_text(struct screen *screen)
@@ -197,6 +254,7 @@ screen_draw(struct screen *screen, struct cli_call *call, int64_t seconds,
     *status = draw(call);
     rc = screen_release(screen);
     if (rc == 0) {
+        screen_wrap(screen);
         screen_put_head(screen, call, seconds);
         screen_put_text(screen);
     }

@@ -280,7 +280,11 @@ def backup(folder, hours, name="noctule.db"):
 def test_backups(daemon, tmp_path):
     d = daemon()
     d.root.chmod(0o750)
-    assert doctor(d)["backup"][0]["text"].startswith("not known: backup.folder says where backups are put")
+    assert doctor(d)["backup"][0]["text"].startswith("not checked: set backup.folder to the folder of the backups")
+    lines = d.ctl("doctor", check=False).stdout.splitlines()
+    assert any(re.match("backup +unknown +not checked: ", line) for line in lines)
+    (counted,) = re.findall(r"\n\d+ broken, \d+ for attention, (\d+) ok\n", "\n".join(lines) + "\n")
+    assert int(counted) == sum(re.match(r"\S+ +ok ", line) is not None for line in lines)
     copies = tmp_path / "copies"
     d.config.write_text(d.config.read_text() + f'backup = {{ folder = "{copies}"; }};\n')
     only(without_daemon(d), "backup", "broken", f"{copies}: No such file or directory: mount what holds it")

@@ -195,3 +195,16 @@ def test_nothing_found_is_not_as_expected(daemon, tmp_path):
     assert (d.root / row["preview_path"]).is_file()
     assert d.ctl("accept", "1").stdout == "job 1 is accepted: there is nothing to deliver\n"
     assert [job["state"] for job in d.jobs()] == ["EMPTY"]
+
+
+def test_all_of_a_pipeline_are_accepted(daemon, tmp_path):
+    d = expecting(daemon(quiet=0.5)).start()
+    for seed in (1, 2):
+        drop(small(tmp_path / str(seed), seed), d.inbox / str(seed))
+    wait_review(d, 2)
+    assert d.ctl("accept", "--pipeline", "other").stdout == "there is no such job\n"
+    assert d.ctl("accept", "--code", "EMPTY").stdout == "there is no such job\n"
+    told = d.ctl("accept", "--dry-run", "--code", "EXPECTATION_BROKEN", "--pipeline", "head-ct").stdout
+    assert told == "job 1: would be accepted\njob 2: would be accepted\n" and len(under_review(d)) == 2
+    d.ctl("accept", "--pipeline", "head-ct")
+    assert [job["state"] for job in d.jobs()] == ["DONE", "DONE"] and under_review(d) == []

@@ -218,6 +218,7 @@ def test_every_segment_has_a_row(daemon, tmp_path):
                            for key, value in row.items()}
     (line,) = [line.split() for line in d.ctl("show", "1").stdout.splitlines() if " Head " in line]
     assert line[:7] == ["1", "Head", f"{head['volume_ml']:.2f}", *(f"{head[k]:.6g}" for k in ("mean", "minimum", "maximum")), "HU"]
+    assert "<h2>Job 1</h2>" in site.text("job?id=1")
     page = rows_below(site.text("job?id=1"), "Segments")
     assert [(row["LABEL"], row["VOLUME (ml)"]) for row in page] == [("Head", f"{head['volume_ml']:.2f}"), ("Nothing", "0.00")]
     (report,) = [json.loads(d.ctl("report", "--json").stdout)["segments"]]

@@ -96,6 +96,21 @@ def test_what_has_no_room_is_told_and_a_larger_terminal_has_it(daemon):
     assert terminal.end() == (0, True)
 
 
+@pytest.mark.parametrize("columns", [40, 61])
+def test_long_lines_are_wrapped(daemon, columns):
+    """Each word of the status is on the screen, in its order, and no line is longer than that."""
+    d = daemon().start()
+    terminal = Terminal(d, "status", "-w", "--interval", "600", lines=60, columns=columns)
+    terminal.wait_for("Daemon +running")
+    lines = terminal.screen()
+    assert max(map(len, lines[1:])) <= columns  # below the head
+    whole = [line for line in d.ctl("status").stdout.splitlines() if len(line) > columns and line.startswith(("Jobs", "Series", "Deliveries"))]
+    shown = " ".join(" ".join(lines).split())
+    assert whole and all(" ".join(line.split()) in shown for line in whole)
+    terminal.type(b"q")
+    assert terminal.end() == (0, True)
+
+
 def test_a_service_that_goes_away_is_told_on_the_screen(daemon):
     d = daemon().start()
     terminal = Terminal(d, "status", "--watch", "--interval", "1", lines=50)

@@ -97,8 +97,8 @@ look_at_backup(struct examination *examination)
     const char *path = examination->doctor->conf->backup.folder;
     struct backup_newest newest;
     if (!path) {
-        doctor_fine(examination, "not known: backup.folder says where backups are put "
-                                 "(operations.md, Backup)");
+        doctor_unknown(examination, "not checked: set backup.folder to the folder of the backups "
+                                    "(operations.md, Backup)");
         return;
     }
     setfsuid(examination->doctor->asked_by);

@@ -5,6 +5,7 @@
 #include "service/cli/doctor/doctor.h"
 
 #include "base/terminal.h"
+#include "db/iso_time.h"
 #include "db/report.h"
 #include "dicom/dicom.h"
 #include "service/cli/cli.h"
@@ -100,6 +101,16 @@ doctor_fine(struct examination *examination, const char *format, ...)
     va_start(values, format);
     doctor_write(examination->fine, format, values);
     va_end(values);
+}
+
+void
+doctor_unknown(struct examination *examination, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    doctor_write(examination->fine, format, values);
+    va_end(values);
+    examination->unknown = true;
 }
 
 void
@@ -232,7 +243,7 @@ doctor_look(const struct doctor *doctor, struct examination **found, size_t *cou
 
 /* In lines of the terminal, below one another; elsewhere in one. */
 static void
-doctor_print_text(const char *text)
+doctor_print_words(const char *text)
 {
     const int room = terminal_columns(stdout) - TEXT_COLUMN;
     int at = 0;
@@ -248,12 +259,23 @@ doctor_print_text(const char *text)
     putchar('\n');
 }
 
+/* Prints a sentence, with times as local ones. */
 static void
-doctor_print_line(const char *name, enum doctor_verdict verdict, const char *text)
+doctor_print_text(const char *text)
+{
+    char *localised = iso_time_localise(text);
+    doctor_print_words(localised ? localised : text);
+    free(localised);
+}
+
+/* word: NULL: that of the verdict. */
+static void
+doctor_print_line(const char *name, enum doctor_verdict verdict, const char *word, const char *text)
 {
     printf("%s%-13s%s  %s%-9s%s  ", cli_style(CLI_HEADING, stdout), name,
-           cli_style(CLI_PLAIN, stdout), cli_style(verdicts[verdict].style, stdout),
-           verdicts[verdict].word, cli_style(CLI_PLAIN, stdout));
+           cli_style(CLI_PLAIN, stdout),
+           cli_style(word ? CLI_PLAIN : verdicts[verdict].style, stdout),
+           word ? word : verdicts[verdict].word, cli_style(CLI_PLAIN, stdout));
     doctor_print_text(text);
 }
 
@@ -262,11 +284,12 @@ doctor_print(const struct doctor *doctor, const struct examination *found, size_
 {
     size_t of[sizeof verdicts / sizeof *verdicts] = {0};
     for (size_t i = 0; i < count; i++) {
-        of[examination_verdict(&found[i])]++;
+        of[examination_verdict(&found[i])] += !found[i].unknown;
         if (found[i].count == 0)
-            doctor_print_line(found[i].check->name, DOCTOR_OK, found[i].fine);
+            doctor_print_line(found[i].check->name, DOCTOR_OK, found[i].unknown ? "unknown" : NULL,
+                              found[i].fine);
         for (size_t k = 0; k < found[i].count; k++)
-            doctor_print_line(k ? "" : found[i].check->name, found[i].findings[k].verdict,
+            doctor_print_line(k ? "" : found[i].check->name, found[i].findings[k].verdict, NULL,
                               found[i].findings[k].text);
     }
     if (!doctor->conf)

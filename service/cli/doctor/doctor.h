@@ -51,6 +51,7 @@ struct examination {
 
     size_t count;
     char fine[DOCTOR_TEXT]; /* where nothing was found */
+    bool unknown;           /* nothing was found, for nothing could be checked */
 };
 
 struct doctor_check {
@@ -64,6 +65,9 @@ struct doctor_check {
 /* Says what is wrong, and what to do. Findings beyond DOCTOR_FINDINGS raise the last one's verdict. */
 void doctor_find(struct examination *examination, enum doctor_verdict verdict, const char *format,
                  ...) __attribute__((format(printf, 3, 4)));
+/* Sets the text of a check that had nothing to check. */
+void doctor_unknown(struct examination *examination, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* What is said where nothing was found. */
 void doctor_fine(struct examination *examination, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -95,6 +95,30 @@ START_TEST(long_messages_are_cut)
     text[sizeof text - 1] = '\0';
     error_set(&error, 0, CODE_EMPTY, "%s", text);
     ck_assert_uint_eq(strlen(error.message), sizeof error.message - 1);
+    ck_assert_str_eq(error.message + sizeof error.message - 6, "a ...");
+}
+
+END_TEST
+
+/* Behind a word, or behind a character where one word takes all; what just fits stays whole. */
+START_TEST(long_messages_end_behind_a_word)
+{
+    struct error error;
+    char text[2 * sizeof error.message] = "";
+    while (strlen(text) < sizeof error.message)
+        strcat(text, "seven77 ");
+    error_set(&error, 0, CODE_EMPTY, "%s", text);
+    ck_assert_str_eq(error.message + strlen(error.message) - 12, " seven77 ...");
+    text[sizeof error.message - 1] = '\0';
+    error_set(&error, 0, CODE_EMPTY, "%s", text);
+    ck_assert_str_eq(error.message, text);
+    *text = '\0';
+    while (strlen(text) < sizeof error.message)
+        strcat(text, "\xc3\xa4");
+    error_set(&error, 0, CODE_EMPTY, "x%s", text);
+    ck_assert_str_eq(error.message + strlen(error.message) - 6, "\xc3\xa4 ...");
+    error_set(&error, 0, CODE_EMPTY, "%s", text);
+    ck_assert_str_eq(error.message + strlen(error.message) - 6, "\xc3\xa4 ...");
 }
 
 END_TEST
@@ -163,6 +187,7 @@ main(void)
     tcase_add_test(tests, the_document_is_the_table);
     tcase_add_test(tests, what_is_set_replaces_all);
     tcase_add_test(tests, long_messages_are_cut);
+    tcase_add_test(tests, long_messages_end_behind_a_word);
     tcase_add_loop_test(tests, failures_of_the_machine, 0,
                         (int)(sizeof failures / sizeof failures[0]));
     tcase_add_test(tests, normalising);
