@@ -1,13 +1,13 @@
 /*
- * runtime.cc - the CUDA runtime's calls (NVIDIA's "CUDA Runtime API"), of host memory: in place of the library's.
+ * runtime.cc - implements the calls of the CUDA runtime (NVIDIA's "CUDA Runtime API") in host memory.
  *
- * Each call that queues has done its work when it returns, which is one of the orders that streams allow. Memory that
- * nobody has written is not zero, and a device has as much as it says.
+ * A queued call completes before it returns, which is one of the orders that streams allow. Unwritten memory is not
+ * zero, and a device cannot allocate more than its memory.
  *
- * NOCTULE_EMULATOR_GPUS names a folder; each file in it is a GPU whose UUID is the file's name. Its first line says how
- * it is: nothing (it works), "broken" (it cannot be opened), "lost N" (the N-th kernel of a process loses it), "deadly"
- * (who lists it dies); the second, if there is one, where it is on the PCI bus. It is read whenever it matters, so a test
- * can change it meanwhile. Without the variable there is one GPU, which works.
+ * NOCTULE_EMULATOR_GPUS names a folder. Each file in it is a GPU; the file name is its UUID. The first line is its
+ * state: empty (works), "broken" (cannot be opened), "lost N" (the N-th kernel of a process loses the device),
+ * "deadly" (listing it kills the process). The optional second line is its PCI bus address. The file is read on each
+ * use, so a test can change it at any time. Without the variable there is one working GPU.
  */
 #include <atomic>
 #include <csignal>
@@ -19,13 +19,13 @@
 #include <string>
 #include <vector>
 
-/* After the library's, which uses a word that this defines. */
+/* Must follow the library headers, which use a word that this header defines. */
 #include "tests/emulator/include/cuda_runtime.h"
 
 enum {
-    PROCESSORS = 3,            /* so that blocks cooperate, and grids do not divide evenly */
-    BLOCKS = 2,                /* of a multiprocessor, at most */
-    SHARED_UNASKED = 48 << 10, /* without cudaFuncSetAttribute */
+    PROCESSORS = 3,            /* makes blocks cooperate, and grids divide unevenly */
+    BLOCKS = 2,                /* max per multiprocessor */
+    SHARED_UNASKED = 48 << 10, /* limit without cudaFuncSetAttribute */
 };
 
 using emulator::SHARED;
@@ -52,7 +52,7 @@ told(cudaError_t error)
     return error;
 }
 
-/* What a call that meets the device returns: once that is lost, as ever after. */
+/* Returns the result of a call that reaches the device: an error from the loss of the device on. */
 static cudaError_t
 met()
 {
@@ -63,7 +63,7 @@ struct gpu {
     std::string uuid, how, pci;
 };
 
-/* In the order of their UUIDs. */
+/* Returns the GPUs, sorted by UUID. */
 static std::vector<struct gpu>
 gpus()
 {
@@ -228,7 +228,7 @@ cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int)
         *value = SHARED + 1024;
         return cudaSuccess;
     case cudaDevAttrClockRate:
-        *value = 1000000; /* kHz, as clock64 counts */
+        *value = 1000000; /* kHz, the rate of clock64 */
         return cudaSuccess;
     default:
         return told(cudaErrorInvalidValue);

@@ -1,4 +1,3 @@
-/* threads.cc - see threads.hh. */
 #include "tests/emulator/threads.hh"
 
 #include <boost/context/fiber.hpp>
@@ -24,7 +23,7 @@ namespace
 {
 
 enum {
-    THREADS = 1024, /* of a block, at most */
+    THREADS = 1024, /* max per block */
     WARPS = THREADS / WARP,
     STACK = 128 << 10,
     ALIGNED = 128,
@@ -46,21 +45,21 @@ struct copy {
     size_t bytes;
 };
 
-/* A fiber that runs one kernel after the other. */
+/* Runs one kernel after the other in a fiber. */
 struct strand {
     boost::context::fiber fiber;
     uint3 index;
     enum state state;
-    uint32_t mask; /* of whom it waits for, AT_WARP */
+    uint32_t mask; /* lanes that it waits for, AT_WARP */
     taken take;
-    uint64_t result;                             /* what it has taken */
-    std::vector<struct copy> begun;              /* copies of no group yet */
-    std::deque<std::vector<struct copy>> groups; /* that it has not waited for */
+    uint64_t result;                             /* received value */
+    std::vector<struct copy> begun;              /* copies of the open group */
+    std::deque<std::vector<struct copy>> groups; /* complete groups that it has not waited for */
 };
 
 struct warp {
-    uint32_t lanes;   /* that there are */
-    uint32_t ended;   /* of them */
+    uint32_t lanes;   /* lanes of the warp */
+    uint32_t ended;   /* lanes that have ended */
     uint32_t waiting; /* AT_WARP */
     uint32_t ready;
     struct brought brought;
@@ -85,7 +84,7 @@ class runner
         return at % WARP;
     }
 
-    pthread_barrier_t *grid; /* of a cooperative launch */
+    pthread_barrier_t *grid; /* set during a cooperative launch */
 
   private:
     void begin();
@@ -105,7 +104,7 @@ class runner
     struct warp warps[WARPS];
     uint32_t count, alive, at_block;
     int predicates, last_predicates;
-    uint32_t at; /* the strand that runs */
+    uint32_t at; /* index of the running strand */
     const std::function<void()> *kernel;
     boost::context::fiber caller;
     std::minstd_rand random;
@@ -139,7 +138,7 @@ runner::runner() : grid(nullptr), strands(new struct strand[THREADS]), random(se
             std::allocator_arg, boost::context::protected_fixedsize_stack(STACK), live);
 }
 
-/* Back to who runs the strands, who knows what is waited for. */
+/* Switches back to the scheduler, which tracks the state of each strand. */
 void
 runner::leave(enum state state)
 {
@@ -180,7 +179,7 @@ runner::begin()
     }
 }
 
-/* Gives all lanes of the mask what they take, if all are there that have not ended. */
+/* Gives all lanes of the mask their results, if each has arrived or ended. */
 bool
 runner::settle(struct warp &warp, uint32_t mask)
 {
@@ -235,7 +234,7 @@ runner::meet_block(bool predicate)
     return last_predicates;
 }
 
-/* In any order: each ready lane goes on until it waits. */
+/* Runs each ready lane until it waits, in random order. */
 void
 runner::run_ready(struct warp &warp)
 {
@@ -267,7 +266,7 @@ runner::open_barrier()
     at_block = 0;
 }
 
-/* Lanes that have ended are waited for no longer. */
+/* Stops waiting for lanes that have ended. */
 void
 runner::drop_ended()
 {
@@ -283,7 +282,7 @@ runner::drop_ended()
 void
 runner::run(size_t shared_bytes, const std::function<void()> &work, pthread_barrier_t *of_grid)
 {
-    /* No more than was asked for, so that a sanitizer sees what lies beyond. */
+    /* Allocate exactly the requested size, so that a sanitizer detects accesses beyond it. */
     void *own = nullptr;
 
     if (posix_memalign(&own, ALIGNED, shared_bytes))
@@ -306,10 +305,10 @@ runner::run(size_t shared_bytes, const std::function<void()> &work, pthread_barr
     free(own);
 }
 
-/* Runners that have nothing to do, for their stacks take long to make. */
+/* Keeps idle runners, because their stacks take long to create. */
 std::mutex idle_mutex;
 auto &idle = *new std::vector<
-    std::unique_ptr<runner>>; /* never taken apart: its fibers wait in kernels' frames */
+    std::unique_ptr<runner>>; /* never destroyed: its fibers wait in kernels' frames */
 
 std::unique_ptr<runner>
 take_runner()

@@ -1,4 +1,4 @@
-/* cooperative_groups.h - in place of the toolkit's: the grid, which is all that is used of it. */
+/* cooperative_groups.h - replaces the toolkit's header. Only the grid group is used, so only that is here. */
 #ifndef NOCTULE_EMULATOR_COOPERATIVE_GROUPS_H
 #define NOCTULE_EMULATOR_COOPERATIVE_GROUPS_H
 

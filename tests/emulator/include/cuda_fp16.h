@@ -1,10 +1,10 @@
-/* cuda_fp16.h - the toolkit's, with what it has for devices alone. */
+/* cuda_fp16.h - includes the toolkit's header and adds its device-only functions. */
 #ifndef NOCTULE_EMULATOR_CUDA_FP16_H
 #define NOCTULE_EMULATOR_CUDA_FP16_H
 
 #include_next <cuda_fp16.h>
 
-/* Of doubles, which hold the product and, of numbers as here, the sum: rounded once. */
+/* Computes in double, which holds the product exactly and, for numbers as here, the sum: rounded once. */
 static inline __half2
 __hfma2(__half2 a, __half2 b, __half2 c)
 {

@@ -1,11 +1,11 @@
 /*
- * cuda_runtime.h - CUDA C++ for a processor's compiler, in place of the toolkit's header: kernels of the CUDA backend
- * run by tests/emulator/threads.hh, their memory is the host's.
+ * cuda_runtime.h - CUDA C++ for a CPU compiler. Replaces the toolkit's header: tests/emulator/threads.hh runs the
+ * kernels of the CUDA backend, in host memory.
  *
- * The runtime's types and calls are the toolkit's own (cuda_runtime_api.h), made in runtime.cc; here are the language
- * (CUDA C++ Programming Guide: built-in variables, warp functions, atomics, launches) and the functions of the CUDA Math
- * API that the backend uses. rewrite.sed makes a launch's <<<...>>> into `<< emulator::launch(...)`, and an extern
- * __shared__ array into a pointer.
+ * The types and calls of the runtime are the toolkit's own (cuda_runtime_api.h), implemented in runtime.cc. This
+ * header has the language (CUDA C++ Programming Guide: built-in variables, warp functions, atomics, launches) and the
+ * functions of the CUDA Math API that the backend uses. rewrite.sed turns the <<<...>>> of a launch into
+ * `<< emulator::launch(...)`, and an extern __shared__ array into a pointer.
  */
 #ifndef NOCTULE_EMULATOR_CUDA_RUNTIME_H
 #define NOCTULE_EMULATOR_CUDA_RUNTIME_H
@@ -26,7 +26,7 @@
 using std::max;
 using std::min;
 
-/* Of two kinds of number, which the standard's do not take. */
+/* Take two different number types, unlike the functions of the standard library. */
 template <typename A, typename B>
 std::enable_if_t<!std::is_same_v<A, B>, std::common_type_t<A, B>>
 min(A a, B b)
@@ -58,7 +58,7 @@ namespace emulator
 
 /* ---- launches ---- */
 
-/* runtime.cc: whether a launch may be; what cudaGetLastError tells if not. */
+/* Returns whether a launch is allowed (runtime.cc); sets cudaGetLastError's value if not. */
 bool may_launch(const void *kernel, dim3 grid, dim3 size, size_t shared);
 
 template <typename... Parameters, typename... Arguments>
@@ -70,7 +70,7 @@ run(void (*kernel)(Parameters...), dim3 grid, dim3 size, size_t shared, bool is_
 
     if (may_launch((const void *)kernel, grid, size, shared))
         run_grid(grid, size, shared, is_cooperative, [&] {
-            auto own = given; /* parameters are each thread's own */
+            auto own = given; /* each thread has its own parameters */
             std::apply(kernel, own);
         });
 }
@@ -145,7 +145,7 @@ take_source(const struct brought &all, uint32_t, uint32_t own)
     return all.value[all.source[own]];
 }
 
-/* The value of another lane, or the lane's own where that would lie outside its part of the warp. */
+/* Returns the value of another lane, or the lane's own if the other is outside its part of the warp. */
 template <typename Value>
 Value
 shuffle(uint32_t mask, Value value, int source, bool exists)
@@ -366,7 +366,7 @@ __ldg(const Value *from)
     return *from;
 }
 
-/* Past the first cache, where what other multiprocessors write is seen. */
+/* Bypasses the first cache, so that writes of other multiprocessors are visible. */
 template <typename Value>
 Value
 __ldcg(const Value *from)
@@ -395,7 +395,7 @@ __stcg(Value *to, Value value)
     *(volatile Value *)to = value;
 }
 
-/* A word is read, changed and replaced as one. */
+/* Reads, changes and replaces a word atomically. */
 template <typename Value, typename Change>
 Value
 emulator_change(Value *word, const Change &change)
@@ -436,7 +436,7 @@ atomicCAS(Value *word, std::common_type_t<Value> expected, std::common_type_t<Va
     return expected;
 }
 
-/* Nanoseconds. */
+/* Counts nanoseconds. */
 inline int64_t
 clock64()
 {
@@ -561,7 +561,7 @@ __dp2a_hi(unsigned halves, unsigned bytes, unsigned sum)
     return __dp2a_lo(halves, bytes >> 16, sum);
 }
 
-/* SIMD: of each part of so many bits, which has no carry into the next. */
+/* SIMD on parts of BITS bits, without a carry into the next part. */
 template <int BITS, typename Of>
 unsigned
 emulator_parts(const Of &of)
@@ -602,7 +602,7 @@ EMULATOR_SIMD_3(__vimax3_u16x2, max(max(a, b), c))
 EMULATOR_SIMD_3(__viaddmin_u16x2, min((a + b) & 0xffff, c))
 EMULATOR_SIMD_3(__viaddmax_u16x2, max((a + b) & 0xffff, c))
 
-/* Rounded once each, and never fused but where that is asked for: the compiler is told not to. */
+/* Each operation must round once and must not be fused unless requested. Compiler options forbid contraction. */
 inline double
 __dadd_rn(double a, double b)
 {
@@ -680,7 +680,7 @@ __umul64hi(unsigned long long a, unsigned long long b)
     return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
 
-/* ---- what the toolkit's header gives C++ beside the calls ---- */
+/* ---- additions of the toolkit's header for C++ ---- */
 
 template <typename... Parameters, typename... Arguments>
 cudaError_t

@@ -1,4 +1,4 @@
-/* ptx.cuh - in place of kernels/cuda/ptx.cuh, which says what each of these does. */
+/* ptx.cuh - replaces kernels/cuda/ptx.cuh, which documents each function. */
 #ifndef NOCTULE_PTX_CUH
 #define NOCTULE_PTX_CUH
 
@@ -67,7 +67,7 @@ ptx_and_acquire(uint32_t *word, uint32_t keep)
     return atomicAnd(word, keep);
 }
 
-/* From the beginning of the block's dynamic shared memory. */
+/* Counts from the beginning of the block's dynamic shared memory. */
 static inline uint32_t
 ptx_shared_address(const void *piece)
 {
@@ -129,7 +129,7 @@ ptx_logic(uint32_t a, uint32_t b, uint32_t c)
     return bits;
 }
 
-/* What a lane brings: its words of the rows and columns, and its sums. */
+/* Input of a lane: its words of the rows and columns, and its sums. */
 struct ptx_bits {
     uint32_t rows[4], columns[2];
     int32_t *sums;
