@@ -1,4 +1,4 @@
-/* accept.hh - the answer of a peer that accepts all that it is asked for. */
+/* accept.hh - the answer of a peer that accepts every proposed context. */
 #ifndef NOCTULE_FUZZ_ACCEPT_HH
 #define NOCTULE_FUZZ_ACCEPT_HH
 
@@ -7,7 +7,7 @@
 
 #include <vector>
 
-/* A-ASSOCIATE-AC to a request for these contexts. */
+/* Returns an A-ASSOCIATE-AC that accepts these contexts. */
 inline std::vector<uint8_t>
 accept_all(const struct dicom_context *contexts, size_t count)
 {

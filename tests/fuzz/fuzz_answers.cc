@@ -1,7 +1,7 @@
 /*
- * fuzz_answers.cc - any bytes as what a destination answers: behind a good A-ASSOCIATE-AC when the
- * first byte is even, else as all that comes. It is asked for its commitment and heard out; whatever
- * it says, reports are whole, and the association comes to its end.
+ * fuzz_answers.cc - any bytes as the answer of a destination: after a good A-ASSOCIATE-AC if the first byte is even,
+ * else as the whole answer. Requests storage commitment and reads all answers. Reports must be whole, and the
+ * association must end.
  */
 #include "dicom/net/scu_association.hh"
 

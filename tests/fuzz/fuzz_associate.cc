@@ -1,7 +1,6 @@
 /*
- * fuzz_associate.cc - any bytes as the value of an A-ASSOCIATE-RQ: refused with a reason, or read
- * as associate.hh promises; then the A-ASSOCIATE-AC that answers it reads back to what was
- * answered.
+ * fuzz_associate.cc - any bytes as the value of an A-ASSOCIATE-RQ: rejected with a reason, or read as associate.hh
+ * specifies. The A-ASSOCIATE-AC that answers it must read back to the same answer.
  */
 #include "dicom/net/associate.hh"
 
@@ -19,7 +18,7 @@ constexpr uint8_t context_rq = 0x20;
 constexpr uint8_t context_ac = 0x21;
 constexpr uint32_t max_pdu = 16384;
 
-/* Every text lies in the input, and none of it is read twice. */
+/* Checks that every text lies in the input and is read only once. */
 void
 check_sizes(const AssociateRequest &request, size_t size)
 {
@@ -47,7 +46,7 @@ check_ids(const AssociateRequest &request)
     }
 }
 
-/* Takes of each context what was proposed first. */
+/* Accepts the first proposal of each context. */
 void
 answer_contexts(AssociateRequest &request)
 {
@@ -59,8 +58,7 @@ answer_contexts(AssociateRequest &request)
     }
 }
 
-/* The first role of what may be a SOP class: the acceptor never agrees to a name it does not know.
- */
+/* Returns the first role whose UID may be a SOP class. The acceptor must not agree to an unknown name. */
 std::vector<RoleSelection>
 answer_roles(const AssociateRequest &request)
 {
@@ -70,8 +68,10 @@ answer_roles(const AssociateRequest &request)
     return {};
 }
 
-/* The items of an A-ASSOCIATE-AC are those of a request, but for the type of its contexts. Stops
- * the program unless their lengths add up to that of the PDU. */
+/*
+ * Turns an A-ASSOCIATE-AC into a request. Its items differ only in the type of the contexts. Aborts unless their
+ * lengths add up to the length of the PDU.
+ */
 void
 turn_into_request(std::vector<uint8_t> &pdu)
 {
@@ -132,7 +132,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     AssociateRequest request;
-    (void)associate_version_is_known(bytes, size); /* a sanitizer sees what it reads */
+    (void)associate_version_is_known(bytes, size); /* a sanitizer checks its reads */
     if (const char *reason = associate_parse(bytes, size, request)) {
         must(reason[0] != '\0');
         return 0;

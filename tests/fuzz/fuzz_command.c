@@ -1,6 +1,6 @@
 /*
- * fuzz_command.c - any bytes as a DIMSE command set: refused, or read as command.h promises; then
- * the response to it reads back as the response to that message.
+ * fuzz_command.c - any bytes as a DIMSE command set: rejected, or read as command.h specifies. The response must read
+ * back as the response to that message.
  */
 #include "dicom/net/command.h"
 #include "tests/fuzz/must.h"

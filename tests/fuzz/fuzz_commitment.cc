@@ -1,7 +1,6 @@
 /*
- * fuzz_commitment.cc - any bytes as the data set of a report of storage commitment, in a transfer
- * syntax that the first byte chooses: refused, or read as commitment.hh promises; its time is that
- * of its size.
+ * fuzz_commitment.cc - any bytes as the data set of a storage commitment report. The first byte selects the transfer
+ * syntax. The report is rejected, or read as commitment.hh specifies, in time linear in its size.
  */
 #include "dicom/net/commitment.hh"
 
@@ -26,7 +25,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const bool read = commitment_read(bytes + 1, size - 1, syntaxes[bytes[0] % 3], commitment);
     must(commitment.view.count == commitment.references.size());
     must(commitment.view.references == commitment.references.data());
-    must(commitment.view.count <= size / 8); /* each has cost the sender an item's head */
+    must(commitment.view.count <= size / 8); /* each takes at least an item header in the input */
     if (!read)
         return 0;
     must(command_uid_is_valid(commitment.view.transaction_uid));

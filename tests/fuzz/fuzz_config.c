@@ -1,6 +1,6 @@
 /*
- * fuzz_config.c - any bytes as a configuration file: refused with a reason, or read, and then its
- * text reads back to the same text.
+ * fuzz_config.c - any bytes as a configuration file: rejected with a reason, or read. In that case, its printed form
+ * must read back to the same text.
  */
 #include "config/config.h"
 
@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-/* The bytes as a file in memory; its path, and the descriptor to close. */
+/* Creates a memory file of the bytes. Returns its descriptor, which the caller must close, and its path. */
 static int
 make_file(const void *bytes, size_t size, char *path, size_t path_size)
 {

@@ -1,4 +1,4 @@
-/* fuzz_csa.c - any bytes as Siemens' CSA header: what is found are texts within their size. */
+/* fuzz_csa.c - any bytes as a Siemens CSA header: values must lie within the input. */
 #include "dicom/read/csa.h"
 
 #include <stdlib.h>

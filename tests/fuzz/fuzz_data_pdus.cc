@@ -1,6 +1,6 @@
 /*
- * fuzz_data_pdus.cc - any bytes as what comes on an accepted association: the fragments, and how it
- * ends, are those of a second reading that looks at the input as a whole.
+ * fuzz_data_pdus.cc - any bytes as the input of an accepted association. The fragments and the end must match a
+ * reference that parses the whole input at once.
  */
 #include "dicom/net/data_pdus.hh"
 
@@ -17,7 +17,7 @@ namespace
 
 constexpr size_t max_pdu = 1024;
 
-/* A connection that breaks where the input ends. */
+/* Breaks the connection at the end of the input. */
 class Input : public ByteSource
 {
   public:
@@ -46,7 +46,7 @@ class Input : public ByteSource
     size_t left_;
 };
 
-/* A message begins after each last fragment. */
+/* Starts a message after each last fragment. */
 class Reference
 {
   public:

@@ -1,7 +1,6 @@
 /*
- * fuzz_geometry.c - any bytes as the frames of a series: every frame ends up in exactly one stack,
- * in order, whatever order they come in; names are different; what the gate accepts is what
- * geometry.h says it accepts.
+ * fuzz_geometry.c - any bytes as the frames of a series. Every frame must end up in exactly one stack, in order,
+ * whatever the input order. Names must differ. The geometry check must accept only stacks that geometry.h allows.
  */
 #include "dicom/read/geometry/geometry.h"
 #include "tests/fuzz/must.h"
@@ -13,7 +12,7 @@
 
 enum {
     MOST_FRAMES = 64,
-    FRAME_BYTES = 12, /* of input that describe one frame */
+    FRAME_BYTES = 12, /* input bytes per frame */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -25,7 +24,7 @@ static const double orientations[4][6] = {
     {0.8, 0.6, 0, 0, 0, -1},
 };
 
-/* A number from two bytes: mostly steps of half a millimetre, sometimes something impossible. */
+/* Makes a number from two bytes: mostly multiples of half a millimetre, sometimes an impossible value. */
 static double
 number(const uint8_t *bytes)
 {
@@ -63,7 +62,7 @@ describe(const uint8_t *bytes, int32_t index, struct dicom_instance *instance,
     const double place = number(bytes + 2);
     for (int i = 0; i < 3; i++)
         frame->position[i] = place * (bytes[4] >> (2 * i) & 3);
-    /* As dicom_peek promises. */
+    /* dicom_peek guarantees this. */
     frame->has_position = frame->has_position && isfinite(place);
     key(frame->echo, bytes[5] & 3);
     key(frame->b_value, bytes[5] >> 2 & 3);

@@ -1,9 +1,9 @@
 /*
- * fuzz_manifest.c - any bytes as the manifest of an attempt: nothing is read beyond them, and what is
- * accepted is of the attempt that was asked for, with names that lead nowhere else.
+ * fuzz_manifest.c - any bytes as the manifest of an attempt. The reader must not read beyond them, and must only
+ * accept a manifest of the requested attempt, with file names inside its folder.
  *
- * The first byte says whether the others are the whole file, or the frames between a HELLO and a SEAL that
- * fit, which no fuzzer would find.
+ * The first byte selects whether the rest is the whole file, or the frames between a matching HELLO and SEAL, which
+ * no fuzzer would find.
  */
 #include "service/common/attempt/manifest.h"
 
@@ -13,7 +13,7 @@ static const struct attempt_id id = {17, 2, "0123456789abcdef0123456789abcdef"};
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-/* The file, which the caller frees. */
+/* Returns the file. The caller must free it. */
 static uint8_t *
 make_file(const uint8_t *bytes, size_t *size)
 {

@@ -1,7 +1,7 @@
 /*
- * fuzz_matches.cc - any bytes as what an archive says of a question (C-FIND) or of what it is to send (C-MOVE), behind a good
- * A-ASSOCIATE-AC. The first byte says which of them, of a study or of a series, and when it is cancelled. Whatever it says,
- * matches are what was asked for, and the association comes to its end.
+ * fuzz_matches.cc - any bytes as an archive's answer to a query (C-FIND) or a retrieval (C-MOVE), after a good
+ * A-ASSOCIATE-AC. The first byte selects the operation, the level (study or series) and the time of cancellation.
+ * Matches must match the query, and the association must end.
  */
 #include "dicom/net/scu_association.hh"
 #include "dicom/net/scu_query.h"

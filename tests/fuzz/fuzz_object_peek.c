@@ -1,6 +1,6 @@
 /*
- * fuzz_object_peek.c - any bytes as an object that people drew: refused with a reason, or seen from
- * outside as object_peek.h promises.
+ * fuzz_object_peek.c - any bytes as an annotation object (RTSTRUCT, SEG, SR): rejected with a reason, or summarized
+ * as object_peek.h specifies.
  */
 #include "dicom/read/object_peek.h"
 #include "tests/fuzz/must.h"
@@ -19,7 +19,7 @@ is_kind(const char *kind)
     return strcmp(kind, "rtstruct") == 0 || strcmp(kind, "seg") == 0 || strcmp(kind, "sr") == 0;
 }
 
-/* One line of the references: what it is of, and its UID. */
+/* Checks one line of the references: its kind and UID. */
 static void
 check_reference(const char *line)
 {

@@ -1,9 +1,9 @@
 /*
- * fuzz_page_request.c - any bytes as what somebody asks of the page: who shows no token gets nothing that asks for one, who calls it
- * by another name is turned away, and the answer is whole and has no script in it.
+ * fuzz_page_request.c - any bytes as a request to the web UI. A client without the token must not get a protected
+ * page. A request to another host name must be rejected. The answer must be whole and must not contain a script.
  *
- * An input is lines: which gate ('0' + GATE_ flags), then path, Host, Authorization and the values in the order of request.h.
- * The database is one without rows.
+ * An input consists of lines: the gate ('0' + GATE_ flags), then path, Host, Authorization and the values in the
+ * order of request.h. The database has no rows.
  */
 #include "base/text.h"
 #include "db/queue.h"
@@ -25,7 +25,7 @@ enum {
     GATE_HAS_TOKEN = 1,
     GATE_IS_REACHED = 2,
     GATE_HAS_NAME = 4
-}; /* GATE_IS_REACHED: by others, at any address */
+}; /* GATE_IS_REACHED: from other hosts, at any address */
 
 enum { PATH, HOST, AUTHORIZATION, VALUES, LINES = VALUES + REQUEST_VALUE_COUNT };
 
@@ -35,7 +35,7 @@ static char folder[] = "/tmp/noctule-fuzz.XXXXXX", database[64], configuration[6
 static char local[] = "127.0.0.1", everywhere[] = "", name[] = NAME;
 static char *names[] = {name};
 static struct conf *conf;
-static struct conf_page loaded; /* its own, which it frees */
+static struct conf_page loaded; /* the configuration's own, restored before it is freed */
 static struct page page = {.database = database};
 
 static int
@@ -87,9 +87,9 @@ open_page(void)
     must(metrics_open(page.report, &page.metrics, &error) == 0);
 }
 
-/* -------------------------------------------------------------------------- as it should be ---- */
+/* ------------------------------------------------------------------------------- expectations ---- */
 
-/* Six bits of a digit in base64, what pads among them as OpenSSL has it; -1: it is none. */
+/* Returns the six bits of a base64 digit, padding as in OpenSSL, or -1 if it is not a digit. */
 static int
 digit_of(char c)
 {
@@ -98,7 +98,7 @@ digit_of(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-/* Does ":TOKEN" stand in what this is the base64 of, whatever lies between its digits? */
+/* Returns whether the base64 text decodes to a text with ":TOKEN", ignoring other characters between its digits. */
 static bool
 hides_token(const char *encoded)
 {
@@ -128,7 +128,7 @@ must_have_shown_token(const char *authorization)
          (strncasecmp(authorization, "Basic ", 6) == 0 && hides_token(authorization + 6)));
 }
 
-/* An address, or localhost, perhaps with a port; or what is configured. */
+/* Checks that the host is an address or localhost, with or without a port, or the configured name. */
 static void
 must_be_ours(const char *host)
 {
@@ -161,7 +161,7 @@ check_status(const struct page_request *request, const struct page_reply *answer
          answer->status == 421);
 }
 
-/* Says of this machine only what was asked. */
+/* Checks that the answer reveals only the requested facts about this machine. */
 static void
 check_text(const struct page_request *request, const struct page_reply *answer, const char *text,
            size_t size)
@@ -203,7 +203,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     const char *lines[LINES];
     char *text = strndup((const char *)bytes, size),
-         *rest = text; /* where a sanitizer sees its end */
+         *rest = text; /* a sanitizer detects reads beyond its end */
     const char *gate = strsep(&rest, "\n");
     for (int i = 0; i < LINES; i++) {
         lines[i] = strsep(&rest, "\n");

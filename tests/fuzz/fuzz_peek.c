@@ -1,6 +1,6 @@
 /*
- * fuzz_peek.c - any bytes as a DICOM file: refused with a reason, or a header that holds what
- * dicom.h promises, and frames that are read or refused with a reason.
+ * fuzz_peek.c - any bytes as a DICOM file: rejected with a reason, or read into a header as dicom.h specifies. Its
+ * frames are read, or rejected with a reason.
  */
 #include "dicom/dicom.h"
 #include "tests/fuzz/must.h"
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-    MOST_PIXELS = 1 << 18, /* decoded a frame; larger ones only cost time */
+    MOST_PIXELS = 1 << 18, /* limit per decoded frame; larger frames only cost time */
     MOST_FRAMES = 4,
 };
 

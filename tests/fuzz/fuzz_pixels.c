@@ -1,13 +1,13 @@
 /*
- * fuzz_pixels.c - any bytes as the pixel data of a small image: each frame is decoded, or refused
- * with a reason. The first bytes say of what kind the image is:
+ * fuzz_pixels.c - any bytes as the pixel data of a small image: each frame is decoded, or rejected with a reason. The
+ * first bytes select the kind of image:
  *
- *   0 transfer syntax   1 columns   2 rows   3 frames
- *   4 bits stored, less 8 (lower half), 16: signed, 32: eight bits allocated
- *   5 bytes of the Basic Offset Table   6 which frame is asked for first
+ * 0 transfer syntax  1 columns  2 rows  3 frames
+ *  4 bits stored, minus 8 (lower half), 16: signed, 32: eight bits allocated
+ *  5 bytes of the Basic Offset Table  6 frame to read first
  *
- * The rest is the table and the fragments, as many as frames and of one length; native pixels; or
- * the whole data set when it is deflated.
+ * The rest is the table and the fragments (one per frame, all of one length), native pixels, or the whole data set if
+ * deflated.
  */
 #include "dicom/dicom.h"
 #include "tests/fuzz/must.h"
@@ -85,7 +85,7 @@ read_frames(const struct dicom_instance *instance, int32_t first)
     struct error error = {0};
     struct dicom_pixels *pixels;
     if (count > MOST_SIDE * MOST_SIDE)
-        return; /* deflated, and of its own mind */
+        return; /* a deflated data set brings its own elements */
     uint16_t *values = malloc(count * sizeof(*values));
     must(values != NULL);
     int rc = dicom_pixels_open(instance, &pixels, &error);

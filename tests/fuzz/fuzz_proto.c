@@ -1,9 +1,6 @@
 /*
- * fuzz_proto.c - any bytes as they may come over a pipe, in pieces: every frame is cut and read as
- * the message it says it is, nothing is read beyond it, and what was read is written as the same
- * bytes.
- *
- * The first byte says how large the pieces are.
+ * fuzz_proto.c - any bytes as the input of a pipe, in pieces whose size the first byte sets. Every frame must be cut
+ * and read as the message of its type, without a read beyond it. Writing the message again must give the same bytes.
  */
 #include "service/common/wire/messages.h"
 
@@ -20,7 +17,7 @@ union field {
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-/* Touches every byte of the strings, so that a sanitizer sees where they end. */
+/* Reads every byte of the strings, so that a sanitizer detects a wrong end. */
 static void
 touch(const struct proto_reader *reader, const char *fields, const union field *values)
 {

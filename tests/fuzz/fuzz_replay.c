@@ -1,10 +1,10 @@
 /*
- * fuzz_replay.c - runs a fuzz target over stored inputs, without a fuzzer: any compiler will do.
+ * fuzz_replay.c - runs a fuzz target on stored inputs, without a fuzzer, with any compiler.
  *
- *   replay_<target> FILE-OR-FOLDER...
+ * replay_<target> FILE-OR-FOLDER...
  *
- * A target that finds something wrong aborts, and one that takes too long or too much is ended. No input at all is a failure, for then nothing was
- * tested.
+ * A target aborts if it finds an error. It is killed if it exceeds the time or memory limit. Fails if there is no
+ * input, because then it has tested nothing.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 enum {
-    MOST_SECONDS = 60, /* of an input */
-    MOST_MIB = 768,    /* of all of them */
+    MOST_SECONDS = 60, /* per input */
+    MOST_MIB = 768,    /* for all inputs */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -42,7 +42,7 @@ replay_file(const char *path)
         exit(2);
     }
     const size_t size = (size_t)status.st_size;
-    /* Exactly as large as the input, so that a sanitizer sees what lies beyond. */
+    /* Allocate exactly the size of the input, so that a sanitizer detects reads beyond it. */
     uint8_t *bytes = malloc(size ? size : 1);
     if (!bytes || (size > 0 && fread(bytes, size, 1, file) != 1)) {
         perror(path);

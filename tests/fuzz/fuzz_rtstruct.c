@@ -1,6 +1,6 @@
 /*
- * fuzz_rtstruct.c - any bytes as a structure set: refused with a reason, or regions and contours that
- * are what rtstruct.h promises, and that make a mask or are refused with a reason.
+ * fuzz_rtstruct.c - any bytes as a structure set: rejected with a reason, or read into regions and contours as
+ * rtstruct.h specifies. The contours make a mask or are rejected with a reason.
  */
 #include "dicom/read/rtstruct.h"
 #include "kernels/mask/contours.h"
@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MOST_REGIONS = 16 }; /* whose contours are read; more only cost time */
+enum { MOST_REGIONS = 16 }; /* max regions whose contours are read; more only cost time */
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -1,6 +1,6 @@
 /*
- * fuzz_seg_source.c - any bytes as a Segmentation of others: refused with a reason, or segments, frames and
- * pixels that are what seg_source.h promises.
+ * fuzz_seg_source.c - any bytes as a Segmentation of other software: rejected with a reason, or read into segments,
+ * frames and pixels as seg_source.h specifies.
  */
 #include "dicom/read/seg_source.h"
 #include "tests/fuzz/must.h"
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MOST_FRAMES = 16, MOST_PIXELS = 1 << 20 }; /* that are read; more only cost time */
+enum { MOST_FRAMES = 16, MOST_PIXELS = 1 << 20 }; /* limits for reading; more only cost time */
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -1,7 +1,6 @@
 /*
- * fuzz_serve.cc - any bytes as what a caller sends on a connection: behind a good A-ASSOCIATE-RQ when
- * the first byte is even, else as all that comes. Whatever it is, each file that is begun is ended
- * once, reports are whole, and the association comes to its end.
+ * fuzz_serve.cc - any bytes as the input of a peer: after a good A-ASSOCIATE-RQ if the first byte is even, else as
+ * the whole input. Each file must begin and end once, reports must be whole, and the association must end.
  */
 #include "dicom/net/scp.h"
 

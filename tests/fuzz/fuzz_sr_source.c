@@ -1,6 +1,6 @@
 /*
- * fuzz_sr_source.c - any bytes as a report of others: refused with a reason, or items and coordinates that are
- * what sr_source.h promises.
+ * fuzz_sr_source.c - any bytes as a structured report of other software: rejected with a reason, or read into items
+ * and coordinates as sr_source.h specifies.
  */
 #include "dicom/read/sr_source.h"
 #include "tests/fuzz/must.h"

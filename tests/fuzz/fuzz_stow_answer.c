@@ -1,5 +1,7 @@
-/* fuzz_stow_answer.c - any bytes as what a STOW-RS service says of an instance: nothing is read beyond them, and nothing
- * is stored that is not named. */
+/*
+ * fuzz_stow_answer.c - any bytes as the answer of a STOW-RS service. The reader must not read beyond them, and must
+ * only mark an instance as stored if the answer names it.
+ */
 #include "service/common/stow/stow_answer.h"
 
 #include <stdlib.h>
@@ -13,7 +15,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct stow_answer answer;
-    char *copy = malloc(size ? size : 1); /* so that a sanitizer sees where it ends */
+    char *copy = malloc(size ? size : 1); /* a sanitizer detects reads beyond its end */
     memcpy(copy, bytes, size);
     stow_answer_read(copy, size, instance, &answer);
     if (answer.reason < -1 || answer.reason > UINT16_MAX || answer.warning < 0 ||

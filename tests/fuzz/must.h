@@ -1,4 +1,4 @@
-/* must.h - what a target promises of its input, whatever that is; a promise that is not kept aborts. */
+/* must.h - aborts if a target breaks a guarantee, for any input. */
 #ifndef NOCTULE_FUZZ_MUST_H
 #define NOCTULE_FUZZ_MUST_H
 

@@ -1,7 +1,4 @@
-/*
- * session.hh - a connection on which a peer has said all of its words already, for the targets that
- * see whole associations.
- */
+/* session.hh - a connection whose peer has already sent everything, for targets that run whole associations. */
 #ifndef NOCTULE_FUZZ_SESSION_HH
 #define NOCTULE_FUZZ_SESSION_HH
 
@@ -16,7 +13,7 @@
 class Session
 {
   public:
-    /* What does not fit into the socket's buffer is not said; then the peer says no more. */
+    /* Sends the bytes that fit into the socket's buffer, drops the rest, and closes the peer's direction. */
     explicit Session(const std::vector<uint8_t> &words)
     {
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends_) != 0)
@@ -33,7 +30,7 @@ class Session
         close(ends_[1]);
     }
 
-    /* The end of who listens, who closes it. */
+    /* Returns the end of the program under test, which must close it. */
     int fd() const
     {
         return ends_[0];
