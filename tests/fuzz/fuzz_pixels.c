@@ -2,9 +2,9 @@
  * fuzz_pixels.c - any bytes as the pixel data of a small image: each frame is decoded, or rejected with a reason. The
  * first bytes select the kind of image:
  *
- * 0 transfer syntax  1 columns  2 rows  3 frames
- *  4 bits stored, minus 8 (lower half), 16: signed, 32: eight bits allocated
- *  5 bytes of the Basic Offset Table  6 frame to read first
+ *   0 transfer syntax  1 columns  2 rows  3 frames
+ *   4 bits stored, minus 8 (lower half), 16: signed, 32: eight bits allocated
+ *   5 bytes of the Basic Offset Table  6 frame to read first
  *
  * The rest is the table and the fragments (one per frame, all of one length), native pixels, or the whole data set if
  * deflated.

@@ -1,7 +1,7 @@
 /*
  * fuzz_replay.c - runs a fuzz target on stored inputs, without a fuzzer, with any compiler.
  *
- * replay_<target> FILE-OR-FOLDER...
+ *   replay_<target> FILE-OR-FOLDER...
  *
  * A target aborts if it finds an error. It is killed if it exceeds the time or memory limit. Fails if there is no
  * input, because then it has tested nothing.

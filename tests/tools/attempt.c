@@ -1,11 +1,11 @@
 /*
  * attempt.c - the daemon's side of an attempt on a shared folder (service/common/attempt), for tests.
  *
- *   attempt make SHARE JOB-FILE NUMBER SECONDS THREADS SHARED   prints the folder; SHARED "": all is copied
+ *   attempt make SHARE JOB-FILE NUMBER SECONDS THREADS SHARED   prints the folder; SHARED "": everything is copied
  *   attempt void SHARE FOLDER
- *   attempt collect SHARE FOLDER OUTPUT                         prints what the manifest says, as JSON
+ *   attempt collect SHARE FOLDER OUTPUT                         prints the manifest as JSON
  *
- * Ends with 1 and "CODE: message" where it fails.
+ * On failure, prints "CODE: message" and exits with 1.
  */
 #include "base/text.h"
 #include "service/common/attempt/manifest.h"

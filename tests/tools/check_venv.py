@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """
-Checks the Python environment of the tests: versions are those of the requirement files, and modules with compiled code
-import and compute.
+Checks the Python environment of the tests: versions must match the requirement files, and modules with compiled code
+must import and compute.
 
-    build/venv/bin/python tests/tools/check_venv.py REQUIREMENTS...    prints one line and fails if something is off
+    build/venv/bin/python tests/tools/check_venv.py REQUIREMENTS...    prints one line and fails on a mismatch
 """
 
 import importlib
@@ -27,7 +27,7 @@ def faults(files):
     for name in MODULES:
         try:
             importlib.import_module(name)
-        except Exception as error:  # a library that was built against another NumPy raises its own kinds
+        except Exception as error:  # a library built against another NumPy raises exceptions of its own
             yield f"{name} does not import: {str(error).splitlines()[0]}"
 
 

@@ -1,13 +1,13 @@
 /*
- * draw_contours.c - for tests: draws the regions of a structure set on the planes of a series, prints what came of each
- * as one JSON object, and writes the masks.
+ * draw_contours.c - for tests: draws the regions of a structure set on the planes of a series, prints the outcome of
+ * each as one JSON object, and writes the masks.
  *
  *   draw_contours [--centres] OUTPUT RTSTRUCT IMAGE...
  *
- * With --centres, voxels whose centres lie on a contour belong to it.
+ * With --centres, voxels whose centres lie on a contour are part of the region.
  *
- * OUTPUT gets a byte a voxel, x fastest, of the regions that were drawn, in the order printed. The images are the
- * planes of one stack, whatever the gate thinks of it. The status is 0 also for what is refused: it is in the JSON.
+ * OUTPUT gets one byte per voxel, x fastest, for each drawn region, in the order printed. The images must be the
+ * planes of one stack; they need not pass the geometry check. Rejections also exit with 0: the JSON has their reasons.
  */
 #include "dicom/read/rtstruct.h"
 #include "kernels/mask/contours.h"

@@ -1,11 +1,11 @@
 /*
- * dump_volume.c - for tests: reads DICOM files as a job does, prints what was found as one JSON
- * object, and writes the decoded planes.
+ * dump_volume.c - for tests: reads DICOM files like a job, prints the result as one JSON object, and writes the
+ * decoded planes.
  *
  *   dump_volume [--threads N] OUTPUT INPUT...
  *
- * OUTPUT gets the planes of all stacks, in the order printed, as dicom_pixels_read delivers them
- * (little endian). The status is 0 also for refused files and stacks: they are in the JSON.
+ * OUTPUT gets the planes of all stacks, in the order printed, as dicom_pixels_read returns them (little endian).
+ * Rejected files and stacks also exit with 0: the JSON has their reasons.
  */
 #include "dicom/read/geometry/geometry.h"
 
@@ -59,7 +59,7 @@ print_error(const struct error *error)
     printf("]}");
 }
 
-/* Reads the headers and prints the files that are refused. */
+/* Reads the headers and prints the rejected files. */
 static void
 peek_all(int count, char **paths, struct inputs *inputs)
 {
@@ -127,7 +127,7 @@ print_stack(const struct inputs *inputs, const struct geometry_stack *stack)
     printf("]}");
 }
 
-/* Decoding one stack: threads take planes one by one. */
+/* State of decoding one stack. Each thread takes the next plane. */
 struct decoding {
     const struct inputs *inputs;
     const struct geometry_stack *stack;
@@ -178,7 +178,7 @@ same_sizes(const struct inputs *inputs, const struct geometry_stack *stack)
     return true;
 }
 
-/* Prints the fault of decoding, its code "" when there was none. */
+/* Prints the stack and the error of decoding it, whose code is "" on success. */
 static void
 write_stack(const struct inputs *inputs, const struct geometry_stack *stack, int thread_count,
             FILE *output)
@@ -221,7 +221,7 @@ dump_stacks(const struct inputs *inputs, const struct geometry_series *series, i
     printf("]");
 }
 
-/* The options before OUTPUT; its index, or 0 when there is anything else. */
+/* Reads the options before OUTPUT. Returns the index of OUTPUT, or 0 if the arguments are invalid. */
 static int
 read_options(int argc, char **argv, int *thread_count)
 {

@@ -1,21 +1,21 @@
 /*
- * faults.c - a library that a test preloads into noctuled: calls that fail, and a wall clock that jumps.
+ * faults.c - a library that tests preload into noctuled to make calls fail and to move the clocks.
  *
- * NOCTULE_FAULT="ROLE CALL N ERRNO [always], ...": in processes of ROLE (daemon, or what stands after --role) the Nth CALL
- * from the start fails with the errno ERRNO (a number), and with "always" every one after it. CALL is one of
- *   open read write truncate fsync rename mkdir unlink   on what lies below the folder NOCTULE_FAULT_UNDER
- *   malloc                                               anything allocated or mapped
- *   descriptor                                           sockets, pipes and the like that are made or accepted
+ * NOCTULE_FAULT="ROLE CALL N ERRNO [always], ...": in processes of ROLE (daemon, or the value of --role) the Nth CALL
+ * from the start fails with the errno ERRNO (a number). With "always", every later one fails, too. CALL is one of
+ *   open read write truncate fsync rename mkdir unlink   on paths below the folder NOCTULE_FAULT_UNDER
+ *   malloc                                               any allocation or mapping
+ *   descriptor                                           creation or acceptance of sockets, pipes and the like
  *   fork                                                 processes and threads
  *   connect send receive                                 on sockets
- * NOCTULE_FAULT_HIT names a file with 8 bytes for each of them: 0, or where it happened first (below). Without "always" it
- * happens once for all processes. With NOCTULE_FAULT_STACK the stack is told then, too.
+ * NOCTULE_FAULT_HIT names a file with 8 bytes per fault: 0, or the place of its first failure (below). Without
+ * "always" a fault happens once for all processes. NOCTULE_FAULT_STACK also prints the stack at that time.
  *
- * NOCTULE_FAULT_COUNTS names a file of the size of struct counted, where the most calls of each kind that a process of
- * each role has made are counted. There are a hundred thousand of malloc, most of them from the same places: of these it
- * has the first from each place. A place is a number made of the stack: all of it, or, where what fails does so for good, of
- * its innermost frames, for what comes then hardly goes by who called. So that it is the same in all processes, addresses
- * must not be random.
+ * NOCTULE_FAULT_COUNTS names a file of the size of struct counted. It receives the maximum number of calls of each
+ * kind per process of each role. There are a hundred thousand calls of malloc, most of them from the same places, so
+ * only the first from each place is kept. A place is a hash of the stack. For "always" it covers only the innermost
+ * frames, because the effects of a lasting failure hardly depend on the callers. Address randomization must be off,
+ * so that places are the same in all processes.
  *
  * NOCTULE_CLOCK names a file of two 8-byte integers in the machine's byte order, both in nanoseconds. The first moves the
  * wall clock alone, as if it were set. The second moves all clocks, as if that time had passed. A test that writes there
@@ -52,7 +52,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What the C library calls its own allocators. */
+/* The allocators of the C library, by its own names. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
@@ -82,7 +82,7 @@ static const char *const call_names[CALLS] = {
 static const char *const role_names[] = {"daemon", "intake", "courier", "worker", "page"};
 #define ROLES      (sizeof role_names / sizeof role_names[0])
 
-#define PLACES     32768 /* of malloc in a role; a power of two */
+#define PLACES     32768 /* of malloc per role; a power of two */
 #define FRAMES_ALL 40
 
 static const int place_frames[2] = {FRAMES_ALL, 8}; /* once, always */
@@ -91,26 +91,26 @@ static struct counted {
     _Atomic int64_t most[CALLS];
 
     struct place {
-        _Atomic uint64_t place; /* 0: there is none */
+        _Atomic uint64_t place; /* 0: unused */
         int64_t first;
     } places[2][PLACES];
-} * counted; /* of this process's role, one after the other in the file; NULL: nobody counts */
+} * counted; /* the part of this process's role; the file has one per role; NULL: no counting */
 
 #define FAULTS 64
 
-/* Those of this process's role. */
+/* The faults of this process's role. */
 static struct fault {
     enum call call;
-    _Atomic uint64_t *hit; /* its place; mapped at the start: later a process may be confined */
+    _Atomic uint64_t *hit; /* mapped at the start, because a confined process cannot map it */
     long nth;
     int errno_value;
     bool always;
 } faults[FAULTS];
 
 static size_t fault_count;
-static unsigned faulty; /* a bit for each call that some fault is of; 0 while nothing is to fail */
+static unsigned faulty; /* a bit for each kind of call with a fault; 0 while no call may fail */
 static bool tells_stack;
-static __thread bool inside; /* whoever walks the stack may allocate */
+static __thread bool inside; /* the stack walk itself may allocate */
 static const char *heap_spoilt_by;
 static char is_below[PATH_MAX];
 
@@ -118,7 +118,7 @@ static atomic_long calls_made[CALLS];
 static _Atomic(const volatile int64_t *) clock_moves; /* of the wall clock, of all clocks */
 static int hurry = 1;
 
-/* Bytes of a file of /proc, by system calls alone: nothing here may allocate. */
+/* Reads a file of /proc by system calls only, because it must not allocate. Returns the number of bytes. */
 static size_t
 proc_read(const char *path, char *buffer, size_t size)
 {
@@ -130,7 +130,7 @@ proc_read(const char *path, char *buffer, size_t size)
     return length > 0 ? (size_t)length : 0;
 }
 
-/* This library's code, of whose frames no place is made. */
+/* The code of this library, whose frames are not part of a place. */
 static const char *own_begin, *own_end;
 
 static int
@@ -150,7 +150,7 @@ own_find(struct dl_phdr_info *library, size_t size, void *context)
     return 0;
 }
 
-/* Who has called this library; how many frames there are. */
+/* Collects the callers of this library. Returns the number of frames. */
 static int
 stack_walk(void *frames[FRAMES_ALL])
 {
@@ -165,7 +165,7 @@ stack_walk(void *frames[FRAMES_ALL])
     return depth - own;
 }
 
-/* The place of a stack, by so many frames at most; never 0. */
+/* Returns the place of a stack, from at most `most` frames; never 0. */
 static uint64_t
 place_of(void *const *frames, int depth, int most)
 {
@@ -175,7 +175,7 @@ place_of(void *const *frames, int depth, int most)
     return place | 1;
 }
 
-/* What stands after --role; else "daemon". */
+/* Finds the value of --role; "daemon" without it. */
 static void
 role_find(char role[16])
 {
@@ -213,7 +213,10 @@ counts_begin(const char *path, const char *role)
             counted = all + i;
 }
 
-/* The library that a frame lies in. None is the C library's own code, but for NSS, which asserts that it has memory (nss_database.c). */
+/*
+ * Returns the name of a frame's library, or NULL for the C library. NSS is an exception, because it asserts that
+ * allocations succeed (nss_database.c).
+ */
 static const char *
 library_of(void *frame)
 {
@@ -224,7 +227,7 @@ library_of(void *frame)
     return name ? name + 1 : NULL;
 }
 
-/* libseccomp leaves a heap behind that is no heap any more where it lacked memory: whoever allocates next dies of it. */
+/* Checks for libseccomp, which leaves a corrupt heap if an allocation fails: the next allocation crashes. */
 static void
 heap_judge(void *const *frames, int depth)
 {
@@ -235,7 +238,10 @@ heap_judge(void *const *frames, int depth)
     }
 }
 
-/* Where it dies: the first library, or the one that has spoilt its heap; and the stack. Nothing fails while that is written. */
+/*
+ * Reports a crash: the first library on the stack, or the one that corrupted the heap, and the stack. No call may
+ * fail meanwhile.
+ */
 static void
 death_tell(void)
 {
@@ -297,11 +303,11 @@ faults_tell(const char *told, const char *own_role)
     tells_stack = getenv("NOCTULE_FAULT_STACK") != NULL;
     signal(SIGSEGV, on_death);
     signal(SIGBUS, on_death);
-    signal(SIGABRT, on_death); /* the C library's own abort cannot be put in place of */
+    signal(SIGABRT, on_death); /* the C library's own abort cannot be replaced */
     unsigned calls = 0;
     for (size_t i = 0; i < fault_count; i++)
         calls |= 1u << faults[i].call;
-    faulty = calls; /* last: this begins them */
+    faulty = calls; /* must be last: enables the faults */
 }
 
 __attribute__((constructor)) static void
@@ -314,7 +320,7 @@ faults_begin(void)
     if (told || counts) {
         void *frames[FRAMES_ALL];
         dl_iterate_phdr(own_find, NULL);
-        (void)stack_walk(frames); /* loads what does so, which else might fail later */
+        (void)stack_walk(frames); /* loads libraries for the stack walk, which could fail later */
     }
     if (clock)
         atomic_store(&clock_moves, map_file(clock, 2 * sizeof(int64_t), false));
@@ -337,7 +343,7 @@ stack_tell(void)
     inside = false;
 }
 
-/* Marks that it happens; false where it has happened once and is to happen no more. */
+/* Marks the fault as hit. Returns false if it must not happen again. */
 static bool
 fault_mark(const struct fault *fault)
 {
@@ -355,7 +361,7 @@ fault_mark(const struct fault *fault)
     return first || fault->always;
 }
 
-/* Keeps the nth malloc where it is the first from its place. */
+/* Records the nth malloc if it is the first from its place. */
 static void
 place_note(struct place places[PLACES], uint64_t here, int64_t nth)
 {
@@ -382,14 +388,14 @@ count_note(enum call call, int64_t count)
         place_note(counted->places[always], place_of(frames, depth, place_frames[always]), count);
 }
 
-/* Is this kind of call of any interest? */
+/* Returns whether this kind of call can fail or is counted. */
 static bool
 watched(enum call call)
 {
     return (faulty >> call & 1) || counted;
 }
 
-/* Counts a call; true, with errno set, where it is to fail. */
+/* Counts a call. Returns true and sets errno if it must fail. */
 static bool
 fails(enum call call)
 {
@@ -421,7 +427,7 @@ fails_at_path(enum call call, const char *path)
     return is_under(path) && fails(call);
 }
 
-/* What a descriptor is of: a path, or "socket:[...]" and the like. */
+/* Finds the target of a descriptor: a path, or "socket:[...]" and the like. */
 static bool
 describe(int fd, char target[PATH_MAX])
 {
@@ -434,7 +440,7 @@ describe(int fd, char target[PATH_MAX])
     return true;
 }
 
-/* Paths that are relative to a folder are told by the folder. */
+/* Checks a path; one that is relative to a folder counts as the folder. */
 static bool
 fails_at(enum call call, int fd, const char *path)
 {
@@ -446,7 +452,7 @@ fails_at(enum call call, int fd, const char *path)
     return describe(fd, target) && fails_at_path(call, target);
 }
 
-/* Bytes that go by a descriptor: into a file, or to a peer. */
+/* Checks a transfer by a descriptor, to a file or to a peer. */
 static bool
 fails_by(enum call file, enum call socket, int fd)
 {
@@ -458,7 +464,7 @@ fails_by(enum call file, enum call socket, int fd)
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-/* HOOK(type, name, (parameters), (arguments), what it gives when it fails, does it fail?) */
+/* HOOK(type, name, (parameters), (arguments), result on failure, condition for failure) */
 #define HOOK(type, name, parameters, arguments, failed, condition)                                 \
     type name parameters                                                                           \
     {                                                                                              \
@@ -636,7 +642,7 @@ HOOK_ANY(void *, mmap64, (void *at, size_t size, int protection, int flags, int 
 /* ------------------------------------------------------------------------------- clock ------ */
 
 #define SECOND_NS INT64_C(1000000000)
-#define SLICE_MS  50 /* max delay until a timed wait sees that the clock has moved */
+#define SLICE_MS  50 /* max delay until a timed wait notices that the clock has moved */
 
 static int64_t
 to_ns(const struct timespec *at)
@@ -650,7 +656,7 @@ from_ns(int64_t at)
     return (struct timespec){.tv_sec = at / SECOND_NS, .tv_nsec = at % SECOND_NS};
 }
 
-/* Returns the move of this clock; clocks of processor time do not move. */
+/* Returns the offset of this clock. Clocks of CPU time do not move. */
 static int64_t
 moved_ns(clockid_t clock)
 {
@@ -713,7 +719,7 @@ time(time_t *seconds)
 #define SYS_epoll_wait SYS_epoll_pwait
 #endif
 
-/* A timed wait in slices, so that it ends when the clock has moved past its end. */
+/* Splits a timed wait into slices, so that it ends soon after the clock has moved past its end. */
 struct slices {
     int64_t end; /* 0: one slice */
     int ms;      /* the next slice */
@@ -774,12 +780,12 @@ poll(struct pollfd *polled, nfds_t count, int timeout_ms)
 }
 #endif
 
-/* Of the two versions in some C libraries dlsym() may find the older one, which has another layout of conditions. */
+/* Some C libraries have two versions. dlsym() may find the older one, whose conditions have another layout. */
 static void *
 timedwait_find(void)
 {
     static const char name[] = "pthread_cond_timedwait";
-    void *found = dlsym(RTLD_NEXT, name); /* also that of a sanitizer */
+    void *found = dlsym(RTLD_NEXT, name); /* finds that of a sanitizer, too */
     void *newer = dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
     return newer && found == dlvsym(RTLD_NEXT, name, "GLIBC_2.2.5") ? newer : found;
 }
@@ -794,7 +800,7 @@ pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *rest
         next = (__typeof__(next))timedwait_find();
     if (!atomic_load(&clock_moves))
         return next(condition, mutex, end);
-    /* The clock of a condition cannot be read. The wall clock is decades ahead of the other one. */
+    /* The clock of a condition cannot be read, but the wall clock is decades ahead of the monotonic one. */
     const clockid_t clock = end->tv_sec > 1000000000 ? CLOCK_REALTIME : CLOCK_MONOTONIC;
     const int64_t now = now_ns(clock), left = to_ns(end) - now;
     if (left <= 0)

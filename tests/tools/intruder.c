@@ -1,16 +1,16 @@
 /*
- * intruder.c - a library that a test preloads into noctuled: what a child would do that foreign bytes have taken over.
+ * intruder.c - a library that tests preload into noctuled: acts like a child process under an attacker's control.
  *
- * NOCTULE_DEEDS names a file with a deed a line, NAME WHAT [WHERE], that is read at the start; on SIGUSR2 the process does all of
- * them and tells how each ended, as a line of the log: event=intruder.deed pid=N deed=NAME errno=N (0: it was done). WHAT is one of
- *   read write list      what is there         make         a new file, which is removed again
- *   connect listen       a TCP port            talk         to a socket's path
- *   run                  a program that is none   fork         a process
+ * NOCTULE_DEEDS names a file with one deed per line, NAME WHAT [WHERE], read at the start. On SIGUSR2 the process
+ * does all deeds and logs each result: event=intruder.deed pid=N deed=NAME errno=N (0: it succeeded). WHAT is one of
+ *   read write list      an existing path      make         a new file, which is removed again
+ *   connect listen       a TCP port            talk         to the path of a socket
+ *   run                  a file that is not a program   fork         a process
  *   trace signal         the parent
- *   mount chmod          what is not there
+ *   mount chmod          a missing path
  *
- * NOCTULE_KERNEL="LANDLOCK SECCOMP" makes the kernel an older one, whose Landlock has this version (0: none), with or without seccomp
- * (1, 0), or one whose Landlock (-2) or seccomp (2) is there and takes nothing.
+ * NOCTULE_KERNEL="LANDLOCK SECCOMP" imitates an older kernel. LANDLOCK is its Landlock version (0: no Landlock).
+ * SECCOMP is 1 with seccomp, 0 without. LANDLOCK -2 or SECCOMP 2: present, but rejects every rule.
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -40,11 +40,11 @@ struct deed {
 
 static struct deed deeds[DEEDS];
 static int deed_count;
-static long landlock_version = -1, has_seccomp = 1; /* -1: as it is */
+static long landlock_version = -1, has_seccomp = 1; /* -1: unchanged */
 
 /* ------------------------------------------------------------------------------ the kernel ---- */
 
-/* The errno that a kernel as it is told has for this call; 0: the call is made. */
+/* Returns the errno of the imitated kernel for this call; 0: make the call. */
 static int
 kernel_refuses(long number, long operation)
 {
@@ -145,7 +145,7 @@ have_a_child(void)
     return error;
 }
 
-/* What is asked of nothing that is there was asked at least. */
+/* Treats the error of a harmless target as success, because the call was allowed. */
 static int
 but(int harmless, int error)
 {

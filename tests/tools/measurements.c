@@ -29,7 +29,7 @@ read_text(const char *path)
     return text;
 }
 
-/* Cuts a line at its tabs; missing fields are "". */
+/* Splits a line at its tabs; missing fields are "". */
 static void
 split(char *line, const char *fields[MAX_FIELDS])
 {

@@ -1,7 +1,6 @@
 /*
- * object_source.h - for the programs that write objects for tests: the series that an object is
- * made from, and what their requests have in common. Whatever fails ends the program with status 1
- * and a code and message on standard error.
+ * object_source.h - for the test programs that write objects: the source series, and the common part of their
+ * requests. On any failure, exits with status 1 and prints a code and a message to standard error.
  */
 #ifndef NOCTULE_TESTS_OBJECT_SOURCE_H
 #define NOCTULE_TESTS_OBJECT_SOURCE_H
@@ -12,24 +11,24 @@ struct object_source {
     struct dicom_instance **instances;
     int32_t count;
     struct geometry_series *series;
-    const struct geometry_stack *stack; /* of the series */
+    const struct geometry_stack *stack; /* the stack of the series */
 };
 
-/* The stack of that name in the files; NULL: the only one. */
+/* Reads the files and finds the stack of that name; NULL: the only one. */
 void object_source_read(char **paths, int count, const char *stack, struct object_source *source);
 void object_source_free(struct object_source *source);
 
-/* Without segments. Borrows from the source. */
+/* Returns a request without segments. The source must outlive it. */
 struct seg_request object_source_request(const struct object_source *source, const char *pipeline);
 
-/* An empty file to write to. */
+/* Creates an empty file for writing. */
 int object_create(const char *path);
 
 _Noreturn void die(const char *code, const char *message);
 void check(int rc, const struct error *error);
 void *need(void *memory);
 
-/* Since some time in the past. */
+/* Returns the time since a fixed point in the past. */
 double seconds(void);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * part10.c - DICOM Part 10 files from elements.
- */
+/* part10.c - builds DICOM Part 10 files from elements. */
 #include "tests/tools/part10.h"
 
 #include <errno.h>
@@ -105,7 +103,7 @@ part10_remove(struct part10 *set, uint32_t tag)
     set->count = kept;
 }
 
-/* Notes the element that begins here and writes its head. */
+/* Records the element that begins here and writes its header. */
 static void
 begin_element(struct part10 *set, uint32_t tag, const char *vr, size_t length)
 {
@@ -222,7 +220,7 @@ compare_tags(const void *a, const void *b)
     return (left->tag > right->tag) - (left->tag < right->tag);
 }
 
-/* Appends the set's elements in the order of their tags. */
+/* Appends the set's elements, sorted by tag. */
 static void
 put_sorted(struct part10 *out, const struct part10 *set)
 {
@@ -263,7 +261,7 @@ read_u32(const uint8_t *bytes)
     return bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
-/* Adds elements as they are encoded. */
+/* Adds encoded elements. */
 static void
 put_encoded(struct part10 *set, const uint8_t *bytes, size_t size)
 {
@@ -309,7 +307,7 @@ part10_forget_vr(struct part10 *set, uint32_t tag)
     free(value);
 }
 
-/* The value of a UI element of the set, without its padding. */
+/* Finds the value of a UI element, without its padding. */
 static void
 find_uid(const struct part10 *set, uint32_t tag, char uid[PART10_UID_SIZE])
 {
@@ -403,7 +401,7 @@ part10_uid(const uint64_t *key, size_t count, char uid[PART10_UID_SIZE])
         high = part10_mix(high, key[i]);
         low = part10_mix(low, key[i]);
     }
-    /* The number of a random UUID (PS3.5, B.2): its version and variant bits are fixed. */
+    /* Make it a random UUID (PS3.5, B.2), whose version and variant bits are fixed. */
     high = (high & ~UINT64_C(0xf000)) | UINT64_C(0x4000);
     low = (low & ~(UINT64_C(3) << 62)) | (UINT64_C(2) << 62);
     char digits[40];

@@ -1,9 +1,9 @@
 /*
- * part10.h - DICOM Part 10 files from elements: explicit VR little endian, for synthetic test data.
+ * part10.h - builds DICOM Part 10 files from elements: explicit VR little endian, for synthetic test data.
  *
- * Elements may be put in any order; they are sorted when written. Nothing here knows Noctule's own
- * readers or writers, nor DCMTK, so that tests of those do not test themselves. A failed allocation
- * is latched and told by part10_write.
+ * Elements may be put in any order; they are sorted when written. This code must not use Noctule's readers or
+ * writers, nor DCMTK, so that their tests have an independent source. A failed allocation is latched and reported by
+ * part10_write.
  */
 #ifndef NOCTULE_PART10_H
 #define NOCTULE_PART10_H
@@ -21,12 +21,12 @@ struct part10_element {
 struct part10 {
     struct part10_element *elements;
     size_t count, count_capacity;
-    uint8_t *bytes; /* the elements, encoded, in the order they were put */
+    uint8_t *bytes; /* the encoded elements, in the order of the calls */
     size_t size, size_capacity;
     int error;
 };
 
-/* A zeroed struct part10 is an empty data set. What is put again replaces what was there. */
+/* A zeroed struct part10 is an empty data set. To replace an element, put it again. */
 void part10_release(struct part10 *set);
 void part10_remove(struct part10 *set, uint32_t tag);
 
@@ -37,25 +37,25 @@ void part10_us(struct part10 *set, uint32_t tag, unsigned value);
 void part10_ss(struct part10 *set, uint32_t tag, int value);
 void part10_ul(struct part10 *set, uint32_t tag, uint32_t value);
 void part10_fd(struct part10 *set, uint32_t tag, double value);
-/* `count` decimal strings of at most 16 characters. */
+/* Puts `count` decimal strings. A string cannot exceed 16 characters. */
 void part10_ds(struct part10 *set, uint32_t tag, const double *values, size_t count);
-/* A sequence; its items stay the caller's. */
+/* Puts a sequence. The caller must release the items. */
 void part10_sequence(struct part10 *set, uint32_t tag, const struct part10 *items, size_t count);
-/* Adds to `item`, which is empty, what is in the first item of a sequence of the set, if there is one. */
+/* Adds the first item of a sequence of the set, if there is one, to `item`, which must be empty. */
 void part10_first_item(const struct part10 *set, uint32_t tag, struct part10 *item);
-/* Gives an element, no sequence, the VR UN. */
+/* Changes the VR of an element to UN. The element must not be a sequence. */
 void part10_forget_vr(struct part10 *set, uint32_t tag);
 
 /*
- * Writes preamble, file meta information (from the SOP Class and Instance UIDs in the set) and the
- * set to `path`, by way of `path`.part. 0 or -errno.
+ * Writes preamble, file meta information (from the SOP Class and Instance UIDs in the set) and the set to
+ * `path`.part, then renames it to `path`. Returns 0 or -errno.
  */
 int part10_write(const struct part10 *set, const char *path);
 
-/* "2.25." and a number made of the key: the same key, the same UID. */
+/* Makes "2.25." and a number from the key: the same key gives the same UID. */
 void part10_uid(const uint64_t *key, size_t count, char uid[PART10_UID_SIZE]);
 
-/* One step of a hash over 64-bit numbers (splitmix64). */
+/* Computes one step of a hash over 64-bit numbers (splitmix64). */
 uint64_t part10_mix(uint64_t hash, uint64_t value);
 
 #endif

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 #define MAX_SIDE   65535
-#define MAX_SLICES 99999 /* five digits in a file's name */
+#define MAX_SLICES 99999 /* file names have five digits */
 #define MAX_BYTES  ((int64_t)0xfffffffe)
 
 struct options {
@@ -26,7 +26,7 @@ struct options {
     const char *output;
     int32_t count;
     bool has_spacing, has_tilt;
-    const char *truth; /* where it goes, or NULL */
+    const char *truth; /* output path, or NULL */
 };
 
 static const char usage[] =
@@ -195,7 +195,7 @@ parse_option(int option, const char *text, struct options *options)
     }
 }
 
-/* What was not asked for. */
+/* Sets the defaults. */
 static void
 set_geometry(struct options *options)
 {
@@ -268,7 +268,7 @@ parse_options(int argc, char **argv, struct options *options)
     return check_options(options);
 }
 
-/* The images of the series, by slice, then echo; the duplicate last. */
+/* Lists the images of the series by slice, then echo; the duplicate last. */
 static int
 plan_planes(const struct phantom *phantom, struct phantom_plane **planes, int32_t *count)
 {
@@ -287,7 +287,7 @@ plan_planes(const struct phantom *phantom, struct phantom_plane **planes, int32_
     return 0;
 }
 
-/* The folder and those that it is in. */
+/* Creates the folder and its parents. */
 static int
 make_folder(const char *path)
 {
@@ -339,7 +339,7 @@ write_kind(const struct options *options)
     return rc;
 }
 
-/* The n-th of several series, in a folder of its own. */
+/* Writes the n-th of several series, in its own folder. */
 static int
 write_one_of_many(const struct options *options, int32_t n)
 {

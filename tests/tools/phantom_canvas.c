@@ -1,4 +1,3 @@
-/* phantom_canvas.c - see phantom_canvas.h. */
 #include "tests/tools/phantom_canvas.h"
 
 struct body *

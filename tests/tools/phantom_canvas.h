@@ -1,6 +1,6 @@
 /*
- * phantom_canvas.h - puts bodies into a scene: in parts of the volume, and at a patient's size, in mm
- * from the middle of the volume (x to the left, y to the back, z to the head).
+ * phantom_canvas.h - puts bodies into a scene, with sizes relative to the volume, or at a patient's size in mm from
+ * the middle of the volume (x to the left, y to the back, z to the head).
  */
 #ifndef NOCTULE_PHANTOM_CANVAS_H
 #define NOCTULE_PHANTOM_CANVAS_H
@@ -11,7 +11,7 @@ struct point {
     double x, y, z;
 };
 
-/* What is drawn at a patient's size. */
+/* A scene at a patient's size. */
 struct canvas {
     struct scene *scene;
     double extent[3]; /* mm */
@@ -19,11 +19,14 @@ struct canvas {
 
 #define ENDLESS 5000.0 /* mm: through all slices */
 
-/* An ellipsoid, in parts of the volume; what comes later covers it. The scene's, to be changed. */
+/*
+ * Adds an ellipsoid, with sizes relative to the volume; later bodies cover it. Returns the scene's body, which the
+ * caller may change.
+ */
 struct body *scene_add(struct scene *scene, enum tissue tissue, double x, double y, double z,
                        double rx, double ry, double rz);
 
-/* The same in mm; a tube is round at both ends. */
+/* Same in mm. A tube has round ends. */
 struct body *put_ellipsoid(struct canvas *canvas, enum tissue tissue, struct point center,
                            struct point radius);
 struct body *put_box(struct canvas *canvas, enum tissue tissue, struct point center,
@@ -31,17 +34,18 @@ struct body *put_box(struct canvas *canvas, enum tissue tissue, struct point cen
 struct body *put_tube(struct canvas *canvas, enum tissue tissue, struct point from, struct point to,
                       double radius);
 
-/* Skin, fat and muscle, each within the other, through all slices. */
+/* Puts skin, fat and muscle, each inside the other, through all slices. */
 void put_trunk(struct canvas *canvas, struct point center, double rx, double ry, double fat);
 
-/* Vertebrae of bone around marrow every 30 mm with discs between them, and the canal behind. */
+/* Puts vertebrae of bone around marrow every 30 mm, discs between them, and the canal behind. */
 void put_spine(struct canvas *canvas, double y);
 
-/* A table of 6 mm that the body's back, at y, touches. */
+/* Puts a table of 6 mm that touches the back of the body at y. */
 void put_table(struct canvas *canvas, double y);
 
-/* phantom_vessels.c: an abdomen with contrast medium in its arteries. `touching`: the aorta lies
- * against the spine. */
+/*
+ * Makes an abdomen with contrast medium in its arteries (phantom_vessels.c). `touching`: the aorta touches the spine.
+ */
 void make_angiography(struct canvas *canvas, bool touching);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * phantom_draw.c - the pictures: a scene's bodies and a maze, one plane at a time.
+ * phantom_draw.c - draws the bodies of a scene and a maze, one plane at a time.
  *
  * Rows are painted in runs, not voxel by voxel: 300 planes of 512 x 512 take about a second.
  */
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Part of a row, in parts of the volume; from > to: none of it. */
+/* Part of a row, relative to the volume; from > to: empty. */
 struct span {
     double from, to;
 };
@@ -52,7 +52,7 @@ span_hull(struct span a, struct span b)
     return b.from > b.to ? a : (struct span){fmin(a.from, b.from), fmax(a.to, b.to)};
 }
 
-/* Where a + b u is within [0, limit]. */
+/* Returns the range where a + b u is within [0, limit]. */
 static struct span
 linear_span(double a, double b, double limit)
 {
@@ -62,7 +62,7 @@ linear_span(double a, double b, double limit)
     return (struct span){fmin(first, second), fmax(first, second)};
 }
 
-/* Where a u^2 - 2 b u + c is at most 0; a is not negative. */
+/* Returns the range where a u^2 - 2 b u + c is at most 0; a must not be negative. */
 static struct span
 quadratic_span(double a, double b, double c)
 {
@@ -74,7 +74,7 @@ quadratic_span(double a, double b, double c)
     return (struct span){(b - sqrt(root)) / a, (b + sqrt(root)) / a};
 }
 
-/* A cylinder of radius 1 with a ball at each end, once everything is measured in radii. */
+/* Returns the span of a cylinder of radius 1 with a ball at each end. All lengths are in radii. */
 static struct span
 tube_span(const struct body *body, double y, double z)
 {
@@ -83,7 +83,7 @@ tube_span(const struct body *body, double y, double z)
     const double v = (y - a[1]) / r[1], w = (z - a[2]) / r[2];
     const double along = v * d[1] + w * d[2];
     const double length = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
-    /* (u, v, w) less what of it lies along d, squared, is at most 1, and the foot lies on d. */
+    /* Find where the squared part of (u, v, w) perpendicular to d is at most 1, and the foot lies on d. */
     struct span side = quadratic_span(1 - d[0] * d[0] / length, d[0] * along / length,
                                       v * v + w * w - along * along / length - 1);
     side = span_common(side, linear_span(along, d[0], length));
@@ -92,7 +92,7 @@ tube_span(const struct body *body, double y, double z)
     return span_hull(side, span_hull(ball_span(a, r, y, z), ball_span(b, r, y, z)));
 }
 
-/* What the body takes of the row at (y, z). */
+/* Returns the part of the row at (y, z) inside the body. */
 static struct span
 body_span(const struct body *body, double y, double z)
 {
@@ -126,7 +126,7 @@ paint_row(const struct scene *scene, int32_t columns, double y, double z, uint8_
     }
 }
 
-/* Adds the sum of four nibbles of noise, -1 .. 1 times `width`, to each value. */
+/* Adds noise to each value: the sum of four nibbles, -1 .. 1 times `width`. */
 static void
 add_noise(int32_t width, uint64_t seed, int32_t columns, int32_t *row)
 {
@@ -140,16 +140,16 @@ add_noise(int32_t width, uint64_t seed, int32_t columns, int32_t *row)
 }
 
 /*
- * Even rows of even slices are corridors along x. Odd rows join them at alternating ends, and odd
- * slices join the ends of what two even slices make, so that it is one path.
+ * Even rows of even slices are corridors along x. Odd rows join them at alternating ends. Odd slices join the ends of
+ * the even slices next to them, so that there is one path.
  */
 static bool
 maze_is_open(const struct phantom *phantom, int32_t x, int32_t y, int32_t z)
 {
     const int32_t last_row = (phantom->rows - 1) / 2 * 2;
-    const int32_t turns = last_row / 2; /* joints of a slice */
+    const int32_t turns = last_row / 2; /* joints per slice */
     const int32_t right = phantom->columns - 1;
-    const int32_t far_end = turns % 2 ? 0 : right; /* where the last row of a slice ends */
+    const int32_t far_end = turns % 2 ? 0 : right; /* end of the last row of a slice */
     if (z % 2 == 0) {
         if (y > last_row)
             return false;
@@ -166,7 +166,7 @@ draw_maze_row(const struct phantom *phantom, int32_t y, int32_t z, uint8_t *row)
         row[x] = maze_is_open(phantom, x, y, z) ? TISSUE_CORRIDOR : TISSUE_AIR;
 }
 
-/* Where a row's centre lies, in parts of the volume: with a tilt, of an upright one around it. */
+/* Finds the centre of a row, relative to the volume; with a tilt, relative to an upright volume around it. */
 static void
 find_row(const struct phantom *phantom, bool sheared, int32_t row, int32_t slice, double *y,
          double *z)
@@ -206,7 +206,10 @@ phantom_draw_tissues(const struct phantom *phantom, int32_t slice, uint8_t *tiss
     draw_scene(phantom, &scene, slice, tissues);
 }
 
-/* Adds to `count` values, `step` apart, both neighbours and themselves; the ends are their own. */
+/*
+ * Replaces each of `count` values, `step` apart, by twice itself plus both neighbours. At the ends, the value is its
+ * own neighbour.
+ */
 static void
 blur_line(int32_t *values, int32_t count, ptrdiff_t step)
 {
@@ -218,7 +221,7 @@ blur_line(int32_t *values, int32_t count, ptrdiff_t step)
     }
 }
 
-/* The binomial filter of 3 x 3. */
+/* Applies the binomial filter of 3 x 3. */
 static void
 blur_plane(int32_t columns, int32_t rows, int32_t *values)
 {

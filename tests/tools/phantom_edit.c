@@ -1,6 +1,4 @@
-/*
- * phantom_edit.c - changes to the attributes of an image, written as lines of text (phantom.h).
- */
+/* phantom_edit.c - changes the attributes of an image by lines of text (phantom.h). */
 #include "tests/tools/phantom.h"
 
 #include "tests/tools/part10.h"
@@ -71,7 +69,7 @@ parse_line(const char *text, struct line *line)
 
 /* ------------------------------------------------------------------------------ values ---- */
 
-/* The index-th part, in turn, of what stands between separators. */
+/* Picks the index-th of the values between separators; wraps around at the end. */
 static void
 pick(const char *values, char separator, int32_t index, char picked[MAX_VALUE])
 {
@@ -85,7 +83,7 @@ pick(const char *values, char separator, int32_t index, char picked[MAX_VALUE])
     snprintf(picked, MAX_VALUE, "%.*s", (int)(end ? end - start : (ptrdiff_t)strlen(start)), start);
 }
 
-/* After a brace: a letter, then arithmetic, then how it is written. The end, or NULL. */
+/* Evaluates the text after a brace: a letter, arithmetic, and a format. Returns its end, or NULL on error. */
 static const char *
 evaluate(const char *text, const struct phantom_plane *plane, char number[64])
 {
@@ -129,7 +127,7 @@ expand(const char *template, const struct phantom_plane *plane, char text[MAX_VA
     return *template == '\0';
 }
 
-/* The bytes of a number in a binary VR; how many. */
+/* Encodes a number in a binary VR. Returns the number of bytes. */
 static size_t
 encode_number(const char *vr, double value, uint8_t bytes[8])
 {
@@ -165,7 +163,7 @@ put_numbers(struct part10 *set, uint32_t tag, const char *vr, char *text)
     part10_bytes(set, tag, vr, bytes, size);
 }
 
-/* What the line puts into this image, or false: nothing. */
+/* Finds the line's value for this image. Returns false if there is none. */
 static bool
 find_value(struct part10 *set, const struct line *line, const struct phantom_plane *plane,
            char text[MAX_VALUE])
@@ -185,7 +183,7 @@ put_u32(uint8_t **at, size_t value)
         *(*at)++ = (uint8_t)(value >> 8 * i);
 }
 
-/* One attribute of a CSA header of six items, "name=value\\value". */
+/* Writes one attribute of a CSA header of six items, "name=value\\value". */
 static void
 put_csa_attribute(uint8_t **at, char *text)
 {
@@ -201,7 +199,7 @@ put_csa_attribute(uint8_t **at, char *text)
     put_u32(at, 77);
     for (int i = 0; i < 6; i++) {
         const char *value = rest && *rest ? strsep(&rest, "\\") : "";
-        const size_t length = *value ? 16 : 0; /* padded as Siemens pads */
+        const size_t length = *value ? 16 : 0; /* padded as by Siemens */
         put_u32(at, length);
         put_u32(at, length);
         put_u32(at, 77);
@@ -212,7 +210,7 @@ put_csa_attribute(uint8_t **at, char *text)
     }
 }
 
-/* A CSA2 header of "name=values,name=values". */
+/* Puts a CSA2 header of "name=values,name=values". */
 static void
 put_csa(struct part10 *set, uint32_t tag, char *text)
 {
@@ -233,7 +231,7 @@ put_value(struct part10 *set, uint32_t tag, const char *vr, char *text)
 {
     if (strcmp(vr, "SQ") == 0)
         part10_sequence(set, tag, NULL, 0);
-    else if (strcmp(vr, "CA") == 0) /* no VR: Siemens' CSA header */
+    else if (strcmp(vr, "CA") == 0) /* not a VR: Siemens' CSA header */
         put_csa(set, tag, text);
     else if (strstr("US SS UL SL FL FD", vr))
         put_numbers(set, tag, vr, text);
@@ -241,7 +239,7 @@ put_value(struct part10 *set, uint32_t tag, const char *vr, char *text)
         part10_bytes(set, tag, vr, text, strlen(text));
 }
 
-/* In the item that the path leads to from `depth` on. */
+/* Edits the item at the path from `depth` on. */
 static void
 edit_at(struct part10 *set, const struct line *line, int depth, char *text)
 {

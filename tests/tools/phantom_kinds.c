@@ -1,9 +1,9 @@
 /*
- * phantom_kinds.c - series as scanners, archives and accidents make them: vendor, modality, trick.
+ * phantom_kinds.c - series with the properties of scanners and archives, and with common defects.
  *
- * A kind is one or more parts of one series; a part is volumes of slices, drawn and stored as any
- * phantom, and lines that change its attributes (phantom_edit). Private elements are those that
- * their vendors' conformance statements and dcm2niix's notes tell of.
+ * A kind is one series of one or more parts. A part consists of volumes of slices, drawn and stored like any phantom,
+ * and of lines that change its attributes (phantom_edit). Private elements follow the vendors' conformance statements
+ * and the notes of dcm2niix.
  */
 #include "tests/tools/phantom.h"
 
@@ -28,15 +28,15 @@
 
 struct part {
     enum phantom_kind drawn;
-    int32_t slices, volumes;  /* 0 volumes: one; 0 slices: there is no such part */
+    int32_t slices, volumes;  /* 0 volumes: one; 0 slices: the part is unused */
     const char *const *edits; /* of each image */
     bool enhanced;            /* one multi-frame file */
-    bool slice_by_slice; /* numbered so, all volumes of a slice, then the next; else by volume */
+    bool slice_by_slice;      /* numbered by slice, then volume; else by volume, then slice */
     bool floats;
     int32_t bits, tiles;
     int32_t first_slice; /* from 0 */
-    int32_t number;      /* of the first image; 0: goes on */
-    /* Numbered, but not there; from 1. Volume 0: of every volume, slice 0: all of it. */
+    int32_t number;      /* number of the first image; 0: continue from the previous part */
+    /* These images have a number but are missing; from 1. Volume 0: in every volume; slice 0: the whole volume. */
     int32_t missing_slice, missing_volume;
 };
 
@@ -45,7 +45,7 @@ struct kind {
     struct part parts[MAX_PARTS];
 };
 
-/* Another object of the series: a plane across the others. */
+/* Other images in the series: a plane across the others. */
 #define CORONAL       "0020,0037 DS 1\\0\\0\\0\\0\\-1", "0020,0032 DS -23\\{s*2.5}\\20"
 #define NO_GEOMETRY   "-0020,0032", "-0020,0037", "-0028,0030", "-0020,0052"
 #define NO_GROUPS     "-5200,9229", "-5200,9230"
@@ -96,7 +96,7 @@ is_missing(const struct part *part, const struct phantom_plane *plane)
            (!part->missing_volume || part->missing_volume == plane->volume + 1);
 }
 
-/* The images of a part, in the order of their numbers from `number` on. */
+/* Lists the images of a part, sorted by their numbers from `number` on. */
 static struct phantom_plane *
 part_plan(const struct part *part, int32_t number, int32_t *count)
 {
@@ -126,9 +126,9 @@ identity_of(const char *name)
     return hash;
 }
 
-/* The parts of a series so far. */
+/* The parts of a series that are already written. */
 struct progress {
-    struct phantom phantom; /* what the parts share */
+    struct phantom phantom; /* common to the parts */
     int32_t next_number;
 };
 
@@ -142,7 +142,7 @@ part_store(struct progress *progress, const struct part *part, const char *folde
     phantom.floats = part->floats;
     phantom.tiles = part->tiles;
     while (part->tiles && phantom.tiles * phantom.tiles < phantom.slices)
-        phantom.tiles++; /* across and down, until all slices have room */
+        phantom.tiles++; /* in both directions, until all slices fit */
     phantom.edits = part->edits;
     int32_t count;
     const int32_t number = part->number ? part->number : progress->next_number;

@@ -1,8 +1,8 @@
 /*
- * phantom_scene.h - what there is to draw: bodies of tissues, later ones over earlier ones.
+ * phantom_scene.h - the content of a picture: bodies of tissues. Later bodies cover earlier ones.
  *
- * Bodies are given in parts of the volume, so that every size shows all of them. What a voxel is
- * made of is decided at its centre, and is the truth; what it is worth follows from that.
+ * Sizes of bodies are relative to the volume, so that every volume shows all of them. The tissue at the centre of a
+ * voxel is the truth; the value of the voxel follows from it.
  */
 #ifndef NOCTULE_PHANTOM_SCENE_H
 #define NOCTULE_PHANTOM_SCENE_H
@@ -17,21 +17,21 @@ struct body {
     enum body_shape shape;
     double center[3]; /* of a tube: one end */
     double radius[3]; /* half of a side of a box */
-    double end[3];    /* of a tube: the other */
+    double end[3];    /* of a tube: the other end */
     enum tissue tissue;
-    uint64_t over; /* a bit for each tissue that it may cover; 0: all of them */
+    uint64_t over; /* bits of the tissues that it may cover; 0: all */
 };
 
 struct scene {
     struct body bodies[SCENE_MAX_BODIES];
     int body_count;
     int32_t value[TISSUE_COUNT];
-    int32_t noise; /* half its width, 0: none */
-    bool blurred;  /* in the plane, as a scanner does: voxels at a border lie between */
-    bool sheared;  /* by the tilt: the bodies stand upright in the patient, not in the stack */
+    int32_t noise; /* half the width, 0: no noise */
+    bool blurred;  /* blurred in the plane like a scanner: border voxels get intermediate values */
+    bool sheared; /* sheared by the tilt: the bodies are upright in the patient, not in the stack */
 };
 
-/* What the kind shows; a maze has no bodies. */
+/* Makes the bodies of the kind; a maze has no bodies. */
 void scene_make(struct scene *scene, const struct phantom *phantom);
 
 #endif

@@ -1,11 +1,10 @@
 /*
- * phantom_scenes.c - what the kinds of phantom show.
+ * phantom_scenes.c - the content of each kind of phantom.
  *
- * The first five are of simple bodies, in parts of the volume; a skull is at least a voxel and a half
- * thick, so that it stays closed. The others are of a patient's size, in mm from the middle of the
- * volume (x to the left, y to the back, z to the head), and become parts of it: a volume of another
- * size shows them larger or smaller. They have what makes segmentation hard: borders that are
- * blurred, parts that touch, holes that leak.
+ * The first five kinds consist of simple bodies, whose sizes are relative to the volume. A skull is at least a voxel
+ * and a half thick, so that it stays closed. The others have a patient's size, in mm from the middle of the volume (x
+ * to the left, y to the back, z to the head). They are scaled to the volume. They include difficulties for
+ * segmentation: blurred borders, parts that touch, holes that leak.
  */
 #include "tests/tools/phantom_canvas.h"
 
@@ -62,9 +61,9 @@ phantom_find_kind(const char *name, enum phantom_kind *kind)
     return false;
 }
 
-/* ------------------------------------------------------------------ in parts of the volume ---- */
+/* --------------------------------------------------------------- relative to the volume ---- */
 
-/* What is left of a radius within a wall that is a part of the volume thick, or 1.5 voxels. */
+/* Returns the radius inside a wall, whose thickness is relative to the volume and at least 1.5 voxels. */
 static double
 within(double radius, double wall, int32_t size)
 {
@@ -75,7 +74,7 @@ within(double radius, double wall, int32_t size)
 static void
 add_head(struct scene *scene, const struct phantom *phantom)
 {
-    /* A volume of few slices is cut from the middle of a tall head. */
+    /* Few slices show only the middle of a tall head. */
     const double height = phantom->slices < 4 ? 100.0 : 0.44;
     const double outer[3] = {0.36, 0.43, height};
     const int32_t size[3] = {phantom->columns, phantom->rows, phantom->slices};
@@ -137,7 +136,7 @@ make_sphere(struct scene *scene, const struct phantom *phantom)
 
 #define LUNGS (1ULL << TISSUE_LUNG_RIGHT | 1ULL << TISSUE_LUNG_LEFT)
 
-/* A pair of ribs at height z, sinking to the front, as a row of tubes along the chest's wall. */
+/* Puts a pair of ribs at height z, lower at the front, as a row of tubes along the wall of the chest. */
 static void
 put_ribs(struct canvas *canvas, double z)
 {
@@ -156,7 +155,7 @@ put_ribs(struct canvas *canvas, double z)
     }
 }
 
-/* A vessel and what branches from it; only where there is lung. */
+/* Puts a vessel and its branches, only inside the lungs. */
 static void
 put_vessels(struct canvas *canvas, struct point from, struct point along, double radius)
 {
@@ -171,7 +170,7 @@ put_vessels(struct canvas *canvas, struct point from, struct point along, double
         put_vessels(canvas, to, branches[i], 0.62 * radius);
 }
 
-/* A lung (side -1: the right one) with its bronchus, which opens into it, vessels and emphysema. */
+/* Puts a lung (side -1: the right one) with vessels, emphysema, and a bronchus that opens into it. */
 static void
 put_lung(struct canvas *canvas, int side)
 {
@@ -215,7 +214,7 @@ make_chest(struct canvas *canvas, bool open)
 
 /* --------------------------------------------------------------------------------- head ---- */
 
-/* The way out of the skull for what leaks: through its base, the size of nerves and vessels. */
+/* Puts holes through the base of the skull, of the size of nerves and vessels, through which a segmentation leaks. */
 static void
 put_holes(struct canvas *canvas, struct point middle)
 {
@@ -225,8 +224,8 @@ put_holes(struct canvas *canvas, struct point middle)
     } holes[] = {
         {{12, -40, -40}, {24, -66, -70}, 3.0}, /* to the orbit */
         {{26, -18, -48}, {34, -24, -76}, 3.5}, /* to the face */
-        {{30, 4, -50}, {36, 2, -76}, 3.5},     /* to the neck, before the ear */
-        {{24, 24, -52}, {34, 30, -78}, 4.0},   /* to the neck, behind it */
+        {{30, 4, -50}, {36, 2, -76}, 3.5},     /* to the neck, in front of the ear */
+        {{24, 24, -52}, {34, 30, -78}, 4.0},   /* to the neck, behind the ear */
         {{48, -30, -24}, {76, -34, -30}, 1.6}, /* through the temple */
         {{30, 62, 10}, {44, 96, 14}, 1.4},     /* to the scalp */
     };
@@ -248,10 +247,10 @@ put_face_and_neck(struct canvas *canvas, struct point middle)
     put_ellipsoid(canvas, TISSUE_SCALP, face, (struct point){62, 58, 62});
     put_tube(canvas, TISSUE_SCALP, neck, (struct point){0, 30, -ENDLESS}, 62);
     put_ellipsoid(canvas, TISSUE_FAT, (struct point){0, 66, middle.z - 110},
-                  (struct point){40, 20, 50}); /* of the neck's back */
+                  (struct point){40, 20, 50}); /* at the back of the neck */
 }
 
-/* The neck's vertebrae around the canal, and the holes between them, through which it leaks. */
+/* Puts the vertebrae of the neck around the canal, and the holes between them, through which it leaks. */
 static void
 put_neck_bones(struct canvas *canvas, struct point middle)
 {
@@ -278,7 +277,7 @@ make_head_tilted(struct canvas *canvas)
     put_neck_bones(canvas, middle);
     put_ellipsoid(canvas, TISSUE_SKULL, middle, (struct point){72, 89, 72});
     put_box(canvas, TISSUE_SKULL, (struct point){0, -70, middle.z - 62},
-            (struct point){36, 14, 34}); /* the face's */
+            (struct point){36, 14, 34}); /* of the face */
     put_box(canvas, TISSUE_SINUS, (struct point){0, -70, middle.z - 62},
             (struct point){26, 10, 28});
     put_ellipsoid(canvas, TISSUE_GREY, middle, (struct point){66, 82, 64});
@@ -303,7 +302,7 @@ put_arm(struct canvas *canvas, double x)
     put_ellipsoid(canvas, TISSUE_MARROW, center, (struct point){7, 7, ENDLESS});
 }
 
-/* Loops of bowel, gas on top of what is in them. */
+/* Puts loops of bowel, with gas above their content. */
 static void
 put_bowel(struct canvas *canvas)
 {
@@ -356,7 +355,7 @@ static const int32_t hounsfield[TISSUE_COUNT] = {
     [TISSUE_ARTERY] = 350,     [TISSUE_KIDNEY] = 170,
 };
 
-/* What is beyond the kind's extent is not in the volume. */
+/* Bodies beyond the kind's extent are outside the volume. */
 static struct canvas
 make_canvas(struct scene *scene, enum phantom_kind kind)
 {

@@ -1,6 +1,4 @@
-/*
- * phantom_store.c - a series of planes as DICOM objects: CT, MR and PET, classic or multi-frame.
- */
+/* phantom_store.c - stores a series of planes as DICOM objects: CT, MR and PET, classic or multi-frame. */
 #include "tests/tools/phantom.h"
 
 #include "tests/tools/part10.h"
@@ -11,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the UIDs of a series are for; part of their key. */
+/* Purposes of the UIDs of a series; part of their key. */
 enum uid_use {
     UID_STUDY,
     UID_SERIES,
@@ -54,7 +52,7 @@ storage_of(enum phantom_kind kind)
                                     : &ct_storage;
 }
 
-/* Everything that changes the bytes of the series is in the key of its UIDs. */
+/* The key of the UIDs must include every input that changes the bytes of the series. */
 static void
 make_uid(const struct phantom *phantom, enum uid_use use, uint64_t index, char uid[PART10_UID_SIZE])
 {
@@ -260,7 +258,7 @@ put_series(struct part10 *set, const struct phantom *phantom)
     part10_text(set, 0x0008103e, "LO", "%s", phantom_picture(phantom->kind)->description);
     part10_text(set, 0x00080021, "DA", "20200101");
     part10_text(set, 0x00080031, "TM", "120000");
-    if (phantom->kind != PHANTOM_PET) /* which has codes for it */
+    if (phantom->kind != PHANTOM_PET) /* only this region has codes */
         part10_text(set, 0x00185100, "CS", "HFS");
     make_uid(phantom, UID_FRAME_OF_REFERENCE, 0, uid);
     part10_text(set, 0x00200052, "UI", "%s", uid);
@@ -420,7 +418,7 @@ put_classic(struct part10 *set, const struct phantom *phantom, const struct phan
     part10_text(set, 0x00080022, "DA", "20200101");
     part10_text(set, 0x00080032, "TM", "120000");
     part10_text(set, 0x00200012, "IS", "1");
-    if (!phantom->identity) /* kinds of series say it themselves */
+    if (!phantom->identity) /* kinds of series set it themselves */
         part10_text(set, 0x00201002, "IS", "%d", expected_count(phantom));
     put_orientation(set, phantom);
     put_position(set, phantom, plane);
@@ -437,7 +435,7 @@ put_classic(struct part10 *set, const struct phantom *phantom, const struct phan
     else
         put_pet(set, phantom, plane);
     if (phantom->echoes > 1 && storage != &mr_storage)
-        put_echo(set, plane); /* no scanner does; it makes stacks all the same */
+        put_echo(set, plane); /* unlike any scanner, but it makes separate stacks */
 }
 
 static int
@@ -460,7 +458,7 @@ store_classic(const struct phantom *phantom, const struct phantom_plane *plane, 
 
 /* ------------------------------------------------------------------------- multi-frame ---- */
 
-/* A functional group: a sequence of the one item, which it empties. */
+/* Puts a functional group: a sequence of one item, which it empties. */
 static void
 put_group(struct part10 *set, uint32_t tag, struct part10 *item)
 {
@@ -488,7 +486,7 @@ put_frame_type(struct part10 *set, const struct storage *storage)
     put_group(set, tag, &item);
 }
 
-/* Groups that only one of the classes has. */
+/* Puts the groups that only one of the classes has. */
 static void
 put_own_groups(struct part10 *shared, const struct phantom *phantom)
 {
@@ -563,7 +561,7 @@ put_frames(struct part10 *set, const struct phantom *phantom, const struct phant
     return 0;
 }
 
-/* One dimension: the position of the slice. */
+/* Puts one dimension: the position of the slice. */
 static void
 put_dimensions(struct part10 *set, const struct phantom *phantom)
 {

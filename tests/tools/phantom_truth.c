@@ -1,5 +1,5 @@
 /*
- * phantom_truth.c - what each voxel of a phantom is made of, as an NRRD file.
+ * phantom_truth.c - writes the tissue of each voxel of a phantom as an NRRD file.
  *
  * The format: https://teem.sourceforge.net/nrrd/format.html; the keys SegmentN_...: 3D Slicer's
  * documentation of its segmentation files.
@@ -32,7 +32,7 @@ put_header(FILE *file, const struct phantom *phantom)
             down[2] * spacing[1], spacing[2], origin[0], origin[1], origin[2]);
 }
 
-/* The tissues that are there, as Slicer's segments, and their volumes to stdout. */
+/* Writes the tissues in use as Slicer's segments, and prints their volumes. */
 static void
 put_segments(FILE *file, const struct phantom *phantom, const int64_t counts[TISSUE_COUNT])
 {
@@ -54,7 +54,7 @@ put_segments(FILE *file, const struct phantom *phantom, const int64_t counts[TIS
     fputc('\n', file);
 }
 
-/* Draws all slices; counts what they are made of. */
+/* Draws all slices and counts the voxels of each tissue. */
 static uint8_t *
 draw_all(const struct phantom *phantom, int64_t counts[TISSUE_COUNT])
 {

@@ -1,6 +1,6 @@
 /*
- * phantom_vessels.c - an abdomen with contrast medium in its arteries: a tree beside what looks like
- * it. Kidneys and spongy bone are hardly darker, the blurred borders of bone just as bright.
+ * phantom_vessels.c - an abdomen with contrast medium in its arteries, and similar structures near the tree: kidneys
+ * and spongy bone are hardly darker, and the blurred borders of bone just as bright.
  */
 #include "tests/tools/phantom_canvas.h"
 
@@ -12,7 +12,7 @@ along(struct point from, struct point way, double share)
     return (struct point){from.x + share * way.x, from.y + share * way.y, from.z + share * way.z};
 }
 
-/* Within the wall of muscle alone, and through no bone. */
+/* Puts an artery only inside the wall of muscle, and not through bone. */
 static void
 put_artery(struct canvas *canvas, struct point from, struct point to, double radius)
 {
@@ -21,7 +21,7 @@ put_artery(struct canvas *canvas, struct point from, struct point to, double rad
         1ULL << TISSUE_HEART;
 }
 
-/* An artery, and two that branch from its end, each in the other plane, down to a radius of 1 mm. */
+/* Puts an artery and two branches at its end, alternately in the slice and out of it, down to a radius of 1 mm. */
 static void
 put_branches(struct canvas *canvas, struct point from, struct point way, double radius)
 {
@@ -30,7 +30,7 @@ put_branches(struct canvas *canvas, struct point from, struct point way, double 
     put_artery(canvas, from, to, radius);
     if (0.78 * radius < 1)
         return;
-    /* Across, in turn in the slice and out of it. */
+    /* Branch across, alternately in the slice and out of it. */
     const bool level = fabs(way.z) > 0.6 * length;
     const struct point across = level ? (struct point){length, 0, 0} : (struct point){0, 0, length};
     for (int side = -1; side <= 1; side += 2)
@@ -65,7 +65,7 @@ put_belly(struct canvas *canvas)
     put_ellipsoid(canvas, TISSUE_ORGAN, (struct point){-60, -10, 72}, (struct point){44, 42, 52});
     put_ellipsoid(canvas, TISSUE_ORGAN, (struct point){82, 12, 72}, (struct point){22, 30, 40});
     put_tube(canvas, TISSUE_HEART, (struct point){-20, 20, -ENDLESS},
-             (struct point){-20, 20, ENDLESS}, 9); /* the vein beside the aorta */
+             (struct point){-20, 20, ENDLESS}, 9); /* the vein next to the aorta */
     for (int side = -1; side <= 1; side += 2) {
         put_ellipsoid(canvas, TISSUE_KIDNEY, (struct point){side * 62, 34, -5},
                       (struct point){22, 20, 44});

@@ -1,15 +1,14 @@
 /*
- * print_features.c - texture and intensity features of a raw volume within a mask, as JSON, for
- * tests to compare with other software. Counts of co-occurrence are those of
- * tests/kernels/ref_texture.c, others those of the CPU backend.
+ * print_features.c - prints texture and intensity features of a raw volume within a mask, as JSON, for tests to
+ * compare with other software. Co-occurrence counts come from tests/kernels/ref_texture.c, all others from the CPU
+ * backend.
  *
  *   print_features VOXELS MASK name=value...
  *
- * VOXELS is x fastest, in the machine's byte order; MASK a byte a voxel, 0 outside. Names: columns,
- * rows, slices; pixel (0 uint8, 1 int16, 2 uint16); slope, intercept; x, y, z (spacings);
- * aggregation, discretisation (as the enumerations of base/texture.h); levels, width; lo, hi
- * (re-segmentation); distance; symmetric; counts (1: print them too, one matrix a direction);
- * families (1: all of them, too); alpha, ivh, ivh_levels, ivh_width.
+ * VOXELS is x fastest, in the machine's byte order. MASK has one byte per voxel, 0 outside. Names: columns, rows,
+ * slices; pixel (0 uint8, 1 int16, 2 uint16); slope, intercept; x, y, z (spacings); aggregation, discretisation (as
+ * the enumerations of base/texture.h); levels, width; lo, hi (re-segmentation); distance; symmetric; counts (1: also
+ * print them, one matrix per direction); families (1: also all of them); alpha, ivh, ivh_levels, ivh_width.
  */
 #include "kernels/features/discretise.h"
 #include "kernels/features/matrices/glcm.h"
@@ -93,15 +92,15 @@ read_all(const char *path, size_t size)
     return bytes;
 }
 
-/* All that is asked about. */
+/* Input of all features. */
 struct scene {
     struct image_extent extent;
     enum image_pixel pixel;
     void *voxels;
-    uint64_t *mask;   /* the morphological one */
-    uint64_t *region; /* without what re-segmentation leaves out */
+    uint64_t *mask;   /* the morphological mask */
+    uint64_t *region; /* the mask after re-segmentation */
     struct image_rescale rescale;
-    double lo, hi; /* of the region */
+    double lo, hi; /* range of the region */
     uint16_t *level_of;
     int levels;
 };
@@ -288,7 +287,7 @@ print_basic(const struct scene *scene)
     return error;
 }
 
-/* ---------------------------------------------------------------- families of the backend -- */
+/* ---------------------------------------------------------------- families of the backend ---- */
 
 static void
 print_set(const struct feature_family *family, const struct texture_options *options,
@@ -333,7 +332,7 @@ take_set(const struct feature_family *family, const struct feature_region *regio
     return rc;
 }
 
-/* Those that are asked for and are not of the two parts above. */
+/* Prints the selected families that are in neither part above. */
 static int
 print_wanted(const struct feature_region *region)
 {

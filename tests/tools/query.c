@@ -1,9 +1,9 @@
 /*
- * query.c - asks a peer as an archive is asked (scu_query.h), and prints what it says, for the Python tests:
+ * query.c - queries a peer like an archive (scu_query.h), and prints its answers, for the Python tests:
  *   query PORT CALLED find study ACCESSION            MATCH study series accession modality instances; ...
- *   query PORT CALLED find series STUDY [most]        STATUS 0x....; CODE message
- *   query PORT CALLED move DESTINATION STUDY SERIES [most]    PROGRESS and MOVED remaining completed failed warned; ...
- * most: so many matches or answers, then C-CANCEL. An answer may take NOCTULE_QUERY_SECONDS, or 60 s.
+ *   query PORT CALLED find series STUDY [max]         STATUS 0x....; CODE message
+ *   query PORT CALLED move DESTINATION STUDY SERIES [max]    PROGRESS and MOVED remaining completed failed warned; ...
+ * Sends C-CANCEL after `max` matches or answers. An answer may take NOCTULE_QUERY_SECONDS, or 60 s.
  */
 #include "dicom/net/scu_query.h"
 

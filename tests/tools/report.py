@@ -3,7 +3,7 @@
 Reads the JUnit files of CTest for tests/run.sh.
 
     report.py failures FILE          prints the output of each failed test
-    report.py again FILE             prints the names of failed tests that may have a second try; fails if one may not
+    report.py again FILE             prints the failed tests if all may run again; otherwise fails
     report.py unsteady FILE          prints a line for tests/unsteady.txt per failed test
     report.py summary STATUS FOLDER  prints skipped tests, the slowest tests and the counts of all files of the folder
     report.py seconds FILE...        writes the seconds of each test into the table of tests/README.md
@@ -20,7 +20,7 @@ TABLE = pathlib.Path(__file__).resolve().parents[1] / "README.md"
 
 
 class Test:
-    """A test of a JUnit file: name, seconds, state (passed, failed or skipped) and output."""
+    """Test of a JUnit file: name, seconds, state (passed, failed or skipped) and output."""
 
     def __init__(self, case):
         self.name = case.get("name")
@@ -29,12 +29,12 @@ class Test:
         self.state = {"run": "passed", "fail": "failed"}.get(case.get("status"), "skipped")
 
     def cause(self):
-        """The first assertion or error of the output."""
+        """Returns the first assertion or error of the output."""
         found = re.search(r"^(?:E  +|.*\b(?:[Ee]rror|FAILED|Failure)\b).*$", self.output, re.M)
         return re.sub(r"^E\s+", "", found[0])[:160] if found else "no message"
 
     def skips(self):
-        """Reasons of skipped cases; a test that is skipped as a whole gives its own."""
+        """Yields the reasons of skipped cases, and of a test that is skipped as a whole."""
         if self.state == "skipped":
             yield self.output.strip().splitlines()[-1] if self.output.strip() else "no reason"
         yield from re.findall(r"^SKIPPED (.*)$", self.output, re.M)
@@ -55,7 +55,7 @@ def failures(path):
 
 
 def again(path):
-    """Programs and peers may be late on a busy machine. A computation or a sanitizer is right at the first try."""
+    """Programs and peers may be late on a busy machine, so their tests may run again. Others must pass at once."""
     names = failed(path)
     for test in names:
         if not test.name.startswith(("integ.", "fault.")) or re.search(r"ERROR: \w+Sanitizer|runtime error:", test.output):
@@ -71,7 +71,7 @@ def unsteady(path):
 
 
 def summary(status, folder):
-    """A test that ran twice counts by its last try."""
+    """Counts each test once, by its last try."""
     tests = {}
     for path in sorted(pathlib.Path(folder).glob("*.xml*")):
         if path.suffix != ".log":

@@ -1,14 +1,13 @@
 /*
- * resample_volume.c - for tests: a series on another grid, prints the grid and the time as one JSON object, and writes the
- * volume.
+ * resample_volume.c - for tests: resamples a series to another grid, prints the grid and the time as one JSON object,
+ * and writes the volume.
  *
  *   resample_volume BACKEND ORDER GRID LEVEL RTSTRUCT OUTPUT IMAGE...
  *
- * GRID is straight[:MM] or spaced:X,Y,Z (mm, 0 keeps). RTSTRUCT is "-", or a structure set whose first region is
- * resampled, as a volume of 0 and 1, in place of the series. OUTPUT gets the stored values, little endian, as
- * int16 where the order is 3, and then a byte
- * a voxel of the source planes: the grid's voxels of at least LEVEL as a mask that went back. The images are the planes
- * of one stack.
+ * GRID is straight[:MM] or spaced:X,Y,Z (mm, 0 keeps the spacing). RTSTRUCT is "-", or a structure set whose first
+ * region is resampled, as a volume of 0 and 1, instead of the series. OUTPUT gets the stored values, little endian,
+ * as int16 if the order is 3. One byte per voxel of the source planes follows: the grid's voxels of at least LEVEL,
+ * resampled back as a mask. The images must be the planes of one stack.
  */
 #include "dicom/read/rtstruct.h"
 #include "kernels/mask/contours.h"
@@ -39,7 +38,7 @@ parse_grid(const char *text, const struct image_planes *planes)
     return grid;
 }
 
-/* Bits as a byte a voxel. */
+/* Expands bits to one byte per voxel. */
 static void
 spread(struct image_extent extent, const uint64_t *bits, uint8_t *bytes)
 {
@@ -88,7 +87,7 @@ load_series(const struct stack_planes *stack, uint8_t *voxels)
     }
 }
 
-/* The mask of what is at least `level` on the planes. */
+/* Writes the mask, on the planes, of all voxels of at least `level`. */
 static void
 write_mask(const struct image_planes *planes, const struct resample_grid *grid,
            enum image_pixel pixel, const void *voxels, int level, FILE *output)

@@ -1,4 +1,4 @@
-/* seconds.h - what a clock says. */
+/* seconds.h - reads a clock. */
 #ifndef NOCTULE_SECONDS_H
 #define NOCTULE_SECONDS_H
 

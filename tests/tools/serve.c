@@ -1,12 +1,12 @@
 /*
- * serve.c - a storage SCP for the tests of dicom_serve: listens on a free loopback port, one thread
- * a connection.
+ * serve.c - a storage SCP for the tests of dicom_serve: listens on a free loopback port, with one thread per
+ * connection.
  *
  *   serve FOLDER [--echo-only AE] [--refuse WHAT AE] [--full-after BYTES] [--max-pdu N] [--acse N]
  *                [--dimse N] [--idle N] [--tls CERT KEY CA] [--require-peer]
  *
- * Prints "port N", then one line an event: admit, opened, begin, end, committed, closed, served.
- * Ends at the end of its standard input, after the associations have ended; exits 0.
+ * Prints "port N", then one line per event: admit, opened, begin, end, committed, closed, served. At the end of its
+ * standard input, waits for the end of the associations and exits with 0.
  */
 #include "dicom/net/scp.h"
 
@@ -31,7 +31,7 @@ struct settings {
     const char *echo_only_ae;
     const char *refused_ae;
     enum dicom_admission refusal;
-    long full_after; /* the largest file, RLIMIT_FSIZE; 0 for none */
+    long full_after; /* max size of a file, RLIMIT_FSIZE; 0: no limit */
     struct dicom_tls_settings tls;
     struct dicom_serve_options serve;
 };
@@ -47,7 +47,7 @@ struct visit {
     char path[512];
 };
 
-static struct visit *visits; /* all there have been */
+static struct visit *visits; /* all visits since the start */
 
 static enum dicom_admission
 admit(void *context, const struct dicom_association_request *request)
@@ -230,7 +230,7 @@ read_arguments(char **argv)
     }
 }
 
-/* Writing beyond the limit then fails with EFBIG, as a full disk does with ENOSPC. */
+/* Makes writes beyond the limit fail with EFBIG, like ENOSPC on a full disk. */
 static void
 limit_files(void)
 {

@@ -1,4 +1,4 @@
-/* stack_planes.h - the largest stack of some images as planes, whatever the gate thinks of it. What fails aborts. */
+/* stack_planes.h - returns the largest stack of some images as planes, without a geometry check. Aborts on failure. */
 #ifndef NOCTULE_STACK_PLANES_H
 #define NOCTULE_STACK_PLANES_H
 

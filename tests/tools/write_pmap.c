@@ -1,12 +1,11 @@
 /*
- * write_pmap.c - for tests: writes a parametric map of DICOM files with codes given as bytes, reads
- * it back, and prints what it did as a line of JSON.
+ * write_pmap.c - for tests: writes a parametric map of DICOM files from codes in a file, reads it back, and prints
+ * the result as a line of JSON.
  *
  *   write_pmap [OPTION...] CODES OUTPUT INPUT...
  *
- * CODES holds one byte for each voxel that is not on its plane's edge, columns fastest, then rows,
- * then planes in ascending position. On a fault, code and message go to standard error, and the
- * status is 1.
+ * CODES has one byte for each voxel that is not on its plane's edge: columns fastest, then rows, then planes in
+ * ascending position. On an error, prints code and message to standard error and exits with 1.
  */
 #include "dicom/objects/pmap/pmap.h"
 #include "tests/tools/object_source.h"
@@ -62,7 +61,7 @@ read_codes(const char *path, const struct geometry_stack *stack)
     return codes;
 }
 
-/* The most that this process has had in memory. */
+/* Returns the maximum resident size of this process. */
 static long
 peak_kib(void)
 {

@@ -1,14 +1,13 @@
 /*
- * write_seg.c - for tests: writes a segmentation of DICOM files with masks given as bytes, reads it
- * back, and prints what it did as a line of JSON.
+ * write_seg.c - for tests: writes a segmentation of DICOM files from masks in a file, reads it back, and prints the
+ * result as a line of JSON.
  *
  *   write_seg [OPTION...] MASKS OUTPUT INPUT...
  *
- * MASKS holds one byte a voxel (0 or not), columns fastest, then rows, planes in ascending position
- * and segments; with --fractional, the maps: two bytes a voxel, little endian. With
- * --measurements and --report, a measurement report of the segmentation is written and read back
- * too (the file of measurements is as in measurements.h). On a fault, code and message go to
- * standard error, and the status is 1.
+ * MASKS has one byte per voxel (0: outside), columns fastest, then rows, planes in ascending position, and segments.
+ * With --fractional, it has maps: two bytes per voxel, little endian. With --measurements and --report, also writes
+ * and reads back a measurement report of the segmentation (format of the measurements: measurements.h). On an error,
+ * prints code and message to standard error and exits with 1.
  */
 #include "dicom/objects/sr/sr.h"
 #include "tests/tools/measurements.h"
@@ -29,12 +28,12 @@ struct options {
     const char *labels[MAX_SEGMENTS];
     int32_t label_count;
     const char *description;
-    const char *stack; /* its name; NULL: the only one */
+    const char *stack; /* name of the stack; NULL: the only one */
     const char *pipeline;
     bool keep_empty_frames;
     bool fractional;
     bool modifier;            /* gives every segment a laterality and a region */
-    const char *measurements; /* of a report; NULL: none */
+    const char *measurements; /* for a report; NULL: no report */
     const char *report;
 };
 
@@ -84,7 +83,7 @@ parse(int argc, char **argv, struct options *options)
     return argc - optind < 3 ? -1 : optind;
 }
 
-/* All segments' masks as bits, from the bytes of the file. */
+/* Reads all segments' masks as bits from the bytes of the file. */
 static uint64_t *
 read_masks(const char *path, const struct geometry_stack *stack, int32_t segments)
 {
@@ -108,7 +107,7 @@ read_masks(const char *path, const struct geometry_stack *stack, int32_t segment
     return words;
 }
 
-/* All segments' maps. */
+/* Reads all segments' maps. */
 static uint16_t *
 read_maps(const char *path, const struct geometry_stack *stack, int32_t segments)
 {
