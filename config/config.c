@@ -95,6 +95,8 @@ conf_read_source(const struct source *source, char *const *root, struct conf **c
         conf_free(loaded);
         return rc;
     }
+    for (size_t i = 0; i < loaded->rule_count; i++)
+        loaded->rules[i].number = (int)i + 1;
     *conf = loaded;
     return 0;
 }
@@ -127,6 +129,8 @@ conf_load_path(const char *path, const char *root_override, struct conf **conf,
     if (root_override && conf_override_root(root_override, &root) < 0)
         return source_out_of_memory(error);
     int rc = source_read_file(&source, path, error);
+    if (findings && !(findings->files = source_list_files(&source)))
+        rc = source_out_of_memory(error);
     if (rc == 0)
         rc = conf_read_source(&source, root ? &root : NULL, conf, findings, error);
     free(root);
@@ -151,6 +155,7 @@ conf_load_all(const char *path, const char *root_override, struct conf **conf,
 {
     findings->count = findings->more = findings->place_count = 0;
     findings->places = NULL;
+    findings->files = NULL;
     return conf_load_path(path, root_override, conf, findings, error);
 }
 
@@ -162,8 +167,21 @@ conf_findings_free(struct conf_findings *findings)
     for (size_t i = 0; i < findings->place_count; i++)
         free(findings->places[i]);
     free(findings->places);
+    free(findings->files);
     findings->places = NULL;
+    findings->files = NULL;
     findings->count = findings->place_count = 0;
+}
+
+int
+conf_find_root(const char *path, char **root)
+{
+    struct source source;
+    struct error error;
+    int rc = source_read_file(&source, path, &error);
+    *root = source.layer_count > 0 ? read_root(&source) : NULL;
+    source_release(&source);
+    return *root ? 0 : rc < 0 ? rc : -ENOMEM;
 }
 
 int

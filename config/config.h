@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define CONF_ROOT "/var/lib/noctule" /* by default */
+
 enum conf_after {
     CONF_KEEP,
     CONF_MOVE,
@@ -342,6 +344,9 @@ struct conf_rule {
     int priority; /* larger runs first */
     char
         *stacks; /* CONF_ALL_STACKS ..., or a pattern for their names; NULL: all, if not too many */
+    bool otherwise; /* only for a series that no other rule fits */
+    bool off;       /* such rules are read, and are not among these */
+    int number;     /* from 1; 0: it stands in for the rules */
 };
 
 #define CONF_ALL_STACKS  "all"
@@ -578,6 +583,7 @@ struct conf_findings {
     /* "FILE:LINE" where each pipeline, then each destination, then each rule comes from. */
     char **places;
     size_t place_count;
+    char *files; /* that were read, one per line, this file first; NULL: none */
 };
 
 /* The same, telling all of them; the error is the first. Where there are none beside an error, the
@@ -585,6 +591,11 @@ struct conf_findings {
 int conf_load_all(const char *path, const char *root_override, struct conf **conf,
                   struct conf_findings *findings, struct error *error);
 void conf_findings_free(struct conf_findings *findings);
+/*
+ * Finds the root folder of a file that cannot be loaded, as far as it can be read; "": it gives none. 0 or -errno; free
+ * *root.
+ */
+int conf_find_root(const char *path, char **root);
 void conf_free(struct conf *conf);
 
 /*

@@ -29,6 +29,7 @@ struct findings {
     struct finding items[CONF_FINDINGS]; /* by line */
     size_t count, more;                  /* more: that there was no room for */
     size_t wrong;                        /* of both, errors */
+    bool doubts;                         /* are wanted, too */
     struct lost *lost;
     size_t lost_count, lost_room;
     int stop; /* -ENOMEM, or -E2BIG after FINDINGS_MOST errors; 0: go on */

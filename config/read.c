@@ -402,6 +402,24 @@ read_parse_source(const struct source *source, config_t *config, struct error *e
     return rc == 0 ? overlay_merge(source, config, error) : rc;
 }
 
+char *
+read_root(const struct source *source)
+{
+    char *root = strdup("");
+    for (size_t i = 0; root && i < source->layer_count; i++) {
+        const char *given = NULL;
+        config_t config;
+        config_init(&config);
+        config_read_string(&config, source->text + source->layers[i].at);
+        if (config_lookup_string(&config, "root", &given) && given) {
+            free(root);
+            root = strdup(given);
+        }
+        config_destroy(&config);
+    }
+    return root;
+}
+
 static int
 read_parsed(const struct option_reader *reader, const struct option_section *section, void *object,
             int (*prepare)(void *object, char *const *root), config_setting_t *group)
@@ -421,6 +439,7 @@ read_source(const struct source *source, const struct option_section *section, v
 {
     struct findings findings;
     findings_open(&findings, source);
+    findings.doubts = all != NULL;
     const struct option_reader reader = {.source = source, .root = root, .findings = &findings};
     config_t config;
     config_init(&config);

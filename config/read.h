@@ -19,6 +19,9 @@ int read_source(const struct source *source, const struct option_section *sectio
                 char *const *root, int (*prepare)(void *object, char *const *root),
                 struct conf_findings *all, struct error *error);
 
+/* The root folder as far as the source can be parsed; "" where it is not given. malloc'd; NULL: no memory. */
+char *read_root(const struct source *source);
+
 /* The object as text that read_source reads back to the same values, malloc'd; NULL: no memory.
  * `identity`: without what came later than the first UIDs and stands at its default. */
 char *write_section(const struct option_section *section, const void *object, bool identity);

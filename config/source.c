@@ -164,6 +164,16 @@ scan_block_comment(struct scanner *scanner)
     return scan_copy(scanner, close + 2);
 }
 
+/* What may follow the quote that closes a string, blanks left out. */
+static bool
+scan_closes(const struct scanner *scanner, const char *at)
+{
+    while (at < scanner->end && isspace((unsigned char)*at))
+        at++;
+    return at == scanner->end || strchr(";,)]}\"#/", *at);
+}
+
+/* Over several lines it may have lost its quote: then the next one, which opens a string, would close it. */
 static int
 scan_string(struct scanner *scanner)
 {
@@ -174,7 +184,8 @@ scan_string(struct scanner *scanner)
             return scan_fail(scanner, "a string cannot hold \\x00");
         at += escape ? 2 : 1;
     }
-    if (at >= scanner->end)
+    if (at >= scanner->end ||
+        (memchr(scanner->at, '\n', (size_t)(at - scanner->at)) && !scan_closes(scanner, at + 1)))
         return scan_fail(scanner, "this string is never closed");
     return scan_copy(scanner, at + 1);
 }
@@ -558,6 +569,26 @@ source_read_file(struct source *source, const char *path, struct error *error)
     rc = source_expand(source, path, bytes, size, error);
     free(bytes);
     return rc;
+}
+
+char *
+source_list_files(const struct source *source)
+{
+    size_t size = 1;
+    for (size_t i = 0; i < source->file_count; i++)
+        size += strlen(source->files[i]) + 1;
+    char *list = malloc(size), *at = list;
+    if (!list)
+        return NULL;
+    *at = '\0';
+    for (size_t i = 0; i < source->file_count; i++) {
+        bool repeated = false;
+        for (size_t k = 0; k < i; k++)
+            repeated |= strcmp(source->files[k], source->files[i]) == 0;
+        if (!repeated)
+            at = stpcpy(stpcpy(at, i ? "\n" : ""), source->files[i]);
+    }
+    return list;
 }
 
 void

@@ -51,6 +51,8 @@ int source_read_file(struct source *source, const char *path, struct error *erro
 int source_read_text(struct source *source, const char *name, const char *text,
                      struct error *error);
 int source_out_of_memory(struct error *error);
+/* Lists the files that were read, each once, one per line; malloc'd, NULL: no memory. */
+char *source_list_files(const struct source *source);
 void source_release(struct source *source);
 
 /* The file of this name that an @include on this line of the expanded text would take, there or not;

@@ -16,6 +16,7 @@
     LIST(NOW)                                                                                      \
     LIST(NOW_SERIES)                                                                               \
     LIST(NOW_DELIVERIES)                                                                           \
+    LIST(CONFIGURATION)                                                                            \
     LIST(RUNNING)                                                                                  \
     LIST(WAITING)                                                                                  \
     LIST(GATHERING)                                                                                \

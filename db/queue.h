@@ -37,6 +37,8 @@ struct queue_ids {
  */
 int queue_open(const char *path, struct queue **queue, struct error *error);
 void queue_close(struct queue *queue);
+/* Whether the file is a database without tables, which queue_open makes. Changes nothing. */
+bool queue_is_empty(const char *path);
 /*
  * Where the file system was read-only when it was opened, or SQLite found the database damaged (-EUCLEAN, which a read
  * that failed is enough for): opens it again once it can be written.
@@ -353,6 +355,8 @@ struct queue_new_job {
     const char *lacks;
     enum code lacks_code;
     int64_t until_ms;
+    const char *rule; /* that asks for it; NULL: none does, or that of `retry_of` */
+    int64_t retry_of; /* the job that is run again; 0: none */
 };
 
 /*
@@ -776,8 +780,20 @@ int queue_paths(struct queue *queue, const char *after, size_t limit, char ***pa
 /* A file of a row is gone: an event and a flag on the series (missing_files). */
 int queue_report_missing(struct queue *queue, const char *path, int64_t now_ms);
 
-/* The daemon's own life: START, STOP, RELOAD, RELOAD_FAILED, WORKER_DIED ... as an event row. */
+/* The daemon's own life: START, STOP, WORKER_DIED ... as an event row. */
 int queue_note(struct queue *queue, const char *kind, const char *detail, int64_t now_ms);
+
+/* What came of reading the configuration. */
+struct queue_configuration {
+    const char *cause;    /* "start", "command" or "signal" */
+    const char *asked_by; /* the user of a command; "" */
+    const char *files;    /* one per line, the main file first */
+    const char *reason;   /* why it was refused; "": it is in force */
+};
+
+/* Stores it, and for all but a start the event RELOAD or RELOAD_FAILED. */
+int queue_set_configuration(struct queue *queue, const struct queue_configuration *is,
+                            int64_t now_ms);
 
 /* Checks the invariants at the head of transaction.c: 0, -EUCLEAN and what is wrong, or why it
  * could not be read. For tests; without NDEBUG every commit checks and aborts. */

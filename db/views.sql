@@ -47,7 +47,8 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     j.straightened <> '' AS straightened, coalesce(j.straightened, '') AS straightened_because,
     -- The first of v_breaches.
     coalesce(b.expectation, '') AS broken_expectation, coalesce(b.label, '') AS broken_label,
-    b.found AS broken_found, b.low AS broken_low, b.high AS broken_high
+    b.found AS broken_found, b.low AS broken_low, b.high AS broken_high,
+    j.rule
 FROM job j
 JOIN series s ON s.id = j.series_id
 LEFT JOIN breach b ON b.job_id = j.id AND b.place = 1
@@ -241,6 +242,9 @@ SELECT kind, name, held_at, held_by, reason FROM hold;
 
 CREATE VIEW v_windows AS
 SELECT pipeline, text AS window, is_open, opens_at, closes_at FROM pipeline_window;
+
+CREATE VIEW v_configuration AS
+SELECT state, at, since_at, cause, asked_by, files, reason FROM configuration;
 
 -- One row per hour, and the last measurement.
 CREATE VIEW v_disk AS
@@ -554,6 +558,10 @@ UNION ALL
 SELECT 'disk_filling', 'attention', NULL, NULL, 7 - CAST(disk_full_days AS INTEGER),
     printf('the disk is full in %.1f days at the present rate', disk_full_days)
 FROM night WHERE disk_full_days <= 7.0
+UNION ALL
+SELECT 'configuration', 'attention', since_at, at, 1, printf('the configuration was refused, and that of %s stays in force: %s',
+    coalesce((SELECT at FROM configuration WHERE state = 'LOADED'), 'the start'), reason)
+FROM configuration WHERE state = 'REFUSED'
 UNION ALL
 SELECT 'quarantine', 'attention', min(quarantined_at), max(quarantined_at), 1,
     printf('%d file%s came into quarantine in the last 24 h', count(*), iif(count(*) = 1, '', 's'))

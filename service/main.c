@@ -1,7 +1,7 @@
 /*
  * main.c - noctuled: the daemon, or one of its children (role.h).
  *
- *     noctuled [--config FILE] [--root DIR]
+ *     noctuled [--config FILE] [--root DIR] [--new-database]
  *     noctuled --role NAME --slot N --config FILE [--device NAME --share N [--node N]]   by the daemon only
  */
 #include "config/config.h"
@@ -24,13 +24,14 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: noctuled [--config FILE] [--root DIR]\n"
+    "usage: noctuled [--config FILE] [--root DIR] [--new-database]\n"
     "\n"
     "Takes in DICOM series, segments them and keeps the results, until it is told to stop.\n"
     "\n"
     "  -c, --config FILE  the configuration (default: $" DAEMON_CONFIG_VARIABLE ", or\n"
     "                     " DAEMON_CONFIG ")\n"
     "  -r, --root DIR     where everything is kept, instead of the configured root\n"
+    "      --new-database begin a new database where the one of the root was lost\n"
     "  -h, --help         this text\n"
     "  -V, --version      the version\n"
     "\n"
@@ -113,7 +114,8 @@ main(int argc, char **argv)
         return wish == DAEMON_WRONG ? EXIT_USAGE : EXIT_OK;
     const char *named = daemon_line_named(line.config_file, getenv(DAEMON_CONFIG_VARIABLE));
     line.config_file = named ? named : DAEMON_CONFIG;
-    const struct daemon_options options = {.config_file = line.config_file, .root = line.root};
+    const struct daemon_options options = {
+        .config_file = line.config_file, .root = line.root, .new_database = line.new_database};
     signal(SIGPIPE, SIG_IGN); /* a peer that left is an error of write(2) */
     umask(027);
     atexit(end_for_library);

@@ -75,7 +75,7 @@ check_root(const void *object, const struct option_spot *spot)
 
 /* The root comes first: paths are below it. */
 static const struct option_row root_rows[] = {
-    {"root", &option_path, AT(struct conf, root), "\"/var/lib/noctule\"", LIMITS(1, 4000),
+    {"root", &option_path, AT(struct conf, root), "\"" CONF_ROOT "\"", LIMITS(1, 4000),
      .form = &form_absolute,
      .help = "database, spool and results; --root on the command line overrides it"},
     {"inbox", &option_list, AT(struct conf, inboxes), MANY(struct conf, inbox_count),

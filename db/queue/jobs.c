@@ -70,14 +70,16 @@ job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
     rc = database_change(
         &queue->db,
         "INSERT INTO job (series_id, revision, stack, pipeline, settings_id, state, priority, "
-        "created_at, ready_at, done_by_at) "
-        "SELECT k.series_id, k.revision, k.name, ?4, ?5, 'READY', ?6, ?7, ?7, ?8 "
+        "created_at, ready_at, done_by_at, rule) "
+        "SELECT k.series_id, k.revision, k.name, ?4, ?5, 'READY', ?6, ?7, ?7, ?8, "
+        "coalesce(?9, (SELECT rule FROM job WHERE id = ?10), '') "
         "FROM stack k JOIN series s ON s.id = k.series_id AND s.revision = k.revision "
         "WHERE k.series_id = ?1 AND k.revision = ?2 AND k.name = ?3 AND k.accepted "
         "AND s.state = 'SETTLED' AND s.removed_at IS NULL",
         VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
                value_text(job->pipeline), value_int(settings_row), value_int(job->priority),
-               value_time(now_ms), job->done_by_ms ? value_time(job->done_by_ms) : value_null()));
+               value_time(now_ms), job->done_by_ms ? value_time(job->done_by_ms) : value_null(),
+               value_optional(job->rule), value_id(job->retry_of)));
     if (rc < 0)
         return rc;
     if (rc == 0)
@@ -745,6 +747,7 @@ job_retry_anew(struct queue *queue, const struct queue_job *job, const struct qu
         .done_by_ms = job->done_by_ms,
         .again = true,
         .asked = asked,
+        .retry_of = job->id,
     };
     return job_add(queue, &new_job, now_ms, job_id, running);
 }

@@ -191,6 +191,18 @@ queue_open(const char *path, struct queue **queue, struct error *error)
     return 0;
 }
 
+bool
+queue_is_empty(const char *path)
+{
+    struct database db = {0};
+    int version = 1;
+    int rc = database_open(&db, path, SQLITE_OPEN_READWRITE);
+    if (rc == 0)
+        rc = migrate_identify(&db, &version);
+    database_close(&db);
+    return rc == 0 && version == 0;
+}
+
 void
 queue_close(struct queue *queue)
 {

@@ -279,7 +279,7 @@ const struct report_list report_series = {
 
 static const struct report_column quarantine_columns[] = {
     {"FILE", "quarantine", REPORT_NUMBER},
-    {"SINCE (UTC)", SECONDS_OF("quarantined_at"), REPORT_WHOLE},
+    {"SINCE", "quarantined_at", REPORT_WHOLE},
     {"CODE", "code", REPORT_TEXT},
     {"SENDER", "coalesce(nullif(sender, ''), 'inbox')", REPORT_TEXT},
     {"LACKING", "iif(lacking, 'yes', '')", REPORT_DROP},
@@ -301,16 +301,14 @@ static int
 print_quarantined(struct report *report, int64_t number, FILE *out, bool json)
 {
     static const char lines[] =
-        "SELECT printf('file      %d', quarantine), printf('since     %s', " SECONDS_OF(
-            "quarantined_at") "), printf('code      %s', code), printf('reason    %s', message), "
-                              "printf('sender    %s', coalesce(nullif(sender, ''), 'inbox')), "
-                              "printf('came from %s', original_path), "
-                              "printf('path      %s', coalesce(nullif(path, ''), 'not kept')), "
-                              "'series    ' || nullif(series_uid, ''), 'instance  ' || "
-                              "nullif(sop_instance_uid, ''), "
-                              "iif(lacking, 'The series lacks this instance: send it again.', "
-                              "NULL), "
-                              "'removed   ' || removed_at FROM v_quarantine WHERE quarantine = ?1";
+        "SELECT printf('file      %d', quarantine), printf('since     %s', quarantined_at), "
+        "printf('code      %s', code), printf('reason    %s', message), "
+        "printf('sender    %s', coalesce(nullif(sender, ''), 'inbox')), "
+        "printf('came from %s', original_path), "
+        "printf('path      %s', coalesce(nullif(path, ''), 'not kept')), "
+        "'series    ' || nullif(series_uid, ''), 'instance  ' || nullif(sop_instance_uid, ''), "
+        "iif(lacking, 'The series lacks this instance: send it again.', NULL), "
+        "'removed   ' || removed_at FROM v_quarantine WHERE quarantine = ?1";
     const struct database_value id = value_int(number);
     const struct report_selection file = {"v_quarantine", "WHERE quarantine = ?1", &id, 1};
     int64_t found;

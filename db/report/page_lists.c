@@ -60,6 +60,18 @@ static const char now_deliveries_sql[] =
           "deliveries_sent_24h, round(free_mib / 1024.0, 1), free_at, disk_full_days" NO_MARK
           " FROM v_night";
 
+static const struct night_column configuration_of[] = {
+    COLUMN(state, "STATE", TEXT),        COLUMN(at, "AT", TIME),
+    COLUMN(cause, "CAUSE", TEXT),        COLUMN(by, "ASKED BY", TEXT),
+    BELOW(since, "refused since", TIME), BELOW(reason, "why", TEXT),
+    BELOW(files, "files", TEXT),
+};
+
+static const char configuration_sql[] =
+    ASKED "SELECT iif(state = 'LOADED', 'in force', 'refused'), at, cause, asked_by, "
+          "iif(state = 'REFUSED', since_at, NULL), reason, replace(files, char(10), ', ')" NO_MARK
+          " FROM v_configuration ORDER BY state" MOST;
+
 /* ----------------------------------------------------------------------------------- queue ---- */
 
 static const struct night_column running_of[] = {
@@ -372,6 +384,7 @@ static const char night_sql[] =
 static const struct night_column job_of[] = {
     COLUMN(state, "state", TEXT),
     COLUMN(pipeline, "pipeline", TEXT),
+    COLUMN(rule, "rule", TEXT),
     COLUMN(stack, "stack", TEXT),
     COLUMN(series_uid, "series", TEXT),
     COLUMN(modality, "modality", TEXT),
@@ -400,12 +413,12 @@ static const struct night_column job_of[] = {
     COLUMN(removed, "results removed", TIME),
 };
 
-static const char job_sql[] =
-    ASKED "SELECT state, pipeline, stack, series_uid, modality, body_part, series_description, "
-          "code, message, code, note, created_at, started_at, ended_at, round(wait_seconds, 1), "
-          "round(total_seconds, 2), executor, slurm_id, node, slurm_reason, backend, peak_mib, "
-          "attempts, priority, held, superseded_by, "
-          "reviewed_by, removed_at" NO_MARK " FROM v_jobs WHERE job = ?2";
+static const char job_sql[] = ASKED
+    "SELECT state, pipeline, rule, stack, series_uid, modality, body_part, series_description, "
+    "code, message, code, note, created_at, started_at, ended_at, round(wait_seconds, 1), "
+    "round(total_seconds, 2), executor, slurm_id, node, slurm_reason, backend, peak_mib, "
+    "attempts, priority, held, superseded_by, "
+    "reviewed_by, removed_at" NO_MARK " FROM v_jobs WHERE job = ?2";
 
 static const struct night_column job_segments_of[] = {
     COLUMN(segment, "SEGMENT", NUMBER),
@@ -559,6 +572,8 @@ const struct page_source page_sources[PAGE_LIST_COUNT] = {
     [PAGE_NOW] = ONE(now, "Jobs"),
     [PAGE_NOW_SERIES] = ONE(now_series, "Series"),
     [PAGE_NOW_DELIVERIES] = ONE(now_deliveries, "Deliveries and disk"),
+    [PAGE_CONFIGURATION] =
+        LIST(configuration, "Configuration", "noctule reload; noctule check-config"),
     [PAGE_RUNNING] = LIST(running, "Running", NULL),
     [PAGE_WAITING] = LIST(waiting, "Waiting, in their turn", "noctule priority; noctule hold"),
     [PAGE_GATHERING] = LIST(gathering, "Series that gather", "noctule complete SERIES_UID"),

@@ -6,6 +6,27 @@
 
 #include <stdlib.h>
 
+/* A file with a typo stops no command that has no use for it while the daemon runs well on what it has. */
+static struct conf *
+load_conf(const struct cli_call *call)
+{
+    const struct cli_context *context = call->context;
+    struct conf *conf = NULL;
+    struct error error;
+    if (call->command->as_written || call->command->standalone)
+        return cli_load_conf(context, context->config_path, NULL);
+    if (conf_load_with_root(context->config_path, context->root, &conf, &error) == 0)
+        return conf;
+    conf = cli_load_conf_in_force(context);
+    if (!conf)
+        return cli_load_conf(context, context->config_path, NULL);
+    if (call->command != &cli_reload) /* which gives the reason itself */
+        cli_complain(
+            "warning: %s; this goes on with the configuration in force (noctule check-config)",
+            error.message);
+    return conf;
+}
+
 /* Standalone commands read the configuration that is named, or the usual one; others follow the daemon. */
 static int
 run_with_conf(struct cli_call *call)
@@ -18,7 +39,7 @@ run_with_conf(struct cli_call *call)
         cli_complain("%s", error.message);
         return EXIT_CONFIG;
     }
-    struct conf *conf = cli_load_conf(context, context->config_path, NULL);
+    struct conf *conf = load_conf(call);
     if (!conf)
         return EXIT_CONFIG;
     context->conf = conf;

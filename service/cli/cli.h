@@ -18,8 +18,8 @@ extern const struct cli_command cli_run, cli_run_job, cli_explain, cli_status, c
     cli_review, cli_show, cli_features, cli_series, cli_destinations, cli_deliveries, cli_retry,
     cli_submit, cli_cancel, cli_hold, cli_release_held, cli_pause, cli_resume, cli_drain,
     cli_priority, cli_complete, cli_ack, cli_accept, cli_reject, cli_resend, cli_purge, cli_pull,
-    cli_quarantine, cli_ping, cli_check_config, cli_doctor, cli_echo, cli_presets, cli_profiles,
-    cli_cohort, cli_version, cli_help;
+    cli_quarantine, cli_reload, cli_ping, cli_check_config, cli_doctor, cli_echo, cli_presets,
+    cli_profiles, cli_cohort, cli_version, cli_help;
 
 /*
  * Which configuration it is, where none was given: that of the daemon that runs here, which is said on standard error
@@ -33,6 +33,9 @@ int cli_choose_conf(struct cli_context *context, struct error *error);
  * doubtful of a good one is told, too, and they are the caller's to free, either way. conf_free. */
 struct conf *cli_load_conf(const struct cli_context *context, const char *path,
                            struct conf_findings *findings);
+
+/* The configuration in force, of a daemon that answers, where the file cannot be loaded; NULL: there is none. conf_free. */
+struct conf *cli_load_conf_in_force(const struct cli_context *context);
 
 /* A job or delivery number or a count as decimal digits, 1 .. INT64_MAX; 0 or -EINVAL. */
 int cli_parse_number(const char *text, int64_t *number);

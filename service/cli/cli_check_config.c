@@ -2,8 +2,10 @@
 #include "service/cli/cli.h"
 
 #include "db/report.h"
+#include "service/cli/rights.h"
 #include "service/common/alerts/done_by.h"
 #include "service/common/clock.h"
+#include "service/common/daemon_line.h"
 #include "service/common/settings.h"
 
 #include <stdio.h>
@@ -107,7 +109,22 @@ print_rule(const struct conf_rule *rule)
            rule->description ? rule->description : "any description");
     if (more)
         printf(", %zu more condition%s", more, more == 1 ? "" : "s");
-    printf(" -> %s", rule->pipeline);
+    printf("%s -> %s", rule->otherwise ? ", where no other rule fits" : "", rule->pipeline);
+}
+
+/* What becomes of its files; those that are kept stay beside the copy of the service. */
+static void
+print_inbox(const struct conf *conf, const struct conf_inbox *inbox)
+{
+    printf("inbox: %s%s%s, ", inbox->name ? inbox->name : "", inbox->name ? ": " : "", inbox->path);
+    if (inbox->after == CONF_MOVE)
+        printf("files are moved to %s\n", inbox->move_to);
+    else if (inbox->after == CONF_DELETE)
+        puts("files are deleted once they are stored");
+    else if (conf->retention.delete_originals)
+        puts("files are kept, and deleted with their series");
+    else
+        puts("files are kept for ever beside the stored copy (after, retention.inbox)");
 }
 
 static void
@@ -118,8 +135,7 @@ check_config_summary(const char *path, const struct conf *conf,
     printf("%s: OK\n", path);
     printf("root: %s\n", conf->root);
     for (size_t i = 0; i < conf->inbox_count; i++)
-        printf("inbox: %s%s%s\n", conf->inboxes[i].name ? conf->inboxes[i].name : "",
-               conf->inboxes[i].name ? ": " : "", conf->inboxes[i].path);
+        print_inbox(conf, &conf->inboxes[i]);
     print_dicom(&conf->dicom);
     print_page(&conf->page);
     for (size_t i = 0; i < conf->destination_count; i++) {
@@ -141,8 +157,29 @@ check_config_summary(const char *path, const struct conf *conf,
         printf("rule: none; series make jobs only through a title that names a pipeline\n");
 }
 
-/* Can the files of TLS be used? Asked with the rights of who asks, which may be the service's or
- * not. */
+/* Root checks with the rights of the service, which has to load the file, too; a draft of root's it need not. */
+static int
+check_config_as_service(const struct cli_call *call, const char *path, const struct conf *conf)
+{
+    const struct passwd *user;
+    struct conf *again = NULL;
+    struct error error;
+    const bool draft = call->count > 0 && strcmp(path, DAEMON_CONFIG) != 0;
+    const int taken = rights_take(conf, &user);
+    if (taken < 0)
+        cli_complain("cannot check as %s: %s", user->pw_name, strerror(-taken));
+    if (taken <= 0 || conf_load_with_root(path, call->context->root, &again, &error) == 0) {
+        conf_free(again);
+        return taken < 0 ? EXIT_PARTIAL : EXIT_OK;
+    }
+    cli_complain("%s%s: user %s, as whom the service runs, cannot load it: chgrp it to the "
+                 "service's group, and chmod "
+                 "0640",
+                 draft ? "warning: " : "", error.message, user->pw_name);
+    return draft ? EXIT_OK : EXIT_CONFIG;
+}
+
+/* Can the files of TLS be used, with the rights of the service where root asks? */
 static int
 check_config_tls(const struct conf_dicom *dicom)
 {
@@ -209,7 +246,9 @@ check_config_run(struct cli_call *call)
     }
     const char *path = call->count > 0 ? call->arguments[0] : call->context->config_path;
     struct conf *conf = cli_load_conf(call->context, path, &findings);
-    int status = conf ? check_config_tls(&conf->dicom) : EXIT_CONFIG;
+    int status = conf ? check_config_as_service(call, path, conf) : EXIT_CONFIG;
+    if (status == EXIT_OK)
+        status = check_config_tls(&conf->dicom);
     if (status == EXIT_OK)
         check_config_done_by(conf);
     if (status == EXIT_OK && options->print)

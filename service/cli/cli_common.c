@@ -3,6 +3,8 @@
 
 #include "db/iso_time.h"
 #include "service/cli/input/collect.h"
+#include "service/common/daemon_line.h"
+#include "service/common/layout.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,6 +37,47 @@ cli_load_conf(const struct cli_context *context, const char *path, struct conf_f
         cli_tell_findings(found, rc < 0);
     if (!findings)
         conf_findings_free(found);
+    return conf;
+}
+
+static bool
+cli_daemon_answers(const char *root)
+{
+    char *message, *troubles;
+    const int rc = cli_ask_daemon(root, CLI_DAEMON_SECONDS, &message, &troubles);
+    free(message);
+    free(troubles);
+    return rc == 0 || rc == -EINPROGRESS;
+}
+
+/* The default is the root of the usual file alone: another one that gives none may be of another service. */
+static char *
+cli_find_root(const struct cli_context *context)
+{
+    char *root = NULL;
+    if (context->root)
+        return strdup(context->root);
+    if (conf_find_root(context->config_path, &root) < 0)
+        return NULL;
+    if (*root || strcmp(context->config_path, DAEMON_CONFIG) != 0)
+        return root;
+    free(root);
+    return strdup(CONF_ROOT);
+}
+
+struct conf *
+cli_load_conf_in_force(const struct cli_context *context)
+{
+    struct conf *conf = NULL;
+    struct error error;
+    char *root = cli_find_root(context), *file = NULL;
+    if (root && *root && cli_daemon_answers(root) &&
+        asprintf(&file, "%s/" LAYOUT_CONFIG, root) >= 0) {
+        if (conf_load(file, &conf, &error) < 0)
+            conf = NULL;
+        free(file);
+    }
+    free(root);
     return conf;
 }
 

@@ -874,6 +874,52 @@ cli_ask_daemon(const char *root, int seconds, char **message, char **alerts)
     return rc < 0 ? rc : (int)answer.status;
 }
 
+#define RELOAD_SECONDS 120 /* for ports to be opened; systemd gives a reload 90 s and more */
+
+/* 0 in force, else why it is not. */
+static int
+reload_end(const char *root, int rc, const struct message_answer *answer)
+{
+    if (rc < 0) {
+        char why[PATH_MAX + 64];
+        cli_no_answer(root, RELOAD_SECONDS, rc, why, sizeof why);
+        cli_complain("%s", why);
+        return EXIT_NO_DAEMON;
+    }
+    const int status = print_answer("reload", answer, "");
+    return answer->status == -EINVAL ? EXIT_CONFIG : status;
+}
+
+static int
+reload_run(struct cli_call *call)
+{
+    const char *root = call->context->conf->root;
+    char login[256];
+    const struct message_reload_config message = {.login = control_login(login, sizeof login)};
+    const int fd = connect_daemon(root, RELOAD_SECONDS);
+    struct proto_writer writer;
+    struct proto_stream stream = {0};
+    struct message_answer answer;
+    int rc = fd < 0 ? fd : 0;
+    if (rc == 0) {
+        message_write(&writer, PROTO_RELOAD_CONFIG, &message);
+        rc = control_ask(fd, &writer, &stream, &answer);
+    }
+    const int status = reload_end(root, rc, &answer);
+    proto_stream_release(&stream);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+const struct cli_command cli_reload = {
+    .name = "reload",
+    .help = "load the configuration again, and wait for the outcome",
+    .more = "Ends with 0 once the new configuration is in force and its ports are open, 1 where a "
+            "port is not, and 5 with "
+            "the reason where the configuration is refused: the one before stays in force then.",
+    .run = reload_run};
+
 static int
 ping_run(struct cli_call *call)
 {

@@ -123,4 +123,5 @@ const struct cli_command cli_echo = {.name = "echo",
                                      .least = 1,
                                      .most = 1,
                                      .needs = "the name of one destination",
+                                     .as_written = true,
                                      .run = echo_run};

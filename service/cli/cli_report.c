@@ -8,6 +8,7 @@
 #include "service/cli/watch.h"
 #include "service/common/jobs/feature.h"
 #include "service/common/layout.h"
+#include "service/common/lost_database.h"
 #include "service/common/pseudonym.h"
 
 #include <errno.h>
@@ -24,6 +25,8 @@ cli_try_report(const struct conf *conf, struct report **report, struct error *er
     if (length < 0 || (size_t)length >= sizeof(path))
         return error_set(error, -ENAMETOOLONG, CODE_NONE,
                          "the path of the root folder is too long");
+    if (lost_database_is_missing(conf->root) && lost_database_had_one(conf->root))
+        return lost_database_refuse(conf->root, error);
     return report_open(path, report, error);
 }
 

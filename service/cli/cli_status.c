@@ -22,6 +22,7 @@ struct status {
     bool json, check;
     struct watch watch;
     struct cli_alerts alerts;
+    struct error refused; /* of the file; no message: it was loaded */
 };
 
 /* ---------------------------------------------------------------------------- telling ------ */
@@ -148,6 +149,19 @@ status_print_check(const struct status *status, struct report *report)
     return (int)worst;
 }
 
+/* A fault that no reload has met yet: the next start would. */
+static void
+status_add_refusal(struct status *status)
+{
+    struct alerts *alerts = &status->alerts.list;
+    const struct alert *known = alerts_find(alerts, "configuration");
+    const char *fault = status->refused.message;
+    if (*fault && !(known && strstr(known->text, fault)))
+        alerts_add(alerts, ALERT_config_file, "", ALERT_ATTENTION, 0,
+                   "%s; the configuration in force stays, but noctuled would not start with this one",
+                   fault);
+}
+
 static int
 status_tell(struct status *status)
 {
@@ -162,6 +176,7 @@ status_tell(struct status *status)
         alerts_add(&status->alerts.list, ALERT_database, "", ALERT_BROKEN, 0, "%s", error.message);
         rc = collected;
     }
+    status_add_refusal(status);
     if (status->check)
         level = status_print_check(status, rc ? NULL : report);
     else if (rc == 0)
@@ -192,10 +207,13 @@ status_refuse(const struct status *status, const struct error *error)
 static int
 status_load(struct status *status)
 {
-    struct error error;
     const struct cli_context *context = status->context;
-    int rc = conf_load_with_root(context->config_path, context->root, &status->conf, &error);
-    return rc == 0 ? EXIT_OK : status_refuse(status, &error);
+    status->refused = (struct error){0};
+    if (conf_load_with_root(context->config_path, context->root, &status->conf, &status->refused) ==
+        0)
+        return EXIT_OK;
+    status->conf = cli_load_conf_in_force(context);
+    return status->conf ? EXIT_OK : status_refuse(status, &status->refused);
 }
 
 static int

@@ -595,4 +595,5 @@ const struct cli_command cli_run = {
     .needs = "files or folders",
     .standalone = true,
     .check = run_check,
+    .as_written = true,
     .run = run_command};

@@ -23,11 +23,17 @@ enum daemon_wish
 daemon_line_parse(int argc, char **argv, struct daemon_line *line)
 {
     static const struct option options[] = {
-        {"config", required_argument, NULL, 'c'}, {"root", required_argument, NULL, 'r'},
-        {"role", required_argument, NULL, 'R'},   {"slot", required_argument, NULL, 'S'},
-        {"device", required_argument, NULL, 'D'}, {"share", required_argument, NULL, 'H'},
-        {"node", required_argument, NULL, 'N'},   {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0},
+        {"config", required_argument, NULL, 'c'},
+        {"root", required_argument, NULL, 'r'},
+        {"role", required_argument, NULL, 'R'},
+        {"slot", required_argument, NULL, 'S'},
+        {"device", required_argument, NULL, 'D'},
+        {"share", required_argument, NULL, 'H'},
+        {"node", required_argument, NULL, 'N'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {"new-database", no_argument, NULL, 'B'},
+        {NULL, 0, NULL, 0},
     };
     int option;
     *line = (struct daemon_line){.device = "cpu", .share = 1, .node = -1};
@@ -41,6 +47,8 @@ daemon_line_parse(int argc, char **argv, struct daemon_line *line)
             line->role = optarg;
         else if (option == 'D')
             line->device = optarg;
+        else if (option == 'B')
+            line->new_database = true;
         else if (option == 'h')
             return DAEMON_HELP;
         else if (option == 'V')

@@ -7,6 +7,8 @@
 #define DAEMON_CONFIG          "/etc/noctule/noctule.conf"
 #define DAEMON_CONFIG_VARIABLE "NOCTULE_CONFIG"
 
+#include <stdbool.h>
+
 struct daemon_line {
     const char *config_file; /* NULL: not given */
     const char *root;        /* instead of the configured one; NULL */
@@ -14,6 +16,7 @@ struct daemon_line {
     const char *device;
     int slot, share;
     int node; /* -1: none */
+    bool new_database;
 };
 
 enum daemon_wish { DAEMON_RUN, DAEMON_HELP, DAEMON_TELL_VERSION, DAEMON_WRONG };

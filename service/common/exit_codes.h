@@ -15,6 +15,7 @@ enum {
     EXIT_DATABASE = 6,  /* the database is missing or cannot be read */
     EXIT_EMPTY = 7,     /* `run`: all went well, but some job found no voxel */
     EXIT_REVIEW = 8,    /* `run`: all went well, but some result is not as its pipeline expects */
+    EXIT_LOST = 9,      /* noctuled: the root had a database, and has none (DATABASE_LOST) */
 };
 
 #endif

@@ -5,6 +5,7 @@
 #define NOCTULE_LAYOUT_H
 
 #define LAYOUT_DATABASE      "noctule.db"
+#define LAYOUT_DATABASE_MADE "database.made"  /* lost_database.h */
 #define LAYOUT_LOCK          "lock"           /* flock: one daemon a root */
 #define LAYOUT_CLUSTER_ID    "cluster.id"     /* by which Slurm jobs are known to be of this root */
 #define LAYOUT_PSEUDONYM_KEY "identifier.key" /* pseudonym.h */

@@ -19,7 +19,8 @@
 const struct configured configured_none = {.memory = -1};
 
 int
-configured_read(const char *file, const char *root, struct conf **conf, struct error *error)
+configured_read(const char *file, const char *root, struct conf **conf, char **files,
+                struct error *error)
 {
     struct conf_findings findings;
     int rc = conf_load_all(file, root, conf, &findings, error);
@@ -29,6 +30,9 @@ configured_read(const char *file, const char *root, struct conf **conf, struct e
         log_error("config.refused", LOG_INT("more", (int64_t)findings.more));
     if (rc && findings.count == 0)
         log_error("config.refused", LOG_STR("reason", error->message));
+    *files = findings.files && *findings.files ? findings.files : strdup(file);
+    if (*files == findings.files)
+        findings.files = NULL;
     conf_findings_free(&findings);
     return rc;
 }

@@ -18,9 +18,11 @@ extern const struct configured configured_none;
 
 /*
  * The configuration of the user's file, with another root where one is given (NULL: none). What is wrong
- * with it is logged, each error on a line; -errno.
+ * with it is logged, each error on a line; -errno. *files: those that were read, one per line, also on an
+ * error; the caller must free it, NULL: no memory.
  */
-int configured_read(const char *file, const char *root, struct conf **conf, struct error *error);
+int configured_read(const char *file, const char *root, struct conf **conf, char **files,
+                    struct error *error);
 
 /*
  * Writes it for the children that start; what was there is kept on an error (-errno). A full disk keeps

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
+struct answer;
 struct cluster;
 struct couriers;
 struct deliveries;
@@ -76,6 +77,8 @@ struct core {
     bool auditing;    /* not all files that are missing are known yet: no series is judged */
     uv_timer_t probe; /* its callback, with `trouble`, is daemon.c's */
     void (*on_trouble)(struct core *core, const char *why);
+    int (*reload)(struct core *core, const char *by, struct error *error); /* daemon.c's */
+    struct answer *reloading; /* to requests that wait for the ports of a reload (requests.c) */
 };
 
 /* Nothing new may begin. */

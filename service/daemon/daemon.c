@@ -21,6 +21,7 @@
 #include "service/common/exit_codes.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
+#include "service/common/lost_database.h"
 #include "service/daemon/alerts.h"
 #include "service/daemon/clock_watch.h"
 #include "service/daemon/cluster/cluster.h"
@@ -66,6 +67,7 @@ struct daemon {
     const struct daemon_options *options;
     char *root, *database;
     struct configured configured;
+    char *files; /* of the configuration in force, one per line */
     int lock;
     struct control *control;
     struct audit *audit;
@@ -73,6 +75,7 @@ struct daemon {
     struct clock_watch clock_watch;
     uv_signal_t terminate, interrupt, hangup;
     uv_timer_t tick, watchdog, deadline;
+    bool renewed;      /* a new database took the place of one that was lost */
     bool recovered;    /* what the last daemon left has been put right */
     bool announced;    /* systemd was told READY */
     bool reloading;    /* and RELOADING since */
@@ -149,11 +152,14 @@ daemon_after_commit(void *context, int status)
         daemon_resume(core);
 }
 
+static void daemon_announce(struct daemon *daemon);
+
 static void
 daemon_on_request(void *context, int64_t client, const struct control_request *request)
 {
     struct daemon *daemon = context;
     request_handle(&daemon->core, daemon->control, client, request);
+    daemon_announce(daemon);
 }
 
 /* Without it nobody can ask, but all else goes on: its folder may be read-only, or full. */
@@ -180,6 +186,14 @@ daemon_bound_waits(const struct core *core)
                              now_ms + (int64_t)(1000 * most * conf->delivery.retry_max_seconds));
 }
 
+static int
+daemon_store_configuration(struct daemon *daemon, const char *cause, const char *by,
+                           const char *files, const char *reason)
+{
+    const struct queue_configuration is = {cause, by, files ? files : "", reason};
+    return queue_set_configuration(daemon->core.queue, &is, clock_unix_ms());
+}
+
 /* Puts right what the last daemon left, before anything can be at work. */
 static int
 daemon_recover(struct daemon *daemon)
@@ -198,6 +212,12 @@ daemon_recover(struct daemon *daemon)
         error = windows_set(core);
     if (!error)
         error = queue_note(core->queue, "START", "noctuled " NOCTULE_VERSION, clock_unix_ms());
+    if (!error && daemon->renewed)
+        error = queue_note(core->queue, "DATABASE_RENEWED",
+                           "noctuled --new-database: the database of this root was lost",
+                           clock_unix_ms());
+    if (!error)
+        error = daemon_store_configuration(daemon, "start", "", daemon->files, "");
     daemon->recovered = !error;
     if (!core_failed(core, error, "put right what the last daemon left"))
         log_info("daemon.started", LOG_STR("version", NOCTULE_VERSION), LOG_STR("root", core->root),
@@ -273,6 +293,8 @@ daemon_announce(struct daemon *daemon)
         notify("READY=1");
     daemon->announced = daemon->announced || ready;
     daemon->reloading = daemon->reloading && !reloaded;
+    if (!daemon->reloading)
+        requests_end_reload(&daemon->core);
 }
 
 static void
@@ -402,13 +424,13 @@ daemon_note_reload(const char *what, int error)
         log_error("reload.failed", LOG_STR("what", what), LOG_STR("error", strerror(-error)));
 }
 
-/* The new configuration, checked and written for the children; NULL otherwise, with an error that
- * was logged. */
+/* Loads the configuration, checks it and writes it for the children; NULL, with an error that was logged, where it is
+ * refused. The caller must free *files. */
 static struct conf *
-daemon_load_config(struct daemon *daemon, struct error *error)
+daemon_load_config(struct daemon *daemon, char **files, struct error *error)
 {
     struct conf *fresh = NULL;
-    if (configured_read(daemon->options->config_file, daemon->options->root, &fresh, error))
+    if (configured_read(daemon->options->config_file, daemon->options->root, &fresh, files, error))
         return NULL;
     int rc = 0;
     if (strcmp(fresh->root, daemon->core.conf->root) != 0)
@@ -425,21 +447,15 @@ daemon_load_config(struct daemon *daemon, struct error *error)
     return NULL;
 }
 
+/* Puts a configuration in force, in place of the one before. */
 static void
-daemon_reload(struct daemon *daemon)
+daemon_take_config(struct daemon *daemon, struct conf *fresh)
 {
     struct core *core = &daemon->core;
-    struct error error;
-    struct conf *fresh = daemon_load_config(daemon, &error);
-    if (!fresh) {
-        core_note(core, "RELOAD_FAILED", error.message);
-        return;
-    }
     struct conf *old = core->conf;
     core->conf = fresh;
     log_set_level(fresh->log_level);
     log_info("config.reloaded", LOG_STR("file", daemon->options->config_file));
-    core_note(core, "RELOAD", daemon->options->config_file);
     pool_set_config(core->pool, daemon->configured.file, daemon->configured.text);
     core->reception.awaited = pool_ready(core->pool, core->intake);
     pool_reload(core->pool, core->intake);
@@ -456,17 +472,45 @@ daemon_reload(struct daemon *daemon)
     retention_look(core->retention);
 }
 
+/* Reads the configuration again and stores the outcome. 0, or -errno and why the old one stays in force. */
+static int
+daemon_reload(struct daemon *daemon, const char *cause, const char *by, struct error *error)
+{
+    struct core *core = &daemon->core;
+    char *files = NULL;
+    notify_reloading();
+    daemon->reloading = true;
+    struct conf *fresh = daemon_load_config(daemon, &files, error);
+    if (core_change(core))
+        core_failed(
+            core, daemon_store_configuration(daemon, cause, by, files, fresh ? "" : error->message),
+            "store the outcome of a reload");
+    if (fresh) {
+        free(daemon->files);
+        daemon->files = files;
+        daemon_take_config(daemon, fresh);
+    } else {
+        free(files);
+    }
+    return fresh ? 0 : -EINVAL;
+}
+
+static int
+daemon_on_request_to_reload(struct core *core, const char *by, struct error *error)
+{
+    return daemon_reload((struct daemon *)core, "command", by, error);
+}
+
 static void
 daemon_on_hangup(uv_signal_t *handle, int number)
 {
     (void)number;
     struct core *core = handle->data;
     struct daemon *daemon = (struct daemon *)core;
+    struct error error;
     if (core->draining)
         return;
-    notify_reloading();
-    daemon->reloading = true;
-    daemon_reload(daemon);
+    daemon_reload(daemon, "signal", "", &error);
     daemon_announce(daemon);
 }
 
@@ -561,6 +605,7 @@ daemon_open_parts(struct daemon *daemon)
     daemon_init_timer(daemon, &daemon->deadline, daemon_on_deadline);
     daemon_init_timer(daemon, &core->probe, daemon_on_probe);
     core->on_trouble = arrivals_pause_or_resume;
+    core->reload = daemon_on_request_to_reload;
     due_init(&core->jobs_due, &core->loop);
     due_init(&core->deliveries_due, &core->loop);
     int signals = daemon_catch_signal(daemon, &daemon->terminate, SIGTERM, daemon_on_stop_signal) |
@@ -614,6 +659,7 @@ daemon_close_parts(struct daemon *daemon)
     };
     audit_stop(daemon->audit);
     batch_close(core->batch); /* answers what waits */
+    requests_end_reload(core);
     control_close(daemon->control);
     pool_close(core->pool);
     jobs_close(core->jobs);
@@ -742,16 +788,37 @@ daemon_rebuild_database(struct daemon *daemon)
         log_info("database.rebuilt", LOG_NUM("mib", mib));
 }
 
+/* 0, or why the root has no database that it had. */
+static int
+daemon_expect_database(struct daemon *daemon, struct error *error)
+{
+    if (!lost_database_is_missing(daemon->root) && !queue_is_empty(daemon->database))
+        return 0;
+    daemon->renewed = lost_database_had_one(daemon->root);
+    return daemon->renewed && !daemon->options->new_database
+               ? lost_database_refuse(daemon->root, error)
+               : 0;
+}
+
 static int
 daemon_run_with_queue(struct daemon *daemon)
 {
     struct error error;
+    if (daemon_expect_database(daemon, &error)) {
+        log_error("database.lost", LOG_STR("file", daemon->database),
+                  LOG_STR("reason", error.message));
+        return EXIT_LOST;
+    }
     int rc = queue_open(daemon->database, &daemon->core.queue, &error);
     if (rc) {
         log_error("database.refused", LOG_STR("file", daemon->database),
                   LOG_STR("reason", error.message));
         return daemon_status(rc, EXIT_DATABASE);
     }
+    rc = lost_database_mark(daemon->root);
+    if (rc)
+        log_warn("root.not_marked", LOG_STR("file", LAYOUT_DATABASE_MADE),
+                 LOG_STR("error", strerror(-rc)));
     daemon_rebuild_database(daemon);
     int status = daemon_run(daemon);
     queue_close(daemon->core.queue);
@@ -820,7 +887,8 @@ daemon_main(const struct daemon_options *options)
     daemon->core.started_ms = clock_steady_ms();
     log_open("daemon", "info");
     int status;
-    int rc = configured_read(options->config_file, options->root, &daemon->core.conf, &error);
+    int rc = configured_read(options->config_file, options->root, &daemon->core.conf,
+                             &daemon->files, &error);
     if (rc) {
         status = daemon_status(rc, EXIT_CONFIG);
     } else {
@@ -828,6 +896,7 @@ daemon_main(const struct daemon_options *options)
         status = daemon_run_configured(daemon);
         conf_free(daemon->core.conf);
     }
+    free(daemon->files);
     free(daemon);
     return status;
 }

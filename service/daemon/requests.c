@@ -32,7 +32,8 @@ struct answer {
     int64_t client;
     int status;
     char message[512];
-    char *body; /* allocated; NULL: none */
+    char *body;          /* allocated; NULL: none */
+    struct answer *next; /* in core.reloading */
 };
 
 /* In words; what is refused without them is told in the queue's. */
@@ -460,6 +461,39 @@ handle_cancel_pull(struct core *core, const struct control_request *request, str
     return pulls_cancel(core->pulls, told->batch, by, answer->message, sizeof answer->message);
 }
 
+/* The answer waits for the ports, unless the configuration is refused. */
+static int
+handle_reload(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    char by[2 * USER_NAME];
+    struct error error = {0};
+    request_name(request, request->message.reload_config.login, by);
+    log_info("control.reload", LOG_STR("by", by));
+    if (core->draining) {
+        answer_say(answer, "noctuled is stopping");
+        return -ECANCELED;
+    }
+    const int rc = core->reload(core, by, &error);
+    if (rc)
+        answer_say(answer, "%s: %.400s; the configuration before stays in force",
+                   code_name(CODE_CONFIG_REFUSED), error.message);
+    return rc;
+}
+
+void
+requests_end_reload(struct core *core)
+{
+    while (core->reloading) {
+        struct answer *answer = core->reloading;
+        core->reloading = answer->next;
+        const char *trouble = core->reception.trouble;
+        answer->status = *trouble ? -EINPROGRESS : 0;
+        answer_say(answer, "the configuration is loaded%s%.400s", *trouble ? ", but " : "",
+                   trouble);
+        answer_send(answer, 0);
+    }
+}
+
 static int
 handle_ack(struct core *core, const struct control_request *request, struct answer *answer)
 {
@@ -538,7 +572,7 @@ handle_ping(struct core *core, const struct control_request *request, struct ans
     return reception->open && !reception->awaited ? 0 : -EINPROGRESS;
 }
 
-/* What operators may ask for. What changes something is answered once it is on disk. */
+/* What operators may ask for. What changes something is answered once it is on disk, a reload once its ports are open. */
 static const struct request {
     enum proto_type type;
     bool changes;
@@ -559,6 +593,7 @@ static const struct request {
     {PROTO_CANCEL_PULL, true, handle_cancel_pull},
     {PROTO_ACK, true, handle_ack},
     {PROTO_QUARANTINE, true, handle_quarantine},
+    {PROTO_RELOAD_CONFIG, false, handle_reload},
     {PROTO_PING, false, handle_ping},
 };
 
@@ -603,8 +638,12 @@ request_handle(struct core *core, struct control *control, int64_t client,
     answer->status = request->handle(core, asked, answer);
     if (answer->status && !answer->body)
         request_explain(core, answer->status, answer);
-    if (request->changes)
+    if (request->changes) {
         batch_on_commit(core->batch, answer_send, answer);
-    else
+    } else if (request->type == PROTO_RELOAD_CONFIG && !answer->status) {
+        answer->next = core->reloading;
+        core->reloading = answer;
+    } else {
         answer_send(answer, 0);
+    }
 }

@@ -9,4 +9,7 @@
 void request_handle(struct core *core, struct control *control, int64_t client,
                     const struct control_request *asked);
 
+/* Answers requests for a reload, once ports are as configured, or it is known that one is not. */
+void requests_end_reload(struct core *core);
+
 #endif

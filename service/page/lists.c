@@ -49,7 +49,8 @@ now_list_alerts(const struct view *view)
 int
 view_now(const struct view *view, struct error *error)
 {
-    static const struct lists_part parts[] = {{PAGE_RUNNING, "no job runs"}};
+    static const struct lists_part parts[] = {{PAGE_RUNNING, "no job runs"},
+                                              {PAGE_CONFIGURATION, NULL}};
 
     static const enum page_list_name figures[] = {PAGE_NOW, PAGE_NOW_SERIES, PAGE_NOW_DELIVERIES};
 

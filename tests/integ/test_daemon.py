@@ -522,6 +522,55 @@ def test_a_database_of_somebody_else(daemon):
     assert result.returncode == 6 and "noctule.db" in result.stderr
 
 
+def test_a_lost_database_is_no_new_installation(daemon, tmp_path):
+    """Missing, empty or without tables: nothing runs again unless a new database is asked for."""
+    d = daemon()
+    (d.root / "inbox" / "before.txt").write_text("a fresh root may have files in its inbox")
+    d.start()
+    drop(phantom(tmp_path / "series", "--size", "32x32x6"), d.inbox)
+    (job,) = d.wait_jobs()
+    assert d.stop() == 0
+    files = {path.name: path.read_bytes() for path in d.root.glob("noctule.db*")}
+    database = d.root / "noctule.db"
+
+    def lose(content):
+        for path in d.root.glob("noctule.db*"):
+            path.unlink()
+        if content is not None:
+            database.write_bytes(content)
+
+    empty = tmp_path / "empty.db"
+    with contextlib.closing(sqlite3.connect(empty)) as db:
+        db.execute("VACUUM")
+    for content in (None, b"", empty.read_bytes()):
+        lose(content)
+        told = run_program("noctuled", "--config", d.config, check=False)
+        assert told.returncode == 9, told
+        assert "DATABASE_LOST" in told.stderr and str(database) in told.stderr and "--new-database" in told.stderr
+        assert (database.read_bytes() if database.exists() else None) == content, "it changed what it refused"
+        if not content:
+            told = d.ctl("status", check=False)
+            assert told.returncode == 6 and "DATABASE_LOST" in told.stderr and "restore the backup" in told.stderr
+    (d.root / "database.made").unlink()  # of a root from before there was a marker
+    lose(None)
+    assert run_program("noctuled", "--config", d.config, check=False).returncode == 9
+
+    for name, content in files.items():
+        (d.root / name).write_bytes(content)
+    d.start()
+    assert [row["job"] for row in d.jobs()] == [job["job"]] and not events(d, "DATABASE_RENEWED")
+    d.stop()
+    lose(None)
+    with open(d.log, "ab") as log:
+        d.process = subprocess.Popen([d.programs / "noctuled", "--config", d.config, "--new-database"], stderr=log,
+                                     stdout=log, env=d.environment, start_new_session=True)
+    assert len(d.wait_jobs()) == 1, "stored series run anew"
+    assert len(events(d, "DATABASE_RENEWED")) == 1
+    d.stop()
+    d.start()
+    assert len(events(d, "DATABASE_RENEWED")) == 1
+
+
 def test_a_database_that_never_shrank_is_rebuilt(daemon, tmp_path):
     """One from before schema version 11, where there is room for it; and what has gone makes room."""
     d = daemon()

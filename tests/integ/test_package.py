@@ -158,7 +158,10 @@ def test_what_is_in_it(unpacked):
     assert {f"/{name}" for name in files if name.startswith("etc/")} == set(
         (unpacked / "DEBIAN" / "conffiles").read_text().splitlines())
     assert not {name for name in files if not name.startswith(("usr/", "etc/", "DEBIAN/"))}
-    assert "\nExecStart=/usr/bin/noctuled " in (unpacked / "usr/lib/systemd/system/noctule.service").read_text()
+    unit = (unpacked / "usr/lib/systemd/system/noctule.service").read_text()
+    assert "\nExecStart=/usr/bin/noctuled " in unit
+    runs = re.findall(r"(?m)^Exec\w+=[-+!@:]*/(\S+)", unit)
+    assert len(runs) == 2 and set(runs) <= files, "the unit runs nothing that another package brings"
 
 
 def test_a_first_study_with_the_programs_of_the_package(unpacked, tmp_path):

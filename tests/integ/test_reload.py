@@ -1,15 +1,19 @@
 """A reload reaches the processes that serve: with a full disk, again and again, and where a child cannot take it over."""
 
 import contextlib
+import html
 import os
+import re
 import signal
 import socket
 import subprocess
 import threading
+import urllib.request
 
 import pytest
-from conftest import PEERS, Clock, StoreScp, drop, echoscu, free_port, is_listening, phantom, storescu, wait_for
+from conftest import BIN, PEERS, Clock, StoreScp, drop, echoscu, free_port, is_listening, phantom, storescu, wait_for
 from test_daemon import change, events, reload
+from test_status import NOBODY, open_folder  # noqa: F401
 
 SMALL = ("--size", "32x32x6")
 
@@ -192,3 +196,119 @@ def test_ping_and_ready_wait_for_every_port(daemon, certificates, tmp_path):
             wait_for(lambda: f"port {new} is not open" in ping().stderr, 60, "what ping says")
         wait_for(lambda: ping().returncode == 0, 60, "the port to be opened after all")
         assert is_listening(new) and not is_listening(old)
+
+
+# --------------------------------------------------------------------- the outcome of a reload ----
+
+
+def page_of(port):
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"http://127.0.0.1:{port}/") as answer:
+        return html.unescape(re.sub(r"<[^>]*>", "", answer.read().decode()))
+
+
+def shown(d, page, *words):
+    """Whether `status`, its --check and the page all have the words."""
+    texts = (d.ctl("status", check=False).stdout, d.ctl("status", "--check", check=False).stdout, page_of(page))
+    return all(word in text for text in texts for word in words)
+
+
+def with_conf_d(d, page):
+    """Gives the daemon a page and a folder conf.d, which its configuration is read over with."""
+    folder = d.config.parent / "conf.d"
+    folder.mkdir()
+    folder.chmod(0o755)
+    with open(d.config, "a") as config:
+        config.write(f'page = {{ port = {page}; }};\n@overlay "conf.d/*.conf"\n')
+    return folder
+
+
+def test_a_typo_is_refused_and_told_until_it_is_corrected(daemon):
+    page = free_port()
+    d = daemon(dicom=PEERS)
+    folder = with_conf_d(d, page)
+    d.start()
+    wait_for(lambda: is_listening(page), 60, "the page")
+    assert f"Config      {d.config}, since 20" in d.ctl("status").stdout and "(start)" in d.ctl("status").stdout
+    told = d.ctl("reload")
+    assert (told.returncode, told.stdout, told.stderr) == (0, "the configuration is loaded\n", "")
+    assert "(reload by " in d.ctl("status").stdout and "asked by " in events(d, "RELOAD")[0]["detail"]
+    assert d.ctl("status", "--check").returncode == 0
+
+    typo = folder / "site.conf"
+    typo.write_text('log_level = "info";\nmin_free_mib = ;\n')  # the fault is in line 2
+    place = f"{typo}:2: "
+    told = d.ctl("status", "--check", check=False)
+    assert told.returncode == 1 and place in told.stdout and "would not start with this one" in told.stdout
+    told = d.ctl("reload", check=False)
+    assert told.returncode == 5 and told.stderr.startswith(f"noctule: CONFIG_REFUSED: {place}"), told
+    assert told.stderr.count("\n") == 1
+    assert shown(d, page, "the configuration was refused", place, "noctule reload")
+    assert d.ctl("status", check=False).stdout.count(place) == 1
+    assert [event["detail"].startswith(place) for event in events(d, "RELOAD_FAILED")] == [True]
+    for command in (["jobs"], ["series"], ["ping"], ["hold", "--queue"], ["release", "--queue"]):
+        told = d.ctl(*command)
+        assert told.stderr.startswith(f"noctule: warning: {place}") and told.stderr.count("\n") == 1, (command, told)
+    told = d.ctl("explain", d.inbox, check=False)
+    assert told.returncode == 5 and place in told.stderr, "explain is of the file as it is"
+    (first,) = d.query("SELECT since_at, at FROM v_configuration WHERE state = 'REFUSED'")
+    assert d.ctl("reload", check=False).returncode == 5
+    (again,) = d.query("SELECT since_at, at FROM v_configuration WHERE state = 'REFUSED'")
+    assert again["since_at"] == first["since_at"] < again["at"]
+
+    typo.write_text('log_level = "debug";\n')
+    d.ctl("reload")
+    assert not d.query("SELECT 1 FROM v_configuration WHERE state = 'REFUSED'")
+    assert d.query("SELECT files FROM v_configuration")[0][0] == f"{d.config}\n{typo}"
+    assert "was refused" not in d.ctl("status").stdout and d.ctl("status", "--check").returncode == 0
+
+
+def test_a_port_that_stays_closed_fails_the_reload(daemon):
+    d = daemon(dicom=PEERS).start()
+    with taken(other := free_port()):
+        change(d, f"port = {d.port};", f"port = {other};")
+        told = d.ctl("reload", check=False)
+        assert told.returncode == 1 and f"port {other} is not open" in told.stderr, told
+
+
+def test_commands_without_a_daemon_refuse_a_typo(daemon):
+    d = daemon().start()
+    with open(d.config, "a") as config:
+        config.write("oops\n")
+    assert d.ctl("jobs").returncode == 0
+    d.stop()
+    told = d.ctl("jobs", check=False)
+    assert told.returncode == 5 and "noctule.conf:" in told.stderr and "warning" not in told.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another")
+def test_a_file_that_the_service_may_not_read(daemon, open_folder):  # noqa: F811
+    page = free_port()
+    d = daemon()
+    text = d.config.read_text().replace(str(d.root), str(open_folder / "root"))
+    d.config, d.root = open_folder / "noctule.conf", open_folder / "root"
+    d.config.write_text(text)
+    folder = with_conf_d(d, page)
+    (d.root / "inbox").mkdir(parents=True)
+    for path in (d.root, d.root / "inbox"):
+        os.chown(path, NOBODY, NOBODY)
+        path.chmod(0o750)
+    with open(d.log, "ab") as log:
+        d.process = subprocess.Popen([BIN / "noctuled", "--config", d.config], stderr=log, stdout=log, env=d.environment,
+                                     start_new_session=True, user=NOBODY, group=NOBODY, extra_groups=[])
+    wait_for(lambda: d.answers() and is_listening(page), 60, "the daemon and its page")
+    secret = folder / "site.conf"
+    secret.write_text('log_level = "debug";\n')
+    secret.chmod(0o600)
+    for command in ("doctor", "check-config"):
+        told = d.ctl(command, check=False)
+        assert told.returncode, command
+        text = told.stdout + told.stderr
+        assert f"cannot include {secret}: Permission denied" in text and "user nobody" in text, (command, text)
+    told = d.ctl("reload", check=False)
+    assert told.returncode == 5 and f"cannot include {secret}: Permission denied" in told.stderr
+    assert shown(d, page, "the configuration was refused", f"cannot include {secret}: Permission denied")
+    secret.chmod(0o644)
+    assert d.ctl("reload").returncode == 0 and d.ctl("check-config").returncode == 0
+    folder.chmod(0o700)  # its files must not be lost without a word
+    told = d.ctl("reload", check=False)
+    assert told.returncode == 5 and f"cannot look for {folder}/*.conf: Permission denied" in told.stderr, told

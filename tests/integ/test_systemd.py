@@ -42,6 +42,14 @@ def test_the_children_may_confine_themselves():
     assert {"seccomp", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "prlimit64"} <= set(allowed)
 
 
+def test_a_reload_is_the_command_that_waits():
+    """And what no new start can help is not started again: 2 arguments, 5 configuration, 9 lost database (noctuled(8))."""
+    assert re.findall(r"(?m)^Exec(\w+)=(.*)$", UNIT) == [
+        ("Start", "/usr/bin/noctuled --config /etc/noctule/noctule.conf"),
+        ("Reload", "/usr/bin/noctule --config /etc/noctule/noctule.conf reload")]
+    assert "\nRestartPreventExitStatus=2 5 9\n" in UNIT
+
+
 def test_the_manual_has_the_drop_in():
     manual = (SOURCE / "docs" / "noctuled.8").read_text()
     for line in GPU.read_text().splitlines():

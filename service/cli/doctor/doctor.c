@@ -9,11 +9,11 @@
 #include "db/report.h"
 #include "dicom/dicom.h"
 #include "service/cli/cli.h"
+#include "service/cli/rights.h"
 #include "service/common/daemon_line.h"
 #include "service/common/json.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <limits.h>
 #include <pthread.h>
 #include <pwd.h>
@@ -335,29 +335,32 @@ doctor_print_json(const struct doctor *doctor, const struct examination *found, 
 
 /* ------------------------------------------------------------------------------- rights ---- */
 
-static const struct passwd *
-doctor_service_user(const struct conf *conf)
+/* The service has to load the file, too: a file of conf.d may be root's alone. */
+static void
+doctor_load_as_service(struct doctor *doctor, const char *root)
 {
-    struct stat root;
-    return conf && stat(conf->root, &root) == 0 ? getpwuid(root.st_uid) : getpwnam(DAEMON_USER);
+    struct conf *conf = NULL;
+    struct error error;
+    if (conf_load_with_root(doctor->config_path, root, &conf, &error) < 0)
+        snprintf(doctor->not_for_service, sizeof doctor->not_for_service, "%s", error.message);
+    conf_free(conf);
 }
 
 /* Before there are threads. Slurm goes by whose process it is, and not by its rights, so both are changed; what was is kept
- * aside for look_at_backup, and for no program that is run. Without a root folder the user is the one that is installed; a root whose owner nobody
- * knows stays without a name. */
+ * aside for look_at_backup, and for no program that is run. A root whose owner nobody knows stays without a name. */
 static int
-doctor_take_rights(struct doctor *doctor)
+doctor_take_rights(struct doctor *doctor, const char *root)
 {
-    const struct passwd *user = doctor_service_user(doctor->conf);
-    snprintf(doctor->user, sizeof doctor->user, "%s", user ? user->pw_name : DAEMON_USER);
+    const struct passwd *user;
     doctor->asked_by = getuid();
-    if (user && geteuid() == 0 && user->pw_uid != 0 &&
-        (initgroups(user->pw_name, user->pw_gid) < 0 ||
-         setresgid(user->pw_gid, user->pw_gid, user->pw_gid) < 0 ||
-         setresuid(user->pw_uid, user->pw_uid, doctor->asked_by) < 0))
-        return -errno;
+    const int rc = rights_take(doctor->conf, &user);
+    snprintf(doctor->user, sizeof doctor->user, "%s", user ? user->pw_name : DAEMON_USER);
+    if (rc < 0)
+        return rc;
     doctor->has_user = user != NULL;
     doctor->is_service = user && geteuid() == user->pw_uid;
+    if (rc > 0 && doctor->conf)
+        doctor_load_as_service(doctor, root);
     return 0;
 }
 
@@ -417,8 +420,9 @@ doctor_run(struct cli_call *call)
     if (chosen)
         conf_load_all(doctor.config_path, call->context->root, &doctor.conf, &findings, &error);
     doctor.no_conf = error.message;
-    if (doctor_take_rights(&doctor) < 0) {
-        cli_complain("cannot look as %s: %s", doctor.user, strerror(errno));
+    const int taken = doctor_take_rights(&doctor, call->context->root);
+    if (taken < 0) {
+        cli_complain("cannot look as %s: %s", doctor.user, strerror(-taken));
     } else {
         doctor.has_dictionary = dicom_has_dictionary();
         if (doctor.has_dictionary)

@@ -28,7 +28,8 @@ struct doctor {
     bool has_dictionary;     /* without it DICOM cannot be spoken */
     struct conf *conf;       /* NULL: it is wrong */
     struct conf_findings *findings;
-    const char *no_conf; /* why, where there are no findings */
+    const char *no_conf;        /* why, where there are no findings */
+    char not_for_service[1024]; /* why the service cannot load what this user can; "" */
     uid_t asked_by;
     char user[64];         /* the service's */
     bool has_user;         /* there is one */

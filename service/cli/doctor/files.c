@@ -26,10 +26,16 @@ static void
 configuration_mode(struct examination *examination, const char *path)
 {
     struct stat status;
+    const char *not_for_service = examination->doctor->not_for_service;
     if (!path || stat(path, &status) < 0)
         return; /* is among its errors */
     if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) < 0)
         doctor_failed(examination, errno, path, "chgrp it to the service's group, and chmod 0640");
+    else if (*not_for_service)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s: user %s, as whom the service runs, cannot load it: chgrp it to the "
+                    "service's group, and chmod 0640",
+                    not_for_service, examination->doctor->user);
     if (status.st_mode & S_IWOTH)
         doctor_find(examination, DOCTOR_ATTENTION,
                     "%s may be written by everybody, who thus says where images go: chmod 0640",
@@ -207,13 +213,18 @@ look_at_inbox(struct examination *examination)
         return;
     if (inbox->after == CONF_MOVE)
         inbox_folder(examination, inbox->move_to, true);
+    const bool twice =
+        inbox->after == CONF_KEEP && !examination->doctor->conf->retention.delete_originals;
+    const char *kept = twice ? "; its files are kept for ever beside the stored copy: after, and "
+                               "retention.inbox, say otherwise"
+                             : "";
     filesystem_check(inbox->path, &name);
     if (name)
         doctor_fine(examination,
-                    "%s, on %s: what other machines put there is found every %g seconds",
-                    inbox->path, name, inbox->sweep_seconds);
+                    "%s, on %s: what other machines put there is found every %g seconds%s",
+                    inbox->path, name, inbox->sweep_seconds, kept);
     else
-        doctor_fine(examination, "%s", inbox->path);
+        doctor_fine(examination, "%s%s", inbox->path, kept);
 }
 
 /* ----------------------------------------------------------------------------- watches ---- */

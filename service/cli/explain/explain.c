@@ -468,4 +468,5 @@ const struct cli_command cli_explain = {
     .least = 1,
     .most = INT_MAX,
     .needs = "files, folders or a Series Instance UID",
+    .as_written = true,
     .run = explain_run};

@@ -85,6 +85,7 @@ struct cli_command {
     const char *needs;           /* "one or more job numbers", where there are others */
     bool without_conf;
     bool standalone; /* needs no daemon and must not look for one: see run_with_conf */
+    bool as_written; /* needs the file as it is; others go on with the configuration in force */
     /* What the rows cannot say alone, before the configuration is read: EXIT_OK, or EXIT_USAGE after a
      * complaint. NULL: nothing more. */
     int (*check)(struct cli_call *call);

@@ -164,4 +164,5 @@ const struct cli_command cli_report = {
             {0}},
     .size = sizeof(struct night_request),
     .check = night_check,
+    .as_written = true, /* its command is run */
     .run = night_run};

@@ -198,14 +198,15 @@ START_TEST(a_job_is_added_once)
     ck_assert_int_eq(
         queue_add_job(s.queue,
                       &(struct queue_new_job){series, 1, "no such stack", "head-ct", "", 5, false,
-                                              NULL, false, 0, NULL, CODE_NONE, 0},
+                                              NULL, false, 0, NULL, CODE_NONE, 0, NULL, 0},
                       SAMPLE_NOW, &again, &running),
         -EAGAIN);
-    ck_assert_int_eq(queue_add_job(s.queue,
-                                   &(struct queue_new_job){series, 1, "", "other", "", 5, false,
-                                                           NULL, false, 0, NULL, CODE_NONE, 0},
-                                   SAMPLE_NOW, &again, &running),
-                     0);
+    ck_assert_int_eq(
+        queue_add_job(s.queue,
+                      &(struct queue_new_job){series, 1, "", "other", "", 5, false, NULL, false, 0,
+                                              NULL, CODE_NONE, 0, NULL, 0},
+                      SAMPLE_NOW, &again, &running),
+        0);
     ck_assert_ptr_null(running.at);
     ck_assert_uint_eq(running.count, 0);
     assert_answer(&s, "SELECT count(*) FROM v_jobs", "2");
@@ -221,16 +222,18 @@ START_TEST(a_refused_stack_gets_no_job)
                                    {.name = "b", .code = CODE_MISSING_SLICE}};
     ck_assert_int_eq(queue_settle(s.queue, series, 1, "", stacks, 2, SAMPLE_NOW), 0);
     struct queue_ids running;
-    ck_assert_int_eq(queue_add_job(s.queue,
-                                   &(struct queue_new_job){series, 1, "b", "head-ct", "", 0, false,
-                                                           NULL, false, 0, NULL, CODE_NONE, 0},
-                                   SAMPLE_NOW, &job, &running),
-                     -EAGAIN);
-    ck_assert_int_eq(queue_add_job(s.queue,
-                                   &(struct queue_new_job){series, 1, "a", "head-ct", "", 0, false,
-                                                           NULL, false, 0, NULL, CODE_NONE, 0},
-                                   SAMPLE_NOW, &job, &running),
-                     0);
+    ck_assert_int_eq(
+        queue_add_job(s.queue,
+                      &(struct queue_new_job){series, 1, "b", "head-ct", "", 0, false, NULL, false,
+                                              0, NULL, CODE_NONE, 0, NULL, 0},
+                      SAMPLE_NOW, &job, &running),
+        -EAGAIN);
+    ck_assert_int_eq(
+        queue_add_job(s.queue,
+                      &(struct queue_new_job){series, 1, "a", "head-ct", "", 0, false, NULL, false,
+                                              0, NULL, CODE_NONE, 0, NULL, 0},
+                      SAMPLE_NOW, &job, &running),
+        0);
 }
 
 END_TEST
@@ -297,7 +300,7 @@ START_TEST(a_new_revision_supersedes_the_older_one)
         ck_assert_int_eq(
             queue_add_job(s.queue,
                           &(struct queue_new_job){series, 2, "", "head-ct", "", 5, false, NULL,
-                                                  false, 0, NULL, CODE_NONE, 0},
+                                                  false, 0, NULL, CODE_NONE, 0, NULL, 0},
                           SAMPLE_NOW + 5000, &job, &running),
             0);
         bool unfinished = state == QUEUE_READY || state == QUEUE_RUNNING || state == QUEUE_DELAYED;
@@ -333,7 +336,7 @@ START_TEST(several_running_ones_are_told)
         ck_assert_int_eq(
             queue_add_job(s.queue,
                           &(struct queue_new_job){series, revision, "", "head-ct", "", 5, false,
-                                                  NULL, false, 0, NULL, CODE_NONE, 0},
+                                                  NULL, false, 0, NULL, CODE_NONE, 0, NULL, 0},
                           SAMPLE_NOW, &job, &running),
             0);
         ck_assert_uint_eq(running.count, revision > 1);
@@ -351,11 +354,12 @@ START_TEST(another_pipeline_is_not_superseded)
     int64_t series = sample_series(s.queue, "1.2.3", 3), other, job;
     struct queue_ids running;
     ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
-    ck_assert_int_eq(queue_add_job(s.queue,
-                                   &(struct queue_new_job){series, 1, "", "other", "", 5, false,
-                                                           NULL, false, 0, NULL, CODE_NONE, 0},
-                                   SAMPLE_NOW, &other, &running),
-                     0);
+    ck_assert_int_eq(
+        queue_add_job(s.queue,
+                      &(struct queue_new_job){series, 1, "", "other", "", 5, false, NULL, false, 0,
+                                              NULL, CODE_NONE, 0, NULL, 0},
+                      SAMPLE_NOW, &other, &running),
+        0);
     ck_assert_int_eq(take(START, other), 0);
     ck_assert_int_eq(late_slice("1.2.3", 9), 2);
     ck_assert_int_eq(sample_settle(s.queue, series, 2), 0);
@@ -396,7 +400,7 @@ START_TEST(ready_is_ordered_by_priority_then_age)
         ck_assert_int_eq(
             queue_add_job(s.queue,
                           &(struct queue_new_job){series, 1, "", pipeline, "", i % 4, false, NULL,
-                                                  false, 0, NULL, CODE_NONE, 0},
+                                                  false, 0, NULL, CODE_NONE, 0, NULL, 0},
                           SAMPLE_NOW, &job, &running),
             0);
         ck_assert_int_eq(job, i + 1);

@@ -361,7 +361,7 @@ START_TEST(views_have_their_columns)
                    "stage,stage_since,"
                    "spacing_x_mm,spacing_y_mm,spacing_z_mm,source_x_mm,source_y_mm,"
                    "source_step_min_mm,source_step_max_mm,straightened,straightened_because,"
-                   "broken_expectation,broken_label,broken_found,broken_low,broken_high"},
+                   "broken_expectation,broken_label,broken_found,broken_low,broken_high,rule"},
         {"v_segments",
          "job,segment,label,method,voxels,volume_ml,mean,minimum,maximum,unit,first_column,"
          "last_column,first_row,last_row,first_slice,last_slice,width_mm,height_mm,depth_mm,x_mm,"
@@ -417,6 +417,7 @@ START_TEST(views_have_their_columns)
         {"v_wanted", "job,pipeline,state,done_by_at,expected_at,is_late,late_why,mean_seconds,"
                      "room_seconds"},
         {"v_windows", "pipeline,window,is_open,opens_at,closes_at"},
+        {"v_configuration", "state,at,since_at,cause,asked_by,files,reason"},
         {"v_pulls", "item,batch,source,key,identifier,state,attempts,expected,arrived,code,message,"
                     "not_before_at,created_at,started_at,moved_at,ended_at,asked_by,study_uids"},
         {"v_disk", "at,free_mib"},
@@ -452,7 +453,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "27");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "28");
     sample_close(&sample);
 }
 

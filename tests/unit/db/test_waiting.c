@@ -34,7 +34,7 @@ add_job(int64_t series, const char *pipeline, int32_t priority)
     ck_assert_int_eq(
         queue_add_job(s.queue,
                       &(struct queue_new_job){series, 1, "", pipeline, "name = \"p\";", priority,
-                                              false, NULL, false, 0, NULL, CODE_NONE, 0},
+                                              false, NULL, false, 0, NULL, CODE_NONE, 0, NULL, 0},
                       SAMPLE_NOW, &job, &running),
         0);
     return job;

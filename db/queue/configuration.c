@@ -1,0 +1,69 @@
+/*
+ * configuration.c - the configuration in force and the last refused one. History is in the events.
+ */
+#include "db/queue/edges.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "FILE and 2 more files, by root (jane)", or the reason of the refusal in place of the files. */
+static char *
+configuration_describe(const struct queue_configuration *is)
+{
+    char more[48] = "", *text;
+    size_t others = 0;
+    for (const char *at = is->files; (at = strchr(at, '\n')); at++)
+        others++;
+    if (others > 0)
+        snprintf(more, sizeof more, " and %zu more file%s", others, others == 1 ? "" : "s");
+    const int length = (int)strcspn(is->files, "\n");
+    const char *by = *is->asked_by ? is->asked_by : "a signal";
+    const int rc = *is->reason
+                       ? asprintf(&text, "%s; asked by %s", is->reason, by)
+                       : asprintf(&text, "%.*s%s, asked by %s", length, is->files, more, by);
+    return rc < 0 ? NULL : text;
+}
+
+static int
+configuration_note(struct queue *queue, const struct queue_configuration *is, int64_t now_ms)
+{
+    char *detail = configuration_describe(is);
+    if (!detail)
+        return database_refuse(&queue->db, -ENOMEM, "out of memory");
+    const struct queue_event event = {.kind = *is->reason ? "RELOAD_FAILED" : "RELOAD",
+                                      .detail = detail};
+    const int rc = queue_add_event(queue, &event, now_ms);
+    free(detail);
+    return rc;
+}
+
+/* A refusal keeps the time of the first one. */
+static int
+configuration_put(struct queue *queue, const struct queue_configuration *is, int64_t now_ms)
+{
+    return database_run(
+        &queue->db,
+        "INSERT INTO configuration (state, at, since_at, cause, asked_by, files, reason) "
+        "VALUES (iif(?5 = '', 'LOADED', 'REFUSED'), ?1, ?1, ?2, ?3, ?4, ?5) "
+        "ON CONFLICT (state) DO UPDATE SET at = ?1, cause = ?2, asked_by = ?3, files = ?4, "
+        "reason = ?5, since_at = iif(?5 = '', ?1, since_at)",
+        VALUES(value_time(now_ms), value_text(is->cause), value_text(is->asked_by),
+               value_text(is->files), value_text(is->reason)));
+}
+
+int
+queue_set_configuration(struct queue *queue, const struct queue_configuration *is, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = configuration_put(queue, is, now_ms);
+    if (rc == 0 && !*is->reason)
+        rc = database_run(&queue->db, "DELETE FROM configuration WHERE state = 'REFUSED'",
+                          NO_VALUES);
+    if (rc == 0 && strcmp(is->cause, "start") != 0)
+        rc = configuration_note(queue, is, now_ms);
+    return queue_leave(queue, rc);
+}

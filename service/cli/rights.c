@@ -1,0 +1,24 @@
+/* rights.c - see rights.h. */
+#include "service/cli/rights.h"
+
+#include "service/common/daemon_line.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int
+rights_take(const struct conf *conf, const struct passwd **user)
+{
+    struct stat root;
+    const uid_t asked_by = getuid();
+    *user = conf && stat(conf->root, &root) == 0 ? getpwuid(root.st_uid) : getpwnam(DAEMON_USER);
+    if (!*user || geteuid() != 0 || (*user)->pw_uid == 0)
+        return 0;
+    if (initgroups((*user)->pw_name, (*user)->pw_gid) < 0 ||
+        setresgid((*user)->pw_gid, (*user)->pw_gid, (*user)->pw_gid) < 0 ||
+        setresuid((*user)->pw_uid, (*user)->pw_uid, asked_by) < 0)
+        return -errno;
+    return 1;
+}
