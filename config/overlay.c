@@ -2,8 +2,8 @@
  * overlay.c - a file over another one (@overlay): what it gives takes the place of what was given before.
  *
  * Of a group each setting does so by itself. Of pipelines, destinations, sources and rules an element takes the
- * place of the one that has its name, and is added where there is none. Any other list is replaced as a
- * whole.
+ * place of the one that has its name, and is added where there is none; an empty list leaves none. Any other list is
+ * replaced as a whole. Rules that are off are removed in the end.
  */
 #include "config/kinds/kinds.h"
 #include "config/read.h"
@@ -20,7 +20,7 @@ overlay_is_named(const config_setting_t *setting)
     const char *name = config_setting_name(setting);
     for (size_t i = 0; name && i < sizeof(named_lists) / sizeof(named_lists[0]); i++)
         if (strcmp(name, named_lists[i]) == 0)
-            return config_setting_is_list(setting) != 0;
+            return config_setting_is_list(setting) && config_setting_length(setting) > 0;
     return false;
 }
 
@@ -102,6 +102,53 @@ overlay_merge_group(config_setting_t *group, const config_setting_t *from, const
     return rc;
 }
 
+/* NULL: there is no such list. */
+static config_setting_t *
+overlay_rules(const config_t *config)
+{
+    config_setting_t *rules = config_lookup(config, "rules");
+    return rules && config_setting_is_list(rules) ? rules : NULL;
+}
+
+static bool
+overlay_is_off(const config_setting_t *rule)
+{
+    int off = 0;
+    return config_setting_is_group(rule) && config_setting_lookup_bool(rule, "off", &off) && off;
+}
+
+/* A rule that is off and has no pipeline switches off one of its name, which has to be there: among `rules` (NULL: none). */
+static int
+overlay_check_off(const struct source *source, size_t layer, const config_setting_t *rules,
+                  const config_setting_t *own, struct error *error)
+{
+    const unsigned count = rules ? (unsigned)config_setting_length(rules) : 0;
+    for (unsigned i = 0; own && i < (unsigned)config_setting_length(own); i++) {
+        const config_setting_t *rule = config_setting_get_elem(own, i);
+        const char *name = overlay_name(rule);
+        if (!overlay_is_off(rule) || config_setting_get_member(rule, "pipeline") ||
+            overlay_find(rules, count, name))
+            continue;
+        char place[1024];
+        source_place(source, source->layers[layer].lines + config_setting_source_line(rule), place,
+                     sizeof(place));
+        return error_set(error, -EINVAL, CODE_NONE,
+                         "%s: there is no earlier rule \"%s\" to switch off", place,
+                         name ? name : "");
+    }
+    return 0;
+}
+
+static void
+overlay_drop_off(const config_t *config)
+{
+    config_setting_t *rules = overlay_rules(config);
+    unsigned i = rules ? (unsigned)config_setting_length(rules) : 0;
+    while (i-- > 0)
+        if (overlay_is_off(config_setting_get_elem(rules, i)))
+            config_setting_remove_elem(rules, i);
+}
+
 int
 overlay_tell_places(const struct source *source, const config_setting_t *root,
                     struct conf_findings *all)
@@ -129,16 +176,19 @@ overlay_tell_places(const struct source *source, const config_setting_t *root,
 int
 overlay_merge(const struct source *source, config_t *config, struct error *error)
 {
-    int rc = 0;
+    int rc = overlay_check_off(source, 0, NULL, overlay_rules(config), error);
     for (size_t i = 1; rc == 0 && i < source->layer_count; i++) {
         config_t layer;
         config_init(&layer);
         rc = read_parse_layer(source, i, &layer, error);
+        if (rc == 0)
+            rc = overlay_check_off(source, i, overlay_rules(config), overlay_rules(&layer), error);
         if (rc == 0 &&
             overlay_merge_group(config_root_setting(config), config_root_setting(&layer),
                                 &(struct copied){.lines_before = source->layers[i].lines}) < 0)
             rc = source_out_of_memory(error);
         config_destroy(&layer);
     }
+    overlay_drop_off(config);
     return rc;
 }

@@ -101,7 +101,9 @@ static const struct option_section match_section = {
 
 static const struct option_row rule_rows[] = {
     {"name", &option_text, AT(struct conf_rule, name), "", LIMITS(1, 64), .form = &form_name,
-     .help = "by which a later file (@overlay) has another one in its place"},
+     .help =
+         "its jobs have it in v_jobs; a later file (@overlay) replaces or switches off the rule "
+         "of this name"},
     {"match", &option_group, .offset = 0, "{ }", .section = &match_section,
      .help = "all that is given here has to fit; nothing given fits every series"},
     {"pipeline", &option_text, AT(struct conf_rule, pipeline), NULL, LIMITS(1, 64),
@@ -110,6 +112,11 @@ static const struct option_row rule_rows[] = {
      LIMITS(CONF_MIN_PRIORITY, CONF_MAX_PRIORITY),
      .help = "jobs with a larger one run first; the highest of the rules that fit counts"},
     STACKS_ROW(struct conf_rule),
+    {"otherwise", &option_boolean, AT(struct conf_rule, otherwise), "false",
+     .help = "only for series that no other rule fits"},
+    {"off", &option_boolean, AT(struct conf_rule, off), "false",
+     .help = "leave this rule out; in a later file the name is enough: { name = \"head\"; off = "
+             "true; }"},
 };
 
 const struct option_section option_rule = {ROWS(rule_rows), .size = sizeof(struct conf_rule)};
@@ -259,8 +266,9 @@ stacks_take(const struct conf_rule *wide, const struct conf_rule *narrow)
 static bool
 rule_is_covered(const struct conf_rule *rule, const struct conf_rule *other)
 {
-    return strcmp(rule->pipeline, other->pipeline) == 0 && other->priority >= rule->priority &&
-           match_takes(other, rule) && stacks_take(other, rule);
+    return !other->otherwise && strcmp(rule->pipeline, other->pipeline) == 0 &&
+           other->priority >= rule->priority && match_takes(other, rule) &&
+           stacks_take(other, rule);
 }
 
 /* Of two that cover each other, the later one is of no use. */
@@ -304,6 +312,31 @@ doubt_origin(const struct conf *conf, size_t i, const struct option_spot *spot)
         option_doubt(spot, "rules", i, "can match nothing: %s", obstacle);
 }
 
+/* Only images of these are series; RTSTRUCT, SEG and SR belong to one. */
+static bool
+modality_is_read(const char *modality)
+{
+    static const char *const read[] = {"CT", "MR", "PT"};
+    bool is = !modality;
+    for (size_t i = 0; i < sizeof(read) / sizeof(read[0]); i++)
+        is |= modality && strcasecmp(modality, read[i]) == 0;
+    return is;
+}
+
+static void
+doubt_modalities(const struct conf *conf, size_t i, const struct option_spot *spot)
+{
+    const struct conf_rule *rule = &conf->rules[i];
+    const char *wrong = modality_is_read(rule->modality) ? NULL : rule->modality;
+    for (size_t k = 0; k < rule->study_count && !wrong; k++)
+        wrong = modality_is_read(rule->study[k].modality) ? NULL : rule->study[k].modality;
+    if (wrong)
+        option_doubt(spot, "rules", i,
+                     "can match nothing: no series has Modality \"%s\", only CT, MR and PT are "
+                     "processed",
+                     wrong);
+}
+
 static bool
 pipeline_is_chosen(const struct conf *conf, const char *name)
 {
@@ -323,6 +356,8 @@ doubt_rules(const struct conf *conf, const struct option_spot *spot)
         doubt_rule(conf, i, spot);
     for (size_t i = 0; i < conf->rule_count; i++)
         doubt_origin(conf, i, spot);
+    for (size_t i = 0; i < conf->rule_count; i++)
+        doubt_modalities(conf, i, spot);
     for (size_t i = 0; i < conf->pipeline_count; i++)
         if (!conf->pipelines[i].by_hand && !pipeline_is_chosen(conf, conf->pipelines[i].name))
             option_doubt(spot, "pipelines", i,

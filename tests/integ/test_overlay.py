@@ -69,7 +69,7 @@ destinations = ( { name = "shelf"; folder = "/elsewhere"; } );
 """)
     folder = site.folder
     assert site().splitlines()[1:] == [
-        "root: /tmp", "inbox: /in/c", "title: NOCTULE -> rules",
+        "root: /tmp", "inbox: /in/c, files are kept for ever beside the stored copy (after, retention.inbox)", "title: NOCTULE -> rules",
         f"destination: shelf, folder /elsewhere, by {folder}/conf.d/20-more.conf:2",
         f"pipeline: one (1 segment), by {folder}/conf.d/10-site.conf:5", "pipeline: two (1 segment)",
         f"pipeline: three (1 segment), by {folder}/conf.d/10-site.conf:4",
@@ -82,7 +82,30 @@ destinations = ( { name = "shelf"; folder = "/elsewhere"; } );
     assert "11" in text and "min_slices = 5" in text and text.count('name = "one"') == 1
 
 
+RULE = "rule: ct: "  # of MAIN
+
+
+@pytest.mark.parametrize("text, left", [
+    ('rules = ( { name = "ct"; off = true; } );', 1),
+    ("rules = ( );", 0),
+])
+def test_a_rule_is_switched_off_by_its_name(site, text, left):
+    before = sum(line.startswith("rule: ") for line in site().splitlines())
+    assert before == 2 and RULE in site()
+    site.write("conf.d/a.conf", text)
+    rules = [line for line in site().splitlines() if line.startswith("rule: ") and "none" not in line]
+    assert len(rules) == left and not any(line.startswith(RULE) for line in rules)
+
+
+def test_pipelines_and_destinations_are_emptied_likewise(site):
+    site.write("conf.d/a.conf", "rules = ( ); pipelines = ( ); destinations = ( );")
+    assert "pipeline: " not in site() and "destination: " not in site()
+
+
 @pytest.mark.parametrize("text, told", [
+    ('\nrules = ( { name = "cd"; off = true; } );', 'conf.d/a.conf:2: there is no earlier rule "cd" to switch off'),
+    ('destinations = ( { name = "A"; ae_title = "A\n; host = "a"; port = 1; } );', "conf.d/a.conf:1: this string is never closed"),
+    ('log_level = "info;\n# later\nidentifiers = "none";\n', "conf.d/a.conf:1: this string is never closed"),
     ("\n\nlog_levle = 1;", "conf.d/a.conf:3: log_levle: there is no such option"),
     ("series = {\n  quiet_seconds = 1e9; };", "conf.d/a.conf:2: series.quiet_seconds: "),
     ("series = {\n  quiet_seconds = ; };", "conf.d/a.conf:2: syntax error"),

@@ -209,6 +209,39 @@ def test_a_rule_asks_how_a_series_came(daemon, tmp_path):
     assert told["inbox"] == "" and not told["rules"][0]["matches"]
 
 
+def test_which_rule_made_a_job_and_the_one_for_all_others(daemon, tmp_path):
+    d = daemon(quiet=600.0)
+    text = d.config.read_text()
+    begin = text.index("rules = (")
+    d.config.write_text(text[:begin] + """rules = ( { name = "thin"; match = { modality = "CT"; min_slices = 10; }; pipeline = "head-ct"; },
+        { match = { modality = "CT"; max_slices = 7; }; pipeline = "head-ct"; },
+        { name = "rest"; match = { modality = "CT"; }; otherwise = true; pipeline = "head-ct"; priority = 5; } );
+""" + text[text.index(";", text.index(");", begin)) + 1:])
+    d.start()
+    expected = {12: "thin", 6: "rule-2", 8: "rest"}  # by their number of slices
+    uids = {}
+    for slices in expected:
+        files = phantom(tmp_path / str(slices), "--size", f"32x32x{slices}", "--seed", str(slices))
+        uids[slices] = str(pydicom.dcmread(files[0]).SeriesInstanceUID)
+        drop(files, d.inbox / str(slices))
+    d.wait_jobs(3)
+    by_uid = {row["series_uid"]: row for row in d.jobs()}
+    assert {slices: by_uid[uid]["rule"] for slices, uid in uids.items()} == expected
+    assert {slices: by_uid[uid]["priority"] for slices, uid in uids.items()} == {12: 0, 6: 0, 8: 5}
+    assert re.search(r"^rule +rest$", d.ctl("show", str(by_uid[uids[8]]["job"])).stdout, re.MULTILINE)
+    told = re.sub(r"[ \n]+", " ", d.ctl("explain", uids[12]).stdout)
+    assert "rule 1, thin head-ct: yes" in told and "rule 3, rest head-ct: no: otherwise: rule 1 fits" in told
+    (told,) = json.loads(d.ctl("explain", "--json", uids[8]).stdout)["series"]
+    assert [(rule["rule"], rule["matches"]) for rule in told["rules"]] == [("thin", False), ("", False), ("rest", True)]
+    assert [job["pipeline"] for job in told["jobs"]] == ["head-ct"]
+
+    d.ctl("retry", "--force", str(by_uid[uids[8]]["job"]))
+    d.wait_jobs(4)
+    d.ctl("submit", "--force", "--pipeline", "head-ct", uids[12])
+    d.wait_jobs(5)
+    assert [row["rule"] for row in d.jobs()][3:] == ["rest", ""]
+
+
 def test_attributes_stand_in_functional_groups(daemon, tmp_path):
     """Of an enhanced image each volume is asked of its own frame: one of two echoes gets a job."""
     files = phantom(tmp_path / "a", "--series", "uih-enhanced")

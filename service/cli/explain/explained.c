@@ -381,7 +381,7 @@ view_of_rule(const struct explained_request *request, const struct explained *ex
 
 static int
 explained_ask_view(const struct explained_request *request, struct explained *explained,
-                   const struct explained_view *view)
+                   const struct explained_view *view, bool otherwise)
 {
     struct asking asking;
     struct rules_outcome outcome;
@@ -390,7 +390,8 @@ explained_ask_view(const struct explained_request *request, struct explained *ex
         return rc;
     for (size_t i = 0; i < explained->rule_count && rc == 0; i++) {
         struct explained_rule *answer = &explained->rules[i];
-        if (view_of_rule(request, explained, answer->rule) != view)
+        if (answer->rule->otherwise != otherwise ||
+            view_of_rule(request, explained, answer->rule) != view)
             continue;
         rc = ask_rule(&asking, answer);
         asking.rules[asking.rule_count++] = *answer->rule;
@@ -400,6 +401,30 @@ explained_ask_view(const struct explained_request *request, struct explained *ex
     if (rc == 0)
         rc = explained_add_jobs(request, explained, &asking, count);
     asking_release(&asking);
+    return rc;
+}
+
+/* The rules with `otherwise` come last, and only where no other fits. */
+static int
+explained_ask_rules(const struct explained_request *request, struct explained *explained)
+{
+    const struct explained_rule *fits = NULL;
+    int rc = 0;
+    for (size_t i = 0; i < explained->view_count && rc == 0; i++)
+        rc = explained_ask_view(request, explained, &explained->views[i], false);
+    for (size_t i = 0; i < explained->rule_count && !fits; i++)
+        if (explained->rules[i].matching > 0)
+            fits = &explained->rules[i];
+    for (size_t i = 0; i < explained->view_count && rc == 0 && !fits; i++)
+        rc = explained_ask_view(request, explained, &explained->views[i], true);
+    for (size_t i = 0; i < explained->rule_count && fits; i++) {
+        struct explained_rule *answer = &explained->rules[i];
+        if (!answer->rule->otherwise)
+            continue;
+        answer->asked = 1;
+        snprintf(answer->reasons, sizeof answer->reasons, "otherwise: rule %zu fits",
+                 (size_t)(fits - explained->rules) + 1);
+    }
     return rc;
 }
 
@@ -415,8 +440,8 @@ explained_make(const struct explained_request *request, const struct sorted_seri
         rc = explained_judge(request, explained);
     if (rc == 0)
         rc = explained_place_frames(explained);
-    for (size_t i = 0; i < explained->view_count && rc == 0; i++)
-        rc = explained_ask_view(request, explained, &explained->views[i]);
+    if (rc == 0)
+        rc = explained_ask_rules(request, explained);
     if (rc)
         explained_free(explained);
     return rc;

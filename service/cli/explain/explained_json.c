@@ -101,6 +101,7 @@ static void
 explanation_rule(struct json *json, const struct explained_rule *rule)
 {
     json_begin_object(json, NULL);
+    json_string(json, "rule", rule->rule->name ? rule->rule->name : "");
     json_string(json, "pipeline", rule->rule->pipeline);
     json_boolean(json, "matches", rule->matching > 0);
     json_string(json, "stacks", rule->rule->stacks ? rule->rule->stacks : "");

@@ -281,9 +281,9 @@ text_files(const struct explained *explained)
 static void
 text_rule(const struct explained *explained, size_t number, const struct explained_rule *rule)
 {
-    char title[32];
-    const char *stacks = rule->rule->stacks;
-    snprintf(title, sizeof title, "  rule %zu", number);
+    char title[96];
+    const char *stacks = rule->rule->stacks, *name = rule->rule->name;
+    snprintf(title, sizeof title, "  rule %zu%s%s", number, name ? ", " : "", name ? name : "");
     if (explained->own.pipeline)
         snprintf(title, sizeof title, "  pipeline");
     if (rule->matching == 0)

@@ -132,12 +132,16 @@ rule_pick(const struct conf_rule *rule, const struct rules_series *series, struc
         struct rules_pick *known = rules_find(picks, count, i, rule->pipeline);
         const bool waits = rule->study_count > 0;
         if (!known) {
-            picks[count++] = (struct rules_pick){i, rule->pipeline, rule->priority, waits};
+            picks[count++] = (struct rules_pick){i,     rule->pipeline, rule->priority,
+                                                 waits, rule->name,     rule->number};
             continue;
         }
         known->waits &= waits;
-        if (rule->priority > known->priority)
+        if (rule->priority > known->priority) {
             known->priority = rule->priority;
+            known->rule = rule->name;
+            known->number = rule->number;
+        }
     }
     return count;
 }
@@ -148,7 +152,8 @@ rules_pick(const struct conf_rule *rules, size_t rule_count, const struct rules_
 {
     *outcome = (struct rules_outcome){0};
     if (series->title && series->title->pipeline) {
-        const struct conf_rule of_the_title = {.pipeline = series->title->pipeline,
+        const struct conf_rule of_the_title = {.name = series->title->ae_title,
+                                               .pipeline = series->title->pipeline,
                                                .stacks = series->title->stacks};
         return rule_pick(&of_the_title, series, picks, 0, outcome);
     }

@@ -3,7 +3,8 @@
  *
  * A rule matches a stack when each of its conditions does (conditions.h). Of the accepted stacks that match it, a
  * rule takes those that its `stacks` says. Every rule counts; a pipeline named by several runs once
- * on a stack, with the largest priority. A series that was sent to an AE title with a pipeline of
+ * on a stack, with the largest priority. The caller asks a rule with `otherwise` only where no other rule fits the series.
+ * A series that was sent to an AE title with a pipeline of
  * its own gets that one, and no rule is asked.
  */
 #ifndef NOCTULE_RULES_H
@@ -21,6 +22,9 @@ struct rules_pick {
     const char *pipeline; /* points into the rules */
     int priority;
     bool waits; /* for other series of the study: each rule that asks for it does */
+    /* The rule with that priority; `rule` may be NULL. Number 0: that of the AE title `rule`, or none. */
+    const char *rule;
+    int number;
 };
 
 /* Why a series may have got nothing. */

@@ -9,8 +9,11 @@
 #include "service/daemon/series/subject.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define WISH_RULE 96 /* for a rule's name */
 
 /* ---------------------------------------------------------------------------------- rules ---- */
 
@@ -24,7 +27,8 @@ wish_find_rules(const struct conf *conf, const struct queue_series *series, stru
         conf_find_title(conf, series->called_ae ? series->called_ae : "");
     size_t count = 0;
     if (title && title->pipeline) {
-        found[0] = (struct conf_rule){.pipeline = title->pipeline, .stacks = title->stacks};
+        found[0] = (struct conf_rule){
+            .name = title->ae_title, .pipeline = title->pipeline, .stacks = title->stacks};
         return 1;
     }
     for (size_t i = 0; i < conf->rule_count; i++)
@@ -75,6 +79,7 @@ struct wishing {
     struct conf_rule *own_rules; /* those of the judgement */
     size_t rule_count, own_count;
     const char *options; /* of the judgement; NULL: no stack is of it */
+    bool otherwise;      /* it is the turn of such rules */
 };
 
 static bool
@@ -88,7 +93,8 @@ wishing_begin(struct wishing *wishing, int judgement)
 {
     wishing->own_count = 0;
     for (size_t i = 0; i < wishing->rule_count; i++)
-        if (judgement_of_rule(wishing->conf, &wishing->rules[i]) == judgement)
+        if (wishing->rules[i].otherwise == wishing->otherwise &&
+            judgement_of_rule(wishing->conf, &wishing->rules[i]) == judgement)
             wishing->own_rules[wishing->own_count++] = wishing->rules[i];
     bool any = false;
     wishing->options = judgement_options(judgement);
@@ -155,6 +161,32 @@ wish_add(const struct wishing *wishing, struct wish *wish)
             wish_add_refusal(wishing, &wishing->own_rules[i], wish);
 }
 
+/* Returns whether a rule of the judgement fits a stack, accepted or not. */
+static bool
+wishing_fits(const struct wishing *wishing)
+{
+    for (size_t i = 0; i < wishing->own_count; i++)
+        for (size_t k = 0; k < wishing->subject.stack_count; k++)
+            if (wishing_owns(wishing, k) && !wishing->stacks[k].passed_over &&
+                rules_match(&wishing->own_rules[i], &wishing->subject, &wishing->own[k], NULL))
+                return true;
+    return false;
+}
+
+/* Adds the rules of one kind. Returns whether one of them fits. */
+static bool
+wish_add_rules(struct wishing *wishing, bool otherwise, struct wish *wish)
+{
+    bool fits = false;
+    wishing->otherwise = otherwise;
+    for (int judgement = 0; judgement < JUDGEMENTS; judgement++) {
+        wishing_begin(wishing, judgement);
+        wish_add(wishing, wish);
+        fits |= wishing_fits(wishing);
+    }
+    return fits;
+}
+
 /* ------------------------------------------------------------------------------ all of them ---- */
 
 int
@@ -178,10 +210,8 @@ wish_make(const struct conf *conf, const struct queue_series *series,
                                   .rule_count = only ? 1 : wish_find_rules(conf, series, rules)};
         wishing.subject.stacks = own;
         wishing.subject.stack_count = count;
-        for (int judgement = 0; judgement < JUDGEMENTS; judgement++) {
-            wishing_begin(&wishing, judgement);
-            wish_add(&wishing, wish);
-        }
+        if (!wish_add_rules(&wishing, false, wish))
+            wish_add_rules(&wishing, true, wish);
     }
     free(rules);
     free(own);
@@ -200,6 +230,17 @@ wish_release(struct wish *wish)
 
 /* ----------------------------------------------------------------------------------- jobs ---- */
 
+/* "head", "rule-2" of one without a name, "title NOCTULE_HEAD", or "". */
+static void
+wish_name_rule(const struct rules_pick *pick, char name[WISH_RULE])
+{
+    if (pick->number && !pick->rule)
+        snprintf(name, WISH_RULE, "rule-%d", pick->number);
+    else
+        snprintf(name, WISH_RULE, "%s%s", pick->number || !pick->rule ? "" : "title ",
+                 pick->rule ? pick->rule : "");
+}
+
 int
 wish_add_job(struct core *core, const struct queue_series *series, struct wish_job *job)
 {
@@ -215,6 +256,8 @@ wish_add_job(struct core *core, const struct queue_series *series, struct wish_j
     char *settings = error ? NULL : conf_pipeline_to_text(conf);
     if (!settings)
         return error ? error : -ENOMEM;
+    char rule[WISH_RULE];
+    wish_name_rule(job->pick, rule);
     const struct queue_new_job new_job = {.series_id = series->id,
                                           .revision = series->revision,
                                           .stack = job->stack,
@@ -228,7 +271,8 @@ wish_add_job(struct core *core, const struct queue_series *series, struct wish_j
                                           .lacks = job->lacks[0] ? job->lacks : NULL,
                                           .lacks_code = job->lacks_code,
                                           .until_ms = clock_unix_ms() +
-                                                      (int64_t)(1000 * conf->patience_seconds)};
+                                                      (int64_t)(1000 * conf->patience_seconds),
+                                          .rule = rule};
     struct queue_ids superseded;
     error = queue_add_job(core->queue, &new_job, clock_unix_ms(), &job->id, &superseded);
     free(settings);

@@ -100,7 +100,7 @@ START_TEST(the_shipped_file_gives_the_defaults)
     ck_assert_int_eq(conf_load(write_file("empty.conf", ""), &empty, &error), 0);
     ck_assert_ptr_nonnull(conf_find_pipeline(shipped, "head-ct"));
     ck_assert_ptr_nonnull(conf_find_pipeline(shipped, "example"));
-    ck_assert_uint_gt(shipped->rule_count, 1);
+    ck_assert_uint_eq(shipped->rule_count, 0); /* rules are the site's */
 
     /* All but pipelines and rules is what an empty file gives. */
     size_t pipelines = shipped->pipeline_count, rules = shipped->rule_count;
@@ -209,7 +209,7 @@ START_TEST(no_inbox_is_in_a_folder_of_our_own)
         char name[64], value[64], conf_text[160];
         struct error error = {0};
         if (sscanf(at, "#define %63s \"%63[^\"]\"", name, value) != 2 || strchr(value, '/') ||
-            strcmp(name, "LAYOUT_DATABASE") == 0 || strcmp(name, "LAYOUT_LOCK") == 0 ||
+            strncmp(name, "LAYOUT_DATABASE", 15) == 0 || strcmp(name, "LAYOUT_LOCK") == 0 ||
             strcmp(name, "LAYOUT_PSEUDONYM_KEY") == 0 || strcmp(name, "LAYOUT_CLUSTER_ID") == 0)
             continue;
         struct conf *conf = NULL;
