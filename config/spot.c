@@ -50,10 +50,25 @@ option_doubt(const struct option_spot *spot, const char *list, size_t index, con
     va_end(values);
 }
 
+void
+option_doubt_at(const struct option_spot *spot, const char *option, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    read_tell(spot, false, option, format, values);
+    va_end(values);
+}
+
 bool
 option_lost(const struct option_spot *spot, const void *member, size_t size)
 {
     return findings_lost(spot->reader->findings, member, size);
+}
+
+bool
+option_doubts_are_asked(const struct option_spot *spot)
+{
+    return spot->reader->findings->doubts;
 }
 
 bool

@@ -33,7 +33,8 @@ static const struct option_row inbox_rows[] = {
     {"path", &option_path, AT(struct conf_inbox, path), NULL, LIMITS(1, 4000),
      .help = "folder to watch, with all folders in it; a relative path is below root"},
     {"after", &option_choice, AT(struct conf_inbox, after), "\"keep\"", .choices = after_choices,
-     .help = "what happens to a file once Noctule's own copy and its row are safe on disk"},
+     .help = "what happens to a file once Noctule's own copy and its row are safe on disk; what is "
+             "kept is stored twice, for ever unless retention.inbox is \"delete\""},
     {"move_to", &option_path, AT(struct conf_inbox, move_to), "", LIMITS(1, 4000),
      .help = "with after = \"move\": where originals go"},
     RESENT_ROW(struct conf_inbox),

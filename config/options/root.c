@@ -69,8 +69,10 @@ check_root(const void *object, const struct option_spot *spot)
     check_retention(object, spot);
     check_page(object, spot);
     check_slurm(object, spot);
-    if (option_all_well(spot))
+    if (option_all_well(spot) && option_doubts_are_asked(spot)) {
         doubt_rules(object, spot);
+        doubt_network(object, spot);
+    }
 }
 
 /* The root comes first: paths are below it. */

@@ -106,9 +106,14 @@ void option_refuse_of(const struct option_spot *spot, const char *list, size_t i
 /* What is good and not what somebody can mean, of a list's element. */
 void option_doubt(const struct option_spot *spot, const char *list, size_t index,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* The same of an option below the section ("dicom.port"). */
+void option_doubt_at(const struct option_spot *spot, const char *option, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* "FILE:LINE" of a list's element. */
 void option_put_place(const struct option_spot *spot, const char *list, size_t index, char *place,
                       size_t size);
+/* Returns whether the caller wants doubts. The processes that a configuration is handed to do not. */
+bool option_doubts_are_asked(const struct option_spot *spot);
 /* Was nothing refused so far? */
 bool option_all_well(const struct option_spot *spot);
 
@@ -171,5 +176,6 @@ void check_retention(const struct conf *conf, const struct option_spot *spot);
 
 /* Doubts whether it is meant as it is. */
 void doubt_rules(const struct conf *conf, const struct option_spot *spot);
+void doubt_network(const struct conf *conf, const struct option_spot *spot);
 
 #endif

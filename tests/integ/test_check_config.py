@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import socket
 
 import pytest
 from conftest import SOURCE, run_program
@@ -174,6 +175,63 @@ def test_what_is_doubtful_is_told_and_no_error(tmp_path):
     assert first.startswith(f'noctule: warning: {tmp_path}/noctule.conf:2: pipelines[1]: "unused" is of no rule and no title')
     assert second.startswith(f"noctule: warning: {tmp_path}/noctule.conf:4: rules[1]: changes nothing: ")
     assert f"by the rule at {tmp_path}/noctule.conf:3" in second
+
+
+@pytest.mark.parametrize("text, told", [
+    ("dicom = { port = 11112; };", "1: dicom.port: is open, but dicom.peers is empty: nobody may send"),
+    ("dicom = {\ntls_port = 2762; tls = { TLS }; };", "2: dicom.tls_port: is open, but dicom.peers is empty"),
+    ('PIPELINE\nrules = ( { match = { modality = "CAT"; }; pipeline = "p"; } );', "2: rules[0]: can match nothing: no series has Modality"),
+    ('PIPELINE\nrules = ( { match = { study = ( { modality = "USG"; } ); }; pipeline = "p"; } );', '2: rules[0]: can match nothing: no series has Modality "USG"'),
+    ('destinations = ( { name = "P"; ae_title = "P"; host = "pacs..local"; port = 104; } );',
+     '1: destinations[0]: "pacs..local" cannot be the name of a host'),
+    ('destinations = ( { name = "P"; ae_title = "P"; host = "-pacs.local"; port = 104; } );',
+     '1: destinations[0]: "-pacs.local" cannot be the name of a host'),
+    ('dicom = { port = 11112; peers = ( { ae_title = "A"; } ); }; pull = { sources = ( { name = "P"; ae_title = "P"; host = "a b"; port = 104; } ); };',
+     '1: pull.sources[0]: "a b" cannot be the name of a host'),
+    ('dicom = { port = 11112; peers = ( { ae_title = "A"; } ); };\ndestinations = ( { name = "P"; ae_title = "NOCTULE"; '
+     'host = "localhost"; port = 11112; } );', '2: destinations[0]: "P" is this service'),
+    ('dicom = { port = 11112; peers = ( { ae_title = "A"; } ); };\ndestinations = ( { name = "P"; ae_title = "NOCTULE"; '
+     'host = "HOSTNAME"; port = 11112; } );', '2: destinations[0]: "P" is this service'),
+], ids=str)
+def test_what_cannot_be_meant_is_told(tmp_path, certificates, text, told):
+    pipeline = ('pipelines = ( { name = "p"; segments = ( { label = "A"; method = "range"; range = [ 0, 1 ]; '
+                'type = { code = "1"; scheme = "99X"; meaning = "x"; }; } ); } );')
+    path = tmp_path / "noctule.conf"
+    result = check(path, text.replace("PIPELINE", pipeline).replace("TLS }", tls(certificates) + " }")
+                   .replace("HOSTNAME", socket.gethostname()))
+    assert result.returncode == 0, result
+    assert [line.startswith(f"noctule: warning: {path}:{told}") for line in result.stderr.splitlines()] == [True], result.stderr
+
+
+@pytest.mark.parametrize("host", ["pacs", "pacs.example.org", "pacs.example.org.", "pacs_1", "10.0.0.9", "fe80::1", "1and1.de"])
+def test_what_can_be_a_host_is_one(tmp_path, host):
+    result = check(tmp_path / "noctule.conf", f'destinations = ( {{ name = "P"; ae_title = "P"; host = "{host}"; port = 104; }} );')
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_the_commented_rules_of_the_shipped_file_are_some(tmp_path):
+    """Without its marks the example can be used: every option of rules, and no contradiction among them."""
+    text = (SOURCE / "config" / "noctule.conf").read_text()
+    begin = text.index("# rules = (\n")
+    end = text.index("\n\n", begin)
+    lines = [line[2:] for line in text[begin:end].splitlines()]
+    text = text[:begin].replace("rules = ( );", "").replace('# name = "ct";', 'name = "ct";') + "\n".join(lines)
+    path = tmp_path / "noctule.conf"
+    path.write_text(text)
+    (tmp_path / "presets").symlink_to(SOURCE / "config" / "presets")
+    told = run_program("noctule", "check-config", path).stdout
+    assert "rule: head: CT, HEAD, brain, " in told and "rule: rest: CT, any body part, any description, where no other rule fits" in told
+
+
+@pytest.mark.parametrize("settings, told", [
+    ("", "files are kept for ever beside the stored copy"),
+    ('inbox = ( { path = "inbox"; after = "delete"; } );', "files are deleted once they are stored"),
+    ('inbox = ( { path = "inbox"; after = "move"; move_to = "/srv/done"; } );', "files are moved to /srv/done"),
+    ('retention = { inbox = "delete"; };', "files are kept, and deleted with their series"),
+])
+def test_what_becomes_of_files_in_the_inbox(tmp_path, settings, told):
+    result = check(tmp_path / "noctule.conf", settings)
+    assert result.returncode == 0 and f"/inbox, {told}" in result.stdout
 
 
 def test_of_the_shipped_one_nothing_is_doubtful():

@@ -1,0 +1,118 @@
+/*
+ * doubts.c - what is valid in the network's options and cannot be meant.
+ */
+#include "config/options/sections.h"
+
+#include <ctype.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define MAX_LABEL 63 /* RFC 1035 */
+
+static bool
+host_is_address(const char *host)
+{
+    struct addrinfo *found = NULL;
+    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST};
+    const bool is = getaddrinfo(host, NULL, &hints, &found) == 0;
+    if (is)
+        freeaddrinfo(found);
+    return is;
+}
+
+/* Whether it can be the name of a host: labels of letters, digits, "-" and "_", with dots between. */
+static bool
+host_can_be(const char *host)
+{
+    for (const char *at = host;; at++) {
+        const size_t length = strcspn(at, ".");
+        if (length == 0 || length > MAX_LABEL || at[0] == '-' || at[length - 1] == '-')
+            return false;
+        for (size_t i = 0; i < length; i++)
+            if (!isalnum((unsigned char)at[i]) && at[i] != '-' && at[i] != '_')
+                return false;
+        at += length;
+        if (!at[0] || !at[1]) /* a dot at the end is the root's */
+            return true;
+    }
+}
+
+static void
+doubt_host(const char *host, const char *list, size_t i, const struct option_spot *spot)
+{
+    if (host && !host_is_address(host) && !host_can_be(host))
+        option_doubt(spot, list, i, "\"%s\" cannot be the name of a host", host);
+}
+
+/* Whether the numeric address is one of this machine. */
+static bool
+address_is_own(const char *host)
+{
+    struct ifaddrs *all = NULL;
+    char text[NI_MAXHOST];
+    bool own = strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
+    if (own || getifaddrs(&all) < 0)
+        return own;
+    for (const struct ifaddrs *at = all; at && !own; at = at->ifa_next) {
+        const int family = at->ifa_addr ? at->ifa_addr->sa_family : AF_UNSPEC;
+        const socklen_t size =
+            family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+        own = (family == AF_INET || family == AF_INET6) &&
+              getnameinfo(at->ifa_addr, size, text, sizeof(text), NULL, 0, NI_NUMERICHOST) == 0 &&
+              strcmp(text, host) == 0;
+    }
+    freeifaddrs(all);
+    return own;
+}
+
+/* Asks no name server: the name of this machine, "localhost" and addresses are known without. */
+static bool
+host_is_own(const char *host)
+{
+    char name[256] = "";
+    gethostname(name, sizeof(name) - 1);
+    return strcasecmp(host, "localhost") == 0 || strcasecmp(host, name) == 0 ||
+           address_is_own(host);
+}
+
+static bool
+peer_is_self(const struct conf_dicom *dicom, const char *host, int port)
+{
+    return host && port > 0 && (port == dicom->port || port == dicom->tls_port) &&
+           host_is_own(host);
+}
+
+static void
+doubt_callers(const struct conf_dicom *dicom, const struct option_spot *spot)
+{
+    if ((dicom->port > 0 || dicom->tls_port > 0) && dicom->peer_count == 0 &&
+        !LOST(spot, dicom->peers))
+        option_doubt_at(spot, dicom->port > 0 ? "dicom.port" : "dicom.tls_port",
+                        "is open, but dicom.peers is empty: nobody may send");
+}
+
+void
+doubt_network(const struct conf *conf, const struct option_spot *spot)
+{
+    doubt_callers(&conf->dicom, spot);
+    for (size_t i = 0; i < conf->destination_count; i++) {
+        const struct conf_destination *destination = &conf->destinations[i];
+        doubt_host(destination->host, "destinations", i, spot);
+        if (peer_is_self(&conf->dicom, destination->host, destination->port))
+            option_doubt(spot, "destinations", i,
+                         "\"%s\" is this service, which takes in no result of its own (OWN_RESULT)",
+                         destination->name);
+    }
+    for (size_t i = 0; i < conf->pull.source_count; i++) {
+        const struct conf_source *source = &conf->pull.sources[i];
+        doubt_host(source->host, "pull.sources", i, spot);
+        if (peer_is_self(&conf->dicom, source->host, source->port))
+            option_doubt(spot, "pull.sources", i, "\"%s\" is this service, which answers no C-FIND",
+                         source->name);
+    }
+}
