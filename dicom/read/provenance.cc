@@ -123,28 +123,23 @@ class Reader
 
 } // namespace
 
-const struct provenance *
-provenance_of_segment(const Header &dataset, const Header &item, Charset &charset)
-{
-    auto provenance = std::make_unique<Provenance>();
-    Reader reader(*provenance, charset);
-    reader.read_equipment(dataset);
-    provenance->type = reader.type(item, DCM_SegmentAlgorithmType);
-    reader.read_names(item, DCM_SegmentAlgorithmName);
-    reader.read_algorithms(item, DCM_SegmentationAlgorithmIdentificationSequence);
-    reader.read_codes(item, DCM_SegmentedPropertyTypeCodeSequence);
-    return provenance.release();
-}
+const struct provenance_tags provenance_of_segment = {
+    DCM_SegmentAlgorithmType, DCM_SegmentAlgorithmName,
+    DCM_SegmentationAlgorithmIdentificationSequence, DCM_SegmentedPropertyTypeCodeSequence};
+const struct provenance_tags provenance_of_roi = {
+    DCM_ROIGenerationAlgorithm, DCM_ROIGenerationDescription,
+    DCM_ROIDerivationAlgorithmIdentificationSequence, DCM_RTROIIdentificationCodeSequence};
 
 const struct provenance *
-provenance_of_roi(const Header &dataset, const Header &item, Charset &charset)
+provenance_read(const struct provenance_tags &tags, const Header &dataset, const Header &item,
+                Charset &charset)
 {
     auto provenance = std::make_unique<Provenance>();
     Reader reader(*provenance, charset);
     reader.read_equipment(dataset);
-    provenance->type = reader.type(item, DCM_ROIGenerationAlgorithm);
-    reader.read_names(item, DCM_ROIGenerationDescription);
-    reader.read_algorithms(item, DCM_ROIDerivationAlgorithmIdentificationSequence);
+    provenance->type = reader.type(item, tags.type);
+    reader.read_names(item, tags.names);
+    reader.read_algorithms(item, tags.algorithms);
     return provenance.release();
 }
 
@@ -161,10 +156,11 @@ provenance_counted(const struct provenance *provenance)
 }
 
 void
-provenance_add_codes(const struct provenance *provenance, const Header &item, Charset &charset)
+provenance_add_codes(const struct provenance *provenance, const struct provenance_tags &tags,
+                     const Header &item, Charset &charset)
 {
     if (Provenance *added = provenance_counted(provenance))
-        Reader(*added, charset).read_codes(item, DCM_RTROIIdentificationCodeSequence);
+        Reader(*added, charset).read_codes(item, tags.code);
 }
 
 const struct provenance *

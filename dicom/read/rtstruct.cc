@@ -152,7 +152,7 @@ rtstruct_read_rois(Opening &opening, const Header &dataset, Charset &charset)
             return opening.invalid(DCM_ROINumber, "two regions have " + std::to_string(roi.number));
         header_copy_name(roi.name, charset_name(charset, header_text(item, DCM_ROIName)));
         opening.rois.push_back(roi);
-        opening.rois.back().provenance = provenance_of_roi(dataset, item, charset);
+        opening.rois.back().provenance = provenance_read(provenance_of_roi, dataset, item, charset);
         return 0;
     });
 }
@@ -169,7 +169,7 @@ rtstruct_read_types(Opening &opening, const Header &dataset, Charset &charset)
             return 0;
         struct rtstruct_roi &own = opening.rois[roi->second];
         header_copy(own.type, header_text(item, DCM_RTROIInterpretedType));
-        provenance_add_codes(own.provenance, item, charset);
+        provenance_add_codes(own.provenance, provenance_of_roi, item, charset);
         return 0;
     });
 }

@@ -164,7 +164,8 @@ seg_source_read_segment(Opening &opening, const Header &item, Charset &charset, 
     if (!segment.tracking_id[0] || !segment.tracking_uid[0])
         segment.tracking_id[0] = segment.tracking_uid[0] = '\0';
     seg_source_read_color(item, segment);
-    segment.provenance = provenance_of_segment(opening.dataset, item, charset);
+    segment.provenance = provenance_read(provenance_of_segment, opening.dataset, item, charset);
+    provenance_add_codes(segment.provenance, provenance_of_segment, item, charset);
     if (opening.by_number.emplace(segment.number, place).second)
         return 0;
     return opening.invalid(DCM_SegmentNumber,

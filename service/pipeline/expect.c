@@ -203,9 +203,11 @@ static void
 look_at_expectations(const struct expect_look *look, const struct expect_facts *facts,
                      const struct segment_measures *measures, const struct conf_expect *expect)
 {
-    if (expect->unvalidated && !look->pipeline->unreviewed)
+    if (expect->unvalidated && !look->pipeline->unreviewed) {
         look_add(look, &(struct expect_breach){.expectation = "unvalidated"},
                  "not validated for use without REVIEW: %s", expect->unvalidated);
+        look->breaches->unvalidated = true;
+    }
     if (expect->volume_ml.given)
         look_compare(look, "volume_ml", expect->volume_ml.at, volume_ml(look->volume, facts->mask),
                      "volume ", " ml");
@@ -249,7 +251,7 @@ expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *v
 {
     struct expect_look look = {pipeline, volume, masks, breaches, 0};
     *breaches = (struct expect_breaches){
-        calloc(MOST_OF_A_SEGMENT * pipeline->segment_count + 1, sizeof *breaches->at), 0};
+        .at = calloc(MOST_OF_A_SEGMENT * pipeline->segment_count + 1, sizeof *breaches->at)};
     int rc = breaches->at ? 0 : -ENOMEM;
     for (; rc == 0 && look.segment < pipeline->segment_count; look.segment++)
         rc = look_at_segment(&look, &measures[look.segment]);

@@ -65,6 +65,7 @@ struct expect_breach {
 struct expect_breaches {
     struct expect_breach *at; /* expect_clear */
     size_t count;
+    bool unvalidated; /* one is that a segment is not validated for use without REVIEW */
 };
 
 /*

@@ -623,9 +623,7 @@ report_breaches(struct job *job)
     if (report->breaches.count == 0)
         return;
     expect_tell(&report->breaches, text, sizeof text);
-    report->review = job->pipeline->review == CONF_HOLD;
-    for (size_t i = 0; i < report->breaches.count; i++)
-        report->review |= strcmp(report->breaches.at[i].expectation, "unvalidated") == 0;
+    report->review = job->pipeline->review == CONF_HOLD || report->breaches.unvalidated;
     error_set(&report->error, 0, CODE_EXPECTATION_BROKEN, "%s", text);
 }
 

@@ -6,7 +6,6 @@
 #include "service/pipeline/pipeline.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,16 +47,8 @@ explained_judgements(const struct explained_request *request, const struct expla
 static struct geometry_limits
 explained_limits(const struct explained_request *request, int judgement)
 {
-    struct geometry_limits limits = {.min_planes = 1};
-    if (request->pipeline)
-        limits = pipeline_limits(request->pipeline);
-    for (size_t i = 0; i < request->conf->pipeline_count && !request->pipeline; i++) {
-        const struct conf_pipeline *pipeline = &request->conf->pipelines[i];
-        limits.spacing_tolerance = fmax(limits.spacing_tolerance, pipeline->spacing_tolerance);
-        limits.min_planes = i == 0 || pipeline->min_slices < limits.min_planes
-                                ? pipeline->min_slices
-                                : limits.min_planes;
-    }
+    struct geometry_limits limits = request->pipeline ? pipeline_limits(request->pipeline)
+                                                      : judgement_lenient_limits(request->conf);
     judgement_set_limits(judgement, &limits);
     limits.allow_missing = request->accept_missing;
     return limits;

@@ -43,6 +43,21 @@ judgement_lenient(const struct conf *conf)
     return taken | upright;
 }
 
+/* Returns the most lenient limits of all pipelines. The geometry check of each job applies its own. */
+static inline struct geometry_limits
+judgement_lenient_limits(const struct conf *conf)
+{
+    struct geometry_limits limits = {.min_planes = 1};
+    for (size_t i = 0; i < conf->pipeline_count; i++) {
+        const struct conf_pipeline *pipeline = &conf->pipelines[i];
+        if (i == 0 || pipeline->min_slices < limits.min_planes)
+            limits.min_planes = pipeline->min_slices;
+        if (pipeline->spacing_tolerance > limits.spacing_tolerance)
+            limits.spacing_tolerance = pipeline->spacing_tolerance;
+    }
+    return limits;
+}
+
 /* What it says to the gate; the other limits stay. */
 static inline void
 judgement_set_limits(int judgement, struct geometry_limits *limits)

@@ -185,25 +185,6 @@ inspection_refuse(struct inspections *all, struct series_inspection *inspection,
 
 /* ------------------------------------------------------------------------------- asking ---- */
 
-/* The most lenient pipeline counts: each job's own gate applies its own. */
-static double
-inspection_tolerance(const struct conf *conf)
-{
-    double tolerance = 0;
-    for (size_t i = 0; i < conf->pipeline_count; i++)
-        tolerance = fmax(tolerance, conf->pipelines[i].spacing_tolerance);
-    return tolerance;
-}
-
-static int
-inspection_min_slices(const struct conf *conf)
-{
-    int least = conf->pipeline_count > 0 ? conf->pipelines[0].min_slices : 1;
-    for (size_t i = 1; i < conf->pipeline_count; i++)
-        least = conf->pipelines[i].min_slices < least ? conf->pipelines[i].min_slices : least;
-    return least;
-}
-
 /* The paths of its files; -ENOMEM is the writer's to tell. */
 static void
 inspection_add_paths(const struct core *core, struct queue_file *files, size_t count,
@@ -229,11 +210,12 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
     if (error)
         return error;
     char *attributes = conditions_attributes(core->conf->rules, core->conf->rule_count);
+    const struct geometry_limits limits = judgement_lenient_limits(core->conf);
     struct proto_writer writer;
     struct message_inspect inspect = {.series_id = inspection->series_id,
                                       .revision = inspection->revision,
-                                      .min_slices = inspection_min_slices(core->conf),
-                                      .spacing_tolerance = inspection_tolerance(core->conf),
+                                      .min_slices = limits.min_planes,
+                                      .spacing_tolerance = limits.spacing_tolerance,
                                       .allow_missing = inspection->allow_missing,
                                       .judgements = inspection->judgements,
                                       .attributes = attributes};
