@@ -223,6 +223,28 @@ def test_frames_of_reference_of_each_slice_are_refused_until_accepted(config, tm
     assert record["volume"]["slices"] == SLICES and record["segments"][0]["voxels"] == 12 * 16 * SLICES
 
 
+# Halves of two volumes, by turns: two kernels, and 12 numbers of 1 to 24.
+MIXTURES = {"kernels": lambda i: slice_of(i, ConvolutionKernel="H70" if i % 2 else "H30"),
+            "numbers": lambda i: slice_of(i, InstanceNumber=i + 1 + SLICES * (i % 2))}
+
+
+@pytest.mark.parametrize("mixture", MIXTURES)
+def test_a_mixture_is_not_missing_slices(config, tmp_path, mixture):
+    folder = written(tmp_path / "in", map(MIXTURES[mixture], range(SLICES)))
+    assert {code for _, code in explained(config, folder)[0]} == {"VOLUMES_MIXED"}
+    done = accepted(config, folder, tmp_path / "out", check=False)
+    assert done.returncode == 1 and "VOLUMES_MIXED" in done.stderr and not list((tmp_path / "out").rglob("*.dcm"))
+
+
+def test_missing_slices_are_no_mixture(config, tmp_path):
+    """The numbers 1, 2, 4, 6 to 12 could be those of two volumes; the slices lie where one volume has them."""
+    left = [1, *range(2, SLICES + 1, 2)]
+    folder = written(tmp_path / "in", [slice_of(number - 1) for number in left])
+    assert explained(config, folder)[0][0][1] in ("SPACING_NOT_UNIFORM", "INCOMPLETE_SERIES", "MISSING_SLICE")
+    accepted(config, folder, tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "job.json").read_text())["volume"]["slices"] == SLICES
+
+
 def test_two_slabs_are_called_so(config, tmp_path):
     """Twice six slices, 5 mm apart, with 60 mm between: no message may say that so many slices are missing and no more."""
     places = [5 * (i if i < 6 else i + 11) for i in range(SLICES)]

@@ -47,7 +47,17 @@
  *
  * Pieces. Stacks of orientations within 2e-2 that share no position and together are one regular stack,
  * whose slices do not overlap by more than a quarter of their thickness, are refused as
- * INCOMPLETE_SERIES: they are parts of several volumes, or of one whose header varies.
+ * VOLUMES_MIXED: they are parts of several volumes, or of one whose header varies.
+ *
+ * Mixtures. A stack is refused as VOLUMES_MIXED, also with allow_missing, where
+ *   - runs in time (see "Stacks"), or values of a key of SCANS, half as many as slices at most, reach into one another, are
+ *     no regular stacks each, and together are unevenly spaced or overlap;
+ *   - Instance Numbers of its files are not 1 (or 0) to the number of files, each once, it is the only stack of its orientation, its
+ *     slices do not lie where the numbers put them with gaps, and
+ *     - the numbers run with the planes in steps of which at least half are the same, n, and one goes on in another volume: by
+ *       a whole number of stacks more where n is 1, and else by no multiple of n; or
+ *     - the numbers, which do not run in equal steps, are those of several volumes of as many slices; or each is among the n
+ *       numbers of its slice, for n volumes that are numbered slice by slice.
  *
  * Duplicates. With newest_of_duplicates, where fewer than half of the positions are repeated, the
  * newest of each is taken: by Instance Creation Date and Time, else Content, the first that both have
@@ -87,16 +97,7 @@
  *     in all keys before phase and are numbered in equal steps; or as many as there are images, all of
  *     them in stacks of the same planes that share their positions, and as many stacks as
  *     expected_instances is times that, at least;
- *   - Instance Numbers are not 1 (or 0) to the number of files, each once, and
- *     it is the only stack of its orientation, its Instance Numbers run with the planes in steps of
- *     which at least half are the same, n, and one goes on in another volume: by a whole number of
- *     stacks more where n is 1, and else by no multiple of n;
- *   - it is the only stack of its orientation, and its Instance Numbers along the planes, which do not run in equal
- *     steps, are those of several volumes of as many slices; or each is among the n numbers of its slice, for n volumes
- *     that are numbered slice by slice;
  *   - its slices are unevenly spaced as their Instance Numbers are, and numbers between them are of none of them;
- *   - runs in time (see "Stacks"), or values of a key of SCANS, half as many as slices at most, reach into one another, are
- *     no regular stacks each, and together are unevenly spaced or overlap;
  *   - its Instance Numbers run with the planes, one by one, and as many as a tenth of the planes (at
  *     least one) before or after them are of no file of the series, though a number before (or 0)
  *     and one after it are; unless the stacks that share its positions lack as many.
@@ -186,7 +187,7 @@ struct geometry_limits {
  * refuses fails nothing but has accepted = false and its error: TOO_MANY_STACKS, MOSAIC, LOCALIZER,
  * SCREENSHOT, DERIVED_IMAGE by themselves; NO_GEOMETRY, SIZE_MIXED, PIXELS_MIXED, RESCALE_INVALID,
  * TOO_FEW_SLICES, DUPLICATE_POSITION (or INCOMPLETE_SERIES in its place), GANTRY_TILT,
- * MISSING_SLICE, SPACING_NOT_UNIFORM, INCOMPLETE_SERIES. When several apply, the first in this
+ * MISSING_SLICE, SPACING_NOT_UNIFORM, VOLUMES_MIXED, INCOMPLETE_SERIES. When several apply, the first in this
  * order, that of docs/codes.md, is the code and the message names the others. -ENOMEM with
  * OUT_OF_MEMORY.
  */

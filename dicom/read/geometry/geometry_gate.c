@@ -25,7 +25,10 @@ geometry_refuse(struct verdict *verdict, enum code code, const struct plane *a,
                 const struct plane *b, const char *format, ...)
 {
     char text[384];
-    const char *remedy = code == CODE_INCOMPLETE_SERIES ? GEOMETRY_REMEDY : "";
+    const char *remedy = code == CODE_INCOMPLETE_SERIES ? GEOMETRY_REMEDY
+                         : code == CODE_VOLUMES_MIXED
+                             ? " Send what is missing, or each volume as a series of its own."
+                             : "";
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
@@ -688,7 +691,7 @@ geometry_judge(struct grouping *grouping, const struct group *group, struct geom
     check_count(&verdict, group, grouping->limits->min_planes);
     if (stack->has_geometry && group->count > 1)
         check_positions(&verdict, grouping, group, stack);
-    if (stack->has_geometry && !grouping->limits->allow_missing)
+    if (stack->has_geometry)
         geometry_check_whole(&verdict, grouping, group);
     stack->accepted = !verdict.refused;
 }

@@ -217,7 +217,8 @@ void geometry_refuse(struct verdict *verdict, enum code code, const struct plane
                      const struct plane *b, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* INCOMPLETE_SERIES where evidence says that the stack is not whole. */
+/* VOLUMES_MIXED where evidence says that the stack is of several volumes; INCOMPLETE_SERIES, unless allow_missing, where it says
+ * that the stack is not whole. */
 void geometry_check_whole(struct verdict *verdict, const struct grouping *grouping,
                           const struct group *group);
 

@@ -421,7 +421,7 @@ check_one_volume(struct verdict *verdict, const struct group *group, int64_t usu
         if (!changes_volume(number_step(group, i), usual, group->count))
             continue;
         const struct plane *a = &group->planes[i], *b = a + 1;
-        geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, a, b,
+        geometry_refuse(verdict, CODE_VOLUMES_MIXED, a, b,
                         "From %s to %s Instance Number (0020,0013) goes from %d to %d, as if into "
                         "another volume, and both lack slices.",
                         geometry_plane_name(a), geometry_plane_name(b),
@@ -497,22 +497,34 @@ is_uneven_by_numbers(const struct group *group)
     return lacks;
 }
 
+/* Returns whether the stack is of files that the series does not number completely. */
+static bool
+has_gaps_in_numbers(const struct grouping *grouping, const struct group *group)
+{
+    return group->count > 1 && all_single(group) && !is_numbered_completely(grouping);
+}
+
+static bool
+check_mixed_numbers(struct verdict *verdict, const struct grouping *grouping,
+                    const struct group *group)
+{
+    if (!group->alone || !has_gaps_in_numbers(grouping, group) || is_uneven_by_numbers(group))
+        return false;
+    if (check_one_volume(verdict, group, usual_step(grouping, group)))
+        return true;
+    if (!mixes_volumes(group))
+        return false;
+    geometry_refuse(verdict, CODE_VOLUMES_MIXED, &group->planes[0], &group->planes[1],
+                    "The Instance Numbers (0020,0013) along the stack are those of several "
+                    "volumes, and all lack slices.");
+    return true;
+}
+
 static bool
 check_numbers(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
 {
-    if (group->count < 2 || !all_single(group))
+    if (!has_gaps_in_numbers(grouping, group))
         return false;
-    const int64_t usual = usual_step(grouping, group);
-    if (is_numbered_completely(grouping))
-        return false;
-    if (group->alone && check_one_volume(verdict, group, usual))
-        return true;
-    if (group->alone && mixes_volumes(group)) {
-        geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, &group->planes[0], &group->planes[1],
-                        "The Instance Numbers (0020,0013) along the stack are those of several "
-                        "volumes, and all lack slices.");
-        return true;
-    }
     if (is_uneven_by_numbers(group)) {
         const struct plane *a = &group->planes[0], *b = &group->planes[group->count - 1];
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, a, b,
@@ -522,6 +534,7 @@ check_numbers(struct verdict *verdict, const struct grouping *grouping, const st
                         b->instance->instance_number, geometry_plane_name(b));
         return true;
     }
+    const int64_t usual = usual_step(grouping, group);
     return (usual == 1 || usual == -1) && is_numbered_evenly(group) &&
            check_numbers_around(verdict, grouping, group, usual < 0);
 }
@@ -589,7 +602,7 @@ check_pieces(struct verdict *verdict, const struct grouping *grouping, const str
 {
     if (!group->piece_of)
         return false;
-    geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, &group->planes[0], group->piece_of,
+    geometry_refuse(verdict, CODE_VOLUMES_MIXED, &group->planes[0], group->piece_of,
                     "Stacks \"%s\" and \"%s\" share no position and together are one regular "
                     "stack: parts of two "
                     "volumes, or one volume whose headers differ in %s.",
@@ -606,7 +619,7 @@ check_passes(struct verdict *verdict, const struct group *group)
         if (a->scan == b->scan)
             continue;
         geometry_refuse(
-            verdict, CODE_INCOMPLETE_SERIES, a, b,
+            verdict, CODE_VOLUMES_MIXED, a, b,
             "The slices overlap or are unevenly spaced, and %s and %s were acquired in two "
             "passes that cover the same region: parts of several volumes.",
             geometry_plane_name(a), geometry_plane_name(b));
@@ -615,13 +628,15 @@ check_passes(struct verdict *verdict, const struct group *group)
     return false;
 }
 
-/* Uses the first evidence that is found. */
+/* Uses the first evidence that is found: of a mixture, which nobody can accept, before that of missing slices. */
 void
 geometry_check_whole(struct verdict *verdict, const struct grouping *grouping,
                      const struct group *group)
 {
-    (void)(check_pieces(verdict, grouping, group) || check_passes(verdict, group) ||
-           geometry_check_parts(verdict, grouping, group) ||
+    if (check_pieces(verdict, grouping, group) || check_passes(verdict, group) ||
+        check_mixed_numbers(verdict, grouping, group) || grouping->limits->allow_missing)
+        return;
+    (void)(geometry_check_parts(verdict, grouping, group) ||
            geometry_check_locations(verdict, grouping, group) ||
            check_siblings(verdict, grouping, group) ||
            geometry_check_times(verdict, grouping, group) ||

@@ -328,13 +328,13 @@ START_TEST(numbers_of_two_volumes)
     add_slices(10, 0, 2);
     for (int i = 6; i < 10; i++)
         series.storage[i].instance_number += 10;
-    ck_assert_int_eq(code_of_group(), CODE_INCOMPLETE_SERIES);
+    ck_assert_int_eq(code_of_group(), CODE_VOLUMES_MIXED);
     for (int i = 6; i < 10; i++)
         series.storage[i].instance_number -= 3; /* something else was in between */
     ck_assert_int_eq(code_of_group(), CODE_NONE);
     for (int i = 0; i < 10; i++)
         series.storage[i].instance_number = 1 + 4 * i + (i >= 6);
-    ck_assert_int_eq(code_of_group(), CODE_INCOMPLETE_SERIES);
+    ck_assert_int_eq(code_of_group(), CODE_VOLUMES_MIXED);
     for (int i = 0; i < 10; i++)
         series.storage[i].instance_number = 2 + 4 * i;
     ck_assert_int_eq(code_of_group(), CODE_NONE);
