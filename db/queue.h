@@ -351,7 +351,7 @@ struct queue_new_job {
     int64_t done_by_ms; /* when its result is wanted; 0: whenever */
     /* What it lacks, in words: it waits (DELAYED, with this code) until queue_job_lacks says that it is
      * there, or until then, when it is FAILED: OBJECT_WAITING (OBJECT_MISSING), STUDY_WAITING
-     * (STUDY_INCOMPLETE). NULL: nothing. */
+     * (STUDY_INCOMPLETE); or READY: OBJECT_OPTIONAL. NULL: nothing. */
     const char *lacks;
     enum code lacks_code;
     int64_t until_ms;

@@ -623,6 +623,8 @@ SELECT 'delayed:' || code, 'waits', NULL, NULL, 1, CASE code
         iif(count(*) = 1, '', 's'), min(not_before_at))
     WHEN 'OBJECT_WAITING' THEN printf('%d job%s for what is to be drawn on the series, the first until %s', count(*),
         iif(count(*) = 1, '', 's'), min(not_before_at))
+    WHEN 'OBJECT_OPTIONAL' THEN printf('%d job%s for optional annotation objects, the first until %s', count(*),
+        iif(count(*) = 1, '', 's'), min(not_before_at))
     ELSE printf('%d job%s to be tried again after %s, the first at %s', count(*),
         iif(count(*) = 1, '', 's'), code, min(not_before_at)) END
 FROM job WHERE state = 'DELAYED' GROUP BY code

@@ -389,8 +389,10 @@ static const struct option_row pipeline_rows[] = {
              "means jobs.deadline_seconds"},
     {"patience_seconds", &option_number, AT(struct conf_pipeline, patience_seconds), "86400.0",
      LIMITS(0, 31536000), .later = true,
-     .help = "how long a job waits for the objects that its segments name (OBJECT_WAITING), once "
-             "its series has settled; then it fails with OBJECT_MISSING"},
+     .help =
+         "how long a job waits for the objects that its segments name (OBJECT_WAITING), once "
+         "its series has settled; then it fails with OBJECT_MISSING, or runs without those that "
+         "are optional"},
     {"by_hand", &option_boolean, AT(struct conf_pipeline, by_hand), "false", .later = true,
      .help = "it is meant to be of no rule and no title: check-config does not warn of it"},
     {"executor", &option_choice, AT(struct conf_pipeline, executor), "\"any\"",

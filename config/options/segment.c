@@ -343,8 +343,8 @@ static const struct option_row object_rows[] = {
      .later = true, .help = "make one segment of all regions that match roi"},
     {"optional", &option_boolean, AT(struct conf_object, optional), "false", .uses = roi_uses,
      .later = true,
-     .help = "if the object has no such region, or an empty one, leave the segment empty and "
-             "report why; else the job fails with ROI_NOT_FOUND or ROI_EMPTY"},
+     .help = "if no object comes within patience_seconds, or its region is absent or empty, leave "
+             "the segment empty and report why; else the job fails"},
     {"from_ae", &option_text, AT(struct conf_object, from_ae), "", LIMITS(1, 16), .form = &form_ae,
      .later = true,
      .help = "of what was received, only what this AE title sent; of one kind the same in all "

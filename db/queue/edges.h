@@ -60,7 +60,7 @@ int edge_for_each(struct queue *queue, const struct machine *machine, const char
 const char *edge_words(enum code code, const char *message, char *text, size_t size);
 
 /* Codes of jobs that wait for what somebody has to send. */
-#define QUEUE_AWAITING "('OBJECT_WAITING', 'STUDY_WAITING')"
+#define QUEUE_AWAITING "('OBJECT_WAITING', 'OBJECT_OPTIONAL', 'STUDY_WAITING')"
 
 /* What a struct queue_job is read from. */
 #define JOB_FIELDS(FIELD)                                                                          \

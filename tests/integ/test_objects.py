@@ -6,7 +6,7 @@ import json
 
 import pydicom
 import pytest
-from conftest import PEERS, drop, phantom, storescu, wait_for
+from conftest import PEERS, Clock, drop, phantom, storescu, wait_for
 from objects import report, save, segmentation, send, structure_set
 from test_retention import files_below, keep
 
@@ -257,10 +257,12 @@ rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "{rule}"; }},
 """
 
 
-def naming(daemon, tmp_path, sender="", patience=86400.0, wanted='kind = "rtstruct"; roi = "GTV*";', rule="gtv", measured=""):
+def naming(daemon, tmp_path, sender="", patience=86400.0, wanted='kind = "rtstruct"; roi = "GTV*";', rule="gtv", measured="",
+           environment=None):
     root = tmp_path / f"daemon{len(list(tmp_path.glob('daemon*')))}" / "root"
     return daemon(settings=PIPELINE.format(root=root, patience=patience, sender=sender, wanted=wanted, rule=rule,
                                            measured=measured),
+                  environment=environment,
                   dicom='peers = ( { ae_title = "STORESCU"; }, { ae_title = "PYNETDICOM"; }, { ae_title = "TPS"; } );'
                   ).start()
 
@@ -316,6 +318,24 @@ def test_a_new_version_makes_a_new_revision_and_a_new_job(daemon, files, tmp_pat
     assert (series["state"], series["revision"]) == ("SETTLED", 2)
     results = {row["sop_instance_uid"] for row in d.query("SELECT * FROM v_results WHERE pipeline = 'gtv'")}
     assert len(results) == 2
+
+
+def test_a_job_runs_without_an_optional_object(daemon, files, tmp_path):
+    """After its patience, with an empty segment; and again once the object comes."""
+    wanted = 'kind = "rtstruct"; roi = "GTV*"; optional = true;'
+    clock = Clock(tmp_path)
+    d = naming(daemon, tmp_path, wanted=wanted, patience=600.0, environment=clock.environment)
+    storescu(d.port, *files)
+    job = gtv(d, "DELAYED")
+    assert job["code"] == "OBJECT_OPTIONAL" and job["message"].endswith("If none comes, it runs without."), dict(job)
+    assert "Waits       1 job for optional annotation objects" in d.ctl("status", check=False).stdout
+    clock.pass_time(601)
+    job = gtv(d, "EMPTY", "FAILED")
+    assert (job["state"], job["attempts"]) == ("EMPTY", 1)
+    assert 'segment "GTV" is a region of an RT Structure Set, and the job has none.' in job["message"]
+    assert send(d.port, structure_set(files)) == [0]
+    job = gtv(d, "DONE")
+    assert job["revision"] == 2 and voxels(d, job) > 0
 
 
 def test_patience_ends_with_a_refusal_by_name(daemon, files, tmp_path):

@@ -75,12 +75,13 @@ inputs_have(const struct inputs *inputs, const struct awaited *awaited)
 
 /* One that a segment before it has named is told once. */
 static bool
-awaited_is_first(const struct conf_pipeline *pipeline, size_t segment)
+awaited_is_first(const struct conf_pipeline *pipeline, size_t segment,
+                 const struct awaited *awaited)
 {
-    struct awaited awaited, earlier;
-    awaited_of(&pipeline->segments[segment], &awaited);
+    struct awaited earlier;
     for (size_t i = 0; i < segment; i++)
-        if (awaited_of(&pipeline->segments[i], &earlier) && strcmp(earlier.kind, awaited.kind) == 0)
+        if (awaited_of(&pipeline->segments[i], &earlier) &&
+            strcmp(earlier.kind, awaited->kind) == 0)
             return false;
     return true;
 }
@@ -98,21 +99,28 @@ awaited_tell(const struct awaited *awaited, char words[AWAITED_WORDS])
 
 int
 awaited_lacks(struct core *core, int64_t series_id, const struct conf_pipeline *pipeline,
-              char words[AWAITED_WORDS])
+              enum code *code, char words[AWAITED_WORDS])
 {
     struct inputs inputs;
     struct awaited awaited;
     *words = '\0';
+    *code = CODE_OBJECT_OPTIONAL;
     int error = inputs_read(core, series_id, &inputs);
     if (error)
         return error;
-    for (size_t i = 0; i < pipeline->segment_count; i++)
-        if (awaited_of(&pipeline->segments[i], &awaited) && !inputs_have(&inputs, &awaited) &&
-            awaited_is_first(pipeline, i))
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        if (!awaited_of(&pipeline->segments[i], &awaited) || inputs_have(&inputs, &awaited))
+            continue;
+        if (!pipeline->segments[i].object.optional)
+            *code = CODE_OBJECT_WAITING;
+        if (awaited_is_first(pipeline, i, &awaited))
             awaited_tell(&awaited, words);
+    }
     inputs_free(&inputs);
-    if (*words)
-        strncat(words, " drawn on the series.", AWAITED_WORDS - strlen(words) - 1);
+    const size_t used = strlen(words);
+    if (used > 0)
+        snprintf(words + used, AWAITED_WORDS - used, " drawn on the series.%s",
+                 *code == CODE_OBJECT_OPTIONAL ? " If none comes, it runs without." : "");
     return 0;
 }
 
@@ -215,10 +223,8 @@ awaited_look_again(struct core *core, const struct queue_job *job,
         error = awaited_lacks_study(core, &series, job->pipeline, words);
         queue_series_clear(&series);
     }
-    if (!error && !*words) {
-        code = CODE_OBJECT_WAITING;
-        error = awaited_lacks(core, job->series_id, pipeline, words);
-    }
+    if (!error && !*words)
+        error = awaited_lacks(core, job->series_id, pipeline, &code, words);
     if (error)
         return error;
     return queue_job_lacks(core->queue, job->id, code, *words ? words : NULL, clock_unix_ms());

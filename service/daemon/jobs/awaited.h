@@ -14,11 +14,11 @@
 #define AWAITED_WORDS 256
 
 /*
- * What the pipeline names and the series has not got, in words; "" when it lacks nothing. 0 or
- * -errno.
+ * Describes the objects that the pipeline names and the series lacks; "" if it lacks none. Sets *code to OBJECT_OPTIONAL if all of
+ * these are optional, else to OBJECT_WAITING. Returns 0 or -errno.
  */
 int awaited_lacks(struct core *core, int64_t series_id, const struct conf_pipeline *pipeline,
-                  char words[AWAITED_WORDS]);
+                  enum code *code, char words[AWAITED_WORDS]);
 
 /*
  * Absolute paths of the objects of the series that the pipeline names; free each and the array. 0 or

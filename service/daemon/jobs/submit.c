@@ -130,10 +130,11 @@ static int
 submit_judge_own(struct submission *s, const struct conf_pipeline *pipeline)
 {
     char lacks[AWAITED_WORDS];
+    enum code code;
     if (!pipeline || !conf_pipeline_takes_own(pipeline))
         return 0;
-    int error = awaited_lacks(s->core, s->series.id, pipeline, lacks);
-    if (error || !*lacks)
+    int error = awaited_lacks(s->core, s->series.id, pipeline, &code, lacks);
+    if (error || !*lacks || code == CODE_OBJECT_OPTIONAL)
         return error;
     return submit_refuse(
         s, CODE_OBJECT_MISSING,

@@ -249,10 +249,8 @@ wish_add_job(struct core *core, const struct queue_series *series, struct wish_j
     job->lacks_code = CODE_STUDY_WAITING;
     job->lacks[0] = '\0';
     int error = job->pick->waits ? awaited_lacks_study(core, series, pipeline, job->lacks) : 0;
-    if (!error && !job->lacks[0]) {
-        job->lacks_code = CODE_OBJECT_WAITING;
-        error = awaited_lacks(core, series->id, conf, job->lacks);
-    }
+    if (!error && !job->lacks[0])
+        error = awaited_lacks(core, series->id, conf, &job->lacks_code, job->lacks);
     char *settings = error ? NULL : conf_pipeline_to_text(conf);
     if (!settings)
         return error ? error : -ENOMEM;

@@ -165,22 +165,25 @@ object_consider(struct object_search *search, struct object_set *set, struct err
     return -EINVAL;
 }
 
+/* No object has the region: 0 if the segment is optional and nothing else is wrong. */
 static int
-object_refuse_all(const struct object_search *search, struct error *error)
+object_refuse_all(struct object_search *search, struct error *error)
 {
-    if (search->refusal.code != CODE_NONE) {
-        if (error)
-            *error = search->refusal;
-        return -EINVAL;
-    }
-    const enum conf_object_kind kind = search->segment->object.kind;
-    return error_set(error, -EINVAL, CODE_OBJECT_MISSING,
-                     "segment \"%s\" is a region of a%s %s, and %s: noctule run takes one with "
-                     "--object FILE.",
-                     search->segment->label, kind == CONF_RTSTRUCT ? "n" : "",
-                     object_kind_name(kind),
-                     search->segmentation->object_count > 0 ? "no object that the job has is one"
-                                                            : "the job has none");
+    const struct conf_object *wanted = &search->segment->object;
+    struct error *refusal = &search->refusal;
+    if (refusal->code == CODE_NONE)
+        error_set(refusal, -EINVAL, CODE_OBJECT_MISSING,
+                  "segment \"%s\" is a region of a%s %s, and %s%s.", search->segment->label,
+                  wanted->kind == CONF_RTSTRUCT ? "n" : "", object_kind_name(wanted->kind),
+                  search->segmentation->object_count > 0 ? "no object that the job has is one"
+                                                         : "the job has none",
+                  wanted->optional ? "" : ": noctule run takes one with --object FILE");
+    if (wanted->optional &&
+        (refusal->code == CODE_ROI_NOT_FOUND || refusal->code == CODE_OBJECT_MISSING))
+        return 0;
+    if (error)
+        *error = *refusal;
+    return -EINVAL;
 }
 
 /* What is of another kind is of no concern; what cannot be read could be what is wanted. */
@@ -195,9 +198,5 @@ object_search_run(struct object_search *search, struct error *error)
         if (rc == 0 && set)
             rc = object_consider(search, set, error);
     }
-    const bool is_absent =
-        search->segment->object.optional && search->refusal.code == CODE_ROI_NOT_FOUND;
-    if (rc == 0 && !search->set && !is_absent)
-        rc = object_refuse_all(search, error);
-    return rc;
+    return rc == 0 && !search->set ? object_refuse_all(search, error) : rc;
 }

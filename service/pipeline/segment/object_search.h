@@ -18,8 +18,8 @@ struct object_search {
 };
 
 /*
- * Fills set and item. Returns 0 with set NULL if the object lacks the region of an optional segment; refusal then has the
- * reason. Codes: those of object.h up to ROI_AMBIGUOUS.
+ * Fills set and item. Returns 0 with set NULL if an optional segment has no object, or its object lacks the region; refusal then has
+ * the reason. Codes: those of object.h up to ROI_AMBIGUOUS.
  */
 int object_search_run(struct object_search *search, struct error *error);
 

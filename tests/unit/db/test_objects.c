@@ -436,7 +436,7 @@ END_TEST
 /* ---- what waits for it ---- */
 
 static int64_t
-waiting_job(const char *series_uid, int64_t until_ms)
+waiting_job(const char *series_uid, enum code code)
 {
     struct queue_ids running;
     int64_t job, series = sample_series(s.queue, series_uid, 2);
@@ -447,8 +447,8 @@ waiting_job(const char *series_uid, int64_t until_ms)
                                          .pipeline = "gtv",
                                          .settings = "name = \"gtv\";",
                                          .lacks = "an RTSTRUCT from TPS",
-                                         .lacks_code = CODE_OBJECT_WAITING,
-                                         .until_ms = until_ms};
+                                         .lacks_code = code,
+                                         .until_ms = SAMPLE_NOW + DAY};
     ck_assert_int_eq(queue_add_job(s.queue, &wanted, SAMPLE_NOW, &job, &running), 0);
     ck_assert_uint_eq(running.count, 0);
     ck_assert_int_eq(queue_add_job(s.queue, &wanted, SAMPLE_NOW, &job, &running), -EEXIST);
@@ -472,7 +472,7 @@ START_TEST(a_job_waits_for_it)
     struct queue_job *jobs;
     size_t count;
     int64_t due;
-    const int64_t job = waiting_job("1.2", SAMPLE_NOW + DAY);
+    const int64_t job = waiting_job("1.2", CODE_OBJECT_WAITING);
     assert_answer(&s, "SELECT state || code || message FROM v_jobs",
                   "DELAYEDOBJECT_WAITINGan RTSTRUCT from TPS");
     ck_assert_int_eq(queue_next_due(s.queue, &due), 0);
@@ -495,7 +495,7 @@ END_TEST
 START_TEST(a_job_that_waits_in_vain)
 {
     int64_t series_id = 1;
-    waiting_job("1.2", SAMPLE_NOW + DAY);
+    waiting_job("1.2", CODE_OBJECT_WAITING);
     ck_assert_uint_eq(ready_at(SAMPLE_NOW + DAY), 0);
     assert_answer(&s, "SELECT state || code || attempts FROM v_jobs", "FAILEDOBJECT_MISSING0");
     assert_answer(&s, "SELECT message LIKE 'an RTSTRUCT from TPS An object%' FROM v_jobs", "1");
@@ -511,14 +511,24 @@ START_TEST(a_job_that_waits_in_vain)
 
 END_TEST
 
+START_TEST(a_job_runs_without_what_is_optional)
+{
+    waiting_job("1.2", CODE_OBJECT_OPTIONAL);
+    ck_assert_uint_eq(ready_at(SAMPLE_NOW + DAY - 1), 0);
+    ck_assert_uint_eq(ready_at(SAMPLE_NOW + DAY), 1);
+    assert_answer(&s, "SELECT state FROM v_jobs", "READY");
+}
+
+END_TEST
+
 START_TEST(a_job_that_waits_gives_way)
 {
-    const int64_t job = waiting_job("1.2", SAMPLE_NOW + DAY);
+    const int64_t job = waiting_job("1.2", CODE_OBJECT_WAITING);
     int64_t next;
     ck_assert_int_eq(sample_retry(s.queue, job, false, &next), 0); /* an operator does not wait */
     ck_assert_int_eq(next, job);
     assert_answer(&s, "SELECT state || code FROM v_jobs", "READY");
-    const int64_t other = waiting_job("1.3", SAMPLE_NOW + DAY);
+    const int64_t other = waiting_job("1.3", CODE_OBJECT_WAITING);
     bool was_running;
     ck_assert_int_eq(queue_cancel_job(s.queue, other, CODE_CANCELLED, "", SAMPLE_NOW, &was_running),
                      0);
@@ -532,7 +542,7 @@ START_TEST(what_a_job_may_read_is_not_purged)
     struct queue_purged purged;
     const struct queue_purge purge = {.series_uid = "1.9", .by = "admin"};
     bool was_running;
-    const int64_t job = waiting_job("1.2", SAMPLE_NOW + DAY);
+    const int64_t job = waiting_job("1.2", CODE_OBJECT_WAITING);
     add(plan);
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EAGAIN);
     ck_assert_int_eq(purged.objects, 1);
@@ -592,6 +602,7 @@ main(void)
         what_a_job_may_read_is_not_purged,
         a_job_waits_for_it,
         a_job_that_waits_in_vain,
+        a_job_runs_without_what_is_optional,
         a_job_that_waits_gives_way,
         what_is_input_of_its_jobs,
     };
