@@ -598,6 +598,14 @@ def test_the_derivation_algorithm_of_a_region_is_kept(run, tmp_path, series, roi
     assert written.SegmentationAlgorithmIdentificationSequence == roi.ROIDerivationAlgorithmIdentificationSequence
 
 
+def explained_code(tmp_path, path):
+    """The code that explain predicts for the only segment, with the configuration of the last run."""
+    done = subprocess.run([BIN / "noctule", "--config", tmp_path / "noctule.conf", "explain", "--json", "-p", "drawn", path,
+                           tmp_path / "series"], text=True, capture_output=True, timeout=300)
+    (waits,) = json.loads(done.stdout)["series"][0]["waits_for"]
+    return waits["code"]
+
+
 def test_a_segment_needs_a_type_where_its_object_has_none(run, tmp_path, series):
     pixels, files = parts(series)
     path = network_segmentation(tmp_path / "seg.dcm", files, pixels)
@@ -607,7 +615,9 @@ def test_a_segment_needs_a_type_where_its_object_has_none(run, tmp_path, series)
     complaint = run(found("A").replace(TYPE, ""), [path], tmp_path / "series", status=1)
     assert ('TAG_MISSING: seg.dcm, segment "Ball": Segmented Property Type Code Sequence (0062,000F) has no whole code. '
             'Give segment "A" of pipeline drawn a type.') in complaint
+    assert explained_code(tmp_path, path) == "TAG_MISSING"
     run(found("A"), [path], tmp_path / "series")
+    assert explained_code(tmp_path, path) == ""
 
 
 SYNTAXES = {"BINARY": ["DeflatedExplicitVRLittleEndian"],
@@ -982,6 +992,18 @@ def test_empty_and_absent_regions_are_rows_with_a_reason(run, tmp_path, series, 
     assert_dciodvfy_is_content(alone / "sr.dcm")
     groups = highdicom.sr.srread(alone / "sr.dcm").content.get_volumetric_roi_measurement_groups()
     assert [one(one(group[0], "COMPOSITE", "130488"), "TEXT", "130489").TextValue for group in groups] == ["1", "5", "2"]
+
+
+def test_without_an_optional_object_the_other_segments_are_made(run, tmp_path, series):
+    bright = f'{{ label = "Bright"; method = "range"; range = [ -2000.0, 4000.0 ]; {TYPE} }}'
+    segments = ", ".join([drawn("A", 'roi = "GTV"; optional = true'), bright])
+    output = run(segments, [], tmp_path / "series", more=MEASURED + 'results = [ "seg", "sr" ];')
+    absent, made = record_of(output)["segments"]
+    assert absent["empty"] == 'segment "A" is a region of an RT Structure Set, and the job has none.' and absent["voxels"] == 0
+    assert made["voxels"] == Planes(series).files[0].Rows * Planes(series).files[0].Columns * len(series)
+    features = json.loads((output / "features.json").read_text())
+    assert {row["reason"] for row in features if row["label"] == "A" and row["value"] is None} == {"EMPTY_REGION"}
+    assert "OBJECT_MISSING" in run(segments.replace("; optional = true", ""), [], tmp_path / "series", status=1)
 
 
 def test_each_leaves_empty_regions_empty(run, tmp_path, series, rois):

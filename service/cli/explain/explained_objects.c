@@ -124,23 +124,27 @@ object_text_stored(const struct explained_object *object)
                        row->drawn_on[0] ? row->drawn_on : "none that it was drawn on is there");
 }
 
-/* What a segment finds in an object of its kind. */
+/* Describes the regions that a segment finds in an object of its kind. */
 static void
-object_tell_taken(const struct explained_regions *regions, const struct conf_object *wanted,
+object_tell_taken(const struct explained_regions *regions, const struct conf_segment *segment,
                   char text[EXPLAINED_WORDS])
 {
     char told[EXPLAINED_TEXT];
-    const int32_t count = explained_regions_count(regions, wanted);
-    explained_regions_tell(regions, count > 0 ? wanted : NULL, told);
+    const struct conf_object *wanted = &segment->object;
+    const enum code code = explained_regions_check(regions, segment);
+    const bool absent = code == CODE_ROI_NOT_FOUND;
+    explained_regions_tell(regions, regions->set && !absent ? wanted : NULL, told);
     snprintf(text, EXPLAINED_WORDS, "%s%s",
-             !regions->set                    ? ""
-             : count == 0 && wanted->optional ? "it has no such region, so the segment is empty; "
-                                                "what it has: "
-             : count == 0    ? "it has no such region (ROI_NOT_FOUND); what it has: "
-             : wanted->each  ? "a segment each of "
-             : wanted->unite ? "one segment of "
-             : count == 1    ? "it has "
-                             : "several fit, where one has to (ROI_AMBIGUOUS): ",
+             !regions->set                ? ""
+             : absent && wanted->optional ? "it has no such region, so the segment is empty; "
+                                            "what it has: "
+             : absent                     ? "it has no such region (ROI_NOT_FOUND); what it has: "
+             : code == CODE_ROI_AMBIGUOUS ? "several fit, where one has to (ROI_AMBIGUOUS): "
+             : code == CODE_TAG_MISSING   ? "no Segmented Property Type, nor one in the pipeline "
+                                            "(TAG_MISSING): "
+             : wanted->each               ? "a segment each of "
+             : wanted->unite              ? "one segment of "
+                                          : "it has ",
              told);
 }
 
@@ -154,7 +158,7 @@ object_text_taker(const struct explained_object *object, const struct explained_
     if (!wanted || strcmp(conf_object_kind_names[wanted->kind], object->peek->kind) != 0)
         return;
     wanted_tell(wanted, text);
-    object_tell_taken(regions, wanted, taken);
+    object_tell_taken(regions, segment, taken);
     explained_put_line(
         "pipeline", "%s: segment \"%s\" waits for %s: %s", pipeline->name, segment->label, text,
         row && !wanted_fits(wanted, row->kind, row->sender) ? "not of this sender" : taken);
@@ -290,12 +294,20 @@ waits_is_drawn_on(const struct waits *waits, const struct object_peek *peek)
 
 /* What a segment wants, and what there is of it. */
 struct waits_search {
-    const struct conf_object *wanted;
-    int32_t offered; /* objects of the kind, from who is to send it */
+    const struct conf_segment *segment;
+    const struct conf_object *wanted; /* the segment's */
+    int32_t offered;                  /* objects of the kind, from who is to send it */
     char path[4096]; /* as it is told: of the first that has the region, else of the first */
     enum code code;  /* why a job would not take it; CODE_NONE: it would */
     char words[EXPLAINED_WORDS]; /* what is in it */
 };
+
+/* Returns whether an object with this finding has the region. */
+static bool
+waits_has_region(enum code code)
+{
+    return code == CODE_NONE || code == CODE_TAG_MISSING;
+}
 
 /* One more; `told`: how its path is told. */
 static void
@@ -303,17 +315,12 @@ waits_consider(struct waits_search *search, const char *path, const char *told)
 {
     struct explained_regions regions;
     explained_regions_open(&regions, conf_object_kind_names[search->wanted->kind], path);
-    const int32_t count = explained_regions_count(&regions, search->wanted);
-    const bool several = search->wanted->each || search->wanted->unite;
-    const enum code code = !regions.set                           ? regions.error.code
-                           : count == 1 || (count > 1 && several) ? CODE_NONE
-                           : count > 1                            ? CODE_ROI_AMBIGUOUS
-                                                                  : CODE_ROI_NOT_FOUND;
+    const enum code code = explained_regions_check(&regions, search->segment);
     if (search->offered++ == 0 || (search->code == CODE_ROI_NOT_FOUND && code != search->code)) {
         search->code = code;
         snprintf(search->path, sizeof search->path, "%s", told);
-        object_tell_taken(&regions, search->wanted, search->words);
-    } else if (search->code == CODE_NONE && code == CODE_NONE) {
+        object_tell_taken(&regions, search->segment, search->words);
+    } else if (waits_has_region(search->code) && waits_has_region(code)) {
         search->code = CODE_OBJECT_AMBIGUOUS;
         snprintf(search->words, sizeof search->words,
                  "another object has it, too (OBJECT_AMBIGUOUS): %.300s", told);
@@ -352,17 +359,18 @@ waits_search_run(const struct waits *waits, struct waits_search *search)
         search->code = CODE_NONE;
     if (search->offered > 0)
         return;
-    search->code = CODE_OBJECT_WAITING;
-    snprintf(search->words, sizeof search->words, "none is there%s",
+    search->code = search->wanted->optional ? CODE_OBJECT_OPTIONAL : CODE_OBJECT_WAITING;
+    snprintf(search->words, sizeof search->words, "none is there%s%s",
              search->wanted->own ? ", and what Noctule wrote only noctule run --object gives it"
-                                 : "");
+                                 : "",
+             search->wanted->optional ? "; without one the segment is empty" : "");
 }
 
 static void
 waits_put(const struct waits *waits, const struct conf_pipeline *pipeline,
           const struct conf_segment *segment)
 {
-    struct waits_search search = {.wanted = wanted_of(segment)};
+    struct waits_search search = {.segment = segment, .wanted = wanted_of(segment)};
     char text[EXPLAINED_TEXT];
     if (!search.wanted)
         return;

@@ -38,6 +38,25 @@ explained_regions_count(const struct explained_regions *regions, const struct co
     return count;
 }
 
+enum code
+explained_regions_check(const struct explained_regions *regions, const struct conf_segment *segment)
+{
+    const struct conf_object *wanted = &segment->object;
+    const int32_t count = explained_regions_count(regions, wanted);
+    if (!regions->set)
+        return regions->error.code;
+    if (count == 0)
+        return CODE_ROI_NOT_FOUND;
+    if (count > 1 && !wanted->each && !wanted->unite)
+        return CODE_ROI_AMBIGUOUS;
+    for (int32_t i = 0; i < regions->set->item_count; i++) {
+        const struct object_item *item = &regions->set->items[i];
+        if (region_fits(wanted, item) && !object_item_has_type(item, segment))
+            return CODE_TAG_MISSING;
+    }
+    return CODE_NONE;
+}
+
 /* Room is left for how many more there are. */
 void
 explained_regions_tell(const struct explained_regions *regions, const struct conf_object *wanted,

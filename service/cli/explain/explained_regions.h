@@ -22,6 +22,10 @@ void explained_regions_close(struct explained_regions *regions);
 int32_t explained_regions_count(const struct explained_regions *regions,
                                 const struct conf_object *wanted);
 
+/* Returns why a job would take none of them for the segment; CODE_NONE: it would take one, or all of `each` and `unite`. */
+enum code explained_regions_check(const struct explained_regions *regions,
+                                  const struct conf_segment *segment);
+
 /* These as `1 "GTV", 2 "Heart"`; where there are none, or the file cannot be read, that. */
 void explained_regions_tell(const struct explained_regions *regions,
                             const struct conf_object *wanted, char text[EXPLAINED_TEXT]);

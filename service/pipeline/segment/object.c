@@ -147,8 +147,7 @@ object_check_report(const struct object_search *search, struct error *error)
 static int
 object_check_codes(const struct object_search *search, struct error *error)
 {
-    const struct provenance *provenance = search->set->items[search->item].provenance;
-    if (search->segment->hidden || search->segment->type.value || provenance->property.value)
+    if (object_item_has_type(&search->set->items[search->item], search->segment))
         return 0;
     return error_set_files(
         error, -EINVAL, CODE_TAG_MISSING, search->set->path, NULL,

@@ -130,7 +130,7 @@ pick_region(struct object_picks *picks, const struct object_search *search, int3
     pick_codes(item->provenance, segment);
     if (!segment->label)
         return error_set_system(error, -ENOMEM, "hold the regions");
-    if (segment->hidden || segment->type.value)
+    if (object_item_has_type(item, search->segment))
         return 0;
     return error_set_files(error, -EINVAL, CODE_TAG_MISSING, search->set->path, NULL,
                            "%s, segment \"%s\" has no Segmented Property Type. Give segment \"%s\" "

@@ -26,6 +26,12 @@ object_item_is_wanted(const struct object_item *item, const struct conf_object *
            (item->finding[0] && fnmatch(wanted->roi, item->finding, 0) == 0);
 }
 
+bool
+object_item_has_type(const struct object_item *item, const struct conf_segment *segment)
+{
+    return segment->hidden || segment->type.value || item->provenance->property.value;
+}
+
 static int
 object_set_reserve(struct object_set *set, int32_t series, int32_t items)
 {

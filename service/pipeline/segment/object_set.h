@@ -65,6 +65,9 @@ int object_sets_get(struct object_sets *sets, size_t index, enum conf_object_kin
 /* By its number, or its name or finding. A pattern matches the background of a label map only by its whole name. */
 bool object_item_is_wanted(const struct object_item *item, const struct conf_object *wanted);
 
+/* Returns whether the segment has a type in results: its own, or that of the region. A hidden one needs none. */
+bool object_item_has_type(const struct object_item *item, const struct conf_segment *segment);
+
 /* "RT Structure Set" */
 const char *object_kind_name(enum conf_object_kind kind);
 
