@@ -329,7 +329,6 @@ struct queue_job {
     int32_t priority;
     int32_t attempts;
     enum queue_job_state state;
-    int64_t made_ms;
     int64_t not_before_ms; /* of a DELAYED one */
     int64_t done_by_ms;    /* when its result is wanted; 0: whenever */
     bool alone;            /* it crashed a worker before: run it with no other beside it */
@@ -418,6 +417,12 @@ int queue_companions(struct queue *queue, int64_t series_id, struct queue_compan
 int queue_study_waiting(struct queue *queue, int64_t series_id, struct queue_ids *jobs);
 int queue_next_due(struct queue *queue, int64_t *due_ms); /* earliest DELAYED; -ENOENT when none */
 int queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job);
+
+/*
+ * Lists what the results of a job replace, as job.h describes `earlier`: of each file name the object of the latest
+ * older job of its series, stack and pipeline that is DONE. Free the strings and the array.
+ */
+int queue_earlier_results(struct queue *queue, int64_t job_id, char ***earlier, size_t *count);
 
 /*
  * READY -> RUNNING, attempts + 1, worker and lane named: committed before the worker is told. A
@@ -525,6 +530,7 @@ struct queue_result {
     const char *kind;                                          /* "seg", "codes" */
     const char *path;                                          /* relative to the root */
     const char *sop_class_uid, *sop_instance_uid, *series_uid; /* "" for files that are not DICOM */
+    const char *replaces; /* SOP Instance UID of an earlier result; "": none */
     int64_t size;
     int64_t frames;
     const char *const *destinations; /* names: each makes a PENDING delivery; a name told twice

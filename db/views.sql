@@ -159,7 +159,10 @@ JOIN series s ON s.id = x.series_id AND s.revision = x.revision;
 CREATE VIEW v_results AS
 SELECT r.job_id AS job, j.pipeline, j.stack, s.series_uid, j.revision, r.kind, r.path,
     r.sop_class_uid, r.sop_instance_uid, r.series_uid AS result_series_uid, r.size_bytes, r.frames,
-    r.created_at, j.superseded_by, j.removed_at, j.state
+    r.created_at, j.superseded_by, j.removed_at, j.state, r.replaces,
+    -- The latest object that names this one as replaced; '': none.
+    coalesce((SELECT sop_instance_uid FROM result WHERE replaces = r.sop_instance_uid AND replaces <> ''
+        ORDER BY id DESC LIMIT 1), '') AS replaced_by
 FROM result r
 JOIN job j ON j.id = r.job_id
 JOIN series s ON s.id = j.series_id;

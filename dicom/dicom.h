@@ -91,6 +91,8 @@ struct dicom_frame {
 struct dicom_instance {
     char *path;
     int64_t file_size;
+    char
+        digest[DICOM_UID_SIZE]; /* of the data set, as dicom_digest computes it; "": not computed */
     char sop_class_uid[DICOM_UID_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];
     char study_uid[DICOM_UID_SIZE];
@@ -137,7 +139,8 @@ struct dicom_instance {
     struct dicom_frame *frames; /* frame_count of them */
     /* Native pixels: where in the file they start; -1 when encapsulated or deflated. */
     int64_t pixel_offset;
-    int64_t pixel_length; /* bytes of native pixel data */
+    int64_t pixel_length;       /* bytes of native pixel data */
+    int64_t encapsulated_bytes; /* of the fragments, without their heads */
 };
 
 /*
@@ -187,6 +190,12 @@ enum dicom_likeness {
  * between two copies of an instance that came by different ways. 0, -ENOMEM, or -errno of reading.
  */
 int dicom_compare(int a, int b, enum dicom_likeness *likeness);
+
+/*
+ * Computes the digest of a data set, in the form of a UID. Data sets that dicom_compare finds the same have the same
+ * digest. 0, -ENOMEM, or -errno of reading with FILE_UNREADABLE.
+ */
+int dicom_digest(const char *path, char digest[DICOM_UID_SIZE], struct error *error);
 
 /* What a UID of the standard is called ("MRImageStorage"); of another one itself. */
 const char *dicom_uid_name(const char *uid);

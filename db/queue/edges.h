@@ -74,7 +74,6 @@ const char *edge_words(enum code code, const char *message, char *text, size_t s
     FIELD(INT32, priority, "j.priority")                                                           \
     FIELD(INT32, attempts, "j.attempts")                                                           \
     FIELD(NAME(queue_job_states), state, "j.state")                                                \
-    FIELD(TIME, made_ms, "j.created_at")                                                           \
     FIELD(TIME, not_before_ms, "j.not_before_at")                                                  \
     FIELD(TIME, done_by_ms, "j.done_by_at")                                                        \
     FIELD(BOOL, alone, "j.alone")                                                                  \

@@ -477,6 +477,26 @@ queue_next_due(struct queue *queue, int64_t *due_ms)
 }
 
 int
+queue_earlier_results(struct queue *queue, int64_t job_id, char ***earlier, size_t *count)
+{
+    return queue_list(
+        queue,
+        "SELECT f.name || ' ' || f.sop || ' ' || f.series || ' ' || f.study "
+        "|| coalesce(' ' || r.sop_instance_uid || ' ' || r.series_uid || ' ' || o.study_uid, '') "
+        "FROM (SELECT replace(r.path, 'outbox/' || r.job_id || '/', '') AS name, max(r.id), "
+        "  r.sop_instance_uid AS sop, r.series_uid AS series, o.study_uid AS study, r.replaces "
+        "  AS replaces FROM job n "
+        "  JOIN job o ON o.series_id = n.series_id AND o.stack = n.stack "
+        "  AND o.pipeline = n.pipeline AND o.id < n.id AND o.state = 'DONE' "
+        "  JOIN result r ON r.job_id = o.id AND +r.sop_instance_uid <> '' "
+        "  WHERE n.id = ?1 GROUP BY 1) f "
+        "LEFT JOIN result r ON r.id = (SELECT max(id) FROM result "
+        "  WHERE sop_instance_uid = f.replaces AND sop_instance_uid <> '') "
+        "LEFT JOIN job o ON o.id = r.job_id ORDER BY f.name",
+        VALUES(value_int(job_id)), &database_string, earlier, count);
+}
+
+int
 queue_start_at(struct queue *queue, int64_t job_id, const struct queue_lane *place, int64_t now_ms)
 {
     struct edge_row row;
@@ -493,7 +513,8 @@ queue_start_at(struct queue *queue, int64_t job_id, const struct queue_lane *pla
         "UPDATE job SET state = 'RUNNING', attempts = attempts + 1, worker = ?3, lane = ?4, "
         "started_at = ?5, code = '', message = '', file_a = '', file_b = '', executor = ?6, "
         "nonce = ?7, slurm_id = NULL, submitted_at = NULL, node = '', slurm_reason = '', "
-        "stage = '', stage_at = NULL "
+        "stage = '', stage_at = NULL, "
+        "study_uid = (SELECT study_uid FROM series WHERE id = job.series_id) "
         "WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(&row), value_text(place->worker), value_int(place->lane),
                value_time(now_ms), value_text(place->executor), value_text(place->nonce)));
@@ -553,11 +574,11 @@ result_add(struct queue *queue, int64_t job_id, const struct queue_result *resul
     int rc = database_run(
         &queue->db,
         "INSERT INTO result (job_id, kind, path, sop_class_uid, sop_instance_uid, series_uid, "
-        "size_bytes, frames, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "size_bytes, frames, created_at, replaces) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         VALUES(value_int(job_id), value_text(result->kind), value_text(result->path),
                value_text(result->sop_class_uid), value_text(result->sop_instance_uid),
                value_text(result->series_uid), value_int(result->size), value_int(result->frames),
-               value_time(now_ms)));
+               value_time(now_ms), value_text(result->replaces)));
     if (rc < 0)
         return rc;
     int64_t result_id = sqlite3_last_insert_rowid(queue->db.handle);

@@ -1,9 +1,13 @@
-/* compare.c - are two data sets the same, however they are written? */
+/* compare.c - digests of data sets, and whether two are the same, however they are written. */
 #include "dicom/read/scan.h"
 #include "dicom/value/uid.h"
 
+#include "base/text.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What one data set comes down to. */
 struct content {
@@ -95,5 +99,21 @@ dicom_compare(int a, int b, enum dicom_likeness *likeness)
         *likeness = DICOM_SAME;
     else if (strcmp(first.syntax, second.syntax) != 0 && !(first.plain && second.plain))
         *likeness = DICOM_RECODED;
+    return 0;
+}
+
+int
+dicom_digest(const char *path, char digest[DICOM_UID_SIZE], struct error *error)
+{
+    struct content content;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rc = fd < 0 ? -errno : content_read(fd, &content);
+    if (fd >= 0)
+        close(fd);
+    if (rc)
+        return error_set_files(error, rc, rc == -ENOMEM ? CODE_OUT_OF_MEMORY : CODE_FILE_UNREADABLE,
+                               path, NULL, "%s cannot be read for its digest: %s.",
+                               text_base_name(path), strerror(-rc));
+    memcpy(digest, content.digest, DICOM_UID_SIZE);
     return 0;
 }

@@ -590,6 +590,7 @@ measure_encapsulated(Peek &peek)
             rc = stream_skip(&peek.stream, item.length);
         if (rc)
             return scan_error(&peek.stream, peek.path, rc, "its pixel data", peek.error);
+        instance.encapsulated_bytes += item.length;
         if (items++ > LIMIT_FRAGMENTS)
             return peek.refuse(CODE_SIZE_IMPLAUSIBLE, "has more than " +
                                                           std::to_string(LIMIT_FRAGMENTS) +

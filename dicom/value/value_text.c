@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     DS_LENGTH = VALUE_DS_SIZE - 1,
@@ -190,28 +189,6 @@ value_cs_make(const char *text, const char *otherwise, char cs[VALUE_CS_SIZE])
     cs[size] = '\0';
     if (!any)
         snprintf(cs, VALUE_CS_SIZE, "%s", otherwise);
-}
-
-void
-value_date_time(int64_t unix_ms, int offset_minutes, char date[VALUE_DA_SIZE],
-                char time[VALUE_TM_SIZE])
-{
-    int64_t ms = unix_ms + (int64_t)offset_minutes * 60000;
-    time_t seconds = (time_t)(ms >= 0 ? ms / 1000 : -((999 - ms) / 1000));
-    int fraction = (int)(ms - (int64_t)seconds * 1000);
-    struct tm parts;
-    if (!gmtime_r(&seconds, &parts) || parts.tm_year < -1900 || parts.tm_year > 8099) {
-        seconds = 0; /* beyond what DA can say */
-        fraction = 0;
-        gmtime_r(&seconds, &parts);
-    }
-    char text[64];
-    snprintf(text, sizeof(text), "%04d%02d%02d", parts.tm_year + 1900, parts.tm_mon + 1,
-             parts.tm_mday);
-    memcpy(date, text, VALUE_DA_SIZE);
-    snprintf(text, sizeof(text), "%02d%02d%02d.%03d000", parts.tm_hour, parts.tm_min, parts.tm_sec,
-             fraction);
-    memcpy(time, text, VALUE_TM_SIZE);
 }
 
 static bool

@@ -46,10 +46,6 @@ bool value_text_is_ascii(const char *text);
 /* A Code String from any text: capitals, digits, '_' and ' '; `otherwise` when nothing is left. */
 void value_cs_make(const char *text, const char *otherwise, char cs[VALUE_CS_SIZE]);
 
-/* Date and time of a Unix time, `offset_minutes` east of UTC. */
-void value_date_time(int64_t unix_ms, int offset_minutes, char date[VALUE_DA_SIZE],
-                     char time[VALUE_TM_SIZE]);
-
 /*
  * Whether a value (possibly multi-valued, with its padding) has a legal form for its VR. Judged are
  * AS, CS, DA, DS, IS, TM and UI; every other VR passes.

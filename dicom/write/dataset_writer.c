@@ -62,18 +62,28 @@ settle_character_set(struct dataset_writer *set, bool ascii)
     return error == -ENOMEM ? error : 0;
 }
 
+/*
+ * Sets the date and time of the content, which must be there (PS3.3 C.7.6.16, C.17.2). The same sources must give the
+ * same bytes, today and on another machine, so it is the earliest time at which the content can have been made: the
+ * latest that its sources state, else that of the study, else the epoch.
+ */
 static void
 settle_date_time(struct dataset_writer *set)
 {
-    char offset[8];
-    int hours;
-    int minutes;
-    char sign;
-    int east = 0;
-    inherited_text(set, TAG_TimezoneOffsetFromUTC, offset, sizeof(offset));
-    if (sscanf(offset, "%c%2d%2d", &sign, &hours, &minutes) == 3 && (sign == '+' || sign == '-'))
-        east = (sign == '-' ? -1 : 1) * (hours * 60 + minutes);
-    value_date_time(set->source->content_time_ms, east, set->date, set->time);
+    char latest[DICOM_DS_SIZE];
+    char date[16];
+    char time[16];
+    derived_latest_time(set->source, latest);
+    if (latest[0] == '\0') {
+        inherited_text(set, TAG_StudyDate, date, sizeof(date));
+        inherited_text(set, TAG_StudyTime, time, sizeof(time));
+        const bool dated = strlen(date) == 8 && value_is_legal("DA", date, 8);
+        const bool timed = dated && strlen(time) >= 6 && value_is_legal("TM", time, 6);
+        snprintf(latest, sizeof(latest), "%s%.6s.000000", dated ? date : "19700101",
+                 timed ? time : "000000");
+    }
+    snprintf(set->date, sizeof(set->date), "%.8s", latest);
+    snprintf(set->time, sizeof(set->time), "%.13s", latest + 8);
 }
 
 void
@@ -250,8 +260,6 @@ put_coding_schemes(struct dataset_writer *set)
 void
 dataset_put_identification(struct dataset_writer *set)
 {
-    dataset_put_text(set, TAG_InstanceCreationDate, "DA", set->date);
-    dataset_put_text(set, TAG_InstanceCreationTime, "TM", set->time);
     dataset_put_text(set, TAG_SOPClassUID, "UI", set->object.sop_class_uid);
     dataset_put_text(set, TAG_SOPInstanceUID, "UI", set->identity.sop_instance_uid);
     dataset_put_inherited(set, TAG_StudyDate, "DA");

@@ -40,7 +40,7 @@ struct dataset_writer {
     struct dataset_object object;
     char description[512]; /* where none was given */
     struct derived_identity identity;
-    /* Of the content: UTC, unless the source declares the offset that all its times have. */
+    /* Of the content: the latest that the source states (derived_latest_time), as it writes them. */
     char date[VALUE_DA_SIZE];
     char time[VALUE_TM_SIZE];
     struct dicom_inherited inherited;

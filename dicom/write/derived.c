@@ -2,6 +2,7 @@
 #include "dicom/write/derived.h"
 
 #include "dicom/value/uid.h"
+#include "dicom/value/value_text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 
 struct source_frame {
-    const char *sop_instance_uid;
+    const struct dicom_instance *instance;
     int32_t frame;
 };
 
@@ -40,7 +41,7 @@ compare_source_frames(const void *a, const void *b)
 {
     const struct source_frame *left = a;
     const struct source_frame *right = b;
-    int order = strcmp(left->sop_instance_uid, right->sop_instance_uid);
+    int order = strcmp(left->instance->sop_instance_uid, right->instance->sop_instance_uid);
     return order ? order : (left->frame > right->frame) - (left->frame < right->frame);
 }
 
@@ -53,41 +54,120 @@ name_source_frames(const struct derived_source *source, struct uid_name *name)
     if (!frames)
         return -ENOMEM;
     for (int32_t i = 0; i < count; i++) {
-        frames[i].sop_instance_uid = derived_plane_instance(source, i)->sop_instance_uid;
+        frames[i].instance = derived_plane_instance(source, i);
         frames[i].frame = source->stack->planes[i].frame;
     }
     qsort(frames, (size_t)count, sizeof(*frames), compare_source_frames);
     uid_name_number(name, count);
     for (int32_t i = 0; i < count; i++) {
-        uid_name_text(name, frames[i].sop_instance_uid);
+        uid_name_text(name, frames[i].instance->sop_instance_uid);
+        uid_name_text(name, frames[i].instance->digest);
         uid_name_number(name, frames[i].frame);
     }
     free(frames);
     return 0;
 }
 
-static int
-derive_uid(const struct derived_source *source, const char *role, bool omits_frames,
-           char uid[DICOM_UID_SIZE])
+int
+derived_made_of(const struct derived_source *source, char uid[DICOM_UID_SIZE])
 {
     struct uid_name *name;
     int rc = uid_name_begin(&name);
     if (rc)
         return rc;
-    uid_name_text(name, role);
     uid_name_text(name, source->pipeline);
     uid_name_text(name, source->pipeline_settings);
     uid_name_text(name, source->software_version);
-    uid_name_number(name, omits_frames);
+    uid_name_text(name, source->device_serial_number);
     rc = name_source_frames(source, name);
     int end_rc = uid_name_end(name, uid);
     return rc ? rc : end_rc;
+}
+
+/* Names the results as a whole; the caller continues and ends the name. */
+static int
+begin_name(const struct derived_source *source, const char *what, struct uid_name **name)
+{
+    char made_of[DICOM_UID_SIZE];
+    const char *whole = source->made_of;
+    int rc = 0;
+    if (whole[0] == '\0') {
+        rc = derived_made_of(source, made_of);
+        whole = made_of;
+    }
+    if (rc == 0)
+        rc = uid_name_begin(name);
+    if (rc)
+        return rc;
+    uid_name_text(*name, what);
+    uid_name_text(*name, whole);
+    return 0;
+}
+
+int
+derived_part_uid(const struct derived_source *source, const char *what, const char *part,
+                 char uid[DICOM_UID_SIZE])
+{
+    struct uid_name *name;
+    int rc = begin_name(source, what, &name);
+    if (rc)
+        return rc;
+    uid_name_text(name, part);
+    return uid_name_end(name, uid);
+}
+
+int
+derived_find_replaced(const struct derived_earlier *earlier,
+                      int (*make)(void *context, const struct derived_reference *replaces,
+                                  char uid[DICOM_UID_SIZE]),
+                      void *context, const struct derived_reference **replaces)
+{
+    char uid[DICOM_UID_SIZE];
+    *replaces = NULL;
+    if (!earlier)
+        return 0;
+    if (earlier->replaced.sop_instance_uid)
+        *replaces = &earlier->replaced;
+    int rc = make(context, *replaces, uid);
+    if (rc == 0 && strcmp(uid, earlier->latest.sop_instance_uid) != 0)
+        *replaces = &earlier->latest;
+    return rc;
+}
+
+struct naming {
+    const struct derived_source *source;
+    const struct derived_kind *kind;
+};
+
+static int
+derive_uid(const struct naming *naming, const char *part, const struct derived_reference *replaces,
+           char uid[DICOM_UID_SIZE])
+{
+    const struct derived_kind *kind = naming->kind;
+    struct uid_name *name;
+    char role[64];
+    snprintf(role, sizeof(role), "%s%s%s", kind->before, part, kind->after);
+    int rc = begin_name(naming->source, role, &name);
+    if (rc)
+        return rc;
+    uid_name_number(name, kind->omits_frames);
+    uid_name_text(name, replaces ? replaces->sop_instance_uid : "");
+    return uid_name_end(name, uid);
+}
+
+static int
+derive_instance_uid(void *context, const struct derived_reference *replaces,
+                    char uid[DICOM_UID_SIZE])
+{
+    return derive_uid(context, "instance", replaces, uid);
 }
 
 int
 derived_identify(const struct derived_source *source, const struct derived_kind *kind,
                  struct derived_identity *identity)
 {
+    struct naming naming = {source, kind};
+
     const struct {
         const char *part;
         char *uid;
@@ -97,15 +177,13 @@ derived_identify(const struct derived_source *source, const struct derived_kind 
         {"dimensions", identity->dimension_organization_uid},
     };
 
-    int rc = 0;
-    *identity = (struct derived_identity){{0}, {0}, {0}};
-    for (size_t i = 0; i < sizeof(uids) / sizeof(uids[0]) && rc == 0; i++) {
-        char role[64];
-        snprintf(role, sizeof(role), "%s%s%s", kind->before, uids[i].part, kind->after);
-        rc = derive_uid(source, role, kind->omits_frames, uids[i].uid);
-    }
+    *identity = (struct derived_identity){{0}, {0}, {0}, NULL};
+    int rc =
+        derived_find_replaced(source->earlier, derive_instance_uid, &naming, &identity->replaces);
+    for (size_t i = 0; i < sizeof(uids) / sizeof(uids[0]) && rc == 0; i++)
+        rc = derive_uid(&naming, uids[i].part, identity->replaces, uids[i].uid);
     if (rc)
-        *identity = (struct derived_identity){{0}, {0}, {0}};
+        *identity = (struct derived_identity){{0}, {0}, {0}, NULL};
     return rc;
 }
 
@@ -113,10 +191,38 @@ int
 derived_frame_of_reference_uid(const struct derived_source *source, char uid[DICOM_UID_SIZE])
 {
     const struct dicom_instance *first = derived_plane_instance(source, 0);
+    struct uid_name *name;
     if (first->frame_of_reference_uid[0] != '\0') {
         memcpy(uid, first->frame_of_reference_uid, DICOM_UID_SIZE);
         return 0;
     }
-    return uid_from_texts(uid,
-                          (const char *const[]){"frame of reference", first->series_uid, NULL});
+    int rc = uid_name_begin(&name);
+    if (rc)
+        return rc;
+    uid_name_text(name, "frame of reference");
+    uid_name_text(name, first->series_uid);
+    rc = name_source_frames(source, name);
+    int end_rc = uid_name_end(name, uid);
+    return rc ? rc : end_rc;
+}
+
+/* Keeps the later of two texts; one that is no date and time does not count. */
+static void
+keep_later(char latest[DICOM_DS_SIZE], const char *text)
+{
+    if (text && strcmp(text, latest) > 0 && strlen(text) == 21 && value_is_legal("DA", text, 8) &&
+        value_is_legal("TM", text + 8, 13))
+        memcpy(latest, text, 22);
+}
+
+void
+derived_latest_time(const struct derived_source *source, char text[DICOM_DS_SIZE])
+{
+    text[0] = '\0';
+    for (int32_t p = 0; p < source->stack->plane_count; p++) {
+        keep_later(text, derived_plane_frame(source, p)->acquired);
+        keep_later(text, derived_plane_instance(source, p)->content);
+        keep_later(text, derived_plane_instance(source, p)->created);
+    }
+    keep_later(text, source->objects_made);
 }

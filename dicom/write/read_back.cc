@@ -11,6 +11,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <unordered_set>
@@ -260,14 +261,44 @@ StackObject::check_shared_groups()
     return groups;
 }
 
+/* Returns the series of another study in which the object is that this one replaces. */
+DcmItem &
+StackObject::elsewhere(const struct derived_reference &replaces)
+{
+    DcmItem &study =
+        item_of(dataset_, ATTRIBUTE(StudiesContainingOtherReferencedInstancesSequence));
+    expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the replaced object"},
+                replaces.study_uid);
+    return item_of(study, ATTRIBUTE(ReferencedSeriesSequence));
+}
+
 void
-StackObject::check_referenced_series()
+StackObject::check_replaced(const struct derived_reference &replaces, DcmItem &series)
+{
+    expect_text(item_of(dataset_, ATTRIBUTE(ReferencedImageSequence)),
+                ATTRIBUTE(ReferencedSOPInstanceUID), replaces.sop_instance_uid);
+    expect_text(series, {DCM_SeriesInstanceUID, "SeriesInstanceUID of the replaced object"},
+                replaces.series_uid);
+    expect_text(item_of(series, ATTRIBUTE(ReferencedInstanceSequence)),
+                ATTRIBUTE(ReferencedSOPInstanceUID), replaces.sop_instance_uid);
+}
+
+void
+StackObject::check_referenced_series(const struct derived_reference *replaces)
 {
     std::unordered_set<std::string> expected;
     for (int32_t p = 0; p < stack_.plane_count; p++)
         expected.insert(derived_plane_instance(&source_, p)->sop_instance_uid);
 
-    DcmItem &series = item_of(dataset_, ATTRIBUTE(ReferencedSeriesSequence));
+    const bool beside = replaces && strcmp(replaces->study_uid,
+                                           derived_plane_instance(&source_, 0)->study_uid) == 0;
+    const std::vector<DcmItem *> all =
+        items_of(dataset_, ATTRIBUTE(ReferencedSeriesSequence), beside ? 2 : 1);
+    DcmItem &series = *all[0];
+    if (replaces)
+        check_replaced(*replaces, beside ? *all[1] : elsewhere(*replaces));
+    else if (dataset_.tagExists(DCM_ReferencedImageSequence))
+        differ("ReferencedImageSequence is there, and nothing is replaced");
     expect_text(series, {DCM_SeriesInstanceUID, "SeriesInstanceUID of the source"},
                 derived_plane_instance(&source_, 0)->series_uid);
     for (DcmItem *reference :

@@ -99,8 +99,8 @@ class StackObject
     void check_image(int64_t bits);
     /* Plane Orientation and Pixel Measures; returns the groups. */
     DcmItem &check_shared_groups();
-    /* Each source instance once, and no other. */
-    void check_referenced_series();
+    /* Each source instance once, and no other but the object that this one `replaces`. */
+    void check_referenced_series(const struct derived_reference *replaces);
     /* Calls check(item) for each item of the per-frame groups, `count` of them (0: one or more), and
      * says in which frame it differs. */
     void check_each_frame(int32_t count, const std::function<void(DcmItem &)> &check);
@@ -118,6 +118,9 @@ class StackObject
     DcmDataset &dataset_;
 
   private:
+    DcmItem &elsewhere(const struct derived_reference &replaces);
+    void check_replaced(const struct derived_reference &replaces, DcmItem &series);
+
     std::unordered_map<std::string, int32_t> planes_; /* by source instance and frame number */
 };
 

@@ -145,29 +145,82 @@ stream_references(struct stack_writer *w, bool write)
     return size;
 }
 
-/* Common Instance Reference Module: all instances the stack was made of, in its order. */
+/* An item of the object that this one replaces: its series, with it alone. */
+static void
+add_replaced_series(const struct stack_writer *w, struct element_buffer *to)
+{
+    const struct derived_reference *replaced = w->set.identity.replaces;
+    size_t series = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_ReferencedInstanceSequence);
+    dataset_add_reference(to, w->set.object.sop_class_uid, replaced->sop_instance_uid);
+    element_close_only_item(to, item);
+    element_text(to, TAG_SeriesInstanceUID, "UI", replaced->series_uid);
+    element_close(to, series);
+}
+
+/* Whether the object that this one replaces is of the same study. */
+static bool
+replaces_in_study(const struct stack_writer *w)
+{
+    const struct derived_reference *replaced = w->set.identity.replaces;
+    return replaced &&
+           strcmp(replaced->study_uid, derived_plane_instance(w->set.source, 0)->study_uid) == 0;
+}
+
+/* Common Instance Reference Module: all instances the stack was made of, in its order; and the object that this one
+ * replaces, if it is of the study. */
 static int
 put_references(struct stack_writer *w)
 {
     const char *series_uid = derived_plane_instance(w->set.source, 0)->series_uid;
     uint64_t references = stream_references(w, false);
-    struct element_buffer series = {0};
-    element_text(&series, TAG_SeriesInstanceUID, "UI", series_uid);
-    uint64_t item = 12 + references + series.size; /* 12: the inner sequence's head */
-    if (references > STACK_MAX_VALUE_LENGTH || item + 8 > STACK_MAX_VALUE_LENGTH) {
-        element_buffer_free(&series);
+    struct element_buffer rest = {0}; /* of the series, and the item behind it */
+    element_text(&rest, TAG_SeriesInstanceUID, "UI", series_uid);
+    uint64_t item = 12 + references + rest.size; /* 12: the inner sequence's head */
+    if (replaces_in_study(w))
+        add_replaced_series(w, &rest);
+    if (references > STACK_MAX_VALUE_LENGTH ||
+        20 + references + rest.size > STACK_MAX_VALUE_LENGTH) {
+        element_buffer_free(&rest);
         return -EFBIG;
     }
     dataset_reach(&w->set, TAG_ReferencedSeriesSequence);
-    element_header(&w->set.elements, TAG_ReferencedSeriesSequence, "SQ", (uint32_t)(item + 8));
+    element_header(&w->set.elements, TAG_ReferencedSeriesSequence, "SQ",
+                   (uint32_t)(20 + references + rest.size));
     element_item_header(&w->set.elements, (uint32_t)item);
     element_header(&w->set.elements, TAG_ReferencedInstanceSequence, "SQ", (uint32_t)references);
     stack_drain(w, &w->set.elements);
     stream_references(w, true);
-    element_append(&w->set.elements, series.bytes, series.size);
-    int error = series.error;
-    element_buffer_free(&series);
+    element_append(&w->set.elements, rest.bytes, rest.size);
+    int error = rest.error;
+    element_buffer_free(&rest);
     return error;
+}
+
+/* General Reference Module: the object that this one replaces; and, if that is of another study, the rest of the Common
+ * Instance Reference Module. */
+static void
+put_replaced(struct stack_writer *w)
+{
+    static const struct coded_concept purpose = {"REPLACED", CONCEPT_OWN_SCHEME,
+                                                 "Image replaced by this one"};
+    const struct derived_reference *replaced = w->set.identity.replaces;
+    struct element_buffer *to = &w->set.elements;
+    if (!replaced)
+        return;
+    size_t item = dataset_open_only_item(&w->set, TAG_ReferencedImageSequence);
+    dataset_add_reference(to, w->set.object.sop_class_uid, replaced->sop_instance_uid);
+    dataset_add_code(&w->set, to, TAG_PurposeOfReferenceCodeSequence, &purpose);
+    element_close_only_item(to, item);
+    if (replaces_in_study(w))
+        return;
+    size_t study =
+        dataset_open_only_item(&w->set, TAG_StudiesContainingOtherReferencedInstancesSequence);
+    size_t series = element_open_sequence(to, TAG_ReferencedSeriesSequence);
+    add_replaced_series(w, to);
+    element_close(to, series);
+    element_text(to, TAG_StudyInstanceUID, "UI", replaced->study_uid);
+    element_close_only_item(to, study);
 }
 
 int
@@ -176,11 +229,14 @@ stack_put_head(struct stack_writer *w)
     dataset_put_file_meta(&w->set);
     stack_drain(w, &w->set.elements);
     dataset_put_text(&w->set, TAG_ImageType, "CS", w->object.image_type);
+    w->set.object.own_codes |= w->set.identity.replaces != NULL;
     dataset_put_identification(&w->set);
     int rc = put_references(w);
-    if (!rc)
-        dataset_put_patient_and_equipment(&w->set);
-    return rc;
+    if (rc)
+        return rc;
+    put_replaced(w);
+    dataset_put_patient_and_equipment(&w->set);
+    return 0;
 }
 
 static void
@@ -232,7 +288,8 @@ lossy_method(const struct dicom_instance *source)
     return syntax->lossy_method;
 }
 
-/* The source's ratio, or that of its file, which is all that is known where it does not say. */
+/* The source's ratio, or that of its pixel data if the source does not state one. The file's size would not do: it
+ * depends on the file meta information, and so on the way that the file came. */
 static void
 lossy_ratio(const struct dicom_instance *source, char text[DICOM_DS_SIZE])
 {
@@ -242,10 +299,10 @@ lossy_ratio(const struct dicom_instance *source, char text[DICOM_DS_SIZE])
         return;
     }
     double ratio = 1.0;
-    if (source->pixel_offset < 0 && source->file_size > 0) {
+    if (source->encapsulated_bytes > 0) {
         double raw = (double)source->rows * (double)source->columns * (double)source->frame_count *
                      (double)source->bits_allocated / 8.0;
-        ratio = fmax(1.0, round(raw / (double)source->file_size * 100.0) / 100.0);
+        ratio = fmax(1.0, round(raw / (double)source->encapsulated_bytes * 100.0) / 100.0);
     }
     value_ds_format(ratio, text);
 }

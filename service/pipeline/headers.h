@@ -5,6 +5,7 @@
 #define NOCTULE_HEADERS_H
 
 #include "dicom/dicom.h"
+#include "dicom/read/geometry/geometry.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -30,6 +31,9 @@ struct headers_watch {
  */
 int headers_read(char *const *paths, size_t count, int threads, const struct headers_watch *watch,
                  struct headers *headers);
+/* Computes the digests of the instances whose frames a stack has. 0, -ECANCELED, or -errno and the error of a file. */
+int headers_digest(const struct headers *headers, const struct geometry_stack *stack, int threads,
+                   const atomic_bool *stop, struct error *error);
 void headers_free(struct headers *headers);
 
 #endif

@@ -756,6 +756,9 @@ run_steps(struct job *job, double begun)
     if (error == 0)
         error = choose_regions(job);
     if (error == 0)
+        error = headers_digest(job->headers, job->stack, job->compute->threads,
+                               job->watch ? job->watch->stop : NULL, &report->error);
+    if (error == 0)
         error = decode(job);
     double decoded = clock_seconds();
     report->read_seconds = decoded - begun;

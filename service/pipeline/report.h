@@ -20,6 +20,7 @@ struct pipeline_result {
     char sop_class_uid[DICOM_UID_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];
     char series_uid[DICOM_UID_SIZE];
+    char replaces[DICOM_UID_SIZE]; /* SOP Instance UID of an earlier result; "": none */
     int64_t size;
     int64_t frames;
 };

@@ -97,6 +97,7 @@ report_write_done(struct proto_writer *writer, int64_t job, const struct pipelin
             .sop_class = result->sop_class_uid,
             .sop_instance = result->sop_instance_uid,
             .series = result->series_uid,
+            .replaces = result->replaces,
             .size = result->size,
             .frames = result->frames,
         };

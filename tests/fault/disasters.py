@@ -55,7 +55,7 @@ class Disasters:
         self.points = crash_points()
         self.usual = dict(d.environment)
         self.kinds = [*[self.kill] * 6, self.stop_and_go_on, self.end_and_start, self.crash_at, self.inject,
-                      self.jump, self.archive_away, self.unreadable, self.hold] + ([self.disk_full] if disk else [])
+                      self.jump, self.archive_away, self.unreadable, self.hold, self.disk_low] + ([self.disk_full] if disk else [])
 
     def play(self, count):
         """So many of them, each kind as often as every other, in random order at random moments."""
@@ -187,6 +187,24 @@ class Disasters:
     def release(self):
         for row in self.d.query("SELECT * FROM v_holds"):
             self.d.ctl("release", *(["--queue"] if row["kind"] == "queue" else [f"--{row['kind']}", row["name"]]), check=False)
+
+    def reload(self):
+        """Once it answers: before it catches signals it would end by them."""
+        if self.d.ctl("ping", check=False).returncode == 0:
+            with contextlib.suppress(ProcessLookupError):
+                self.d.process.send_signal(signal.SIGHUP)
+
+    def disk_low(self):
+        """For a moment less is free than the configuration wants: reception is paused."""
+        text = self.d.config.read_text()
+        try:
+            self.d.config.write_text(re.sub(r"min_free_mib = \d+;", "min_free_mib = 1000000000;", text))
+            self.reload()
+            time.sleep(self.chance.uniform(0.2, 2))
+        finally:
+            self.d.config.write_text(text)
+        self.reload()
+        self.counts["disk low"] += 1
 
     def disk_full(self):
         filler = self.d.root / "filler"

@@ -27,6 +27,9 @@ from pydicom.filewriter import write_dataset
 SLICES = 8
 SECONDS = 180  # the longest that one step may take
 NAME = "Fault^Harness"  # of every patient here, and in names of files: it must not leave the root
+# The modality that may correct what it has sent calls so.
+CORRECTOR = "STORESCU"
+MAY_CORRECT = PEERS.replace(f'ae_title = "{CORRECTOR}";', f'ae_title = "{CORRECTOR}"; resent = "newest";')
 
 DELIVERY = """delivery = { retry_seconds = 0.2; retry_max_seconds = 1.0; breaker_failures = 3; breaker_seconds = 0.5; };
 destinations = ( """
@@ -49,7 +52,7 @@ def service(folder, more="", **ports):
     deliver = ", ".join(f'"{name}"' for name in ("OUT", *ports))
     page = free_port()
     more = f"page = {{ port = {page}; }};\n" + more
-    d = Daemon(folder, after="delete", quiet=SECONDS, attempts=100, dicom=PEERS,
+    d = Daemon(folder, after="delete", quiet=SECONDS, attempts=100, dicom=MAY_CORRECT,
                pipeline_extra=f"deliver = [ {deliver} ];", extra=DELIVERY + ", ".join(destinations) + " );\n" + more,
                environment=Clock(folder).environment)
     d.page_port = page
@@ -99,6 +102,7 @@ class Hospital:
         self.numbers = itertools.count(seed * 100_000 + 1)
         self.closing = threading.Event()
         self.promised = {}  # SOP Instance UID to Slice: answered Success, or copied whole into the inbox
+        self.corrected = {}  # Series Instance UID to the right Patient ID
         self.broken = self.lies = 0
         self.pages = collections.Counter()  # by status; 0: no answer
 
@@ -116,22 +120,63 @@ class Hospital:
         self.until_closing(self.send_series)
 
     def send_series(self):
+        """On the way, and when all of it is there, the modality begins to send another instance and aborts before its series is known."""
         files, slices = self.series()
+        self.send(slices[:SLICES // 2], self.break_off)
+        self.send(slices[SLICES // 2:], self.break_off)
+        self.has_result(slices)
+        self.break_off_after(slices)
+        shutil.rmtree(files[0].parent)
+
+    def send(self, slices, afterwards=None, calling="PYNETDICOM"):
+        """Until all are acknowledged; `afterwards` is what else is done with the association, whatever becomes of it."""
         waiting = list(slices)
 
         def all_sent():
             try:
-                with upper_layer.associated(self.d.port) as peer:
+                with upper_layer.associated(self.d.port, calling=calling) as peer:
                     while waiting and peer.store(waiting[0].data, waiting[0].instance) == 0:
                         done = waiting.pop(0)
                         self.promised[done.instance] = done
+                    if afterwards and not waiting:
+                        afterwards(peer, slices[-1])
             except (OSError, EOFError, AssertionError):
                 self.broken += 1
             return not waiting
 
         wait_for(all_sent, SECONDS, "the acknowledgement of a series")
-        self.has_result(slices)
+
+    @staticmethod
+    def break_off(peer, of):
+        peer.begin_store(f"{of.instance}.9")
+        peer.send(upper_layer.data_pdu(1, 0, of.data[:64]))
+        peer.reset()
+
+    def break_off_after(self, slices):
+        """The same when the series has its result: it comes once more, which changes nothing, on the same association."""
+        self.send(slices[-1:], self.break_off)
+
+    def corrector(self):
+        self.until_closing(self.correct_series)
+
+    def correct_series(self):
+        """A series of the wrong patient, which has its result when it comes again with the right name and ID, under the same UIDs."""
+        files, wrong = self.series()
+        self.send(wrong, calling=CORRECTOR)
+        self.has_result(wrong)
+        right = [Slice(self.with_right_patient(path)) for path in files]
+        self.corrected[right[0].series] = f"R-{right[0].series[-9:]}"
+        self.send(right, calling=CORRECTOR)
+        wait_for(lambda: self.d.query("SELECT 1 FROM v_jobs JOIN v_series USING (series_uid, revision) WHERE series_uid = ? "
+                                      "AND revision > 1 AND v_jobs.state = 'DONE'", right[0].series),
+                 SECONDS, f"the result of the corrected series {right[0].series}")
         shutil.rmtree(files[0].parent)
+
+    @staticmethod
+    def with_right_patient(path):
+        dataset = pydicom.dcmread(path)
+        dataset.PatientName, dataset.PatientID = f"{NAME}^Right", f"R-{dataset.SeriesInstanceUID[-9:]}"
+        return dataset
 
     def copier(self):
         (self.folder / "notes").write_text(f"{NAME} is no DICOM")

@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import http.client
+import io
 import pathlib
 
 import pydicom
@@ -41,17 +42,23 @@ def page_is_back(d):
 
 
 def unsent(d):
-    return d.query("SELECT path FROM v_deliveries WHERE destination <> 'SLOW' AND state <> 'SENT'")
+    """A result that another one has replaced need not go any more."""
+    return d.query("SELECT path FROM v_deliveries WHERE destination <> 'SLOW' AND state <> 'SENT' "
+                   "AND NOT (state = 'CANCELLED' AND code = 'SUPERSEDED')")
 
 
-def check(d, promised, sessions, archive=None):
+def check(d, promised, sessions, archive=None, orthanc=None, corrected=()):
     """After the daemon's end."""
     wait_for(lambda: not in_sessions(sessions), SECONDS, "the end of every child")
     check_instances(d, promised)
-    check_jobs(d, promised)
+    check_jobs(d, promised, corrected)
+    check_revisions(d, corrected)
+    check_identity(d, corrected)
     check_folder(d)
     if archive:
         check_archive(d, archive)
+    if orthanc:
+        check_orthanc(d, orthanc)
     check_leftovers(d)
     check_database(d)
     check_events(d)
@@ -82,11 +89,31 @@ def check_instances(d, promised):
     assert files == set(on_record.values())
 
 
-def check_jobs(d, promised):
-    """Each series has one result that counts."""
-    done = collections.Counter(row["series_uid"] for row in d.jobs("DONE"))
-    assert done == collections.Counter({each.series for each in promised.values()})
+def check_jobs(d, promised, corrected=()):
+    """Each series has one result that counts; none has a second one but for a correction of its own."""
+    series = {each.series for each in promised.values()}
+    current = collections.Counter(row["series_uid"] for row in d.jobs("DONE") if row["superseded_by"] is None)
+    assert current == collections.Counter(series)
     assert {row["state"] for row in d.jobs()} <= ENDED
+    others = [row["series_uid"] for row in d.jobs("DONE") if row["superseded_by"] is not None]
+    assert set(others) <= set(corrected)
+
+
+def check_revisions(d, corrected):
+    """No series changed but for a correction of its own: not for what befell another one on its association."""
+    for row in d.query("SELECT * FROM v_series"):
+        assert (row["state"], row["revision"]) == ("SETTLED", 1) or row["series_uid"] in corrected, dict(row)
+
+
+def check_identity(d, corrected):
+    """The result of a corrected series is the right patient's, new, and refers to the one that it replaces."""
+    for uid, patient in dict(corrected).items():
+        rows = d.query("SELECT * FROM v_results WHERE series_uid = ? AND kind = 'seg' ORDER BY job", uid)
+        made = [pydicom.dcmread(d.root / row["path"], stop_before_pixels=True) for row in rows]
+        assert made[-1].PatientID == patient
+        assert len({each.SOPInstanceUID for each in made}) == len({each.SeriesInstanceUID for each in made}) == len(made) > 1
+        for before, after, row in zip(made, made[1:], rows[1:], strict=False):
+            assert after.ReferencedImageSequence[0].ReferencedSOPInstanceUID == before.SOPInstanceUID == row["replaces"]
 
 
 def results_of(d):
@@ -94,24 +121,41 @@ def results_of(d):
     return {row["sop_instance_uid"]: d.root / row["path"] for row in d.query("SELECT * FROM v_results WHERE kind = 'seg'")}
 
 
+def check_arrived(d, destination, arrived):
+    """What is somewhere is a result, and what was sent there is there: what was replaced before it was sent need not be."""
+    sent = {row[0] for row in d.query("SELECT sop_instance_uid FROM v_deliveries WHERE destination = ? AND state = 'SENT'", destination)}
+    current = {row[0] for row in d.query("SELECT sop_instance_uid FROM v_results WHERE superseded_by IS NULL AND kind = 'seg'")}
+    assert current <= sent <= arrived <= results_of(d).keys()
+
+
 def check_folder(d):
     """The folder holds each result of the outbox once, byte for byte, and nothing else."""
     results = results_of(d)
     out = sorted(path for path in (d.folder / "out").rglob("*") if path.is_file())
-    assert [path.name for path in out] == sorted(f"{uid}.dcm" for uid in results)
+    check_arrived(d, "OUT", {path.stem for path in out})
     for path in out:
-        assert path.read_bytes() == results[path.stem].read_bytes()
+        assert path.suffix == ".dcm" and path.read_bytes() == results[path.stem].read_bytes()
 
 
 def check_archive(d, archive):
-    """The archive holds each result, perhaps more than once; the slow one holds none."""
+    """The archive holds each result, perhaps more than once, and always the same data set; the slow one holds none."""
     results, arrived = results_of(d), set()
     for path in archive.files():
-        dataset = pydicom.dcmread(path)
-        assert dataset.PixelData == pydicom.dcmread(results[dataset.SOPInstanceUID]).PixelData, path
-        arrived.add(dataset.SOPInstanceUID)
-    assert arrived == results.keys()
+        uid = pydicom.dcmread(path, stop_before_pixels=True).SOPInstanceUID
+        assert data_set_of(path) == data_set_of(results[uid]), path
+        arrived.add(uid)
+    check_arrived(d, "PACS", arrived)
     assert not d.query("SELECT * FROM v_deliveries WHERE destination = 'SLOW' AND state = 'SENT'")
+
+
+def check_orthanc(d, orthanc):
+    """Orthanc, which keeps the first object of a UID, holds each result as the outbox has it."""
+    results, arrived = results_of(d), set()
+    for instance in orthanc.instances():
+        held = pydicom.dcmread(io.BytesIO(orthanc.file(instance)))
+        assert held == pydicom.dcmread(results[held.SOPInstanceUID])
+        arrived.add(held.SOPInstanceUID)
+    check_arrived(d, "ORTHANC", arrived)
 
 
 def check_leftovers(d):

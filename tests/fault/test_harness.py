@@ -11,7 +11,7 @@ import shutil
 import signal
 import time
 
-from conftest import storescp
+from conftest import Orthanc, debian_orthanc, storescp
 from disasters import Disasters, mount, unmount
 from hospital import Hospital, SlowArchive, service
 from invariants import check, settled
@@ -27,7 +27,7 @@ def repeated(d, view):
 
 def report(d, hospital, disasters, slow, seconds):
     print(f"seed {SEED}, {COUNT} disasters in {seconds:.0f} s: {dict(sorted(disasters.counts.items()))}")
-    print(f"{len(hospital.promised)} instances promised, {hospital.broken} associations broken, {hospital.lies} hostile "
+    print(f"{len(hospital.promised)} instances promised, {len(hospital.corrected)} series corrected, {hospital.broken} associations broken, {hospital.lies} hostile "
           f"connections; {len(d.jobs())} jobs, {repeated(d, 'v_jobs')} of them tried again; "
           f"{repeated(d, 'v_deliveries')} deliveries tried again, {slow.associations} associations of the slow archive; "
           f"pages by status: {dict(sorted(hospital.pages.items()))}")
@@ -43,15 +43,17 @@ def test_whatever_happens_nothing_is_lost_or_twice(tmp_path):
     folder = tmp_path / "service"
     disk = mount(folder / "root", 256 + 8 * COUNT)  # with room for all that comes meanwhile
     slow = SlowArchive()
+    orthanc = Orthanc(tmp_path / "orthanc", {"Plugins": [], "DicomAlwaysAllowStore": True}, debian_orthanc())
     d = None
     try:
         with storescp(tmp_path / "archive", ["--unique-filenames"]) as archive:
-            d = service(folder, PACS=archive.port, SLOW=slow.port).start()
+            orthanc.start()
+            d = service(folder, PACS=archive.port, SLOW=slow.port, ORTHANC=orthanc.port).start()
             hospital, disasters = Hospital(d, tmp_path / "sources", SEED), Disasters(d, archive, SEED, disk)
             start = time.monotonic()
-            with concurrent.futures.ThreadPoolExecutor(MODALITIES + 3) as pool:
+            with concurrent.futures.ThreadPoolExecutor(MODALITIES + 4) as pool:
                 people = [pool.submit(hospital.modality) for _ in range(MODALITIES)]
-                people += [pool.submit(one) for one in (hospital.copier, hospital.stranger, hospital.reader)]
+                people += [pool.submit(one) for one in (hospital.copier, hospital.corrector, hospital.stranger, hospital.reader)]
                 try:
                     disasters.play(COUNT)
                     disasters.over()
@@ -62,12 +64,13 @@ def test_whatever_happens_nothing_is_lost_or_twice(tmp_path):
             settled(d)
             report(d, hospital, disasters, slow, time.monotonic() - start)
             disasters.end(signal.SIGTERM)
-            check(d, hospital.promised, disasters.sessions, archive)
+            check(d, hospital.promised, disasters.sessions, archive, orthanc, hospital.corrected)
     except BaseException:
         keep_database(d)
         raise
     finally:
         slow.close()
+        orthanc.stop()
         if d:
             d.kill_all()
         if disk:

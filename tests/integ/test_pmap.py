@@ -15,7 +15,7 @@ from pydicom.pixels import apply_windowing
 
 from conftest import SHARED, needs_shared, orthanc, run_program, storescu
 from test_deliver import SENT, courier, destination  # noqa: F401 (a fixture)
-from test_seg import (NAMES, assert_dcmdump_reads, assert_inherits, assert_references, assert_shared_groups, classic,
+from test_seg import (NAMES, assert_dcmdump_reads, assert_inherits, assert_references, assert_shared_groups, classic, content_time,
                       dciodvfy_remarks, decimal_strings, enhanced, planes_of)
 
 PADDING = 65535
@@ -71,7 +71,7 @@ def assert_image(pmap, summary, planes, label):
     assert pmap.Modality == source.Modality
     assert list(pmap.ImageType)[:3] == ["DERIVED", "PRIMARY", "VOLUME"] and len(pmap.ImageType) == 4
     assert (pmap.SeriesNumber, pmap.InstanceNumber, pmap.ContentLabel) == (5003, 1, label)
-    assert (pmap.ContentDate, pmap.ContentTime) == ("20241121", "120000.123000")
+    assert (pmap.ContentDate, pmap.ContentTime) == content_time(planes)
     assert pmap.Manufacturer == "Noctule" and pmap.ManufacturerModelName == "noctuled"
     assert pmap.DeviceSerialNumber == "TEST-1" and pmap.SoftwareVersions
     assert (pmap.BitsAllocated, pmap.BitsStored, pmap.HighBit, pmap.PixelRepresentation) == (16, 16, 15, 0)

@@ -41,7 +41,7 @@ class Site:
         settings = settings.replace("\n", "\n\t")
         path = self.folder / f"{number}.job"
         path.write_text("\n".join(
-            ["noctule-job 1", f"id {number}", "made 1732190400123", "stack ", f"output {self.folder}/root/outbox/{number}", "device N1",
+            ["noctule-job 1", f"id {number}", "stack ", f"output {self.folder}/root/outbox/{number}", "device N1",
              f"settings {settings}", *(f"input {file}" for file in files), f"end {len(files)}"]) + "\n")
         return path
 

@@ -248,15 +248,34 @@ def assert_inherits(seg, source):
     assert seg.SeriesInstanceUID != source.SeriesInstanceUID
 
 
-def assert_equipment_and_series(seg, summary):
+def content_time(planes):
+    """The latest date and time that the images state of themselves, else those of the study."""
+
+    def parted(date, time):
+        whole, _, fraction = time.partition(".")
+        return date, f"{whole}.{fraction:0<6}"
+
+    stated = []
+    for source in (plane.source for plane in planes):
+        for date, time in (("AcquisitionDate", "AcquisitionTime"), ("ContentDate", "ContentTime"),
+                           ("InstanceCreationDate", "InstanceCreationTime")):
+            if source.get(date) and source.get(time):
+                stated.append(parted(source[date].value, source[time].value))
+        frames = [frame.FrameContentSequence[0] for frame in source.get("PerFrameFunctionalGroupsSequence", [])
+                  if "FrameContentSequence" in frame]
+        stated += [parted(moment[:8], moment[8:]) for moment in (source.get("AcquisitionDateTime"), *(
+            frame.get("FrameAcquisitionDateTime") for frame in frames)) if moment]
+    return max(stated, default=parted(planes[0].source.StudyDate, planes[0].source.StudyTime))
+
+
+def assert_equipment_and_series(seg, planes, summary):
     assert seg.Modality == "SEG"
     assert seg.SOPInstanceUID == summary["sop_instance_uid"]
     assert seg.SeriesInstanceUID == summary["series_uid"]
     assert seg.Manufacturer == "Noctule" and seg.ManufacturerModelName == "noctuled"
     assert seg.DeviceSerialNumber == "TEST-1" and seg.SoftwareVersions
     assert (seg.SeriesNumber, seg.InstanceNumber) == (5001, 1)
-    assert (seg.ContentDate, seg.ContentTime) == ("20241121", "120000.123000")
-    assert (seg.SeriesDate, seg.SeriesTime) == ("20241121", "120000.123000")
+    assert (seg.ContentDate, seg.ContentTime) == (seg.SeriesDate, seg.SeriesTime) == content_time(planes)
     assert list(seg.ImageType) == ["DERIVED", "PRIMARY"]
     assert seg.ContentLabel == "TEST_PIPELINE"
     assert "DimensionOrganizationType" not in seg
@@ -408,7 +427,7 @@ def judge(path, summary, paths, stored, labels=None, keep_empty=False):
     assert all(len(text) <= 16 for text in decimal_strings(seg))
     (assert_binary if binary else assert_fractional)(seg, stored)
     assert_inherits(seg, planes[0].source)
-    assert_equipment_and_series(seg, summary)
+    assert_equipment_and_series(seg, planes, summary)
     assert_segments(seg, labels, "level-set" if binary else "fuzzy-connectedness")
     assert_shared_groups(seg, planes)
     assert_references(seg, planes)

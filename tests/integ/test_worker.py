@@ -56,7 +56,7 @@ class Worker:
 
     def write_job(self, number, inputs, settings):
         settings = settings.replace("\n", "\n\t")
-        lines = ["noctule-job 1", f"id {number}", "made 1732190400123", "stack ", f"output {self.folder}/root/outbox/{number}", "device N1",
+        lines = ["noctule-job 1", f"id {number}", "stack ", f"output {self.folder}/root/outbox/{number}", "device N1",
                  f"settings {settings}", *(f"input {path}" for path in inputs), f"end {len(inputs)}"]
         path = self.folder / f"{number}.job"
         path.write_text("\n".join(lines) + "\n")

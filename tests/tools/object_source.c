@@ -94,7 +94,6 @@ object_source_request(const struct object_source *source, const char *pipeline)
                 .pipeline_settings = "settings",
                 .software_version = NOCTULE_VERSION,
                 .device_serial_number = "TEST-1",
-                .content_time_ms = INT64_C(1732190400123),
             },
         .series_description = "",
         .series_number = 5001,

@@ -34,7 +34,7 @@ class PmapVerifier : StackObject
         DcmItem &groups = check_shared_groups();
         check_display(groups);
         check_meaning(groups);
-        check_referenced_series();
+        check_referenced_series(identity_.replaces);
         check_frames();
         check_pixels();
     }
@@ -43,10 +43,9 @@ class PmapVerifier : StackObject
     void check_identity()
     {
         const char *modality = derived_plane_instance(&source_, 0)->modality;
-        struct derived_identity identity;
-        if (pmap_identify(&request_, &identity))
+        if (pmap_identify(&request_, &identity_))
             throw std::bad_alloc();
-        StackObject::check_identity(PMAP_SOP_CLASS, identity, modality[0] ? modality : "OT");
+        StackObject::check_identity(PMAP_SOP_CLASS, identity_, modality[0] ? modality : "OT");
     }
 
     void check_image()
@@ -143,6 +142,7 @@ class PmapVerifier : StackObject
     }
 
     const struct pmap_request &request_;
+    struct derived_identity identity_ = {};
 };
 
 } // namespace

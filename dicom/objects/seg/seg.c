@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "dicom/value/tags.h"
-#include "dicom/value/uid.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,10 +29,7 @@ seg_tracking_uid(const struct seg_request *request, const struct seg_segment *se
         snprintf(uid, DICOM_UID_SIZE, "%s", segment->origin->tracking_uid);
         return 0;
     }
-    return uid_from_texts(
-        uid,
-        (const char *const[]){"tracking", derived_plane_instance(&request->source, 0)->series_uid,
-                              request->source.pipeline, segment->label, NULL});
+    return derived_part_uid(&request->source, "tracking", segment->label, uid);
 }
 
 void

@@ -90,7 +90,7 @@ class SegVerifier : StackObject
         check_image();
         check_segments();
         check_shared_groups();
-        check_referenced_series();
+        check_referenced_series(identity_.replaces);
         check_each_frame(0, [&](DcmItem &item) { frames_.push_back(check_frame(item)); });
         check_dimensions();
         check_pixels();
@@ -99,10 +99,9 @@ class SegVerifier : StackObject
   private:
     void check_identity()
     {
-        struct derived_identity identity;
-        if (seg_identify(&request_, &identity))
+        if (seg_identify(&request_, &identity_))
             throw std::bad_alloc();
-        StackObject::check_identity(SEG_SOP_CLASS_UID, identity, "SEG");
+        StackObject::check_identity(SEG_SOP_CLASS_UID, identity_, "SEG");
     }
 
     void check_image()
@@ -345,6 +344,7 @@ class SegVerifier : StackObject
     }
 
     const struct seg_request &request_;
+    struct derived_identity identity_ = {};
     const int threads_;
     std::vector<Frame> frames_;
     std::vector<uint32_t> indices_; /* two Dimension Index Values a frame */

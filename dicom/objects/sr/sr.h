@@ -80,6 +80,7 @@ struct sr_request {
      */
     const struct seg_request *seg;
     const struct derived_identity *seg_identity; /* of the SEG; NULL: there is none */
+    const struct derived_earlier *earlier;       /* of reports; NULL: none */
     /* In any order; the report tells of the segments first, as TID 1500 does. */
     const struct sr_group *groups;
     size_t group_count;               /* at least 1 */
@@ -91,8 +92,8 @@ struct sr_request {
 /*
  * Writes the report to fd (a regular file, open for writing, at offset 0); the caller syncs, closes
  * and renames. The first plane's file is read for what the report inherits. UIDs
- * follow from the SEG's identity, or what it would be (seg_identify), and the content, so that the
- * same measurements of the same SEG have the same UIDs; dates and times are the SEG request's.
+ * follow from the SEG's identity, or what it would be (seg_identify), the content, and the report that this
+ * one replaces, so that the same measurements of the same SEG have the same UIDs; dates and times are the SEG's.
  * summary as of seg_write (frames is 0, there are no dimensions). Codes: those of dicom_inherit;
  * WRITE_FAILED (with errno: -ENOSPC, -EIO, ...); OUT_OF_MEMORY; SR_REQUEST_INVALID, a defect of the
  * caller.

@@ -44,10 +44,7 @@ sr_track(const struct sr_request *request, const struct sr_group *group,
     const struct derived_source *source = &request->seg->source;
     if (group->segment == SR_WHOLE_VOLUME) {
         snprintf(id, SEG_TRACKING_ID_SIZE, "%s: whole volume", source->pipeline);
-        return uid_from_texts(uid,
-                              (const char *const[]){"tracking of the volume",
-                                                    derived_plane_instance(source, 0)->series_uid,
-                                                    source->stack->name, source->pipeline, NULL});
+        return derived_part_uid(source, "tracking of the volume", source->stack->name, uid);
     }
     const struct seg_segment *segment = &request->seg->segments[group->segment];
     seg_tracking_id(request->seg, segment, id);
@@ -123,10 +120,17 @@ name_measurement(struct uid_name *name, const struct sr_measurement *measurement
     }
 }
 
+struct sr_naming {
+    const struct sr_request *request;
+    struct derived_identity seg;
+};
+
 static int
-sr_make_uid(const struct sr_request *request, const struct derived_identity *seg, const char *role,
-            char uid[DICOM_UID_SIZE])
+sr_make_uid(const struct sr_naming *naming, const char *role,
+            const struct derived_reference *replaces, char uid[DICOM_UID_SIZE])
 {
+    const struct sr_request *request = naming->request;
+    const struct derived_identity *seg = &naming->seg;
     struct uid_name *name;
     int error = uid_name_begin(&name);
     if (error)
@@ -146,22 +150,34 @@ sr_make_uid(const struct sr_request *request, const struct derived_identity *seg
         for (size_t i = 0; i < group->measurement_count; i++)
             name_measurement(name, &group->measurements[i]);
     }
+    uid_name_text(name, replaces ? replaces->sop_instance_uid : "");
     return uid_name_end(name, uid);
+}
+
+static int
+sr_make_instance_uid(void *context, const struct derived_reference *replaces,
+                     char uid[DICOM_UID_SIZE])
+{
+    return sr_make_uid(context, "SR instance", replaces, uid);
 }
 
 int
 sr_make_identity(const struct sr_request *request, struct derived_identity *identity)
 {
-    struct derived_identity seg;
-    *identity = (struct derived_identity){{0}, {0}, {0}};
+    struct sr_naming naming = {.request = request};
+    *identity = (struct derived_identity){{0}, {0}, {0}, NULL};
     int error = 0;
     if (request->seg_identity)
-        seg = *request->seg_identity;
+        naming.seg = *request->seg_identity;
     else
-        error = seg_identify(request->seg, &seg);
+        error = seg_identify(request->seg, &naming.seg);
     if (!error)
-        error = sr_make_uid(request, &seg, "SR instance", identity->sop_instance_uid);
-    return error ? error : sr_make_uid(request, &seg, "SR series", identity->series_uid);
+        error = derived_find_replaced(request->earlier, sr_make_instance_uid, &naming,
+                                      &identity->replaces);
+    if (!error)
+        error = sr_make_instance_uid(&naming, identity->replaces, identity->sop_instance_uid);
+    return error ? error
+                 : sr_make_uid(&naming, "SR series", identity->replaces, identity->series_uid);
 }
 
 int

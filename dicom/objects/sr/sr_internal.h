@@ -22,8 +22,8 @@ const struct seg_origin *sr_new_origin(const struct sr_request *request, size_t 
 bool sr_refers_to_segments(const struct sr_request *request);
 
 /*
- * Tracking Identifier and Unique Identifier of what a group is about: those of its segment; the
- * volume's are the same as long as pipeline, series and stack are. 0 or -ENOMEM.
+ * Tracking Identifier and Unique Identifier of what a group is about: those of its segment, or those of the volume.
+ * 0 or -ENOMEM.
  */
 int sr_track(const struct sr_request *request, const struct sr_group *group,
              char id[SEG_TRACKING_ID_SIZE], char uid[DICOM_UID_SIZE]);
@@ -36,7 +36,7 @@ bool sr_has_parameters(const struct sr_request *request);
 /* What is to be said of the report as a whole (the SEG request's source has it); NULL: nothing. */
 const char *sr_remark(const struct sr_request *request);
 
-/* UIDs of the report, from the SEG's and the content: 0 or -ENOMEM. No dimensions. */
+/* UIDs of the report, from the SEG's, the content and the report that it replaces: 0 or -ENOMEM. No dimensions. */
 int sr_make_identity(const struct sr_request *request, struct derived_identity *identity);
 
 /* Device Observer UID: the same as long as the device's serial number is. 0 or -ENOMEM. */

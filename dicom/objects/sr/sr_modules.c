@@ -144,6 +144,27 @@ put_evidence(struct sr_writer *w)
     element_close(to, studies);
 }
 
+/* The report that this one replaces (PS3.3 C.17.2). */
+static void
+put_predecessor(struct sr_writer *w)
+{
+    static const struct coded_concept purpose = {"121360", "DCM", "Replaced report"};
+    const struct derived_reference *replaced = w->set.identity.replaces;
+    struct element_buffer *to = &w->set.elements;
+    if (!replaced)
+        return;
+    size_t study = dataset_open_only_item(&w->set, TAG_PredecessorDocumentsSequence);
+    size_t series = element_open_only_item(to, TAG_ReferencedSeriesSequence);
+    size_t item = element_open_only_item(to, TAG_ReferencedSOPSequence);
+    dataset_add_reference(to, SR_SOP_CLASS, replaced->sop_instance_uid);
+    dataset_add_code(&w->set, to, TAG_PurposeOfReferenceCodeSequence, &purpose);
+    element_close_only_item(to, item);
+    element_text(to, TAG_SeriesInstanceUID, "UI", replaced->series_uid);
+    element_close_only_item(to, series);
+    element_text(to, TAG_StudyInstanceUID, "UI", replaced->study_uid);
+    element_close_only_item(to, study);
+}
+
 /* The root of the content tree is the data set itself. */
 static void
 put_root(struct sr_writer *w)
@@ -159,6 +180,7 @@ put_root(struct sr_writer *w)
     dataset_reach(&w->set, TAG_ConceptNameCodeSequence);
     dataset_add_code(&w->set, &w->set.elements, TAG_ConceptNameCodeSequence, &title);
     dataset_put_text(&w->set, TAG_ContinuityOfContent, "CS", "SEPARATE");
+    put_predecessor(w);
     dataset_put_header(&w->set, TAG_PerformedProcedureCodeSequence, "SQ", 0);
     put_evidence(w);
     dataset_put_text(&w->set, TAG_CompletionFlag, "CS", "COMPLETE");

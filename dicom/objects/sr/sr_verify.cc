@@ -64,6 +64,21 @@ class SrVerifier
             throw std::bad_alloc();
         read_back::check_identity(file_, UID_EnhancedSRStorage, identity, sources_[0]->study_uid,
                                   "SR");
+        check_predecessor(identity.replaces);
+    }
+
+    void check_predecessor(const struct derived_reference *replaces)
+    {
+        if (!replaces) {
+            if (dataset_.tagExists(DCM_PredecessorDocumentsSequence))
+                differ("PredecessorDocumentsSequence is there, and nothing is replaced");
+            return;
+        }
+        DcmItem &study = item_of(dataset_, ATTRIBUTE(PredecessorDocumentsSequence));
+        expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the predecessor"},
+                    replaces->study_uid);
+        check_series(item_of(study, ATTRIBUTE(ReferencedSeriesSequence)), replaces->series_uid,
+                     {std::string(UID_EnhancedSRStorage) + ' ' + replaces->sop_instance_uid});
     }
 
     void check_flags()

@@ -51,7 +51,7 @@ job_put(FILE *out, const char *key, const char *value)
 static void
 put_spec(FILE *out, const struct job_spec *spec)
 {
-    fprintf(out, "%s\nid %" PRId64 "\nmade %" PRId64 "\n", FORMAT, spec->id, spec->made_ms);
+    fprintf(out, "%s\nid %" PRId64 "\n", FORMAT, spec->id);
     job_put(out, "stack", spec->stack);
     job_put(out, "output", spec->output);
     job_put(out, "device", spec->device_serial_number);
@@ -63,6 +63,8 @@ put_spec(FILE *out, const struct job_spec *spec)
     }
     for (size_t i = 0; i < spec->object_count; i++)
         job_put(out, "object", spec->objects[i]);
+    for (size_t i = 0; i < spec->earlier_count; i++)
+        job_put(out, "earlier", spec->earlier[i]);
     fprintf(out, "end %zu\n", spec->input_count + spec->object_count);
 }
 
@@ -101,8 +103,8 @@ struct job_reader {
     ssize_t length; /* -1: no more lines */
     int number;
     struct job_spec *spec;
-    size_t input_capacity, object_capacity, sha256_capacity;
-    bool has_id, has_made, ended;
+    size_t input_capacity, object_capacity, sha256_capacity, earlier_capacity;
+    bool has_id, ended;
     struct error *error;
 };
 
@@ -208,13 +210,13 @@ job_take_number_once(struct job_reader *reader, const char *text, bool *has, int
 }
 
 static int
-take_path(struct job_reader *reader, const char *text, char ***paths, size_t *count,
-          size_t *capacity)
+job_take_next(struct job_reader *reader, const char *text, char ***values, size_t *count,
+              size_t *capacity)
 {
-    char **grown = array_grow(*paths, capacity, *count + 1, sizeof *grown);
+    char **grown = array_grow(*values, capacity, *count + 1, sizeof *grown);
     if (!grown)
         return -ENOMEM;
-    *paths = grown;
+    *values = grown;
     int error = take_value(reader, text, &grown[*count]);
     if (error == 0)
         (*count)++;
@@ -231,7 +233,7 @@ job_take_input(struct job_reader *reader, const char *text)
         return -ENOMEM;
     spec->sha256 = grown;
     grown[spec->input_count] = NULL;
-    return take_path(reader, text, &spec->inputs, &spec->input_count, &reader->input_capacity);
+    return job_take_next(reader, text, &spec->inputs, &spec->input_count, &reader->input_capacity);
 }
 
 static int
@@ -242,6 +244,19 @@ job_take_sha256(struct job_reader *reader, const char *text)
     if (!last || *last)
         return bad(reader, "a digest that is of no input");
     return take_value(reader, text, last);
+}
+
+static int
+job_take_earlier(struct job_reader *reader, const char *text)
+{
+    struct job_spec *spec = reader->spec;
+    size_t words = 1;
+    for (const char *blank = text; (blank = strchr(blank, ' ')); blank++)
+        words++;
+    if (words != 4 && words != 7)
+        return bad(reader, "not a file name with the UIDs of one object, or of two");
+    return job_take_next(reader, text, &spec->earlier, &spec->earlier_count,
+                         &reader->earlier_capacity);
 }
 
 static int
@@ -288,14 +303,14 @@ job_take_line(struct job_reader *reader)
     if (length == 6 && memcmp(key, "sha256", 6) == 0)
         return job_take_sha256(reader, text);
     if (length == 6 && memcmp(key, "object", 6) == 0)
-        return take_path(reader, text, &spec->objects, &spec->object_count,
-                         &reader->object_capacity);
+        return job_take_next(reader, text, &spec->objects, &spec->object_count,
+                             &reader->object_capacity);
+    if (length == 7 && memcmp(key, "earlier", 7) == 0)
+        return job_take_earlier(reader, text);
     if (length == 3 && memcmp(key, "end", 3) == 0)
         return take_end(reader, text);
     if (length == 2 && memcmp(key, "id", 2) == 0)
         return job_take_number_once(reader, text, &reader->has_id, &spec->id);
-    if (length == 4 && memcmp(key, "made", 4) == 0)
-        return job_take_number_once(reader, text, &reader->has_made, &spec->made_ms);
     return bad(reader, "an unknown key");
 }
 
@@ -357,6 +372,9 @@ job_spec_free(struct job_spec *spec)
     for (size_t i = 0; i < spec->object_count; i++)
         free(spec->objects[i]);
     free(spec->objects);
+    for (size_t i = 0; i < spec->earlier_count; i++)
+        free(spec->earlier[i]);
+    free(spec->earlier);
     free(spec->stack);
     free(spec->settings);
     free(spec->output);

@@ -116,6 +116,7 @@ job_report_read_result(struct job_attempt *attempt, size_t i, const struct messa
         .sop_class_uid = told->sop_class,
         .sop_instance_uid = told->sop_instance,
         .series_uid = told->series,
+        .replaces = told->replaces,
         .size = told->size,
         .frames = told->frames,
     };

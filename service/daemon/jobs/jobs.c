@@ -102,13 +102,14 @@ jobs_write_file(struct core *core, const struct queue_job *job)
     struct job_spec spec = {.id = job->id,
                             .stack = job->stack,
                             .settings = job->settings,
-                            .made_ms = job->made_ms,
                             .output = spool_output_folder(core->root, job->id),
                             .device_serial_number = core->conf->device_serial_number};
     char *file = spool_job_file(core->root, job->id);
     int error = jobs_find_inputs(core, job, &spec);
     if (!error)
         error = jobs_find_objects(core, job, &spec);
+    if (!error)
+        error = queue_earlier_results(core->queue, job->id, &spec.earlier, &spec.earlier_count);
     if (!error)
         error = file && spec.output ? job_spec_write(&spec, file) : -ENOMEM;
     for (size_t i = 0; i < spec.input_count; i++) {
@@ -117,6 +118,9 @@ jobs_write_file(struct core *core, const struct queue_job *job)
     }
     for (size_t i = 0; i < spec.object_count; i++)
         free(spec.objects[i]);
+    for (size_t i = 0; i < spec.earlier_count; i++)
+        free(spec.earlier[i]);
+    free(spec.earlier);
     free(spec.inputs);
     free(spec.sha256);
     free(spec.objects);

@@ -5,7 +5,6 @@
 #include "dicom/objects/pmap/pmap.h"
 #include "dicom/objects/sr/sr.h"
 #include "kernels/level_set/level_set.h"
-#include "service/common/clock.h"
 #include "service/pipeline/measure/value_unit.h"
 #include "service/pipeline/results/measurements.h"
 #include "service/pipeline/results/nrrd.h"
@@ -20,12 +19,22 @@
 
 /* ---------------------------------------------------------------------------- segmentations -- */
 
+static const struct derived_earlier *
+earlier_of(const struct results *results, const char *file)
+{
+    for (size_t i = 0; i < results->request->spec->earlier_count; i++)
+        if (strcmp(results->earlier[i].file, file) == 0)
+            return &results->earlier[i].objects;
+    return NULL;
+}
+
+/* Describes the segmentation of this file name. */
 static struct seg_request
-seg_request_of(const struct results *results)
+seg_request_of(const struct results *results, const char *file)
 {
     const struct results_request *request = results->request;
     const struct conf_pipeline *pipeline = request->pipeline;
-    return (struct seg_request){
+    struct seg_request seg = {
         .source =
             {
                 .instances = request->headers->instances,
@@ -35,8 +44,8 @@ seg_request_of(const struct results *results)
                 .pipeline_settings = results->identity,
                 .software_version = NOCTULE_VERSION,
                 .device_serial_number = request->spec->device_serial_number,
-                .content_time_ms =
-                    request->spec->made_ms ? request->spec->made_ms : clock_unix_ms(),
+                .objects_made = results->objects_made,
+                .earlier = earlier_of(results, file),
                 .remark = results->remark,
             },
         .segments = results->segments,
@@ -45,6 +54,15 @@ seg_request_of(const struct results *results)
         .series_description = pipeline->series_description ? pipeline->series_description : "",
         .series_number = pipeline->series_number,
     };
+    memcpy(seg.source.made_of, results->made_of, sizeof seg.source.made_of);
+    return seg;
+}
+
+int
+results_identify(struct results *results)
+{
+    const struct seg_request seg = seg_request_of(results, "");
+    return derived_made_of(&seg.source, results->made_of);
 }
 
 static int
@@ -64,7 +82,7 @@ seg_wanted(const struct results *results)
 static int
 seg_make(const struct results *results, struct result_file *file)
 {
-    const struct seg_request request = seg_request_of(results);
+    const struct seg_request request = seg_request_of(results, file->name);
     return seg_file(results, &request, file);
 }
 
@@ -78,7 +96,7 @@ fractional_wanted(const struct results *results)
 static int
 fractional_make(const struct results *results, struct result_file *file)
 {
-    struct seg_request request = seg_request_of(results);
+    struct seg_request request = seg_request_of(results, file->name);
     request.segments = results->fractional_segments;
     request.segment_count = results->fractional_count;
     request.fractional = true;
@@ -117,11 +135,11 @@ objects_drop_absent(const struct sr_parts *report, struct measurements *measurem
 
 /* Free its measurements. */
 static int
-objects_sr_prepare(const struct results *results, struct sr_parts *report)
+objects_sr_prepare(const struct results *results, const char *file, struct sr_parts *report)
 {
     const struct results_request *request = results->request;
     report->unit = value_unit_of(request->headers->instances, request->stack);
-    report->seg = seg_request_of(results);
+    report->seg = seg_request_of(results, seg_wanted(results) ? "seg.dcm" : "");
     seg_identify(&report->seg, &report->identity);
     if (measurements_make(&results->report->features, report->unit, &report->measurements) ||
         !report->identity.sop_instance_uid[0])
@@ -131,6 +149,7 @@ objects_sr_prepare(const struct results *results, struct sr_parts *report)
     report->request = (struct sr_request){
         .seg = &report->seg,
         .seg_identity = seg_wanted(results) ? &report->identity : NULL,
+        .earlier = earlier_of(results, file),
         .groups = report->measurements.groups,
         .group_count = report->measurements.group_count,
         .algorithm_parameters = request->grid->text,
@@ -152,7 +171,7 @@ sr_make(const struct results *results, struct result_file *file)
 {
     struct error *error = &results->report->error;
     struct sr_parts report;
-    int rc = objects_sr_prepare(results, &report);
+    int rc = objects_sr_prepare(results, file->name, &report);
     if (rc == 0)
         rc = file->path ? sr_verify(&report.request, file->path, error)
                         : sr_write(&report.request, file->fd, &file->summary, error);
@@ -179,7 +198,7 @@ map_make(const struct results *results, struct result_file *file)
 {
     const struct feature_map *map = &results->request->maps[file->number];
     const struct feature_title *title = &map->title;
-    const struct seg_request seg = seg_request_of(results);
+    const struct seg_request seg = seg_request_of(results, file->name);
     struct error *error = &results->report->error;
     char explanation[64];
     snprintf(explanation, sizeof explanation, "%s code%s%s", title->quantity.value,

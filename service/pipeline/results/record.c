@@ -246,6 +246,8 @@ put_results(struct json *json, const struct pipeline_report *report)
             json_string(json, "sop_instance_uid", result->sop_instance_uid);
             json_string(json, "series_instance_uid", result->series_uid);
             json_integer(json, "frames", result->frames);
+            if (result->replaces[0])
+                json_string(json, "replaces", result->replaces);
         }
         json_end_object(json);
     }

@@ -10,6 +10,7 @@
 #include "base/test_hook.h"
 #include "base/text.h"
 #include "dicom/objects/seg/seg.h"
+#include "dicom/read/object_peek.h"
 #include "service/common/clock.h"
 #include "service/pipeline/results/preview.h"
 #include "service/pipeline/results/record.h"
@@ -17,6 +18,7 @@
 #include "service/pipeline/segment/object.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -98,26 +100,101 @@ results_describe_segment(struct results *results, size_t i)
     };
 }
 
-/* What UIDs are made from, beside the images: the pipeline, and the regions that others drew. */
-static char *
-results_make_identity(const struct results_request *request)
+/* Adds the digest of an annotation object, and keeps its date and time if it is the latest. Objects that state none
+ * count for nothing in that. */
+static int
+results_identify_object(struct results *results, const char *path, FILE *out)
 {
-    struct text_stream text;
+    char digest[DICOM_UID_SIZE];
+    struct object_peek *peek;
+    struct error error;
+    int rc = dicom_digest(path, digest, &results->report->error);
+    if (rc)
+        return rc;
+    fprintf(out, "object %s;\n", digest);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set_system(&results->report->error, -errno, "read an annotation object");
+    if (object_peek_open(fd, path, NULL, &peek, &error) == 0) {
+        if (strcmp(peek->made, results->objects_made) > 0)
+            memcpy(results->objects_made, peek->made, sizeof results->objects_made);
+        object_peek_free(peek);
+    }
+    close(fd);
+    return 0;
+}
+
+/* Returns whether an earlier segment is of the same object. */
+static bool
+results_identified_object(const struct segmentation *found, size_t segment, const char *path)
+{
+    for (size_t i = 0; i < segment; i++) {
+        const struct object_region *region = object_region_of(found, i);
+        if (region && region->what && strcmp(region->path, path) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What UIDs are made from, beside the images: the pipeline, and the regions of annotation objects. */
+static int
+results_put_identity(struct results *results, FILE *out)
+{
+    const struct results_request *request = results->request;
+    int rc = 0;
     char *pipeline = conf_pipeline_identity(request->pipeline);
-    if (!pipeline || text_open(&text)) {
-        free(pipeline);
-        return NULL;
-    }
-    fputs(pipeline, text.out);
-    for (size_t i = 0; i < request->pipeline->segment_count; i++) {
-        const struct object_region *region = object_region_of(request->segmentation, i);
-        if (region && region->what)
-            fprintf(text.out, "region %" PRId32 " of %s;\n", region->number,
-                    region->sop_instance_uid);
-    }
+    if (!pipeline)
+        return error_set_system(&results->report->error, -ENOMEM, "identify the results");
+    fputs(pipeline, out);
     free(pipeline);
-    text_close(&text);
-    return text.bytes;
+    for (size_t i = 0; i < request->pipeline->segment_count && rc == 0; i++) {
+        const struct object_region *region = object_region_of(request->segmentation, i);
+        if (!region)
+            continue;
+        fprintf(out, "region %" PRId32 " of %s %s;\n", region->what ? region->number : 0,
+                region->what ? region->sop_instance_uid : "", region->absent);
+        if (region->what && !results_identified_object(request->segmentation, i, region->path))
+            rc = results_identify_object(results, region->path, out);
+    }
+    return rc;
+}
+
+/* Takes what the results replace apart, which job_spec_read has checked. */
+static int
+results_take_earlier(struct results *results)
+{
+    const struct job_spec *spec = results->request->spec;
+    results->earlier = calloc(spec->earlier_count + 1, sizeof *results->earlier);
+    if (!results->earlier)
+        return error_set_system(&results->report->error, -ENOMEM, "list what is replaced");
+    for (size_t i = 0; i < spec->earlier_count; i++) {
+        struct earlier *earlier = &results->earlier[i];
+        char(*uids)[DICOM_UID_SIZE] = earlier->uids;
+        const int count =
+            sscanf(spec->earlier[i], "%63s %64s %64s %64s %64s %64s %64s", earlier->file, uids[0],
+                   uids[1], uids[2], uids[3], uids[4], uids[5]);
+        earlier->objects.latest = (struct derived_reference){uids[0], uids[1], uids[2]};
+        if (count == 7)
+            earlier->objects.replaced = (struct derived_reference){uids[3], uids[4], uids[5]};
+    }
+    return 0;
+}
+
+static int
+results_make_identity(struct results *results)
+{
+    struct error *error = &results->report->error;
+    struct text_stream text;
+    if (text_open(&text))
+        return error_set_system(error, -ENOMEM, "identify the results");
+    int rc = results_put_identity(results, text.out);
+    int closed = text_close(&text);
+    results->identity = text.bytes;
+    if (rc == 0)
+        rc = results_take_earlier(results);
+    if (rc == 0 && (closed || results_identify(results)))
+        rc = error_set_system(error, -ENOMEM, "identify the results");
+    return rc;
 }
 
 /* What is not as expected, for the preview. */
@@ -146,14 +223,15 @@ results_describe_segments(struct results *results)
     results->fractional_segments = calloc(count, sizeof *results->fractional_segments);
     results->preview_segments = calloc(count, sizeof *results->preview_segments);
     results->parameters = calloc(count, sizeof *results->parameters);
-    results->identity = results_make_identity(results->request);
     if (results->report->breaches.count > 0 && !results->report->review)
         snprintf(results->remark, sizeof results->remark, "Not as expected: %s",
                  results->report->breaches.at[0].text);
     if (!results->segments || !results->fractional_segments || !results->preview_segments ||
-        !results->parameters || !results->identity)
+        !results->parameters)
         return error_set_system(&results->report->error, -ENOMEM, "describe the segments");
-    int rc = on_planes_make(results->request, &results->placed, &results->report->error);
+    int rc = results_make_identity(results);
+    if (rc == 0)
+        rc = on_planes_make(results->request, &results->placed, &results->report->error);
     if (rc)
         return rc;
     for (size_t i = 0; i < count; i++)
@@ -226,6 +304,9 @@ result_list(const struct results *results, const struct result_row *row,
              row->sop_class ? row->sop_class : "");
     memcpy(result->sop_instance_uid, file->summary.identity.sop_instance_uid, DICOM_UID_SIZE);
     memcpy(result->series_uid, file->summary.identity.series_uid, DICOM_UID_SIZE);
+    if (file->summary.identity.replaces)
+        snprintf(result->replaces, sizeof result->replaces, "%s",
+                 file->summary.identity.replaces->sop_instance_uid);
     result->size = lseek(file->fd, 0, SEEK_END);
     result->frames = file->summary.frames;
     result_note_left_out(report, file->summary.left_out);
@@ -447,6 +528,7 @@ results_write(const struct results_request *request, struct pipeline_report *rep
     free(results.segments);
     free(results.parameters);
     free(results.identity);
+    free(results.earlier);
     return rc;
 }
 

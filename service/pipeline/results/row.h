@@ -16,7 +16,10 @@
 struct results {
     const struct results_request *request;
     struct pipeline_report *report;
-    char *identity;   /* of the pipeline, for UIDs */
+    char *identity;                   /* of the pipeline and of the annotation objects, for UIDs */
+    char made_of[DICOM_UID_SIZE];     /* derived_made_of */
+    char objects_made[DICOM_DS_SIZE]; /* latest date and time of the annotation objects; "" */
+    struct earlier *earlier;          /* what the results replace, spec->earlier_count of them */
     char remark[288]; /* that it is delivered though it is not as expected; else "" */
     /* One per segment that is not hidden, in the pipeline's order. */
     size_t segment_count;
@@ -28,6 +31,13 @@ struct results {
     char (*parameters)[SEGMENT_DESCRIPTION];
     struct seg_segment *fractional_segments; /* those with a connectedness map */
     int32_t fractional_count;
+};
+
+/* An object that the series has already of the pipeline, by its file name. */
+struct earlier {
+    char file[64];
+    char uids[6][DICOM_UID_SIZE];
+    struct derived_earlier objects; /* of the UIDs above */
 };
 
 struct result_file {
@@ -55,6 +65,9 @@ struct result_row {
 
 /* Where a file cannot be made or finished: the name is enough, the folder is known. */
 int results_file_error(struct pipeline_report *report, int rc, const char *verb, const char *name);
+
+/* Computes what all UIDs follow from. 0 or -ENOMEM. */
+int results_identify(struct results *results);
 
 /* Objects and volumes, made where a segment has voxels; tables for people, made always. Both end
  * with a row without a file. */

@@ -335,6 +335,7 @@ object_identify(const struct object_search *search, struct object_region *region
     region->provenance =
         search->segment->object.unite ? &provenance_unstated : provenance_hold(item->provenance);
     region->what = set->what;
+    region->path = set->path;
     region->number = item->number;
     region->origin = (struct seg_origin){.class_uid = region->class_uid,
                                          .instance_uid = region->sop_instance_uid,

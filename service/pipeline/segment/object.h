@@ -27,6 +27,7 @@
 /* A region that became a segment. */
 struct object_region {
     const char *what; /* "RT Structure Set"; NULL: the object has no such region */
+    const char *path; /* of the object; the job's */
     char class_uid[DICOM_UID_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];
     char study_uid[DICOM_UID_SIZE];

@@ -40,7 +40,6 @@ static void
 assert_same(const struct job_spec *a, const struct job_spec *b)
 {
     ck_assert_int_eq(a->id, b->id);
-    ck_assert_int_eq(a->made_ms, b->made_ms);
     ck_assert_str_eq(a->stack, b->stack);
     ck_assert_str_eq(a->settings, b->settings);
     ck_assert_str_eq(a->output, b->output);
@@ -53,6 +52,9 @@ assert_same(const struct job_spec *a, const struct job_spec *b)
     ck_assert_uint_eq(a->object_count, b->object_count);
     for (size_t i = 0; i < a->object_count; i++)
         ck_assert_str_eq(a->objects[i], b->objects[i]);
+    ck_assert_uint_eq(a->earlier_count, b->earlier_count);
+    for (size_t i = 0; i < a->earlier_count; i++)
+        ck_assert_str_eq(a->earlier[i], b->earlier[i]);
 }
 
 static void
@@ -74,7 +76,6 @@ spec_of(char *text, char **inputs, size_t count)
     for (size_t i = 0; i < count; i++)
         inputs[i] = text;
     return (struct job_spec){.id = 17,
-                             .made_ms = INT64_C(1732190400123),
                              .stack = text,
                              .settings = text,
                              .output = text,
@@ -178,7 +179,6 @@ START_TEST(a_person_can_read_it)
 {
     char *inputs[1] = {(char[]){"/in/1.dcm"}};
     struct job_spec spec = {.id = 17,
-                            .made_ms = 5,
                             .stack = (char[]){"echo 1"},
                             .settings = (char[]){"name = \"a\";\nsegments = ();"},
                             .output = (char[]){"/out"},
@@ -186,15 +186,21 @@ START_TEST(a_person_can_read_it)
                             .inputs = inputs,
                             .input_count = 1,
                             .objects = (char *[]){(char[]){"/in/rs.dcm"}},
-                            .object_count = 1};
+                            .object_count = 1,
+                            .earlier = (char *[]){(char[]){"seg.dcm 2.25.1 2.25.2 1.2.3"},
+                                                  (char[]){"sr.dcm 2.25.4 2.25.5 1.2.3 2.25.6 "
+                                                           "2.25.7 1.2.3"}},
+                            .earlier_count = 2};
     char text[400] = "";
     ck_assert_int_eq(job_spec_write(&spec, path), 0);
     FILE *in = fopen(path, "r");
     ck_assert_uint_gt(fread(text, 1, sizeof text - 1, in), 0);
     fclose(in);
-    ck_assert_str_eq(text, "noctule-job 1\nid 17\nmade 5\nstack echo 1\noutput /out\ndevice N1\n"
+    ck_assert_str_eq(text, "noctule-job 1\nid 17\nstack echo 1\noutput /out\ndevice N1\n"
                            "settings name = \"a\";\n\tsegments = ();\ninput /in/1.dcm\n"
-                           "object /in/rs.dcm\nend 2\n");
+                           "object /in/rs.dcm\nearlier seg.dcm 2.25.1 2.25.2 1.2.3\n"
+                           "earlier sr.dcm 2.25.4 2.25.5 1.2.3 2.25.6 2.25.7 1.2.3\nend 2\n");
+    assert_round_trip(&spec);
 }
 
 END_TEST
@@ -240,7 +246,8 @@ START_TEST(damage_is_refused_with_its_line)
         {"noctule-job 1\nstack\n", "line 2: neither"},
         {"noctule-job 1\n\tx\n", "line 2: neither"},
         {"noctule-job 1\ncolour red\n", "line 2: an unknown key"},
-        {"noctule-job 1\nmade 1\nmade 1\n", "line 3: the same key again"},
+        {"noctule-job 1\nearlier seg.dcm 2.25.1 2.25.2\n", "line 2: not a file name"},
+        {"noctule-job 1\nearlier seg.dcm 2.25.1 2.25.2 1.2 2.25.3\n", "line 2: not a file name"},
         {"noctule-job 1\nstack a\\\n", "line 2: a wrong escape"},
         {"noctule-job 1\nstack a\\x0\n", "line 2: a wrong escape"},
         {"noctule-job 1\nstack a\\x00\n", "line 2: a wrong escape"},

@@ -86,11 +86,12 @@ CREATE TABLE result (
     series_uid TEXT NOT NULL,
     size_bytes INTEGER NOT NULL CHECK (size_bytes >= 0),
     frames INTEGER NOT NULL CHECK (frames >= 0),
-    created_at TEXT NOT NULL,
+    created_at TEXT NOT NULL, replaces TEXT NOT NULL DEFAULT '',
     UNIQUE (job_id, path)
 ) STRICT;
 CREATE INDEX result_sop ON result (sop_instance_uid) WHERE sop_instance_uid <> '';
 CREATE INDEX result_series ON result (series_uid) WHERE series_uid <> '';
+CREATE INDEX result_replaces ON result (replaces) WHERE replaces <> '';
 
 CREATE TABLE quarantine (
     id INTEGER PRIMARY KEY,
@@ -285,7 +286,7 @@ CREATE TABLE "job" (
     superseded_by INTEGER REFERENCES job (id),
     removed_at TEXT,
     reviewed_at TEXT, -- when somebody accepted or rejected it
-    reviewed_by TEXT NOT NULL DEFAULT '', done_by_at TEXT, executor TEXT NOT NULL DEFAULT 'local' CHECK (executor IN ('local', 'slurm')), nonce TEXT NOT NULL DEFAULT '', slurm_id INTEGER, submitted_at TEXT, node TEXT NOT NULL DEFAULT '', slurm_reason TEXT NOT NULL DEFAULT '', stage TEXT NOT NULL DEFAULT '', stage_at TEXT, spacing_x_mm REAL, spacing_y_mm REAL, spacing_z_mm REAL, source_x_mm REAL, source_y_mm REAL, source_step_min_mm REAL, source_step_max_mm REAL, straightened TEXT, rule TEXT NOT NULL DEFAULT '',
+    reviewed_by TEXT NOT NULL DEFAULT '', done_by_at TEXT, executor TEXT NOT NULL DEFAULT 'local' CHECK (executor IN ('local', 'slurm')), nonce TEXT NOT NULL DEFAULT '', slurm_id INTEGER, submitted_at TEXT, node TEXT NOT NULL DEFAULT '', slurm_reason TEXT NOT NULL DEFAULT '', stage TEXT NOT NULL DEFAULT '', stage_at TEXT, spacing_x_mm REAL, spacing_y_mm REAL, spacing_z_mm REAL, source_x_mm REAL, source_y_mm REAL, source_step_min_mm REAL, source_step_max_mm REAL, straightened TEXT, rule TEXT NOT NULL DEFAULT '', study_uid TEXT NOT NULL DEFAULT '',
     FOREIGN KEY (series_id, revision, stack) REFERENCES stack (series_id, revision, name),
     CHECK ((state = 'DELAYED') = (not_before_at IS NOT NULL)),
     CHECK ((state IN ('DONE', 'EMPTY', 'REVIEW', 'REJECTED', 'FAILED', 'CANCELLED'))

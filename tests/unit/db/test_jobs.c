@@ -547,6 +547,81 @@ START_TEST(done_stores_figures_and_results)
 
 END_TEST
 
+/* Compares what the results of a job replace, a line for each. */
+static void
+expect_earlier(int64_t job, const char *expected)
+{
+    char **earlier, text[400] = "";
+    size_t count;
+    ck_assert_int_eq(queue_earlier_results(s.queue, job, &earlier, &count), 0);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s\n", earlier[i]);
+        free(earlier[i]);
+    }
+    free(earlier);
+    ck_assert_str_eq(text, expected);
+}
+
+/* Runs a DONE job again, up to its start. */
+static int64_t
+run_again(int64_t job)
+{
+    int64_t next;
+    struct queue_ids running;
+    const struct queue_retry retry = {.job_id = job, .again = true};
+    ck_assert_int_eq(queue_retry_job(s.queue, &retry, SAMPLE_NOW, &next, &running), 0);
+    free(running.at);
+    expect_earlier(next, "seg.dcm 2.25.1 2.25.2 1.2.3\n");
+    ck_assert_int_eq(queue_start_job(s.queue, next, "worker-0", 0, SAMPLE_NOW), 0);
+    return next;
+}
+
+START_TEST(a_result_replaces_an_earlier_one)
+{
+    int64_t first = job_in(QUEUE_RUNNING, "1.2.3");
+    expect_earlier(first, "");
+    ck_assert_int_eq(sample_finish(s.queue, first), 0);
+
+    int64_t empty = run_again(first);
+    ck_assert_int_eq(queue_finish_job(s.queue, empty,
+                                      &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0,
+                                                             CODE_EMPTY, "no voxel"},
+                                      SAMPLE_NOW),
+                     0);
+    int64_t review = run_again(empty);
+    ck_assert_int_eq(sample_review(s.queue, review), 0);
+    int64_t second = run_again(review);
+    struct queue_result results[] = {sample_result, sample_result};
+    char path[2][40];
+    for (int i = 0; i < 2; i++) {
+        snprintf(path[i], sizeof path[i], "outbox/%lld/%s", (long long)second,
+                 i == 0 ? "seg.dcm" : "sr.dcm");
+        results[i].path = path[i];
+        results[i].sop_instance_uid = i == 0 ? "2.25.3" : "2.25.5";
+        results[i].series_uid = i == 0 ? "2.25.4" : "2.25.6";
+    }
+    results[0].replaces = "2.25.1";
+    ck_assert_int_eq(queue_finish_job(s.queue, second,
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, results,
+                                                             2, CODE_NONE, ""},
+                                      SAMPLE_NOW),
+                     0);
+    assert_answer(&s,
+                  "SELECT group_concat(sop_instance_uid || ' ' || replaces || ' ' || replaced_by, "
+                  "'; ') FROM (SELECT * FROM v_results WHERE state = 'DONE' ORDER BY job, path)",
+                  "2.25.1  2.25.3; 2.25.3 2.25.1 ; 2.25.5  ");
+    int64_t third;
+    struct queue_ids running;
+    const struct queue_retry retry = {.job_id = second, .again = true};
+    ck_assert_int_eq(queue_retry_job(s.queue, &retry, SAMPLE_NOW, &third, &running), 0);
+    free(running.at);
+    expect_earlier(third, "seg.dcm 2.25.3 2.25.4 1.2.3 2.25.1 2.25.2 1.2.3\n"
+                          "sr.dcm 2.25.5 2.25.6 1.2.3\n");
+    expect_earlier(sample_job(s.queue, "1.2.4"), "");
+}
+
+END_TEST
+
 START_TEST(what_was_not_measured_is_null)
 {
     int64_t job = job_in(QUEUE_RUNNING, "1.2.3");
@@ -927,9 +1002,9 @@ SAMPLE_MAIN("db_jobs", open_sample, close_sample, every_edge_from_every_state, e
             ready_is_ordered_by_priority_then_age, delayed_ones_become_ready_when_due,
             next_due_is_the_earliest, a_job_of_an_older_revision_never_starts,
             starting_counts_before_it_tries, a_lane_runs_one_job, done_stores_figures_and_results,
-            what_was_not_measured_is_null, an_end_must_fit_its_results, failing_names_the_files,
-            cancelling_tells_whether_it_ran, a_retry_starts_from_nothing,
-            what_ended_well_is_run_again_as_another_job,
+            a_result_replaces_an_earlier_one, what_was_not_measured_is_null,
+            an_end_must_fit_its_results, failing_names_the_files, cancelling_tells_whether_it_ran,
+            a_retry_starts_from_nothing, what_ended_well_is_run_again_as_another_job,
             a_cancelled_or_failed_one_leaves_the_old_one_current, the_same_is_asked_for_once,
             asking_changes_nothing, other_settings_take_the_place_of_what_waits_or_runs,
             a_retry_with_other_settings, recovery, the_check_notices)

@@ -391,7 +391,7 @@ START_TEST(views_have_their_columns)
         {"v_results",
          "job,pipeline,stack,series_uid,revision,kind,path,sop_class_uid,sop_instance_uid,"
          "result_series_uid,size_bytes,frames,created_at,superseded_by,"
-         "removed_at,state"},
+         "removed_at,state,replaces,replaced_by"},
         {"v_quarantine",
          "quarantined_at,path,original_path,series_uid,code,message,sop_instance_uid,lacking,"
          "removed_at,quarantine,sender,called_ae"},

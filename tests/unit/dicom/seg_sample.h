@@ -105,6 +105,7 @@ seg_sample_frame(struct dicom_frame *frame, int32_t plane)
         .slope = 1,
         .position_text = {"-100.5", "-80.25", ""},
         .spacing_text = {"0.5", "0.75"},
+        .acquired = "20241121120000.123000",
     };
     snprintf(frame->position_text[2], DICOM_DS_SIZE, "%.1f", frame->position[2]);
     for (int i = 0; i < 6; i++)
@@ -252,7 +253,6 @@ seg_sample_make(struct seg_sample *sample, const struct seg_sample_shape *shape)
                 .pipeline_settings = "range = [ 0, 80 ]",
                 .software_version = "0.1.0",
                 .device_serial_number = "N-1",
-                .content_time_ms = INT64_C(1732190400123), /* 2024-11-21 12:00:00.123 UTC */
             },
         .segments = sample->segments,
         .segment_count = shape->segments,

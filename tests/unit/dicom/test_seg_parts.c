@@ -235,23 +235,6 @@ START_TEST(cs_is_made_of_anything)
 
 END_TEST
 
-START_TEST(time_is_utc_or_offset)
-{
-    char date[VALUE_DA_SIZE];
-    char time[VALUE_TM_SIZE];
-    value_date_time(INT64_C(1732190400123), 0, date, time);
-    ck_assert_str_eq(date, "20241121");
-    ck_assert_str_eq(time, "120000.123000");
-    value_date_time(INT64_C(1732190400123), -13 * 60 - 30, date, time);
-    ck_assert_str_eq(date, "20241120");
-    ck_assert_str_eq(time, "223000.123000");
-    value_date_time(-1, 0, date, time);
-    ck_assert_str_eq(date, "19691231");
-    ck_assert_str_eq(time, "235959.999000");
-}
-
-END_TEST
-
 START_TEST(colours_are_cielab)
 {
     /* L, a, b of sRGB under D50, as colour tables print them. */
@@ -598,7 +581,6 @@ main(void)
     tcase_add_test(values, values_are_judged_by_vr);
     tcase_add_test(values, text_is_made_fit);
     tcase_add_test(values, cs_is_made_of_anything);
-    tcase_add_test(values, time_is_utc_or_offset);
     tcase_add_test(values, colours_are_cielab);
     suite_add_tcase(suite, values);
     TCase *bytes = tcase_create("bytes");
