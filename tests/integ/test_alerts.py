@@ -1,0 +1,253 @@
+"""One list of alerts: each broken condition has the same id in status, --check, doctor, report, web page, /readyz and /metrics; and
+`noctule ack`: who, when, why, until when; worse and new occurrences, restarts."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+from conftest import BIN, PEERS, SOURCE, Clock, drop, free_port, phantom, wait_for
+from test_daemon import change, reload
+from test_page import Site
+from test_reload import taken
+from test_report_night import SEGMENT
+
+# The kinds, from the list for administrators.
+KINDS = re.findall(r"^\| `([a-z_]+)` \| (?:yes|no) \| ", (SOURCE / "docs" / "operations.md").read_text(), re.M)
+ID = rf"(?:{'|'.join(sorted(KINDS, key=len, reverse=True))})(?::[\w./-]+)?"
+
+SETTINGS = """
+root = "{root}";
+inbox = ( {{ path = "inbox"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
+series = {{ quiet_seconds = 600.0; complete_seconds = 0.1; patience_seconds = 600.0; }};
+jobs = {{ max_attempts = 1; memory_mib = 8.0; }};
+compute = {{ lanes = 1; backend = "cpu"; }};
+min_free_mib = 1;
+pipelines = ( {{ name = "head-ct"; segments = ( {{ {segment} }} ); }} );
+rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "head-ct"; }} );
+"""
+LICENCE = "Permission is hereby granted, free of charge\n" * 40
+
+
+class Surfaces:
+    """What each place shows: ids of alerts that are broken or need attention, acknowledged ones included."""
+
+    def __init__(self, site, tmp_path):
+        self.site, self.d, self.tmp_path = site, site.daemon, tmp_path
+
+    def alerts(self, command="status"):
+        """Those of its JSON."""
+        return [alert for alert in json.loads(self.d.ctl(command, "--json", check=False).stdout)["alerts"]
+                if alert["severity"] != "waits"]
+
+    def check(self):
+        """The verdict, the status and the text of `status --check`."""
+        done = subprocess.run([BIN / "noctule", "--config", self.d.config, "status", "--check"], text=True, capture_output=True)
+        assert done.stdout.count("\n") == 1 and done.stdout.count("|") == 1
+        verdict, _, text = done.stdout.partition("|")[0].partition(": ")
+        return verdict, done.returncode, text
+
+    def doctor(self):
+        """Findings of its check of alerts."""
+        done = subprocess.run([BIN / "noctule", "--config", self.d.config, "doctor", "--json"], text=True, capture_output=True)
+        (findings,) = [check["findings"] for check in json.loads(done.stdout)["checks"] if check["check"] == "alerts"]
+        return [finding["text"] for finding in findings]
+
+    def ids(self):
+        """{place: sorted ids}"""
+        d, site = self.d, self.site
+        night = self.tmp_path / "night.html"
+        d.ctl("report", "--html", night, check=False)
+        now, _, known = self.check()[2].partition("; known: ")
+        shown = {
+            "status": re.findall(rf"^ {{12}}({ID}): ", d.ctl("status", check=False).stdout, re.M),
+            "status --json": [alert["id"] for alert in self.alerts()],
+            "status --check": re.findall(rf"(?:^|; )({ID}): ", now) + re.findall(ID, known),
+            "doctor": [re.search(rf": ({ID}): ", text)[1] for text in self.doctor()],
+            "page": re.findall(rf"<div[^>]*><code>({ID})</code>", site.text("")),
+            "report": re.findall(rf"^ {{12}}({ID}): ", d.ctl("report", check=False).stdout, re.M),
+            "report --json": [alert["id"] for alert in self.alerts("report")],
+            "report --html": re.findall(rf"<div[^>]*><code>({ID})</code>", night.read_text()),
+            "readyz": re.findall(rf"^({ID}): ", site.ask("readyz")[2].decode(), re.M),
+            "metrics": re.findall(r'^noctule_alert\{alert="([^"]+)"\} \d$', site.text("metrics"), re.M),
+        }
+        return {place: sorted(ids) for place, ids in shown.items()}
+
+    def wait(self, *expected):
+        """All places show these and no others."""
+        last = {}
+
+        def alike():
+            try:
+                last.update(self.ids())
+            except OSError:  # a reload gives the page to another process
+                return False
+            return all(ids == sorted(expected) for ids in last.values())
+
+        try:
+            wait_for(alike, 120, f"that each place shows {expected}")
+        except BaseException:
+            print(last)
+            raise
+
+
+@pytest.fixture
+def shown(daemon, tmp_path):
+    """A daemon with its web page and clocks, and nothing wrong."""
+    clock = Clock(tmp_path)
+    site = Site(daemon, environment=clock.environment, dicom=PEERS,
+                settings=SETTINGS.format(root=tmp_path / "daemon0" / "root", segment=SEGMENT)).start()
+    site.clock = clock
+    surfaces = Surfaces(site, tmp_path)
+    surfaces.wait()
+    return surfaces
+
+
+def configure(shown, old, new):
+    change(shown.d, old, new)
+    reload(shown.d)
+
+
+def test_every_place_shows_the_same(shown, tmp_path):
+    site, d = shown.site, shown.d
+    assert shown.check()[:2] == ("NOCTULE OK", 0)
+    assert "Nothing needs attention." in site.page("").data and "✓ ok" in site.page("queue").data
+
+    configure(shown, 'backend = "cpu"', 'backend = "cuda"')  # and no device
+    shown.wait("compute")
+    assert shown.check()[:2] == ("NOCTULE CRITICAL", 2)
+    assert site.ask("readyz")[0] == 503 and site.figures()['noctule_alert{alert="compute"}'] == 2
+    assert "Nothing needs attention." not in site.page("").data and "broken: 1 alert" in site.page("queue").data
+    configure(shown, 'backend = "cuda"', 'backend = "cpu"')
+    shown.wait()
+
+    other = free_port()
+    with taken(other):
+        configure(shown, f"port = {d.port};", f"port = {other};")
+        shown.wait("reception")
+        change(d, f"port = {other};", f"port = {d.port};")
+    reload(d)
+    shown.wait()
+
+    configure(shown, "min_free_mib = 1;", "min_free_mib = 1e8;")
+    shown.wait("disk")
+    configure(shown, "min_free_mib = 1e8;", "min_free_mib = 1;")
+    shown.wait()
+
+    (worker,) = d.children("worker")
+    os.kill(worker, signal.SIGSTOP)
+    site.clock.pass_time(16)  # of silence
+    shown.wait("worker:0")
+    assert [alert["severity"] for alert in shown.alerts()] == ["broken"]
+    os.kill(worker, signal.SIGCONT)
+    shown.wait()
+
+    (d.inbox / "LICENSE.txt").write_text(LICENCE)
+    shown.wait("quarantine")
+    drop(phantom(tmp_path / "large", "--size", "256x256x64", "--seed", "2"), d.inbox / "large")
+    shown.wait("jobs_failed", "quarantine")
+    assert shown.check()[:2] == ("NOCTULE WARNING", 1)
+    status, _, text = site.ask("readyz")
+    assert (status, text[:3]) == (200, b"ok\n") and b"LICENSE" not in text
+    for alert in shown.alerts():
+        assert alert["since"] and alert["remedy"] and alert["may_acknowledge"] is True and alert["acknowledged"] is None, alert
+    assert d.stop() == 0
+
+
+def ack(d, *arguments, status=0):
+    done = d.ctl("ack", *arguments, check=False)
+    assert done.returncode == status, (done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+def expect_known(shown, *expected):
+    """These two alerts are there, and those are acknowledged."""
+    shown.wait("quarantine", "jobs_failed")
+    assert sorted(alert["id"] for alert in shown.alerts() if alert["acknowledged"]) == sorted(expected)
+    figures = shown.site.figures()
+    for alert in ("quarantine", "jobs_failed"):
+        assert figures[f'noctule_alert{{alert="{alert}"}}'] == (alert not in expected)
+    all_known = len(expected) == 2
+    assert shown.check()[:2] == (("NOCTULE OK", 0) if all_known else ("NOCTULE WARNING", 1))
+    assert shown.d.ctl("report", check=False).returncode == (not all_known)
+
+
+def test_acknowledged(shown, tmp_path):
+    site, d = shown.site, shown.d
+    (d.inbox / "LICENSE.txt").write_text(LICENCE)
+    drop(phantom(tmp_path / "large", "--size", "256x256x64", "--seed", "2"), d.inbox / "large")
+    expect_known(shown)
+    assert "there is no alert jobs_done now" in ack(d, "jobs_done", status=3)
+    assert "is not acknowledged" in ack(d, "--undo", "quarantine", status=3)
+    ack(d, "--until", "2020-01-01", "quarantine", status=2)
+    ack(d, "--until", "soon", "quarantine", status=2)
+    assert ack(d, "quarantine", "--reason", "a | licence <b>") == "quarantine is acknowledged\n"
+    expect_known(shown, "quarantine")
+    ack(d, "jobs_failed", "--until", "2h")
+    expect_known(shown, "quarantine", "jobs_failed")
+    (about,) = [alert["acknowledged"] for alert in shown.alerts() if alert["id"] == "quarantine"]
+    assert about["reason"] == "a | licence <b>" and about["by"] and about["at"] and about["until"] is None
+    text = d.ctl("status").stdout
+    assert re.search(r"^Known       1 file came into quarantine", text, re.M) and "noctule ack --undo quarantine" in text
+    assert "Nothing needs attention." in site.page("").data and "a | licence <b>" in site.page("").data
+    assert [row for row in json.loads(d.ctl("status", "--json").stdout)["troubles"] if row["level"] != "waits"] == []
+
+    assert d.stop() == 0
+    site.start()
+    expect_known(shown, "quarantine", "jobs_failed")
+    (d.inbox / "COPYING").write_text(LICENCE.upper())
+    wait_for(lambda: len(d.query("SELECT 1 FROM v_quarantine")) == 2, 60, "the second file")
+    expect_known(shown, "jobs_failed")  # the other one has occurred anew
+    ack(d, "quarantine")
+    expect_known(shown, "quarantine", "jobs_failed")
+    ack(d, "--undo", "quarantine", "--reason", "wrong one")
+    expect_known(shown, "jobs_failed")
+    events = [row["kind"] for row in d.query("SELECT kind FROM v_events WHERE kind LIKE '%ACKNOWLEDGE%' ORDER BY event")]
+    assert events == ["ALERT_ACKNOWLEDGED"] * 3 + ["ACKNOWLEDGEMENT_ENDED"]
+    assert d.stop() == 0
+
+
+def test_what_the_daemon_clears(shown):
+    """An acknowledgement of the daemon's own alert ends with the condition, and a restart is no end of it."""
+    site, d = shown.site, shown.d
+    configure(shown, 'backend = "cpu"', 'backend = "cuda"')
+    shown.wait("compute")
+    ack(d, "compute", "--reason", "the card is being replaced")
+    shown.wait("compute")
+    assert shown.check()[:2] == ("NOCTULE OK", 0)
+    assert site.ask("readyz")[0] == 503  # no job can run, known or not
+    assert d.stop() == 0
+    site.start()
+    shown.wait("compute")
+    assert shown.check()[:2] == ("NOCTULE OK", 0)
+    configure(shown, 'backend = "cuda"', 'backend = "cpu"')
+    shown.wait()
+    site.clock.pass_time(61)  # what a start gives conditions to be found again
+    wait_for(lambda: not d.query("SELECT 1 FROM v_acknowledgements"), 60, "the end of the acknowledgement")
+    configure(shown, "min_free_mib = 1;", "min_free_mib = 1e8;")
+    shown.wait("disk")
+    assert "disk cannot be acknowledged: the service does not do its work" in ack(d, "disk", status=1)
+    assert d.stop() == 0
+
+
+def test_free_space_is_fresh(shown):
+    """v_disk, status, page and metric against the file system itself."""
+    site, d = shown.site, shown.d
+
+    def free_mib():
+        disk = os.statvfs(d.root)
+        return disk.f_bavail * disk.f_frsize / 2**20
+
+    first = d.query("SELECT free_at FROM v_night")
+    before = free_mib()
+    site.clock.pass_time(60)
+    wait_for(lambda: d.query("SELECT free_at FROM v_night") != first, 60, "a measurement of the last minute")
+    ((mib, at),) = d.query("SELECT free_mib, free_at FROM v_night")
+    assert min(before, free_mib()) - 1024 < mib < max(before, free_mib()) + 1024
+    assert [tuple(row) for row in d.query("SELECT at, free_mib FROM v_disk ORDER BY at DESC LIMIT 1")] == [(at, mib)]
+    assert re.search(rf"^Disk        \d+\.\d GiB free at {at[:10]} \d\d:\d\d:\d\d UTC", d.ctl("status").stdout, re.M)
+    assert site.figures()["noctule_disk_free_bytes"] == pytest.approx(mib * 2**20, rel=0.2)
+    assert "measured" in site.page("").data
+    assert d.stop() == 0
