@@ -80,8 +80,12 @@ make_jobs(int64_t count)
         check(queue_find_series(queue, uid, &series), "find");
         check(queue_settle(queue, series, 1, "bench", &stack, 1, NOW_MS), "settle");
         check(queue_add_job(queue,
-                            &(struct queue_new_job){series, 1, "", "pipeline", "name = \"bench\";",
-                                                    5, false, NULL, false, 0, NULL, CODE_NONE, 0},
+                            &(struct queue_new_job){.series_id = series,
+                                                    .revision = 1,
+                                                    .stack = "",
+                                                    .pipeline = "pipeline",
+                                                    .settings = "name = \"bench\";",
+                                                    .priority = 5},
                             NOW_MS, &job, &running),
               "add job");
     }

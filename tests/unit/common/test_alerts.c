@@ -44,7 +44,12 @@ collect_at(int64_t at_ms, const char *daemon_lines)
 static void
 quarantine(const char *path, int64_t at_ms)
 {
-    const struct queue_quarantine file = {path, "", "", "", CODE_FILE_UNREADABLE, "not DICOM"};
+    const struct queue_quarantine file = {.path = path,
+                                          .original_path = "",
+                                          .series_uid = "",
+                                          .sop_instance_uid = "",
+                                          .code = CODE_FILE_UNREADABLE,
+                                          .message = "not DICOM"};
     ck_assert_int_ge(queue_add_quarantine(s.queue, &file, at_ms), 0);
 }
 
