@@ -92,7 +92,9 @@ look_at_daemon(struct examination *examination)
                     strcmp(doctor->daemon_state, "not running") == 0
                         ? "systemctl start noctule"
                         : "its log says why (journalctl -u noctule)");
-    if (strcmp(doctor->daemon_state, "starting") == 0 && examination->count == 0)
+    const bool has_alerts =
+        doctor->daemon_alerts && *doctor->daemon_alerts; /* which have the reason */
+    if (strcmp(doctor->daemon_state, "starting") == 0 && !has_alerts)
         doctor_find(examination, DOCTOR_ATTENTION,
                     "noctuled takes nothing in yet: ask again in a minute");
     doctor_fine(examination, "noctuled runs (process %d) and answers", doctor->daemon_pid);
