@@ -44,7 +44,7 @@ def test_a_pause_outlives_a_restart_and_deliveries_go_on(daemon, tmp_path):
         d.start()
         assert [row["held"] for row in d.jobs("READY")] == ["jobs"]
         status = d.ctl("status").stdout
-        assert "no job starts, 0 run: paused by " in status and ": a new driver; noctule resume" in status
+        assert "no job starts, 0 run: paused by " in status and ": a new driver (since 20" in status and "paused: noctule resume;" in status
         assert "Held" not in status
         assert check(d)[0] == 1 and "no job starts" in check(d)[1]
         assert "paused by" in json.dumps(json.loads(d.ctl("status", "--json").stdout)["troubles"])

@@ -1,4 +1,4 @@
-"""`noctule status` against real troubles: of the daemon itself, of its children, destinations and queues."""
+"""`noctule status` with real alerts: of the daemon itself, of its children, destinations and queues."""
 
 import json
 import os

@@ -268,12 +268,19 @@ read_source(const char *path)
 START_TEST(each_kind_is_in_the_documents)
 {
     char *text = read_source("docs/operations.md");
-    char row[160];
+    char row[512];
     for (int i = 0; i < ALERT_KINDS; i++) {
         const struct alert_row *kind = alert_row((enum alert_kind)i);
         snprintf(row, sizeof row, "\n| `%s` | %s | ", kind->name,
                  kind->may_acknowledge ? "yes" : "no");
-        ck_assert_msg(strstr(text, row), "docs/operations.md, Alerts: the row of %s", kind->name);
+        char *found = strstr(text, row);
+        ck_assert_msg(found, "docs/operations.md, Alerts: the row of %s", kind->name);
+        /* It ends with message, which begins with a capital, and remedy. */
+        snprintf(row, sizeof row, "%s | %s |", kind->message + 1, kind->remedy);
+        char *end = strchr(found + 1, '\n');
+        ck_assert_msg(end - found > (long)strlen(row) &&
+                          strncmp(end - strlen(row), row, strlen(row)) == 0,
+                      "docs/operations.md, Alerts: %s is not \"%s\"", kind->name, row);
     }
     free(text);
 }
