@@ -164,13 +164,13 @@ scan_block_comment(struct scanner *scanner)
     return scan_copy(scanner, close + 2);
 }
 
-/* What may follow the quote that closes a string, blanks left out. */
+/* What may follow the quote that closes a string, blanks left out: libconfig needs no semicolon at the end of a line. */
 static bool
 scan_closes(const struct scanner *scanner, const char *at)
 {
-    while (at < scanner->end && isspace((unsigned char)*at))
+    while (at < scanner->end && (*at == ' ' || *at == '\t'))
         at++;
-    return at == scanner->end || strchr(";,)]}\"#/", *at);
+    return at == scanner->end || strchr("\r\n;,)]}\"#/", *at);
 }
 
 /* Over several lines it may have lost its quote: then the next one, which opens a string, would close it. */

@@ -225,6 +225,15 @@ report_print_json(struct report *report, const struct report_selection *selectio
 #define DURATIONS                                                                                  \
     DURATION(eta) ", " DURATION(oldest_waiting) ", " DURATION(median) ", " DURATION(mean)
 
+/* "FILE and 2 more, since 2026-01-31T02:03:04.567Z (start)". */
+#define CONFIG_IN_FORCE                                                                            \
+    "(SELECT file || iif(others = 0, '', printf(' and %d more', others)) || ', since ' || at || "  \
+    "CASE cause WHEN 'start' THEN ' (start)' WHEN 'command' THEN printf(' (reload by %s)', "       \
+    "asked_by) ELSE ' (reload by a signal)' END FROM (SELECT at, cause, asked_by, "                \
+    "substr(files, 1, instr(files || char(10), char(10)) - 1) AS file, "                           \
+    "length(files) - length(replace(files, char(10), '')) AS others "                              \
+    "FROM v_configuration WHERE state = 'LOADED'))"
+
 static const char status_sql[] =
     "SELECT printf('Jobs        %d ready, %d running, %d delayed; %d done, %d empty, %d failed, "
     "%d cancelled', jobs_ready, jobs_running, jobs_delayed, jobs_done, jobs_empty, jobs_failed, "
@@ -259,13 +268,7 @@ static const char status_sql[] =
     "printf('Deliveries  %d waiting, %d delayed, %d failed; %d sent in the last 24 h', "
     "deliveries_pending + deliveries_sending, deliveries_delayed, deliveries_failed, "
     "deliveries_sent_24h), "
-    "'Config      ' || (SELECT file || ', since ' || at || loaded_why FROM (SELECT at, "
-    "  iif(instr(files, char(10)) = 0, files, substr(files, 1, instr(files, char(10)) - 1) "
-    "    || printf(' and %d more', length(files) - length(replace(files, char(10), '')))) AS file, "
-    "  CASE cause WHEN 'start' THEN ' (start)' WHEN 'command' THEN ' (reload by ' || asked_by || "
-    "')' "
-    "    ELSE ' (reload by a signal)' END AS loaded_why "
-    "  FROM v_configuration WHERE state = 'LOADED')), "
+    "'Config      ' || " CONFIG_IN_FORCE ", "
     "'Disk        ' || iif(free_mib IS NULL, NULL, printf('%.1f GiB free at %s', "
     "free_mib / 1024.0, free_at)) || "
     "coalesce('; full in ' || disk_full_days || ' days at the present rate', '') "

@@ -157,9 +157,10 @@ status_add_refusal(struct status *status)
     const struct alert *known = alerts_find(alerts, "configuration");
     const char *fault = status->refused.message;
     if (*fault && !(known && strstr(known->text, fault)))
-        alerts_add(alerts, ALERT_config_file, "", ALERT_ATTENTION, 0,
-                   "%s; the configuration in force stays, but noctuled would not start with this one",
-                   fault);
+        alerts_add(
+            alerts, ALERT_config_file, "", ALERT_ATTENTION, 0,
+            "%s; the configuration in force stays, but noctuled would not start with this one",
+            fault);
 }
 
 static int

@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import BIN, Clock, StoreScp, drop, free_port, is_listening, small_file_system, wait_for
+from conftest import BIN, PEERS, Clock, StoreScp, drop, free_port, is_listening, small_file_system, wait_for
 from test_deliveries import small, to_archive, to_folder
 from test_pull import pulling, source
 from test_query import a_dcmqrscp, an_orthanc
@@ -64,7 +64,7 @@ def test_a_healthy_service(daemon, tmp_path, certificates):
     archive = StoreScp(tmp_path / "archive")
     archive.start()
     (tmp_path / "out").mkdir()
-    d = daemon(dicom='titles = ( { ae_title = "NOCTULE"; } );', certificates=certificates,
+    d = daemon(dicom=PEERS, certificates=certificates,
                extra=f'destinations = ( {to_archive(archive.port)}, {to_folder(tmp_path / "out")} );')
     d.root.chmod(0o750)
     try:
@@ -178,7 +178,7 @@ def test_the_port_of_the_page(daemon):
 
 def test_a_port_of_another_program(daemon, tmp_path):
     clock = Clock(tmp_path)
-    d = daemon(dicom='titles = ( { ae_title = "NOCTULE"; } );', environment=clock.environment)
+    d = daemon(dicom=PEERS, environment=clock.environment)
     d.root.chmod(0o750)
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -195,7 +195,7 @@ def test_a_port_of_another_program(daemon, tmp_path):
 
 
 def test_tls(daemon, tmp_path, certificates):
-    d = daemon(dicom='titles = ( { ae_title = "NOCTULE"; } );', certificates=certificates)
+    d = daemon(dicom=PEERS, certificates=certificates)
     d.root.chmod(0o750)
     text = d.config.read_text()
     d.config.write_text(text.replace(str(certificates.server_key), str(certificates.client_key)))
@@ -213,7 +213,7 @@ def test_tls(daemon, tmp_path, certificates):
 
 
 def test_what_hangs_is_left_behind(daemon, tmp_path, certificates):
-    d = daemon(dicom='titles = ( { ae_title = "NOCTULE"; } );', certificates=certificates)
+    d = daemon(dicom=PEERS, certificates=certificates)
     d.root.chmod(0o750)
     os.mkfifo(tmp_path / "never")
     d.config.write_text(d.config.read_text().replace(str(certificates.ca), str(tmp_path / "never")))
@@ -237,7 +237,7 @@ def test_destinations(daemon, tmp_path):
 
 def test_sources(daemon, tmp_path):
     """Archives that are pulled from: one that is well, one that is called by another's title, silent ones, and one that is not there."""
-    d = daemon(dicom="")
+    d = daemon(dicom=PEERS)
     d.root.chmod(0o750)
     with an_orthanc(tmp_path / "orthanc", d.port) as (well, title), a_dcmqrscp(tmp_path / "dcmqrscp", d.port) as (other, _), \
             socket.create_server(("127.0.0.1", 0)) as silent:

@@ -242,7 +242,8 @@ def test_a_typo_is_refused_and_told_until_it_is_corrected(daemon):
     told = d.ctl("reload", check=False)
     assert told.returncode == 5 and told.stderr.startswith(f"noctule: CONFIG_REFUSED: {place}"), told
     assert told.stderr.count("\n") == 1
-    assert shown(d, page, "the configuration was refused", place, "noctule reload")
+    assert shown(d, page, "the configuration was refused", place)
+    assert "correct the file that the alert names, then noctule reload" in d.ctl("status", check=False).stdout
     assert d.ctl("status", check=False).stdout.count(place) == 1
     assert [event["detail"].startswith(place) for event in events(d, "RELOAD_FAILED")] == [True]
     for command in (["jobs"], ["series"], ["ping"], ["hold", "--queue"], ["release", "--queue"]):
