@@ -203,7 +203,7 @@ int queue_adopt_quarantine(struct queue *queue, const char *path, const char *re
 struct queue_lacking {
     int64_t count; /* of all; 0: none, and no first */
     int64_t id;
-    char *path, *code, *message;
+    char *path, *sop_instance_uid, *code, *message;
 };
 
 int queue_find_lacking(struct queue *queue, const char *series_uid, struct queue_lacking *lacking);

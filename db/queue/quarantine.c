@@ -329,6 +329,7 @@ queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance
     FIELD(INT64, count, "count(*) OVER ()")                                                        \
     FIELD(INT64, id, "id")                                                                         \
     FIELD(TEXT, path, "path")                                                                      \
+    FIELD(TEXT, sop_instance_uid, "sop_instance_uid")                                              \
     FIELD(TEXT, code, "code")                                                                      \
     FIELD(TEXT, message, "message")
 #define LACKING_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_lacking, member)},

@@ -164,16 +164,13 @@ static const char refused_sql[] =
              "GROUP BY code ORDER BY count(*) DESC, code";
 
 static const struct night_column quarantined_of[] = {
-    COLUMN(code, "CODE", TEXT),
-    COLUMN(files, "FILES", NUMBER),
-    BELOW(number, "for example, noctule quarantine show", NUMBER),
-    BELOW(series_uid, "series", TEXT),
-    BELOW(message, "message", TEXT),
-    BELOW(to_do, "to do", REMEDY),
+    COLUMN(code, "CODE", TEXT),          COLUMN(files, "FILES", NUMBER),
+    BELOW(example, "for example", TEXT), BELOW(series_uid, "series", TEXT),
+    BELOW(message, "message", TEXT),     BELOW(to_do, "to do", REMEDY),
 };
 
 static const char quarantined_sql[] =
-    OF_NIGHT "SELECT code, count(*), quarantine, "
+    OF_NIGHT "SELECT code, count(*), 'noctule quarantine show ' || quarantine, "
              "nullif(series_uid, ''), message, code, max(quarantined_at) FROM v_quarantine "
              "WHERE quarantined_at >= ?1 AND quarantined_at < ?2 "
              "GROUP BY code ORDER BY count(*) DESC, code";

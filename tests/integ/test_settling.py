@@ -111,12 +111,13 @@ def test_a_damaged_file_refuses_its_series_until_a_good_one_comes(daemon, tmp_pa
     put(files[:-1], d.inbox)
     row = judged(d, "REFUSED")
     assert (row["code"], row["quarantined"], row["instances"], row["jobs"]) == ("INCOMPLETE_SERIES", 1, SLICES - 1, 0)
-    assert "last.dcm" in row["incomplete"] and "--accept-missing" in row["incomplete"]
+    assert "last.dcm" not in row["incomplete"] and "--accept-missing" in row["incomplete"]
     assert "FILE_TRUNCATED" in row["incomplete"] and row["message"] == row["incomplete"]
     assert "1 damaged or not whole" in row["evidence"]
     (file,) = d.query("SELECT * FROM v_quarantine")
     assert (file["series_uid"], file["lacking"], file["path"]) == (row["series_uid"], 1, row["file_a"])
     assert file["sop_instance_uid"] == pydicom.dcmread(files[-1]).SOPInstanceUID
+    assert f"{file['sop_instance_uid']}, quarantined file {file['quarantine']} (FILE_TRUNCATED)" in row["incomplete"]
     assert "last.dcm" not in d.log.read_text()
     shutil.copy(files[-1], d.inbox / "again.dcm")
     (job,) = ended(d)

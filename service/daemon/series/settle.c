@@ -25,11 +25,11 @@ lacking_explain(const struct queue_lacking *lacking, char message[LACKING_MESSAG
     const bool one = lacking->count == 1;
     snprintf(message, LACKING_MESSAGE,
              "%lld instance%s of the series came damaged or not whole, and no good file of %s has "
-             "come since%s: quarantined file %lld (%s). %.512s Send %s again; noctule complete "
+             "come since%s: %s, quarantined file %lld (%s). %.512s Send %s again; noctule complete "
              "--accept-missing takes the series without.",
              (long long)lacking->count, one ? "" : "s", one ? "it" : "them",
-             one ? "" : "; the first", (long long)lacking->id, lacking->code, lacking->message,
-             one ? "it" : "them");
+             one ? "" : "; the first", lacking->sop_instance_uid, (long long)lacking->id,
+             lacking->code, lacking->message, one ? "it" : "them");
 }
 
 /* What is known by name goes before what the headers say. */
