@@ -13,17 +13,19 @@ static const struct report_column result_columns[] = {
     {"SOP INSTANCE", "sop_instance_uid", REPORT_TEXT},
 };
 
-/* The centroid in patient coordinates (LPS). */
-#define CENTROID "printf('%.1f, %.1f, %.1f', x_mm, y_mm, z_mm)"
-#define BOX      "printf('%.1f x %.1f x %.1f', width_mm, height_mm, depth_mm)"
+/* The centroid in patient coordinates (LPS); adding 0 makes no negative zero. */
+#define TENTH(mm) "round(" mm ", 1) + 0.0"
+#define CENTROID                                                                                   \
+    "printf('%.1f, %.1f, %.1f', " TENTH("x_mm") ", " TENTH("y_mm") ", " TENTH("z_mm") ")"
+#define BOX "printf('%.1f x %.1f x %.1f', width_mm, height_mm, depth_mm)"
 
 static const struct report_column segment_columns[] = {
     {"SEGMENT", "segment", REPORT_NUMBER},
     {"LABEL", "label", REPORT_TEXT},
     {"VOLUME (ml)", "printf('%.2f', volume_ml)", REPORT_NUMBER},
-    {"MEAN", "printf('%.6g', mean)", REPORT_NUMBER},
-    {"MIN", "printf('%.6g', minimum)", REPORT_NUMBER},
-    {"MAX", "printf('%.6g', maximum)", REPORT_NUMBER},
+    {"MEAN", "iif(voxels > 0, printf('%.6g', mean), '')", REPORT_NUMBER},
+    {"MIN", "iif(voxels > 0, printf('%.6g', minimum), '')", REPORT_NUMBER},
+    {"MAX", "iif(voxels > 0, printf('%.6g', maximum), '')", REPORT_NUMBER},
     {"UNIT", "iif(unit = '1', '', replace(unit, '[hnsf''U]', 'HU'))", REPORT_TEXT},
     {"BOX (mm)", "iif(voxels > 0, " BOX ", '')", REPORT_TEXT | REPORT_DROP},
     {"CENTROID (mm, LPS)", "iif(x_mm IS NULL, '', " CENTROID ")", REPORT_TEXT | REPORT_DROP},

@@ -440,7 +440,8 @@ static const char job_segments_sql[] =
           "maximum), NULL), "
           "iif(unit = '1', NULL, replace(unit, '[hnsf''U]', 'HU')), iif(voxels > 0, "
           "printf('%.1f x %.1f x %.1f', width_mm, height_mm, depth_mm), NULL), "
-          "iif(x_mm IS NULL, NULL, printf('%.1f, %.1f, %.1f', x_mm, y_mm, z_mm)), segment "
+          "iif(x_mm IS NULL, NULL, printf('%.1f, %.1f, %.1f', round(x_mm, 1) + 0.0, round(y_mm, 1) "
+          "+ 0.0, round(z_mm, 1) + 0.0)), segment "
           "FROM v_segments WHERE job = ?2 AND (?1 = '' OR segment > CAST(?1 AS INTEGER)) "
           "ORDER BY segment" MOST;
 
@@ -594,7 +595,7 @@ const struct page_source page_sources[PAGE_LIST_COUNT] = {
     [PAGE_DEVICE_EVENTS] = SHARED(event, device_events, "What happened to them", NULL),
     [PAGE_NIGHTS] = LIST(nights, "Nights", "noctule report --since 2026-01-31 --until 2026-02-01"),
     [PAGE_NIGHT] = ONE(night, "Night"),
-    [PAGE_JOB] = ONE(job, "Job"),
+    [PAGE_JOB] = ONE(job, "State"),
     [PAGE_JOB_SEGMENTS] = LIST(job_segments, "Segments", NULL),
     [PAGE_JOB_RESULTS] = LIST(job_results, "Results", NULL),
     [PAGE_JOB_DELIVERIES] = SHARED(delivery, job_deliveries, "Deliveries", NULL),

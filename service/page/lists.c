@@ -123,14 +123,15 @@ view_devices(const struct view *view, struct error *error)
 int
 view_job(const struct view *view, struct error *error)
 {
-    static const struct lists_part parts[] = {{PAGE_JOB_SEGMENTS, NULL},
-                                              {PAGE_JOB_RESULTS, NULL},
-                                              {PAGE_JOB_DELIVERIES, NULL},
-                                              {PAGE_JOB_EVENTS, NULL}};
+    static const struct lists_part parts[] = {
+        {PAGE_JOB_RESULTS, NULL}, {PAGE_JOB_DELIVERIES, NULL}, {PAGE_JOB_EVENTS, NULL}};
     const struct page_asked asked = view_asked(view, PAGE_JOB);
     const int rc = view_details(view, PAGE_JOB, &asked, error);
     if (rc)
         return rc;
+    const int listed = lists_add(view, PAGE_JOB_SEGMENTS, NULL, error);
+    if (listed)
+        return listed;
     preview_section(view, asked.job);
     return ADD_ALL(parts);
 }

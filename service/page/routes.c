@@ -238,6 +238,18 @@ route_refuse(const struct route *route, const struct page_request *request, int 
     free(text);
 }
 
+/* "Job 12" for the page of a job. */
+static void
+route_put_title(const struct route *route, const struct page_request *request, char *title,
+                size_t size)
+{
+    const int64_t job = route->view == view_job ? request_number(request, REQUEST_id) : 0;
+    if (job > 0)
+        snprintf(title, size, "%s %lld", route->title, (long long)job);
+    else
+        snprintf(title, size, "%s", route->title);
+}
+
 /* Whole, or told why not: a page that ends in its middle would be taken for all there is. */
 static int
 route_view(struct page *page, const struct route *route, const struct page_request *request,
@@ -254,8 +266,11 @@ route_view(struct page *page, const struct route *route, const struct page_reque
     const int closed = text_close(&content);
     if (closed)
         return rc ? rc : error_set_system(error, closed, "make the page");
-    if (rc == 0)
-        frame_write(route, route->title, request, &page->alerts.list, content.bytes, answer->out);
+    if (rc == 0) {
+        char title[64];
+        route_put_title(route, request, title, sizeof title);
+        frame_write(route, title, request, &page->alerts.list, content.bytes, answer->out);
+    }
     free(content.bytes);
     return rc;
 }

@@ -2,7 +2,6 @@
 #include "service/page/view.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 const struct html_link view_links[] = {{"job", "job?id="},
@@ -87,15 +86,10 @@ int
 view_details(const struct view *view, enum page_list_name name, const struct page_asked *asked,
              struct error *error)
 {
-    char heading[64] = "";
     struct page_list list;
     int rc = report_page_list(view->page->report, name, asked, &list, error);
     if (rc < 0)
         return rc;
-    if (asked->job > 0)
-        snprintf(heading, sizeof heading, "%s %lld", list.table.heading, (long long)asked->job);
-    if (*heading)
-        list.table.heading = heading;
     if (list.table.row_count > 0)
         html_details(&list.table, view_links, view->out);
     else

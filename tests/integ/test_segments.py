@@ -216,9 +216,11 @@ def test_every_segment_has_a_row(daemon, tmp_path):
     for row, printed in zip(rows, told["segments"], strict=True):
         assert printed == {key: pytest.approx(value, rel=1e-12) if isinstance(value, float) else value
                            for key, value in row.items()}
-    (line,) = [line.split() for line in d.ctl("show", "1").stdout.splitlines() if " Head " in line]
+    lines = {line.split()[1]: line.split() for line in d.ctl("show", "1").stdout.splitlines() if " Head " in line or " Nothing " in line}
+    assert lines["Nothing"] == ["2", "Nothing", "0.00", "HU"]
+    line = lines["Head"]
     assert line[:7] == ["1", "Head", f"{head['volume_ml']:.2f}", *(f"{head[k]:.6g}" for k in ("mean", "minimum", "maximum")), "HU"]
-    assert "<h2>Job 1</h2>" in site.text("job?id=1")
+    assert "<h1>Job 1</h1>" in site.text("job?id=1") and site.page("job?id=1").titled() == "Job 1"
     page = rows_below(site.text("job?id=1"), "Segments")
     assert [(row["LABEL"], row["VOLUME (ml)"]) for row in page] == [("Head", f"{head['volume_ml']:.2f}"), ("Nothing", "0.00")]
     (report,) = [json.loads(d.ctl("report", "--json").stdout)["segments"]]
