@@ -110,19 +110,19 @@ iso_time_at(const char *text, char whole[ISO_TIME_SIZE])
 }
 
 char *
-iso_time_localise(const char *sentence)
+iso_time_localise(const char *text)
 {
     char whole[ISO_TIME_SIZE], local[LOCAL_TIME_SIZE];
     /* The shortest time, of 17 characters, becomes one of 25. */
-    char *copy = malloc(2 * strlen(sentence) + LOCAL_TIME_SIZE), *end = copy;
-    while (copy && *sentence) {
-        const bool digit = *sentence >= '0' && *sentence <= '9';
-        const size_t length = digit ? iso_time_at(sentence, whole) : 0;
+    char *copy = malloc(2 * strlen(text) + LOCAL_TIME_SIZE), *end = copy;
+    while (copy && *text) {
+        const bool digit = *text >= '0' && *text <= '9';
+        const size_t length = digit ? iso_time_at(text, whole) : 0;
         if (length > 0 && iso_time_to_local(whole, local) == 0) {
             end = stpcpy(end, local);
-            sentence += length;
+            text += length;
         } else {
-            *end++ = *sentence++;
+            *end++ = *text++;
         }
     }
     if (copy)

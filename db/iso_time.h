@@ -24,8 +24,8 @@ int iso_time_to_ms(const char *text, int64_t *ms);
 /* Writes the local time of a text that iso_time_to_ms reads; "" and -EINVAL for any other. */
 int iso_time_to_local(const char *text, char local[LOCAL_TIME_SIZE]);
 
-/* Returns a copy of a sentence with each UTC time in it, with or without seconds, as local time: malloc'd; NULL: no
+/* Returns a copy of a text with each UTC time in it, with or without seconds, as local time: malloc'd; NULL: no
  * memory. */
-char *iso_time_localise(const char *sentence);
+char *iso_time_localise(const char *text);
 
 #endif

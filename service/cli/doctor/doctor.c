@@ -259,7 +259,7 @@ doctor_print_words(const char *text)
     putchar('\n');
 }
 
-/* Prints a sentence, with times as local ones. */
+/* Prints a text with its times as local ones. */
 static void
 doctor_print_text(const char *text)
 {

@@ -63,7 +63,7 @@ paragraph_add_words(struct paragraph *p, const char *text)
     }
 }
 
-/* Adds a sentence, with times as local ones. */
+/* Adds a text with its times as local ones. */
 static void
 paragraph_add(struct paragraph *p, const char *text)
 {
