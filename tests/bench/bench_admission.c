@@ -1,12 +1,10 @@
 /*
- * bench_admission.c - times what stands before any job: the headers of a folder's files, and the
- * stacks that they make. Prints a JSON line for each number of threads; times are medians, those of
- * the processor the least.
+ * bench_admission.c - times the steps before any job: reading the headers of a folder's files, and grouping them into
+ * stacks. Prints a JSON line per number of threads. Times are medians; CPU times are minima.
  *
  *   bench_admission FOLDER [THREADS [REPEATS]]   1 to THREADS threads (2), 5 repeats
  *
- * The files are read once before timing, so that they are in the page cache. What is no image is
- * passed over.
+ * The files are read once before timing, so that they are in the page cache. Files without an image are skipped.
  */
 #include "dicom/read/geometry/geometry.h"
 #include "service/pipeline/headers.h"

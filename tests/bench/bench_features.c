@@ -1,15 +1,14 @@
 /*
- * bench_features.c - each family of features by itself, and all of them, of a region in memory: from the
- * announced volume to values, as the worker measures them. One JSON line a family, with the time on the
- * clock and that of all processors together, medians.
+ * bench_features.c - times each family of features, and all of them, of a region in memory. The time runs from the
+ * announced volume to the values, as the worker measures them. Prints a JSON line per family with the wall-clock time
+ * and the total CPU time, as medians.
  *
  *     bench_features VOXELS MASK C,R,S X,Y,Z [THREADS|cuda [REPEAT [FAMILY]]]
  *
- * Beside a GPU are as many threads as there are processors, as a worker has them whose lane is the only one.
- * VOXELS are int16, MASK has bytes that are not 0 within the region, X,Y,Z is the spacing in mm. Levels are
- * 25 wide with edges at multiples, matrices those of pyradiomics' default ("3d-averaged"). "all", and "all but
- * spatial-correlation", whose cost grows faster than the region, begin with the announcement, so that the
- * upload to a GPU is in them.
+ * With a GPU, there are as many threads as CPUs, as in a worker with one lane. VOXELS are int16, MASK has nonzero
+ * bytes within the region, X,Y,Z is the spacing in mm. Levels are 25 wide with edges at multiples. Matrices are those
+ * of pyradiomics' default ("3d-averaged"). "all", and "all but spatial-correlation", whose cost grows faster than the
+ * region, begin with the announcement, so that they include the upload to a GPU.
  */
 #include "service/common/parallel.h"
 #include "service/pipeline/measure/demand.h"
@@ -36,7 +35,7 @@ struct scene {
     struct geometry_stack stack;
     struct kernels_lane *lane;
     struct valuing *valuing;
-    const char *device; /* as asked for */
+    const char *device; /* as on the command line */
 };
 
 struct cost {
@@ -106,7 +105,7 @@ read_scene(struct scene *scene, const char *voxels, const char *mask)
     free(in);
 }
 
-/* Planes of one instance, which is enough to measure on. */
+/* Makes the planes of one instance, which is enough to measure on. */
 static void
 make_stack(struct scene *scene)
 {
@@ -179,7 +178,7 @@ measure(struct scene *scene, const struct texture_options *options)
     return count;
 }
 
-/* Families as bits; whole: the announcement is in it. */
+/* Times families, given as bits. `whole` includes the announcement. */
 static void
 time_families(struct scene *scene, const char *name, unsigned families, bool whole, int repeat)
 {

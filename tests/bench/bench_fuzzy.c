@@ -1,13 +1,12 @@
 /*
- * bench_fuzzy.c - fuzzy connectedness on the CPU beside a bucket (Dial) Dijkstra.
+ * bench_fuzzy.c - compares fuzzy connectedness on the CPU with a bucket (Dial) Dijkstra.
  *
- * bench_fuzzy [REPEAT [SLICES...]]: volumes of 512 x 512 int16, vessels in noise, smooth, a maze
- * and one path through everything, of each number of slices (default 131 and, for linearity, 66).
- * One JSON line a case: the median of REPEAT (3) runs of kernels_fuzzy_run with 1 and 2 threads,
- * the map and the object alone, its ratio to the Dijkstra of the same volume in the same run, and
- * whether the map equals the Dijkstra's. kernels_volume_ready and the copy of the voxels are not
- * in the time; neither are they in the Dijkstra's, which starts from values with a border around
- * them.
+ * bench_fuzzy [REPEAT [SLICES...]]: volumes of 512 x 512 int16: vessels in noise, smooth, a maze, and one path
+ * through everything. SLICES are the numbers of slices (default 131 and, for linearity, 66). Prints a JSON line per
+ * case: the median of REPEAT (3) runs of kernels_fuzzy_run with 1 and 2 threads, the map and the object alone, its
+ * ratio to the Dijkstra of the same volume in the same run, and whether the map equals the Dijkstra's. The time
+ * excludes kernels_volume_ready and the copy of the voxels. It also excludes the border around the values with which
+ * the Dijkstra starts.
  */
 #include "kernels/fuzzy/affinity.h"
 #include "tests/kernels/ref_drive.h"
@@ -55,7 +54,7 @@ struct phantom {
     struct kernels_fuzzy_object object;
 };
 
-/* Corridors one voxel wide, of strengths that vary, between walls of 0; the seed is at one end. */
+/* Draws corridors one voxel wide, with varying strengths, between walls of 0. The seed is at one end. */
 static void
 dig_corridors(enum content content, struct phantom *phantom)
 {
@@ -101,9 +100,8 @@ make_phantom(enum content content, int64_t slices)
 }
 
 /*
- * The Dijkstra, made as fast as it gets without leaving the method: a border instead of tests for
- * the volume's ends, look-up tables, 32-bit indices, buckets of small chunks from one arena, last
- * in first out.
+ * The Dijkstra, as fast as the method allows: a border instead of bounds checks, look-up tables, 32-bit indices, and
+ * last-in-first-out buckets of small chunks from one arena.
  */
 struct chunk {
     struct chunk *next;
@@ -114,7 +112,7 @@ struct chunk {
 struct dijkstra {
     int64_t step[3];
     uint16_t *values; /* with the border */
-    uint16_t *map;    /* 65535 in the border: never reached */
+    uint16_t *map;    /* 65535 in the border, which is never entered */
     struct fuzzy_tables tables;
     struct chunk *bucket[STRENGTHS];
     struct chunk *spare;
@@ -215,7 +213,7 @@ dijkstra_for(const struct phantom *phantom)
     dijkstra->step[2] = (COLUMNS + 2) * (ROWS + 2);
     dijkstra->values = allocate(voxels * sizeof(uint16_t));
     dijkstra->map = allocate(voxels * sizeof(uint16_t));
-    /* At most six entries a voxel, and a partly filled chunk a bucket. */
+    /* At most six entries per voxel, and a partly filled chunk per bucket. */
     dijkstra->arena = allocate((6 * voxels / CHUNK + STRENGTHS) * sizeof(struct chunk));
     dijkstra->tables.span = TOP;
     dijkstra->tables.first = allocate((2 * TOP + 1) * sizeof(double));
@@ -234,7 +232,7 @@ dijkstra_free(struct dijkstra *dijkstra)
     free(dijkstra);
 }
 
-/* What a run takes, of the clock and of all processors together: they part on a busy machine. */
+/* Wall-clock time and total CPU time of a run. They differ on a busy machine. */
 struct cost {
     double seconds;
     double processor;
@@ -341,7 +339,7 @@ time_run(struct kernels_lane *lane, const struct phantom *phantom,
     return cost_since(begun);
 }
 
-/* The beginning of a line. */
+/* Prints the beginning of a line. */
 static void
 print_cost(const struct phantom *phantom, const char *result, int threads, struct cost cost)
 {

@@ -1,14 +1,13 @@
 /*
- * bench_queue.c - how many instance rows and job state changes a second the queue makes durable.
- * Prints a JSON line a case.
+ * bench_queue.c - measures the instance rows and job state changes per second that the queue makes durable, and the
+ * time to find the next of many queued jobs. Prints a JSON line per case.
  *
- *   bench_queue [SECONDS]      SECONDS: for each case; 2
+ *   bench_queue [SECONDS]   seconds per case; 2
  *
- * The database lies in a new folder in the current one, so the disk under it is what is measured.
- * And how long the question takes what of many that wait is to begin next.
+ * The database is in a new folder in the current one, which must be on the disk to measure.
  *
- * Rows come as they do in the daemon: a turn of its loop is one transaction, with as many changes
- * in it as there were messages (here 64, or 1 when it has nothing else to do).
+ * Rows are written as in the daemon: one transaction per iteration of its loop, with one change per message (here 64,
+ * or 1 when it is otherwise idle).
  */
 #include "db/queue.h"
 #include "tests/tools/seconds.h"
@@ -37,7 +36,7 @@ check(int rc, const char *what)
 
 /* ------------------------------------------------------------------------------ the changes -- */
 
-/* The next instance; 300 make a series. */
+/* Adds the next instance; 300 make a series. */
 static void
 add_instance(int64_t number)
 {
@@ -64,7 +63,7 @@ add_instance(int64_t number)
     check(queue_add_instance(queue, &instance, NOW_MS, &arrival, &id), "instance");
 }
 
-/* Jobs of one pipeline, each of a series of its own: rows made beforehand, outside of what is timed. */
+/* Makes the rows of jobs of one pipeline, each with its own series, before the timing. */
 static void
 make_jobs(int64_t count)
 {
@@ -92,7 +91,7 @@ make_jobs(int64_t count)
     check(queue_commit(queue), "commit");
 }
 
-/* READY -> RUNNING of LANES jobs, then RUNNING -> DONE of these, and so on. */
+/* Changes LANES jobs READY -> RUNNING, then RUNNING -> DONE, and so on. */
 static void
 change_job(int64_t number)
 {
@@ -136,7 +135,7 @@ ask_what_is_ready(int64_t number)
     free(jobs);
 }
 
-/* ----------------------------------------------------------------------------------- a case -- */
+/* ------------------------------------------------------------------------------------ a case -- */
 
 static int
 compare(const void *left, const void *right)
@@ -151,7 +150,7 @@ struct measure {
     double seconds, median_ms, p99_ms;
 };
 
-/* Commits `batch` changes at a time for so many seconds, or until `limit` changes are made. */
+/* Commits `batch` changes at a time for `seconds`, or until `limit` changes are made. */
 static struct measure
 run(void (*change)(int64_t), int batch, double seconds, int64_t limit)
 {

@@ -1,12 +1,11 @@
 /*
- * bench_reading.c - times reading files of 512 x 512 x 16 bits: header, open, pixels into the
- * caller's buffer, close. Prints a JSON line a case; times are medians over the repeats.
+ * bench_reading.c - times reading files of 512 x 512 x 16 bits: header, open, pixels into the caller's buffer, close.
+ * Prints a JSON line per case; times are medians over the repeats.
  *
  *   bench_reading [THREADS [FILES [REPEATS]]]     1 to THREADS threads (2), 1000 files, 5 repeats
  *
- * The files are noise, made in a temporary folder ($TMPDIR or /tmp) and read once before timing, so
- * that they are in the page cache. read_us is read(2) of the same files and nothing else: the
- * floor.
+ * The files contain noise. They are made in a temporary folder ($TMPDIR or /tmp) and read once before timing, so that
+ * they are in the page cache. read_us is the time of only read(2) of the same files: the lower bound.
  */
 #include "dicom/dicom.h"
 #include "tests/tools/seconds.h"
@@ -72,7 +71,7 @@ remove_files(void)
     rmdir(folder);
 }
 
-/* Every thread takes each thread_count-th file. */
+/* Files of a thread: every thread_count-th. */
 struct share {
     int first, step;
     void (*read_one)(const char *path, uint8_t *buffer);

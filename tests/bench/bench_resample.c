@@ -1,12 +1,12 @@
 /*
- * bench_resample.c - times volumes on other grids, and contours as masks. Prints a JSON line a case; times are
- * medians over the repeats.
+ * bench_resample.c - times resampling of volumes to other grids, and conversion of contours to masks. Prints a JSON
+ * line per case; times are medians over the repeats.
  *
- *   bench_resample [BACKEND [THREADS [REPEATS]]]     "cpu" or "cuda" (auto), 0 (as many as there are), 5
+ *   bench_resample [BACKEND [THREADS [REPEATS]]]   "cpu" or "cuda" (auto), 0 (as many as CPUs), 5
  *
- * The volume is resident; what is timed ends with the result in the lane's memory of the host, so on a GPU with its way
- * there. floor_bytes is one read of the source and one write of the result, and floor_seconds the time that one thread
- * takes to copy half as many from one place to another.
+ * The volume is resident. The time ends with the result in the lane's host memory, so on a GPU it includes the
+ * download. floor_bytes is one read of the source and one write of the result. floor_seconds is the time of one
+ * thread to copy half as many bytes.
  */
 #include "kernels/mask/contours.h"
 #include "kernels/resample/resample.h"
@@ -70,14 +70,14 @@ copy_seconds(size_t bytes)
         const double begun = ref_clock();
         memcpy(to, from, bytes);
         seconds[i] = ref_clock() - begun;
-        from[i] = to[bytes - 1]; /* what is copied is used */
+        from[i] = to[bytes - 1]; /* uses the copy */
     }
     free(from);
     free(to);
     return median(seconds);
 }
 
-/* Planes of pixels of 0.8 mm, so far apart, sheared by `shear` of that along the columns. */
+/* Makes planes of 0.8 mm pixels at distance `step`, sheared by `shear` of it along the columns. */
 static struct image_planes
 make_planes(struct image_extent extent, double step, double shear)
 {
@@ -106,7 +106,7 @@ time_grid(const char *name, const struct image_planes *planes, const struct resa
     for (int64_t i = 0; i < image_voxels(&planes->extent); i++)
         ((int16_t *)voxels)[i] = (int16_t)((i * 37) % 3000);
     must(kernels_volume_ready(lane, 0, planes->extent.slices, &error));
-    must(kernels_resample(lane, &request, &resampled, &error)); /* the first touches memory */
+    must(kernels_resample(lane, &request, &resampled, &error)); /* first touch of the memory */
     for (int i = 0; i < repeats; i++) {
         const double begun = ref_clock();
         must(kernels_resample(lane, &request, &resampled, &error));
@@ -146,7 +146,7 @@ time_mask(const struct image_planes *planes, const struct resample_grid *grid)
     free(back);
 }
 
-/* 200 flowers of 2,000 points on slices of 512 x 512. */
+/* Times 200 flowers of 2,000 points on slices of 512 x 512. */
 static void
 time_contours(void)
 {

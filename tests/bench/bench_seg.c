@@ -1,12 +1,11 @@
 /*
- * bench_seg.c - times writing and reading back segmentation objects of 512 x 512 frames with
- * spheres in them, BINARY, or fading to their borders, FRACTIONAL, and what memory that takes.
- * Prints a JSON line a case; times are medians, those of the processor the least.
+ * bench_seg.c - times writing and reading back segmentation objects of 512 x 512 frames that contain spheres: BINARY,
+ * or FRACTIONAL with a fading border. Also measures their peak memory. Prints a JSON line per case. Times are
+ * medians; CPU times are minima.
  *
- *   bench_seg [FOLDER [REPEATS [THREADS]]]   FOLDER is where the objects go, e.g. a tmpfs;
- * /dev/shm; THREADS read back
+ *   bench_seg [FOLDER [REPEATS [THREADS]]]   FOLDER for the objects, e.g. a tmpfs; /dev/shm; THREADS read back
  *
- * The sync is timed apart, for it measures the disk.
+ * The sync is timed separately, because it measures the disk.
  */
 #include "tests/tools/seconds.h"
 #include "tests/unit/dicom/seg_sample.h"
@@ -21,7 +20,7 @@ enum {
     MAX_REPEATS = 99,
 };
 
-/* Of something that is done over and over. */
+/* Times of repeated work. */
 struct timing {
     double wall_begun, processor_begun;
     double wall[MAX_REPEATS], processor[MAX_REPEATS];
@@ -43,7 +42,7 @@ end(struct timing *timing)
         seconds_of(CLOCK_PROCESS_CPUTIME_ID) - timing->processor_begun;
 }
 
-/* A sphere a segment, off each other's centres; every plane has voxels of every segment. */
+/* Draws one sphere per segment, with different centres. Every plane must have voxels of every segment. */
 static void
 draw_spheres(struct seg_sample *sample)
 {
@@ -71,7 +70,7 @@ draw_spheres(struct seg_sample *sample)
     }
 }
 
-/* The same spheres with their connectedness falling from the axis outwards. */
+/* Draws the same spheres with a connectedness that decreases from the axis outwards. */
 static void
 draw_fading_spheres(struct seg_sample *sample)
 {
@@ -192,7 +191,7 @@ run_case(const char *folder, const struct bench_case *bench, int repeats, int th
     seg_sample_free(&sample);
 }
 
-/* A process a case, for a peak of memory belongs to a process. */
+/* Runs each case in its own process, because peak memory is per process. */
 static void
 run_apart(const char *folder, const struct bench_case *bench, int repeats, int threads)
 {

@@ -1,15 +1,15 @@
 /*
- * bench_texture.c - texture on the CPU: co-occurrence matrices, histograms and local patterns. One
- * JSON line a case, with the time on the clock and that of all processors together.
+ * bench_texture.c - times texture on the CPU: co-occurrence matrices, histograms and local patterns. Prints a JSON
+ * line per case, with the wall-clock time and the total CPU time.
  *
  *     bench_texture [OPTIONS]
  *     bench_texture [OPTIONS] --raw FILE --extent C,R,S --top T --task glcm-2d|glcm-3d|patterns
  *
  *     --repeat N, --threads N, --levels L, --region FILE, --strict, --integer-average, --out FILE
  *
- * The first runs on volumes of its own. The second takes int16 values 0 .. T, in T + 1 / L steps,
- * and bytes that are not 0 within the region; --out gets the counts (uint64), or the three maps one
- * after the other, for a peer's to be compared with.
+ * The first form runs on built-in volumes. The second takes int16 values 0 .. T, in steps of T + 1 / L, and bytes
+ * that are nonzero within the region. --out writes the counts (uint64), or the three maps one after the other, for
+ * comparison with other software.
  */
 #include "kernels/texture/texture.h"
 #include "tests/kernels/ref_drive.h"
@@ -55,13 +55,13 @@ struct job {
     enum task task;
     int levels;
     bool per_slice;
-    bool histograms; /* of patterns, beside the maps */
+    bool histograms; /* of patterns, in addition to the maps */
     bool strict, integer_average;
     int threads;
     int repeat;
 };
 
-/* What a run takes, of the clock and of all processors together: they part on a busy machine. */
+/* Wall-clock time and total CPU time of a run. They differ on a busy machine. */
 struct cost {
     double seconds;
     double processor;
@@ -107,7 +107,7 @@ check(int rc, const char *message)
 
 /* ------------------------------------------------------------------------------- a run ---- */
 
-/* scikit-image's four within a slice: 0, 45, 90, 135 degrees of its rows and columns. */
+/* The four directions of scikit-image within a slice: 0, 45, 90, 135 degrees of its rows and columns. */
 static const struct texture_offset offsets_2d[DIRECTIONS_2D] = {
     {1, 0, 0}, {1, 1, 0}, {0, 1, 0}, {-1, 1, 0}};
 
@@ -115,13 +115,13 @@ static const struct texture_offset offsets_3d[DIRECTIONS_3D] = {
     {1, 0, 0},  {-1, 1, 0}, {0, 1, 0}, {1, 1, 0},  {-1, -1, 1}, {0, -1, 1}, {1, -1, 1},
     {-1, 0, 1}, {0, 0, 1},  {1, 0, 1}, {-1, 1, 1}, {0, 1, 1},   {1, 1, 1}};
 
-/* What a job's results need. */
+/* Results of a job, as its options require. */
 struct results {
     uint16_t *levels;
     uint64_t *counts;
     size_t entries;
-    const uint8_t *maps[TEXTURE_PATTERNS]; /* the lane's */
-    size_t codes;                          /* of a map */
+    const uint8_t *maps[TEXTURE_PATTERNS]; /* memory of the lane */
+    size_t codes;                          /* number per map */
 };
 
 static struct results
@@ -222,7 +222,7 @@ load(struct kernels_lane *lane, const struct volume *volume)
     check(kernels_volume_ready(lane, 0, volume->extent.slices, NULL), "cannot announce slices");
 }
 
-/* Times the job once memory is warm, prints its line, and writes results where there is a path. */
+/* Times the job after a warm-up, prints its line, and writes results if there is a path. */
 static void
 bench(const struct job *job, const char *path)
 {
@@ -254,7 +254,7 @@ bench(const struct job *job, const char *path)
     free(results.counts);
 }
 
-/* --------------------------------------------------------------------------- own cases ---- */
+/* ----------------------------------------------------------------------- built-in cases ---- */
 
 static void
 bench_volume(const struct volume *volume, int threads, int repeat)

@@ -1,4 +1,3 @@
-/* gpu_bench.cu - see gpu_bench.cuh. */
 #include "tests/bench/gpu_bench.cuh"
 
 #include <algorithm>
@@ -46,7 +45,7 @@ device_attribute(cudaDeviceAttr attribute)
     return value;
 }
 
-/* Several loads of 16 bytes a thread are in flight before the first is used. */
+/* Each thread must start several loads of 16 bytes before it uses the first. */
 __global__ void
 __launch_bounds__(READ_THREADS) read_all(const uint4 *memory, size_t count, unsigned *never)
 {
@@ -66,12 +65,12 @@ __launch_bounds__(READ_THREADS) read_all(const uint4 *memory, size_t count, unsi
     }
     for (; i < count; i += step)
         mixed ^= memory[i].x ^ memory[i].y ^ memory[i].z ^ memory[i].w;
-    /* Every thread's value has to exist, but next to none of them is written. */
+    /* Every thread must compute its value, but almost no value is written. */
     if (mixed == 0x9E3779B9u)
         *never = mixed;
 }
 
-/* A word that read_all may write. */
+/* Returns a word that read_all may write. */
 static unsigned *
 scratch_word()
 {
@@ -146,7 +145,7 @@ gpu_bench_bare_upload(int rounds, size_t bytes)
     return milliseconds / 1000;
 }
 
-/* `name`: number, or null where it was not measured. */
+/* Prints `name`: number, or null if it was not measured. */
 static void
 print_number(FILE *out, const char *name, bool measured, double number)
 {

@@ -1,10 +1,9 @@
 /*
  * gpu_bench.cuh - timing for the GPU's cases of noctule-bench.
  *
- * Times are medians between two events on one stream, after rounds that warm up. Before each round
- * a buffer of several times the L2 cache is read, so that nothing of the input is in the cache and
- * nothing dirty is left to be written back. A failed call of the CUDA runtime ends the program:
- * a time that follows one is worth nothing.
+ * Times are medians between two events on one stream, after warm-up rounds. Before each round, a buffer of several
+ * times the L2 cache is read. This removes the input and dirty lines from the cache. A failed call of the CUDA
+ * runtime ends the program, because later times are invalid.
  */
 #ifndef NOCTULE_GPU_BENCH_CUH
 #define NOCTULE_GPU_BENCH_CUH
@@ -29,19 +28,21 @@ struct gpu_bench_result {
     int64_t mismatches; /* voxels that differ from the reference; -1: not compared */
 };
 
-/* Whether the filter lets the case through. */
+/* Returns whether the filter selects the case. */
 bool gpu_bench_wants(const struct gpu_bench *bench, const char *name);
 
-/* Prints the line: ratio_to_read and ratio_to_upload are median over those, ratio_to_paper is how
- * many times faster than the paper's method. What was not measured is null. */
+/*
+ * Prints the line: ratio_to_read and ratio_to_upload are median over those, ratio_to_paper is the speed-up over the
+ * paper's method. Values without a measurement are null.
+ */
 void gpu_bench_report(const struct gpu_bench *bench, const struct gpu_bench_result *result);
 
-/* Puts other bytes than anybody's input into the L2 cache, in the stream's order. */
+/* Fills the L2 cache with unrelated bytes, in stream order. */
 void gpu_bench_flush_l2(cudaStream_t stream);
 
 double gpu_bench_median(std::vector<float> times);
 
-/* The median time of run(stream), which must do the same work each time. */
+/* Returns the median time of run(stream), which must do the same work each time. */
 template <typename Run>
 double
 gpu_bench_median_ms(const struct gpu_bench *bench, cudaStream_t stream, const Run &run)
@@ -70,11 +71,11 @@ gpu_bench_median_ms(const struct gpu_bench *bench, cudaStream_t stream, const Ru
     return gpu_bench_median(times);
 }
 
-/* One read of `bytes` of device memory, 16-byte aligned, and nothing else. */
+/* Times only one read of `bytes` of device memory, 16-byte aligned. */
 double gpu_bench_read_ms(const struct gpu_bench *bench, cudaStream_t stream, const void *memory,
                          size_t bytes);
 
-/* One copy of `bytes` from pinned memory to device memory, which it overwrites. */
+/* Times one copy of `bytes` from pinned memory to device memory, which it overwrites. */
 double gpu_bench_upload_ms(const struct gpu_bench *bench, cudaStream_t stream, void *memory,
                            size_t bytes);
 

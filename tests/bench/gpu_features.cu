@@ -1,11 +1,11 @@
 /*
- * gpu_features.cu - the cases features/... on the GPU: what families of features count, by operation, of a
- * resident volume of 512^3 bytes with 32 levels, from the call to the counts in host memory; so waits for
- * the host are in it. Counts are compared with the CPU's.
+ * gpu_features.cu - the cases features/... on the GPU: the counts of feature families, by operation, of a resident
+ * volume of 512^3 bytes with 32 levels. The time runs from the call to the counts in host memory, so it includes
+ * waits of the host. Counts are compared with the CPU's.
  *
- * Smooth: waves, whose levels hang together in sheets. Noise: each voxel by itself, where zones of 26
- * neighbours are few. Level: all of one level but the edge, the longest runs and the largest zone. Checker:
- * two levels that meet themselves at edges alone. Stored: waves and noise as int16, of which the ball is held.
+ * Smooth: waves, whose levels form connected sheets. Noise: independent voxels, where zones of 26 neighbours are few.
+ * Level: one level except at the edge, with the longest runs and the largest zone. Checker: two levels whose equal
+ * voxels touch only at edges. Stored: waves and noise as int16, of which the lane holds the ball.
  */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/morphology/lags.h"
@@ -41,7 +41,7 @@ enum features_content {
     FEATURES_STORED,
 };
 
-/* What waves are made of: by column, by row, and by column and slice. */
+/* Terms of the waves: by column, by row, and by column and slice. */
 struct features_waves {
     std::vector<double> of_column, of_row, of_slice;
 
@@ -94,7 +94,7 @@ features_pixel(enum features_content content)
     return content == FEATURES_STORED ? IMAGE_INT16 : IMAGE_UINT8;
 }
 
-/* Voxels within `radius` of the middle. */
+/* Returns the voxels within `radius` of the middle. */
 static std::vector<uint64_t>
 features_ball(int64_t radius)
 {
@@ -110,7 +110,7 @@ features_ball(int64_t radius)
     return bits;
 }
 
-/* A lane on a backend, with room for every operation here. */
+/* A lane of a backend, with memory for every operation here. */
 struct features_lane {
     kernels_device *device = nullptr;
     kernels_lane *lane = nullptr;
@@ -141,11 +141,11 @@ struct features_lane {
     }
 };
 
-/* What an operation counts, and how: the arrays are those of the request, the same at each call. */
+/* An operation and its counts. The arrays are those of the request and must stay the same for each call. */
 struct features_case {
     std::string name;
     std::function<int(kernels_lane *lane, feature_counts *counts, struct error *error)> run;
-    const uint64_t *held = nullptr; /* the region, where the lane holds it */
+    const uint64_t *held = nullptr; /* the region, if the lane holds it */
 };
 
 static int
@@ -229,7 +229,7 @@ features_run_peaks(kernels_lane *lane, const uint64_t *region, feature_counts *c
     return rc;
 }
 
-/* Of a region: NULL is the volume. */
+/* Makes the cases of a region; NULL: the volume. */
 static std::vector<features_case>
 features_cases(const std::string &end, const std::vector<uint16_t> &table, const uint64_t *region)
 {
@@ -278,7 +278,7 @@ features_cases(const std::string &end, const std::vector<uint16_t> &table, const
     };
 }
 
-/* What is asked of regions alone: balls around each voxel, and pairs of a small ball. */
+/* Makes the cases that exist only for regions: balls around each voxel, and pairs of a small ball. */
 static std::vector<features_case>
 features_region_cases(const uint64_t *large, const uint64_t *small)
 {
@@ -301,7 +301,7 @@ features_region_cases(const uint64_t *large, const uint64_t *small)
     };
 }
 
-/* Of stored values, of the volume and of a region that is held. */
+/* Makes the cases of stored values, of the volume and of a held region. */
 static std::vector<features_case>
 features_stored_cases(const std::string &end, const uint64_t *region)
 {
@@ -324,7 +324,7 @@ features_stored_cases(const std::string &end, const uint64_t *region)
     };
 }
 
-/* Those of one content; the lanes are opened by the first one wanted. */
+/* Runs the cases of one content. The first selected one opens the lanes. */
 static int
 features_run_content(const gpu_bench *bench, enum features_content content,
                      const std::vector<features_case> &cases)

@@ -1,7 +1,7 @@
 /*
- * gpu_fuzzy.cu - fuzzy connectedness on the GPU, input resident there: Wang 2016's sizes with a
- * vessel tree in noise and with a smooth field, and a maze, beside the paper's own method. All
- * volumes are made up from a fixed seed.
+ * gpu_fuzzy.cu - fuzzy connectedness on the GPU with resident input, compared with the paper's own method: a vessel
+ * tree in noise and a smooth field in the sizes of Wang 2016, and a maze. All volumes are generated from a fixed
+ * seed.
  */
 #include "kernels/fuzzy/fuzzy_object.cuh"
 #include "tests/bench/gpu_bench.cuh"
@@ -36,7 +36,7 @@ mix(uint64_t value)
     return value ^ value >> 33;
 }
 
-/* Mean 0, deviation 1, from the sum of eight uniform numbers. */
+/* Returns noise of mean 0 and deviation 1, from the sum of eight uniform numbers. */
 static double
 noise(uint64_t index)
 {
@@ -98,7 +98,7 @@ stamp_ball(const image_extent &extent, const branch &branch, std::vector<uint8_t
             }
 }
 
-/* One step of a branch that wanders; it turns back at the volume's ends. */
+/* Moves a wandering branch by one step. The branch must turn back at the ends of the volume. */
 static void
 wander(const image_extent &extent, branch *branch, uint64_t *state)
 {
@@ -151,7 +151,7 @@ vessel_tree(const image_extent &extent)
     return vessel;
 }
 
-/* 200 in vessels, 100 elsewhere, noise of deviation 20. */
+/* Draws vessels of 200 in 100, with noise of deviation 20. */
 static void
 fill_vessels(const image_extent &extent, int16_t *voxels)
 {
@@ -182,7 +182,7 @@ fill_smooth(const image_extent &extent, int16_t *voxels)
     });
 }
 
-/* A random tree of passages one voxel wide, of values 500 to 599, in walls of 0. */
+/* Draws a random tree of passages one voxel wide, with values of 500 to 599, in walls of 0. */
 static void
 fill_maze(const image_extent &extent, int16_t *voxels)
 {
@@ -224,7 +224,7 @@ fill_maze(const image_extent &extent, int16_t *voxels)
     }
 }
 
-/* Everything on the device that a case needs, and its volume. */
+/* Device memory and volume of a case. */
 struct setting {
     const content *what;
     image_extent extent;
@@ -377,7 +377,7 @@ differing(const std::vector<uint16_t> &one, const std::vector<uint16_t> &other)
     return count;
 }
 
-/* How many voxels the paper's two and three iterations leave wrong. */
+/* Reports the voxels that are still wrong after the paper's two and three iterations. */
 static void
 report_corrections(const gpu_bench *bench, const setting *setting, const char *name,
                    const wang2016_memory &paper)
@@ -394,7 +394,7 @@ report_corrections(const gpu_bench *bench, const setting *setting, const char *n
     }
 }
 
-/* The paper's iteration to convergence, once: it takes seconds, and its result is the truth. */
+/* Runs the paper's iteration to convergence, only once because it takes seconds. Its result is the truth. */
 static void
 run_paper(const gpu_bench *bench, setting *setting, const char *name)
 {
@@ -482,7 +482,7 @@ run_map(setting *setting, int multiprocessors, cudaStream_t stream)
                                 multiprocessors, stream));
 }
 
-/* The flood, and where that is stopped the map of affinities that are 0 or 65535. */
+/* Runs the flood and, if it is stopped, the map of affinities that are 0 or 65535. */
 static void
 run_object(setting *setting, int multiprocessors, cudaStream_t stream)
 {
@@ -556,7 +556,7 @@ run_case(const gpu_bench *bench, const content *what, const image_extent &extent
     return failed;
 }
 
-/* Mean, its deviation, deviation of the difference, weight, threshold. */
+/* Takes mean, its deviation, deviation of the difference, weight, threshold. */
 static kernels_fuzzy_object
 object_of(double mean, double sigma, double homogeneity_sigma, uint16_t threshold)
 {

@@ -1,11 +1,11 @@
 /*
  * gpu_level_set.cu - the level set's cases of noctule-bench on a GPU.
  *
- * "dense" thresholds the whole volume and floods; "lazy" thresholds a tile when the front first
- * reaches it; both from a volume on the device to the region's bits there. "job" is a lane's whole
- * job from pinned memory to the mask in host memory, beside the bare upload. Spheres have the
- * paper's sizes (radius a quarter of the side); their regions are compared with the paper's own
- * method, voxel by voxel, all others with the components that level_set_unite.cu finds.
+ * "dense" thresholds the whole volume and floods. "lazy" thresholds a tile when the front first reaches it. Both
+ * start from a volume on the device and end with the region's bits there. "job" is a lane's whole job from pinned
+ * memory to the mask in host memory, compared with the bare upload. Spheres have the paper's sizes (radius a quarter
+ * of the side). Their regions are compared with the paper's own method, voxel by voxel. All others are compared with
+ * the components from level_set_unite.cu.
  */
 #include "kernels/level_set/level_set_cuda.cuh"
 #include "tests/bench/gpu_bench.cuh"
@@ -34,7 +34,7 @@ struct sized_case {
     double radius; /* of the initial region */
 };
 
-/* The brain's extent is the 7T series'; what stands in it is a sphere. */
+/* The brain has the extent of the 7T series, but contains a sphere. */
 static const struct sized_case cases[] = {
     {"level-set-128-r16", SPHERE, {128, 128, 128}, 16},
     {"level-set-128-r64", SPHERE, {128, 128, 128}, 64},
@@ -54,7 +54,7 @@ static const struct sized_case cases[] = {
 
 enum { IN_VALUE = 100, OUT_VALUE = 0 };
 
-/* A volume and its one label; all of level_set_job's memory on the device. */
+/* A volume and its one label; all memory of level_set_job on the device. */
 struct resident {
     struct kernels_shape sphere;
     struct image_range range;
@@ -67,7 +67,7 @@ struct resident {
     std::vector<void *> memory;
 };
 
-/* Whole pieces of 16 bytes, as the kernels want some to be. */
+/* Allocates whole pieces of 16 bytes, which some kernels need. */
 static void *
 take(struct resident *resident, size_t bytes)
 {
@@ -167,7 +167,7 @@ close_resident(struct resident *resident)
     GPU_BENCH_TRY(cudaEventDestroy(resident->joined));
 }
 
-/* To the flood's end or its stop; in the dense case both kernels of stage 1 run side by side. */
+/* Queues the flood until its end or stop. In the dense case both kernels of stage 1 run concurrently. */
 static void
 queue_flood(const struct resident *resident, bool lazy, cudaStream_t stream)
 {
@@ -189,7 +189,7 @@ queue_flood(const struct resident *resident, bool lazy, cudaStream_t stream)
         level_set_flood(job, lazy, resident->blocks[lazy], level_set_budget(job), stream));
 }
 
-/* As a job does it: the host looks whether the flood was stopped. */
+/* Runs the stages like a job: the host checks whether the flood was stopped. */
 static void
 segment(const struct resident *resident, bool lazy, bool may_stop, cudaStream_t stream)
 {
@@ -239,7 +239,7 @@ count_differing(const uint64_t *a, const std::vector<uint64_t> &b)
     return differing;
 }
 
-/* The paper's method: its time and the region that its codes say. */
+/* Runs the paper's method. Returns its time and the region of its codes. */
 static double
 time_paper(const struct gpu_bench *bench, const struct resident *resident,
            std::vector<uint64_t> *region)
@@ -294,7 +294,7 @@ time_resident(const struct gpu_bench *bench, const struct resident *resident,
     return wrong;
 }
 
-/* From pinned memory to the mask in host memory, decoding left out: the slices are there. */
+/* Times a job from pinned memory to the mask in host memory, without decoding: the slices are in memory. */
 static double
 time_job(const struct gpu_bench *bench, struct kernels_lane *lane, const struct resident *resident,
          const void *voxels, struct image_mask *mask)
@@ -350,7 +350,7 @@ report_job(const struct gpu_bench *bench, const struct resident *resident, const
     return result.mismatches != 0;
 }
 
-/* The region by components, without a flood, whose region the union would begin with. */
+/* Finds the region by components, without a flood, because the union would begin with its region. */
 static std::vector<uint64_t>
 unite_alone(const struct resident *resident)
 {

@@ -1,6 +1,6 @@
 /*
- * gpu_mask.cu - the cases mask/... on the GPU alone: bits on the device to bits on the device, the
- * kernels of a step one after the other. What comes out is compared with the CPU's.
+ * gpu_mask.cu - the cases mask/... on the GPU alone: from bits to bits on the device, one kernel after the other.
+ * Results are compared with the CPU's.
  */
 #include "kernels/mask/mask_cuda.cuh"
 #include "tests/bench/gpu_bench.cuh"
@@ -19,7 +19,7 @@ mask_must(int rc, const struct error *error)
     exit(EXIT_FAILURE);
 }
 
-/* A lane with a volume of bytes, 1 where the case's content is in, and mask 0 of those. */
+/* A lane with a volume of bytes, 1 inside the case's content, and the same content as mask 0. */
 struct mask_lane {
     kernels_device *device = nullptr;
     kernels_lane *lane = nullptr;
@@ -79,7 +79,7 @@ mask_mismatches(const mask_case *chosen, const kernels_mask_result &a, const ker
     return differ;
 }
 
-/* The steps of a case on the device; mask_cuda.cu knows how. */
+/* Times the steps of a case on the device, as mask_cuda.cu queues them. */
 static int
 time_case(const gpu_bench *bench, const mask_case *chosen)
 {
@@ -109,7 +109,7 @@ time_case(const gpu_bench *bench, const mask_case *chosen)
     return differ > 0;
 }
 
-/* Bytes to bits. */
+/* Times the conversion of bytes to bits. */
 static int
 time_range(const gpu_bench *bench)
 {

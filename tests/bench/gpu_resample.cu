@@ -1,7 +1,7 @@
 /*
- * gpu_resample.cu - the cases resample/... on the GPU alone: 512x512x300 int16 at 0.8 x 0.8 x 2.5 mm,
- * resident, to 1 mm there; and a tilted stack straightened. What comes out is compared with the CPU's.
- * The bytes are one read of the volume and one write of the grid.
+ * gpu_resample.cu - the cases resample/... on the GPU alone: 512x512x300 int16 at 0.8 x 0.8 x 2.5 mm, resident, to 1
+ * mm, and straightening of a tilted stack. Results are compared with the CPU's. The bytes are one read of the volume
+ * and one write of the grid.
  */
 #include "kernels/resample/resample_cuda.cuh"
 #include "tests/bench/gpu_bench.cuh"
@@ -20,7 +20,7 @@ resample_must(int rc, const struct error *error)
     exit(EXIT_FAILURE);
 }
 
-/* A slow wave and noise, some of it beyond what a CT has. */
+/* Fills the volume with a slow wave and noise, some of it beyond the range of a CT. */
 static void
 resample_fill(const image_extent &extent, int16_t *voxels)
 {

@@ -1,12 +1,11 @@
 /*
- * gpu_texture.cu - texture on the GPU, input resident there: the sizes of papers 002 and 004 beside
- * the papers' own methods, and larger ones. All images are made up from a fixed seed.
+ * gpu_texture.cu - texture on the GPU with resident input: the sizes of Hong 2018 and Masur 2022, compared with the
+ * papers' own methods, and larger ones. All images are generated from a fixed seed.
  *
- * Counts are compared with Hong 2018's scheme 1, codes with Masur 2022's own listing. What is timed
- * of a GLCM is the counting: from levels on the device, or from the stored values where no levels
- * need to be made. Each of the papers' methods has a line of its own; the ratio to the paper is one
- * to its best, scheme 2 or shared memory. Cases of scheme 3 time upload and counting together, from
- * announcing the slices to the counts on the host.
+ * Counts are compared with Hong 2018's scheme 1, codes with Masur 2022's own listing. The time of a GLCM is that of
+ * the counting: from levels on the device, or from the stored values if these do not need levels. Each of the papers'
+ * methods has its own line. The ratio to the paper refers to its best method, scheme 2 or shared memory. Cases of
+ * scheme 3 time upload and counting together, from announcing the slices to the counts on the host.
  */
 #include "kernels/texture/texture_cuda.cuh"
 #include "tests/bench/gpu_bench.cuh"
@@ -20,14 +19,14 @@
 #include <cstring>
 #include <string>
 
-static const int few_rounds = 5;   /* of what takes long */
+static const int few_rounds = 5;   /* for slow methods */
 static const int paper_slabs = 16; /* of scheme 3 */
 
-/* A lane with one volume of bytes, and what is compared with it; opened by its first case. */
+/* A lane with one volume of bytes, and its reference. The first case opens it. */
 struct setting {
     image_extent extent;
     bool rough;
-    int maps = 0; /* of patterns, that come back */
+    int maps = 0; /* number of pattern maps that come back */
     kernels_device *device = nullptr;
     kernels_lane *lane = nullptr;
     cuda_lane *cuda = nullptr;
@@ -45,7 +44,7 @@ must(int rc, const char *message)
     exit(EXIT_FAILURE);
 }
 
-/* Smooth: a slow wave. Rough: noise. */
+/* Fills the volume: smooth with a slow wave, rough with noise. */
 static void
 fill(const image_extent &extent, bool rough, uint8_t *voxels)
 {
@@ -92,7 +91,7 @@ open_setting(const gpu_bench *bench, setting *setting)
         gpu_bench_read_ms(bench, setting->cuda->work, setting->cuda->device_voxels, setting->bytes);
 }
 
-/* Whether the case is one of those wanted, whose volume then stands on the device. */
+/* Returns whether the case is selected; if so, its volume is on the device. */
 static bool
 begins(const gpu_bench *bench, setting *setting, const std::string &name)
 {
@@ -148,7 +147,7 @@ paper_of(const setting *setting, int levels, const texture_offset &offset, uint3
             counts};
 }
 
-/* Counts that differ from scheme 1's; one slice only. */
+/* Returns the number of counts that differ from scheme 1's. One slice only. */
 static int64_t
 wrong_counts(const setting *setting, const std::vector<texture_offset> &offsets, int levels)
 {
@@ -173,7 +172,7 @@ wrong_counts(const setting *setting, const std::vector<texture_offset> &offsets,
     return wrong;
 }
 
-/* Schemes 1 and 2; scheme 1 takes long enough for a few rounds. The median of scheme 2. */
+/* Times schemes 1 and 2. Scheme 1 is slow and gets few rounds. Returns the median of scheme 2. */
 static double
 time_paper(const gpu_bench *bench, const setting *setting, const std::string &name, int levels,
            const texture_offset &offset)
@@ -245,7 +244,7 @@ median_of_calls(const gpu_bench *bench, const Run &run)
     return gpu_bench_median(times);
 }
 
-/* Upload in slabs and counting; the paper's scheme 3 does both slab by slab on two streams. */
+/* Times upload in slabs and counting. The paper's scheme 3 does both per slab on two streams. */
 static int
 run_upload(const gpu_bench *bench, setting *setting, const std::string &name, int levels,
            const texture_offset &offset)
@@ -363,7 +362,7 @@ wrong_codes(const setting *setting, const pattern_job &job, const masur2022 &pap
     return wrong;
 }
 
-/* Maps of all three patterns at `memory`, one as large as the volume each. */
+/* Makes a job for the maps of all three patterns at `memory`, each as large as the volume. */
 static pattern_job
 patterns_of(const setting *setting, const texture_patterns &request, uint8_t *memory)
 {
@@ -391,8 +390,7 @@ time_patterns(const gpu_bench *bench, const setting *setting, const texture_patt
     });
 }
 
-/* As a job has them by default, then as the paper's listing has them, beside the paper's kernels.
- */
+/* Runs the default patterns of a job, then those of the paper's listing, compared with the paper's kernels. */
 static int
 run_patterns(const gpu_bench *bench, const image_extent &extent, bool rough)
 {
@@ -431,7 +429,7 @@ run_patterns(const gpu_bench *bench, const image_extent &extent, bool rough)
     return failed;
 }
 
-/* All three maps of a job back in the host's memory, beside the copies alone. */
+/* Times all three maps of a job, back in host memory, compared with the copies alone. */
 static void
 run_maps(const gpu_bench *bench, const image_extent &extent, bool rough)
 {

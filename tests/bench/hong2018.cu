@@ -1,4 +1,3 @@
-/* hong2018.cu - see hong2018.cuh. */
 #include "tests/bench/hong2018.cuh"
 
 #include "tests/bench/gpu_bench.cuh"
@@ -100,7 +99,7 @@ hong2018_scheme_2(const hong2018 &run, cudaStream_t stream)
     queue_copies(run, {0, run.height}, stream);
 }
 
-/* Slab i brings its own rows and, as pairs may reach into the next, those of the halo. */
+/* Slab i has its own rows and those of the halo, because pairs may reach into the next slab. */
 void
 hong2018_scheme_3(const hong2018 &run, const uint8_t *pinned, int slabs, uint8_t *image,
                   const cudaStream_t streams[2])

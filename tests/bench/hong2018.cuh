@@ -1,9 +1,8 @@
 /*
- * hong2018.cuh - the methods of Hong 2018 as its authors describe them: what the GLCM of kernels/
- * is compared with.
+ * hong2018.cuh - the methods of Hong 2018 as its authors describe them, as the baseline of the GLCM of kernels/.
  *
- * Images are bytes whose level is floor(g L / 256); the levels are made as pixels are read. A pair
- * belongs to its first pixel; counts are 32 bits, raw and directional.
+ * Images are bytes whose level is floor(g L / 256), computed when a pixel is read. A pair belongs to its first pixel.
+ * Counts are 32 bits, raw and directional.
  */
 #ifndef NOCTULE_HONG2018_CUH
 #define NOCTULE_HONG2018_CUH
@@ -19,16 +18,19 @@ struct hong2018 {
     uint32_t *counts; /* on the device, levels * levels; overwritten */
 };
 
-/* Scheme 1: a thread a pixel, one atomic addition in global memory. */
+/* Scheme 1: one thread per pixel, one atomic addition in global memory. */
 void hong2018_scheme_1(const hong2018 &run, cudaStream_t stream);
 
-/* Scheme 2: R copies in a block's shared memory, thread i votes in copy i mod R; blocks of 1024
- * threads for 8 levels and 512 for more, and as many copies as 48 KB hold for two blocks. */
+/*
+ * Scheme 2: R copies in a block's shared memory, where thread i votes in copy i mod R. Blocks have 1024 threads for 8
+ * levels and 512 for more. There are as many copies as 48 KB hold for two blocks.
+ */
 void hong2018_scheme_2(const hong2018 &run, cudaStream_t stream);
 
-/* Scheme 3: scheme 2 on `slabs` of rows with a halo, each copied from pinned memory on one of two
- * streams, so that copies run beside kernels. `image`, that of the run, is overwritten; waits for
- * both. */
+/*
+ * Scheme 3: scheme 2 on `slabs` of rows with a halo. Each slab is copied from pinned memory on one of two streams, so
+ * that copies and kernels overlap. Overwrites `image`, which must be the run's, and waits for both streams.
+ */
 void hong2018_scheme_3(const hong2018 &run, const uint8_t *pinned, int slabs, uint8_t *image,
                        const cudaStream_t streams[2]);
 

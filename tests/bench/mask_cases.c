@@ -1,4 +1,3 @@
-/* mask_cases.c - see mask_cases.h. */
 #include "tests/bench/mask_cases.h"
 #include "tests/kernels/ref_volumes.h"
 
@@ -172,7 +171,7 @@ const struct mask_case mask_cases[] = {
 
 const size_t mask_case_count = sizeof(mask_cases) / sizeof(mask_cases[0]);
 
-/* ((x - cx) / rx)^2 + ... of fractions of the volume; below 1 inside. */
+/* Returns ((x - cx) / rx)^2 + ... in fractions of the volume; below 1 inside. */
 static double
 case_ellipsoid(const double at[3], const double center[3], const double radius[3])
 {
@@ -186,7 +185,7 @@ case_ellipsoid(const double at[3], const double center[3], const double radius[3
     return sum;
 }
 
-/* Of the lungs, the trachea and its two branches. */
+/* Returns whether the point is in the lungs, the trachea or its two branches. */
 static bool
 case_is_air(const double at[3])
 {

@@ -11,9 +11,8 @@ extern "C" {
 enum { MASK_CASE_STEPS = 8 };
 
 /*
- * Body: an elliptical cylinder with lungs that have vessels, bones with marrow, a table that
- * touches it, and specks. Noise: 31 voxels in 100, about where 6-connected clusters begin to hang
- * together.
+ * Body: an elliptical cylinder with lungs that have vessels, bones with marrow, a table that touches it, and specks.
+ * Noise: 31 voxels in 100, near the threshold at which 6-connected clusters join.
  */
 enum mask_content {
     MASK_BODY,
@@ -35,16 +34,16 @@ struct mask_case {
 extern const struct mask_case mask_cases[];
 extern const size_t mask_case_count;
 
-/* 1 where it is in. */
+/* Sets voxels of the content to 1. */
 void mask_case_draw(enum mask_content content, struct image_extent extent, uint8_t *in);
 
-/* What the job's memory is reserved for. */
+/* Returns the memory demand of the job. */
 struct kernels_mask_demand mask_case_demand(const struct mask_case *chosen);
 
-/* "keep=3", "fill-slices", "open=2.5,corners": false where it is none. */
+/* Parses "keep=3", "fill-slices", "open=2.5,corners". Returns false if the text is invalid. */
 bool mask_case_parse(const char *text, struct kernels_mask_step *step);
 
-/* Bytes of bits that every step reads and writes at least. */
+/* Returns the min bytes of bits that every step must read and write. */
 int64_t mask_case_floor(struct image_extent extent);
 
 #ifdef __cplusplus

@@ -1,4 +1,3 @@
-/* masur2022.cu - see masur2022.cuh. */
 #include "tests/bench/masur2022.cuh"
 
 enum { EDGE = 16, HALO = EDGE + 2 };
@@ -6,7 +5,7 @@ enum { EDGE = 16, HALO = EDGE + 2 };
 static __constant__ int power2[9] = {8, 4, 2, 16, 0, 1, 32, 64, 128};
 static __constant__ int power[8] = {1, 2, 4, 8, 16, 32, 64, 128};
 
-/* The 3 x 3 pixels about one: in global or in shared memory, `pitch` apart in y. */
+/* Computes a code from 3 x 3 pixels in global or shared memory, with `pitch` bytes per row. */
 static __device__ uint8_t
 tlbap_code(const uint8_t *centre, int pitch, int threshold)
 {
@@ -50,7 +49,7 @@ lanadp_code(const uint8_t *centre, int pitch)
     return (uint8_t)code;
 }
 
-/* Algorithm 3: a thread its own pixel, those of the edge also what lies beyond it. */
+/* Algorithm 3: each thread copies its own pixel; those of the edge also copy the pixels beyond it. */
 static __device__ const uint8_t *
 bring(const masur2022 &run, const uint8_t *image, int x, int y, uint8_t tile[HALO][HALO])
 {

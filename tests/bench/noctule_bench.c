@@ -1,13 +1,12 @@
 /*
- * noctule_bench.c - the program noctule-bench: times each kernel, one JSON line a case.
+ * noctule_bench.c - the program noctule-bench: times each kernel, one JSON line per case.
  *
- * A job is timed from kernels_volume_begin to its results, from voxels in the lane's memory, its
- * slices announced by as many threads as the device has on the CPU, by one for a GPU, where
- * announcing is all there is to do. Beside it stands the time of reading the volume once with the
- * CPU's threads and, for a GPU, of its bare upload, taken in the same run: the ratios are what can
- * be compared between machines. Times are medians; a line is printed as soon as its case is done.
+ * A job is timed from kernels_volume_begin to its results, with voxels in the lane's memory. As many threads as the
+ * device has on the CPU announce its slices. For a GPU, one thread does, because it does no other work. The same run
+ * also times one read of the volume with the CPU's threads and, for a GPU, its bare upload. Compare machines by these
+ * ratios. Times are medians. A line is printed as soon as its case is done.
  *
- * On a GPU, cases of the kernels alone follow, input resident there: gpu_bench.h.
+ * On a GPU, cases of the kernels alone follow, with resident input: gpu_bench.h.
  */
 #include "kernels/kernels.h"
 #include "tests/bench/mask_cases.h"
@@ -32,7 +31,7 @@ enum {
     IN_VALUE = 100,
     OUT_VALUE = 0,
     TOP_VALUE = 3000, /* of grey volumes */
-    LANES = 2,        /* that overlap */
+    LANES = 2,        /* that run concurrently */
 };
 
 enum pattern {
@@ -46,7 +45,7 @@ enum pattern {
     NOISE_60,
 };
 
-/* Of fuzzy connectedness. */
+/* Contents for fuzzy connectedness. */
 enum grey {
     VESSELS,
     SMOOTH,
@@ -105,7 +104,7 @@ struct fuzzy_case {
     bool only_by_name;
 };
 
-/* The slices are those of Wang 2016's three series. */
+/* Numbers of slices as in Wang 2016's three series. */
 static const struct fuzzy_case fuzzy_cases[] = {
     {"fuzzy-vessels-131",
      "vessels in noise, connectedness map",
@@ -139,7 +138,7 @@ enum {
 
 struct options {
     const char *backend;
-    int threads; /* 0: as many as the device takes */
+    int threads; /* 0: the device's maximum */
     int repeat;
     const char *raw;
     struct image_extent extent;
@@ -147,10 +146,10 @@ struct options {
     struct image_range range;
     struct kernels_shape sphere;
     double spacing[3];
-    struct kernels_mask_step steps[MASK_CASE_STEPS]; /* in place of the level set */
+    struct kernels_mask_step steps[MASK_CASE_STEPS]; /* instead of the level set */
     size_t step_count;
     const char *mask_out;
-    bool kernels; /* only the kernels alone, those whose name contains kernel_filter */
+    bool kernels; /* run only the kernel cases whose name contains kernel_filter */
     const char *kernel_filter;
 };
 
@@ -164,7 +163,7 @@ struct bench {
     struct kernels_device *device;
     struct kernels_lane *lane;
     int threads;    /* of the CPU */
-    int announcers; /* of slices */
+    int announcers; /* threads that announce slices */
     bool gpu;
 };
 
@@ -195,7 +194,7 @@ summarise(double *seconds, int count)
     return (struct measured){(seconds[(count - 1) / 2] + seconds[count / 2]) / 2, seconds[0]};
 }
 
-/* One thread's share of a plain read. */
+/* The part of a plain read that one thread does. */
 struct reader {
     const uint64_t *words;
     size_t count;
@@ -218,7 +217,7 @@ read_words(void *argument)
     return NULL;
 }
 
-/* What was read is part of the state of the program, so reading cannot be optimised away. */
+/* Stores the sum, so that the compiler cannot remove the read. */
 static volatile uint64_t read_sum;
 
 static double
@@ -283,7 +282,7 @@ measure_job(const struct bench *bench, const struct ref_whole *whole, struct ref
     double *seconds = allocate((size_t)(repeat + 1) * sizeof(*seconds));
     struct measured measured;
 
-    /* The first run is the one that reserves memory. */
+    /* The first run also reserves memory and does not count. */
     for (int i = 0; i < repeat + 1; i++)
         run_job(bench->lane, whole, results, &seconds[i]);
     measured = summarise(seconds + 1, repeat);
@@ -309,8 +308,10 @@ run_share(void *argument)
     return NULL;
 }
 
-/* Seconds a job, from the first begin to the last result, while LANES lanes are at work, their
- * voxels in place already. */
+/*
+ * Returns the seconds per job while LANES lanes run, from the first begin to the last result. The voxels are already
+ * in place.
+ */
 static double
 measure_lanes(const struct bench *bench, const struct ref_whole *whole)
 {
@@ -363,7 +364,7 @@ bare_upload(int repeat, size_t bytes)
 #endif
 }
 
-/* What only a GPU has: the bare upload, and lanes that overlap. */
+/* Prints the values that only a GPU has: the bare upload, and lanes that overlap. */
 static void
 print_gpu(const struct bench *bench, const struct ref_whole *whole, double median, size_t bytes)
 {
@@ -439,8 +440,7 @@ generate(enum pattern pattern, struct image_extent extent, uint8_t *in)
     }
 }
 
-/* The initial curve is a sphere in the middle; an eighth of the side is Trapani 2018's outward
- * evolution. */
+/* Starts from a sphere in the middle. An eighth of the side is Trapani 2018's outward evolution. */
 static void
 run_case(const struct bench *bench, const struct level_set_case *chosen)
 {
@@ -476,7 +476,7 @@ run_case(const struct bench *bench, const struct level_set_case *chosen)
     free(voxels);
 }
 
-/* Returns where the object begins. */
+/* Returns the voxel where the object begins. */
 static struct kernels_voxel
 draw_grey(enum grey grey, struct image_extent extent, int16_t *voxels)
 {
@@ -547,7 +547,7 @@ load_raw(const char *path, void *voxels, size_t bytes)
     fclose(file);
 }
 
-/* The words as they are: rows padded to whole words. */
+/* Writes the words unchanged: rows padded to whole words. */
 static void
 save_mask(const char *path, struct image_extent extent, const struct image_mask *mask)
 {
@@ -567,7 +567,7 @@ fail_on_error(int rc, const struct error *error)
     exit(EXIT_FAILURE);
 }
 
-/* The voxels in range as mask 0 of the lane. */
+/* Makes the voxels in range mask 0 of the lane. */
 static struct kernels_mask_result
 begin_masks(const struct bench *bench, const struct mask_case *chosen, enum image_pixel pixel,
             const void *voxels, struct image_range range)
@@ -590,7 +590,7 @@ begin_masks(const struct bench *bench, const struct mask_case *chosen, enum imag
     return result;
 }
 
-/* One read of as many bytes as bits go in and out. */
+/* Times one read of the bytes of the masks that go in and out. */
 static struct measured
 measure_floor(const struct bench *bench, size_t bytes)
 {
@@ -605,8 +605,7 @@ measure_floor(const struct bench *bench, size_t bytes)
     return measured;
 }
 
-/* Times the steps alone, from a mask of the lane to one of the lane; on a GPU with the way of the
- * result to the host. */
+/* Times only the steps, from mask to mask of the lane. On a GPU this includes the download of the result. */
 static void
 measure_mask(const struct bench *bench, const struct mask_case *chosen, enum image_pixel pixel,
              const void *voxels, struct image_range range)
@@ -661,7 +660,7 @@ run_mask_case(const struct bench *bench, const struct mask_case *chosen)
     free(voxels);
 }
 
-/* Of a file: the steps. */
+/* Runs the steps on a file. */
 static void
 run_raw_mask(const struct bench *bench)
 {
@@ -723,7 +722,7 @@ list_cases(void)
         list_case(mask_cases[i].name, mask_cases[i].description, mask_cases[i].only_by_name);
 }
 
-/* Whether there is a case of that name, which is run unless the bench is NULL. */
+/* Returns whether there is a case of that name. Runs it unless the bench is NULL. */
 static bool
 take_case(const struct bench *bench, const char *name)
 {
@@ -762,7 +761,7 @@ run_all(const struct bench *bench)
             run_mask_case(bench, &mask_cases[i]);
 }
 
-/* How many of the GPU's own cases differ from their references. */
+/* Returns the number of the GPU's own cases that differ from their references. */
 static int
 run_kernels(const struct bench *bench)
 {
@@ -819,7 +818,7 @@ parse_pixel(const char *text)
     return IMAGE_UINT8;
 }
 
-/* `count` numbers with commas between them. */
+/* Parses `count` numbers, separated by commas. */
 static void
 parse_numbers(const char *text, double *numbers, int count)
 {

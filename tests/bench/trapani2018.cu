@@ -1,8 +1,7 @@
-/* trapani2018.cu - see trapani2018.cuh. */
 #include "tests/bench/trapani2018.cuh"
 
 enum {
-    EDGE = 8,        /* threads of a block */
+    EDGE = 8,        /* threads per block */
     SPAN = 2 * EDGE, /* voxels */
     HALO = SPAN + 2,
     HALO_VOXELS = HALO * HALO * HALO,
@@ -11,7 +10,7 @@ enum {
 
 static const int8_t OUTSIDE_VOLUME = 0;
 
-/* Rows of the whole volume are counted in 32 bits, voxels are not. */
+/* Counts rows of the whole volume in 32 bits, but voxels in 64. */
 struct place {
     int x, y, z;
 };
@@ -59,7 +58,7 @@ corner_of_block()
     return {(int)blockIdx.x * SPAN, (int)blockIdx.y * SPAN, (int)blockIdx.z * SPAN};
 }
 
-/* Voxel `i` of 2 x 2 x 2 of this thread, side by side in memory. */
+/* Returns voxel `i` of 2 x 2 x 2 of this thread. They are adjacent in memory. */
 __device__ static struct place
 own_voxel(int i)
 {
@@ -118,7 +117,7 @@ load_states(const struct trapani2018 &run, int8_t *states)
     __syncthreads();
 }
 
-/* In the block's states with their halo: voxels of a thread are one block of threads apart. */
+/* Returns the index in the block's states with their halo. The voxels of a thread are one block of threads apart. */
 __device__ static int
 spread_voxel(int i)
 {
@@ -149,8 +148,8 @@ evolve(volatile int8_t *states, int i)
 }
 
 /*
- * The paper's inner loop, of the whole block: a thread alone would stop before its neighbours reach
- * it, and each pass would bring the front forward by a voxel or two.
+ * The paper's inner loop, which the whole block must repeat. If a thread stopped alone, its neighbours would not
+ * reach it, and each pass would move the front by only a voxel or two.
  */
 __global__ void
 __launch_bounds__(THREADS) stage_2(struct trapani2018 run)
@@ -202,7 +201,7 @@ __launch_bounds__(THREADS) stage_3(struct trapani2018 run)
 
         for (int n = 0; n < 6; n++)
             border |= states[near[n]] != OUTSIDE_VOLUME && (states[near[n]] > 0) != inside;
-        /* In place: magnitudes change, never signs, and neighbours are looked at by sign. */
+        /* Write in place: magnitudes change, but signs do not, and only signs of neighbours are read. */
         if (exists(run, own_voxel(i)))
             run.states[index_of(run, own_voxel(i))] = (int8_t)((inside ? 1 : -2) + border);
     }

@@ -1,12 +1,12 @@
 /*
- * trapani2018.cuh - the method of Trapani 2018 as its authors describe it (section III, "8vx-aligned"):
- * what the level set of kernels/ is compared with.
+ * trapani2018.cuh - the method of Trapani 2018 as its authors describe it (section III, "8vx-aligned"), as the
+ * baseline of the level set of kernels/.
  *
- * One launch a stage 1 and 3, one a pass of stage 2. A block of 8 x 8 x 8 threads has 16 x 16 x 16
- * voxels, a thread 2 x 2 x 2; states are one byte; each pass loads a block's states and those one
- * further into shared memory; a block without a voxel of state -1 or 2 is passed over; a flag says
- * whether a pass changed anything, and the host repeats until none did. The resolutions of what the
- * paper leaves open are those of kernels.h, so that the result is the same.
+ * Stages 1 and 3 take one launch each, stage 2 one per pass. A block of 8 x 8 x 8 threads has 16 x 16 x 16 voxels, a
+ * thread 2 x 2 x 2. States are one byte. Each pass loads a block's states and a halo of one voxel into shared memory.
+ * A block without a voxel of state -1 or 2 is skipped. A flag reports whether a pass changed any state, and the host
+ * repeats until no pass does. Where the paper is not specific, the method follows kernels.h, so that the result is
+ * the same.
  */
 #ifndef NOCTULE_TRAPANI2018_CUH
 #define NOCTULE_TRAPANI2018_CUH
@@ -22,14 +22,14 @@ struct trapani2018 {
     struct image_range range;
     struct kernels_shape sphere;
     int8_t *states;  /* on the device; codes in the end */
-    uint8_t *active; /* on the device, one a block of 16 x 16 x 16 voxels */
-    int *changed;    /* pinned, and on the device by the same address */
+    uint8_t *active; /* on the device, one per block of 16 x 16 x 16 voxels */
+    int *changed;    /* pinned, with the same address on the device */
 };
 
-/* Blocks of 16 x 16 x 16 voxels. */
+/* Returns the number of blocks of 16 x 16 x 16 voxels. */
 size_t trapani2018_blocks(struct image_extent extent);
 
-/* All three stages; waits for the stream after each pass. Returns the number of passes. */
+/* Runs all three stages and waits for the stream after each pass. Returns the number of passes. */
 int trapani2018_run(const struct trapani2018 *run, cudaStream_t stream);
 
 #endif

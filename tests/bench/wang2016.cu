@@ -1,4 +1,3 @@
-/* wang2016.cu - see wang2016.cuh. */
 #include "tests/bench/wang2016.cuh"
 
 #include "tests/bench/gpu_bench.cuh"
@@ -22,7 +21,7 @@ own_place(const struct fuzzy_grid &grid, struct place *place)
            place->at[2] < grid.size[2];
 }
 
-/* The voxel's neighbour 0 .. 5, if there is one. */
+/* Finds the voxel's neighbour 0 .. 5. Returns false if there is none. */
 static __device__ bool
 neighbour_of(const struct fuzzy_grid &grid, const struct place &place, int which, size_t *voxel)
 {

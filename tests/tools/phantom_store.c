@@ -258,7 +258,7 @@ put_series(struct part10 *set, const struct phantom *phantom)
     part10_text(set, 0x0008103e, "LO", "%s", phantom_picture(phantom->kind)->description);
     part10_text(set, 0x00080021, "DA", "20200101");
     part10_text(set, 0x00080031, "TM", "120000");
-    if (phantom->kind != PHANTOM_PET) /* only this region has codes */
+    if (phantom->kind != PHANTOM_PET) /* PET has codes instead */
         part10_text(set, 0x00185100, "CS", "HFS");
     make_uid(phantom, UID_FRAME_OF_REFERENCE, 0, uid);
     part10_text(set, 0x00200052, "UI", "%s", uid);
