@@ -1,8 +1,9 @@
 /*
  * server.c - see server.h.
  *
- * libmicrohttpd parses, on a thread of its own. It bounds memory and idleness; how old a connection may become is seen to
- * here, for a peer that sends a byte now and then is never idle.
+ * libmicrohttpd parses, on a thread of its own. It bounds memory and idleness. The age of connections is bounded here, since a
+ * peer that sends a byte now and then is never idle. So is their number: a newcomer beyond it takes the place of a connection
+ * that has not sent its request, so that /healthz is answered whatever the others do.
  */
 #include "service/page/server.h"
 
@@ -11,6 +12,7 @@
 #include "service/common/clock.h"
 #include "service/common/log.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <pthread.h>
@@ -24,11 +26,15 @@
 /* A connection's memory is that of its request and of its answer's head. */
 #define CONNECTION_BYTES (2 * LIMIT_PAGE_REQUEST_BYTES)
 #define PATIENCE_SECONDS 2 /* with what has been ended */
+#define ROOM_TO_TURN     16 /* connections that libmicrohttpd may have while others are being ended */
 
 struct server_visit {
     LIST_ENTRY(server_visit) next;
     int fd;
     int64_t since_ms;
+    char host[INET6_ADDRSTRLEN];
+    bool asked; /* its request is there */
+    bool ended; /* to make room; libmicrohttpd has not closed it yet */
 };
 
 struct server {
@@ -168,6 +174,19 @@ server_make_answer(struct server *server, struct MHD_Connection *connection, con
 }
 
 /* Called first when the request's head is there: it is answered at once, whatever comes behind it. */
+/* The visit is not made room for any more. */
+static void
+server_note_request(struct server *server, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct server_visit *visit = info ? info->socket_context : NULL;
+    pthread_mutex_lock(&server->lock);
+    if (visit)
+        visit->asked = true;
+    pthread_mutex_unlock(&server->lock);
+}
+
 static enum MHD_Result
 server_on_request(void *context, struct MHD_Connection *connection, const char *path,
                   const char *method, const char *version, const char *body, size_t *body_size,
@@ -178,6 +197,7 @@ server_on_request(void *context, struct MHD_Connection *connection, const char *
     struct page_reply answer = {.status = MHD_HTTP_OK, .type = "text/html; charset=utf-8"};
     const int64_t since_ms = clock_steady_ms();
     (void)version, (void)body, (void)body_size, (void)state;
+    server_note_request(server, connection);
     if (text_open(&stream) != 0)
         return MHD_NO;
     answer.out = stream.out;
@@ -195,6 +215,56 @@ server_on_request(void *context, struct MHD_Connection *connection, const char *
 /* ---------------------------------------------------------------------------- connections ---- */
 
 static void
+server_name_host(struct MHD_Connection *connection, char host[INET6_ADDRSTRLEN])
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *address = info ? info->client_addr : NULL;
+    host[0] = '\0';
+    if (address && address->sa_family == AF_INET)
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)address)->sin_addr, host,
+                  INET6_ADDRSTRLEN);
+    else if (address && address->sa_family == AF_INET6)
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, host,
+                  INET6_ADDRSTRLEN);
+}
+
+/* With the lock. Returns the oldest visit of the host (NULL: of any) whose request has not come, else the oldest that is being
+ * answered. *count: visits of that host that are not ended. */
+static struct server_visit *
+server_oldest(const struct server *server, const char *host, size_t *count)
+{
+    struct server_visit *visit, *oldest = NULL;
+    *count = 0;
+    LIST_FOREACH(visit, &server->visits, next)
+    { /* newest first */
+        if (visit->ended || (host && strcmp(visit->host, host) != 0))
+            continue;
+        ++*count;
+        if (!oldest || oldest->asked || !visit->asked)
+            oldest = visit;
+    }
+    return oldest;
+}
+
+/* With the lock. Ends a visit if there are too many: of the newcomer's own host where it has more than half of them. */
+static void
+server_make_room(struct server *server, const struct server_visit *newcomer)
+{
+    size_t of_all, of_host;
+    struct server_visit *oldest = server_oldest(server, NULL, &of_all);
+    struct server_visit *own = server_oldest(server, newcomer->host, &of_host);
+    if (of_all <= LIMIT_PAGE_CONNECTIONS)
+        return;
+    if (of_host > LIMIT_PAGE_CONNECTIONS / 2)
+        oldest = own;
+    if (oldest == newcomer)
+        return;
+    oldest->ended = true;
+    shutdown(oldest->fd, SHUT_RDWR);
+}
+
+static void
 server_on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
                      enum MHD_ConnectionNotificationCode what)
 {
@@ -207,7 +277,9 @@ server_on_connection(void *context, struct MHD_Connection *connection, void **so
         visit = info ? calloc(1, sizeof *visit) : NULL;
         if (visit) {
             *visit = (struct server_visit){.fd = info->connect_fd, .since_ms = clock_steady_ms()};
+            server_name_host(connection, visit->host);
             LIST_INSERT_HEAD(&server->visits, visit, next);
+            server_make_room(server, visit);
         } else if (info) {
             shutdown(info->connect_fd, SHUT_RDWR);
         }
@@ -269,10 +341,11 @@ server_open(int fd, const struct server_events *events, struct server **opened)
     server->daemon = MHD_start_daemon(
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL,
         NULL, server_on_request, server, MHD_OPTION_EXTERNAL_LOGGER, server_on_log, NULL,
-        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)LIMIT_PAGE_CONNECTIONS,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LIMIT_PAGE_SECONDS,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
-        1, MHD_OPTION_NOTIFY_CONNECTION, server_on_connection, server, MHD_OPTION_END);
+        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)(LIMIT_PAGE_CONNECTIONS + ROOM_TO_TURN), MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)LIMIT_PAGE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, server_on_connection, server,
+        MHD_OPTION_END);
     if (!server->daemon) {
         const int error = errno ? -errno : -ENOMEM;
         server_free(server);

@@ -442,6 +442,22 @@ def test_hostile_peers(site):
     assert d.stop() == 0
 
 
+def test_half_requests_do_not_silence_healthz(daemon):
+    """80 half requests and 80 idle connections, which stay: monitoring and a reader are answered at once, not after 30 s."""
+    site = Site(daemon, quiet=600.0).start()
+    with contextlib.ExitStack() as stack:
+        for text in (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ", b""):
+            peers = [stack.enter_context(socket.create_connection(("127.0.0.1", site.port))) for _ in range(80)]
+            for peer in peers:
+                with contextlib.suppress(OSError):  # a later one took its place
+                    peer.sendall(text)
+            for path in ("healthz", "readyz"):
+                with urllib.request.urlopen(f"http://127.0.0.1:{site.port}/{path}", timeout=15) as answer:
+                    assert answer.status == 200 and answer.read() == b"ok\n"
+            assert site.page().titled() == "Now"
+    assert site.daemon.stop() == 0
+
+
 def test_a_long_list_goes_on(daemon, tmp_path):
     """All rows of a list of several pages, each once."""
     site = Site(daemon, quiet=600.0, dicom=PEERS).start()

@@ -242,6 +242,7 @@ START_TEST(a_request_has_bounds)
 
 END_TEST
 
+/* The oldest idle connection makes room for the first beyond the limit, and the others stay. */
 START_TEST(so_many_connections_and_no_more)
 {
     const struct edge edge = EDGE(PAGE_CONNECTIONS);
@@ -249,14 +250,33 @@ START_TEST(so_many_connections_and_no_more)
     for (int i = 0; i < (int)edge.most - 1; i++)
         idle[i] = visit();
     ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200); /* the last place */
+    struct pollfd first = {.fd = idle[0], .events = POLLIN};
+    ck_assert_int_eq(poll(&first, 1, 200), 0);
     idle[edge.most - 1] = visit();
-    const int beyond = visit();
-    say(beyond, "GET / HTTP/1.1\r\n" HEAD "\r\n", strlen("GET / HTTP/1.1\r\n" HEAD "\r\n"));
-    struct pollfd poll_fd = {.fd = beyond, .events = POLLIN};
-    ck_assert_int_eq(poll(&poll_fd, 1, 200), 0); /* it waits */
-    for (int i = 0; i < (int)edge.most; i++)
+    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200);
+    ck_assert_int_eq(status_of(hear(idle[0])), 0);
+    struct pollfd second = {.fd = idle[1], .events = POLLIN};
+    ck_assert_int_eq(poll(&second, 1, 200), 0);
+    for (int i = 1; i < (int)edge.most; i++)
         close(idle[i]);
-    ck_assert_int_eq(status_of(hear(beyond)), 200);
+}
+
+END_TEST
+
+/* Half requests, three times as many as there are places: each request among them is answered. */
+START_TEST(half_requests_keep_nobody_out)
+{
+    int half[3 * LIMIT_PAGE_CONNECTIONS];
+    const int count = (int)(sizeof half / sizeof *half);
+    for (int i = 0; i < count; i++) {
+        half[i] = visit();
+        say(half[i], "GET / HTTP/1.1\r\nX: ", 19);
+        if (i % 16 == 15)
+            ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200);
+    }
+    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200);
+    for (int i = 0; i < count; i++)
+        close(half[i]);
 }
 
 END_TEST
@@ -306,6 +326,7 @@ main(void)
     tcase_add_test(tests, nonsense_ends);
     tcase_add_test(tests, a_request_has_bounds);
     tcase_add_test(tests, so_many_connections_and_no_more);
+    tcase_add_test(tests, half_requests_keep_nobody_out);
     tcase_add_test(tests, a_connection_ends_in_time);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
