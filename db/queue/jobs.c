@@ -134,7 +134,8 @@ job_supersede(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
     char why[128] = "it was asked for anew: another job takes its place";
     if (row->revision < row->series_revision)
-        snprintf(why, sizeof why, "late slices came: revision %d of the series takes its place",
+        snprintf(why, sizeof why,
+                 "late or replaced slices came: revision %d of the series takes its place",
                  row->series_revision);
     return job_cancel(queue, row, "JOB_SUPERSEDED", CODE_SUPERSEDED, why, now_ms);
 }
@@ -685,7 +686,12 @@ queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
     if (rc < 0)
         return rc;
-    return queue_leave(queue, job_fail(queue, &row, code, message, file_a, file_b, now_ms));
+    /* An image was replaced under it, perhaps: the newer revision of the series has a job of its own. */
+    if (row.revision < row.series_revision)
+        rc = job_supersede(queue, &row, now_ms);
+    else
+        rc = job_fail(queue, &row, code, message, file_a, file_b, now_ms);
+    return queue_leave(queue, rc);
 }
 
 int

@@ -349,6 +349,18 @@ START_TEST(several_running_ones_are_told)
 
 END_TEST
 
+/* An image was replaced between the start of the job and its reading: the job of the newer revision reads the new one. */
+START_TEST(a_failure_of_an_older_revision_is_none)
+{
+    int64_t old = job_in(QUEUE_RUNNING, "1.2.3");
+    ck_assert_int_eq(late_slice("1.2.3", 9), 2);
+    ck_assert_int_eq(take(FAIL, old), 0);
+    assert_answer(&s, "SELECT state || ' ' || code FROM v_jobs", "CANCELLED SUPERSEDED");
+    assert_answer(&s, "SELECT jobs_failed_24h FROM v_night", "0");
+}
+
+END_TEST
+
 START_TEST(another_pipeline_is_not_superseded)
 {
     int64_t series = sample_series(s.queue, "1.2.3", 3), other, job;
@@ -998,13 +1010,14 @@ END_TEST
 SAMPLE_MAIN("db_jobs", open_sample, close_sample, every_edge_from_every_state, every_edge_of_no_job,
             states_have_names, a_job_is_added_once, a_refused_stack_gets_no_job, a_job_is_read_back,
             settings_are_stored_once, a_new_revision_supersedes_the_older_one,
-            several_running_ones_are_told, another_pipeline_is_not_superseded,
-            ready_is_ordered_by_priority_then_age, delayed_ones_become_ready_when_due,
-            next_due_is_the_earliest, a_job_of_an_older_revision_never_starts,
-            starting_counts_before_it_tries, a_lane_runs_one_job, done_stores_figures_and_results,
-            a_result_replaces_an_earlier_one, what_was_not_measured_is_null,
-            an_end_must_fit_its_results, failing_names_the_files, cancelling_tells_whether_it_ran,
-            a_retry_starts_from_nothing, what_ended_well_is_run_again_as_another_job,
+            several_running_ones_are_told, a_failure_of_an_older_revision_is_none,
+            another_pipeline_is_not_superseded, ready_is_ordered_by_priority_then_age,
+            delayed_ones_become_ready_when_due, next_due_is_the_earliest,
+            a_job_of_an_older_revision_never_starts, starting_counts_before_it_tries,
+            a_lane_runs_one_job, done_stores_figures_and_results, a_result_replaces_an_earlier_one,
+            what_was_not_measured_is_null, an_end_must_fit_its_results, failing_names_the_files,
+            cancelling_tells_whether_it_ran, a_retry_starts_from_nothing,
+            what_ended_well_is_run_again_as_another_job,
             a_cancelled_or_failed_one_leaves_the_old_one_current, the_same_is_asked_for_once,
             asking_changes_nothing, other_settings_take_the_place_of_what_waits_or_runs,
             a_retry_with_other_settings, recovery, the_check_notices)
