@@ -124,6 +124,7 @@ def test_a_child_that_cannot_take_it_over_is_renewed(daemon, certificates, tmp_p
     echoscu(d.port, calling="NEWCOMER")
     assert d.wait_jobs()[0]["state"] == "DONE"
     assert not events(d, "INTAKE_DIED"), "one that was renewed did not die"
+    assert not [line for line in d.log.read_text().splitlines() if "level=error" in line and ".renew " in line], "it is routine"
     change(d, str(broken), str(certificates.server_key))
     reload(d)
     wait_for(lambda: is_listening(d.tls_port), 60, "the port by TLS")

@@ -13,11 +13,11 @@
 #define ALIVE_MS 5000
 
 static void
-child_log(const struct child *child, const char *what, const char *why)
+child_log(const struct child *child, enum log_level level, const char *what, const char *why)
 {
     char event[32];
     snprintf(event, sizeof event, "%s.%s", child->role->name, what);
-    log_error(event, LOG_STR("why", why));
+    log_write(level, event, LOG_FIELDS(LOG_STR("why", why)));
 }
 
 static void
@@ -32,7 +32,7 @@ child_end(struct child *child)
 void
 child_fail(struct child *child, const char *why)
 {
-    child_log(child, "protocol", why);
+    child_log(child, LOG_ERROR, "protocol", why);
     child->failed = true;
     child_end(child);
 }
@@ -40,7 +40,7 @@ child_fail(struct child *child, const char *why)
 void
 child_note_failure(struct child *child, int error)
 {
-    child_log(child, "protocol", strerror(-error));
+    child_log(child, LOG_ERROR, "protocol", strerror(-error));
     child->error = error;
     child->failed = true;
 }
@@ -89,7 +89,7 @@ void
 child_renew(struct child *child, const char *why)
 {
     struct proto_writer writer;
-    child_log(child, "renew", why);
+    child_log(child, LOG_INFO, "renew", why); /* routine: another process takes its place */
     message_write_renew(&writer, &(struct message_renew){.why = why});
     child_send(child, &writer);
 }
