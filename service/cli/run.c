@@ -4,9 +4,11 @@
 #include "service/cli/cli.h"
 
 #include "service/cli/input/collect.h"
+#include "service/cli/input/confined.h"
 #include "service/cli/input/found_objects.h"
 #include "service/cli/input/units.h"
 #include "service/cli/progress.h"
+#include "service/common/file_ops.h"
 #include "service/common/parallel.h"
 #include "service/pipeline/headers.h"
 #include "service/pipeline/job_lane.h"
@@ -21,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define MAX_THREADS 256
 
@@ -53,6 +56,8 @@ struct direct_run {
     struct job_lane *lane;
     struct progress *progress;
     struct json json;
+    enum confine_role confined;
+    bool made_output; /* the output folder was not there before */
 };
 
 static atomic_bool stop;
@@ -291,6 +296,8 @@ run_open_device(struct direct_run *run)
         rc = job_lane_open(run->device, &run->lane, &error);
     if (rc)
         cli_complain("the compute backend cannot be opened: %s", error.message);
+    else if (run->confined == CONFINE_GPU_STEP)
+        rc = cli_confine_calls(run->confined);
     return rc ? EXIT_PARTIAL : EXIT_OK;
 }
 
@@ -500,6 +507,27 @@ run_units(struct direct_run *run)
     return run->review > 0 ? EXIT_REVIEW : run->empty > 0 ? EXIT_EMPTY : EXIT_OK;
 }
 
+/*
+ * Images are foreign bytes. What a driver needs to open a device is known to itself alone, so that its calls are filtered
+ * once that is done.
+ */
+static int
+run_confine(struct direct_run *run)
+{
+    const struct cli_texts *objects = &run->options.objects;
+    const char *output = run->options.output;
+    const char *backend = run->conf->compute.backend;
+    const bool may_use_gpu = strcmp(backend, "cuda") == 0 ||
+                             (strcmp(backend, "cpu") != 0 && places_have_gpus());
+    run->confined = may_use_gpu ? CONFINE_GPU_STEP : CONFINE_STEP;
+    run->made_output = access(output, F_OK) != 0 && file_make_path(output) == 0;
+    int rc = cli_confine(run->confined, &run->files, objects->items, objects->count,
+                         access(output, F_OK) == 0 ? output : NULL);
+    if (rc == 0 && !may_use_gpu)
+        rc = cli_confine_calls(run->confined);
+    return rc ? EXIT_PARTIAL : EXIT_OK;
+}
+
 static bool
 run_has_work(const struct direct_run *run)
 {
@@ -520,6 +548,8 @@ run_all(struct direct_run *run)
         return EXIT_PARTIAL;
     }
     int status = collect(run);
+    if (status == EXIT_OK)
+        status = run_confine(run);
     if (status == EXIT_OK)
         status = read_headers(run);
     if (status == EXIT_OK)
@@ -542,6 +572,8 @@ run_release(struct direct_run *run)
     collect_free(&run->files);
     progress_close(run->progress);
     free(run->settings);
+    if (run->made_output)
+        (void)rmdir(run->options.output); /* unless something is in it */
 }
 
 static int

@@ -3,11 +3,23 @@ The service while it works: what its children can do and what not; that they ren
 older kernel keeps less and breaks nothing.
 """
 
+import fcntl
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+
 import pytest
-from conftest import BIN, EMULATED, drop, needs_emulator, phantom, storescu, wait_for
+from conftest import BIN, EMULATED, drop, needs_emulator, phantom, run_program, storescu, wait_for
 from intruders import ROLES, SMALL, Intruders
 from test_deliveries import QUICK, objects, to_folder
 from test_gpu_workers import A, Gpus
+from test_run import CONFIG
+
 
 def test_what_each_child_can_do(daemon, tmp_path):
     it = Intruders(daemon, tmp_path)
@@ -85,3 +97,60 @@ def test_an_inbox_that_becomes_another_folder(daemon, tmp_path):
     wait_for(lambda: not list(d.inbox.iterdir()), 60, "the originals' removal")
     assert "died" not in d.ctl("status", check=False).stdout
     assert d.stop() == 0
+
+
+def deeds_of(tmp_path, arguments, deeds):
+    """
+    What a command can do once it has read its files, as deed to errno. It is stopped by a pipe that is full, into which it prints
+    its answer.
+    """
+    listed = tmp_path / "deeds"
+    listed.write_text("".join(f"{name} {what} {where}\n" for name, (what, where) in deeds.items()))
+    out, into = os.pipe()
+    room = fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(into, bytes(room))
+    process = subprocess.Popen(
+        [BIN / "noctule", *map(str, arguments)], stdout=into, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "LD_PRELOAD": str(BIN / "libnoctule_intruder.so"), "NOCTULE_DEEDS": str(listed)})
+    os.close(into)
+    with os.fdopen(out, "rb") as pipe:
+        wait_for(lambda: process.poll() is not None  # write(1, ...), on x86-64 or aarch64
+                 or pathlib.Path(f"/proc/{process.pid}/syscall").read_text().startswith(("1 0x1 ", "64 0x1 ")), 60, "the full pipe")
+        process.send_signal(signal.SIGUSR2)
+        threading.Thread(target=pipe.read, daemon=True).start()
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 0 and "role.call_unknown" not in told.partition("event=intruder.deed")[0], told
+    return {name: int(number) for name, number in re.findall(r"deed=(\S+) errno=(\d+)", told)}
+
+
+@pytest.mark.parametrize("command", ["run", "explain"])
+def test_commands_that_read_foreign_files(tmp_path, command):
+    """They read their input, also through a link, and write their output folder; nothing else, and they start no program."""
+    outside, elsewhere = tmp_path / "outside", tmp_path / "elsewhere"
+    outside.mkdir()
+    (outside / "secret").write_text("of others")
+    files = phantom(tmp_path / "in", *SMALL)
+    elsewhere.mkdir()
+    moved = pathlib.Path(shutil.move(files[0], elsewhere / "first.dcm"))
+    pathlib.Path(files[0]).symlink_to(moved)
+    config = tmp_path / "noctule.conf"
+    config.write_text(CONFIG.format(root=tmp_path / "root"))
+    output = tmp_path / "output"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        deeds = {"input": ("read", files[1]), "link": ("read", moved), "secret": ("read", outside / "secret"),
+                 "shadow": ("read", "/etc/shadow"), "outside": ("make", outside / "made"), "input-make": ("make", tmp_path / "in" / "made"),
+                 "output-make": ("make", output / "made"), "run": ("run", outside / "secret"), "fork": ("fork", "-"),
+                 "connect": ("connect", listener.getsockname()[1]), "signal": ("signal", "-")}
+        options = ["--pipeline", "ball", "--output", output] if command == "run" else []
+        told = deeds_of(tmp_path, ["--config", config, command, *options, tmp_path / "in"], deeds)
+    assert {name for name, error in told.items() if error == 0} == {"input", "link"} | ({"output-make"} if command == "run" else set())
+    assert set(told) == set(deeds)
+
+
+def test_an_output_folder_is_not_left_empty(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "text.dcm").write_text("no image")
+    (tmp_path / "noctule.conf").write_text(CONFIG.format(root=tmp_path / "root"))
+    done = run_program("noctule", "--config", tmp_path / "noctule.conf", "run", "--pipeline", "ball", "--output", tmp_path / "out",
+                       tmp_path / "in", check=False)
+    assert done.returncode == 3 and "no image to process" in done.stderr and not (tmp_path / "out").exists()

@@ -10,6 +10,7 @@
 #include "service/cli/explain/explained.h"
 #include "service/cli/explain/explained_objects.h"
 #include "service/cli/input/collect.h"
+#include "service/cli/input/confined.h"
 #include "service/common/parallel.h"
 
 #include <errno.h>
@@ -198,6 +199,9 @@ explain_other_thing(struct explain *explain, size_t i)
 static int
 explain_sort(struct explain *explain)
 {
+    if (cli_confine(CONFINE_STEP, &explain->files, NULL, 0, NULL) != 0 ||
+        cli_confine_calls(CONFINE_STEP) != 0)
+        return EXIT_PARTIAL;
     int rc = headers_read(explain->files.paths, explain->files.count, parallel_processors(), NULL,
                           &explain->headers);
     if (rc == 0)

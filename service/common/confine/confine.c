@@ -258,6 +258,14 @@ confine_step(enum confine_role role, const struct step_places *step)
     return confine_to(role, &places, rc);
 }
 
+int
+confine_command(enum confine_role role, const struct command_places *command)
+{
+    struct places places;
+    const int rc = places_of_command(role, command, &places);
+    return confine_to(role, &places, rc);
+}
+
 /* ------------------------------------------------------------------------------ renewal ---- */
 
 static const struct place *

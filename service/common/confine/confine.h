@@ -9,6 +9,7 @@
  *     page        the database, results        -                                -
  *     worker      series, jobs                 results                          -
  *     step        series of the share      its attempts' folders, a scratch -
+ *     command     its input files                  its output folder                -
  *     of a GPU    /proc and /sys, too          devices, /proc/self, what the    -
  *                                              driver keeps
  *     all         what libraries need          none runs a program, and none signals another process
@@ -33,6 +34,9 @@ long confine_landlock(void);
 int confine_self(enum confine_role role, const struct conf *conf);
 /* The same of a step, which waits for each of its places: it has nothing else to do. */
 int confine_step(enum confine_role role, const struct step_places *step);
+
+/* The same of a command, as a step. */
+int confine_command(enum confine_role role, const struct command_places *command);
 
 /*
  * The first of `needed` that this process was not let in to, as it was not named or another folder is there now; NULL:

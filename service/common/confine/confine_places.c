@@ -323,6 +323,17 @@ places_of(enum confine_role role, const struct conf *conf, struct places *places
 }
 
 int
+places_of_command(enum confine_role role, const struct command_places *command,
+                  struct places *places)
+{
+    *places = (struct places){0};
+    int rc = command->output ? places_add(places, command->output, PLACE_WRITE) : 0;
+    for (size_t i = 0; rc == 0 && i < command->input_count; i++)
+        rc = places_add(places, command->inputs[i], PLACE_READ);
+    return places_finish(places, role, rc);
+}
+
+int
 places_of_step(enum confine_role role, const struct step_places *step, struct places *places)
 {
     *places = (struct places){0};

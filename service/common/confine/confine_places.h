@@ -53,11 +53,20 @@ struct step_places {
     size_t attempt_count;
 };
 
+/* Of a command that reads files by itself (noctule run, explain): folders, by any paths. */
+struct command_places {
+    char *const *inputs; /* read */
+    size_t input_count;
+    const char *output; /* written; NULL: nothing is */
+};
+
 /* A driver of GPUs has made its devices here. */
 bool places_have_gpus(void);
 
 /* 0 or -ENOMEM. */
 int places_of_step(enum confine_role role, const struct step_places *step, struct places *places);
+int places_of_command(enum confine_role role, const struct command_places *command,
+                      struct places *places);
 int places_of(enum confine_role role, const struct conf *conf, struct places *places);
 void places_free(struct places *places);
 
