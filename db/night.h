@@ -31,6 +31,7 @@ struct report;
     TABLE(REFUSED)                                                                                 \
     TABLE(QUARANTINED)                                                                             \
     TABLE(SENDERS)                                                                                 \
+    TABLE(CALLERS)                                                                                 \
     TABLE(UNRULED)                                                                                 \
     TABLE(PULLED)                                                                                  \
     TABLE(PIPELINES)                                                                               \

@@ -30,6 +30,7 @@
     LIST(DELIVERED)                                                                                \
     LIST(PULLING)                                                                                  \
     LIST(UNPULLED)                                                                                 \
+    LIST(CALLERS)                                                                                  \
     LIST(DEVICES)                                                                                  \
     LIST(DEVICE_EVENTS)                                                                            \
     LIST(NIGHTS)                                                                                   \

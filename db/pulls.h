@@ -43,6 +43,7 @@ void queue_pull_clear(struct queue_pull *pull);
 struct queue_pull_wish {
     enum queue_pull_key key;
     char *identifier;
+    int32_t list_line; /* in the site's own list, or the place among the arguments; from 1 */
 };
 
 /* The number that the next batch has to have: that of its first item. */
@@ -66,6 +67,7 @@ struct queue_pull_part {
     char *study_uid, *series_uid; /* "": the whole study */
     int64_t expected;             /* instances; -1: not known */
     int64_t arrived;              /* are stored here; of queue_pull_parts */
+    int64_t unwanted;             /* came and were not kept; likewise */
 };
 
 /* FINDING -> MOVING: what the archive has of it, in place of what it said before. */
@@ -75,6 +77,14 @@ int queue_pull_found(struct queue *queue, int64_t id, const struct queue_pull_pa
 int queue_pull_parts(struct queue *queue, int64_t id, struct queue_pull_part **parts,
                      size_t *count);
 void queue_pull_parts_free(struct queue_pull_part *parts, size_t count);
+
+/* An instance that a source sent and that is not kept: its class is not processed, or it is a result of ours. */
+struct queue_unwanted {
+    const char *sop_instance_uid, *sop_class_uid, *series_uid, *study_uid;
+};
+
+/* Counts it once, for the items of its study. Does nothing if no item of the study is MOVING. */
+int queue_add_unwanted(struct queue *queue, const struct queue_unwanted *instance);
 /* MOVING: a C-MOVE is asked for; committed before the courier is told. */
 int queue_note_move(struct queue *queue, int64_t id, int64_t now_ms);
 

@@ -237,8 +237,26 @@ SELECT p.id AS item, p.batch, p.source, p.key, p.identifier, p.state, p.attempts
     p.code, p.message,
     CASE WHEN p.state = 'WAITING' THEN p.due_at END AS not_before_at,
     p.created_at, p.started_at, p.moved_at, p.ended_at, p.asked_by,
-    coalesce((SELECT group_concat(DISTINCT study_uid) FROM pull_part WHERE pull_id = p.id), '') AS study_uids
+    coalesce((SELECT group_concat(DISTINCT study_uid) FROM pull_part WHERE pull_id = p.id), '') AS study_uids,
+    p.list_line,
+    (SELECT count(*) FROM pull_part q JOIN pull_unwanted u ON u.study_uid = q.study_uid
+        AND q.series_uid IN ('', u.series_uid) WHERE q.pull_id = p.id) AS unwanted
 FROM pull p;
+
+CREATE VIEW v_callers AS
+SELECT calling_ae, called_ae, host, reason, CASE reason
+        WHEN 'unknown_caller' THEN 'no peer has its AE title'
+        WHEN 'other_address' THEN 'the peer of that AE title has another host'
+        WHEN 'other_certificate' THEN iif(certificate = '', 'the peer of that AE title calls by TLS, with a certificate',
+            'the peer of that AE title has another certificate')
+        ELSE 'the called AE title is none of ours' END AS meaning,
+    -- What dicom.peers or dicom.titles would need; '': no row can.
+    CASE WHEN reason = 'other_certificate' AND certificate = '' OR named = '' OR named GLOB '*[\?]*' OR named <> trim(named) THEN ''
+        WHEN reason = 'unknown_title' THEN printf('titles: { ae_title = "%s"; }', replace(named, '"', '\"'))
+        ELSE printf('peers: { ae_title = "%s"; host = "%s";%s }', replace(named, '"', '\"'), host,
+            iif(reason = 'other_certificate', printf(' certificate = "%s";', certificate), '')) END AS admit,
+    rejected, first_at, last_at, admitted_at, certificate, id
+FROM (SELECT *, iif(reason = 'unknown_title', called_ae, calling_ae) AS named FROM caller);
 
 CREATE VIEW v_holds AS
 SELECT kind, name, held_at, held_by, reason FROM hold;
@@ -527,12 +545,20 @@ destinations AS MATERIALIZED (
     FROM v_destinations v),
 night AS MATERIALIZED (
     SELECT *, jobs_ready + jobs_delayed AS jobs, deliveries_pending + deliveries_delayed AS results
-    FROM v_night)
+    FROM v_night),
+rejected AS MATERIALIZED (SELECT * FROM v_callers WHERE admitted_at IS NULL AND last_at >= (SELECT ago FROM day))
 SELECT 'destination_down:' || destination AS alert, 'attention' AS severity, down_since AS since_at,
     down_since AS changed_at, 1 AS size,
     printf('destination %s is down; %s for it: %s', destination,
         results || iif(waiting = 1, ' waits', ' wait'), down_reason) AS text
 FROM destinations WHERE down_since IS NOT NULL
+UNION ALL
+SELECT 'destination_rejects:' || destination, 'attention', since_at, since_at, 1,
+    printf('destination %s rejects us by an AE title; %s for it%s', destination,
+        results || iif(waiting = 1, ' waits', ' wait'), last_message)
+FROM destinations JOIN (SELECT destination, min(created_at) AS since_at FROM delivery
+    WHERE state = 'DELAYED' AND code = 'PEER_REJECTED' GROUP BY destination) USING (destination)
+WHERE down_since IS NULL
 UNION ALL
 SELECT 'undelivered:' || destination, 'attention', min(coalesce(started_at, created_at)),
     max(coalesce(started_at, created_at)), 1,
@@ -547,7 +573,9 @@ UNION ALL
 SELECT 'unpulled:' || source, 'attention', min(ended_at), max(ended_at), 1,
     printf('%d item%s pulled from %s failed or came in part in the last 24 h',
         count(*), iif(count(*) = 1, '', 's'), source)
-FROM pull WHERE ended_at >= (SELECT ago FROM day) AND state IN ('PARTIAL', 'FAILED') GROUP BY source
+FROM pull p WHERE ended_at >= (SELECT ago FROM day) AND state IN ('PARTIAL', 'FAILED') AND NOT EXISTS (
+    SELECT 1 FROM pull l WHERE l.identifier = p.identifier AND l.identifier <> '' AND l.source = p.source
+    AND l.key = p.key AND l.id > p.id AND l.state = 'DONE') GROUP BY source
 UNION ALL
 SELECT 'review', 'attention', min(ended_at), max(ended_at), 1,
     printf('%d job%s under review, and nothing of %s delivered', count(*), iif(count(*) = 1, ' is', 's are'),
@@ -569,6 +597,18 @@ UNION ALL
 SELECT 'quarantine', 'attention', min(quarantined_at), max(quarantined_at), 1,
     printf('%d file%s came into quarantine in the last 24 h', count(*), iif(count(*) = 1, '', 's'))
 FROM quarantine WHERE quarantined_at >= (SELECT ago FROM day) AND removed_at IS NULL HAVING count(*) > 0
+UNION ALL
+-- A caller that is acknowledged may go on calling.
+SELECT 'caller:' || id, 'attention', first_at, first_at, 1,
+    printf('"%s" at %s called "%s" and was rejected %d time%s, last at %s: %s; ', calling_ae, host,
+        called_ae, rejected, iif(rejected = 1, '', 's'), substr(last_at, 1, 16) || 'Z', meaning)
+    || iif(admit = '', iif(reason = 'other_certificate', 'let it call by TLS', 'correct its AE title'),
+        printf('to admit it, add to dicom.%s', admit))
+FROM (SELECT * FROM rejected ORDER BY last_at DESC LIMIT 5)
+UNION ALL
+SELECT 'caller', 'attention', min(first_at), max(first_at), count(*),
+    printf('%d more callers were rejected in the last 24 h', count(*) - 5)
+FROM rejected HAVING count(*) > 5
 UNION ALL
 SELECT 'paused', 'attention', h.held_at, h.held_at, 1, printf('no job starts, %d run%s: paused by %s%s',
     jobs_running, iif(jobs_running = 1, 's', ''), h.held_by, iif(h.reason = '', '', ': ' || h.reason))

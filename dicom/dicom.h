@@ -171,7 +171,7 @@ void dicom_instance_free(struct dicom_instance *instance);
  * known. */
 struct dicom_identity {
     char sop_instance_uid[DICOM_UID_SIZE];
-    char series_uid[DICOM_UID_SIZE];
+    char series_uid[DICOM_UID_SIZE], study_uid[DICOM_UID_SIZE];
     char patient_id[DICOM_LO_SIZE];
 };
 

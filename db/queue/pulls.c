@@ -103,11 +103,17 @@ static const struct database_shape pull_shape = {"item", sizeof(struct queue_pul
     "(SELECT count(*) FROM object o WHERE o.study_uid = p.study_uid "                              \
     "  AND p.series_uid IN ('', o.series_uid) AND o.removed_at IS NULL AND NOT o.missing))"
 
+/* Instances of a part p that came and were not kept. */
+#define UNWANTED                                                                                   \
+    "(SELECT count(*) FROM pull_unwanted u WHERE u.study_uid = p.study_uid "                       \
+    "  AND p.series_uid IN ('', u.series_uid))"
+
 #define PART_FIELDS(FIELD)                                                                         \
     FIELD(TEXT, study_uid, "p.study_uid")                                                          \
     FIELD(TEXT, series_uid, "p.series_uid")                                                        \
     FIELD(INT64, expected, "coalesce(p.expected, -1)")                                             \
-    FIELD(INT64, arrived, ARRIVED)
+    FIELD(INT64, arrived, ARRIVED)                                                                 \
+    FIELD(INT64, unwanted, UNWANTED)
 #define PART_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_pull_part, member)},
 
 static const struct database_field part_fields[] = {PART_FIELDS(PART_FIELD)};
@@ -139,10 +145,10 @@ pull_insert(struct queue *queue, int64_t batch, int64_t line, const char *source
     return database_run(
         &queue->db,
         "INSERT INTO pull (batch, line, source, key, identifier, state, due_at, asked_by, "
-        "created_at) VALUES (?1, ?2, ?3, ?4, ?5, 'WAITING', ?6, ?7, ?6)",
+        "created_at, list_line) VALUES (?1, ?2, ?3, ?4, ?5, 'WAITING', ?6, ?7, ?6, ?8)",
         VALUES(value_int(batch), value_int(line), value_text(source),
                value_text(queue_pull_key_name(wish->key)), value_text(wish->identifier),
-               value_time(now_ms), value_text(by)));
+               value_time(now_ms), value_text(by), value_int(wish->list_line)));
 }
 
 static int
@@ -305,6 +311,24 @@ queue_pull_parts_free(struct queue_pull_part *parts, size_t count)
     for (size_t i = 0; i < count; i++)
         database_clear_row(&part_shape, &parts[i]);
     free(parts);
+}
+
+int
+queue_add_unwanted(struct queue *queue, const struct queue_unwanted *instance)
+{
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = database_run(
+        &queue->db,
+        "INSERT OR IGNORE INTO pull_unwanted (sop_instance_uid, sop_class_uid, series_uid, "
+        "study_uid, pull_id) SELECT ?1, ?2, ?3, ?4, id FROM pull INDEXED BY pull_open "
+        "WHERE ended_at IS NULL AND state = 'MOVING' AND EXISTS (SELECT 1 FROM pull_part "
+        "WHERE pull_id = pull.id AND study_uid = ?4 AND series_uid IN ('', ?3)) "
+        "ORDER BY id LIMIT 1",
+        VALUES(value_text(instance->sop_instance_uid), value_text(instance->sop_class_uid),
+               value_text(instance->series_uid), value_text(instance->study_uid)));
+    return queue_leave(queue, rc);
 }
 
 int

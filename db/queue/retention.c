@@ -534,6 +534,15 @@ sweep_pulls(struct queue *queue, int64_t before_ms, size_t limit)
         VALUES(value_time(before_ms), queue_row_limit(limit)));
 }
 
+static int
+sweep_callers(struct queue *queue, int64_t before_ms, size_t limit)
+{
+    return database_change(
+        &queue->db,
+        "DELETE FROM caller WHERE id IN (SELECT id FROM caller WHERE last_at < ?1 LIMIT ?2)",
+        VALUES(value_time(before_ms), queue_row_limit(limit)));
+}
+
 int
 queue_sweep_events(struct queue *queue, int64_t before_ms, size_t limit, size_t *count)
 {
@@ -544,9 +553,10 @@ queue_sweep_events(struct queue *queue, int64_t before_ms, size_t limit, size_t 
     const int events = sweep_own_events(queue, before_ms, limit);
     const int strays = events < 0 ? events : sweep_stray_quarantine(queue, before_ms, limit);
     const int pulls = strays < 0 ? strays : sweep_pulls(queue, before_ms, limit);
-    rc = queue_leave(queue, pulls < 0 ? pulls : 0);
+    const int callers = pulls < 0 ? pulls : sweep_callers(queue, before_ms, limit);
+    rc = queue_leave(queue, callers < 0 ? callers : 0);
     if (rc == 0)
-        *count = (size_t)events + (size_t)strays + (size_t)pulls;
+        *count = (size_t)events + (size_t)strays + (size_t)pulls + (size_t)callers;
     return rc;
 }
 

@@ -392,11 +392,15 @@ static const struct report_column pull_columns[] = {
     {"BATCH", "batch", REPORT_NUMBER},
     {"STATE", "state", REPORT_TEXT},
     {"SOURCE", "source", REPORT_TEXT},
-    {"ARRIVED", "arrived || coalesce(' of ' || expected, '')", REPORT_WHOLE},
+    {"ARRIVED",
+     "arrived || coalesce(' of ' || expected, '') || iif(unwanted > 0, ', ' || unwanted || ' "
+     "dropped', '')",
+     REPORT_WHOLE},
     {"TRIES", "attempts", REPORT_NUMBER | REPORT_DROP},
     {"NOT BEFORE", "not_before_at", REPORT_DROP},
     {"ENDED", "ended_at", REPORT_DROP},
     {"KEY", "key", REPORT_DROP},
+    {"LINE", "list_line", REPORT_NUMBER},
     {"IDENTIFIER", "identifier", REPORT_TEXT},
     {"CODE", "code", REPORT_TEXT},
 };

@@ -318,6 +318,17 @@ static const char unpulled_sql[] = OF_NIGHT
     "WHERE ended_at >= ?1 AND ended_at < ?2 AND state IN ('NOT_FOUND', 'PARTIAL', 'FAILED') "
     "GROUP BY source, state, code ORDER BY source, count(*) DESC, code";
 
+static const struct night_column callers_of[] = {
+    COLUMN(calling, "CALLER", TEXT), COLUMN(host, "ADDRESS", TEXT),
+    COLUMN(called, "CALLED", TEXT),  COLUMN(rejected, "TIMES", NUMBER),
+    COLUMN(meaning, "WHY", TEXT),    COLUMN(admit, "TO ADMIT IT", TEXT),
+};
+
+static const char callers_sql[] =
+    OF_NIGHT "SELECT calling_ae, host, called_ae, rejected, meaning, admit FROM v_callers "
+             "WHERE last_at >= ?1 AND first_at < ?2 AND admitted_at IS NULL "
+             "ORDER BY last_at DESC LIMIT 50";
+
 static const struct night_column pulled_of[] = {
     COLUMN(source, "SOURCE", TEXT),         COLUMN(done, "DONE", NUMBER),
     COLUMN(not_found, "NOT FOUND", NUMBER), COLUMN(partial, "IN PART", NUMBER),
@@ -360,6 +371,8 @@ const struct night_source night_sources[NIGHT_TABLE_COUNT] = {
     [NIGHT_REFUSED] = LIST(refused, "Series that were refused", "noctule explain SERIES_UID"),
     [NIGHT_QUARANTINED] = LIST(quarantined, "Files in quarantine", NULL),
     [NIGHT_SENDERS] = LIST(senders, "Who sent what was refused", NULL),
+    [NIGHT_CALLERS] =
+        LIST(callers, "Rejected callers", "the last column is what section dicom would need"),
     [NIGHT_UNRULED] =
         LIST(unruled, "Series without a rule", "noctule submit --rules, once there is one"),
     [NIGHT_PULLED] = LIST(pulled, "Pulled", NULL),

@@ -552,6 +552,26 @@ static const char found_sql[] = ASKED FOUND_SELECT
 /* Looks at every series: only where nothing else was found. */
 static const char found_study_sql[] = ASKED FOUND_SELECT " AND study_uid = ?3" FOUND_ORDER;
 
+/* --------------------------------------------------------------------------------- callers ---- */
+
+static const struct night_column callers_of[] = {
+    COLUMN(calling, "CALLER", TEXT),
+    COLUMN(host, "ADDRESS", TEXT),
+    COLUMN(called, "CALLED", TEXT),
+    COLUMN(rejected, "TIMES", NUMBER),
+    BELOW(last, "last time", TIME),
+    BELOW(first, "first time", TIME),
+    BELOW(meaning, "why", TEXT),
+    BELOW(admit, "to admit it, in section dicom", TEXT),
+    BELOW(admitted, "admitted since", TIME),
+};
+
+#define CALLER_KEY "host || ' ' || calling_ae || ' ' || called_ae || ' ' || reason"
+static const char callers_sql[] =
+    ASKED "SELECT calling_ae, host, called_ae, rejected, last_at, first_at, meaning, admit, "
+          "admitted_at" TIME_MARK("last_at", CALLER_KEY) " FROM v_callers WHERE " BEHIND(
+              "last_at", CALLER_KEY) NEWEST_FIRST("last_at", CALLER_KEY);
+
 /* ---------------------------------------------------------------------------------- sources ---- */
 
 #define COUNT_OF(columns) (sizeof(columns) / sizeof *(columns))
@@ -591,6 +611,7 @@ const struct page_source page_sources[PAGE_LIST_COUNT] = {
                           "noctule pull --batch BATCH; noctule pull --cancel BATCH"),
     [PAGE_UNPULLED] =
         LIST(unpulled, "What was not pulled, or in part", "noctule pull --batch BATCH"),
+    [PAGE_CALLERS] = LIST(callers, "Rejected callers", NULL),
     [PAGE_DEVICES] = LIST(devices, "Devices", "noctule doctor"),
     [PAGE_DEVICE_EVENTS] = SHARED(event, device_events, "What happened to them", NULL),
     [PAGE_NIGHTS] = LIST(nights, "Nights", "noctule report --since 2026-01-31 --until 2026-02-01"),

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace
 {
@@ -83,18 +84,41 @@ association_choose(const PresentationContext &context, bool (*will_do)(const cha
     return nullptr;
 }
 
-void
-answer_context(PresentationContext &context, bool echo_only, bool with_commitments)
+/* For instances that are dropped: their pixels need no decoder. */
+bool
+is_any(const char *transfer_syntax)
 {
-    const bool is_echo = context.abstract_syntax == DICOM_VERIFICATION_CLASS;
-    const bool is_commitment =
-        with_commitments && context.abstract_syntax == DICOM_COMMITMENT_CLASS;
-    const bool is_storage = storage_class_is_taken(context.abstract_syntax.c_str());
-    if (!is_echo && (echo_only || (!is_commitment && !is_storage))) {
+    return command_uid_is_valid(transfer_syntax);
+}
+
+/* Returns which transfer syntaxes the abstract syntax is accepted in; nullptr: in none. */
+bool (*accepted_syntaxes(const std::string &abstract_syntax, enum dicom_admission admission,
+                         bool with_commitments))(const char *)
+{
+    if (abstract_syntax == DICOM_VERIFICATION_CLASS)
+        return is_plain;
+    if (admission == DICOM_ADMIT_ECHO)
+        return nullptr;
+    if (storage_class_is_taken(abstract_syntax.c_str()))
+        return is_decodable;
+    if (with_commitments && abstract_syntax == DICOM_COMMITMENT_CLASS)
+        return is_plain;
+    return admission == DICOM_ADMIT_ARCHIVE && storage_class_is_other(abstract_syntax.c_str())
+               ? is_any
+               : nullptr;
+}
+
+void
+answer_context(PresentationContext &context, enum dicom_admission admission, bool with_commitments)
+{
+    const auto will_do = accepted_syntaxes(context.abstract_syntax, admission, with_commitments);
+    if (!will_do) {
         context.result = CONTEXT_ABSTRACT_SYNTAX;
         return;
     }
-    const std::string *transfer = association_choose(context, is_storage ? is_decodable : is_plain);
+    const std::string *transfer = association_choose(context, is_decodable);
+    if (!transfer || will_do != is_decodable)
+        transfer = association_choose(context, will_do);
     context.result = transfer ? CONTEXT_ACCEPTED : CONTEXT_TRANSFER_SYNTAXES;
     if (transfer)
         context.transfer_syntax = *transfer;
@@ -168,7 +192,8 @@ Association::receive_request()
     if (head[0] != PDU_ASSOCIATE_RQ)
         return violation("it does not begin with an association request");
     if (size > LIMIT_REQUEST_BYTES)
-        return violation("the association request is too long");
+        return violation("the association request has " + std::to_string(size) +
+                         " bytes, and the limit is " + std::to_string(LIMIT_REQUEST_BYTES));
     std::vector<uint8_t> pdu(size);
     if (const int error = connection_->read(pdu.data(), size))
         return error;
@@ -192,6 +217,8 @@ Association::describe_request()
     copy_clean(request_.called_ae, negotiation_.called_ae);
     copy_clean(request_.implementation_uid, negotiation_.implementation_uid);
     copy_clean(request_.implementation_version, negotiation_.implementation_version);
+    for (const PresentationContext &context : negotiation_.contexts)
+        request_.proposes_more |= context.abstract_syntax != DICOM_VERIFICATION_CLASS;
     connection_->describe_peer(request_);
 }
 
@@ -217,6 +244,7 @@ Association::reject(enum dicom_admission admission)
         return send_reject(transient, by_presentation, 2);
     case DICOM_ADMIT:
     case DICOM_ADMIT_ECHO:
+    case DICOM_ADMIT_ARCHIVE:
     case DICOM_REFUSE_HOST:
         break;
     }
@@ -224,10 +252,11 @@ Association::reject(enum dicom_admission admission)
 }
 
 int
-Association::accept(bool echo_only, bool with_commitments)
+Association::accept(enum dicom_admission admission, bool with_commitments)
 {
+    const bool echo_only = admission == DICOM_ADMIT_ECHO;
     for (PresentationContext &context : negotiation_.contexts)
-        answer_context(context, echo_only, with_commitments);
+        answer_context(context, admission, with_commitments);
     pdus_ = std::make_unique<DataPdus>(options_.max_pdu);
     const std::vector<uint8_t> pdu = associate_accept(
         negotiation_, answer_roles(negotiation_, echo_only, with_commitments), options_.max_pdu);
@@ -274,9 +303,9 @@ Association::send_command(uint8_t context_id, const uint8_t *bytes, size_t size)
 }
 
 int
-Association::violation(const char *what)
+Association::violation(std::string what)
 {
-    violation_ = what;
+    violation_ = std::move(what);
     return -EPROTO;
 }
 

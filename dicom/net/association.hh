@@ -39,7 +39,7 @@ class Association
     }
 
     int reject(enum dicom_admission admission);
-    int accept(bool echo_only, bool with_commitments);
+    int accept(enum dicom_admission admission, bool with_commitments);
 
     /* The accepted context, or nullptr. */
     const PresentationContext *find_context(uint8_t id) const;
@@ -57,7 +57,7 @@ class Association
     }
 
     /* The peer does what it may not: what, for `explain`. Returns the error. */
-    int violation(const char *what);
+    int violation(std::string what);
 
     /* The last words, as RELEASED or an error demands. */
     void end(int outcome);

@@ -19,6 +19,7 @@ enum {
     REQUESTED_INSTANCE = 0x1001,
     EVENT_TYPE = 0x1002,
     ACTION_TYPE = 0x1008,
+    MOVE_ORIGINATOR = 0x1030,
     REMAINING = 0x1020,
     COMPLETED = 0x1021,
     FAILED = 0x1022,
@@ -126,6 +127,19 @@ take_uid(struct command *command, uint16_t element, const uint8_t *value, size_t
         command->uid_invalid |= !command_copy_uid(command->sop_instance_uid, value, size);
 }
 
+/* Copies an AE title without blanks around it. Drops one that is too long to be an AE title. */
+static void
+command_take_originator(struct command *command, const uint8_t *value, size_t size)
+{
+    size = unpadded(value, size);
+    for (; size > 0 && *value == ' '; size--)
+        value++;
+    if (size >= sizeof(command->move_originator))
+        size = 0;
+    memcpy(command->move_originator, value, size);
+    command->move_originator[size] = '\0';
+}
+
 int
 command_decode(const uint8_t *bytes, size_t size, struct command *command)
 {
@@ -142,6 +156,8 @@ command_decode(const uint8_t *bytes, size_t size, struct command *command)
         if (length == 2)
             seen |= command_take_number(command, element, get_u16(value));
         take_uid(command, element, value, length);
+        if (element == MOVE_ORIGINATOR)
+            command_take_originator(command, value, length);
         bytes = value + length;
         size -= HEADER_SIZE + length;
     }

@@ -27,6 +27,7 @@ enum command_field {
 
 #define COMMAND_NO_DATA_SET 0x0101
 #define COMMAND_DATA_SET    0x0001
+#define COMMAND_AE_SIZE     17 /* 16 characters and the end */
 
 struct command {
     uint16_t field;
@@ -39,6 +40,8 @@ struct command {
     char sop_class_uid[DICOM_UID_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];
     bool uid_invalid;
+    char move_originator
+        [COMMAND_AE_SIZE];        /* of a C-STORE: the AE title whose C-MOVE caused it; "" */
     const char *move_destination; /* of a C-MOVE that is made here: an AE title */
     /* Of what a C-MOVE makes the peer send (PS3.7 9.3.4.2); -1: it does not say. */
     int32_t remaining, completed, failed, warned;

@@ -47,10 +47,19 @@ is_final(int32_t status)
     }
 }
 
+/* Permanent by the standard (PS3.8 9.3.4), but for an AE title that is not entered yet: a site does so on its first day. */
+static bool
+is_rejected_for_good(const struct dicom_answer *answer)
+{
+    const bool by_title =
+        answer->reject_source == 1 && (answer->reject_reason == 3 || answer->reject_reason == 7);
+    return answer->reject_result == 1 && !by_title;
+}
+
 enum dicom_outcome
 dicom_outcome_of(enum code code, const struct dicom_answer *answer)
 {
-    if ((code != CODE_NONE && !code_passing(code)) || answer->reject_result == 1)
+    if ((code != CODE_NONE && !code_passing(code)) || is_rejected_for_good(answer))
         return DICOM_PERMANENT;
     if (answer->status >= 0 && is_final(answer->status))
         return DICOM_PERMANENT;

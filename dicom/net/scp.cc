@@ -70,7 +70,8 @@ class Store
   public:
     Store(const struct dicom_receiver &receiver, const struct dicom_store &store, Sink &sink,
           uint64_t max_instance)
-        : receiver_(receiver), store_(store), sink_(sink.sink), max_instance_(max_instance)
+        : receiver_(receiver), store_(store), sink_(sink.sink), max_instance_(max_instance),
+          max_dropped_(store.unwanted ? max_instance : max_dropped)
     {
     }
 
@@ -112,7 +113,7 @@ class Store
         const uint64_t before = bytes_;
         bytes_ += size;
         if (!begun_)
-            return bytes_ - dropped_from_ <= max_dropped ? 0 : full_ ? -ENOSPC : -EFBIG;
+            return bytes_ - dropped_from_ <= max_dropped_ ? 0 : full_ ? -ENOSPC : -EFBIG;
         if (bytes_ > max_instance_) {
             give_up(-EFBIG);
             return -EFBIG;
@@ -156,6 +157,7 @@ class Store
     const struct dicom_store &store_;
     struct byte_sink &sink_;
     const uint64_t max_instance_;
+    const uint64_t max_dropped_;
     uint64_t bytes_ = 0;
     uint64_t dropped_from_ = 0;
     uint16_t status_ = DICOM_SUCCESS;
@@ -165,9 +167,9 @@ class Store
 
 /* Why an instance cannot be taken, judged before a file is made; DICOM_SUCCESS when it can. */
 uint16_t
-scp_judge_store(const PresentationContext &context, const struct command &command)
+scp_judge_store(const PresentationContext &context, const struct command &command, bool unwanted)
 {
-    if (!storage_class_is_taken(context.abstract_syntax.c_str()))
+    if (!unwanted && !storage_class_is_taken(context.abstract_syntax.c_str()))
         return DICOM_SOP_CLASS_NOT_SUPPORTED;
     if (command.uid_invalid || !command.sop_class_uid[0] || !command.sop_instance_uid[0])
         return DICOM_CANNOT_UNDERSTAND;
@@ -199,10 +201,10 @@ class Server
     {
         const enum dicom_admission admission =
             receiver_.admit(receiver_.context, &association_.request());
-        const bool echo_only = admission == DICOM_ADMIT_ECHO;
-        if (admission != DICOM_ADMIT && !echo_only)
+        if (admission != DICOM_ADMIT && admission != DICOM_ADMIT_ECHO &&
+            admission != DICOM_ADMIT_ARCHIVE)
             return association_.reject(admission);
-        if (const int rc = association_.accept(echo_only, receiver_.committed != nullptr))
+        if (const int rc = association_.accept(admission, receiver_.committed != nullptr))
             return rc;
         const auto opened = Limits::Clock::now();
         if (receiver_.opened)
@@ -274,9 +276,11 @@ class Server
         std::strcpy(about.sop_class_uid, command.sop_class_uid);
         std::strcpy(about.sop_instance_uid, command.sop_instance_uid);
         std::strcpy(about.transfer_syntax_uid, context.transfer_syntax.c_str());
+        std::strcpy(about.move_originator, command.move_originator);
+        about.unwanted = storage_class_is_other(context.abstract_syntax.c_str());
         about.sender = &sender_;
         Store store(receiver_, about, sink_, max_instance_);
-        store.begin(scp_judge_store(context, command));
+        store.begin(scp_judge_store(context, command, about.unwanted));
         totals_.refused++; /* until it has been answered otherwise */
         const int error = receive_data_set(context.id, [&store](const uint8_t *bytes, size_t size) {
             return store.take(bytes, size);

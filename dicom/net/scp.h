@@ -70,6 +70,7 @@ struct dicom_association_request {
     char host[DICOM_HOST_SIZE];
     char implementation_uid[DICOM_UID_SIZE];
     char implementation_version[DICOM_AE_SIZE];
+    bool proposes_more; /* than Verification */
     bool tls;
     /* Of the peer's verified certificate; "" when it showed none. */
     char certificate_name[DICOM_COMMON_NAME_SIZE]; /* subject common name, UTF-8 */
@@ -80,6 +81,7 @@ struct dicom_association_request {
 enum dicom_admission {
     DICOM_ADMIT,
     DICOM_ADMIT_ECHO,     /* accepted, for C-ECHO alone */
+    DICOM_ADMIT_ARCHIVE,  /* accepted, also storage classes that dicom_peek does not accept */
     DICOM_REFUSE_CALLING, /* 1, 1, 3: calling AE title not recognized */
     DICOM_REFUSE_CALLED,  /* 1, 1, 7: called AE title not recognized */
     DICOM_REFUSE_HOST,    /* 1, 1, 1: permanent, no reason given */
@@ -89,12 +91,14 @@ enum dicom_admission {
 struct dicom_sender; /* scp.cc's */
 
 /* One C-STORE. The UIDs are well-formed (digits and dots, at most 64), the SOP class is the
- * presentation context's and one that dicom_peek accepts. Valid until its store_end returns. */
+ * presentation context's. Valid until its store_end returns. */
 struct dicom_store {
     const struct dicom_association_request *association;
     char sop_class_uid[DICOM_UID_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];
     char transfer_syntax_uid[DICOM_UID_SIZE];
+    char move_originator[DICOM_AE_SIZE]; /* whose C-MOVE caused it; "": none is named */
+    bool unwanted; /* a class that dicom_peek does not accept; only after DICOM_ADMIT_ARCHIVE */
     const struct dicom_sender *sender;
 };
 

@@ -206,17 +206,20 @@ fail_rejected(struct dicom_association &association, const uint8_t *answer_bytes
     answer->reject_source = answer_bytes[2];
     answer->reject_reason = answer_bytes[3];
     const bool busy = answer->reject_result == 2; /* transient (PS3.8 9.3.4) */
-    const char *why = "";
-    if (answer->reject_source == 1 && answer->reject_reason == 3)
-        why = ": it does not know our AE title";
+    const char *why = "", *remedy = " Correct its entry here, or ours there.";
+    if (busy)
+        remedy = " Deliveries and pulls are tried again.";
+    else if (answer->reject_source == 1 && answer->reject_reason == 3)
+        why = ": it does not know our AE title", remedy = " Enter it there with our address, or "
+                                                          "correct calling_ae_title here: "
+                                                          "deliveries and pulls are tried again.";
     else if (answer->reject_source == 1 && answer->reject_reason == 7)
-        why = ": it has another AE title";
+        why = ": it has another AE title", remedy = " Correct ae_title here: deliveries and pulls "
+                                                    "are tried again.";
     return error_set(error, -ECONNREFUSED, busy ? CODE_PEER_BUSY : CODE_PEER_REJECTED,
                      "%s rejected the association %s (result %d, source %d, reason %d)%s.%s",
                      association.name.c_str(), busy ? "for now" : "for good", answer->reject_result,
-                     answer->reject_source, answer->reject_reason, why,
-                     busy ? " Deliveries and pulls are tried again."
-                          : " Correct its entry here, or ours there.");
+                     answer->reject_source, answer->reject_reason, why, remedy);
 }
 
 static int

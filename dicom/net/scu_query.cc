@@ -344,10 +344,11 @@ move_judge(const struct dicom_association &association, const char *destination,
         return error_set(error, -EREMOTEIO, CODE_MOVE_FAILED,
                          "%s answered C-MOVE with status 0x%04X.", name,
                          static_cast<unsigned>(status));
-    /* Orthanc has no other word for a destination that it does not know. */
+    /* Orthanc answers an unknown destination and a refused instance with the same status. */
     return error_set(error, -EREMOTEIO, CODE_MOVE_REFUSED,
-                     "%s answered C-MOVE to %s with status 0x%04X, and would do so again. See its "
-                     "log, and whether it knows that AE title (Orthanc: DicomModalities).",
+                     "%s answered C-MOVE to %s with status 0x%04X, and would do so again. Its log "
+                     "has the reason. If nothing of the study arrived, check that it knows that "
+                     "AE title (Orthanc: DicomModalities).",
                      name, destination, static_cast<unsigned>(status));
 }
 

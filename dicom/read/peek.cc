@@ -722,7 +722,7 @@ identity_copy(char (&destination)[size], const std::string &text)
 int
 identify_stream(const char *path, struct stream &stream, struct dicom_identity &identity)
 {
-    static const uint32_t identity_tags[] = {0x00080018, 0x00100020, 0x0020000E};
+    static const uint32_t identity_tags[] = {0x00080018, 0x00100020, 0x0020000D, 0x0020000E};
     const struct scan_wanted wanted =
         scan_wanted_of(identity_tags, std::size(identity_tags), DICOM_LO_SIZE);
     struct error error;
@@ -735,6 +735,7 @@ identify_stream(const char *path, struct stream &stream, struct dicom_identity &
     const Header header(dataset);
     identity_copy(identity.sop_instance_uid, header_text(header, DCM_SOPInstanceUID));
     identity_copy(identity.series_uid, header_text(header, DCM_SeriesInstanceUID));
+    identity_copy(identity.study_uid, header_text(header, DCM_StudyInstanceUID));
     header_copy(identity.patient_id, header_text(header, DCM_PatientID));
     return 0;
 }

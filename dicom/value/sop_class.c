@@ -59,3 +59,19 @@ storage_class_is_taken(const char *uid)
 {
     return storage_class_modality(uid) || storage_class_object(uid);
 }
+
+static bool
+storage_class_starts(const char *uid, const char *prefix)
+{
+    return strncmp(uid, prefix, strlen(prefix)) == 0;
+}
+
+bool
+storage_class_is_other(const char *uid)
+{
+    if (!*uid || storage_class_is_taken(uid))
+        return false;
+    return !storage_class_starts(uid, "1.2.840.10008.") ||
+           (storage_class_starts(uid, "1.2.840.10008.5.1.4.") &&
+            !storage_class_starts(uid, "1.2.840.10008.5.1.4.1.2."));
+}

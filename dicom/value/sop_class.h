@@ -19,6 +19,10 @@ const char *storage_class_object(const char *uid);
 /* Either. */
 bool storage_class_is_taken(const char *uid);
 
+/* Returns whether the class may be another storage class, a private one included: no service class of its own
+ * (verification, commitment, print, query and retrieve). */
+bool storage_class_is_other(const char *uid);
+
 #ifdef __cplusplus
 }
 #endif

@@ -23,8 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE_SIZE 256
-
 struct pull {
     bool accession, study, series, dry_run, json;
     const char *list; /* a file; NULL: the arguments are what is asked for */
@@ -33,6 +31,8 @@ struct pull {
     /* What is asked for. */
     struct queue_pull_wish *wishes; /* malloc'd, with their identifiers */
     size_t count;
+    int32_t
+        list_line; /* of the value that is read: in the list, then its place among the arguments */
     const char *source;
 };
 
@@ -84,7 +84,7 @@ pull_add(struct pull *pull, const char *value)
         cli_complain("out of memory");
         return EXIT_PARTIAL;
     }
-    pull->wishes[pull->count++] = (struct queue_pull_wish){key, copy};
+    pull->wishes[pull->count++] = (struct queue_pull_wish){key, copy, pull->list_line};
     return EXIT_OK;
 }
 
@@ -101,22 +101,37 @@ pull_trim(char *line)
     return *line == '#' ? "" : line;
 }
 
+/* Adds the value of a line, which must be text: C would cut it at a NUL, and ask for another value. */
+static int
+pull_add_line(struct pull *pull, char *line, size_t length)
+{
+    pull->list_line++;
+    if (strlen(line) != length) {
+        cli_complain("%s: line %" PRId32 " has a NUL in it, and the list must be text. Save it as "
+                     "plain text (ASCII or UTF-8) and try again",
+                     pull->list, pull->list_line);
+        return EXIT_USAGE;
+    }
+    const char *value = pull_trim(line);
+    return *value ? pull_add(pull, value) : EXIT_OK;
+}
+
 static int
 pull_read_list(struct pull *pull)
 {
     const bool standard = strcmp(pull->list, "-") == 0;
     FILE *file = standard ? stdin : fopen(pull->list, "re");
-    char line[LINE_SIZE];
+    char *line = NULL;
+    size_t size = 0;
+    ssize_t length;
     int status = EXIT_OK;
     if (!file) {
         cli_complain("%s: %s", pull->list, strerror(errno));
         return EXIT_NOT_FOUND;
     }
-    while (status == EXIT_OK && fgets(line, sizeof line, file)) {
-        const char *value = pull_trim(line);
-        if (*value)
-            status = pull_add(pull, value);
-    }
+    while (status == EXIT_OK && (length = getline(&line, &size, file)) >= 0)
+        status = pull_add_line(pull, line, (size_t)length);
+    free(line);
     if (status == EXIT_OK && ferror(file)) {
         cli_complain("%s: %s", pull->list, strerror(errno));
         status = EXIT_PARTIAL;
@@ -130,8 +145,10 @@ static int
 pull_gather(struct pull *pull, char *const *values, int count)
 {
     int status = pull->list ? pull_read_list(pull) : EXIT_OK;
-    for (int i = 0; i < count && status == EXIT_OK; i++)
+    for (int i = 0; i < count && status == EXIT_OK; i++) {
+        pull->list_line++;
         status = pull_add(pull, values[i]);
+    }
     if (status == EXIT_OK && pull->count == 0) {
         cli_complain("nothing is asked for");
         status = EXIT_USAGE;
@@ -245,8 +262,8 @@ write_pull_items(struct proto_writer *writer, enum proto_type type, const char *
         return;
     }
     for (size_t i = 0; i < pull->count; i++)
-        fprintf(text.out, "%s %s\n", queue_pull_key_name(pull->wishes[i].key),
-                pull->wishes[i].identifier);
+        fprintf(text.out, "%s %" PRId32 " %s\n", queue_pull_key_name(pull->wishes[i].key),
+                pull->wishes[i].list_line, pull->wishes[i].identifier);
     write_pull(writer, type, text_close(&text) ? "" : text.bytes, options);
     free(text.bytes);
 }

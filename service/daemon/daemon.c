@@ -12,6 +12,7 @@
  * no DICOM and runs no job.
  */
 #include "service/daemon/daemon.h"
+#include "service/daemon/callers.h"
 
 #include "base/test_hook.h"
 #include "db/retention.h"
@@ -68,7 +69,7 @@ struct daemon {
     char *root, *database;
     struct configured configured;
     char *files; /* of the configuration in force, one per line */
-    int lock;
+    int locks[2];
     struct control *control;
     struct audit *audit;
     struct couriers couriers;
@@ -210,6 +211,8 @@ daemon_recover(struct daemon *daemon)
         error = daemon_bound_waits(core);
     if (!error)
         error = windows_set(core);
+    if (!error)
+        error = callers_set(core);
     if (!error)
         error = queue_note(core->queue, "START", "noctuled " NOCTULE_VERSION, clock_unix_ms());
     if (!error && daemon->renewed)
@@ -462,6 +465,8 @@ daemon_take_config(struct daemon *daemon, struct conf *fresh)
     workers_reload(core->workers);
     daemon_note_reload("destinations", deliveries_reload(core->deliveries));
     daemon_note_reload("sources", pulls_reload(core->pulls));
+    if (core_change(core))
+        core_failed(core, callers_set(core), "decide which rejected callers are admitted now");
     daemon_fill_page(core);
     cluster_reload(core->cluster);
     conf_free(old);
@@ -841,7 +846,7 @@ daemon_run_in_root(struct daemon *daemon)
     struct error error = {0};
     int rc = spool_make(daemon->root, &error);
     if (!rc)
-        rc = spool_lock(daemon->root, &daemon->lock, &error);
+        rc = spool_lock(daemon->root, daemon->locks, &error);
     if (rc) {
         log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("reason", error.message));
         return daemon_status(rc, EX_CANTCREAT);
@@ -852,7 +857,7 @@ daemon_run_in_root(struct daemon *daemon)
     else
         rc = daemon_make_key(daemon);
     int status = rc ? daemon_status(rc, EX_CANTCREAT) : daemon_run_with_queue(daemon);
-    close(daemon->lock);
+    spool_unlock(daemon->locks);
     return status;
 }
 

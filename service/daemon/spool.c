@@ -50,33 +50,70 @@ spool_make(const char *root, struct error *error)
     return rc;
 }
 
-int
-spool_lock(const char *root, int *out, struct error *error)
+/* The descriptor of the lock file, or -errno. */
+static int
+spool_open_lock(const char *root, struct error *error)
 {
     char *path = NULL;
     if (asprintf(&path, "%s/" LAYOUT_LOCK, root) < 0)
         return -ENOMEM;
-    int rc = 0;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 && errno == EROFS)
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
-        rc = -errno;
-        error_set(error, rc, CODE_NONE, "%s cannot be opened: %s", path, strerror(errno));
-    } else if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
-        error_set(error, rc, CODE_NONE,
-                  rc == -EBUSY ? "another noctuled works in %s already; stop it, or give this one "
-                                 "a root of its own"
-                               : "%s cannot be locked",
-                  root);
+        fd = -errno;
+        error_set(error, fd, CODE_NONE, "%s cannot be opened: %s", path, strerror(-fd));
     }
     free(path);
-    if (rc && fd >= 0)
-        close(fd);
+    return fd;
+}
+
+static int
+spool_take_lock(const char *root, int fd, struct error *error)
+{
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    const int rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
+    return error_set(error, rc, CODE_NONE,
+                     rc == -EBUSY ? "another noctuled works in %s already; stop it, or give this "
+                                    "one a root of its own"
+                                  : "%s cannot be locked",
+                     root);
+}
+
+/* Some file systems lock no folders: there the lock file is all there is. */
+static int
+spool_lock_folder(const char *root, int fd, struct error *error)
+{
+    const int rc = fd < 0 ? 0 : spool_take_lock(root, fd, error);
+    if (rc == -EBUSY || rc == 0)
+        return rc;
+    *error = (struct error){0};
+    return 0;
+}
+
+int
+spool_lock(const char *root, int fds[2], struct error *error)
+{
+    fds[0] = spool_open_lock(root, error);
+    fds[1] = -1;
+    if (fds[0] < 0)
+        return fds[0];
+    fds[1] = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = spool_take_lock(root, fds[0], error);
     if (!rc)
-        *out = fd;
+        rc = spool_lock_folder(root, fds[1], error);
+    if (rc)
+        spool_unlock(fds);
     return rc;
+}
+
+void
+spool_unlock(const int fds[2])
+{
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
 }
 
 /* ----------------------------------------------------------------------------- sweeping ---- */

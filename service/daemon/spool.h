@@ -13,8 +13,10 @@
 /* The root and every folder in it; -errno with a message. */
 int spool_make(const char *root, struct error *error);
 
-/* Claims the root for this process as long as *fd is open; -EBUSY when another daemon has it. */
-int spool_lock(const char *root, int *fd, struct error *error);
+/* Claims the root for this process until spool_unlock; -EBUSY when another daemon has it. Locks its lock file, and the folder
+ * itself, since a lock file may be deleted. */
+int spool_lock(const char *root, int fds[2], struct error *error);
+void spool_unlock(const int fds[2]);
 
 /* Removes *.part from incoming/: only while no intake lives. */
 void spool_sweep_incoming(const char *root);

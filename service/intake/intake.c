@@ -163,6 +163,18 @@ on_retry(uv_timer_t *timer)
     (void)timer;
 }
 
+/* Reports rejected callers to the daemon. */
+static void
+intake_report_callers(struct intake *intake)
+{
+    struct proto_writer writer;
+    int64_t wait_ms;
+    if (listener_report_callers(intake->listener, intake_now_ms(intake), &writer, &wait_ms))
+        intake_send_frame(intake, &writer);
+    else if (wait_ms > 0)
+        uv_timer_start(&intake->callers, on_retry, (uint64_t)wait_ms, 0);
+}
+
 static void
 intake_drain(struct intake *intake)
 {
@@ -192,6 +204,7 @@ on_turn(uv_prepare_t *turn)
     if (!intake->begun)
         intake_begin(intake);
     intake_tell_reception(intake);
+    intake_report_callers(intake);
     if (may_begin(intake)) {
         intake_start_batches(intake);
         intake_start_recovery(intake);
@@ -241,6 +254,7 @@ intake_stop(void *context)
     child_close(&intake->child);
     uv_close((uv_handle_t *)&intake->again, NULL);
     uv_close((uv_handle_t *)&intake->retry, NULL);
+    uv_close((uv_handle_t *)&intake->callers, NULL);
     uv_close((uv_handle_t *)&intake->drain, NULL);
     uv_timer_start(&intake->stop, on_stop_timeout, STOP_MS, 0);
     uv_unref((uv_handle_t *)&intake->stop);
@@ -292,7 +306,8 @@ open_loop(struct intake *intake)
     int error = uv_loop_init(&intake->loop);
     if (error)
         return error;
-    uv_timer_t *const timers[] = {&intake->again, &intake->retry, &intake->drain, &intake->stop};
+    uv_timer_t *const timers[] = {&intake->again, &intake->retry, &intake->callers, &intake->drain,
+                                  &intake->stop};
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
         uv_timer_init(&intake->loop, timers[i]); /* has no way to fail */
         timers[i]->data = intake;

@@ -336,7 +336,7 @@ intake_take_handovers(struct intake *intake)
             receiver_answer(intake->receiver, handover, HANDOVER_DROPPED);
             continue;
         }
-        if (!handover->commitment)
+        if (!handover->commitment && !handover->unwanted)
             log_taken(item);
         intake_send_item(intake, item);
     }

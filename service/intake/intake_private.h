@@ -74,7 +74,7 @@ struct intake {
     bool listening;        /* the listener has been configured */
 
     uv_prepare_t turn;
-    uv_timer_t again, retry, drain, stop;
+    uv_timer_t again, retry, callers, drain, stop;
     int64_t retry_at_ms, retry_delay_ms; /* 0: nothing has failed lately */
     bool paused, stopping;
     char told[512]; /* the trouble that the daemon was last told of */

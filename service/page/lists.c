@@ -82,7 +82,8 @@ view_failures(const struct view *view, struct error *error)
     static const struct lists_part parts[] = {{PAGE_FAILED, "no job has failed"},
                                               {PAGE_REFUSED, "no series was refused"},
                                               {PAGE_QUARANTINED, "no file is in quarantine"},
-                                              {PAGE_UNPULLED, NULL}};
+                                              {PAGE_UNPULLED, NULL},
+                                              {PAGE_CALLERS, NULL}};
     return ADD_ALL(parts);
 }
 

@@ -302,15 +302,15 @@ def test_a_host_without_address(courier, seg):
 def test_it_knows_another_caller(courier, seg):
     with archive(titles=["SOMEBODY"]) as pacs:
         told = courier(destination(port=pacs.port)).deliver(seg)
-        assert (told["outcome"], told["code"]) == (PERMANENT, "PEER_REJECTED")
-        assert "does not know our AE title" in told["message"]
+        assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_REJECTED")
+        assert "does not know our AE title. Enter it there" in told["message"]
 
 
 def test_orthanc_that_checks_titles(courier, seg, tmp_path):
     with orthanc(tmp_path / "orthanc", {"DicomCheckCalledAet": True}) as pacs:
         told = courier(destination(port=pacs.port, ae_title="WRONG")).deliver(seg)
-        assert (told["outcome"], told["code"]) == (PERMANENT, "PEER_REJECTED")
-        assert pacs.instances() == []
+        assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_REJECTED")
+        assert "Correct ae_title here" in told["message"] and pacs.instances() == []
 
 
 def test_a_busy_archive(courier, seg):

@@ -273,6 +273,21 @@ def test_an_answer_before_the_data(daemon, tmp_path):
 # ---- real archives ----
 
 
+def test_an_ae_title_that_is_not_entered_yet(daemon, tmp_path):
+    """A first day: Orthanc has another AE title. The result waits, an alert says what to do, and nobody has to resend it."""
+    with orthanc(tmp_path / "orthanc", {"DicomCheckCalledAet": True}) as pacs:
+        d = run_with(daemon, tmp_path, to_archive(pacs.port))
+        wait_for(lambda: attempts_of(d), 60, "an attempt")
+        assert "PEER_REJECTED" in attempts_of(d)[0] and row(d)["state"] != "FAILED"
+        told = wait_for(lambda: "it has another AE title. Correct ae_title here" in (text := d.ctl("status", check=False).stdout) and text,
+                        60, "the alert")
+        assert "rejects us by an AE title; 1 result waits for it" in told or "destination PACS is down" in told
+        d.config.write_text(d.config.read_text().replace('ae_title = "ARCHIVE"', 'ae_title = "ORTHANC"'))
+        d.process.send_signal(signal.SIGHUP)
+        settled(d, "SENT")
+        assert "rejects us" not in d.ctl("status", check=False).stdout and len(pacs.instances()) == 1
+
+
 @pytest.mark.parametrize("option, state, code", [
     ("--refuse", "FAILED", "PEER_REJECTED"), ("--abort-after", "DELAYED", "PEER_ABORTED"),
     ("--abort-during", "DELAYED", "PEER_ABORTED"),

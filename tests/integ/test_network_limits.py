@@ -2,6 +2,7 @@
 service and its courier are the real ones; the peers say what they are told to, byte by byte."""
 
 import contextlib
+import pathlib
 import re
 import select
 import socket
@@ -9,6 +10,7 @@ import struct
 
 import pytest
 from conftest import PEERS, SOURCE, Clock, echoscu, wait_for
+from pynetdicom import AE, build_context
 from raw_peer import (ABORT, ASSOCIATE_AC, ASSOCIATE_RJ, COMMITMENT, COMMITMENT_INSTANCE, CT, DATA, IMPLICIT, MR, SEG,
                       VERIFICATION, Raw, associate_ac, associate_rq, command, elements_of, item, nested, pdu, pdv)
 from test_deliver import archive
@@ -53,20 +55,46 @@ def ended_with(d, code):
 
 @pytest.mark.parametrize("beyond", [0, 1])
 def test_bytes_of_a_request(receiver, certificates, beyond):
-    """Without TLS it is 64 KiB: what has no association yet is kept in the loop."""
+    """One limit, with TLS and without, as conformance.md has it; the log names it."""
     d = receiver(PEERS, certificates=certificates)
     request = associate_rq([(CT, [IMPLICIT])], calling="PYNETDICOM")
-    with Raw(d.tls_port, tls=client_context(certificates, "client")) as raw:
-        raw.send(filled(request, LIMITS["REQUEST_BYTES"] + beyond))
+    for raw in (Raw(d.tls_port, tls=client_context(certificates, "client")), Raw(d.port)):
+        with raw, contextlib.suppress(ConnectionError):
+            raw.send(filled(request, 262144 + beyond))
+            if beyond:
+                assert raw.ends() in (ABORT, None)
+            else:
+                assert raw.pdu()[0] == ASSOCIATE_AC
         if beyond:
-            assert raw.ends() in (ABORT, None)
             ended_with(d, "ASSOCIATION_INVALID")
-        else:
-            assert raw.pdu()[0] == ASSOCIATE_AC
-    with Raw(d.port) as raw:
-        with contextlib.suppress(ConnectionError):
-            raw.send(filled(request, 65536 - 6 + beyond))
-        assert raw.ends() in (ABORT, None) if beyond else raw.pdu()[0] == ASSOCIATE_AC
+            assert "the association request has 262145 bytes, and the limit is 262144" in d.log.read_text()
+
+
+def test_all_contexts_with_all_transfer_syntaxes(receiver):
+    """128 presentation contexts, as many as there may be, of 21 transfer syntaxes each: over 64 KiB. A stranger's is rejected by its title."""
+    d = receiver(PEERS)
+    for title, accepted in (("PYNETDICOM", True), ("STRANGER", False)):
+        entity = AE(ae_title=title)
+        syntaxes = ["1.2.840.10008.1.2", *[f"1.2.840.10008.1.2.4.{number}" for number in range(50, 70)]]
+        entity.requested_contexts = [build_context(CT, syntaxes) for _ in range(128)]
+        assert 128 * 21 * len(syntaxes[-1]) > 65536
+        association = entity.associate("127.0.0.1", d.port, ae_title="NOCTULE")
+        assert association.is_established == accepted and association.is_rejected != accepted
+        if accepted:
+            assert len(association.accepted_contexts) == 128
+            association.release()
+
+
+def test_long_requests_that_do_not_come_take_no_more_threads_than_handshakes(receiver):
+    """Of one host half of max_associations are read at a time; others that are quick are served beside them."""
+    d = receiver(PEERS + " max_associations = 4;")
+    request = filled(associate_rq([(CT, [IMPLICIT])], calling="PYNETDICOM"), 200_000)
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(Raw(d.port)).send(request[:5000])
+        echoscu(d.port)
+        threads = len(list(pathlib.Path(f"/proc/{d.children('intake')[0]}/task").iterdir()))
+        assert threads < 20, threads
 
 
 def echo_of(size):

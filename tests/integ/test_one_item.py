@@ -78,7 +78,7 @@ LASTING = """texture = { regions = [ "volume" ]; levels = 256;
 
 class Rejecting(Destination):
     def accept(self, _):
-        return pdu(ASSOCIATE_RJ, b"\0\1\1\7")  # for good: it does not know the title it is called by
+        return pdu(ASSOCIATE_RJ, b"\0\1\1\1")  # for good, without a reason
 
 
 def configuration(folder, ports):

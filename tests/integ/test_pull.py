@@ -1,13 +1,15 @@
 """noctule pull: archives that are asked for studies, by real ones and by some that lie, hang and break off."""
 
 import json
+import re
 
 import pydicom
 import pytest
 from pydicom.uid import generate_uid
-from pynetdicom import build_context
+from pynetdicom import AE, build_context
 
 from conftest import PEERS, phantom, storescu, wait_for
+from objects import new_object
 from test_query import CANCELLED, PENDING, SUCCESS, Liar, a_dcmqrscp, an_orthanc, match
 
 FIRST, SECOND = "ZX81-47110815", "ZX81-47110816"
@@ -113,7 +115,8 @@ class Archive(Liar):
             yield PENDING, answer
 
     def send(self, images):
-        yield "127.0.0.1", self.destination, {"contexts": [build_context(self.images[0].SOPClassUID)],
+        classes = {image.SOPClassUID for image in images} or {self.images[0].SOPClassUID}
+        yield "127.0.0.1", self.destination, {"contexts": [build_context(uid) for uid in sorted(classes)],
                                               "ae_title": "NOCTULE"}
         yield len(images)
         for image in images:
@@ -159,6 +162,119 @@ def test_real_archives_send_what_they_are_asked_for(daemon, tmp_path, study, arc
     assert_hidden(d)
     text = d.ctl("pull").stdout
     assert "NOT_FOUND" in text and FIRST not in text
+
+
+DOSE_REPORT, PRESENTATION, CAPTURE, SEGMENTATION, CSA = (
+    "1.2.840.10008.5.1.4.1.1.88.67", "1.2.840.10008.5.1.4.1.1.11.1", "1.2.840.10008.5.1.4.1.1.7",
+    "1.2.840.10008.5.1.4.1.1.66.4", "1.3.12.2.1107.5.9.1")
+
+
+def unwanted(image, *private):
+    """
+    What the archive of a hospital has beside the images of a study and Noctule does not keep: a dose report, a
+    presentation state, a screen that the scanner put into the series of the images, and Noctule's own result.
+    """
+    made = []
+    for sop_class, modality, series in [(DOSE_REPORT, "SR", None), (PRESENTATION, "PR", None),
+                                        (CAPTURE, "CT", image.SeriesInstanceUID), (SEGMENTATION, "SEG", None),
+                                        *((uid, "OT", None) for uid in private)]:
+        ds = new_object(image, sop_class, modality, series=series)
+        ds.AccessionNumber, ds.Manufacturer, ds.ManufacturerModelName = image.AccessionNumber, "Noctule", "noctuled"
+        if sop_class != SEGMENTATION:
+            ds.ManufacturerModelName = "Scanner"
+        made.append(ds)
+    return made
+
+
+def send(port, title, objects):
+    entity = AE(ae_title="CT1")
+    for sop_class in {ds.SOPClassUID for ds in objects}:
+        entity.add_requested_context(sop_class)
+    association = entity.associate("127.0.0.1", port, ae_title=title)
+    assert association.is_established
+    assert [association.send_c_store(ds).Status for ds in objects] == [SUCCESS] * len(objects)
+    association.release()
+
+
+def assert_complete_without(d, count):
+    """The item is DONE with the 8 images, and `count` instances came that are not kept; nobody is alerted."""
+    item, = wait_ended(d)
+    assert (item["state"], item["arrived"], item["unwanted"], item["attempts"]) == ("DONE", 8, count, 1), (
+        dict(item), d.log.read_text()[-8000:])
+    assert tuple(stored(d)) == (8, 8) and d.query("SELECT count(*) FROM v_quarantine")[0][0] == 0
+    assert "pulled from" not in d.ctl("status", check=False).stdout
+    assert f"8 of {8 + count}, {count} dropped" in d.ctl("pull").stdout or item["expected"] is None
+
+
+@pytest.mark.parametrize("archive", [an_orthanc, a_dcmqrscp])
+@pytest.mark.parametrize("level", ["study", "series"])
+def test_a_study_that_holds_what_is_not_processed_is_complete(daemon, tmp_path, study, archive, level):
+    folder, uids = study
+    d = daemon(quiet=600.0, dicom=CALLERS)
+    with archive(tmp_path / "archive", d.port) as (peer, title):
+        send(peer.port, title, unwanted(pydicom.dcmread(next((folder / "0").rglob("*.dcm")))))
+        storescu(peer.port, folder, called=title)
+        d.config.write_text(d.config.read_text() + pulling(source(peer.port, title, level=f'"{level}"')))
+        d.start()
+        pull(d, "PACS", "--accession", FIRST)
+        assert_complete_without(d, 4)
+
+
+def test_a_private_class_and_a_long_one_of_a_study_are_dropped(daemon, study):
+    """CSA is no class of DICOM's. The capture is longer than the part of it that is read (4 MiB)."""
+    with Archive(study[0]) as archive:
+        first = next(image for image in archive.images if image.AccessionNumber == FIRST)
+        others = unwanted(first, CSA)
+        others[2].BitsAllocated, others[2].PixelData = 8, bytes(9 << 20)
+        archive.images = others + archive.images
+        d = start(daemon, archive)
+        pull(d, "PACS", "--accession", FIRST)
+        assert_complete_without(d, 5)
+        pull(d, "PACS", "--accession", FIRST)
+        assert wait_ended(d, 2)[1]["state"] == "DONE" and archive.moves == 1
+
+
+def test_what_was_not_asked_for_is_refused_as_ever(daemon, study):
+    """The archive's own forwarding, without a C-MOVE: success would be a lie, for nothing of it is kept."""
+    with Archive(study[0]) as archive:
+        d = start(daemon, archive)
+        report = unwanted(archive.images[0])[0]
+        entity = AE(ae_title="LIAR")
+        entity.add_requested_context(report.SOPClassUID)
+        association = entity.associate("127.0.0.1", d.port, ae_title="NOCTULE")
+        for originator in (None, "SOMEBODY"):
+            status = association.send_c_store(report, originator_aet=originator, originator_id=7 if originator else None)
+            assert status.Status == 0x0122
+        for originator in ("NOCTULE", "LIAR"):
+            assert association.send_c_store(report, originator_aet=originator, originator_id=7).Status == SUCCESS, originator
+        association.release()
+        assert stored(d)["n"] == 0
+
+
+def test_the_list_names_the_line_of_the_sites_own_list(daemon, tmp_path, study):
+    """Identifiers are hashed by default: only the line leads back to the accession number."""
+    with Archive(study[0]) as archive:
+        d = start(daemon, archive)
+        listed = tmp_path / "list"
+        listed.write_text(f"# cohort\n\n{SECOND}\n{SECOND}\n  {FIRST}\n")
+        pull(d, "PACS", "--accession", "--list", listed)
+        assert [row["list_line"] for row in wait_ended(d, 2)] == [3, 5]
+        text = d.ctl("pull").stdout
+        assert [re.search(r" (\d+) +h:", line)[1] for line in text.splitlines()[1:3]] == ["5", "3"], text
+        assert [row["list_line"] for row in json.loads(d.ctl("pull", "--json").stdout)] == [5, 3]
+
+
+@pytest.mark.parametrize("text", [f"{FIRST}\n{SECOND[:6]}\0{SECOND[6:]}\n".encode(), f"{FIRST}\n".encode("utf-16")])
+def test_a_list_with_a_nul_is_refused_by_its_line(daemon, tmp_path, study, text):
+    """Cut at the NUL, another patient's study would be asked for. Spreadsheets save UTF-16 as "Unicode text"."""
+    with Archive(study[0]) as archive:
+        d = start(daemon, archive)
+        listed = tmp_path / "list"
+        listed.write_bytes(text)
+        refused = pull(d, "PACS", "--accession", "--list", listed, check=False)
+        line = text.split(b"\n").index(next(line for line in text.split(b"\n") if b"\0" in line)) + 1
+        assert refused.returncode == 2 and f"{listed}: line {line} has a NUL" in refused.stderr
+        assert items(d) == [] and archive.finds == 0
 
 
 @pytest.mark.parametrize("name, why", [("server", None), ("elsewhere", "mismatch"), ("stranger", "local issuer")])

@@ -75,11 +75,9 @@ night_needs_attention(const struct night *night, const struct alerts *alerts, bo
     static const struct {
         enum night_table_name table;
         enum alert_kind kind;
-    } tables[] = {{NIGHT_FAILED, ALERT_jobs_failed},
-                  {NIGHT_REVIEW, ALERT_review},
-                  {NIGHT_UNDELIVERED, ALERT_undelivered},
-                  {NIGHT_UNPULLED, ALERT_unpulled},
-                  {NIGHT_QUARANTINED, ALERT_quarantine}};
+    } tables[] = {{NIGHT_FAILED, ALERT_jobs_failed},      {NIGHT_REVIEW, ALERT_review},
+                  {NIGHT_UNDELIVERED, ALERT_undelivered}, {NIGHT_UNPULLED, ALERT_unpulled},
+                  {NIGHT_CALLERS, ALERT_caller},          {NIGHT_QUARANTINED, ALERT_quarantine}};
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (night->tables[tables[i].table].row_count > 0 &&

@@ -56,7 +56,16 @@ order_hide(struct core *core, struct order *order, const char *accession, char *
                : 0;
 }
 
-/* "KEY VALUE", which the command line has checked already. */
+/* Reads the line's number in the site's list; *rest is what follows it. */
+static bool
+order_take_number(char *text, int32_t *number, char **rest)
+{
+    const long value = strtol(text, rest, 10);
+    *number = (int32_t)value;
+    return *rest != text && *(*rest)++ == ' ' && value >= 0 && value <= INT32_MAX;
+}
+
+/* "KEY LINE VALUE", which the command line has checked already. */
 static int
 order_take_line(struct core *core, struct order *order, char *line)
 {
@@ -65,7 +74,8 @@ order_take_line(struct core *core, struct order *order, char *line)
     if (!value)
         return -EINVAL;
     *value++ = '\0';
-    if (!queue_pull_key_find(line, &wish->key))
+    if (!queue_pull_key_find(line, &wish->key) ||
+        !order_take_number(value, &wish->list_line, &value))
         return -EINVAL;
     const bool is_accession = wish->key == QUEUE_PULL_ACCESSION;
     if (!(is_accession ? pull_accession_fits(value) : pull_uid_fits(value)))

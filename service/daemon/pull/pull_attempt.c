@@ -42,7 +42,7 @@ pull_attempt_free(struct attempt *base)
 bool
 pull_part_is_here(const struct queue_pull_part *part)
 {
-    return part->expected > 0 && part->arrived >= part->expected;
+    return part->expected > 0 && part->arrived + part->unwanted >= part->expected;
 }
 
 /* Where the archive does not say how many it has, what has come after it said that it had sent them. */
@@ -51,7 +51,7 @@ pull_attempt_is_here(const struct pull_attempt *attempt)
 {
     for (size_t i = 0; i < attempt->part_count; i++) {
         const struct queue_pull_part *part = &attempt->parts[i];
-        const bool guessed = part->expected < 0 && part->arrived > 0 &&
+        const bool guessed = part->expected < 0 && part->arrived + part->unwanted > 0 &&
                              attempt->stage == PULL_ARRIVING && attempt->error.code == CODE_NONE;
         if (!guessed && !pull_part_is_here(part))
             return false;
@@ -65,6 +65,7 @@ pull_code_is_away(enum code code)
     switch (code) {
     case CODE_PEER_UNREACHABLE:
     case CODE_PEER_BUSY:
+    case CODE_PEER_REJECTED:
     case CODE_TLS_FAILED:
         return true;
     default:

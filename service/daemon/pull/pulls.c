@@ -599,7 +599,7 @@ pull_attempt_read_parts(struct pull_attempt *attempt, struct proto_reader *reade
         struct queue_pull_part *part = &attempt->parts[attempt->part_count++];
         /* Some say 0 of what they do not count. */
         *part = (struct queue_pull_part){strdup(told.study), strdup(told.series),
-                                         told.instances > 0 ? told.instances : -1, 0};
+                                         told.instances > 0 ? told.instances : -1, 0, 0};
         if (!part->study_uid || !part->series_uid)
             return -ENOMEM;
     }

@@ -6,10 +6,12 @@
  */
 #include "service/daemon/series/arrivals.h"
 
+#include "db/pulls.h"
 #include "service/common/attempt/digest.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/common/wire/messages.h"
+#include "service/daemon/callers.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/awaited.h"
 #include "service/daemon/retention/retention.h"
@@ -274,6 +276,24 @@ arrivals_handle_quarantined(struct core *core, struct proto_reader *reader)
     inspections_look_for_news(core->inspections); /* a series may lack it */
 }
 
+static void
+arrivals_handle_unwanted(struct core *core, struct proto_reader *reader)
+{
+    struct message_unwanted told;
+    if (message_read_unwanted(reader, &told) || !core_change(core))
+        return;
+    const struct queue_unwanted instance = {.sop_instance_uid = told.sop_instance,
+                                            .sop_class_uid = told.sop_class,
+                                            .series_uid = told.series,
+                                            .study_uid = told.study};
+    if (core_failed(core, queue_add_unwanted(core->queue, &instance),
+                    "record an unwanted instance"))
+        return;
+    log_debug("instance.unwanted", LOG_STR("sop", told.sop_instance),
+              LOG_STR("class", told.sop_class));
+    arrivals_send_stored_on_commit(core, told.token);
+}
+
 /* ------------------------------------------------------------------------------- intake ---- */
 
 static void
@@ -299,6 +319,10 @@ arrivals_frame(struct core *core, struct proto_reader *reader)
         arrivals_handle_arrived(core, reader);
     else if (reader->type == PROTO_QUARANTINED)
         arrivals_handle_quarantined(core, reader);
+    else if (reader->type == PROTO_UNWANTED)
+        arrivals_handle_unwanted(core, reader);
+    else if (reader->type == PROTO_CALLERS)
+        callers_frame(core, reader);
     else if (reader->type == PROTO_INSPECTED)
         inspections_frame(core->inspections, reader);
     else if (reader->type == PROTO_ASK_KNOWN || reader->type == PROTO_FORGET)

@@ -24,9 +24,10 @@ struct session {
     struct settings *settings;
     struct connection connection;
     pthread_t thread;
-    const struct conf_peer *peer; /* guarded: whose association it is; NULL: no peer's */
-    bool of_stranger;             /* guarded: it was admitted, for C-ECHO alone */
-    bool over;                    /* guarded: only the end of its connection is waited for */
+    const struct conf_peer *peer;     /* guarded: whose association it is; NULL: no peer's */
+    const struct conf_source *source; /* the archive of that AE title; NULL: it is none */
+    bool of_stranger;                 /* guarded: it was admitted, for C-ECHO alone */
+    bool over;                        /* guarded: only the end of its connection is waited for */
     bool rejected, opened;
     struct staged staged;
     bool refused;                    /* the instance being received */
@@ -35,6 +36,7 @@ struct session {
 
 struct associations {
     struct receiver *receiver;
+    struct callers *callers; /* that were rejected */
     uv_async_t wake;
     int stop_fd;
     bool stopped;
@@ -100,17 +102,48 @@ static const struct association_answer {
 } answers[] = {
     [ADMISSION_GRANTED] = {DICOM_ADMIT, NULL},
     [ADMISSION_ECHO_ONLY] = {DICOM_ADMIT_ECHO, NULL},
-    [ADMISSION_UNKNOWN_CALLER] = {DICOM_REFUSE_CALLING, "the caller is no peer"},
+    [ADMISSION_UNKNOWN_CALLER] = {DICOM_REFUSE_CALLING, "no peer has the calling AE title"},
+    [ADMISSION_OTHER_ADDRESS] = {DICOM_REFUSE_CALLING,
+                                 "the peer of that AE title has another host"},
+    [ADMISSION_OTHER_CERTIFICATE] = {DICOM_REFUSE_CALLING,
+                                     "the peer of that AE title has another certificate"},
     [ADMISSION_UNKNOWN_TITLE] = {DICOM_REFUSE_CALLED, "the called AE title is not ours"},
     [ADMISSION_BUSY] = {DICOM_REFUSE_BUSY, "too many associations"},
 };
 
 void
-associations_log_refusal(enum admission_verdict verdict, const struct admission_caller *caller)
+associations_note_refusal(struct associations *associations, enum admission_verdict verdict,
+                          const struct admission_caller *caller)
 {
+    if (callers_note(associations->callers, verdict, caller))
+        uv_async_send(&associations->wake);
     log_warn("association.rejected", LOG_STR("reason", answers[verdict].reason),
              LOG_STR("calling", caller->calling_ae), LOG_STR("called", caller->called_ae),
              LOG_STR("host", caller->host), LOG_STR("certificate", caller->certificate));
+}
+
+bool
+associations_report_callers(struct associations *associations, int64_t now_ms,
+                            struct proto_writer *writer, int64_t *wait_ms)
+{
+    return callers_report(associations->callers, now_ms, writer, wait_ms);
+}
+
+static const struct conf_source *
+association_source(const struct conf *conf, const char *calling_ae)
+{
+    for (size_t i = 0; i < conf->pull.source_count; i++)
+        if (strcmp(conf->pull.sources[i].ae_title, calling_ae) == 0)
+            return &conf->pull.sources[i];
+    return NULL;
+}
+
+/* Its C-ECHO is answered and its C-STORE is not: its contexts are refused, which few tools explain. */
+static void
+association_note_stranger(struct session *session, const struct admission_caller *caller)
+{
+    const struct conf_dicom *conf = &session->settings->conf->dicom;
+    associations_note_refusal(session->associations, admission_mismatch(conf, caller), caller);
 }
 
 static enum dicom_admission
@@ -126,8 +159,12 @@ on_admit(void *context, const struct dicom_association_request *request)
     const enum admission_verdict verdict = decide(session, &caller);
     session->rejected = answers[verdict].reason != NULL;
     if (session->rejected)
-        associations_log_refusal(verdict, &caller);
-    return answers[verdict].admission;
+        associations_note_refusal(session->associations, verdict, &caller);
+    if (verdict == ADMISSION_ECHO_ONLY && request->proposes_more)
+        association_note_stranger(session, &caller);
+    if (verdict == ADMISSION_GRANTED)
+        session->source = association_source(session->settings->conf, caller.calling_ae);
+    return session->source ? DICOM_ADMIT_ARCHIVE : answers[verdict].admission;
 }
 
 /* ------------------------------------------------------------------------- serving ------ */
@@ -169,6 +206,16 @@ association_on_closed(void *context, const struct dicom_association_request *ass
             LOG_STR("error", rc ? error->message : "")));
 }
 
+/* Returns whether a source sends the instance for a C-MOVE of ours. pynetdicom names the archive as the originator, against
+ * PS3.7 9.1.1.1.10. */
+static bool
+association_is_asked(const struct session *session, const struct dicom_store *store)
+{
+    const struct conf_source *source = session->source;
+    return source && (strcmp(store->move_originator, source->calling_ae_title) == 0 ||
+                      strcmp(store->move_originator, source->ae_title) == 0);
+}
+
 static struct reception
 reception_of(struct session *session, const struct dicom_store *store)
 {
@@ -176,6 +223,7 @@ reception_of(struct session *session, const struct dicom_store *store)
                               .staged = &session->staged,
                               .refused = &session->refused,
                               .series_uid = session->series_uid,
+                              .asked = association_is_asked(session, store),
                               .resent = session->peer->resent}; /* no other thread changes it now */
 }
 
@@ -350,7 +398,8 @@ associations_strangers(struct associations *associations, const char *host)
     pthread_mutex_lock(&associations->lock);
     const struct session *each = LIST_FIRST(&associations->running);
     for (; each; each = LIST_NEXT(each, next)) {
-        const bool is_one = each->connection.tls && !each->peer && !each->of_stranger;
+        const bool is_one =
+            (each->connection.tls || each->connection.partial) && !each->peer && !each->of_stranger;
         strangers.of_all += is_one;
         strangers.of_host += is_one && strcmp(each->connection.host, host) == 0;
     }
@@ -367,13 +416,15 @@ associations_open(uv_loop_t *loop, struct receiver *receiver, struct association
     if (!associations)
         return -ENOMEM;
     associations->receiver = receiver;
+    associations->callers = callers_new();
     associations->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int error = associations->stop_fd < 0 ? -errno : 0;
+    int error = !associations->callers ? -ENOMEM : associations->stop_fd < 0 ? -errno : 0;
     if (!error)
         error = uv_async_init(loop, &associations->wake, association_on_wake);
     if (error) {
         if (associations->stop_fd >= 0)
             close(associations->stop_fd);
+        callers_free(associations->callers);
         free(associations);
         return error;
     }
@@ -404,5 +455,6 @@ associations_free(struct associations *associations)
         return;
     pthread_mutex_destroy(&associations->lock);
     close(associations->stop_fd);
+    callers_free(associations->callers);
     free(associations);
 }

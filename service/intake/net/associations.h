@@ -8,7 +8,7 @@
 #define NOCTULE_ASSOCIATIONS_H
 
 #include "service/common/settings.h"
-#include "service/intake/net/admission.h"
+#include "service/intake/net/callers.h"
 #include "service/intake/net/receive.h"
 
 struct associations;
@@ -20,6 +20,8 @@ int associations_open(uv_loop_t *loop, struct receiver *receiver,
 struct connection {
     int fd; /* accepted */
     bool tls;
+    bool
+        partial; /* its request is not all there: reading it takes up a thread, as a TLS handshake does */
     char host[ADMISSION_HOST];
 };
 
@@ -32,10 +34,14 @@ size_t associations_count(const struct associations *associations); /* of thread
 enum admission_verdict associations_judge(struct associations *associations,
                                           const struct conf_dicom *conf,
                                           const struct admission_caller *caller);
-void associations_log_refusal(enum admission_verdict verdict,
-                              const struct admission_caller *caller);
+/* Logs a rejection and counts it for the report. Any thread. */
+void associations_note_refusal(struct associations *associations, enum admission_verdict verdict,
+                               const struct admission_caller *caller);
+/* As callers_report. */
+bool associations_report_callers(struct associations *associations, int64_t now_ms,
+                                 struct proto_writer *writer, int64_t *wait_ms);
 
-/* Those with TLS that have not been admitted: they shake hands, or are turned away. */
+/* Those that have not been admitted: they shake hands, send a long request, or are turned away. */
 struct associations_strangers {
     size_t of_host, of_all;
 };

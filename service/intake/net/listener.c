@@ -7,7 +7,8 @@
  *                 |-- something else: A-ABORT -------------------------------> leaving --> closed
  *                 \-- silent for acse_seconds, hung up, or pushed out by others: closed
  *
- * The A-ASSOCIATE-RQ is only peeked at (preread.h): the thread reads it. SO_RCVLOWAT keeps the loop
+ * The A-ASSOCIATE-RQ is only peeked at (preread.h): the thread reads it. Of one that is longer than PREREAD_MAX only the AE
+ * titles are waited for, since a socket need not hold more. SO_RCVLOWAT keeps the loop
  * from being woken for each byte of it. One that is leaving is read from until it hangs up, as
  * closing with unread bytes would overtake the answer with a reset.
  */
@@ -173,6 +174,8 @@ is_refused(struct listener_visitor *visitor)
 {
     static const uint8_t *const replies[] = {
         [ADMISSION_UNKNOWN_CALLER] = preread_unknown_caller,
+        [ADMISSION_OTHER_ADDRESS] = preread_unknown_caller,
+        [ADMISSION_OTHER_CERTIFICATE] = preread_unknown_caller,
         [ADMISSION_UNKNOWN_TITLE] = preread_unknown_title,
         [ADMISSION_BUSY] = preread_busy,
     };
@@ -192,12 +195,12 @@ is_refused(struct listener_visitor *visitor)
     if (verdict == ADMISSION_GRANTED || verdict == ADMISSION_ECHO_ONLY)
         return false;
     listener->totals.rejected++;
-    associations_log_refusal(verdict, &caller);
+    associations_note_refusal(listener->associations, verdict, &caller);
     say_farewell(visitor, replies[verdict]);
     return true;
 }
 
-/* A handshake takes up a thread before anybody has said who it is: one host gets half of them. */
+/* A handshake, or a long request, takes up a thread before the caller is admitted: one host gets half of them. */
 static bool
 has_too_many_handshakes(const struct listener_visitor *visitor)
 {
@@ -205,7 +208,7 @@ has_too_many_handshakes(const struct listener_visitor *visitor)
     const size_t most = (size_t)listener->settings->conf->dicom.max_associations;
     const struct associations_strangers strangers =
         associations_strangers(listener->associations, visitor->connection.host);
-    return visitor->connection.tls &&
+    return (visitor->connection.tls || visitor->connection.partial) &&
            (strangers.of_all >= most || strangers.of_host >= (most + 1) / 2);
 }
 
@@ -229,9 +232,9 @@ welcome(struct listener_visitor *visitor)
 
 /* ------------------------------------------------------------------------ preread ------ */
 
-/* 1: whole; 0: more is to come; -EPROTO, or -ECONNRESET when no more can. */
+/* 1: enough for a thread; 0: more is to come; -EPROTO, or -ECONNRESET when no more can. */
 static int
-listener_look_at(const struct listener_visitor *visitor, bool hung_up)
+listener_look_at(struct listener_visitor *visitor, bool hung_up)
 {
     const int fd = visitor->connection.fd;
     uint8_t bytes[PREREAD_HEADER];
@@ -239,9 +242,12 @@ listener_look_at(const struct listener_visitor *visitor, bool hung_up)
     ssize_t got = recv(fd, bytes, sizeof bytes, MSG_PEEK);
     if (got < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : -ECONNRESET;
-    const ssize_t size = preread_size(bytes, (size_t)got, visitor->connection.tls);
+    ssize_t size = preread_size(bytes, (size_t)got, visitor->connection.tls);
     if (size < 0)
         return (int)size;
+    visitor->connection.partial = size > PREREAD_MAX;
+    if (visitor->connection.partial)
+        size = PREREAD_TITLES;
     if (ioctl(fd, FIONREAD, &there) != 0)
         return -errno;
     if (got == PREREAD_HEADER && there >= size)
@@ -568,6 +574,13 @@ listener_lacks(const struct listener *listener, char *why, size_t size)
         return true;
     }
     return false;
+}
+
+bool
+listener_report_callers(struct listener *listener, int64_t now_ms, struct proto_writer *writer,
+                        int64_t *wait_ms)
+{
+    return associations_report_callers(listener->associations, now_ms, writer, wait_ms);
 }
 
 void

@@ -13,6 +13,7 @@
 #define NOCTULE_LISTENER_H
 
 #include "service/common/settings.h"
+#include "service/common/wire/proto.h"
 #include "service/intake/net/receive.h"
 
 struct listener;
@@ -28,6 +29,10 @@ void listener_configure(struct listener *listener, struct settings *settings);
 
 /* Which port that is configured is not open, and why; false: all are. */
 bool listener_lacks(const struct listener *listener, char *why, size_t size);
+
+/* As callers_report. */
+bool listener_report_callers(struct listener *listener, int64_t now_ms, struct proto_writer *writer,
+                             int64_t *wait_ms);
 
 /* No connection is accepted any more; associations end with their message under way. */
 void listener_stop(struct listener *listener);

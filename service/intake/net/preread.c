@@ -28,7 +28,7 @@ request_size(const uint8_t *bytes, size_t size)
         return PREREAD_HEADER;
     const size_t length =
         (size_t)bytes[2] << 24 | (size_t)bytes[3] << 16 | (size_t)bytes[4] << 8 | (size_t)bytes[5];
-    if (length < RQ_FIXED_FIELDS || length > PREREAD_MAX - PREREAD_HEADER)
+    if (length < RQ_FIXED_FIELDS)
         return -EPROTO;
     return (ssize_t)(PREREAD_HEADER + length);
 }

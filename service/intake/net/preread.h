@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #define PREREAD_HEADER 6       /* bytes that preread_size wants to see */
-#define PREREAD_MAX    0x10000 /* a longer A-ASSOCIATE-RQ is nobody's */
+#define PREREAD_MAX    0x10000 /* bytes that are waited for; a longer message is read by its thread */
 #define PREREAD_TITLES 42      /* bytes that preread_titles wants to see */
 #define PREREAD_TITLE  17      /* 16 characters and the end */
 #define PREREAD_REPLY  10
@@ -19,7 +19,7 @@
 /*
  * How many bytes the message has that begins with these (an A-ASSOCIATE-RQ, with `tls` a TLS record
  * with a handshake in it), or, as long as that cannot be told, how many are needed to tell.
- * -EPROTO: it is no such message.
+ * -EPROTO: it is no such message. The limit of a request (LIMIT_REQUEST_BYTES) is dicom_serve's to check.
  */
 ssize_t preread_size(const uint8_t *bytes, size_t size, bool tls);
 

@@ -196,6 +196,32 @@ report_lost(struct receiver *receiver, const struct reception *reception, const 
     give_lost(receiver, handover);
 }
 
+/* ------------------------------------------------------------------------ unwanted ------ */
+
+/*
+ * Acknowledges an instance that a source sent for our own C-MOVE and that is not kept: a class that is not processed, or a
+ * result of ours. A failure would make archives such as Orthanc end the C-MOVE before the images. The daemon counts it first, so
+ * that the pulled item is complete without it.
+ */
+static uint16_t
+receiver_drop(struct receiver *receiver, const struct reception *reception, const char *study_uid,
+              const char *series_uid)
+{
+    const struct dicom_store *store = reception->store;
+    struct handover *handover = file_handover(store);
+    if (!handover)
+        return DICOM_OUT_OF_RESOURCES;
+    struct import_report *report = &handover->item.report;
+    handover->unwanted = true;
+    snprintf(report->study_uid, sizeof report->study_uid, "%s", study_uid);
+    snprintf(report->series_uid, sizeof report->series_uid, "%s", series_uid);
+    snprintf(report->sop_class_uid, sizeof report->sop_class_uid, "%s", store->sop_class_uid);
+    snprintf(report->sop_instance_uid, sizeof report->sop_instance_uid, "%s",
+             store->sop_instance_uid);
+    return receiver_hand_over(receiver, handover) == HANDOVER_STORED ? DICOM_SUCCESS
+                                                                     : DICOM_OUT_OF_RESOURCES;
+}
+
 /* --------------------------------------------------------------------------- files ------ */
 
 static bool
@@ -221,6 +247,8 @@ uint16_t
 receiver_begin(struct receiver *receiver, double min_free_mib, const struct reception *reception)
 {
     *reception->staged = (struct staged){.fd = -1};
+    if (reception->store->unwanted && !reception->asked)
+        return DICOM_SOP_CLASS_NOT_SUPPORTED;
     pthread_mutex_lock(&receiver->lock);
     const bool allowed = receiver->allowed && !receiver->stopped;
     *reception->refused = receiver->paused || is_disk_low(receiver, min_free_mib);
@@ -228,6 +256,7 @@ receiver_begin(struct receiver *receiver, double min_free_mib, const struct rece
     if (!allowed || (*reception->refused && !*reception->series_uid))
         return refuse_at_begin(receiver, reception, DICOM_OUT_OF_RESOURCES, refused_reason);
     int error = store_create(receiver->store, reception->staged);
+    *reception->refused |= reception->store->unwanted;
     if (!error)
         return DICOM_SUCCESS;
     log_error("receive.create", LOG_STR("error", strerror(-error)));
@@ -264,6 +293,10 @@ receiver_abandon(struct receiver *receiver, const struct reception *reception, i
     if (store_staged_path(receiver->store, reception->staged, path, sizeof path) == 0)
         dicom_identify(path, &identity);
     store_discard(receiver->store, reception->staged);
+    if (reception->store->unwanted)
+        return broken_off
+                   ? DICOM_OUT_OF_RESOURCES
+                   : receiver_drop(receiver, reception, identity.study_uid, identity.series_uid);
     if (!broken_off && !*reception->refused)
         log_error("receive.write", LOG_STR("error", strerror(-error)));
     report_lost(receiver, reception, identity.series_uid,
@@ -325,7 +358,9 @@ receiver_finish(struct receiver *receiver, const struct reception *reception,
                            handover); /* the file is safe, and the refusal stands without it */
         return status;
     case IMPORT_OWN_RESULT:
-        status = DICOM_SOP_CLASS_NOT_SUPPORTED;
+        status = reception->asked ? receiver_drop(receiver, reception, item->report.study_uid,
+                                                  item->report.series_uid)
+                                  : DICOM_SOP_CLASS_NOT_SUPPORTED;
         break;
     case IMPORT_RETRY:
     case IMPORT_UNREADABLE:

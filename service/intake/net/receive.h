@@ -38,10 +38,12 @@ struct reception {
     bool *refused;           /* set by receiver_begin: it is received for its header only */
     char *series_uid;        /* DICOM_UID_SIZE: that the association stored last; "": none */
     enum conf_newest resent; /* the peer's */
+    bool asked; /* a source sends it for our own C-MOVE: acknowledged even if it is not kept */
 };
 
 /*
- * Opens the file to receive into: DICOM_SUCCESS, or why not. While reception is paused or the disk is low, an association that
+ * Opens the file to receive into: DICOM_SUCCESS, or why not. An unwanted instance (dicom_store) is refused unless it was asked
+ * for; then it is received for its header only. While reception is paused or the disk is low, an association that
  * has stored instances is refused later, by receiver_room or receiver_end: the header names the series that lacks the instance.
  */
 uint16_t receiver_begin(struct receiver *receiver, double min_free_mib,
@@ -67,6 +69,7 @@ struct handover {
     char folder[DICOM_AE_SIZE + 8];      /* item.folder: "scu:CT1" */
     char relative[DICOM_UID_SIZE];       /* item.relative */
     bool lost;                           /* it is no file: nobody waits for the answer */
+    bool unwanted;                       /* it was received and dropped, only its UIDs are kept */
     struct dicom_commitment *commitment; /* NULL: a file */
 
     /* receive.c's, under its lock */

@@ -166,6 +166,7 @@ import_identify(struct work *work)
     dicom_identify_open(work->source, "The file", &identity);
     memcpy(report->sop_instance_uid, identity.sop_instance_uid, DICOM_UID_SIZE);
     memcpy(report->series_uid, identity.series_uid, DICOM_UID_SIZE);
+    memcpy(report->study_uid, identity.study_uid, DICOM_UID_SIZE);
 }
 
 /* Of the file that is open, whose bytes will be stored: the path may be another's by now. */
@@ -187,7 +188,7 @@ examine_header(struct work *work)
         bind_for_quarantine(work, error.code, error.message);
     else
         bind_for_series(work);
-    if (work->state != SETTLED && rc)
+    if (rc && (work->state != SETTLED || error.code == CODE_OWN_RESULT))
         import_identify(work);
 }
 

@@ -191,12 +191,28 @@ write_quarantined(const struct in_hand_item *item, struct proto_writer *writer)
     free(original);
 }
 
+static void
+write_unwanted(const struct in_hand_item *item, struct proto_writer *writer)
+{
+    const struct import_report *report = &item->import.report;
+    const struct message_unwanted message = {
+        .token = item->import.token,
+        .sop_instance = report->sop_instance_uid,
+        .sop_class = report->sop_class_uid,
+        .series = report->series_uid,
+        .study = report->study_uid,
+    };
+    message_write_unwanted(writer, &message);
+}
+
 void
 in_hand_frame(const struct in_hand_item *item, struct proto_writer *writer)
 {
     if (item->handover && item->handover->commitment)
         commitment_write(writer, item->import.token, item->handover->sender, "",
                          item->handover->commitment);
+    else if (item->handover && item->handover->unwanted)
+        write_unwanted(item, writer);
     else if (item->import.outcome == IMPORT_ARRIVED)
         write_arrived(item, writer);
     else

@@ -47,7 +47,7 @@ struct in_hand_item *in_hand_find(struct in_hand *in_hand, int64_t token);
 void in_hand_drop(struct in_hand *in_hand, const struct in_hand_item *item);
 void in_hand_free(struct in_hand_item *item);
 
-/* ARRIVED or QUARANTINED, as its outcome says, or COMMITTED. Unfinished: for channel_send. */
+/* ARRIVED or QUARANTINED, as its outcome says, UNWANTED or COMMITTED. Unfinished: for channel_send. */
 void in_hand_frame(const struct in_hand_item *item, struct proto_writer *writer);
 
 #endif

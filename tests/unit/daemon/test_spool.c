@@ -79,14 +79,31 @@ END_TEST
 
 START_TEST(the_root_is_claimed_once)
 {
-    int first = -1, second = -1;
-    ck_assert_int_eq(spool_lock(root, &first, &error), 0);
-    ck_assert_int_ne(fcntl(first, F_GETFD) & FD_CLOEXEC, 0);
-    ck_assert_int_eq(spool_lock(root, &second, &error), -EBUSY);
+    int first[2], second[2];
+    ck_assert_int_eq(spool_lock(root, first, &error), 0);
+    ck_assert_int_ne(fcntl(first[0], F_GETFD) & FD_CLOEXEC, 0);
+    ck_assert_int_ne(fcntl(first[1], F_GETFD) & FD_CLOEXEC, 0);
+    ck_assert_int_eq(spool_lock(root, second, &error), -EBUSY);
     ck_assert_ptr_nonnull(strstr(error.message, root));
-    close(first);
-    ck_assert_int_eq(spool_lock(root, &second, &error), 0);
-    close(second);
+    spool_unlock(first);
+    ck_assert_int_eq(spool_lock(root, second, &error), 0);
+    spool_unlock(second);
+}
+
+END_TEST
+
+START_TEST(a_deleted_lock_file_is_no_way_in)
+{
+    char path[256];
+    int first[2], second[2];
+    snprintf(path, sizeof path, "%s/lock", root);
+    ck_assert_int_eq(spool_lock(root, first, &error), 0);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(spool_lock(root, second, &error), -EBUSY);
+    ck_assert_ptr_nonnull(strstr(error.message, "another noctuled works in"));
+    spool_unlock(first);
+    ck_assert_int_eq(spool_lock(root, second, &error), 0);
+    spool_unlock(second);
 }
 
 END_TEST
@@ -173,6 +190,7 @@ main(void)
     tcase_add_test(tests, every_folder_is_made_and_making_again_is_fine);
     tcase_add_test(tests, a_root_that_cannot_be_is_refused_by_name);
     tcase_add_test(tests, the_root_is_claimed_once);
+    tcase_add_test(tests, a_deleted_lock_file_is_no_way_in);
     tcase_add_test(tests, incoming_is_swept_of_parts_only);
     tcase_add_test(tests, the_start_sweeps_jobs_that_ran);
     tcase_add_test(tests, the_output_of_a_cancelled_job_goes);

@@ -419,7 +419,10 @@ START_TEST(views_have_their_columns)
         {"v_windows", "pipeline,window,is_open,opens_at,closes_at"},
         {"v_configuration", "state,at,since_at,cause,asked_by,files,reason"},
         {"v_pulls", "item,batch,source,key,identifier,state,attempts,expected,arrived,code,message,"
-                    "not_before_at,created_at,started_at,moved_at,ended_at,asked_by,study_uids"},
+                    "not_before_at,created_at,started_at,moved_at,ended_at,asked_by,study_uids,"
+                    "list_line,unwanted"},
+        {"v_callers", "calling_ae,called_ae,host,reason,meaning,admit,rejected,first_at,last_at,"
+                      "admitted_at,certificate,id"},
         {"v_disk", "at,free_mib"},
         {"v_nights",
          "night,since_at,until_at,series_settled,series_refused,series_without_rule,instances,"

@@ -156,7 +156,7 @@ START_TEST(batches_of_pulls_go_on_behind_their_mark)
 {
     enum { COUNT = 2 * PAGE_ROWS + 1 };
 
-    const struct queue_pull_wish wish = {QUEUE_PULL_STUDY, "1.2.3"};
+    const struct queue_pull_wish wish = {QUEUE_PULL_STUDY, "1.2.3", 1};
     char *open[COUNT], *ended[COUNT];
     for (int64_t batch = 1; batch <= COUNT; batch++)
         ck_assert_int_eq(queue_add_pulls(s.queue, batch, "PACS", "jane", &wish, 1, SAMPLE_NOW), 0);
@@ -180,10 +180,10 @@ END_TEST
 /* Of a batch: how many items there are, what was said of the one that was tried last, and what came of others. */
 START_TEST(a_batch_of_pulls_is_one_row)
 {
-    const struct queue_pull_wish wishes[] = {{QUEUE_PULL_STUDY, "1.2.3"},
-                                             {QUEUE_PULL_STUDY, "1.2.4"},
-                                             {QUEUE_PULL_STUDY, "1.2.5"},
-                                             {QUEUE_PULL_STUDY, "1.2.6"}};
+    const struct queue_pull_wish wishes[] = {{QUEUE_PULL_STUDY, "1.2.3", 1},
+                                             {QUEUE_PULL_STUDY, "1.2.4", 1},
+                                             {QUEUE_PULL_STUDY, "1.2.5", 1},
+                                             {QUEUE_PULL_STUDY, "1.2.6", 1}};
     struct page_list list;
     ck_assert_int_eq(queue_add_pulls(s.queue, 1, "PACS", "jane", wishes, 4, SAMPLE_NOW), 0);
     for (int64_t id = 1; id <= 3; id++) {

@@ -12,8 +12,8 @@ static int64_t batch;
 static void
 open_sample(void)
 {
-    const struct queue_pull_wish wishes[] = {{QUEUE_PULL_ACCESSION, "h:1"},
-                                             {QUEUE_PULL_STUDY, STUDY}};
+    const struct queue_pull_wish wishes[] = {{QUEUE_PULL_ACCESSION, "h:1", 1},
+                                             {QUEUE_PULL_STUDY, STUDY, 2}};
     sample_open(&s);
     ck_assert_int_eq(queue_next_batch(s.queue, &batch), 0);
     ck_assert_int_eq(queue_add_pulls(s.queue, batch, "PACS", "jane", wishes, 2, SAMPLE_NOW), 0);
@@ -35,7 +35,7 @@ start(int64_t id)
 static int
 found(int64_t id, int64_t expected)
 {
-    const struct queue_pull_part part = {STUDY, "", expected, 0};
+    const struct queue_pull_part part = {STUDY, "", expected, 0, 0};
     return queue_pull_found(s.queue, id, &part, 1, SAMPLE_NOW + 2000);
 }
 
@@ -47,7 +47,7 @@ end(int64_t id, enum queue_pull_state state, enum code code)
 
 START_TEST(a_batch_is_its_first_item)
 {
-    const struct queue_pull_wish wish = {QUEUE_PULL_SERIES, "1.2.3.4"};
+    const struct queue_pull_wish wish = {QUEUE_PULL_SERIES, "1.2.3.4", 1};
     int64_t next;
     ck_assert_int_eq(batch, 1);
     ck_assert_int_eq(queue_next_batch(s.queue, &next), 0);
@@ -88,10 +88,36 @@ START_TEST(it_is_done_by_what_is_stored)
 
 END_TEST
 
+/* An instance that came and was not kept counts once, and only for an item of its study that is MOVING. */
+START_TEST(what_is_not_kept_is_counted)
+{
+    const struct queue_unwanted report = {"1.2.3.9.1", "1.2.840.10008.5.1.4.1.1.88.67", "1.2.3.9",
+                                          STUDY};
+    const struct queue_unwanted other = {"1.2.4.9.1", "1.2.840.10008.5.1.4.1.1.88.67", "1.2.4.9",
+                                         "1.2.4"};
+    struct queue_pull_part *parts;
+    size_t count;
+    ck_assert_int_eq(start(1), 0);
+    ck_assert_int_eq(queue_add_unwanted(s.queue, &report), 0); /* FINDING: not asked for yet */
+    ck_assert_int_eq(found(1, 2), 0);
+    ck_assert_int_eq(queue_add_unwanted(s.queue, &other), 0);
+    ck_assert_int_eq(queue_add_unwanted(s.queue, &report), 0);
+    ck_assert_int_eq(queue_add_unwanted(s.queue, &report), 0);
+    ck_assert_int_eq(queue_pull_parts(s.queue, 1, &parts, &count), 0);
+    ck_assert_int_eq(parts[0].arrived, 0);
+    ck_assert_int_eq(parts[0].unwanted, 1);
+    queue_pull_parts_free(parts, count);
+    assert_answer(&s, "SELECT group_concat(unwanted || ' ' || list_line, ' ') FROM v_pulls",
+                  "1 1 0 2");
+}
+
+END_TEST
+
 /* Series of a study are counted apart where they were asked for so. */
 START_TEST(a_series_is_a_part)
 {
-    const struct queue_pull_part parts[] = {{STUDY, "1.2.3.4", 2, 0}, {STUDY, "1.2.3.5", -1, 0}};
+    const struct queue_pull_part parts[] = {{STUDY, "1.2.3.4", 2, 0, 0},
+                                            {STUDY, "1.2.3.5", -1, 0, 0}};
     struct queue_pull_part *now;
     size_t count;
     sample_series(s.queue, "1.2.3.4", 2);
@@ -213,7 +239,7 @@ START_TEST(a_clock_that_is_set_moves_what_waits)
 END_TEST
 
 SAMPLE_MAIN("db_pulls", open_sample, close_sample, a_batch_is_its_first_item,
-            it_is_done_by_what_is_stored, a_series_is_a_part, what_waits_is_next_by_its_time,
-            a_restart_asks_anew, a_batch_is_cancelled_with_what_is_under_way,
-            keys_are_needed_until_the_end, what_has_ended_goes_in_time,
-            a_clock_that_is_set_moves_what_waits)
+            it_is_done_by_what_is_stored, what_is_not_kept_is_counted, a_series_is_a_part,
+            what_waits_is_next_by_its_time, a_restart_asks_anew,
+            a_batch_is_cancelled_with_what_is_under_way, keys_are_needed_until_the_end,
+            what_has_ended_goes_in_time, a_clock_that_is_set_moves_what_waits)

@@ -1,5 +1,5 @@
 /* Who is admitted: the peers' rows, our titles, the limits; and how addresses are written. */
-#include "service/intake/net/admission.h"
+#include "service/common/admission.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -44,10 +44,10 @@ static const struct {
     {{"CT1", "NOCTULE", "10.0.0.5", ""}, 1, ADMISSION_GRANTED, ADMISSION_GRANTED},
     {{"CT1", "NOCTULE", "10.0.0.5", ""}, 2, ADMISSION_BUSY, ADMISSION_BUSY},
     {{"CT1", "NOCTULE", "2001:db8::1", ""}, 2, ADMISSION_GRANTED, ADMISSION_GRANTED},
-    {{"CT1", "NOCTULE", "10.0.0.50", ""}, 0, ADMISSION_UNKNOWN_CALLER, ADMISSION_ECHO_ONLY},
+    {{"CT1", "NOCTULE", "10.0.0.50", ""}, 0, ADMISSION_OTHER_ADDRESS, ADMISSION_ECHO_ONLY},
     {{"SAFE", "NOCTULE", "10.0.0.5", PRINT}, 0, ADMISSION_GRANTED, ADMISSION_GRANTED},
-    {{"SAFE", "NOCTULE", "10.0.0.5", OTHER}, 0, ADMISSION_UNKNOWN_CALLER, ADMISSION_ECHO_ONLY},
-    {{"SAFE", "NOCTULE", "10.0.0.5", ""}, 0, ADMISSION_UNKNOWN_CALLER, ADMISSION_ECHO_ONLY},
+    {{"SAFE", "NOCTULE", "10.0.0.5", OTHER}, 0, ADMISSION_OTHER_CERTIFICATE, ADMISSION_ECHO_ONLY},
+    {{"SAFE", "NOCTULE", "10.0.0.5", ""}, 0, ADMISSION_OTHER_CERTIFICATE, ADMISSION_ECHO_ONLY},
 };
 
 START_TEST(each_caller_gets_its_verdict)

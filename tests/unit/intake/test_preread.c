@@ -21,8 +21,8 @@ static const struct {
     {"\1\0\0\0\0\103", 6, false, -EPROTO},
     {"\1\0\0\0\1\0", 6, false, 6 + 256},
     {"\1\0\0\0\377\372", 6, false, 0x10000},
-    {"\1\0\0\0\377\373", 6, false, -EPROTO},
-    {"\1\0\377\377\377\377", 6, false, -EPROTO},
+    {"\1\0\0\4\0\0", 6, false, 6 + 0x40000}, /* the limit of conformance.md, and beyond */
+    {"\1\0\0\4\0\1", 6, false, 6 + 0x40001},
     {"\2", 1, false, -EPROTO},
     {"GET / ", 6, false, -EPROTO},
     {"\26", 1, false, -EPROTO}, /* TLS on the plain port */

@@ -23,14 +23,20 @@ struct admission_caller {
 enum admission_verdict {
     ADMISSION_GRANTED,
     ADMISSION_ECHO_ONLY,
-    ADMISSION_UNKNOWN_CALLER,
-    ADMISSION_UNKNOWN_TITLE, /* it calls an AE title that is not ours */
-    ADMISSION_BUSY,          /* there are as many associations as there may be, or of the peer */
+    ADMISSION_UNKNOWN_CALLER,    /* no peer has its AE title */
+    ADMISSION_OTHER_ADDRESS,     /* a peer has it, at another address */
+    ADMISSION_OTHER_CERTIFICATE, /* a peer has it, with another certificate */
+    ADMISSION_UNKNOWN_TITLE,     /* it calls an AE title that is not ours */
+    ADMISSION_BUSY, /* there are as many associations as there may be, or of the peer */
 };
 
 /* The row of the peer that the caller is; NULL: it is none. */
 const struct conf_peer *admission_peer(const struct conf_dicom *conf,
                                        const struct admission_caller *caller);
+
+/* Returns why the caller is no peer. */
+enum admission_verdict admission_mismatch(const struct conf_dicom *conf,
+                                          const struct admission_caller *caller);
 
 /* Associations that are there already. */
 struct admission_load {

@@ -1,5 +1,5 @@
 /* admission.c - see admission.h. */
-#include "service/intake/net/admission.h"
+#include "service/common/admission.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -24,6 +24,21 @@ admission_peer(const struct conf_dicom *conf, const struct admission_caller *cal
             return &conf->peers[i];
     }
     return NULL;
+}
+
+enum admission_verdict
+admission_mismatch(const struct conf_dicom *conf, const struct admission_caller *caller)
+{
+    enum admission_verdict verdict = ADMISSION_UNKNOWN_CALLER;
+    for (size_t i = 0; i < conf->peer_count; i++) {
+        const struct conf_peer *peer = &conf->peers[i];
+        if (strcmp(peer->ae_title, caller->calling_ae) != 0)
+            continue;
+        if (!peer->host || strcmp(peer->host, caller->host) == 0)
+            return ADMISSION_OTHER_CERTIFICATE;
+        verdict = ADMISSION_OTHER_ADDRESS;
+    }
+    return verdict;
 }
 
 static bool
@@ -70,7 +85,7 @@ admission_decide(const struct conf_dicom *conf, const struct admission_caller *c
 {
     const struct conf_peer *peer = admission_peer(conf, caller);
     if (!peer && !conf->echo_from_anybody)
-        return ADMISSION_UNKNOWN_CALLER;
+        return admission_mismatch(conf, caller);
     if (!is_our_title(conf, caller->called_ae))
         return ADMISSION_UNKNOWN_TITLE;
     if (!peer)
