@@ -140,6 +140,10 @@ _noctule() {
         options='--code --since --limit --json'
         kind=nothing
         ;;
+    reload)
+        options=''
+        kind=nothing
+        ;;
     ping)
         options=''
         kind=nothing
@@ -175,7 +179,7 @@ _noctule() {
     *) kind=commands ;;
     esac
     options+=' --config --root --help --version'
-    local commands='run explain run-job status report jobs review show features cohort series destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete ack resend purge pull quarantine ping check-config doctor echo presets profiles version help'
+    local commands='run explain run-job status report jobs review show features cohort series destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete ack resend purge pull quarantine reload ping check-config doctor echo presets profiles version help'
     local value=yes
     case $command:${COMP_WORDS[COMP_CWORD - 1]} in
     *:--config | *:-c) kind=files ;;
