@@ -114,9 +114,10 @@ withdraw(struct queue *queue, const struct edge_row *row, enum code code, const 
 static int
 withdraw_superseded(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
-    return withdraw(queue, row, CODE_SUPERSEDED,
-                    "late slices came, and the series was processed again before this was sent",
-                    now_ms);
+    return withdraw(
+        queue, row, CODE_SUPERSEDED,
+        "late or replaced slices came, and the series was processed again before this was sent",
+        now_ms);
 }
 
 static int

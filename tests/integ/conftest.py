@@ -462,10 +462,10 @@ class Daemon:
                    + (f'crl = "{crl}"; ' if crl else "") + "};")
         return f'dicom = {{ bind = "127.0.0.1"; port = {self.port}; {tls} {dicom} }};\n'
 
-    def start(self, wait=True):
+    def start(self, wait=True, arguments=()):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [self.programs / "noctuled", "--config", self.config], stderr=log, stdout=log,
+                [self.programs / "noctuled", "--config", self.config, *arguments], stderr=log, stdout=log,
                 env=self.environment, start_new_session=True,
             )
         if wait:

@@ -561,9 +561,7 @@ def test_a_lost_database_is_no_new_installation(daemon, tmp_path):
     assert [row["job"] for row in d.jobs()] == [job["job"]] and not events(d, "DATABASE_RENEWED")
     d.stop()
     lose(None)
-    with open(d.log, "ab") as log:
-        d.process = subprocess.Popen([d.programs / "noctuled", "--config", d.config, "--new-database"], stderr=log,
-                                     stdout=log, env=d.environment, start_new_session=True)
+    d.start(arguments=["--new-database"])
     assert len(d.wait_jobs()) == 1, "stored series run anew"
     assert len(events(d, "DATABASE_RENEWED")) == 1
     d.stop()

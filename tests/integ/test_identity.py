@@ -131,7 +131,7 @@ def test_a_service_makes_the_bytes_of_a_run_and_makes_them_again(first, daemon, 
     for path in d.root.glob("noctule.db*"):
         path.unlink()
     shutil.rmtree(d.root / "outbox")
-    d.start()
+    d.start(arguments=["--new-database"])
     d.wait_jobs(1)
     assert bytes_of(d.root / "outbox" / "1") == bytes_of(out)
     wait_for(lambda: not d.query("SELECT 1 FROM v_deliveries WHERE state <> 'SENT'"), 60, "deliveries")
