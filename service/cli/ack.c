@@ -54,17 +54,15 @@ const struct cli_command cli_ack = {
     .name = "ack",
     .help = "acknowledge alerts, so that status is not yellow for what is known",
     .usage = {"[--until WHEN] [--reason WORDS] ALERT...", "--undo [--reason WORDS] ALERT..."},
-    .more = "The id of an alert is in noctule status. An acknowledged alert stays in every list. "
-            "It is an alert again "
-            "when it becomes worse, occurs anew, or at --until. Names of patients have no place in "
-            "the reason.",
+    .more = "The ids are in noctule status. An acknowledged alert stays in every list. It is an "
+            "alert again when it becomes worse, occurs anew, or at --until.",
     .options =
         (const struct cli_option[]){
             {"until", 0, &cli_later, CLI_AT(struct ack, until),
              .help = "end of the acknowledgement: 2026-01-31, 12h or 3d from now; no end by "
                      "default"},
             {"reason", 0, &cli_text, CLI_AT(struct ack, reason),
-             .help = "why, shown with the alert"},
+             .help = "why, without names of patients"},
             {"undo", 0, &cli_flag, CLI_AT(struct ack, undo), .help = "end the acknowledgement now"},
             {0}},
     .size = sizeof(struct ack),

@@ -201,9 +201,11 @@ alerts_store_ack(struct core *core, const struct alerts *alerts, const struct me
         return error_set(error, -ENOENT, CODE_NONE,
                          "there is no alert %s now; noctule status lists them", asked->alert);
     if (!alert_row(alert->kind)->may_acknowledge)
-        return error_set(error, -EPERM, CODE_NONE, "%s cannot be acknowledged: %s", alert->id,
+        return error_set(error, -EPERM, CODE_NONE, "%s cannot be acknowledged: %s%s%s", alert->id,
                          alert->severity == ALERT_WAITS ? "nothing is wrong"
-                                                        : "the service does not do its work");
+                                                        : "the service does not do its work",
+                         *alert_row(alert->kind)->remedy ? "; " : "",
+                         alert_row(alert->kind)->remedy);
     const struct queue_ack ack = {.alert = alert->id,
                                   .by = by,
                                   .reason = asked->reason,

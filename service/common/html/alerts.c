@@ -55,7 +55,7 @@ html_alert(const struct alert *alert, FILE *out)
         {"waits", "Waits"}, {"attention", "Attention"}, {"broken", "Broken"}};
 
     const char *class = alert->ack.by ? "known" : words[alert->severity][0];
-    fprintf(out, "<li class=\"%s\"><span class=\"level\">%s</span> ", class,
+    fprintf(out, "<li class=\"%s\"><span class=\"level\">%s</span> <div>", class,
             alert->ack.by ? "Known" : words[alert->severity][1]);
     html_foreign(alert->text, out);
     if (alert->severity != ALERT_WAITS) {
@@ -65,7 +65,7 @@ html_alert(const struct alert *alert, FILE *out)
         (alert->ack.by ? html_alert_ack : html_alert_remedy)(alert, out);
         fputs("</div>", out);
     }
-    fputs("</li>\n", out);
+    fputs("</div></li>\n", out);
 }
 
 void
