@@ -153,4 +153,4 @@ def test_an_output_folder_is_not_left_empty(tmp_path):
     (tmp_path / "noctule.conf").write_text(CONFIG.format(root=tmp_path / "root"))
     done = run_program("noctule", "--config", tmp_path / "noctule.conf", "run", "--pipeline", "ball", "--output", tmp_path / "out",
                        tmp_path / "in", check=False)
-    assert done.returncode == 3 and "no image to process" in done.stderr and not (tmp_path / "out").exists()
+    assert done.returncode == 1 and "no image to process" in done.stderr and not (tmp_path / "out").exists()

@@ -75,9 +75,9 @@ def test_all_contexts_with_all_transfer_syntaxes(receiver):
     d = receiver(PEERS)
     for title, accepted in (("PYNETDICOM", True), ("STRANGER", False)):
         entity = AE(ae_title=title)
-        syntaxes = ["1.2.840.10008.1.2", *[f"1.2.840.10008.1.2.4.{number}" for number in range(50, 70)]]
+        syntaxes = ["1.2.840.10008.1.2", *[f"1.2.840.10008.1.2.4.{number}" for number in [*range(50, 67), 70, 80, 81]]]
         entity.requested_contexts = [build_context(CT, syntaxes) for _ in range(128)]
-        assert 128 * 21 * len(syntaxes[-1]) > 65536
+        assert len(syntaxes) == 21 and 128 * 21 * (4 + len(syntaxes[-1])) > 65536  # each is an item with a head of 4 bytes
         association = entity.associate("127.0.0.1", d.port, ae_title="NOCTULE")
         assert association.is_established == accepted and association.is_rejected != accepted
         if accepted:
