@@ -26,7 +26,7 @@
 #define LAYOUT_CONFIG         "run/noctule.conf" /* the configuration in force, for the children */
 
 /* Source of a file in released/, before its number. */
-#define LAYOUT_RELEASED_SOURCE "released:"
+#define RELEASED_SOURCE "released:"
 
 /* What rows say of an instance that came from an inbox: "inbox:<path>". The caller's to free; NULL:
  * no memory. */

@@ -78,9 +78,9 @@ int
 released_find(struct core *core, const char *source, struct released *released)
 {
     struct queue_released file;
-    const size_t length = strlen(LAYOUT_RELEASED_SOURCE);
+    const size_t length = strlen(RELEASED_SOURCE);
     *released = (struct released){0};
-    if (strncmp(source, LAYOUT_RELEASED_SOURCE, length) != 0)
+    if (strncmp(source, RELEASED_SOURCE, length) != 0)
         return 0;
     const int64_t id = strtoll(source + length, NULL, 10);
     int error = queue_find_released(core->queue, id, &file);

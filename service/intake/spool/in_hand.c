@@ -118,7 +118,7 @@ in_hand_source(const struct in_hand_item *item)
     char *text;
     if (!item->released)
         return layout_inbox_source(item->import.folder);
-    return asprintf(&text, LAYOUT_RELEASED_SOURCE "%s", item->import.relative) < 0 ? NULL : text;
+    return asprintf(&text, RELEASED_SOURCE "%s", item->import.relative) < 0 ? NULL : text;
 }
 
 static void
