@@ -58,7 +58,7 @@ def test_nothing_is_delivered_before_it_is_accepted(daemon, tmp_path):
         assert volume["text"] in row["message"]
         # What an administrator sees.
         told = check(d, "WARNING")
-        assert "1 job is under review, and nothing of it is delivered: noctule review" in told and " jobs_review=1 " in told
+        assert "1 job is under review, and nothing of it is delivered" in told and " jobs_review=1 " in told
         told = d.ctl("review").stdout
         assert told.startswith("Job 1, pipeline head-ct, since 20") and f"preview   {d.root}/outbox/1/preview.png" in told
         assert "found     Brain: volume " in told
