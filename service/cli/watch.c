@@ -189,7 +189,8 @@ screen_wrap_line(const char *line, size_t length, size_t columns, FILE *out)
             space = i;
         if (++width <= columns)
             continue;
-        const size_t end = space > begin ? space : i;
+        /* Behind the label of the first line a break would make no room. */
+        const size_t end = space > (begin ? begin : WRAP_INDENT) ? space : i;
         fprintf(out, "%.*s\n%*s", (int)(end - begin), line + begin, WRAP_INDENT, "");
         begin = end + (line[end] == ' ');
         width = WRAP_INDENT + (i >= begin ? i - begin + 1 : 0);
