@@ -1,4 +1,4 @@
-/* gpu_pair.h - a GPU beside the CPU, for suites that compare the two; and a GPU whose calls fail. */
+/* gpu_pair.h - a GPU and the CPU for suites that compare the two, and a GPU whose calls fail. */
 #ifndef NOCTULE_GPU_PAIR_H
 #define NOCTULE_GPU_PAIR_H
 
@@ -40,7 +40,7 @@ close_both(void)
     }
 }
 
-/* A case of tests that find both open. */
+/* Adds a test case whose fixture opens both devices. */
 static inline TCase *
 gpu_pair_case(Suite *suite, const char *name)
 {
@@ -53,8 +53,10 @@ gpu_pair_case(Suite *suite, const char *name)
 
 #ifdef NOCTULE_CUDA
 
-/* Each call of the CUDA runtime, from the device's opening to the end of the work, fails in turn:
- * an error is told, and closing works. Ends with the work that no call failed in. */
+/*
+ * Makes each call of the CUDA runtime fail in turn, from opening the device to the end of the work. Checks that the
+ * error is reported and that closing works. Ends with a run of the work without a failure.
+ */
 static inline void
 fail_each_call(enum cuda_fault_kind kind, int (*work)(struct kernels_lane *lane, void *context),
                void *context)

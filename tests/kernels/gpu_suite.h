@@ -1,4 +1,4 @@
-/* gpu_suite.h - the main() of a suite that needs a GPU. */
+/* gpu_suite.h - main() of a suite that needs a GPU. */
 #ifndef NOCTULE_GPU_SUITE_H
 #define NOCTULE_GPU_SUITE_H
 
@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GPU_SUITE_SKIPPED = 77 }; /* what CTest is told to take for "skipped" */
+enum { GPU_SUITE_SKIPPED = 77 }; /* CTest's status for "skipped" */
 
 static bool quick; /* --quick: a selection, for compute-sanitizer */
 
-/* Makes, runs and frees the suite; the exit status, GPU_SUITE_SKIPPED where there is no GPU. */
+/* Makes, runs and frees the suite. Returns the exit status, or GPU_SUITE_SKIPPED if there is no GPU. */
 static inline int
 gpu_suite_run(int argc, char **argv, Suite *(*make_suite)(void))
 {

@@ -1,4 +1,7 @@
-/* ref_contours.c - see ref_contours.h. Whether an edge lies left of a centre is the sign of a product, no quotient. */
+/*
+ * ref_contours.c - see ref_contours.h. Decides whether an edge is left of a centre by the sign of a product, without
+ * a quotient.
+ */
 #include "tests/kernels/ref_contours.h"
 
 #include <math.h>
@@ -13,7 +16,7 @@ dot(const double a[3], const double b[3], const double axis[3])
     return ((a[0] - b[0]) * axis[0] + (a[1] - b[1]) * axis[1]) + (a[2] - b[2]) * axis[2];
 }
 
-/* In units of 2^-32 pixels. */
+/* Returns a place in units of 2^-32 pixels. */
 static int64_t
 place(const struct image_planes *planes, int64_t plane, const double point[3], int axis)
 {
@@ -28,7 +31,7 @@ struct ref_planes {
     bool centres;
 };
 
-/* A point of a contour, at the centre of a voxel if it is near one and `centres` is set. */
+/* Finds a point of a contour. If `centres` is set, a point near the centre of a voxel moves there. */
 static void
 ref_point(const struct ref_planes *on, const struct contour *contour, int64_t number,
           ref_product at[2])
@@ -58,7 +61,7 @@ is_left(const struct ref_planes *on, const struct contour *contour, int64_t edge
     ref_point(on, contour, edge + 1, b);
     if ((a[1] <= y) == (b[1] <= y))
         return false;
-    /* The edge crosses the row where (b - a) is positive once both are swapped alike. */
+    /* The edge crosses the row if (b - a) is positive after both are swapped in the same way. */
     const ref_product side = (x - a[0]) * (b[1] - a[1]) - (y - a[1]) * (b[0] - a[0]);
     return b[1] > a[1] ? side >= 0 : side <= 0;
 }
@@ -82,7 +85,7 @@ is_on(const struct ref_planes *on, const struct contour *contour, int64_t edge, 
            (x - a[0]) * (b[1] - a[1]) == (y - a[1]) * (b[0] - a[0]);
 }
 
-/* The sign of the area by the trapezoids below the edges; 0 if directions do not count. */
+/* Returns the sign of the area from the trapezoids below the edges; 0 if directions do not count. */
 static int
 ref_direction(const struct ref_planes *on, const struct contour *contour)
 {
@@ -111,7 +114,7 @@ nearest(const struct image_planes *planes, const struct contour *contour)
     return best;
 }
 
-/* The voxels of one plane that a contour encloses. */
+/* Returns the voxels of one plane inside a contour. */
 static bool *
 ref_area(const struct ref_planes *on, const struct contour *contour)
 {
@@ -137,7 +140,7 @@ ref_edges(const struct ref_planes *on, const struct contour *contour, bool *mask
                 mask[y * extent->columns + x] |= is_on(on, contour, edge, x, y);
 }
 
-/* Voxels of a, of b, and of both. */
+/* Counts the voxels of a, of b, and of both. */
 static void
 ref_compare(const bool *a, const bool *b, int64_t count, int64_t of[3])
 {
@@ -149,13 +152,13 @@ ref_compare(const bool *a, const bool *b, int64_t count, int64_t of[3])
     }
 }
 
-/* Leaves one of equal areas, and replaces two that cross by their union, until none do. */
+/* Removes duplicates of areas and replaces crossing areas by their union, until there are no more of either. */
 static int64_t
 ref_reduce(bool **areas, int *directions, int64_t areas_count, int64_t voxels)
 {
     bool again = true;
 
-    /* Copies first: a union may equal an area by chance. */
+    /* Remove copies first, because a union may equal another area. */
     for (int64_t i = 0; i < areas_count; i++)
         for (int64_t k = i + 1; k < areas_count; k++) {
             int64_t of[3];

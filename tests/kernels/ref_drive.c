@@ -1,4 +1,3 @@
-/* ref_drive.c - see ref_drive.h. */
 #include "tests/kernels/ref_drive.h"
 
 #include <pthread.h>

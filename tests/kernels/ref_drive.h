@@ -1,6 +1,6 @@
 /*
- * ref_drive.h - takes a volume in memory through a lane the way a decoder would: slices announced
- * by several threads. Tests check what comes out, benchmarks time it.
+ * ref_drive.h - processes a volume in memory through a lane like a decoder: several threads announce slices. Tests
+ * check the results, benchmarks time them.
  */
 #ifndef NOCTULE_REF_DRIVE_H
 #define NOCTULE_REF_DRIVE_H
@@ -8,8 +8,8 @@
 #include "kernels/level_set/level_set.h"
 
 /*
- * Announces slices order[0 .. slices - 1] (NULL: ascending), each by whichever of `threads` threads
- * is free. 0 or the first error.
+ * Announces slices order[0 .. slices - 1] (NULL: ascending) from `threads` threads; each free thread takes the next.
+ * Returns 0 or the first error.
  */
 int ref_announce(struct kernels_lane *lane, int64_t slices, int threads, const int64_t *order);
 
@@ -21,17 +21,17 @@ struct ref_job {
     size_t label_count;
     int threads;
     const int64_t *order;
-    bool no_hint; /* the labels are named by the run alone */
+    bool no_hint; /* only the run names the labels */
 };
 
 /*
- * A whole level set job. If seconds is not NULL it becomes the time from kernels_volume_begin to
- * the masks, without the time that this function takes to copy the voxels into the lane.
+ * Runs a whole level set job. If seconds is not NULL, sets it to the time from kernels_volume_begin to the masks.
+ * This excludes the copy of the voxels into the lane.
  */
 int ref_segment(struct kernels_lane *lane, const struct ref_job *job, struct image_mask *masks,
                 double *seconds);
 
-/* Seconds of a clock that only runs forward. */
+/* Returns the seconds of a monotonic clock. */
 double ref_clock(void);
 
 #endif

@@ -1,4 +1,3 @@
-/* ref_fuzzy.c - see ref_fuzzy.h. */
 #include "tests/kernels/ref_fuzzy.h"
 #include "tests/kernels/ref_volumes.h"
 
@@ -51,8 +50,7 @@ ref_fuzzy_affinity(const struct kernels_fuzzy_object *object, int32_t a, int32_t
     return quantise(object_part(object, a + b) + homogeneity_part(object, abs(a - b)));
 }
 
-/* Exponentials of every sum and difference of values low .. high: a volume needs each many times.
- */
+/* Exponentials of every sum and difference of values low .. high. A volume needs each many times. */
 struct parts {
     int32_t low;
     double *sum;
@@ -82,10 +80,7 @@ struct chunk {
     int64_t voxels[CHUNK];
 };
 
-/*
- * Buckets by strength. A voxel that has become stronger stands in several; only the strongest entry
- * counts.
- */
+/* Buckets by strength. A voxel that has become stronger is in several; only the strongest entry counts. */
 struct buckets {
     struct chunk *first[STRENGTHS];
     struct chunk *spare;
@@ -119,7 +114,7 @@ enter(struct buckets *buckets, uint16_t strength, int64_t i)
     chunk->voxels[chunk->count++] = i;
 }
 
-/* A voxel of this bucket, taken out of it; NONE when it is empty. */
+/* Takes a voxel out of this bucket. Returns NONE if it is empty. */
 static int64_t
 take(struct buckets *buckets, uint16_t strength)
 {
@@ -158,7 +153,7 @@ struct search {
     struct buckets *buckets;
 };
 
-/* Voxel i is at least this strong. Strength 0 leads nowhere. */
+/* Raises the strength of voxel i to at least this one. No path continues with strength 0. */
 static void
 strengthen(struct search *search, int64_t i, uint16_t strength)
 {
@@ -168,7 +163,7 @@ strengthen(struct search *search, int64_t i, uint16_t strength)
     enter(search->buckets, strength, i);
 }
 
-/* A path of this strength ends at i, whose value is a, and goes on to its neighbour j. */
+/* Extends a path of this strength from voxel i, whose value is a, to its neighbour j. */
 static void
 extend(struct search *search, uint16_t strength, int32_t a, int64_t j)
 {

@@ -1,4 +1,3 @@
-/* ref_ibsi.c - see ref_ibsi.h. */
 #include "tests/kernels/ref_ibsi.h"
 
 #include "kernels/texture/texture.h"
@@ -11,7 +10,7 @@
 
 const struct image_extent ibsi_extent = {5, 4, 4};
 
-/* Negative where the mask leaves a voxel out. */
+/* Negative: outside the mask. */
 static const int ibsi_values[IBSI_VOXELS] = {
     1, 4, 4, 1,  1,  1, 4, 6, 1, 1, 4,  1, 6,  4, 1, 4, 4, 6, 4, 1, /* slice 1 */
     1, 4, 4, 1,  1,  1, 1, 6, 1, 1, -1, 1, 3,  1, 1, 4, 4, 6, 1, 1, /* slice 2 */
@@ -32,7 +31,7 @@ ibsi_fill(struct ibsi_phantom *phantom)
         phantom->level_of[level] = (uint16_t)level;
 }
 
-/* Counts on the lane, if the family does, and takes values. */
+/* Counts on the lane, if the family needs counts, and takes the values. */
 static void
 take_values(const struct feature_family *family, const struct feature_region *region, size_t set,
             struct feature_value *values)

@@ -1,4 +1,3 @@
-/* ref_jobs.c - see ref_jobs.h. */
 #include "tests/kernels/ref_jobs.h"
 #include "tests/kernels/ref_fuzzy.h"
 #include "tests/kernels/ref_level_set.h"
@@ -57,7 +56,7 @@ run_level_set(struct kernels_lane *lane, const struct ref_whole *whole, struct r
                                  error);
 }
 
-/* All that comes after the voxels are in the lane. */
+/* Does all work after the voxels are in the lane. */
 static int
 work(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
      struct error *error)
@@ -105,7 +104,7 @@ ref_run(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_res
     return rc;
 }
 
-/* What the references say */
+/* Results of the references */
 
 static void
 set_bit(struct image_extent extent, struct ref_outcome *outcome, int64_t i)
@@ -133,7 +132,7 @@ expect_label(const struct ref_job *job, size_t label, struct ref_outcome *outcom
     free(states);
 }
 
-/* One label, or one map, on a thread of its own: the references are what large tests wait for. */
+/* One label, or one map, on its own thread, because the references dominate the time of large tests. */
 struct expectation {
     const struct ref_whole *whole;
     size_t index;
@@ -168,7 +167,7 @@ expect_all(struct expectation *expectations, size_t count)
         pthread_join(expectations[i].thread, NULL);
 }
 
-/* What each object keeps, from all maps. */
+/* Computes the voxels that each object keeps, from all maps. */
 static void
 expect_objects(const struct ref_whole *whole, struct ref_outcome *outcomes)
 {
@@ -309,7 +308,7 @@ ref_compare(struct kernels_lane *lane, const struct ref_whole *whole,
 /* Random jobs */
 
 struct random_job {
-    struct ref_whole whole; /* first: what the caller has */
+    struct ref_whole whole; /* must be first: the caller's pointer */
     struct kernels_level_set_label labels[REF_MOST];
     struct kernels_shape shapes[REF_MOST][REF_MOST];
     struct kernels_fuzzy_object objects[REF_MOST];
@@ -338,7 +337,7 @@ random_extent(uint64_t *random)
         others[ref_random_below(random, sizeof(others) / sizeof(others[0]))],
     };
 
-    /* Thin in x now and then: the long side goes elsewhere. */
+    /* Make x thin in some jobs: another axis gets the long side. */
     if (ref_random_below(random, 3) == 0) {
         int64_t long_side = extent.columns;
         extent.columns = extent.slices;
@@ -347,7 +346,7 @@ random_extent(uint64_t *random)
     return extent;
 }
 
-/* Values 0 .. 7 with runs along x, and the ends of the pixel type. */
+/* Draws values 0 .. 7 with runs along x, and the ends of the pixel type. */
 static void
 random_values(uint64_t *random, struct ref_job *job)
 {
@@ -391,7 +390,7 @@ random_shape(uint64_t *random, struct image_extent extent)
     return shape;
 }
 
-/* Mostly the values that random_values draws; sometimes empty, all, or beyond the pixel type. */
+/* Returns mostly a range of the values of random_values; sometimes empty, all, or beyond the pixel type. */
 static struct image_range
 random_range(uint64_t *random)
 {
@@ -414,7 +413,7 @@ random_padding(uint64_t *random)
     return (struct image_range){lo, lo + (int32_t)ref_random_below(random, 2)};
 }
 
-/* Sparse bits, none beyond the last column. */
+/* Returns sparse bits, none beyond the last column. */
 static const uint64_t *
 random_mask(uint64_t *random, struct image_extent extent)
 {
@@ -430,7 +429,7 @@ random_mask(uint64_t *random, struct image_extent extent)
     return bits;
 }
 
-/* Dense bits, and any beyond the last column. */
+/* Returns dense bits, with any value beyond the last column. */
 static const uint64_t *
 random_bound(uint64_t *random, struct image_extent extent)
 {
@@ -442,7 +441,7 @@ random_bound(uint64_t *random, struct image_extent extent)
     return bits;
 }
 
-/* `bound`: where a mask may go that it lies within; NULL: it has none. */
+/* `bound`: receives a mask that the label must stay within; NULL: no mask. */
 static void
 random_label(uint64_t *random, struct image_extent extent, struct kernels_shape *shapes,
              struct kernels_level_set_label *label, const uint64_t **bound)
@@ -469,7 +468,7 @@ random_label(uint64_t *random, struct image_extent extent, struct kernels_shape 
         ranges[r] = random_range(random);
 }
 
-/* A border voxel as often as one within. */
+/* Returns a border position as often as one inside. */
 static int64_t
 random_place(uint64_t *random, int64_t size)
 {
@@ -526,7 +525,7 @@ ref_random_job(uint64_t seed)
     job->label_count = (size_t)ref_random_below(&random, REF_MOST + 1);
     for (size_t i = 0; i < job->label_count; i++)
         random_label(&random, job->extent, own->shapes[i], &own->labels[i],
-                     seed % 2 == 1 ? &own->bounds[i] : NULL); /* a hint takes none */
+                     seed % 2 == 1 ? &own->bounds[i] : NULL); /* a hint cannot have one */
     own->whole.objects = own->objects;
     own->whole.object_count = (size_t)ref_random_below(&random, REF_MOST + 1);
     for (size_t i = 0; i < own->whole.object_count; i++)
@@ -537,7 +536,7 @@ ref_random_job(uint64_t seed)
     return &own->whole;
 }
 
-/* calloc'd memory that the structs hold as const. */
+/* Frees calloc'd memory that the structs hold as const. */
 static void
 free_const(const void *memory)
 {

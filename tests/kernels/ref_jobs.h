@@ -1,6 +1,6 @@
 /*
- * ref_jobs.h - whole jobs, level set and fuzzy connectedness together: what the references say of
- * one, and whether a lane says the same.
+ * ref_jobs.h - whole jobs of level set and fuzzy connectedness together. Computes the references' results and
+ * compares them with those of a lane.
  */
 #ifndef NOCTULE_REF_JOBS_H
 #define NOCTULE_REF_JOBS_H
@@ -8,33 +8,32 @@
 #include "kernels/fuzzy/fuzzy.h"
 #include "tests/kernels/ref_drive.h"
 
-enum { REF_MOST = 4 }; /* labels, and objects */
+enum { REF_MOST = 4 }; /* max labels, and max objects */
 
 struct ref_whole {
-    struct ref_job job; /* the volume, the labels, who announces its slices in which order */
+    struct ref_job job; /* the volume, the labels, the announcing threads and their order */
     const struct kernels_fuzzy_object *objects;
     size_t object_count;
     bool relative;
     bool fuzzy_first; /* before the level set */
 };
 
-/* The lane's, as kernels.h says. */
+/* Memory of the lane, as kernels.h specifies. */
 struct ref_results {
     struct image_mask masks[REF_MOST];
     struct kernels_fuzzy_result fuzzy[REF_MOST];
 };
 
 /*
- * Voxels into the lane, slices announced, everything run. 0 or the first error, with its message
- * where the call has one. If seconds is not NULL it becomes the time from kernels_volume_begin to
- * the results, without the time that this function takes to copy the voxels into the lane. Without
- * voxels none are copied: a benchmark may run on what the job before, of the same extent and
- * demand, has left there.
+ * Copies the voxels into the lane, announces slices, and runs everything. Returns 0 or the first error, with its
+ * message if the call has one. If seconds is not NULL, sets it to the time from kernels_volume_begin to the results,
+ * without the copy of the voxels. Without voxels, copies none: a benchmark may use those of the previous job, which
+ * must have the same extent and demand.
  */
 int ref_run(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
             double *seconds, struct error *error);
 
-/* One label or object; bits as kernels.h lays them out. */
+/* Result of one label or object. Bits have the layout of kernels.h. */
 struct ref_outcome {
     uint64_t *bits;
     int64_t voxels;
@@ -47,30 +46,29 @@ struct ref_expected {
     struct ref_outcome objects[REF_MOST];
 };
 
-/* By the references; ref_expected_free takes it back. */
+/* Computes the results by the references. The caller must free them with ref_expected_free. */
 void ref_expect(const struct ref_whole *whole, struct ref_expected *expected);
 void ref_expected_free(struct ref_expected *expected);
 
 /*
- * Runs the job on the lane and compares masks, counts, codes, objects and maps. "" when all are
- * equal, else a message about the first thing that is not, or about an error; the callee's, until
- * the thread's next call.
+ * Runs the job on the lane and compares masks, counts, codes, objects and maps. Returns "" if all are equal, else a
+ * message about the first difference or error. The message is valid until the thread's next call.
  */
 const char *ref_compare(struct kernels_lane *lane, const struct ref_whole *whole,
                         const struct ref_expected *expected);
 
 /*
- * A job of its own memory, made of random numbers: extents odd and thin, all pixel types, up to
- * REF_MOST labels with shapes, dense masks, ranges a slice and padding, and objects with seeds,
- * maps and padding, or only one of the two.
+ * Makes a random job with its own memory. Extents are odd and thin, pixel types vary. It has up to REF_MOST labels
+ * with shapes, dense masks, ranges per slice and padding, and objects with seeds, maps and padding, or only one of
+ * the two.
  */
 struct ref_whole *ref_random_job(uint64_t seed);
 void ref_random_job_free(struct ref_whole *whole);
 
-/* order[0 .. count - 1] becomes a random permutation. */
+/* Sets order[0 .. count - 1] to a random permutation. */
 void ref_shuffle(uint64_t *random, int64_t *order, int64_t count);
 
-/* Words of a mask of this extent. */
+/* Returns the words of a mask of this extent. */
 int64_t ref_mask_words(struct image_extent extent);
 
 #endif

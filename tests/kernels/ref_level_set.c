@@ -1,4 +1,3 @@
-/* ref_level_set.c - see ref_level_set.h. */
 #include "tests/kernels/ref_level_set.h"
 #include "tests/kernels/ref_volumes.h"
 
@@ -78,7 +77,7 @@ ref_level_set_start(struct image_extent extent, enum image_pixel pixel, const vo
             }
 }
 
-/* The 6-neighbours of voxel i that exist; returns how many. */
+/* Finds the existing 6-neighbours of voxel i. Returns their number. */
 static int
 neighbours(struct image_extent extent, int64_t i, int64_t near[6])
 {

@@ -1,4 +1,3 @@
-/* ref_mask.c - see ref_mask.h. */
 #include "tests/kernels/ref_mask.h"
 #include "tests/kernels/ref_volumes.h"
 
@@ -6,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Memory for `count` or one; a test without memory is over. */
+/* Allocates memory for `count` or one. Aborts the test if there is none. */
 static void *
 ref_mask_memory(int64_t count, size_t size)
 {
@@ -36,7 +35,7 @@ struct component {
     bool at_border;
 };
 
-/* Numbers from 1 in the order of first voxels; the caller frees both. */
+/* Numbers components from 1 in the order of their first voxels. The caller must free both. */
 static int64_t
 label_components(struct image_extent extent, const uint8_t *in, bool corners, bool flat,
                  int64_t **label_of, struct component **components)
@@ -81,7 +80,7 @@ label_components(struct image_extent extent, const uint8_t *in, bool corners, bo
     return count;
 }
 
-/* How many components are larger, or as large and earlier. */
+/* Returns the number of components that are larger, or as large and earlier. */
 static int64_t
 rank_of(const struct component *all, int64_t count, int64_t label)
 {
@@ -179,7 +178,10 @@ ball_offsets(struct image_extent extent, const double spacing[3], double mm, int
     return offsets;
 }
 
-/* Grown: a voxel of the ball is in. Shrunk: none in the volume is out. */
+/*
+ * Grow: a voxel is in if any voxel of its ball is in. Shrink: a voxel is in if no voxel of its ball in the volume is
+ * out.
+ */
 static void
 by_ball(struct image_extent extent, const double spacing[3], double mm, bool shrink, uint8_t *in)
 {
@@ -204,7 +206,7 @@ by_ball(struct image_extent extent, const double spacing[3], double mm, bool shr
     free(offsets);
 }
 
-/* Whether the voxel or a neighbour is in. */
+/* Returns whether the voxel or a neighbour is in. */
 static bool
 is_near(struct image_extent extent, const uint8_t *in, bool corners, int64_t at)
 {
@@ -300,7 +302,7 @@ bit_of(struct image_extent extent, const uint64_t *bits, int64_t at)
     return bits[row * ((extent.columns + 63) / 64) + x / 64] >> x % 64 & 1;
 }
 
-/* Whether the voxel is within the request's bounds. */
+/* Returns whether the voxel is within the request's bounds. */
 static bool
 is_bounded(const struct ref_mask_job *job, const struct ref_mask_request *request,
            const uint64_t *before, int64_t at)
@@ -410,7 +412,7 @@ random_fraction(uint64_t *random)
     return (double)ref_random_below(random, 1 << 20) / (1 << 20);
 }
 
-/* Mazes, boards, noise, all or nothing, one voxel: in or out. */
+/* Draws mazes, boards, noise, all, no, or one voxel, as in or out. */
 static void
 draw(struct image_extent extent, uint64_t *random, uint8_t *in)
 {
@@ -446,7 +448,7 @@ draw(struct image_extent extent, uint64_t *random, uint8_t *in)
     }
 }
 
-/* Voxels that pad rows are set at random. */
+/* Sets the padding of rows at random, too. */
 static uint64_t *
 random_set(struct image_extent extent, uint64_t *random)
 {
@@ -465,7 +467,7 @@ random_set(struct image_extent extent, uint64_t *random)
     return bits;
 }
 
-/* Of balls: reaches, one of the distances of the grid among them. */
+/* Returns a reach of balls; some are a distance of the grid. */
 static double
 random_mm(const double spacing[3], double reach, uint64_t *random)
 {
@@ -507,7 +509,7 @@ random_demand(struct image_extent extent, uint64_t *random)
         demand.spacing[axis] = some[ref_random_below(random, ref_random_below(random, 3) ? 3 : 8)];
         least = demand.spacing[axis] < least ? demand.spacing[axis] : least;
     }
-    /* Small volumes may be outgrown. */
+    /* Small volumes may be smaller than the reach. */
     demand.reach_mm = least * (double)ref_random_below(random, ref_voxels(extent) < 500 ? 70 : 9);
     return demand;
 }
@@ -681,7 +683,7 @@ ref_mask_compare(struct kernels_lane *lane, const struct ref_mask_job *job,
     }
     for (size_t r = 0; r < job->count && failed == 0; r++)
         failed = run_request(lane, job, r, results, &error);
-    /* All at the end: none has written where another lies. */
+    /* Compare all at the end, to check that no request overwrites the result of another. */
     for (size_t r = 0; r < job->count && failed == 0 && !*message; r++)
         message = compare_one(job, r, &expected[r], &results[r]);
     if (rc)

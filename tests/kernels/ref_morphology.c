@@ -1,4 +1,3 @@
-/* ref_morphology.c - see ref_morphology.h. */
 #include "tests/kernels/ref_morphology.h"
 
 #include "tests/kernels/ref_texture.h"

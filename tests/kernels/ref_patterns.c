@@ -1,10 +1,10 @@
 /*
  * ref_patterns.c - see ref_patterns.h.
  *
- * The second half is Masur 2022's algorithms 1 and 2 line by line, threads turned into loops. What
- * they leave open: the product of threshold and maximum is a real number, so it is compared
- * exactly; `mapping` and the averages are C's int, so a division by two cuts towards 0; `value`,
- * which is never set, is mapping[i], as the text's example has it.
+ * The second half is Masur 2022's algorithms 1 and 2 line by line, with threads turned into loops. Details that they
+ * omit: the product of threshold and maximum is a real number, so it is compared exactly. `mapping` and the averages
+ * are C's int, so a division by two truncates towards 0. `value`, which is never set, is mapping[i], as in the text's
+ * example.
  */
 #include "tests/kernels/ref_patterns.h"
 
@@ -18,7 +18,7 @@ at(const struct ref_slice *slice, int64_t x, int64_t y)
     return slice->values[y * slice->columns + x];
 }
 
-/* The eight neighbours counter-clockwise from the right: the order of the weights 1 to 128. */
+/* Finds the eight neighbours counter-clockwise from the right: the order of the weights 1 to 128. */
 static void
 neighbours_of(const struct ref_slice *slice, int64_t x, int64_t y, int32_t neighbours[8])
 {
@@ -32,7 +32,7 @@ neighbours_of(const struct ref_slice *slice, int64_t x, int64_t y, int32_t neigh
     neighbours[7] = at(slice, x + 1, y + 1);
 }
 
-/* The binary pattern on a centre of numerator / denominator. */
+/* Returns the binary pattern for a centre of numerator / denominator. */
 static unsigned
 pattern_on(const int32_t neighbours[8], int64_t numerator, int64_t denominator)
 {

@@ -1,9 +1,9 @@
 /*
- * ref_patterns.h - the local patterns of Masur 2022, twice: as its text says, and as its listings
- * say. The two were written from those two sources, each without the other.
+ * ref_patterns.h - the local patterns of Masur 2022, twice: from its text, and from its listings. Each was written
+ * from its own source, without the other.
  *
- * All functions take one slice and write (columns - 2) * (rows - 2) codes, x fastest; a slice that
- * is thinner has none. The listings leave types open and one name undefined; see ref_patterns.c.
+ * All functions take one slice and write (columns - 2) * (rows - 2) codes, x fastest. A thinner slice has no codes.
+ * The listings do not specify types and one name; see ref_patterns.c.
  */
 #ifndef NOCTULE_REF_PATTERNS_H
 #define NOCTULE_REF_PATTERNS_H

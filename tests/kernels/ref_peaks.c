@@ -1,4 +1,3 @@
-/* ref_peaks.c - see ref_peaks.h. */
 #include "tests/kernels/ref_peaks.h"
 
 #include "tests/kernels/ref_texture.h"
@@ -45,7 +44,7 @@ value_at(const struct scene *scene, int64_t x, int64_t y, int64_t z)
     return rescale.slope * (double)stored_at(scene, x, y, z) + rescale.intercept;
 }
 
-/* What a slice has of the ball around a voxel. */
+/* Adds the voxels of a slice in the ball around a voxel. */
 static void
 add_slice(const struct scene *scene, const int64_t centre[3], int64_t z, int64_t *stored,
           int64_t *voxels)
@@ -124,7 +123,7 @@ room(int64_t count, size_t size)
     return memory;
 }
 
-/* How far a voxel is from the nearest face of the volume. */
+/* Returns the distance of a voxel to the nearest face of the volume. */
 static int64_t
 depth_of(struct image_extent extent, int64_t i)
 {
@@ -140,7 +139,9 @@ depth_of(struct image_extent extent, int64_t i)
     return least;
 }
 
-/* Noise on a hill or in a valley: the largest mean is of a ball that lies within, as slopes have it. */
+/*
+ * Makes noise on a hill or in a valley. Because of the slopes, the ball with the largest mean lies inside the volume.
+ */
 static void
 make_hill(struct peaks_case *each, uint64_t *random)
 {
@@ -156,7 +157,7 @@ static void
 make_voxels(struct peaks_case *each, uint64_t *random)
 {
     const struct image_range range = image_pixel_range(each->pixel);
-    /* Few values: several voxels have the largest. Or all that there are. */
+    /* Use few values, so that several voxels have the largest; or use all values. */
     const int64_t values =
         ref_random_below(random, 2) ? 5 : (int64_t)range.hi - (int64_t)range.lo + 1;
 
@@ -175,7 +176,7 @@ make_region(struct peaks_case *each, uint64_t *random)
     if (ref_random_below(random, 4) == 0)
         return;
     each->region = room(words * each->extent.slices, sizeof(*each->region));
-    for (int64_t i = 0; i < words * each->extent.slices * 64; i++) /* what pads rows, too */
+    for (int64_t i = 0; i < words * each->extent.slices * 64; i++) /* padding of rows, too */
         each->region[i / 64] |= (uint64_t)(ref_random_below(random, rare) == 0) << i % 64;
 }
 
@@ -201,7 +202,7 @@ make_tables(struct peaks_case *each, uint64_t *random)
     each->request.paddings = each->paddings;
 }
 
-/* The largest value that is kept, where there is one. */
+/* Makes a range, and finds the largest value that it keeps, if there is one. */
 static void
 make_range(struct peaks_case *each, uint64_t *random)
 {
@@ -239,14 +240,14 @@ peaks_make_case(struct peaks_case *each, uint64_t seed)
                    1 + ref_random_below(&random, 7)},
         .pixel = (enum image_pixel)(seed % 3),
     };
-    if (seed % 25 == 24) /* longer than what is looked at together */
+    if (seed % 25 == 24) /* longer than one batch */
         each->extent = (struct image_extent){1100, 1, 1};
     const bool lies_within = seed % 12 == 11;
-    if (lies_within) /* balls and rows */
+    if (lies_within) /* room for balls and rows */
         each->extent = (struct image_extent){40 + ref_random_below(&random, 30),
                                              20 + ref_random_below(&random, 15),
                                              18 + ref_random_below(&random, 14)};
-    const int64_t finest = seed % 20 == 7 ? 0 : 2; /* balls of many voxels take long */
+    const int64_t finest = seed % 20 == 7 ? 0 : 2; /* balls of many voxels are slow */
     for (int axis = 0; axis < 3; axis++)
         each->request.spacing[axis] = spacings[finest + ref_random_below(&random, 10 - finest)];
     if (lies_within)

@@ -1,4 +1,7 @@
-/* ref_peaks.h - means of balls by their definition (kernels/peaks/peaks.h), one voxel at a time; and cases. */
+/*
+ * ref_peaks.h - computes means of balls by the definition of kernels/peaks/peaks.h, one voxel at a time, and makes
+ * cases.
+ */
 #ifndef NOCTULE_REF_PEAKS_H
 #define NOCTULE_REF_PEAKS_H
 
@@ -21,7 +24,7 @@ struct peaks_case {
 void peaks_make_case(struct peaks_case *each, uint64_t seed);
 void peaks_free_case(struct peaks_case *each);
 
-/* A whole job; its first error. */
+/* Runs a whole job. Returns its first error. */
 int peaks_run_case(struct kernels_lane *lane, const struct peaks_case *each,
                    struct peaks_found *found, struct error *error);
 

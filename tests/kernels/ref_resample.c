@@ -1,4 +1,4 @@
-/* ref_resample.c - see ref_resample.h. Knows nothing of tables, and filters whole lines. */
+/* ref_resample.c - see ref_resample.h. Does not use tables, and filters whole lines. */
 #include "tests/kernels/ref_resample.h"
 #include "tests/kernels/ref_volumes.h"
 
@@ -18,7 +18,7 @@ side(struct image_extent extent, int axis)
     return (const int64_t[]){extent.columns, extent.rows, extent.slices}[axis];
 }
 
-/* As the origins say. */
+/* Returns the position from the origins. */
 static double
 told(const struct image_planes *planes, int64_t z, int axis)
 {
@@ -52,7 +52,7 @@ is_regular(const struct image_planes *planes)
     return true;
 }
 
-/* Of the planes of this call; asking anew for each voxel takes long. */
+/* Properties of the planes of this call. Computing them per voxel is slow. */
 static struct {
     bool regular;
     double step;
@@ -79,7 +79,7 @@ rounded(double samples)
     return floor(samples * 65536 + 0.5) / 65536;
 }
 
-/* In samples: of the columns or rows of plane z, or of the normal. */
+/* Returns a place in samples: of the columns or rows of plane z, or of the normal. */
 static double
 place(const struct resample_request *request, int axis, int64_t i, int64_t z)
 {
@@ -123,7 +123,7 @@ stored(const struct source *source, int64_t x, int64_t y, int64_t z)
 {
     const struct image_extent *extent = &source->request->planes->extent;
 
-    /* What is read beyond the last counts nothing. */
+    /* Samples beyond the last have weight 0. */
     x = x < extent->columns ? x : extent->columns - 1;
     y = y < extent->rows ? y : extent->rows - 1;
     return ref_stored(source->pixel, source->voxels, (z * extent->rows + y) * extent->columns + x);
@@ -156,7 +156,7 @@ linear(const struct source *source, int64_t i, int64_t j, int64_t k)
 
 /* ---- splines ---- */
 
-/* The coefficients of one line, in place. */
+/* Computes the coefficients of one line, in place. */
 static void
 coefficients(double *line, int64_t count)
 {
@@ -205,7 +205,7 @@ spline_at(const double *line, int64_t count, double where)
     return sum;
 }
 
-/* Lines of `from` samples, `stride` apart, become lines of `to`; both volumes are x fastest. */
+/* Resamples lines of `from` samples, `stride` apart, to lines of `to`. Both volumes are x fastest. */
 static double *
 resample_axis(const struct resample_request *request, double *values, struct image_extent *extent,
               int axis)
@@ -277,7 +277,7 @@ ref_resample(const struct resample_request *request, enum image_pixel pixel, con
 
 /* ---- masks ---- */
 
-/* The grid's voxel of pixel i of plane z along an axis, -1 for none. */
+/* Returns the grid's voxel of pixel i of plane z along an axis, -1 if there is none. */
 static int64_t
 voxel_of(const struct image_planes *planes, const struct resample_grid *grid, int axis, int64_t i,
          int64_t z)
@@ -293,7 +293,7 @@ voxel_of(const struct image_planes *planes, const struct resample_grid *grid, in
     return nearest < count ? nearest : count - 1;
 }
 
-/* The grid's voxel for a pixel; -1 for none. */
+/* Returns the grid's voxel for a pixel, -1 if there is none. */
 static int64_t
 voxel_for(const struct image_planes *planes, const struct resample_grid *grid, int64_t pixel)
 {
@@ -344,8 +344,10 @@ ref_resample_mask(const struct image_planes *planes, const struct resample_grid 
     return voxels;
 }
 
-/* The sample that voxel i of the grid takes along an axis: the first that is given to it, or else the
- * nearest; -1 for none. */
+/*
+ * Returns the sample that voxel i of the grid takes along an axis: the first that maps to it, else the nearest; -1 if
+ * there is none.
+ */
 static int64_t
 drawn_of(const struct resample_request *request, int axis, int64_t i, int64_t z)
 {

@@ -1,4 +1,3 @@
-/* ref_texture.c - see ref_texture.h. */
 #include "tests/kernels/ref_texture.h"
 
 #include "tests/kernels/ref_volumes.h"
@@ -26,7 +25,7 @@ ref_in_region(const uint64_t *region, struct image_extent extent, int64_t x, int
     return !region || region[(z * extent.rows + y) * words + x / 64] >> (x % 64) & 1;
 }
 
-/* Where the stored value of a voxel stands in a table or a histogram. */
+/* Returns the index of a voxel's stored value in a table or a histogram. */
 static size_t
 place_of(struct image_extent extent, enum image_pixel pixel, const void *voxels, int64_t x,
          int64_t y, int64_t z)
@@ -44,7 +43,7 @@ struct scene {
     const uint64_t *region;
 };
 
-/* The level of a voxel, 0 where it does not count: left out, outside the region or the volume. */
+/* Returns the level of a voxel, or 0 if it does not count: without a level, outside the region or the volume. */
 static int
 level_at(const struct scene *scene, int64_t x, int64_t y, int64_t z)
 {
@@ -106,7 +105,7 @@ ref_texture_histogram(struct image_extent extent, enum image_pixel pixel, const 
                            place_of(extent, pixel, voxels, x, y, z)]++;
 }
 
-/* What the neighbours of a voxel are. */
+/* Counts of the neighbours of a voxel. */
 struct neighbourhood {
     size_t present, alike;
     int64_t sum;
@@ -193,7 +192,7 @@ ref_texture_runs(struct image_extent extent, enum image_pixel pixel, const void 
                     count_run(&scene, request, d, x, y, z, counts);
 }
 
-/* Steps out of the region, the volume's end being its end: tried one length after the other. */
+/* Returns the steps out of the region or the volume, by trying one length after the other. */
 static uint64_t
 steps_out(const struct scene *scene, bool in_slice, int64_t x, int64_t y, int64_t z)
 {
@@ -213,7 +212,7 @@ steps_out(const struct scene *scene, bool in_slice, int64_t x, int64_t y, int64_
             }
 }
 
-/* Grows a zone from a voxel, over a list of those that were reached. */
+/* Grows a zone from a voxel, with a list of the reached voxels. */
 static uint64_t
 grow_zone(const struct scene *scene, const struct texture_zones *request,
           enum texture_zone_kind kind, int64_t first, uint8_t *seen, int64_t *reached)

@@ -1,6 +1,6 @@
 /*
- * ref_texture.h - counts of texture by their definitions (kernels/texture/texture.h), one voxel at a time,
- * and the neighbours of IBSI.
+ * ref_texture.h - counts texture by the definitions of kernels/texture/texture.h, one voxel at a time, and finds the
+ * neighbours of IBSI.
  */
 #ifndef NOCTULE_REF_TEXTURE_H
 #define NOCTULE_REF_TEXTURE_H
@@ -16,37 +16,39 @@
     .of[KERNELS_ZONES] = &kernels_asked, .of[KERNELS_MORPHOLOGY] = &kernels_asked,                 \
     .of[KERNELS_LAGS] = &kernels_asked
 
-/* As texture_glcm_run and texture_histogram_run, of a volume of this extent and pixel type. */
+/* Count like texture_glcm_run and texture_histogram_run, for a volume of this extent and pixel type. */
 void ref_texture_glcm(struct image_extent extent, enum image_pixel pixel, const void *voxels,
                       const struct texture_glcm *request, uint64_t *counts);
 void ref_texture_histogram(struct image_extent extent, enum image_pixel pixel, const void *voxels,
                            const uint64_t *region, bool per_slice, uint64_t *counts);
 
-/* As texture_neighbours_run and texture_runs_run. */
+/* Count like texture_neighbours_run and texture_runs_run. */
 void ref_texture_neighbours(struct image_extent extent, enum image_pixel pixel, const void *voxels,
                             const struct texture_neighbours *request, uint64_t *counts);
 void ref_texture_runs(struct image_extent extent, enum image_pixel pixel, const void *voxels,
                       const struct texture_runs *request, uint64_t *counts);
 
-/* The zones of texture_zones_run, each by its key, in ascending order; returns how many. And those of a
- * list in the same way; `keys` has room for as many as there are voxels. */
+/*
+ * Write the keys of the zones of texture_zones_run, or of a list, in ascending order, and return their number. `keys`
+ * must have room for one per voxel.
+ */
 uint64_t ref_texture_zones(struct image_extent extent, enum image_pixel pixel, const void *voxels,
                            const struct texture_zones *request, enum texture_zone_kind kind,
                            uint64_t *keys);
 uint64_t ref_texture_listed(const struct texture_zone_list *list, uint64_t *keys);
 
-/* Stored values that a pixel type has, and the smallest of them. */
+/* Return the number of stored values of a pixel type, and the smallest of them. */
 size_t ref_texture_values(enum image_pixel pixel);
 int32_t ref_texture_smallest(enum image_pixel pixel);
 
-/* Is the voxel in the region, whose rows are padded to whole words? NULL: every voxel is. */
+/* Returns whether the voxel is in the region, whose rows are padded to whole words. NULL: every voxel is. */
 bool ref_in_region(const uint64_t *region, struct image_extent extent, int64_t x, int64_t y,
                    int64_t z);
 
 /*
- * One of each pair of opposite directions at a Chebyshev distance, within a slice or in space: 4
- * and 13 at distance 1. `offsets` has room for all of them (a volume's: ((2 d + 1)^3 - (2 d - 1)^3)
- * / 2). Returns how many.
+ * Finds one of each pair of opposite directions at a Chebyshev distance, within a slice or in space: 4 and 13 at
+ * distance 1. `offsets` must have room for all of them (a volume's: ((2 d + 1)^3 - (2 d - 1)^3) / 2). Returns their
+ * number.
  */
 size_t ref_directions(bool in_slice, int32_t distance, struct texture_offset *offsets);
 

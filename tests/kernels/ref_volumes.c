@@ -1,4 +1,3 @@
-/* ref_volumes.c - see ref_volumes.h. */
 #include "tests/kernels/ref_volumes.h"
 
 #include <math.h>
@@ -40,7 +39,7 @@ ref_sphere(struct image_extent extent, double radius, uint8_t *in)
             }
 }
 
-/* A volume whose axes were exchanged: index of (along, across, up). */
+/* A volume with exchanged axes: index of (along, across, up). */
 struct view {
     int64_t size[3];
     int64_t step[3];
@@ -124,7 +123,7 @@ ref_random_maze(struct image_extent extent, uint64_t seed, uint8_t *in)
     free(path);
 }
 
-/* A square spiral from (0, 0) inwards; returns its inner end. */
+/* Draws a square spiral from (0, 0) inwards. Returns its inner end. */
 static int64_t
 wind(struct image_extent extent, uint8_t *in)
 {
@@ -146,7 +145,7 @@ wind(struct image_extent extent, uint8_t *in)
             high[axis] -= 2;
         else
             low[axis] += 2;
-        /* The first leg runs along the border that the fourth one has to keep away from. */
+        /* The first leg runs along the border, from which the fourth one must keep its distance. */
         if (leg == 0)
             low[1] += 2;
     }
@@ -215,7 +214,7 @@ ref_paint(enum image_pixel pixel, const uint8_t *in, int64_t count, int32_t in_v
         ref_store(pixel, voxels, i, in[i] ? in_value : out_value);
 }
 
-/* A number in 0 .. 1 that depends on its place in a lattice only. */
+/* Returns a number in 0 .. 1 that depends only on its place in a lattice. */
 static double
 lattice_value(uint64_t seed, int64_t x, int64_t y, int64_t z)
 {
@@ -224,7 +223,7 @@ lattice_value(uint64_t seed, int64_t x, int64_t y, int64_t z)
     return (double)(ref_random(&state) >> 11) * 0x1p-53;
 }
 
-/* The lattice's values on one line of voxels along x, at x = 0, spacing, 2 * spacing, ... */
+/* Returns the lattice's value on one line of voxels along x, at x = 0, spacing, 2 * spacing, ... */
 static double
 lattice_node(uint64_t seed, int64_t node, int64_t spacing, int64_t y, int64_t z)
 {
@@ -317,7 +316,7 @@ ref_islands(struct image_extent extent, enum image_pixel pixel, int count, int32
     }
 }
 
-/* The end of a tube that still grows. */
+/* The end of a growing tube. */
 struct tip {
     double at[3];
     double direction[3];
@@ -373,7 +372,7 @@ is_outside(struct image_extent extent, const struct tip *tip)
            tip->at[2] >= (double)extent.slices;
 }
 
-/* A tree from its root: every tip wanders, thins out, and forks now and then. */
+/* Grows a tree from its root: every tip wanders, gets thinner, and sometimes forks. */
 static void
 grow_tree(struct image_extent extent, struct tip root, uint64_t *state, uint8_t *in)
 {
@@ -398,7 +397,7 @@ grow_tree(struct image_extent extent, struct tip root, uint64_t *state, uint8_t 
     }
 }
 
-/* About normal: the sum of four even ones; its standard deviation is 1. */
+/* Returns an approximately normal number of standard deviation 1: the sum of four uniform ones. */
 static double
 random_normal(uint64_t *state)
 {

@@ -1,4 +1,4 @@
-/* resample_cases.h - planes and grids to resample, upright and not, for both backends' tests. */
+/* resample_cases.h - planes and grids to resample, upright and rotated, for both backends' tests. */
 #ifndef NOCTULE_RESAMPLE_CASES_H
 #define NOCTULE_RESAMPLE_CASES_H
 
@@ -26,7 +26,7 @@ resample_random(uint64_t *random, double low, double high)
     return low + (high - low) * (double)ref_random_below(random, 1 << 20) / (1 << 20);
 }
 
-/* Planes that are turned about two axes, or axial ones. */
+/* Rotates planes about two axes, or makes them axial. */
 static inline void
 resample_turn(struct image_planes *planes, uint64_t *random)
 {
@@ -39,7 +39,7 @@ resample_turn(struct image_planes *planes, uint64_t *random)
         planes->axes[i] = axes[i];
 }
 
-/* Planes `step` apart, sheared and unevenly where that is asked for. */
+/* Places planes `step` apart, sheared and uneven if requested. */
 static inline void
 resample_stack(struct resample_case *each, bool regular, uint64_t *random)
 {
@@ -54,13 +54,13 @@ resample_stack(struct resample_case *each, bool regular, uint64_t *random)
         for (int i = 0; i < 3; i++)
             each->origins[3 * z + i] = (double)(i * 100 - 130) + height * normal[i] +
                                        shear * height * b[i] + 0.1 * shear * height * a[i];
-        /* Also such as are regular by a hair, in one step and in another. */
+        /* Regular planes must include some that are only just regular, by steps that differ. */
         height += step * (regular ? resample_random(random, 0.996, 1.004)
                                   : resample_random(random, 0.2, 1.5));
     }
 }
 
-/* The same number makes the same case; it has its own address in `planes`. */
+/* Makes a case; the same number gives the same case. `planes` points into the case, so it must not be copied. */
 static inline void
 resample_make_case(struct resample_case *each, uint64_t seed, int order)
 {
@@ -86,7 +86,7 @@ resample_make_case(struct resample_case *each, uint64_t seed, int order)
     else
         resample_spaced(&each->planes, mm, &each->grid);
     if (order != RESAMPLE_CUBIC && seed % 4 == 1)
-        for (int axis = 0; axis < 3; axis++) /* partly beside the planes */
+        for (int axis = 0; axis < 3; axis++) /* partly outside the planes */
             each->grid.origin[axis] += resample_random(&random, -20, 20);
 }
 

@@ -1,4 +1,4 @@
-/* test_between.c - planes between drawn ones against the signed distances, and what is refused. */
+/* test_between.c - interpolated planes between drawn ones, compared with signed distances, and rejected input. */
 #include "kernels/mask/between.h"
 #include "tests/kernels/ref_volumes.h"
 #include "tests/unit/edge.h"
@@ -39,7 +39,7 @@ set(int z, int y, int x)
     bits[(z * ROWS + y) * WORDS + x / 64] |= UINT64_C(1) << x % 64;
 }
 
-/* Two ellipses in a random place: parts that touch, and parts that do not. */
+/* Draws two ellipses in a random place. Their parts may or may not touch. */
 static void
 draw(int z, uint64_t *random)
 {
@@ -56,7 +56,7 @@ draw(int z, uint64_t *random)
     }
 }
 
-/* Of the pixel's centre, more than 0 inside. */
+/* Returns the distance at the pixel's centre, positive inside. */
 static double
 signed_distance(int z, int y, int x)
 {
@@ -70,7 +70,7 @@ signed_distance(int z, int y, int x)
     return own ? best : -best;
 }
 
-/* Linear between the two planes; what is as good as 0 is not judged here. */
+/* Checks linear interpolation between the two planes. Distances close to 0 are not checked. */
 static void
 expect_between(int low, int high)
 {
@@ -113,7 +113,7 @@ START_TEST(shapes_are_linear_between_drawn_planes)
 
 END_TEST
 
-/* Half way between x < 4 and x < 7 lies x < 6: the pixel at 5 is as far in as it is out. */
+/* Half way between x < 4 and x < 7 is x < 6: the pixel at 5 is as far inside as outside. */
 START_TEST(what_is_on_the_border_belongs)
 {
     static const bool drawn[SLICES] = {[3] = true, [5] = true};
@@ -134,7 +134,7 @@ START_TEST(what_is_on_the_border_belongs)
 
 END_TEST
 
-/* What fills its plane has no border, and what is empty draws nothing towards it. */
+/* A full plane has no border, and an empty one draws no pixels towards it. */
 START_TEST(full_and_empty_planes)
 {
     static const bool drawn[SLICES] = {[0] = true, [2] = true, [4] = true, [6] = true};
@@ -166,15 +166,15 @@ START_TEST(pixels_like_needles_are_refused)
 
 END_TEST
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
-/* Drawn planes with one between each two, that are full and empty by turns: every pixel differs. */
+/* Drawn planes with one between each two, alternately full and empty, so that every pixel differs. */
 struct alternation {
     struct image_planes planes;
     bool *drawn;
     double *origins;
     uint64_t *bits;
-    int64_t words; /* of a plane */
+    int64_t words; /* words per plane */
 };
 
 static void
@@ -213,7 +213,7 @@ alternation_free(struct alternation *made)
     free(made->bits);
 }
 
-/* Of two rows both are searched for a pixel's counterpart, on either plane. */
+/* Each of two rows is searched for a pixel's counterpart, on either plane. */
 START_TEST(limit_of_rows_between)
 {
     static const struct edge edge = EDGE(ROI_BETWEEN_MI);

@@ -1,7 +1,6 @@
 /*
- * test_bits.c - the innermost loops of each instruction set that runs here, and the bit volumes
- * made of them, against plain loops. Buffers end where malloc's end, so that a sanitizer sees every
- * byte read too far.
+ * test_bits.c - compares the innermost loops of each available instruction set, and the bit volumes made by them,
+ * with plain loops. Buffers end at the end of their allocation, so that a sanitizer detects any read beyond it.
  */
 #include "kernels/cpu/bits.h"
 #include "tests/kernels/ref_volumes.h"
@@ -12,7 +11,7 @@
 
 static const char *const isa_names[] = {"scalar", "AVX2", "AVX-512"};
 
-/* The loop index is the instruction set; one that does not run here falls back to the best. */
+/* Returns the instruction set of the loop index, or the best one if the machine does not have it. */
 static const struct isa *
 isa_of(int index)
 {
@@ -47,7 +46,7 @@ holds(struct isa_interval interval, int64_t value, int64_t values)
     return (value - interval.low + values) % values <= interval.span;
 }
 
-/* Bits, padding and number of runs of one packed row. */
+/* Checks bits, padding and number of runs of one packed row. */
 static void
 check_packed(const uint64_t *bits, int64_t runs, const bool *in, int64_t count)
 {

@@ -1,5 +1,7 @@
-/* test_contours.c - contours as masks: the definition on random and on awkward drawings, planes of every sort, and
- * what is refused. */
+/*
+ * test_contours.c - contours as masks: the definition on random and on difficult drawings, all kinds of planes, and
+ * rejected input.
+ */
 #include "tests/kernels/ref_contours.h"
 #include "tests/kernels/ref_volumes.h"
 #include "tests/unit/edge.h"
@@ -16,7 +18,7 @@ enum {
     MOST_PLANES = 12,
 };
 
-/* What is drawn, in pixels and planes, and where that is in space. */
+/* A drawing in pixels and planes, and its place in space. */
 struct drawing {
     struct image_planes planes;
     double origins[3 * MOST_PLANES];
@@ -49,7 +51,7 @@ draw_on(int64_t columns, int64_t rows, int64_t slices)
     ck_assert_ptr_nonnull(drawing.bits);
 }
 
-/* The planes of a gantry that is tilted, moved and shifted, at uneven distances. */
+/* Makes the planes of a tilted, moved and shifted gantry, at uneven distances. */
 static void
 tilt(double degrees)
 {
@@ -68,7 +70,7 @@ tilt(double degrees)
     }
 }
 
-/* A point of the next contour, in pixels of a plane, and so far off it. */
+/* Adds a point of the next contour, in pixels of a plane, at the distance `off` from it. */
 static void
 add_point(int64_t z, double x, double y, double off)
 {
@@ -120,7 +122,7 @@ has(int64_t x, int64_t y, int64_t z)
     return drawing.bits[(z * extent->rows + y) * words + x / 64] >> x % 64 & 1;
 }
 
-/* Every voxel is the reference's, the padding is clear, the number is right. */
+/* Checks that every voxel equals the reference's, that the padding is clear, and that the number is right. */
 static void
 expect_reference(void)
 {
@@ -147,7 +149,7 @@ expect_reference(void)
 
 /* ---- the definition ---- */
 
-/* Some end between pixels, some on a quarter of one, so that edges meet centres. */
+/* Returns a place between pixels, or on a quarter of one so that edges go through centres. */
 static double
 random_place(uint64_t *random, int64_t size, bool coarse)
 {
@@ -188,7 +190,7 @@ START_TEST(random_drawings)
 
 END_TEST
 
-/* The left and the upper edge belong, the right and the lower do not, in whatever direction it is drawn. */
+/* Checks that the left and the upper edge are included, and the right and the lower are not, for both directions. */
 START_TEST(edges_through_centres)
 {
     draw_on(70, 9, 1);
@@ -205,7 +207,7 @@ START_TEST(edges_through_centres)
 
 END_TEST
 
-/* Each voxel is in just one of the triangles of a fan, whose edges and vertices are centres. */
+/* Checks that each voxel is in exactly one of the triangles of a fan, whose edges and vertices are centres. */
 START_TEST(parts_share_nothing_and_leave_nothing)
 {
     static const double rim[][2] = {{1, 1},  {5, 1},  {9, 1},  {9, 6},
@@ -226,7 +228,7 @@ START_TEST(parts_share_nothing_and_leave_nothing)
 
 END_TEST
 
-/* What is not told from a centre by rounding is on it: in these pixels 0.3 is no double. */
+/* Checks that a point within rounding of a centre counts as on it: 0.3 of these pixels is not a double. */
 START_TEST(what_rounding_moves_is_on_the_edge)
 {
     draw_on(40, 40, 1);
@@ -243,7 +245,7 @@ START_TEST(what_rounding_moves_is_on_the_edge)
 
 END_TEST
 
-/* Two boxes that cross, one of them with a hole that crosses nothing: united, with the hole. */
+/* Checks that two crossing boxes are united. One has a hole that crosses no contour and must stay. */
 START_TEST(crossing_contours_are_united)
 {
     draw_on(100, 30, 1);
@@ -258,7 +260,7 @@ START_TEST(crossing_contours_are_united)
 
 END_TEST
 
-/* What is drawn as CLOSEDPLANAR_XOR cancels where it overlaps. */
+/* Checks that CLOSEDPLANAR_XOR contours cancel where they overlap. */
 START_TEST(xor_contours_cancel)
 {
     draw_on(100, 30, 1);
@@ -288,7 +290,7 @@ START_TEST(holes_islands_and_twice_the_same)
 
 END_TEST
 
-/* A copy before another contour: each area is freed once. */
+/* Checks that each area is freed once, with a copy before another contour. */
 START_TEST(a_copy_before_another)
 {
     draw_on(100, 30, 1);
@@ -303,7 +305,10 @@ START_TEST(a_copy_before_another)
 
 END_TEST
 
-/* Corners (10, 4), (14, 4), (14, 9), (10, 9), which are voxel centres, and a hole whose outline is the ring around it. */
+/*
+ * Draws corners (10, 4), (14, 4), (14, 9), (10, 9), which are voxel centres, and a hole whose outline is the ring
+ * around it.
+ */
 static void
 draw_square(bool centres)
 {
@@ -326,13 +331,16 @@ START_TEST(contours_through_centres)
     ck_assert_int_eq(drawing.drawn.voxels, 5 * 6 - 1);
     ck_assert(!has(12, 6, 0));
     draw_square(false);
-    /* Without the right and the lower border, except for the point that lies 0.01 pixels lower. */
+    /* Must not have the right and the lower border, except for the point that lies 0.01 pixels lower. */
     ck_assert_int_lt(drawing.drawn.voxels, 5 * 6 - 1);
 }
 
 END_TEST
 
-/* (12, 5), (11, 6), (12, 7), (13, 6) around (12, 6): findContours draws the outline and the hole alike, in opposite directions. */
+/*
+ * Draws (12, 5), (11, 6), (12, 7), (13, 6) around (12, 6): findContours draws the same outline for the hole, in the
+ * opposite direction.
+ */
 START_TEST(a_ring_of_one_voxel)
 {
     static const double ring[4][2] = {{12, 5}, {11, 6}, {12, 7}, {13, 6}};
@@ -355,7 +363,7 @@ START_TEST(a_ring_of_one_voxel)
 
 END_TEST
 
-/* One voxel, a line of 71 voxels over two words, a diagonal of 4, and a line between the rows. */
+/* Draws one voxel, a line of 71 voxels over two words, a diagonal of 4, and a line between the rows. */
 START_TEST(voxels_and_lines)
 {
     for (int centres = 0; centres < 2; centres++) {
@@ -382,7 +390,7 @@ START_TEST(voxels_and_lines)
 
 END_TEST
 
-/* A ring that is one line: out to the hole, around it and back on the same way. */
+/* Draws a ring as one line: out to the hole, around it, and back on the same way. */
 START_TEST(keyhole)
 {
     static const double ring[][2] = {{2, 2},  {20, 2}, {20, 12}, {11, 12}, {11, 9},  {15, 9},
@@ -398,7 +406,7 @@ START_TEST(keyhole)
 
 END_TEST
 
-/* One that ends where it began, points that are there twice, edges along rows and lines back and forth. */
+/* Draws a closed line, repeated points, and edges along rows and lines, back and forth. */
 START_TEST(degenerate_lines)
 {
     draw_on(70, 20, 1);
@@ -421,7 +429,7 @@ START_TEST(degenerate_lines)
 
 END_TEST
 
-/* Points as far away as there may be, on every side of the image. */
+/* Draws points at the maximum distance, on every side of the image. */
 START_TEST(beyond_the_image)
 {
     draw_on(65, 5, 1);
@@ -470,7 +478,7 @@ START_TEST(nothing_is_drawn)
 
 END_TEST
 
-/* The nearer of the neighbours counts: planes at 0, 4 and 5 have room for 0.4, 0.1 and 0.1. */
+/* The nearer neighbour sets the limit: planes at 0, 4 and 5 allow 0.4, 0.1 and 0.1. */
 START_TEST(as_far_off_as_may_be)
 {
     static const double room[] = {0.4, 0.1, 0.1};
@@ -537,9 +545,9 @@ START_TEST(no_numbers_and_too_far_away)
 
 END_TEST
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
-/* A line that goes up and down through all rows, of n points. */
+/* Makes a line of n points that goes up and down through all rows. */
 static double *
 zigzag(int64_t n, double rows)
 {
@@ -579,7 +587,7 @@ START_TEST(limit_of_crossings)
 
 END_TEST
 
-/* Boxes of one height, each narrower than the one before: every area is compared with all others. */
+/* Draws boxes of one height, each narrower than the one before, so that every pair of areas is compared. */
 static int
 draw_nested(int64_t count)
 {
@@ -614,7 +622,7 @@ START_TEST(limit_of_areas)
 
 END_TEST
 
-/* Two areas of one slice are compared in 64 rows of as many words as they share, and once more. */
+/* Two areas of one slice are compared in 64 rows of their common words, and once more. */
 START_TEST(limit_of_overlaps)
 {
     static const struct edge edge = EDGE(ROI_OVERLAP_MI);
@@ -632,7 +640,7 @@ START_TEST(limit_of_overlaps)
 
 END_TEST
 
-/* The kinds: every edge crosses all rows, and none does. */
+/* The kinds: every edge crosses all rows, or no edge does. */
 static double
 zigzag_cost(const void *kind, size_t n)
 {
@@ -647,7 +655,7 @@ zigzag_cost(const void *kind, size_t n)
     return seconds;
 }
 
-/* One contour on each of n planes. */
+/* Draws one contour on each of n planes. */
 static double
 planes_cost(const void *kind, size_t n)
 {

@@ -1,13 +1,13 @@
 /*
- * test_cuda.c - the CUDA backend beside the CPU's and the references: bit for bit the same.
+ * test_cuda.c - compares the CUDA backend with the CPU's and the references, bit for bit.
  *
  *   kernels_test_cuda [--quick]    --quick: a selection for compute-sanitizer
  *
- * The cases level_set and fuzzy alone (CK_RUN_CASE) are little enough for racecheck.
+ * The cases level_set and fuzzy alone (CK_RUN_CASE) are small enough for racecheck.
  *
- * Exits with 77, which is "skipped" to CTest, where there is no GPU. NOCTULE_TEST_VOLUMES may name
- * volumes of real series, as FILE:COLUMNS,ROWS,SLICES:PIXEL with ; between them: stored values as
- * dump_volume writes them, PIXEL one of uint8, int16, uint16.
+ * Exits with 77 ("skipped" for CTest) if there is no GPU. NOCTULE_TEST_VOLUMES may name volumes of real series, as
+ * FILE:COLUMNS,ROWS,SLICES:PIXEL, separated by ";". The files have stored values as dump_volume writes them. PIXEL is
+ * uint8, int16 or uint16.
  */
 #include "kernels/cuda/fault.h"
 #include "kernels/range/range.h"
@@ -66,7 +66,7 @@ close_both(void)
     kernels_device_close(cpu);
 }
 
-/* The GPU's lane and the CPU's give what the references say. */
+/* Checks that the GPU's lane and the CPU's give the references' results. */
 static void
 check_job(const struct ref_whole *whole, const char *what)
 {
@@ -185,7 +185,7 @@ START_TEST(value_ranges_are_the_cpus)
 
 END_TEST
 
-/* The only largest value lies in one slice after the other of a volume of several slabs. */
+/* Puts the only largest value into each slice in turn, in a volume of several slabs. */
 START_TEST(every_slice_is_uploaded)
 {
     struct image_extent extent = {700, 512, quick ? 25 : 200};
@@ -232,9 +232,9 @@ END_TEST
 /* Patterns of in and out */
 
 /*
- * Shapes let both floods run through the whole volume, the in-range one from a corner, the other
- * one with a box that covers nearly all; the object grows from the corner too, and competes with
- * another from the opposite corner.
+ * Checks a pattern with shapes that let both floods run through the whole volume: the in-range one from a corner, the
+ * other one from a box that covers nearly all. The object also grows from the corner, and competes with another from
+ * the opposite corner.
  */
 static void
 check_pattern(struct image_extent extent, const uint8_t *in, const char *what)
@@ -330,7 +330,7 @@ START_TEST(patterns_are_the_references)
 
 END_TEST
 
-/* Several slabs and many tiles: paths as long as they get, and a front as wide. */
+/* Several slabs and many tiles: paths of maximum length, and a front of maximum width. */
 START_TEST(large_patterns_are_the_references)
 {
     struct image_extent extent = {300, 260, 120};
@@ -375,10 +375,10 @@ draw_grey(enum grey grey, struct image_extent extent, enum image_pixel pixel, in
     case GREYS:
         break;
     }
-    ref_islands(extent, pixel, 2, 0, 5, voxels); /* what is padding below */
+    ref_islands(extent, pixel, 2, 0, 5, voxels); /* the padding value below */
 }
 
-/* Two objects about two strengths, seeds within and on borders, in volumes with padding. */
+/* Checks two objects at two strengths, with seeds inside and on borders, in volumes with padding. */
 static void
 check_grey(enum grey grey, struct image_extent extent, enum image_pixel pixel, bool relative)
 {
@@ -447,7 +447,7 @@ START_TEST(grey_volumes_are_the_references)
 
 END_TEST
 
-/* One job each, of a few tiles; labels alone, or an object alone */
+/* One job each, of a few tiles; only labels, or only an object */
 
 START_TEST(a_small_level_set_is_the_reference)
 {
@@ -505,7 +505,7 @@ random_order(uint64_t seed, int64_t *order, int64_t count)
     ref_shuffle(&seed, order, count);
 }
 
-/* Slices of many slabs, announced by many threads in another order each time. */
+/* Many threads announce the slices of many slabs, in another order each time. */
 START_TEST(any_order_of_slices_gives_the_same)
 {
     struct image_extent extent = {512, 512, quick ? 33 : 150};
@@ -538,7 +538,7 @@ START_TEST(any_order_of_slices_gives_the_same)
 
 END_TEST
 
-/* Job after job on a lane of its own, of sizes that go up and down. */
+/* A lane of its own that runs jobs of growing and shrinking sizes. */
 struct lane_work {
     uint64_t first_seed;
     int jobs;
@@ -591,7 +591,7 @@ START_TEST(lanes_work_side_by_side)
 
 END_TEST
 
-/* Pinned memory is reserved for the largest job, and kept: the jobs after it find the same. */
+/* Checks that pinned memory is reserved for the largest job, and that later jobs use it unchanged. */
 START_TEST(memory_is_kept_from_job_to_job)
 {
     const struct image_extent large = {256, 256, 128}, small = {64, 64, 8};
@@ -609,7 +609,7 @@ START_TEST(memory_is_kept_from_job_to_job)
 
 END_TEST
 
-/* A job is given up at any point; the lane takes the next one. */
+/* Cancels a job at any point, and checks that the lane takes the next one. */
 START_TEST(a_job_may_be_given_up)
 {
     int64_t side = quick ? 60 : 300;
@@ -660,10 +660,7 @@ START_TEST(what_does_not_fit_is_out_of_memory)
 
 END_TEST
 
-/*
- * Indices beyond 2^31, also in bytes: two rooms of zeros, joined by one hole in the wall between
- * them.
- */
+/* Indices beyond 2^31, also in bytes: two rooms of zeros, joined by one hole in the wall between them. */
 START_TEST(more_than_2_31_voxels_are_flooded)
 {
     struct image_extent extent = {2048, 2048, 520};
@@ -708,7 +705,7 @@ load_volume(const char *path, struct image_extent extent, enum image_pixel pixel
     return voxels;
 }
 
-/* Everything about the value in the middle: a label, and an object from there. */
+/* Checks a label of a range around the middle value, and an object from there. */
 static void
 check_series(const char *path, struct image_extent extent, enum image_pixel pixel)
 {
@@ -771,7 +768,7 @@ END_TEST
 
 #ifdef NOCTULE_CUDA
 
-/* What was reserved is what the first job finds: one call less is made in it, that which pins memory. */
+/* Checks that the first job uses the reserved memory: it makes one call less, the one that pins memory. */
 START_TEST(memory_is_reserved_before_the_first_job)
 {
     const struct image_extent extent = {256, 256, 128};
@@ -796,7 +793,10 @@ START_TEST(memory_is_reserved_before_the_first_job)
 
 END_TEST
 
-/* After an error on a lane: memory comes back, a failed device stays failed and says so. */
+/*
+ * Checks a lane after an error: an out-of-memory error is transient, but a failed device must stay failed and report
+ * it.
+ */
 static void
 check_lane_after(struct kernels_lane *lane, int rc, const struct ref_whole *whole,
                  const struct ref_expected *expected)
@@ -814,7 +814,7 @@ check_lane_after(struct kernels_lane *lane, int rc, const struct ref_whole *whol
     ck_assert_ptr_nonnull(strstr(error.message, "failed"));
 }
 
-/* The objects together, and each for itself: then one of them needs no map. */
+/* Runs the objects as competitors, then each alone: one of them then does not need a map. */
 static int
 run_everything(struct kernels_lane *lane, const struct ref_whole *whole)
 {
@@ -835,7 +835,7 @@ run_everything(struct kernels_lane *lane, const struct ref_whole *whole)
     return rc;
 }
 
-/* From opening the device to closing it, while a call is to fail. *calls: how many were made. */
+/* Runs everything from opening the device to closing it while a call fails. Sets *calls to the number of calls. */
 static int
 attempt(const struct ref_whole *whole, const struct ref_expected *expected, int64_t *calls)
 {
@@ -860,7 +860,7 @@ attempt(const struct ref_whole *whole, const struct ref_expected *expected, int6
     return rc;
 }
 
-/* The n-th call fails, for n = 1, 2, ... until there is no such call. */
+/* Makes the n-th call fail, for n = 1, 2, ... until there is no such call. */
 START_TEST(any_call_may_fail)
 {
     struct image_extent extent = {90, 40, 30};

@@ -1,10 +1,10 @@
 /*
- * test_cuda_fuzzy.c - objects whose map nobody asked for: on the GPU a flood over edges, beside
- * the CPU's and the reference's; and maps whose graph takes each of its ways.
+ * test_cuda_fuzzy.c - objects without a requested map, which the GPU finds by a flood over edges, compared with the
+ * CPU and the reference. Also maps that use each form of the graph.
  *
  *   kernels_test_cuda_fuzzy [--quick]    --quick: a selection for compute-sanitizer
  *
- * Exits with 77, which is "skipped" to CTest, where there is no GPU.
+ * Exits with 77 ("skipped" for CTest) if there is no GPU.
  */
 #include "tests/kernels/gpu_pair.h"
 #include "tests/kernels/ref_jobs.h"
@@ -24,7 +24,7 @@ enum content {
     SCATTER,
     NOISE,
     MAZE,
-    ALONG_X, /* serpentines: nothing takes a flood longer */
+    ALONG_X, /* serpentines: the slowest for a flood */
     ALONG_Y,
     ALONG_Z,
     CHECKERBOARD,
@@ -90,7 +90,7 @@ draw(enum content content, struct image_extent extent, enum image_pixel pixel, i
     return voxels;
 }
 
-/* Both backends give what the reference says. */
+/* Checks that both backends give the reference's result. */
 static void
 check_job(struct image_extent extent, enum image_pixel pixel, const void *voxels,
           const struct kernels_fuzzy_object *objects, size_t count, const char *what)
@@ -118,7 +118,7 @@ random_voxel(uint64_t *random, struct image_extent extent)
                                   ref_random_below(random, extent.slices)};
 }
 
-/* Seeds anywhere, in padding too, one of them twice; or none. */
+/* Makes seeds anywhere, also in padding, with one of them twice; or none. */
 static struct kernels_fuzzy_object
 random_object(uint64_t *random, struct image_extent extent, int32_t top,
               struct kernels_voxel *seeds)
@@ -146,7 +146,7 @@ random_object(uint64_t *random, struct image_extent extent, int32_t top,
     return object;
 }
 
-/* Around the tile's 64 x 32 x 32, and one thin axis now and then. */
+/* Returns an extent near the tile's 64 x 32 x 32, sometimes with one thin axis. */
 static struct image_extent
 random_extent(uint64_t *random)
 {
@@ -164,7 +164,7 @@ random_extent(uint64_t *random)
 static void
 check_random(uint64_t seed)
 {
-    /* With the widest of the values the table has 16-bit entries, with the next ones not. */
+    /* With the widest of the values, the table has 16-bit entries; with the next ones it does not. */
     static const int32_t tops[] = {7, 255, 4000, 8190, 8191, 32767};
     uint64_t random = seed;
     struct image_extent extent = random_extent(&random);
@@ -194,7 +194,7 @@ START_TEST(random_objects_are_the_references)
 
 END_TEST
 
-/* Many tiles along each axis. */
+/* Uses many tiles along each axis. */
 START_TEST(objects_in_many_tiles_are_the_references)
 {
     static const struct image_extent extents[] = {{270, 135, 100}, {2100, 130, 1}, {70, 1, 1300}};
@@ -229,7 +229,7 @@ START_TEST(objects_in_many_tiles_are_the_references)
 
 END_TEST
 
-/* More than one batch of seeds, many in one tile. */
+/* Uses more than one batch of seeds, many in one tile. */
 START_TEST(objects_of_many_seeds_are_the_references)
 {
     const struct image_extent extent = {130, 66, 40};
@@ -254,7 +254,7 @@ START_TEST(objects_of_many_seeds_are_the_references)
 
 END_TEST
 
-/* All blocks climb its first levels together, one the rest. */
+/* All blocks climb the first levels together; one block climbs the rest. */
 START_TEST(a_map_of_many_nodes_is_the_references)
 {
     const struct image_extent extent = {130, 66, 35};
@@ -276,7 +276,7 @@ START_TEST(a_map_of_many_nodes_is_the_references)
 
 END_TEST
 
-/* Pairs on either side of a tile's face: many nodes, and above the first level no edge. */
+/* Pairs on both sides of a tile's face: many nodes, but no edge above the first level. */
 START_TEST(a_map_of_pairs_across_tiles_is_the_references)
 {
     const struct image_extent extent = {48, 64, 64};

@@ -1,11 +1,11 @@
 /*
- * test_cuda_mask.c - masks on the GPU against their definitions, and beside the CPU's where volumes
- * are too large for these: voxel for voxel the same.
+ * test_cuda_mask.c - compares masks on the GPU with their definitions, voxel for voxel, and with the CPU's for
+ * volumes that are too large for those.
  *
  *   kernels_test_cuda_mask [--quick]    --quick: a selection for compute-sanitizer
  *
- * The case small alone (CK_RUN_CASE) is little enough for racecheck. Exits with 77, which is
- * "skipped" to CTest, where there is no GPU.
+ * The case small alone (CK_RUN_CASE) is small enough for racecheck. Exits with 77 ("skipped" for CTest) if there is
+ * no GPU.
  */
 #include "tests/kernels/gpu_pair.h"
 #include "tests/kernels/ref_mask.h"
@@ -45,7 +45,7 @@ START_TEST(random_jobs_are_as_defined)
 
 END_TEST
 
-/* A warp makes a piece of a row, and sees words beyond its ends; up to as many as it can. */
+/* A warp computes a piece of a row and reads words beyond its ends. Uses balls up to its limit. */
 START_TEST(balls_reach_over_words)
 {
     static const double spacing[3] = {0.1, 2, 2};
@@ -73,7 +73,7 @@ START_TEST(balls_reach_over_words)
 
 END_TEST
 
-/* What a warp cannot see goes to the CPU. */
+/* Checks that balls beyond a warp's reach go to the CPU. */
 START_TEST(balls_beyond_are_refused)
 {
     const struct kernels_mask_demand masks = {1, {0.1, 1, 1}, 97, false};
@@ -135,7 +135,7 @@ draw(enum content content, struct image_extent extent, uint8_t *in)
     }
 }
 
-/* The CPU's result of the same job is what is expected. */
+/* Checks a job against the CPU's result. */
 static void
 check_beside_cpu(const struct ref_mask_job *job, const char *name, uint64_t number)
 {
@@ -183,8 +183,10 @@ check_large(struct image_extent extent, enum content content)
     free(in);
 }
 
-/* Each reach along z has a kernel of its own, and those beyond the last one another; the ball is narrow along one
- * axis in turn. Rows end within a word, and volumes within what a block makes; rows of 15 words are made in pieces. */
+/*
+ * Each reach along z has its own kernel, and those beyond the last one share another. The ball is narrow along each
+ * axis in turn. Rows end within a word, and volumes within a block's part. Rows of 15 words are made in pieces.
+ */
 START_TEST(balls_of_each_reach)
 {
     static const double spacings[][3] = {{1, 1, 1}, {3, 1, 1}, {1, 3, 1}};
@@ -235,7 +237,7 @@ struct fault_jobs {
     struct ref_mask_found expected[FAULT_JOBS][REF_MASKS];
 };
 
-/* Whole jobs, with sets, and with every kind of step; the first error. */
+/* Runs whole jobs, with sets, and with every kind of step. Returns the first error. */
 static int
 run_jobs(struct kernels_lane *lane, void *context)
 {

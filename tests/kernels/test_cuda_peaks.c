@@ -1,9 +1,9 @@
 /*
- * test_cuda_peaks.c - means of balls on the GPU beside the CPU's: bit for bit the same.
+ * test_cuda_peaks.c - compares means of balls on the GPU with the CPU's, bit for bit.
  *
  *   kernels_test_cuda_peaks [--quick]    --quick: a selection for compute-sanitizer
  *
- * Exits with 77, which is "skipped" to CTest, where there is no GPU.
+ * Exits with 77 ("skipped" for CTest) if there is no GPU.
  */
 #include "tests/kernels/gpu_pair.h"
 #include "tests/kernels/ref_peaks.h"

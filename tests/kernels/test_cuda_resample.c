@@ -1,17 +1,17 @@
 /*
- * test_cuda_resample.c - resampling on the GPU beside the CPU's: voxel for voxel the same.
+ * test_cuda_resample.c - compares resampling on the GPU with the CPU's, voxel for voxel.
  *
  *   kernels_test_cuda_resample [--quick]    --quick: a selection for compute-sanitizer
  *
- * The case small alone (CK_RUN_CASE) is little enough for racecheck. Exits with 77, which is
- * "skipped" to CTest, where there is no GPU.
+ * The case small alone (CK_RUN_CASE) is small enough for racecheck. Exits with 77 ("skipped" for CTest) if there is
+ * no GPU.
  */
 #include "tests/kernels/gpu_pair.h"
 #include "tests/kernels/resample_cases.h"
 
 static struct error error;
 
-/* Voxels of noise; or noise in a ball alone, around which all are alike, or none of that. */
+/* Noise everywhere, or only in a ball. Outside it, all voxels are 0, or have the same value. */
 enum content { NOISE, NOISE_IN_NOTHING, NOISE_IN_SAME, CONTENTS };
 
 static bool
@@ -25,7 +25,7 @@ is_noise(enum content content, const struct image_extent *extent, int64_t i)
     return content == NOISE || at[0] * at[0] + at[1] * at[1] + at[2] * at[2] < 0.03;
 }
 
-/* A whole job; its first error. */
+/* Runs a whole job. Returns its first error. */
 static int
 resample_content_in(struct kernels_lane *lane, const struct resample_case *each,
                     enum content content, uint64_t seed, const void **resampled)
@@ -98,7 +98,7 @@ START_TEST(random_cases_are_the_cpus)
 
 END_TEST
 
-/* As many voxels as fill a GPU, and more rows and slices than there are blocks of. */
+/* Uses enough voxels to fill a GPU, and more rows and slices than blocks. */
 START_TEST(large_cases_are_the_cpus)
 {
     static const struct image_extent extents[] = {{300, 260, 70}, {2, 70000, 1}, {1, 3, 66000}};
@@ -120,8 +120,10 @@ START_TEST(large_cases_are_the_cpus)
 
 END_TEST
 
-/* Long stretches without noise, in which a recursion never comes to the same from elsewhere; and places that lie
- * closer, and farther apart, than samples. */
+/*
+ * Long stretches without noise, in which a recursion from another start does not converge; and places that are
+ * closer, or farther apart, than samples.
+ */
 START_TEST(stretches_alike_are_the_cpus)
 {
     static const struct image_extent extents[] = {{200, 170, 150}, {150, 203, 161}};

@@ -1,13 +1,12 @@
 /*
- * test_cuda_texture.c - texture on the GPU beside the CPU's: number for number the same.
+ * test_cuda_texture.c - compares texture on the GPU with the CPU's, number for number.
  *
  *   kernels_test_cuda_texture [--quick]    --quick: a selection for compute-sanitizer
  *
- * The case small alone (CK_RUN_CASE) is little enough for racecheck.
+ * The case small alone (CK_RUN_CASE) is small enough for racecheck.
  *
- * Matrices, value histograms and maps of small volumes are also compared with the references. Exits
- * with 77, which is "skipped" to CTest, where there is no GPU. NOCTULE_TEST_VOLUMES may name
- * volumes of real series, as for test_cuda.c.
+ * Matrices, value histograms and maps of small volumes are also compared with the references. Exits with 77
+ * ("skipped" for CTest) if there is no GPU. NOCTULE_TEST_VOLUMES may name volumes of real series, as for test_cuda.c.
  */
 #include "kernels/texture/region.h"
 #include "tests/kernels/gpu_pair.h"
@@ -75,7 +74,7 @@ values_of(enum image_pixel pixel)
     return pixel == IMAGE_UINT8 ? 256 : 65536;
 }
 
-/* Counted from the smallest of the pixel type. */
+/* Returns a value, counted from the smallest of the pixel type. */
 static uint32_t
 value_of(enum content content, uint32_t values, size_t i, struct image_extent extent)
 {
@@ -113,7 +112,7 @@ fill(enum content content, enum image_pixel pixel, struct image_extent extent, v
     }
 }
 
-/* A copy of the volume in both lanes. */
+/* Copies the volume into both lanes. */
 static void
 begin_with(const void *source, enum image_pixel pixel, struct image_extent extent)
 {
@@ -141,7 +140,7 @@ begin(enum content content, enum image_pixel pixel, struct image_extent extent)
     free(voxels);
 }
 
-/* NULL: every voxel. Bits that pad a row may be anything. */
+/* NULL: every voxel. Padding bits of a row may have any value. */
 static uint64_t *
 make_region(enum region kind, struct image_extent extent)
 {
@@ -164,7 +163,7 @@ make_region(enum region kind, struct image_extent extent)
     return region;
 }
 
-/* Check marks every assertion that holds, which takes long for millions. */
+/* Compares without Check, which records every assertion and is slow for millions. */
 static void
 assert_same(const uint64_t *cpu, const uint64_t *gpu, size_t count, const char *what)
 {
@@ -178,7 +177,7 @@ assert_same(const uint64_t *cpu, const uint64_t *gpu, size_t count, const char *
 
 enum binning { PAPER, WITH_GAPS, BY_SLICE, BINNINGS };
 
-/* PAPER: floor(value * levels / values) + 1. WITH_GAPS: some values are left out. */
+/* PAPER: floor(value * levels / values) + 1. WITH_GAPS: some values have no level. */
 static uint16_t *
 make_levels(enum binning binning, enum image_pixel pixel, size_t tables, int levels)
 {
@@ -246,7 +245,7 @@ check_glcm(struct image_extent extent, enum binning binning, int levels,
     free(level_of);
 }
 
-/* The thirteen of 3-D, half of them turned round. */
+/* The thirteen directions of 3-D, half of them reversed. */
 static size_t
 nearest(struct texture_offset *offsets)
 {
@@ -276,7 +275,7 @@ farther(struct texture_offset *offsets)
     return sizeof(some) / sizeof(some[0]);
 }
 
-/* Each number of levels with each offset near and far, and with contents and tables in turn. */
+/* Runs each number of levels with each offset, near and far. Contents and tables take turns. */
 START_TEST(matrices_are_the_cpus)
 {
     static const int levels[] = {2, 8, 32, 11, 12, 16, 64, 100, 200, 256, 128, 4, 42, 43};
@@ -298,7 +297,7 @@ START_TEST(matrices_are_the_cpus)
 
 END_TEST
 
-/* More matrices than fit the lane's counters, in more slices than tables. */
+/* Counts more matrices than fit the lane's counters, in more slices than tables. */
 START_TEST(matrices_come_in_batches)
 {
     const struct image_extent extent = {20, 6, 40};
@@ -311,7 +310,7 @@ START_TEST(matrices_come_in_batches)
 
 END_TEST
 
-/* Neighbourhoods and runs: both lanes, and of small volumes the references. */
+/* Compares neighbourhoods and runs of both lanes and, for small volumes, of the references. */
 static void
 compare_counts(struct image_extent extent, const struct texture_neighbours *neighbours,
                const struct texture_runs *runs, size_t count, const char *what)
@@ -370,14 +369,14 @@ check_runs(struct image_extent extent, const struct texture_levels *levels, cons
     char what[128];
 
     request.longest = extent.rows > request.longest ? extent.rows : request.longest;
-    if (way % 2 == 0) /* directions lead there */
+    if (way % 2 == 0) /* some directions lead along z */
         request.longest = extent.slices > request.longest ? extent.slices : request.longest;
     snprintf(what, sizeof(what), "runs of %dx%dx%d, %d levels, way %d", (int)extent.columns,
              (int)extent.rows, (int)extent.slices, levels->levels, way);
     compare_counts(extent, NULL, &request, texture_runs_size(&request, extent.slices), what);
 }
 
-/* Neighbours that are equal, of few levels and of more than have planes of bits: in space, in slices, slice by slice. */
+/* Equal neighbours of few and of more levels have bit planes: in space, in slices, slice by slice. */
 START_TEST(equal_neighbours_are_the_cpus)
 {
     static const int levels[] = {2, 16, 17, 32, 33, 64, 65};
@@ -410,7 +409,7 @@ START_TEST(equal_neighbours_are_the_cpus)
 
 END_TEST
 
-/* Lines of levels that seldom change, along each axis: runs that are longer than there are counters for. */
+/* Lines of levels that seldom change, along each axis, have runs that are longer than the counters allow. */
 START_TEST(long_runs_are_the_cpus)
 {
     static const struct image_extent long_ones[] = {{896, 8, 8}, {6, 900, 2}, {5, 3, 900}};
@@ -478,7 +477,7 @@ check_zones(struct image_extent extent, const struct texture_levels *levels, con
         free(lists[i / TEXTURE_ZONE_KINDS][i % TEXTURE_ZONE_KINDS].zones);
 }
 
-/* What has a level is kept. */
+/* Keeps each value that has a level. */
 static void
 check_morphology(struct image_extent extent, const struct texture_levels *levels,
                  const uint64_t *region)
@@ -503,7 +502,7 @@ check_morphology(struct image_extent extent, const struct texture_levels *levels
     free(kept);
 }
 
-/* The same voxels, from the smallest value; of few ones against the reference, too. */
+/* Checks the same voxels, from the smallest value. Compares with the reference if they are few. */
 static void
 check_lags(struct image_extent extent, const struct texture_levels *levels, const uint64_t *region)
 {
@@ -529,8 +528,7 @@ check_lags(struct image_extent extent, const struct texture_levels *levels, cons
     free(kept);
 }
 
-/* Each extent with each region and way of counting, with contents and numbers of levels in turn. */
-/* Each of the two may be NULL. */
+/* Holds a region and levels. Each of the two may be NULL. */
 static void
 hold(struct kernels_lane *lane, const uint64_t *region, const struct texture_levels *levels)
 {
@@ -570,7 +568,10 @@ START_TEST(neighbours_runs_and_zones_are_the_cpus)
 
 END_TEST
 
-/* Of several tiles along each axis, in all ways: a ball that touches the borders, with holes or not, sheets. */
+/*
+ * Makes regions of several tiles along each axis, in all ways: a ball that touches the borders, with or without
+ * holes, and sheets.
+ */
 static uint64_t *
 make_ball(struct image_extent extent, bool holes)
 {
@@ -592,7 +593,7 @@ make_ball(struct image_extent extent, bool holes)
     return region;
 }
 
-/* What several threads ask of one lane. */
+/* Operations that several threads run on one lane. */
 enum { BESIDE_RUNS, BESIDE_NEAR, BESIDE_GLCM, BESIDE_ZONES, BESIDE_HISTOGRAM, BESIDE, ROUNDS = 6 };
 
 struct beside {
@@ -602,7 +603,7 @@ struct beside {
     const uint64_t *region;
     int operation, rc;
     struct error error;
-    uint64_t *counts; /* of zones: their keys and how many they are */
+    uint64_t *counts; /* of zones: their keys and their number */
 };
 
 static size_t
@@ -665,7 +666,7 @@ beside_run(void *context)
     return NULL;
 }
 
-/* Two threads an operation on the GPU, all at once, each of them what one has on the CPU. */
+/* Runs two threads per operation on the GPU at once. Each must get the result of one thread on the CPU. */
 static void
 check_beside(const struct beside *of)
 {
@@ -696,15 +697,17 @@ check_beside(const struct beside *of)
         free(cpu[i].counts);
 }
 
-/* Of few levels, and of so many that zones have more keys than come at once, and matrices more counts than there is
- * room for. */
+/*
+ * Uses few levels, and so many that zones have more keys than one batch, and matrices more counts than there is
+ * memory for.
+ */
 START_TEST(runs_of_several_threads_are_the_cpus)
 {
     const struct image_extent extent = {128, 100, 90};
     uint64_t *region = allocate(words_of(extent), sizeof(*region));
 
     random_state = 83;
-    for (size_t i = 0; i < words_of(extent); i++) /* its last slices are none of the region */
+    for (size_t i = 0; i < words_of(extent); i++) /* its last slices are outside the region */
         region[i] = i < words_of(extent) / 90 * 85 ? ~UINT64_C(0) : 0;
     for (int round = 0; round < (quick ? 2 : ROUNDS); round++) {
         const int levels = round % 2 ? 256 : 16;
@@ -754,7 +757,10 @@ START_TEST(zones_of_many_tiles_are_the_cpus)
 
 END_TEST
 
-/* Those of a distance in a slice, and what can be counted with them, or not. */
+/*
+ * Returns the directions of a distance in a slice, and other offsets. Some of these can be counted together with the
+ * directions, others cannot.
+ */
 static size_t
 flat(int distance, struct texture_offset *offsets)
 {
@@ -776,7 +782,7 @@ static const struct image_extent wide[] = {
 
 enum { WIDE = sizeof(wide) / sizeof(wide[0]), QUICK_WIDE = 2 };
 
-/* Few levels in long rows are counted in a way of their own, in sets of up to four matrices. */
+/* Few levels in long rows have a counting of their own, in sets of up to four matrices. */
 START_TEST(few_levels_are_the_cpus)
 {
     static const int levels[] = {8, 5, 4, 7, 2, 3, 8};
@@ -866,7 +872,7 @@ codes_in(struct image_extent extent)
     return (size_t)((extent.columns - 2) * (extent.rows - 2) * extent.slices);
 }
 
-/* One pattern's codes, as the text of Masur 2022 has them, or its listing. */
+/* Compares one pattern's codes with Masur 2022's text or its listing. */
 static void
 compare_with_reference(const struct texture_patterns *request, int pattern,
                        struct image_extent extent, const uint8_t *map, const char *what)
@@ -899,7 +905,7 @@ compare_patterns(struct texture_patterns request, struct image_extent extent, co
 {
     const size_t codes = codes_in(extent);
     const size_t bins = request.region_count * TEXTURE_PATTERNS * 256;
-    static uint64_t others[65536]; /* of an operation after that, which leaves maps alone */
+    static uint64_t others[65536]; /* of a later operation, which must not change maps */
     uint64_t *histograms[2];
     const uint8_t *maps[2][TEXTURE_PATTERNS];
 
@@ -967,7 +973,7 @@ START_TEST(patterns_are_the_cpus)
 
 END_TEST
 
-/* Every threshold of a byte is exact. */
+/* Checks that every threshold of a byte is exact. */
 START_TEST(thresholds_are_exact)
 {
     const struct image_extent extent = {64, 64, 1};
@@ -980,7 +986,7 @@ START_TEST(thresholds_are_exact)
 
 END_TEST
 
-/* Strips of every length: a thread takes the more rows the more there are; and any last one. */
+/* Uses strips of every length, also for the last one. With more rows, each thread takes more. */
 START_TEST(strips_are_the_cpus)
 {
     static const int64_t rows[] = {5, 6, 7, 8, 50, 51, 52, 100}, slices[] = {1, 700, 8000};
@@ -1020,7 +1026,7 @@ START_TEST(any_patterns_are_the_cpus)
 
 END_TEST
 
-/* One request of each kind. */
+/* Runs one request of each kind. */
 START_TEST(a_small_image_is_the_cpus)
 {
     const struct image_extent extent = {40, 9, 2};
@@ -1038,7 +1044,7 @@ START_TEST(a_small_image_is_the_cpus)
 
 END_TEST
 
-/* Maps of several batches: many slices, and a slice that does not fit one. */
+/* Maps of several batches: many slices, and a slice larger than a batch. */
 START_TEST(maps_come_in_batches)
 {
     static const struct image_extent large[] = {{1024, 1024, 37}, {6000, 5000, 1}};
@@ -1052,7 +1058,7 @@ START_TEST(maps_come_in_batches)
 
 END_TEST
 
-/* The sizes at which every kind of counting goes over all of the GPU's blocks. */
+/* Uses sizes at which every kind of counting runs on all of the GPU's blocks. */
 START_TEST(large_images_are_the_cpus)
 {
     static const struct texture_offset offsets[] = {{1, 0, 0},   {1, -1, 0}, {0, -1, 0},
@@ -1073,7 +1079,7 @@ START_TEST(large_images_are_the_cpus)
 
 END_TEST
 
-/* Counters of one pair of levels run over what half a counter holds, and over it again. */
+/* Counters of one pair of levels exceed the maximum of half a counter twice. */
 START_TEST(halves_do_not_overflow)
 {
     static const struct texture_offset offsets[] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
@@ -1144,7 +1150,7 @@ END_TEST
 
 #ifdef NOCTULE_CUDA
 
-/* A whole job, in a region of everything; its first error. */
+/* Runs a whole job, in a region of everything. Returns its first error. */
 static int
 run_job(struct kernels_lane *lane, void *context)
 {
@@ -1200,7 +1206,7 @@ run_job(struct kernels_lane *lane, void *context)
         free(lists[kind].zones);
     if (!rc)
         rc = texture_glcm_run(lane, &glcm, counts, &error);
-    glcm.levels.levels = 256; /* counted in another way */
+    glcm.levels.levels = 256; /* uses another counting */
     glcm.offset_count = 1;
     return rc ? rc : texture_glcm_run(lane, &glcm, counts, &error);
 }

@@ -12,7 +12,7 @@
 
 static const struct image_rescale as_stored = {1, 0};
 
-/* Of int16; the level of a stored value is level[32768 + value]. */
+/* Table of int16; the level of a stored value is level[32768 + value]. */
 static uint16_t table[2 * INT16_VALUES];
 
 static int
@@ -58,7 +58,7 @@ START_TEST(paper)
             ck_assert_int_eq(level(g), g * numbers[n] / 256 + 1);
         ck_assert_int_eq(level(-1), 0);
         ck_assert_int_eq(level(256), 0);
-        /* Grey levels are stored values, whatever these stand for. */
+        /* Grey levels are stored values, for any rescale. */
         ck_assert_int_eq(levels_of(&settings, &steep, 1, 7 - 2 * 255, 7), numbers[n]);
         for (int g = 0; g < 256; g++)
             ck_assert_int_eq(level(g), g * numbers[n] / 256 + 1);
@@ -73,7 +73,7 @@ START_TEST(paper_of_more_than_a_byte)
 
     ck_assert_int_eq(error_of(&settings, -1, 255), -EDOM);
     ck_assert_int_eq(error_of(&settings, 0, 256), -EDOM);
-    settings.has_range = true; /* which leaves them out */
+    settings.has_range = true; /* excludes them */
     settings.range[0] = 0;
     settings.range[1] = 255;
     ck_assert_int_eq(error_of(&settings, -5, 300), 0);
@@ -113,7 +113,7 @@ START_TEST(fixed_bin_number)
 
 END_TEST
 
-/* Bins start at the lower end of the re-segmentation range, where there is one. */
+/* Bins start at the lower end of the re-segmentation range, if there is one. */
 START_TEST(fixed_bin_size)
 {
     struct discretisation_options settings = {.kind = DISCRETISATION_FIXED_BIN_SIZE,
@@ -141,7 +141,7 @@ START_TEST(fixed_bin_size)
 
 END_TEST
 
-/* Bins start at multiples of the width; the first that is used is the first. */
+/* Bins start at multiples of the width. The first bin in use is number one. */
 START_TEST(bin_width_of_pyradiomics)
 {
     const struct discretisation_options settings = {.kind = DISCRETISATION_PYRADIOMICS_BIN_WIDTH,
@@ -160,7 +160,7 @@ START_TEST(bin_width_of_pyradiomics)
 
 END_TEST
 
-/* Values outside the range are left out by every rule, whatever the region has. */
+/* Every rule must exclude values outside the range, for any region. */
 START_TEST(re_segmentation)
 {
     for (int kind = 0; kind < 4; kind++) {
@@ -182,7 +182,7 @@ START_TEST(re_segmentation)
 
 END_TEST
 
-/* Slices that store the same real-world values differently, one of them upside down. */
+/* Slices that store the same real-world values differently, one of them with a negative slope. */
 START_TEST(a_rescale_for_each_slice)
 {
     const struct image_rescale rescales[2] = {{2, -100}, {-0.5, 40}};
@@ -230,7 +230,7 @@ START_TEST(too_many_levels)
 
 END_TEST
 
-/* One value has one level; no value has none. Matrices have two all the same. */
+/* One value has one level; no value has no level. Matrices have at least two. */
 START_TEST(flat_and_empty_regions)
 {
     for (int kind = 0; kind < 4; kind++) {

@@ -1,5 +1,4 @@
-/* test_eigen.c - eigenvalues of matrices that have known ones, and of others by their invariants.
- */
+/* test_eigen.c - checks eigenvalues of matrices with known ones, and of others by their invariants. */
 #include "kernels/features/matrices/eigen.h"
 
 #include "tests/kernels/ref_volumes.h"
@@ -13,7 +12,7 @@ static const int sizes[] = {1, 2, 3, 4, 5, 7, 8, 31, 64, 100, 255, 256};
 
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
-/* -1 .. 1 */
+/* Returns a number in -1 .. 1. */
 static double
 number(uint64_t *random)
 {
@@ -29,7 +28,7 @@ matrix_of(int n)
     return matrix;
 }
 
-/* All eigenvalues, ascending; the matrix is overwritten. */
+/* Returns all eigenvalues, ascending. Overwrites the matrix. */
 static double *
 eigenvalues_of(double *matrix, int n)
 {
@@ -57,7 +56,7 @@ norm_of(const double *matrix, int n)
     return norm;
 }
 
-/* I - 2 v v' / v'v, of a random v, from both sides: the eigenvalues stay. */
+/* Multiplies both sides by I - 2 v v' / v'v of a random v, which does not change the eigenvalues. */
 static void
 turn(double *matrix, int n, uint64_t *random)
 {
@@ -89,7 +88,7 @@ ascending(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
-/* Turned thrice, and found again. */
+/* Turns the matrix three times, and checks its eigenvalues. */
 static void
 check_known(double *known, int n, double scale)
 {
@@ -119,7 +118,7 @@ START_TEST(turned_diagonals)
     for (int i = 0; i < n; i++)
         known[i] = number(&random);
     check_known(known, n, 1);
-    for (int i = 0; i < n; i++) /* clustered, alike, opposite, and over many magnitudes */
+    for (int i = 0; i < n; i++) /* clustered, equal, opposite, and over many magnitudes */
         known[i] = i % 3 == 0 ? 1 : i % 3 == 1 ? -1 : pow(10, -i);
     check_known(known, n, 1);
     for (int i = 0; i < n; i++)

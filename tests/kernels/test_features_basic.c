@@ -1,6 +1,6 @@
 /*
- * test_features_basic.c - intensity-based statistics and where a region lies: IBSI's values for its
- * digital phantom, lists of values written out, and what has none.
+ * test_features_basic.c - intensity-based statistics and location of a region: IBSI's values for its digital phantom,
+ * short lists of values, and cases without a value.
  */
 #include "kernels/features/first_order.h"
 #include "kernels/features/shape/shape.h"
@@ -26,7 +26,7 @@ definition_of(int feature)
                                     : &family_first_order.definitions[feature - SHAPE_FEATURES];
 }
 
-/* A region and histograms of bytes, one a slice or one for all. */
+/* A region and histograms of bytes, one per slice or one for all. */
 struct scene {
     struct feature_volume volume;
     struct feature_region region;
@@ -159,7 +159,7 @@ END_TEST
 
 /* ------------------------------------------------------------------------------- regions -- */
 
-/* Widths around the words of a row; sums and extremes one voxel at a time. */
+/* Checks widths around the words of a row. Sums and extremes are computed one voxel at a time. */
 START_TEST(regions)
 {
     static const int64_t widths[] = {1, 2, 63, 64, 65, 128, 200};
@@ -205,7 +205,7 @@ START_TEST(regions)
 
 END_TEST
 
-/* Oblique axes: the affine is what places the centre; spacings are along the axes. */
+/* Oblique axes: the affine places the centre; spacings are along the axes. */
 START_TEST(place_in_space)
 {
     static const double affine[3][4] = {
@@ -254,7 +254,7 @@ interpolated(const double *sorted, size_t count, double fraction)
     return sorted[below] + (sorted[above] - sorted[below]) * (rank - (double)below);
 }
 
-/* Of values written out one by one. */
+/* Checks the statistics of a list of values. */
 static void
 check_list(const struct feature_value values[ALL_FEATURES], double *list, size_t count)
 {
@@ -284,7 +284,7 @@ check_list(const struct feature_value values[ALL_FEATURES], double *list, size_t
                 interpolated(list, count, 0.75) - interpolated(list, count, 0.25), 1e-10);
 }
 
-/* Three slices, each stored in its own way, one upside down; some values are the same. */
+/* Three slices, each with its own rescale, one with a negative slope; some values are equal. */
 START_TEST(a_rescale_for_each_slice)
 {
     static const struct image_rescale rescales[3] = {{2, -100}, {-0.25, 40}, {1.1, -1e3}};
@@ -313,7 +313,7 @@ START_TEST(a_rescale_for_each_slice)
 
 END_TEST
 
-/* Entries of a signed type start at its smallest value; a large offset costs no digits. */
+/* Entries of a signed type start at its smallest value. A large offset must not cost precision. */
 START_TEST(signed_values)
 {
     static uint64_t histogram[65536];
@@ -334,7 +334,7 @@ START_TEST(signed_values)
 
 END_TEST
 
-/* Each slice has its levels; what has none takes no part. */
+/* Each slice has its levels. Values without a level do not count. */
 START_TEST(entropy_of_levels)
 {
     static const struct image_rescale rescales[2] = {{1, 0}, {-1, 9}};
@@ -349,7 +349,7 @@ START_TEST(entropy_of_levels)
     histograms[3] = 5;
     histograms[256 + 7] = 1; /* 2 */
     histograms[256 + 6] = 3; /* 3 */
-    histograms[256 + 1] = 4; /* 8, left out */
+    histograms[256 + 1] = 4; /* 8, excluded */
     level_of[2] = level_of[256 + 7] = 1;
     level_of[3] = level_of[256 + 6] = 3;
     take_intensities(&region, values);
@@ -387,7 +387,7 @@ START_TEST(empty_region)
 
 END_TEST
 
-/* Voxels that are padding have a place, and no value. */
+/* Padding voxels have a place, but no value. */
 START_TEST(region_of_padding)
 {
     struct feature_value values[ALL_FEATURES];
@@ -408,7 +408,7 @@ START_TEST(region_of_padding)
 
 END_TEST
 
-/* One voxel, then several of one value that has no exact double: no spread, and no shape of it. */
+/* One voxel, then several of one value without an exact double: no spread, and so no shape of it. */
 START_TEST(one_value)
 {
     static const struct image_rescale tenth = {0.1, -0.3};
@@ -444,7 +444,7 @@ START_TEST(one_value)
 
 END_TEST
 
-/* However often it occurs: rounding makes no spread of it. */
+/* Rounding must not create a spread, for any number of voxels. */
 START_TEST(one_value_many_times)
 {
     static const struct image_rescale rescale = {0.1, -1000.3};
@@ -465,7 +465,7 @@ START_TEST(one_value_many_times)
 
 END_TEST
 
-/* Whatever is counted, a feature is a finite number or absent. */
+/* For any counts, a feature must be finite or absent. */
 START_TEST(finite_or_absent)
 {
     static uint64_t histograms[2 * 256];

@@ -1,6 +1,6 @@
 /*
- * test_features_glcm.c - features of co-occurrence matrices: the values that IBSI publishes for its
- * digital phantom, matrices whose features are known, and what has none.
+ * test_features_glcm.c - features of co-occurrence matrices: IBSI's values for its digital phantom, matrices with
+ * known features, and cases without a value.
  */
 #include "kernels/features/matrices/glcm.h"
 #include "tests/kernels/ref_ibsi.h"
@@ -17,12 +17,14 @@
 
 struct published {
     const char *ibsi;
-    const char *printed[AGGREGATIONS]; /* three digits; "" where IBSI has none */
-    const char *full[AGGREGATIONS];    /* six */
+    const char *printed[AGGREGATIONS]; /* three digits; "" if IBSI has no value */
+    const char *full[AGGREGATIONS];    /* six digits */
 };
 
-/* In the order of enum glcm_feature and of enum aggregation. f14, which is not IBSI's, was
- * computed from the same matrices with another implementation. */
+/*
+ * In the order of enum glcm_feature and of enum aggregation. f14, which is not in IBSI, was computed from the same
+ * matrices with another implementation.
+ */
 static const struct published published[GLCM_FEATURES] = {
     {"GYBY",
      {"0.519", "0.512", "0.489", "0.492", "0.503", "0.509"},
@@ -104,7 +106,7 @@ static const struct published published[GLCM_FEATURES] = {
      {"0.404424", "0.170477", "0.400977", "0.227580", "0.440543", "0.218356"}},
 };
 
-/* Counts as the aggregation wants them; the caller frees them. */
+/* Counts as the aggregation requires. The caller must free the counts. */
 static uint64_t *
 count(struct image_extent extent, const uint8_t *voxels, const uint64_t *region,
       const uint16_t *level_of, int levels, enum aggregation aggregation, int64_t *slices,
@@ -129,7 +131,7 @@ count(struct image_extent extent, const uint8_t *voxels, const uint64_t *region,
     return counts;
 }
 
-/* The value as text at this many significant digits. */
+/* Prints the value with this many significant digits. */
 static const char *
 digits(double value, int count_of_digits, char text[32])
 {
@@ -208,7 +210,7 @@ END_TEST
 
 /* -------------------------------------------------------------- examples of other software -- */
 
-/* Counts of one slice in one direction; `symmetric` adds the transpose. */
+/* Counts one slice in one direction; `symmetric` adds the transpose. */
 static void
 count_slice(int64_t size, const uint8_t *voxels, int levels, struct texture_offset offset,
             bool symmetric, uint64_t *counts)
@@ -228,7 +230,7 @@ count_slice(int64_t size, const uint8_t *voxels, int levels, struct texture_offs
                 directional[i * levels + j] + (symmetric ? directional[j * levels + i] : 0);
 }
 
-/* The example of graycomatrix, at 0 degrees; its levels 0 .. 3 are 1 .. 4 here. */
+/* The example of graycomatrix, at 0 degrees. Its levels 0 .. 3 are 1 .. 4 here. */
 START_TEST(example_of_scikit_image)
 {
     static const uint8_t voxels[16] = {1, 1, 2, 2, 1, 1, 2, 2, 1, 3, 3, 3, 3, 3, 4, 4};
@@ -284,7 +286,7 @@ check_value(const struct feature_value values[GLCM_FEATURES], enum glcm_feature 
                   "%s is %.17g, not %.17g", family_glcm.definitions[feature].name, value, expected);
 }
 
-/* Of independent levels every count is a product: nothing is known of one from the other. */
+/* With independent levels every count is a product: one level gives no information on the other. */
 START_TEST(independent_levels)
 {
     static const uint64_t left[5] = {3, 0, 7, 1000003, 11}, right[5] = {5, 13, 0, 999983, 1};
@@ -311,7 +313,7 @@ START_TEST(independent_levels)
 
 END_TEST
 
-/* Two alike levels that hardly hang together: p is 1/4 + or - a quarter of e. */
+/* Two equally frequent levels that are almost independent: p is 1/4 + or - a quarter of e. */
 START_TEST(nearly_independent_levels)
 {
     const uint64_t half = UINT64_C(1) << 36, little = 1 << 10;
@@ -328,7 +330,7 @@ START_TEST(nearly_independent_levels)
 
 END_TEST
 
-/* The next level always follows, the first the last: all is known, and it is not symmetric. */
+/* Each level is followed by the next, the last by the first: full information, and not symmetric. */
 START_TEST(one_level_follows_another)
 {
     struct feature_value values[GLCM_FEATURES];
@@ -352,7 +354,7 @@ START_TEST(one_level_follows_another)
     check_value(values, GLCM_INFORMATION_CORRELATION_1, -1);
     check_value(values, GLCM_INFORMATION_CORRELATION_2, sqrt(1 - exp(-2 * log2(6))));
     check_value(values, GLCM_MAXIMAL_CORRELATION_COEFFICIENT, 1);
-    /* Its symmetric form does not know which of two neighbours: cos(2 pi / 6) and -1. */
+    /* The symmetric form cannot distinguish the two neighbours: cos(2 pi / 6) and -1. */
     features_of(6, true, counts, values);
     check_value(values, GLCM_MAXIMAL_CORRELATION_COEFFICIENT, 1);
     check_value(values, GLCM_JOINT_ENTROPY, log2(12));
@@ -360,7 +362,7 @@ START_TEST(one_level_follows_another)
 
 END_TEST
 
-/* Rows and columns of different numbers of levels; singular values do not mind being transposed. */
+/* Rows and columns have different numbers of levels. Transposing must not change singular values. */
 START_TEST(transposed)
 {
     static const enum glcm_feature alike[] = {GLCM_MAXIMAL_CORRELATION_COEFFICIENT,
@@ -386,7 +388,7 @@ START_TEST(transposed)
 
 END_TEST
 
-/* A symmetric matrix by either way; and `symmetric` adds the transpose. */
+/* A symmetric matrix must give the same with both settings; and `symmetric` must add the transpose. */
 START_TEST(symmetric_and_directional)
 {
     struct feature_value once[GLCM_FEATURES], twice[GLCM_FEATURES];
@@ -406,7 +408,7 @@ START_TEST(symmetric_and_directional)
 
 END_TEST
 
-/* The same matrix among 256 levels, and times a large number. */
+/* The same matrix among 256 levels, and multiplied by a large number. */
 START_TEST(levels_that_do_not_occur)
 {
     static const enum glcm_feature alike[] = {GLCM_JOINT_MAXIMUM,
@@ -448,7 +450,7 @@ END_TEST
 
 /* ------------------------------------------------------------------- averages, missing ------ */
 
-/* An average of these matrices, of 3 levels. */
+/* Averages these matrices, of 3 levels. */
 static void
 average_of(const uint64_t (*matrices)[9], int64_t slices, int64_t directions,
            enum aggregation aggregation, struct feature_value values[GLCM_FEATURES])
@@ -471,7 +473,7 @@ START_TEST(averages)
         for (int f = 0; f < GLCM_FEATURES; f++)
             sums[f] += present(one, (enum glcm_feature)f);
     }
-    /* Matrices without a count are left out, wherever they stand. */
+    /* Matrices without a count must be skipped in any position. */
     average_of(matrices, 3, 2, AGGREGATION_2D_AVERAGED, values);
     for (int f = 0; f < GLCM_FEATURES; f++)
         check_value(values, (enum glcm_feature)f, sums[f] / 3);
@@ -545,7 +547,7 @@ START_TEST(one_level)
     check_value(values, GLCM_JOINT_AVERAGE, 2);
     check_value(values, GLCM_JOINT_VARIANCE, 0);
     check_value(values, GLCM_JOINT_ENTROPY, 0);
-    ck_assert(!signbit(values[GLCM_JOINT_ENTROPY].value)); /* nobody wants to read -0 */
+    ck_assert(!signbit(values[GLCM_JOINT_ENTROPY].value)); /* must not print -0 */
     ck_assert(!signbit(values[GLCM_SUM_ENTROPY].value));
     check_value(values, GLCM_NORMALISED_INVERSE_DIFFERENCE, 1);
     check_value(values, GLCM_INVERSE_VARIANCE, 0);
@@ -554,7 +556,7 @@ START_TEST(one_level)
 
 END_TEST
 
-/* A direction of one level has no correlation, but a contrast, which is 0. */
+/* A direction of one level has no correlation, but its contrast is 0. */
 START_TEST(one_level_in_a_direction)
 {
     static const uint64_t matrices[2][9] = {{4, 2, 0, 0, 6, 1, 0, 0, 3}, {0, 0, 0, 0, 7}};
@@ -570,7 +572,7 @@ START_TEST(one_level_in_a_direction)
 
 END_TEST
 
-/* Whatever the counts, a feature is a finite number or absent, and within its bounds. */
+/* For any counts, a feature must be finite or absent, and within its bounds. */
 START_TEST(finite_or_absent)
 {
     uint64_t random = 11, counts[3 * 64];

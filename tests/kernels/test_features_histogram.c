@@ -1,6 +1,6 @@
 /*
- * test_features_histogram.c - histograms of levels and of volume by intensity: IBSI's values for its
- * digital phantom, histograms whose features are known, and what has none.
+ * test_features_histogram.c - histograms of levels and of volume by intensity: IBSI's values for its digital phantom,
+ * histograms with known features, and cases without a value.
  */
 #include "kernels/features/intensity_histogram.h"
 #include "kernels/features/volume_histogram.h"
@@ -53,7 +53,7 @@ static const struct feature_volume volume = {
 static struct feature_region region;
 static struct feature_value values[FEATURE_FAMILY_MAX];
 
-/* Counts of the levels, or stored values, 1, 2 ... */
+/* Sets counts of the levels, or stored values, 1, 2 ... */
 static void
 take(const struct feature_family *family, int levels, const uint64_t *counts)
 {
@@ -82,7 +82,7 @@ check_value(int feature, double expected)
     ck_assert_double_eq_tol(values[feature].value, expected, 1e-14 * fmax(1, fabs(expected)));
 }
 
-/* Of several levels that occur most often the one that is closest to the mean, then the lower. */
+/* Of several most frequent levels, the mode is the closest to the mean, then the lower. */
 START_TEST(mode_of_several)
 {
     take(&family_intensity_histogram, 5, (uint64_t[]){7, 7, 1, 0, 7}); /* mean 2.68 */
@@ -126,7 +126,7 @@ START_TEST(one_level)
 
 END_TEST
 
-/* Nothing lies between the percentiles of two values; a mean of 0 divides nothing. */
+/* There is no distance between the percentiles of two values. A mean of 0 must not divide. */
 START_TEST(what_divides_by_nothing)
 {
     take(&family_intensity_histogram, 5, (uint64_t[]){1, 0, 0, 0, 1});
@@ -168,7 +168,7 @@ START_TEST(intensities_in_a_range)
 
 END_TEST
 
-/* A number of bins are counted from 1; bins of a width by their centres, from the range. */
+/* Bins of a fixed number count from 1. Bins of a fixed width have their centres, from the range. */
 START_TEST(intensities_in_bins)
 {
     options.ivh = (struct volume_histogram_options){VOLUME_HISTOGRAM_BIN_NUMBER, 10, 0};
@@ -189,7 +189,7 @@ START_TEST(intensities_in_bins)
 
 END_TEST
 
-/* Numbers of bins have no unit, and are told instead of intensities. */
+/* Bin numbers have no unit and replace intensities. */
 START_TEST(what_is_told)
 {
     for (int kind = 0; kind < VOLUME_HISTOGRAM_KINDS; kind++) {

@@ -1,7 +1,6 @@
 /*
- * test_features_matrices.c - families whose counts are matrices of levels by runs, zones and neighbours: the
- * values that IBSI publishes for its digital phantom, regions whose features are known, and what has
- * none.
+ * test_features_matrices.c - families that count matrices of levels by runs, zones and neighbours: IBSI's values for
+ * its digital phantom, regions with known features, and cases without a value.
  */
 #include "kernels/features/matrices/level_matrix.h"
 #include "kernels/features/matrices/ngtdm.h"
@@ -142,7 +141,7 @@ tear_down(void)
     kernels_device_close(device);
 }
 
-/* A row of voxels whose values are their levels; 0 is not of the region. */
+/* Measures a row of voxels whose values are their levels; 0 is outside the region. */
 static void
 take(const struct feature_family *family, enum aggregation aggregation, const uint8_t *row,
      int64_t columns)
@@ -214,7 +213,7 @@ START_TEST(dependences_of_a_row)
 
 END_TEST
 
-/* As IBSI has them where a sum is 0. */
+/* IBSI's values for a sum of 0. */
 START_TEST(tones_of_one_level)
 {
     take(&family_ngtdm, AGGREGATION_3D_MERGED, (uint8_t[]){4, 4, 4}, 3);

@@ -1,6 +1,6 @@
 /*
- * test_features_morphology.c - the form of regions: IBSI's values for its digital phantom, meshes triangle by
- * triangle, hulls by their definition, and what has no value.
+ * test_features_morphology.c - shape of regions: IBSI's values for its digital phantom, meshes triangle by triangle,
+ * hulls by their definition, and cases without a value.
  */
 #include "kernels/features/shape/hull.h"
 #include "kernels/features/shape/mesh.h"
@@ -75,8 +75,10 @@ solid_fill(struct solid *solid, int64_t one_in)
     ref_morphology(cube, IMAGE_UINT8, voxels, &solid->region, solid->counts);
 }
 
-/* A mesh: how often an edge leads from one vertex to another, less how often it leads back, by the places of
- * their sum and whether the first is the lesser; its volume in 48ths; its area. */
+/*
+ * A mesh: its volume in 48ths, its area, and the count of each edge minus that of the opposite edge. Edges are
+ * indexed by the sum of their vertices and by whether the first is the lesser.
+ */
 struct mesh {
     int32_t edges[2 * PLACES][2 * PLACES][2 * PLACES];
     int64_t volume;
@@ -133,7 +135,7 @@ mesh_add_cell(struct mesh *mesh, const struct morphology_region *region, const i
     }
 }
 
-/* All triangles of a region's mesh make a closed surface of the volume that the counts tell. */
+/* Checks that all triangles of a region's mesh make a closed surface of the counted volume. */
 START_TEST(meshes_are_closed)
 {
     static const double spacing[3] = {0.5, 0.75, 2};
@@ -175,7 +177,10 @@ above(const struct hull *hull, size_t facet, const struct hull_point *point)
            a[2] * (b[0] * c[1] - b[1] * c[0]);
 }
 
-/* Each edge of a facet is another's, the other way around, or of the rim; no point is outside. */
+/*
+ * Checks that each edge of a facet is another facet's in the opposite direction, or on the rim, and that no point is
+ * outside.
+ */
 static void
 check_side(const struct hull *hull, const struct hull_point *points, size_t count)
 {
@@ -195,7 +200,7 @@ check_side(const struct hull *hull, const struct hull_point *points, size_t coun
     }
 }
 
-/* Both sides: 0, or why there are none. */
+/* Makes both sides. Returns 0, or the reason why there are none. */
 static int
 make_sides(const struct hull_point *points, size_t count, struct hull sides[HULL_SIDES])
 {
@@ -219,7 +224,7 @@ clear_sides(struct hull sides[HULL_SIDES])
     hull_clear(&sides[HULL_UPPER]);
 }
 
-/* The same hull, whichever axis tells sides apart. */
+/* Checks that the hull is the same for any axis that separates the sides. */
 static void
 check_turned(const struct hull_point *points, size_t count, const double step[3],
              const struct hull sides[HULL_SIDES])
@@ -231,7 +236,7 @@ check_turned(const struct hull_point *points, size_t count, const double step[3]
     for (size_t p = 0; p < count; p++)
         for (int i = 0; i < 3; i++)
             turned[p].at[i] = points[p].at[(i + 1) % 3];
-    if (make_sides(turned, count, other) == 0) { /* else there is one side of nothing */
+    if (make_sides(turned, count, other) == 0) { /* else the sides are degenerate */
         measure_sides(other, turned_step);
         const double volume = hull_volume(sides, step), area = hull_area(sides, step);
 
@@ -260,7 +265,7 @@ widest(const struct hull_point *points, size_t count, const double step[3])
     return sqrt(most);
 }
 
-/* Few places and many points: most are in a plane, in a line or in one place with others. */
+/* Uses few places and many points, so that most share a plane, a line or a place with others. */
 START_TEST(hulls_of_points)
 {
     static const double step[3] = {0.7, 0.9, 2.5};
@@ -323,7 +328,7 @@ START_TEST(hull_of_a_box)
 
 END_TEST
 
-/* Of all vertices of the mesh, and of what is looked at instead. */
+/* Compares the hull of all vertices of the mesh with that of the selected ones. */
 START_TEST(outlines)
 {
     static const double half[3] = {1, 1, 1};
@@ -395,7 +400,10 @@ check_bands(const uint64_t *bits, const struct image_extent *extent, enum hull_s
     free(all);
 }
 
-/* A ball; or planes that rise by a voxel every four slices, of which each end is compared with those four away. */
+/*
+ * Returns whether a voxel is in a ball, or in planes that rise by a voxel every four slices, so that each end is
+ * compared with those four slices away.
+ */
 static bool
 is_of(bool ball, int64_t edge, int64_t x, int64_t y, int64_t z)
 {
@@ -406,7 +414,7 @@ is_of(bool ball, int64_t edge, int64_t x, int64_t y, int64_t z)
     return 4 * x >= z && 4 * (edge - 1 - x) >= z;
 }
 
-/* There are the same points band by band, wherever the volume is cut. */
+/* The points of bands must be the same, for any split of the volume. */
 START_TEST(outlines_by_bands)
 {
     enum { EDGE = 40 };
@@ -424,7 +432,7 @@ END_TEST
 
 /* ------------------------------------------------------------------------------- ellipsoids ---- */
 
-/* Where two axes are alike IBSI's series has a sum. */
+/* If two axes are equal, IBSI's series has a closed sum. */
 START_TEST(areas_of_ellipsoids)
 {
     static const double sphere[3] = {3, 3, 3}, two_long[3] = {2, 2, 1.8},
@@ -439,7 +447,7 @@ START_TEST(areas_of_ellipsoids)
 
 END_TEST
 
-/* ----------------------------------------------------------------------- what has no value ---- */
+/* ------------------------------------------------------------------------- missing values ---- */
 
 struct scene {
     struct feature_volume volume;
@@ -482,7 +490,7 @@ START_TEST(empty_regions)
     take(&scene, bits, voxels, every_value, values);
     for (int f = 0; f < MORPHOLOGY_FEATURES; f++)
         ck_assert_int_eq(values[f].missing, FEATURE_EMPTY_REGION);
-    bits[7] = 5; /* two voxels, of which re-segmentation leaves none */
+    bits[7] = 5; /* two voxels; re-segmentation excludes both */
     take(&scene, bits, voxels, no_value, values);
     ck_assert_int_eq(values[MORPHOLOGY_VOLUME].missing, FEATURE_PRESENT);
     ck_assert_int_eq(values[MORPHOLOGY_CENTRE_SHIFT].missing, FEATURE_EMPTY_REGION);
@@ -491,7 +499,7 @@ START_TEST(empty_regions)
 
 END_TEST
 
-/* An octahedron of one voxel, which has no axes; values of 0 have no centre. */
+/* An octahedron of one voxel, which has no axes. Values of 0 have no centre. */
 START_TEST(one_voxel)
 {
     static const uint8_t voxels[SIDE * SIDE * SIDE];

@@ -1,6 +1,6 @@
 /*
- * test_fuzzy.c - fuzzy connectedness of the CPU backend against the bucket Dijkstra: every map
- * and every object, bit for bit, on each instruction set that runs here, with 1, 2 and 3 threads.
+ * test_fuzzy.c - compares fuzzy connectedness of the CPU backend with the bucket Dijkstra: every map and every
+ * object, bit for bit, on each available instruction set, with 1, 2 and 3 threads.
  */
 #include "kernels/fuzzy/affinity.h"
 #include "kernels/fuzzy/fuzzy.h"
@@ -139,7 +139,7 @@ check_variant(const struct variant *variant, const struct job *job, const struct
     }
 }
 
-/* A third of the variants in turn, with the maps as asked for, and with none. */
+/* Checks a third of the variants in turn, with the requested maps, and without maps. */
 static void
 check_job(struct job *job, const char *what)
 {
@@ -165,7 +165,7 @@ random_extent(uint64_t *random)
                                   others[ref_random_below(random, 8)],
                                   others[ref_random_below(random, 8)]};
 
-    /* Thin in x now and then. */
+    /* Make x thin in some jobs. */
     if (ref_random_below(random, 3) == 0) {
         int64_t long_side = extent.columns;
         extent.columns = extent.slices;
@@ -236,7 +236,7 @@ random_object(uint64_t *random, const struct job *job, int32_t top, struct kerne
     return object;
 }
 
-/* Some voxels, which the caller frees; now and then none. */
+/* Makes some start voxels, sometimes none. The caller must free them. */
 static uint64_t *
 random_start(uint64_t *random, struct image_extent extent)
 {
@@ -274,7 +274,7 @@ check_random_volume(uint64_t seed)
     start = random_start(&random, job.extent);
     if (ref_random_below(&random, 2))
         job.objects[job.count - 1].start = start;
-    /* The same object twice: everything is a tie. */
+    /* Use the same object twice, so that everything is a tie. */
     if (job.count > 1 && ref_random_below(&random, 3) == 0)
         job.objects[1] = job.objects[0];
     snprintf(what, sizeof(what), "random volume %llu", (unsigned long long)seed);
@@ -332,7 +332,7 @@ START_TEST(volumes_of_many_tiles_equal_the_reference)
 
 END_TEST
 
-/* One row of values with affinities known by hand: weight 1, sigma 1, mean 10. */
+/* Checks one row of values with affinities computed by hand: weight 1, sigma 1, mean 10. */
 static void
 check_row(const int16_t *values, int64_t count, struct job *job, const uint16_t *map)
 {
@@ -375,7 +375,7 @@ START_TEST(a_row_worked_out_by_hand)
 
 END_TEST
 
-/* Nothing but padding; a seed still counts. */
+/* Only padding; a seed still counts. */
 START_TEST(nothing_but_padding)
 {
     int16_t voxels[4 * 3 * 2] = {0};
@@ -393,7 +393,7 @@ START_TEST(nothing_but_padding)
 
 END_TEST
 
-/* Each sum's reach is right for all differences; a table that rises has none. */
+/* Checks that each sum's reach is right for all differences. A table that rises has no reach. */
 START_TEST(the_reach_of_a_sum_is_its_affinities)
 {
     enum { SPAN = 60 };
@@ -423,7 +423,7 @@ START_TEST(the_reach_of_a_sum_is_its_affinities)
 
 END_TEST
 
-/* Values over the whole range of the type: the tables at their largest. */
+/* Uses values over the whole range of the type, for the largest tables. */
 START_TEST(the_whole_range_of_values)
 {
     struct kernels_voxel seed = {0, 0, 0};
@@ -455,7 +455,7 @@ START_TEST(the_whole_range_of_values)
 
 END_TEST
 
-/* A lane's memory is used again: what an earlier, larger job left there must not matter. */
+/* Checks that a job does not depend on the memory that an earlier, larger job left in the lane. */
 START_TEST(jobs_do_not_see_the_ones_before)
 {
     for (uint64_t seed = 0; seed < 15; seed++) {
@@ -553,7 +553,7 @@ START_TEST(unsound_objects_are_refused)
     bad[5].homogeneity_sigma = INFINITY;
     bad[6].weight = 1.01;
     bad[7].weight = NAN;
-    bad[8].seed_count = 1; /* of no seeds */
+    bad[8].seed_count = 1; /* without seeds */
     begin(lane, 1);
     ck_assert_int_eq(kernels_volume_ready(lane, 0, 3, NULL), 0);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)

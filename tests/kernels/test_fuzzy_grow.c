@@ -1,6 +1,6 @@
 /*
- * test_fuzzy_grow.c - maps grown voxel by voxel against the reference: which objects are grown at
- * all, and that nothing is written where there is no space.
+ * test_fuzzy_grow.c - compares maps grown voxel by voxel with the reference. Checks the selection of objects to grow,
+ * and that no write goes beyond the space.
  */
 #include "kernels/fuzzy/fuzzy_grow_cpu.h"
 #include "tests/kernels/ref_fuzzy.h"
@@ -25,7 +25,7 @@ allocate(size_t bytes)
     return memory;
 }
 
-/* A volume to be grown in, and what is expected of it. */
+/* A volume to grow in, and the expected map. */
 struct field {
     struct image_extent extent;
     enum image_pixel pixel;
@@ -59,7 +59,7 @@ field_free(struct field *field)
     free(field->voxels);
 }
 
-/* Corridors of strengths that vary, walls of 0. */
+/* Draws corridors with varying strengths, between walls of 0. */
 static void
 paint(struct field *field)
 {
@@ -75,7 +75,7 @@ paint(struct field *field)
     }
 }
 
-/* Grows with this much space, and compares when that succeeds. */
+/* Grows with this much space. Compares the map and returns true on success. */
 static bool
 grows(struct field *field, size_t space_size)
 {
@@ -133,7 +133,7 @@ START_TEST(paths_and_mazes_are_grown)
 
 END_TEST
 
-/* A box, which is dense: small in the volume it is grown, large it is not. */
+/* A dense box: small in the volume it must be grown, large it must not. */
 START_TEST(dense_objects_are_grown_only_when_small)
 {
     struct field field = make_field((struct image_extent){64, 64, 64}, IMAGE_INT16);
@@ -149,7 +149,7 @@ START_TEST(dense_objects_are_grown_only_when_small)
 
 END_TEST
 
-/* A corridor from the seed to a box: the object proves thin first, and dense later. */
+/* A corridor from the seed to a box: the object is thin first, and dense later. */
 START_TEST(objects_that_become_dense_are_given_up)
 {
     struct field field = make_field((struct image_extent){4000, 16, 16}, IMAGE_INT16);
@@ -165,7 +165,7 @@ START_TEST(objects_that_become_dense_are_given_up)
 
 END_TEST
 
-/* With too little space it is given up, and what lies behind the space stays. */
+/* With too little space the growth must stop, and must not write beyond the space. */
 START_TEST(little_space)
 {
     struct field field = make_field((struct image_extent){67, 51, 33}, IMAGE_UINT16);
@@ -185,7 +185,7 @@ START_TEST(little_space)
 
 END_TEST
 
-/* Any bounds of padding, those beyond every pixel type among them. */
+/* Any bounds of padding, including those beyond every pixel type. */
 START_TEST(padding_of_any_bounds)
 {
     static const struct image_range paddings[] = {

@@ -1,4 +1,4 @@
-/* test_kernels.c - devices, lanes, refusals, memory, and the value range of a volume. */
+/* test_kernels.c - devices, lanes, rejected calls, memory, and the value range of a volume. */
 #include "kernels/cpu/device.h"
 #include "kernels/level_set/level_set.h"
 #include "kernels/range/range.h"
@@ -151,12 +151,12 @@ START_TEST(more_than_there_is_is_out_of_memory)
         ck_assert_ptr_nonnull(strstr(error.message, "2048"));
     }
     ck_assert_int_eq(kernels_volume_ready(lane, 0, 1, NULL), -EINVAL);
-    begin(1); /* the lane goes on */
+    begin(1); /* the lane still works */
 }
 
 END_TEST
 
-/* Bytes of address space this process has. */
+/* Returns the size of this process's address space in bytes. */
 static rlim_t
 address_space(void)
 {
@@ -271,7 +271,7 @@ START_TEST(calls_out_of_order_are_refused)
 
 END_TEST
 
-/* What a job has not asked for has no memory, whatever the job before had. */
+/* A job must not use memory that it did not request, even if the job before had it. */
 START_TEST(what_was_not_asked_for_is_refused)
 {
     struct image_mask mask;
@@ -314,7 +314,7 @@ START_TEST(slices_are_announced_once)
 
 END_TEST
 
-/* A lane is used again, for smaller and larger jobs, and stands a job that was given up. */
+/* Checks that a lane can run smaller and larger jobs in turn, also after a cancelled job. */
 START_TEST(a_lane_takes_job_after_job)
 {
     for (int64_t side = 1; side < 40; side += 3) {
@@ -343,7 +343,7 @@ START_TEST(a_lane_takes_job_after_job)
 
 END_TEST
 
-/* Are all pages of these bytes there? None is of memory that nobody has written to. */
+/* Returns whether all pages of these bytes are resident. Unwritten memory is not. */
 static bool
 is_resident(void *bytes, size_t size)
 {
@@ -358,7 +358,7 @@ is_resident(void *bytes, size_t size)
     return true;
 }
 
-/* What the largest job took stays, so that those after it neither ask for memory nor touch it anew. */
+/* Checks that the memory of the largest job stays, so that later jobs neither allocate nor touch new pages. */
 START_TEST(a_lane_keeps_its_memory_from_job_to_job)
 {
     const struct image_extent large = {256, 256, 128}, small = {64, 64, 8};

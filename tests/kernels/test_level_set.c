@@ -1,9 +1,9 @@
 /*
- * test_level_set.c - the level set of every backend against Trapani 2018 as written.
+ * test_level_set.c - compares the level set of every backend with Trapani 2018 as written.
  *
- * Every volume goes through a third of the variants in turn: each instruction set that runs here
- * with 1, 2, 3 and 8 threads, slices announced in random order, every other time without the hint of
- * kernels_level_set_begin. Masks, counts and codes must equal the reference's.
+ * Every volume runs on a third of the variants in turn: each available instruction set with 1, 2, 3 and 8 threads.
+ * Slices are announced in random order, every other time without the hint of kernels_level_set_begin. Masks, counts
+ * and codes must equal the reference's.
  */
 #include "kernels/fuzzy/fuzzy.h"
 #include "tests/kernels/ref_drive.h"
@@ -33,7 +33,7 @@ open_variants(void)
     variants_open(4);
 }
 
-/* What the reference says of one label; the bits as kernels.h lays them out, padding 0. */
+/* The reference's result for one label. Bits have the layout of kernels.h, with padding 0. */
 struct expected {
     int8_t *codes;
     uint64_t *bits;
@@ -119,7 +119,7 @@ shuffle(uint64_t *random, int64_t *order, int64_t count)
     }
 }
 
-/* The automaton is the definition; searching gives the same in less time on large volumes. */
+/* Checks a job. The automaton is the definition. On large volumes, the search gives the same result in less time. */
 static void
 check_job(struct ref_job *job, bool automaton, const char *what)
 {
@@ -150,7 +150,7 @@ random_extent(uint64_t *random)
         others[ref_random_below(random, sizeof(others) / sizeof(others[0]))],
     };
 
-    /* Thin in x now and then: the long side goes elsewhere. */
+    /* Make x thin in some jobs: another axis gets the long side. */
     if (ref_random_below(random, 3) == 0) {
         int64_t long_side = extent.columns;
         extent.columns = extent.slices;
@@ -182,7 +182,7 @@ random_shape(uint64_t *random, struct image_extent extent)
     return shape;
 }
 
-/* Mostly the values that random_values draws; sometimes empty, all, or beyond the pixel type. */
+/* Returns mostly a range of the values of random_values; sometimes empty, all, or beyond the pixel type. */
 static struct image_range
 random_range(uint64_t *random)
 {
@@ -205,7 +205,7 @@ random_padding(uint64_t *random)
     return (struct image_range){lo, lo + (int32_t)ref_random_below(random, 2)};
 }
 
-/* Values 0 .. 7 with runs along x, and the ends of the pixel type. */
+/* Draws values 0 .. 7 with runs along x, and the ends of the pixel type. */
 static void
 random_values(uint64_t *random, enum image_pixel pixel, int64_t count, void *voxels)
 {
@@ -224,9 +224,7 @@ random_values(uint64_t *random, enum image_pixel pixel, int64_t count, void *vox
     }
 }
 
-/*
- * None, empty, full, or boxes; the padding bits are anything, as the caller may leave them.
- */
+/* Makes no mask, an empty or a full one, or boxes. Padding bits are random, because the caller need not clear them. */
 static uint64_t *
 random_mask(uint64_t *random, struct image_extent extent)
 {
@@ -305,8 +303,8 @@ START_TEST(random_volumes_equal_the_automaton)
 END_TEST
 
 /*
- * In and out voxels from a generator, with shapes that let both floods run through the whole
- * volume: the in-range one from a corner, the other one with a shape that covers nearly all.
+ * Checks in and out voxels from a generator, with shapes that let both floods run through the whole volume: the
+ * in-range one from a corner, the other one from a shape that covers nearly all.
  */
 static void
 check_pattern(struct image_extent extent, const uint8_t *in, bool automaton, const char *what)
@@ -386,8 +384,8 @@ START_TEST(patterns_equal_the_automaton)
 END_TEST
 
 /*
- * Several tiles along each axis; sizes at which the bits are packed along y and z; thin ones, whose
- * tiles have other shapes.
+ * Several tiles along each axis; sizes at which the bits are packed along y and z; thin ones, whose tiles have other
+ * shapes.
  */
 static const struct image_extent medium_extents[] = {
     {200, 150, 70}, {1100, 34, 20}, {128, 64, 128}, {5000, 90, 1}, {70, 1, 5000}, {1, 3000, 50},
@@ -419,7 +417,7 @@ START_TEST(the_references_agree)
 
 END_TEST
 
-/* The accuracy section of the paper: a sphere is found exactly, from inside and from outside. */
+/* Checks the accuracy section of the paper: a sphere is found exactly, from inside and from outside. */
 START_TEST(a_sphere_is_found_from_inside_and_outside)
 {
     struct image_extent extent = {96, 96, 96};
@@ -460,8 +458,8 @@ START_TEST(a_sphere_is_found_from_inside_and_outside)
 END_TEST
 
 /*
- * A mask in one corner of a volume of several tiles and a shape in the opposite one: the box around
- * both is what the flood begins with. Packed along every axis.
+ * Checks a mask in one corner of a volume of several tiles and a shape in the opposite one, packed along every axis.
+ * The flood must begin with the box around both.
  */
 static void
 check_mask(struct image_extent extent, int axis, bool with_shape)
@@ -504,7 +502,7 @@ START_TEST(a_mask_is_an_initial_region)
 END_TEST
 
 /*
- * Indices beyond 2^31: two rooms of zeros, joined by one hole in the wall between them. Not with
+ * Indices beyond 2^31: two rooms of zeros, joined by one hole in the wall between them. This cannot run with
  * ThreadSanitizer, which keeps several shadow bytes for each of these 2 GiB.
  */
 #ifndef __SANITIZE_THREAD__
@@ -554,8 +552,8 @@ check_final(const struct image_mask *mask, const struct expected *expected)
 }
 
 /*
- * An object of fuzzy connectedness, where the lane has it, is an initial region like its copy; and
- * labels that the hint did not name take the place of those it did, as often as the level set runs.
+ * Checks that an object of fuzzy connectedness in the lane gives the same initial region as its copy. Labels that
+ * differ from the hint must replace those of the hint, in every run of the level set.
  */
 static void
 check_chain(struct kernels_lane *lane, const uint8_t *in, struct image_extent extent)

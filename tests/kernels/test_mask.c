@@ -1,6 +1,6 @@
 /*
- * test_mask.c - masks of the CPU backend against their definitions, voxel by voxel, on each
- * instruction set that runs here, with 1, 2 and 3 threads.
+ * test_mask.c - compares masks of the CPU backend with their definitions, voxel by voxel, on each available
+ * instruction set, with 1, 2 and 3 threads.
  */
 #include "kernels/mask/ball.h"
 #include "kernels/mask/mask.h"
@@ -69,7 +69,7 @@ static const struct image_extent adversarial[] = {
     {40, 40, 12}, {70, 30, 9}, {512, 5, 5}, {129, 64, 1}, {1, 33, 33},
 };
 
-/* Every step, alone, on all that has walls and corridors one voxel wide. */
+/* Checks every single step on all contents with walls and corridors one voxel wide. */
 START_TEST(mazes_and_boards)
 {
     static const double spacing[3] = {1, 1, 1.5};
@@ -112,7 +112,7 @@ START_TEST(mazes_and_boards)
 
 END_TEST
 
-/* A ball of more than a word, of more than the row, and of nothing but its centre. */
+/* Checks a ball of more than a word, of more than the row, and of only its centre. */
 START_TEST(balls_of_all_sizes)
 {
     static const double finest[3] = {0.1, 2, 2}, flat[3] = {1, 1, 50}, even[3] = {0.8, 0.8, 1};
@@ -140,8 +140,10 @@ START_TEST(balls_of_all_sizes)
 
 END_TEST
 
-/* Rows of more words than the longest vector has and of fewer, slices of more rows than a thread takes
- * at once: by balls that leave the volume on all sides, and by one of a voxel. */
+/*
+ * Rows of more and of fewer words than the longest vector, and slices of more rows than one thread's part. Balls
+ * leave the volume on all sides, or have one voxel.
+ */
 START_TEST(balls_in_all_shapes)
 {
     static const struct image_extent shapes[] = {
@@ -174,7 +176,7 @@ START_TEST(balls_in_all_shapes)
 
 END_TEST
 
-/* Few components that lie apart, as many as are within reach of each other, and all between. */
+/* Few separate components, as many as are within reach of each other, and all numbers between. */
 START_TEST(cores_of_all_densities)
 {
     static const struct image_extent shapes[] = {{24, 24, 8}, {130, 20, 1}, {70, 6, 12}};
@@ -197,7 +199,7 @@ START_TEST(cores_of_all_densities)
 
 END_TEST
 
-/* A row of crosses that touch: each loses what touches, be they few or more than are told. */
+/* A row of crosses that touch: each must lose the touching part, for numbers below and above the reporting limit. */
 START_TEST(crosses_are_parted)
 {
     static const int64_t counts[] = {1, 2, 3, 17, 4096, 4097};
@@ -232,7 +234,7 @@ START_TEST(crosses_are_parted)
 
 END_TEST
 
-/* Two cubes with a bar between them are one component, and after the cut two, each whole. */
+/* Two cubes joined by a bar are one component. After the cut they must be two, each whole. */
 START_TEST(bridges_are_cut)
 {
     static const double spacing[3] = {1, 1, 1};
@@ -256,14 +258,14 @@ START_TEST(bridges_are_cut)
     ck_assert_int_eq(kept, 1);
     for (int64_t at = 0; at < ref_voxels(extent); at++)
         voxels += in[at];
-    ck_assert_int_gt(voxels, 1500); /* the larger cube without its corners, and no more */
+    ck_assert_int_gt(voxels, 1500); /* only the larger cube, without its corners */
     ck_assert_int_le(voxels, 11 * 11 * 16);
     free(in);
 }
 
 END_TEST
 
-/* Nothing is written, and the code is COMPUTE_FAILED. */
+/* Checks that the call fails with COMPUTE_FAILED and does not write. */
 static void
 assert_refused(struct kernels_lane *lane, const struct kernels_mask_request *given, size_t place,
                int rc)

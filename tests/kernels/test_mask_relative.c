@@ -1,4 +1,4 @@
-/* test_mask_relative.c - relative ranges against plain definitions: sorted values, and every split. */
+/* test_mask_relative.c - compares relative ranges with plain definitions: sorted values, and every split. */
 #include "kernels/cpu/device.h"
 #include "kernels/mask/relative.h"
 #include "kernels/texture/texture.h"
@@ -16,7 +16,7 @@ enum { BINS = 65536, MOST = 4000 };
 static struct error error;
 static uint64_t random_state;
 
-/* Values as they come, one each. */
+/* Values in input order, one entry each. */
 struct sample {
     double values[MOST];
     int count;
@@ -30,7 +30,7 @@ compare_doubles(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Two slices of random values, of few kinds, each with a rescale of its own. */
+/* Makes two slices of random values, of few kinds, each with its own rescale. */
 static struct mask_tally
 random_tally(int kinds, int count, struct sample *sample)
 {
@@ -111,7 +111,7 @@ START_TEST(sigma_and_share)
 
 END_TEST
 
-/* The sum of squares about their own means, of values first .. end - 1 of a tally. */
+/* Returns the sum of squares about their mean, of values first .. end - 1 of a tally. */
 static double
 spread_of(const struct mask_tally *tally, size_t first, size_t end)
 {
@@ -129,7 +129,7 @@ spread_of(const struct mask_tally *tally, size_t first, size_t end)
     return squares;
 }
 
-/* The least spread of values from `first` on, in so many classes, by trying all. */
+/* Returns the minimum spread of values from `first` on, in this many classes, by trying all. */
 static double
 least_spread(const struct mask_tally *tally, size_t first, int classes)
 {
@@ -178,7 +178,7 @@ START_TEST(classes_are_the_best_of_all)
 
 END_TEST
 
-/* Sixteen thousand values take no longer than their logarithm. */
+/* Uses sixteen thousand values; the search must take logarithmic time. */
 START_TEST(classes_of_many_values)
 {
     static uint64_t histogram[BINS];
@@ -227,7 +227,7 @@ START_TEST(nothing_has_no_range)
 
 END_TEST
 
-/* From voxels in a region to the range, as it is put together. */
+/* Checks the whole way from voxels in a region to the range. */
 START_TEST(a_region_of_a_lane)
 {
     const struct image_extent extent = {70, 20, 3};

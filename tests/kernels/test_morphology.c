@@ -1,6 +1,6 @@
 /*
- * test_morphology.c - counts of shape on the CPU against plain loops: every count, on each instruction set that
- * runs here, with 1, 2 and 3 threads.
+ * test_morphology.c - compares counts of shape on the CPU with plain loops: every count, on each available
+ * instruction set, with 1, 2 and 3 threads.
  */
 #include "tests/kernels/ref_morphology.h"
 #include "tests/kernels/ref_texture.h"
@@ -21,7 +21,7 @@ open_variants(void)
     variants_open(3);
 }
 
-/* Region: all, scattered, a ball with holes, one voxel, nothing; of one slice where there is one. */
+/* Region: all, scattered, a ball with holes, one voxel, empty; in one slice if there is only one. */
 enum kind { ALL, SCATTERED, BALL, ONE_VOXEL, NOTHING, KINDS };
 
 struct job {
@@ -46,7 +46,7 @@ job_has(const struct job *job, enum kind kind, int64_t x, int64_t y, int64_t z)
     return kind == ONE_VOXEL && x == extent->columns / 2 && y == extent->rows / 2 && z == 0;
 }
 
-/* Bits that pad rows are anything. */
+/* Sets the padding bits of rows at random. */
 static void
 fill_bits(struct job *job, enum kind kind)
 {
@@ -134,7 +134,7 @@ assert_same(const uint64_t *counts, const uint64_t *expected, size_t entries, in
                          (unsigned long long)expected[i]);
 }
 
-/* Of the voxels that are kept; 0 where none is, and at times where it is more. */
+/* Returns the minimum of the kept values; 0 if there are none or, at random, instead of it. */
 static uint32_t
 least_of(const struct job *job)
 {
@@ -153,7 +153,7 @@ least_of(const struct job *job)
     return least == UINT32_MAX || ref_random_below(&random_state, 3) == 0 ? 0 : least;
 }
 
-/* Pairs are counted one by one: the jobs are small. */
+/* The jobs must be small, because pairs are counted one by one. */
 START_TEST(random_lags)
 {
     for (int64_t number = 0; number < RANDOM_JOBS / test_share(); number++) {
@@ -187,10 +187,10 @@ START_TEST(random_lags)
 
 END_TEST
 
-/* The largest values and the most voxels: no sum reaches the prime. */
+/* Checks that with the largest values and the most voxels no sum reaches the prime. */
 START_TEST(lags_of_a_full_box)
 {
-    const int64_t edge = test_share() > 1 ? 32 : 128; /* the largest, but for sanitizers */
+    const int64_t edge = test_share() > 1 ? 32 : 128; /* the maximum, except with sanitizers */
     const struct image_extent extent = {edge, edge, edge};
     const struct kernels_demand demand = {REF_TEXTURE_DEMAND};
     static uint64_t kept[1024];

@@ -1,6 +1,6 @@
 /*
- * test_peaks.c - means of balls on the CPU against the plain reference, on each instruction set that runs
- * here, with 1 and 2 threads; what is known; and what is refused.
+ * test_peaks.c - compares means of balls on the CPU with the plain reference, on each available instruction set, with
+ * 1 and 2 threads. Also checks known answers and rejected requests.
  */
 #include "tests/kernels/ref_peaks.h"
 #include "tests/kernels/variants.h"
@@ -50,7 +50,7 @@ START_TEST(random_cases)
 
 END_TEST
 
-/* One bright voxel on the edge of the region: the ball has all that the volume has of it. */
+/* One bright voxel on the edge of the region: the ball must include all its voxels in the volume. */
 START_TEST(a_ball_on_the_edge)
 {
     static const struct image_rescale rescale = {1, 0};

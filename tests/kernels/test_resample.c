@@ -1,4 +1,7 @@
-/* test_resample.c - resampling on every lane against its definition, the grids, masks, and what is refused. */
+/*
+ * test_resample.c - compares resampling on every lane with its definition; checks grids, masks, and rejected
+ * requests.
+ */
 #include "tests/kernels/resample_cases.h"
 #include "tests/kernels/variants.h"
 #include "tests/unit/suite.h"
@@ -14,7 +17,7 @@ open_all(void)
     variants_open(3);
 }
 
-/* The lane's memory after the grid's volume was made of the case's. */
+/* Runs a case. Sets `resampled` to the lane's memory with the grid's volume. */
 static int
 resample_in(struct kernels_lane *lane, const struct resample_case *each, const void *voxels,
             const void **resampled)
@@ -78,7 +81,7 @@ START_TEST(random_planes_and_grids)
 
 END_TEST
 
-/* Voxel i of a part of a grid, among the whole grid's. */
+/* Returns the index in the whole grid of voxel i of a part. */
 static int64_t
 voxel_of_part(const struct resample_grid *whole, const struct resample_grid *part, int64_t i)
 {
@@ -89,7 +92,7 @@ voxel_of_part(const struct resample_grid *whole, const struct resample_grid *par
     return (z * whole->extent.rows + y) * whole->extent.columns + x;
 }
 
-/* Any part of a grid has the values that the whole has there. */
+/* Checks that any part of a grid has the same values as the whole. */
 START_TEST(parts_are_of_the_whole)
 {
     static const int orders[] = {RESAMPLE_NEAREST, RESAMPLE_LINEAR, RESAMPLE_CUBIC};
@@ -122,7 +125,7 @@ START_TEST(parts_are_of_the_whole)
 
 END_TEST
 
-/* What is narrowed to a box has all that a mask within it becomes on the whole grid. */
+/* A grid that is narrowed to a box must contain everything that a mask in the box becomes on the whole grid. */
 START_TEST(around_a_box)
 {
     for (uint64_t seed = 0; seed < 40; seed += test_share()) {
@@ -159,7 +162,7 @@ START_TEST(around_a_box)
 
 END_TEST
 
-/* Axial planes 1 mm apart, or as told, with pixels of 1 mm. */
+/* Makes axial planes 1 mm or `step` apart, with pixels of 1 mm. */
 static struct resample_case
 upright(int64_t columns, int64_t rows, int64_t slices, double step, int order)
 {
@@ -185,7 +188,7 @@ only_value(struct resample_case *each, const int16_t *voxels, int64_t i)
     return ref_stored(IMAGE_INT16, resampled, i);
 }
 
-/* Halves go up, also below 0, and a place half way is half way though 3 mm are 2.9999999999919993. */
+/* Halves must round up, also below 0. A half-way place must count as half way though 3 mm are 2.9999999999919993. */
 START_TEST(halves)
 {
     static const int16_t voxels[] = {-2, -1, 4, 7};
@@ -201,7 +204,7 @@ START_TEST(halves)
 
 END_TEST
 
-/* Half a sample beyond the ends is the last one's, and no more. */
+/* Half a sample beyond the ends has the value of the last one; places farther out have no value. */
 START_TEST(beyond_the_ends)
 {
     static const int16_t voxels[] = {10, 20, 30};
@@ -225,7 +228,7 @@ START_TEST(beyond_the_ends)
 
 END_TEST
 
-/* What is where it was stays what it was, whatever the order. */
+/* Samples at the same places must keep their values, for every order. */
 START_TEST(the_same_grid)
 {
     struct resample_case each = upright(37, 11, 9, 1.25, _i);
@@ -241,7 +244,7 @@ START_TEST(the_same_grid)
 
 END_TEST
 
-/* What swings below 0 is there where the result may be negative, and 0 where not. */
+/* Undershoots below 0 must stay if the result type is signed, and become 0 if not. */
 START_TEST(a_spline_swings_beyond)
 {
     static const uint16_t voxels[] = {0, 0, 0, 9000, 9000, 9000};
@@ -263,7 +266,7 @@ START_TEST(a_spline_swings_beyond)
 
 END_TEST
 
-/* Planes that are regular by the gate are, to a hair: half a mean step is a half. */
+/* Planes within the geometry check's tolerance count as exactly regular: half a mean step is a half. */
 START_TEST(regular_planes)
 {
     static const int16_t voxels[] = {10, 20, 30, 40};
@@ -279,7 +282,7 @@ START_TEST(regular_planes)
 
 END_TEST
 
-/* A spline goes through what it is made of: a parabola between its ends. */
+/* A spline must pass through its samples: a parabola between its ends. */
 START_TEST(a_spline_of_a_parabola)
 {
     struct resample_case each = upright(1, 1, 80, 1, RESAMPLE_CUBIC);
@@ -306,7 +309,7 @@ expect_side(const struct resample_grid *grid, int axis, int64_t count, double sp
     ck_assert_double_eq_tol(grid->origin[axis], origin, 1e-9);
 }
 
-/* As the IBSI's phantom: 204 x 201 x 60 voxels of 0.977 x 0.977 x 3 mm become 100 x 99 x 90 of 2 mm. */
+/* As IBSI's phantom: 204 x 201 x 60 voxels of 0.977 x 0.977 x 3 mm become 100 x 99 x 90 of 2 mm. */
 START_TEST(voxels_of_two_mm)
 {
     struct resample_case each = upright(204, 201, 60, 2.9999999999919993, RESAMPLE_LINEAR);
@@ -344,7 +347,7 @@ START_TEST(tilted_planes_become_upright)
 
 END_TEST
 
-/* What has a value when all of the planes have, and nothing else. */
+/* Checks that exactly the places within reach have a value if all the planes have one. */
 START_TEST(reach_is_what_has_a_value)
 {
     int64_t within = 0, beyond = 0;
@@ -380,7 +383,7 @@ END_TEST
 
 /* ---- masks ---- */
 
-/* Bits of columns alone: rows are padded to whole words. */
+/* Makes bits of columns only, because rows are padded to whole words. */
 static uint64_t *
 make_random_mask(const struct image_extent *extent, uint64_t seed)
 {
@@ -401,7 +404,7 @@ mask_words(const struct image_extent *extent)
     return (extent->columns + 63) / 64 * extent->rows * extent->slices;
 }
 
-/* Cases of any size, and planes and grids of one row, column or slice. */
+/* Makes cases of any size, and planes and grids of one row, column or slice. */
 static void
 make_thin_case(struct resample_case *each, uint64_t seed, int order)
 {
@@ -464,7 +467,7 @@ START_TEST(maps_go_back)
 
 END_TEST
 
-/* A region that leaves most rows empty, and noise. */
+/* Makes a region that leaves most rows empty, and noise. */
 static uint64_t *
 make_mask_case(const struct image_extent *extent, uint64_t seed)
 {
@@ -477,7 +480,7 @@ make_mask_case(const struct image_extent *extent, uint64_t seed)
     return bits;
 }
 
-/* What order 1 makes of a volume of 0 and 1. */
+/* Checks a mask against order 1 on a volume of 0 and 1. */
 static void
 expect_linear_mask(const struct resample_case *each, uint64_t seed)
 {
@@ -545,7 +548,7 @@ START_TEST(drawn_masks_come_to_the_grid)
 
 END_TEST
 
-/* The upright grid, with a slice on the last plane and none farther apart than the closest planes. */
+/* Makes the upright grid, with a slice on the last plane and slices no farther apart than the closest planes. */
 static void
 lay_out_as_jobs_do(struct resample_case *each)
 {
@@ -560,7 +563,7 @@ lay_out_as_jobs_do(struct resample_case *each)
     each->grid.extent.slices = (int64_t)steps + 1;
 }
 
-/* Also where all planes are shifted by half a pixel, or lie half way between two slices. */
+/* Also with all planes shifted by half a pixel, or half way between two slices. */
 START_TEST(drawn_masks_come_back)
 {
     for (uint64_t seed = 0; seed < 60; seed += test_share()) {
@@ -596,7 +599,7 @@ START_TEST(drawn_masks_come_back)
 
 END_TEST
 
-/* Of two pixels one is a half, which is enough; of four one is not. */
+/* One of two pixels is a half, which is enough; one of four is not. */
 START_TEST(a_half_of_a_mask_is_enough)
 {
     struct resample_case each = upright(4, 4, 1, 1, RESAMPLE_LINEAR);
@@ -619,7 +622,7 @@ START_TEST(a_half_of_a_mask_is_enough)
 
 END_TEST
 
-/* ---- what is refused ---- */
+/* ---- rejected requests ---- */
 
 START_TEST(refusals)
 {

@@ -1,6 +1,6 @@
 /*
- * test_shape.c - rows of the parametric shapes against the tests of kernels.h, voxel by voxel,
- * where rounding decides: halves, thirds, huge and tiny numbers.
+ * test_shape.c - compares rows of the parametric shapes with the tests of kernels.h, voxel by voxel, at critical
+ * roundings: halves, thirds, huge and tiny numbers.
  */
 #include "kernels/level_set/shape.h"
 #include "tests/kernels/ref_level_set.h"
@@ -15,7 +15,7 @@ holds(struct shape_interval interval, int64_t index)
     return interval.first <= index && index <= interval.last;
 }
 
-/* Voxels on which a row disagrees with the definition. */
+/* Counts voxels for which a row disagrees with the definition. */
 static int64_t
 wrong_in_rows(const struct kernels_shape *shape, struct image_extent extent)
 {
@@ -31,7 +31,7 @@ wrong_in_rows(const struct kernels_shape *shape, struct image_extent extent)
     return wrong;
 }
 
-/* Voxels of the shape that the intervals of its axes leave out. */
+/* Counts voxels of the shape outside the intervals of its axes. */
 static int64_t
 left_out(const struct kernels_shape *shape, struct image_extent extent)
 {
@@ -69,7 +69,7 @@ START_TEST(rows_equal_the_definition)
         for (int i = 0; i < 3; i++) {
             double center = pick(&random);
             shape.center[i] = ref_random_below(&random, 4) ? center : -center;
-            /* A surface that passes near the volume even when the centre is far away. */
+            /* The surface must pass near the volume even if the centre is far away. */
             shape.radius[i] = ref_random_below(&random, 2) ? pick(&random) : center;
         }
         ck_assert_int_eq(wrong_in_rows(&shape, extent), 0);

@@ -1,6 +1,6 @@
 /*
- * test_texture.c - texture of the CPU backend against plain loops and Masur 2022's two readings:
- * every count and every code, on each instruction set that runs here, with 1, 2 and 3 threads.
+ * test_texture.c - compares texture of the CPU backend with plain loops and Masur 2022's two versions: every count
+ * and every code, on each available instruction set, with 1, 2 and 3 threads.
  */
 #include "kernels/level_set/level_set.h"
 #include "tests/kernels/ref_patterns.h"
@@ -18,7 +18,7 @@
 
 enum {
     RANDOM_JOBS = 200,
-    MOST_OFFSETS = 70, /* more than any backend looks at together */
+    MOST_OFFSETS = 70, /* more than any backend's batch */
     MOST_REGIONS = 3,
     MANY_REGIONS = 71,
     MOST_ENTRIES = 1 << 19, /* of all matrices of a random job */
@@ -129,7 +129,7 @@ set_box(uint64_t *bits, struct image_extent extent, uint64_t *random)
                                                                                 << x % 64;
 }
 
-/* Full, empty, scattered, or a box; NULL for none. Bits that pad rows are random. */
+/* Makes a full, empty or scattered region, or a box; NULL for none. Padding bits of rows are random. */
 static uint64_t *
 random_region(struct image_extent extent, uint64_t *random)
 {
@@ -202,8 +202,7 @@ codes_per_slice(struct image_extent extent)
     return extent.columns > 2 && extent.rows > 2 ? (extent.columns - 2) * (extent.rows - 2) : 0;
 }
 
-/* One pattern of the whole volume: by the text, and what `strict` or `integer_average` changes by
- * the listing. */
+/* Computes one pattern of the whole volume, by the text, or by the listing for `strict` or `integer_average`. */
 static uint8_t *
 expected_map(const struct volume *volume, const struct texture_patterns *request, int pattern)
 {
@@ -323,7 +322,7 @@ patterns_free(struct patterns_results *results)
     free(results);
 }
 
-/* Of the last run. */
+/* Checks the maps of the last run. */
 static void
 check_maps(const struct variant *variant, const struct volume *volume,
            const struct texture_patterns *request, const struct patterns_results *expected,
@@ -387,7 +386,7 @@ random_extent(uint64_t *random, int64_t job)
         return (struct image_extent){100 + ref_random_below(random, 100),
                                      50 + ref_random_below(random, 50),
                                      20 + ref_random_below(random, 10)};
-    if (job % 20 == 10) /* longer than what is worked on at a time */
+    if (job % 20 == 10) /* longer than one batch */
         return (struct image_extent){2000 + ref_random_below(random, 3000), 3, 3};
     if (thin == 0)
         extent.columns = 1 + ref_random_below(random, 3);
@@ -419,7 +418,7 @@ random_levels(const struct volume *volume, struct texture_levels *levels, uint64
     return table;
 }
 
-/* The 13 of one distance, the four of a slice, or any. */
+/* Returns the 13 of one distance, the four of a slice, or any. */
 static size_t
 random_offsets(struct texture_offset offsets[MOST_OFFSETS], uint64_t *random)
 {
@@ -547,7 +546,7 @@ END_TEST
 
 /* --------------------------------------------------------------------- known answers ---- */
 
-/* Values 1 .. levels are their own level, others are left out. */
+/* Maps values 1 .. levels to their own level; others have no level. */
 static struct texture_levels
 identity(int levels)
 {
@@ -577,7 +576,7 @@ START_TEST(a_published_matrix)
 
 END_TEST
 
-/* A level that is the only one fills one counter: a count is lost nowhere, and none overflows. */
+/* A single level fills one counter, which must neither lose a count nor overflow. */
 START_TEST(a_constant_volume_counts_every_pair)
 {
     struct volume volume = volume_of((struct image_extent){257, 129, 33}, IMAGE_UINT16);
@@ -598,7 +597,7 @@ START_TEST(a_constant_volume_counts_every_pair)
 
 END_TEST
 
-/* An offset alone is counted along chains of voxels: each pair once, whichever way it leads. */
+/* A single offset is counted along chains of voxels: each pair once, in either direction. */
 START_TEST(an_offset_that_is_alone)
 {
     static const struct texture_offset offsets[] = {{1, 0, 0}, {0, 1, 0},  {0, -2, 0},
@@ -627,7 +626,7 @@ END_TEST
 
 static const struct texture_offset in_a_plane[4] = {{1, 0, 0}, {1, 1, 0}, {0, 1, 0}, {-1, 1, 0}};
 
-/* Tables of all sizes, more often than two bytes can count, and never the same twice in a row. */
+/* Tables of all sizes, with more counts than two bytes hold, and never the same pair twice in a row. */
 START_TEST(two_levels_that_alternate)
 {
     static const int levels[] = {7, 16, 64, 99, 200, 255, 256};
@@ -646,7 +645,7 @@ START_TEST(two_levels_that_alternate)
 
 END_TEST
 
-/* What is near its neighbours is counted by tuples of three even where their table is large. */
+/* Levels close to their neighbours are counted by tuples of three, even if their table is large. */
 START_TEST(smooth_levels)
 {
     static const int levels[] = {40, 52, 64, 65};
@@ -739,7 +738,7 @@ START_TEST(thresholds_at_the_ends_of_the_pixel_types)
 
 END_TEST
 
-/* More regions than histograms fit beside each other; each is one voxel, the last is everything. */
+/* More regions than histograms fit into memory together. Each is one voxel, the last is everything. */
 START_TEST(a_histogram_for_every_one_of_many_regions)
 {
     struct volume volume = volume_of((struct image_extent){12, 10, 1}, IMAGE_UINT8);
@@ -801,7 +800,7 @@ run_side(void *argument)
         check_glcm(side->variant, side->glcm, side->counts,
                    matrix_entries(side->volume, side->glcm), i);
         check_maps(side->variant, side->volume, side->patterns, side->codes,
-                   i); /* are still there */
+                   i); /* must still be there */
     }
     return NULL;
 }
@@ -848,7 +847,7 @@ words_of(struct image_extent extent)
     return words_per_row(extent) * extent.rows * extent.slices;
 }
 
-/* Texture within what a level set found, and the level set is still there afterwards. */
+/* Checks texture within a level set's result, and that the result is unchanged afterwards. */
 START_TEST(masks_outlive_texture)
 {
     struct volume volume = volume_of((struct image_extent){70, 40, 9}, IMAGE_INT16);
@@ -1036,8 +1035,8 @@ START_TEST(patterns_that_make_no_sense)
 
 END_TEST
 
-#ifndef __SANITIZE_ADDRESS__ /* which takes all of the address space */
-/* What texture needs is reserved by kernels_volume_begin, and said when it is not there. */
+#ifndef __SANITIZE_ADDRESS__ /* which uses all of the address space */
+/* kernels_volume_begin must reserve the memory of texture, and report a failure. */
 START_TEST(memory_for_texture_is_reserved_at_the_beginning)
 {
     struct image_extent large = {1 << 10, 1 << 10, 1 << 9};
@@ -1055,7 +1054,7 @@ START_TEST(memory_for_texture_is_reserved_at_the_beginning)
     ck_assert_int_eq(kernels_lane_open(variants[0].device, &lane, NULL), 0);
     ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
     tight = before;
-    /* Room for the voxels, and 64 MiB. */
+    /* Allow the voxels, and 64 MiB. */
     tight.rlim_cur = strtoul(statm, NULL, 10) * 4096 + (UINT64_C(1) << 29) + (64 << 20);
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &tight), 0);
     rc = kernels_volume_begin(lane, large, IMAGE_UINT8, &demand, &voxels, &error);

@@ -1,6 +1,6 @@
 /*
- * test_texture_neighbours.c - neighbourhoods, runs and zones of levels on the CPU against plain loops:
- * every count, on each instruction set that runs here, with 1, 2 and 3 threads.
+ * test_texture_neighbours.c - compares neighbourhoods, runs and zones of levels on the CPU with plain loops: every
+ * count, on each available instruction set, with 1, 2 and 3 threads.
  */
 #include "tests/kernels/ref_texture.h"
 #include "tests/kernels/ref_volumes.h"
@@ -25,7 +25,7 @@ open_variants(void)
 
 enum content { NOISE, FEW_LEVELS, ONE_LEVEL, STRIPES, SMOOTH, CONTENTS };
 
-/* Region: all, scattered, a box, one voxel, nothing. */
+/* Region: all, scattered, a box, one voxel, empty. */
 enum kind { ALL, SCATTERED, BOX, ONE_VOXEL, NOTHING, KINDS };
 
 struct job {
@@ -66,7 +66,7 @@ region_words(const struct job *job)
     return (job->extent.columns + 63) / 64 * job->extent.rows * job->extent.slices;
 }
 
-/* Bits that pad rows are anything. */
+/* Sets the padding bits of rows at random. */
 static void
 fill_region(struct job *job, enum kind kind)
 {
@@ -87,7 +87,7 @@ fill_region(struct job *job, enum kind kind)
     }
 }
 
-/* Levels in order or not, one table or one per slice, some values left out. */
+/* Makes levels, sorted or not, in one table or one per slice; some values have no level. */
 static void
 fill_levels(struct job *job)
 {
@@ -117,9 +117,9 @@ random_extent(int64_t number)
                                   1 + ref_random_below(&random_state, 12),
                                   1 + ref_random_below(&random_state, 7)};
 
-    if (number % 20 == 0) /* longer than what is looked at together */
+    if (number % 20 == 0) /* longer than one batch */
         return (struct image_extent){1500 + ref_random_below(&random_state, 1000), 3, 2};
-    if (number % 20 == 10) /* longer than what a table counts */
+    if (number % 20 == 10) /* longer than a table counts */
         return (struct image_extent){3, 90, 70};
     if (number % 5 == 1)
         extent.slices = 1;
@@ -217,7 +217,7 @@ check_runs(const struct job *job, int64_t number)
     };
     const int64_t sides[3] = {job->extent.columns, job->extent.rows, job->extent.slices};
 
-    for (int axis = 0; axis < (number % 2 ? 2 : 3); axis++) /* as the directions lead */
+    for (int axis = 0; axis < (number % 2 ? 2 : 3); axis++) /* axes of the directions */
         request.longest = sides[axis] > request.longest ? sides[axis] : request.longest;
     const size_t entries = texture_runs_size(&request, job->extent.slices);
     uint64_t *expected = allocate((int64_t)entries, sizeof(*expected));
@@ -294,7 +294,7 @@ START_TEST(boxes)
 
     texture_box_of(NULL, &extent, &box);
     ck_assert(box.first[0] == 0 && box.size[0] == 130 && box.size[1] == 3 && box.size[2] == 4);
-    region[2] = ~UINT64_C(3); /* padding alone */
+    region[2] = ~UINT64_C(3); /* only padding */
     texture_box_of(region, &extent, &box);
     ck_assert(box.size[0] == 0 && box.size[1] == 0 && box.size[2] == 0);
     region[(2 * 3 + 1) * 3 + 1] = UINT64_C(1) << 5; /* (69, 1, 2) */
@@ -307,7 +307,7 @@ START_TEST(boxes)
 
 END_TEST
 
-/* ------------------------------------------------------------------ what is refused ---- */
+/* --------------------------------------------------------------- rejected requests ---- */
 
 static uint16_t level_of[VALUES];
 static const struct texture_levels levels = {8, level_of, 1};

@@ -1,6 +1,6 @@
 /*
- * variants.h - a lane of each way in which the CPU backend can run here: every instruction set of
- * this machine with several numbers of threads. All must say what the reference says.
+ * variants.h - a lane for each variant of the CPU backend: every available instruction set with several numbers of
+ * threads. All must give the reference's result.
  */
 #ifndef NOCTULE_TEST_VARIANTS_H
 #define NOCTULE_TEST_VARIANTS_H
@@ -28,8 +28,10 @@ enum { VARIANTS_RACE = true };
 enum { VARIANTS_RACE = false };
 #endif
 
-/* With the first `thread_counts` of variant_threads; of a share under the thread sanitizer with the last of
- * them, since what races there races among the most threads too. */
+/*
+ * Opens lanes with the first `thread_counts` of variant_threads. A share under ThreadSanitizer uses only the last of
+ * them, because the most threads show all races.
+ */
 static inline void
 variants_open(size_t thread_counts)
 {
@@ -60,7 +62,7 @@ variants_close(void)
     }
 }
 
-/* Zeros; never NULL, also of none. */
+/* Returns zeroed memory; never NULL, even for 0. */
 static inline void *
 allocate(int64_t count, size_t size)
 {
