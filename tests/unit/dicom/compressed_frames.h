@@ -1,9 +1,8 @@
 /*
- * compressed_frames.h - one synthetic frame of 16 x 12 pixels, as each codec writes it.
+ * compressed_frames.h - one synthetic frame of 16 x 12 pixels, encoded by each codec.
  *
- * Pixel (x, y) is (64 x + 128 y) mod 4096 in 12 bits, and (4 x + 8 y) mod 256 in the 8 bits of
- * jpeg_baseline. Made with dcmcjpeg, dcmcjpls and dcmcrle 3.6.7, opj_compress 2.5.0 and
- * ojph_compress 0.9.0.
+ * Pixel (x, y) is (64 x + 128 y) mod 4096 in 12 bits, and (4 x + 8 y) mod 256 in the 8 bits of jpeg_baseline. Made
+ * with dcmcjpeg, dcmcjpls and dcmcrle 3.6.7, opj_compress 2.5.0 and ojph_compress 0.9.0.
  */
 #ifndef NOCTULE_COMPRESSED_FRAMES_H
 #define NOCTULE_COMPRESSED_FRAMES_H

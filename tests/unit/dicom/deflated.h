@@ -1,4 +1,4 @@
-/* deflated.h - files whose data set is deflated. */
+/* deflated.h - writes files with a deflated data set. */
 #ifndef NOCTULE_DEFLATED_H
 #define NOCTULE_DEFLATED_H
 
@@ -7,7 +7,7 @@
 #include <check.h>
 #include <zlib.h>
 
-/* Writes the file with everything from `data_set` on deflated, without the last `cut` bytes. */
+/* Writes the file, deflated from `data_set` on, without the last `cut` bytes. */
 static inline void
 deflated_write(const struct dicom_bytes *plain, size_t data_set, size_t cut, const char *path)
 {

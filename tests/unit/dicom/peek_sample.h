@@ -1,4 +1,4 @@
-/* peek_sample.h - a file to peek into, and what comes of it. */
+/* peek_sample.h - a file for dicom_peek, and checks of the result. */
 #ifndef NOCTULE_PEEK_SAMPLE_H
 #define NOCTULE_PEEK_SAMPLE_H
 
@@ -45,7 +45,7 @@ write_and_peek(const struct sample_image *image)
     return peek_or_fail();
 }
 
-/* The fault of the file at `path`, which must be refused. */
+/* Returns the error of the file at `path`, which must be rejected. */
 static inline const struct error *
 peek_error(void)
 {
@@ -153,8 +153,10 @@ put_measures(struct dicom_bytes *bytes)
     bytes_sequence_end(bytes);
 }
 
-/* Three frames; orientation and measures shared, the rest per frame, but the rescale, which frame 2
- * has of its own. */
+/*
+ * Adds three frames. Orientation and measures are shared, the rest is per frame. The rescale is shared, but frame 2
+ * has its own.
+ */
 static inline void
 add_functional_groups(struct dicom_bytes *bytes)
 {

@@ -1,5 +1,6 @@
 /*
- * peer_bytes.h - what a DICOM peer says, byte by byte, right or wrong on purpose: PDUs and messages. Knows nothing of Noctule's readers or writers.
+ * peer_bytes.h - PDUs and messages of a DICOM peer, byte by byte, valid or invalid on purpose. It must not use
+ * Noctule's readers or writers.
  */
 #ifndef NOCTULE_PEER_BYTES_H
 #define NOCTULE_PEER_BYTES_H
@@ -48,7 +49,7 @@ put_context(struct dicom_bytes *bytes, unsigned type, unsigned id, const char *c
     bytes_free(&value);
 }
 
-/* Contexts 1 and 3, for CT and for commitments; `more` items after them, where it is given. */
+/* Puts contexts 1 and 3, for CT and for commitments, then the items of `more` if it is not NULL. */
 static inline void
 put_negotiation(struct dicom_bytes *bytes, unsigned type,
                 void (*more)(struct dicom_bytes *items, size_t n), size_t n)
@@ -119,8 +120,8 @@ struct command {
     unsigned field;
     const char *class_uid, *instance;
     bool has_data_set;
-    size_t more; /* elements of no meaning */
-    size_t size; /* with one more, of zeros; 0: as it comes */
+    size_t more; /* number of elements without a meaning */
+    size_t size; /* total size after one more element, of zeros; 0: no such element */
 };
 
 static inline void
@@ -142,7 +143,7 @@ put_command(struct dicom_bytes *bytes, unsigned context, const struct command *c
     bytes_free(&set);
 }
 
-/* A command with its data set, in PDUs of some KiB. */
+/* Puts a command and its data set, in PDUs of some KiB. */
 static inline void
 put_message(struct dicom_bytes *bytes, unsigned context, const struct command *command,
             const struct dicom_bytes *set)

@@ -1,6 +1,6 @@
 /*
- * peer_calls.h - Noctule's side of a connection with a peer of peer_bytes.h: time never runs out before the peer has
- * said it all.
+ * peer_calls.h - Noctule's side of a connection with a peer of peer_bytes.h. The timeout must not expire before the
+ * peer has sent everything.
  */
 #ifndef NOCTULE_PEER_CALLS_H
 #define NOCTULE_PEER_CALLS_H
@@ -32,8 +32,10 @@ peer_committed(void *context, const struct dicom_association_request *request,
     return DICOM_SUCCESS;
 }
 
-/* Asks the destination at a port for a commitment; 0 when it let itself be asked, whatever it
- * answered: that is in the error. */
+/*
+ * Requests a commitment from the destination at a port. Returns 0 if the association was accepted, for any answer:
+ * the error has its code.
+ */
 static inline int
 peer_ask(int port, struct dicom_association **association, struct error *error)
 {

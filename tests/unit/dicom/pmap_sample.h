@@ -1,4 +1,4 @@
-/* pmap_sample.h - a request to write a parametric map, over the stack of seg_sample.h. */
+/* pmap_sample.h - a request to write a parametric map of the stack of seg_sample.h. */
 #ifndef NOCTULE_PMAP_SAMPLE_H
 #define NOCTULE_PMAP_SAMPLE_H
 
@@ -17,7 +17,7 @@ pmap_sample_codes(const struct seg_sample_shape *shape)
     return (int64_t)(shape->columns - 2) * (shape->rows - 2) * shape->planes;
 }
 
-/* Every code, each voxel's unlike its neighbours'. */
+/* Uses every code. Each voxel differs from its neighbours. */
 static inline void
 pmap_sample_make(struct pmap_sample *sample, const struct seg_sample_shape *shape)
 {

@@ -1,8 +1,8 @@
 /*
- * rtstruct_sample.h - structure sets byte by byte, right or wrong on purpose.
+ * rtstruct_sample.h - structure sets byte by byte, valid or invalid on purpose.
  *
- * Three regions: 1 "GTV-1" with two closed contours, 7 with a point and an open line, 3 that is not
- * drawn; and contours of a region 99 that the set does not have.
+ * Three regions: 1 "GTV-1" with two closed contours, 7 with a point and an open line, 3 without contours. Also
+ * contours of a region 99 that is not in the set.
  */
 #ifndef NOCTULE_RTSTRUCT_SAMPLE_H
 #define NOCTULE_RTSTRUCT_SAMPLE_H
@@ -10,15 +10,14 @@
 #include "dicom/read/rtstruct.h"
 #include "tests/unit/dicom_bytes.h"
 
-/* Start from SAMPLE_SET. */
+/* Tests must start from SAMPLE_SET. */
 struct sample_set {
     const char *syntax, *class_uid, *charset, *name;
-    uint32_t
-        tag; /* wherever it stands, its value is `instead`, or it is not there where that is NULL */
+    uint32_t tag; /* its value, anywhere, is replaced by `instead`; NULL: it is removed */
     const char *instead;
     bool unknown_vr;
-    void (*rois)(struct dicom_bytes *bytes);     /* instead of the regions; items */
-    void (*contours)(struct dicom_bytes *bytes); /* instead of the ROI Contour Sequence; items */
+    void (*rois)(struct dicom_bytes *bytes);     /* replaces the regions; writes items */
+    void (*contours)(struct dicom_bytes *bytes); /* replaces the ROI Contour Sequence */
 };
 
 #define SAMPLE_SET                                                                                 \
@@ -128,7 +127,7 @@ set_observation(struct dicom_bytes *bytes, const char *number, const char *type)
     bytes_item_end(bytes);
 }
 
-/* The data set alone. */
+/* Writes only the data set. */
 static inline void
 set_data_set(struct dicom_bytes *bytes, const struct sample_set *set)
 {

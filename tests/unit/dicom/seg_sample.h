@@ -1,6 +1,6 @@
 /*
- * seg_sample.h - a request to write a segmentation, made by hand: no file is read to build it. The
- * one file behind it holds what results inherit, and is written here.
+ * seg_sample.h - a request to write a segmentation, built without reading files. Results inherit from its one source
+ * file, which is written here.
  */
 #ifndef NOCTULE_SEG_SAMPLE_H
 #define NOCTULE_SEG_SAMPLE_H
@@ -18,7 +18,7 @@
 
 struct seg_sample_shape {
     int32_t columns, rows, planes, segments;
-    bool fractional;     /* maps in the place of masks */
+    bool fractional;     /* maps instead of masks */
     bool multi_frame;    /* one instance with all planes, in descending order */
     const char *charset; /* Specific Character Set of the source; NULL: none */
     const char *patient; /* Patient's Name, in that set; NULL: "Doe^Jane" */
@@ -27,14 +27,14 @@ struct seg_sample_shape {
 struct seg_sample {
     char folder[64];
     char source[96]; /* the file that results inherit from */
-    char target[96]; /* where the object goes */
+    char target[96]; /* path of the object */
     int32_t instance_count;
     struct dicom_instance *storage;
     struct dicom_instance **instances;
     struct dicom_frame *frames;
     struct geometry_stack stack;
-    uint64_t *words; /* of all segments; none in a fractional sample */
-    uint16_t *maps;  /* of all segments; none in a binary sample */
+    uint64_t *words; /* of all segments; NULL in a fractional sample */
+    uint16_t *maps;  /* of all segments; NULL in a binary sample */
     struct seg_segment segments[SEG_SAMPLE_MAX_SEGMENTS];
     char labels[SEG_SAMPLE_MAX_SEGMENTS][32];
     struct seg_request request;
@@ -71,7 +71,7 @@ seg_sample_source(const struct seg_sample_shape *shape, const char *path)
     element_text(&file, 0x00100010, "PN", shape->patient ? shape->patient : "Doe^Jane");
     element_text(&file, 0x00100020, "LO", "P1");
     element_text(&file, 0x00100030, "DA", "");
-    element_text(&file, 0x00100032, "TM", "9:30"); /* no TM: optional, to be left behind */
+    element_text(&file, 0x00100032, "TM", "9:30"); /* not a valid TM: optional, must be dropped */
     element_text(&file, 0x00100040, "CS", "F");
     element_text(&file, 0x0020000D, "UI", "1.2.3.4.1");
     element_text(&file, 0x0020000E, "UI", "1.2.3.4.2");
@@ -165,7 +165,7 @@ seg_sample_stack(struct seg_sample *sample, const struct seg_sample_shape *shape
 }
 
 static inline int64_t
-seg_sample_voxels(const struct seg_sample_shape *shape) /* of a segment */
+seg_sample_voxels(const struct seg_sample_shape *shape) /* per segment */
 {
     return (int64_t)shape->columns * shape->rows * shape->planes;
 }
@@ -211,7 +211,7 @@ seg_sample_set_map(struct seg_sample *sample, int32_t segment, int32_t x, int32_
     sample->maps[(plane * sample->stack.rows + y) * sample->stack.columns + x] = connectedness;
 }
 
-/* Masks and maps are empty. */
+/* Makes a sample with empty masks and maps. */
 static inline void
 seg_sample_make(struct seg_sample *sample, const struct seg_sample_shape *shape)
 {

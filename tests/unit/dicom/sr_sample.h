@@ -1,6 +1,4 @@
-/*
- * sr_sample.h - a request to write a report, made by hand on that of a segmentation (seg_sample.h).
- */
+/* sr_sample.h - a request to write a report, built by hand on a segmentation request (seg_sample.h). */
 #ifndef NOCTULE_SR_SAMPLE_H
 #define NOCTULE_SR_SAMPLE_H
 
@@ -9,8 +7,8 @@
 
 struct sr_sample_shape {
     struct seg_sample_shape seg; /* its segments: those with a place in seg_sample */
-    int32_t segments;            /* that are reported on; may be more */
-    size_t measurements;         /* of each */
+    int32_t segments;            /* number of reported segments; may be more */
+    size_t measurements;         /* per segment */
 };
 
 struct sr_sample {
@@ -24,7 +22,7 @@ struct sr_sample {
     struct sr_request request;
 };
 
-/* The values of different segments and measurements differ, and fill all bits of a double. */
+/* Returns a value that differs per segment and measurement, and uses all bits of a double. */
 static inline double
 sr_sample_value(size_t group, size_t measurement)
 {

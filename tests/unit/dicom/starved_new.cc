@@ -1,15 +1,15 @@
-/* starved_new.cc - what C++ allocates, DCMTK included, passes through here. */
+/* starved_new.cc - replaces operator new, so that all C++ allocations, including DCMTK's, can fail. */
 #include <cerrno>
 #include <cstdlib>
 #include <new>
 
-extern "C" bool starved_new(void); /* test_peek_memory.c: is this one to fail? */
+extern "C" bool starved_new(void); /* in test_peek_memory.c: must this allocation fail? */
 
 void *
 operator new(size_t size, const std::nothrow_t &) noexcept
 {
     if (starved_new()) {
-        errno = ENOMEM; /* as malloc leaves it */
+        errno = ENOMEM; /* like malloc */
         return nullptr;
     }
     return std::malloc(size ? size : 1);

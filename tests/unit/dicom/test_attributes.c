@@ -1,4 +1,4 @@
-/* Attributes by keyword or tag: what the dictionary says of them, and their values in files. */
+/* Attributes by keyword or tag: their entries in the dictionary, and their values in files. */
 #include "dicom/dicom.h"
 #include "tests/unit/dicom_bytes.h"
 #include "tests/unit/edge.h"
@@ -100,7 +100,7 @@ START_TEST(values_are_told_as_text)
 
 END_TEST
 
-/* No VR says what is private there: bytes that are text are compared as text. */
+/* Private elements have no VR in implicit VR, so bytes that are text must be compared as text. */
 START_TEST(implicit_files_have_the_same_values)
 {
     struct sample_image image = SAMPLE_IMAGE;
@@ -120,7 +120,7 @@ put_utf8_in_latin(struct dicom_bytes *bytes)
                "del");
 }
 
-/* What is not in the character set that its file declares is no text, and not taken for another. */
+/* Bytes outside the character set that their file declares are not text, and must not match another value. */
 START_TEST(text_of_no_character_set_is_not_compared)
 {
     struct sample_image image = SAMPLE_IMAGE;
@@ -162,7 +162,7 @@ put_group(struct dicom_bytes *bytes, uint32_t sequence, uint32_t tag, const char
 
 #define TEXTS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* Two frames: the second has a type and a slope of its own, and both have two sources of X-rays. */
+/* Puts two frames. The second has its own type and slope, and both have two sources of X-rays. */
 static void
 put_groups(struct dicom_bytes *bytes)
 {
@@ -206,8 +206,10 @@ static const char *const of_frames[] = {
                            "-\n" THE_OTHERS,
 };
 
-/* Of the frame, then of all, then of the data set; by the name that enhanced images have for it. A frame
- * may have no groups. */
+/*
+ * Values come from the frame, then from the shared groups, then from the data set, by the name for enhanced images. A
+ * frame need not have groups.
+ */
 START_TEST(values_stand_in_functional_groups)
 {
     static const char *const syntaxes[] = {SYNTAX_EXPLICIT, SYNTAX_IMPLICIT, SYNTAX_BIG_ENDIAN};

@@ -1,5 +1,6 @@
-/* test_byte_sink.c - a file written past the page cache has the bytes that were handed in,
- * whatever the file system makes of O_DIRECT. */
+/*
+ * test_byte_sink.c - checks that a file written past the page cache has the given bytes, for any support of O_DIRECT.
+ */
 #include "dicom/write/byte_sink.h"
 #include "tests/unit/scratch_folder.h"
 #include "tests/unit/suite.h"
@@ -13,11 +14,11 @@
 static struct {
     bool refuse;      /* O_DIRECT: -EINVAL */
     bool shorten;     /* one block at a time */
-    int64_t full_at;  /* -ENOSPC when so many bytes are there; 0: never */
+    int64_t full_at;  /* -ENOSPC at this size; 0: never */
     int64_t bypassed; /* bytes written with O_DIRECT */
 } disk;
 
-/* Stands in for the C library's. */
+/* Replaces the C library's function. */
 ssize_t
 write(int fd, const void *bytes, size_t size)
 {
@@ -63,7 +64,7 @@ fill(int fd, size_t size, size_t piece)
         byte_sink_append(&sink, bytes + at, piece < size - at ? piece : size - at);
     const int error = byte_sink_finish(&sink);
     ck_assert_int_eq(sink.total, (int64_t)size);
-    ck_assert_int_eq(fcntl(fd, F_GETFL) & O_DIRECT, 0); /* or who reads it next fails */
+    ck_assert_int_eq(fcntl(fd, F_GETFL) & O_DIRECT, 0); /* else the next reader fails */
     byte_sink_close(&sink);
     free(bytes);
     return error;
@@ -125,7 +126,7 @@ START_TEST(the_bulk_bypasses_the_cache)
     int fd = open_file();
     if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_DIRECT) != 0) {
         close(fd);
-        return; /* this file system cannot */
+        return; /* this file system does not support it */
     }
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_DIRECT);
     ck_assert_int_eq(fill(fd, 530342, 131066), 0);

@@ -1,4 +1,4 @@
-/* dicom_compare: the same data set, however it is written, and everything else. */
+/* dicom_compare: the same data set in different encodings, and differences. */
 #include "dicom/dicom.h"
 
 #include "tests/unit/dicom_bytes.h"
@@ -40,7 +40,7 @@ likeness(const struct sample_image *a, const struct sample_image *b)
 
 /* ------------------------------------------------------------------------------ sequences ---- */
 
-/* A sequence of two items, of which the second has an empty sequence, and a private one. */
+/* Puts a sequence of two items, of which the second has an empty sequence, and a private sequence. */
 static void
 sequences_without_lengths(struct dicom_bytes *bytes)
 {

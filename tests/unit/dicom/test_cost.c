@@ -1,6 +1,6 @@
 /*
- * What a file costs grows with its bytes, and no faster, whatever is in it: the worst of each kind
- * goes through all that reads files, at a size, twice and four times that. So does its memory.
+ * Checks that time and memory for a file grow at most linearly with its bytes, for any content. The worst file of
+ * each kind goes through all readers of files, at a size, twice and four times that.
  */
 #include "dicom/read/scan.h"
 #include "tests/share.h"
@@ -13,12 +13,12 @@
 #include <malloc.h>
 #include <string.h>
 
-/* A file whose size is n in something that a parser could count, compare or nest. */
+/* A file whose size is n in something that a parser may count, compare or nest. */
 struct kind {
     const char *name;
     size_t n;
     const char *syntax;
-    void (*header)(struct dicom_bytes *bytes, size_t n); /* more elements, before the pixel data */
+    void (*header)(struct dicom_bytes *bytes, size_t n); /* adds elements before the pixel data */
     int32_t (*frames)(size_t n);                         /* NULL: one */
     void (*fragments)(struct dicom_bytes *bytes, size_t n);
 };
@@ -40,7 +40,7 @@ repeated(const char *text, size_t n)
     return all;
 }
 
-/* In a VR whose length has 32 bits. */
+/* Puts text with a VR whose length has 32 bits. */
 static void
 put_long_text(struct dicom_bytes *bytes, uint32_t tag, const char *part, size_t n)
 {
@@ -93,7 +93,7 @@ close_shared(struct dicom_bytes *bytes)
     bytes_sequence_end(bytes);
 }
 
-/* Empty elements of wanted groups. */
+/* Puts empty elements of wanted groups. */
 static void
 put_ascending(struct dicom_bytes *bytes, size_t n)
 {
@@ -153,7 +153,7 @@ the_same(struct dicom_bytes *bytes, size_t n)
         bytes_text(bytes, 0x00204000, "LT", "again");
 }
 
-/* Of a group that is read, each block reserved, from the last to the first, again and again. */
+/* Puts reservations of all blocks of a group that is read, from the last to the first, again and again. */
 static void
 creators(struct dicom_bytes *bytes, size_t n)
 {
@@ -195,7 +195,7 @@ the_same_in_an_item(struct dicom_bytes *bytes, size_t n)
     close_shared(bytes);
 }
 
-/* Siemens' header of attributes without values. */
+/* Puts a Siemens header of attributes without values. */
 static void
 csa(struct dicom_bytes *bytes, size_t n)
 {
@@ -262,7 +262,7 @@ items_of_a_frame(struct dicom_bytes *bytes, size_t n)
     bytes_sequence_end(bytes);
 }
 
-/* As many as there may be, in each frame. */
+/* Puts the maximum of items in each frame. */
 static void
 items_of_all_frames(struct dicom_bytes *bytes, size_t n)
 {
@@ -275,7 +275,7 @@ items_of_all_frames(struct dicom_bytes *bytes, size_t n)
     bytes_sequence_end(bytes);
 }
 
-/* A text each, as long as one that is read. */
+/* Puts texts of the maximum length that is read, one per item. */
 static void
 texts(struct dicom_bytes *bytes, uint32_t sequence, size_t n)
 {
@@ -409,7 +409,7 @@ empty_fragments(struct dicom_bytes *bytes, size_t n)
     end_fragments(bytes);
 }
 
-/* A fragment each of one pixel, and a table that is wrong. */
+/* Puts one fragment of one pixel per frame, and a wrong table. */
 static void
 fragments_of_frames(struct dicom_bytes *bytes, size_t n)
 {
@@ -422,7 +422,7 @@ fragments_of_frames(struct dicom_bytes *bytes, size_t n)
     end_fragments(bytes);
 }
 
-/* Runs that write nothing. */
+/* Puts runs without output. */
 static void
 idle_runs(struct dicom_bytes *bytes, size_t n)
 {
@@ -438,7 +438,7 @@ idle_runs(struct dicom_bytes *bytes, size_t n)
     free(frame);
 }
 
-/* JPEG: tables before a frame that never comes. */
+/* Puts JPEG tables before a missing frame. */
 static void
 jpeg_tables(struct dicom_bytes *bytes, size_t n)
 {
@@ -452,7 +452,7 @@ jpeg_tables(struct dicom_bytes *bytes, size_t n)
     bytes_free(&jpeg);
 }
 
-/* JPEG 2000: more and more tiles of one pixel, of which none comes. */
+/* Puts JPEG 2000 with more and more missing tiles of one pixel. */
 static void
 jpeg_2000_tiles(struct dicom_bytes *bytes, size_t n)
 {
@@ -554,7 +554,7 @@ make(const struct kind *kind, size_t n, void (*shape)(struct sample_image *image
         sample_write(&image, path);
 }
 
-/* All that is ever done with a file of somebody else. */
+/* Runs every reader of foreign files. */
 static void
 read_whole(void)
 {
@@ -605,7 +605,7 @@ END_TEST
 
 /* ---- limits: at them, and one beyond ---- */
 
-/* As many bytes that are kept: items of an element each, some bytes beside its value. */
+/* Puts n kept bytes: items of one element each, with `beside` bytes in addition to its value. */
 static void
 put_bytes(struct dicom_bytes *bytes, uint32_t sequence, size_t n, size_t beside)
 {
@@ -614,7 +614,7 @@ put_bytes(struct dicom_bytes *bytes, uint32_t sequence, size_t n, size_t beside)
     while (n > 0) {
         size_t size = n - beside < sizeof(text) ? n - beside : sizeof(text);
         if (n - beside - size > 0 && n - beside - size < beside)
-            size -= beside; /* the last one has as many */
+            size -= beside; /* the last one has the rest */
         bytes_item(bytes);
         bytes_element(bytes, 0x00204000, "LT", text, size);
         bytes_item_end(bytes);
@@ -654,7 +654,7 @@ creators_of_an_item(struct dicom_bytes *bytes, size_t n)
     close_shared(bytes);
 }
 
-/* Enough for what any number of frames may be. */
+/* Adds enough bytes to allow any number of frames. */
 static void
 with_ballast(struct dicom_bytes *bytes, size_t n)
 {
@@ -670,7 +670,7 @@ items_with_ballast(struct dicom_bytes *bytes, size_t n)
     items_of_frames(bytes, n);
 }
 
-/* Not decoded, and a hundredth of what it would be. */
+/* Puts compressed data that is not decoded, at a hundredth of its decoded size. */
 static void
 put_compressed(struct dicom_bytes *bytes, size_t frames, size_t size)
 {
@@ -698,7 +698,7 @@ n_large(struct dicom_bytes *bytes, size_t n)
     put_compressed(bytes, n, PART);
 }
 
-/* So that the file has n bytes. */
+/* Fills the file to n bytes. */
 static void
 fill_file(struct dicom_bytes *bytes, size_t n)
 {
@@ -727,7 +727,7 @@ of_largest_planes(struct sample_image *image, size_t n)
     image->rows = image->columns = SIDE;
 }
 
-/* 64 MiB and more, with the KiB of a frame. */
+/* Makes 64 MiB and more, from frames of some KiB. */
 static void
 of_8200(struct sample_image *image, size_t n)
 {
@@ -742,7 +742,7 @@ of_n_rows(struct sample_image *image, size_t n)
     image->columns = 65535;
 }
 
-/* How many of what a kind has n of are one of what the limit counts, and how many of these the sample has of its own. */
+/* For each limit: the units of n per unit of the limit, and the units that the sample has without n. */
 static const struct {
     struct edge edge;
     double scale;
@@ -798,7 +798,7 @@ make_edge(int i, size_t n)
     make(&kind, n, edges[i].shape);
 }
 
-/* With a sanitizer some take about as long as a header may. */
+/* With a sanitizer some cases exceed the time limit of a header. */
 static bool
 takes_too_long(const struct error *error)
 {
@@ -823,7 +823,7 @@ START_TEST(at_a_limit_and_beyond)
 
 END_TEST
 
-/* ---- what is inflated ---- */
+/* ---- inflation ---- */
 
 static const struct kind inflated[] = {
     {"EXPANSION of frames", LIMIT_FRAMES, SYNTAX_DEFLATED, NULL, as_many, NULL},
@@ -841,7 +841,7 @@ START_TEST(beyond_a_limit_once_inflated)
 
 END_TEST
 
-/* ---- what is not looked at ---- */
+/* ---- skipped data ---- */
 
 static void
 description(struct dicom_bytes *bytes, size_t n)
@@ -937,7 +937,7 @@ is_localizer(const struct dicom_instance *instance)
 static const struct {
     struct edge edge;
     int step;
-    uint32_t tag; /* that the sample has */
+    uint32_t tag; /* present in the sample */
     void (*put)(struct dicom_bytes *bytes, size_t n);
     bool (*is_seen)(const struct dicom_instance *instance);
 } unseen[] = {
@@ -982,7 +982,10 @@ START_TEST(beyond_a_limit_nothing_is_looked_at)
 
 END_TEST
 
-/* Strain Description, whose VR lets it be of any length; of no animal, so that it is left out, which is told. */
+/*
+ * Puts Strain Description, whose VR allows any length. Since the patient is not an animal, it is dropped with a
+ * warning.
+ */
 static void
 strain(struct dicom_bytes *bytes)
 {
@@ -1020,7 +1023,7 @@ is_gone(const void *context)
     return *(const bool *)context;
 }
 
-/* Not at once: who leaves with his last byte gets what costs little stored all the same. */
+/* The check must not run at once: if a sender leaves after its last byte, cheap data is still stored. */
 START_TEST(work_for_nobody)
 {
     bool gone = true;
@@ -1032,7 +1035,7 @@ START_TEST(work_for_nobody)
     scan.asked = -1;
     gone = false;
     ck_assert_int_eq(scan_check_time(&scan, "a", &error), 0);
-    ck_assert_double_ge(scan.asked, 0); /* it was asked, and is for a while not again */
+    ck_assert_double_ge(scan.asked, 0); /* the check ran, and does not run again for a while */
     gone = true;
     scan.asked = -1;
     ck_assert_int_eq(scan_check_time(&scan, "a", &error), -ECANCELED);
@@ -1057,7 +1060,7 @@ START_TEST(at_the_time_and_beyond)
 
 END_TEST
 
-/* None of them comes, so that neither image can be decoded: what is wrong with it is told. */
+/* Checks two images whose tiles are all missing, so that neither can be decoded. The error must be reported. */
 static void
 decode_tiles(size_t n, enum code code, char *message, size_t size)
 {
@@ -1091,12 +1094,12 @@ END_TEST
 /* ---- memory ---- */
 
 #ifdef __SANITIZE_ADDRESS__
-#define MOST_MIB 512 /* what is freed is kept for a while */
+#define MOST_MIB 512 /* freed memory is kept for a while */
 #else
 #define MOST_MIB 96
 #endif
 
-/* Of VmHWM or VmRSS, in MiB. */
+/* Returns VmHWM or VmRSS, in MiB. */
 static long
 status_mib(const char *name)
 {

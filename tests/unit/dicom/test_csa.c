@@ -1,11 +1,11 @@
-/* Siemens' CSA header: both forms of it, what is none, and what it costs. */
+/* Siemens' CSA header: both forms, invalid headers, and the cost. */
 #include "dicom/read/csa.h"
 
 #include "tests/unit/dicom_bytes.h"
 #include "tests/unit/growth.h"
 #include "tests/unit/suite.h"
 
-/* One attribute with its items' texts, "" for an empty one; NULL ends them. */
+/* Puts one attribute with the texts of its items, "" for an empty one, up to NULL. */
 static void
 put_attribute(struct dicom_bytes *bytes, bool second, unsigned first, const char *name,
               const char *const *texts)
@@ -79,13 +79,13 @@ START_TEST(values_are_found_by_name)
 
 END_TEST
 
-/* Cut anywhere, it has what comes whole before the cut; no byte behind its end is read. */
+/* A header that is cut anywhere must have all values before the cut. The reader must not read beyond its end. */
 START_TEST(what_is_cut_has_no_more)
 {
     char values[6][CSA_VALUE];
     const struct dicom_bytes bytes = sample_header(_i);
     for (size_t size = 0; size <= bytes.size; size++) {
-        uint8_t *cut = malloc(size + 1); /* where the address sanitizer looks */
+        uint8_t *cut = malloc(size + 1); /* detects reads beyond the end with AddressSanitizer */
         memcpy(cut, bytes.data, size);
         const size_t count = csa_values(cut, size, "DiffusionGradientDirection", values, 6);
         ck_assert_uint_eq(count, size < bytes.size ? 0 : 3);
@@ -110,7 +110,7 @@ END_TEST
 
 /* ---- cost ---- */
 
-/* All of it items without values, of one attribute or of as many as there can be. */
+/* Puts only items without values, of one attribute or of the maximum number of attributes. */
 static double
 cost_of_items(const void *kind, size_t n)
 {
@@ -123,7 +123,7 @@ cost_of_items(const void *kind, size_t n)
         static const char *const none[] = {NULL};
         put_attribute(&bytes, true, 0, "Filler", none);
         if (one) {
-            bytes.data[bytes.size - 8] = bytes.data[bytes.size - 5] = 0x7f; /* so many items */
+            bytes.data[bytes.size - 8] = bytes.data[bytes.size - 5] = 0x7f; /* number of items */
             while (bytes.size < n)
                 bytes_put(&bytes, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
         }

@@ -1,7 +1,7 @@
 /*
- * Frames are decoded, and texts converted, while the n-th allocation fails, those of DCMTK, OpenJPEG and iconv among them: either it
- * is told, or what comes is as it is with memory. A sound file is never called damaged, nor its texts foreign. So it is with what is
- * made ready for them.
+ * Decodes frames, and converts texts, while the n-th allocation fails, including those of DCMTK, OpenJPEG and iconv.
+ * Either the failure is reported, or the result must be the same as with memory. A valid file must not be reported as
+ * damaged, nor its texts as unsupported. The same holds for the setup.
  */
 #include "dicom/value/charset.h"
 #include "tests/unit/dicom/compressed_frames.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* How a process ends in which the nth allocation fails. */
+/* Outcomes of a process in which the nth allocation fails. */
 enum outcome { WHOLE, TOLD, NOT_HIT, WRONG };
 
 #define PIXELS (COMPRESSED_ROWS * COMPRESSED_COLUMNS)
@@ -57,7 +57,7 @@ count_inherited_apart(void)
     return count;
 }
 
-/* DCMTK and OpenSSL crash at some. All of the first, later a few of the thousands of the dictionary. */
+/* DCMTK and OpenSSL crash at some allocations. Tries all of the first, then a few of the dictionary's thousands. */
 START_TEST(a_start)
 {
     const struct sample_image image = SAMPLE_IMAGE;
@@ -158,7 +158,7 @@ decode_starved(int n, const struct dicom_instance *instance, const uint16_t whol
     return WRONG;
 }
 
-/* OpenJPEG 2.5.0 crashes where it has no memory to copy a header. */
+/* OpenJPEG 2.5.0 crashes if it has no memory to copy a header. */
 START_TEST(a_frame)
 {
     uint16_t whole[PIXELS] = {0};
@@ -247,7 +247,7 @@ int
 main(void)
 {
     Suite *suite = suite_create("dicom_decode_memory");
-    TCase *start = tcase_create("start"); /* nothing was made ready before: without setup */
+    TCase *start = tcase_create("start"); /* must run before any setup */
     tcase_add_test(start, a_start);
     suite_add_tcase(suite, start);
     TCase *tests = new_case(suite, "memory");

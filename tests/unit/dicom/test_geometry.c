@@ -1,4 +1,4 @@
-/* From instances to stacks. */
+/* Groups instances into stacks. */
 #include "tests/unit/series_sample.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@ START_TEST(slices_are_ordered_by_position_whatever_else_says)
 {
     add_slices(40, -50, 2.5);
     for (int32_t i = 0; i < series.count; i++) {
-        series.storage[i].instance_number = (i * 7) % 40; /* lies */
+        series.storage[i].instance_number = (i * 7) % 40; /* is wrong */
         snprintf(series.storage[i].sop_instance_uid, DICOM_UID_SIZE, "1.2.%d", (i * 13) % 40);
     }
     for (uint32_t seed = 0; seed < 50; seed++) {
@@ -50,7 +50,7 @@ START_TEST(frame_of_a_stack)
 
 END_TEST
 
-/* An oblique stack: the normal, not a coordinate axis, gives order and spacing. */
+/* Order and spacing of an oblique stack must come from its normal, not from a coordinate axis. */
 START_TEST(oblique_stacks)
 {
     const double angle = 0.7, orientation[6] = {1, 0, 0, 0, cos(angle), sin(angle)};
@@ -120,7 +120,7 @@ END_TEST
 
 /* ---- tolerances ---- */
 
-/* Positions rounded to so many decimals, as senders write them, are still regular. */
+/* Positions rounded to a number of decimals, as by senders, must still be regular. */
 START_TEST(rounded_positions_are_uniform)
 {
     static const struct {
@@ -143,7 +143,7 @@ START_TEST(rounded_positions_are_uniform)
 
 END_TEST
 
-/* Oblique ones too, where the rounding of three coordinates adds up. */
+/* Also oblique ones, where the rounding of three coordinates adds up. */
 START_TEST(rounded_oblique_positions_are_uniform)
 {
     const double angle = 0.7,
@@ -207,7 +207,7 @@ START_TEST(orientations_of_one_name_are_numbered)
 
 END_TEST
 
-/* A localizer of another size does not make its series one of two stacks. */
+/* A localizer of another size must not split the rest of its series. */
 START_TEST(sizes_do_not_make_stacks)
 {
     add_slices(5, 0, 3);
@@ -253,7 +253,10 @@ START_TEST(a_missing_slice_in_one_of_two_echoes)
 
 END_TEST
 
-/* Different contrasts that together are one regular stack are parts of two volumes, or one with a wrong header. */
+/*
+ * If different contrasts together make one regular stack, they are parts of two volumes, or of one with a wrong
+ * header.
+ */
 START_TEST(echoes_side_by_side)
 {
     for (int32_t i = 0; i < 10; i++)
@@ -263,7 +266,7 @@ START_TEST(echoes_side_by_side)
 
 END_TEST
 
-/* One b-value for the first slices and none for the rest, and so on. */
+/* For example, one b-value for the first slices and none for the rest. */
 START_TEST(an_absent_key_is_a_value)
 {
     for (int32_t i = 0; i < 8; i++) {
@@ -290,7 +293,7 @@ START_TEST(keys_that_vary_from_slice_to_slice_split_nothing)
 
 END_TEST
 
-/* Image types and acquisition numbers split when positions repeat, and only then. */
+/* Image types and acquisition numbers must split a stack if positions repeat, and only then. */
 START_TEST(magnitude_and_phase_images)
 {
     for (int32_t i = 0; i < 8; i++) {
@@ -325,7 +328,7 @@ START_TEST(phases_of_the_heart)
 
 END_TEST
 
-/* Trigger times that differ from image to image cannot say which volume a slice belongs to. */
+/* Trigger times that differ per image cannot identify the volume of a slice. */
 START_TEST(repeated_positions_that_nothing_resolves)
 {
     for (int32_t i = 0; i < 6; i++)
@@ -368,7 +371,7 @@ START_TEST(several_keys_at_once)
 
 END_TEST
 
-/* Frames of two instances and of two echoes, interleaved: every plane is found once. */
+/* Interleaves frames of two instances and of two echoes: every plane must be found once. */
 START_TEST(planes_are_neither_lost_nor_doubled)
 {
     uint32_t state = 11;

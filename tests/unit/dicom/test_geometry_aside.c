@@ -1,10 +1,10 @@
-/* What is no image of a volume and how stacks are called. */
+/* Images that are excluded from volumes, and names of stacks. */
 #include "tests/unit/series_sample.h"
 
 #include <errno.h>
 #include <math.h>
 
-/* ---- set aside ---- */
+/* ---- exclusion ---- */
 
 START_TEST(each_reason_is_a_stack)
 {
@@ -62,7 +62,7 @@ START_TEST(what_is_all_derived)
         series.storage[i].frames[0].derived = true;
     ck_assert_str_eq(stacks_of_group(), ":8");
     place_frame(add_frames(1), coronal, 0, 0, 0);
-    last()->frames[0].excluded = CODE_LOCALIZER; /* no original */
+    last()->frames[0].excluded = CODE_LOCALIZER; /* not an original */
     ck_assert_str_eq(stacks_of_group(), ":8 | localizer:1!LOCALIZER");
 }
 
@@ -135,7 +135,7 @@ START_TEST(names_are_different)
     struct geometry_series *result = group();
     ck_assert_int_eq(result->stack_count, 3);
     geometry_series_free(result);
-    /* All that can be named, in both orientations and many values, and cut. */
+    /* Uses every part of a name, in both orientations and many values, beyond the maximum length. */
     free_series();
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 16; k++) {

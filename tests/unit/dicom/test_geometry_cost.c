@@ -1,4 +1,4 @@
-/* What it costs to order a series grows with its frames, and no faster, whatever they claim. */
+/* Checks that the time to order a series grows at most linearly with its frames, for any headers. */
 #include "dicom/read/geometry/geometry.h"
 #include "tests/share.h"
 #include "tests/unit/edge.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A series of n frames that could be compared with one another. */
+/* A series of n frames that an algorithm may compare with one another. */
 struct kind {
     const char *name;
     size_t n;
@@ -25,7 +25,7 @@ turn(struct dicom_frame *frame, size_t number)
     frame->orientation[1] = sin(angle);
 }
 
-/* Two thirds of them have no other near, and so on around. */
+/* Two thirds of the orientations have no other near them, all around the axis. */
 static void
 orientations(struct dicom_instance *instance, struct dicom_frame *frame, size_t i, size_t n)
 {
@@ -71,7 +71,7 @@ keys_of_all_kinds(struct dicom_instance *instance, struct dicom_frame *frame, si
 #undef KEY
 }
 
-/* Each slice at two of the positions of the next: one grid, of which all lack much. */
+/* Puts each slice at two of the positions of the next: one grid, in which every volume lacks many slices. */
 static void
 chains(struct dicom_instance *instance, struct dicom_frame *frame, size_t i, size_t n)
 {

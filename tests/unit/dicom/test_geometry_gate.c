@@ -1,4 +1,4 @@
-/* The gate: which stacks are refused, why, and which files are named. */
+/* The geometry check: rejected stacks, the reasons, and the reported files. */
 #include "tests/unit/series_sample.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ END_TEST
 START_TEST(missing_slices)
 {
     add_slices(10, 0, 2);
-    add_slices(10, 24, 2); /* 20 and 22 are not there */
+    add_slices(10, 24, 2); /* 20 and 22 are missing */
     shuffle(2);
     const struct error *error = error_of_group();
     ck_assert_int_eq(error->code, CODE_MISSING_SLICE);
@@ -90,7 +90,7 @@ END_TEST
 
 START_TEST(no_tilt_from_rounding)
 {
-    /* Cosines in four decimals, positions in two: off by much less than a pixel. */
+    /* Cosines of four decimals, positions of two: errors of much less than a pixel. */
     const double angle = 0.31, orientation[6] = {1, 0, 0, 0, 0.9523, 0.3051};
     for (int32_t i = 0; i < 30; i++)
         place_frame(add_frames(1), orientation, 0, round(-sin(angle) * 300 * i) / 100,
@@ -117,7 +117,7 @@ START_TEST(no_geometry)
 
 END_TEST
 
-/* Without any geometry the sender's numbering orders the planes of the refused stack. */
+/* Without any geometry, the sender's numbering orders the planes of the rejected stack. */
 START_TEST(no_geometry_at_all)
 {
     add_slices(10, 0, 2);
@@ -162,7 +162,7 @@ START_TEST(pixels_mixed)
     ck_assert_int_eq(code_of_group(), CODE_PIXELS_MIXED);
     series.storage[9].pixel = IMAGE_UINT16;
     series.storage[9].is_signed = false;
-    series.storage[9].bits_stored = 12; /* harmless: values are delivered alike */
+    series.storage[9].bits_stored = 12; /* harmless: the values are the same */
     ck_assert_int_eq(code_of_group(), CODE_NONE);
     series.storage[9].monochrome1 = true;
     ck_assert_int_eq(code_of_group(), CODE_PIXELS_MIXED);
@@ -226,8 +226,10 @@ START_TEST(precedence)
 
 END_TEST
 
-/* Of one series, and so on: the first trait that differs is the code, with the same two files in any
- * order. */
+/*
+ * All images must be of one series, and so on. The first trait that differs sets the code, with the same two files in
+ * any order.
+ */
 START_TEST(one_series_is_one_of_each)
 {
     static const struct {
@@ -261,7 +263,7 @@ START_TEST(one_series_is_one_of_each)
 
 END_TEST
 
-/* A screenshot has its own frame of reference, but not its own patient. */
+/* A screenshot may have its own frame of reference, but must have the same patient. */
 START_TEST(what_is_passed_over_is_of_the_same_patient)
 {
     struct geometry_series *result;
@@ -285,7 +287,7 @@ END_TEST
 static const struct geometry_limits straightening = {
     .min_planes = 2, .spacing_tolerance = 0.01, .straighten = true};
 
-/* What becomes of the only stack where stacks are straightened. */
+/* Returns the only stack with straightening enabled. */
 static struct geometry_stack
 straightened(void)
 {
@@ -338,13 +340,13 @@ END_TEST
 
 START_TEST(a_slice_that_may_be_missing_is_not_made_up)
 {
-    static const double lost[] = {5, 22.5, 41.25, 61.25}; /* one of each part, and beside its end */
+    static const double lost[] = {5, 22.5, 41.25, 61.25}; /* of each part, and next to its end */
     for (size_t k = 0; k < 4; k++) {
         add_thick_slices(12, 0, 2.5);
         add_thick_slices(10, 12 * 2.5 + 1.25, 5);
         for (int32_t i = 0; i < series.count; i++)
             if (series.storage[i].frames->position[2] == lost[k])
-                series.storage[i].frames->position[2] = 1e4; /* out of the way */
+                series.storage[i].frames->position[2] = 1e4; /* far from the others */
         int32_t kept = 0;
         for (int32_t i = 0; i < series.count; i++)
             if (series.storage[i].frames->position[2] < 1e4)

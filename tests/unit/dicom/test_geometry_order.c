@@ -1,4 +1,4 @@
-/* Positions that repeat where no key is left: volumes by the general rule, and duplicates. */
+/* Repeated positions without a distinguishing key: volumes by the general rule, and duplicates. */
 #include "tests/unit/series_sample.h"
 
 /* ---- the general rule ---- */
@@ -50,7 +50,7 @@ content_by_volume(int volume, int slice)
     sprintf(last()->content, "12%02d0%d", volume, slice);
 }
 
-/* Numbers that restart with every volume say nothing. */
+/* Numbers that restart with every volume do not distinguish volumes. */
 static void
 number_alike(int volume, int slice)
 {
@@ -58,7 +58,7 @@ number_alike(int volume, int slice)
     last()->instance_number = slice + 1;
 }
 
-/* All but one slice of each are numbered in a row. */
+/* All but one slice of each volume have consecutive numbers. */
 static void
 number_out_of_line(int volume, int slice)
 {
@@ -67,7 +67,7 @@ number_out_of_line(int volume, int slice)
         last()->instance_number = 500;
 }
 
-/* The ends of two volumes and of two others: 1-3 with 10-12, 13-15 with 22-24, ... */
+/* Numbers the ends of two volumes and of two others: 1-3 with 10-12, 13-15 with 22-24, ... */
 static void
 number_in_halves(int volume, int slice)
 {
@@ -76,7 +76,7 @@ number_in_halves(int volume, int slice)
 
 static const struct {
     void (*tell)(int volume, int slice);
-    const char *what; /* NULL: nothing tells */
+    const char *what; /* NULL: no distinction */
 } rules[] = {
     {number_by_volume, "Instance Number"},
     {number_by_slice, "Instance Number"},
@@ -160,7 +160,7 @@ END_TEST
 static const struct geometry_limits newest = {
     .min_planes = 2, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
 
-/* The refusal without that option must advise it where it makes a volume, and nowhere else. */
+/* Returns the code. The rejection without that option must recommend it exactly if the option makes a volume. */
 static enum code
 code_of_newest(void)
 {
@@ -201,7 +201,9 @@ START_TEST(newest_by_creation_or_content)
 
 END_TEST
 
-/* A slice of another number or time was acquired again, or is of another volume: it is no newer copy. */
+/*
+ * A slice with another number or time was acquired again, or is of another volume. It must not count as a newer copy.
+ */
 START_TEST(newest_of_copies_only)
 {
     add_slices(10, 0, 2);
@@ -221,7 +223,7 @@ START_TEST(newest_of_copies_only)
 
 END_TEST
 
-/* Of volumes that nothing tells apart, none is made of the newest slices. */
+/* If volumes cannot be distinguished, the newest slices must not make one. */
 START_TEST(newest_of_few_only)
 {
     add_slices(10, 0, 2);

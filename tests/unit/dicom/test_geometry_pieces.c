@@ -1,17 +1,19 @@
-/* Values that distinguish volumes where no position repeats; counts that headers announce. Expected stacks come from the
- * description of each series, not from the program. */
+/*
+ * Values that distinguish volumes without repeated positions, and counts in headers. Expected stacks come from the
+ * description of each series, not from the program.
+ */
 #include "tests/unit/series_sample.h"
 
 enum { SLICES = 20 };
 
-/* Slices that touch: 2.5 mm thick and apart, numbered from 1. */
+/* Adds contiguous slices: 2.5 mm thick and apart, numbered from 1. */
 static struct dicom_frame *
 add_touching(int32_t i)
 {
     return add_slice(2.5 * i);
 }
 
-/* ---- values by turns, by halves, at random ---- */
+/* ---- alternating, by halves, at random ---- */
 
 static void
 set_component(struct dicom_frame *frame, bool other)
@@ -82,7 +84,7 @@ is_other(int mixture, int32_t i)
     return mixture == 0 ? i % 2 : mixture == 1 ? i >= SLICES / 2 : at_random[i];
 }
 
-/* Half of the slices of one volume and the other half of another: never one volume, and no half is whole. */
+/* Half of the slices of one volume and the other half of another must not make one volume. Neither half is complete. */
 START_TEST(mixed_volumes_are_refused)
 {
     for (int mixture = 0; mixture < MIXTURES; mixture++) {
@@ -101,7 +103,7 @@ START_TEST(mixed_volumes_are_refused)
 
 END_TEST
 
-/* Two whole volumes, the second shifted by half a slice: slices that overlap are of different volumes. */
+/* Two complete volumes, the second shifted by half a slice: slices that overlap are of different volumes. */
 START_TEST(shifted_volumes_are_two)
 {
     for (int other = 0; other < 2; other++)
@@ -118,7 +120,7 @@ START_TEST(jitter_is_one_value)
         strcpy(add_touching(i)->echo, i % 2 ? "9.99 ms" : "10.01 ms");
     ck_assert_str_eq(stacks_of_group(), ":20");
     free_series();
-    /* Where positions repeat, close values are volumes. */
+    /* If positions repeat, close values are volumes. */
     for (int32_t i = 0; i < SLICES; i++) {
         strcpy(add_touching(i)->echo, "9.99 ms");
         strcpy(add_touching(i)->echo, "10.01 ms");
@@ -164,7 +166,7 @@ START_TEST(acquisitions_of_one_volume_are_one)
 
 END_TEST
 
-/* Bolus tracking: monitoring slices at one position of the volume. "newest" must not put one of them into it. */
+/* Bolus tracking: monitoring slices at one position of the volume. "newest" must not put any of them into it. */
 START_TEST(monitoring_slices_are_no_part_of_the_volume)
 {
     const struct geometry_limits newest = {
@@ -190,7 +192,7 @@ START_TEST(monitoring_slices_are_no_part_of_the_volume)
 
 END_TEST
 
-/* ---- passes that differ in acquisition time alone ---- */
+/* ---- passes that differ only in acquisition time ---- */
 
 static void
 add_pass(double time, double pause, int32_t count, double first, double step)
@@ -213,7 +215,7 @@ START_TEST(passes_in_time_are_volumes)
 
 END_TEST
 
-/* A pass that lacks a slice is no stack, and both together are none. */
+/* A pass with a missing slice must not make a stack, nor must both passes together. */
 START_TEST(passes_that_lack_slices_are_refused)
 {
     for (int lost = 1; lost < SLICES - 1; lost += 6) {
@@ -229,7 +231,7 @@ START_TEST(passes_that_lack_slices_are_refused)
 
 END_TEST
 
-/* The remnant of one acquisition among the slices of another, also where the stack could be straightened. */
+/* The remnant of one acquisition among the slices of another, also if the stack can be straightened. */
 START_TEST(remnants_of_acquisitions_are_refused)
 {
     const struct geometry_limits straighten = {
@@ -248,7 +250,7 @@ START_TEST(remnants_of_acquisitions_are_refused)
 
 END_TEST
 
-/* Odd slices first, with or without a slice; overlapping slices of a moving table; all at one time. */
+/* Odd slices first, complete or with a missing slice; overlapping slices of a moving table; all at one time. */
 START_TEST(runs_in_time_of_one_volume_are_one)
 {
     add_pass(120000, 0.5, SLICES / 2, 0, 5);
@@ -285,7 +287,7 @@ START_TEST(slices_that_monitor_are_a_pass)
 
 END_TEST
 
-/* Each slice twice: volumes are made of one acquisition each. */
+/* Each slice is there twice: volumes must consist of one acquisition each. */
 START_TEST(copies_of_passes_stay_apart)
 {
     for (int copy = 0; copy < 2; copy++) {
@@ -312,9 +314,9 @@ add_numbered(const int32_t *numbers, int32_t count)
 START_TEST(numbers_of_several_volumes_are_refused)
 {
     static const int32_t numbers[][8] = {
-        {1, 10, 3, 12, 5, 14, 7, 16},    /* of 2 volumes of 8 slices, by turns */
+        {1, 10, 3, 12, 5, 14, 7, 16},    /* of 2 volumes of 8 slices, alternating */
         {1, 2, 11, 12, 5, 14, 7, 8},     /* at random */
-        {24, 15, 22, 21, 12, 19, 18, 9}, /* of 3 volumes, downwards */
+        {24, 15, 22, 21, 12, 19, 18, 9}, /* of 3 volumes, descending */
         {1, 4, 5, 8, 9, 12, 13, 16},     /* of 2 volumes, slice by slice */
         {1, 5, 8, 10, 14, 16, 19, 23},   /* of 3 volumes */
     };
@@ -334,7 +336,7 @@ START_TEST(numbers_of_several_volumes_are_refused)
 
 END_TEST
 
-/* Volumes that their numbers alone tell apart, from the last slice of one to the last but one of another. */
+/* Volumes that differ only in their numbers, from the last slice of one to the last but one of another. */
 START_TEST(volumes_begin_with_their_first_slice)
 {
     for (int32_t first = 0; first < 8; first += 7) {
@@ -356,9 +358,9 @@ START_TEST(numbers_of_one_volume_are_accepted)
 {
     static const int32_t numbers[][8] = {
         {1, 2, 3, 4, 5, 6, 7, 8},        {8, 7, 6, 5, 4, 3, 2, 1},
-        {1, 5, 2, 6, 3, 7, 4, 8},      /* odd slices first */
-        {5, 6, 7, 8, 1, 2, 3, 4},      /* cyclic */
-        {1, 4, 7, 10, 13, 16, 19, 22}, /* the first of 3 echoes, the others in series of their own */
+        {1, 5, 2, 6, 3, 7, 4, 8},        /* odd slices first */
+        {5, 6, 7, 8, 1, 2, 3, 4},        /* cyclic */
+        {1, 4, 7, 10, 13, 16, 19, 22},   /* the first of 3 echoes; the others are separate series */
         {10, 19, 28, 37, 46, 55, 64, 73} /* steps of a whole volume and one */
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
@@ -370,7 +372,7 @@ START_TEST(numbers_of_one_volume_are_accepted)
 
 END_TEST
 
-/* What is left of 10 slices is unevenly spaced, and so are its numbers. Slices of two thicknesses have all numbers. */
+/* The rest of 10 slices is unevenly spaced, and so are its numbers. Slices of two thicknesses have all numbers. */
 START_TEST(uneven_distances_that_follow_the_numbers_are_gaps)
 {
     static const int32_t left[] = {1, 3, 5, 6, 8, 10};
@@ -424,7 +426,7 @@ START_TEST(announced_locations_are_needed)
 
 END_TEST
 
-/* Two echoes of half of the slices: as many images as locations are announced. */
+/* Two echoes of half of the slices: as many images as announced locations. */
 START_TEST(images_are_no_locations)
 {
     for (int32_t i = 0; i < SLICES / 2; i++)
@@ -453,7 +455,7 @@ START_TEST(counts_that_disagree_hold_the_series)
 
 END_TEST
 
-/* A multi-frame image in parts of five frames. */
+/* Adds a multi-frame image in parts of five frames. */
 static void
 add_part(int32_t number, int32_t total)
 {
@@ -482,7 +484,7 @@ START_TEST(all_parts_of_a_concatenation_are_needed)
 
 END_TEST
 
-/* Files 2 to 4 of a multi-frame series that is no concatenation. */
+/* Files 2 to 4 of a multi-frame series that is not a concatenation. */
 START_TEST(the_first_multi_frame_file_is_needed)
 {
     for (int32_t number = 2; number <= 4; number++) {

@@ -1,12 +1,11 @@
 /*
- * Whatever happens to the files of a valid series, an accepted stack is one of its volumes.
+ * Checks that an accepted stack is one of the original volumes, for any change to the files of a valid series.
  *
- * Series of several kinds are permuted, robbed of slices, sent twice in part, and mixed with others.
- * Of each, every accepted stack must be exactly one of the original volumes (or of copies of its
- * slices). What no header tells cannot be known: a series that loses the same end slices of all its
- * volumes, and has nothing that counts them. So series lose any number of slices where Images in
- * Acquisition counts them, and else fewer than they have volumes. Where it counts those of a volume,
- * and just as many are left of all, they could be all of a sender that counts those of all.
+ * Series of several kinds are permuted, reduced, partly duplicated, and mixed with others. Every accepted stack must
+ * be exactly one of the original volumes (or of copies of its slices). One case cannot be detected: a series that
+ * loses the same end slices of all its volumes without a count of them. Therefore, series lose any number of slices
+ * if Images in Acquisition counts them, else fewer than they have volumes. One more case is ambiguous: if it counts
+ * per volume and that number of slices is left in total, it may also be a count of all.
  */
 #include "tests/unit/series_sample.h"
 
@@ -16,10 +15,10 @@
 
 enum { ROUNDS = 150, MOST_VOLUMES = 16 };
 
-/* Which volume and slice of it each instance of the sample is. */
+/* Volume and slice of each instance of the sample. */
 static struct {
     int volume[MOST], slice[MOST];
-    int32_t size[MOST_VOLUMES]; /* slices of each volume; 0: not one to accept */
+    int32_t size[MOST_VOLUMES]; /* slices of each volume; 0: must not be accepted */
     int volumes;
 } truth;
 
@@ -66,7 +65,7 @@ make_plain(int slices)
         add_axial(0, i);
 }
 
-/* Volume by volume, or slice by slice. */
+/* Makes volumes, ordered by volume or by slice. */
 static void
 make_volumes(int volumes, int slices, bool by_slice, void (*tell)(struct dicom_frame *, int, int))
 {
@@ -94,7 +93,7 @@ tell_direction(struct dicom_frame *frame, int volume, int slice)
         snprintf(frame->direction, DICOM_DS_SIZE, "0.%d 0.5 -0.1", volume);
 }
 
-/* As before, with two without weight that nothing but their numbers tells apart. */
+/* Same with two without weight, which differ only in their numbers. */
 static void
 tell_unweighted(struct dicom_frame *frame, int volume, int slice)
 {
@@ -124,7 +123,7 @@ tell_nothing(struct dicom_frame *frame, int volume, int slice)
     (void)slice;
 }
 
-/* Slices of a volume one after the other, odd ones last. */
+/* Sets acquisition times: one volume after the other, its odd slices last. */
 static void
 tell_acquired(struct dicom_frame *frame, int volume, int slice)
 {
@@ -188,7 +187,7 @@ static const struct {
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-/* Whether the series shall say how many images it has, and how. */
+/* Selects whether and how the series has a count of its images. */
 enum counting { UNCOUNTED, COUNTED_ALL, COUNTED_BY_VOLUME };
 
 static void
@@ -218,7 +217,7 @@ make_series(int kind, enum counting counting)
     announce(counting);
 }
 
-/* ---- what may happen to it ---- */
+/* ---- changes ---- */
 
 static void
 lose(int32_t count)
@@ -230,14 +229,14 @@ lose(int32_t count)
     }
 }
 
-/* What was lost is still in storage, and freed with it. */
+/* Finds the removed instances, which are still in storage and freed with it. */
 static void
 find_lost(int32_t stored)
 {
     series.count = stored;
 }
 
-/* The same slice again: another UID and path, made later. */
+/* Adds a copy of a slice with another UID and path and a later time. */
 static void
 send_again(int32_t i)
 {
@@ -257,7 +256,7 @@ send_again(int32_t i)
     truth.slice[series.count - 1] = truth.slice[of];
 }
 
-/* ---- what must hold ---- */
+/* ---- conditions ---- */
 
 static void
 must_be_a_volume(const struct geometry_stack *stack, const char *kind)
@@ -365,7 +364,7 @@ START_TEST(a_series_that_lost_slices)
 
 END_TEST
 
-/* One slice, where nothing counts them but their numbers: any but the one with the highest. */
+/* Removes one slice, if only numbers count slices: any but the one with the highest number. */
 START_TEST(a_series_that_is_numbered)
 {
     static const int numbered[] = {0, 12, 13}; /* plain, two orientations, scouts */
@@ -420,7 +419,7 @@ START_TEST(a_series_that_lost_slices_and_got_others_twice)
 
 END_TEST
 
-/* The newest slice of a position, and of no position another volume's. */
+/* Must use the newest slice of each position, and must not use a slice of another volume. */
 START_TEST(the_newest_of_slices_that_were_sent_twice)
 {
     state = 5000 + (uint32_t)_i;

@@ -1,9 +1,9 @@
-/* What is missing though no gap shows it, and the digits of positions. */
+/* Missing slices without a gap, and the digits of positions. */
 #include "tests/unit/series_sample.h"
 
 #include <math.h>
 
-/* ---- what is missing ---- */
+/* ---- missing slices ---- */
 
 START_TEST(a_position_that_one_volume_lacks)
 {
@@ -22,7 +22,7 @@ START_TEST(a_position_that_one_volume_lacks)
 
 END_TEST
 
-/* Each lacks what the other has: neither is whole. */
+/* Each lacks a slice of the other: neither is complete. */
 START_TEST(an_end_that_siblings_have)
 {
     for (int i = 0; i < 10; i++) {
@@ -92,7 +92,7 @@ START_TEST(images_in_acquisition)
     add_slices(10, 0, 2);
     announce(cases[_i].images, cases[_i].expected);
     ck_assert_int_eq(code_of_group(), cases[_i].alone);
-    /* A scout is no image of them, but may have been counted, which its own number tells. */
+    /* A scout is excluded, but may have been counted, which its own number shows. */
     place_frame(add_frames(1), coronal, 0, 0, 0);
     last()->frames[0].excluded = CODE_LOCALIZER;
     for (int same = 0; same < 2; same++) {
@@ -107,7 +107,7 @@ START_TEST(images_in_acquisition)
 
 END_TEST
 
-/* Three of sixteen times, each whole; all times in one number. */
+/* Three of sixteen times, each complete; all times in one number. */
 START_TEST(images_of_several_times)
 {
     for (int i = 0; i < 3 * 8; i++)
@@ -126,7 +126,7 @@ START_TEST(images_of_several_times)
 
 END_TEST
 
-/* Two scouts, counted, of a series of several times. */
+/* Two counted scouts of a series of several times. */
 START_TEST(scouts_of_several_times)
 {
     for (int i = 0; i < 3 * 8; i++)
@@ -144,7 +144,7 @@ START_TEST(scouts_of_several_times)
 
 END_TEST
 
-/* Whoever sent a slice twice has not sent another. */
+/* A duplicate must not replace a missing slice in the count. */
 START_TEST(older_slices_are_not_counted)
 {
     add_slices(10, 0, 2);
@@ -167,7 +167,7 @@ END_TEST
 
 /* ---- temporal positions ---- */
 
-/* Volumes with these identifiers, one letter each; " " has none. */
+/* Adds volumes with these identifiers, one letter each; " " has none. */
 static void
 add_times(const char *identifiers, int32_t announced)
 {
@@ -185,7 +185,7 @@ START_TEST(temporal_positions)
         const char *identifiers;
         int32_t announced;
         enum code code;
-        const char *lacking; /* NULL: not told */
+        const char *lacking; /* NULL: no list */
         int32_t times;
     } cases[] = {
         {"123", 0, CODE_NONE, NULL, 0},
@@ -197,9 +197,9 @@ START_TEST(temporal_positions)
         {"234", 4, CODE_INCOMPLETE_SERIES, "(0020,0100) 1 is of no image.", 3},
         {"012", 4, CODE_INCOMPLETE_SERIES, "announces. Send what is missing", 3},
         {"abc", 4, CODE_INCOMPLETE_SERIES, "announces. Send what is missing", 3},
-        {"2", 5, CODE_NONE, NULL, 1},    /* each a series of its own */
+        {"2", 5, CODE_NONE, NULL, 1},    /* each a separate series */
         {"   ", 16, CODE_NONE, NULL, 3}, /* split by their numbers */
-        {"111", 16, CODE_NONE, NULL, 3}, /* likewise */
+        {"111", 16, CODE_NONE, NULL, 3}, /* same */
     };
 
     add_times(cases[_i].identifiers, cases[_i].announced);
@@ -221,7 +221,7 @@ START_TEST(temporal_positions)
 
 END_TEST
 
-/* What has no identifier is another volume's; echoes are no times; the list of many has an end. */
+/* A stack without an identifier is of another volume; echoes are not times; a long list is truncated. */
 START_TEST(temporal_positions_beside_others)
 {
     add_times("13579", 40);
@@ -310,7 +310,7 @@ START_TEST(numbers_between_stacks)
 
 END_TEST
 
-/* The lost number is that of the slice that the first lacks, not one before the second. */
+/* The missing number is that of the slice that the first lacks, not one before the second. */
 START_TEST(numbers_that_siblings_lack)
 {
     for (int i = 0; i < 15; i++) {
@@ -322,7 +322,7 @@ START_TEST(numbers_that_siblings_lack)
 
 END_TEST
 
-/* What is left of two volumes looks like one. */
+/* The rest of two volumes looks like one. */
 START_TEST(numbers_of_two_volumes)
 {
     add_slices(10, 0, 2);
@@ -330,7 +330,7 @@ START_TEST(numbers_of_two_volumes)
         series.storage[i].instance_number += 10;
     ck_assert_int_eq(code_of_group(), CODE_VOLUMES_MIXED);
     for (int i = 6; i < 10; i++)
-        series.storage[i].instance_number -= 3; /* something else was in between */
+        series.storage[i].instance_number -= 3; /* another image was in between */
     ck_assert_int_eq(code_of_group(), CODE_NONE);
     for (int i = 0; i < 10; i++)
         series.storage[i].instance_number = 1 + 4 * i + (i >= 6);
@@ -355,7 +355,7 @@ add_written(const double orientation[6], double x, double y, double z, int decim
         snprintf(text, DICOM_DS_SIZE, "%.*f", decimals, position[c]);
         frame->position[c] = strtod(text, NULL);
         while (strchr(text, '.') && text[strlen(text) - 1] == '0')
-            text[strlen(text) - 1] = '\0'; /* as some senders do */
+            text[strlen(text) - 1] = '\0'; /* as by some senders */
     }
 }
 
@@ -400,7 +400,7 @@ START_TEST(digits_of_oblique_positions)
 
 END_TEST
 
-/* A slice in the wrong place by more than its digits is seen, however coarse they are. */
+/* A slice that is misplaced by more than its digits must be detected, for any number of digits. */
 START_TEST(digits_do_not_hide_what_is_longer)
 {
     for (int32_t i = 0; i < 40; i++)
@@ -410,7 +410,7 @@ START_TEST(digits_do_not_hide_what_is_longer)
 
 END_TEST
 
-/* Rounding hides a shear from one slice to the next, not over all of them. */
+/* Rounding may hide a shear between two slices, but not over all of them. */
 START_TEST(digits_do_not_hide_a_shear)
 {
     for (int shear = 0; shear < 2; shear++) {

@@ -1,7 +1,7 @@
 /*
- * Objects written and read back, and series grouped, while the n-th allocation fails, for n = 1, 2,
- * ... until none is hit: once, and from then on. Each failure is told as such, leaves nothing
- * behind (sanitizers), and the same works when there is memory again.
+ * Writes and reads objects, and groups series, while the n-th allocation fails, for n = 1, 2, ... until none is hit:
+ * once, and then permanently. Each failure must be reported, must not leak (sanitizers), and must not prevent a later
+ * success.
  *
  * Allocations of DCMTK and of C++ do not fail.
  */
@@ -102,7 +102,7 @@ make(void)
                               "e";
     pmap_sample_make(&map, &shape);
     sr_sample_make(&report, &of_report);
-    report.groups[1].segment = SR_WHOLE_VOLUME; /* with its frames by number */
+    report.groups[1].segment = SR_WHOLE_VOLUME; /* includes its frames by number */
     report.seg.stack.plane_count = 3;
 }
 

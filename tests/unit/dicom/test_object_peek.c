@@ -1,4 +1,7 @@
-/* test_object_peek.c - whose an object is and which images it is of, by the strongest that it tells. */
+/*
+ * test_object_peek.c - the patient of an annotation object and its referenced images, from the strongest reference in
+ * it.
+ */
 #include "dicom/read/object_peek.h"
 #include "tests/unit/dicom_bytes.h"
 #include "tests/unit/edge.h"
@@ -30,7 +33,7 @@ teardown(void)
     close(file);
 }
 
-/* What an object of this class refers to; what stands before it, in the order of tags. */
+/* References of an object of this class, and the elements before them, in the order of tags. */
 struct sample_object {
     const char *syntax; /* NULL: explicit VR */
     const char *class_uid, *sop, *manufacturer;
@@ -94,7 +97,7 @@ assert_refused(const struct sample_object *object, enum code code, const char *w
     ck_assert_msg(strstr(error.message, word) != NULL, "%s", error.message);
 }
 
-/* A sequence of one item with one UID. */
+/* Puts a sequence of one item with one UID. */
 static void
 put_reference(struct dicom_bytes *bytes, uint32_t sequence, uint32_t tag, const char *uid)
 {
@@ -121,7 +124,7 @@ close_item(struct dicom_bytes *bytes)
 
 /* ---- structure sets ---- */
 
-/* The study of a structure set is referred to as if it were an instance. */
+/* Puts a structure set. It must refer to the study like to an instance. */
 static void
 put_set(struct dicom_bytes *bytes, const char *series, const char *predecessor)
 {
@@ -329,7 +332,7 @@ START_TEST(a_report)
 
 END_TEST
 
-/* ---- what is refused ---- */
+/* ---- rejected objects ---- */
 
 static void
 put_words(struct dicom_bytes *bytes)
@@ -355,7 +358,7 @@ START_TEST(what_is_of_nothing)
 
 END_TEST
 
-/* What nothing in the file says is a sequence is one all the same: a parser's dictionary has its VR. */
+/* Puts an element whose tag makes it a sequence, although the file does not: a parser's dictionary has its VR. */
 static void
 put_hidden(struct dicom_bytes *bytes, const char *value, size_t size)
 {
@@ -366,7 +369,7 @@ put_hidden(struct dicom_bytes *bytes, const char *value, size_t size)
     close_item(bytes);
 }
 
-/* An end in a sequence of a length, and then what claims to be 4 GiB. */
+/* Puts an end inside a sequence with a length, then an element with a length of 4 GiB. */
 static void
 put_end_within(struct dicom_bytes *bytes)
 {
@@ -374,7 +377,7 @@ put_end_within(struct dicom_bytes *bytes)
     put_hidden(bytes, value, sizeof(value) - 1);
 }
 
-/* The item's header is more than the sequence has. */
+/* Puts an item header that exceeds the sequence. */
 static void
 put_half_an_item(struct dicom_bytes *bytes)
 {

@@ -1,4 +1,4 @@
-/* What a failed delivery means, as a table. */
+/* Classification of failed deliveries, as a table. */
 #include "dicom/net/scu.h"
 #include "tests/unit/suite.h"
 
@@ -10,7 +10,7 @@ static const struct {
     struct dicom_answer answer; /* status, then result, source and reason of a rejection */
     enum dicom_outcome expected;
 } cases[] = {
-    /* Stored, or stored with a warning. */
+    /* Success, or success with a warning. */
     {CODE_NONE, {0x0000, -1, -1, -1}, DICOM_SENT},
     {CODE_NONE, {0x0001, -1, -1, -1}, DICOM_SENT},
     {CODE_NONE, {0x0107, -1, -1, -1}, DICOM_SENT},
@@ -19,7 +19,7 @@ static const struct {
     {CODE_NONE, {0xB000, -1, -1, -1}, DICOM_SENT},
     {CODE_NONE, {0xB006, -1, -1, -1}, DICOM_SENT},
     {CODE_NONE, {0xBFFF, -1, -1, -1}, DICOM_SENT},
-    /* For now. */
+    /* Transient errors. */
     {CODE_STORE_FAILED, {0xA700, -1, -1, -1}, DICOM_TRANSIENT},
     {CODE_STORE_FAILED, {0xA7FF, -1, -1, -1}, DICOM_TRANSIENT},
     {CODE_STORE_FAILED, {0xA800, -1, -1, -1}, DICOM_TRANSIENT},
@@ -35,7 +35,7 @@ static const struct {
     {CODE_DISK_FULL, {-1, -1, -1, -1}, DICOM_TRANSIENT},
     {CODE_PEER_BUSY, {-1, 2, 3, 2}, DICOM_TRANSIENT},
     {CODE_PEER_BUSY, {-1, 2, 1, 1}, DICOM_TRANSIENT},
-    /* For good. */
+    /* Permanent errors. */
     {CODE_STORE_REFUSED, {0xA900, -1, -1, -1}, DICOM_PERMANENT},
     {CODE_STORE_REFUSED, {0xA9FF, -1, -1, -1}, DICOM_PERMANENT},
     {CODE_STORE_REFUSED, {0xC000, -1, -1, -1}, DICOM_PERMANENT},
@@ -66,7 +66,7 @@ START_TEST(outcomes)
 
 END_TEST
 
-/* What failed is never taken for sent, whatever the peer said before. */
+/* A failure must not count as sent, for any earlier answer of the peer. */
 START_TEST(a_code_is_never_sent)
 {
     const struct dicom_answer success = {0, -1, -1, -1};

@@ -1,10 +1,10 @@
-/* Headers: what is read, and what results inherit. */
+/* Headers: parsed values, and attributes for results. */
 #include "tests/unit/dicom/peek_sample.h"
 
 #include <errno.h>
 #include <math.h>
 
-/* ---- what is read ---- */
+/* ---- parsed values ---- */
 
 START_TEST(every_attribute_of_a_classic_image)
 {
@@ -104,7 +104,7 @@ START_TEST(long_decimal_strings_stay_whole)
 
 END_TEST
 
-/* 0x00281050 to 0x00281056. */
+/* Puts 0x00281050 to 0x00281056. */
 static void
 put_window(struct dicom_bytes *bytes, const char *center, const char *width, const char *function)
 {
@@ -124,7 +124,7 @@ static const struct {
     {"40\\600", "80\\2800", NULL, true, 0, 79}, /* the first one */
     {"40", "80", "LINEAR", true, 0, 79},
     {"40", "80", "LINEAR_EXACT", true, 0, 80},
-    {"2.5", "0.5", NULL, true, 2.25, 2.75}, /* none that LINEAR could have */
+    {"2.5", "0.5", NULL, true, 2.25, 2.75}, /* invalid with LINEAR */
     {"40", "80", "SIGMOID", false, 0, 0},
     {"40", "0", NULL, false, 0, 0},
     {"40", "-80", NULL, false, 0, 0},
@@ -271,7 +271,7 @@ START_TEST(lossy_history)
 
 END_TEST
 
-/* ---- what sets stacks apart, how many are to come ---- */
+/* ---- keys of stacks, expected counts ---- */
 
 static void
 add_echo(struct dicom_bytes *bytes)
@@ -420,7 +420,7 @@ START_TEST(functional_groups_shared_and_per_frame)
 
 END_TEST
 
-/* More frames than functional groups: those without have no position, which the gate refuses. */
+/* More frames than functional groups: those without have no position, so the geometry check must reject them. */
 START_TEST(fewer_functional_groups_than_frames)
 {
     struct sample_image image = enhanced_image(SYNTAX_EXPLICIT);
@@ -471,7 +471,7 @@ START_TEST(accepted_storage_classes)
 
 END_TEST
 
-/* ---- what results inherit ---- */
+/* ---- attributes for results ---- */
 
 static const struct dicom_element *
 find(const struct dicom_inherited *inherited, uint32_t tag)
@@ -515,8 +515,8 @@ START_TEST(inherited_elements)
     ck_assert_ptr_nonnull(ids);
     ck_assert_uint_eq(ids->size, 12 + 8 + 10 + 12);
     ck_assert_mem_eq(ids->bytes, "\x10\0\x02\x10SQ\0\0\x1E\0\0\0\xFE\xFF\0\xE0\x16\0\0\0", 20);
-    ck_assert_ptr_nonnull(find(&inherited, 0x00201040)); /* empty, and there */
-    ck_assert_ptr_null(find(&inherited, 0x0020000D));    /* writers write these UIDs themselves */
+    ck_assert_ptr_nonnull(find(&inherited, 0x00201040)); /* present, but empty */
+    ck_assert_ptr_null(find(&inherited, 0x0020000D));    /* each writer writes its own UIDs */
     ck_assert_ptr_null(find(&inherited, 0x00200052));
     ck_assert_ptr_null(find(&inherited, 0x0020000E));
     ck_assert_ptr_null(find(&inherited, 0x00080060));

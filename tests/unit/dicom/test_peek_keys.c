@@ -1,7 +1,7 @@
-/* Headers: what sets frames apart, by the standard and by each vendor. */
+/* Headers: keys that distinguish frames, by the standard and by each vendor. */
 #include "tests/unit/dicom/peek_sample.h"
 
-/* All keys that are told but the type of image, "b_value=800;temporal=3". */
+/* Returns all keys except the image type, "b_value=800;temporal=3". */
 static const char *
 told(const struct dicom_frame *frame)
 {
@@ -475,7 +475,7 @@ START_TEST(keys_of_an_enhanced_ct)
 
 END_TEST
 
-/* ---- when ---- */
+/* ---- times ---- */
 
 static void
 dates(struct dicom_bytes *bytes)
@@ -516,7 +516,7 @@ START_TEST(dates_are_in_order_as_texts)
 
 END_TEST
 
-/* ---- what is not for processing ---- */
+/* ---- images not for processing ---- */
 
 static void
 siemens_tiles(struct dicom_bytes *bytes)
@@ -643,7 +643,7 @@ START_TEST(excluded_frames)
 
 END_TEST
 
-/* ---- what belongs together ---- */
+/* ---- patient, study, frame of reference ---- */
 
 static void
 patient(struct dicom_bytes *bytes)

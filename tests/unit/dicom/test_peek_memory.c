@@ -1,7 +1,7 @@
 /*
- * Headers are read while the n-th allocation of C++ and DCMTK fails (starved_new.cc), for n = 1, 2,
- * ... until none is hit: each time it is told as such. What there was no memory to read is never
- * taken for what is damaged or not there: a file would be quarantined for good.
+ * Reads headers while the n-th allocation of C++ and DCMTK fails (starved_new.cc), for n = 1, 2, ... until none is
+ * hit. Each failure must be reported as such. Values without memory must not count as damaged or missing, because the
+ * file would be quarantined for good.
  */
 #include "tests/unit/dicom/peek_sample.h"
 
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <sysexits.h>
 
-static int countdown; /* to the one that fails; 0: none */
+static int countdown; /* allocations until the failing one; 0: no failure */
 static bool hit;
 static struct dicom_instance *whole;
 
@@ -64,7 +64,7 @@ expect_told(const struct sample_image *image)
     dicom_instance_free(whole);
 }
 
-/* A process that begins while its nth allocation fails; how it ended. */
+/* Starts a process while its nth allocation fails. Returns its exit status. */
 static int
 begin_starved(int n)
 {
@@ -82,7 +82,7 @@ begin_starved(int n)
     return status;
 }
 
-/* Nothing was made ready before: without setup. All of the first, later a few of the thousands of the dictionary. */
+/* Must run before any setup. Tries all of the first allocations, then a few of the dictionary's thousands. */
 START_TEST(a_start_without_memory)
 {
     int status, n = 1;

@@ -1,4 +1,4 @@
-/* Headers: what is refused, and with which code. */
+/* Headers: rejected files and their codes. */
 #include "tests/unit/dicom/peek_sample.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ START_TEST(missing_attributes_are_named)
     struct sample_image image = SAMPLE_IMAGE;
     image.without = cases[_i].tag;
     if (!cases[_i].name) {
-        /* The file meta information says it too. */
+        /* The file meta information has it, too. */
         dicom_instance_free(write_and_peek(&image));
         return;
     }
@@ -48,7 +48,7 @@ add_modality_lut(struct dicom_bytes *bytes)
     bytes_sequence_end(bytes);
 }
 
-/* One change to the sample image each, and the code it must give. */
+/* Each makes one change to the sample image; the table has its code. */
 static void
 two_samples(struct sample_image *image)
 {
@@ -295,7 +295,7 @@ END_TEST
 
 enum { REFUSALS = 28 };
 
-/* ---- what is refused is named ---- */
+/* ---- names of rejected files ---- */
 
 static void
 add_float_pixels(struct dicom_bytes *bytes)
@@ -400,7 +400,7 @@ START_TEST(files_that_are_not_dicom)
     ck_assert_int_eq(peek_error()->code, CODE_NOT_DICOM);
     write_raw(noise, 132);
     ck_assert_int_eq(peek_error()->code, CODE_NOT_DICOM);
-    /* Starts like a data set without a preamble, and is none. */
+    /* Starts like a data set without a preamble, but is not one. */
     noise[0] = 8;
     noise[1] = 0;
     write_raw(noise, sizeof(noise));
@@ -417,7 +417,7 @@ START_TEST(files_that_cannot_be_read)
     ck_assert_int_eq(error.code, CODE_FILE_UNREADABLE);
     ck_assert_int_ne(dicom_peek("/tmp", &instance, &error), 0);
     ck_assert_int_eq(error.code, CODE_FILE_UNREADABLE);
-    /* Nobody writes into it: opening must not wait for that. */
+    /* The FIFO has no writer, so opening must not block. */
     unlink(path);
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     ck_assert_int_ne(dicom_peek(path, &instance, &error), 0);

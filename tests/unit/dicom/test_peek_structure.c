@@ -20,7 +20,7 @@ START_TEST(data_sets_without_a_preamble)
 
 END_TEST
 
-/* Senders that declare implicit VR and write explicit, and the other way round. */
+/* Senders that declare implicit VR and write explicit VR, and vice versa. */
 START_TEST(mislabelled_vr)
 {
     for (int implicit = 0; implicit < 2; implicit++) {
@@ -59,7 +59,7 @@ START_TEST(padding_behind_the_pixel_data)
 
 END_TEST
 
-/* Whatever is cut off, the file is refused, and never for a reason that hides the truth. */
+/* A file that is cut anywhere must be rejected, with a reason that does not hide the cut. */
 START_TEST(files_cut_short_anywhere)
 {
     struct sample_image image = SAMPLE_IMAGE;
@@ -80,7 +80,7 @@ START_TEST(files_cut_short_anywhere)
 
 END_TEST
 
-/* A file that is cut short says who it is as long as its UIDs are whole, and never half of one. */
+/* A file that is cut short must report its UIDs if they are whole, and must not report part of one. */
 START_TEST(who_a_file_cut_short_is)
 {
     struct sample_image image = SAMPLE_IMAGE;
@@ -90,7 +90,7 @@ START_TEST(who_a_file_cut_short_is)
     struct dicom_instance *whole = peek_or_fail();
     struct stat status;
     ck_assert_int_eq(stat(path, &status), 0);
-    off_t known = 0; /* the shortest that names its series */
+    off_t known = 0; /* min size that includes the series */
     for (off_t size = status.st_size; size >= 0; size--) {
         struct dicom_identity identity;
         ck_assert_int_eq(truncate(path, size), 0);
@@ -114,7 +114,7 @@ START_TEST(who_a_file_cut_short_is)
 
 END_TEST
 
-/* Any one damaged byte of the header: refused or read, but never a crash. */
+/* Any one damaged byte of the header: rejected or read, without a crash. */
 START_TEST(one_damaged_byte_anywhere)
 {
     struct sample_image image = enhanced_image(native_syntaxes[_i]);
@@ -153,7 +153,7 @@ add_deep_undefined(struct dicom_bytes *bytes)
     }
 }
 
-/* Defined lengths: each level's header is 12 + 8 bytes in explicit VR, 8 + 8 in implicit. */
+/* Puts defined lengths: each level's header is 12 + 8 bytes in explicit VR, 8 + 8 in implicit. */
 static void
 add_deep_defined(struct dicom_bytes *bytes)
 {
@@ -179,8 +179,10 @@ START_TEST(sequences_nested_without_end)
 
 END_TEST
 
-/* As the values of what the walk might take for text and a parser takes for sequences: each value ends the one that it is
- * in, and opens as many as it has room for. */
+/*
+ * Puts levels in values that the walk may read as text and a parser as sequences. Each value ends the enclosing one,
+ * and opens as many as it has room for.
+ */
 static void
 add_deep_in_values(struct dicom_bytes *bytes)
 {
@@ -189,7 +191,7 @@ add_deep_in_values(struct dicom_bytes *bytes)
     for (int i = 0; i < DEEP / IN_ONE; i++) {
         struct dicom_bytes value = {.implicit_vr = bytes->implicit_vr};
         bytes_delimiter(&value, 0xFFFEE0DD, 0);
-        value.big_endian = bytes->big_endian; /* UN is little endian, what it ends in is not */
+        value.big_endian = bytes->big_endian; /* UN is little endian, the data around it is not */
         for (unsigned j = 0; j < IN_ONE; j++) {
             bytes_sequence(&value, 0x52009229);
             bytes_item(&value);
@@ -227,7 +229,7 @@ add_no_item(struct dicom_bytes *bytes)
     bytes_sequence_end(bytes);
 }
 
-/* Less than the header of an item: a parser would read what follows as the rest of it. */
+/* Puts less than the header of an item: a parser would read the following bytes as the rest of it. */
 static void
 add_half_an_item(struct dicom_bytes *bytes)
 {
@@ -235,7 +237,7 @@ add_half_an_item(struct dicom_bytes *bytes)
     bytes_put(bytes, "\xFE\xFF\x00\xE0", 4);
 }
 
-/* The sequence has room for the item's header alone. */
+/* The sequence has room only for the item's header. */
 static void
 add_item_that_ends_beyond(struct dicom_bytes *bytes)
 {
@@ -315,7 +317,7 @@ add_unknown_sequence(struct dicom_bytes *bytes)
     bytes->implicit_vr = false;
 }
 
-/* Longer than the window, so that skipping and reading on both sides of it is tried. */
+/* Puts a value longer than the window, to test skipping and reading on both sides of it. */
 static void
 add_long_private_value(struct dicom_bytes *bytes)
 {
@@ -336,7 +338,7 @@ START_TEST(private_elements_are_passed_over)
 
 END_TEST
 
-/* What frames share, and what a frame does not have, costs once; what nobody reads, nothing. */
+/* Shared groups, and groups that a frame lacks, must cost only once; unused ones must cost no time. */
 static void
 add_costly_header(struct dicom_bytes *bytes)
 {

@@ -1,4 +1,4 @@
-/* Headers whose elements lost their VR on the way: UN, to be read by the dictionary's. */
+/* Headers with elements whose VR was lost in transfer: UN, to be read with the dictionary's VR. */
 #include "tests/unit/dicom/peek_sample.h"
 
 static void
@@ -32,7 +32,7 @@ START_TEST(attributes_with_vr_un)
 
 END_TEST
 
-/* A sequence as UN with its length, and others within. */
+/* Puts a sequence as UN with its length, and nested ones. */
 static void
 add_groups_of_known_length(struct dicom_bytes *bytes)
 {
@@ -59,7 +59,7 @@ START_TEST(sequences_with_vr_un)
 
 END_TEST
 
-/* What is nested as UN is walked before DCMTK recurses into it. */
+/* The reader must walk nested UN before DCMTK recurses into it. */
 static void
 add_deep_unknown_sequence(struct dicom_bytes *bytes)
 {

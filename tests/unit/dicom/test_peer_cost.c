@@ -1,7 +1,6 @@
 /*
- * What a peer costs grows with its bytes, and no faster, whatever it says: the worst of each kind
- * comes on a connection, at a size, twice and four times that; from a caller, and as the answers of
- * a destination.
+ * Checks that time for a peer grows at most linearly with its bytes, for any content. Sends the worst of each kind on
+ * a connection, at a size, twice and four times that: as a caller, and as the answers of a destination.
  */
 #include "tests/unit/dicom/peer_calls.h"
 #include "tests/unit/growth.h"
@@ -11,12 +10,12 @@
 #include <poll.h>
 #include <pthread.h>
 
-/* What is sent, of a size that is n in something that a reader could count, compare or nest. */
+/* Input whose size is n in something that a reader may count, compare or nest. */
 struct kind {
     const char *name;
     size_t n;
-    void (*request)(struct dicom_bytes *items, size_t n);  /* more in the A-ASSOCIATE-RQ or -AC */
-    void (*messages)(struct dicom_bytes *bytes, size_t n); /* what follows */
+    void (*request)(struct dicom_bytes *items, size_t n);  /* adds to the A-ASSOCIATE-RQ or -AC */
+    void (*messages)(struct dicom_bytes *bytes, size_t n); /* adds the messages */
 };
 
 /* ---- negotiations ---- */
@@ -85,7 +84,7 @@ elements_of_commands(struct dicom_bytes *bytes, size_t n)
         put_command(bytes, 1, &full);
 }
 
-/* A data set in so many fragments of a byte. */
+/* Puts a data set in n fragments of one byte. */
 static void
 put_fragments(struct dicom_bytes *bytes, unsigned context, size_t n)
 {
@@ -125,7 +124,7 @@ small_pdus(struct dicom_bytes *bytes, size_t n)
     put_data(bytes, 1, PDV_LAST, "a", 1);
 }
 
-/* So many reports, each of what a function puts, as often as fits. */
+/* Puts n reports. A function fills each, as often as fits. */
 static void
 put_reports(struct dicom_bytes *bytes, size_t n, void (*part)(struct dicom_bytes *bytes))
 {
@@ -221,7 +220,7 @@ static const struct kind destinations[] = {
 
 /* ---- both ends ---- */
 
-/* Says all that is to be said, and hears what comes until the other end has gone. */
+/* Sends all bytes, and reads until the other end closes. */
 struct speaker {
     int fd;
     const struct dicom_bytes *words;
@@ -308,7 +307,7 @@ cost_of_caller(const void *kind, size_t n)
     return seconds;
 }
 
-/* The destination speaks as soon as it is called. */
+/* Runs a destination that sends as soon as a caller connects. */
 static void *
 be_called(void *context)
 {

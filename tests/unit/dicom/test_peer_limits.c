@@ -1,6 +1,4 @@
-/*
- * What a peer may say, at each limit and one beyond: of a caller, and as the answers of a destination.
- */
+/* Input of a peer at each limit and one beyond: as a caller, and as the answers of a destination. */
 #include "tests/unit/dicom/peer_calls.h"
 #include "tests/unit/edge.h"
 #include "tests/unit/suite.h"
@@ -17,14 +15,14 @@ enum {
     NOT_SUPPORTED = 0x0122
 };
 
-/* ---- what is said ---- */
+/* ---- input ---- */
 
 struct words {
     struct dicom_bytes before, chunk, after;
     size_t chunks;
 };
 
-/* So that the PDU has n bytes. */
+/* Fills the PDU to n bytes. */
 static void
 filler(struct dicom_bytes *items, size_t n)
 {
@@ -102,7 +100,7 @@ a_deep_report(struct words *words, size_t n)
     bytes_free(&report);
 }
 
-/* Of n bytes, which nobody wants. */
+/* Puts a data set of n bytes, which has no reader. */
 static void
 a_data_set(struct words *words, size_t n)
 {
@@ -113,7 +111,7 @@ a_data_set(struct words *words, size_t n)
     put_data(&words->after, 1, PDV_LAST, zeros, n % CHUNK);
 }
 
-/* ---- telling and hearing ---- */
+/* ---- sending and receiving ---- */
 
 struct teller {
     int fd;
@@ -135,7 +133,7 @@ tell_part(int fd, const struct dicom_bytes *part)
     return true;
 }
 
-/* Answers are so few that they wait in the socket until all is told. */
+/* Sends all; the few answers wait in the socket meanwhile. */
 static void *
 tell(void *context)
 {
@@ -169,7 +167,7 @@ end_telling(struct teller *teller, struct words *words)
     bytes_free(&words->after);
 }
 
-/* The Status (0000,0900) of the last response; -1: there is none. */
+/* Returns the Status (0000,0900) of the last response, or -1 if there is none. */
 static int
 last_status(const struct dicom_bytes *heard)
 {
@@ -181,7 +179,7 @@ last_status(const struct dicom_bytes *heard)
     return status;
 }
 
-/* ---- of a caller ---- */
+/* ---- input of a caller ---- */
 
 static uint16_t
 on_begin(void *context, const struct dicom_store *about, int *fd)
@@ -209,7 +207,7 @@ static const struct call calls[] = {
     {EDGE(DROPPED_MIB), 1 << 20, 2, NULL, a_data_set, NO_ROOM, -1},
 };
 
-/* The code that the association ends with, and its last answer. */
+/* Returns the final code of the association, and its last answer. */
 static enum code
 serve(const struct call *call, size_t n, int *status)
 {
@@ -249,9 +247,9 @@ START_TEST(of_a_caller)
 
 END_TEST
 
-/* ---- of a destination ---- */
+/* ---- input of a destination ---- */
 
-/* An answer that counts n bytes, with the heads of its fragments. */
+/* Puts an answer that counts n bytes, including the headers of its fragments. */
 static void
 an_answer(struct words *words, size_t n)
 {

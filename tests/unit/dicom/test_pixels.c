@@ -55,7 +55,7 @@ read_or_fail(struct dicom_pixels *pixels, int32_t frame, void *destination)
     ck_assert_msg(rc == 0, "%s: %s", code_name(error.code), error.message);
 }
 
-/* The code with which opening or reading frame 0 fails; "" when it does not. */
+/* Returns the code with which opening or reading frame 0 fails, or CODE_NONE. */
 static enum code
 code_of_reading(const struct dicom_instance *instance)
 {
@@ -87,7 +87,7 @@ enum { NATIVE_ROWS = 5, NATIVE_COLUMNS = 7, NATIVE_FRAMES = 3 };
 
 #define NATIVE_COUNT (NATIVE_ROWS * NATIVE_COLUMNS * NATIVE_FRAMES)
 
-/* Pixel i as the sender means it: both ends of the range, zero, and a spread between. */
+/* Returns the value of pixel i: both ends of the range, zero, and a spread between. */
 static int32_t
 meant(const struct depth *depth, unsigned i)
 {
@@ -97,7 +97,7 @@ meant(const struct depth *depth, unsigned i)
     return low + (int32_t)(spread[i % 4] % (uint32_t)range);
 }
 
-/* The same pixel in its cell, with ones (overlays) in all bits that do not belong to it. */
+/* Returns the same pixel in its cell, with ones (overlays) in all other bits. */
 static uint16_t
 cell(const struct depth *depth, unsigned i)
 {
@@ -177,7 +177,7 @@ check_native(const struct depth *depth, const char *syntax, const char *vr)
     const unsigned plane = NATIVE_ROWS * NATIVE_COLUMNS;
     const int32_t order[] = {2, 0, 1, 2};
     for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
-        /* Exactly as large as promised, so that the address sanitizer sees what lies beyond. */
+        /* Allocate exactly the promised size, so that AddressSanitizer detects writes beyond it. */
         void *values = malloc(plane * image_pixel_size(instance->pixel));
         ck_assert_ptr_nonnull(values);
         read_or_fail(pixels, order[k], values);
@@ -201,7 +201,7 @@ START_TEST(native_pixels_of_every_depth)
 
 END_TEST
 
-/* A deflated image much larger than any window; pixel i is i * 7. */
+/* Writes a deflated image much larger than any window; pixel i is i * 7. */
 static void
 write_deflated(size_t cut)
 {
@@ -281,18 +281,18 @@ static const struct codec codecs[] = {
 
 enum table { NO_TABLE, BASIC_TABLE, EXTENDED_TABLE };
 
-/* What the next file's pixel data look like. */
+/* Form of the next file's pixel data. */
 static struct {
     const struct codec *codec;
-    unsigned frames, pieces; /* fragments a frame */
+    unsigned frames, pieces; /* fragments per frame */
     enum table table;
-    size_t drop;  /* bytes left out of the last fragment, its length corrected */
+    size_t drop;  /* bytes missing in the last fragment, with a matching length */
     long flip;    /* byte of the first frame to change; -1: none */
-    uint8_t mask; /* its bits to invert */
+    uint8_t mask; /* bits to invert */
     bool no_delimiter;
 } plan;
 
-/* Bytes of a frame's fragments with their item headers. Every fragment is of even length. */
+/* Bytes of a frame's fragments, including their item headers. Every fragment must have an even length. */
 static size_t
 piece_start(unsigned piece)
 {
@@ -409,7 +409,7 @@ check_compressed_frame(const struct codec *codec, const struct dicom_instance *i
     free(values);
 }
 
-/* A frame header that is another's: what DICOM has no syntax for any more. */
+/* Changes the frame header to a process for which DICOM has no syntax any more. */
 START_TEST(progressive_frames)
 {
     static const uint8_t baseline[] = {0xFF, 0xC0, 0x00, 0x0B};
@@ -459,7 +459,7 @@ START_TEST(frames_in_any_fragments)
 {
     for (unsigned pieces = 1; pieces <= 3; pieces++)
         for (enum table table = NO_TABLE; table <= EXTENDED_TABLE; table++) {
-            /* An RLE frame has no start marker: without a table its pieces cannot be told apart. */
+            /* An RLE frame has no start marker: without a table its pieces cannot be distinguished. */
             if (codecs[_i].bytes == frame_rle && pieces > 1 && table == NO_TABLE)
                 continue;
             start_plan(&codecs[_i]);
@@ -529,12 +529,12 @@ START_TEST(fewer_fragments_than_frames)
 
 END_TEST
 
-/* A code stream of another size than the header's is refused before anything is decoded. */
+/* A code stream whose size differs from the header's must be rejected before decoding. */
 START_TEST(code_stream_and_header_disagree)
 {
     start_plan(&codecs[_i]);
     for (unsigned rows = 11; rows <= 200; rows += 189) {
-        /* RLE has no size of its own; too many runs for the frame pass for padding. */
+        /* RLE has no size of its own, and excess runs count as padding. */
         if (plan.codec->bytes == frame_rle && rows < COMPRESSED_ROWS)
             continue;
         struct sample_image image = compressed_image(plan.codec);
@@ -548,7 +548,7 @@ START_TEST(code_stream_and_header_disagree)
 
 END_TEST
 
-/* Cut short anywhere, a frame is refused or decoded in full, never read beyond its end. */
+/* A frame that is cut anywhere must be rejected or decoded in full, without a read beyond its end. */
 START_TEST(frames_cut_short)
 {
     const struct codec *codec = &codecs[_i];
@@ -587,7 +587,7 @@ START_TEST(damaged_bytes)
 
 END_TEST
 
-/* DCMTK never ends its search for the frame header behind such a marker. */
+/* DCMTK searches without end for the frame header after such a marker. */
 START_TEST(a_stray_marker_before_the_frame_header)
 {
     start_plan(&codecs[2]);

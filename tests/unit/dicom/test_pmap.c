@@ -1,5 +1,4 @@
-/* pmap_write and pmap_identify: what is written, what is refused, what fails, what stays the same.
- */
+/* pmap_write and pmap_identify: content, rejections, failures, and stability. */
 #include "tests/unit/dicom/pmap_sample.h"
 #include "tests/unit/dicom/written_object.h"
 #include "tests/unit/suite.h"
@@ -52,7 +51,7 @@ drop(void)
     pmap_sample_free(&sample);
 }
 
-/* The values at the end of the file, found without anybody's parser. */
+/* Finds the values at the end of the file without a parser. */
 static void
 expect_pixels(const struct seg_sample_shape *shape)
 {
@@ -124,7 +123,7 @@ END_TEST
 START_TEST(same_input_same_bytes)
 {
     written_take(&object);
-    /* The same instances in another order, with the stack pointing at them as before. */
+    /* The same instances in another order, to which the stack points as before. */
     struct dicom_instance *last = sample.stack.instances[4];
     sample.stack.instances[4] = sample.stack.instances[0];
     sample.stack.instances[0] = last;
@@ -249,11 +248,11 @@ END_TEST
 START_TEST(a_region_of_the_body)
 {
     written_take(&object);
-    ck_assert(written_count_text(&object, "38266002")); /* nothing said: the entire body */
+    ck_assert(written_count_text(&object, "38266002")); /* no body part: the entire body */
     strcpy(sample.stack.storage[0].body_part, "HEAD");
     written_take(&object);
     ck_assert(written_count_text(&object, "69536005"));
-    strcpy(sample.stack.storage[0].body_part, "KNEE"); /* left or right? */
+    strcpy(sample.stack.storage[0].body_part, "KNEE"); /* side unknown */
     written_take(&object);
     ck_assert(written_count_text(&object, "38266002"));
 }
@@ -331,7 +330,7 @@ START_TEST(an_unreadable_source_is_told)
 
 END_TEST
 
-/* A plane of 65535 x 32769 is more than 2^32 - 2 bytes; no code is looked at. */
+/* A plane of 65535 x 32769 is more than 2^32 - 2 bytes. The writer must reject it before it reads a code. */
 START_TEST(four_gib_are_too_much)
 {
     sample.stack.stack.columns = 65535;
@@ -343,7 +342,7 @@ START_TEST(four_gib_are_too_much)
 
 END_TEST
 
-/* A row less is not: only the device is too small. The codes are address space, hardly touched. */
+/* One row less is allowed: only the device is too small. The codes are address space that is hardly touched. */
 START_TEST(nearly_four_gib_are_not)
 {
     const size_t count = (size_t)65533 * 32766;

@@ -1,4 +1,4 @@
-/* pmap_verify: each kind of damage to a good object is noticed, and named. */
+/* pmap_verify: each kind of damage to a valid object must be detected and named. */
 #include "tests/unit/dicom/pmap_sample.h"
 #include "tests/unit/dicom/written_object.h"
 #include "tests/unit/suite.h"
@@ -41,7 +41,7 @@ drop(void)
     pmap_sample_free(&sample);
 }
 
-/* Every value, padding included, in each of its bytes. */
+/* Changes each byte of every value, including the padding. */
 START_TEST(any_changed_value)
 {
     const size_t pixel_bytes = 2 * 9 * 7 * 5;
@@ -84,13 +84,13 @@ START_TEST(another_quantity)
 
 END_TEST
 
-/* What a stored value means, and how it is shown. */
+/* Attributes of the meaning of stored values and of their display. */
 START_TEST(attributes)
 {
     static const struct {
         uint32_t tag;
         const char *vr;
-        int offset; /* of the byte that is damaged */
+        int offset; /* of the damaged byte */
         const char *word;
     } damages[] = {
         {0x00080008, "CS", 0, "ImageType"},
@@ -165,13 +165,13 @@ START_TEST(references)
     uint8_t *in_frame = written_find(&object, "1.2.3.4.5003", 12, 2);
     in_frame[11] = '8';
     written_expect_mismatch(&object, "no plane of the stack");
-    in_frame[11] = '1'; /* a plane, but another: the position tells */
+    in_frame[11] = '1'; /* another existing plane: the position differs */
     written_expect_mismatch(&object, "ImagePositionPatient");
 }
 
 END_TEST
 
-/* Planes 1 and 2 in each other's place, everything but their pixels and indices with them. */
+/* Exchanges planes 1 and 2 except for their pixels and indices. */
 START_TEST(frames_in_another_order)
 {
     uint8_t *second = written_find(&object, "1.2.3.4.5001", 12, 2);

@@ -1,4 +1,4 @@
-/* test_rtstruct.c - structure sets as they are told, what is refused, and what the worst of them cost. */
+/* test_rtstruct.c - parsed structure sets, rejected ones, and the cost of the worst. */
 #include "tests/unit/dicom/rtstruct_sample.h"
 #include "tests/unit/edge.h"
 #include "tests/unit/growth.h"
@@ -13,7 +13,7 @@ static char path[64];
 
 static int file;
 
-/* In memory: some of the files are large. */
+/* Uses memory files, because some are large. */
 static void
 setup(void)
 {
@@ -46,7 +46,7 @@ write_and_open(const struct sample_set *sample)
     return open_or_fail();
 }
 
-/* Of the set, or else of its first region's contours. */
+/* Returns the error of the set, or of its first region's contours. */
 static const struct error *
 error_of_file(void)
 {
@@ -64,7 +64,7 @@ error_of_file(void)
     return &error;
 }
 
-/* ---- what is told ---- */
+/* ---- parsed values ---- */
 
 static void
 expect_contour(const struct contour *contour, const double *points, int64_t count)
@@ -150,7 +150,7 @@ START_TEST(of_an_open_file)
 
 END_TEST
 
-/* Without a set they are ASCII; what is none is told by "?". */
+/* Without a character set, names are ASCII; other bytes become "?". */
 START_TEST(names_and_their_sets)
 {
     static const struct {
@@ -176,7 +176,7 @@ START_TEST(names_and_their_sets)
 
 END_TEST
 
-/* What need not be there, and a colour that is none. */
+/* Optional elements may be missing, and a colour may be invalid. */
 START_TEST(what_may_be_missing)
 {
     static const struct {
@@ -211,7 +211,7 @@ contours_of_data(struct dicom_bytes *bytes)
     set_close_contours(bytes, NULL, "1");
 }
 
-/* Bit by bit: the sign of zero counts, and what is one step beside it. */
+/* Numbers must be equal bit by bit, including the sign of zero and the next doubles. */
 START_TEST(numbers_are_those_of_strtod)
 {
     static const char *const texts[] = {"0",
@@ -263,7 +263,7 @@ START_TEST(numbers_are_those_of_strtod)
 
 END_TEST
 
-/* And what it does not take whole, of a contour that is sound else. */
+/* Numbers that strtod does not read whole, in an otherwise valid contour. */
 START_TEST(what_is_no_number)
 {
     static const char *const texts[] = {"",   "-",   "+",     ".",  "++3",  "+-3", "-+3", "--3",
@@ -280,7 +280,7 @@ START_TEST(what_is_no_number)
 
 END_TEST
 
-/* ---- what is refused ---- */
+/* ---- rejected sets ---- */
 
 static const struct {
     uint32_t tag;
@@ -353,7 +353,7 @@ END_TEST
 
 /* ---- limits ---- */
 
-/* Numbers of what follows. */
+/* Parameter of the functions below. */
 static size_t many;
 
 static void
@@ -386,8 +386,10 @@ many_contours(struct dicom_bytes *bytes)
     set_close_contours(bytes, NULL, "1");
 }
 
-/* So many elements and items of one region that are read: two of its own, three of a contour, or
- * four with its number of points. */
+/*
+ * Puts the elements and items of one region that are read: two of its own, three per contour, or four with its number
+ * of points.
+ */
 static void
 many_elements(struct dicom_bytes *bytes)
 {
@@ -397,7 +399,7 @@ many_elements(struct dicom_bytes *bytes)
     set_close_contours(bytes, NULL, "1");
 }
 
-/* A contour of so many points. */
+/* Puts a contour with this number of points. */
 static void
 put_points(struct dicom_bytes *bytes, size_t points)
 {
@@ -422,8 +424,10 @@ many_points(struct dicom_bytes *bytes)
     set_close_contours(bytes, NULL, "1");
 }
 
-/* `many` bytes of the regions' contours altogether, as the walk keeps them of implicit VR: in items
- * of a MiB, or the first of more. */
+/*
+ * Puts `many` bytes of contours in total, as the walk keeps them in implicit VR: items of a MiB; the first one is
+ * larger.
+ */
 static void
 many_bytes(struct dicom_bytes *bytes)
 {
@@ -445,12 +449,12 @@ many_bytes(struct dicom_bytes *bytes)
     free(value);
 }
 
-/* What is of a size that is to be tried. */
+/* A kind of set with a size to test. */
 struct many_kind {
     const char *name;
     void (*rois)(struct dicom_bytes *bytes);
     void (*contours)(struct dicom_bytes *bytes);
-    size_t n; /* the limit, or what growth begins with */
+    size_t n; /* the limit, or the first size for growth */
     size_t step;
 };
 
@@ -495,9 +499,9 @@ START_TEST(at_a_limit_and_beyond)
 
 END_TEST
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
-/* The same region over and over, as far as it may be: opening sees them all. */
+/* Repeats the same region up to the limit: opening reads them all. */
 static void
 many_types(struct dicom_bytes *bytes)
 {

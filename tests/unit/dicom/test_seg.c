@@ -1,4 +1,4 @@
-/* seg_write and seg_identify: what is refused, what fails, what stays the same. */
+/* seg_write and seg_identify: rejections, failures, and stability. */
 #include "tests/unit/dicom/seg_sample.h"
 #include "tests/unit/dicom/written_object.h"
 #include "tests/unit/suite.h"
@@ -41,7 +41,7 @@ make_odd(void)
     error = (struct error){0};
 }
 
-/* The same frames with connectedness; elsewhere the highest that is stored as 0. */
+/* Makes the same frames with connectedness. All other voxels have the highest value that is stored as 0. */
 static void
 make_fractional(void)
 {
@@ -68,7 +68,7 @@ START_TEST(empty_frames_are_left_out)
 {
     written_take(&object);
     ck_assert_int_eq(object.summary.frames, 3);
-    /* 3 * 33 * 7 = 693 bits: 87 bytes and one to make it even. The first frame's last voxel: */
+    /* 3 * 33 * 7 = 693 bits: 87 bytes and one for an even length. The first frame's last voxel: */
     const uint8_t *pixels = object.bytes + object.size - 88;
     ck_assert_mem_eq(pixels - 12, "\xE0\x7F\x10\x00OB\0\0\x58\0\0\0", 12);
     for (int bit = 0; bit < 704; bit++) {
@@ -100,7 +100,7 @@ START_TEST(nothing_segmented_is_no_object)
 
 END_TEST
 
-/* Segments Overlap (0062,0013), with its VR and length before the value. */
+/* Checks Segments Overlap (0062,0013), with its VR and length before the value. */
 static void
 expect_overlap(const char *value)
 {
@@ -124,7 +124,7 @@ END_TEST
 START_TEST(same_input_same_bytes)
 {
     written_take(&object);
-    /* The same instances in another order, with the stack pointing at them as before. */
+    /* The same instances in another order, to which the stack points as before. */
     struct dicom_instance *last = sample.instances[4];
     sample.instances[4] = sample.instances[0];
     sample.instances[0] = last;
@@ -307,7 +307,7 @@ START_TEST(code_extensions_become_utf8)
 
 END_TEST
 
-/* Half-width katakana, single bytes beside the kanji of escape sequences. */
+/* Half-width katakana are single bytes, next to kanji with escape sequences. */
 START_TEST(katakana_become_utf8)
 {
     drop();
@@ -326,7 +326,7 @@ START_TEST(katakana_become_utf8)
 
 END_TEST
 
-/* Bytes beyond ASCII with no set declared, and a set that nobody knows: a name keeps the rest. */
+/* Bytes beyond ASCII without a declared set, and an unknown set: a name must keep the rest. */
 START_TEST(names_in_no_known_set_keep_what_is_ascii)
 {
     static const char *const charsets[] = {NULL, "ISO_IR 999"};
@@ -368,7 +368,7 @@ START_TEST(names_in_utf8_are_told_as_such)
 
 END_TEST
 
-/* An optional value that breaks its VR would make the object invalid: 9:30 is no TM. */
+/* An optional value that violates its VR would make the object invalid: 9:30 is not a TM. */
 START_TEST(invalid_optional_values_stay_behind)
 {
     written_take(&object);
@@ -435,7 +435,7 @@ START_TEST(an_unreadable_source_is_told)
 
 END_TEST
 
-/* Nine planes of 65535 x 65535 are 4.5 GiB of bits; the mask is address space, hardly touched. */
+/* Nine planes of 65535 x 65535 are 4.5 GiB of bits. The mask is address space that is hardly touched. */
 START_TEST(four_gib_are_too_much)
 {
     const int64_t words_per_row = 1024;
@@ -460,7 +460,7 @@ START_TEST(four_gib_are_too_much)
 
 END_TEST
 
-/* Of bytes, two planes of 65535 x 65535 are. */
+/* With bytes, two planes of 65535 x 65535 exceed 4 GiB. */
 START_TEST(four_gib_of_maps_are_too_much)
 {
     const size_t voxels = (size_t)65535 * 65535;
@@ -529,7 +529,7 @@ START_TEST(probabilities_of_frames)
 {
     written_take(&object);
     ck_assert_int_eq(object.summary.frames, 3);
-    /* 3 * 33 * 7 = 693 bytes and one to make it even. */
+    /* 3 * 33 * 7 = 693 bytes and one for an even length. */
     const uint8_t *pixels = object.bytes + object.size - 694;
     ck_assert_mem_eq(pixels - 12, "\xE0\x7F\x10\x00OB\0\0\xB6\x02\0\0", 12);
     for (int i = 0; i < 694; i++) {
@@ -591,7 +591,7 @@ START_TEST(descriptions)
 
 END_TEST
 
-/* Each type needs its own voxels, and looks at no others. */
+/* Each type must have its own voxels, and must not read those of the other type. */
 START_TEST(voxels_of_the_other_type)
 {
     const uint16_t *map = sample.segments[0].map;

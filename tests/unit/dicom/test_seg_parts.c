@@ -1,5 +1,4 @@
-/* The parts that a segmentation is written with: UIDs, values, elements, colours, bits, the sink.
- */
+/* The parts that write a segmentation: UIDs, values, elements, colours, bits, the sink. */
 #include "dicom/objects/seg/seg_fractional.h"
 #include "dicom/value/cielab.h"
 #include "dicom/value/uid.h"
@@ -19,11 +18,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* --- the system underneath: this program's write(2), which may be told to misbehave --- */
+/* --- the system: this program's write(2), which can be made to fail --- */
 
 static struct {
     bool interrupt; /* every other call ends with EINTR */
-    bool shorten;   /* at most 1000 bytes a call */
+    bool shorten;   /* at most 1000 bytes per call */
     int fail_at;    /* the n-th call from now on fails with `error` */
     int error;
     int calls;
@@ -237,7 +236,7 @@ END_TEST
 
 START_TEST(colours_are_cielab)
 {
-    /* L, a, b of sRGB under D50, as colour tables print them. */
+    /* L, a, b of sRGB under D50, as printed in colour tables. */
     static const struct {
         double rgb[3];
         double lab[3];
@@ -340,7 +339,7 @@ voxel(const struct mask_plane *plane, int32_t x, int32_t y)
     return plane->words[y * plane->words_per_row + x / 64] >> x % 64 & 1;
 }
 
-/* Packs planes through a file, and compares with the bits taken one by one. */
+/* Packs planes through a file, and compares them with the bits taken one by one. */
 static void
 check_packing(int32_t columns, int32_t rows, int32_t planes, int64_t extra_words)
 {
@@ -348,7 +347,7 @@ check_packing(int32_t columns, int32_t rows, int32_t planes, int64_t extra_words
     size_t words = (size_t)(words_per_row * rows * planes);
     uint64_t *mask = malloc(words * sizeof(*mask));
     for (size_t i = 0; i < words; i++)
-        mask[i] = next_random(); /* the padding bits are set too: they must not count */
+        mask[i] = next_random(); /* sets padding bits, too, which must not count */
 
     FILE *file = tmpfile();
     struct byte_sink sink;
@@ -433,7 +432,7 @@ START_TEST(maps_are_rounded_to_the_nearest)
 
 END_TEST
 
-/* Every place, at sizes about those that are looked at in one go; 128 is still 0. */
+/* Checks every place, at sizes close to the size of one step; 128 is still 0. */
 START_TEST(any_finds_the_only_voxel)
 {
     static const int64_t counts[] = {1, 2, 4095, 4096, 4097, 9000};
@@ -549,8 +548,8 @@ START_TEST(sink_keeps_the_first_error)
                 ck_assert_int_eq(error, 0);
                 break;
             }
-            ck_assert_int_eq(error, errors[e] ? -errors[e] : -EIO); /* 0: written nothing */
-            ck_assert_int_eq(calls, n); /* nothing is tried after the first error */
+            ck_assert_int_eq(error, errors[e] ? -errors[e] : -EIO); /* 0: wrote no bytes */
+            ck_assert_int_eq(calls, n); /* no calls after the first error */
             calls = 1000;
         }
     }

@@ -1,4 +1,4 @@
-/* test_seg_source.c - Segmentations of others as they are told, what is refused, and what large ones cost. */
+/* test_seg_source.c - parsed Segmentations of other software, rejected ones, and the cost of large ones. */
 #include "dicom/read/seg_source.h"
 #include "tests/unit/dicom_bytes.h"
 #include "tests/unit/edge.h"
@@ -18,8 +18,10 @@ enum { ROWS = 3, COLUMNS = 5, FRAMES = 4 };
 static int file;
 static char path[64];
 
-/* How it is written: NULL is Explicit VR Little Endian; frames of a side are one fragment, of as many
- * bytes that nobody decodes. */
+/*
+ * The encoding. syntax NULL: Explicit VR Little Endian. side: frames of side x side pixels are one fragment of `fill`
+ * bytes, which must not be decoded.
+ */
 static struct encoding {
     const char *syntax;
     unsigned side;
@@ -42,13 +44,12 @@ teardown(void)
     close(file);
 }
 
-/* Segments 1 and up, and frames that are of one after the other. */
+/* Segments from 1 on, and frames that belong to them in turn. */
 struct sample_source {
     const char *type;
     unsigned bits;
     size_t segments, frames;
-    uint32_t
-        tag; /* of the data set; its value is `instead`, or it is not there where that is NULL */
+    uint32_t tag; /* of the data set; its value is replaced by `instead`; NULL: it is removed */
     const char *instead;
 };
 
@@ -104,7 +105,7 @@ put_frames(struct dicom_bytes *bytes, const struct sample_source *sample)
     bytes_sequence_end(bytes);
 }
 
-/* Bit i of BINARY pixels is that of i * i; others count up. */
+/* Sets bit i of BINARY pixels to that of i * i; others count up. */
 static void
 put_pixels(struct dicom_bytes *bytes, const struct sample_source *sample)
 {
@@ -257,7 +258,7 @@ START_TEST(refusals)
 
 END_TEST
 
-/* Number of Frames says fewer than there are bytes for, so that the file may end early later. */
+/* Number of Frames is less than the bytes allow, so that the file may end early later. */
 START_TEST(a_file_that_shrinks_is_told)
 {
     uint16_t pixels[ROWS * COLUMNS];
@@ -324,7 +325,7 @@ open_of_size(size_t fill, struct error *error)
     return rc;
 }
 
-/* A frame of more than 64 MiB. */
+/* Makes a frame of more than 64 MiB. */
 START_TEST(limit_of_expansion)
 {
     static const struct edge edge = EDGE(SEG_EXPANSION);

@@ -1,4 +1,4 @@
-/* seg_verify: each kind of damage to a good object is noticed, and named. */
+/* seg_verify: each kind of damage to a valid object must be detected and named. */
 #include "tests/unit/dicom/seg_sample.h"
 #include "tests/unit/dicom/written_object.h"
 #include "tests/unit/suite.h"
@@ -26,7 +26,7 @@ static struct written_object object = {
     .verify = verify_sample,
 };
 
-/* Frames: segment 1 on planes 1, 2, 3; segment 2 on planes 2, 3. 5 * 231 bits. */
+/* Makes frames: segment 1 on planes 1, 2, 3; segment 2 on planes 2, 3. 5 * 231 bits. */
 static void
 make(void)
 {
@@ -39,7 +39,7 @@ make(void)
     written_take(&object);
 }
 
-/* The same frames with connectedness: 5 * 231 bytes, and one to make it even. */
+/* Makes the same frames with connectedness: 5 * 231 bytes, and one for an even length. */
 static void
 make_fractional(void)
 {
@@ -61,7 +61,7 @@ drop(void)
     seg_sample_free(&sample);
 }
 
-/* Every single bit of the pixel data, padding included. */
+/* Flips every single bit of the pixel data, including padding. */
 START_TEST(any_flipped_bit)
 {
     const size_t pixel_bytes = (5 * 231 + 15) / 16 * 2;
@@ -92,7 +92,7 @@ START_TEST(a_frame_under_another_segment)
     ck_assert_uint_eq(number[0], 1);
     number[0] = 2;
     written_expect_mismatch(&object, "DimensionIndexValues");
-    /* The index follows: now the voxels are the other segment's. */
+    /* The index follows, so that the voxels belong to the other segment. */
     written_find_value(&object, 0x00209157, "UL", 1)[0] = 2;
     written_expect_mismatch(&object, "voxel (");
     number[0] = 3;
@@ -109,7 +109,7 @@ START_TEST(a_frame_there_twice)
     ck_assert_uint_eq(second[0], 2);
     second[0] = 1; /* plane 2 of segment 1 again */
     written_find_value(&object, 0x00209157, "UL", 4)[0] = 1;
-    /* its pixels too, so that nothing else differs */
+    /* its pixels, too, so that there is no other difference */
     for (int bit = 0; bit < 231; bit++) {
         uint8_t *pixels = object.bytes + object.size - 146;
         int from = 231 + bit;
@@ -127,7 +127,7 @@ START_TEST(dimension_index_values)
     uint8_t *values = written_find_value(&object, 0x00209157, "UL", 2);
     ck_assert_uint_eq(values[0], 1);
     ck_assert_uint_eq(values[4], 2);
-    values[4] = 1; /* the same as the frame before */
+    values[4] = 1; /* same as the frame before */
     written_expect_mismatch(&object, "DimensionIndexValues");
     values[4] = 7;
     written_expect_mismatch(&object, "DimensionIndexValues");
@@ -150,11 +150,11 @@ END_TEST
 
 START_TEST(a_source_reference)
 {
-    /* Plane 0 has no frame: its UID is in ReferencedSeriesSequence alone. */
+    /* Plane 0 has no frame: its UID is only in ReferencedSeriesSequence. */
     written_find_text(&object, "1.2.3.4.5001", 2)[11] = '9';
     written_expect_mismatch(&object, "no plane of the stack");
     written_find_text(&object, "1.2.3.4.5009", 1)[11] =
-        '0'; /* a plane, but another: the position tells */
+        '0'; /* another existing plane: the position differs */
     written_expect_mismatch(&object, "ImagePositionPatient");
 }
 
@@ -244,7 +244,7 @@ START_TEST(shared_groups)
     spacing[2] = '5';
     written_find_value(&object, 0x00180088, "DS", 1)[0] = '3'; /* 2.5 to 3.5 */
     written_expect_mismatch(&object, "SpacingBetweenSlices");
-    written_find_value(&object, 0x00180088, "DS", 1)[-8] = 0x19; /* another group: gone */
+    written_find_value(&object, 0x00180088, "DS", 1)[-8] = 0x19; /* another group: removes it */
     written_expect_mismatch(&object, "SpacingBetweenSlices is missing");
 }
 
@@ -267,7 +267,7 @@ START_TEST(sizes)
 
 END_TEST
 
-/* What was segmented changed after the object was written: the object is the wrong one. */
+/* If the masks change after the object was written, the object must be rejected. */
 START_TEST(a_frame_that_should_be_there)
 {
     seg_sample_set(&sample, 1, 32, 6, 4);
@@ -276,7 +276,7 @@ START_TEST(a_frame_that_should_be_there)
 
 END_TEST
 
-/* Bits beyond the columns are nobody's voxels. */
+/* Bits beyond the columns must not count as voxels. */
 START_TEST(bits_beyond_the_columns)
 {
     for (size_t i = 0; i < 2 * 5 * 7; i++)
@@ -326,14 +326,14 @@ START_TEST(a_frame_number)
     written_expect_mismatch(&object, "ImagePositionPatient");
     number[0] = '6';
     written_expect_mismatch(&object, "no plane of the stack");
-    number[-8] = 0x07; /* another attribute: no number at all */
+    number[-8] = 0x07; /* another attribute: removes the number */
     number[0] = '4';
     written_expect_mismatch(&object, "frame 1:");
 }
 
 END_TEST
 
-/* Frames that do not end on bytes, enough for three threads; the first difference is the lowest. */
+/* Frames that do not end on bytes, enough for three threads. The lowest difference must be reported. */
 START_TEST(threads_find_what_one_finds)
 {
     static const struct seg_sample_shape many = {
@@ -358,7 +358,7 @@ START_TEST(threads_find_what_one_finds)
 
 END_TEST
 
-/* Trailing padding is no part of the pixel data, though a parser passes over it. */
+/* Trailing padding is not part of the pixel data, although a parser skips it. */
 START_TEST(something_behind_the_pixels)
 {
     static const uint8_t padding[14] = {0xfc, 0xff, 0xfc, 0xff, 'O', 'B', 0, 0, 2};
@@ -373,7 +373,7 @@ END_TEST
 
 /* --- FRACTIONAL --- */
 
-/* Each value with a bit changed, the lowest among them; the byte of padding too. */
+/* Changes a bit of each value, including the lowest ones, and the byte of padding. */
 START_TEST(any_other_value)
 {
     for (size_t i = 0; i < 1156; i++) {
@@ -398,7 +398,7 @@ START_TEST(the_value_is_named)
 
 END_TEST
 
-/* A map that moves within what is stored as the same value is the map that was written. */
+/* A map that changes without changing the stored values must count as the written map. */
 START_TEST(the_nearest_value)
 {
     struct error error;

@@ -1,4 +1,4 @@
-/* sr_write: what a report says, to whom it belongs, and what happens when it cannot be written. */
+/* sr_write: the content of a report, its patient and study, and failures to write it. */
 #include "dicom/objects/sr/sr_internal.h"
 #include "tests/unit/dicom/sr_sample.h"
 #include "tests/unit/dicom/written_object.h"
@@ -68,7 +68,7 @@ START_TEST(the_file)
     ck_assert_int_eq(written_count_text(&object, "head-ct measurements"), 1);
     ck_assert_int_eq(written_count_text(&object, "20241121"), 2); /* series, content */
     ck_assert_int_eq(written_count_text(&object, "1.2.840.10008.2.16.13"), 1);
-    /* Frame of Reference is no module of a report: only the image library speaks of it. */
+    /* Frame of Reference is not a module of a report: only the image library has it. */
     ck_assert_int_eq(written_count(&object, "\x20\x00\x52\x00UI", 6), 0);
     ck_assert_int_eq(written_count(&object, "\x20\x00\x40\x10LO", 6), 0);
 }
@@ -122,7 +122,7 @@ START_TEST(identity)
 
 END_TEST
 
-/* Without the concepts, nobody has to be told of their schemes. */
+/* Without the concepts, their schemes must not be listed. */
 START_TEST(coding_schemes_that_are_used)
 {
     for (int i = 0; i < 6; i++) {
@@ -141,7 +141,7 @@ START_TEST(coding_schemes_that_are_used)
 
 END_TEST
 
-/* Values at the ends of what a double can be; the text has 16 characters at most (sr_verify). */
+/* Values at the ends of a double's range; the text has at most 16 characters (sr_verify). */
 START_TEST(extreme_values)
 {
     static const double values[] = {0.0, -0.0, 5e-324, -1.2345678901234567e307, 1.0 / 3.0, 1e16};
@@ -171,7 +171,7 @@ START_TEST(absent_values)
 
 END_TEST
 
-/* A reader that takes a NUM's value for granted finds one in each. */
+/* A reader that expects a value must find one in each NUM. */
 START_TEST(absent_values_are_no_numbers)
 {
     sample.measurements[0].absence = "ONE_GREY_LEVEL";
@@ -206,7 +206,7 @@ START_TEST(settings_in_words)
 
 END_TEST
 
-/* Not a number is no number, whatever the caller thought. */
+/* A value that is not finite must not become a number. */
 START_TEST(values_that_are_not_finite)
 {
     sample.measurements[0].value = NAN;
@@ -245,7 +245,7 @@ START_TEST(a_code_that_is_long)
 
 END_TEST
 
-/* One group, and as many as a study of a whole body may have. */
+/* One group, and as many as a whole-body study may have. */
 START_TEST(one_segment)
 {
     static const struct sr_sample_shape one = {
@@ -275,7 +275,7 @@ START_TEST(many_segments_and_features)
 
 END_TEST
 
-/* Groups need not be of all segments, nor in their order. */
+/* Groups need not include all segments, nor be in their order. */
 START_TEST(some_segments)
 {
     static const struct sr_sample_shape five = {
@@ -294,7 +294,7 @@ START_TEST(some_segments)
 
 END_TEST
 
-/* Each instance is listed once: in the library, and in the evidence. */
+/* Each instance must be listed once in the library and once in the evidence. */
 START_TEST(a_multi_frame_source)
 {
     struct sr_sample_shape enhanced = shape;
@@ -306,7 +306,7 @@ START_TEST(a_multi_frame_source)
 
 END_TEST
 
-/* Not a word of a segmentation, which there need not be. */
+/* The report must not mention a segmentation, which need not exist. */
 START_TEST(the_whole_volume)
 {
     sample.groups[0].segment = SR_WHOLE_VOLUME;
@@ -325,7 +325,7 @@ START_TEST(the_whole_volume)
 
 END_TEST
 
-/* Segments are told of first, and the volume is none of them. */
+/* Segments come first. The volume is a separate group. */
 START_TEST(the_whole_volume_and_a_segment)
 {
     sample.groups[0].segment = SR_WHOLE_VOLUME;
@@ -369,7 +369,7 @@ START_TEST(a_latin_1_patient)
     latin.seg.charset = "ISO_IR 100";
     latin.seg.patient = "M\xFCller^J\xF6rg";
     remake(&latin);
-    written_take(&object); /* all of ours is ASCII: as it was */
+    written_take(&object); /* Noctule's own text is all ASCII: unchanged */
     ck_assert_int_eq(written_count_text(&object, "M\xFCller^J\xF6rg"), 1);
     ck_assert_int_eq(written_count_text(&object, "ISO_IR 100"), 1);
 
@@ -383,7 +383,7 @@ START_TEST(a_latin_1_patient)
 
 END_TEST
 
-/* A reason in words is text of ours too. */
+/* A reason in words is part of Noctule's own text. */
 START_TEST(a_reason_beyond_ascii)
 {
     sample.measurements[0].absence = "zu wenig Gr\xC3\xBCnde";
@@ -394,7 +394,7 @@ START_TEST(a_reason_beyond_ascii)
 
 END_TEST
 
-/* Of text in no set that is known, what is ASCII stays. */
+/* In text without a known set, ASCII must stay. */
 START_TEST(a_patient_that_cannot_be_converted)
 {
     struct sr_sample_shape broken = shape;

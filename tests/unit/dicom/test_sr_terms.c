@@ -1,4 +1,4 @@
-/* Terms of reports: which codes stand for a feature, its settings, its unit and its absence. */
+/* Terms of reports: codes of a feature, its settings, its unit and its absence. */
 #include "dicom/objects/sr/sr_terms.h"
 #include "tests/unit/suite.h"
 
@@ -24,7 +24,7 @@ expect_code(const struct coded_concept *code, const char *scheme, const char *va
     ck_assert_str_ne(code->meaning, "");
 }
 
-/* The value of the modifier with that name, or NULL. */
+/* Returns the value of the modifier with that name, or NULL. */
 static const struct coded_concept *
 modifier(const char *name)
 {
@@ -71,7 +71,7 @@ START_TEST(settings_of_ibsi)
 
 END_TEST
 
-/* As many settings as a number can have at once. */
+/* Uses the maximum number of settings that a number can have at once. */
 START_TEST(settings_of_our_own)
 {
     describe("aggregation=2d-averaged;bin_width=12.5;directions=0,90;discretisation=pyradiomics-"
@@ -87,7 +87,7 @@ START_TEST(settings_of_our_own)
     ck_assert_ptr_null(parameter("LEVELS"));
     expect_code(&measurement.words.concept, CONCEPT_OWN_SCHEME, "DIRECTIONS");
     ck_assert_str_eq(measurement.words.text, "0,90");
-    /* UIDs of reports follow from the order, too. */
+    /* The order also determines the UIDs of reports, so it must not change. */
     static const char *const modifiers[] = {"5QB6", "MATRIX", "4R0B", "IF9H"};
     static const char *const parameters[] = {"BIN_WIDTH", "RANGE_LOW", "RANGE_HIGH", "PVMT"};
     ck_assert_uint_eq(measurement.modifier_count, 4);
@@ -115,7 +115,7 @@ START_TEST(discretisations)
 
 END_TEST
 
-/* A parameter is a finite number, and an end that is none is no setting. */
+/* A parameter must be a finite number; an infinite end is not a setting. */
 START_TEST(a_range_with_one_end)
 {
     describe("range_high=90;range_low=-inf", "[hnsf'U]");

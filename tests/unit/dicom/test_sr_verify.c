@@ -1,4 +1,4 @@
-/* sr_verify: each kind of damage to a good report is noticed, and named. */
+/* sr_verify: each kind of damage to a valid report must be detected and named. */
 #include "tests/unit/dicom/sr_sample.h"
 #include "tests/unit/dicom/written_object.h"
 #include "tests/unit/suite.h"
@@ -48,7 +48,7 @@ drop(void)
     sr_sample_free(&sample);
 }
 
-/* Every bit of a number, in the first group, the second, and of a setting. */
+/* Flips every bit of a number, in the first group, the second, and in a setting. */
 START_TEST(any_bit_of_a_value)
 {
     const double values[] = {sr_sample_value(0, 0), sr_sample_value(1, 1), 32.0};
@@ -96,7 +96,7 @@ START_TEST(settings_in_words)
 
 END_TEST
 
-/* A number cannot pass for none, nor none for a number. */
+/* A number must not match an absent value, nor an absent value a number. */
 START_TEST(why_there_is_no_value)
 {
     written_expect_damage(&object, written_find_text(&object, "ONE_GREY_LEVEL", 1), 1, "Comment");
@@ -139,7 +139,7 @@ START_TEST(references)
 
 END_TEST
 
-/* Frames 5, 4 and 3 of five, and the instance that they are of. */
+/* Frames 5, 4 and 3 of five, and their instance. */
 START_TEST(references_of_the_volume)
 {
     struct sr_sample_shape enhanced = shape;
@@ -195,13 +195,13 @@ START_TEST(relationships)
 
 END_TEST
 
-/* What was measured changed after the report was written: the report is the wrong one. */
+/* If the measurements change after the report was written, the report must be rejected. */
 START_TEST(another_request)
 {
     sample.groups[1].measurement_count = 1;
     written_expect_refused(&object, "SOPInstanceUID");
     sample.groups[1].measurement_count = 2;
-    sample.segments[1].region = sample.segments[0].region; /* part of no UID */
+    sample.segments[1].region = sample.segments[0].region; /* not part of a UID */
     written_expect_refused(&object, "concept name");
     sample.segments[1].region.value = NULL;
     sample.segments[0].label = "Part 7";

@@ -1,6 +1,6 @@
 /*
- * written_object.h - an object that a test has written to a file: looked into, damaged, and written
- * where there is no room. Checks are Check's.
+ * written_object.h - an object that a test has written to a file: searches it, damages it, and writes it without
+ * space. Failures are reported to Check.
  */
 #ifndef NOCTULE_WRITTEN_OBJECT_H
 #define NOCTULE_WRITTEN_OBJECT_H
@@ -18,11 +18,11 @@
 #include <unistd.h>
 
 struct written_object {
-    const char *path;   /* of the file; set once there is a folder for it */
-    enum code mismatch; /* the code of a file that is not what was written */
+    const char *path;   /* path of the file; set once there is a folder for it */
+    enum code mismatch; /* code of a file that differs from the request */
     int (*write)(int fd, struct derived_summary *summary, struct error *error);
     int (*verify)(const char *path, struct error *error);
-    uint8_t *bytes; /* of the file, as they were taken, and as the test has changed them since */
+    uint8_t *bytes; /* the file's bytes when taken, and those with the test's changes */
     size_t size;
     struct derived_summary summary; /* of the last write */
 };
@@ -65,7 +65,7 @@ written_free(struct written_object *object)
     object->bytes = NULL;
 }
 
-/* Written again, it has the bytes that were taken. */
+/* Writes the file again. The bytes must be the same. */
 static inline void
 written_expect_same_again(struct written_object *object)
 {
@@ -78,7 +78,7 @@ written_expect_same_again(struct written_object *object)
     free(bytes);
 }
 
-/* --- what is in it --- */
+/* --- content --- */
 
 static inline int
 written_count(const struct written_object *object, const void *pattern, size_t length)
@@ -99,7 +99,7 @@ written_count_text(const struct written_object *object, const char *text)
     return written_count(object, text, strlen(text));
 }
 
-/* The n-th place (from 1) of a pattern. */
+/* Returns the n-th occurrence (from 1) of a pattern. */
 static inline uint8_t *
 written_find(const struct written_object *object, const void *pattern, size_t length, int nth)
 {
@@ -119,7 +119,7 @@ written_find_text(const struct written_object *object, const char *text, int nth
     return written_find(object, text, strlen(text), nth);
 }
 
-/* The value of the n-th element with the tag and a 16-bit length. */
+/* Returns the value of the n-th element with the tag and a 16-bit length. */
 static inline uint8_t *
 written_find_value(const struct written_object *object, uint32_t tag, const char *vr, int nth)
 {
@@ -139,7 +139,7 @@ written_save(const struct written_object *object, size_t count)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* The file as it is must be refused with a message that speaks of `word`. */
+/* Checks that the current file is rejected with a message that contains `word`. */
 static inline void
 written_expect_refused(const struct written_object *object, const char *word)
 {
@@ -150,7 +150,7 @@ written_expect_refused(const struct written_object *object, const char *word)
     ck_assert_msg(strstr(error.message, word) != NULL, "\"%s\" lacks \"%s\"", error.message, word);
 }
 
-/* So must the bytes as the test has changed them. */
+/* Same for the bytes with the test's changes. */
 static inline void
 written_expect_mismatch(const struct written_object *object, const char *word)
 {
@@ -158,7 +158,7 @@ written_expect_mismatch(const struct written_object *object, const char *word)
     written_expect_refused(object, word);
 }
 
-/* So must they with bits of this byte flipped, which are repaired again. */
+/* Same with bits of this byte flipped, which are restored afterwards. */
 static inline void
 written_expect_damage(const struct written_object *object, uint8_t *byte, uint8_t bits,
                       const char *word)
@@ -168,7 +168,7 @@ written_expect_damage(const struct written_object *object, uint8_t *byte, uint8_
     *byte ^= bits;
 }
 
-/* Cut anywhere, the file is refused, and nothing crashes. */
+/* Cuts the file anywhere. It must be rejected without a crash. */
 static inline void
 written_expect_cuts_refused(const struct written_object *object, size_t step)
 {
@@ -180,7 +180,7 @@ written_expect_cuts_refused(const struct written_object *object, size_t step)
     written_expect_refused(object, "not the one written");
 }
 
-/* Any one byte changed: nothing crashes, whatever the verdict on values that are not compared. */
+/* Changes any one byte. The reader must not crash, for any result on values that are not compared. */
 static inline void
 written_expect_no_crash(const struct written_object *object, size_t step)
 {
@@ -201,7 +201,7 @@ written_expect_no_file_refused(const struct written_object *object)
     written_expect_refused(object, "cannot be read");
 }
 
-/* --- no room --- */
+/* --- no space --- */
 
 static inline void
 written_expect_full_device_told(struct written_object *object)
@@ -214,7 +214,7 @@ written_expect_full_device_told(struct written_object *object)
     close(fd);
 }
 
-/* A disk that ends at every kind of place, from the first byte to the last but one. */
+/* Limits the disk at every kind of place, from the first byte to the last but one. */
 static inline void
 written_expect_full_disk_told(struct written_object *object)
 {
@@ -228,7 +228,7 @@ written_expect_full_disk_told(struct written_object *object)
         int64_t end = i < 16 ? i * (whole / 16) : i == 16 ? 1 : i == 17 ? 4096 % whole : whole - 1;
         struct rlimit cut = {.rlim_cur = (rlim_t)end, .rlim_max = limit.rlim_max};
         struct error error = {0};
-        int limited = setrlimit(RLIMIT_FSIZE, &cut); /* no assertion now: Check writes them down */
+        int limited = setrlimit(RLIMIT_FSIZE, &cut); /* no assertions: Check writes to a file */
         int rc = written_try(object, &error);
         int restored = setrlimit(RLIMIT_FSIZE, &limit);
         ck_assert_int_eq(limited, 0);
