@@ -1,4 +1,4 @@
-/* Pieces of a mask: as floods find them, in however many bands its slices are swept. */
+/* Components of a mask: the same as by flooding, for any number of bands. */
 #include "service/pipeline/components.h"
 #include "tests/unit/suite.h"
 
@@ -37,7 +37,7 @@ assert_components(int64_t expected)
         ck_assert_int_eq(count_in_bands(bands), expected);
 }
 
-/* The obvious way: floods from each voxel that no other flood has reached. */
+/* Floods from each voxel that no other flood has reached: the plain reference. */
 static void
 flood(uint8_t *left, int x, int y, int z)
 {
@@ -95,7 +95,7 @@ START_TEST(nothing_and_everything)
 
 END_TEST
 
-/* Two arms through all slices that meet in one alone: whichever band has it, the others hear of it. */
+/* Two arms through all slices meet in only one: the bands of the other slices must find out. */
 START_TEST(arms_that_meet_in_one_slice)
 {
     for (int meeting = 0; meeting < SLICES; meeting++) {
@@ -114,7 +114,7 @@ START_TEST(arms_that_meet_in_one_slice)
 
 END_TEST
 
-/* One arm that goes up, down and up again: a band has three pieces of it in its lowest and highest slices. */
+/* One arm goes up, down and up again: a band has three pieces of it in its lowest and highest slices. */
 START_TEST(an_arm_that_turns)
 {
     memset(bits, 0, sizeof bits);

@@ -1,4 +1,4 @@
-/* What has contrast: two values, padding left out, wherever they are. */
+/* Contrast: two different values anywhere, without padding. */
 #include "service/pipeline/contrast.h"
 
 #include <check.h>

@@ -1,4 +1,4 @@
-/* Pixels of frames that depend on those before them: read once, whoever asks, in whatever order. */
+/* Pixels of frames that depend on the frames before them: decoded once, for any readers in any order. */
 #include "service/pipeline/decode.h"
 
 #include "tests/unit/dicom/deflated.h"
@@ -12,7 +12,7 @@ enum {
     THREADS = 8,
 };
 
-/* The last frame lies lowest. */
+/* Puts the last frame lowest. */
 static void
 add_groups(struct dicom_bytes *bytes)
 {
@@ -60,10 +60,10 @@ make_deflated(void)
 
 /* ------------------------------------------------------------------------------ counting ---- */
 
-static int64_t inflated; /* bytes, by whichever thread */
+static int64_t inflated; /* bytes, from all threads */
 
 int __real_inflate(z_stream *zlib, int flush);
-/* The linker takes libraries that inflate for callers of it, which have to see it. */
+/* The linker wraps calls of libraries, too. They must be able to see this function. */
 __attribute__((visibility("default"))) int __wrap_inflate(z_stream *zlib, int flush);
 
 int
@@ -128,7 +128,7 @@ START_TEST(a_deflated_volume_is_inflated_once)
     ck_assert_int_eq(series->stack_count, 1);
     const int64_t once = bytes_of_one_pass(instance);
     ck_assert_int_ge(once, cells);
-    ck_assert_int_lt(once, cells + cells / 4); /* what comes before the pixels */
+    ck_assert_int_lt(once, cells + cells / 4); /* the data before the pixels */
     ck_assert_int_eq(bytes_of_decoding(instance, &series->stacks[0]), once);
     geometry_series_free(series);
     dicom_instance_free(instance);

@@ -1,4 +1,4 @@
-/* Expectations: each option at and beyond its bounds, on masks that are drawn here. */
+/* Expectations: each option at and beyond its bounds, on masks drawn here. */
 #include "service/pipeline/expect.h"
 #include "tests/unit/suite.h"
 
@@ -101,7 +101,7 @@ START_TEST(volumes)
 
 END_TEST
 
-/* What six digits would make look as expected is told with all of them. */
+/* A value that six digits would round into the bounds must be reported with all digits. */
 START_TEST(a_hair_beyond_is_seen)
 {
     put(0, 0, 0, 0);
@@ -164,8 +164,10 @@ START_TEST(slices)
 
 END_TEST
 
-/* By hand: voxels (3, 2, 0), (4, 2, 0) and (65, 4, 2) of 0.5 x 2 x 4 mm; the slices lie at 0, 4, 8 and 13 mm. Rows go
- * to the back, columns to the feet and slices to the left of the patient. The third slice has a negative slope. */
+/*
+ * By hand: voxels (3, 2, 0), (4, 2, 0) and (65, 4, 2) of 0.5 x 2 x 4 mm; the slices lie at 0, 4, 8 and 13 mm. Rows
+ * point to the back, columns to the feet and slices to the left of the patient. The third slice has a negative slope.
+ */
 START_TEST(segments_are_measured)
 {
     static const double positions[SLICES] = {0, 4, 8, 13};
@@ -197,7 +199,7 @@ START_TEST(segments_are_measured)
 
 END_TEST
 
-/* A run of whole words, and pixels of each type: values beyond 32767 too. */
+/* A run of whole words, and pixels of each type, including values beyond 32767. */
 START_TEST(values_of_each_pixel_type_are_measured)
 {
     static uint8_t bytes[VOXELS];
@@ -265,7 +267,7 @@ START_TEST(faces)
 
 END_TEST
 
-/* As a straightened stack has them, whose images reach less of some slices than of others. */
+/* As in a straightened stack, whose images cover less of some slices than of others. */
 START_TEST(edges_of_the_images)
 {
     static const struct expect_window windows[SLICES] = {
@@ -281,7 +283,7 @@ START_TEST(edges_of_the_images)
                              "lowest and the highest slice alone");
     put(0, 67, 3, 2);
     ck_assert_uint_eq(check(), 1);
-    put(0, 67, 2, 3); /* beyond */
+    put(0, 67, 2, 3); /* outside */
     assert_broken("touches",
                   "Brain: reaches the edge of the volume (last column, first row), expected in the "
                   "lowest and the highest slice alone");
@@ -291,13 +293,13 @@ START_TEST(edges_of_the_images)
 
 END_TEST
 
-/* As where a round field of view ends, which cuts what it touches. */
+/* As at the end of a round field of view, which cuts structures at its edge. */
 START_TEST(padding_of_the_images)
 {
     expect.touches = CONF_TOUCHES_TOP_BOTTOM;
     put(0, 5, 2, 1);
     put(0, 8, 2, 1);
-    voxels[(1 * ROWS_ + 2) * COLUMNS + 6] = -2000; /* a hole in it is no edge */
+    voxels[(1 * ROWS_ + 2) * COLUMNS + 6] = -2000; /* a hole in it is not an edge */
     voxels[(1 * ROWS_ + 2) * COLUMNS + 9] = -1999;
     padding[1] = (struct image_range){-2000, -2000};
     ck_assert_uint_eq(check(), 0);
@@ -351,7 +353,7 @@ START_TEST(slices_of_the_images)
 {
     put(0, 0, 0, 0);
     expect.slice_mm = bounds(0, 3);
-    volume.slice_mm = 3.0004; /* as decimals of positions make it */
+    volume.slice_mm = 3.0004; /* typical for decimal positions */
     ck_assert_uint_eq(check(), 0);
     volume.slice_mm = 3.27;
     assert_broken("slice_mm", "Brain: slices of 3.27 mm, expected 0 to 3 mm");

@@ -1,4 +1,4 @@
-/* docs/features.md lists every feature of every family, in its order, and no other. */
+/* Checks that docs/features.md lists exactly the features of every family, in their order. */
 #include "kernels/features/family.h"
 #include "tests/unit/suite.h"
 
@@ -12,7 +12,7 @@
 
 enum { NAME, MEANING, IBSI, UNIT, CELLS };
 
-/* The family whose table stands under a heading: "## Place: `shape`". */
+/* Returns the family of the table below a heading: "## Place: `shape`". */
 static const struct feature_family *
 family_of(const char *heading)
 {
@@ -25,7 +25,14 @@ family_of(const char *heading)
     return NULL;
 }
 
-/* The first cells of a row "| a | b | | d | ...". */
+/*
+ * Reads the first cells of a row "
+ * a
+ * b
+ * 
+ * d
+ * ...".
+ */
 static void
 take_cells(const char *row, char cells[CELLS][CELL])
 {

@@ -1,5 +1,7 @@
-/* From configured segments to objects of fuzzy connectedness: units, seeds, refusals, and what is
- * measured, against sums written out. */
+/*
+ * Conversion of configured segments to objects of fuzzy connectedness: units, seeds, rejections, and measured values,
+ * compared with explicit sums.
+ */
 #include "service/pipeline/segment/fuzzy.h"
 
 #include <check.h>
@@ -131,7 +133,7 @@ START_TEST(gaussians_become_stored_values)
     ck_assert_double_eq(objects->items[0].homogeneity_sigma, 24);
     segmentation_release(&segmentation);
 
-    for (int i = 0; i < PLANES; i++) /* MR: no rescale at all */
+    for (int i = 0; i < PLANES; i++) /* MR: without a rescale */
         frames[i].has_rescale = false;
     make_well();
     ck_assert_int_eq(measure(), 0);
@@ -189,13 +191,13 @@ START_TEST(methods_may_be_mixed)
     ck_assert_int_eq(objects->items[1].seeds[1].z, 2);
     segmentation_release(&segmentation);
 
-    /* A series that fuzzy connectedness would refuse is no matter without it. */
+    /* A series that fuzzy connectedness would reject must be accepted without it. */
     pipeline.segments = &segments[1];
     pipeline.segment_count = 1;
     frames[2].slope = 2;
     make_well();
     ck_assert_uint_eq(segmentation.of[CONF_FUZZY].count, 0);
-    ck_assert_ptr_null(objects); /* so nothing is measured, or run */
+    ck_assert_ptr_null(objects); /* so there must be no measurement and no run */
     segmentation_release(&segmentation);
 }
 
@@ -286,7 +288,7 @@ struct expected {
     int64_t voxels;
 };
 
-/* The definition, written out: every voxel of the volume is asked whether it is in a cube. */
+/* Returns whether a voxel counts, by the definition: it is in a cube. */
 static bool
 counts(int x, int y, int z)
 {
@@ -359,8 +361,10 @@ assert_measured_as_defined(void)
 
 START_TEST(measured_numbers_by_hand)
 {
-    /* Along x at the seed: 10, 14, 10; all else padding. Mean 34/3; differences 4 and 4: half of
-     * them squared is 4, so homogeneity is 2. */
+    /*
+     * Along x at the seed: 10, 14, 10; all others are padding. Mean 34/3; differences 4 and 4: half of them squared
+     * is 4, so homogeneity is 2.
+     */
     for (int i = 0; i < VOXELS; i++)
         volume[i] = -2000;
     int16_t *at = &volume[(3 * ROWS + 4) * COLUMNS + 5];
@@ -390,7 +394,7 @@ START_TEST(measured_as_defined)
     assert_measured_as_defined();
     seeds[0] = (struct conf_seed){CONF_VOXEL, {0, 0, PLANES - 1}}; /* cut off at three faces */
     assert_measured_as_defined();
-    segments[0].estimate_voxels = 16; /* all of the volume */
+    segments[0].estimate_voxels = 16; /* the whole volume */
     assert_measured_as_defined();
 }
 
@@ -484,7 +488,7 @@ START_TEST(nothing_but_padding_cannot_be_measured)
     ck_assert_int_eq(error.code, CODE_SEEDS_IN_PADDING);
     ck_assert_ptr_nonnull(strstr(error.message, "\"Vessel\""));
     segmentation_release(&segmentation);
-    give(0, 1, 1); /* nothing has to be measured: no matter */
+    give(0, 1, 1); /* without measurements this must be accepted */
     make_well();
     ck_assert_int_eq(measure(), 0);
     segmentation_release(&segmentation);
@@ -492,7 +496,7 @@ START_TEST(nothing_but_padding_cannot_be_measured)
 
 END_TEST
 
-/* ---------------------------------------------------------------------------------- words ---- */
+/* ---------------------------------------------------------------------------------- texts ---- */
 
 START_TEST(words_say_what_was_measured)
 {

@@ -1,4 +1,4 @@
-/* Which window a preview has: the images' own where it shows the tissue, else one of the values. */
+/* The window of a preview: the images' own if it shows the tissue, else one from the values. */
 #include "service/pipeline/results/grey_window.h"
 #include "tests/unit/suite.h"
 
@@ -82,13 +82,13 @@ choose(bool segmented)
     return window;
 }
 
-/* Of 8 values, so that sixteen times their spread are 112. */
+/* Windows for 8 values, so that sixteen times their spread are 112. */
 static const struct {
     double low, high;
     bool right;
 } windows[] = {
     {0, 20, true},    {10, 40, true},
-    {-40, 60, true},  /* much too wide, but it is to be seen */
+    {-40, 60, true},  /* much too wide, but must be visible */
     {14, 40, false},  /* three quarters are black */
     {-60, 60, false}, /* one grey */
     {40, 60, false},  {-1000, -900, false},

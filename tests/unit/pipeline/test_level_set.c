@@ -1,4 +1,4 @@
-/* From configured segments to kernel labels: ranges against the definition, padding, shapes. */
+/* Conversion of configured segments to kernel labels: ranges compared with the definition, padding, shapes. */
 #include "service/pipeline/segment/level_set.h"
 #include "service/pipeline/volume.h"
 
@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The definition, written out: every stored value tried. (Check's asserts are system calls: one a
- * range, not one a value.) */
+/*
+ * Checks a range against the definition, for every stored value. Check's asserts are system calls: one per range, not
+ * one per value.
+ */
 static void
 assert_range_is_exact(enum image_pixel pixel, double lo, double hi, double slope, double intercept)
 {
@@ -53,7 +55,7 @@ START_TEST(ranges_at_the_very_values)
 {
     srand(7);
     for (int i = 0; i < 150; i++) {
-        /* Bounds that some stored value meets exactly, or misses by one ulp. */
+        /* Use bounds that equal a stored value, or differ from it by one ulp. */
         double slope = (rand() % 2000 - 1000) / 997.0, intercept = rand() % 5000 - 2500.3;
         if (slope == 0)
             slope = 0.25;
@@ -147,8 +149,10 @@ pad(int plane, int32_t lo, int32_t hi)
     instances[plane].padding_hi = hi;
 }
 
-/* The first stored value of a plane that the label judges otherwise than the definition; or the
- * number after the last one. */
+/*
+ * Returns the first stored value of a plane for which the label differs from the definition, or the number after the
+ * last one.
+ */
 static int32_t
 first_misjudged(const struct kernels_level_set_label *label, int z)
 {
@@ -237,7 +241,7 @@ END_TEST
 START_TEST(paddings_that_differ_are_exact_or_refused)
 {
     struct error error;
-    /* One cut off at the end, one outside, one strictly inside: all expressible ... */
+    /* One cut off at the end, one outside, one strictly inside: the label can express all ... */
     pad(0, 50, 200);
     pad(1, -2000, -1500);
     for (int i = 0; i < PLANES; i++)
@@ -248,7 +252,7 @@ START_TEST(paddings_that_differ_are_exact_or_refused)
     frames[1].intercept = -30000;
     pad(0, 50, 60);
     assert_labels_are_exact();
-    /* ... but not a hole in one plane where another has values. */
+    /* ... but not a hole in one plane if another plane has values there. */
     frames[2].intercept = 0;
     assert_refused(CODE_PADDING_MIXED, &error);
     ck_assert_str_eq(error.file[0], "file.dcm");

@@ -1,4 +1,4 @@
-/* Measurements as a report tells them: every setting that a job can have reaches the report. */
+/* Measurements in a report: every setting of a job must reach the report. */
 #include "service/pipeline/results/measurements.h"
 
 #include "kernels/features/family.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The settings last until the next call. */
+/* The settings are valid until the next call. */
 static struct feature
 texture(int32_t segment, const char *aggregation, const char *discretisation)
 {
@@ -46,7 +46,7 @@ expect_modifier(const struct sr_measurement *measurement, const char *name, cons
     ck_abort_msg("there is no modifier %s = %s", name, value ? value : "any");
 }
 
-/* The names are the kernels' and the configuration's; the report must know each of them. */
+/* The report must have a code for each name of the kernels and the configuration. */
 START_TEST(every_name_has_its_code)
 {
     static const char *const ways[] = {"stored-256", "fixed-bin-number", "fixed-bin-size",
@@ -64,7 +64,7 @@ START_TEST(every_name_has_its_code)
 
 END_TEST
 
-/* Readers look for Code Value, which has 16 characters, and not for Long Code Value. */
+/* Readers expect Code Value, which has 16 characters, and not Long Code Value. */
 START_TEST(every_feature_has_a_short_code)
 {
     const struct feature_family *family = feature_families[_i];
@@ -85,7 +85,7 @@ START_TEST(every_feature_has_a_short_code)
 
 END_TEST
 
-/* A reason that the report has no words for would be told as a code that nobody reads. */
+/* Each reason must have a text in the report, because readers do not show an unknown code. */
 START_TEST(every_absence_has_its_words)
 {
     for (int reason = FEATURE_PRESENT; reason < FEATURE_MISSINGS; reason++) {

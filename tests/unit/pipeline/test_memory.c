@@ -1,5 +1,7 @@
-/* What finding segments takes of memory outside of a lane, beside what was said before: never more,
- * and where a volume has all the values that it may have not much less. */
+/*
+ * Compares the memory of segmentation outside of a lane with its prediction. It must not exceed the prediction. If a
+ * volume has all possible values, it must not be much less.
+ */
 #include "service/pipeline/grid.h"
 #include "service/pipeline/segment/segment.h"
 #include "tests/unit/counted.h"
@@ -89,7 +91,7 @@ run_on(struct kernels_lane *lane, int bits, int64_t *predicted)
     segmentation_release(&segmentation);
 }
 
-/* Runs the segment, and compares what was said with what it took; at most `share` of it. */
+/* Runs the segment, and compares its memory with the prediction, which may be at most `share` of it. */
 static void
 expect_predicted(int bits, double share)
 {
@@ -133,7 +135,7 @@ static const struct conf_range ranges[] = {
     {.relative = CONF_OF_MAX, .of_max = 0.4},
 };
 
-/* One for the volume, and one for each plane; of 16 bits a plane has fewer voxels than values. */
+/* One for the volume, and one per plane; with 16 bits a plane has fewer voxels than values. */
 START_TEST(histograms_of_relative_ranges)
 {
     static const int bits[] = {10, 12, 16};

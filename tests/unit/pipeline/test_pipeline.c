@@ -1,4 +1,4 @@
-/* Whole jobs: what comes out, and that nothing comes out when a job is stopped or cannot go on. */
+/* Whole jobs: their output, and no output if a job is stopped or fails. */
 #include "service/pipeline/measure/valuing.h"
 #include "service/pipeline/pipeline.h"
 
@@ -42,13 +42,13 @@ tear_down(void)
     job_sample_remove(&sample);
 }
 
-/* Runs the sample's job; the report's arrays are cleared, its numbers stay. */
+/* Runs the sample's job. Clears the report's arrays, but keeps its numbers. */
 static struct pipeline_report
 run_job(const struct pipeline_watch *watch)
 {
     struct pipeline_report report;
     if (pipeline_run(&sample.spec, &compute, watch, &report) != 0)
-        abort(); /* no assertion: a file may not be able to grow, and Check writes to one */
+        abort(); /* no assertion: files may be limited, and Check writes to one */
     pipeline_report_clear(&report);
     return report;
 }
@@ -211,7 +211,7 @@ START_TEST(what_is_not_given_is_measured_and_told)
 
 END_TEST
 
-/* A wide object claims the air as well, until the air has an owner of its own. */
+/* A wide object also claims the air, unless the air has its own object. */
 #define WIDE FUZZY("Wide", IN_BLOCK GAUSSIANS("40.0", "2000.0"))
 #define AIR  FUZZY("Air", IN_AIR GAUSSIANS("-1000.0", "50.0"))
 
@@ -245,12 +245,12 @@ START_TEST(objects_that_tie_everywhere_are_empty)
     ck_assert(report.empty);
     ck_assert_int_eq(report.error.code, CODE_EMPTY);
     ck_assert_int_eq(report.result_count, 0);
-    ck_assert_int_eq(job_sample_output_entries(&sample), 2); /* no map of nothing */
+    ck_assert_int_eq(job_sample_output_entries(&sample), 2); /* no map of an empty object */
 }
 
 END_TEST
 
-/* The block is in range. The air is not, so the level set that starts from it ends empty. */
+/* The block is in range. The air is not, so a level set that starts from the air ends empty. */
 START_TEST(a_level_set_starts_from_an_object)
 {
     static char settings[] =
@@ -288,7 +288,7 @@ END_TEST
 
 /* --------------------------------------------------------------------- devices that fail ---- */
 
-/* The CPU's backend with one call that fails, under another name. */
+/* The CPU's backend with one failing call, under another name. */
 static struct kernels_backend broken;
 static struct kernels_op broken_op;
 
@@ -415,7 +415,7 @@ static void
 stop_at(void *context, const char *stage, double fraction)
 {
     struct stopper *stopper = context;
-    if (fraction >= 0 && fraction <= 1) /* no assertion here: Check is for one thread */
+    if (fraction >= 0 && fraction <= 1) /* no assertion here: Check needs a single thread */
         atomic_fetch_add(&stopper->told, 1);
     if (strcmp(stage, stopper->stage) == 0)
         atomic_store(&stopper->stop, true);
@@ -438,7 +438,7 @@ START_TEST(a_job_stops_at_every_stage_and_leaves_nothing)
         ck_assert_int_eq(job_sample_output_entries(&sample), -1);
     }
     sample.spec.settings = settings;
-    /* Nobody stops it: all stages were told of, and the lane is as good as new. */
+    /* Without a stop, the watcher must see all stages, and the lane must stay usable. */
     struct stopper nobody = {.stage = "none"};
     const struct pipeline_watch watch = {stop_at, &nobody, &nobody.stop};
     ck_assert_int_eq(run_job(&watch).verdict, PROTO_VERDICT_DONE);
@@ -459,7 +459,7 @@ END_TEST
 
 /* -------------------------------------------------------------------------------- failing ---- */
 
-/* Asserts nothing under the limit: Check writes down each assertion, in a file like any other. */
+/* Must not assert under the limit: Check writes each assertion to a file, which is also limited. */
 static struct rlimit
 limit(__rlimit_resource_t resource, rlim_t soft)
 {
@@ -496,9 +496,9 @@ START_TEST(a_full_disk_at_any_place_leaves_nothing)
 
 END_TEST
 
-static atomic_int syncs = -1; /* that succeed before one fails; below 0: all */
+static atomic_int syncs = -1; /* number that succeed before one fails; below 0: all */
 
-/* These two take the place of libc's in this program. */
+/* These two replace libc's functions in this program. */
 int
 fsync(int fd)
 {
@@ -514,7 +514,7 @@ fdatasync(int fd)
     return fsync(fd);
 }
 
-/* Files are synced beside each other: any of them may be the one. */
+/* Files are synced concurrently, so that any of them may fail. */
 START_TEST(what_cannot_be_synced_leaves_nothing)
 {
     bool done = false;
@@ -590,7 +590,7 @@ START_TEST(an_input_that_is_gone_or_cut_off)
 
 END_TEST
 
-/* Jobs exist for stacks that admission or an operator accepted; the gap is filled on a grid of its own. */
+/* Jobs exist only for stacks that admission or an operator accepted. The grid of the job fills the gap. */
 START_TEST(a_slice_that_is_missing)
 {
     for (int z = 2; z < SAMPLE_SLICES - 1; z++)

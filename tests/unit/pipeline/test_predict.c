@@ -1,4 +1,7 @@
-/* Predicted times: a job is never predicted to be faster than one that has less to do, and what is slow is known to be. */
+/*
+ * Predicted times: a job must not be predicted to be faster than one with less work, and slow jobs must be
+ * recognized.
+ */
 #include "service/pipeline/predict.h"
 #include "tests/unit/suite.h"
 

@@ -1,5 +1,7 @@
-/* The preview: resampled slices, palettes, pictures that read back as drawn whatever the threads;
- * and sheets that show what is there where people look for it, however it was acquired. */
+/*
+ * The preview: resampled slices, palettes, and pictures that read back as drawn with any number of threads. Sheets
+ * must show the same anatomy in the same place for any acquisition.
+ */
 #include "service/pipeline/results/preview.h"
 
 #include "service/pipeline/results/indexed_png.h"
@@ -25,7 +27,7 @@
 
 static int16_t slice[ROWS * COLUMNS];
 
-/* 3 x - 2 y + 100, which every mean of bilinear samples keeps at the middle of its pixel. */
+/* Makes 3 x - 2 y + 100: every mean of bilinear samples is the value at the middle of its pixel. */
 static void
 make_ramp(void)
 {
@@ -180,9 +182,9 @@ END_TEST
 
 /* ----------------------------------------------------------------------------------- sheets - */
 
-#define SIDE   40 /* voxels of a cube, which are millimetres */
+#define SIDE   40 /* voxels of 1 mm */
 #define VOXELS (SIDE * SIDE * SIDE)
-#define PANEL  384 /* pixels of each of its three planes: a panel is PANEL / SIDE pixels a voxel */
+#define PANEL  384 /* pixels per side of its three planes, PANEL / SIDE per voxel */
 
 struct scene {
     int16_t voxels[VOXELS];
@@ -207,7 +209,7 @@ struct drawn {
     int width, height;
 };
 
-/* Noise, with a box of 22 x 29 x 20 voxels in it as the only segment. */
+/* Makes noise, with a box of 22 x 29 x 20 voxels in it as the only segment. */
 static void
 make_scene(struct scene *scene)
 {
@@ -285,7 +287,7 @@ pixel_at(const struct drawn *drawn, int x, int y)
 
 enum { RED = 0xff0000, LIGHT = 0xebebeb, WARNING = 0xffc400 };
 
-/* Where a text stands in a box of the sheet, in letters of so many pixels a dot. */
+/* Returns whether a text is in a box of the sheet, in letters of this many pixels per dot. */
 static bool
 text_is_at(const struct drawn *drawn, const uint8_t *text, int width, int height, int left, int top)
 {
@@ -334,7 +336,7 @@ START_TEST(threads_draw_what_one_draws)
 
 END_TEST
 
-/* The outline runs within the segment, one pixel wide: of 22 x 29 voxels of 288 / 40 pixels. */
+/* The outline must run inside the segment, one pixel wide: of 22 x 29 voxels of 288 / 40 pixels. */
 START_TEST(the_outline_is_the_border_of_the_segment)
 {
     static struct scene scene;
@@ -381,7 +383,7 @@ START_TEST(legend_window_and_places_are_told)
 
 END_TEST
 
-/* However the volume was acquired. */
+/* Directions of acquisition. */
 static const struct {
     double axes[9];
     const char *left, *above; /* letters of the first slice as acquired */
@@ -389,14 +391,14 @@ static const struct {
     {{1, 0, 0, 0, 1, 0, 0, 0, 1}, "R", "A"},
     {{1, 0, 0, 0, 0, -1, 0, 1, 0}, "R", "H"},  /* coronal */
     {{0, 1, 0, 0, 0, -1, -1, 0, 0}, "A", "H"}, /* sagittal */
-    {{-1, 0, 0, 0, 1, 0, 0, 0, -1}, "L", "A"}, /* feet first, as some write it */
-    {{0, 0, -1, -1, 0, 0, 0, 1, 0}, "H", "L"}, /* turned by a quarter */
+    {{-1, 0, 0, 0, 1, 0, 0, 0, -1}, "L", "A"}, /* feet first, as in some files */
+    {{0, 0, -1, -1, 0, 0, 0, 1, 0}, "H", "L"}, /* rotated by 90 degrees */
     {{1, 0, 0, 0, 0.96, -0.28, 0, 0.28, 0.96}, "R", "AH"},
     {{0.96, 0.28, 0, -0.28, 0.96, 0, 0, 0, 1}, "RA", "AL"},
     {{0.28, 0.96, 0, 0, 0, -1, -0.96, 0.28, 0}, "AR", "H"},
 };
 
-/* The patient coordinate of a voxel along an axis of the patient, in voxels from the middle. */
+/* Returns the coordinate of a voxel along an axis of the patient, in voxels from the middle. */
 static double
 from_middle(const double axes[9], const int voxel[3], int patient)
 {
@@ -406,7 +408,7 @@ from_middle(const double axes[9], const int voxel[3], int patient)
     return sum;
 }
 
-/* A block of the patient's left, anterior, upper part shines, and is the segment. */
+/* Makes a bright block in the patient's left, anterior, upper part, which is the segment. */
 static void
 make_block(struct scene *scene, const double axes[9])
 {
@@ -423,7 +425,7 @@ make_block(struct scene *scene, const double axes[9])
     }
 }
 
-/* The middle of what is light in a plane, as a part of its side. */
+/* Finds the middle of the bright pixels in a plane, relative to its side. */
 static void
 find_light(const struct drawn *drawn, int plane, double *x, double *y)
 {
@@ -479,7 +481,7 @@ START_TEST(edges_have_the_letters_of_what_they_face)
 
 END_TEST
 
-/* A twelfth of the height in planes: proportions hold, and there are no planes to be seen. */
+/* The height in planes is a twelfth: proportions must hold, and there are no reformatted planes. */
 START_TEST(a_thin_volume_has_slices_alone)
 {
     static struct scene scene;
@@ -496,7 +498,7 @@ START_TEST(a_thin_volume_has_slices_alone)
 
 END_TEST
 
-/* Slices narrower than what is said of them, and planes far enough away that only some captions are long. */
+/* Slices narrower than their captions, at distances that make only some captions long. */
 START_TEST(captions_are_lettered_alike)
 {
     static struct scene scene;
@@ -526,14 +528,14 @@ START_TEST(an_only_slice_is_large)
     ck_assert(says(&drawn, "by all values"));
     ck_assert_int_eq(drawn.width, 592);
     ck_assert_int_eq(drawn.height, 4 + 18 + 576 + 4 + 18);
-    ck_assert_int_eq(pixel_at(&drawn, 4 + 288, 4 + 18 + 100), 0x181818); /* half as wide */
+    ck_assert_int_eq(pixel_at(&drawn, 4 + 288, 4 + 18 + 100), 0x181818); /* half the width */
     ck_assert_int_ne(pixel_at(&drawn, 4 + 287, 4 + 18 + 100), 0x181818);
     drawn_free(&drawn);
 }
 
 END_TEST
 
-/* Planes at 0, 1, 2, ... 19 and 39 mm: of 21 even steps the last six are nearest to the last one. */
+/* Planes at 0, 1, 2, ... 19 and 39 mm: the last six of 21 even steps are nearest to the last one. */
 START_TEST(uneven_planes_lie_where_they_are)
 {
     static struct scene scene;
@@ -546,7 +548,7 @@ START_TEST(uneven_planes_lie_where_they_are)
         scene.voxels[i] = 1000;
     struct drawn drawn = draw(&scene, 2);
     int dark = 0, light = 0;
-    const int left = 4 + PANEL + 4 + 10; /* coronal, beside the segment */
+    const int left = 4 + PANEL + 4 + 10; /* coronal, next to the segment */
     for (int y = 4 + 18 + 18; y < 4 + 18 + 18 + PANEL; y++) {
         light += pixel_at(&drawn, left, y) > 0xf00000 / 2;
         dark += pixel_at(&drawn, left, y) < 0xf00000 / 2;
@@ -557,7 +559,7 @@ START_TEST(uneven_planes_lie_where_they_are)
 
 END_TEST
 
-/* A voxel in 512 columns, of which 288 pixels have room for every second one. */
+/* One voxel in 512 columns must be visible, although 288 pixels show only every second one. */
 START_TEST(nothing_is_too_small_to_be_seen)
 {
     static struct scene scene;

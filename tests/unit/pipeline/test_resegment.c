@@ -1,4 +1,4 @@
-/* Intensity masks: what a range and standard deviations leave of a region's values. */
+/* Intensity masks: the values of a region after a range and standard deviations. */
 #include "service/pipeline/measure/resegment.h"
 
 #include <check.h>
@@ -23,7 +23,7 @@ set_up(void)
     memset(histograms, 0, sizeof histograms);
 }
 
-/* What is left, of how many voxels; the smallest and the largest value of it. */
+/* Returns the number of remaining voxels, and their smallest and largest value. */
 static uint64_t
 left(double *lo, double *hi)
 {
@@ -51,7 +51,7 @@ START_TEST(all_is_left_unasked)
 
 END_TEST
 
-/* In real-world units, both ends included, whatever a slice's rescale is. */
+/* The range is in real-world units, with both ends included, for any rescale of a slice. */
 START_TEST(a_range_is_of_real_world_values)
 {
     double lo, hi;
@@ -82,7 +82,7 @@ START_TEST(outliers_are_left_out)
 
 END_TEST
 
-/* The mean is of the region and not of what the range leaves: both ranges are made and intersected. */
+/* The mean is of the whole region, not of the range: both ranges are computed first, then intersected. */
 START_TEST(both_are_of_the_region_as_it_was)
 {
     double lo, hi;
@@ -119,7 +119,7 @@ START_TEST(nothing_is_left_of_nothing)
 
 END_TEST
 
-/* What families ask of a voxel is what is counted. */
+/* The test of a voxel by the families must match the counts. */
 START_TEST(a_voxel_is_of_the_intensity_mask)
 {
     const struct feature_region region = {.volume = &volume, .histograms = histograms};

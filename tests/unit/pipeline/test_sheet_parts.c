@@ -1,4 +1,4 @@
-/* What sheets for people are made of: directions in letters, texts in dots, where segments are. */
+/* The parts of sheets: directions as letters, texts as dots, extents of segments. */
 #include "service/pipeline/results/extent.h"
 #include "service/pipeline/results/lettering.h"
 #include "service/pipeline/results/orientation.h"
@@ -21,8 +21,8 @@ static const struct {
     {{0, 0, -1}, "F"},
     {{0.0, 0.6, 0.8}, "HP"},
     {{0.8, -0.6, 0}, "LA"},
-    {{-0.48, -0.36, 0.8}, "HRA"}, /* in order of size */
-    {{0.9998, 0.02, 0}, "L"},     /* a degree is none */
+    {{-0.48, -0.36, 0.8}, "HRA"}, /* sorted by size */
+    {{0.9998, 0.02, 0}, "L"},     /* a degree is ignored */
     {{0.995, 0.0998, 0}, "LP"},
 };
 
@@ -205,7 +205,7 @@ START_TEST(nothing_is_everywhere)
 
 END_TEST
 
-/* Against sums voxel by voxel. */
+/* Compares with sums voxel by voxel. */
 START_TEST(the_fullest_planes_are_found)
 {
     static int64_t counts[3][COLUMNS];

@@ -1,5 +1,7 @@
-/* What measuring takes of memory outside of a lane, beside what was said before: never more, and of a tall
- * volume, whose slices have matrices each, not much less. */
+/*
+ * Compares the memory of measuring outside of a lane with its prediction. It must not exceed the prediction. For a
+ * tall volume, whose slices have a matrix each, it must not be much less.
+ */
 #include "service/pipeline/measure/demand.h"
 #include "service/pipeline/measure/measure.h"
 #include "service/pipeline/measure/valuing.h"
@@ -13,7 +15,7 @@ enum {
     COLUMNS = 32,
     ROWS = 24,
     PLANES = 400,
-    SMALL = 128 << 10, /* bytes of features, of tables of planes and of what is made one by one */
+    SMALL = 128 << 10, /* bytes of features, of tables of planes and of objects made one by one */
 };
 
 static struct dicom_frame frames[PLANES];
@@ -61,7 +63,7 @@ open_lane(struct kernels_device **device, const struct texture_options *options)
     return lane;
 }
 
-/* Two regions: the volume twice. Predicted is at most `share` of what was taken. */
+/* Measures two regions: the volume twice. The prediction may be at most `share` of the actual memory. */
 static void
 expect_predicted(const struct texture_options *options, double share)
 {
@@ -127,7 +129,7 @@ START_TEST(matrices_of_each_slice)
 
 END_TEST
 
-/* Of zones there may be many sizes, and are few; of all slices together little is taken at all. */
+/* Zones may have many sizes, but have few here. All slices together take little memory. */
 START_TEST(never_less)
 {
     struct texture_options options = options_of(
@@ -156,7 +158,7 @@ START_TEST(bins_of_a_width)
 
 END_TEST
 
-/* Matrices that are results, and a table of values and levels for each slice. */
+/* Matrices that are results, and a table of values and levels per slice. */
 START_TEST(what_is_kept)
 {
     struct glcm_options glcm = {.aggregation = AGGREGATION_2D_AVERAGED,
@@ -166,7 +168,7 @@ START_TEST(what_is_kept)
     struct texture_options options = options_of(0, AGGREGATION_2D_AVERAGED);
     make_series(true);
     options.glcm = &glcm;
-    options.levels.levels = 8; /* all pairs of which occur */
+    options.levels.levels = 8; /* all pairs of these occur */
     expect_predicted(&options, 1.5);
     options.glcm = NULL;
     options.first_order = true;
@@ -176,7 +178,7 @@ START_TEST(what_is_kept)
 
 END_TEST
 
-/* Of sets that take more together than may be on its way at once. */
+/* Sets that together exceed the limit of sets in progress. */
 START_TEST(as_much_as_may_be_on_its_way)
 {
     struct glcm_options glcm = {.aggregation = AGGREGATION_2D_AVERAGED,
@@ -184,7 +186,7 @@ START_TEST(as_much_as_may_be_on_its_way)
                                 .distance_count = 6};
     struct texture_options options = options_of(0, AGGREGATION_2D_AVERAGED);
     options.glcm = &glcm;
-    options.levels.levels = 64; /* 50 MiB a distance */
+    options.levels.levels = 64; /* 50 MiB per distance */
     make_series(true);
     ck_assert_int_le(texture_bytes(&options, pointers, &stack, 2).passing,
                      (int64_t)VALUING_HELD + (1 << 20));
@@ -200,7 +202,7 @@ main(void)
     TCase *tcase = tcase_create("memory");
     tcase_add_loop_test(tcase, matrices_of_each_slice, 0,
                         (int)(sizeof families / sizeof families[0]));
-    if (test_share() == 1) { /* the same code, for longer */
+    if (test_share() == 1) { /* the same code, but slower */
         tcase_add_test(tcase, never_less);
         tcase_add_loop_test(tcase, bins_of_a_width, 0, 2);
         tcase_add_test(tcase, what_is_kept);

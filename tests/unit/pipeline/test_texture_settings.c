@@ -1,4 +1,4 @@
-/* From the options of texture to offsets, and to the words that a measurement carries. */
+/* Conversion of texture options to offsets, and to the texts of a measurement. */
 #include "service/pipeline/measure/value_unit.h"
 
 #include "kernels/features/matrices/directions.h"
@@ -41,7 +41,7 @@ are_alike(const struct texture_offset *a, const struct texture_offset *b, int si
     return a->x == sign * b->x && a->y == sign * b->y && a->z == sign * b->z;
 }
 
-/* One of each pair of opposite neighbours that are `distance` away along their farthest axis. */
+/* Checks that there is one of each pair of opposite neighbours `distance` away along their farthest axis. */
 static void
 assert_directions(size_t count, int distance)
 {

@@ -1,4 +1,4 @@
-/* The stage of texture within a job: a device that fails, a job that is stopped, absent values. */
+/* The texture stage of a job: a failing device, a stopped job, absent values. */
 #include "kernels/op.h"
 #include "service/pipeline/measure/valuing.h"
 #include "service/pipeline/pipeline.h"
@@ -86,7 +86,7 @@ START_TEST(what_a_job_reports)
 
 END_TEST
 
-/* -------------------------------------------------------------------- a device that fails -- */
+/* ------------------------------------------------------------------------ a failing device -- */
 
 static struct kernels_backend broken;
 
@@ -114,7 +114,7 @@ START_TEST(a_device_that_is_lost_at_any_call)
     ck_assert_int_eq(report.verdict, PROTO_VERDICT_RETRY);
     ck_assert_int_eq(report.error.code, CODE_COMPUTE_DEVICE_LOST);
     ck_assert(report.device_lost);
-    ck_assert_uint_eq(report.features.count, 0); /* not even of what was measured before */
+    ck_assert_uint_eq(report.features.count, 0); /* also without the earlier measurements */
     ck_assert_uint_eq(report.features.histogram_count, 0);
     ck_assert_int_le(job_sample_output_entries(&sample), 0);
     pipeline_report_clear(&report);
@@ -122,7 +122,7 @@ START_TEST(a_device_that_is_lost_at_any_call)
 
 END_TEST
 
-/* --------------------------------------------------------------------- a job that is stopped */
+/* --------------------------------------------------------------------------- a stopped job -- */
 
 static const struct kernels_backend *counted;
 static int histograms, matrices;
@@ -148,7 +148,7 @@ stop_within(void *context, const char *stage, double fraction)
         atomic_store((atomic_bool *)context, true);
 }
 
-/* Told of the second region, the watcher stops the job, which then counts nothing of it. */
+/* Stops the job when it reports the second region. The job must not count any of that region. */
 START_TEST(a_job_that_is_stopped_within_a_region)
 {
     atomic_bool stop = false;
@@ -176,7 +176,7 @@ START_TEST(a_job_that_is_stopped_within_a_region)
 
 END_TEST
 
-/* ------------------------------------------------------- families that share what is counted */
+/* ---------------------------------------------------------------- families that share counts -- */
 
 static int neighbourhoods, zones;
 
@@ -198,7 +198,7 @@ count_zones(struct kernels_lane *lane, const void *request, struct error *error)
     SAMPLE_SETTINGS("[ 0.0, 80.0 ]")                                                               \
     "texture = { regions = [ \"segments\", \"volume\" ]; families = [ \"all\" ];" more " };"
 
-/* Two regions; neighbours at one distance are looked at once, at two twice. */
+/* Two regions. Neighbours must be read once at one distance, and twice at two. */
 START_TEST(families_share_what_is_counted)
 {
     static char together[] = FAMILIES(""), apart[] = FAMILIES("ngldm_distance = 2;");
@@ -224,7 +224,7 @@ START_TEST(families_share_what_is_counted)
 
 END_TEST
 
-/* ---------------------------------------------------------- groups that share what they measure */
+/* ----------------------------------------------------------- groups that share measurements -- */
 
 static int pairs;
 
@@ -238,7 +238,7 @@ count_pairs(struct kernels_lane *lane, const void *request, struct error *error)
 #define GROUP(more) "{ families = [ \"all\" ]; " more " }"
 #define GROUPS(...) SAMPLE_SETTINGS("[ 0.0, 80.0 ]") "texture = ( " __VA_ARGS__ " );"
 
-/* Groups, and how often pairs of voxels are counted. */
+/* Groups, and the number of counts of pairs of voxels. */
 static struct {
     char settings[1024];
     int pairs;
@@ -291,8 +291,10 @@ END_TEST
     "memory_mib = " mib "; texture = { " more                                                      \
     " levels = 256; families = [ \"glcm\" ]; regions = [ \"volume\" ]; };"
 
-/* Matrices of 256 levels in four directions, 2 MiB, or as much for each of six slices; on the job's voxels or on
- * others. */
+/*
+ * Matrices of 256 levels in four directions, 2 MiB, or as much for each of six slices; on the job's voxels or on
+ * others.
+ */
 START_TEST(matrices_count_as_memory)
 {
     static struct {

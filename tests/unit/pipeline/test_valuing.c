@@ -1,4 +1,4 @@
-/* Values of sets: whoever makes them they are the same, and those that nobody waits for are not made. */
+/* Values of sets: the same from any thread. A stopped job must not compute further values. */
 #include "service/pipeline/measure/valuing.h"
 #include "tests/unit/suite.h"
 
@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SETS = 40, PARTS = 3, FAILS = 7, UNCOUNTED = 9, MOST_THREADS = 9 /* with the caller's */ };
+enum { SETS = 40, PARTS = 3, FAILS = 7, UNCOUNTED = 9, MOST_THREADS = 9 /* with the caller */ };
 
 static struct valuing *valuing;
 static atomic_int counted, valued_sets, formed_parts, formed_clear;
@@ -33,7 +33,7 @@ value_of_count(const struct feature_region *region, size_t set, const uint64_t *
     return set == *counts ? 0 : -ENOMEM;
 }
 
-/* Each part puts its number, and the region's. */
+/* Stores the number of each part, plus the region's. */
 static int
 form_part(const struct feature_region *region, size_t part, void *form)
 {
@@ -73,7 +73,7 @@ static const struct feature_family families[2] = {
     {.name = "second", .count = count_one, .values = value_of_count},
 };
 
-/* How many are counted before it. */
+/* Returns the number of sets that are counted before it. */
 static int
 count_last(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
 {
@@ -97,7 +97,7 @@ value_of_last(const struct feature_region *region, size_t set, const uint64_t *c
 static const struct feature_family last_family = {
     .name = "last", .count = count_last, .counted_last = true, .values = value_of_last};
 
-/* As many features as the set's number modulo 4. */
+/* Reports as many features as the set's number modulo 4. */
 static int
 tell_some(void *context, struct valued *valued)
 {
@@ -127,7 +127,7 @@ tear_down(void)
     valuing = NULL;
 }
 
-/* Those who make values count where the caller does not. */
+/* Adds sets. If the caller does not count, the threads that compute values count. */
 static void
 add_sets(size_t number, size_t count, size_t bytes, bool caller_counts)
 {
@@ -152,7 +152,7 @@ open_valuing(size_t sets, int threads, bool count)
         valuing_prepare(valuing, sets, threads, count, (struct valuing_tell){NULL, NULL}), 0);
 }
 
-/* With as many threads as the half of the case's number. */
+/* The number of threads is half of the case's number. */
 START_TEST(each_region_has_its_values_in_order)
 {
     open_valuing(SETS, _i / 2, _i % 2);
@@ -173,13 +173,13 @@ START_TEST(each_region_has_its_values_in_order)
         ck_assert_uint_eq(i, SETS);
         valuing_clear(valuing);
     }
-    ck_assert_int_eq(atomic_load(&counted), 50 * SETS / 2); /* the two share them */
+    ck_assert_int_eq(atomic_load(&counted), 50 * SETS / 2); /* two families share each count */
     ck_assert_int_eq(atomic_load(&valued_sets), 50 * SETS - 2);
 }
 
 END_TEST
 
-/* A job that is stopped waits for no more than what is being made. */
+/* A stopped job must only wait for values in progress. */
 START_TEST(what_nobody_waits_for_is_not_made)
 {
     open_valuing(SETS, 0, false);
@@ -198,7 +198,7 @@ START_TEST(what_nobody_waits_for_is_not_made)
 
 END_TEST
 
-/* By whoever made the values, before the set is taken back; of the next region anew. */
+/* The thread that computes the values reports them before the set is returned, and starts again for the next region. */
 START_TEST(what_is_told_of_a_set_is_its_own)
 {
     struct valued *valued;
@@ -229,7 +229,7 @@ START_TEST(what_is_told_of_a_set_is_its_own)
 
 END_TEST
 
-/* Where threads count; and it is taken back in its turn all the same. */
+/* Threads count this set last, but the caller must get it in its turn. */
 START_TEST(what_is_counted_last_is)
 {
     struct error error;
@@ -245,7 +245,7 @@ START_TEST(what_is_counted_last_is)
         valuing_add(valuing, last);
         add_sets(1, SETS, 1, _i % 2 == 0);
         ck_assert_ptr_eq(valuing_wait(valuing), last);
-        /* Others may be under way, of a thread one, but none that nobody has begun with. */
+        /* Threads may have begun one other set each, but no more. */
         ck_assert_double_ge(last->values[0].value, _i % 2 ? SETS / 2 - MOST_THREADS : 0);
         ck_assert_double_le(last->values[0].value, _i % 2 ? SETS / 2 : 0);
         for (; valuing_wait(valuing); sets++)
@@ -257,7 +257,7 @@ START_TEST(what_is_counted_last_is)
 
 END_TEST
 
-/* Jobs follow each other, of more sets and of fewer. */
+/* Runs jobs in turn, with more sets and with fewer. */
 START_TEST(threads_stay_for_the_next_job)
 {
     open_valuing(SETS, 2, true);
@@ -278,7 +278,7 @@ START_TEST(threads_stay_for_the_next_job)
 
 END_TEST
 
-/* With as many threads as the case's number: forms are there, whole, for each set of their family. */
+/* The number of threads is the case's number. Each set must find the whole form of its family. */
 START_TEST(forms_are_made_before_their_values)
 {
     open_valuing(2, _i, _i % 2);
@@ -326,8 +326,10 @@ has_room(size_t set, size_t bytes)
     return valuing_has_room(valuing, &(struct measured){.family = &families[1], .set = set}, bytes);
 }
 
-/* One set may take more than there is room for, and none beside it but one that has its counts, which stay for that
- * when it is let go. */
+/*
+ * One set may exceed the limit. A second set must wait, unless it uses the same counts, which then stay after the
+ * release of the first.
+ */
 START_TEST(room_is_made_by_what_is_let_go)
 {
     open_valuing(SETS, 0, false);
@@ -338,7 +340,7 @@ START_TEST(room_is_made_by_what_is_let_go)
     ck_assert(!has_room(1, 1));
     valuing_clear(valuing);
     add_sets(1, 2, VALUING_HELD / 2, _i == 0);
-    ck_assert(has_room(1, VALUING_HELD / 2)); /* the two take it once */
+    ck_assert(has_room(1, VALUING_HELD / 2)); /* both sets share it */
     ck_assert(!has_room(1, VALUING_HELD / 2 + 1));
     for (int i = 0; i < 2; i++) {
         ck_assert(has_room(0, 3 * VALUING_HELD));
