@@ -436,7 +436,7 @@ CREATE TABLE pull (
     code TEXT NOT NULL DEFAULT '',
     message TEXT NOT NULL DEFAULT '',
     asked_by TEXT NOT NULL,
-    created_at TEXT NOT NULL,
+    created_at TEXT NOT NULL, list_line INTEGER,
     UNIQUE (batch, line),
     CHECK ((state IN ('WAITING', 'FINDING', 'MOVING')) = (ended_at IS NULL))
 ) STRICT;
@@ -444,6 +444,7 @@ CREATE INDEX pull_due ON pull (source, due_at, id) WHERE state = 'WAITING';
 CREATE INDEX pull_open ON pull (id) WHERE ended_at IS NULL;
 CREATE INDEX pull_ended ON pull (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX pull_moved ON pull (source, moved_at) WHERE moved_at IS NOT NULL;
+CREATE INDEX pull_identifier ON pull (identifier);
 
 CREATE TABLE pull_part (
     pull_id INTEGER NOT NULL REFERENCES pull (id) ON DELETE CASCADE,
@@ -507,6 +508,7 @@ CREATE TABLE breach (
     text TEXT NOT NULL,
     PRIMARY KEY (job_id, place)
 ) STRICT, WITHOUT ROWID;
+
 CREATE TABLE configuration (
     state TEXT PRIMARY KEY CHECK (state IN ('LOADED', 'REFUSED')),
     at TEXT NOT NULL, -- of the last time
@@ -516,3 +518,29 @@ CREATE TABLE configuration (
     files TEXT NOT NULL, -- one per line, the main file first
     reason TEXT NOT NULL -- of a refusal, else ''
 ) STRICT;
+
+CREATE TABLE pull_unwanted (
+    sop_instance_uid TEXT NOT NULL PRIMARY KEY,
+    sop_class_uid TEXT NOT NULL,
+    series_uid TEXT NOT NULL,
+    study_uid TEXT NOT NULL,
+    pull_id INTEGER NOT NULL REFERENCES pull (id) ON DELETE CASCADE -- removed with that item
+) STRICT, WITHOUT ROWID;
+CREATE INDEX pull_unwanted_study ON pull_unwanted (study_uid);
+CREATE INDEX pull_unwanted_pull ON pull_unwanted (pull_id);
+
+CREATE TABLE caller (
+    id INTEGER PRIMARY KEY,
+    calling_ae TEXT NOT NULL,
+    called_ae TEXT NOT NULL,
+    host TEXT NOT NULL, -- numeric address
+    reason TEXT NOT NULL CHECK (reason IN ('unknown_caller', 'other_address', 'other_certificate', 'unknown_title')),
+    certificate TEXT NOT NULL, -- SHA-256; '': none was shown
+    rejected INTEGER NOT NULL CHECK (rejected > 0), -- associations
+    first_at TEXT NOT NULL,
+    last_at TEXT NOT NULL,
+    admitted_at TEXT, -- since when the configuration in force admits it; NULL: it does not
+    UNIQUE (calling_ae, called_ae, host, reason)
+) STRICT;
+CREATE INDEX caller_host ON caller (host, last_at);
+CREATE INDEX caller_last ON caller (last_at);
