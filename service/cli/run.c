@@ -517,8 +517,8 @@ run_confine(struct direct_run *run)
     const struct cli_texts *objects = &run->options.objects;
     const char *output = run->options.output;
     const char *backend = run->conf->compute.backend;
-    const bool may_use_gpu = strcmp(backend, "cuda") == 0 ||
-                             (strcmp(backend, "cpu") != 0 && places_have_gpus());
+    const bool may_use_gpu =
+        strcmp(backend, "cuda") == 0 || (strcmp(backend, "cpu") != 0 && places_have_gpus());
     run->confined = may_use_gpu ? CONFINE_GPU_STEP : CONFINE_STEP;
     run->made_output = access(output, F_OK) != 0 && file_make_path(output) == 0;
     int rc = cli_confine(run->confined, &run->files, objects->items, objects->count,
