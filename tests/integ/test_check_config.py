@@ -203,12 +203,6 @@ def test_what_cannot_be_meant_is_told(tmp_path, certificates, text, told):
     assert [line.startswith(f"noctule: warning: {path}:{told}") for line in result.stderr.splitlines()] == [True], result.stderr
 
 
-@pytest.mark.parametrize("end", ['"; };', '" };', '"\n};', '" # a comment\n};', '"\n"three"; };'])
-def test_a_string_may_have_lines(tmp_path, end):
-    result = check(tmp_path / "noctule.conf", f'report = {{ command = "one\ntwo{end}\nlog_level = "info";\n')
-    assert (result.returncode, result.stderr) == (0, "")
-
-
 @pytest.mark.parametrize("host", ["pacs", "pacs.example.org", "pacs.example.org.", "pacs_1", "10.0.0.9", "fe80::1", "1and1.de"])
 def test_what_can_be_a_host_is_one(tmp_path, host):
     result = check(tmp_path / "noctule.conf", f'destinations = ( {{ name = "P"; ae_title = "P"; host = "{host}"; port = 104; }} );')
