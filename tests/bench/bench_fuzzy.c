@@ -1,10 +1,11 @@
 /*
  * bench_fuzzy.c - compares fuzzy connectedness on the CPU with a bucket (Dial) Dijkstra.
  *
- * bench_fuzzy [REPEAT [SLICES...]]: volumes of 512 x 512 int16: vessels in noise, smooth, a maze, and one path
- * through everything. SLICES are the numbers of slices (default 131 and, for linearity, 66). Prints a JSON line per
- * case: the median of REPEAT (3) runs of kernels_fuzzy_run with 1 and 2 threads, the map and the object alone, its
- * ratio to the Dijkstra of the same volume in the same run, and whether the map equals the Dijkstra's. The time
+ *   bench_fuzzy [REPEAT [SLICES...]]   3 runs per case; numbers of slices (131 and, for linearity, 66)
+ *
+ * Volumes are 512 x 512 int16: vessels in noise, smooth, a maze, and one path through everything. Prints a JSON line
+ * per case: the median of the runs of kernels_fuzzy_run with 1 and 2 threads, for the map and for the object alone.
+ * Also prints the ratio to the Dijkstra of the same volume in the same run, and whether the maps are equal. The time
  * excludes kernels_volume_ready and the copy of the voxels. It also excludes the border around the values with which
  * the Dijkstra starts.
  */

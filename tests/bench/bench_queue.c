@@ -1,13 +1,13 @@
 /*
- * bench_queue.c - measures the instance rows and job state changes per second that the queue makes durable, and the
- * time to find the next of many queued jobs. Prints a JSON line per case.
+ * bench_queue.c - measures the instance rows and job state changes per second that the queue makes durable. Also
+ * measures the time to find the next of many queued jobs. Prints a JSON line per case.
  *
  *   bench_queue [SECONDS]   seconds per case; 2
  *
  * The database is in a new folder in the current one, which must be on the disk to measure.
  *
- * Rows are written as in the daemon: one transaction per iteration of its loop, with one change per message (here 64,
- * or 1 when it is otherwise idle).
+ * Rows are written as in the daemon: one transaction per iteration of its loop. It has one change per message: here
+ * 64, or 1 as in an idle daemon.
  */
 #include "db/queue.h"
 #include "tests/tools/seconds.h"

@@ -1,7 +1,7 @@
 /*
- * gpu_fuzzy.cu - fuzzy connectedness on the GPU with resident input, compared with the paper's own method: a vessel
- * tree in noise and a smooth field in the sizes of Wang 2016, and a maze. All volumes are generated from a fixed
- * seed.
+ * gpu_fuzzy.cu - fuzzy connectedness on the GPU with resident input, compared with the paper's own method. Cases: a
+ * vessel tree in noise and a smooth field in the sizes of Wang 2016, and a maze. All volumes are generated from a
+ * fixed seed.
  */
 #include "kernels/fuzzy/fuzzy_object.cuh"
 #include "tests/bench/gpu_bench.cuh"

@@ -1,7 +1,7 @@
 /*
- * gpu_resample.cu - the cases resample/... on the GPU alone: 512x512x300 int16 at 0.8 x 0.8 x 2.5 mm, resident, to 1
- * mm, and straightening of a tilted stack. Results are compared with the CPU's. The bytes are one read of the volume
- * and one write of the grid.
+ * gpu_resample.cu - the cases resample/... on the GPU alone. A resident volume of 512x512x300 int16 at 0.8 x 0.8 x
+ * 2.5 mm is resampled to 1 mm, and a tilted stack is straightened. Results are compared with the CPU's. The bytes are
+ * one read of the volume and one write of the grid.
  */
 #include "kernels/resample/resample_cuda.cuh"
 #include "tests/bench/gpu_bench.cuh"

@@ -58,9 +58,8 @@ const char *ref_compare(struct kernels_lane *lane, const struct ref_whole *whole
                         const struct ref_expected *expected);
 
 /*
- * Makes a random job with its own memory. Extents are odd and thin, pixel types vary. It has up to REF_MOST labels
- * with shapes, dense masks, ranges per slice and padding, and objects with seeds, maps and padding, or only one of
- * the two.
+ * Makes a random job with its own memory. Extents are odd and thin, pixel types vary. It has labels, objects or both.
+ * Up to REF_MOST labels have shapes, dense masks, ranges per slice and padding; objects have seeds, maps and padding.
  */
 struct ref_whole *ref_random_job(uint64_t seed);
 void ref_random_job_free(struct ref_whole *whole);

@@ -34,8 +34,8 @@ struct ref_mask_found {
 };
 
 /*
- * ref_mask_of makes a volume with 100 where `in` is set, and one request with these steps, up to REF_MASK_STEPS, and
- * balls of up to 100 mm. ref_mask_random makes a random job. The caller must free both with ref_mask_free.
+ * ref_mask_of makes a volume with 100 where `in` is set. It has one request with these steps, up to REF_MASK_STEPS,
+ * and balls of up to 100 mm. ref_mask_random makes a random job. The caller must free both with ref_mask_free.
  */
 struct ref_mask_job *ref_mask_of(struct image_extent extent, const double spacing[3],
                                  const uint8_t *in, const struct kernels_mask_step *steps,

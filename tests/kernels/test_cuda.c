@@ -232,9 +232,9 @@ END_TEST
 /* Patterns of in and out */
 
 /*
- * Checks a pattern with shapes that let both floods run through the whole volume: the in-range one from a corner, the
- * other one from a box that covers nearly all. The object also grows from the corner, and competes with another from
- * the opposite corner.
+ * Checks a pattern with shapes that let both floods run through the whole volume. The in-range flood starts from a
+ * corner, the other from a box that covers nearly all. The object also grows from the corner, and competes with
+ * another from the opposite corner.
  */
 static void
 check_pattern(struct image_extent extent, const uint8_t *in, const char *what)

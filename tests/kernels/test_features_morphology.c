@@ -401,8 +401,8 @@ check_bands(const uint64_t *bits, const struct image_extent *extent, enum hull_s
 }
 
 /*
- * Returns whether a voxel is in a ball, or in planes that rise by a voxel every four slices, so that each end is
- * compared with those four slices away.
+ * Returns whether a voxel is in a ball, or in planes that rise by a voxel every four slices. Each end of such planes
+ * is compared with those four slices away.
  */
 static bool
 is_of(bool ball, int64_t edge, int64_t x, int64_t y, int64_t z)

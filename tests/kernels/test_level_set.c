@@ -303,8 +303,8 @@ START_TEST(random_volumes_equal_the_automaton)
 END_TEST
 
 /*
- * Checks in and out voxels from a generator, with shapes that let both floods run through the whole volume: the
- * in-range one from a corner, the other one from a shape that covers nearly all.
+ * Checks in and out voxels from a generator, with shapes that let both floods run through the whole volume. The
+ * in-range flood starts from a corner, the other from a shape that covers nearly all.
  */
 static void
 check_pattern(struct image_extent extent, const uint8_t *in, bool automaton, const char *what)

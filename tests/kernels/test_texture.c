@@ -1035,7 +1035,7 @@ START_TEST(patterns_that_make_no_sense)
 
 END_TEST
 
-#ifndef __SANITIZE_ADDRESS__ /* which uses all of the address space */
+#ifndef __SANITIZE_ADDRESS__ /* its shadow uses all of the address space */
 /* kernels_volume_begin must reserve the memory of texture, and report a failure. */
 START_TEST(memory_for_texture_is_reserved_at_the_beginning)
 {

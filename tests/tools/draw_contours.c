@@ -1,5 +1,5 @@
 /*
- * draw_contours.c - for tests: draws the regions of a structure set on the planes of a series, prints the outcome of
+ * draw_contours.c - for tests: draws the regions of a structure set on the planes of a series. Prints the outcome of
  * each as one JSON object, and writes the masks.
  *
  *   draw_contours [--centres] OUTPUT RTSTRUCT IMAGE...

@@ -1,5 +1,5 @@
 /*
- * phantom_canvas.h - puts bodies into a scene, with sizes relative to the volume, or at a patient's size in mm from
+ * phantom_canvas.h - puts bodies into a scene. Sizes are relative to the volume, or in mm at a patient's size, from
  * the middle of the volume (x to the left, y to the back, z to the head).
  */
 #ifndef NOCTULE_PHANTOM_CANVAS_H

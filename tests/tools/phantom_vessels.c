@@ -1,6 +1,6 @@
 /*
- * phantom_vessels.c - an abdomen with contrast medium in its arteries, and similar structures near the tree: kidneys
- * and spongy bone are hardly darker, and the blurred borders of bone just as bright.
+ * phantom_vessels.c - an abdomen with contrast medium in its arteries, and similar structures near the tree. Kidneys
+ * and spongy bone are hardly darker, and the blurred borders of bone are just as bright.
  */
 #include "tests/tools/phantom_canvas.h"
 

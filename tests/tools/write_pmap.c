@@ -1,5 +1,5 @@
 /*
- * write_pmap.c - for tests: writes a parametric map of DICOM files from codes in a file, reads it back, and prints
+ * write_pmap.c - for tests: writes a parametric map of DICOM files from codes in a file, and reads it back. Prints
  * the result as a line of JSON.
  *
  *   write_pmap [OPTION...] CODES OUTPUT INPUT...

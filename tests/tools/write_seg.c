@@ -1,5 +1,5 @@
 /*
- * write_seg.c - for tests: writes a segmentation of DICOM files from masks in a file, reads it back, and prints the
+ * write_seg.c - for tests: writes a segmentation of DICOM files from masks in a file, and reads it back. Prints the
  * result as a line of JSON.
  *
  *   write_seg [OPTION...] MASKS OUTPUT INPUT...

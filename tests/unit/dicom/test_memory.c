@@ -1,7 +1,7 @@
 /*
- * Writes and reads objects, and groups series, while the n-th allocation fails, for n = 1, 2, ... until none is hit:
- * once, and then permanently. Each failure must be reported, must not leak (sanitizers), and must not prevent a later
- * success.
+ * Writes and reads objects, and groups series, while the n-th allocation fails, for n = 1, 2, ... until none is hit.
+ * It fails once, and then permanently. Each failure must be reported, must not leak (sanitizers), and must not
+ * prevent a later success.
  *
  * Allocations of DCMTK and of C++ do not fail.
  */

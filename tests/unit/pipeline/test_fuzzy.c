@@ -249,7 +249,7 @@ START_TEST(a_seed_outside_is_refused_by_its_number)
 
 END_TEST
 
-/* -------------------------------------------------------------------------------- refusals ---- */
+/* ------------------------------------------------------------------------------- rejections --- */
 
 START_TEST(slices_of_different_rescale_are_refused)
 {

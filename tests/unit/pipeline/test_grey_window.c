@@ -88,7 +88,7 @@ static const struct {
     bool right;
 } windows[] = {
     {0, 20, true},    {10, 40, true},
-    {-40, 60, true},  /* much too wide, but must be visible */
+    {-40, 60, true},  /* much too wide, but the tissue is visible */
     {14, 40, false},  /* three quarters are black */
     {-60, 60, false}, /* one grey */
     {40, 60, false},  {-1000, -900, false},
