@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Takes every figure of docs/measurements.md anew and prints them, each after its command.
-# On an idle machine, from anywhere: tests/bench/measure.sh [FOLDER]   (FOLDER: a scratch folder on the disk
-# to be measured; default: below build/). The real series are used where ../shared is.
+# Measures every figure of docs/measurements.md and prints it after its command. Run it on an idle machine.
+#   tests/bench/measure.sh [FOLDER]   FOLDER: a scratch folder on the disk to measure; default: below build/
+# It uses the real series if ../shared exists.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -28,7 +28,7 @@ if ((${#missing[@]})); then
     "${root[@]}" apt-get update -q
     "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
         apt-get install -q -y --no-install-recommends "${missing[@]}"
-    # Debian starts what it installs; the tests start an Orthanc of their own, and need of Prometheus promtool alone.
+    # Debian starts the services it installs. The tests start their own Orthanc, and need only promtool of Prometheus.
     for service in munge orthanc prometheus slurmctld slurmd; do
         if [[ " ${missing[*]} " == *" $service "* && -d /run/systemd/system ]]; then
             "${root[@]}" systemctl disable --quiet --now "$service"
