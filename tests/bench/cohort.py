@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-Times `noctule cohort` on a database of regions that were never measured: so many jobs of two regions with 200 features
-each, 400 columns. Usage: cohort.py BIN [JOBS], with the folder of the programs. Prints a JSON line.
+Times `noctule cohort` on a database of regions without measurements: a number of jobs of two regions with 200 features
+each, 400 columns. Usage: cohort.py BIN [JOBS], where BIN is the folder of the programs. Prints a JSON line.
 """
 
 import json

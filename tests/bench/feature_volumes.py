@@ -1,10 +1,10 @@
-"""What peers_features.py and peers_gpu_features.py compute features of."""
+"""The volumes of peers_features.py and peers_gpu_features.py."""
 
 import numpy
 
 
 def volume_of(size, levels):
-    """[z, y, x]: sums of noise, rescaled, and noise again; as many levels of 25."""
+    """Returns [z, y, x]: sums of noise, rescaled, plus noise; `levels` levels of 25."""
     random = numpy.random.default_rng(1)
     noise = random.integers(0, 4096, size, numpy.int16)
     smooth = numpy.cumsum(numpy.cumsum(noise - 2047.5, axis=1), axis=2)
@@ -18,6 +18,6 @@ def ellipsoid(size):
 
 
 def ball(size, radius):
-    """In voxels, around the middle."""
+    """Returns a ball around the middle, with the radius in voxels."""
     axes = numpy.ogrid[tuple(slice(-(count // 2), count - count // 2) for count in size)]
     return sum(axis**2 for axis in axes) <= radius**2

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What a good sender notices of hostile connections beside it.
+"""Measures the effect of hostile connections on a good sender.
 
     hostile.py [--bin DIR] [--connections N] [--threads N]
 
-One modality sends slice after slice, each in an association of its own; first alone, then beside threads that
-make N hostile connections in turn under another AE title (tests/fault/hospital.py: noise, lengths of gigabytes, unknown titles, data
-sets that break off or are none, reports of 1000 nested sequences, silence). One JSON line each: the latency of
-the good one's associations (from connecting to the answer of its C-STORE) and what became of the intake.
+One modality sends slice after slice, each in its own association. It first runs alone, then with threads that make N
+hostile connections in turn under another AE title (tests/fault/hospital.py: noise, lengths of gigabytes, unknown
+titles, data sets that are cut or invalid, reports of 1000 nested sequences, silence). Prints one JSON line for each:
+the latency of the good sender's associations (from connecting to the answer of its C-STORE) and the state of the
+receiver.
 """
 
 import argparse
@@ -37,7 +38,7 @@ class Modality:
         self.slices = []
 
     def send(self):
-        """One slice; the seconds that it took, or None when it was refused."""
+        """Sends one slice. Returns the seconds that it took, or None if it was rejected."""
         if not self.slices:
             number = next(self.numbers)
             files = hospital.make_series(self.folder / str(number), number)

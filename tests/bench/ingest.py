@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""How fast files are taken in by the network, and in how much memory, beside the servers that people know.
+"""Measures speed and memory of receiving files by network, compared with well-known servers.
 
     ingest.py [--bin DIR] [--files N] [--rounds N] [--folder DIR] [SERVER...]
 
-Sends N CT files of 512x512 over loopback by 1 and by 4 associations to Noctule (each file synced and in the
-database before it is acknowledged), to DCMTK's storescp --fork --bit-preserving (which syncs nothing) and to
-Orthanc with Debian's configuration; the last two with TCP_NODELAY=1 in their environment, without which they
-take 44 ms a file. The sender has its files in memory and writes each with one call, so that it is not what
-is measured. Then the memory that a multi-frame object of 315 MB costs each. One JSON line a figure; the
-servers take turns in every round, on the same file system.
+Sends N CT files of 512x512 over loopback by 1 and by 4 associations to Noctule (which syncs each file and adds it to the
+database before it acknowledges it), to DCMTK's storescp --fork --bit-preserving (which does not sync) and to
+Orthanc with Debian's configuration. The last two have TCP_NODELAY=1 in their environment, without which they
+take 44 ms per file. The sender has its files in memory and writes each with one call, so that it does not dominate
+the time. Then measures the memory of each server for a multi-frame object of 315 MB. Prints one JSON line per figure.
+The servers take turns in every round, on the same file system.
 
-Each file takes a dozen waits for the disk and for other processes. Where other work keeps the processors busy
-each of them waits for its turn as well, which is then what is measured; nice(1) does not help, as the kernel
-weighs sessions against each other (sched_autogroup_enabled), chrt(1) does: chrt -r 5 ingest.py ...
+Each file takes a dozen waits for the disk and for other processes. If other work keeps the CPUs busy, each of them
+also waits for a CPU, which falsifies the result. nice(1) does not help, because the kernel weighs sessions against
+each other (sched_autogroup_enabled), but chrt(1) does: chrt -r 5 ingest.py ...
 """
 
 import argparse
@@ -38,7 +38,7 @@ SERVERS = ["noctule", "storescp", "orthanc"]
 
 
 def children_of(pid):
-    """A process and all its descendants."""
+    """Returns a process and all its descendants."""
     found = [pid]
     for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         found += children_of(int(child))
@@ -103,14 +103,14 @@ def server(name, folder):
 
 
 def data_set(path):
-    """The bytes of the data set of a Part 10 file, its SOP Class and SOP Instance UID."""
+    """Returns the bytes of the data set of a Part 10 file, its SOP Class and SOP Instance UID."""
     meta = pydicom.filereader.read_file_meta_info(path)
     data = path.read_bytes()[144 + meta.FileMetaInformationGroupLength:]
     return data, meta.MediaStorageSOPClassUID, meta.MediaStorageSOPInstanceUID
 
 
 def message(file, piece):
-    """All PDUs of one C-STORE-RQ, as one string of bytes."""
+    """Returns all PDUs of one C-STORE-RQ, as one string of bytes."""
     data, sop_class, instance = file
     command = upper_layer.data_pdu(1, 3, upper_layer.store_command(sop_class, instance))
     return b"".join([command, *upper_layer.data_pdus(1, data, piece)])
@@ -132,7 +132,7 @@ def send(port, files, sop_class, called, ready):
 
 
 def timed(port, files, associations, called, sop_class=upper_layer.CT):
-    """Seconds from the first byte to the last answer."""
+    """Returns the seconds from the first byte to the last answer."""
     ready = threading.Barrier(associations)
     with concurrent.futures.ThreadPoolExecutor(associations) as pool:
         sent = [pool.submit(send, port, files[i::associations], sop_class, called, ready)
@@ -142,8 +142,8 @@ def timed(port, files, associations, called, sop_class=upper_layer.CT):
 
 
 def settle(scratch, size):
-    """The same start for each: a disk with nothing left to write, and as much of the page cache as will be needed
-    backed by real memory, which on a virtual machine costs more than the write itself."""
+    """Makes the same start for each server: a disk without pending writes, and real memory for the page cache to be used.
+    On a virtual machine, such memory costs more than the write itself."""
     os.sync()
     with tempfile.TemporaryFile(dir=scratch) as file:
         for _ in range(size >> 20):
@@ -152,8 +152,8 @@ def settle(scratch, size):
 
 @contextlib.contextmanager
 def running(name, scratch, size):
-    """A server in a new folder that `size` bytes will be sent to. What it stored stays until the end of all: a
-    disk that frees thousands of files is busy with that while the next server is measured."""
+    """Runs a server in a new folder that will receive `size` bytes. Its files stay until the end of all measurements, because
+    a disk that frees thousands of files is busy while the next server is measured."""
     folder = pathlib.Path(tempfile.mkdtemp(dir=scratch))
     subject = server(name, folder)
     subject.start()
@@ -166,8 +166,8 @@ def running(name, scratch, size):
 
 @contextlib.contextmanager
 def elsewhere():
-    """A folder whose removal leaves the measured disk alone: ext4 without a journal looks for five minutes at each
-    inode that was freed before it creates a file, which took a fifth of an association's time."""
+    """Returns a folder whose removal does not affect the measured disk. For five minutes, ext4 without a journal checks each
+    freed inode before it creates a file, which took a fifth of an association's time."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         yield pathlib.Path(folder)
 
@@ -178,7 +178,7 @@ def watch_peak(subject, peaks, done):
 
 
 def memory(name, scratch, path):
-    """Megabytes more than before while one large object comes in."""
+    """Returns the additional megabytes while one large object is received."""
     files = [data_set(path)]
     with running(name, scratch, sum(len(file[0]) for file in files)) as subject:
         warm = resident_mb(subject.pids())

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What many stored instances cost the service that does nothing.
+"""Measures the cost of many stored instances for an idle service.
 
     instances.py [--bin DIR] [--count N] [--minutes N] [--folder DIR]
 
-Takes in N instances of 32x32 by an inbox that keeps its files, in series of 500 that stay undecided, stops, and
-starts again. One JSON line: seconds and processor seconds of taking them in, of the restart until it answers and
-until it rests, processor seconds of each process in each idle minute after that, and what each has resident.
+Receives N instances of 32x32 by an inbox that keeps its files, in series of 500 that stay incomplete, stops, and
+starts again. Prints one JSON line: seconds and CPU seconds of receiving them, of the restart until it answers and
+until it is idle, CPU seconds of each process in each later idle minute, and the resident memory of each.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def main():
 
 
 def quiet(d):
-    """Waits for the end of what a start looks through: ten seconds in which nothing was done. When they began."""
+    """Waits for the end of the start's work: ten seconds without activity. Returns when they began."""
     last = [0.0, time.monotonic()]
 
     def still():
@@ -93,7 +93,7 @@ def quiet(d):
 
 
 def minutes(d, count):
-    """Processor seconds of each process in each of so many minutes."""
+    """Returns the CPU seconds of each process in each of the minutes."""
     marks = [cpu_of_each(d)]
     for _ in range(count):
         time.sleep(MINUTE)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How often the two readings of Masur 2022 give another code: its text, and its listings.
+"""Counts how often the two readings of Masur 2022 give different codes: its text, and its listings.
 
     build/venv/bin/python tests/bench/patterns_readings.py --bench build/ci/bin/bench_texture
 
-Codes are those of bench_texture, of which the tests say that they are those of either reading. TLBAP: > for
->=, at a threshold of 0.9; LANADP: averages cut to integers. One JSON line a volume.
+Codes come from bench_texture; the tests check both of its readings. TLBAP: > instead of
+>=, at a threshold of 0.9; LANADP: averages truncated to integers. Prints one JSON line per volume.
 """
 
 import argparse

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The main job as a Python programmer would write it: pydicom, scipy (or cc3d), highdicom.
+"""The main job as a typical Python program: pydicom, scipy (or cc3d), highdicom.
 
     peer_pipeline.py --range LO HI [--radius R] [--label scipy|cc3d] OUTPUT.dcm FOLDER
 
 Reads every DICOM file of a folder, sorts the slices, runs the level set of Trapani 2018 (in its equivalent
 form: connected components of the voxels in and out of range) from a ball of R voxels in the middle, and
-writes a BINARY SEG, synced. It is what `noctule run` is timed against, and its functions are what the
-integration tests compare masks with.
+writes a BINARY SEG, synced. It is the baseline of `noctule run`. The integration tests use its functions
+as references for masks.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import pydicom
 
 
 def read_series(folder):
-    """The images of a folder in ascending order along the normal, and their values: (slice, row, column)."""
+    """Returns the images of a folder in ascending order along the normal, and their values: (slice, row, column)."""
     datasets = []
     for path in sorted(pathlib.Path(folder).iterdir()):
         try:
@@ -40,7 +40,7 @@ def read_series(folder):
 
 
 def ellipsoid(shape, center, radius):
-    """Voxels of a volume (slice, row, column) within an ellipsoid given as (column, row, slice)."""
+    """Returns the voxels of a volume (slice, row, column) in an ellipsoid given as (column, row, slice)."""
     z, y, x = np.ogrid[tuple(slice(n) for n in shape)]
     parts = [((axis - c) / r) ** 2 for axis, c, r in zip((x, y, z), center, radius)]
     return (parts[0] + parts[1]) + parts[2] <= 1
@@ -53,7 +53,7 @@ def sphere(shape, center, radius):
 
 
 def components(mask, engine):
-    """6-connected components: an array of labels from 1, and how many."""
+    """Returns the 6-connected components, as an array of labels from 1, and their number."""
     if engine == "cc3d":
         import cc3d
 
@@ -64,7 +64,7 @@ def components(mask, engine):
 
 
 def level_set(in_range, initial, engine="scipy"):
-    """The final region: every in-range component that the initial region touches."""
+    """Returns the final region: every in-range component that touches the initial region."""
     labels, count = components(in_range, engine)
     reached = np.zeros(count + 1, bool)
     reached[labels[initial]] = True

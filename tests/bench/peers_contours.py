@@ -1,14 +1,16 @@
-"""Contours as masks beside platipy, dcmrtstruct2nii and plastimatch, on structure sets with published masks.
+"""Compares contours as masks with platipy, dcmrtstruct2nii and plastimatch, on structure sets with published masks.
 
     PEERS/bin/python tests/bench/peers_contours.py build/ci/bin ../shared/data [PLASTIMATCH [REPEAT]]
 
-PEERS is a virtual environment of its own, for platipy wants an older pydicom than the tests: `pip install platipy==0.7.2
-dcmrtstruct2nii==5`. PLASTIMATCH is the program of that name (Debian's package), "" without it.
+PEERS is a separate virtual environment, because platipy needs an older pydicom than the tests: `pip install
+platipy==0.7.2 dcmrtstruct2nii==5`. PLASTIMATCH is the program of that name (Debian's package), or "" to skip it.
 
-One line a structure set and peer: median milliseconds from the file to the mask in memory (the images are read before; of plastimatch the
-whole command, which reads them and writes the mask), voxels that differ from the published mask, and how far these lie from the nearest edge of
-a contour of their plane: nothing, what single precision makes of it, half a pixel's diagonal (what rounding a corner to a pixel's centre may move an
-edge by), or more. The last structure set is made: 200 contours of 2,000 points on 512 x 512, without a published mask; its voxels are compared with Noctule's.
+Prints one line per structure set and peer. Its first figure is the median milliseconds from the file to the mask in
+memory. The images are read before, except by plastimatch, whose time is that of the whole command: it reads them and
+writes the mask. The other figures are the voxels that differ from the published mask, by their distance to the
+nearest edge of a contour of their plane: 0, an error of single precision, half a pixel's diagonal (the maximum shift
+of an edge if corners are rounded to pixel centres), or more. The last structure set is synthetic: 200 contours of
+2,000 points on 512 x 512, without a published mask; its voxels are compared with Noctule's.
 """
 
 import json
@@ -28,7 +30,7 @@ from dcmrtstruct2nii.adapters.input.contours.rtstructinputadapter import RtStruc
 from platipy.dicom.io.rtstruct_to_nifti import transform_point_set_from_dicom_struct
 
 KINDS = {"on an edge": 1e-6, "of single precision": 1e-4, "of a moved corner": math.sqrt(0.5) + 1e-6, "further": math.inf}
-ENOUGH = 10.0  # seconds of a peer, after which it is not repeated
+ENOUGH = 10.0  # seconds; slower peers are not repeated
 
 
 class Ours:
@@ -74,10 +76,10 @@ def plastimatch(program, folder, scratch):
     return convert
 
 
-# ---- the voxels that differ
+# ---- differing voxels
 
 def edges_of(image, structures):
-    """Of each plane, the edges of its contours in pixels: starts and steps."""
+    """Returns the edges of the contours of each plane in pixels: starts and steps."""
     planes = {}
     to_pixels = numpy.linalg.inv(numpy.array(image.GetDirection()).reshape(3, 3) * image.GetSpacing())
     for contour in pydicom.dcmread(structures).ROIContourSequence[0].ContourSequence:
@@ -96,7 +98,7 @@ def distance(edges, x, y):
 
 
 def kinds(mask, expected, edges):
-    """How many more and fewer, and how many of both of each kind."""
+    """Returns the numbers of extra and of missing voxels, and of both per kind."""
     found = {"more": int((mask & ~expected).sum()), "fewer": int((expected & ~mask).sum()), **dict.fromkeys(KINDS, 0)}
     for z, y, x in numpy.argwhere(mask != expected):
         off = distance(edges[z], x, y) if z in edges else math.inf
@@ -121,7 +123,7 @@ def compare(name, image, structures, expected, tools, repeat):
               kinds(mask, expected, edges).items()), f"of {int(expected.sum())}", sep=", ", flush=True)
 
 
-# ---- the structure sets
+# ---- structure sets
 
 def published(data):
     phantom = data / "ibsi" / "ibsi_1_ct_radiomics_phantom"
@@ -134,7 +136,7 @@ def published(data):
 
 
 def rings(count, points):
-    """Waved rings in mm, one a slice, of a volume of 512 x 512 pixels of 0.8 mm around the origin of noctule-phantom."""
+    """Returns waved rings in mm, one per slice, in 512 x 512 pixels of 0.8 mm around the origin of noctule-phantom."""
     turns = numpy.linspace(0, 2 * math.pi, points, endpoint=False)
     for z in range(count):
         radius = 140 + 15 * numpy.sin(23 * turns + z)
@@ -142,7 +144,7 @@ def rings(count, points):
 
 
 def made(programs, data, scratch):
-    """A series of 200 slices, and the structure set of IBSI's phantom with other contours on it."""
+    """Makes a series of 200 slices, and the structure set of IBSI's phantom with other contours on it."""
     series = scratch / "series"
     subprocess.run([programs / "noctule-phantom", "--output", series, "--size", "512x512x200", "--spacing", "0.8,0.8,1"],
                    check=True, capture_output=True)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Times each family of features of bench_features beside pyradiomics' class of it and MIRP's family, in processor seconds.
+"""Times each family of features of bench_features, pyradiomics' class and MIRP's family, in CPU seconds.
 
     build/venv/bin/python tests/bench/peers_features.py --bench build/ci/bin/bench_features
 
-Values are smooth with noise, int16, in an ellipsoid of 8.2 million; levels are 25 wide. What pyradiomics does not
-have stands by itself. --shape: its shape, too, which takes minutes. --mirp: MIRP, which takes longer still (--size
-128 128 100); its morphology has Moran's I and Geary's C of samples, which are spatial-correlation here, of all pairs.
-One JSON line a family.
+Values are smooth with noise, int16, in an ellipsoid of 8.2 million voxels; levels are 25 wide. Families that pyradiomics
+lacks have no peer. --shape: also its shape, which takes minutes. --mirp: also MIRP, which takes longer still (--size
+128 128 100). MIRP's morphology has Moran's I and Geary's C of samples; here they are spatial-correlation, of all pairs.
+Prints one JSON line per family.
 """
 
 import argparse

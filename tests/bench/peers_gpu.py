@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Times cupyx.scipy.ndimage on the level set's spheres and mazes, or on steps of masks; one JSON line a case.
+"""Times cupyx.scipy.ndimage on the level set's spheres and mazes, or on steps of masks; one JSON line per case.
 
     python3 tests/bench/peers_gpu.py [--masks build/ci/bin/noctule-bench]
 
 Two labellings (in range, out of range), the flags of the components that hold a settled voxel, and
-the choice of voxels: the whole problem from a mask on the device to the region there. Only the two
-calls of label are timed in "label_ms"; "all_ms" has the rest. Beside noctule-bench's lines of the
-same machine, cases have the same names. With --masks the voxels are those of noctule-bench's own cases,
-"label_ms" is one labelling, "all_ms" the step, and Noctule's "ours_ms" has the way of the mask to the host.
+the choice of voxels: the whole problem from a mask on the device to the region there. "label_ms" is
+the time of only the two calls of label; "all_ms" includes the rest. Cases have the same names as those of
+noctule-bench on the same machine. With --masks the voxels are those of noctule-bench's own cases,
+"label_ms" is one labelling, "all_ms" the step, and Noctule's "ours_ms" includes the download of the mask.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def ball(side, radius):
 
 
 def serpentine(side):
-    """One path through even rows and slices, corridors along x."""
+    """Returns one path through even rows and slices, with corridors along x."""
     mask = cupy.zeros((side, side, side), bool)
     lanes = (side + 1) // 2
     mask[::2, ::2, :] = True
@@ -44,7 +44,7 @@ def serpentine(side):
 
 
 def reached(labels, seeds):
-    """Voxels of the components that hold a seed."""
+    """Returns the voxels of the components that contain a seed."""
     touched = cupy.zeros(int(labels.max()) + 1, bool)
     touched[labels[seeds]] = True
     touched[0] = False
@@ -85,7 +85,7 @@ def keep_largest(mask):
 
 
 def steps_of_masks(program, repeat):
-    """The case, what it is done to, and what the peer does."""
+    """Yields each case, its input, and the peer's operation."""
     steps = {"keep-1-body": keep_largest, "keep-1-noise": keep_largest,
              "fill-volume-body": cupyx.scipy.ndimage.binary_fill_holes}
     for case, step in steps.items():

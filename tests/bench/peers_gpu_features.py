@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Times bench_features on a GPU beside flash-radiomics and fastrad on the same GPU, one after the other; one JSON line each.
+"""Times bench_features on a GPU, flash-radiomics and fastrad on the same GPU, one after the other; one JSON line each.
 
     python3 tests/bench/peers_gpu_features.py --bench build/ci/bin/bench_features [--most SECONDS]
 
-Of 512x512x300 int16, smooth with noise, 32 levels of 25: a ball of half a million voxels and an ellipsoid of 24 million.
-Each family by itself and "all" that a program has; ours from what the GPU holds, "all" with the upload in it; the peers by
-one call from arrays in memory, for which a call on a small region has loaded what they load once. Each is called until it
-was called --repeat times or took --most seconds, and the fastest call counts. A peer that is not installed is left out by name.
+The volume is 512x512x300 int16, smooth with noise, 32 levels of 25: a ball of half a million voxels and an ellipsoid
+of 24 million. Times each family alone, and "all" of a program. Noctule's data is resident on the GPU, but "all"
+includes the upload. The peers take one call from arrays in memory, after a call on a small region that loads their
+one-time data. Each is called --repeat times or until --most seconds, and the fastest call counts. A peer that is not
+installed is skipped, with its name.
 """
 
 import argparse
@@ -31,7 +32,7 @@ FASTRAD = {family: FLASH[family] for family in ("first-order", "morphology", "gl
 
 
 def flash_radiomics(classes, image, mask):
-    """A call that gives all features of the classes."""
+    """Returns a call that computes all features of the classes."""
     import SimpleITK
     from flash_radiomics import RadiomicsFeatureExtractor
 
@@ -85,7 +86,7 @@ def peer(name, region, image, mask, arguments):
         try:
             seconds, features = fastest(begin(classes, image, mask), arguments.repeat, arguments.most)
             line.update(seconds=round(seconds, 5), features=features)
-        except Exception as error:  # whatever a peer may raise is its own
+        except Exception as error:  # peers raise exceptions of their own
             line.update(failed=str(error)[:200])
         print(json.dumps(line), flush=True)
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Times the level set of noctule-bench beside cc3d and SciPy, and compares every voxel.
+"""Times the level set of noctule-bench, cc3d and SciPy, and compares every voxel.
 
     build/venv/bin/python tests/bench/peers_level_set.py --bench build/ci/bin/noctule-bench
 
 Each peer solves the whole problem (both floods). cc3d labels one image, 1 in range and 2 out of
-range, with one 6-connected call; SciPy labels the mask and its complement. Only those calls are
-timed for the peers: what they need before (thresholding) and after (which components touch the
-initial sphere) is left out, though our time includes both. One JSON line a case.
+range, with one 6-connected call; SciPy labels the mask and its complement. The peers' time is that of
+these calls only. It excludes the steps before (thresholding) and after (components that touch the
+initial sphere), although Noctule's time includes both. Prints one JSON line per case.
 """
 
 import argparse
@@ -27,7 +27,7 @@ SERIES = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "mr-b
 
 
 def ball(shape, center, radius):
-    """Voxels (z, y, x) within radius of center (x, y, z)."""
+    """Returns the voxels (z, y, x) within radius of center (x, y, z)."""
     z, y, x = numpy.ogrid[: shape[0], : shape[1], : shape[2]]
     return (x - center[0]) ** 2 + (y - center[1]) ** 2 + (z - center[2]) ** 2 <= radius**2
 
@@ -40,7 +40,7 @@ def sphere(side):
 
 
 def serpentine(side):
-    """One path through even rows and slices, corridors along x."""
+    """Returns one path through even rows and slices, with corridors along x."""
     volume = numpy.zeros((side, side, side), numpy.int16)
     lanes = (side + 1) // 2
     volume[::2, ::2, :] = 100
@@ -56,7 +56,7 @@ def serpentine(side):
 
 
 def brain():
-    """The series in shared/data, slices ascending along the normal; the range of brain tissue."""
+    """Returns the series in shared/data, slices ascending along the normal, and the range of brain tissue."""
     import pydicom
 
     slices = [pydicom.dcmread(path) for path in sorted(SERIES.glob("*.dcm"))]
@@ -79,7 +79,7 @@ def median_seconds(call, repeat):
 
 
 def solve(labels, seeds):
-    """Components of `labels` that hold a seed."""
+    """Returns the components of `labels` that contain a seed."""
     touched = numpy.zeros(int(labels.max()) + 1, bool)
     touched[labels[seeds]] = True
     return touched[labels]

@@ -1,9 +1,10 @@
-"""Steps of masks beside scipy.ndimage, cc3d, SimpleITK and edt (PyPI), on the same voxels in the same run.
+"""Compares steps of masks with scipy.ndimage, cc3d, SimpleITK and edt (PyPI), on the same voxels in the same run.
 
     build/venv/bin/python tests/bench/peers_mask.py build/ci/bin/noctule-bench [REPEAT]
 
-edt is not among tests/requirements.txt: `pip install edt==3.1.2`. One line a step: median wall milliseconds with all processors, and processor milliseconds of one thread, which a busy
-machine changes less; the peers run on one thread. `differ`: voxels that do.
+edt is not in tests/requirements.txt: `pip install edt==3.1.2`. Prints one line per step: median wall-clock
+milliseconds with all CPUs, and CPU milliseconds of one thread, which a busy machine changes less. The peers run on
+one thread. `differ`: number of different voxels.
 """
 
 import json
@@ -42,7 +43,7 @@ def cc3d_keep(volume):
 
 
 def on_images(work):
-    """Of SimpleITK; the way to its images and back is in the time."""
+    """Runs a step of SimpleITK. The time includes conversion to its images and back."""
     def peer(volume):
         image = SimpleITK.GetImageFromArray(volume.astype(numpy.uint8))
         return SimpleITK.GetArrayFromImage(work(image)).astype(bool)
@@ -54,13 +55,13 @@ def sitk_keep(image):
 
 
 def sitk_open(mm):
-    """Its ball is of voxels; an ellipsoid of as many millimetres is not quite ours."""
+    """Opens with a ball in voxels; an ellipsoid of the same size in mm differs slightly from Noctule's ball."""
     radius = [int(mm / step) for step in SPACING]
     return lambda image: SimpleITK.BinaryMorphologicalOpening(image, radius, SimpleITK.sitkBall)
 
 
 def edt_open(mm):
-    """What a ball reaches is what is no further away: all beyond the volume is outside."""
+    """Opens with a ball by distances. Everything beyond the volume is outside."""
     def distance(volume, border):
         return edt.edt(volume, anisotropy=SPACING[::-1], black_border=border, parallel=1)
     return lambda volume: distance(distance(volume, True) <= mm, False) <= mm

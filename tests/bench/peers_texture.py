@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Times texture of bench_texture beside scikit-image and pyradiomics, and compares every count.
+"""Times texture of bench_texture, scikit-image and pyradiomics, and compares every count.
 
     build/venv/bin/python tests/bench/peers_texture.py --bench build/ci/bin/bench_texture
     ... --folder SERIES [--window LO,HI]
 
-The first runs on smooth values and on noise, the second counts a series' matrices of 32 and 64
-levels within a window of its values, repeated until there are --slices of them.
+The first form runs on smooth values and on noise. The second counts a series' matrices of 32 and 64
+levels within a window of its values, repeated up to --slices slices.
 
-Ours takes int16 values, so that finding their levels is part of its time; the peers get levels, and
-what NumPy takes to look them up in a table stands beside. All peers run on one processor, as they
-are. graycomatrix counts the four directions of each slice; pyradiomics computes its whole GLCM class (24 features of 13 directions, symmetric) and is left out
-where it is not installed. LBP: the codes of the axes are P=4, R=1, those of the diagonals P=8,
-R=sqrt(2); the time is that of P=8, R=1. One JSON line a case, with a ratio of the clock and one of
-processor time, ours taken as spread over its threads: they part on a busy machine.
+Noctule takes int16 values, so that its time includes finding their levels. The peers get levels; the time of
+NumPy to look them up in a table is printed separately. All peers run on one CPU, without changes.
+graycomatrix counts the four directions of each slice. pyradiomics computes its whole GLCM class (24 features
+of 13 directions, symmetric) and is skipped if it is not installed. LBP: the codes of the axes are P=4, R=1,
+those of the diagonals P=8, R=sqrt(2); the time is that of P=8, R=1. Prints one JSON line per case, with a ratio
+of wall-clock times and one of CPU times. Noctule's CPU time counts as divided by its threads. The two ratios
+differ on a busy machine.
 """
 
 import argparse
@@ -42,7 +43,7 @@ def volume_of(kind, shape):
 
 
 def volume_of_series(options):
-    """The window of a series, stretched to 0 .. TOP."""
+    """Returns the window of a series, stretched to 0 .. TOP."""
     import pydicom
 
     files = [pydicom.dcmread(os.path.join(options.folder, name))
@@ -65,7 +66,7 @@ def levels_of(volume, levels):
 
 
 def cost(call, repeat):
-    """Median seconds on the clock and of the processor, and the last result."""
+    """Returns the median wall-clock and CPU seconds, and the last result."""
     costs = []
     for _ in range(repeat):
         begun, used = time.perf_counter(), time.process_time()
@@ -140,7 +141,7 @@ def glcm_beside_pyradiomics(options, kind, levels, volume):
     setVerbosity(logging.ERROR)
     region = ball(volume.shape) if kind == "smooth in a ball" else None
     mask = numpy.ones(volume.shape, bool) if region is None else region
-    # One level as wide as another, and its first edge at 0: the levels of levels_of.
+    # Levels of equal width, with the first edge at 0: the levels of levels_of.
     image = SimpleITK.GetImageFromArray(levels_of(volume, levels).astype(numpy.int16))
     line, counts = run_bench(options, volume, "glcm-3d", levels, numpy.uint64, region)
 
@@ -155,7 +156,7 @@ def glcm_beside_pyradiomics(options, kind, levels, volume):
                                    numpy.array([1]), levels, False, 0)[0]
     theirs = raw[0].sum(axis=-1)
     ours = counts.reshape(13, levels, levels).sum(axis=0).astype(float)
-    # Its directions are ours up to sign: the sum and its transpose have the same symmetric matrix.
+    # Its directions are Noctule's up to sign: the sum and its transpose have the same symmetric matrix.
     differing = int((theirs + theirs.T != ours + ours.T).sum())
     return report(options, f"glcm {kind}, 13 directions, {levels} levels", "pyradiomics, GLCM class",
                   line, seconds, processor, differing)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """
-What scale.py is fed with, and whether it is right: the service on a Slurm of its own on this machine (tests/integ/cluster.py).
+Measures the inputs of scale.py and checks its results: the service on a local Slurm on this machine (tests/integ/cluster.py).
 
-  scale_measure.py inputs [RUNS]      measures so many times, and prints the file that scale.py reads (scale.json): the best of each
-  scale_measure.py compare [FILE]     makespans of real runs beside those that scale.py says with that file
+  scale_measure.py inputs [RUNS]      measures RUNS times and prints the input file of scale.py (scale.json): the best of each
+  scale_measure.py compare [FILE]     prints makespans of real runs and those of scale.py with that file
 
-NOCTULE_BIN: the programs, as for the tests; $TMPDIR is the disk that is measured. To be run with the tests' Python.
+NOCTULE_BIN: the programs, as for the tests; $TMPDIR is on the disk to measure. Run it with the tests' Python.
 """
 
 import concurrent.futures
@@ -66,7 +66,7 @@ def measure_squeue(site):
 
 
 def measure_slurm(folder):
-    """sbatch, squeue by jobs listed, and what lies between the end of a task and the beginning of the next on its processor."""
+    """Measures sbatch, squeue by jobs listed, and the time between the end of a task and the next on its CPU."""
     with slurm_site(folder / "turn", cpus=1) as site:
         tasks = 20
 
@@ -93,7 +93,7 @@ def measure_slurm(folder):
 
 
 def stage(source, folder):
-    """As attempt_make.c: each file read, digested and written; then all synced."""
+    """Stages files like attempt_make.c: reads, digests and writes each file, then syncs all."""
     folder.mkdir()
     for path in source:
         with open(path, "rb") as reader, open(folder / path.name, "wb") as writer:
@@ -114,7 +114,7 @@ def digest_all(source):
 
 
 def copy_all(source):
-    """Into memory, so that the share's own speed is not in it."""
+    """Copies into memory, to exclude the speed of the share."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         for path in source:
             shutil.copyfile(path, f"{folder}/{path.name}")
@@ -142,7 +142,7 @@ def measure_copies(folder):
 
 
 class Service:
-    """A daemon whose jobs go to that Slurm, where a node sleeps for `seconds` before each, and notes when it ran."""
+    """Runs a daemon whose jobs go to that Slurm. A node sleeps for `seconds` before each job, and records its time."""
 
     def __init__(self, folder, site, seconds):
         self.site, self.times = site, folder / "times"
@@ -163,7 +163,7 @@ class Service:
             f'compute = {{ lanes = 2; executor = "slurm"; slurm = {{ {self.slurm} batch_seconds = {batch_seconds:.4f}; }}; }};')))
 
     def group(self, size):
-        """From now on so many jobs travel together, by the mean of those that ended."""
+        """Sets the size of later groups of jobs, by the mean time of the completed ones."""
         (row,) = self.daemon.query("SELECT avg(total_seconds) AS mean FROM v_jobs WHERE state = 'DONE'")
         told = self.daemon.log.read_text().count("event=config.reloaded")
         self.configure(row["mean"] * (size + 0.5) if size > 1 else 0)
@@ -174,7 +174,7 @@ class Service:
         return self.daemon.query("SELECT count(*) AS count FROM v_jobs WHERE state = 'DONE'")[0]["count"]
 
     def run(self, made):
-        """Seconds from when the jobs may begin until all are DONE."""
+        """Returns the seconds from the release of the jobs until all are DONE."""
         before = self.done()
         self.daemon.ctl("pause", "--reason", "so that they come together")
         for i, files in enumerate(made):
@@ -190,7 +190,7 @@ class Service:
         return seconds
 
     def node_seconds(self):
-        """Of each attempt so far, on its node."""
+        """Returns the seconds of each attempt so far, on its node."""
         return [float(end) - float(begin) for begin, end in (line.split() for line in self.times.read_text().splitlines())]
 
     def close(self):
@@ -199,7 +199,7 @@ class Service:
 
 
 def make_series(folder, count, size):
-    """So many, none as another."""
+    """Makes different series."""
     made = []
     for _ in range(count):
         make_series.seed += 1
@@ -214,7 +214,7 @@ SMALL = "48x40x8"
 
 
 def between(stamps, count, threads=4):
-    """Seconds of a thread for each of the last `count`, of which so many are made at a time: by what lies between two, polls apart."""
+    """Returns the seconds of a thread per stamp, from the last `count`, made `threads` at a time. Excludes the gaps of polls."""
     times = sorted(datetime.datetime.fromisoformat(each.replace("Z", "+00:00")).timestamp() for each in stamps)[-count:]
     return threads * statistics.mean(after - before for before, after in zip(times, times[1:]) if after - before < 0.5)
 
@@ -228,7 +228,7 @@ def stages_of(daemon, count):
 
 
 def measure_service(folder):
-    """Small jobs, without sleep: what one takes of the daemon, its child and a node, and leaves in the database."""
+    """Runs small jobs without sleep. Measures the time of the daemon, its child and a node per job, and its database bytes."""
     count = 100
     with slurm_site(folder / "site", cpus=1) as site, contextlib.closing(Service(folder / "service", site, 0)) as service:
         service.run(make_series(folder / "series", 5, SMALL))
@@ -251,7 +251,7 @@ def measure_service(folder):
 
 
 def measure_job(folder):
-    """Series of 512x512x300, one after the other."""
+    """Runs series of 512x512x300, one after the other."""
     with slurm_site(folder / "site", cpus=1) as site, contextlib.closing(Service(folder / "service", site, 0)) as service:
         service.run(make_series(folder / "series", 5, "512x512x300"))
         outbox = [path.stat().st_size for path in (service.daemon.root / "outbox").rglob("*") if path.is_file()]
@@ -260,7 +260,7 @@ def measure_job(folder):
 
 
 def measure_database(folder):
-    """Bytes of the database for a series, its images and its job: of 8 images and of 300, however small."""
+    """Returns the database bytes of a series, its images and its job: of 8 images and of 300, independent of their size."""
     daemon = Daemon(folder)
     sizes = []
     for size, count in ((SMALL, 0), (SMALL, 40), ("48x40x300", 10)):
@@ -269,13 +269,13 @@ def measure_database(folder):
         for i, files in enumerate(make_series(folder / "series", count, size)):
             drop(files, daemon.inbox / f"{size}-{i}")
         daemon.wait_jobs(before + count, seconds=300) if count else None
-        daemon.stop()  # and its log of changes is in the database
+        daemon.stop()  # merges the write-ahead log into the database
         sizes.append((daemon.root / "noctule.db").stat().st_size)
     return {"small": (sizes[1] - sizes[0]) / 40, "cpu": (sizes[2] - sizes[1]) / 10}
 
 
 def commit_seconds():
-    """Of a transaction with one change, its sync with it; by bench_queue."""
+    """Returns the time of a transaction with one change, including its sync, from bench_queue."""
     text = subprocess.run([BIN / "bench_queue", "1"], check=True, text=True, capture_output=True, timeout=400).stdout
     cases = [json.loads(line) for line in text.splitlines()]
     print(text, file=sys.stderr)
@@ -299,16 +299,16 @@ def measure_inputs(folder):
 
 
 def best(runs):
-    """Of each figure what the run had that was disturbed least."""
+    """Returns each figure from the least disturbed run."""
     if isinstance(runs[0], dict):
         return {name: best([run[name] for run in runs]) for name in runs[0]}
     return (runs[-1] if isinstance(runs[0], str) else
-            max(runs) if runs[0] > 1e6 else min(runs))  # bytes a second, and bytes that are the same in all; seconds
+            max(runs) if runs[0] > 1e6 else min(runs))  # bytes per second, and bytes equal in all runs; seconds
 
 
 # ----------------------------------------------------------------------------------------- compare --
 
-# Nodes, jobs, how many travel together, seconds that each sleeps.
+# Nodes, jobs, group size, seconds of sleep per job.
 CASES = ((1, 20, 1, 1.0), (2, 40, 1, 1.0), (4, 40, 1, 1.0), (1, 40, 10, 0.5), (2, 100, 10, 0.5), (4, 200, 10, 0.5), (4, 200, 5, 1.0))
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Series a second through the whole service; see service_gpu.sh. The standard library only."""
+"""Measures series per second through the whole service; see service_gpu.sh. Uses only the standard library."""
 
 import argparse
 import concurrent.futures
@@ -28,14 +28,14 @@ pipelines = ( {{ name = "ct"; review = "deliver";
 rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "ct"; }} );
 """
 
-# One level set of the middle.
+# One level set in the middle.
 LEVEL_SET = """segments = (
   { label = "Brain"; range = [ 0.0, 80.0 ];
     shapes = ( { kind = "sphere"; center = { fraction = [ 0.5, 0.5, 0.5 ]; }; radius_mm = 40.0; } );
     category = { code = "123037004"; scheme = "SCT"; meaning = "Anatomical Structure"; };
     type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; }; } );"""
 
-# A GPU that no machine has: jobs wait while the series are taken in.
+# A missing GPU, so that jobs wait while the series are received.
 NOBODY = 'backend = "cuda"; devices = [ "9999" ];'
 
 STAGES = ("read", "compute", "write", "verify", "total")
@@ -94,7 +94,7 @@ class Service:
                 db.row_factory = sqlite3.Row
                 return db.execute(sql).fetchall()
         except sqlite3.OperationalError:
-            return []  # it is being made
+            return []  # not complete yet
 
     def wait(self, sql, wanted, what):
         deadline = time.monotonic() + self.arguments.deadline
@@ -108,7 +108,7 @@ class Service:
             time.sleep(0.1)
 
     def worker_seconds(self):
-        """Processor seconds of the workers, user and system."""
+        """Returns the CPU seconds of the workers, user and system."""
         ticks = os.sysconf("SC_CLK_TCK")
         user = system = 0
         for entry in pathlib.Path("/proc").iterdir():
@@ -130,7 +130,7 @@ class Service:
 
 
 def generate(arguments, folder):
-    """Hidden from the inbox until they are complete; as many at a time as there are processors."""
+    """Generates series, hidden from the inbox until they are complete; as many at a time as there are CPUs."""
     def one(number):
         made = (arguments.source or folder) / f"{number}"
         if not made.exists():
@@ -144,7 +144,7 @@ def generate(arguments, folder):
 
 
 def feed(folder, inbox):
-    """Renamed into place: a file is complete when it appears. Returns how many there are."""
+    """Renames the series into place, so that each file is complete when it appears. Returns their number."""
     count = 0
     for path in sorted(folder.rglob("*.dcm")):
         path.rename(inbox / f"{path.parent.name}-{path.name}")
@@ -166,9 +166,9 @@ def report(arguments, service, processor):
         "workers": workers,
         "seconds": round(after[-1], 3),
         "series_per_second": round(len(jobs) / after[-1], 2),
-        # Without the first half, which warms up: memory is reserved, pages are touched.
+        # Skip the first half, the warm-up: it reserves memory and touches pages.
         "series_per_second_second_half": round((len(jobs) - half) / (after[-1] - after[half - 1]), 2) if half else None,
-        # What is missing to 1 a lane waited for the daemon: two commits and a job's file for each job.
+        # The rest to 1 is a lane's wait for the daemon: two commits and a job's file per job.
         "lanes_busy": round(busy / (after[-1] * arguments.lanes * len(workers)), 3),
         "worker_processor_seconds_per_series": [round(each / len(jobs), 3) for each in processor],
         "peak_mib": max(job["peak_mib"] for job in jobs),
@@ -192,7 +192,7 @@ def measure(arguments, service):
     files = feed(source, service.inbox)
     service.wait("SELECT count(*) FROM v_jobs WHERE state = 'READY'", arguments.series,
                  f"series taken in and settled ({files} files)")
-    os.sync()  # what taking in has left to write is not the jobs' to wait for
+    os.sync()  # jobs must not wait for pending writes of the receiver
     service.configure(backend)
     if arguments.held:
         service.control("resume")

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """
-Series a second through the whole service on one GPU of a host and on several, a JSON line for each.
+Measures series per second through the whole service on one GPU of a host and on several; a JSON line for each.
 
     service_gpus.py --bin BIN --work WORK [--on 1x16x4,2x32x4,4x64x4] [--series N] [--seconds S]
 
-Series are taken in once, through the inbox. For each of --on the service is started on so many GPUs and processors, with so many
-lanes a GPU and, where it is said, threads; its workers take their memory; while the queue is held jobs are made, by pipelines that
-differ in their names alone, of all series by each; the queue is released, and once --warm seconds are over, what ends within
---seconds is counted. All files are in the page cache, or in memory where WORK is.
+The service receives the series once, through the inbox. For each of --on it is started on that many GPUs and CPUs, with that
+many lanes per GPU and, if given, threads. Its workers reserve their memory. While the queue is held, pipelines that differ only
+in their names create jobs for all series. The queue is released, and after --warm seconds, the jobs that end within --seconds
+are counted. All files are in the page cache, or in memory if WORK is.
 
-What is full is told beside it: how many processors of the machine were busy (/proc/stat), seconds of the daemon's one thread for
-each of the clock, how busy the lanes were, and what went up to each GPU. Needs the standard library.
+Also prints the load: busy CPUs of the machine (/proc/stat), seconds of the daemon's one thread per wall-clock second, how busy
+the lanes were, and the uploads to each GPU. Needs only the standard library.
 """
 
 import argparse
@@ -59,13 +59,13 @@ def parse():
 
 
 def gpus_there():
-    """UUIDs, in the order of nvidia-smi."""
+    """Returns UUIDs, in the order of nvidia-smi."""
     listed = subprocess.run(["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"], text=True, capture_output=True, check=True)
     return listed.stdout.split()
 
 
 class Host(Service):
-    """A service whose GPUs and processors change from start to start."""
+    """Runs a service whose GPUs and CPUs change from start to start."""
 
     def __init__(self, arguments):
         super().__init__(arguments)
@@ -83,7 +83,7 @@ class Host(Service):
         return self.log.read_text().count("event=child.ready child=worker") if self.log.exists() else 0
 
     def begin(self, on, gpus):
-        """Started on these, with all workers there."""
+        """Starts the service on these, and waits for all workers."""
         self.configure(on, gpus[:on.gpus])
         wanted = self.workers_ready() + max(on.gpus, 1)
         os.sched_setaffinity(0, sorted(self.processors)[:on.processors])
@@ -97,12 +97,12 @@ class Host(Service):
 
     def end(self):
         self.stop()
-        for job in (self.root / "outbox").iterdir():  # room for the next
+        for job in (self.root / "outbox").iterdir():  # makes space for the next
             shutil.rmtree(job)
 
 
 def fill(arguments, host):
-    """All series taken in; no job may start."""
+    """Receives all series; no job may start."""
     source = arguments.work / "source"
     generate(arguments, source)
     host.begin(On(0, len(host.processors)), [])
@@ -113,12 +113,12 @@ def fill(arguments, host):
 
 
 def ticks(path, *fields):
-    """Fields of a line of /proc, in seconds."""
+    """Returns fields of a line of /proc, in seconds."""
     return [int(path.read_text().split("\n")[0].rpartition(")")[2].split()[field]) / os.sysconf("SC_CLK_TCK") for field in fields]
 
 
 def processors_busy():
-    """Seconds of all processors, (busy, all)."""
+    """Returns the seconds of all CPUs, (busy, all)."""
     spent = ticks(pathlib.Path("/proc/stat"), *range(1, 9))
     return sum(spent) - spent[3] - spent[4], sum(spent)
 
@@ -154,7 +154,7 @@ def report(arguments, on, host, first, last):
 
 
 def make_jobs(host, count):
-    """At least so many wait then."""
+    """Creates jobs until at least this number is queued."""
     while host.query("SELECT count(*) FROM v_jobs WHERE state = 'READY'")[0][0] < count:
         if host.rounds == PIPELINES:
             sys.exit("more series are needed (--series)")
@@ -167,7 +167,7 @@ def measure(arguments, host, on, gpus):
     host.begin(on, gpus)
     make_jobs(host, arguments.rate * max(on.gpus, 1) * (arguments.warm + arguments.seconds + 1))
     host.control("resume")
-    time.sleep(arguments.warm)  # the measured time begins then: nothing is waited for
+    time.sleep(arguments.warm)  # the measured time begins then, without a wait
     first = state(host)
     time.sleep(arguments.seconds)
     last = state(host)

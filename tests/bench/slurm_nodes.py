@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """
-Series a second by a local worker and by nodes of a Slurm on this machine, each of one processor, and what the death of a node
-costs: NOCTULE_BIN=... build/venv/bin/python tests/bench/slurm_nodes.py SERIES SECONDS NODES... [dies]
-SERIES series of some seconds each; SECONDS is how long a group may take; with `dies` one of two nodes does.
+Measures series per second of a local worker and of one-CPU nodes of a Slurm on this machine, and the cost of the death of a
+node: NOCTULE_BIN=... build/venv/bin/python tests/bench/slurm_nodes.py SERIES SECONDS NODES... [dies]
+SERIES series of some seconds each; SECONDS is the limit per group; with `dies` one of two nodes dies.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ MANY = 3600
 
 
 def waiting(folder, made, text, environment):
-    """A daemon whose first series has been measured, and that has all others before it."""
+    """Returns a daemon that has measured the first series, with all others queued."""
     d = Daemon(folder, pipeline_extra=HEAVY, environment=environment)
     d.config.write_text(d.config.read_text().replace("compute = { lanes = 2; };\n", text))
     d.start()
@@ -38,7 +38,7 @@ def waiting(folder, made, text, environment):
 
 
 def run(folder, made, text, environment=None, meanwhile=None):
-    """Seconds until all are done."""
+    """Returns the seconds until all jobs are done."""
     d = waiting(folder, made, text, environment)
     try:
         began = time.monotonic()

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Ways of getting a job's files onto the disk, side by side: what a job takes, and what it waits for syncs.
+"""Compares ways to sync the files of a job to the disk: the time per job, and the wait for syncs.
 
-    syncs.py FOLDER [--beside] [LANES...]      on the disk to be measured; default lanes 1 4 8
+    syncs.py FOLDER [--beside] [LANES...]      FOLDER on the disk to measure; default lanes 1 4 8
 
---beside: while somebody else writes files there that nobody syncs, as what takes series in does.
+--beside: while another process writes files there without a sync, like the receiver.
 
-A job writes what one of 512x512x300 does (SEG, preview, record) into a folder of its own and renames it into place:
-    each     a sync for each file, begun when it is written, and of the parent; all are waited for  (output.c does this)
-    end      the same, begun when the last is written
+A job writes the files of one of 512x512x300 (SEG, preview, record) into its own folder and renames it into place:
+    each     one sync per file, begun when it is written, and of the parent; waits for all  (output.c does this)
+    end      same, but begun when the last file is written
     syncfs   one syncfs for the files, one for the names
-    group    the same, shared by all lanes that wait at the time
+    group    same, shared by all lanes that wait at the time
 """
 
 import ctypes
@@ -28,7 +28,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Group:
-    """One syncfs for all that wait for one when it begins."""
+    """Runs one syncfs for all lanes that wait when it begins."""
 
     def __init__(self):
         self.changed = threading.Condition()
@@ -100,7 +100,7 @@ class Job:
             os.fsync(folder)
 
     def run(self, data):
-        """Seconds from when the last byte was written."""
+        """Returns the seconds from the last written byte."""
         self.path.mkdir()
         folder = os.open(self.path, os.O_RDONLY)
         self.write(data)
@@ -153,7 +153,7 @@ def main():
     for lanes in [int(number) for number in words] or [1, 4, 8]:
         found = {way: [] for way in ("each", "end", "syncfs", "group")}
         ways = list(found)
-        for turn in range(ROUNDS):  # none is always the first
+        for turn in range(ROUNDS):  # each way is the first in turn
             for way in ways[turn % len(ways):] + ways[:turn % len(ways)]:
                 found[way].append(measure(root, way, lanes, data))
         for way, results in found.items():
