@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """
-noctuled and a Slurm, as a simulation of events: what becomes of more nodes and series than are at hand. Python and its
-standard library; the same inputs, settings and seed print the same.
+Simulates noctuled and a Slurm by events, to predict more nodes and series than are available. Needs only Python and its
+standard library. The same inputs, settings and seed print the same result.
 
   scale.py [--inputs FILE] [--job NAME] [--set NAME=VALUE]...    one run, as JSON
   scale.py [--inputs FILE] --table | --variants | --chart        the tables and the chart of docs/scale.md
 
-Settings are those of SETTINGS below, and what FILE has measured (scale_measure.py). Every run begins with all series READY.
+Settings are those of SETTINGS below, and the measurements in FILE (scale_measure.py). Every run begins with all series READY.
 
     READY -> daemon picks, commits -> a thread of the child makes folders, sbatch -> Slurm's queue -> a slot of a node:
-    read, digest, compute, write -> manifest -> found at a poll -> a thread of the child brings it -> daemon commits: DONE
+    read, digest, compute, write -> manifest -> found at a poll -> a thread of the child collects it -> daemon commits: DONE
 
-What is common to all: the daemon, one thread whose turns end with a commit; the child's threads, which take what they are asked
-for in its order; the share, whose bandwidth is divided by those who read or write at a time; Slurm, which lists what lives and
-what ended less than MinJobAge ago. A node that is lost takes what it runs with it until Slurm notices.
+Shared resources: the daemon, one thread whose turns end with a commit; the child's threads, which serve requests in order;
+the share, whose bandwidth is divided among its current readers and writers; Slurm, which lists live tasks and those that
+ended less than MinJobAge ago. A lost node also loses its running tasks until Slurm notices.
 """
 
 import argparse
@@ -35,32 +35,32 @@ SETTINGS = {
     # noctule.conf, compute.slurm and jobs; slurm.conf
     "batch_seconds": 60.0, "max_submitted": 2000, "poll_seconds": 5.0, "retry_seconds": 60.0, "max_attempts": 3,
     "min_job_age_seconds": 600.0,
-    # the service: threads of the child; what it is asked for at a time, 0: all at once
+    # the service: threads of the child; max concurrent requests to it, 0: no limit
     "child_threads": 16, "submits_at_a_time": 12, "collects_a_poll": 0,
-    # the share: all of it, and what one file gets of it at most
+    # the share: total bandwidth, and max per file
     "share_bytes_per_second": 1.25e9, "flow_bytes_per_second": 1.25e9,
-    # images: have the digest that they came with; lie on the share, so that they are not copied
+    # images: have the digest from their receipt; are on the share, so that they are not copied
     "is_digested": True, "is_seen": False,
     # nodes
     "losses_per_node_hour": 0.0, "noticed_seconds": 300.0, "down_seconds": 3600.0, "spread": 0.1,
-    "node_threads": 2, "sleep_seconds": 0.0, "is_mean_known": True,  # by jobs that ended before
-    # what is too little to be measured here: a row of squeue's, and the question what is READY
+    "node_threads": 2, "sleep_seconds": 0.0, "is_mean_known": True,  # from earlier jobs
+    # too small to measure here: a row of squeue, and the query for READY jobs
     "row_seconds": 5e-6, "ready_seconds": 1e-4, "scan_seconds_per_attempt": 0.0,
 }
 
 
 def read_inputs(path):
-    """{setting: value}, the job of `job` among them; the jobs; and what is said of the measurement."""
+    """Returns {setting: value}, including the job of `job`; the jobs; and the description of the measurement."""
     told = json.loads(pathlib.Path(path).read_text())
     return types.SimpleNamespace(values={**told["slurm"], **told["share"], **told["daemon"]}, jobs=told["jobs"],
                                  measured=told["measured"])
 
 
-# ------------------------------------------------------------------------------------ what is shared --
+# ---------------------------------------------------------------------------------- shared resources --
 
 
 class Events:
-    """What happens next: calls in the order of their times, and of their making where these are equal."""
+    """Runs calls in the order of their times, and in the order of creation if these are equal."""
 
     def __init__(self):
         self.now, self.heap, self.numbers = 0.0, [], itertools.count()
@@ -75,7 +75,7 @@ class Events:
 
 
 class Threads:
-    """So many; who finds none free waits in a row. `call` is called with a thread, which it has until leave()."""
+    """A number of threads with a queue. `call` gets a thread, which it keeps until leave()."""
 
     def __init__(self, events, count):
         self.events, self.free, self.count, self.waiting = events, count, count, collections.deque()
@@ -104,8 +104,8 @@ class Threads:
 
 class Share:
     """
-    Bandwidth, divided equally. Each of n flows has moved as many bytes since it began as any other since then, so what all
-    have moved since the beginning (`moved`) says when each ends.
+    Bandwidth, divided equally. Since each of n flows began, it has moved as many bytes as any other in that time. So the
+    bytes per flow since the beginning (`moved`) determine the end of each.
     """
 
     def __init__(self, events, total, most):
@@ -120,7 +120,7 @@ class Share:
         self.moved += step
         self.bytes += step * len(self.flows)
         self.since = self.events.now
-        return self.bytes / self.total  # seconds in which all of it was used
+        return self.bytes / self.total  # seconds at full use
 
     def move(self, size, call, *arguments):
         if size <= 0:
@@ -138,7 +138,7 @@ class Share:
 
     def end(self, number, moved):
         if number != self.round:
-            return  # another began or ended meanwhile
+            return  # another flow began or ended meanwhile
         self.settle()
         self.moved = max(self.moved, moved)
         ended = []
@@ -150,13 +150,13 @@ class Share:
 
 
 class Turns:
-    """The daemon's thread: all that it was told of while it was busy is its next turn, with one commit at its end."""
+    """The daemon's thread: all messages that arrive while it is busy form its next turn, with one commit at its end."""
 
     def __init__(self, events, commit_seconds):
         self.events, self.commit, self.inbox, self.is_busy, self.busy = events, commit_seconds, [], False, 0.0
 
     def settle(self):
-        return self.busy  # without commits: the fuller its turns, the fewer
+        return self.busy  # without commits: the fuller its turns, the fewer commits
 
     def tell(self, seconds, call, *arguments):
         self.inbox.append((seconds, call, arguments))
@@ -181,7 +181,7 @@ class Turns:
 
 
 class Task:
-    """A Slurm job: the series in it, those that wait in their order, and those whose manifest nobody has brought yet."""
+    """A Slurm job: the running series, the queued ones in order, and those whose manifest has not been collected."""
 
     __slots__ = ("waiting", "manifests", "left", "state", "node", "is_asked", "begun")
 
@@ -201,7 +201,7 @@ class Model:
         self.work_seconds = s.read_seconds + s.compute_seconds + s.write_seconds + s.verify_seconds
         self.ready, self.attempts, self.alone = collections.deque(range(s.series)), bytearray(s.series), set()
         self.ended_at = {}  # the manifest's time, by job
-        self.tasks, self.picked, self.sent = {}, collections.deque(), 0  # tasks: a set in the order of their making
+        self.tasks, self.picked, self.sent = {}, collections.deque(), 0  # tasks: a set in the order of creation
         self.pending, self.ended, self.running = collections.deque(), collections.deque(), 0
         self.slots = collections.deque(node for _ in range(s.slots) for node in range(s.nodes))
         self.running_on = [set() for _ in range(s.nodes)]
@@ -223,7 +223,7 @@ class Model:
         self.daemon.tell(self.s.ready_seconds, self.picking)
 
     def group(self):
-        """The next task, of jobs that travel together."""
+        """Returns the next task, of jobs that travel together."""
         jobs = [self.ready.popleft()]
         if not self.is_mean_known or jobs[0] in self.alone:
             return jobs
@@ -247,7 +247,7 @@ class Model:
         self.daemon.tell(count * self.change_seconds(), self.picked_committed, made)
 
     def change_seconds(self):
-        """Of one of the two large changes of a job, its beginning and its end."""
+        """Returns the time of one of the two large changes of a job, its beginning and its end."""
         return self.s.job_seconds / 2 + self.s.scan_seconds_per_attempt * self.in_flight
 
     def picked_committed(self, made):
@@ -271,7 +271,7 @@ class Model:
     # ---- the child: folders, sbatch ----
 
     def make_folders(self, task):
-        """All images pass between this machine and the share once, written there or read for their digests; or not at all."""
+        """Moves all images between this machine and the share once, to write them or to read them for their digests; or skips it."""
         s, size = self.s, task.left * self.s.input_bytes
         seconds = task.left * s.folder_seconds + s.sbatch_seconds
         seconds += 0.0 if s.is_digested else size / s.digest_bytes_per_second
@@ -333,7 +333,7 @@ class Model:
             self.slots.append(task.node)
             self.start_tasks()
 
-    # ---- nodes that are lost ----
+    # ---- lost nodes ----
 
     def arm_loss(self, node):
         if self.s.losses_per_node_hour > 0:
@@ -358,7 +358,7 @@ class Model:
         self.start_tasks()
         self.arm_loss(node)
 
-    # ---- polls, and what they find ----
+    # ---- polls and collection ----
 
     def poll(self):
         if self.is_polling or self.events.now < self.poll_due or not (self.pending or self.running or self.has_ended()):
@@ -388,7 +388,7 @@ class Model:
         self.poll_due = self.events.now + self.s.poll_seconds
         most = self.s.collects_a_poll or math.inf
         asked = 0
-        for task in reversed(self.tasks) if self.s.collects_a_poll else list(self.tasks):  # as the list of them is
+        for task in reversed(self.tasks) if self.s.collects_a_poll else list(self.tasks):  # in the order of their list
             if task.state in ("PICKED", "SENT", "PENDING"):
                 continue
             while task.manifests and asked < most and self.collecting < most:
@@ -447,7 +447,7 @@ class Model:
     # ---- a run ----
 
     def used(self):
-        """Seconds so far in which each was busy, by processor or as a whole."""
+        """Returns the busy seconds of each so far, by CPU or in total."""
         return {"at": self.events.now, "done": self.done, "daemon": self.daemon.settle(),
                 "child": self.child.settle() / self.s.child_threads, "share": self.share.settle(),
                 "nodes": self.slot_busy / (self.s.nodes * self.s.slots)}
@@ -473,7 +473,7 @@ class Model:
 
     @staticmethod
     def limit(busy):
-        """Hand-overs wait for the share when that is full; they may have three quarters of the child, and results take of the rest."""
+        """Hand-overs wait while the share is full. They may use three quarters of the child's threads, results the rest."""
         full = [name for name in ("share", "nodes", "daemon", "child") if busy[name] > (0.8 if name == "child" else 0.9)]
         return full[0] if full else "none"
 
@@ -496,7 +496,7 @@ GIGABIT = 1e9 / 8
 FAST = {"share_bytes_per_second": 1000 * GIGABIT, "flow_bytes_per_second": 25 * GIGABIT}  # a parallel file system
 WIDE = {"share_bytes_per_second": 100 * GIGABIT, "flow_bytes_per_second": 25 * GIGABIT}
 SEEN = {"is_seen": True}
-# As the service was until this was written.
+# The service before this simulation.
 BEFORE = {"is_digested": False, "child_threads": 4, "submits_at_a_time": 0, "collects_a_poll": 256}
 MANY = {"nodes": 64, "series": 1000000}
 
@@ -549,7 +549,7 @@ def print_table(inputs):
 
 
 def print_variants(inputs):
-    """Of CPU nodes and 1000 Gbit/s; enough series for a middle half that is steady."""
+    """Prints variants of CPU nodes and 1000 Gbit/s, with enough series for a steady middle half."""
     print(HEAD.replace("longest poll |\n", "longest poll | attempts lost | work lost |\n") + "---|---|")
     for name, changed in VARIANTS:
         told = simulate(inputs, "cpu", **{"nodes": 64, "series": 100000, **FAST, **changed})
@@ -557,7 +557,7 @@ def print_variants(inputs):
 
 
 def print_chart(inputs):
-    """Series a second by nodes, from the beginning to the end: a column is a tenth of a decade."""
+    """Prints series per second by nodes, from the beginning to the end. A column is a tenth of a decade."""
     shares = {"a": {}, "b": WIDE, "c": FAST}
     alone = {"share_bytes_per_second": 1e15, "flow_bytes_per_second": 1e12, "child_threads": 1000, "submits_at_a_time": 900}
     work = 2000 / simulate(inputs, "cpu", series=2000, **alone)["seconds"]
