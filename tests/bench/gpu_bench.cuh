@@ -2,7 +2,7 @@
  * gpu_bench.cuh - timing for the GPU's cases of noctule-bench.
  *
  * Times are medians between two events on one stream, after warm-up rounds. Before each round, a buffer of several
- * times the L2 cache is read. This removes the input and dirty lines from the cache. A failed call of the CUDA
+ * times the L2 cache is read. The cache then cannot hold the input or dirty lines. A failed call of the CUDA
  * runtime ends the program, because later times are invalid.
  */
 #ifndef NOCTULE_GPU_BENCH_CUH

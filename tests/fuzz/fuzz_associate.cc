@@ -58,7 +58,7 @@ answer_contexts(AssociateRequest &request)
     }
 }
 
-/* Returns the first role whose UID may be a SOP class. The acceptor must not agree to an unknown name. */
+/* Returns the first role with a possible UID of a SOP class. The acceptor must not agree to an unknown name. */
 std::vector<RoleSelection>
 answer_roles(const AssociateRequest &request)
 {

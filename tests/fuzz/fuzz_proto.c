@@ -1,5 +1,5 @@
 /*
- * fuzz_proto.c - any bytes as the input of a pipe, in pieces whose size the first byte sets. Every frame must be cut
+ * fuzz_proto.c - any bytes as the input of a pipe, in pieces; the first byte sets their size. Every frame must be cut
  * and read as the message of its type, without a read beyond it. Writing the message again must give the same bytes.
  */
 #include "service/common/wire/messages.h"

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MOST_REGIONS = 16 }; /* max regions whose contours are read; more only cost time */
+enum { MOST_REGIONS = 16 }; /* max regions with contours to read; more only cost time */
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

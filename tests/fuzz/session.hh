@@ -1,4 +1,4 @@
-/* session.hh - a connection whose peer has already sent everything, for targets that run whole associations. */
+/* session.hh - a connection with a peer that has already sent everything, for targets that run whole associations. */
 #ifndef NOCTULE_FUZZ_SESSION_HH
 #define NOCTULE_FUZZ_SESSION_HH
 

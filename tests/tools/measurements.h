@@ -9,7 +9,7 @@
  *   parameter    VALUE | code | scheme | meaning | unit | its meaning
  *   words        code | scheme | meaning | TEXT
  *
- * A modifier, parameter or words belong to the measurement before them, and a measurement to the group before it.
+ * A modifier, parameter or words must follow their measurement, and a measurement its group.
  */
 #ifndef NOCTULE_TESTS_MEASUREMENTS_H
 #define NOCTULE_TESTS_MEASUREMENTS_H
