@@ -340,7 +340,6 @@ time_run(struct kernels_lane *lane, const struct phantom *phantom,
     return cost_since(begun);
 }
 
-/* Prints the beginning of a line. */
 static void
 print_cost(const struct phantom *phantom, const char *result, int threads, struct cost cost)
 {

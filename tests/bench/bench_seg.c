@@ -20,7 +20,6 @@ enum {
     MAX_REPEATS = 99,
 };
 
-/* Times of repeated work. */
 struct timing {
     double wall_begun, processor_begun;
     double wall[MAX_REPEATS], processor[MAX_REPEATS];

@@ -94,7 +94,6 @@ features_pixel(enum features_content content)
     return content == FEATURES_STORED ? IMAGE_INT16 : IMAGE_UINT8;
 }
 
-/* Returns the voxels within `radius` of the middle. */
 static std::vector<uint64_t>
 features_ball(int64_t radius)
 {

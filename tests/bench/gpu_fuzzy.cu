@@ -224,7 +224,6 @@ fill_maze(const image_extent &extent, int16_t *voxels)
     }
 }
 
-/* Device memory and volume of a case. */
 struct setting {
     const content *what;
     image_extent extent;

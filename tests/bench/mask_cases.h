@@ -37,7 +37,6 @@ extern const size_t mask_case_count;
 /* Sets voxels of the content to 1. */
 void mask_case_draw(enum mask_content content, struct image_extent extent, uint8_t *in);
 
-/* Returns the memory demand of the job. */
 struct kernels_mask_demand mask_case_demand(const struct mask_case *chosen);
 
 /* Parses "keep=3", "fill-slices", "open=2.5,corners". Returns false if the text is invalid. */

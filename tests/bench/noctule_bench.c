@@ -818,7 +818,6 @@ parse_pixel(const char *text)
     return IMAGE_UINT8;
 }
 
-/* Parses `count` numbers, separated by commas. */
 static void
 parse_numbers(const char *text, double *numbers, int count)
 {

@@ -266,7 +266,6 @@ runner::open_barrier()
     at_block = 0;
 }
 
-/* Stops waiting for lanes that have ended. */
 void
 runner::drop_ended()
 {

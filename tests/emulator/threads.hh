@@ -53,7 +53,6 @@ void copy_later(void *to, const void *from, size_t bytes);
 void end_group();
 void wait_for_groups(size_t pending);
 
-/* Returns the lane of the running thread. */
 uint32_t lane();
 
 /* Runs `kernel` for each thread of all blocks: one block after the other, or all at once if cooperative. */

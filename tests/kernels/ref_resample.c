@@ -156,7 +156,6 @@ linear(const struct source *source, int64_t i, int64_t j, int64_t k)
 
 /* ---- splines ---- */
 
-/* Computes the coefficients of one line, in place. */
 static void
 coefficients(double *line, int64_t count)
 {

@@ -4,7 +4,6 @@
 
 #include "kernels/resample/resample.h"
 
-/* Computes the grid's stored values. */
 void ref_resample(const struct resample_request *request, enum image_pixel pixel,
                   const void *voxels, enum image_pixel result, void *resampled);
 

@@ -105,7 +105,6 @@ ref_texture_histogram(struct image_extent extent, enum image_pixel pixel, const 
                            place_of(extent, pixel, voxels, x, y, z)]++;
 }
 
-/* Counts of the neighbours of a voxel. */
 struct neighbourhood {
     size_t present, alike;
     int64_t sum;

@@ -260,7 +260,6 @@ START_TEST(crossing_contours_are_united)
 
 END_TEST
 
-/* Checks that CLOSEDPLANAR_XOR contours cancel where they overlap. */
 START_TEST(xor_contours_cancel)
 {
     draw_on(100, 30, 1);
@@ -655,7 +654,6 @@ zigzag_cost(const void *kind, size_t n)
     return seconds;
 }
 
-/* Draws one contour on each of n planes. */
 static double
 planes_cost(const void *kind, size_t n)
 {

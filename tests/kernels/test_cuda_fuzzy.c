@@ -194,7 +194,6 @@ START_TEST(random_objects_are_the_references)
 
 END_TEST
 
-/* Uses many tiles along each axis. */
 START_TEST(objects_in_many_tiles_are_the_references)
 {
     static const struct image_extent extents[] = {{270, 135, 100}, {2100, 130, 1}, {70, 1, 1300}};

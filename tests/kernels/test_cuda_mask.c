@@ -135,7 +135,6 @@ draw(enum content content, struct image_extent extent, uint8_t *in)
     }
 }
 
-/* Checks a job against the CPU's result. */
 static void
 check_beside_cpu(const struct ref_mask_job *job, const char *name, uint64_t number)
 {

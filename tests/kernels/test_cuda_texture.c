@@ -112,7 +112,6 @@ fill(enum content content, enum image_pixel pixel, struct image_extent extent, v
     }
 }
 
-/* Copies the volume into both lanes. */
 static void
 begin_with(const void *source, enum image_pixel pixel, struct image_extent extent)
 {

@@ -254,7 +254,6 @@ interpolated(const double *sorted, size_t count, double fraction)
     return sorted[below] + (sorted[above] - sorted[below]) * (rank - (double)below);
 }
 
-/* Checks the statistics of a list of values. */
 static void
 check_list(const struct feature_value values[ALL_FEATURES], double *list, size_t count)
 {

@@ -131,7 +131,7 @@ count(struct image_extent extent, const uint8_t *voxels, const uint64_t *region,
     return counts;
 }
 
-/* Prints the value with this many significant digits. */
+/* Prints the value with `count_of_digits` significant digits. */
 static const char *
 digits(double value, int count_of_digits, char text[32])
 {
@@ -450,7 +450,7 @@ END_TEST
 
 /* ------------------------------------------------------------------- averages, missing ------ */
 
-/* Averages these matrices, of 3 levels. */
+/* Averages matrices of 3 levels. */
 static void
 average_of(const uint64_t (*matrices)[9], int64_t slices, int64_t directions,
            enum aggregation aggregation, struct feature_value values[GLCM_FEATURES])

@@ -322,7 +322,6 @@ patterns_free(struct patterns_results *results)
     free(results);
 }
 
-/* Checks the maps of the last run. */
 static void
 check_maps(const struct variant *variant, const struct volume *volume,
            const struct texture_patterns *request, const struct patterns_results *expected,

@@ -59,7 +59,6 @@ print_error(const struct error *error)
     printf("]}");
 }
 
-/* Reads the headers and prints the rejected files. */
 static void
 peek_all(int count, char **paths, struct inputs *inputs)
 {

@@ -21,7 +21,6 @@ void object_source_free(struct object_source *source);
 /* Returns a request without segments. The source must outlive it. */
 struct seg_request object_source_request(const struct object_source *source, const char *pipeline);
 
-/* Creates an empty file for writing. */
 int object_create(const char *path);
 
 _Noreturn void die(const char *code, const char *message);

@@ -261,7 +261,6 @@ read_u32(const uint8_t *bytes)
     return bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
-/* Adds encoded elements. */
 static void
 put_encoded(struct part10 *set, const uint8_t *bytes, size_t size)
 {

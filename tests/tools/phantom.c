@@ -287,7 +287,6 @@ plan_planes(const struct phantom *phantom, struct phantom_plane **planes, int32_
     return 0;
 }
 
-/* Creates the folder and its parents. */
 static int
 make_folder(const char *path)
 {

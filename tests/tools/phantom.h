@@ -67,7 +67,6 @@ struct phantom {
     int32_t files_before;     /* number of files already in the folder */
 };
 
-/* An image of the series. */
 struct phantom_plane {
     int32_t slice;  /* from 0 */
     int32_t echo;   /* from 0 */

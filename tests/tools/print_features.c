@@ -92,7 +92,6 @@ read_all(const char *path, size_t size)
     return bytes;
 }
 
-/* Input of all features. */
 struct scene {
     struct image_extent extent;
     enum image_pixel pixel;

@@ -38,7 +38,6 @@ struct settings {
 
 static struct settings settings;
 
-/* One connection. */
 struct visit {
     struct visit *next;
     pthread_t thread;

@@ -107,7 +107,6 @@ read_masks(const char *path, const struct geometry_stack *stack, int32_t segment
     return words;
 }
 
-/* Reads all segments' maps. */
 static uint16_t *
 read_maps(const char *path, const struct geometry_stack *stack, int32_t segments)
 {

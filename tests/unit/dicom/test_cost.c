@@ -698,7 +698,6 @@ n_large(struct dicom_bytes *bytes, size_t n)
     put_compressed(bytes, n, PART);
 }
 
-/* Fills the file to n bytes. */
 static void
 fill_file(struct dicom_bytes *bytes, size_t n)
 {

@@ -399,7 +399,6 @@ many_elements(struct dicom_bytes *bytes)
     set_close_contours(bytes, NULL, "1");
 }
 
-/* Puts a contour with this number of points. */
 static void
 put_points(struct dicom_bytes *bytes, size_t points)
 {
