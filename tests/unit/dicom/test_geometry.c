@@ -261,7 +261,7 @@ START_TEST(echoes_side_by_side)
 {
     for (int32_t i = 0; i < 10; i++)
         strcpy(add_slice(2 * i)->echo, i < 5 ? "1" : "2");
-    ck_assert_str_eq(stacks_of_group(), "echo 1:5!INCOMPLETE_SERIES | echo 2:5!INCOMPLETE_SERIES");
+    ck_assert_str_eq(stacks_of_group(), "echo 1:5!VOLUMES_MIXED | echo 2:5!VOLUMES_MIXED");
 }
 
 END_TEST
