@@ -218,7 +218,7 @@ def test_it_starts_on_a_disk_that_cannot_be_written(daemon, tmp_path, how):
         assert "OutOfResources" in sent.stderr, sent.stderr
         if how != "read-only":  # there the socket has no place
             check = d.ctl("status", "--check", check=False)
-            assert check.returncode == 2 and "NOCTULE CRITICAL: the database cannot be written: No space" in check.stdout
+            assert check.returncode == 2 and "NOCTULE CRITICAL: database: the database cannot be written: No space" in check.stdout
         if how == "read-only":
             subprocess.run(["mount", "-o", "remount,rw", small], check=True)
         else:

@@ -662,7 +662,7 @@ def test_ready_and_ping_mean_that_the_port_is_open(daemon, tmp_path):
             why = f"port {d.port} is not open: Address already in use"
             wait_for(lambda: why in d.ctl("ping", check=False).stderr, 60, "what ping says")
             check = d.ctl("status", "--check", check=False)
-            assert check.returncode == 2 and re.match(f"NOCTULE CRITICAL: {why} \\(since [-:.TZ0-9]+\\) \\| jobs_ready=0 ", check.stdout)
+            assert check.returncode == 2 and re.match(f"NOCTULE CRITICAL: reception: {why} \\(since [-:+ 0-9]+\\) \\| jobs_ready=0 ", check.stdout)
             heard = ""
             while f"STATUS={why}" not in heard:
                 heard += notify.recv(4096).decode() + "\n"
@@ -686,18 +686,18 @@ def test_status_tells_which_child_keeps_dying(daemon):
     assert "times, the last time by signal 9" in trouble["text"] and trouble["since"]
     wait_for(d.answers, 60, "the intake again")
     check = d.ctl("status", "--check", check=False)
-    assert check.returncode == 1 and "NOCTULE WARNING: the intake died 3 times" in check.stdout
+    assert check.returncode == 1 and "NOCTULE WARNING: intake: the intake died 3 times" in check.stdout
     assert "Attention   the intake died 3 times" in d.ctl("status").stdout
     assert d.stop() == 0
     check = d.ctl("status", "--check", check=False)
-    assert check.returncode == 2 and "NOCTULE CRITICAL: noctuled does not run" in check.stdout
+    assert check.returncode == 2 and "NOCTULE CRITICAL: daemon: noctuled does not run" in check.stdout
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
 def test_the_unit_is_valid_and_hardened(tmp_path):
     unit = tmp_path / "noctule.service"
     text = (SOURCE / "systemd" / "noctule.service").read_text()
-    unit.write_text(text.replace("@bindir@/noctuled", str(run_path())))
+    unit.write_text(text.replace("@bindir@", str(run_path().parent)))
     result = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True)
     assert result.returncode == 0 and not result.stderr.strip(), result.stderr
     result = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=10", unit],

@@ -112,7 +112,7 @@ def test_an_archive_that_is_down_gets_it_later_and_delays_nobody(daemon, tmp_pat
         wait_for(lambda: events(d, "DESTINATION_DOWN"), 60, "the note that it is down")
         assert "Attention   destination PACS is down; 1 result waits for it: 3 failures in a row; " in d.ctl("status").stdout
         check = d.ctl("status", "--check", check=False)
-        assert check.returncode == 1 and check.stdout.startswith("NOCTULE WARNING: destination PACS is down; ")
+        assert check.returncode == 1 and check.stdout.startswith("NOCTULE WARNING: destination_down:PACS: destination PACS is down; ")
         wait_states(d, ("PACS", "DELAYED"), ("OUT", "SENT"))
         archive.start()
         clock.pass_time(41)

@@ -657,7 +657,7 @@ def test_halves_of_two_volumes_have_no_result(config, tmp_path):
         if volume == (place >= SLICES // 2):
             ds.save_as(tmp_path / "in" / f"{ds.InstanceNumber:03}.dcm", enforce_file_format=True)
     done = run(config, tmp_path / "in", tmp_path / "out")
-    assert done.returncode == 1 and "INCOMPLETE_SERIES" in done.stderr and not list((tmp_path / "out").rglob("*.dcm"))
+    assert done.returncode == 1 and "VOLUMES_MIXED" in done.stderr and not list((tmp_path / "out").rglob("*.dcm"))
 
 
 @pytest.mark.parametrize("pipeline", ["any", "newest"])
