@@ -24,6 +24,7 @@ pipelines = (
   { name = "head-ct"; min_slices = 5; unreviewed = true; deliver = [ "OUT" ];
 @include "presets/head-ct.conf"
   } );
+rules = ( { name = "head"; match = { modality = "CT"; }; pipeline = "head-ct"; } );
 """
 
 
