@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from conftest import Clock, drop, wait_for
+from conftest import Clock, drop, local_time, wait_for
 from test_again import Stopped, small
 from test_daemon import change, reload
 
@@ -42,7 +42,7 @@ def test_jobs_wait_for_the_night_and_say_so(daemon, tmp_path, clock):
     assert job["window_opens_at"][11:] == "22:00:00.000Z"
     assert "READY, window" in d.ctl("jobs").stdout
     status = d.ctl("status").stdout
-    assert f"1 job of head-ct for its window, 22:00-06:00 UTC, which opens at {job['window_opens_at']}" in status
+    assert f"1 job of head-ct for its window, 22:00-06:00 UTC, which opens at {local_time(job['window_opens_at'])}" in status
     assert d.ctl("status", "--check").returncode == 0  # as it should be
     # An hour before: still; and a restart changes nothing.
     clock.jump(9 * 3600)
@@ -112,10 +112,10 @@ def test_when_a_job_runs_and_is_wanted_is_explained(daemon, tmp_path, clock):
 
 def test_what_cannot_be_there_in_time_is_told_before_there_is_a_job(daemon):
     d = daemon(pipeline_extra='window = "Mon-Fri 22:00-06:00 UTC"; done_by = "07:00 UTC";').start()
-    doubt = r"pipeline head-ct: what is made after \S+Z is wanted by \S+Z \(done_by\), and its window \(Mon-Fri 22:00-06:00 UTC\) does not open"
+    doubt = r"pipeline head-ct: what is made after [-:+ 0-9]+ is wanted by [-:+ 0-9]+ \(done_by\), and its window \(Mon-Fri 22:00-06:00 UTC\) does not open"
     assert re.search(rf"^Attention   {doubt} in between$", d.ctl("status").stdout, re.M)
     told = d.ctl("status", "--check", check=False)
-    assert told.returncode == 1 and re.match(rf"NOCTULE WARNING: {doubt}", told.stdout)
+    assert told.returncode == 1 and re.match(rf"NOCTULE WARNING: done_by:head-ct: {doubt}", told.stdout)
     told = d.ctl("check-config")
     assert told.returncode == 0 and re.match(rf"noctule: warning: {doubt}", told.stderr), told.stderr
     change(d, 'done_by = "07:00 UTC"', 'done_by = "Tue-Sat 07:00 UTC"')
