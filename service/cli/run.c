@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -57,7 +58,8 @@ struct direct_run {
     struct progress *progress;
     struct json json;
     enum confine_role confined;
-    bool made_output; /* the output folder was not there before */
+    char *
+        kept; /* the folder in which the output folder, and those above it, were made; NULL: it was there */
 };
 
 static atomic_bool stop;
@@ -507,6 +509,42 @@ run_units(struct direct_run *run)
     return run->review > 0 ? EXIT_REVIEW : run->empty > 0 ? EXIT_EMPTY : EXIT_OK;
 }
 
+/* Removes the output folder and those above it that were made for it, if they are empty. */
+static void
+remove_output(const struct direct_run *run)
+{
+    char *path = run->kept ? strdup(run->options.output) : NULL;
+    while (path && strcmp(path, run->kept) != 0 && (rmdir(path) == 0 || errno == ENOENT)) {
+        const char *above = dirname(path);
+        memmove(path, above, strlen(above) + 1);
+    }
+    free(path);
+}
+
+/* Makes the output folder. Returns 0 if it cannot be made, too: each job then reports it. -ENOMEM after a complaint. */
+static int
+make_output(struct direct_run *run)
+{
+    if (access(run->options.output, F_OK) == 0)
+        return 0;
+    char *kept = strdup(run->options.output);
+    if (!kept) {
+        cli_complain("%s", strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    do {
+        const char *above = dirname(kept);
+        memmove(kept, above, strlen(above) + 1);
+    } while (access(kept, F_OK) != 0);
+    run->kept = kept;
+    if (file_make_path(run->options.output) == 0)
+        return 0;
+    remove_output(run);
+    free(run->kept);
+    run->kept = NULL;
+    return 0;
+}
+
 /*
  * Images are foreign bytes. What a driver needs to open a device is known to itself alone, so that its calls are filtered
  * once that is done.
@@ -520,9 +558,10 @@ run_confine(struct direct_run *run)
     const bool may_use_gpu =
         strcmp(backend, "cuda") == 0 || (strcmp(backend, "cpu") != 0 && places_have_gpus());
     run->confined = may_use_gpu ? CONFINE_GPU_STEP : CONFINE_STEP;
-    run->made_output = access(output, F_OK) != 0 && file_make_path(output) == 0;
+    if (make_output(run))
+        return EXIT_PARTIAL;
     int rc = cli_confine(run->confined, &run->files, objects->items, objects->count,
-                         access(output, F_OK) == 0 ? output : NULL);
+                         access(output, F_OK) == 0 ? output : NULL, run->kept);
     if (rc == 0 && !may_use_gpu)
         rc = cli_confine_calls(run->confined);
     return rc ? EXIT_PARTIAL : EXIT_OK;
@@ -572,8 +611,8 @@ run_release(struct direct_run *run)
     collect_free(&run->files);
     progress_close(run->progress);
     free(run->settings);
-    if (run->made_output)
-        (void)rmdir(run->options.output); /* unless something is in it */
+    remove_output(run);
+    free(run->kept);
 }
 
 static int

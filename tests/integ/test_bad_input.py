@@ -377,7 +377,8 @@ def test_a_released_file_is_received_again(daemon, tmp_path):
     assert again["quarantine"] == cut["quarantine"] and again["path"] != cut["path"]
     assert again["original_path"] == cut["original_path"] and again["lacking"] == 1
     wait_for(lambda: not (d.root / cut["path"]).exists(), 60, "the first copy's removal")
-    assert (d.root / again["path"]).read_bytes() == whole[:-500] and not list((d.root / "released").iterdir())
+    assert (d.root / again["path"]).read_bytes() == whole[:-500]
+    wait_for(lambda: not list((d.root / "released").iterdir()), 60, "the removal of the released link")
 
     (d.root / again["path"]).write_bytes(whole)
     d.ctl("quarantine", "release", number)

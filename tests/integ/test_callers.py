@@ -61,7 +61,8 @@ def test_the_line_that_is_told_admits_the_caller(daemon, calling, called, reason
     told = f'"{calling}" at 127.0.0.1 called "{called}" and was rejected 2 times'
     assert told in status(d) and f"to admit it, add to dicom.{admit}" in status(d)
     doctor = json.loads(d.ctl("doctor", "--json", check=False).stdout)
-    assert [check["verdict"] for check in doctor["checks"] if check["check"] == "alerts" and told in check["text"]] == ["attention"]
+    (alerts,) = [check for check in doctor["checks"] if check["check"] == "alerts"]
+    assert [finding["verdict"] for finding in alerts["findings"] if told in finding["text"]] == ["attention"]
     where, row_to_add = admit.split(": ", 1)
     reload(d, f"{where} = ( ", f"{where} = ( {row_to_add}, ")
     wait_for(lambda: callers(d)[0]["admitted_at"], 60, "the admission")

@@ -38,7 +38,7 @@ SERIES = {
 UNSUPPORTED = {"cr-image": (1, "SOP_CLASS_UNSUPPORTED"), "ct-32-bit": (8, "PIXELS_UNSUPPORTED")}
 # A peer; what the log says of its association, and the code in v_quarantine of what it sent.
 CALLERS = {
-    "stranger": ("the caller is no peer", ""), "noise": ("not an association request", ""),
+    "stranger": ("no peer has the calling AE title", ""), "noise": ("not an association request", ""),
     "broken off": ("ASSOCIATION_ABORTED", "NOT_RECEIVED"), "lies": ("", "COMMAND_MISMATCH"),
 }
 # A job, by its series and pipeline; its state, and code in v_jobs. "large" is a good neighbour.

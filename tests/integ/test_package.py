@@ -241,7 +241,7 @@ def site(machine, files):
     """What a site has that runs the release before: its configuration, its data."""
     conf = machine.path(CONF)
     conf.write_text(re.sub(r"(quiet|complete|patience)_seconds = [0-9.]+", r"\1_seconds = 0.3", conf.read_text())
-                    .replace('body_part = "HEAD";', ""))
+                    .replace("rules = ( );", 'rules = ( { match = { modality = "CT"; }; pipeline = "head-ct"; } );'))
     machine.path(SITE).write_text("# the site's\n")
     first_version.write(machine.path(ROOT), files)
     machine.do("chown", "-R", "noctule:noctule", f"/{ROOT}")

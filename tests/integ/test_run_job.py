@@ -117,7 +117,7 @@ def test_the_results_are_those_of_a_worker(site, tmp_path, settings, shared):
     told, local = site.collect(folder), worker.done()[7]
     assert told["node"] == "c17" and (told["verdict"], told["code"]) == (DONE, local["code"])
     assert told["results"] == [row["file"] for row in local["results"]]
-    assert told["measurements"] == sum(f.name in ("FEATURES", "HISTOGRAM") for f in worker.peer.frames)
+    assert told["measurements"] == sum(f.name in ("FEATURES", "HISTOGRAM", "SEGMENTS", "BREACHES") for f in worker.peer.frames)
     here, there = tmp_path / "root" / "outbox" / "7", site.outbox / folder.name
     assert bytes_of(here) == bytes_of(there)
     assert same_record(here, there)

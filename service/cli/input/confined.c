@@ -60,7 +60,7 @@ confined_complain(int rc)
 
 int
 cli_confine(enum confine_role role, const struct collection *files, char *const *others,
-            size_t other_count, const char *output)
+            size_t other_count, const char *output, const char *kept)
 {
     struct confined_folders folders = {.last = ""};
     int rc = 0;
@@ -68,7 +68,7 @@ cli_confine(enum confine_role role, const struct collection *files, char *const 
         rc = confined_add_file(&folders, files->paths[i]);
     for (size_t i = 0; i < other_count && rc == 0; i++)
         rc = confined_add_file(&folders, others[i]);
-    const struct command_places places = {folders.real.paths, folders.real.count, output};
+    const struct command_places places = {folders.real.paths, folders.real.count, output, kept};
     if (!rc)
         rc = confine_command(role, &places);
     collect_free(&folders.real);

@@ -8,10 +8,11 @@
 #include "service/cli/input/collect.h"
 #include "service/common/confine/confine_places.h"
 
-/* Once, before there are other threads. `others` are files as well; output: a folder that is there, or NULL. Returns 0, or
- * -errno after a complaint. */
+/* Once, before there are other threads. `others` are files as well; output: a folder that is there, or NULL. kept: the
+ * folder in which the output and folders above it were made, so that they can be removed; or NULL. Returns 0, or -errno after a
+ * complaint. */
 int cli_confine(enum confine_role role, const struct collection *files, char *const *others,
-                size_t other_count, const char *output);
+                size_t other_count, const char *output, const char *kept);
 
 /* System calls, once no device has to be opened any more. 0, or -errno after a complaint. */
 int cli_confine_calls(enum confine_role role);

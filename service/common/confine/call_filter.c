@@ -5,6 +5,7 @@
 #include "service/common/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -268,22 +269,22 @@ call_filter_role(scmp_filter_ctx filter, enum confine_role role)
     return rc || !lists_allowed ? rc : call_add_allowed(filter, role);
 }
 
-/* As the kernel takes it, BPF_MAXINSNS at most. */
+/* Exports the filter in the kernel's form, BPF_MAXINSNS at most. A pipe has room for that, and no limit on file sizes. */
 static int
 call_filter_export(scmp_filter_ctx filter, struct sock_fprog *program)
 {
-    const off_t most = (off_t)(BPF_MAXINSNS * sizeof *program->filter);
-    const int fd = memfd_create("call_filter", MFD_CLOEXEC);
-    if (fd < 0)
+    const size_t most = BPF_MAXINSNS * sizeof *program->filter;
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return -errno;
-    int rc = seccomp_export_bpf(filter, fd);
-    const off_t size = rc ? 0 : lseek(fd, 0, SEEK_END);
-    if (!rc && (size <= 0 || size > most))
-        rc = -E2BIG;
-    if (!rc && pread(fd, program->filter, (size_t)size, 0) != size)
-        rc = -EIO;
-    close(fd);
-    program->len = (unsigned short)((size_t)size / sizeof *program->filter);
+    int rc = seccomp_export_bpf(filter, ends[1]);
+    close(ends[1]);
+    const ssize_t size = rc ? 0 : read(ends[0], program->filter, most);
+    char more;
+    if (!rc && (size <= 0 || read(ends[0], &more, 1) != 0))
+        rc = size < 0 ? -EIO : -E2BIG;
+    close(ends[0]);
+    program->len = (unsigned short)(rc ? 0 : (size_t)size / sizeof *program->filter);
     return rc;
 }
 

@@ -322,24 +322,14 @@ places_of(enum confine_role role, const struct conf *conf, struct places *places
     return places_finish(places, role, rc);
 }
 
-/* The command removes the folder again where it stays empty, which is the parent's to allow. */
-static int
-places_add_output(struct places *places, const char *output)
-{
-    char *above;
-    if (asprintf(&above, "%s/..", output) < 0)
-        return -ENOMEM;
-    const int rc = places_add(places, above, PLACE_EMPTY);
-    free(above);
-    return rc ? rc : places_add(places, output, PLACE_WRITE);
-}
-
 int
 places_of_command(enum confine_role role, const struct command_places *command,
                   struct places *places)
 {
     *places = (struct places){0};
-    int rc = command->output ? places_add_output(places, command->output) : 0;
+    int rc = command->output ? places_add(places, command->output, PLACE_WRITE) : 0;
+    if (rc == 0 && command->kept)
+        rc = places_add(places, command->kept, PLACE_EMPTY);
     for (size_t i = 0; rc == 0 && i < command->input_count; i++)
         rc = places_add(places, command->inputs[i], PLACE_READ);
     return places_finish(places, role, rc);

@@ -58,6 +58,7 @@ struct command_places {
     char *const *inputs; /* read */
     size_t input_count;
     const char *output; /* written; NULL: nothing is */
+    const char *kept;   /* empty folders in it can be removed, those above the output; NULL: none */
 };
 
 /* A driver of GPUs has made its devices here. */
