@@ -48,6 +48,7 @@ remove_entry(const char *path, const struct stat *status, int kind, struct FTW *
 static void
 close_page(void)
 {
+    page_alerts_clear(&page.alerts);
     metrics_close(page.metrics);
     report_close(page.report);
     conf->page = loaded;
@@ -85,6 +86,9 @@ open_page(void)
     queue_close(queue);
     must(report_open(database, &page.report, &error) == 0);
     must(metrics_open(page.report, &page.metrics, &error) == 0);
+    page.alerts.lines = strdup(""); /* the daemon reports no alert */
+    must(page.alerts.lines != NULL);
+    page.alerts.received_ms = INT64_MAX;
 }
 
 /* ------------------------------------------------------------------------------- expectations ---- */

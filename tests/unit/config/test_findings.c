@@ -248,6 +248,7 @@ START_TEST(a_syntax_error_is_told_alone)
     ck_assert_int_eq(conf_load_all(path, NULL, &conf, &findings, &error), -EINVAL);
     ck_assert_uint_eq(findings.count, 0);
     ck_assert_ptr_nonnull(strstr(error.message, "syntax.conf:2: syntax error"));
+    conf_findings_free(&findings);
 }
 
 END_TEST
