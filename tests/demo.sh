@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the main job on generated data: installs missing packages, builds, starts noctuled in a temporary root with the
-# shipped configuration, copies a synthetic head CT into its inbox, waits for the job, accepts its result, and prints it.
+# shipped configuration and a rule, copies a synthetic head CT into its inbox, waits for the job, accepts its result, and prints it.
 #   tests/demo.sh [FOLDER]    FOLDER: the folder of the root (default: a new one below /tmp)
 # NOCTULE_PRESET: the CMake preset to build (default: demo, with CUDA code for the GPU of this machine only). A preset that builds tests has these programs in bin/released.
 set -euo pipefail
@@ -20,9 +20,17 @@ phantom=$bin/noctule-phantom
 
 folder=$(realpath -m "${1:-$(mktemp -d /tmp/noctule-demo.XXXXXX)}")
 root=$folder/root
-mkdir -p "$root"
+mkdir -p "$root" "$folder/conf.d"
 
-"$bin/noctuled" --config config/noctule.conf --root "$root" 2>"$folder/noctuled.log" &
+# The shipped configuration, and a rule in conf.d as a site would write it.
+conf=$folder/noctule.conf
+cp config/noctule.conf "$conf"
+ln -sfn "$PWD/config/presets" "$folder/presets"
+cat >"$folder/conf.d/rules.conf" <<'END'
+rules = ( { name = "head"; match = { modality = "CT"; body_part = "HEAD"; }; pipeline = "head-ct"; } );
+END
+
+"$bin/noctuled" --config "$conf" --root "$root" 2>"$folder/noctuled.log" &
 daemon=$!
 stop_daemon() {
     kill -TERM "$daemon" 2>/dev/null || true
@@ -67,7 +75,7 @@ state=$(ask <<<'SELECT state FROM v_jobs LIMIT 1')
 result=$(ask <<<'SELECT result_path FROM v_jobs LIMIT 1')
 [[ $state == REVIEW ]] || { echo "demo: the job ended as $state" >&2; exit 1; }
 echo "== the preset is not validated, so its result waits for REVIEW; this accepts it"
-"$bin/noctule" --config config/noctule.conf --root "$root" accept 1
+"$bin/noctule" --config "$conf" --root "$root" accept 1
 state=$(ask <<<'SELECT state FROM v_jobs LIMIT 1')
 [[ $state == DONE ]] || { echo "demo: the accepted job is $state" >&2; exit 1; }
 echo "== result"
