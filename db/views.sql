@@ -601,7 +601,7 @@ UNION ALL
 -- A caller that is acknowledged may go on calling.
 SELECT 'caller:' || id, 'attention', first_at, first_at, 1,
     printf('"%s" at %s called "%s" and was rejected %d time%s, last at %s: %s; ', calling_ae, host,
-        called_ae, rejected, iif(rejected = 1, '', 's'), substr(last_at, 1, 16) || 'Z', meaning)
+        called_ae, rejected, iif(rejected = 1, '', 's'), last_at, meaning)
     || iif(admit = '', iif(reason = 'other_certificate', 'let it call by TLS', 'correct its AE title'),
         printf('to admit it, add to dicom.%s', admit))
 FROM (SELECT * FROM rejected ORDER BY last_at DESC LIMIT 5)
