@@ -203,6 +203,16 @@ quarantine_note(struct queue *queue, const char *kind, int64_t id, const char *c
     return queue_add_event(queue, &event, now_ms);
 }
 
+/* Marks the file for removal, if it was kept and is still there. */
+static int
+quarantine_mark_file(struct queue *queue, int64_t id, const struct queue_released *released,
+                     int64_t now_ms)
+{
+    return released->removed || !*released->path
+               ? 0
+               : stock_mark_quarantine(queue, &(struct queue_sweep){0}, id, now_ms);
+}
+
 static int
 release_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_ms)
 {
@@ -213,8 +223,8 @@ release_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_
                              (long long)id);
     if (rc == 0 && by)
         rc = quarantine_note(queue, "QUARANTINE_RELEASED", id, released.code, by, now_ms);
-    if (rc == 0 && !released.removed && *released.path)
-        rc = stock_mark_quarantine(queue, &(struct queue_sweep){0}, id, now_ms);
+    if (rc == 0)
+        rc = quarantine_mark_file(queue, id, &released, now_ms);
     queue_released_clear(&released);
     return rc;
 }
@@ -253,8 +263,8 @@ forget_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_m
         rc = forget_expect_unneeded(queue, id);
     if (rc == 0)
         rc = quarantine_note(queue, "QUARANTINE_FORGOTTEN", id, released.code, by, now_ms);
-    if (rc == 0 && !released.removed && *released.path)
-        rc = stock_mark_quarantine(queue, &(struct queue_sweep){0}, id, now_ms);
+    if (rc == 0)
+        rc = quarantine_mark_file(queue, id, &released, now_ms);
     if (rc == 0)
         rc = database_run(&queue->db, "DELETE FROM quarantine WHERE id = ?", VALUES(value_int(id)));
     queue_released_clear(&released);

@@ -58,8 +58,7 @@ struct direct_run {
     struct progress *progress;
     struct json json;
     enum confine_role confined;
-    char *
-        kept; /* the folder in which the output folder, and those above it, were made; NULL: it was there */
+    char *kept; /* the folder in which the output path was made; NULL: the output folder existed */
 };
 
 static atomic_bool stop;
