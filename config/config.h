@@ -12,7 +12,7 @@
 #include "base/calendar/time_window.h"
 #include "base/concept.h"
 #include "base/error.h"
-#include "base/texture.h"
+#include "base/texture_options.h"
 
 #include <stdbool.h>
 #include <stddef.h>

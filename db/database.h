@@ -5,8 +5,8 @@
  * A struct database belongs to one thread. Whatever a call returns but 0 (or a count) is a negative
  * errno, and `reason` says it in words until the next failure.
  */
-#ifndef NOCTULE_DATABASE_H
-#define NOCTULE_DATABASE_H
+#ifndef NOCTULE_DB_DATABASE_H
+#define NOCTULE_DB_DATABASE_H
 
 #include <sqlite3.h>
 #include <stdbool.h>

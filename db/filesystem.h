@@ -4,8 +4,8 @@
  * WAL needs locks and shared memory that all processes see alike. Network file systems, and those
  * whose server is an ordinary process (FUSE), do not promise that, and lose databases.
  */
-#ifndef NOCTULE_FILESYSTEM_H
-#define NOCTULE_FILESYSTEM_H
+#ifndef NOCTULE_DB_FILESYSTEM_H
+#define NOCTULE_DB_FILESYSTEM_H
 
 /* The name of the network (or cluster, or FUSE) file system with this statfs f_type; NULL for a
  * local one. */

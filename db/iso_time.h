@@ -4,8 +4,8 @@
  * The text is UTC, ISO-8601, always 24 characters: "2026-01-31T02:03:04.567Z". Texts of this form
  * compare like the times they stand for, which is what the indices and views rely on.
  */
-#ifndef NOCTULE_ISO_TIME_H
-#define NOCTULE_ISO_TIME_H
+#ifndef NOCTULE_DB_ISO_TIME_H
+#define NOCTULE_DB_ISO_TIME_H
 
 #include <stdint.h>
 

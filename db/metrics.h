@@ -3,8 +3,8 @@
  *
  * What is counted since a time is counted by events, whose numbers ascend.
  */
-#ifndef NOCTULE_METRICS_H
-#define NOCTULE_METRICS_H
+#ifndef NOCTULE_DB_METRICS_H
+#define NOCTULE_DB_METRICS_H
 
 #include "base/error.h"
 

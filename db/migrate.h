@@ -1,8 +1,8 @@
 /*
  * migrate.h - brings a database to the schema and the views of this version. Private to db/.
  */
-#ifndef NOCTULE_MIGRATE_H
-#define NOCTULE_MIGRATE_H
+#ifndef NOCTULE_DB_MIGRATE_H
+#define NOCTULE_DB_MIGRATE_H
 
 #include "db/database.h"
 

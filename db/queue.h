@@ -12,8 +12,8 @@
  * thread per queue. Strings in structs returned by the queue are freed with the matching _free or
  * _clear call.
  */
-#ifndef NOCTULE_QUEUE_H
-#define NOCTULE_QUEUE_H
+#ifndef NOCTULE_DB_QUEUE_H
+#define NOCTULE_DB_QUEUE_H
 
 #include "base/error.h"
 #include "base/feature.h"
@@ -419,7 +419,7 @@ int queue_next_due(struct queue *queue, int64_t *due_ms); /* earliest DELAYED; -
 int queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job);
 
 /*
- * Lists what the results of a job replace, as job.h describes `earlier`: of each file name the object of the latest
+ * Lists what the results of a job replace, as job_file.h describes `earlier`: of each file name the object of the latest
  * older job of its series, stack and pipeline that is DONE. Free the strings and the array.
  */
 int queue_earlier_results(struct queue *queue, int64_t job_id, char ***earlier, size_t *count);

@@ -5,8 +5,8 @@
  * Calls return 0, -ENOENT when the thing asked for is not there, or another negative errno with a
  * reason.
  */
-#ifndef NOCTULE_REPORT_H
-#define NOCTULE_REPORT_H
+#ifndef NOCTULE_DB_REPORT_H
+#define NOCTULE_DB_REPORT_H
 
 #include "base/error.h"
 

@@ -528,7 +528,7 @@ SELECT name AS night, since_at, until_at, series_settled, series_refused, series
     report, report_at, report_message
 FROM night;
 
--- Alerts of the database, a row each; service/common/alerts/alerts.def lists the kinds. The daemon reports its own.
+-- Alerts of the database, a row each; service/common/alert/alert_list.def lists the kinds. The daemon reports its own.
 --
 -- alert: KIND or KIND:SUBJECT, once per list. changed_at: when it last occurred or grew, as an acknowledgement covers an
 -- alert up to that time. size: greater is worse, where no time can express it.

@@ -1,6 +1,6 @@
 /* gpu.h - lists the GPUs that can be opened as devices, and checks their driver. */
-#ifndef NOCTULE_GPU_H
-#define NOCTULE_GPU_H
+#ifndef NOCTULE_KERNELS_GPU_H
+#define NOCTULE_KERNELS_GPU_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -16,8 +16,8 @@
  * run in several threads at once and, when every slice is ready, the runs of operations, which take
  * turns.
  */
-#ifndef NOCTULE_KERNELS_H
-#define NOCTULE_KERNELS_H
+#ifndef NOCTULE_KERNELS_KERNELS_H
+#define NOCTULE_KERNELS_KERNELS_H
 
 #include "base/error.h"
 #include "base/image.h"

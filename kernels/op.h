@@ -9,8 +9,8 @@
  * lane.c and the .c file of each header check every argument and the order of calls, so that
  * backends and operations receive only valid calls.
  */
-#ifndef NOCTULE_OP_H
-#define NOCTULE_OP_H
+#ifndef NOCTULE_KERNELS_OP_H
+#define NOCTULE_KERNELS_OP_H
 
 #include "kernels/kernels.h"
 

@@ -2,8 +2,8 @@
  * edges.h - what the edges of jobs and deliveries share: the row that one leaves, the guard, the
  * event; and both as the queue gives them away. Private to db/.
  */
-#ifndef NOCTULE_EDGES_H
-#define NOCTULE_EDGES_H
+#ifndef NOCTULE_DB_QUEUE_EDGES_H
+#define NOCTULE_DB_QUEUE_EDGES_H
 
 #include "db/queue/queue_private.h"
 

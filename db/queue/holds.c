@@ -1,7 +1,7 @@
 /*
  * holds.c - what an operator holds back: a job, all of a pipeline, all jobs (a pause), what goes to a
  * destination, or the whole queue. It changes no state: what is held is not given to those who would
- * start it (queue_ready, due.c), and what runs or is being sent goes on.
+ * start it (queue_ready, delivery_due.c), and what runs or is being sent goes on.
  */
 #include "db/queue/edges.h"
 

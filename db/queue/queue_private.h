@@ -1,11 +1,11 @@
 /*
  * queue_private.h - what the parts of the queue share: transaction.c (life, transactions, events,
- * invariants), series.c, quarantine.c, jobs.c, review.c and deliveries.c (the edges), holds.c,
- * features.c.
+ * invariants), series_rows.c, quarantine_rows.c, job_rows.c, review_rows.c and delivery_rows.c (the edges), holds.c,
+ * feature_rows.c.
  * Private to db/.
  */
-#ifndef NOCTULE_QUEUE_PRIVATE_H
-#define NOCTULE_QUEUE_PRIVATE_H
+#ifndef NOCTULE_DB_QUEUE_QUEUE_PRIVATE_H
+#define NOCTULE_DB_QUEUE_QUEUE_PRIVATE_H
 
 #include "db/database.h"
 #include "db/queue.h"
@@ -68,7 +68,7 @@ int queue_list(struct queue *queue, const char *sql, const struct database_value
 /* For LIMIT. */
 struct database_value queue_row_limit(size_t limit);
 
-/* A series by its UID (series.c). */
+/* A series by its UID (series_rows.c). */
 struct series_row {
     int64_t id;
     int32_t revision;
@@ -88,14 +88,14 @@ int queue_reopen_series(struct queue *queue, struct series_row *row, const char 
 /* -ESTALE, in words: there is nothing to work on any more. */
 int queue_refuse_removed(struct queue *queue, const char *series_uid);
 
-/* What came from `source` lies at `path`, and its inbox keeps the original (kept.c). */
+/* What came from `source` lies at `path`, and its inbox keeps the original (inbox_files.c). */
 int queue_keep_in_mind(struct queue *queue, const char *source, const struct queue_kept *kept,
                        const char *path);
 
-/* Records that a good file of this instance of the series arrived: the series does not lack it any more (quarantine.c). */
+/* Records that a good file of this instance of the series arrived: the series does not lack it any more (quarantine_rows.c). */
 int queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance_uid);
 
-/* The objects that are of a series, or lie in its folder, and whose files are not removed (objects.c). */
+/* The objects that are of a series, or lie in its folder, and whose files are not removed (object_rows.c). */
 int queue_series_objects(struct queue *queue, int64_t series_id, struct queue_ids *objects);
 /* An event of each series that it is of; of none, when none is there. */
 int queue_object_note(struct queue *queue, const char *kind, int64_t object_id, const char *detail,
@@ -103,18 +103,18 @@ int queue_object_note(struct queue *queue, const char *kind, int64_t object_id, 
 /* The file of an object is gone; 1: there is none at that path. */
 int queue_object_missing(struct queue *queue, const char *path, int64_t now_ms);
 
-/* What a job that takes the place of others is told to do with those under review (review.c): REVIEW ->
+/* What a job that takes the place of others is told to do with those under review (review_rows.c): REVIEW ->
  * REJECTED (SUPERSEDED), of all that it has superseded; within queue_enter and queue_leave. */
 int queue_close_reviews(struct queue *queue, int64_t job_id, int64_t now_ms);
 /* The job has ended well, or was accepted: what did so before it, of the same revision, is not
- * current any more, and what it has not sent yet is not wanted (jobs.c). */
+ * current any more, and what it has not sent yet is not wanted (job_rows.c). */
 int queue_job_stands(struct queue *queue, int64_t job_id, int64_t now_ms);
 
-/* Features of a job that ends well (features.c); within queue_enter and queue_leave. */
+/* Features of a job that ends well (feature_rows.c); within queue_enter and queue_leave. */
 int queue_add_features(struct queue *queue, int64_t job_id, const struct queue_figures *figures);
 
 /*
- * Deliveries, as the edges of jobs move them (deliveries.c); called within queue_enter and
+ * Deliveries, as the edges of jobs move them (delivery_rows.c); called within queue_enter and
  * queue_leave. A result was written: its deliveries are made.
  */
 int queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_result *result,
@@ -124,7 +124,7 @@ int queue_withdraw_superseded(struct queue *queue, int64_t job_id, int64_t now_m
 /* The series is purged: what has not arrived ends, PURGED. */
 int queue_withdraw_purged(struct queue *queue, int64_t series_id, int64_t now_ms);
 int queue_recover_deliveries(struct queue *queue, int64_t now_ms);
-/* What was FINDING or MOVING is to be asked for anew (pulls.c). */
+/* What was FINDING or MOVING is to be asked for anew (pull_queue.c). */
 int queue_recover_pulls(struct queue *queue, int64_t now_ms);
 /* What waits for the destination (NULL: for any) was not tried from then until now: that time does not
  * count as patience with it. What is SENDING is tried. */

@@ -1,7 +1,7 @@
 /*
  * transaction.c - the queue's life, its transactions, its events and its invariants. What moves a
- * series is in series.c, what moves a job in jobs.c, what a job measured in features.c;
- * deliveries, with a diagram of their own, are in deliveries.c.
+ * series is in series_rows.c, what moves a job in job_rows.c, what a job measured in feature_rows.c;
+ * deliveries, with a diagram of their own, are in delivery_rows.c.
  *
  * A series:
  *
@@ -33,7 +33,7 @@
  *     FAILED, CANCELLED, DELAYED --retry_job, attempts 0-------------> READY
  *
  * What breaks an expectation of its pipeline waits for somebody's word, and nothing of it is delivered
- * before (review.c):
+ * before (review_rows.c):
  *
  *     REVIEW                  --accept_job---------------------------> DONE, EMPTY (no results)
  *     REVIEW                  --reject_job---------------------------> REJECTED (REVIEW_REJECTED)

@@ -6,8 +6,8 @@
  * made of these alone, and so the same in every cohort: "glcm.joint_entropy.3d_merged.fbn32". Where bins
  * have a width the number of levels is a measurement, and no part of it.
  */
-#ifndef NOCTULE_COHORT_H
-#define NOCTULE_COHORT_H
+#ifndef NOCTULE_DB_REPORT_COHORT_H
+#define NOCTULE_DB_REPORT_COHORT_H
 
 #include "db/report/report_private.h"
 

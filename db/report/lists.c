@@ -3,7 +3,7 @@
 #include "db/report/report_private.h"
 
 #include "base/terminal.h"
-#include "db/pulls.h"
+#include "db/pull_queue.h"
 #include "db/queue/queue_private.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /*
  * report_private.h - what the parts of the report share: report.c (life, JSON, the night),
- * table.c, lists.c, alerts.c, job.c and features.c. Private to db/.
+ * report_table.c, lists.c, alert_rows.c, job_details.c and feature_lists.c. Private to db/.
  */
-#ifndef NOCTULE_REPORT_PRIVATE_H
-#define NOCTULE_REPORT_PRIVATE_H
+#ifndef NOCTULE_DB_REPORT_REPORT_PRIVATE_H
+#define NOCTULE_DB_REPORT_REPORT_PRIVATE_H
 
 #include "db/database.h"
 #include "db/iso_time.h"

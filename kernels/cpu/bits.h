@@ -1,7 +1,7 @@
 /* bits.h - volumes of one bit per voxel, packed along x into 64-bit words. Rows are padded to whole
  * words with zeros. */
-#ifndef NOCTULE_BITS_H
-#define NOCTULE_BITS_H
+#ifndef NOCTULE_KERNELS_CPU_BITS_H
+#define NOCTULE_KERNELS_CPU_BITS_H
 
 #include "kernels/cpu/isa.h"
 

@@ -4,11 +4,11 @@
  * A lane owns two memory blocks, one for the voxels and one for the operations. Both grow in
  * volume_begin only. All lanes of a device share its thread pool.
  */
-#ifndef NOCTULE_CPU_DEVICE_H
-#define NOCTULE_CPU_DEVICE_H
+#ifndef NOCTULE_KERNELS_CPU_DEVICE_H
+#define NOCTULE_KERNELS_CPU_DEVICE_H
 
+#include "kernels/cpu/cpu_pool.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/pool.h"
 #include "kernels/op.h"
 
 struct cpu_device {

@@ -4,8 +4,8 @@
  * All tables compute the same results. Opening a device selects the best table that the processor
  * supports. Bits are packed with the first element in bit 0.
  */
-#ifndef NOCTULE_ISA_CPU_H
-#define NOCTULE_ISA_CPU_H
+#ifndef NOCTULE_KERNELS_CPU_ISA_H
+#define NOCTULE_KERNELS_CPU_ISA_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * Loops that the compiler vectorises well are written once here and compiled per instruction set,
  * in its file. Packing is written there with intrinsics.
  */
-#ifndef NOCTULE_ISA_PRIVATE_H
-#define NOCTULE_ISA_PRIVATE_H
+#ifndef NOCTULE_KERNELS_CPU_ISA_PRIVATE_H
+#define NOCTULE_KERNELS_CPU_ISA_PRIVATE_H
 
 #include "kernels/cpu/isa.h"
 

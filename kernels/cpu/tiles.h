@@ -9,11 +9,11 @@
  * error: the mark is set after the word that caused it is written, and cleared before that word is
  * read again.
  */
-#ifndef NOCTULE_TILES_H
-#define NOCTULE_TILES_H
+#ifndef NOCTULE_KERNELS_CPU_TILES_H
+#define NOCTULE_KERNELS_CPU_TILES_H
 
 #include "kernels/cpu/bits.h"
-#include "kernels/cpu/pool.h"
+#include "kernels/cpu/cpu_pool.h"
 
 #include <stddef.h>
 

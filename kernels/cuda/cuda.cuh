@@ -14,10 +14,10 @@
  * Every call of the CUDA runtime must be inside CUDA_TRY (or CUDA_OF, if the caller handles the
  * error), so that tests can make it fail.
  */
-#ifndef NOCTULE_CUDA_CUH
-#define NOCTULE_CUDA_CUH
+#ifndef NOCTULE_KERNELS_CUDA_CUDA_CUH
+#define NOCTULE_KERNELS_CUDA_CUDA_CUH
 
-#include "kernels/cpu/pool.h"
+#include "kernels/cpu/cpu_pool.h"
 #include "kernels/cuda/fault.h"
 #include "kernels/op.h"
 

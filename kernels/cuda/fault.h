@@ -8,8 +8,8 @@
  * ignored.
  * Threads: any.
  */
-#ifndef NOCTULE_FAULT_CUDA_H
-#define NOCTULE_FAULT_CUDA_H
+#ifndef NOCTULE_KERNELS_CUDA_FAULT_H
+#define NOCTULE_KERNELS_CUDA_FAULT_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* ptx.cuh - instructions that CUDA C++ cannot express, or that its compiler expands to two. All PTX
  * of the backend must be here (NVIDIA, "Parallel Thread Execution ISA"). */
-#ifndef NOCTULE_PTX_CUH
-#define NOCTULE_PTX_CUH
+#ifndef NOCTULE_KERNELS_CUDA_PTX_CUH
+#define NOCTULE_KERNELS_CUDA_PTX_CUH
 
 #include <cstdint>
 #include <cuda_runtime.h>

@@ -1,6 +1,6 @@
 /* discretise.h - the level of every possible pixel value. Pure functions. Threads: any. */
-#ifndef NOCTULE_DISCRETISE_H
-#define NOCTULE_DISCRETISE_H
+#ifndef NOCTULE_KERNELS_FEATURES_DISCRETISE_H
+#define NOCTULE_KERNELS_FEATURES_DISCRETISE_H
 
 #include "kernels/features/family.h"
 

@@ -11,13 +11,13 @@
  * receives regions, re-segmentation and levels from its caller. A family that covers several
  * regions or makes a map of the volume prepares that once.
  */
-#ifndef NOCTULE_FEATURE_FAMILY_H
-#define NOCTULE_FEATURE_FAMILY_H
+#ifndef NOCTULE_KERNELS_FEATURES_FAMILY_H
+#define NOCTULE_KERNELS_FEATURES_FAMILY_H
 
 #include "base/concept.h"
 #include "base/error.h"
 #include "base/feature.h"
-#include "base/texture.h"
+#include "base/texture_options.h"
 #include "kernels/kernels.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* first_order.h - the intensity-based statistics of a region (IBSI 3.3) from its histograms,
  * without padding. Also the entropy of its levels, unless intensity_histogram.h reports it. */
-#ifndef NOCTULE_FIRST_ORDER_H
-#define NOCTULE_FIRST_ORDER_H
+#ifndef NOCTULE_KERNELS_FEATURES_FIRST_ORDER_H
+#define NOCTULE_KERNELS_FEATURES_FIRST_ORDER_H
 
 #include "kernels/features/family.h"
 

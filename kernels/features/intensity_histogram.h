@@ -1,7 +1,7 @@
 /* intensity_histogram.h - the histogram of a region's grey levels (IBSI 3.4): statistics of the
  * levels, and gradients of the histogram including empty levels. */
-#ifndef NOCTULE_INTENSITY_HISTOGRAM_H
-#define NOCTULE_INTENSITY_HISTOGRAM_H
+#ifndef NOCTULE_KERNELS_FEATURES_INTENSITY_HISTOGRAM_H
+#define NOCTULE_KERNELS_FEATURES_INTENSITY_HISTOGRAM_H
 
 #include "kernels/features/family.h"
 

@@ -1,7 +1,7 @@
 /* patterns.h - local patterns (texture.h) by a pipeline's options: histograms of the regions, and
  * maps, from one run. */
-#ifndef NOCTULE_FEATURE_PATTERNS_H
-#define NOCTULE_FEATURE_PATTERNS_H
+#ifndef NOCTULE_KERNELS_FEATURES_PATTERNS_H
+#define NOCTULE_KERNELS_FEATURES_PATTERNS_H
 
 #include "kernels/features/family.h"
 #include "kernels/texture/texture.h"

@@ -1,7 +1,7 @@
 /* statistics.h - values with counts, and the IBSI statistics of them, for intensities (UHIW) and
  * grey levels (ZVCW). Pure functions. Threads: any. */
-#ifndef NOCTULE_STATISTICS_H
-#define NOCTULE_STATISTICS_H
+#ifndef NOCTULE_KERNELS_FEATURES_STATISTICS_H
+#define NOCTULE_KERNELS_FEATURES_STATISTICS_H
 
 #include "kernels/features/family.h"
 

@@ -7,8 +7,8 @@
  * or there is no range, the region's extremes replace it. Without a discretisation, intensities are
  * in steps of the rescale slope, which all slices must share.
  */
-#ifndef NOCTULE_VOLUME_HISTOGRAM_H
-#define NOCTULE_VOLUME_HISTOGRAM_H
+#ifndef NOCTULE_KERNELS_FEATURES_VOLUME_HISTOGRAM_H
+#define NOCTULE_KERNELS_FEATURES_VOLUME_HISTOGRAM_H
 
 #include "kernels/features/family.h"
 

@@ -1,7 +1,7 @@
 /* affinity.h - the affinity of fuzzy connectedness as look-up tables for both backends. They are
  * made once on the host, since exp differs in its last bit between libraries and devices. */
-#ifndef NOCTULE_AFFINITY_H
-#define NOCTULE_AFFINITY_H
+#ifndef NOCTULE_KERNELS_FUZZY_AFFINITY_H
+#define NOCTULE_KERNELS_FUZZY_AFFINITY_H
 
 #include "kernels/fuzzy/fuzzy.h"
 

@@ -1,7 +1,7 @@
 /* edge_flood.h - finds the voxels joined to settled ones along edges between 6-neighbours, on
  * packed bits. */
-#ifndef NOCTULE_EDGE_FLOOD_H
-#define NOCTULE_EDGE_FLOOD_H
+#ifndef NOCTULE_KERNELS_FUZZY_EDGE_FLOOD_H
+#define NOCTULE_KERNELS_FUZZY_EDGE_FLOOD_H
 
 #include "kernels/cpu/tiles.h"
 

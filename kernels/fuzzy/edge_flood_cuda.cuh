@@ -11,8 +11,8 @@
  * The worst case is a path of one voxel's width through many tiles. If the flood takes too long,
  * the blocks stop, and the caller must use another method.
  */
-#ifndef NOCTULE_EDGE_FLOOD_CUDA_CUH
-#define NOCTULE_EDGE_FLOOD_CUDA_CUH
+#ifndef NOCTULE_KERNELS_FUZZY_EDGE_FLOOD_CUDA_CUH
+#define NOCTULE_KERNELS_FUZZY_EDGE_FLOOD_CUDA_CUH
 
 #include "kernels/op.h"
 

@@ -2,8 +2,8 @@
  * fuzzy.h - fuzzy connectedness (Udupa 1996, Wang 2016) on a lane's volume, absolute and relative
  * (Saha 2001).
  */
-#ifndef NOCTULE_FUZZY_H
-#define NOCTULE_FUZZY_H
+#ifndef NOCTULE_KERNELS_FUZZY_FUZZY_H
+#define NOCTULE_KERNELS_FUZZY_FUZZY_H
 
 #include "kernels/kernels.h"
 

@@ -1,6 +1,6 @@
 /* fuzzy_contract.cuh - merges a tile's components, round by round, along their chosen edges. */
-#ifndef NOCTULE_FUZZY_CONTRACT_CUH
-#define NOCTULE_FUZZY_CONTRACT_CUH
+#ifndef NOCTULE_KERNELS_FUZZY_FUZZY_CONTRACT_CUH
+#define NOCTULE_KERNELS_FUZZY_FUZZY_CONTRACT_CUH
 
 #include "kernels/fuzzy/fuzzy_tile.cuh"
 

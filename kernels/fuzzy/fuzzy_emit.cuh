@@ -1,7 +1,7 @@
 /* fuzzy_emit.cuh - output of a contracted tile for the graph: its voxels' components, nodes, and
  * the forest of its own edges between them. */
-#ifndef NOCTULE_FUZZY_EMIT_CUH
-#define NOCTULE_FUZZY_EMIT_CUH
+#ifndef NOCTULE_KERNELS_FUZZY_FUZZY_EMIT_CUH
+#define NOCTULE_KERNELS_FUZZY_FUZZY_EMIT_CUH
 
 #include "kernels/fuzzy/fuzzy_contract.cuh"
 

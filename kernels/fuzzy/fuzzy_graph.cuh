@@ -8,8 +8,8 @@
  *
  * Every step reads the sizes of its level from device memory, and loops over them with a stride.
  */
-#ifndef NOCTULE_FUZZY_GRAPH_CUH
-#define NOCTULE_FUZZY_GRAPH_CUH
+#ifndef NOCTULE_KERNELS_FUZZY_FUZZY_GRAPH_CUH
+#define NOCTULE_KERNELS_FUZZY_FUZZY_GRAPH_CUH
 
 #include "kernels/fuzzy/fuzzy_tile.cuh"
 

@@ -1,7 +1,7 @@
 /* fuzzy_grow_cpu.h - computes the connectedness map of a thin or small object voxel by voxel, the
  * strongest first. */
-#ifndef NOCTULE_FUZZY_GROW_CPU_H
-#define NOCTULE_FUZZY_GROW_CPU_H
+#ifndef NOCTULE_KERNELS_FUZZY_FUZZY_GROW_CPU_H
+#define NOCTULE_KERNELS_FUZZY_FUZZY_GROW_CPU_H
 
 #include "kernels/fuzzy/affinity.h"
 

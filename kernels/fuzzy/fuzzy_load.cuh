@@ -1,6 +1,6 @@
 /* fuzzy_load.cuh - loads a tile: values, affinities without the weakest edges, first choices. */
-#ifndef NOCTULE_FUZZY_LOAD_CUH
-#define NOCTULE_FUZZY_LOAD_CUH
+#ifndef NOCTULE_KERNELS_FUZZY_FUZZY_LOAD_CUH
+#define NOCTULE_KERNELS_FUZZY_FUZZY_LOAD_CUH
 
 #include "kernels/fuzzy/fuzzy_tile.cuh"
 

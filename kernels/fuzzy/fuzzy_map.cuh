@@ -20,8 +20,8 @@
  * affinity 0 do not exist. Only the numbering of nodes depends on the order of blocks. The map is
  * exact.
  */
-#ifndef NOCTULE_FUZZY_MAP_CUH
-#define NOCTULE_FUZZY_MAP_CUH
+#ifndef NOCTULE_KERNELS_FUZZY_FUZZY_MAP_CUH
+#define NOCTULE_KERNELS_FUZZY_FUZZY_MAP_CUH
 
 #include "kernels/fuzzy/affinity.h"
 #include "kernels/op.h"

@@ -6,8 +6,8 @@
  * The affinity of two neighbours decreases with their difference. For each sum of two values, one
  * number therefore suffices: the max difference with an affinity above the threshold.
  */
-#ifndef NOCTULE_FUZZY_OBJECT_CUH
-#define NOCTULE_FUZZY_OBJECT_CUH
+#ifndef NOCTULE_KERNELS_FUZZY_FUZZY_OBJECT_CUH
+#define NOCTULE_KERNELS_FUZZY_FUZZY_OBJECT_CUH
 
 #include "kernels/fuzzy/affinity.h"
 #include "kernels/fuzzy/edge_flood_cuda.cuh"

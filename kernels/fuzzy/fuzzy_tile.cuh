@@ -7,8 +7,8 @@
  * faces across that axis. Places increase with the position in the volume, so that both ends agree
  * which of two keys is greater. TILE_FINAL marks a component that no longer chooses.
  */
-#ifndef NOCTULE_FUZZY_TILE_CUH
-#define NOCTULE_FUZZY_TILE_CUH
+#ifndef NOCTULE_KERNELS_FUZZY_FUZZY_TILE_CUH
+#define NOCTULE_KERNELS_FUZZY_FUZZY_TILE_CUH
 
 #include "kernels/fuzzy/fuzzy_map.cuh"
 

@@ -1,6 +1,6 @@
 /* seeds.h - iterates over the seeds of an object: those of its list, then those of `start`. */
-#ifndef NOCTULE_FUZZY_SEEDS_H
-#define NOCTULE_FUZZY_SEEDS_H
+#ifndef NOCTULE_KERNELS_FUZZY_SEEDS_H
+#define NOCTULE_KERNELS_FUZZY_SEEDS_H
 
 #include "kernels/fuzzy/fuzzy.h"
 

@@ -6,8 +6,8 @@
  * to a settled voxel of equal range settles: its inside bit flips. Both floods of Trapani 2018
  * follow this rule, whose fixed point does not depend on the order of work.
  */
-#ifndef NOCTULE_FLOOD_H
-#define NOCTULE_FLOOD_H
+#ifndef NOCTULE_KERNELS_LEVEL_SET_FLOOD_H
+#define NOCTULE_KERNELS_LEVEL_SET_FLOOD_H
 
 #include "kernels/cpu/tiles.h"
 

@@ -1,8 +1,8 @@
 /*
  * level_set.h - the level set of Trapani 2018 on a lane's volume.
  */
-#ifndef NOCTULE_LEVEL_SET_H
-#define NOCTULE_LEVEL_SET_H
+#ifndef NOCTULE_KERNELS_LEVEL_SET_LEVEL_SET_H
+#define NOCTULE_KERNELS_LEVEL_SET_LEVEL_SET_H
 
 #include "kernels/kernels.h"
 

@@ -11,7 +11,7 @@
 #include "kernels/cpu/device.h"
 #include "kernels/level_set/flood.h"
 #include "kernels/level_set/level_set.h"
-#include "kernels/level_set/shape.h"
+#include "kernels/level_set/level_set_shape.h"
 #include "kernels/range/range_cpu.h"
 
 #include <endian.h>

@@ -24,8 +24,8 @@
  * little. If the flood takes too long, the blocks stop, and runs of open voxels are united instead
  * (level_set_unite.cu), in time linear in the volume.
  */
-#ifndef NOCTULE_LEVEL_SET_CUDA_CUH
-#define NOCTULE_LEVEL_SET_CUDA_CUH
+#ifndef NOCTULE_KERNELS_LEVEL_SET_LEVEL_SET_CUDA_CUH
+#define NOCTULE_KERNELS_LEVEL_SET_LEVEL_SET_CUDA_CUH
 
 #include "kernels/level_set/level_set.h"
 #include "kernels/op.h"

@@ -7,8 +7,8 @@
  * since the next kernel relies on all previous ones. Older devices run kernels one after the other
  * as usual.
  */
-#ifndef NOCTULE_LEVEL_SET_LAUNCH_CUH
-#define NOCTULE_LEVEL_SET_LAUNCH_CUH
+#ifndef NOCTULE_KERNELS_LEVEL_SET_LEVEL_SET_LAUNCH_CUH
+#define NOCTULE_KERNELS_LEVEL_SET_LEVEL_SET_LAUNCH_CUH
 
 #include "kernels/cuda/ptx.cuh"
 

@@ -5,7 +5,7 @@
 #include "kernels/level_set/level_set_launch.cuh"
 #include "kernels/range/range.h"
 extern "C" {
-#include "kernels/level_set/shape.h"
+#include "kernels/level_set/level_set_shape.h"
 }
 #include "kernels/level_set/shape_line.h"
 

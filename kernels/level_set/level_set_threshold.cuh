@@ -1,7 +1,7 @@
 /* level_set_threshold.cuh - loads the range bits of a tile into a block's memory. A lazy flood
  * makes them from voxels at the first visit. */
-#ifndef NOCTULE_LEVEL_SET_THRESHOLD_CUH
-#define NOCTULE_LEVEL_SET_THRESHOLD_CUH
+#ifndef NOCTULE_KERNELS_LEVEL_SET_LEVEL_SET_THRESHOLD_CUH
+#define NOCTULE_KERNELS_LEVEL_SET_LEVEL_SET_THRESHOLD_CUH
 
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/level_set/level_set_tile.cuh"

@@ -7,8 +7,8 @@
  * warp and pass settled bits to the next, so that one sweep goes through the whole tile. Along x,
  * one addition fills all runs of linked voxels.
  */
-#ifndef NOCTULE_LEVEL_SET_TILE_CUH
-#define NOCTULE_LEVEL_SET_TILE_CUH
+#ifndef NOCTULE_KERNELS_LEVEL_SET_LEVEL_SET_TILE_CUH
+#define NOCTULE_KERNELS_LEVEL_SET_LEVEL_SET_TILE_CUH
 
 #include "kernels/level_set/level_set_cuda.cuh"
 

@@ -1,9 +1,9 @@
 /* shape_line.h - a parametric initial curve along a line, identical on the host and in kernels:
  * products must not be fused with sums. */
-#ifndef NOCTULE_SHAPE_LINE_H
-#define NOCTULE_SHAPE_LINE_H
+#ifndef NOCTULE_KERNELS_LEVEL_SET_SHAPE_LINE_H
+#define NOCTULE_KERNELS_LEVEL_SET_SHAPE_LINE_H
 
-#include "kernels/level_set/shape.h"
+#include "kernels/level_set/level_set_shape.h"
 
 #include <math.h>
 

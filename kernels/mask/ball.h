@@ -6,8 +6,8 @@
  * groups are ordered by decreasing span. A dilation by the ball (Serra 1982) unites rows group by
  * group, and after each widens the result by the difference to the next span.
  */
-#ifndef NOCTULE_BALL_H
-#define NOCTULE_BALL_H
+#ifndef NOCTULE_KERNELS_MASK_BALL_H
+#define NOCTULE_KERNELS_MASK_BALL_H
 
 #include "kernels/op.h"
 

@@ -17,8 +17,8 @@
  * with their distance to pixels that agree: that many rows are searched, at most
  * LIMIT_ROI_BETWEEN_MI.
  */
-#ifndef NOCTULE_BETWEEN_H
-#define NOCTULE_BETWEEN_H
+#ifndef NOCTULE_KERNELS_MASK_BETWEEN_H
+#define NOCTULE_KERNELS_MASK_BETWEEN_H
 
 #include "base/error.h"
 #include "base/planes.h"

@@ -1,6 +1,6 @@
-/* components_cpu.c - selects components of a mask on the CPU once its runs are united (runs_cpu.c):
+/* components_cpu.c - selects components of a mask on the CPU once its runs are united (mask_runs_cpu.c):
  * the largest, those that stay, and those by bits of their numbers. */
-#include "kernels/mask/runs_cpu.h"
+#include "kernels/mask/mask_runs_cpu.h"
 
 #include <pthread.h>
 #include <string.h>

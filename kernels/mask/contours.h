@@ -30,8 +30,8 @@
  * edges cross (LIMIT_ROI_CROSSINGS_MI), and the overlaps of contours on one plane
  * (LIMIT_ROI_OVERLAP_MI).
  */
-#ifndef NOCTULE_CONTOURS_H
-#define NOCTULE_CONTOURS_H
+#ifndef NOCTULE_KERNELS_MASK_CONTOURS_H
+#define NOCTULE_KERNELS_MASK_CONTOURS_H
 
 #include "base/contour.h"
 #include "base/error.h"

@@ -6,8 +6,8 @@
  * number of the remaining areas has it. A contour within another is therefore a hole, and one
  * within the hole an island.
  */
-#ifndef NOCTULE_CONTOURS_OVERLAP_H
-#define NOCTULE_CONTOURS_OVERLAP_H
+#ifndef NOCTULE_KERNELS_MASK_CONTOURS_OVERLAP_H
+#define NOCTULE_KERNELS_MASK_CONTOURS_OVERLAP_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,8 +9,8 @@
  * evaluated in double precision in this order without FMA. Voxels outside the volume do not exist:
  * growing does not add them, and shrinking does not treat them as outside the mask.
  */
-#ifndef NOCTULE_MASK_H
-#define NOCTULE_MASK_H
+#ifndef NOCTULE_KERNELS_MASK_MASK_H
+#define NOCTULE_KERNELS_MASK_MASK_H
 
 #include "kernels/kernels.h"
 

@@ -1,6 +1,6 @@
 /* mask_cpu.h - declarations shared by the mask files of the CPU. */
-#ifndef NOCTULE_CPU_MASK_H
-#define NOCTULE_CPU_MASK_H
+#ifndef NOCTULE_KERNELS_MASK_MASK_CPU_H
+#define NOCTULE_KERNELS_MASK_MASK_CPU_H
 
 #include "kernels/cpu/bits.h"
 #include "kernels/cpu/device.h"
@@ -61,7 +61,7 @@ struct mask_rectangle mask_measure_slice(const struct bits_extent *extent, const
 void mask_measure(const struct mask_volume *volume, const uint64_t *bits,
                   struct mask_rectangle *slices);
 
-/* runs_cpu.c and components_cpu.c: components. */
+/* mask_runs_cpu.c and components_cpu.c: components. */
 
 /* Room for the max number of runs: one word per row, and eight bytes per run. */
 struct mask_runs {

@@ -1,7 +1,7 @@
 /* mask_cuda.cuh - declarations shared by the mask files of the GPU: the volume's shape, device
  * memory, and the functions that queue work on a stream. */
-#ifndef NOCTULE_MASK_CUDA_CUH
-#define NOCTULE_MASK_CUDA_CUH
+#ifndef NOCTULE_KERNELS_MASK_MASK_CUDA_CUH
+#define NOCTULE_KERNELS_MASK_MASK_CUDA_CUH
 
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/mask/ball.h"

@@ -9,8 +9,8 @@
  * node below another. Most words have few labels or nodes. Memory therefore first has the first few
  * of all words, then the next few.
  */
-#ifndef NOCTULE_MASK_RUNS_CUH
-#define NOCTULE_MASK_RUNS_CUH
+#ifndef NOCTULE_KERNELS_MASK_MASK_RUNS_CUH
+#define NOCTULE_KERNELS_MASK_MASK_RUNS_CUH
 
 #include "kernels/mask/mask_cuda.cuh"
 

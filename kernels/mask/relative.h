@@ -6,8 +6,8 @@
  * backend. The caller's thread computes them in double precision in a fixed order, so that results
  * are identical on every backend. Ranges include both ends.
  */
-#ifndef NOCTULE_RELATIVE_MASK_H
-#define NOCTULE_RELATIVE_MASK_H
+#ifndef NOCTULE_KERNELS_MASK_RELATIVE_H
+#define NOCTULE_KERNELS_MASK_RELATIVE_H
 
 #include "base/error.h"
 #include "base/image.h"

@@ -3,8 +3,8 @@
  * and Geary's C (IBSI 3.1.28, 3.1.29). Counts all pairs by integer transforms. Counts are exact and
  * bit-identical on every backend. Shapes, errors, threads: as in texture.h.
  */
-#ifndef NOCTULE_LAGS_H
-#define NOCTULE_LAGS_H
+#ifndef NOCTULE_KERNELS_MORPHOLOGY_LAGS_H
+#define NOCTULE_KERNELS_MORPHOLOGY_LAGS_H
 
 #include "kernels/morphology/morphology.h"
 #include "kernels/texture/texture.h"

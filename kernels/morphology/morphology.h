@@ -6,8 +6,8 @@
  * Results are bit-identical on every backend and equal to the references in tests/kernels. Shapes,
  * errors, threads: as in texture.h.
  */
-#ifndef NOCTULE_MORPHOLOGY_H
-#define NOCTULE_MORPHOLOGY_H
+#ifndef NOCTULE_KERNELS_MORPHOLOGY_MORPHOLOGY_H
+#define NOCTULE_KERNELS_MORPHOLOGY_MORPHOLOGY_H
 
 #include "kernels/kernels.h"
 

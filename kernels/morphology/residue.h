@@ -1,7 +1,7 @@
 /* residue.h - integers modulo the prime 2^64 - 2^32 + 1, for exact transforms (Pollard 1971). The
  * prime has roots of unity of all orders that divide 3 * 2^32. Operands must be below the prime. */
-#ifndef NOCTULE_RESIDUE_H
-#define NOCTULE_RESIDUE_H
+#ifndef NOCTULE_KERNELS_MORPHOLOGY_RESIDUE_H
+#define NOCTULE_KERNELS_MORPHOLOGY_RESIDUE_H
 
 #include <stdint.h>
 

@@ -10,8 +10,8 @@
  * plane in shared memory. Each lane computes the product's masks for its row and its column, for
  * eight words.
  */
-#ifndef NOCTULE_TALLY_CUDA_CUH
-#define NOCTULE_TALLY_CUDA_CUH
+#ifndef NOCTULE_KERNELS_MORPHOLOGY_TALLY_CUDA_CUH
+#define NOCTULE_KERNELS_MORPHOLOGY_TALLY_CUDA_CUH
 
 #include "kernels/cuda/ptx.cuh"
 

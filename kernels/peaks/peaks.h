@@ -8,8 +8,8 @@
  * operations. All backends and the reference in tests/kernels therefore agree bit for bit. Shapes,
  * errors, threads: as in texture.h. The demand is kernels_asked.
  */
-#ifndef NOCTULE_PEAKS_H
-#define NOCTULE_PEAKS_H
+#ifndef NOCTULE_KERNELS_PEAKS_PEAKS_H
+#define NOCTULE_KERNELS_PEAKS_PEAKS_H
 
 #include "base/image.h"
 #include "kernels/kernels.h"

@@ -1,7 +1,7 @@
 /* peaks_cuda.cuh - declarations shared by the two implementations of ball means on the GPU:
  * peaks_cuda.cu, peaks_march.cu. */
-#ifndef NOCTULE_PEAKS_CUDA_CUH
-#define NOCTULE_PEAKS_CUDA_CUH
+#ifndef NOCTULE_KERNELS_PEAKS_PEAKS_CUDA_CUH
+#define NOCTULE_KERNELS_PEAKS_PEAKS_CUDA_CUH
 
 #include "kernels/peaks/peaks.h"
 #include "kernels/texture/texture_cuda.cuh"

@@ -1,6 +1,6 @@
 /* range.h - the smallest and largest stored value of a lane's volume, and ranges of values. */
-#ifndef NOCTULE_RANGE_H
-#define NOCTULE_RANGE_H
+#ifndef NOCTULE_KERNELS_RANGE_RANGE_H
+#define NOCTULE_KERNELS_RANGE_RANGE_H
 
 #include "kernels/kernels.h"
 

@@ -1,6 +1,6 @@
 /* range_cpu.h - finds the voxels of a CPU lane in a range of values. */
-#ifndef NOCTULE_CPU_RANGE_H
-#define NOCTULE_CPU_RANGE_H
+#ifndef NOCTULE_KERNELS_RANGE_RANGE_CPU_H
+#define NOCTULE_KERNELS_RANGE_RANGE_CPU_H
 
 #include "kernels/cpu/device.h"
 

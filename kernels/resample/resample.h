@@ -24,8 +24,8 @@
  * tests/kernels therefore agree bit for bit. A mask is resampled as a volume of 0 and 1. Voxels of
  * at least a half become 1.
  */
-#ifndef NOCTULE_RESAMPLE_H
-#define NOCTULE_RESAMPLE_H
+#ifndef NOCTULE_KERNELS_RESAMPLE_RESAMPLE_H
+#define NOCTULE_KERNELS_RESAMPLE_RESAMPLE_H
 
 #include "base/planes.h"
 #include "kernels/kernels.h"

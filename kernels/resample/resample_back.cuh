@@ -6,8 +6,8 @@
  * therefore computed after each sample, some unused, and those of several samples in parallel,
  * without branches. Spans with more places after a sample compute them one by one.
  */
-#ifndef NOCTULE_RESAMPLE_BACK_CUH
-#define NOCTULE_RESAMPLE_BACK_CUH
+#ifndef NOCTULE_KERNELS_RESAMPLE_RESAMPLE_BACK_CUH
+#define NOCTULE_KERNELS_RESAMPLE_RESAMPLE_BACK_CUH
 
 #include "kernels/resample/resample_lines.cuh"
 

@@ -3,8 +3,8 @@
  * voxel types. Operations must not be fused: each rounds separately, as on the CPU. Exact
  * operations may use the fastest form.
  */
-#ifndef NOCTULE_RESAMPLE_CUDA_CUH
-#define NOCTULE_RESAMPLE_CUDA_CUH
+#ifndef NOCTULE_KERNELS_RESAMPLE_RESAMPLE_CUDA_CUH
+#define NOCTULE_KERNELS_RESAMPLE_RESAMPLE_CUDA_CUH
 
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/resample/resample.h"

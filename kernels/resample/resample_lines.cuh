@@ -6,8 +6,8 @@
  * and transposes them in the ring. It writes transposed, so that the next axis is contiguous: y
  * after the first axis, x after the second. Lines along z are parallel, not contiguous.
  */
-#ifndef NOCTULE_RESAMPLE_LINES_CUH
-#define NOCTULE_RESAMPLE_LINES_CUH
+#ifndef NOCTULE_KERNELS_RESAMPLE_RESAMPLE_LINES_CUH
+#define NOCTULE_KERNELS_RESAMPLE_RESAMPLE_LINES_CUH
 
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/resample/resample_cuda.cuh"

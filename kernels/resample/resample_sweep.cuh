@@ -17,8 +17,8 @@
  * by the next one into the first span's slot. Even spans rotate through three slots, odd ones
  * through two.
  */
-#ifndef NOCTULE_RESAMPLE_SWEEP_CUH
-#define NOCTULE_RESAMPLE_SWEEP_CUH
+#ifndef NOCTULE_KERNELS_RESAMPLE_RESAMPLE_SWEEP_CUH
+#define NOCTULE_KERNELS_RESAMPLE_RESAMPLE_SWEEP_CUH
 
 #include "kernels/resample/resample_back.cuh"
 

@@ -1,7 +1,7 @@
 /* boxed_cuda.cuh - levels of the box around a region on the GPU, for neighbours_cuda.cu and
  * runs_cuda.cu. */
-#ifndef NOCTULE_BOXED_CUDA_CUH
-#define NOCTULE_BOXED_CUDA_CUH
+#ifndef NOCTULE_KERNELS_TEXTURE_BOXED_CUDA_CUH
+#define NOCTULE_KERNELS_TEXTURE_BOXED_CUDA_CUH
 
 #include "kernels/texture/texture_cuda.cuh"
 

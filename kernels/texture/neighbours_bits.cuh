@@ -17,8 +17,8 @@
  * missing ones. The thread then corrects the few voxels that lack neighbours, one by one. Voxels
  * without a level count at level 0, which is not read.
  */
-#ifndef NOCTULE_NEIGHBOURS_BITS_CUH
-#define NOCTULE_NEIGHBOURS_BITS_CUH
+#ifndef NOCTULE_KERNELS_TEXTURE_NEIGHBOURS_BITS_CUH
+#define NOCTULE_KERNELS_TEXTURE_NEIGHBOURS_BITS_CUH
 
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/texture/neighbours_cuda.cuh"

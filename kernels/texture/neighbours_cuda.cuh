@@ -1,6 +1,6 @@
 /* neighbours_cuda.cuh - the job of neighbours_cuda.cu and its variants. */
-#ifndef NOCTULE_NEIGHBOURS_CUDA_CUH
-#define NOCTULE_NEIGHBOURS_CUDA_CUH
+#ifndef NOCTULE_KERNELS_TEXTURE_NEIGHBOURS_CUDA_CUH
+#define NOCTULE_KERNELS_TEXTURE_NEIGHBOURS_CUDA_CUH
 
 #include "kernels/texture/boxed_cuda.cuh"
 

@@ -10,8 +10,8 @@
  * Most voxels have all neighbours. Their number is the rest of a level's voxels. Their deviations
  * have separate counters with several copies, so that a warp with one level does not contend.
  */
-#ifndef NOCTULE_NEIGHBOURS_NEAR_CUH
-#define NOCTULE_NEIGHBOURS_NEAR_CUH
+#ifndef NOCTULE_KERNELS_TEXTURE_NEIGHBOURS_NEAR_CUH
+#define NOCTULE_KERNELS_TEXTURE_NEIGHBOURS_NEAR_CUH
 
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/texture/neighbours_cuda.cuh"

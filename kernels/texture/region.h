@@ -7,8 +7,8 @@
  * Threads: no other thread may run an operation of the lane while a region or levels are held or
  * released. Any thread may get the box of the held region.
  */
-#ifndef NOCTULE_TEXTURE_REGION_H
-#define NOCTULE_TEXTURE_REGION_H
+#ifndef NOCTULE_KERNELS_TEXTURE_REGION_H
+#define NOCTULE_KERNELS_TEXTURE_REGION_H
 
 #include "kernels/kernels.h"
 

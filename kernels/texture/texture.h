@@ -12,10 +12,10 @@
  * demand). Calls may be repeated within a job.
  * Memory: kernels_volume_begin reserves it by the demand. The caller owns the result arrays.
  */
-#ifndef NOCTULE_TEXTURE_H
-#define NOCTULE_TEXTURE_H
+#ifndef NOCTULE_KERNELS_TEXTURE_TEXTURE_H
+#define NOCTULE_KERNELS_TEXTURE_TEXTURE_H
 
-#include "base/texture.h"
+#include "base/texture_options.h"
 #include "kernels/kernels.h"
 #include "kernels/texture/region.h"
 

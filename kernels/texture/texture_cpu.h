@@ -1,7 +1,7 @@
 /* texture_cpu.h - declarations shared by the texture files of the CPU: blocks of rows, words of
  * regions, and memory for the counters of a thread. */
-#ifndef NOCTULE_TEXTURE_CPU_H
-#define NOCTULE_TEXTURE_CPU_H
+#ifndef NOCTULE_KERNELS_TEXTURE_TEXTURE_CPU_H
+#define NOCTULE_KERNELS_TEXTURE_TEXTURE_CPU_H
 
 #include "kernels/cpu/device.h"
 #include "kernels/texture/texture.h"

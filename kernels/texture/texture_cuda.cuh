@@ -5,8 +5,8 @@
  * Results of any size return through buffers of fixed size: matrices, tables and maps are processed
  * in batches.
  */
-#ifndef NOCTULE_TEXTURE_CUDA_CUH
-#define NOCTULE_TEXTURE_CUDA_CUH
+#ifndef NOCTULE_KERNELS_TEXTURE_TEXTURE_CUDA_CUH
+#define NOCTULE_KERNELS_TEXTURE_TEXTURE_CUDA_CUH
 
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/texture/texture.h"

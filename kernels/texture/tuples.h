@@ -7,8 +7,8 @@
  * one. A chain is anchored at some rows or slices only, so that no pair counts twice. Points
  * outside the volume have level 0, which no matrix includes, so that borders need no special case.
  */
-#ifndef NOCTULE_TEXTURE_TUPLES_H
-#define NOCTULE_TEXTURE_TUPLES_H
+#ifndef NOCTULE_KERNELS_TEXTURE_TUPLES_H
+#define NOCTULE_KERNELS_TEXTURE_TUPLES_H
 
 #include "kernels/texture/texture.h"
 

@@ -1,6 +1,6 @@
 /* turn_cuda.cuh - transposes small matrices of bytes or bits in a thread's words. */
-#ifndef NOCTULE_TURN_CUDA_CUH
-#define NOCTULE_TURN_CUDA_CUH
+#ifndef NOCTULE_KERNELS_TEXTURE_TURN_CUDA_CUH
+#define NOCTULE_KERNELS_TEXTURE_TURN_CUDA_CUH
 
 #include "kernels/cuda/ptx.cuh"
 

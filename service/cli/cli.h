@@ -5,8 +5,8 @@
  * A command writes results to standard output and complaints to standard error, and returns one of
  * exit_codes.h.
  */
-#ifndef NOCTULE_CLI_H
-#define NOCTULE_CLI_H
+#ifndef NOCTULE_SERVICE_CLI_CLI_H
+#define NOCTULE_SERVICE_CLI_CLI_H
 
 #include "config/config.h"
 #include "service/cli/line/line.h"

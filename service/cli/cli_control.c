@@ -1,10 +1,10 @@
 /*
  * cli_control.c - the commands that speak to the daemon: retry, cancel, complete, accept, reject, resend,
- * ping ...; purge.c has purge.
+ * ping ...; purge_command.c has purge.
  *
  * One connection per command, one frame and one ANSWER per thing asked for; blocking, with a timeout.
  */
-#include "service/cli/control.h"
+#include "service/cli/control_requests.h"
 
 #include "db/report.h"
 #include "service/common/layout.h"

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "db/iso_time.h"
 #include "db/report.h"
-#include "service/cli/alerts.h"
+#include "service/cli/alert_print.h"
 #include "service/cli/watch.h"
 #include "service/common/json.h"
 

@@ -1,6 +1,6 @@
 /* echo.h - is a destination or a source there? Asked by this process, as its user. */
-#ifndef NOCTULE_CLI_ECHO_H
-#define NOCTULE_CLI_ECHO_H
+#ifndef NOCTULE_SERVICE_CLI_ECHO_H
+#define NOCTULE_SERVICE_CLI_ECHO_H
 
 #include "config/config.h"
 

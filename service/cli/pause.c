@@ -2,7 +2,7 @@
  * pause.c - pause, resume and drain: no job starts, while series are received and results delivered. They are
  * `hold` and `release` of all jobs; drain also waits until what ran has ended.
  */
-#include "service/cli/control.h"
+#include "service/cli/control_requests.h"
 
 #include "db/report.h"
 #include "service/common/clock.h"

@@ -2,7 +2,7 @@
 #include "service/cli/progress.h"
 
 #include "service/common/clock.h"
-#include "service/pipeline/report.h"
+#include "service/pipeline/pipeline_report.h"
 
 #include <math.h>
 #include <pthread.h>

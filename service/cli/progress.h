@@ -1,6 +1,6 @@
 /* progress.h - a bar on the terminal: how far a job is and how long it will take. Thread-safe. */
-#ifndef NOCTULE_PROGRESS_H
-#define NOCTULE_PROGRESS_H
+#ifndef NOCTULE_SERVICE_CLI_PROGRESS_H
+#define NOCTULE_SERVICE_CLI_PROGRESS_H
 
 #include <stdbool.h>
 

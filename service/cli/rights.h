@@ -1,8 +1,8 @@
 /*
  * rights.h - the rights of the service: root may read what the service may not, so root checks with the service's.
  */
-#ifndef NOCTULE_CLI_RIGHTS_H
-#define NOCTULE_CLI_RIGHTS_H
+#ifndef NOCTULE_SERVICE_CLI_RIGHTS_H
+#define NOCTULE_SERVICE_CLI_RIGHTS_H
 
 #include "config/config.h"
 

@@ -3,16 +3,16 @@
  */
 #include "service/cli/cli.h"
 
-#include "service/cli/input/collect.h"
-#include "service/cli/input/confined.h"
-#include "service/cli/input/found_objects.h"
-#include "service/cli/input/units.h"
+#include "service/cli/input/input_collect.h"
+#include "service/cli/input/input_confined.h"
+#include "service/cli/input/input_objects.h"
+#include "service/cli/input/input_units.h"
 #include "service/cli/progress.h"
 #include "service/common/file_ops.h"
 #include "service/common/parallel.h"
 #include "service/pipeline/headers.h"
 #include "service/pipeline/job_lane.h"
-#include "service/pipeline/measure/value_unit.h"
+#include "service/pipeline/measure/measure_unit.h"
 #include "service/pipeline/predict.h"
 #include "service/pipeline/results/record.h"
 

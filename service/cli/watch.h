@@ -2,8 +2,8 @@
  * watch.h - --watch: what a command tells, drawn again and again in its place on a terminal, until q or
  * Ctrl-C.
  */
-#ifndef NOCTULE_CLI_WATCH_H
-#define NOCTULE_CLI_WATCH_H
+#ifndef NOCTULE_SERVICE_CLI_WATCH_H
+#define NOCTULE_SERVICE_CLI_WATCH_H
 
 #include "service/cli/line/line.h"
 

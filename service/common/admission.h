@@ -5,8 +5,8 @@
  * Nobody is known who is not in dicom.peers. Of several rows with the caller's AE title the first
  * counts of which everything that it asks for fits. Any thread.
  */
-#ifndef NOCTULE_ADMISSION_H
-#define NOCTULE_ADMISSION_H
+#ifndef NOCTULE_SERVICE_COMMON_ADMISSION_H
+#define NOCTULE_SERVICE_COMMON_ADMISSION_H
 
 #include "config/config.h"
 

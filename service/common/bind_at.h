@@ -1,6 +1,6 @@
 /* bind_at.h - a socket at an address of this host. */
-#ifndef NOCTULE_BIND_AT_H
-#define NOCTULE_BIND_AT_H
+#ifndef NOCTULE_SERVICE_COMMON_BIND_AT_H
+#define NOCTULE_SERVICE_COMMON_BIND_AT_H
 
 /*
  * A TCP socket, not blocking, that nobody can connect to before listen(2); "" is every address, of IPv6 and IPv4 both

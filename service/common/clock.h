@@ -1,6 +1,6 @@
 /* clock.h - seconds of the clock that never jumps, for measuring; and the time of day. */
-#ifndef NOCTULE_CLOCK_H
-#define NOCTULE_CLOCK_H
+#ifndef NOCTULE_SERVICE_COMMON_CLOCK_H
+#define NOCTULE_SERVICE_COMMON_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>

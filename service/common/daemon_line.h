@@ -1,6 +1,6 @@
 /* daemon_line.h - the command line of noctuled: by itself, by its children, and by who looks at one that runs. */
-#ifndef NOCTULE_DAEMON_LINE_H
-#define NOCTULE_DAEMON_LINE_H
+#ifndef NOCTULE_SERVICE_COMMON_DAEMON_LINE_H
+#define NOCTULE_SERVICE_COMMON_DAEMON_LINE_H
 
 #define DAEMON_PROGRAM         "noctuled"
 #define DAEMON_USER            "noctule" /* of the service, where it is installed */

@@ -2,8 +2,8 @@
  * exit_codes.h - how `noctule` ends; documented in noctule(1). Never 0 when anything was left
  * undone.
  */
-#ifndef NOCTULE_EXIT_CODES_H
-#define NOCTULE_EXIT_CODES_H
+#ifndef NOCTULE_SERVICE_COMMON_EXIT_CODES_H
+#define NOCTULE_SERVICE_COMMON_EXIT_CODES_H
 
 enum {
     EXIT_OK = 0,

@@ -5,8 +5,8 @@
  * All calls block and are made from pool threads. They return 0 (or a descriptor) or -errno, retry
  * on EINTR and log nothing. Descriptors are opened close-on-exec.
  */
-#ifndef NOCTULE_FILE_OPS_H
-#define NOCTULE_FILE_OPS_H
+#ifndef NOCTULE_SERVICE_COMMON_FILE_OPS_H
+#define NOCTULE_SERVICE_COMMON_FILE_OPS_H
 
 #include <dirent.h>
 #include <stdatomic.h>

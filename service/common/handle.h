@@ -1,6 +1,6 @@
 /* handle.h - what most uv_close calls are followed by. */
-#ifndef NOCTULE_HANDLE_H
-#define NOCTULE_HANDLE_H
+#ifndef NOCTULE_SERVICE_COMMON_HANDLE_H
+#define NOCTULE_SERVICE_COMMON_HANDLE_H
 
 #include <stdlib.h>
 #include <uv.h>

@@ -4,8 +4,8 @@
  * Commas, indentation and escapes are taken care of; keys are NULL inside arrays. Numbers that JSON
  * cannot hold become null; bytes that are not UTF-8 become U+FFFD. The caller checks ferror().
  */
-#ifndef NOCTULE_JSON_H
-#define NOCTULE_JSON_H
+#ifndef NOCTULE_SERVICE_COMMON_JSON_H
+#define NOCTULE_SERVICE_COMMON_JSON_H
 
 #include <stdbool.h>
 #include <stdint.h>

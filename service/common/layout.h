@@ -1,8 +1,8 @@
 /*
  * layout.h - what lies where below the root folder. Everything but the inbox is on one file system.
  */
-#ifndef NOCTULE_LAYOUT_H
-#define NOCTULE_LAYOUT_H
+#ifndef NOCTULE_SERVICE_COMMON_LAYOUT_H
+#define NOCTULE_SERVICE_COMMON_LAYOUT_H
 
 #define LAYOUT_DATABASE      "noctule.db"
 #define LAYOUT_DATABASE_MADE "database.made"  /* lost_database.h */
@@ -15,9 +15,10 @@
 #define LAYOUT_JOBS          "jobs"       /* <job>.job: the spec handed to a worker */
 #define LAYOUT_OUTBOX        "outbox"     /* outbox/<job>/seg.dcm ... */
 #define LAYOUT_RELEASED      "released" /* released/<n>: quarantined file n, to be received again */
-#define LAYOUT_REMOVED       "removed"  /* removed/<n>: set aside, to be deleted (db/retention.h) */
-#define LAYOUT_PULL          "pull" /* pull/<batch>: accession numbers that are asked for (vault.h) */
-#define LAYOUT_RUN           "run"
+#define LAYOUT_REMOVED       "removed" /* removed/<n>: set aside, to be deleted (db/retention_rows.h) */
+#define LAYOUT_PULL                                                                                \
+    "pull" /* pull/<batch>: accession numbers that are asked for (pull_accessions.h) */
+#define LAYOUT_RUN "run"
 /* series/<...>/<SOP>+N.dcm has taken the place of <SOP>.dcm, which is a link to "+N" then. */
 #define LAYOUT_REPLACED       '+'
 #define LAYOUT_CONTROL_SOCKET "run/control.sock"

@@ -7,8 +7,8 @@
  * quoted and escaped when they need it, so a line break in a file name makes no second line.
  * Thread-safe; keeps errno.
  */
-#ifndef NOCTULE_LOG_H
-#define NOCTULE_LOG_H
+#ifndef NOCTULE_SERVICE_COMMON_LOG_H
+#define NOCTULE_SERVICE_COMMON_LOG_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  * lost_database.h - a root that had a database and has none now. A new one would run every series again, and send
  * results of the same series once more.
  */
-#ifndef NOCTULE_LOST_DATABASE_H
-#define NOCTULE_LOST_DATABASE_H
+#ifndef NOCTULE_SERVICE_COMMON_LOST_DATABASE_H
+#define NOCTULE_SERVICE_COMMON_LOST_DATABASE_H
 
 #include "base/error.h"
 

@@ -4,8 +4,8 @@
  * Indices are handed out in ascending order, so once round k has failed every round below k has
  * been begun and runs to its end: the lowest failing index is the same on every run.
  */
-#ifndef NOCTULE_PARALLEL_H
-#define NOCTULE_PARALLEL_H
+#ifndef NOCTULE_SERVICE_COMMON_PARALLEL_H
+#define NOCTULE_SERVICE_COMMON_PARALLEL_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -4,8 +4,8 @@
  *
  * Calls block, and return 0 or -errno. From any thread.
  */
-#ifndef NOCTULE_PSEUDONYM_H
-#define NOCTULE_PSEUDONYM_H
+#ifndef NOCTULE_SERVICE_COMMON_PSEUDONYM_H
+#define NOCTULE_SERVICE_COMMON_PSEUDONYM_H
 
 #include <stdint.h>
 

@@ -5,8 +5,8 @@
  * HELLO first and exits when the pipe closes. Each main returns an exit status (0: told to go, or
  * the daemon is gone).
  */
-#ifndef NOCTULE_ROLE_H
-#define NOCTULE_ROLE_H
+#ifndef NOCTULE_SERVICE_COMMON_ROLE_H
+#define NOCTULE_SERVICE_COMMON_ROLE_H
 
 #define ROLE_FD 3
 

@@ -1,6 +1,6 @@
 /* series_size.h - is a series larger than the configuration lets one be (SERIES_TOO_LARGE)? */
-#ifndef NOCTULE_SERIES_SIZE_H
-#define NOCTULE_SERIES_SIZE_H
+#ifndef NOCTULE_SERVICE_COMMON_SERIES_SIZE_H
+#define NOCTULE_SERVICE_COMMON_SERIES_SIZE_H
 
 #include "base/error.h"
 #include "config/config.h"

@@ -4,8 +4,8 @@
  *
  * Reference-counted; immutable once open. Any thread.
  */
-#ifndef NOCTULE_SETTINGS_H
-#define NOCTULE_SETTINGS_H
+#ifndef NOCTULE_SERVICE_COMMON_SETTINGS_H
+#define NOCTULE_SERVICE_COMMON_SETTINGS_H
 
 #include "config/config.h"
 #include "dicom/net/scp.h"

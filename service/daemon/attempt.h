@@ -13,8 +13,8 @@
  * An attempt is the first member of the struct that says what was attempted. One thread: the
  * loop's.
  */
-#ifndef NOCTULE_ATTEMPT_H
-#define NOCTULE_ATTEMPT_H
+#ifndef NOCTULE_SERVICE_DAEMON_ATTEMPT_H
+#define NOCTULE_SERVICE_DAEMON_ATTEMPT_H
 
 #include "service/daemon/core.h"
 

@@ -6,8 +6,8 @@
  * RUN, STORED). The transaction is committed before the loop sleeps, so a thousand files cost a few
  * syncs and not a thousand.
  */
-#ifndef NOCTULE_BATCH_H
-#define NOCTULE_BATCH_H
+#ifndef NOCTULE_SERVICE_DAEMON_BATCH_H
+#define NOCTULE_SERVICE_DAEMON_BATCH_H
 
 #include "db/queue.h"
 

@@ -1,6 +1,6 @@
 /* clock_watch.h - notices that the wall clock was set. Pure: no I/O, no clock of its own. */
-#ifndef NOCTULE_CLOCK_WATCH_H
-#define NOCTULE_CLOCK_WATCH_H
+#ifndef NOCTULE_SERVICE_DAEMON_CLOCK_WATCH_H
+#define NOCTULE_SERVICE_DAEMON_CLOCK_WATCH_H
 
 #include <stdint.h>
 

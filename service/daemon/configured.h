@@ -2,8 +2,8 @@
  * configured.h - the configuration in force as the children get it: a copy below the root, made of what
  * was read and checked, so that a file that is being edited reaches nobody. One thread: the loop's.
  */
-#ifndef NOCTULE_CONFIGURED_H
-#define NOCTULE_CONFIGURED_H
+#ifndef NOCTULE_SERVICE_DAEMON_CONFIGURED_H
+#define NOCTULE_SERVICE_DAEMON_CONFIGURED_H
 
 #include "base/error.h"
 #include "config/config.h"

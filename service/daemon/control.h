@@ -7,8 +7,8 @@
  * always gets in: where there are too many the one that was silent for longest makes room. Clients are
  * named by numbers that are never used again, so an answer to one that has left goes nowhere.
  */
-#ifndef NOCTULE_CONTROL_H
-#define NOCTULE_CONTROL_H
+#ifndef NOCTULE_SERVICE_DAEMON_CONTROL_H
+#define NOCTULE_SERVICE_DAEMON_CONTROL_H
 
 #include "service/common/wire/messages.h"
 

@@ -3,15 +3,15 @@
  * the daemon as a whole is up to. It calls none of them: daemon.c hands on what happens. Owned by
  * daemon.c; one thread.
  */
-#ifndef NOCTULE_CORE_H
-#define NOCTULE_CORE_H
+#ifndef NOCTULE_SERVICE_DAEMON_CORE_H
+#define NOCTULE_SERVICE_DAEMON_CORE_H
 
 #include "config/config.h"
 #include "db/queue.h"
 #include "service/common/pseudonym.h"
 #include "service/daemon/batch.h"
-#include "service/daemon/due.h"
-#include "service/daemon/pool.h"
+#include "service/daemon/child_pool.h"
+#include "service/daemon/due_timer.h"
 
 #include <stdbool.h>
 #include <uv.h>
@@ -78,7 +78,8 @@ struct core {
     uv_timer_t probe; /* its callback, with `trouble`, is daemon.c's */
     void (*on_trouble)(struct core *core, const char *why);
     int (*reload)(struct core *core, const char *by, struct error *error); /* daemon.c's */
-    struct answer *reloading; /* to requests that wait for the ports of a reload (requests.c) */
+    struct answer
+        *reloading; /* to requests that wait for the ports of a reload (command_requests.c) */
 };
 
 /* Nothing new may begin. */

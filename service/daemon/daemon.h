@@ -1,6 +1,6 @@
 /* daemon.h - the role that owns the queue and decides everything. */
-#ifndef NOCTULE_DAEMON_H
-#define NOCTULE_DAEMON_H
+#ifndef NOCTULE_SERVICE_DAEMON_DAEMON_H
+#define NOCTULE_SERVICE_DAEMON_DAEMON_H
 
 #include <stdbool.h>
 

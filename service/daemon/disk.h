@@ -2,8 +2,8 @@
  * disk.h - what the free space of the root's file system allows: nothing is taken in below
  * min_free_mib, and no job starts below half of it. One thread: the loop's.
  */
-#ifndef NOCTULE_DISK_H
-#define NOCTULE_DISK_H
+#ifndef NOCTULE_SERVICE_DAEMON_DISK_H
+#define NOCTULE_SERVICE_DAEMON_DISK_H
 
 #include "service/daemon/core.h"
 

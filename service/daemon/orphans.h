@@ -3,8 +3,8 @@
  * stopped before the daemon had heard of it. They get the row that they would have had, from the
  * reason beside them.
  */
-#ifndef NOCTULE_ORPHANS_H
-#define NOCTULE_ORPHANS_H
+#ifndef NOCTULE_SERVICE_DAEMON_ORPHANS_H
+#define NOCTULE_SERVICE_DAEMON_ORPHANS_H
 
 struct core;
 

@@ -2,8 +2,8 @@
  * spool.h - the daemon's side of the folders below the root (layout.h): making them, claiming them,
  * sweeping what killed processes left half-done. All calls block shortly; 0 or -errno.
  */
-#ifndef NOCTULE_SPOOL_H
-#define NOCTULE_SPOOL_H
+#ifndef NOCTULE_SERVICE_DAEMON_SPOOL_H
+#define NOCTULE_SERVICE_DAEMON_SPOOL_H
 
 #include "base/error.h"
 

@@ -5,8 +5,8 @@
  * before; only the band's lowest slice and two others are held. Bands may be swept by several threads at a time, each
  * by one; where two meet they are joined in the end.
  */
-#ifndef NOCTULE_COMPONENTS_H
-#define NOCTULE_COMPONENTS_H
+#ifndef NOCTULE_SERVICE_PIPELINE_COMPONENTS_H
+#define NOCTULE_SERVICE_PIPELINE_COMPONENTS_H
 
 #include "base/image.h"
 

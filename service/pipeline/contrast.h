@@ -2,8 +2,8 @@
  * contrast.h - whether there is anything to tell apart in a volume: a series of one value has no
  * segments, only a defect.
  */
-#ifndef NOCTULE_CONTRAST_H
-#define NOCTULE_CONTRAST_H
+#ifndef NOCTULE_SERVICE_PIPELINE_CONTRAST_H
+#define NOCTULE_SERVICE_PIPELINE_CONTRAST_H
 
 #include "base/image.h"
 

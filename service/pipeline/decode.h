@@ -4,11 +4,11 @@
  * Each plane is announced to the lane by the thread that decoded it, so that computing overlaps
  * with decoding.
  */
-#ifndef NOCTULE_DECODE_H
-#define NOCTULE_DECODE_H
+#ifndef NOCTULE_SERVICE_PIPELINE_DECODE_H
+#define NOCTULE_SERVICE_PIPELINE_DECODE_H
 
 #include "kernels/kernels.h"
-#include "service/pipeline/report.h"
+#include "service/pipeline/pipeline_report.h"
 
 #include "dicom/read/geometry/geometry.h"
 

@@ -30,13 +30,13 @@
  * comes to the grid by the same way (kernels_resample_drawn), so that it would come back as it was,
  * from all planes that have a slice of the grid to themselves; less what is padding of the grid.
  */
-#ifndef NOCTULE_GRID_H
-#define NOCTULE_GRID_H
+#ifndef NOCTULE_SERVICE_PIPELINE_GRID_H
+#define NOCTULE_SERVICE_PIPELINE_GRID_H
 
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
 #include "kernels/resample/resample.h"
-#include "service/pipeline/expect.h"
+#include "service/pipeline/expectations.h"
 
 struct grid {
     /* What is computed with: the source's, or the grid's own. */

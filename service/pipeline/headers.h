@@ -1,8 +1,8 @@
 /*
  * headers.h - the headers of many files, read by several threads.
  */
-#ifndef NOCTULE_HEADERS_H
-#define NOCTULE_HEADERS_H
+#ifndef NOCTULE_SERVICE_PIPELINE_HEADERS_H
+#define NOCTULE_SERVICE_PIPELINE_HEADERS_H
 
 #include "dicom/dicom.h"
 #include "dicom/read/geometry/geometry.h"

@@ -2,7 +2,7 @@
 #include "service/pipeline/job_lane.h"
 
 #include "service/common/parallel.h"
-#include "service/pipeline/measure/valuing.h"
+#include "service/pipeline/measure/measure_values.h"
 
 #include <errno.h>
 #include <malloc.h>

@@ -4,8 +4,8 @@
  * Behind a GPU are the CPUs, for what does not fit into its memory; they are opened when the first job needs
  * them, so that theirs is not spent before. A device may be used by several threads, a lane by one at a time.
  */
-#ifndef NOCTULE_JOB_LANE_H
-#define NOCTULE_JOB_LANE_H
+#ifndef NOCTULE_SERVICE_PIPELINE_JOB_LANE_H
+#define NOCTULE_SERVICE_PIPELINE_JOB_LANE_H
 
 #include "service/pipeline/pipeline.h"
 

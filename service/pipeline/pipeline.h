@@ -3,15 +3,15 @@
  *
  * The same function serves a worker's lane, `noctule run` and a batch script.
  */
-#ifndef NOCTULE_PIPELINE_H
-#define NOCTULE_PIPELINE_H
+#ifndef NOCTULE_SERVICE_PIPELINE_PIPELINE_H
+#define NOCTULE_SERVICE_PIPELINE_PIPELINE_H
 
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
 #include "kernels/kernels.h"
-#include "service/common/jobs/job.h"
+#include "service/common/jobs/job_file.h"
 #include "service/pipeline/headers.h"
-#include "service/pipeline/report.h"
+#include "service/pipeline/pipeline_report.h"
 
 /*
  * What a job computes with: a lane of the device, how many threads may decode, and a second lane
@@ -21,7 +21,7 @@
 struct pipeline_compute {
     struct kernels_device *device;
     struct kernels_lane *lane;
-    struct valuing *valuing; /* valuing.h */
+    struct valuing *valuing; /* measure_values.h */
     int threads;
     int64_t most_bytes;                     /* of memory that the job may take; 0: what there is */
     struct kernels_device *fallback_device; /* NULL: none */

@@ -5,8 +5,8 @@
  * The rates are upper bounds of measured times (docs/measurements.md). The prediction is of the work alone: the same
  * job on as many threads always has the same one, whatever else the machine does. Pure; any thread.
  */
-#ifndef NOCTULE_PREDICT_H
-#define NOCTULE_PREDICT_H
+#ifndef NOCTULE_SERVICE_PIPELINE_PREDICT_H
+#define NOCTULE_SERVICE_PIPELINE_PREDICT_H
 
 #include "config/config.h"
 

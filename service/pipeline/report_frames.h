@@ -2,11 +2,11 @@
  * report_frames.h - what the pipeline reports of a job, as the messages that tell the daemon: FEATURES and
  * HISTOGRAM as often as it takes, DONE last.
  */
-#ifndef NOCTULE_REPORT_FRAMES_H
-#define NOCTULE_REPORT_FRAMES_H
+#ifndef NOCTULE_SERVICE_PIPELINE_REPORT_FRAMES_H
+#define NOCTULE_SERVICE_PIPELINE_REPORT_FRAMES_H
 
 #include "service/common/wire/messages.h"
-#include "service/pipeline/report.h"
+#include "service/pipeline/pipeline_report.h"
 
 void report_write_progress(struct proto_writer *writer, int64_t job, const char *stage,
                            double fraction);

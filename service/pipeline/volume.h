@@ -9,8 +9,8 @@
  * Points. A fraction f of an axis of n voxels is the voxel coordinate f * (n - 1): 0 and 1 are the
  * centres of the first and last voxel. Millimetres are patient coordinates (LPS).
  */
-#ifndef NOCTULE_VOLUME_H
-#define NOCTULE_VOLUME_H
+#ifndef NOCTULE_SERVICE_PIPELINE_VOLUME_H
+#define NOCTULE_SERVICE_PIPELINE_VOLUME_H
 
 #include "base/image.h"
 #include "config/config.h"

@@ -4,8 +4,8 @@
  * What was not counted before a job began (files as they are decoded, results as they are written) cannot take more:
  * then memory runs out for this worker and its job (OUT_OF_MEMORY), not for the machine.
  */
-#ifndef NOCTULE_BOUND_H
-#define NOCTULE_BOUND_H
+#ifndef NOCTULE_SERVICE_WORKER_BOUND_H
+#define NOCTULE_SERVICE_WORKER_BOUND_H
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
  * All calls below are made by one thread, the worker's loop; `wake` is called by any thread when
  * there is something for slots_next_event.
  */
-#ifndef NOCTULE_SLOTS_H
-#define NOCTULE_SLOTS_H
+#ifndef NOCTULE_SERVICE_WORKER_SLOTS_H
+#define NOCTULE_SERVICE_WORKER_SLOTS_H
 
 #include "service/pipeline/pipeline.h"
 

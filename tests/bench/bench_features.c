@@ -11,9 +11,9 @@
  * region, begin with the announcement, so that they include the upload to a GPU.
  */
 #include "service/common/parallel.h"
-#include "service/pipeline/measure/demand.h"
 #include "service/pipeline/measure/measure.h"
-#include "service/pipeline/measure/valuing.h"
+#include "service/pipeline/measure/measure_demand.h"
+#include "service/pipeline/measure/measure_values.h"
 #include "tests/kernels/ref_drive.h"
 #include "tests/kernels/ref_volumes.h"
 

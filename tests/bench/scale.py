@@ -27,7 +27,7 @@ import random
 import types
 
 INPUTS = pathlib.Path(__file__).with_name("scale.json")
-PICKS_MOST, GROUP_MOST = 256, 256  # EXECUTOR_MAX_PICKS; GROUP_MOST of service/daemon/cluster/executor.c
+PICKS_MOST, GROUP_MOST = 256, 256  # EXECUTOR_MAX_PICKS; GROUP_MOST of service/daemon/slurm/slurm_executor.c
 TICK_SECONDS = 1.0
 
 SETTINGS = {

@@ -5,7 +5,7 @@
  * The first byte selects whether the rest is the whole file, or the frames between a matching HELLO and SEAL, which
  * no fuzzer would find.
  */
-#include "service/common/attempt/manifest.h"
+#include "service/common/slurm/slurm_manifest.h"
 
 #include "tests/fuzz/must.h"
 

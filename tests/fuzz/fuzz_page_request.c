@@ -3,13 +3,13 @@
  * page. A request to another host name must be rejected. The answer must be whole and must not contain a script.
  *
  * An input consists of lines: the gate ('0' + GATE_ flags), then path, Host, Authorization and the values in the
- * order of request.h. The database has no rows.
+ * order of web_request.h. The database has no rows.
  */
 #include "base/text.h"
 #include "db/queue.h"
 #include "db/report.h"
 #include "service/common/log.h"
-#include "service/page/page.h"
+#include "service/web/web.h"
 #include "tests/fuzz/must.h"
 
 #include <ftw.h>

@@ -4,8 +4,8 @@
  */
 #include "kernels/features/shape/hull.h"
 #include "kernels/features/shape/mesh.h"
-#include "kernels/features/shape/morphology.h"
 #include "kernels/features/shape/outline.h"
+#include "kernels/features/shape/shape_morphology.h"
 #include "kernels/morphology/morphology.h"
 #include "tests/kernels/ref_ibsi.h"
 #include "tests/kernels/ref_morphology.h"

@@ -2,7 +2,7 @@
  * test_shape.c - compares rows of the parametric shapes with the tests of kernels.h, voxel by voxel, at critical
  * roundings: halves, thirds, huge and tiny numbers.
  */
-#include "kernels/level_set/shape.h"
+#include "kernels/level_set/level_set_shape.h"
 #include "tests/kernels/ref_level_set.h"
 #include "tests/kernels/ref_volumes.h"
 

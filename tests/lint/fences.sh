@@ -34,8 +34,8 @@ fence RE2 're2/' 'config/expression\.cc:'
 fence DCMTK '(dcmtk/|openjpeg)' 'dicom/[a-z0-9_/]+\.(cc|hh):'
 fence CUDA '(cuda|cub/)' '(kernels|tests/kernels|tests/bench)/[a-z_0-9/]+\.(cu|cuh):|tests/emulator/[a-z_0-9/]+\.(cc|hh|h|cuh):'
 fence libpng 'png\.h' 'service/pipeline/results/indexed_png\.c:|tests/unit/pipeline/test_preview\.c:'
-fence libmicrohttpd 'microhttpd' 'service/page/server\.c:'
-fence systemd 'systemd/' 'service/daemon/notify\.c:'
+fence libmicrohttpd 'microhttpd' 'service/web/web_server\.c:'
+fence systemd 'systemd/' 'service/daemon/systemd_notify\.c:'
 fence libseccomp 'seccomp\.h' 'service/common/confine/call_filter\.c:'
 
 # foreign WHAT PATTERN ALLOWED-FILES: text that may name a patient is used in these files alone. None of them writes the log, a report, the
@@ -46,11 +46,11 @@ foreign() {
 }
 
 foreign 'the original path of a file' '\boriginal_path\b' \
-    'db/migrations/|db/views\.sql:|db/queue\.h:|db/queue/[a-z]+\.c:|db/report/lists\.c:|service/daemon/(requests|series/(arrivals|released))\.c:|service/intake/spool/(import|quarantine)\.c:'
+    'db/migrations/|db/views\.sql:|db/queue\.h:|db/queue/[a-z_]+\.c:|db/report/lists\.c:|service/daemon/(command_requests|series/(arrivals|quarantine_release))\.c:|service/receiver/spool/(import|quarantine_files)\.c:'
 foreign 'the original path of a quarantined file' '(told|reason)(->|\.)original\b' \
-    'service/daemon/series/arrivals\.c:|service/intake/spool/quarantine\.c:'
+    'service/daemon/series/arrivals\.c:|service/receiver/spool/quarantine_files\.c:'
 foreign 'a file name within an inbox' '(->|\.)relative\b' \
-    'service/intake/(inbox/(inbox|scan)|intake_batches|net/receive|spool/[a-z_]+)\.[ch]:|service/common/file_ops\.c:|service/pipeline/|service/daemon/retention/remover\.c:'
+    'service/receiver/(inbox/(inbox|inbox_scan)|receiver_batches|net/receive|spool/[a-z_]+)\.[ch]:|service/common/file_ops\.c:|service/pipeline/|service/daemon/retention/remover\.c:'
 foreign "the text of a STOW-RS server or of libcurl about it" '(reply(->|\.)body|CURLOPT_ERRORBUFFER)' 'service/common/stow/stow\.c:'
 foreign "a peer's Error Comment" 'DCM_ErrorComment|0x00000902' '-'
 foreign "a patient's name or ID" 'DCM_Patient(s?Name|ID)\b' 'dicom/(read/peek|init)\.cc:'
@@ -81,11 +81,11 @@ for leaf in kernels dicom db config; do
     deny $leaf kernels dicom db config service
 done
 # Within service/ every room may use common/, and those that run jobs use the pipeline.
-roles=(service/{daemon,intake,worker,courier,page,cli})
+roles=(service/{daemon,receiver,worker,sender,web,slurm,cli})
 for room in "${roles[@]}"; do
     deny "$room" "${roles[@]}"
 done
-for room in service/{daemon,intake,courier,page}; do
+for room in service/{daemon,receiver,sender,web,slurm}; do
     deny "$room" service/pipeline
 done
 deny service/pipeline "${roles[@]}"
@@ -97,7 +97,7 @@ circles() {
         sed -E 's/(_private)?\.[ch]:#include "/ /; s/(_private)?\.h"$//' |
         awk -v room="$1/" '$1 != $2 && index($2, room) == 1' | tsort 2>&1 >/dev/null)"
 }
-for room in db service/{common,daemon,intake,worker,courier,page}; do
+for room in db service/{common,daemon,receiver,worker,sender,web,slurm}; do
     circles "$room"
 done
 exit $((offences > 0))

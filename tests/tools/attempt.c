@@ -1,5 +1,5 @@
 /*
- * attempt.c - the daemon's side of an attempt on a shared folder (service/common/attempt), for tests.
+ * attempt.c - the daemon's side of an attempt on a shared folder (service/common/slurm), for tests.
  *
  *   attempt make SHARE JOB-FILE NUMBER SECONDS THREADS SHARED   prints the folder; SHARED "": everything is copied
  *   attempt void SHARE FOLDER
@@ -8,8 +8,8 @@
  * On failure, prints "CODE: message" and exits with 1.
  */
 #include "base/text.h"
-#include "service/common/attempt/manifest.h"
 #include "service/common/json.h"
+#include "service/common/slurm/slurm_manifest.h"
 
 #include <errno.h>
 #include <stdlib.h>

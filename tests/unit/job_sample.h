@@ -8,7 +8,7 @@
 
 #include "tests/unit/dicom_bytes.h"
 
-#include "service/common/jobs/job.h"
+#include "service/common/jobs/job_file.h"
 
 #include <dirent.h>
 #include <limits.h>

@@ -8,10 +8,10 @@
  * that there are 4 or 13 neighbours for every distance. Others (pyradiomics) take all neighbours at
  * that distance; a pipeline can list these as offsets. Pure functions. Threads: any.
  */
-#ifndef NOCTULE_DIRECTIONS_H
-#define NOCTULE_DIRECTIONS_H
+#ifndef NOCTULE_KERNELS_FEATURES_MATRICES_DIRECTIONS_H
+#define NOCTULE_KERNELS_FEATURES_MATRICES_DIRECTIONS_H
 
-#include "base/texture.h"
+#include "base/texture_options.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,7 +1,7 @@
 /* eigen.h - eigenvalues of small dense symmetric matrices, by fixed operations in a fixed order.
  * Pure functions. Threads: any. */
-#ifndef NOCTULE_EIGEN_H
-#define NOCTULE_EIGEN_H
+#ifndef NOCTULE_KERNELS_FEATURES_MATRICES_EIGEN_H
+#define NOCTULE_KERNELS_FEATURES_MATRICES_EIGEN_H
 
 #ifdef __cplusplus
 extern "C" {

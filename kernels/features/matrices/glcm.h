@@ -1,8 +1,8 @@
 /*
  * glcm.h - features of grey level co-occurrence matrices (IBSI 3.6). Pure functions. Threads: any.
  */
-#ifndef NOCTULE_FEATURE_GLCM_H
-#define NOCTULE_FEATURE_GLCM_H
+#ifndef NOCTULE_KERNELS_FEATURES_MATRICES_GLCM_H
+#define NOCTULE_KERNELS_FEATURES_MATRICES_GLCM_H
 
 #include "kernels/features/family.h"
 

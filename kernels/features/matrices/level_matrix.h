@@ -3,8 +3,8 @@
  * the same IBSI definitions in four families (GLRLM, GLSZM, GLDZM, NGLDM). Pure functions. Threads:
  * any.
  */
-#ifndef NOCTULE_LEVEL_MATRIX_H
-#define NOCTULE_LEVEL_MATRIX_H
+#ifndef NOCTULE_KERNELS_FEATURES_MATRICES_LEVEL_MATRIX_H
+#define NOCTULE_KERNELS_FEATURES_MATRICES_LEVEL_MATRIX_H
 
 #include "kernels/features/family.h"
 

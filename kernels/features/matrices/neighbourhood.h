@@ -1,7 +1,7 @@
 /* neighbourhood.h - requests, shared counting and descriptions of the neighbourhood families
  * (NGTDM, NGLDM). Threads: any; for counting as in texture.h. */
-#ifndef NOCTULE_NEIGHBOURHOOD_H
-#define NOCTULE_NEIGHBOURHOOD_H
+#ifndef NOCTULE_KERNELS_FEATURES_MATRICES_NEIGHBOURHOOD_H
+#define NOCTULE_KERNELS_FEATURES_MATRICES_NEIGHBOURHOOD_H
 
 #include "kernels/features/family.h"
 #include "kernels/texture/texture.h"

@@ -1,7 +1,7 @@
 /* ngtdm.h - neighbourhood grey tone difference (IBSI 3.10): differences of voxels from the mean of
  * their neighbours. Voxels without neighbours do not count. */
-#ifndef NOCTULE_NGTDM_H
-#define NOCTULE_NGTDM_H
+#ifndef NOCTULE_KERNELS_FEATURES_MATRICES_NGTDM_H
+#define NOCTULE_KERNELS_FEATURES_MATRICES_NGTDM_H
 
 #include "kernels/features/family.h"
 

@@ -1,7 +1,7 @@
 /* zones.h - counting and features shared by the zone families (GLSZM, GLDZM). Threads: any; for
  * counting as in texture.h. */
-#ifndef NOCTULE_ZONES_H
-#define NOCTULE_ZONES_H
+#ifndef NOCTULE_KERNELS_FEATURES_MATRICES_ZONES_H
+#define NOCTULE_KERNELS_FEATURES_MATRICES_ZONES_H
 
 #include "kernels/features/matrices/level_matrix.h"
 #include "kernels/texture/texture.h"

@@ -1,7 +1,7 @@
 /* hull.h - the exact convex hull of points with integer coordinates: quickhull (Barber 1996) with
  * determinants that fit in 64 bits. Threads: any. */
-#ifndef NOCTULE_HULL_H
-#define NOCTULE_HULL_H
+#ifndef NOCTULE_KERNELS_FEATURES_SHAPE_HULL_H
+#define NOCTULE_KERNELS_FEATURES_SHAPE_HULL_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
 /*
  * mesh.h - volume and surface of the marching cubes mesh of a region (Lorensen 1987), from the
- * frequency of each configuration of 2x2x2 voxels (morphology.h). Both are sums over cells, so that
+ * frequency of each configuration of 2x2x2 voxels (shape_morphology.h). Both are sums over cells, so that
  * no mesh is needed. Vertices are midway between voxels. Two diagonal voxels of the region in a
  * cell's face are not connected. Such meshes are closed. Pure functions. Threads: any.
  */
-#ifndef NOCTULE_MESH_H
-#define NOCTULE_MESH_H
+#ifndef NOCTULE_KERNELS_FEATURES_SHAPE_MESH_H
+#define NOCTULE_KERNELS_FEATURES_SHAPE_MESH_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* outline.h - candidate points for the convex hull of a region's mesh. Pure functions. Threads:
  * any. */
-#ifndef NOCTULE_OUTLINE_H
-#define NOCTULE_OUTLINE_H
+#ifndef NOCTULE_KERNELS_FEATURES_SHAPE_OUTLINE_H
+#define NOCTULE_KERNELS_FEATURES_SHAPE_OUTLINE_H
 
 #include "base/image.h"
 #include "kernels/features/shape/hull.h"

@@ -1,7 +1,7 @@
 /* shape.h - size and position of a region, from all its voxels including padding without a value.
  * Pure functions. Threads: any. */
-#ifndef NOCTULE_FEATURE_SHAPE_H
-#define NOCTULE_FEATURE_SHAPE_H
+#ifndef NOCTULE_KERNELS_FEATURES_SHAPE_SHAPE_H
+#define NOCTULE_KERNELS_FEATURES_SHAPE_SHAPE_H
 
 #include "base/image.h"
 #include "kernels/features/family.h"

@@ -2,7 +2,7 @@
  * spatial_correlation.c - spatial autocorrelation of values (IBSI 3.1.28, 3.1.29): Moran's I and
  * Geary's C over all pairs of the intensity mask, weighted by the inverse of their distance in mm.
  */
-#include "kernels/features/shape/kept.h"
+#include "kernels/features/shape/shape_kept.h"
 #include "kernels/morphology/lags.h"
 
 #include <math.h>

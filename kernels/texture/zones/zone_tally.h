@@ -4,8 +4,8 @@
  * initially.
  * Threads: one at a time.
  */
-#ifndef NOCTULE_ZONE_TALLY_H
-#define NOCTULE_ZONE_TALLY_H
+#ifndef NOCTULE_KERNELS_TEXTURE_ZONES_ZONE_TALLY_H
+#define NOCTULE_KERNELS_TEXTURE_ZONES_ZONE_TALLY_H
 
 #include "kernels/texture/texture.h"
 

@@ -9,8 +9,8 @@
  * number per tile. Seams unite these numbers, and united zones are counted afterwards. A tile of
  * one level gets its number without further analysis, as if its zone crossed the tile's border.
  */
-#ifndef NOCTULE_ZONES_CUDA_CUH
-#define NOCTULE_ZONES_CUDA_CUH
+#ifndef NOCTULE_KERNELS_TEXTURE_ZONES_ZONES_CUDA_CUH
+#define NOCTULE_KERNELS_TEXTURE_ZONES_ZONES_CUDA_CUH
 
 #include "kernels/texture/texture_cuda.cuh"
 

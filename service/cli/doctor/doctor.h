@@ -3,8 +3,8 @@
  * configuration has of its kind, in a thread of its own beside all others, and is left behind when it does not end in
  * time: a share may hang.
  */
-#ifndef NOCTULE_CLI_DOCTOR_H
-#define NOCTULE_CLI_DOCTOR_H
+#ifndef NOCTULE_SERVICE_CLI_DOCTOR_DOCTOR_H
+#define NOCTULE_SERVICE_CLI_DOCTOR_DOCTOR_H
 
 #include "config/config.h"
 

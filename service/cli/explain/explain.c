@@ -9,8 +9,8 @@
 #include "db/report.h"
 #include "service/cli/explain/explained.h"
 #include "service/cli/explain/explained_objects.h"
-#include "service/cli/input/collect.h"
-#include "service/cli/input/confined.h"
+#include "service/cli/input/input_collect.h"
+#include "service/cli/input/input_confined.h"
 #include "service/common/parallel.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "service/cli/explain/explained.h"
 
 #include "base/array.h"
-#include "service/common/jobs/stack_values.h"
+#include "service/common/routing/routing_stack_values.h"
 #include "service/pipeline/pipeline.h"
 
 #include <errno.h>

@@ -2,18 +2,18 @@
  * explained.h - what would become of a series, and why: its stacks, the gate, the rules, the jobs.
  *
  * Nothing is run and nothing is written. It is judged as the daemon judges it: for each combination
- * of options among the pipelines that rules can name for it (judgement.h), and each job then by its
+ * of options among the pipelines that rules can name for it (routing_options.h), and each job then by its
  * own limits.
  */
-#ifndef NOCTULE_EXPLAINED_H
-#define NOCTULE_EXPLAINED_H
+#ifndef NOCTULE_SERVICE_CLI_EXPLAIN_EXPLAINED_H
+#define NOCTULE_SERVICE_CLI_EXPLAIN_EXPLAINED_H
 
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
-#include "service/cli/input/collect.h"
-#include "service/cli/input/sorted.h"
-#include "service/common/jobs/judgement.h"
-#include "service/common/jobs/rules.h"
+#include "service/cli/input/input_collect.h"
+#include "service/cli/input/input_sorted.h"
+#include "service/common/routing/routing_options.h"
+#include "service/common/routing/routing_rules.h"
 
 #include <stdbool.h>
 #include <stddef.h>

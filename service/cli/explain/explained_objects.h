@@ -3,8 +3,8 @@
  * was drawn on and which pipelines take it; and of a series what its pipelines wait for, and what there
  * is of it. Of what is stored the database is asked, where there is one.
  */
-#ifndef NOCTULE_EXPLAINED_OBJECTS_H
-#define NOCTULE_EXPLAINED_OBJECTS_H
+#ifndef NOCTULE_SERVICE_CLI_EXPLAIN_EXPLAINED_OBJECTS_H
+#define NOCTULE_SERVICE_CLI_EXPLAIN_EXPLAINED_OBJECTS_H
 
 #include "config/config.h"
 #include "db/report.h"

@@ -2,8 +2,8 @@
  * explained_regions.h - what an object offers: its regions, and which of them a segment would take, as the job
  * judges it (object_set.h).
  */
-#ifndef NOCTULE_EXPLAINED_REGIONS_H
-#define NOCTULE_EXPLAINED_REGIONS_H
+#ifndef NOCTULE_SERVICE_CLI_EXPLAIN_EXPLAINED_REGIONS_H
+#define NOCTULE_SERVICE_CLI_EXPLAIN_EXPLAINED_REGIONS_H
 
 #include "service/cli/explain/explained.h"
 #include "service/common/json.h"

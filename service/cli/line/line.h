@@ -5,8 +5,8 @@
  * zsh (docs/completions, written by unit.cli_commands) and the check of noctule(1) follow from these
  * rows; there is no second list. Rows are immutable.
  */
-#ifndef NOCTULE_CLI_LINE_H
-#define NOCTULE_CLI_LINE_H
+#ifndef NOCTULE_SERVICE_CLI_LINE_LINE_H
+#define NOCTULE_SERVICE_CLI_LINE_LINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  *
  * A daemon in a container or a chroot is none of these: its paths lead elsewhere. From the main thread only.
  */
-#ifndef NOCTULE_RUNNING_H
-#define NOCTULE_RUNNING_H
+#ifndef NOCTULE_SERVICE_CLI_RUNNING_RUNNING_H
+#define NOCTULE_SERVICE_CLI_RUNNING_RUNNING_H
 
 #include <limits.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * become another user) is EPERM, all else ENOSYS, as on a kernel that lacks it: libraries have a way round that. A worker of a
  * GPU may do all but what is never needed: what its driver calls is its maker's to change.
  */
-#ifndef NOCTULE_CALL_FILTER_H
-#define NOCTULE_CALL_FILTER_H
+#ifndef NOCTULE_SERVICE_COMMON_CONFINE_CALL_FILTER_H
+#define NOCTULE_SERVICE_COMMON_CONFINE_CALL_FILTER_H
 
 #include "service/common/confine/confine_places.h"
 

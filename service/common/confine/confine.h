@@ -18,8 +18,8 @@
  * and a reload may name any folder. The probe stays as it is: it reads no foreign bytes, and the driver may run a
  * program in it that makes the devices.
  */
-#ifndef NOCTULE_CONFINE_H
-#define NOCTULE_CONFINE_H
+#ifndef NOCTULE_SERVICE_COMMON_CONFINE_CONFINE_H
+#define NOCTULE_SERVICE_COMMON_CONFINE_CONFINE_H
 
 #include "service/common/confine/confine_places.h"
 

@@ -2,8 +2,8 @@
  * confine_places.h - the places that a child of each role needs while it works, and what it does there: a table, and
  * what the configuration names. confine.c opens them and lets go of all others.
  */
-#ifndef NOCTULE_CONFINE_PLACES_H
-#define NOCTULE_CONFINE_PLACES_H
+#ifndef NOCTULE_SERVICE_COMMON_CONFINE_CONFINE_PLACES_H
+#define NOCTULE_SERVICE_COMMON_CONFINE_CONFINE_PLACES_H
 
 #include "config/config.h"
 

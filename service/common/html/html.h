@@ -1,15 +1,15 @@
 /*
  * html.h - what pages for people are made of: text that came from images, senders and people, escaped; tables, figures and
- * charts of what db/night.h has; how all of it looks. And what every kind of output shows of such text.
+ * charts of what db/report_period.h has; how all of it looks. And what every kind of output shows of such text.
  *
  * What is written needs no script and nothing from elsewhere. What cannot be written shows in the stream, which is the
  * caller's. From any thread.
  */
-#ifndef NOCTULE_HTML_H
-#define NOCTULE_HTML_H
+#ifndef NOCTULE_SERVICE_COMMON_HTML_HTML_H
+#define NOCTULE_SERVICE_COMMON_HTML_HTML_H
 
-#include "db/night.h"
-#include "service/common/alerts/alerts.h"
+#include "db/report_period.h"
+#include "service/common/alert/alert_list.h"
 
 #include <stdio.h>
 

@@ -4,8 +4,8 @@
  * Read anew by each call from what the kernel tells below `sys` (numa_sys; a test has a tree of its own). Where there is
  * one node with processors, or none is told, everything is anywhere. Any thread.
  */
-#ifndef NOCTULE_NUMA_H
-#define NOCTULE_NUMA_H
+#ifndef NOCTULE_SERVICE_COMMON_NUMA_NUMA_H
+#define NOCTULE_SERVICE_COMMON_NUMA_NUMA_H
 
 #include <sched.h>
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 #include "service/common/slurm/slurm.h"
 
 #include "base/durable.h"
-#include "service/common/slurm/program.h"
+#include "service/common/slurm/slurm_program.h"
 
 #include <errno.h>
 #include <fcntl.h>

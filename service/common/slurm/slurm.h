@@ -8,8 +8,8 @@
  * Calls block, at most SLURM_SECONDS each; any thread that is no loop's. Failures have a code:
  * SLURM_UNAVAILABLE, or SLURM_REFUSED.
  */
-#ifndef NOCTULE_SLURM_H
-#define NOCTULE_SLURM_H
+#ifndef NOCTULE_SERVICE_COMMON_SLURM_SLURM_H
+#define NOCTULE_SERVICE_COMMON_SLURM_SLURM_H
 
 #include "config/config.h"
 

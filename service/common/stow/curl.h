@@ -3,8 +3,8 @@
  * twenty libraries along, which nobody else needs (a program of the service starts in two thirds of the
  * time without them, and no worker has them in memory).
  */
-#ifndef NOCTULE_STOW_CURL_H
-#define NOCTULE_STOW_CURL_H
+#ifndef NOCTULE_SERVICE_COMMON_STOW_CURL_H
+#define NOCTULE_SERVICE_COMMON_STOW_CURL_H
 
 #include <curl/curl.h>
 

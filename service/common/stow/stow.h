@@ -5,8 +5,8 @@
  * to one thread at a time; it keeps its connection for the next call. What a failure means for a
  * delivery, dicom_outcome_of() says, as of a C-STORE: a failure reason is such a status.
  */
-#ifndef NOCTULE_STOW_H
-#define NOCTULE_STOW_H
+#ifndef NOCTULE_SERVICE_COMMON_STOW_STOW_H
+#define NOCTULE_SERVICE_COMMON_STOW_STOW_H
 
 #include "config/config.h"
 #include "dicom/net/scu.h"

@@ -2,8 +2,8 @@
  * stow_answer.h - what a Store Instances Response (PS3.18, 10.5.3; PS3.3, C.12.1.1.25) says of one
  * instance, as DICOM JSON or as XML of PS3.19.
  */
-#ifndef NOCTULE_STOW_ANSWER_H
-#define NOCTULE_STOW_ANSWER_H
+#ifndef NOCTULE_SERVICE_COMMON_STOW_STOW_ANSWER_H
+#define NOCTULE_SERVICE_COMMON_STOW_STOW_ANSWER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  *
  * The process must ignore SIGPIPE. Everything happens on the loop's thread.
  */
-#ifndef NOCTULE_CHANNEL_H
-#define NOCTULE_CHANNEL_H
+#ifndef NOCTULE_SERVICE_COMMON_WIRE_CHANNEL_H
+#define NOCTULE_SERVICE_COMMON_WIRE_CHANNEL_H
 
 #include "service/common/wire/proto.h"
 

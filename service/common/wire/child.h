@@ -6,8 +6,8 @@
  * The pipe is the child's life: it ends when the daemon hangs up. A daemon that breaks the rules
  * is not listened to any more. Everything happens on the loop's thread.
  */
-#ifndef NOCTULE_CHILD_H
-#define NOCTULE_CHILD_H
+#ifndef NOCTULE_SERVICE_COMMON_WIRE_CHILD_H
+#define NOCTULE_SERVICE_COMMON_WIRE_CHILD_H
 
 #include "config/config.h"
 #include "service/common/confine/confine.h"

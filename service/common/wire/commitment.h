@@ -1,6 +1,6 @@
 /* commitment.h - a peer's storage commitment report as the message that tells the daemon. */
-#ifndef NOCTULE_COMMITMENT_H
-#define NOCTULE_COMMITMENT_H
+#ifndef NOCTULE_SERVICE_COMMON_WIRE_COMMITMENT_H
+#define NOCTULE_SERVICE_COMMON_WIRE_COMMITMENT_H
 
 #include "dicom/net/scp.h"
 #include "service/common/wire/messages.h"

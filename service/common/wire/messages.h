@@ -17,8 +17,8 @@
  * Strings are never NULL once read; they point into the frame, and are valid as long as its bytes
  * are. A NULL is written as "". Messages without fields need proto_start and proto_end only.
  */
-#ifndef NOCTULE_MESSAGES_H
-#define NOCTULE_MESSAGES_H
+#ifndef NOCTULE_SERVICE_COMMON_WIRE_MESSAGES_H
+#define NOCTULE_SERVICE_COMMON_WIRE_MESSAGES_H
 
 #include "service/common/wire/proto.h"
 

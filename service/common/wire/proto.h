@@ -7,8 +7,8 @@
  * messages.def; messages.h reads and writes them as structs, by the calls below. A reader latches
  * the first error; proto_end fails on left-over bytes. Pixels never travel here.
  */
-#ifndef NOCTULE_PROTO_H
-#define NOCTULE_PROTO_H
+#ifndef NOCTULE_SERVICE_COMMON_WIRE_PROTO_H
+#define NOCTULE_SERVICE_COMMON_WIRE_PROTO_H
 
 #include "base/error.h"
 

@@ -11,8 +11,8 @@
  * what it answers about an instance, be it a refusal, shows that it is there. A zeroed one is
  * closed.
  */
-#ifndef NOCTULE_BREAKER_H
-#define NOCTULE_BREAKER_H
+#ifndef NOCTULE_SERVICE_DAEMON_DELIVERY_BREAKER_H
+#define NOCTULE_SERVICE_DAEMON_DELIVERY_BREAKER_H
 
 #include "config/config.h"
 

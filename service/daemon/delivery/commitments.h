@@ -5,8 +5,8 @@
  * A delivery that was SENT with its commitment REQUESTED waits here for nothing: the row waits. A
  * report that says no, or none within the destination's commit_seconds, sends the object again.
  */
-#ifndef NOCTULE_COMMITMENTS_H
-#define NOCTULE_COMMITMENTS_H
+#ifndef NOCTULE_SERVICE_DAEMON_DELIVERY_COMMITMENTS_H
+#define NOCTULE_SERVICE_DAEMON_DELIVERY_COMMITMENTS_H
 
 #include "service/daemon/delivery/delivery_attempt.h"
 

@@ -20,8 +20,8 @@
 #include "service/common/log.h"
 #include "service/daemon/delivery/breaker.h"
 #include "service/daemon/delivery/commitments.h"
-#include "service/daemon/delivery/couriers.h"
 #include "service/daemon/delivery/delivery_attempt.h"
+#include "service/daemon/delivery/senders.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  * destination that keeps failing is left alone for a while; the others do not notice, nor do they
  * when a courier dies of it.
  */
-#ifndef NOCTULE_DELIVERIES_H
-#define NOCTULE_DELIVERIES_H
+#ifndef NOCTULE_SERVICE_DAEMON_DELIVERY_DELIVERIES_H
+#define NOCTULE_SERVICE_DAEMON_DELIVERY_DELIVERIES_H
 
 #include "service/common/wire/proto.h"
 #include "service/daemon/core.h"

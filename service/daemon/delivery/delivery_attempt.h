@@ -7,8 +7,8 @@
  *     PERMANENT           FAILED; without a presentation context: to the fallback, if there is one
  *     RETURNED            PENDING, the attempt not counted
  */
-#ifndef NOCTULE_DELIVERY_ATTEMPT_H
-#define NOCTULE_DELIVERY_ATTEMPT_H
+#ifndef NOCTULE_SERVICE_DAEMON_DELIVERY_DELIVERY_ATTEMPT_H
+#define NOCTULE_SERVICE_DAEMON_DELIVERY_DELIVERY_ATTEMPT_H
 
 #include "service/common/wire/messages.h"
 #include "service/daemon/attempt.h"

@@ -6,8 +6,8 @@
  * region that is wanted the job finds out. The daemon's thread; calls change the queue in the open
  * batch.
  */
-#ifndef NOCTULE_AWAITED_H
-#define NOCTULE_AWAITED_H
+#ifndef NOCTULE_SERVICE_DAEMON_JOBS_AWAITED_H
+#define NOCTULE_SERVICE_DAEMON_JOBS_AWAITED_H
 
 #include "service/daemon/core.h"
 

@@ -2,8 +2,8 @@
  * backoff.h - how long to wait before the next attempt at a job or a delivery. Pure: no clock, no
  * source of chance.
  */
-#ifndef NOCTULE_BACKOFF_H
-#define NOCTULE_BACKOFF_H
+#ifndef NOCTULE_SERVICE_DAEMON_JOBS_BACKOFF_H
+#define NOCTULE_SERVICE_DAEMON_JOBS_BACKOFF_H
 
 #include <stdint.h>
 

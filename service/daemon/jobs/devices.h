@@ -4,8 +4,8 @@
  * Named ones (compute.devices: an index, or a UUID in any case) in the order of their names; all
  * that were found when none is named. One that is named twice counts once.
  */
-#ifndef NOCTULE_DEVICES_H
-#define NOCTULE_DEVICES_H
+#ifndef NOCTULE_SERVICE_DAEMON_JOBS_DEVICES_H
+#define NOCTULE_SERVICE_DAEMON_JOBS_DEVICES_H
 
 #include "kernels/gpu.h"
 

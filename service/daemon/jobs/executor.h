@@ -16,8 +16,8 @@
  * do: it takes them over at the start (cluster_adopt). Executors are asked in the order in which jobs_open
  * was given them, the local one first.
  */
-#ifndef NOCTULE_EXECUTOR_H
-#define NOCTULE_EXECUTOR_H
+#ifndef NOCTULE_SERVICE_DAEMON_JOBS_EXECUTOR_H
+#define NOCTULE_SERVICE_DAEMON_JOBS_EXECUTOR_H
 
 #include "service/daemon/jobs/job_attempt.h"
 #include "service/daemon/jobs/scheduler.h"

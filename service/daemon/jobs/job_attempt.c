@@ -4,7 +4,7 @@
 #include "base/test_hook.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/daemon/delivery/routes.h"
+#include "service/daemon/delivery/delivery_routes.h"
 #include "service/daemon/jobs/backoff.h"
 #include "service/daemon/spool.h"
 

@@ -11,8 +11,8 @@
  *     RETURNED       READY, the attempt not counted
  *     CANCELLED      nothing: the row says so already; the output is removed
  */
-#ifndef NOCTULE_JOB_ATTEMPT_H
-#define NOCTULE_JOB_ATTEMPT_H
+#ifndef NOCTULE_SERVICE_DAEMON_JOBS_JOB_ATTEMPT_H
+#define NOCTULE_SERVICE_DAEMON_JOBS_JOB_ATTEMPT_H
 
 #include "service/common/wire/messages.h"
 #include "service/daemon/attempt.h"

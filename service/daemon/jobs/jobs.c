@@ -9,7 +9,7 @@
 #include "base/test_hook.h"
 #include "base/text.h"
 #include "service/common/clock.h"
-#include "service/common/jobs/job.h"
+#include "service/common/jobs/job_file.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/awaited.h"
 #include "service/daemon/spool.h"

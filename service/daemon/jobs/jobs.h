@@ -1,6 +1,6 @@
 /* jobs.h - READY jobs go to the executor, what comes back becomes a state. */
-#ifndef NOCTULE_JOBS_H
-#define NOCTULE_JOBS_H
+#ifndef NOCTULE_SERVICE_DAEMON_JOBS_JOBS_H
+#define NOCTULE_SERVICE_DAEMON_JOBS_JOBS_H
 
 #include "service/daemon/jobs/executor.h"
 

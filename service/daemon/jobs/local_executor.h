@@ -2,8 +2,8 @@
  * local_executor.h - jobs in the workers of this machine: a worker has slots, each runs a job at a
  * time. What the workers say of their jobs, and their deaths, come here.
  */
-#ifndef NOCTULE_LOCAL_EXECUTOR_H
-#define NOCTULE_LOCAL_EXECUTOR_H
+#ifndef NOCTULE_SERVICE_DAEMON_JOBS_LOCAL_EXECUTOR_H
+#define NOCTULE_SERVICE_DAEMON_JOBS_LOCAL_EXECUTOR_H
 
 #include "service/daemon/jobs/executor.h"
 

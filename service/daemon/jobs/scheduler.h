@@ -6,8 +6,8 @@
  * worker; that worker takes nothing else until then, so that a busy night cannot starve it. A job
  * that has failed in a worker runs elsewhere, and waits for it, as long as there is an elsewhere.
  */
-#ifndef NOCTULE_SCHEDULER_H
-#define NOCTULE_SCHEDULER_H
+#ifndef NOCTULE_SERVICE_DAEMON_JOBS_SCHEDULER_H
+#define NOCTULE_SERVICE_DAEMON_JOBS_SCHEDULER_H
 
 #include <stdbool.h>
 #include <stddef.h>

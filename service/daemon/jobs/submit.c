@@ -4,7 +4,7 @@
 #include "base/test_hook.h"
 #include "base/text.h"
 #include "service/common/json.h"
-#include "service/daemon/jobs/wish.h"
+#include "service/daemon/jobs/routing_result.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* submit.h - jobs for a series that is stored: what `noctule submit` asks for. */
-#ifndef NOCTULE_SUBMIT_H
-#define NOCTULE_SUBMIT_H
+#ifndef NOCTULE_SERVICE_DAEMON_JOBS_SUBMIT_H
+#define NOCTULE_SERVICE_DAEMON_JOBS_SUBMIT_H
 
 #include "service/common/wire/messages.h"
 #include "service/daemon/core.h"

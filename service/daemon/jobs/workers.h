@@ -21,8 +21,8 @@
  *
  * Workers are numbered from 0; what runs in them is jobs.c's. One thread: the loop's.
  */
-#ifndef NOCTULE_WORKERS_H
-#define NOCTULE_WORKERS_H
+#ifndef NOCTULE_SERVICE_DAEMON_JOBS_WORKERS_H
+#define NOCTULE_SERVICE_DAEMON_JOBS_WORKERS_H
 
 #include "service/daemon/core.h"
 #include "service/daemon/jobs/devices.h"

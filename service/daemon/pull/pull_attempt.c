@@ -5,7 +5,7 @@
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/backoff.h"
-#include "service/daemon/pull/vault.h"
+#include "service/daemon/pull/pull_accessions.h"
 
 #include <errno.h>
 #include <inttypes.h>

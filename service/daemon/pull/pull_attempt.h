@@ -11,10 +11,10 @@
  *                                                         delivery.give_up_seconds: FAILED or PARTIAL
  *     it would say no again                               FAILED
  */
-#ifndef NOCTULE_PULL_ATTEMPT_H
-#define NOCTULE_PULL_ATTEMPT_H
+#ifndef NOCTULE_SERVICE_DAEMON_PULL_PULL_ATTEMPT_H
+#define NOCTULE_SERVICE_DAEMON_PULL_PULL_ATTEMPT_H
 
-#include "db/pulls.h"
+#include "db/pull_queue.h"
 #include "service/common/wire/messages.h"
 #include "service/daemon/attempt.h"
 

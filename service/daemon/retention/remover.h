@@ -5,11 +5,11 @@
  * What lies in removed/ belongs to nobody any more. So what comes to the old place meanwhile is new, and stays.
  * An original of an inbox is not set aside: it goes if it is still what was taken in.
  */
-#ifndef NOCTULE_REMOVER_H
-#define NOCTULE_REMOVER_H
+#ifndef NOCTULE_SERVICE_DAEMON_RETENTION_REMOVER_H
+#define NOCTULE_SERVICE_DAEMON_RETENTION_REMOVER_H
 
 #include "config/config.h"
-#include "db/retention.h"
+#include "db/retention_rows.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,12 +1,12 @@
 /*
- * retention.h - what is removed in time, or for want of space (config: retention; db/retention.h says what may go).
+ * retention.h - what is removed in time, or for want of space (config: retention; db/retention_rows.h says what may go).
  *
  * One sweeper, a few rows at a time, so that the loop is never held up: it marks rows and commits, sets their files
  * aside, lets a thread delete these, and deletes the rows of `removal`. At each point a kill leaves rows from which
  * the next start goes on. One thread: the loop's.
  */
-#ifndef NOCTULE_DAEMON_RETENTION_H
-#define NOCTULE_DAEMON_RETENTION_H
+#ifndef NOCTULE_SERVICE_DAEMON_RETENTION_RETENTION_H
+#define NOCTULE_SERVICE_DAEMON_RETENTION_RETENTION_H
 
 #include "service/daemon/core.h"
 

@@ -6,18 +6,18 @@
  */
 #include "service/daemon/series/arrivals.h"
 
-#include "db/pulls.h"
-#include "service/common/attempt/digest.h"
+#include "db/pull_queue.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
+#include "service/common/slurm/slurm_digest.h"
 #include "service/common/wire/messages.h"
-#include "service/daemon/callers.h"
+#include "service/daemon/caller_reports.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/awaited.h"
 #include "service/daemon/retention/retention.h"
 #include "service/daemon/series/inspection.h"
 #include "service/daemon/series/known.h"
-#include "service/daemon/series/released.h"
+#include "service/daemon/series/quarantine_release.h"
 
 #include <errno.h>
 #include <stdio.h>

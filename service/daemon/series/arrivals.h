@@ -1,8 +1,8 @@
 /*
  * arrivals.h - the daemon's dealings with the intake: instances and quarantined files become rows.
  */
-#ifndef NOCTULE_ARRIVALS_H
-#define NOCTULE_ARRIVALS_H
+#ifndef NOCTULE_SERVICE_DAEMON_SERIES_ARRIVALS_H
+#define NOCTULE_SERVICE_DAEMON_SERIES_ARRIVALS_H
 
 #include "service/common/wire/proto.h"
 #include "service/daemon/core.h"

@@ -2,8 +2,8 @@
  * audit.h - once at start: are the files of all instance rows still there? (Files without rows are
  * reported by the intake.) The file system is asked in a thread, so the loop does not wait.
  */
-#ifndef NOCTULE_AUDIT_H
-#define NOCTULE_AUDIT_H
+#ifndef NOCTULE_SERVICE_DAEMON_SERIES_AUDIT_H
+#define NOCTULE_SERVICE_DAEMON_SERIES_AUDIT_H
 
 #include "service/daemon/core.h"
 

@@ -13,12 +13,12 @@
 
 #include "service/common/clock.h"
 #include "service/common/handle.h"
-#include "service/common/jobs/conditions.h"
-#include "service/common/jobs/judgement.h"
 #include "service/common/log.h"
+#include "service/common/routing/routing_conditions.h"
+#include "service/common/routing/routing_options.h"
 #include "service/common/series_size.h"
 #include "service/common/wire/messages.h"
-#include "service/daemon/jobs/wish.h"
+#include "service/daemon/jobs/routing_result.h"
 #include "service/daemon/series/series.h"
 #include "service/daemon/series/settle.h"
 

@@ -2,8 +2,8 @@
  * inspection.h - series that have come to rest: the intake is asked which stacks of slices their
  * files make, and what it says settles them.
  */
-#ifndef NOCTULE_INSPECTION_H
-#define NOCTULE_INSPECTION_H
+#ifndef NOCTULE_SERVICE_DAEMON_SERIES_INSPECTION_H
+#define NOCTULE_SERVICE_DAEMON_SERIES_INSPECTION_H
 
 #include "service/common/wire/proto.h"
 #include "service/daemon/core.h"

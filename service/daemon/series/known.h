@@ -5,8 +5,8 @@
  *
  * Not before the audit is over: a file that is missing is brought back by its original. One thread: the loop's.
  */
-#ifndef NOCTULE_KNOWN_H
-#define NOCTULE_KNOWN_H
+#ifndef NOCTULE_SERVICE_DAEMON_SERIES_KNOWN_H
+#define NOCTULE_SERVICE_DAEMON_SERIES_KNOWN_H
 
 #include "service/common/wire/proto.h"
 #include "service/daemon/core.h"

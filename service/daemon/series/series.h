@@ -5,8 +5,8 @@
  * instances are there as the tags announced, a long one while fewer are, the plain quiet time when
  * nothing was announced, none when an operator says so.
  */
-#ifndef NOCTULE_SERIES_H
-#define NOCTULE_SERIES_H
+#ifndef NOCTULE_SERVICE_DAEMON_SERIES_SERIES_H
+#define NOCTULE_SERVICE_DAEMON_SERIES_SERIES_H
 
 #include "config/config.h"
 #include "db/queue.h"

@@ -6,7 +6,7 @@
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/awaited.h"
-#include "service/daemon/jobs/wish.h"
+#include "service/daemon/jobs/routing_result.h"
 #include "service/daemon/series/series.h"
 
 #include <errno.h>

@@ -2,10 +2,10 @@
  * settle.h - what becomes of a series that was inspected: SETTLED with the jobs that its rules or
  * its AE title ask for, or REFUSED.
  */
-#ifndef NOCTULE_SETTLE_H
-#define NOCTULE_SETTLE_H
+#ifndef NOCTULE_SERVICE_DAEMON_SERIES_SETTLE_H
+#define NOCTULE_SERVICE_DAEMON_SERIES_SETTLE_H
 
-#include "service/common/jobs/rules.h"
+#include "service/common/routing/routing_rules.h"
 #include "service/daemon/core.h"
 
 /*

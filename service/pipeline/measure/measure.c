@@ -8,12 +8,12 @@
 #include "service/pipeline/measure/measure.h"
 
 #include "base/error.h"
-#include "service/pipeline/measure/demand.h"
-#include "service/pipeline/measure/keep.h"
-#include "service/pipeline/measure/resegment.h"
-#include "service/pipeline/measure/shared_values.h"
-#include "service/pipeline/measure/value_unit.h"
-#include "service/pipeline/measure/valuing.h"
+#include "service/pipeline/measure/measure_demand.h"
+#include "service/pipeline/measure/measure_keep.h"
+#include "service/pipeline/measure/measure_resegment.h"
+#include "service/pipeline/measure/measure_shared.h"
+#include "service/pipeline/measure/measure_unit.h"
+#include "service/pipeline/measure/measure_values.h"
 #include "service/pipeline/volume.h"
 
 #include "kernels/features/discretise.h"

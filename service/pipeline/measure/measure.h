@@ -9,14 +9,14 @@
  * Where slices differ in rescale or padding each has its own histogram and table of levels: 0.6 MiB
  * per slice of 16 bits while a region is measured. A set of matrices takes 8 bytes a cell.
  */
-#ifndef NOCTULE_TEXTURE_STEP_H
-#define NOCTULE_TEXTURE_STEP_H
+#ifndef NOCTULE_SERVICE_PIPELINE_MEASURE_MEASURE_H
+#define NOCTULE_SERVICE_PIPELINE_MEASURE_MEASURE_H
 
-#include "service/pipeline/report.h"
+#include "service/pipeline/pipeline_report.h"
 
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
-#include "service/common/jobs/feature.h"
+#include "service/common/jobs/feature_document.h"
 
 #include "kernels/features/family.h"
 

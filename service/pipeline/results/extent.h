@@ -2,8 +2,8 @@
  * extent.h - where in a volume its segments are: the voxels that are in any of them, counted plane
  * by plane along each axis of the stack.
  */
-#ifndef NOCTULE_EXTENT_H
-#define NOCTULE_EXTENT_H
+#ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_EXTENT_H
+#define NOCTULE_SERVICE_PIPELINE_RESULTS_EXTENT_H
 
 #include "base/image.h"
 

@@ -9,8 +9,8 @@
  * be told apart (a brain is a twentieth of what a CT shows), but no wider than the spread of all
  * that is shown; and without a segment it is this spread.
  */
-#ifndef NOCTULE_GREY_WINDOW_H
-#define NOCTULE_GREY_WINDOW_H
+#ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_GREY_WINDOW_H
+#define NOCTULE_SERVICE_PIPELINE_RESULTS_GREY_WINDOW_H
 
 #include "service/pipeline/results/panel.h"
 

@@ -2,8 +2,8 @@
  * indexed_png.h - pictures of up to 256 colours, as PNG: a byte a pixel, so that there is a third
  * to compress of what RGB would have.
  */
-#ifndef NOCTULE_INDEXED_PNG_H
-#define NOCTULE_INDEXED_PNG_H
+#ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_INDEXED_PNG_H
+#define NOCTULE_SERVICE_PIPELINE_RESULTS_INDEXED_PNG_H
 
 #include <stdint.h>
 

@@ -5,8 +5,8 @@
  * everything else as "?". Nothing is drawn beyond the given box, so that threads may letter boxes
  * of one picture side by side.
  */
-#ifndef NOCTULE_LETTERING_H
-#define NOCTULE_LETTERING_H
+#ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_LETTERING_H
+#define NOCTULE_SERVICE_PIPELINE_RESULTS_LETTERING_H
 
 #include "service/pipeline/results/indexed_png.h"
 

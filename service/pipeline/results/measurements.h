@@ -2,10 +2,10 @@
  * measurements.h - the measurements of a job as a report tells them (dicom/objects/sr/sr.h): each feature in
  * the terms of reports (dicom/objects/sr/sr_terms.h), in a group for each region.
  */
-#ifndef NOCTULE_MEASUREMENTS_H
-#define NOCTULE_MEASUREMENTS_H
+#ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_MEASUREMENTS_H
+#define NOCTULE_SERVICE_PIPELINE_RESULTS_MEASUREMENTS_H
 
-#include "service/common/jobs/feature.h"
+#include "service/common/jobs/feature_document.h"
 
 #include "dicom/objects/sr/sr.h"
 

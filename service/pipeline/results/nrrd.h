@@ -1,8 +1,8 @@
 /*
  * nrrd.h - a volume of int8 as a NRRD file (raw, attached header), for research tools.
  */
-#ifndef NOCTULE_NRRD_H
-#define NOCTULE_NRRD_H
+#ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_NRRD_H
+#define NOCTULE_SERVICE_PIPELINE_RESULTS_NRRD_H
 
 #include "dicom/read/geometry/geometry.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "service/pipeline/segment/object.h"
-#include "service/pipeline/segment/ranges.h"
+#include "service/pipeline/segment/segment_ranges.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
  * by the nearest voxel (grid.h), and the descriptions say so; but regions that were drawn there, and
  * nothing else was done with, are as they were.
  */
-#ifndef NOCTULE_RESULT_ON_PLANES_H
-#define NOCTULE_RESULT_ON_PLANES_H
+#ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_ON_PLANES_H
+#define NOCTULE_SERVICE_PIPELINE_RESULTS_ON_PLANES_H
 
 #include "service/pipeline/results/results.h"
 

@@ -7,8 +7,8 @@
  * say how small a component has none: here it is one below 0.05, less than 3 degrees off the
  * others.
  */
-#ifndef NOCTULE_ORIENTATION_H
-#define NOCTULE_ORIENTATION_H
+#ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_ORIENTATION_H
+#define NOCTULE_SERVICE_PIPELINE_RESULTS_ORIENTATION_H
 
 #include <stdbool.h>
 

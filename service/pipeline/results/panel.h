@@ -7,13 +7,13 @@
  * are true. A pixel is covered by every voxel whose centre lies in it, or, where voxels are larger,
  * by the one that its centre lies in: nothing is too small to be seen.
  */
-#ifndef NOCTULE_PANEL_H
-#define NOCTULE_PANEL_H
+#ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_PANEL_H
+#define NOCTULE_SERVICE_PIPELINE_RESULTS_PANEL_H
 
 #include "base/image.h"
 #include "dicom/read/geometry/geometry.h"
 #include "service/pipeline/results/lettering.h"
-#include "service/pipeline/results/resample.h"
+#include "service/pipeline/results/preview_resample.h"
 
 /* All borrowed, but what panel_volume_make makes. */
 struct panel_volume {

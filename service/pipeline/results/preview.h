@@ -16,8 +16,8 @@
  * Nothing of the patient, the study or the images is written out but geometry. The same request
  * gives the same bytes, whatever the threads.
  */
-#ifndef NOCTULE_PREVIEW_H
-#define NOCTULE_PREVIEW_H
+#ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_PREVIEW_H
+#define NOCTULE_SERVICE_PIPELINE_RESULTS_PREVIEW_H
 
 #include "base/image.h"
 #include "dicom/read/geometry/geometry.h"

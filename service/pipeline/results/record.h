@@ -1,12 +1,12 @@
 /*
  * record.h - job.json: what was done, with what, and how long each stage took. No patient data.
  */
-#ifndef NOCTULE_RECORD_H
-#define NOCTULE_RECORD_H
+#ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_RECORD_H
+#define NOCTULE_SERVICE_PIPELINE_RESULTS_RECORD_H
 
-#include "service/common/jobs/job.h"
+#include "service/common/jobs/job_file.h"
 #include "service/common/json.h"
-#include "service/pipeline/report.h"
+#include "service/pipeline/pipeline_report.h"
 
 struct record {
     const struct pipeline_report *report;

@@ -2,15 +2,15 @@
  * results.h - what a computed job leaves in its output folder: segmentations, state codes,
  * measurements, maps, the preview and the record.
  *
- * Files are written under hidden names (output.h), DICOM objects are read back, and all of them
+ * Files are written under hidden names (job_output.h), DICOM objects are read back, and all of them
  * appear together when they are published. The preview is drawn and written by a thread of its own
  * beside the objects: both only read the volume and the masks.
  */
-#ifndef NOCTULE_RESULTS_H
-#define NOCTULE_RESULTS_H
+#ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_RESULTS_H
+#define NOCTULE_SERVICE_PIPELINE_RESULTS_RESULTS_H
 
-#include "service/common/jobs/job.h"
-#include "service/common/jobs/output.h"
+#include "service/common/jobs/job_file.h"
+#include "service/common/jobs/job_output.h"
 #include "service/pipeline/grid.h"
 #include "service/pipeline/headers.h"
 #include "service/pipeline/segment/segment.h"

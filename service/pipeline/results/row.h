@@ -1,11 +1,11 @@
 /*
  * row.h - a file that a job may leave, as a row of a table; private to results/.
  *
- * To add one: a row in objects.c or tables.c with its functions, and for a DICOM object its folder in
+ * To add one: a row in results_objects.c or tables.c with its functions, and for a DICOM object its folder in
  * dicom/objects/. Nothing else knows the files by name.
  */
-#ifndef NOCTULE_RESULT_ROW_H
-#define NOCTULE_RESULT_ROW_H
+#ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_ROW_H
+#define NOCTULE_SERVICE_PIPELINE_RESULTS_ROW_H
 
 #include "dicom/objects/seg/seg.h"
 #include "service/pipeline/results/on_planes.h"

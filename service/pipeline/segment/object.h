@@ -16,8 +16,8 @@
  * kernels_mask_contours, SEG_GRID_DIFFERS, SEED_OUTSIDE and
  * FIGURE_UNSUPPORTED.
  */
-#ifndef NOCTULE_SEGMENT_OBJECT_H
-#define NOCTULE_SEGMENT_OBJECT_H
+#ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_H
+#define NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_H
 
 #include "dicom/objects/seg/seg.h"
 #include "kernels/mask/contours.h"

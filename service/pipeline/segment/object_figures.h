@@ -6,8 +6,8 @@
  * the last, the pixel whose centre is nearest. Coordinates on an image are of the plane that the image
  * is; in space they are of the images' frame of reference.
  */
-#ifndef NOCTULE_SEGMENT_OBJECT_FIGURES_H
-#define NOCTULE_SEGMENT_OBJECT_FIGURES_H
+#ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_FIGURES_H
+#define NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_FIGURES_H
 
 #include "dicom/read/geometry/geometry.h"
 #include "dicom/read/sr_source.h"

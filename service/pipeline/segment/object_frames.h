@@ -12,8 +12,8 @@
  * A pixel belongs to the segment where it is 1, is the segment's number (label map), or is at least
  * `threshold` of Maximum Fractional Value, and not 0.
  */
-#ifndef NOCTULE_SEGMENT_OBJECT_FRAMES_H
-#define NOCTULE_SEGMENT_OBJECT_FRAMES_H
+#ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_FRAMES_H
+#define NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_FRAMES_H
 
 #include "base/planes.h"
 #include "dicom/read/seg_source.h"

@@ -8,8 +8,8 @@
  *
  * Codes: those of object_search_run; ROI_TOO_MANY beyond CONF_MAX_SEGMENTS, and TAG_MISSING for a segment without a type.
  */
-#ifndef NOCTULE_SEGMENT_OBJECT_PICK_H
-#define NOCTULE_SEGMENT_OBJECT_PICK_H
+#ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_PICK_H
+#define NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_PICK_H
 
 #include "service/pipeline/segment/object_set.h"
 #include "service/pipeline/segment/segment.h"

@@ -1,8 +1,8 @@
 /*
  * object_search.h - which of a job's objects has the region of a segment (object.h has the rule).
  */
-#ifndef NOCTULE_SEGMENT_OBJECT_SEARCH_H
-#define NOCTULE_SEGMENT_OBJECT_SEARCH_H
+#ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_SEARCH_H
+#define NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_SEARCH_H
 
 #include "service/pipeline/segment/object_set.h"
 #include "service/pipeline/segment/segment.h"

@@ -1,8 +1,8 @@
 /*
  * object_set.h - an object with regions, whatever its kind: an RT Structure Set, a Segmentation or a report.
  */
-#ifndef NOCTULE_SEGMENT_OBJECT_SET_H
-#define NOCTULE_SEGMENT_OBJECT_SET_H
+#ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_SET_H
+#define NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_SET_H
 
 #include "config/config.h"
 #include "dicom/read/rtstruct.h"

@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "service/pipeline/segment/object_pick.h"
-#include "service/pipeline/segment/ranges.h"
-#include "service/pipeline/segment/sets.h"
+#include "service/pipeline/segment/segment_ranges.h"
+#include "service/pipeline/segment/segment_sets.h"
 
 #include <errno.h>
 #include <stdarg.h>

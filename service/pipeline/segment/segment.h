@@ -1,20 +1,20 @@
 /*
  * segment.h - how segments are found: a method is a row, which works on all of its segments at once.
- * The region of a method is cut to other segments and goes through the segment's steps (sets.h);
+ * The region of a method is cut to other segments and goes through the segment's steps (segment_sets.h);
  * segments are made in the order in which they use each other.
  *
  * To add one: its operation in kernels/, a file here with its struct segment_method, and its row in
  * base/methods.def.
  */
-#ifndef NOCTULE_SEGMENT_H
-#define NOCTULE_SEGMENT_H
+#ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_SEGMENT_H
+#define NOCTULE_SERVICE_PIPELINE_SEGMENT_SEGMENT_H
 
 #include "base/concept.h"
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
 #include "kernels/mask/mask.h"
 #include "service/pipeline/grid.h"
-#include "service/pipeline/report.h"
+#include "service/pipeline/pipeline_report.h"
 
 #define SEGMENT_DESCRIPTION                                                                        \
     1025 /* Algorithm Parameters take 1024 characters; what is longer is cut */

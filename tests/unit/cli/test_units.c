@@ -1,6 +1,6 @@
 /* Files to jobs: series and stacks apart, and folders whose names are unique and plain. */
-#include "service/cli/input/collect.h"
-#include "service/cli/input/units.h"
+#include "service/cli/input/input_collect.h"
+#include "service/cli/input/input_units.h"
 
 #include <check.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* The list of alerts: ids, order, lines, the scope of an acknowledgement; documents and views have its kinds. */
-#include "service/common/alerts/alerts.h"
+#include "service/common/alert/alert_list.h"
 
 #include "config/config.h"
 #include "db/report.h"

@@ -1,5 +1,5 @@
 /* Attempts on a shared folder: from the daemon to a step and back, and every kind of damage between. */
-#include "service/common/attempt/manifest.h"
+#include "service/common/slurm/slurm_manifest.h"
 
 #include "tests/unit/edge.h"
 #include "tests/unit/scratch_folder.h"

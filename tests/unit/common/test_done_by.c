@@ -1,5 +1,5 @@
 /* What a pipeline's window and its done_by cannot both have, by the calendar, by what was measured, and by what waits. */
-#include "service/common/alerts/done_by.h"
+#include "service/common/alert/deadline_alerts.h"
 
 #include "base/calendar/time_window.h"
 #include "db/report.h"

@@ -1,7 +1,7 @@
 /* The documents of measurements: what is written reads back, and comes out of the database again.
  */
 #include "db/report.h"
-#include "service/common/jobs/feature.h"
+#include "service/common/jobs/feature_document.h"
 #include "tests/unit/db/json.h"
 #include "tests/unit/db/sample.h"
 

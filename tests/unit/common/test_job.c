@@ -1,5 +1,5 @@
 /* Job specs as files: round trips with hostile strings, and every kind of damage. */
-#include "service/common/jobs/job.h"
+#include "service/common/jobs/job_file.h"
 
 #include <check.h>
 #include <errno.h>

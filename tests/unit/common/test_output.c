@@ -1,7 +1,7 @@
 /* The output folder: all of a job's files or none of them, whatever happens in between. */
 #include "base/durable.h"
 #include "service/common/file_ops.h"
-#include "service/common/jobs/output.h"
+#include "service/common/jobs/job_output.h"
 #include "service/pipeline/results/results.h"
 
 #include <check.h>

@@ -1,7 +1,7 @@
 /* What may be asked of an archive by, and how much of it may be found. */
 #include "base/limits.h"
-#include "service/common/pull/asking.h"
-#include "service/common/pull/keys.h"
+#include "service/common/pull/pull_keys.h"
+#include "service/common/pull/pull_query.h"
 #include "tests/unit/edge.h"
 
 #include <check.h>

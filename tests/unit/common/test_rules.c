@@ -1,5 +1,5 @@
 /* Which pipelines the stacks of a series get: a table of single rules, then several together. */
-#include "service/common/jobs/rules.h"
+#include "service/common/routing/routing_rules.h"
 
 #include "base/limits.h"
 #include "config/expression.h"

@@ -1,6 +1,6 @@
 /* Slurm's commands, played by scripts: what they are told, what they say, and that none of them holds anybody up. */
-#include "service/common/slurm/program.h"
 #include "service/common/slurm/slurm.h"
+#include "service/common/slurm/slurm_program.h"
 
 #include "tests/unit/scratch_folder.h"
 #include "tests/unit/suite.h"

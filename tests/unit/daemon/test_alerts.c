@@ -1,17 +1,17 @@
 /* Alerts of the daemon, from its state to the lines of /readyz: ids, times, expiry, no file names. */
-#include "service/daemon/alerts.h"
+#include "service/daemon/alert_daemon.h"
 
 #include "base/text.h"
 #include "db/report.h"
 #include "service/common/clock.h"
 #include "service/common/wire/messages.h"
-#include "service/daemon/cluster/cluster.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/local_executor.h"
 #include "service/daemon/jobs/workers.h"
-#include "service/daemon/pull/pulls.h"
-#include "service/page/alerts.h"
+#include "service/daemon/pull/pull_scheduler.h"
+#include "service/daemon/slurm/slurm_executor.h"
+#include "service/web/web_alerts.h"
 #include "tests/unit/db/sample.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/series/inspection.h"
 #include "service/daemon/series/known.h"
-#include "service/intake/spool/in_hand.h"
+#include "service/receiver/spool/import_tokens.h"
 #include "tests/unit/db/sample.h"
 #include "tests/unit/starved_malloc.h"
 

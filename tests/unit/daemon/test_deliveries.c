@@ -2,8 +2,8 @@
  * Deliveries with a real queue, a real pool and a courier that is this very program: started with
  * --role it does what the name of each destination says.
  */
-#include "service/daemon/delivery/couriers.h"
 #include "service/daemon/delivery/deliveries.h"
+#include "service/daemon/delivery/senders.h"
 
 #include "service/common/clock.h"
 #include "service/common/wire/messages.h"

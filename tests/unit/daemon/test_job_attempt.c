@@ -2,8 +2,8 @@
  * What a worker tells of a job: frames that are believed end in the database with the job, whole,
  * and frames that are not are refused, whatever they hold.
  */
-#include "service/daemon/cluster/cluster.h"
 #include "service/daemon/jobs/local_executor.h"
+#include "service/daemon/slurm/slurm_executor.h"
 
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"

@@ -3,7 +3,7 @@
  */
 #include "base/calendar/time_window.h"
 #include "db/iso_time.h"
-#include "service/daemon/nights/nights.h"
+#include "service/daemon/report/report_schedule.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>

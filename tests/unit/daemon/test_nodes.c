@@ -1,5 +1,5 @@
 /* Which nodes get no jobs: those that lost several in a row, for an hour. */
-#include "service/daemon/cluster/nodes.h"
+#include "service/daemon/slurm/slurm_nodes.h"
 
 #include "tests/unit/suite.h"
 

@@ -2,7 +2,7 @@
  * Children that behave, and children that do not. This program is its own child: started with
  * --role it does what the role's name says.
  */
-#include "service/daemon/pool.h"
+#include "service/daemon/child_pool.h"
 
 #include "service/common/clock.h"
 #include "service/common/log.h"

@@ -1,5 +1,5 @@
 /* What rules want of a series whose pipelines differ in what they take. */
-#include "service/daemon/jobs/wish.h"
+#include "service/daemon/jobs/routing_result.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Attempts on other machines: their rows, over restarts, and what comes too late. */
-#include "db/page.h"
 #include "db/report.h"
+#include "db/web_lists.h"
 #include "tests/unit/db/sample.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
  */
 #include "tests/unit/db/failing_vfs.h"
 
-#include "db/retention.h"
+#include "db/retention_rows.h"
 #include "tests/share.h"
 #include "tests/unit/db/sample.h"
 

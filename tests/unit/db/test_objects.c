@@ -1,5 +1,5 @@
 /* What people drew on images: tied to series by what it refers to, in versions, and gone with them. */
-#include "db/retention.h"
+#include "db/retention_rows.h"
 
 #include "tests/unit/db/sample.h"
 

@@ -1,8 +1,8 @@
 /* The lists of the page, and figures for monitoring. */
 #include "db/metrics.h"
-#include "db/page.h"
-#include "db/pulls.h"
+#include "db/pull_queue.h"
 #include "db/report.h"
+#include "db/web_lists.h"
 
 #include "tests/unit/db/sample.h"
 #include "tests/unit/suite.h"

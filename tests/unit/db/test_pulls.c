@@ -1,6 +1,6 @@
 /* What archives are asked for: each item once, by what is stored, whatever dies in the middle. */
-#include "db/pulls.h"
-#include "db/retention.h"
+#include "db/pull_queue.h"
+#include "db/retention_rows.h"
 #include "tests/unit/db/sample.h"
 
 #define STUDY  "1.2.3" /* of all samples */

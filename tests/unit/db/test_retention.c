@@ -1,6 +1,6 @@
 /* What goes in time, and what never does. */
 #include "db/report.h"
-#include "db/retention.h"
+#include "db/retention_rows.h"
 
 #include "tests/unit/db/sample.h"
 #include "tests/unit/suite.h"

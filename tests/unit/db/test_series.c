@@ -1,5 +1,5 @@
 /* Instances and series: every call, every edge, legal and not. */
-#include "db/retention.h"
+#include "db/retention_rows.h"
 #include "tests/unit/db/sample.h"
 
 #include <math.h>

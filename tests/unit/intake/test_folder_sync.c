@@ -1,6 +1,6 @@
 /* test_folder_sync.c - who is told that a folder is on disk was there before a sync of it
  * began, however many share it. */
-#include "service/intake/spool/folder_sync.h"
+#include "service/receiver/spool/folder_sync.h"
 
 #include <check.h>
 #include <errno.h>

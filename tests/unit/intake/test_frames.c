@@ -2,7 +2,7 @@
  * test_frames.c - what the daemon cannot be told: it would wait for that for good, so that the intake ends, and the next
  * one begins anew.
  */
-#include "service/intake/intake_private.h"
+#include "service/receiver/receiver_private.h"
 #include "tests/unit/suite.h"
 
 #include <errno.h>

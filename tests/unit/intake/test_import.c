@@ -1,5 +1,5 @@
 /* Taking files in: durable copies, twins, collisions, full disks, links, and the originals. */
-#include "service/intake/spool/import.h"
+#include "service/receiver/spool/import.h"
 
 #include "base/text.h"
 #include "tests/unit/dicom_bytes.h"

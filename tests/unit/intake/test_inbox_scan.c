@@ -1,5 +1,5 @@
 /* Names and places that are taken in; walking in steps; what inotify tells. */
-#include "service/intake/inbox/scan.h"
+#include "service/receiver/inbox/inbox_scan.h"
 
 #include "tests/unit/scratch_folder.h"
 

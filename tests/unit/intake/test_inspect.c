@@ -1,8 +1,8 @@
 /* INSPECT in, INSPECTED out. */
-#include "service/intake/inspect.h"
+#include "service/receiver/inspect.h"
 
 #include "dicom/dicom.h"
-#include "service/common/jobs/conditions.h"
+#include "service/common/routing/routing_conditions.h"
 #include "tests/unit/dicom_bytes.h"
 #include "tests/unit/edge.h"
 #include "tests/unit/scratch_folder.h"

@@ -1,5 +1,5 @@
 /* The first bytes of a connection: how long the message is, and what is none. */
-#include "service/intake/net/preread.h"
+#include "service/receiver/net/preread.h"
 
 #include <check.h>
 #include <errno.h>

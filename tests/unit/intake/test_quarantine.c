@@ -1,5 +1,5 @@
 /* Names and reasons in the quarantine. */
-#include "service/intake/spool/quarantine.h"
+#include "service/receiver/spool/quarantine_files.h"
 
 #include "service/common/layout.h"
 #include "tests/unit/scratch_folder.h"

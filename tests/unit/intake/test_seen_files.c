@@ -1,5 +1,5 @@
 /* What an inbox remembers: the settle test, with time given, and the table against a plain one. */
-#include "service/intake/inbox/seen_files.h"
+#include "service/receiver/inbox/inbox_seen.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Who is let in to the page: names, tokens. */
-#include "service/page/gate.h"
+#include "service/web/web_access.h"
 
 #include "tests/unit/suite.h"
 

@@ -1,8 +1,8 @@
 /* What an address is answered with, without a database: who is let in, what is there, what cannot be answered. */
-#include "service/page/page.h"
+#include "service/web/web.h"
 
 #include "base/text.h"
-#include "service/page/preview.h"
+#include "service/web/web_preview.h"
 #include "tests/unit/edge.h"
 #include "tests/unit/scratch_folder.h"
 #include "tests/unit/suite.h"

@@ -1,8 +1,8 @@
 /* HTTP for the page, and what hostile peers make of it. */
-#include "service/page/server.h"
+#include "service/web/web_server.h"
 
 #include "service/common/bind_at.h"
-#include "service/page/page.h"
+#include "service/web/web.h"
 #include "tests/unit/edge.h"
 #include "tests/unit/suite.h"
 
@@ -140,7 +140,7 @@ END_TEST
 
 static atomic_int header_that_fails; /* of the answer's: the first is 1; 0: none */
 
-/* libmicrohttpd's, which is included in server.c alone: 1, or 0 where it failed. */
+/* libmicrohttpd's, which is included in web_server.c alone: 1, or 0 where it failed. */
 struct MHD_Response;
 int __real_MHD_add_response_header(struct MHD_Response *response, const char *name,
                                    const char *value);

@@ -1,5 +1,5 @@
 /* Expectations: each option at and beyond its bounds, on masks drawn here. */
-#include "service/pipeline/expect.h"
+#include "service/pipeline/expectations.h"
 #include "tests/unit/suite.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * Conversion of configured segments to objects of fuzzy connectedness: units, seeds, rejections, and measured values,
  * compared with explicit sums.
  */
-#include "service/pipeline/segment/fuzzy.h"
+#include "service/pipeline/segment/segment_fuzzy.h"
 
 #include <check.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Conversion of configured segments to kernel labels: ranges compared with the definition, padding, shapes. */
-#include "service/pipeline/segment/level_set.h"
+#include "service/pipeline/segment/segment_level_set.h"
 #include "service/pipeline/volume.h"
 
 #include <check.h>

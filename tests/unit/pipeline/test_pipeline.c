@@ -1,9 +1,9 @@
 /* Whole jobs: their output, and no output if a job is stopped or fails. */
-#include "service/pipeline/measure/valuing.h"
+#include "service/pipeline/measure/measure_values.h"
 #include "service/pipeline/pipeline.h"
 
 #include "kernels/op.h"
-#include "service/common/jobs/output.h"
+#include "service/common/jobs/job_output.h"
 #include "tests/unit/job_sample.h"
 
 #include <check.h>

@@ -6,7 +6,7 @@
 
 #include "service/pipeline/results/indexed_png.h"
 #include "service/pipeline/results/lettering.h"
-#include "service/pipeline/results/resample.h"
+#include "service/pipeline/results/preview_resample.h"
 #include "tests/share.h"
 
 #include <check.h>

@@ -2,9 +2,9 @@
  * Compares the memory of measuring outside of a lane with its prediction. It must not exceed the prediction. For a
  * tall volume, whose slices have a matrix each, it must not be much less.
  */
-#include "service/pipeline/measure/demand.h"
 #include "service/pipeline/measure/measure.h"
-#include "service/pipeline/measure/valuing.h"
+#include "service/pipeline/measure/measure_demand.h"
+#include "service/pipeline/measure/measure_values.h"
 #include "tests/share.h"
 #include "tests/unit/counted.h"
 #include "tests/unit/suite.h"

@@ -1,6 +1,6 @@
 /* The texture stage of a job: a failing device, a stopped job, absent values. */
 #include "kernels/op.h"
-#include "service/pipeline/measure/valuing.h"
+#include "service/pipeline/measure/measure_values.h"
 #include "service/pipeline/pipeline.h"
 #include "tests/unit/job_sample.h"
 

@@ -1,5 +1,5 @@
 /* Values of sets: the same from any thread. A stopped job must not compute further values. */
-#include "service/pipeline/measure/valuing.h"
+#include "service/pipeline/measure/measure_values.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>

@@ -1,0 +1,78 @@
+/*
+ * alert_acknowledgements.c - alerts that a person has acknowledged: who, when, why and until when, and the alert as it was
+ * then. service/common/alert decides whether an acknowledgement still covers its alert.
+ */
+#include "db/queue/queue_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static int
+ack_note(struct queue *queue, const char *kind, const char *alert, const char *by,
+         const char *reason, int64_t now_ms)
+{
+    char words[512];
+    snprintf(words, sizeof words, "%s, by %s%s%s", alert, by, *reason ? ": " : "", reason);
+    const struct queue_event event = {.kind = kind, .detail = words};
+    return queue_add_event(queue, &event, now_ms);
+}
+
+static int
+ack_insert(struct queue *queue, const struct queue_ack *ack, int64_t now_ms)
+{
+    int rc = database_run(
+        &queue->db, "INSERT OR REPLACE INTO acknowledgement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        VALUES(value_text(ack->alert), value_time(now_ms), value_text(ack->by),
+               value_text(ack->reason), ack->until_ms ? value_time(ack->until_ms) : value_null(),
+               value_int(ack->severity),
+               ack->changed_ms ? value_time(ack->changed_ms) : value_null(), value_int(ack->size),
+               value_int(ack->from_daemon)));
+    return rc < 0 ? rc
+                  : ack_note(queue, "ALERT_ACKNOWLEDGED", ack->alert, ack->by, ack->reason, now_ms);
+}
+
+int
+queue_acknowledge(struct queue *queue, const struct queue_ack *ack, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, ack_insert(queue, ack, now_ms));
+}
+
+static int
+ack_delete(struct queue *queue, const char *alert, const char *by, const char *reason,
+           int64_t now_ms)
+{
+    const int changed = database_change(&queue->db, "DELETE FROM acknowledgement WHERE alert = ?",
+                                        VALUES(value_text(alert)));
+    if (changed == 0)
+        return database_refuse(&queue->db, -ENOENT, "%s is not acknowledged", alert);
+    return changed < 0 ? changed
+                       : ack_note(queue, "ACKNOWLEDGEMENT_ENDED", alert, by, reason, now_ms);
+}
+
+int
+queue_end_ack(struct queue *queue, const char *alert, const char *by, const char *reason,
+              int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, ack_delete(queue, alert, by, reason, now_ms));
+}
+
+int
+queue_find_cleared_ack(struct queue *queue, const char *raised, bool from_daemon,
+                       char alert[QUEUE_ALERT])
+{
+    sqlite3_stmt *row;
+    int rc = database_start(&queue->db,
+                            "SELECT alert FROM acknowledgement WHERE (?2 = 0 OR from_daemon = 1) "
+                            "AND instr(?1, char(10) || alert || char(10)) = 0 LIMIT 1",
+                            VALUES(value_text(raised), value_int(from_daemon)), &row);
+    if (rc < 0)
+        return rc;
+    rc = database_step(&queue->db, row);
+    if (rc == 1)
+        snprintf(alert, QUEUE_ALERT, "%s", (const char *)sqlite3_column_text(row, 0));
+    database_end(row);
+    return rc;
+}

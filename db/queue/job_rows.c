@@ -1,0 +1,909 @@
+/*
+ * job_rows.c - the edges of a job (see transaction.c), and what can run next.
+ */
+#include "db/queue/edges.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------------------------ adding - */
+
+static int
+job_settings_id(struct queue *queue, const char *settings, int64_t *id)
+{
+    int rc = database_get(&queue->db, "SELECT id FROM settings WHERE text = ?",
+                          VALUES(value_text(settings)), id);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = database_run(&queue->db, "INSERT INTO settings (text) VALUES (?)",
+                      VALUES(value_text(settings)));
+    *id = sqlite3_last_insert_rowid(queue->db.handle);
+    return rc;
+}
+
+/* -ESTALE when those of its series are removed. */
+static int
+job_expect_files(struct queue *queue, int64_t series_id)
+{
+    char *series_uid;
+    int rc = queue_read_row(queue,
+                            "SELECT series_uid FROM series WHERE id = ? AND removed_at IS NOT NULL",
+                            VALUES(value_int(series_id)), &database_string, &series_uid);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = queue_refuse_removed(queue, series_uid);
+    free(series_uid);
+    return rc;
+}
+
+/* Why the guarded INSERT found no such stack. */
+static int
+job_explain_no_stack(struct queue *queue, const struct queue_new_job *job)
+{
+    int64_t now;
+    int rc = job_expect_files(queue, job->series_id);
+    if (rc == 0)
+        rc = database_get(&queue->db, "SELECT revision FROM series WHERE id = ?",
+                          VALUES(value_int(job->series_id)), &now);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return database_refuse(&queue->db, -ENOENT, "there is no series %lld",
+                               (long long)job->series_id);
+    return database_refuse(&queue->db, -EAGAIN,
+                           "series %lld (now at revision %d) has not settled at revision %d with "
+                           "an accepted stack '%s'",
+                           (long long)job->series_id, (int)now, job->revision,
+                           job->stack ? job->stack : "");
+}
+
+static int
+job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, int64_t *job_id)
+{
+    int64_t settings_row;
+    int rc = job_settings_id(queue, job->settings, &settings_row);
+    if (rc < 0)
+        return rc;
+    rc = database_change(
+        &queue->db,
+        "INSERT INTO job (series_id, revision, stack, pipeline, settings_id, state, priority, "
+        "created_at, ready_at, done_by_at, rule) "
+        "SELECT k.series_id, k.revision, k.name, ?4, ?5, 'READY', ?6, ?7, ?7, ?8, "
+        "coalesce(?9, (SELECT rule FROM job WHERE id = ?10), '') "
+        "FROM stack k JOIN series s ON s.id = k.series_id AND s.revision = k.revision "
+        "WHERE k.series_id = ?1 AND k.revision = ?2 AND k.name = ?3 AND k.accepted "
+        "AND s.state = 'SETTLED' AND s.removed_at IS NULL",
+        VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
+               value_text(job->pipeline), value_int(settings_row), value_int(job->priority),
+               value_time(now_ms), job->done_by_ms ? value_time(job->done_by_ms) : value_null(),
+               value_optional(job->rule), value_id(job->retry_of)));
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return job_explain_no_stack(queue, job);
+    *job_id = sqlite3_last_insert_rowid(queue->db.handle);
+    char detail[256];
+    const bool asked = job->asked && *job->asked;
+    snprintf(detail, sizeof detail, "%s%s%s", job->pipeline, asked ? ", " : "",
+             asked ? job->asked : "");
+    struct queue_event event = {.kind = "JOB_ADDED",
+                                .series_id = job->series_id,
+                                .job_id = *job_id,
+                                .to_state = queue_job_state_name(QUEUE_READY),
+                                .detail = detail};
+    return queue_add_event(queue, &event, now_ms);
+}
+
+/* READY -> DELAYED: it lacks something. */
+static int
+job_await(struct queue *queue, int64_t job_id, const struct queue_new_job *job, int64_t now_ms)
+{
+    struct edge_row row;
+    int rc = edge_read_row(queue, &machine_job, job_id, &row);
+    if (rc < 0)
+        return rc;
+    int changed =
+        database_change(&queue->db,
+                        "UPDATE job SET state = 'DELAYED', not_before_at = ?3, code = ?5, "
+                        "message = ?4 WHERE id = ?1 AND state = ?2",
+                        VALUES(EDGE_GUARD(&row), value_time(job->until_ms), value_text(job->lacks),
+                               value_text(code_name(job->lacks_code))));
+    return edge_taken(queue, changed, &row, QUEUE_DELAYED, "JOB_WAITS", job->lacks_code, job->lacks,
+                      now_ms);
+}
+
+/* -> CANCELLED, from any state that is not an end. */
+static int
+job_cancel(struct queue *queue, const struct edge_row *row, const char *kind, enum code code,
+           const char *why, int64_t now_ms)
+{
+    int changed = database_change(
+        &queue->db,
+        "UPDATE job SET state = 'CANCELLED', ended_at = ?3, not_before_at = NULL, code = ?4, "
+        "message = ?5, file_a = '', file_b = '' WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)), value_text(why)));
+    return edge_taken(queue, changed, row, QUEUE_CANCELLED, kind, code, why, now_ms);
+}
+
+/* The same, for a job that takes its place: of a newer revision, or of what is asked for now. */
+static int
+job_supersede(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+{
+    char why[128] = "it was asked for anew: another job takes its place";
+    if (row->revision < row->series_revision)
+        snprintf(why, sizeof why,
+                 "late or replaced slices came: revision %d of the series takes its place",
+                 row->series_revision);
+    return job_cancel(queue, row, "JOB_SUPERSEDED", CODE_SUPERSEDED, why, now_ms);
+}
+
+#define JOB_UNFINISHED "('READY', 'DELAYED', 'RUNNING')"
+
+/* Cancels what has not ended yet, for `job` to take its place; the ids of running ones go into
+ * *running. */
+static int
+job_supersede_unfinished(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
+                         struct queue_ids *running)
+{
+    int rc = queue_list(queue,
+                        "SELECT id FROM job WHERE series_id = ? AND revision <= ? AND stack = ? "
+                        "AND pipeline = ? AND state IN " JOB_UNFINISHED " ORDER BY id",
+                        VALUES(value_int(job->series_id), value_int(job->revision),
+                               value_text(job->stack), value_text(job->pipeline)),
+                        &database_id, &running->at, &running->count);
+    size_t kept = 0;
+    for (size_t i = 0; rc == 0 && i < running->count; i++) {
+        struct edge_row row;
+        rc = edge_read_row(queue, &machine_job, running->at[i], &row);
+        if (rc == 0)
+            rc = job_supersede(queue, &row, now_ms);
+        if (rc == 0 && row.state == QUEUE_RUNNING)
+            running->at[kept++] = row.id;
+    }
+    running->count = kept;
+    return rc;
+}
+
+/* Those of older revisions, and what of the same one has come to nothing. What ended well stays
+ * current until the new one has, too (queue_job_stands), and so does what is under review. */
+static int
+job_succeed_older(struct queue *queue, int64_t job_id, int64_t now_ms)
+{
+    int rc = database_run(
+        &queue->db,
+        "UPDATE job SET superseded_by = n.id FROM job n "
+        "WHERE n.id = ? AND job.series_id = n.series_id AND job.stack = n.stack "
+        "AND job.pipeline = n.pipeline AND (job.revision < n.revision "
+        "OR job.revision = n.revision AND job.state IN ('FAILED', 'CANCELLED', 'REJECTED')) "
+        "AND job.superseded_by IS NULL",
+        VALUES(value_int(job_id)));
+    return rc < 0 ? rc : queue_close_reviews(queue, job_id, now_ms);
+}
+
+/* The job that makes the new one needless: it waits or runs with these settings, or has ended with
+ * them and nothing else is under way. 1, or 0: none. */
+static int
+job_find_equal(struct queue *queue, const struct queue_new_job *job, int64_t *job_id)
+{
+    return database_get(
+        &queue->db,
+        "SELECT j.id FROM job j JOIN settings t ON t.id = j.settings_id "
+        "WHERE j.series_id = ?1 AND j.revision = ?2 AND j.stack = ?3 AND j.pipeline = ?4 "
+        "AND t.text = ?5 AND j.superseded_by IS NULL AND (j.state IN " JOB_UNFINISHED " OR NOT ?6 "
+        "AND NOT EXISTS (SELECT 1 FROM job u WHERE u.series_id = ?1 AND u.revision = ?2 "
+        "  AND u.stack = ?3 AND u.pipeline = ?4 AND u.state IN " JOB_UNFINISHED ")) "
+        "ORDER BY j.state IN ('FAILED', 'CANCELLED', 'REJECTED'), j.id DESC LIMIT 1",
+        VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
+               value_text(job->pipeline), value_text(job->settings), value_int(job->again)),
+        job_id);
+}
+
+static int
+job_add(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, int64_t *job_id,
+        struct queue_ids *running)
+{
+    int rc = job_find_equal(queue, job, job_id);
+    if (rc == 1)
+        return database_refuse(&queue->db, -EEXIST, "job %lld is it already", (long long)*job_id);
+    *job_id = 0;
+    if (rc < 0 || job->dry_run)
+        return rc;
+    rc = job_supersede_unfinished(queue, job, now_ms, running);
+    if (rc == 0)
+        rc = job_insert(queue, job, now_ms, job_id);
+    if (rc == 0 && job->lacks)
+        rc = job_await(queue, *job_id, job, now_ms);
+    return rc == 0 ? job_succeed_older(queue, *job_id, now_ms) : rc;
+}
+
+/* Leaves; the ids of running ones are given away only when the step holds. */
+static int
+job_leave_added(struct queue *queue, int rc, struct queue_ids *running)
+{
+    rc = queue_leave(queue, rc);
+    if (rc < 0 || running->count == 0) {
+        free(running->at);
+        *running = (struct queue_ids){0};
+    }
+    return rc;
+}
+
+int
+queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, int64_t *job_id,
+              struct queue_ids *superseded_running)
+{
+    *superseded_running = (struct queue_ids){0};
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = job_add(queue, job, now_ms, job_id, superseded_running);
+    return job_leave_added(queue, rc, superseded_running);
+}
+
+/* ---------------------------------------------------------------------------------- starting - */
+
+/* What it waited for has not come: DELAYED -> FAILED, without a run. */
+static int
+job_give_up(struct queue *queue, const struct edge_row *row, enum code code, const char *words,
+            int64_t now_ms)
+{
+    int changed = database_change(
+        &queue->db,
+        "UPDATE job SET state = 'FAILED', ended_at = ?3, not_before_at = NULL, code = ?4, "
+        "message = message || ' ' || ?5 WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)),
+               value_text(words)));
+    return edge_taken(queue, changed, row, QUEUE_FAILED, "JOB_FAILED", code, words, now_ms);
+}
+
+static int
+job_give_up_object(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+{
+    return job_give_up(queue, row, CODE_OBJECT_MISSING,
+                       "An object that its pipeline names (v_objects) did not come within "
+                       "patience_seconds. Send it; the series is then processed anew.",
+                       now_ms);
+}
+
+static int
+job_give_up_study(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+{
+    return job_give_up(queue, row, CODE_STUDY_INCOMPLETE,
+                       "It did not come within patience_seconds, or was refused. Send it, then "
+                       "retry the job.",
+                       now_ms);
+}
+
+static int
+job_what_lacked_came(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+{
+    int changed = database_change(&queue->db,
+                                  "UPDATE job SET state = 'READY', ready_at = ?3, code = '', "
+                                  "message = '', not_before_at = NULL, started_at = NULL "
+                                  "WHERE id = ?1 AND state = ?2 AND code IN " QUEUE_AWAITING,
+                                  VALUES(EDGE_GUARD(row), value_time(now_ms)));
+    return edge_taken(queue, changed, row, QUEUE_READY, "JOB_OBJECT_CAME", CODE_NONE, "", now_ms);
+}
+
+int
+queue_job_lacks(struct queue *queue, int64_t job_id, enum code code, const char *lacks,
+                int64_t now_ms)
+{
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_DELAYED), &row);
+    if (rc == 0 && lacks)
+        rc = database_run(&queue->db,
+                          "UPDATE job SET code = ?3, message = ?4 WHERE id = ?1 AND state = ?2 "
+                          "AND code IN " QUEUE_AWAITING,
+                          VALUES(EDGE_GUARD(&row), value_text(code_name(code)), value_text(lacks)));
+    else if (rc == 0)
+        rc = job_what_lacked_came(queue, &row, now_ms);
+    return queue_leave(queue, rc);
+}
+
+static const struct database_field companion_fields[] = {
+    {DATABASE_INT64, offsetof(struct queue_companion, id)},
+    {DATABASE_TEXT, offsetof(struct queue_companion, modality)},
+    {DATABASE_TEXT, offsetof(struct queue_companion, body_part)},
+    {DATABASE_TEXT, offsetof(struct queue_companion, description)},
+};
+static const struct database_shape companion_shape = {"companion", sizeof(struct queue_companion),
+                                                      companion_fields, 4};
+
+void
+queue_companion_clear(struct queue_companion *companion)
+{
+    database_clear_row(&companion_shape, companion);
+}
+
+int
+queue_companions(struct queue *queue, int64_t series_id, struct queue_companion **companions,
+                 size_t *count)
+{
+    return queue_list(queue,
+                      "SELECT o.id, o.modality, o.body_part, o.description FROM series s "
+                      "JOIN series o ON o.study_uid = s.study_uid AND o.id <> s.id "
+                      "WHERE s.id = ? AND o.state = 'SETTLED' AND o.removed_at IS NULL "
+                      "ORDER BY o.id",
+                      VALUES(value_int(series_id)), &companion_shape, companions, count);
+}
+
+int
+queue_study_waiting(struct queue *queue, int64_t series_id, struct queue_ids *jobs)
+{
+    return queue_list(queue,
+                      "SELECT j.id FROM series s "
+                      "JOIN series o ON o.study_uid = s.study_uid AND o.id <> s.id "
+                      "JOIN job j ON j.series_id = o.id AND j.revision = o.revision "
+                      "WHERE s.id = ? AND j.state = 'DELAYED' AND j.code = 'STUDY_WAITING' "
+                      "ORDER BY j.id",
+                      VALUES(value_int(series_id)), &database_id, &jobs->at, &jobs->count);
+}
+
+int
+queue_series_jobs(struct queue *queue, int64_t series_id, struct queue_job **jobs, size_t *count)
+{
+    return queue_list(queue,
+                      "SELECT " JOB_COLUMNS "WHERE j.series_id = ? AND j.revision = s.revision "
+                      "AND j.superseded_by IS NULL ORDER BY j.id",
+                      VALUES(value_int(series_id)), &job_shape, jobs, count);
+}
+
+static int
+make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+{
+    int changed = database_change(&queue->db,
+                                  "UPDATE job SET state = 'READY', ready_at = ?3, "
+                                  "not_before_at = NULL, started_at = NULL "
+                                  "WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(row), value_time(now_ms)));
+    return edge_taken(queue, changed, row, QUEUE_READY, "JOB_DUE", CODE_NONE, "", now_ms);
+}
+
+/*
+ * What may start first, as `first`: of each pipeline that is neither held nor out of its window the first READY
+ * jobs of each priority, for it is one of these that has become the foremost by its age, and the first that are
+ * wanted by a time. Those whose series gathers for a newer revision and those that are held wait beside. Whatever
+ * waits behind them is not read: at each turn of the daemon 100,000 jobs, or those of a held pipeline, would be
+ * all that it does. ?1 is the limit, ?2 the time, ?3 the milliseconds of ageing, ?4 the pipelines that are not wanted.
+ * INDEXED BY and CROSS JOIN: without statistics SQLite reads all that are READY, and sorts them.
+ */
+#define JOB_MAY_START                                                                              \
+    "  AND (r.revision = x.revision OR x.state <> 'GATHERING') "                                   \
+    "  AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind = 'job' "                                 \
+    "    AND h.name = CAST(r.id AS TEXT)) "
+#define JOB_FIRST                                                                                  \
+    "WITH RECURSIVE waiting(name) AS (VALUES ('') UNION ALL "                                      \
+    "SELECT (SELECT pipeline FROM job INDEXED BY job_ready WHERE state = 'READY' "                 \
+    "  AND pipeline > name ORDER BY pipeline LIMIT 1) FROM waiting WHERE name IS NOT NULL), "      \
+    "pipelines(name) AS (SELECT name FROM waiting WHERE name <> '' "                               \
+    "  AND instr(?4, char(10) || name || char(10)) = 0 "                                           \
+    "  AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind IN ('queue', 'jobs') "                    \
+    "    OR h.kind = 'pipeline' AND h.name = waiting.name) "                                       \
+    "  AND NOT EXISTS (SELECT 1 FROM pipeline_window w WHERE w.pipeline = waiting.name "           \
+    "    AND NOT w.is_open)), "                                                                    \
+    "ranks(name, priority) AS (SELECT name, (SELECT priority FROM job INDEXED BY job_ready "       \
+    "  WHERE state = 'READY' AND pipeline = name ORDER BY priority DESC LIMIT 1) FROM pipelines "  \
+    "UNION ALL SELECT name, (SELECT j.priority FROM job j INDEXED BY job_ready "                   \
+    "  WHERE j.state = 'READY' AND j.pipeline = name AND j.priority < ranks.priority "             \
+    "  ORDER BY j.priority DESC LIMIT 1) FROM ranks WHERE priority IS NOT NULL), "                 \
+    "first(id) AS (SELECT j.id FROM ranks k CROSS JOIN job j WHERE j.id IN ("                      \
+    "  SELECT r.id FROM job r INDEXED BY job_ready JOIN series x ON x.id = r.series_id "           \
+    "  WHERE r.state = 'READY' AND r.pipeline = k.name AND r.priority = k.priority " JOB_MAY_START \
+    "  ORDER BY r.id LIMIT ?1) "                                                                   \
+    "UNION SELECT j.id FROM pipelines p CROSS JOIN job j WHERE j.id IN ("                          \
+    "  SELECT r.id FROM job r INDEXED BY job_done_by JOIN series x ON x.id = r.series_id "         \
+    "  WHERE r.state = 'READY' AND r.done_by_at > ?2 AND r.pipeline = p.name " JOB_MAY_START       \
+    "  ORDER BY r.done_by_at, r.id LIMIT ?1)) "
+/* A time that is past is none to start by: what can still be there in time would be late for it, too. */
+#define JOB_ORDER                                                                                  \
+    "ORDER BY iif(j.done_by_at > ?2, j.done_by_at, 'never'), j.priority "                          \
+    "+ iif(?3 > 0, max(0, julianday(?2) - julianday(j.created_at)) * 86400000.0 / ?3, 0) DESC, "   \
+    "j.id LIMIT ?1"
+
+/* What late slices have overtaken goes when its turn comes. */
+static int
+job_supersede_first(struct queue *queue, int64_t now_ms, const struct database_value *values)
+{
+    int64_t moved = 1;
+    int rc = 0;
+    while (rc == 0 && moved > 0)
+        rc = edge_for_each(queue, &machine_job,
+                           JOB_FIRST "SELECT j.id FROM first f CROSS JOIN job j ON j.id = f.id "
+                                     "JOIN series s ON s.id = j.series_id "
+                                     "WHERE j.revision < s.revision ORDER BY j.id",
+                           values, 4, job_supersede, now_ms, &moved);
+    return rc;
+}
+
+static int
+job_make_due(struct queue *queue, int64_t now_ms)
+{
+    int64_t moved;
+    int rc = edge_for_each(queue, &machine_job,
+                           "SELECT id FROM job INDEXED BY job_delayed "
+                           "WHERE state = 'DELAYED' AND not_before_at <= ? "
+                           "AND code = 'OBJECT_WAITING' ORDER BY not_before_at, id",
+                           VALUES(value_time(now_ms)), job_give_up_object, now_ms, &moved);
+    if (rc == 0)
+        rc = edge_for_each(queue, &machine_job,
+                           "SELECT id FROM job INDEXED BY job_delayed "
+                           "WHERE state = 'DELAYED' AND not_before_at <= ? "
+                           "AND code = 'STUDY_WAITING' ORDER BY not_before_at, id",
+                           VALUES(value_time(now_ms)), job_give_up_study, now_ms, &moved);
+    if (rc == 0)
+        rc = edge_for_each(queue, &machine_job,
+                           "SELECT id FROM job INDEXED BY job_delayed "
+                           "WHERE state = 'DELAYED' AND not_before_at <= ? "
+                           "ORDER BY not_before_at, id",
+                           VALUES(value_time(now_ms)), make_due, now_ms, &moved);
+    return rc;
+}
+
+int
+queue_ready(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit,
+            const char *except, struct queue_job **jobs, size_t *count)
+{
+    const struct database_value values[] = {queue_row_limit(limit), value_time(now_ms),
+                                            value_int(ageing_ms), value_text(except)};
+    *jobs = NULL;
+    *count = 0;
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = job_make_due(queue, now_ms);
+    if (rc == 0)
+        rc = job_supersede_first(queue, now_ms, values);
+    rc = queue_leave(queue, rc);
+    if (rc < 0)
+        return rc;
+    return queue_list(queue,
+                      JOB_FIRST "SELECT " JOB_COLUMNS_OF("first f CROSS JOIN job j ON j.id = f.id")
+                          JOB_ORDER,
+                      values, 4, &job_shape, jobs, count);
+}
+
+int
+queue_next_due(struct queue *queue, int64_t *due_ms)
+{
+    int rc = queue_read_row(
+        queue,
+        "SELECT not_before_at FROM job INDEXED BY job_delayed WHERE state = 'DELAYED' "
+        "AND not_before_at IS NOT NULL ORDER BY not_before_at LIMIT 1",
+        NO_VALUES, &database_time, due_ms);
+    return rc == 1 ? database_refuse(&queue->db, -ENOENT, "no job is delayed") : rc;
+}
+
+int
+queue_earlier_results(struct queue *queue, int64_t job_id, char ***earlier, size_t *count)
+{
+    return queue_list(
+        queue,
+        "SELECT f.name || ' ' || f.sop || ' ' || f.series || ' ' || f.study "
+        "|| coalesce(' ' || r.sop_instance_uid || ' ' || r.series_uid || ' ' || o.study_uid, '') "
+        "FROM (SELECT replace(r.path, 'outbox/' || r.job_id || '/', '') AS name, max(r.id), "
+        "  r.sop_instance_uid AS sop, r.series_uid AS series, o.study_uid AS study, r.replaces "
+        "  AS replaces FROM job n "
+        "  JOIN job o ON o.series_id = n.series_id AND o.stack = n.stack "
+        "  AND o.pipeline = n.pipeline AND o.id < n.id AND o.state = 'DONE' "
+        "  JOIN result r ON r.job_id = o.id AND +r.sop_instance_uid <> '' "
+        "  WHERE n.id = ?1 GROUP BY 1) f "
+        "LEFT JOIN result r ON r.id = (SELECT max(id) FROM result "
+        "  WHERE sop_instance_uid = f.replaces AND sop_instance_uid <> '') "
+        "LEFT JOIN job o ON o.id = r.job_id ORDER BY f.name",
+        VALUES(value_int(job_id)), &database_string, earlier, count);
+}
+
+int
+queue_start_at(struct queue *queue, int64_t job_id, const struct queue_lane *place, int64_t now_ms)
+{
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_READY), &row);
+    if (rc < 0)
+        return rc;
+    if (row.revision != row.series_revision)
+        return queue_leave(
+            queue, database_refuse(&queue->db, -EAGAIN,
+                                   "job %lld is for revision %d, its series is at %d by now",
+                                   (long long)job_id, row.revision, row.series_revision));
+    int changed = database_change(
+        &queue->db,
+        "UPDATE job SET state = 'RUNNING', attempts = attempts + 1, worker = ?3, lane = ?4, "
+        "started_at = ?5, code = '', message = '', file_a = '', file_b = '', executor = ?6, "
+        "nonce = ?7, slurm_id = NULL, submitted_at = NULL, node = '', slurm_reason = '', "
+        "stage = '', stage_at = NULL, "
+        "study_uid = (SELECT study_uid FROM series WHERE id = job.series_id) "
+        "WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(&row), value_text(place->worker), value_int(place->lane),
+               value_time(now_ms), value_text(place->executor), value_text(place->nonce)));
+    if (changed == -EEXIST)
+        changed = database_refuse(&queue->db, -EBUSY, "lane %d of %s runs a job already",
+                                  place->lane, place->worker);
+    char words[128];
+    snprintf(words, sizeof words, "%s, lane %d, attempt %d", place->worker, place->lane,
+             row.attempts + 1);
+    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_RUNNING, "JOB_STARTED",
+                                         CODE_NONE, words, now_ms));
+}
+
+int
+queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane,
+                int64_t now_ms)
+{
+    const struct queue_lane place = {worker, lane, "local", ""};
+    return queue_start_at(queue, job_id, &place, now_ms);
+}
+
+int
+queue_set_stage(struct queue *queue, int64_t job_id, const char *stage, int64_t since_ms)
+{
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = database_run(
+        &queue->db, "UPDATE job SET stage = ?2, stage_at = ?3 WHERE id = ?1 AND state = 'RUNNING'",
+        VALUES(value_int(job_id), value_text(stage), value_time(since_ms)));
+    return queue_leave(queue, rc);
+}
+
+/* ------------------------------------------------------------------------------------ ending - */
+
+static struct database_value
+measured_real(double value)
+{
+    return isfinite(value) && value >= 0 ? value_real(value) : value_null();
+}
+
+static struct database_value
+measured_mm(double value)
+{
+    return isfinite(value) && value > 0 ? value_real(value) : value_null();
+}
+
+static struct database_value
+measured_int(int64_t value)
+{
+    return value >= 0 ? value_int(value) : value_null();
+}
+
+static int
+result_add(struct queue *queue, int64_t job_id, const struct queue_result *result, int64_t now_ms)
+{
+    int rc = database_run(
+        &queue->db,
+        "INSERT INTO result (job_id, kind, path, sop_class_uid, sop_instance_uid, series_uid, "
+        "size_bytes, frames, created_at, replaces) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        VALUES(value_int(job_id), value_text(result->kind), value_text(result->path),
+               value_text(result->sop_class_uid), value_text(result->sop_instance_uid),
+               value_text(result->series_uid), value_int(result->size), value_int(result->frames),
+               value_time(now_ms), value_text(result->replaces)));
+    if (rc < 0)
+        return rc;
+    int64_t result_id = sqlite3_last_insert_rowid(queue->db.handle);
+    return queue_add_deliveries(queue, result_id, result, now_ms);
+}
+
+int
+queue_job_stands(struct queue *queue, int64_t job_id, int64_t now_ms)
+{
+    int rc = database_run(&queue->db,
+                          "UPDATE job SET superseded_by = n.id FROM job n "
+                          "WHERE n.id = ? AND job.series_id = n.series_id AND job.stack = n.stack "
+                          "AND job.pipeline = n.pipeline AND job.revision = n.revision "
+                          "AND job.id < n.id AND job.superseded_by IS NULL",
+                          VALUES(value_int(job_id)));
+    if (rc == 0)
+        rc = queue_close_reviews(queue, job_id, now_ms);
+    return rc == 0 ? queue_withdraw_superseded(queue, job_id, now_ms) : rc;
+}
+
+static const char *
+job_end_event(enum queue_job_state state)
+{
+    return state == QUEUE_DONE ? "JOB_DONE" : state == QUEUE_EMPTY ? "JOB_EMPTY" : "JOB_REVIEW";
+}
+
+static int
+job_finish(struct queue *queue, const struct edge_row *row, const struct queue_finish *finish,
+           int64_t now_ms)
+{
+    const struct queue_figures *f = finish->figures;
+    const struct queue_voxels *v = &f->voxel;
+    int changed = database_change(
+        &queue->db,
+        "UPDATE job SET state = ?3, ended_at = ?4, read_seconds = ?5, compute_seconds = ?6, "
+        "write_seconds = ?7, verify_seconds = ?8, total_seconds = ?9, voxels = ?10, "
+        "segmented_voxels = ?11, peak_bytes = ?12, backend = ?13, note = ?14, code = ?15, "
+        "message = ?16, spacing_x_mm = ?17, spacing_y_mm = ?18, spacing_z_mm = ?19, "
+        "source_x_mm = ?20, source_y_mm = ?21, source_step_min_mm = ?22, "
+        "source_step_max_mm = ?23, straightened = ?24 WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(row), value_text(queue_job_state_name(finish->state)), value_time(now_ms),
+               measured_real(f->read_seconds), measured_real(f->compute_seconds),
+               measured_real(f->write_seconds), measured_real(f->verify_seconds),
+               measured_real(f->total_seconds), measured_int(f->voxels),
+               measured_int(f->segmented_voxels), measured_int(f->peak_bytes),
+               value_text(f->backend), value_text(f->note), value_text(code_name(finish->code)),
+               value_text(finish->message), measured_mm(v->spacing[0]), measured_mm(v->spacing[1]),
+               measured_mm(v->spacing[2]), measured_mm(v->source_spacing[0]),
+               measured_mm(v->source_spacing[1]), measured_mm(v->source_steps[0]),
+               measured_mm(v->source_steps[1]), value_optional(v->straightened)));
+    int rc = edge_taken(queue, changed, row, (int)finish->state, job_end_event(finish->state),
+                        finish->code, finish->message, now_ms);
+    for (size_t i = 0; rc == 0 && i < finish->result_count; i++)
+        rc = result_add(queue, row->id, &finish->results[i], now_ms);
+    if (rc == 0)
+        rc = queue_add_features(queue, row->id, finish->figures);
+    return rc == 0 && finish->state != QUEUE_REVIEW ? queue_job_stands(queue, row->id, now_ms) : rc;
+}
+
+/* What may be said of an end: nothing is delivered before it is accepted. */
+static bool
+job_finish_is_sound(const struct queue_finish *finish)
+{
+    if (finish->state != QUEUE_REVIEW)
+        return finish->state == (finish->result_count ? QUEUE_DONE : QUEUE_EMPTY);
+    for (size_t i = 0; i < finish->result_count; i++)
+        if (finish->results[i].destination_count > 0)
+            return false;
+    return finish->code == CODE_EXPECTATION_BROKEN;
+}
+
+int
+queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish *finish,
+                 int64_t now_ms)
+{
+    struct edge_row row;
+    if (!job_finish_is_sound(finish))
+        return database_refuse(&queue->db, -EINVAL,
+                               "a job ends as DONE with results, as EMPTY without, or as REVIEW "
+                               "with a reason and no deliveries, not as %s with %zu",
+                               queue_job_state_name(finish->state), finish->result_count);
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
+    return rc < 0 ? rc : queue_leave(queue, job_finish(queue, &row, finish, now_ms));
+}
+
+static int
+job_fail(struct queue *queue, const struct edge_row *row, enum code code, const char *message,
+         const char *file_a, const char *file_b, int64_t now_ms)
+{
+    int changed = database_change(
+        &queue->db,
+        "UPDATE job SET state = 'FAILED', ended_at = ?3, code = ?4, message = ?5, file_a = ?6, "
+        "file_b = ?7 WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)),
+               value_text(message), value_text(file_a), value_text(file_b)));
+    return edge_taken(queue, changed, row, QUEUE_FAILED, "JOB_FAILED", code, message, now_ms);
+}
+
+int
+queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *message,
+               const char *file_a, const char *file_b, int64_t now_ms)
+{
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
+    if (rc < 0)
+        return rc;
+    /* An image was replaced under it, perhaps: the newer revision of the series has a job of its own. */
+    if (row.revision < row.series_revision)
+        rc = job_supersede(queue, &row, now_ms);
+    else
+        rc = job_fail(queue, &row, code, message, file_a, file_b, now_ms);
+    return queue_leave(queue, rc);
+}
+
+int
+queue_delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone,
+                enum code code, const char *message, int64_t now_ms)
+{
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
+    if (rc < 0)
+        return rc;
+    int changed =
+        database_change(&queue->db,
+                        "UPDATE job SET state = 'DELAYED', not_before_at = ?3, alone = ?4, "
+                        "code = ?5, message = ?6 WHERE id = ?1 AND state = ?2",
+                        VALUES(EDGE_GUARD(&row), value_time(not_before_ms), value_int(alone),
+                               value_text(code_name(code)), value_text(message)));
+    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_DELAYED, "JOB_DELAYED", code,
+                                         message, now_ms));
+}
+
+int
+queue_return_job(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms)
+{
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
+    if (rc < 0)
+        return rc;
+    int changed = database_change(&queue->db,
+                                  "UPDATE job SET state = 'READY', ready_at = ?3, "
+                                  "started_at = NULL, attempts = attempts - 1 "
+                                  "WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(&row), value_time(now_ms)));
+    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_READY, "JOB_RETURNED",
+                                         CODE_NONE, why, now_ms));
+}
+
+/* --------------------------------------------------------------- the operator's, the restart's */
+
+int
+queue_cancel_job(struct queue *queue, int64_t job_id, enum code code, const char *why,
+                 int64_t now_ms, bool *was_running)
+{
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_job, job_id,
+                        IN(QUEUE_READY) | IN(QUEUE_DELAYED) | IN(QUEUE_RUNNING), &row);
+    if (rc < 0)
+        return rc;
+    *was_running = row.state == QUEUE_RUNNING;
+    return queue_leave(queue, job_cancel(queue, &row, "JOB_CANCELLED", code, why, now_ms));
+}
+
+/* In its own row: it has come to nothing, so nothing is lost. */
+static int
+job_retry_in_place(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+{
+    int changed = database_change(
+        &queue->db,
+        "UPDATE job SET state = 'READY', attempts = 0, ready_at = ?3, started_at = NULL, "
+        "ended_at = NULL, not_before_at = NULL, code = '', message = '', file_a = '', file_b = '' "
+        "WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(row), value_time(now_ms)));
+    return edge_taken(queue, changed, row, QUEUE_READY, "JOB_RETRIED", CODE_NONE,
+                      "an operator's retry", now_ms);
+}
+
+/* As a new job beside it. */
+static int
+job_retry_anew(struct queue *queue, const struct queue_job *job, const struct queue_retry *retry,
+               int64_t now_ms, int64_t *job_id, struct queue_ids *running)
+{
+    char asked[64];
+    snprintf(asked, sizeof asked, "an operator's retry of job %lld", (long long)job->id);
+    const struct queue_new_job new_job = {
+        .series_id = job->series_id,
+        .revision = job->revision,
+        .stack = job->stack,
+        .pipeline = job->pipeline,
+        .settings = retry->settings ? retry->settings : job->settings,
+        .priority = job->priority,
+        .done_by_ms = job->done_by_ms,
+        .again = true,
+        .asked = asked,
+        .retry_of = job->id,
+    };
+    return job_add(queue, &new_job, now_ms, job_id, running);
+}
+
+/* -ESTALE when something newer is there to be retried, or nothing to retry it on. */
+static int
+job_expect_current(struct queue *queue, const struct edge_row *row)
+{
+    int64_t by;
+    if (row->revision != row->series_revision)
+        return database_refuse(&queue->db, -ESTALE,
+                               "job %lld is for revision %d, its series is at %d by now: retry the "
+                               "job of that one",
+                               (long long)row->id, row->revision, row->series_revision);
+    int rc = database_get(&queue->db,
+                          "SELECT superseded_by FROM job WHERE id = ? AND superseded_by NOTNULL",
+                          VALUES(value_int(row->id)), &by);
+    return rc == 1  ? database_refuse(&queue->db, -ESTALE,
+                                      "job %lld took the place of job %lld: retry that one",
+                                      (long long)by, (long long)row->id)
+           : rc < 0 ? rc
+                    : job_expect_files(queue, row->series_id);
+}
+
+static int
+job_retry(struct queue *queue, const struct edge_row *row, const struct queue_retry *retry,
+          int64_t now_ms, int64_t *job_id, struct queue_ids *running)
+{
+    struct queue_job job;
+    int rc = job_expect_current(queue, row);
+    if (rc == 0)
+        rc = queue_get_job(queue, row->id, &job);
+    if (rc < 0)
+        return rc;
+    const bool changed = retry->settings && strcmp(retry->settings, job.settings) != 0;
+    const bool has_output =
+        (IN(QUEUE_DONE) | IN(QUEUE_EMPTY) | IN(QUEUE_REVIEW) | IN(QUEUE_REJECTED)) & IN(row->state);
+    *job_id = row->id;
+    if (!changed && !has_output)
+        rc = (IN(QUEUE_READY) | IN(QUEUE_RUNNING)) & IN(row->state)
+                 ? edge_wrong_state(queue, row)
+                 : job_retry_in_place(queue, row, now_ms);
+    else if (!changed && !retry->again && !row->removed)
+        rc = database_refuse(&queue->db, -EEXIST, "job %lld is %s with this pipeline already",
+                             (long long)row->id, queue_job_state_name(job.state));
+    else
+        rc = job_retry_anew(queue, &job, retry, now_ms, job_id, running);
+    queue_job_clear(&job);
+    return rc;
+}
+
+int
+queue_retry_job(struct queue *queue, const struct queue_retry *retry, int64_t now_ms,
+                int64_t *job_id, struct queue_ids *superseded_running)
+{
+    struct edge_row row;
+    *superseded_running = (struct queue_ids){0};
+    int rc = edge_enter(queue, &machine_job, retry->job_id, ~0u, &row);
+    if (rc < 0)
+        return rc;
+    rc = job_retry(queue, &row, retry, now_ms, job_id, superseded_running);
+    return job_leave_added(queue, rc, superseded_running);
+}
+
+int
+queue_set_priority(struct queue *queue, int64_t job_id, int32_t priority, const char *by,
+                   int64_t now_ms)
+{
+    struct edge_row row;
+    char words[256];
+    int64_t before = 0;
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_READY) | IN(QUEUE_DELAYED), &row);
+    if (rc < 0)
+        return rc;
+    rc = database_get(&queue->db, "SELECT priority FROM job WHERE id = ?",
+                      VALUES(value_int(job_id)), &before);
+    if (rc >= 0)
+        rc = database_run(&queue->db, "UPDATE job SET priority = ? WHERE id = ?",
+                          VALUES(value_int(priority), value_int(job_id)));
+    snprintf(words, sizeof words, "%lld to %d, by %s", (long long)before, priority, by);
+    if (rc == 0)
+        rc = edge_note(queue, &row, NULL, NULL, "JOB_PRIORITY", CODE_NONE, words, now_ms);
+    return queue_leave(queue, rc);
+}
+
+static int
+job_recover_as_ready(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+{
+    int changed = database_change(&queue->db,
+                                  "UPDATE job SET state = 'READY', ready_at = ?3, "
+                                  "started_at = NULL WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(row), value_time(now_ms)));
+    return edge_taken(queue, changed, row, QUEUE_READY, "JOB_RECOVERED", CODE_NONE,
+                      "it was running when the daemon ended", now_ms);
+}
+
+static int
+job_recover_as_failed(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+{
+    char message[160];
+    snprintf(message, sizeof message,
+             "the daemon ended while the job ran, and that was attempt %d, the last one allowed",
+             row->attempts);
+    return job_fail(queue, row, CODE_CRASHED, message, "", "", now_ms);
+}
+
+int
+queue_recover(struct queue *queue, int32_t max_attempts, int64_t now_ms, int32_t *returned)
+{
+    int64_t failed, running = 0;
+    *returned = 0;
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = queue_recover_deliveries(queue, now_ms);
+    if (rc == 0)
+        rc = queue_recover_pulls(queue, now_ms);
+    if (rc == 0)
+        rc = edge_for_each(queue, &machine_job,
+                           "SELECT id FROM job WHERE state = 'RUNNING' AND executor = 'local' "
+                           "AND attempts >= ? ORDER BY id",
+                           VALUES(value_int(max_attempts)), job_recover_as_failed, now_ms, &failed);
+    if (rc == 0)
+        rc = edge_for_each(queue, &machine_job,
+                           "SELECT id FROM job WHERE state = 'RUNNING' AND executor = 'local' "
+                           "ORDER BY id",
+                           NO_VALUES, job_recover_as_ready, now_ms, &running);
+    rc = queue_leave(queue, rc);
+    if (rc == 0)
+        *returned = (int32_t)running;
+    return rc;
+}

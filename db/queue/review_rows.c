@@ -1,0 +1,132 @@
+/*
+ * review_rows.c - what becomes of a job that ended as REVIEW: somebody accepts it, somebody rejects it, or
+ * another job takes its place. The edges are drawn at the head of transaction.c.
+ */
+#include "db/queue/edges.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---------------------------------------------------------------------------------- accepted -- */
+
+/* Late slices came: what was looked at is not the series any more. */
+static int
+review_expect_current(struct queue *queue, const struct edge_row *row)
+{
+    if (row->revision == row->series_revision)
+        return 0;
+    return database_refuse(
+        &queue->db, -ESTALE,
+        "job %lld is for revision %d, its series is at %d by now: the job of that "
+        "one takes its place",
+        (long long)row->id, row->revision, row->series_revision);
+}
+
+/* 1 where it has any: DONE. */
+static int
+review_has_results(struct queue *queue, int64_t job_id)
+{
+    int64_t found;
+    return database_get(&queue->db, "SELECT 1 FROM result WHERE job_id = ? LIMIT 1",
+                        VALUES(value_int(job_id)), &found);
+}
+
+/* Of the results that are DICOM objects, to all of the destinations. */
+static int
+review_deliver(struct queue *queue, int64_t job_id, const char *const *destinations, size_t count,
+               int64_t now_ms)
+{
+    struct queue_ids results;
+    const struct queue_result routes = {.destinations = destinations, .destination_count = count};
+    int rc = queue_list(
+        queue, "SELECT id FROM result WHERE job_id = ? AND sop_instance_uid <> '' ORDER BY id",
+        VALUES(value_int(job_id)), &database_id, &results.at, &results.count);
+    for (size_t i = 0; rc == 0 && i < results.count; i++)
+        rc = queue_add_deliveries(queue, results.at[i], &routes, now_ms);
+    free(results.at);
+    return rc;
+}
+
+/* What was broken stays in its row: it was accepted all the same. */
+static int
+review_accept(struct queue *queue, const struct edge_row *row, const char *by, int64_t now_ms)
+{
+    char words[160];
+    int rc = review_has_results(queue, row->id);
+    if (rc < 0)
+        return rc;
+    const enum queue_job_state to = rc == 1 ? QUEUE_DONE : QUEUE_EMPTY;
+    int changed = database_change(&queue->db,
+                                  "UPDATE job SET state = ?3, reviewed_at = ?4, reviewed_by = ?5 "
+                                  "WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(row), value_text(queue_job_state_name(to)),
+                                         value_time(now_ms), value_text(by)));
+    snprintf(words, sizeof words, "by %s", by);
+    return edge_taken(queue, changed, row, (int)to, "JOB_ACCEPTED", CODE_NONE, words, now_ms);
+}
+
+int
+queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destinations,
+                 size_t destination_count, const char *by, int64_t now_ms)
+{
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_REVIEW), &row);
+    if (rc < 0)
+        return rc;
+    rc = review_expect_current(queue, &row);
+    if (rc == 0)
+        rc = review_accept(queue, &row, by, now_ms);
+    if (rc == 0)
+        rc = review_deliver(queue, job_id, destinations, destination_count, now_ms);
+    if (rc == 0)
+        rc = queue_job_stands(queue, job_id, now_ms);
+    return queue_leave(queue, rc);
+}
+
+/* ---------------------------------------------------------------------------------- rejected -- */
+
+int
+queue_reject_job(struct queue *queue, int64_t job_id, const char *reason, const char *by,
+                 int64_t now_ms)
+{
+    struct edge_row row;
+    char words[480];
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_REVIEW), &row);
+    if (rc < 0)
+        return rc;
+    snprintf(words, sizeof words, "by %s: %s", by, reason);
+    int changed = database_change(
+        &queue->db,
+        "UPDATE job SET state = 'REJECTED', reviewed_at = ?3, reviewed_by = ?4, code = ?5, "
+        "message = ?6 || ' (' || message || ')' WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(&row), value_time(now_ms), value_text(by),
+               value_text(code_name(CODE_REVIEW_REJECTED)), value_text(words)));
+    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_REJECTED, "JOB_REJECTED",
+                                         CODE_REVIEW_REJECTED, words, now_ms));
+}
+
+/* -------------------------------------------------------------------------------- superseded -- */
+
+static int
+review_supersede(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+{
+    static const char why[] = "another job took its place before anybody accepted it";
+    int changed = database_change(
+        &queue->db,
+        "UPDATE job SET state = 'REJECTED', code = ?3, "
+        "message = ?4 || ' (' || message || ')' WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(row), value_text(code_name(CODE_SUPERSEDED)), value_text(why)));
+    return edge_taken(queue, changed, row, QUEUE_REJECTED, "JOB_SUPERSEDED", CODE_SUPERSEDED, why,
+                      now_ms);
+}
+
+int
+queue_close_reviews(struct queue *queue, int64_t job_id, int64_t now_ms)
+{
+    int64_t count;
+    return edge_for_each(queue, &machine_job,
+                         "SELECT id FROM job WHERE superseded_by = ? AND +state = 'REVIEW' "
+                         "ORDER BY id",
+                         VALUES(value_int(job_id)), review_supersede, now_ms, &count);
+}

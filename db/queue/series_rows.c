@@ -1,0 +1,799 @@
+/*
+ * series_rows.c - instances, series, stacks: the edges of a series (see transaction.c).
+ */
+#include "db/queue/queue_private.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -------------------------------------------------------------------------------- instances -- */
+
+const char *const queue_series_states[] = {"GATHERING", "SETTLED", "REFUSED"};
+
+static const struct database_field series_row_fields[] = {
+    {DATABASE_INT64, offsetof(struct series_row, id)},
+    {DATABASE_INT32, offsetof(struct series_row, revision)},
+    {DATABASE_NAME(queue_series_states), offsetof(struct series_row, state)},
+    {DATABASE_BOOL, offsetof(struct series_row, removed)},
+};
+static const struct database_shape series_row_shape = {"series", sizeof(struct series_row),
+                                                       series_row_fields, 4};
+
+int
+queue_read_series(struct queue *queue, const char *series_uid, struct series_row *row)
+{
+    return queue_read_row(
+        queue,
+        "SELECT id, revision, state, removed_at IS NOT NULL FROM series WHERE series_uid = ?",
+        VALUES(value_text(series_uid)), &series_row_shape, row);
+}
+
+static int
+set_series_about(struct queue *queue, int64_t series_id, const struct series_about *about)
+{
+    if (!about)
+        return 0;
+    return database_run(
+        &queue->db,
+        "UPDATE series SET accession_number = ?2, patient_id = ?3, study_date = ?4, "
+        "study_description = ?5, manufacturer = ?6, model = ?7, station = ?8, "
+        "institution = ?9 WHERE id = ?1",
+        VALUES(value_int(series_id), value_text(about->accession_number),
+               value_text(about->patient_id), value_text(about->study_date),
+               value_text(about->study_description), value_text(about->manufacturer),
+               value_text(about->model), value_text(about->station),
+               value_text(about->institution)));
+}
+
+static int
+insert_series(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
+              struct series_row *row)
+{
+    int rc = database_change(
+        &queue->db,
+        "INSERT INTO series (series_uid, study_uid, modality, body_part, description, state, "
+        "revision, instances, frames, expected_instances, first_seen_at, last_seen_at, "
+        "frame_of_reference) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, 'GATHERING', 1, 0, 0, 0, ?6, ?6, ?7)",
+        VALUES(value_text(instance->series_uid), value_text(instance->study_uid),
+               value_text(instance->modality), value_text(instance->body_part),
+               value_text(instance->series_description), value_time(now_ms),
+               value_text(instance->frame_of_reference)));
+    if (rc < 0)
+        return rc;
+    *row = (struct series_row){.id = sqlite3_last_insert_rowid(queue->db.handle), .revision = 1};
+    rc = set_series_about(queue, row->id, instance->about);
+    if (rc < 0)
+        return rc;
+    struct queue_event event = {.kind = "INSTANCE",
+                                .series_id = row->id,
+                                .to_state = "GATHERING",
+                                .detail = "the first instance of a new series"};
+    return queue_add_event(queue, &event, now_ms);
+}
+
+int
+queue_reopen_series(struct queue *queue, struct series_row *row, const char *kind, const char *why,
+                    int64_t now_ms)
+{
+    int rc = database_run(
+        &queue->db,
+        "UPDATE series SET state = 'GATHERING', revision = revision + 1, settled_at = NULL, "
+        "evidence = '', code = '', message = '', missing_accepted_by = '', "
+        "instances = iif(removed_at IS NULL, instances, 0), "
+        "frames = iif(removed_at IS NULL, frames, 0), "
+        "missing_files = iif(removed_at IS NULL, missing_files, 0), "
+        "expected_instances = iif(removed_at IS NULL, expected_instances, 0), removed_at = NULL "
+        "WHERE id = ? AND state = ? AND revision = ?",
+        VALUES(value_int(row->id), value_text(queue_series_states[row->state]),
+               value_int(row->revision)));
+    if (rc == 0 && row->removed) /* what comes now is not to follow what went */
+        rc = database_run(&queue->db,
+                          "DELETE FROM removal WHERE path = (SELECT 'series/' || series_uid "
+                          "FROM series WHERE id = ?)",
+                          VALUES(value_int(row->id)));
+    if (rc < 0)
+        return rc;
+    row->removed = false;
+    row->revision++;
+    char detail[160];
+    snprintf(detail, sizeof detail, "%s: revision %d", why, row->revision);
+    struct queue_event event = {.kind = kind,
+                                .series_id = row->id,
+                                .from_state = queue_series_states[row->state],
+                                .to_state = "GATHERING",
+                                .detail = detail};
+    row->state = SERIES_GATHERING;
+    return queue_add_event(queue, &event, now_ms);
+}
+
+static int
+series_revise(struct queue *queue, int64_t series_id, const char *why, int64_t now_ms)
+{
+    struct series_row row;
+    int rc = queue_read_row(queue,
+                            "SELECT id, revision, state, removed_at IS NOT NULL FROM series "
+                            "WHERE id = ?",
+                            VALUES(value_int(series_id)), &series_row_shape, &row);
+    if (rc != 0 || row.state != SERIES_SETTLED || row.removed)
+        return rc < 0 ? rc : 1;
+    rc = database_run(&queue->db, "UPDATE series SET last_seen_at = ?2 WHERE id = ?1",
+                      VALUES(value_int(series_id), value_time(now_ms)));
+    return rc < 0 ? rc : queue_reopen_series(queue, &row, "OBJECT", why, now_ms);
+}
+
+int
+queue_revise_series(struct queue *queue, int64_t series_id, const char *why, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    const int unchanged = series_revise(queue, series_id, why, now_ms);
+    rc = queue_leave(queue, unchanged < 0 ? unchanged : 0);
+    return rc < 0 ? rc : unchanged;
+}
+
+static int
+insert_instance(struct queue *queue, const struct queue_instance *instance,
+                const struct series_row *row, int64_t now_ms)
+{
+    int rc = database_change(
+        &queue->db,
+        "INSERT INTO instance (series_id, revision, sop_instance_uid, sop_class_uid, "
+        "transfer_syntax_uid, path, source, size_bytes, frames, received_at, replaced, "
+        "original_path, sha256) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        VALUES(value_int(row->id), value_int(row->revision), value_text(instance->sop_instance_uid),
+               value_text(instance->sop_class_uid), value_text(instance->transfer_syntax_uid),
+               value_text(instance->path), value_text(instance->source), value_int(instance->size),
+               value_int(instance->frames), value_time(now_ms), value_int(instance->replaced),
+               value_text(instance->original_path), value_text(instance->sha256)));
+    if (rc < 0)
+        return rc;
+    return database_run(&queue->db,
+                        "UPDATE series SET instances = instances + 1, frames = frames + ?2, "
+                        "expected_instances = max(expected_instances, ?3), last_seen_at = ?4, "
+                        "called_ae = iif(sender = '', ?5, called_ae), "
+                        "sender = iif(sender = '', ?6, sender) WHERE id = ?1",
+                        VALUES(value_int(row->id), value_int(instance->frames),
+                               value_int(instance->expected_instances), value_time(now_ms),
+                               value_text(instance->called_ae), value_text(instance->sender)));
+}
+
+static int
+add_new_instance(struct queue *queue, const struct queue_instance *instance, bool series_known,
+                 struct series_row *row, int64_t now_ms)
+{
+    int rc = 0;
+    if (!series_known)
+        rc = insert_series(queue, instance, now_ms, row);
+    else if (row->state != SERIES_GATHERING)
+        rc = queue_reopen_series(
+            queue, row, "INSTANCE",
+            row->removed ? "sent again after its files were removed" : "a late instance", now_ms);
+    return rc < 0 ? rc : insert_instance(queue, instance, row, now_ms);
+}
+
+/* 1 when it was judged, and the missing file may be why it was refused or has no results. */
+static int
+may_have_failed_without(struct queue *queue, const struct series_row *row)
+{
+    int64_t found;
+    if (row->state != SERIES_SETTLED)
+        return row->state == SERIES_REFUSED;
+    return database_get(
+        &queue->db, "SELECT 1 FROM job WHERE series_id = ? AND revision = ? AND state = 'FAILED'",
+        VALUES(value_int(row->id), value_int(row->revision)), &found);
+}
+
+/* The file of a known instance came (again): it is no longer missing. Returns 1 when it was. */
+static int
+bring_back(struct queue *queue, struct series_row *row, int64_t instance_id, int64_t now_ms)
+{
+    int rc = database_change(&queue->db, "UPDATE instance SET missing = 0 WHERE id = ? AND missing",
+                             VALUES(value_int(instance_id)));
+    if (rc <= 0)
+        return rc;
+    rc = database_change(
+        &queue->db,
+        "UPDATE series SET missing_files = missing_files - 1, last_seen_at = ?2 WHERE id = ?1",
+        VALUES(value_int(row->id), value_time(now_ms)));
+    if (rc < 0)
+        return rc;
+    rc = may_have_failed_without(queue, row);
+    if (rc == 1)
+        rc = queue_reopen_series(queue, row, "INSTANCE", "a missing file returned", now_ms);
+    return rc < 0 ? rc : 1;
+}
+
+/* 1 when it came by another way than the file that is stored: a resend, not the same file told
+ * again, as it is after each restart. */
+static int
+is_resend(struct queue *queue, int64_t instance_id, const char *source)
+{
+    int64_t found;
+    if (source && strcmp(source, QUEUE_SOURCE_RECOVERED) == 0)
+        return 0;
+    return database_get(&queue->db, "SELECT 1 FROM instance WHERE id = ? AND source <> ?",
+                        VALUES(value_int(instance_id), value_text(source)), &found);
+}
+
+/* How it came to be there is known better by now, or its original is. */
+static int
+complete_known_instance(struct queue *queue, int64_t instance_id,
+                        const struct queue_instance *instance)
+{
+    return database_run(&queue->db,
+                        "UPDATE instance SET source = iif(source = '" QUEUE_SOURCE_RECOVERED
+                        "', ?2, source), "
+                        "original_path = iif(?3 = '', original_path, ?3) WHERE id = ?1 "
+                        "AND (source = '" QUEUE_SOURCE_RECOVERED "' AND source <> ?2 "
+                        "  OR ?3 <> '' AND original_path <> ?3)",
+                        VALUES(value_int(instance_id), value_text(instance->source),
+                               value_text(instance->original_path)));
+}
+
+/* A file that was put there now may hold other bytes than the one before, of the same data set. */
+static int
+note_sha256(struct queue *queue, const struct queue_instance *instance, int64_t instance_id,
+            bool returned)
+{
+    const char *const sha256 = instance->sha256 ? instance->sha256 : "";
+    if (!returned && !*sha256)
+        return 0;
+    return database_run(&queue->db, "UPDATE instance SET sha256 = ?2 WHERE id = ?1",
+                        VALUES(value_int(instance_id), value_text(sha256)));
+}
+
+/* What the series says of itself, its corrected instances say better. */
+static int
+replace_in_series(struct queue *queue, const struct queue_instance *instance, int64_t instance_id,
+                  int64_t now_ms)
+{
+    return database_run(
+        &queue->db,
+        "UPDATE series SET study_uid = ?2, modality = ?3, body_part = ?4, description = ?5, "
+        "frames = series.frames + ?6 - i.frames, missing_files = missing_files - i.missing, "
+        "expected_instances = max(expected_instances, ?7), last_seen_at = ?8 "
+        "FROM instance i WHERE i.id = ?1 AND series.id = i.series_id",
+        VALUES(value_int(instance_id), value_text(instance->study_uid),
+               value_text(instance->modality), value_text(instance->body_part),
+               value_text(instance->series_description), value_int(instance->frames),
+               value_int(instance->expected_instances), value_time(now_ms)));
+}
+
+static int
+replace_instance(struct queue *queue, const struct queue_instance *instance, struct series_row *row,
+                 int64_t instance_id, int64_t now_ms)
+{
+    int rc = replace_in_series(queue, instance, instance_id, now_ms);
+    if (rc == 0)
+        rc = set_series_about(queue, row->id, instance->about);
+    if (rc == 0 && row->state != SERIES_GATHERING)
+        rc = queue_reopen_series(queue, row, "INSTANCE", "a replaced instance", now_ms);
+    if (rc == 0)
+        rc = database_run(
+            &queue->db,
+            "UPDATE instance SET revision = ?2, sop_class_uid = ?3, transfer_syntax_uid = ?4, "
+            "path = ?5, source = ?6, size_bytes = ?7, frames = ?8, received_at = ?9, "
+            "replaced = ?10, original_path = ?11, sha256 = ?12, missing = 0 WHERE id = ?1",
+            VALUES(value_int(instance_id), value_int(row->revision),
+                   value_text(instance->sop_class_uid), value_text(instance->transfer_syntax_uid),
+                   value_text(instance->path), value_text(instance->source),
+                   value_int(instance->size), value_int(instance->frames), value_time(now_ms),
+                   value_int(instance->replaced), value_text(instance->original_path),
+                   value_text(instance->sha256)));
+    struct queue_event event = {
+        .kind = "INSTANCE_REPLACED", .series_id = row->id, .detail = instance->sop_instance_uid};
+    return rc < 0 ? rc : queue_add_event(queue, &event, now_ms);
+}
+
+static int
+note_same_file(struct queue *queue, const struct queue_instance *instance, struct series_row *row,
+               int64_t instance_id, int64_t now_ms, enum queue_arrival *arrival)
+{
+    int returned = bring_back(queue, row, instance_id, now_ms);
+    if (returned < 0)
+        return returned;
+    *arrival = returned ? QUEUE_RETURNED : QUEUE_KNOWN;
+    int rc = complete_known_instance(queue, instance_id, instance);
+    if (rc == 0)
+        rc = note_sha256(queue, instance, instance_id, returned > 0);
+    if (rc < 0)
+        return rc;
+    int resent = returned ? 0 : is_resend(queue, instance_id, instance->source);
+    if (resent < 0 || (!returned && !resent))
+        return resent;
+    struct queue_event event = {.kind = returned ? "INSTANCE_RETURNED" : "INSTANCE_KNOWN",
+                                .series_id = row->id,
+                                .detail = instance->sop_instance_uid};
+    return queue_add_event(queue, &event, now_ms);
+}
+
+/* One that was replaced may be told after what replaced it: both are there after a crash. */
+static int
+note_known_instance(struct queue *queue, const struct queue_instance *instance,
+                    struct series_row *row, int64_t instance_id, int64_t now_ms,
+                    enum queue_arrival *arrival)
+{
+    int64_t newer;
+    int rc = database_get(&queue->db, "SELECT ?2 - replaced FROM instance WHERE id = ?1",
+                          VALUES(value_int(instance_id), value_int(instance->replaced)), &newer);
+    if (rc < 0)
+        return rc;
+    if (newer == 0)
+        return note_same_file(queue, instance, row, instance_id, now_ms, arrival);
+    *arrival = newer > 0 ? QUEUE_REPLACED : QUEUE_KNOWN;
+    return newer > 0 ? replace_instance(queue, instance, row, instance_id, now_ms) : 0;
+}
+
+/* 1 for a file that was found where it is still to be removed from: nobody sent it again. */
+static int
+is_to_go(struct queue *queue, const struct queue_instance *instance)
+{
+    int64_t to_go = 0;
+    if (!instance->source || strcmp(instance->source, QUEUE_SOURCE_RECOVERED) != 0)
+        return 0;
+    int rc = database_get(&queue->db, "SELECT count(*) FROM removal WHERE path = 'series/' || ?",
+                          VALUES(value_text(instance->series_uid)), &to_go);
+    return rc < 0 ? rc : to_go > 0;
+}
+
+static int
+add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
+             enum queue_arrival *arrival, int64_t *series_id)
+{
+    struct series_row row = {0};
+    int64_t known = 0;
+    int absent = queue_read_series(queue, instance->series_uid, &row);
+    if (absent < 0)
+        return absent;
+    *series_id = row.id;
+    *arrival = QUEUE_KNOWN;
+    int rc = is_to_go(queue, instance);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = absent ? 0
+                : database_get(&queue->db,
+                               "SELECT id FROM instance "
+                               "WHERE series_id = ? AND sop_instance_uid = ?",
+                               VALUES(value_int(row.id), value_text(instance->sop_instance_uid)),
+                               &known);
+    if (rc < 0)
+        return rc;
+    *arrival = QUEUE_NEW;
+    rc = known ? note_known_instance(queue, instance, &row, known, now_ms, arrival)
+               : add_new_instance(queue, instance, !absent, &row, now_ms);
+    *series_id = row.id;
+    if (rc >= 0)
+        rc = queue_keep_in_mind(queue, instance->source, &instance->kept, instance->path);
+    return rc < 0 ? rc : queue_cure(queue, instance->series_uid, instance->sop_instance_uid);
+}
+
+int
+queue_add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
+                   enum queue_arrival *arrival, int64_t *series_id)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc
+                  : queue_leave(queue, add_instance(queue, instance, now_ms, arrival, series_id));
+}
+
+int
+queue_paths(struct queue *queue, const char *after, size_t limit, char ***paths, size_t *count)
+{
+    return queue_list(queue,
+                      "SELECT path FROM instance WHERE path > ?1 AND NOT missing UNION ALL "
+                      "SELECT path FROM object WHERE path > ?1 AND NOT missing "
+                      "AND removed_at IS NULL ORDER BY path LIMIT ?2",
+                      VALUES(value_text(after), queue_row_limit(limit)), &database_string, paths,
+                      count);
+}
+
+/* In portions, with no statement open meanwhile: the visitor may change the queue. */
+int
+queue_each_path(struct queue *queue, int (*visit)(void *context, const char *path), void *context)
+{
+    char *after = strdup("");
+    if (!after)
+        return database_refuse(&queue->db, -ENOMEM, "out of memory");
+    int rc = 0;
+    for (size_t count = 1; rc == 0 && count > 0;) {
+        char **paths;
+        rc = queue_list(queue,
+                        "SELECT path FROM instance WHERE path > ?1 UNION ALL "
+                        "SELECT path FROM object WHERE path > ?1 AND removed_at IS NULL "
+                        "ORDER BY path LIMIT 256",
+                        VALUES(value_text(after)), &database_string, &paths, &count);
+        if (rc < 0)
+            break;
+        for (size_t i = 0; i < count; i++) {
+            if (rc == 0)
+                rc = visit(context, paths[i]);
+            free(after);
+            after = paths[i];
+        }
+        free(paths);
+    }
+    free(after);
+    return rc;
+}
+
+static int
+series_report_missing(struct queue *queue, const char *path, int64_t now_ms)
+{
+    int64_t series_id;
+    int rc = database_get(&queue->db, "SELECT series_id FROM instance WHERE path = ?",
+                          VALUES(value_text(path)), &series_id);
+    if (rc < 0)
+        return rc;
+    if (rc == 0) {
+        rc = queue_object_missing(queue, path, now_ms);
+        return rc == 1 ? database_refuse(&queue->db, -ENOENT, "no instance lies at %s", path) : rc;
+    }
+    rc = database_change(&queue->db,
+                         "UPDATE instance SET missing = 1 WHERE path = ? AND NOT missing",
+                         VALUES(value_text(path)));
+    if (rc <= 0)
+        return rc; /* known already: one event is enough */
+    rc =
+        database_run(&queue->db, "UPDATE series SET missing_files = missing_files + 1 WHERE id = ?",
+                     VALUES(value_int(series_id)));
+    if (rc < 0)
+        return rc;
+    struct queue_event event = {.kind = "INSTANCE_MISSING", .series_id = series_id, .detail = path};
+    return queue_add_event(queue, &event, now_ms);
+}
+
+int
+queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, series_report_missing(queue, path, now_ms));
+}
+
+/* ----------------------------------------------------------------------------------- series -- */
+
+#define SERIES_INBOX                                                                               \
+    "coalesce(iif(sender = '', (SELECT substr(source, 7) FROM instance WHERE series_id = "         \
+    "series.id AND source LIKE 'inbox:%' ORDER BY instance.id LIMIT 1), ''), '')"
+
+/* What a struct queue_series is read from. */
+#define SERIES_FIELDS(FIELD)                                                                       \
+    FIELD(INT64, id, "id")                                                                         \
+    FIELD(INT32, revision, "revision")                                                             \
+    FIELD(TEXT, state, "state")                                                                    \
+    FIELD(TEXT, series_uid, "series_uid")                                                          \
+    FIELD(TEXT, modality, "modality")                                                              \
+    FIELD(TEXT, body_part, "body_part")                                                            \
+    FIELD(TEXT, description, "description")                                                        \
+    FIELD(TEXT, called_ae, "called_ae")                                                            \
+    FIELD(TEXT, sender, "sender")                                                                  \
+    FIELD(TEXT, inbox, SERIES_INBOX)                                                               \
+    FIELD(INT32, instances, "instances")                                                           \
+    FIELD(INT32, frames, "frames")                                                                 \
+    FIELD(INT32, expected_instances, "expected_instances")                                         \
+    FIELD(INT32, missing_files, "missing_files")                                                   \
+    FIELD(BOOL, removed, "removed_at IS NOT NULL")                                                 \
+    FIELD(TIME, first_seen_ms, "first_seen_at")                                                    \
+    FIELD(TIME, last_seen_ms, "last_seen_at")                                                      \
+    FIELD(BOOL, complete_requested, "complete_requested")                                          \
+    FIELD(TEXT, missing_accepted_by, "missing_accepted_by")
+#define SERIES_COLUMNS                  SERIES_FIELDS(DATABASE_COLUMN) "NULL FROM series "
+#define SERIES_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_series, member)},
+
+static const struct database_field series_fields[] = {SERIES_FIELDS(SERIES_FIELD)};
+static const struct database_shape series_shape = {"series", sizeof(struct queue_series),
+                                                   series_fields,
+                                                   sizeof series_fields / sizeof *series_fields};
+
+void
+queue_series_clear(struct queue_series *series)
+{
+    database_clear_row(&series_shape, series);
+}
+
+int
+queue_gathering(struct queue *queue, struct queue_series **series, size_t *count)
+{
+    return queue_list(
+        queue, "SELECT " SERIES_COLUMNS "WHERE state = 'GATHERING' ORDER BY last_seen_at, id",
+        NO_VALUES, &series_shape, series, count);
+}
+
+#define STACK_FIELDS(FIELD)                                                                        \
+    FIELD(TEXT, name, "k.name")                                                                    \
+    FIELD(BOOL, accepted, "k.accepted")                                                            \
+    FIELD(INT32, planes, "k.planes")                                                               \
+    FIELD(TEXT, code, "k.code")                                                                    \
+    FIELD(TEXT, message, "k.message")                                                              \
+    FIELD(TEXT, options, "k.options")
+#define STACK_FIELD(kind, member, sql)                                                             \
+    {DATABASE_##kind, offsetof(struct queue_stored_stack, member)},
+
+static const struct database_field stack_fields[] = {STACK_FIELDS(STACK_FIELD)};
+static const struct database_shape stack_shape = {"stack", sizeof(struct queue_stored_stack),
+                                                  stack_fields,
+                                                  sizeof stack_fields / sizeof *stack_fields};
+
+void
+queue_stored_stack_clear(struct queue_stored_stack *stack)
+{
+    database_clear_row(&stack_shape, stack);
+}
+
+int
+queue_series_stacks(struct queue *queue, int64_t series_id, struct queue_stored_stack **stacks,
+                    size_t *count)
+{
+    return queue_list(
+        queue,
+        "SELECT " STACK_FIELDS(
+            DATABASE_COLUMN) "NULL FROM stack k JOIN series s "
+                             "ON s.id = k.series_id AND s.revision = k.revision "
+                             "WHERE s.id = ? AND s.state <> 'GATHERING' ORDER BY k.id",
+        VALUES(value_int(series_id)), &stack_shape, stacks, count);
+}
+
+static int
+no_such_series(struct queue *queue, int64_t series_id)
+{
+    return database_refuse(&queue->db, -ENOENT, "there is no series %lld", (long long)series_id);
+}
+
+int
+queue_get_series(struct queue *queue, int64_t series_id, struct queue_series *series)
+{
+    int rc = queue_read_row(queue, "SELECT " SERIES_COLUMNS "WHERE id = ?",
+                            VALUES(value_int(series_id)), &series_shape, series);
+    return rc == 1 ? no_such_series(queue, series_id) : rc;
+}
+
+int
+queue_refuse_removed(struct queue *queue, const char *series_uid)
+{
+    return database_refuse(&queue->db, -ESTALE,
+                           "%s: the files of series %s are removed; send them again",
+                           code_name(CODE_SERIES_REMOVED), series_uid);
+}
+
+int
+queue_expect_series(struct queue *queue, const char *series_uid, struct series_row *row)
+{
+    int rc = queue_read_series(queue, series_uid, row);
+    return rc == 1 ? database_refuse(&queue->db, -ENOENT, "there is no series %s", series_uid) : rc;
+}
+
+int
+queue_find_series(struct queue *queue, const char *series_uid, int64_t *series_id)
+{
+    struct series_row row;
+    int rc = queue_expect_series(queue, series_uid, &row);
+    if (rc == 0)
+        *series_id = row.id;
+    return rc;
+}
+
+int
+queue_series_bytes(struct queue *queue, int64_t series_id, int64_t *bytes)
+{
+    int rc = database_get(&queue->db,
+                          "SELECT coalesce(sum(size_bytes), 0) FROM instance WHERE series_id = ?",
+                          VALUES(value_int(series_id)), bytes);
+    return rc < 0 ? rc : 0;
+}
+
+static const struct database_field file_fields[] = {
+    {DATABASE_TEXT, offsetof(struct queue_file, path)},
+    {DATABASE_TEXT, offsetof(struct queue_file, sha256)},
+};
+static const struct database_shape file_shape = {"instance", sizeof(struct queue_file), file_fields,
+                                                 2};
+
+int
+queue_series_files(struct queue *queue, int64_t series_id, struct queue_file **files, size_t *count)
+{
+    return queue_list(queue, "SELECT path, sha256 FROM instance WHERE series_id = ? ORDER BY path",
+                      VALUES(value_int(series_id)), &file_shape, files, count);
+}
+
+void
+queue_file_clear(struct queue_file *file)
+{
+    database_clear_row(&file_shape, file);
+}
+
+static struct database_value
+value_length(double mm)
+{
+    return isfinite(mm) && mm > 0 ? value_real(mm) : value_null();
+}
+
+static int
+insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
+             const struct queue_stack *stack)
+{
+    bool refused = stack->code != CODE_NONE;
+    if (stack->accepted == refused || (stack->accepted && stack->passed_over))
+        return database_refuse(&queue->db, -EINVAL,
+                               "stack '%s' must be either accepted or have a code", stack->name);
+    return database_run(
+        &queue->db,
+        "INSERT INTO stack (series_id, revision, name, accepted, planes, columns, rows, "
+        "spacing_mm, code, message, file_a, file_b, split_by, passed_over, temporal_positions, "
+        "announced_temporal_positions, options, column_mm, row_mm, orientation, cosines) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        VALUES(value_int(series_id), value_int(revision), value_text(stack->name),
+               value_int(stack->accepted), value_int(stack->planes), value_int(stack->columns),
+               value_int(stack->rows),
+               value_real(isfinite(stack->spacing_mm) ? stack->spacing_mm : 0.0),
+               value_text(code_name(stack->code)), value_text(stack->message),
+               value_text(stack->file_a), value_text(stack->file_b), value_text(stack->split_by),
+               value_int(stack->passed_over), value_int(stack->times),
+               value_int(stack->times_announced), value_text(stack->options),
+               value_length(stack->pixel_mm[0]), value_length(stack->pixel_mm[1]),
+               value_text(stack->orientation), value_text(stack->cosines)));
+}
+
+/* Why a guarded UPDATE of a GATHERING series found nothing. */
+static int
+explain_series(struct queue *queue, int64_t series_id, int32_t revision)
+{
+    int64_t now;
+    int rc = database_get(&queue->db, "SELECT revision FROM series WHERE id = ?",
+                          VALUES(value_int(series_id)), &now);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return no_such_series(queue, series_id);
+    return database_refuse(
+        &queue->db, -EAGAIN, "series %lld does not gather for revision %d: it is at revision %d%s",
+        (long long)series_id, revision, (int)now, now == revision ? " and has settled" : "");
+}
+
+static int
+series_settle(struct queue *queue, int64_t series_id, int32_t revision, const char *evidence,
+              const struct queue_stack *stacks, size_t stack_count, int64_t now_ms)
+{
+    bool accepted = false;
+    for (size_t i = 0; i < stack_count; i++)
+        accepted |= stacks[i].accepted;
+    const char *state = accepted ? "SETTLED" : "REFUSED";
+    int rc = database_change(&queue->db,
+                             "UPDATE series SET state = ?3, evidence = ?4, settled_at = ?5, "
+                             "complete_requested = 0 "
+                             "WHERE id = ?1 AND revision = ?2 AND state = 'GATHERING'",
+                             VALUES(value_int(series_id), value_int(revision), value_text(state),
+                                    value_text(evidence), value_time(now_ms)));
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return explain_series(queue, series_id, revision);
+    rc = 0;
+    for (size_t i = 0; rc == 0 && i < stack_count; i++)
+        rc = insert_stack(queue, series_id, revision, &stacks[i]);
+    if (rc < 0)
+        return rc;
+    struct queue_event event = {.kind = accepted ? "SERIES_SETTLED" : "SERIES_REFUSED",
+                                .series_id = series_id,
+                                .from_state = "GATHERING",
+                                .to_state = state,
+                                .detail = evidence};
+    return queue_add_event(queue, &event, now_ms);
+}
+
+int
+queue_settle(struct queue *queue, int64_t series_id, int32_t revision, const char *evidence,
+             const struct queue_stack *stacks, size_t stack_count, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc
+                  : queue_leave(queue, series_settle(queue, series_id, revision, evidence, stacks,
+                                                     stack_count, now_ms));
+}
+
+static int
+series_flag(struct queue *queue, int64_t series_id, enum code code, const char *message,
+            int64_t now_ms)
+{
+    int rc = database_change(
+        &queue->db,
+        "UPDATE series SET code = ?2, message = ?3 WHERE id = ?1 AND state <> 'GATHERING'",
+        VALUES(value_int(series_id), value_text(code_name(code)), value_text(message)));
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return database_refuse(&queue->db, -EAGAIN, "series %lld has not settled",
+                               (long long)series_id);
+    struct queue_event event = {.kind = code_name(code), .series_id = series_id, .detail = message};
+    return queue_add_event(queue, &event, now_ms);
+}
+
+int
+queue_flag_series(struct queue *queue, int64_t series_id, enum code code, const char *message,
+                  int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, series_flag(queue, series_id, code, message, now_ms));
+}
+
+/* ----------------------------------------------------------------------------- an operator -- */
+
+/* What an operator says of a series, as an event. */
+static struct queue_event
+series_word(const struct queue_complete *complete, char detail[128])
+{
+    const char *by = complete->by && *complete->by ? complete->by : "an operator";
+    snprintf(detail, 128,
+             complete->accept_missing ? "%s accepts what is missing"
+                                      : "%s says that it is complete",
+             by);
+    return (struct queue_event){.kind = complete->accept_missing ? "MISSING_ACCEPTED"
+                                                                 : "COMPLETE_REQUESTED",
+                                .detail = detail};
+}
+
+/* 1: what was settled can come out otherwise now; else -EAGAIN, saying why. */
+static int
+may_judge_again(struct queue *queue, const struct series_row *row,
+                const struct queue_complete *complete)
+{
+    int64_t found;
+    int rc = database_get(&queue->db, "SELECT 1 FROM series WHERE id = ? AND code <> ''",
+                          VALUES(value_int(row->id)), &found);
+    if (rc != 0)
+        return rc;
+    rc = database_get(&queue->db,
+                      "SELECT 1 FROM stack WHERE series_id = ? AND revision = ? "
+                      "AND code = 'INCOMPLETE_SERIES' LIMIT 1",
+                      VALUES(value_int(row->id), value_int(row->revision)), &found);
+    if (rc < 0 || (rc == 1 && complete->accept_missing))
+        return rc;
+    if (rc == 0 && row->state == SERIES_REFUSED)
+        return 1; /* the configuration, or the program, is another now */
+    return database_refuse(&queue->db, -EAGAIN, "series %s is %s already%s", complete->series_uid,
+                           queue_series_states[row->state],
+                           rc == 1 ? ": --accept-missing takes it as it is" : "");
+}
+
+static int
+series_request_complete(struct queue *queue, const struct queue_complete *complete, int64_t now_ms)
+{
+    struct series_row row;
+    char detail[128];
+    struct queue_event event = series_word(complete, detail);
+    int rc = queue_expect_series(queue, complete->series_uid, &row);
+    if (rc < 0)
+        return rc;
+    const bool judged = row.state != SERIES_GATHERING;
+    if (row.removed)
+        return queue_refuse_removed(queue, complete->series_uid);
+    if (judged) {
+        rc = may_judge_again(queue, &row, complete);
+        if (rc == 1)
+            rc = queue_reopen_series(queue, &row, event.kind, detail, now_ms);
+        if (rc < 0)
+            return rc;
+    }
+    rc = database_change(
+        &queue->db,
+        "UPDATE series SET complete_requested = 1, "
+        "missing_accepted_by = iif(?2 AND missing_accepted_by = '', ?3, missing_accepted_by) "
+        "WHERE id = ?1 AND (NOT complete_requested OR (?2 AND missing_accepted_by = ''))",
+        VALUES(value_int(row.id), value_int(complete->accept_missing),
+               value_text(complete->by && *complete->by ? complete->by : "an operator")));
+    if (rc <= 0 || judged)
+        return rc < 0 ? rc : 0; /* asked before, or said by the event of the edge */
+    event.series_id = row.id;
+    return queue_add_event(queue, &event, now_ms);
+}
+
+int
+queue_request_complete(struct queue *queue, const struct queue_complete *complete, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, series_request_complete(queue, complete, now_ms));
+}

@@ -1,0 +1,231 @@
+/*
+ * feature_lists.c - what a job measured: as tables for people, and one by one for documents.
+ */
+#include "db/report/report_private.h"
+
+#include "db/queue.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ?1: the job, ?2: the segment or NULL. */
+#define OF_JOB   "WHERE job = ?1 AND (?2 IS NULL OR segment = ?2)"
+#define IN_ORDER OF_JOB " ORDER BY place"
+
+/* ------------------------------------------------------------------------------- one by one --- */
+
+static struct feature
+feature_at(sqlite3_stmt *row)
+{
+    return (struct feature){
+        .segment = sqlite3_column_int(row, 0),
+        .label = report_text(row, 1),
+        .family = report_text(row, 2),
+        .name = report_text(row, 3),
+        .meaning = report_text(row, 4),
+        .ibsi = report_text(row, 5),
+        .value = sqlite3_column_double(row, 6),
+        .missing_reason = report_text(row, 7),
+        .unit = report_text(row, 8),
+        .settings = report_text(row, 9),
+    };
+}
+
+static int
+take_features(struct report *report, const struct report_selection *features,
+              int (*take)(void *context, const struct feature *feature), void *context)
+{
+    sqlite3_stmt *row;
+    int rc = database_query(
+        &report->db,
+        "SELECT segment, label, family, name, meaning, ibsi_code, value, reason, unit, "
+        "settings FROM v_features " IN_ORDER,
+        features->values, features->count, &row);
+    if (rc < 0)
+        return rc;
+    while ((rc = database_step(&report->db, row)) == 1) {
+        const struct feature feature = feature_at(row);
+        rc = take(context, &feature);
+        if (rc < 0) {
+            database_refuse(&report->db, rc, "%s", strerror(-rc));
+            break;
+        }
+    }
+    sqlite3_finalize(row);
+    return rc;
+}
+
+/* --------------------------------------------------------------------------------- for people - */
+
+/* What all features of a table have in common, in words. */
+#define HEADING                                                                                    \
+    "CASE WHEN segment = 0 THEN 'Whole volume' ELSE 'Segment ' || segment END "                    \
+    "|| CASE WHEN label <> '' THEN ', ' || label ELSE '' END || ': ' || family "                   \
+    "|| CASE WHEN aggregation <> '' THEN ', ' || aggregation ELSE '' END "                         \
+    "|| CASE WHEN aggregation_ibsi_code <> '' THEN ' (' || aggregation_ibsi_code || ')' "          \
+    "   ELSE '' END "                                                                              \
+    "|| coalesce(', distance ' || distance, '') "                                                  \
+    "|| CASE WHEN directions <> '' THEN ', directions ' || directions ELSE '' END "                \
+    "|| CASE symmetric WHEN 1 THEN ', symmetric' WHEN 0 THEN ', directional' ELSE '' END "         \
+    "|| CASE WHEN discretisation <> '' THEN ', ' || discretisation ELSE '' END "                   \
+    "|| coalesce(', ' || levels || ' levels', '') "                                                \
+    "|| CASE WHEN bin_width THEN ', bins of ' || printf('%.10g', bin_width) ELSE '' END "          \
+    "|| CASE WHEN range_low IS NOT NULL THEN ', values from ' || printf('%.10g', range_low) "      \
+    "   || ' to ' || printf('%.10g', range_high) ELSE '' END "                                     \
+    "|| CASE WHEN other_settings <> '' THEN ', ' || other_settings ELSE '' END"
+
+static const struct report_column feature_columns[] = {
+    {"FEATURE", "name", REPORT_TEXT},
+    {"VALUE",
+     "CASE WHEN value = round(value) AND abs(value) < 1e15 THEN printf('%d', value) "
+     "WHEN value IS NOT NULL THEN printf('%.6g', value) END",
+     REPORT_NUMBER},
+    {"UNIT", "unit", REPORT_TEXT},
+    {"IBSI", "ibsi_code", REPORT_TEXT},
+    {"NO VALUE BECAUSE", "reason", REPORT_TEXT},
+};
+
+static const struct report_column histogram_columns[] = {
+    {"SEGMENT", "CASE WHEN segment = 0 THEN 'volume' ELSE segment END", REPORT_NUMBER},
+    {"LABEL", "label", REPORT_TEXT},
+    {"PATTERN", "pattern", REPORT_TEXT},
+    {"SETTINGS", "settings", REPORT_TEXT},
+    {"VOXELS", "(SELECT sum(value) FROM json_each(counts))", REPORT_NUMBER},
+};
+
+static int
+print_group(struct report *report, int64_t job_id, sqlite3_stmt *group, FILE *out)
+{
+    const char *heading = report_text(group, 0);
+    const struct database_value values[] = {
+        value_int(job_id), value_int(sqlite3_column_int64(group, 2)), value_text(heading)};
+    struct report_selection rows = {
+        .view = "v_features",
+        .tail = "WHERE job = ?1 AND segment = ?2 AND " HEADING " = ?3 ORDER BY place",
+        .values = values,
+        .count = COLUMN_COUNT(values),
+    };
+    bool has_reasons = sqlite3_column_int(group, 1) != 0; /* in the last column */
+    char *printable = report_printable(heading);
+    if (!printable)
+        return database_refuse(&report->db, -ENOMEM, "out of memory");
+    int rc = report_print_table(report, &rows, printable, feature_columns,
+                                COLUMN_COUNT(feature_columns) - !has_reasons, out);
+    free(printable);
+    return rc;
+}
+
+static int
+print_groups(struct report *report, int64_t job_id, const struct report_selection *features,
+             FILE *out)
+{
+    sqlite3_stmt *groups;
+    int rc = database_query(&report->db,
+                            "SELECT " HEADING
+                            " AS heading, max(reason <> ''), segment FROM v_features " OF_JOB
+                            " GROUP BY segment, heading ORDER BY min(place)",
+                            features->values, features->count, &groups);
+    if (rc < 0)
+        return rc;
+    while ((rc = database_step(&report->db, groups)) == 1) {
+        rc = print_group(report, job_id, groups, out);
+        if (rc < 0)
+            break;
+    }
+    sqlite3_finalize(groups);
+    return rc;
+}
+
+/* Of the job, with the reason where it has measured nothing. */
+static const char summary_sql[] =
+    "SELECT 'Job ' || job || ', pipeline ' || pipeline || ': ' || "
+    "CASE WHEN features > 0 THEN features || CASE features WHEN 1 THEN ' feature' "
+    "ELSE ' features' END "
+    "WHEN EXISTS (SELECT 1 FROM v_pattern_histograms h WHERE h.job = j.job) "
+    "THEN 'pattern histograms and no features' "
+    "WHEN state IN ('DONE', 'EMPTY') THEN 'no features, it has no texture group' "
+    "WHEN state = 'REVIEW' THEN 'the job is under review, and what it measured counts once it is "
+    "accepted; it lies in outbox/' || job "
+    "WHEN state IN ('FAILED', 'CANCELLED', 'REJECTED') "
+    "THEN 'no features, the job is ' || state || ' (' || code || ')' "
+    "ELSE 'no features yet, the job is ' || state END FROM v_jobs j WHERE job = ?";
+
+static int
+print_text(struct report *report, int64_t job_id, const struct report_selection *features,
+           FILE *out)
+{
+    struct report_selection histograms = *features;
+    histograms.view = "v_pattern_histograms";
+    histograms.tail = OF_JOB " ORDER BY segment, pattern, settings";
+    int rc = report_print_lines(report, summary_sql, VALUES(value_int(job_id)), out);
+    if (rc == 0)
+        rc = print_groups(report, job_id, features, out);
+    if (rc == 0)
+        rc = report_print_table(report, &histograms, "Pattern histograms", histogram_columns,
+                                COLUMN_COUNT(histogram_columns), out);
+    return rc;
+}
+
+/* ---------------------------------------------------------------------------- either of them -- */
+
+/* Where a job has measured anything, it has measured this segment. */
+static int
+expect_measured(struct report *report, int64_t job_id, int64_t segment,
+                const struct report_selection *features)
+{
+    int64_t missing;
+    int rc = report_expect_job(report, job_id);
+    if (rc == 0)
+        rc = database_get(
+            &report->db,
+            "WITH measured AS (SELECT segment FROM v_features WHERE job = ?1 "
+            "UNION SELECT segment FROM v_pattern_histograms WHERE job = ?1) "
+            "SELECT 1 WHERE EXISTS (SELECT 1 FROM measured) AND ?2 NOT IN (SELECT segment FROM "
+            "measured)",
+            features->values, features->count, &missing);
+    if (rc != 1)
+        return rc;
+    if (segment == 0)
+        return database_refuse(&report->db, -ENOENT, "job %lld did not measure the whole volume",
+                               (long long)job_id);
+    return database_refuse(&report->db, -ENOENT, "job %lld did not measure a segment %lld",
+                           (long long)job_id, (long long)segment);
+}
+
+/* One by one, or as tables without `take`. In one read transaction: all of it is of the same moment. */
+static int
+report_measured(struct report *report, int64_t job_id, int64_t segment,
+                int (*take)(void *context, const struct feature *feature), void *context, FILE *out)
+{
+    const struct database_value values[] = {
+        value_int(job_id), segment == REPORT_ALL_SEGMENTS ? value_null() : value_int(segment)};
+    const struct report_selection features = {"v_features", IN_ORDER, values, COLUMN_COUNT(values)};
+    int rc = database_script(&report->db, "BEGIN");
+    if (rc < 0)
+        return rc;
+    rc = expect_measured(report, job_id, segment, &features);
+    if (rc == 0)
+        rc = take ? take_features(report, &features, take, context)
+                  : print_text(report, job_id, &features, out);
+    database_quietly(&report->db, "COMMIT");
+    return rc;
+}
+
+int
+report_features(struct report *report, int64_t job_id, int64_t segment, FILE *out,
+                struct error *error)
+{
+    int rc = report_measured(report, job_id, segment, NULL, NULL, out);
+    return report_conclude(report, out, rc, error);
+}
+
+int
+report_each_feature(struct report *report, int64_t job_id, int64_t segment,
+                    int (*take)(void *context, const struct feature *feature), void *context,
+                    struct error *error)
+{
+    int rc = report_measured(report, job_id, segment, take, context, NULL);
+    return report_conclude(report, NULL, rc, error);
+}

@@ -1,0 +1,108 @@
+/* review_lists.c - what waits for somebody's word, and why. */
+#include "db/report/report_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REVIEW_LIMIT 50
+
+static const char review_tail[] =
+    "WHERE (?1 IS NULL OR pipeline = ?1) AND (?2 IS NULL OR series_uid = ?2) "
+    "ORDER BY since_at, job LIMIT ?3";
+
+/* A line each; then what is broken, and the preview. */
+static const char review_sql[] =
+    "SELECT printf('Job %d, pipeline %s%s, since %s', job, pipeline, "
+    "iif(stack = '', '', ', stack ' || stack), since_at), "
+    "printf('  series    %s, %s', series_uid, concat_words), "
+    "iif(outdated, '  outdated  late slices have come since: it can only be "
+    "rejected', NULL), "
+    "message, '  preview   ' || ?4 || '/' || preview_path "
+    "FROM (SELECT *, ltrim(modality || iif(body_part = '', '', ' ' || body_part) "
+    "|| "
+    "iif(series_description = '', '', ' \"' || series_description || '\"')) AS "
+    "concat_words "
+    "FROM v_review) ";
+
+static int
+review_print_line(struct report *report, const char *before, const char *line, FILE *out)
+{
+    char *clean = report_printable(line);
+    if (!clean)
+        return database_refuse(&report->db, -ENOMEM, "out of memory");
+    fprintf(out, "%s%s\n", before, clean);
+    free(clean);
+    return 0;
+}
+
+/* "Brain: volume 31 ml, expected 900 to 1900 ml; Brain: ...": a line each. */
+static int
+review_print_breaches(struct report *report, char *message, FILE *out)
+{
+    int rc = 0;
+    while (message && rc == 0) {
+        char *end = strstr(message, "; ");
+        if (end)
+            *end = '\0';
+        rc = review_print_line(report, "  found     ", message, out);
+        message = end ? end + 2 : NULL;
+    }
+    return rc;
+}
+
+static int
+review_print_job(struct report *report, sqlite3_stmt *row, FILE *out)
+{
+    enum { MESSAGE = 3, PREVIEW = 4 };
+
+    int rc = 0;
+    for (int i = 0; i < MESSAGE && rc == 0; i++)
+        if (sqlite3_column_type(row, i) != SQLITE_NULL)
+            rc = review_print_line(report, "", report_text(row, i), out);
+    char *message = rc ? NULL : strdup(report_text(row, MESSAGE));
+    if (!message)
+        return rc ? rc : database_refuse(&report->db, -ENOMEM, "out of memory");
+    rc = review_print_breaches(report, message, out);
+    free(message);
+    return rc ? rc : review_print_line(report, "", report_text(row, PREVIEW), out);
+}
+
+static int
+review_print(struct report *report, const struct database_value values[4], FILE *out)
+{
+    sqlite3_stmt *row;
+    int rc, count = 0;
+    const struct report_selection all = {"v_review", review_tail, values, 4};
+    sqlite3_str *sql = sqlite3_str_new(report->db.handle);
+    sqlite3_str_appendf(sql, "%s%s", review_sql, review_tail);
+    rc = report_start(report, sql, &all, &row);
+    if (rc < 0)
+        return rc;
+    while ((rc = database_step(&report->db, row)) == 1) {
+        fputs(count++ ? "\n" : "", out);
+        rc = review_print_job(report, row, out);
+        if (rc < 0)
+            break;
+    }
+    sqlite3_finalize(row);
+    if (rc == 0 && count == 0)
+        fputs("no job is under review\n", out);
+    else if (rc == 0)
+        fputs("\nnoctule accept JOB delivers it as it is, noctule reject JOB REASON ends it\n",
+              out);
+    return rc;
+}
+
+int
+report_review(struct report *report, const struct report_filter *filter, const char *root,
+              FILE *out, bool json, struct error *error)
+{
+    const struct database_value values[] = {
+        value_optional(filter->pipeline), value_optional(filter->series),
+        value_int(filter->limit > 0 ? filter->limit : REVIEW_LIMIT), value_text(root)};
+    const struct report_selection rows = {"v_review", review_tail, values, 3};
+    int rc = json ? report_print_json(report, &rows, false, NULL, 0, out)
+                  : review_print(report, values, out);
+    return report_conclude(report, out, rc, error);
+}

@@ -1,0 +1,353 @@
+/*
+ * cli_lists.c - the commands that read the database: jobs, review, show, features, series,
+ * destinations, deliveries; status is in cli_status.c.
+ */
+#include "service/cli/cli.h"
+
+#include "db/report.h"
+#include "service/cli/watch.h"
+#include "service/common/jobs/feature_document.h"
+#include "service/common/layout.h"
+#include "service/common/lost_database.h"
+#include "service/common/pseudonym.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int
+cli_try_report(const struct conf *conf, struct report **report, struct error *error)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof(path), "%s/" LAYOUT_DATABASE, conf->root);
+    if (length < 0 || (size_t)length >= sizeof(path))
+        return error_set(error, -ENAMETOOLONG, CODE_NONE,
+                         "the path of the root folder is too long");
+    if (lost_database_is_missing(conf->root) && lost_database_had_one(conf->root))
+        return lost_database_refuse(conf->root, error);
+    return report_open(path, report, error);
+}
+
+int
+cli_open_report(const struct conf *conf, struct report **report)
+{
+    struct error error;
+    int rc = cli_try_report(conf, report, &error);
+    if (rc < 0)
+        cli_complain("%s", error.message);
+    return rc < 0 ? EXIT_DATABASE : EXIT_OK;
+}
+
+static int
+report_status_code(int rc, const struct error *error)
+{
+    if (rc == 0)
+        return EXIT_OK;
+    cli_complain("%s", error->message[0] ? error->message : "the database cannot be read");
+    if (rc == -EINVAL) /* there is no such state */
+        return EXIT_USAGE;
+    return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
+}
+
+/* What is asked: the command's options, how it is answered, and the number of a job where it takes one. */
+struct report_request {
+    int (*print)(struct report *report, const struct report_request *request, struct error *error);
+    const struct report_list *list;
+    const struct conf *conf;
+    int64_t job;
+    int64_t segment; /* of features; 0: the whole volume */
+    bool json, csv;
+    struct watch watch;
+    struct report_filter filter; /* of lists */
+};
+
+static int
+answer_list(struct report *report, const struct report_request *request, struct error *error)
+{
+    return report_list(report, request->list, &request->filter, stdout, request->json, error);
+}
+
+#define ADDRESS_SIZE 512
+
+static void
+describe_address(const struct conf_destination *destination, char *text, size_t size)
+{
+    if (destination->folder)
+        snprintf(text, size, "%s", destination->folder);
+    else if (destination->stow)
+        snprintf(text, size, "%s", destination->stow);
+    else
+        snprintf(text, size, strchr(destination->host, ':') ? "%s at [%s]:%d%s" : "%s at %s:%d%s",
+                 destination->ae_title, destination->host, destination->port,
+                 destination->tls ? ", TLS" : "");
+}
+
+static int
+answer_destinations(struct report *report, const struct report_request *request,
+                    struct error *error)
+{
+    const size_t count = request->conf->destination_count;
+    struct report_destination *configured = calloc(count + 1, sizeof(*configured));
+    char(*addresses)[ADDRESS_SIZE] = calloc(count + 1, sizeof(*addresses));
+    int rc = error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "out of memory");
+    if (configured && addresses) {
+        for (size_t i = 0; i < count; i++) {
+            const struct conf_destination *destination = &request->conf->destinations[i];
+            describe_address(destination, addresses[i], sizeof(addresses[i]));
+            configured[i] = (struct report_destination){destination->name, addresses[i]};
+        }
+        *error = (struct error){0};
+        rc = report_destinations(report, configured, count, stdout, request->json, error);
+    }
+    free(addresses);
+    free(configured);
+    return rc;
+}
+
+static int
+answer_review(struct report *report, const struct report_request *request, struct error *error)
+{
+    return report_review(report, &request->filter, request->conf->root, stdout, request->json,
+                         error);
+}
+
+static int
+answer_job(struct report *report, const struct report_request *request, struct error *error)
+{
+    return report_job(report, request->job, stdout, request->json, error);
+}
+
+static int
+take_feature(void *context, const struct feature *row)
+{
+    return feature_set_add(context, row);
+}
+
+/* features.json or features.csv again: what the database has is the set that the worker told, and
+ * the same code writes it. */
+static int
+answer_features(struct report *report, const struct report_request *request, struct error *error)
+{
+    if (!request->json && !request->csv)
+        return report_features(report, request->job, request->segment, stdout, error);
+    struct feature_set set = {0};
+    int rc = report_each_feature(report, request->job, request->segment, take_feature, &set, error);
+    if (rc == 0 && request->json)
+        feature_set_to_json(&set, stdout);
+    else if (rc == 0)
+        feature_set_to_csv(&set, stdout);
+    feature_set_clear(&set);
+    return rc;
+}
+
+static int
+features_check(struct cli_call *call)
+{
+    const struct report_request *request = call->options;
+    return request->json && request->csv
+               ? cli_usage_error(call->command->name, "--json and --csv exclude each other")
+               : EXIT_OK;
+}
+
+/* What stands for an identifier where the database has no other; of the one that was asked for. */
+struct stand_ins {
+    char accession[PSEUDONYM_SIZE], patient[PSEUDONYM_SIZE];
+};
+
+/* What is kept in both ways is looked for. */
+static void
+report_find_stand_ins(struct report_request *request, struct stand_ins *words)
+{
+    struct report_filter *filter = &request->filter;
+    struct pseudonym_key key;
+    if (!filter->accession[0] && !filter->patient[0])
+        return;
+    int rc = pseudonym_key_read(request->conf->root, &key);
+    if (rc == -ENOENT) /* nothing was kept that way yet */
+        return;
+    if (rc == 0 && filter->accession[0]) {
+        rc = pseudonym_of(&key, filter->accession[0], words->accession);
+        filter->accession[1] = words->accession;
+    }
+    if (rc == 0 && filter->patient[0]) {
+        rc = pseudonym_of(&key, filter->patient[0], words->patient);
+        filter->patient[1] = words->patient;
+    }
+    if (rc)
+        cli_complain("%s/" LAYOUT_PSEUDONYM_KEY ": %s; who is kept as a hash is not found",
+                     request->conf->root, strerror(-rc));
+}
+
+static int
+report_draw(struct cli_call *call)
+{
+    struct report_request *request = call->options;
+    struct report *report;
+    struct stand_ins words;
+    request->conf = call->context->conf;
+    report_find_stand_ins(request, &words);
+    if (call->count > 0)
+        cli_parse_number(call->arguments[0], &request->job);
+    int status = cli_open_report(request->conf, &report);
+    if (status != EXIT_OK)
+        return status;
+    struct error error = {0};
+    int rc = request->print(report, request, &error);
+    report_close(report);
+    return report_status_code(rc, &error);
+}
+
+static int
+report_run(struct cli_call *call)
+{
+    const struct report_request *request = call->options;
+    return request->watch.on ? watch_run(call, &request->watch, report_draw) : report_draw(call);
+}
+
+static int
+list_check(struct cli_call *call)
+{
+    const struct report_request *request = call->options;
+    return watch_check(call, &request->watch, request->json);
+}
+
+/* ------------------------------------------------------------------------------- commands ---- */
+
+static const char *
+state_of_jobs(size_t i)
+{
+    return report_list_state(&report_jobs, i);
+}
+
+static const char *
+state_of_series(size_t i)
+{
+    return report_list_state(&report_series, i);
+}
+
+static const char *
+state_of_deliveries(size_t i)
+{
+    return report_list_state(&report_deliveries, i);
+}
+
+#define FILTER(name_, kind_, member, help_, ...)                                                   \
+    {                                                                                              \
+        (name_), 0, (kind_), CLI_AT(struct report_request, filter.member), .help = (help_),        \
+                                                                           __VA_ARGS__             \
+    }
+#define STATE(word_)                                                                               \
+    FILTER("state", &cli_choice, state, "in this state", .noun = "STATE", .word = (word_))
+#define PIPELINE FILTER("pipeline", &cli_pipeline, pipeline, "of this pipeline", NULL)
+#define SERIES   FILTER("series", &cli_text, series, "of this series", .noun = "UID")
+#define SINCE(help)                                                                                \
+    FILTER("since", &cli_when, since, help "; a time, or how long ago: 2026-01-31, 36h", NULL)
+#define FOUND_BY                                                                                   \
+    FILTER("modality", &cli_text, modality, "of this modality: CT, MR, ...", .noun = "MODALITY"),  \
+        FILTER("accession", &cli_text, accession[0], "of this Accession Number",                   \
+               .noun = "NUMBER"),                                                                  \
+        FILTER("patient", &cli_text, patient[0], "of this Patient ID", .noun = "ID"),              \
+        FILTER("sender", &cli_text, sender, "sent by this AE title", .noun = "TITLE")
+#define CODE  FILTER("code", &cli_text, code, "with this code", .noun = "CODE")
+#define LIMIT FILTER("limit", &cli_count, limit, "so many; 50 when not given", NULL)
+#define JSON  CLI_JSON(struct report_request)
+#define WATCH WATCH_OPTIONS(struct report_request)
+
+#define REPORTS(print_, list_)                                                                     \
+    .size = sizeof(struct report_request),                                                         \
+    .initial = &(const struct report_request){.print = (print_),                                   \
+                                              .list = (list_),                                     \
+                                              .segment = REPORT_ALL_SEGMENTS},                     \
+    .run = report_run
+
+const struct cli_command cli_jobs = {.name = "jobs",
+                                     .help = "list jobs, newest first",
+                                     .usage = {"[OPTION]..."},
+                                     .options =
+                                         (const struct cli_option[]){STATE(state_of_jobs),
+                                                                     PIPELINE,
+                                                                     SERIES,
+                                                                     CODE,
+                                                                     FOUND_BY,
+                                                                     SINCE("made or ended since"),
+                                                                     LIMIT,
+                                                                     WATCH,
+                                                                     JSON,
+                                                                     {0}},
+                                     .check = list_check,
+                                     REPORTS(answer_list, &report_jobs)};
+
+const struct cli_command cli_review = {
+    .name = "review",
+    .help = "results that are not as expected and wait for accept or reject, oldest first",
+    .usage = {"[OPTION]..."},
+    .options = (const struct cli_option[]){PIPELINE, SERIES, LIMIT, JSON, {0}},
+    REPORTS(answer_review, NULL)};
+
+const struct cli_command cli_show = {.name = "show",
+                                     .help = "one job with its results and events",
+                                     .usage = {"[--json] JOB"},
+                                     .options = (const struct cli_option[]){JSON, {0}},
+                                     .kind = &cli_job,
+                                     .least = 1,
+                                     .most = 1,
+                                     .needs = "one job number",
+                                     REPORTS(answer_job, NULL)};
+
+const struct cli_command cli_features = {
+    .name = "features",
+    .help = "what a job measured",
+    .usage = {"[--segment N] [--json | --csv] JOB"},
+    .options = (const struct cli_option[]){{"segment", 0, &cli_segment,
+                                            CLI_AT(struct report_request, segment),
+                                            .help = "of one segment only; 0: the whole volume"},
+                                           JSON,
+                                           {"csv", 0, &cli_flag, CLI_AT(struct report_request, csv),
+                                            .help = "print a table for programs"},
+                                           {0}},
+    .kind = &cli_job,
+    .least = 1,
+    .most = 1,
+    .needs = "one job number",
+    .check = features_check,
+    REPORTS(answer_features, NULL)};
+
+const struct cli_command cli_series = {
+    .name = "series",
+    .help = "list series, newest first",
+    .usage = {"[OPTION]..."},
+    .options = (const struct cli_option[]){STATE(state_of_series),
+                                           SERIES,
+                                           CODE,
+                                           FOUND_BY,
+                                           SINCE("something came since"),
+                                           LIMIT,
+                                           WATCH,
+                                           JSON,
+                                           {0}},
+    .check = list_check,
+    REPORTS(answer_list, &report_series)};
+
+const struct cli_command cli_destinations = {.name = "destinations",
+                                             .help =
+                                                 "where results go, and how it stands with each",
+                                             .usage = {"[--json]"},
+                                             .options = (const struct cli_option[]){JSON, {0}},
+                                             REPORTS(answer_destinations, NULL)};
+
+const struct cli_command cli_deliveries = {
+    .name = "deliveries",
+    .help = "list deliveries of results, newest first",
+    .usage = {"[OPTION]..."},
+    .options = (const struct cli_option[]){STATE(state_of_deliveries),
+                                           FILTER("destination", &cli_destination, destination,
+                                                  "to this destination", NULL),
+                                           FILTER("job", &cli_job, job, "of this job", NULL),
+                                           LIMIT,
+                                           WATCH,
+                                           JSON,
+                                           {0}},
+    .check = list_check,
+    REPORTS(answer_list, &report_deliveries)};

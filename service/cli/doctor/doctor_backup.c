@@ -1,0 +1,119 @@
+/* doctor_backup.c - how old the newest backup is, of those that are made as docs/operations.md has it. */
+#include "base/text.h"
+#include "service/cli/doctor/doctor.h"
+#include "service/common/clock.h"
+#include "service/common/file_ops.h"
+#include "service/common/layout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <unistd.h>
+
+#define HOUR_MS   (3600 * 1000.0)
+#define SLACK_MS  (5 * 60 * 1000)
+#define UNIT_FROM 48 /* hours are told as days */
+
+struct backup_newest {
+    size_t count; /* of all */
+    int64_t copied_ms;
+    char name[NAME_MAX + 1];
+};
+
+/* A folder with a database that was copied whole: one under way has another name, and the link to the last is no
+ * folder. 0, also for what is no backup, or -errno. */
+static int
+backup_try(int folder, const char *name, struct backup_newest *newest)
+{
+    struct stat entry, database;
+    char path[NAME_MAX + sizeof "/" LAYOUT_DATABASE];
+    snprintf(path, sizeof path, "%s/" LAYOUT_DATABASE, name);
+    if (name[0] == '.' || text_ends_in(name, ".part"))
+        return 0;
+    if (fstatat(folder, name, &entry, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (!S_ISDIR(entry.st_mode))
+        return 0;
+    if (fstatat(folder, path, &database, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (!S_ISREG(database.st_mode) || database.st_size == 0)
+        return 0;
+    const int64_t copied_ms =
+        (int64_t)database.st_mtim.tv_sec * 1000 + database.st_mtim.tv_nsec / 1000000;
+    if (newest->count++ == 0 || copied_ms > newest->copied_ms) {
+        newest->copied_ms = copied_ms;
+        snprintf(newest->name, sizeof newest->name, "%s", name);
+    }
+    return 0;
+}
+
+static int
+backup_find(const char *path, struct backup_newest *newest)
+{
+    DIR *folder;
+    const struct dirent *entry;
+    *newest = (struct backup_newest){0};
+    int rc = file_open_directory(AT_FDCWD, path, 0, &folder);
+    if (rc < 0)
+        return rc;
+    while (rc == 0 && (entry = readdir(folder)))
+        rc = backup_try(dirfd(folder), entry->d_name, newest);
+    closedir(folder);
+    return rc;
+}
+
+static void
+backup_tell(struct examination *examination, const struct backup_newest *newest)
+{
+    const struct conf_backup *conf = &examination->doctor->conf->backup;
+    const double age_ms = (double)(clock_unix_ms() - newest->copied_ms);
+    const double hours = age_ms > 0 ? age_ms / HOUR_MS : 0;
+    char age[32];
+    if (hours < UNIT_FROM)
+        snprintf(age, sizeof age, "%.0f hours", hours);
+    else
+        snprintf(age, sizeof age, "%.0f days", hours / 24);
+    if (age_ms < -SLACK_MS)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "%s/%s is newer than this machine's clock: how old it is cannot be told",
+                    conf->folder, newest->name);
+    else if (hours > conf->max_age_hours)
+        doctor_find(
+            examination, DOCTOR_ATTENTION,
+            "the newest in %s, %s, is %s old, and backup.max_age_hours is %g: see what became "
+            "of the ones since (operations.md, Backup)",
+            conf->folder, newest->name, age, conf->max_age_hours);
+    doctor_fine(examination, "the newest of %zu in %s is %s old", newest->count, conf->folder, age);
+}
+
+/* Backups are the administrator's, and the service may not read them: this thread alone looks with the rights of
+ * whoever asks. */
+void
+look_at_backup(struct examination *examination)
+{
+    const char *path = examination->doctor->conf->backup.folder;
+    struct backup_newest newest;
+    if (!path) {
+        doctor_unknown(examination, "not checked: set backup.folder to the folder of the backups "
+                                    "(operations.md, Backup)");
+        return;
+    }
+    setfsuid(examination->doctor->asked_by);
+    const int rc = backup_find(path, &newest);
+    if (rc == -EACCES || rc == -EPERM)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "%s could not be looked at for want of rights: ask as root", path);
+    else if (rc < 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s: %s: mount what holds it, or correct backup.folder", path, strerror(-rc));
+    else if (newest.count == 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s has no backup, which is a folder with a " LAYOUT_DATABASE
+                    ": operations.md, Backup, says how to make one",
+                    path);
+    else
+        backup_tell(examination, &newest);
+}

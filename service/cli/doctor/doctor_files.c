@@ -1,0 +1,275 @@
+/* doctor_files.c - the configuration's file, the root folder, and inboxes. */
+#include "db/filesystem.h"
+#include "db/report.h"
+#include "service/cli/cli.h"
+#include "service/cli/doctor/doctor.h"
+#include "service/common/clock.h"
+#include "service/common/layout.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define MIB        (1024.0 * 1024.0)
+#define SHORT_DAYS 7
+
+/* ---------------------------------------------------------------------- configuration ---- */
+
+static void
+configuration_mode(struct examination *examination, const char *path)
+{
+    struct stat status;
+    const char *not_for_service = examination->doctor->not_for_service;
+    if (!path || stat(path, &status) < 0)
+        return; /* is among its errors */
+    if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) < 0)
+        doctor_failed(examination, errno, path, "chgrp it to the service's group, and chmod 0640");
+    else if (*not_for_service)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s: user %s, as whom the service runs, cannot load it: chgrp it to the "
+                    "service's group, and chmod 0640",
+                    not_for_service, examination->doctor->user);
+    if (status.st_mode & S_IWOTH)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "%s may be written by everybody, who thus says where images go: chmod 0640",
+                    path);
+}
+
+void
+look_at_configuration(struct examination *examination)
+{
+    const struct doctor *doctor = examination->doctor;
+    for (size_t i = 0; i < doctor->findings->count; i++)
+        doctor_find(examination,
+                    doctor->findings->items[i].wrong ? DOCTOR_BROKEN : DOCTOR_ATTENTION, "%s",
+                    doctor->findings->items[i].message);
+    if (doctor->findings->more > 0 || doctor->findings->count > DOCTOR_FINDINGS)
+        doctor_find(examination, DOCTOR_ATTENTION, "and more: noctule check-config tells all");
+    if (!doctor->conf && doctor->findings->count == 0)
+        doctor_find(examination, DOCTOR_BROKEN, "%s%s", doctor->no_conf,
+                    doctor->config_path ? "; --config or NOCTULE_CONFIG says where it is" : "");
+    configuration_mode(examination, doctor->config_path);
+    if (doctor->conf)
+        doctor_fine(examination, "%s: %zu pipelines, %zu rules", doctor->config_path,
+                    doctor->conf->pipeline_count, doctor->conf->rule_count);
+}
+
+/* ------------------------------------------------------------------------------- root ---- */
+
+static void
+root_rights(struct examination *examination, const char *root, const struct stat *status)
+{
+    if (faccessat(AT_FDCWD, root, R_OK | W_OK | X_OK, AT_EACCESS) < 0)
+        doctor_failed(examination, errno, root,
+                      errno == EROFS ? "it is mounted read-only: remount it"
+                                     : "chown it to the service's user, and chmod 0750");
+    if (status->st_mode & S_IRWXO)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "%s is open to every user of this machine (mode %04o), and holds patients' "
+                    "images: chmod 0750",
+                    root, status->st_mode & 07777);
+}
+
+/* Files are made durable by renaming them from one of these into another. */
+static void
+root_folders(struct examination *examination, const char *root, dev_t device)
+{
+    static const char *const folders[] = {LAYOUT_INCOMING, LAYOUT_SERIES, LAYOUT_QUARANTINE,
+                                          LAYOUT_JOBS,     LAYOUT_OUTBOX, LAYOUT_RELEASED,
+                                          LAYOUT_REMOVED,  LAYOUT_RUN};
+    const char *name;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        char path[PATH_MAX];
+        struct stat status;
+        snprintf(path, sizeof path, "%s/%s", root, folders[i]);
+        if (stat(path, &status) < 0) {
+            if (errno != ENOENT) /* it is made at the start */
+                doctor_failed(examination, errno, path, "chown it to the service's user");
+        } else if (status.st_dev != device)
+            doctor_find(examination, DOCTOR_BROKEN,
+                        "%s is on another file system than %s: files cannot be moved there in one "
+                        "step; mount one file system for the whole root",
+                        path, root);
+        else if (faccessat(AT_FDCWD, path, R_OK | W_OK | X_OK, AT_EACCESS) < 0 && errno != EROFS)
+            doctor_failed(examination, errno, path, "chown it to the service's user");
+    }
+    char database[PATH_MAX];
+    snprintf(database, sizeof database, "%s/" LAYOUT_DATABASE, root);
+    if (filesystem_check(database, &name) == -EREMOTE)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s is on %s, where databases get lost: give the root a local file system",
+                    root, name);
+}
+
+/* Days that it lasts at the week's rate; -1: unknown. */
+static double
+root_days(const struct conf *conf, double spare_mib)
+{
+    struct report *report;
+    int64_t bytes = 0;
+    struct error error;
+    if (cli_try_report(conf, &report, &error) < 0)
+        return -1;
+    if (report_week_bytes(report, DOCTOR_SECONDS, clock_unix_ms(), &bytes, &error) < 0)
+        bytes = 0;
+    report_close(report);
+    return bytes > 0 ? spare_mib / ((double)bytes / 7 / MIB) : -1;
+}
+
+static void
+root_space(struct examination *examination)
+{
+    const struct conf *conf = examination->doctor->conf;
+    const bool removes = conf->retention.low_mib > 0 || conf->retention.series_days > 0;
+    struct statvfs status;
+    if (statvfs(conf->root, &status) < 0)
+        return;
+    const double free_mib = (double)status.f_bavail * (double)status.f_frsize / MIB;
+    const double days = root_days(conf, free_mib - conf->min_free_mib);
+    char lasts[96] = "";
+    if (days >= 0)
+        snprintf(lasts, sizeof lasts, ", which lasts %.0f days as the last week went", days);
+    if (free_mib < conf->min_free_mib)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s has %.0f MiB free, less than min_free_mib (%g): nothing is taken in; make "
+                    "room, or set retention",
+                    conf->root, free_mib, conf->min_free_mib);
+    else if (status.f_files > 0 && status.f_favail == 0)
+        doctor_find(examination, DOCTOR_BROKEN, "%s has no inodes left: remove files", conf->root);
+    else if (days >= 0 && days < SHORT_DAYS && !removes)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "%s has %.0f MiB free%s: make room, or set retention", conf->root, free_mib,
+                    lasts);
+    doctor_fine(examination, "%s: %.1f GiB free%s", conf->root, free_mib / 1024, lasts);
+}
+
+void
+look_at_root(struct examination *examination)
+{
+    const char *root = examination->doctor->conf->root;
+    struct stat status;
+    if (!examination->doctor->has_user)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "there is no user for the service: systemd-sysusers makes it, or useradd -r %s",
+                    examination->doctor->user);
+    if (stat(root, &status) < 0) {
+        if (errno == ENOENT)
+            doctor_find(examination, DOCTOR_BROKEN,
+                        "%s is not there: install -d -o %s -g %s -m 0750 %s", root,
+                        examination->doctor->user, examination->doctor->user, root);
+        else
+            doctor_failed(examination, errno, root, "the folders above it have to be passable");
+        return;
+    }
+    if (!S_ISDIR(status.st_mode)) {
+        doctor_find(examination, DOCTOR_BROKEN, "%s is no folder: move it away", root);
+        return;
+    }
+    root_rights(examination, root, &status);
+    root_folders(examination, root, status.st_dev);
+    root_space(examination);
+}
+
+/* ----------------------------------------------------------------------------- inboxes ---- */
+
+size_t
+count_inboxes(const struct conf *conf)
+{
+    return conf->inbox_count;
+}
+
+static bool
+inbox_folder(struct examination *examination, const char *path, bool written)
+{
+    struct stat status;
+    if (stat(path, &status) < 0)
+        doctor_failed(examination, errno, path, "make the folder, or mount what holds it");
+    else if (!S_ISDIR(status.st_mode))
+        doctor_find(examination, DOCTOR_BROKEN, "%s is no folder", path);
+    else if (faccessat(AT_FDCWD, path, R_OK | X_OK, AT_EACCESS) < 0)
+        doctor_failed(examination, errno, path, "give the service's group the right to read it");
+    else if (written && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0)
+        doctor_failed(examination, errno, path,
+                      "files are to be taken from or put into it: give the service's group the "
+                      "right to write, or say after = \"keep\"");
+    else
+        return true;
+    return false;
+}
+
+void
+look_at_inbox(struct examination *examination)
+{
+    const struct conf_inbox *inbox = &examination->doctor->conf->inboxes[examination->index];
+    const char *name = NULL;
+    if (!inbox_folder(examination, inbox->path, inbox->after != CONF_KEEP))
+        return;
+    if (inbox->after == CONF_MOVE)
+        inbox_folder(examination, inbox->move_to, true);
+    const bool twice =
+        inbox->after == CONF_KEEP && !examination->doctor->conf->retention.delete_originals;
+    const char *kept = twice ? "; its files are kept for ever beside the stored copy: after, and "
+                               "retention.inbox, say otherwise"
+                             : "";
+    filesystem_check(inbox->path, &name);
+    if (name)
+        doctor_fine(examination,
+                    "%s, on %s: what other machines put there is found every %g seconds%s",
+                    inbox->path, name, inbox->sweep_seconds, kept);
+    else
+        doctor_fine(examination, "%s%s", inbox->path, kept);
+}
+
+/* ----------------------------------------------------------------------------- watches ---- */
+
+#define MAX_DEPTH 32
+
+static int64_t
+watches_count(int parent, const char *name, int depth, int64_t end_ms)
+{
+    const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    int64_t count = fd < 0 ? 0 : 1;
+    const struct dirent *entry;
+    if (!folder && fd >= 0)
+        close(fd);
+    while (folder && depth < MAX_DEPTH && clock_unix_ms() < end_ms && (entry = readdir(folder))) {
+        if (entry->d_type == DT_DIR && strcmp(entry->d_name, ".") != 0 &&
+            strcmp(entry->d_name, "..") != 0)
+            count += watches_count(dirfd(folder), entry->d_name, depth + 1, end_ms);
+    }
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+void
+look_at_watches(struct examination *examination)
+{
+    const struct conf *conf = examination->doctor->conf;
+    const int64_t end_ms = clock_unix_ms() + DOCTOR_SECONDS * INT64_C(1000);
+    long long allowed = -1;
+    int64_t count = 0;
+    FILE *file = fopen("/proc/sys/fs/inotify/max_user_watches", "re");
+    if (file && fscanf(file, "%lld", &allowed) != 1)
+        allowed = -1;
+    if (file)
+        fclose(file);
+    for (size_t i = 0; i < conf->inbox_count; i++)
+        count += watches_count(AT_FDCWD, conf->inboxes[i].path, 0, end_ms);
+    const bool whole = clock_unix_ms() < end_ms;
+    if (allowed >= 0 && count > allowed)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "inboxes have %lld folders%s, and inotify allows %lld: the rest is found by "
+                    "sweeps alone; raise fs.inotify.max_user_watches (sysctl)",
+                    (long long)count, whole ? "" : " and more", allowed);
+    doctor_fine(examination, "%lld folders%s in inboxes, of %lld that inotify allows",
+                (long long)count, whole ? "" : " and more", allowed);
+}

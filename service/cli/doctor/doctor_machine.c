@@ -1,0 +1,259 @@
+/* doctor_machine.c - GPUs, DCMTK's dictionary, limits, confinement. */
+#include "kernels/gpu.h"
+#include "service/cli/doctor/doctor.h"
+#include "service/common/confine/call_filter.h"
+#include "service/common/confine/confine.h"
+#include "service/common/numa/numa.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define MOST_GPUS            64
+#define FILES_BESIDE         1024 /* of a process, beside its associations */
+#define FILES_PER_PEER       4
+#define SMALLEST_GPU_MIB     2048
+#define LANDLOCK_WITH_RENAME 2
+
+/* ----------------------------------------------------------------------------- devices ---- */
+
+/* The highest CUDA that the driver is made for, 1000 a version; 0: there is no driver. */
+static int
+devices_driver(void)
+{
+    int version = 0;
+    void *const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    int (*const ask)(int *) = driver ? (int (*)(int *))dlsym(driver, "cuDriverGetVersion") : NULL;
+    return ask && ask(&version) == 0 ? version : 0;
+}
+
+#define OR_CPU "or say compute.backend = \"cpu\""
+
+void
+doctor_explain_no_gpu(int driver, int program, const char *user, char text[DOCTOR_TEXT])
+{
+    char refusal[256];
+    if (program == 0) {
+        snprintf(
+            text, DOCTOR_TEXT,
+            "GPUs are asked for, and this build has no CUDA: install the one that has, " OR_CPU);
+    } else if (driver == 0) {
+        snprintf(
+            text, DOCTOR_TEXT,
+            "GPUs are asked for, and there is no NVIDIA driver (libcuda.so.1), which has to be for "
+            "CUDA %d: install it, " OR_CPU,
+            program / 1000);
+    } else if (!kernels_driver_serves(driver, program)) {
+        kernels_driver_refusal(driver, program, refusal, sizeof refusal);
+        snprintf(text, DOCTOR_TEXT, "%s; install it, " OR_CPU " (nvidia-smi shows what is there)",
+                 refusal);
+    } else {
+        snprintf(
+            text, DOCTOR_TEXT,
+            "the driver is for CUDA up to %d.%d, which serves this program's %d.%d, and no GPU can "
+            "be used: may %s not open /dev/nvidia*? nvidia-smi says more; the unit needs the "
+            "drop-in gpu.conf",
+            driver / 1000, driver % 1000 / 10, program / 1000, program % 1000 / 10, user);
+    }
+}
+
+static void
+devices_lack(struct examination *examination, enum doctor_verdict verdict, int driver)
+{
+    char text[DOCTOR_TEXT];
+    doctor_explain_no_gpu(driver, kernels_cuda_version(), examination->doctor->user, text);
+    doctor_find(examination, verdict, "%s", text);
+}
+
+static bool
+devices_have(const struct kernels_gpu *gpus, int count, const char *wanted)
+{
+    char *end;
+    const long index = strtol(wanted, &end, 10);
+    for (int i = 0; i < count; i++) {
+        if (strcmp(gpus[i].uuid, wanted) == 0 || (!*end && end != wanted && gpus[i].index == index))
+            return true;
+    }
+    return false;
+}
+
+/* Of machines with several nodes: where each GPU is. */
+static void
+devices_places(const struct kernels_gpu *gpus, int count, char *text, size_t size)
+{
+    size_t length = 0;
+    *text = '\0';
+    for (int i = 0; i < count && length < size; i++) {
+        const struct numa_place place = numa_of_pci(numa_sys(), gpus[i].pci);
+        if (place.node >= 0)
+            length +=
+                (size_t)snprintf(text + length, size - length, "; GPU %d: node %d, processors %s",
+                                 gpus[i].index, place.node, place.processors);
+    }
+}
+
+static void
+devices_seen(struct examination *examination, const struct kernels_gpu *gpus, int count, int driver)
+{
+    const int program = kernels_cuda_version();
+    const struct conf_compute *compute = &examination->doctor->conf->compute;
+    for (size_t i = 0; i < compute->device_count; i++)
+        if (!devices_have(gpus, count, compute->devices[i]))
+            doctor_find(examination, DOCTOR_BROKEN,
+                        "compute.devices names %s, which is none of the %d GPUs: nvidia-smi -L "
+                        "lists them",
+                        compute->devices[i], count);
+    for (int i = 0; i < count; i++)
+        if (gpus[i].memory_bytes < (int64_t)SMALLEST_GPU_MIB << 20)
+            doctor_find(examination, DOCTOR_ATTENTION,
+                        "%s has %" PRId64 " MiB: large series go to the processors", gpus[i].name,
+                        gpus[i].memory_bytes >> 20);
+    char places[DOCTOR_TEXT / 2];
+    devices_places(gpus, count, places, sizeof places);
+    doctor_fine(examination,
+                "%d GPU%s: %s, %" PRId64
+                " GiB%s; the driver is for CUDA up to %d.%d, this program was made with %d.%d",
+                count, count == 1 ? "" : "s, the first", gpus[0].name, gpus[0].memory_bytes >> 30,
+                places, driver / 1000, driver % 1000 / 10, program / 1000, program % 1000 / 10);
+}
+
+void
+look_at_devices(struct examination *examination)
+{
+    const struct conf_compute *compute = &examination->doctor->conf->compute;
+    struct kernels_gpu gpus[MOST_GPUS];
+    if (strcmp(compute->backend, "cpu") == 0) {
+        doctor_fine(examination, "the processors compute, as configured");
+        return;
+    }
+    const int there = kernels_gpus(gpus, MOST_GPUS);
+    const int driver = devices_driver();
+    if (there > 0)
+        devices_seen(examination, gpus, there < MOST_GPUS ? there : MOST_GPUS, driver);
+    else if (strcmp(compute->backend, "cuda") == 0 || compute->device_count > 0)
+        devices_lack(examination, DOCTOR_BROKEN, driver);
+    else if (driver > 0)
+        devices_lack(examination, DOCTOR_ATTENTION, driver);
+    else
+        doctor_fine(examination, "there is no GPU, and the processors compute");
+}
+
+/* -------------------------------------------------------------------------- dictionary ---- */
+
+void
+look_at_dictionary(struct examination *examination)
+{
+    const char *path = getenv("DCMDICTPATH");
+    if (!examination->doctor->has_dictionary)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "DCMTK's data dictionary cannot be read (dicom.dic%s%s), and nothing is done "
+                    "without: install DCMTK anew, or correct DCMDICTPATH",
+                    path ? ", where DCMDICTPATH says: " : "", path ? path : "");
+    doctor_fine(examination, "DCMTK's is loaded");
+}
+
+/* ------------------------------------------------------------------------------ limits ---- */
+
+/* The hard limit of open files of the daemon where it runs, which it takes; else of this process. */
+static int64_t
+limits_files(int daemon)
+{
+    char path[64], line[256];
+    long long hard = -1;
+    struct rlimit own;
+    snprintf(path, sizeof path, "/proc/%d/limits", daemon);
+    FILE *file = daemon > 0 ? fopen(path, "re") : NULL;
+    while (file && hard < 0 && fgets(line, sizeof line, file))
+        if (sscanf(line, "Max open files %*s %lld", &hard) != 1)
+            hard = -1;
+    if (file)
+        fclose(file);
+    if (hard < 0 && getrlimit(RLIMIT_NOFILE, &own) == 0)
+        hard = own.rlim_max > INT64_MAX ? INT64_MAX : (long long)own.rlim_max;
+    return hard;
+}
+
+static double
+limits_read_mib(const char *group, const char *name)
+{
+    char path[PATH_MAX + 64];
+    long long bytes = -1;
+    snprintf(path, sizeof path, "/sys/fs/cgroup%s/%s", group, name);
+    FILE *file = fopen(path, "re");
+    if (file && fscanf(file, "%lld", &bytes) != 1)
+        bytes = -1;
+    if (file)
+        fclose(file);
+    return bytes < 0 ? -1 : (double)bytes / (1 << 20);
+}
+
+/* The least of what the groups above allow, and of what the machine has. */
+static double
+limits_memory_mib(int daemon)
+{
+    char path[64], line[PATH_MAX];
+    double least = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
+    snprintf(path, sizeof path, daemon > 0 ? "/proc/%d/cgroup" : "/proc/self/cgroup", daemon);
+    FILE *file = fopen(path, "re");
+    char *group = NULL;
+    while (file && !group && fgets(line, sizeof line, file))
+        if (strncmp(line, "0::", 3) == 0)
+            group = line + 3;
+    if (file)
+        fclose(file);
+    if (group)
+        group[strcspn(group, "\n")] = '\0';
+    while (group) {
+        const double allowed = limits_read_mib(group, "memory.max");
+        least = allowed >= 0 && allowed < least ? allowed : least;
+        char *const slash = strrchr(group, '/');
+        if (!slash || !*group)
+            break;
+        *slash = '\0';
+    }
+    return least;
+}
+
+void
+look_at_limits(struct examination *examination)
+{
+    const struct doctor *doctor = examination->doctor;
+    const struct conf *conf = doctor->conf;
+    const int64_t files = limits_files(doctor->daemon_pid);
+    const int64_t wanted = FILES_BESIDE + FILES_PER_PEER * (int64_t)conf->dicom.max_associations;
+    const double memory = limits_memory_mib(doctor->daemon_pid);
+    const double asked = conf->jobs.memory_mib * conf->compute.lanes;
+    if (files >= 0 && files < wanted)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "%" PRId64 " files may be open at a time, and %d associations may want %" PRId64
+                    ": LimitNOFILE= of the unit, or ulimit -Hn",
+                    files, conf->dicom.max_associations, wanted);
+    if (asked > memory)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "jobs may take %.0f MiB (jobs.memory_mib times compute.lanes), and there are "
+                    "%.0f: lower these, or raise MemoryMax= of the unit",
+                    asked, memory);
+    doctor_fine(examination, "%" PRId64 " open files, %.1f GiB of memory", files, memory / 1024);
+}
+
+/* ------------------------------------------------------------------------- confinement ---- */
+
+void
+look_at_confinement(struct examination *examination)
+{
+    const long landlock = confine_landlock();
+    if (landlock < LANDLOCK_WITH_RENAME)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "the kernel has %s Landlock: children may reach all files of the service's "
+                    "user; boot with lsm=landlock,... or a kernel from 5.19 on",
+                    landlock ? "an early" : "no");
+    if (!call_filter_possible())
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "the kernel has no seccomp: children may make all system calls");
+    doctor_fine(examination, "seccomp, and Landlock %ld", landlock);
+}

@@ -1,0 +1,261 @@
+/* doctor_network.c - ports, TLS, destinations, sources. */
+#include "service/cli/doctor/doctor.h"
+#include "service/cli/echo.h"
+#include "service/common/bind_at.h"
+#include "service/common/settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WARN_DAYS 30
+
+/* ------------------------------------------------------------------------------- ports ---- */
+
+struct own_port {
+    const char *group; /* of the configuration */
+    const char *bind;
+    int port;
+    char lacks[32]; /* how the daemon tells that it has not got it */
+};
+
+/* Those that are configured; how many. */
+static size_t
+port_list(const struct conf *conf, struct own_port ports[3])
+{
+    const struct own_port all[] = {
+        {.group = "dicom", .bind = conf->dicom.bind, .port = conf->dicom.port},
+        {.group = "dicom", .bind = conf->dicom.bind, .port = conf->dicom.tls_port},
+        {.group = "page", .bind = conf->page.bind, .port = conf->page.port, .lacks = "the page"},
+    };
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i].port == 0)
+            continue;
+        ports[count] = all[i];
+        if (!*ports[count].lacks) /* as the listener tells it */
+            snprintf(ports[count].lacks, sizeof ports->lacks, "port %d is not open", all[i].port);
+        count++;
+    }
+    return count;
+}
+
+size_t
+count_ports(const struct conf *conf)
+{
+    struct own_port ports[3];
+    return port_list(conf, ports);
+}
+
+static void
+port_in_use(struct examination *examination, const struct own_port *own)
+{
+    const int port = own->port;
+    const struct doctor *doctor = examination->doctor;
+    const bool answers = !doctor->daemon_why[0];
+    if (!answers && doctor->daemon_pid == 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "port %d is taken by another program: ss -tlnp says which; end it, or change "
+                    "the port",
+                    port);
+    else if (answers && doctor->daemon_alerts && strstr(doctor->daemon_alerts, own->lacks))
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "port %d is taken by another program, and noctuled waits for it: ss -tlnp "
+                    "says which; end it, or change the port",
+                    port);
+    else if (!answers)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "port %d is in use; whether by noctuled cannot be seen while that does not "
+                    "answer",
+                    port);
+    else
+        doctor_fine(examination, "%d is noctuled's", port);
+}
+
+void
+look_at_port(struct examination *examination)
+{
+    const struct doctor *doctor = examination->doctor;
+    struct own_port ports[3];
+    port_list(doctor->conf, ports);
+    const struct own_port *own = &ports[examination->index];
+    const int port = own->port, fd = bind_at(own->bind, port);
+    if (fd >= 0)
+        close(fd);
+    if (fd == -EADDRINUSE)
+        port_in_use(examination, own);
+    else if (fd == -EACCES && doctor->is_service && strcmp(doctor->daemon_state, "running") != 0)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "port %d cannot be bound by %s: take 11112, or give the unit "
+                    "AmbientCapabilities=CAP_NET_BIND_SERVICE if it lacks it (noctuled(8))",
+                    port, doctor->user);
+    else if (fd == -EACCES) /* the unit may have let it */
+        doctor_fine(examination, "%d; the daemon says whether it has it", port);
+    else if (fd < 0)
+        doctor_find(examination, DOCTOR_BROKEN, "port %d of %s cannot be bound: %s%s%s%s", port,
+                    own->bind[0] ? own->bind : "every address", strerror(-fd),
+                    fd == -EADDRNOTAVAIL ? ": " : "", fd == -EADDRNOTAVAIL ? own->group : "",
+                    fd == -EADDRNOTAVAIL ? ".bind is no address of this machine" : "");
+    else if (strcmp(doctor->daemon_state, "running") == 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "noctuled runs, and nobody listens on port %d: reload it if the configuration "
+                    "is newer (systemctl reload noctule)",
+                    port);
+    else
+        doctor_fine(examination, "%d is free", port);
+}
+
+/* --------------------------------------------------------------------------------- TLS ---- */
+
+size_t
+count_tls(const struct conf *conf)
+{
+    return conf->dicom.tls.certificate || conf->dicom.tls.ca ? 1 : 0;
+}
+
+/* Of the first that ends among a file's certificates. */
+static void
+tls_dates(struct examination *examination, const char *path)
+{
+    FILE *file = path ? fopen(path, "re") : NULL;
+    int least = INT_MAX, days, seconds;
+    X509 *certificate;
+    while (file && (certificate = PEM_read_X509(file, NULL, NULL, NULL))) {
+        if (X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0)
+            doctor_find(examination, DOCTOR_BROKEN, "%s is not valid yet: set the clock, or wait",
+                        path);
+        if (ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(certificate)) == 1) {
+            days = days < 0 || seconds < 0 ? -1 : days;
+            least = days < least ? days : least;
+        }
+        X509_free(certificate);
+    }
+    if (file)
+        fclose(file);
+    if (least < 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s has expired, and peers refuse it: have it renewed, then systemctl reload "
+                    "noctule",
+                    path);
+    else if (least < WARN_DAYS)
+        doctor_find(examination, DOCTOR_ATTENTION, "%s expires in %d days: have it renewed", path,
+                    least);
+    else if (least < INT_MAX)
+        doctor_fine(examination, "certificates are valid for %d days and more", least);
+}
+
+static void
+tls_revocations(struct examination *examination, const char *path)
+{
+    FILE *file = path ? fopen(path, "re") : NULL;
+    X509_CRL *list;
+    bool over = false;
+    while (file && (list = PEM_read_X509_CRL(file, NULL, NULL, NULL))) {
+        const ASN1_TIME *next = X509_CRL_get0_nextUpdate(list);
+        over |= next && X509_cmp_current_time(next) < 0;
+        X509_CRL_free(list);
+    }
+    if (file)
+        fclose(file);
+    if (over)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s is past its next update, and every peer is refused: fetch a new one", path);
+}
+
+void
+look_at_tls(struct examination *examination)
+{
+    const struct conf *conf = examination->doctor->conf;
+    const struct conf_tls *files = &conf->dicom.tls;
+    const char *const paths[] = {files->certificate, files->key, files->ca, files->crl};
+    struct stat status;
+    struct error error;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        if (paths[i] && faccessat(AT_FDCWD, paths[i], R_OK, AT_EACCESS) < 0) {
+            doctor_failed(examination, errno, paths[i],
+                          "put it there, readable for the service's group");
+            return;
+        }
+    }
+    struct dicom_tls *tls = settings_open_tls(files, conf->dicom.tls_port > 0, &error);
+    if (!tls) {
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s Name the key that the certificate was made for, both PEM and without a "
+                    "pass phrase.",
+                    error.message);
+        return;
+    }
+    dicom_tls_close(tls);
+    tls_dates(examination, files->certificate);
+    tls_dates(examination, files->ca);
+    tls_revocations(examination, files->crl);
+    if (files->key && stat(files->key, &status) == 0 && status.st_mode & S_IRWXO)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "the key %s is open to every user of this machine: chmod 0640", files->key);
+}
+
+/* ------------------------------------------------------------------------ destinations ---- */
+
+size_t
+count_destinations(const struct conf *conf)
+{
+    return conf->destination_count;
+}
+
+static void
+ae_is_silent(struct examination *examination, const char *name, const char *ours,
+             const struct error *error)
+{
+    doctor_find(examination, DOCTOR_BROKEN,
+                "%s: %s Is it on, are host, port and titles right, and does it know %s?", name,
+                error->message, ours);
+}
+
+void
+look_at_destination(struct examination *examination)
+{
+    const struct conf *conf = examination->doctor->conf;
+    const struct conf_destination *destination = &conf->destinations[examination->index];
+    char said[512] = "";
+    struct error error = {0};
+    const int rc = echo_destination(conf, destination, DOCTOR_SECONDS, said, sizeof said, &error);
+    if (rc == 0)
+        doctor_fine(examination, "%s: %s", destination->name, said);
+    else if (destination->folder)
+        doctor_failed(examination, -rc, destination->folder,
+                      "make or mount it, and let the service's user write there");
+    else if (destination->stow)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s: %s Is it on, is the address right, and does it let us in?",
+                    destination->name, error.message);
+    else
+        ae_is_silent(examination, destination->name, destination->calling_ae_title, &error);
+}
+
+/* ----------------------------------------------------------------------------- sources ---- */
+
+size_t
+count_sources(const struct conf *conf)
+{
+    return conf->pull.source_count;
+}
+
+/* Also outside its window, in which it is asked for studies: whether it is there is asked by day. */
+void
+look_at_source(struct examination *examination)
+{
+    const struct conf *conf = examination->doctor->conf;
+    const struct conf_source *source = &conf->pull.sources[examination->index];
+    char said[512] = "";
+    struct error error = {0};
+    if (echo_source(conf, source, DOCTOR_SECONDS, said, sizeof said, &error) == 0)
+        doctor_fine(examination, "%s: %s", source->name, said);
+    else
+        ae_is_silent(examination, source->name, source->calling_ae_title, &error);
+}

@@ -1,0 +1,96 @@
+/* doctor_slurm.c - Slurm: its commands and settings, and the folder that is shared with its nodes. */
+#include "service/cli/doctor/doctor.h"
+#include "service/common/slurm/slurm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MIN_JOB_AGE 600 /* for which Slurm has to remember what has ended, while nobody asks */
+
+size_t
+count_clusters(const struct conf *conf)
+{
+    return conf_uses_slurm(conf);
+}
+
+/* What every attempt does there: 0 or an errno. */
+static int
+share_try(int folder)
+{
+    static const char from[] = ".noctule-doctor.part", to[] = ".noctule-doctor";
+    const int fd =
+        openat(folder, from, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return errno;
+    int error = write(fd, "noctule", 7) == 7 && fsync(fd) == 0 ? 0 : errno ? errno : EIO;
+    if (close(fd) != 0 && !error)
+        error = errno;
+    if (!error && (renameat(folder, from, folder, to) != 0 || fsync(folder) != 0))
+        error = errno;
+    unlinkat(folder, from, 0);
+    unlinkat(folder, to, 0);
+    return error;
+}
+
+static void
+cluster_look_at_share(struct examination *examination, const struct conf_slurm *slurm)
+{
+    struct stat status;
+    const int folder = open(slurm->share, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int error = folder < 0 || fstat(folder, &status) != 0 ? errno : share_try(folder);
+    if (error)
+        doctor_failed(examination, error, slurm->share,
+                      "mount the folder that is shared with the compute nodes, and let the "
+                      "service's user write there");
+    else if (status.st_mode & 0022)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "%s may be written by others: whoever does may put results in the place of a "
+                    "node's; chmod go-w it",
+                    slurm->share);
+    if (folder >= 0)
+        close(folder);
+}
+
+static void
+cluster_look_at_settings(struct examination *examination, const struct conf_slurm *slurm)
+{
+    struct error error;
+    int64_t age = 0, jobs = 0;
+    if (slurm_settings(&age, &jobs, &error)) {
+        doctor_find(
+            examination, DOCTOR_BROKEN, "%s: %s", error.message,
+            "see to slurmctld and munge; install slurm-client where the command is missing");
+        return;
+    }
+    if (age < MIN_JOB_AGE)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "MinJobAge of slurm.conf is %lld s: set it to %d or more, or jobs that end "
+                    "while noctuled is down for "
+                    "longer are only known by their manifests",
+                    (long long)age, MIN_JOB_AGE);
+    if (jobs <= slurm->max_submitted)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "compute.slurm.max_submitted is %d, and MaxJobCount of slurm.conf %lld: lower "
+                    "the one or raise the other",
+                    slurm->max_submitted, (long long)jobs);
+}
+
+void
+look_at_cluster(struct examination *examination)
+{
+    const struct conf_slurm *slurm = &examination->doctor->conf->compute.slurm;
+    struct error error;
+    cluster_look_at_share(examination, slurm);
+    cluster_look_at_settings(examination, slurm);
+    if (examination->count == 0 && slurm_try(slurm, &error))
+        doctor_find(examination, DOCTOR_BROKEN, "%s: %s", error.message,
+                    error.code == CODE_SLURM_REFUSED
+                        ? "correct compute.slurm (partition, gres, arguments)"
+                        : "see to slurmctld and munge");
+    doctor_fine(examination, "Slurm takes jobs, and %s can be written", slurm->share);
+}

@@ -1,0 +1,261 @@
+/*
+ * doctor_slurm_nodes.c - `doctor --nodes`: is what this machine writes in the shared folder there for a node, and back? Slurm is given a job
+ * that reads a file and writes another, as every attempt does.
+ */
+#include "service/cli/doctor/doctor.h"
+
+#include "base/durable.h"
+#include "service/common/clock.h"
+#include "service/common/slurm/slurm.h"
+#include "service/common/slurm/slurm_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define JOB_NAME "noctule-doctor"
+#define LOOK_MS  250  /* for the node's file, which is opened anew each time */
+#define ASK_MS   2000 /* Slurm, meanwhile */
+#define FOUND    512
+
+/* What sbatch runs as SCRIPT PROGRAM run-job FOLDER: the manifest, too, is written beside, and given its name then. */
+static const char script[] = "#!/bin/sh\n"
+                             "cd \"$3\" || exit 1\n"
+                             "{ cat here && echo && echo \"$SLURMD_NODENAME\" && id -u && \"$1\" "
+                             "--version; } >there.part || exit 1\n"
+                             "sync there.part; mv there.part there\n";
+
+/* A job that is given to Slurm, and what is seen of it. */
+struct node_visit {
+    struct examination *examination;
+    const struct conf_slurm *conf;
+    char nonce[ATTEMPT_NONCE_SIZE];
+    char *folder;
+    int fd; /* of the folder */
+    int64_t slurm_id;
+    bool known; /* Slurm told of it the last time; what follows is what it said */
+    bool ended;
+    char state[32], node[64], reason[64];
+    char said[FOUND]; /* by the node; "": nothing yet */
+};
+
+/* ----------------------------------------------------------------------------- its folder ---- */
+
+/* 0 or -errno. */
+static int
+visit_write(struct node_visit *visit)
+{
+    int rc = attempt_nonce_make(visit->nonce);
+    if (rc)
+        return rc;
+    if (asprintf(&visit->folder, "%s/doctor-%s", visit->conf->share, visit->nonce) < 0) {
+        visit->folder = NULL;
+        return -ENOMEM;
+    }
+    if (mkdir(visit->folder, 0700) < 0)
+        return -errno;
+    visit->fd = open(visit->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (visit->fd < 0)
+        return -errno;
+    rc = durable_write(visit->fd, "here", visit->nonce, strlen(visit->nonce), 0600, DURABLE_NEW);
+    if (!rc)
+        rc = durable_write(visit->fd, "script", script, strlen(script), 0700, DURABLE_NEW);
+    return rc;
+}
+
+static void
+visit_remove(const struct node_visit *visit)
+{
+    static const char *const names[] = {"here", "script", "there", "there.part", "log"};
+    for (size_t i = 0; visit->fd >= 0 && i < sizeof names / sizeof *names; i++)
+        unlinkat(visit->fd, names[i], 0);
+    if (visit->fd >= 0)
+        close(visit->fd);
+    if (visit->folder)
+        rmdir(visit->folder);
+    free(visit->folder);
+}
+
+/* False: it is not there, or not whole. */
+static bool
+visit_read(const struct node_visit *visit, const char *name, char text[FOUND])
+{
+    const int fd = openat(visit->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const ssize_t length = fd < 0 ? -1 : read(fd, text, FOUND - 1);
+    if (fd >= 0)
+        close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
+/* ----------------------------------------------------------------------------- in Slurm ---- */
+
+static int
+visit_submit(struct node_visit *visit, struct error *error)
+{
+    char *output = NULL, *path = NULL;
+    int rc = -ENOMEM;
+    if (asprintf(&output, "%s/log", visit->folder) < 0)
+        output = NULL;
+    if (asprintf(&path, "%s/script", visit->folder) < 0)
+        path = NULL;
+    const char *const folder = visit->folder;
+    const struct slurm_order order = {.name = JOB_NAME,
+                                      .comment = visit->nonce,
+                                      .exclude = "",
+                                      .series = "",
+                                      .output = output,
+                                      .script = path,
+                                      .folders = &folder,
+                                      .folder_count = 1};
+    if (output && path)
+        rc = slurm_submit(visit->conf, &order, &visit->slurm_id, error);
+    else
+        error_set_system(error, rc, "name the files of a Slurm job");
+    free(output);
+    free(path);
+    return rc;
+}
+
+static void
+visit_on_job(void *context, const struct slurm_job *job)
+{
+    struct node_visit *visit = context;
+    if (strcmp(job->comment, visit->nonce) != 0)
+        return;
+    visit->known = true;
+    visit->ended = !slurm_lives(job->state);
+    snprintf(visit->state, sizeof visit->state, "%s", job->state);
+    snprintf(visit->node, sizeof visit->node, "%s", job->node);
+    snprintf(visit->reason, sizeof visit->reason, "%s", job->reason);
+}
+
+/* Until the node's file is seen, or the job has ended badly, or time is over. */
+static void
+visit_wait(struct node_visit *visit)
+{
+    const int64_t until_ms = clock_steady_ms() + INT64_C(1000) * DOCTOR_NODE_SECONDS;
+    int64_t ask_at_ms = 0;
+    struct error error;
+    for (int64_t now_ms = clock_steady_ms(); now_ms < until_ms; now_ms = clock_steady_ms()) {
+        if (visit_read(visit, "there", visit->said))
+            return;
+        if (visit->ended && strcmp(visit->state, "COMPLETED") != 0)
+            return;
+        if (now_ms >= ask_at_ms) {
+            slurm_list(JOB_NAME, visit_on_job, visit, &error); /* or it is asked the next time */
+            ask_at_ms = now_ms + ASK_MS;
+        }
+        poll(NULL, 0, LOOK_MS);
+    }
+}
+
+/* ------------------------------------------------------------------------------- telling ---- */
+
+/* The next of its lines. */
+static const char *
+said_line(char **rest)
+{
+    const char *line = strsep(rest, "\n");
+    return line ? line : "";
+}
+
+static void
+visit_compare(struct node_visit *visit, int64_t took_ms)
+{
+    struct examination *examination = visit->examination;
+    char *rest = visit->said, ours[32];
+    const char *nonce = said_line(&rest), *node = said_line(&rest), *user = said_line(&rest),
+               *version = said_line(&rest);
+    snprintf(ours, sizeof ours, "%u", (unsigned)geteuid());
+    if (strcmp(nonce, visit->nonce) != 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "node %s read something else in %s than was written here: it is not the same "
+                    "folder, or not as fresh as from close to open",
+                    node, visit->conf->share);
+    if (strcmp(user, ours) != 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "on node %s jobs run as user %s, here as %s: give the account one number "
+                    "everywhere",
+                    node, user, ours);
+    if (strcmp(version, "noctule " NOCTULE_VERSION) != 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "on node %s %s is \"%s\", here noctule is " NOCTULE_VERSION
+                    ": install the same version there",
+                    node, visit->conf->program, version);
+    doctor_fine(examination,
+                "node %s read what was written here, and its answer was seen %.1f s after sbatch",
+                node, (double)took_ms / 1000);
+}
+
+static void
+visit_tell_missing(struct node_visit *visit)
+{
+    struct examination *examination = visit->examination;
+    char log[FOUND];
+    if (visit->ended && strcmp(visit->state, "COMPLETED") == 0) {
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "Slurm job %" PRId64
+                    " on %s wrote a file in %s that is not seen here after %d s: "
+                    "mount that folder here and there, with less caching (acdirmax, "
+                    "lookupcache=positive)",
+                    visit->slurm_id, visit->node, visit->conf->share, DOCTOR_NODE_SECONDS);
+    } else if (visit->ended) {
+        visit_read(visit, "log", log);
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "Slurm job %" PRId64
+                    " on %s ended as %s%s%s: is %s there the same folder, and is "
+                    "%s installed?",
+                    visit->slurm_id, *visit->node ? visit->node : "no node", visit->state,
+                    *log ? ", saying: " : "", log, visit->conf->share, visit->conf->program);
+    } else {
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "Slurm job %" PRId64
+                    " did not come to its end in %d s (%s%s%s), and was cancelled: "
+                    "ask again when nodes are free",
+                    visit->slurm_id, DOCTOR_NODE_SECONDS, visit->known ? visit->state : "not seen",
+                    *visit->reason ? ", " : "", visit->reason);
+    }
+}
+
+static void
+visit_make(struct node_visit *visit)
+{
+    struct error error;
+    const int64_t began_ms = clock_steady_ms();
+    const int rc = visit_write(visit);
+    if (rc) {
+        doctor_failed(visit->examination, -rc, visit->conf->share,
+                      "let the service's user write there");
+        return;
+    }
+    if (visit_submit(visit, &error)) {
+        doctor_find(visit->examination, DOCTOR_BROKEN, "%s: %s", error.message,
+                    error.code == CODE_SLURM_REFUSED
+                        ? "correct compute.slurm (partition, gres, arguments)"
+                        : "see to slurmctld and munge");
+        return;
+    }
+    visit_wait(visit);
+    if (*visit->said) {
+        visit_compare(visit, clock_steady_ms() - began_ms);
+    } else {
+        visit_tell_missing(visit);
+        slurm_cancel(&visit->slurm_id, 1, &error); /* or it finds its folder gone */
+    }
+}
+
+void
+look_at_nodes(struct examination *examination)
+{
+    struct node_visit visit = {
+        .examination = examination, .conf = &examination->doctor->conf->compute.slurm, .fd = -1};
+    visit_make(&visit);
+    visit_remove(&visit);
+}

@@ -1,0 +1,293 @@
+/* doctor_state.c - the database, the daemon, the clock, and the unit. */
+#include "db/iso_time.h"
+#include "db/report.h"
+#include "service/cli/alert_print.h"
+#include "service/cli/cli.h"
+#include "service/cli/doctor/doctor.h"
+#include "service/common/clock.h"
+#include "service/common/layout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/timex.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LARGE_WAL_MIB  256
+#define CLOCK_SLACK_MS (INT64_C(5) * 60 * 1000)
+
+/* ---------------------------------------------------------------------------- database ---- */
+
+static void
+database_whole(struct examination *examination, struct report *report, const char *path)
+{
+    struct report_health health;
+    struct error error;
+    if (report_examine(report, DOCTOR_SECONDS, &health, &error) < 0)
+        doctor_find(examination, DOCTOR_BROKEN, "%s cannot be read: %s", path, error.message);
+    else if (health.damage[0])
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "%s is damaged (%s): stop the service, and restore a backup", path,
+                    health.damage);
+    else if (!health.is_checked)
+        doctor_fine(examination,
+                    "%s can be read; it is too large to be looked through in %d seconds", path,
+                    DOCTOR_SECONDS);
+    else
+        doctor_fine(examination, "%s is whole", path);
+}
+
+void
+look_at_database(struct examination *examination)
+{
+    const struct doctor *doctor = examination->doctor;
+    char path[PATH_MAX], log[PATH_MAX + 8];
+    struct report *report;
+    struct error error;
+    struct stat status;
+    snprintf(path, sizeof path, "%s/" LAYOUT_DATABASE, doctor->conf->root);
+    snprintf(log, sizeof log, "%s-wal", path);
+    const int rc = cli_try_report(doctor->conf, &report, &error);
+    if (rc == -ENOENT) {
+        doctor_fine(examination, "%s is made by the first start", path);
+        return;
+    }
+    if (rc == -EACCES) {
+        doctor_failed(examination, EACCES, path, "chown it to the service's user");
+        return;
+    }
+    if (rc < 0) {
+        doctor_find(examination, DOCTOR_BROKEN, "%s%s", error.message,
+                    rc == -EUCLEAN || rc == -EBADMSG || rc == -EIO
+                        ? ": stop the service, and restore a backup"
+                        : "");
+        return;
+    }
+    database_whole(examination, report, path);
+    report_close(report);
+    if (stat(log, &status) == 0 && status.st_size > (off_t)LARGE_WAL_MIB << 20)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "%s has %lld MiB: some program keeps the database open and does not end its "
+                    "query; end it",
+                    log, (long long)(status.st_size >> 20));
+}
+
+/* ------------------------------------------------------------------------------ daemon ---- */
+
+void
+look_at_daemon(struct examination *examination)
+{
+    const struct doctor *doctor = examination->doctor;
+    const bool answers = !doctor->daemon_why[0];
+    if (strcmp(doctor->daemon_state, "unknown") == 0)
+        doctor_find(examination, DOCTOR_ATTENTION, "%s: ask as root", doctor->daemon_why);
+    else if (!answers)
+        doctor_find(examination, DOCTOR_BROKEN, "%s: %s", doctor->daemon_why,
+                    strcmp(doctor->daemon_state, "not running") == 0
+                        ? "systemctl start noctule"
+                        : "its log says why (journalctl -u noctule)");
+    const bool has_alerts =
+        doctor->daemon_alerts && *doctor->daemon_alerts; /* which have the reason */
+    if (strcmp(doctor->daemon_state, "starting") == 0 && !has_alerts)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "noctuled takes nothing in yet: ask again in a minute");
+    doctor_fine(examination, "noctuled runs (process %d) and answers", doctor->daemon_pid);
+}
+
+/* ------------------------------------------------------------------------------ alerts ---- */
+
+static void
+alerts_find_one(struct examination *examination, const struct alert *alert)
+{
+    static const enum doctor_verdict verdicts[] = {DOCTOR_OK, DOCTOR_ATTENTION, DOCTOR_BROKEN};
+
+    char since[CLI_SINCE];
+    char *remedy = cli_alert_remedy(alert);
+    doctor_find(examination, alert->ack.by ? DOCTOR_OK : verdicts[alert->severity], "%s%s: %s",
+                alert->text, cli_alert_since(alert, since), remedy ? remedy : alert->id);
+    free(remedy);
+}
+
+/* One that does not respond is the finding of look_at_daemon. */
+void
+look_at_alerts(struct examination *examination)
+{
+    const struct doctor *doctor = examination->doctor;
+    struct alerts alerts = {0};
+    struct report *report = NULL;
+    struct error error;
+    if (doctor->daemon_alerts)
+        alerts_from_lines(&alerts, doctor->daemon_alerts);
+    const int opened = cli_try_report(doctor->conf, &report, &error);
+    const int rc =
+        alerts_collect(&alerts, doctor->conf, opened ? NULL : report, clock_unix_ms(), &error);
+    for (size_t i = 0; i < alerts.count; i++)
+        if (alerts.items[i].severity != ALERT_WAITS)
+            alerts_find_one(examination, &alerts.items[i]);
+    if (rc)
+        doctor_find(examination, DOCTOR_BROKEN, "%s", error.message);
+    doctor_fine(examination, opened ? "those of the database could not be read" : "there are none");
+    if (!opened)
+        report_close(report);
+    alerts_clear(&alerts);
+}
+
+/* ------------------------------------------------------------------------------- clock ---- */
+
+void
+look_at_clock(struct examination *examination)
+{
+    const int64_t now_ms = clock_unix_ms();
+    struct timex kernel = {.modes = 0};
+    struct report *report = NULL;
+    struct report_life life = {0};
+    struct error error;
+    char last[ISO_TIME_SIZE] = "", now[ISO_TIME_SIZE] = "";
+    if (cli_try_report(examination->doctor->conf, &report, &error) == 0 &&
+        report_last_life(report, &life, &error) == 0 && life.last_ms > now_ms + CLOCK_SLACK_MS &&
+        iso_time_from_ms(life.last_ms, last) == 0 && iso_time_from_ms(now_ms, now) == 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "it is %s by the clock, and the database has something of %s: set the clock",
+                    now, last);
+    report_close(report);
+    const int state = adjtimex(&kernel);
+    if (state < 0)
+        doctor_fine(examination, "it is not behind the database; whether it is synchronised "
+                                 "cannot be seen here");
+    else if (state == TIME_ERROR || kernel.status & STA_UNSYNC)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "the clock is not synchronised: set up NTP (timedatectl set-ntp true)");
+    else
+        doctor_fine(examination, "it is synchronised");
+}
+
+/* -------------------------------------------------------------------------------- unit ---- */
+
+struct unit_file {
+    char load[32], active[32], file[32], user[64];
+    char writable[4096];
+};
+
+/* systemctl's answer; NULL where it cannot be asked. The caller waits for the child. */
+static FILE *
+unit_ask(pid_t *child)
+{
+    char *const command[] = {"timeout",
+                             "3",
+                             "systemctl",
+                             "show",
+                             "-p",
+                             "LoadState,ActiveState,UnitFileState,User,ReadWritePaths",
+                             "noctule.service",
+                             NULL};
+    int ends[2];
+    posix_spawn_file_actions_t files;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return NULL;
+    posix_spawn_file_actions_init(&files); /* fails for want of memory, and then so does the next */
+    int rc = posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
+    if (!rc)
+        rc = posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!rc)
+        rc = posix_spawnp(child, command[0], &files, NULL, command, environ);
+    posix_spawn_file_actions_destroy(&files);
+    close(ends[1]);
+    FILE *said = rc ? NULL : fdopen(ends[0], "r");
+    if (!said)
+        close(ends[0]);
+    if (!said && !rc)
+        waitpid(*child, NULL, 0);
+    return said;
+}
+
+static bool
+unit_read(struct unit_file *unit)
+{
+    const struct {
+        const char *key;
+        char *value;
+        size_t size;
+    } lines[] = {{"LoadState=", unit->load, sizeof unit->load},
+                 {"ActiveState=", unit->active, sizeof unit->active},
+                 {"UnitFileState=", unit->file, sizeof unit->file},
+                 {"User=", unit->user, sizeof unit->user},
+                 {"ReadWritePaths=", unit->writable, sizeof unit->writable}};
+
+    char line[sizeof unit->writable + 32];
+    pid_t child;
+    int status = -1;
+    FILE *said = unit_ask(&child);
+    if (!said)
+        return false;
+    while (fgets(line, sizeof line, said)) {
+        line[strcspn(line, "\n")] = '\0';
+        for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+            if (strncmp(line, lines[i].key, strlen(lines[i].key)) == 0)
+                snprintf(lines[i].value, lines[i].size, "%s", line + strlen(lines[i].key));
+    }
+    fclose(said);
+    return waitpid(child, &status, 0) == child && status == 0 && strcmp(unit->load, "loaded") == 0;
+}
+
+/* Is the path below one of the unit's? */
+static bool
+unit_lets_write(const struct unit_file *unit, const char *path)
+{
+    char paths[sizeof unit->writable], *rest = NULL;
+    snprintf(paths, sizeof paths, "%s", unit->writable);
+    for (const char *one = strtok_r(paths, " ", &rest); one; one = strtok_r(NULL, " ", &rest)) {
+        one += strspn(one, "-+");
+        const size_t length = strlen(one);
+        if (strncmp(path, one, length) == 0 && (path[length] == '/' || path[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static void
+unit_expect_write(struct examination *examination, const struct unit_file *unit, const char *path)
+{
+    if (!unit_lets_write(unit, path))
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "the unit lets the service write nothing in %s: systemctl edit noctule, "
+                    "[Service] ReadWritePaths=%s",
+                    path, path);
+}
+
+void
+look_at_unit(struct examination *examination)
+{
+    const struct conf *conf = examination->doctor->conf;
+    struct unit_file unit = {0};
+    if (!unit_read(&unit)) {
+        doctor_fine(examination, "there is no unit noctule.service here");
+        return;
+    }
+    unit_expect_write(examination, &unit, conf->root);
+    for (size_t i = 0; i < conf->inbox_count; i++) {
+        if (conf->inboxes[i].after != CONF_KEEP)
+            unit_expect_write(examination, &unit, conf->inboxes[i].path);
+        if (conf->inboxes[i].after == CONF_MOVE)
+            unit_expect_write(examination, &unit, conf->inboxes[i].move_to);
+    }
+    for (size_t i = 0; i < conf->destination_count; i++)
+        if (conf->destinations[i].folder)
+            unit_expect_write(examination, &unit, conf->destinations[i].folder);
+    if (strcmp(unit.active, "failed") == 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "noctule.service has failed: journalctl -u noctule says why");
+    if (strcmp(unit.file, "disabled") == 0)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "noctule.service does not start with the machine: systemctl enable noctule");
+    if (*unit.user && strcmp(unit.user, examination->doctor->user) != 0)
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "the unit runs as %s, and %s belongs to %s: chown -R %s %s", unit.user,
+                    conf->root, examination->doctor->user, unit.user, conf->root);
+    doctor_fine(examination, "noctule.service is %s", unit.active);
+}

@@ -1,0 +1,82 @@
+/* input_confined.c - see input_confined.h. */
+#include "service/cli/input/input_confined.h"
+
+#include "service/cli/cli.h"
+#include "service/common/confine/call_filter.h"
+#include "service/common/confine/confine.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The folders that files lie in, as they follow each other. */
+struct confined_folders {
+    struct collection real; /* through symbolic links */
+    char last[PATH_MAX];    /* as it was named */
+};
+
+static int
+confined_add_real(struct confined_folders *folders, const char *path)
+{
+    char real[PATH_MAX];
+    if (!realpath(path, real)) /* it is reported when it is read */
+        return 0;
+    const size_t count = folders->real.count;
+    if (count > 0 && strcmp(folders->real.paths[count - 1], real) == 0)
+        return 0;
+    return collect_add(&folders->real, real);
+}
+
+/* A link leads to a folder of its own; of other files the folder is looked at once. */
+static int
+confined_add_file(struct confined_folders *folders, const char *file)
+{
+    struct stat status;
+    char path[PATH_MAX];
+    const bool is_link = lstat(file, &status) == 0 && S_ISLNK(status.st_mode);
+    if (is_link ? !realpath(file, path) : strlen(file) >= sizeof path)
+        return 0;
+    if (!is_link)
+        strcpy(path, file);
+    const char *folder = dirname(path);
+    if (!is_link && strcmp(folder, folders->last) == 0)
+        return 0;
+    if (!is_link)
+        memmove(folders->last, folder, strlen(folder) + 1);
+    return confined_add_real(folders, folder);
+}
+
+static int
+confined_complain(int rc)
+{
+    if (rc)
+        cli_complain("this process cannot be confined, and foreign files are not read without: %s",
+                     strerror(-rc));
+    return rc;
+}
+
+int
+cli_confine(enum confine_role role, const struct collection *files, char *const *others,
+            size_t other_count, const char *output, const char *kept)
+{
+    struct confined_folders folders = {.last = ""};
+    int rc = 0;
+    for (size_t i = 0; i < files->count && rc == 0; i++)
+        rc = confined_add_file(&folders, files->paths[i]);
+    for (size_t i = 0; i < other_count && rc == 0; i++)
+        rc = confined_add_file(&folders, others[i]);
+    const struct command_places places = {folders.real.paths, folders.real.count, output, kept};
+    if (!rc)
+        rc = confine_command(role, &places);
+    collect_free(&folders.real);
+    return confined_complain(rc);
+}
+
+int
+cli_confine_calls(enum confine_role role)
+{
+    return confined_complain(call_filter_install(role));
+}

@@ -1,0 +1,28 @@
+/* input_objects.h - RTSTRUCT, SEG and SR objects that lie among the images of `noctule run`. */
+#ifndef NOCTULE_SERVICE_CLI_INPUT_INPUT_OBJECTS_H
+#define NOCTULE_SERVICE_CLI_INPUT_INPUT_OBJECTS_H
+
+#include "dicom/read/object_peek.h"
+#include "service/pipeline/headers.h"
+
+struct found_object {
+    char *path; /* borrowed */
+    struct object_peek *peek;
+};
+
+struct found_objects {
+    struct found_object *items;
+    size_t count, room;
+};
+
+/* Adds a file. Returns 1; 0 if it is no such object, with the reason; or -ENOMEM. */
+int found_objects_add(struct found_objects *all, char *path, struct error *reason);
+
+/* Fills paths, which has room for all->count, with the objects that refer to a series, its images or its frame of reference.
+ * Returns how many there are. */
+size_t found_objects_of(const struct found_objects *all, const struct headers *series,
+                        char **paths);
+
+void found_objects_free(struct found_objects *all);
+
+#endif

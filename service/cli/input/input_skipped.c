@@ -1,0 +1,144 @@
+/* input_skipped.c - see input_skipped.h. */
+#include "service/cli/input/input_skipped.h"
+
+#include "base/array.h"
+#include "base/text.h"
+#include "service/cli/cli.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_LINES 12
+
+int
+passed_over_add(struct passed_over *all, const char *path, enum code code, const char *message)
+{
+    struct passed_over_file *files =
+        array_grow(all->files, &all->room, all->count + 1, sizeof *files);
+    if (!files)
+        return -ENOMEM;
+    all->files = files;
+    struct passed_over_file *file = &files[all->count];
+    *file = (struct passed_over_file){path, code, strdup(message)};
+    if (!file->message)
+        return -ENOMEM;
+    all->count++;
+    return 0;
+}
+
+void
+passed_over_clear(struct passed_over *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        free(all->files[i].message);
+    free(all->files);
+    *all = (struct passed_over){0};
+}
+
+static int
+folder_length(const char *path)
+{
+    return (int)(text_base_name(path) - path);
+}
+
+static int
+compare_folders(const char *a, const char *b)
+{
+    const int left = folder_length(a), right = folder_length(b);
+    const int order = strncmp(a, b, (size_t)(left < right ? left : right));
+    return order ? order : left - right;
+}
+
+static int
+compare_files(const void *left, const void *right)
+{
+    const struct passed_over_file *a = left, *b = right;
+    if (a->code != b->code)
+        return a->code < b->code ? -1 : 1;
+    const int order = compare_folders(a->path, b->path);
+    return order ? order : strcmp(a->path, b->path);
+}
+
+static void
+passed_over_sort(struct passed_over *all)
+{
+    if (all->count > 0)
+        qsort(all->files, all->count, sizeof *all->files, compare_files);
+}
+
+/* How much is told in one line. */
+enum grouping { BY_FILE, BY_FOLDER, BY_CODE };
+
+static bool
+is_together(const struct passed_over_file *a, const struct passed_over_file *b, enum grouping by)
+{
+    return by != BY_FILE && a->code == b->code &&
+           (by == BY_CODE || compare_folders(a->path, b->path) == 0);
+}
+
+static size_t
+group_end(const struct passed_over *all, size_t start, enum grouping by)
+{
+    size_t end = start + 1;
+    while (end < all->count && is_together(&all->files[start], &all->files[end], by))
+        end++;
+    return end;
+}
+
+static enum grouping
+choose_grouping(const struct passed_over *all)
+{
+    size_t lines = 0;
+    if (all->count <= MOST_LINES)
+        return BY_FILE;
+    for (size_t i = 0; i < all->count; i = group_end(all, i, BY_FOLDER))
+        lines++;
+    return lines <= MOST_LINES ? BY_FOLDER : BY_CODE;
+}
+
+static void
+tell_group(const struct passed_over_file *first, size_t count, enum grouping by)
+{
+    const char *code = code_name(first->code);
+    if (count == 1)
+        cli_complain("passed over: %s: %s: %s", first->path, code, first->message);
+    else if (by == BY_FOLDER)
+        cli_complain("passed over: %zu files in %.*s: %s, as %s", count, folder_length(first->path),
+                     first->path, code, first->message);
+    else
+        cli_complain("passed over: %zu files: %s, as %s: %s", count, code, first->path,
+                     first->message);
+}
+
+void
+passed_over_tell(struct passed_over *all)
+{
+    passed_over_sort(all);
+    const enum grouping by = choose_grouping(all);
+    for (size_t i = 0, end; i < all->count; i = end) {
+        end = group_end(all, i, by);
+        tell_group(&all->files[i], end - i, by);
+    }
+}
+
+void
+passed_over_put_one(struct json *json, const char *path, enum code code, const char *message)
+{
+    json_begin_object(json, NULL);
+    json_string(json, "file", path);
+    json_string(json, "code", code_name(code));
+    json_string(json, "message", message);
+    json_end_object(json);
+}
+
+void
+passed_over_put(struct passed_over *all, struct json *json)
+{
+    passed_over_sort(all);
+    json_begin_array(json, "passed_over");
+    for (size_t i = 0; i < all->count; i++)
+        passed_over_put_one(json, all->files[i].path, all->files[i].code, all->files[i].message);
+    json_end_array(json);
+}

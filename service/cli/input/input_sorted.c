@@ -1,0 +1,273 @@
+/* input_sorted.c - see input_sorted.h. */
+#include "service/cli/input/input_sorted.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "service/common/series_size.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool
+sorted_is_other_thing(const struct error *error)
+{
+    const char *suffix = strrchr(text_base_name(error->file[0]), '.');
+    if (error->code == CODE_NOT_DICOM)
+        return !suffix || strcasecmp(suffix, ".dcm") != 0;
+    return error->code == CODE_OWN_RESULT || error->code == CODE_SOP_CLASS_UNSUPPORTED ||
+           error->code == CODE_PIXELS_UNSUPPORTED;
+}
+
+/* -------------------------------------------------------------------------------- series ---- */
+
+static const char *
+series_uid(const struct sorted_series *series)
+{
+    return series->headers.instances[0]->series_uid;
+}
+
+static size_t
+find_series(const struct sorted *sorted, const char *uid)
+{
+    size_t i = 0;
+    while (i < sorted->count && strcmp(series_uid(&sorted->series[i]), uid) != 0)
+        i++;
+    return i;
+}
+
+static int
+add_series(struct sorted *sorted, size_t room)
+{
+    struct sorted_series *series = reallocarray(sorted->series, sorted->count + 1, sizeof *series);
+    if (!series)
+        return -ENOMEM;
+    sorted->series = series;
+    struct sorted_series *added = &series[sorted->count++];
+    *added = (struct sorted_series){
+        .headers = {.instances = calloc(room, sizeof *added->headers.instances),
+                    .rc = calloc(room, sizeof *added->headers.rc)},
+        .paths = calloc(room, sizeof *added->paths)};
+    return added->headers.instances && added->headers.rc && added->paths ? 0 : -ENOMEM;
+}
+
+static int
+split_by_series(struct sorted *sorted, const struct headers *headers)
+{
+    for (size_t i = 0; i < headers->count; i++) {
+        struct dicom_instance *instance = headers->instances[i];
+        if (!instance)
+            continue;
+        size_t at = find_series(sorted, instance->series_uid);
+        if (at == sorted->count) {
+            int error = add_series(sorted, headers->count - i);
+            if (error)
+                return error;
+        }
+        struct sorted_series *series = &sorted->series[at];
+        series->paths[series->headers.count] = instance->path;
+        series->headers.instances[series->headers.count++] = instance;
+    }
+    if (sorted->count > 0)
+        sorted->series[0].headers.seconds = headers->seconds;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------- damages ---- */
+
+static void
+series_add_damage(struct sorted_series *series, const char *path, const struct error *error)
+{
+    if (series->damaged++ > 0)
+        return;
+    error_set_files(&series->damage, 0, CODE_INCOMPLETE_SERIES, path, NULL,
+                    "%s cannot be used (%s), so the series is not whole. Send it again, or take "
+                    "the series without it (--accept-missing).",
+                    text_base_name(path), code_name(error->code));
+}
+
+static bool
+lies_beside(const char *a, const char *b)
+{
+    const size_t length = (size_t)(text_base_name(a) - a);
+    return length == (size_t)(text_base_name(b) - b) && strncmp(a, b, length) == 0;
+}
+
+static bool
+has_file_beside(const struct sorted_series *series, const char *path)
+{
+    size_t i = 0;
+    while (i < series->headers.count && !lies_beside(series->paths[i], path))
+        i++;
+    return i < series->headers.count;
+}
+
+/* What cannot be read is missing in the series that it names; when it names none, in those whose
+ * files lie beside it. */
+static void
+place_damage(struct sorted *sorted, const char *path, const struct error *error)
+{
+    struct dicom_identity identity;
+    dicom_identify(path, &identity);
+    bool placed = false;
+    for (size_t i = 0; i < sorted->count; i++) {
+        struct sorted_series *series = &sorted->series[i];
+        if (identity.series_uid[0] ? strcmp(identity.series_uid, series_uid(series)) != 0
+                                   : !has_file_beside(series, path))
+            continue;
+        series_add_damage(series, path, error);
+        placed = true;
+    }
+    sorted->orphans += !placed;
+}
+
+static void
+place_damages(struct sorted *sorted, const struct headers *headers, char *const *paths)
+{
+    for (size_t i = 0; i < headers->count; i++)
+        if (headers->rc[i] && !sorted_is_other_thing(&headers->errors[i]))
+            place_damage(sorted, paths[i], &headers->errors[i]);
+}
+
+/* -------------------------------------------------------------------------------- twins ---- */
+
+static int
+compare_sop_instances(const void *left, const void *right, void *context)
+{
+    const size_t a = *(const size_t *)left, b = *(const size_t *)right;
+    struct dicom_instance *const *instances = context;
+    const int order = strcmp(instances[a]->sop_instance_uid, instances[b]->sop_instance_uid);
+    return order ? order : (a > b) - (a < b);
+}
+
+static int
+sorted_compare(const char *a, const char *b, enum dicom_likeness *likeness)
+{
+    const int first = open(a, O_RDONLY | O_CLOEXEC), second = open(b, O_RDONLY | O_CLOEXEC);
+    int rc = first < 0 || second < 0 ? -errno : dicom_compare(first, second, likeness);
+    if (first >= 0)
+        close(first);
+    if (second >= 0)
+        close(second);
+    return rc;
+}
+
+/* Two files of one SOP Instance UID: the second is marked (NULL) and told, or the series refused. */
+static int
+judge_twin(struct sorted_series *series, size_t first, size_t second,
+           struct passed_over *passed_over)
+{
+    char *const *paths = series->paths;
+    enum dicom_likeness likeness;
+    int rc = sorted_compare(paths[first], paths[second], &likeness);
+    if (rc)
+        return rc;
+    if (likeness != DICOM_SAME && series->refusal.code == CODE_NONE)
+        error_set_files(
+            &series->refusal, 0, CODE_DUPLICATE_UID_DIFFERENT, paths[first], paths[second],
+            "%s and %s have the same SOP Instance UID and %s. Find out which is right, "
+            "and take the other away.",
+            text_base_name(paths[first]), text_base_name(paths[second]),
+            likeness == DICOM_RECODED ? "are in two transfer syntaxes" : "are not the same");
+    if (likeness != DICOM_SAME)
+        return 0;
+    struct error told;
+    error_set(&told, 0, CODE_DUPLICATE_FILE, "%s is the same as %s.", text_base_name(paths[second]),
+              paths[first]);
+    series->headers.instances[second] = NULL;
+    return passed_over_add(passed_over, paths[second], told.code, told.message);
+}
+
+static void
+drop_marked(struct sorted_series *series)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < series->headers.count; i++) {
+        if (!series->headers.instances[i])
+            continue;
+        series->headers.instances[kept] = series->headers.instances[i];
+        series->paths[kept++] = series->paths[i];
+    }
+    series->headers.count = kept;
+}
+
+/* Of files that are the same one stays; two of one SOP Instance UID that are not are a refusal. */
+static int
+sort_out_twins(struct sorted_series *series, struct passed_over *passed_over)
+{
+    const size_t count = series->headers.count;
+    size_t *order = calloc(count, sizeof *order);
+    if (!order)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        order[i] = i;
+    qsort_r(order, count, sizeof *order, compare_sop_instances, series->headers.instances);
+    int rc = 0;
+    for (size_t i = 1, first = 0; i < count && rc == 0; i++) {
+        struct dicom_instance *const *instances = series->headers.instances;
+        if (strcmp(instances[order[first]]->sop_instance_uid,
+                   instances[order[i]]->sop_instance_uid) == 0)
+            rc = judge_twin(series, order[first], order[i], passed_over);
+        else
+            first = i;
+    }
+    free(order);
+    drop_marked(series);
+    return rc;
+}
+
+/* ----------------------------------------------------------------------------- the whole ---- */
+
+static void
+refuse_too_large(struct sorted_series *series, const struct conf_series *most)
+{
+    int64_t bytes = 0;
+    for (size_t i = 0; i < series->headers.count; i++)
+        bytes += series->headers.instances[i]->file_size;
+    series_size_check(most, series_uid(series), (int64_t)series->headers.count, bytes,
+                      &series->refusal);
+}
+
+int
+sorted_make(const struct headers *headers, char *const *paths, const struct conf_series *most,
+            struct passed_over *passed_over, struct sorted *sorted)
+{
+    *sorted = (struct sorted){0};
+    int rc = split_by_series(sorted, headers);
+    if (rc == 0)
+        place_damages(sorted, headers, paths);
+    for (size_t i = 0; i < sorted->count && rc == 0; i++) {
+        rc = sort_out_twins(&sorted->series[i], passed_over);
+        refuse_too_large(&sorted->series[i], most);
+    }
+    if (rc)
+        sorted_free(sorted);
+    return rc;
+}
+
+void
+sorted_free(struct sorted *sorted)
+{
+    for (size_t i = 0; i < sorted->count; i++) {
+        free(sorted->series[i].headers.instances);
+        free(sorted->series[i].headers.rc);
+        free(sorted->series[i].paths);
+    }
+    free(sorted->series);
+    *sorted = (struct sorted){0};
+}
+
+void
+sorted_refuse_damaged(const struct sorted_series *series, struct geometry_series *grouped)
+{
+    for (int32_t i = 0; i < grouped->stack_count && series->damaged > 0; i++) {
+        struct geometry_stack *stack = &grouped->stacks[i];
+        if (!stack->accepted && stack->error.code != CODE_INCOMPLETE_SERIES)
+            continue;
+        stack->accepted = false;
+        stack->error = series->damage;
+    }
+}

@@ -1,0 +1,417 @@
+/*
+ * pull_command.c - `noctule pull`: archives are asked for studies, and what became of that is listed. The daemon asks; with --dry-run this
+ * process does, and nothing is sent.
+ */
+#include "service/cli/control_requests.h"
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "db/pull_queue.h"
+#include "db/report.h"
+#include "service/common/clock.h"
+#include "service/common/pull/pull_keys.h"
+#include "service/common/pull/pull_query.h"
+#include "service/common/settings.h"
+
+#include "db/iso_time.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pull {
+    bool accession, study, series, dry_run, json;
+    const char *list; /* a file; NULL: the arguments are what is asked for */
+    int64_t cancel;   /* a batch; 0: none */
+    struct report_filter filter;
+    /* What is asked for. */
+    struct queue_pull_wish *wishes; /* malloc'd, with their identifiers */
+    size_t count;
+    int32_t
+        list_line; /* of the value that is read: in the list, then its place among the arguments */
+    const char *source;
+};
+
+/* ------------------------------------------------------------------------ what is asked for -- */
+
+static bool
+pull_has(const struct pull *pull, enum queue_pull_key key, const char *value)
+{
+    for (size_t i = 0; i < pull->count; i++)
+        if (pull->wishes[i].key == key && strcmp(pull->wishes[i].identifier, value) == 0)
+            return true;
+    return false;
+}
+
+/* Of what the options say. */
+static enum queue_pull_key
+pull_key(const struct pull *pull)
+{
+    return pull->accession ? QUEUE_PULL_ACCESSION
+           : pull->study   ? QUEUE_PULL_STUDY
+                           : QUEUE_PULL_SERIES;
+}
+
+/* Each once. */
+static int
+pull_add(struct pull *pull, const char *value)
+{
+    const enum queue_pull_key key = pull_key(pull);
+    if (!(key == QUEUE_PULL_ACCESSION ? pull_accession_fits(value) : pull_uid_fits(value))) {
+        cli_complain(key == QUEUE_PULL_ACCESSION
+                         ? "\"%s\" cannot be asked for: an accession number has at most 16 "
+                           "characters of ASCII without *, ? and \\"
+                         : "\"%s\" is no UID",
+                     value);
+        return EXIT_USAGE;
+    }
+    if (pull_has(pull, key, value))
+        return EXIT_OK;
+    if (!pull_count_fits(pull->count + 1)) {
+        cli_complain("more than %d items cannot be asked for at once", LIMIT_PULL_ITEMS);
+        return EXIT_USAGE;
+    }
+    struct queue_pull_wish *grown =
+        reallocarray(pull->wishes, pull->count + 1, sizeof *pull->wishes);
+    char *copy = grown ? strdup(value) : NULL;
+    if (grown)
+        pull->wishes = grown;
+    if (!copy) {
+        cli_complain("out of memory");
+        return EXIT_PARTIAL;
+    }
+    pull->wishes[pull->count++] = (struct queue_pull_wish){key, copy, pull->list_line};
+    return EXIT_OK;
+}
+
+/* Blanks around it are none of it; "" of a line that is empty or a comment. */
+static const char *
+pull_trim(char *line)
+{
+    char *end = line + strlen(line);
+    while (isspace((unsigned char)*line))
+        line++;
+    while (end > line && isspace((unsigned char)end[-1]))
+        end--;
+    *end = '\0';
+    return *line == '#' ? "" : line;
+}
+
+/* Adds the value of a line, which must be text: C would cut it at a NUL, and ask for another value. */
+static int
+pull_add_line(struct pull *pull, char *line, size_t length)
+{
+    pull->list_line++;
+    if (strlen(line) != length) {
+        cli_complain("%s: line %" PRId32 " has a NUL in it, and the list must be text. Save it as "
+                     "plain text (ASCII or UTF-8) and try again",
+                     pull->list, pull->list_line);
+        return EXIT_USAGE;
+    }
+    const char *value = pull_trim(line);
+    return *value ? pull_add(pull, value) : EXIT_OK;
+}
+
+static int
+pull_read_list(struct pull *pull)
+{
+    const bool standard = strcmp(pull->list, "-") == 0;
+    FILE *file = standard ? stdin : fopen(pull->list, "re");
+    char *line = NULL;
+    size_t size = 0;
+    ssize_t length;
+    int status = EXIT_OK;
+    if (!file) {
+        cli_complain("%s: %s", pull->list, strerror(errno));
+        return EXIT_NOT_FOUND;
+    }
+    while (status == EXIT_OK && (length = getline(&line, &size, file)) >= 0)
+        status = pull_add_line(pull, line, (size_t)length);
+    free(line);
+    if (status == EXIT_OK && ferror(file)) {
+        cli_complain("%s: %s", pull->list, strerror(errno));
+        status = EXIT_PARTIAL;
+    }
+    if (!standard)
+        fclose(file);
+    return status;
+}
+
+static int
+pull_gather(struct pull *pull, char *const *values, int count)
+{
+    int status = pull->list ? pull_read_list(pull) : EXIT_OK;
+    for (int i = 0; i < count && status == EXIT_OK; i++) {
+        pull->list_line++;
+        status = pull_add(pull, values[i]);
+    }
+    if (status == EXIT_OK && pull->count == 0) {
+        cli_complain("nothing is asked for");
+        status = EXIT_USAGE;
+    }
+    return status;
+}
+
+static void
+pull_free(struct pull *pull)
+{
+    for (size_t i = 0; i < pull->count; i++)
+        free(pull->wishes[i].identifier);
+    free(pull->wishes);
+}
+
+/* ----------------------------------------------------------------------------------- asking -- */
+
+static void
+pull_tell_found(const struct queue_pull_wish *wish, const struct pull_found *found)
+{
+    if (found->count == 0)
+        printf("%s %s: nothing\n", queue_pull_key_name(wish->key), wish->identifier);
+    for (size_t i = 0; i < found->count; i++) {
+        const struct dicom_match *part = &found->parts[i];
+        printf("%s %s: study %s", queue_pull_key_name(wish->key), wish->identifier,
+               part->study_uid);
+        if (*part->series_uid)
+            printf(", series %s", part->series_uid);
+        if (part->instances > 0)
+            printf(", %" PRId32 " instances\n", part->instances);
+        else
+            printf(", it is not said how many instances\n");
+    }
+}
+
+static int
+pull_ask_one(const struct pull_asking *asking, const struct queue_pull_wish *wish)
+{
+    const struct pull_key key = {
+        wish->key == QUEUE_PULL_ACCESSION ? wish->identifier : "",
+        wish->key == QUEUE_PULL_STUDY ? wish->identifier : "",
+        wish->key == QUEUE_PULL_SERIES ? wish->identifier : "",
+    };
+    struct pull_found found;
+    struct dicom_answer answer;
+    struct error error;
+    const int rc = pull_find(asking, &key, &found, &answer, &error);
+    if (rc)
+        cli_complain("%s %s: %s%s%s", queue_pull_key_name(wish->key), wish->identifier,
+                     code_name(error.code), error.code ? ": " : "", error.message);
+    else
+        pull_tell_found(wish, &found);
+    const bool some = rc == 0 && found.count > 0;
+    free(found.parts);
+    return some ? EXIT_OK : EXIT_PARTIAL;
+}
+
+static int
+pull_ask(const struct pull *pull, const struct conf *conf, const struct conf_source *source)
+{
+    struct error error;
+    dicom_init();
+    struct dicom_tls *tls = source->tls ? settings_open_tls(&conf->dicom.tls, false, &error) : NULL;
+    if (source->tls && !tls) {
+        cli_complain("%s", error.message);
+        return EXIT_CONFIG;
+    }
+    const struct pull_asking asking = {conf, source, tls, NULL};
+    int status = EXIT_OK;
+    for (size_t i = 0; i < pull->count; i++)
+        if (pull_ask_one(&asking, &pull->wishes[i]) != EXIT_OK)
+            status = EXIT_PARTIAL;
+    dicom_tls_close(tls);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------- ordering -- */
+
+static void
+write_pull(struct proto_writer *writer, enum proto_type type, const char *items,
+           const void *options)
+{
+    const struct pull *pull = options;
+    char login[256];
+    const struct message_pull message = {
+        .source = pull->source, .items = items, .login = control_login(login, sizeof login)};
+    message_write(writer, type, &message);
+}
+
+static void
+write_cancel_pull(struct proto_writer *writer, enum proto_type type, const char *argument,
+                  const void *options)
+{
+    const struct pull *pull = options;
+    char login[256];
+    const struct message_cancel_pull message = {.batch = pull->cancel,
+                                                .login = control_login(login, sizeof login)};
+    (void)argument;
+    message_write(writer, type, &message);
+}
+
+static void
+write_pull_items(struct proto_writer *writer, enum proto_type type, const char *argument,
+                 const void *options)
+{
+    const struct pull *pull = options;
+    struct text_stream text;
+    (void)argument;
+    if (text_open(&text)) {
+        write_pull(writer, type, "", options); /* which is refused */
+        return;
+    }
+    for (size_t i = 0; i < pull->count; i++)
+        fprintf(text.out, "%s %" PRId32 " %s\n", queue_pull_key_name(pull->wishes[i].key),
+                pull->wishes[i].list_line, pull->wishes[i].identifier);
+    write_pull(writer, type, text_close(&text) ? "" : text.bytes, options);
+    free(text.bytes);
+}
+
+/* ---------------------------------------------------------------------------------- listing -- */
+
+/* Why what waits does not begin. */
+static void
+pull_tell_windows(const struct conf_pull *conf)
+{
+    const int64_t now_ms = clock_unix_ms();
+    for (size_t i = 0; i < conf->source_count; i++) {
+        const struct conf_source *source = &conf->sources[i];
+        char opens[ISO_TIME_SIZE], local[LOCAL_TIME_SIZE];
+        if (!source->window || time_window_is_open(source->window->times, now_ms))
+            continue;
+        const int64_t opens_ms = time_window_opens(source->window->times, now_ms);
+        if (opens_ms != TIME_WINDOW_NEVER && iso_time_from_ms(opens_ms, opens) == 0 &&
+            iso_time_to_local(opens, local) == 0)
+            printf("%s is asked from %s on (%s).\n", source->name, local, source->window->text);
+        else
+            printf("%s is never asked (%s).\n", source->name, source->window->text);
+    }
+}
+
+static int
+pull_list(const struct pull *pull, const struct conf *conf)
+{
+    struct report *report;
+    struct error error = {0};
+    int status = cli_open_report(conf, &report);
+    if (status != EXIT_OK)
+        return status;
+    int rc = report_list(report, &report_pulls, &pull->filter, stdout, pull->json, &error);
+    report_close(report);
+    if (rc) {
+        cli_complain("%s", error.message);
+        return rc == -EINVAL ? EXIT_USAGE : EXIT_DATABASE;
+    }
+    if (!pull->json)
+        pull_tell_windows(&conf->pull);
+    return EXIT_OK;
+}
+
+/* ---------------------------------------------------------------------------------- command -- */
+
+static int
+pull_check(struct cli_call *call)
+{
+    const struct pull *pull = call->options;
+    const char *name = call->command->name;
+    const int keys = pull->accession + pull->study + pull->series;
+    const bool asks = call->count > 0;
+    if (pull->cancel && (asks || keys || pull->list || pull->dry_run))
+        return cli_usage_error(name, "--cancel goes with nothing else");
+    if (!asks && (keys || pull->list || pull->dry_run))
+        return cli_usage_error(name, "needs the name of a source");
+    if (asks && keys != 1)
+        return cli_usage_error(name, "needs one of --accession, --study and --series");
+    if (asks && call->count == 1 && !pull->list)
+        return cli_usage_error(name, "needs what to ask for, or --list");
+    if ((asks || pull->cancel) && (pull->json || pull->filter.state || pull->filter.batch))
+        return cli_usage_error(name, "--json, --state and --batch are of the list");
+    return EXIT_OK;
+}
+
+static int
+pull_find_source(const struct conf *conf, const char *name, const struct conf_source **source)
+{
+    *source = conf_find_source(conf, name);
+    if (*source)
+        return EXIT_OK;
+    cli_complain("the configuration has no source \"%s\" (pull.sources); it has:", name);
+    for (size_t i = 0; i < conf->pull.source_count; i++)
+        cli_complain("  %s", conf->pull.sources[i].name);
+    return EXIT_NOT_FOUND;
+}
+
+static int
+pull_order(const struct cli_call *call, struct pull *pull)
+{
+    static const struct question question = {PROTO_PULL, "pull", write_pull_items, false};
+    const struct conf *conf = call->context->conf;
+    const struct conf_source *source;
+    char *none = NULL;
+    int status = pull_find_source(conf, call->arguments[0], &source);
+    if (status == EXIT_OK)
+        status = pull_gather(pull, call->arguments + 1, call->count - 1);
+    if (status != EXIT_OK)
+        return status;
+    pull->source = source->name;
+    return pull->dry_run ? pull_ask(pull, conf, source)
+                         : control_ask_all(conf->root, &question, &none, 1, pull);
+}
+
+static int
+pull_run(struct cli_call *call)
+{
+    static const struct question cancel = {PROTO_CANCEL_PULL, "batch", write_cancel_pull, false};
+    struct pull *pull = call->options;
+    char *none = NULL;
+    if (pull->cancel)
+        return control_ask_all(call->context->conf->root, &cancel, &none, 1, pull);
+    if (call->count == 0)
+        return pull_list(pull, call->context->conf);
+    const int status = pull_order(call, pull);
+    pull_free(pull);
+    return status;
+}
+
+static const char *
+state_of_pulls(size_t i)
+{
+    return report_list_state(&report_pulls, i);
+}
+
+const struct cli_command cli_pull = {
+    .name = "pull",
+    .help = "ask an archive for studies, or list what became of that",
+    .usage = {"[OPTION]... SOURCE VALUE...", "[OPTION]... SOURCE --list FILE", "--cancel BATCH",
+              "[OPTION]..."},
+    .more = "Anybody on this machine sees the arguments of a process, but not what is in a file: "
+            "give accession "
+            "numbers by --list.",
+    .options =
+        (const struct cli_option[]){
+            {"accession", 0, &cli_flag, CLI_AT(struct pull, accession),
+             .help = "values are Accession Numbers"},
+            {"study", 0, &cli_flag, CLI_AT(struct pull, study),
+             .help = "values are Study Instance UIDs"},
+            {"series", 0, &cli_flag, CLI_AT(struct pull, series),
+             .help = "values are Series Instance UIDs"},
+            {"list", 0, &cli_file, CLI_AT(struct pull, list),
+             .help = "a file with a value a line, # begins a comment; -: standard input"},
+            {"dry-run", 0, &cli_flag, CLI_AT(struct pull, dry_run),
+             .help = "only ask what the archive has, and print it"},
+            {"cancel", 0, &cli_count, CLI_AT(struct pull, cancel), .noun = "BATCH",
+             .help = "what of this batch has not ended"},
+            {"state", 0, &cli_choice, CLI_AT(struct pull, filter.state), .noun = "STATE",
+             .word = state_of_pulls, .help = "of the list: in this state"},
+            {"batch", 0, &cli_count, CLI_AT(struct pull, filter.batch),
+             .help = "of the list: of this batch"},
+            {"limit", 0, &cli_count, CLI_AT(struct pull, filter.limit),
+             .help = "of the list: so many; 50 when not given"},
+            CLI_JSON(struct pull),
+            {0}},
+    .size = sizeof(struct pull),
+    .kind = &cli_text,
+    .most = INT_MAX,
+    .check = pull_check,
+    .run = pull_run};

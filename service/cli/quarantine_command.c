@@ -1,0 +1,132 @@
+/* quarantine_command.c - files that could not be received: list, show, release, forget. */
+#include "service/cli/control_requests.h"
+
+#include "db/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+struct quarantine {
+    struct report_filter filter;
+    bool json;
+};
+
+static bool
+quarantine_is(const struct cli_call *call, const char *verb)
+{
+    return strcmp(call->arguments[0], verb) == 0;
+}
+
+static bool
+quarantine_lists(const struct cli_call *call)
+{
+    return call->count == 0 || quarantine_is(call, "list");
+}
+
+static int
+quarantine_check(struct cli_call *call)
+{
+    static const char *const verbs[] = {"show", "release", "forget"};
+    const struct quarantine *options = call->options;
+    const char *name = call->command->name;
+    int64_t number;
+    bool known = false;
+    if (quarantine_lists(call))
+        return call->count > 1 ? cli_usage_error(name, "list takes no file number") : EXIT_OK;
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        known |= quarantine_is(call, verbs[i]);
+    if (!known)
+        return cli_usage_error(name, "\"%s\" is not list, show, release or forget",
+                               call->arguments[0]);
+    if (call->count < 2)
+        return cli_usage_error(name, "%s needs one or more file numbers", call->arguments[0]);
+    for (int i = 1; i < call->count; i++)
+        if (cli_parse_number(call->arguments[i], &number))
+            return cli_usage_error(name, "\"%s\" is no file number", call->arguments[i]);
+    if (options->filter.code || options->filter.since || options->filter.limit)
+        return cli_usage_error(name, "--code, --since and --limit are of the list");
+    if (options->json && !quarantine_is(call, "show"))
+        return cli_usage_error(name, "--json is of list and show");
+    return EXIT_OK;
+}
+
+static int
+quarantine_print(const struct cli_call *call, struct report *report, struct error *error)
+{
+    const struct quarantine *options = call->options;
+    int64_t number = 0;
+    int rc = 0;
+    if (quarantine_lists(call))
+        return report_list(report, &report_quarantine, &options->filter, stdout, options->json,
+                           error);
+    for (int i = 1; i < call->count && rc == 0; i++) {
+        if (i > 1 && !options->json)
+            putchar('\n');
+        cli_parse_number(call->arguments[i], &number);
+        rc = report_quarantined(report, number, stdout, options->json, error);
+    }
+    return rc;
+}
+
+static int
+quarantine_read(const struct cli_call *call)
+{
+    struct report *report;
+    struct error error = {0};
+    int status = cli_open_report(call->context->conf, &report);
+    if (status != EXIT_OK)
+        return status;
+    const int rc = quarantine_print(call, report, &error);
+    report_close(report);
+    if (rc == 0)
+        return EXIT_OK;
+    cli_complain("%s", error.message);
+    return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
+}
+
+static void
+write_quarantine(struct proto_writer *writer, enum proto_type type, const char *argument,
+                 const void *options)
+{
+    char login[256];
+    const struct cli_call *call = options;
+    struct message_quarantine message = {.action = call->arguments[0],
+                                         .login = control_login(login, sizeof(login))};
+    cli_parse_number(argument, &message.number);
+    message_write(writer, type, &message);
+}
+
+static int
+quarantine_run(struct cli_call *call)
+{
+    static const struct question question = {PROTO_QUARANTINE, "file", write_quarantine, false};
+    if (quarantine_lists(call) || quarantine_is(call, "show"))
+        return quarantine_read(call);
+    return control_ask_all(call->context->conf->root, &question, call->arguments + 1,
+                           call->count - 1, call);
+}
+
+const struct cli_command cli_quarantine = {
+    .name = "quarantine",
+    .help = "list, show, release or forget files that could not be received",
+    .usage = {"[list] [OPTION]...", "show [--json] FILE...", "release FILE...", "forget FILE..."},
+    .more = "FILE is the number in the list. release receives the file again, as if it had just "
+            "come. forget deletes the file and its row, and an event records who did.",
+    .options =
+        (const struct cli_option[]){
+            {"code", 0, &cli_text, CLI_AT(struct quarantine, filter.code), .noun = "CODE",
+             .help = "of the list: with this code"},
+            {"since", 0, &cli_when, CLI_AT(struct quarantine, filter.since),
+             .help = "of the list: since a time, or how long ago: 2026-01-31, 36h"},
+            {"limit", 0, &cli_count, CLI_AT(struct quarantine, filter.limit),
+             .help = "of the list: so many; 50 when not given"},
+            CLI_JSON(struct quarantine),
+            {0}},
+    .size = sizeof(struct quarantine),
+    .kind = &cli_text,
+    .most = INT_MAX,
+    .check = quarantine_check,
+    .run = quarantine_run};

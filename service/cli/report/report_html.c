@@ -1,0 +1,41 @@
+/*
+ * report_html.c - the report as a page: one file without scripts and without anything from elsewhere, which the
+ * policy in its head forbids beside. It follows the reader's light or dark, a phone's width, and prints.
+ */
+#include "service/cli/report/report_print.h"
+
+#include "service/common/html/html.h"
+
+#include <string.h>
+
+static void
+night_html_head(const struct night_report *report, FILE *out)
+{
+    char since[SHOWN_TIME], until[SHOWN_TIME];
+    shown_time(report->night->since, since);
+    shown_time(report->night->until, until);
+    fprintf(out,
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+            "style-src 'unsafe-inline'; img-src data:\">\n"
+            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+            "<meta name=\"generator\" content=\"noctule " NOCTULE_VERSION "\">\n"
+            "<title>Noctule, %s to %s</title>\n<style>\n%s</style></head>\n<body><main>\n"
+            "<h1>Noctule report</h1><p>%s to %s</p>\n",
+            since, until, html_style, since, until);
+    fprintf(out, "<section class=\"verdict%s\"><p>%s</p>", report->attention ? " bad" : "",
+            report->attention ? "Somebody should look at this." : "Nothing needs attention.");
+    html_alerts(&report->alerts->list, out);
+    fputs("</section>\n", out);
+}
+
+void
+night_write_html(const struct night_report *report, FILE *out)
+{
+    const struct night *night = report->night;
+    night_html_head(report, out);
+    html_night_figures(night, out);
+    night_html_previews(report, out);
+    html_night_tables(night, NULL, out);
+    fputs("</main></body></html>\n", out);
+}

@@ -1,0 +1,56 @@
+/* report_json.c - the report for programs: keys are those of the tables and columns, and stay. */
+#include "service/cli/report/report_print.h"
+
+#include "service/common/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void
+json_night_cell(struct json *json, const struct night_column *column, const char *text)
+{
+    if (!text)
+        json_null(json, column->key);
+    else if (column->kind != NIGHT_NUMBER)
+        json_string(json, column->key, text);
+    else if (strpbrk(text, ".eEnN"))
+        json_number(json, column->key, strtod(text, NULL));
+    else
+        json_integer(json, column->key, strtoll(text, NULL, 10));
+}
+
+static void
+json_night_row(struct json *json, const struct night_table *table, size_t row, const char *key)
+{
+    json_begin_object(json, key);
+    for (size_t i = 0; i < table->column_count; i++)
+        json_night_cell(json, &table->columns[i], table->cells[row * table->column_count + i]);
+    json_end_object(json);
+}
+
+static void
+json_night_table(struct json *json, const struct night_table *table)
+{
+    if (table->one) {
+        json_night_row(json, table, 0, table->key);
+        return;
+    }
+    json_begin_array(json, table->key);
+    for (size_t row = 0; row < table->row_count; row++)
+        json_night_row(json, table, row, NULL);
+    json_end_array(json);
+}
+
+void
+night_write_json(const struct night_report *report, FILE *out)
+{
+    struct json json = {.out = out};
+    json_begin_object(&json, NULL);
+    json_string(&json, "since", report->night->since);
+    json_string(&json, "until", report->night->until);
+    json_boolean(&json, "attention", report->attention);
+    cli_alerts_to_json(report->alerts, &json);
+    for (int i = 0; i < NIGHT_TABLE_COUNT; i++)
+        json_night_table(&json, &report->night->tables[i]);
+    json_end_object(&json);
+}

@@ -1,0 +1,104 @@
+/*
+ * report_previews.c - what is under review, with its pictures, which go into the page as they are: so many, and
+ * so many bytes, that mail takes it.
+ */
+#include "service/cli/report/report_print.h"
+
+#include "service/common/html/html.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_PREVIEWS      12
+#define MOST_PREVIEW_BYTES (256 * 1024)
+#define MOST_BYTES         (2 * 1024 * 1024)
+
+static const char base64_digits[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static void
+preview_encode(const unsigned char *bytes, size_t size, FILE *out)
+{
+    for (size_t i = 0; i < size; i += 3) {
+        const size_t left = size - i;
+        const unsigned triple = (unsigned)bytes[i] << 16 |
+                                (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
+                                (left > 2 ? (unsigned)bytes[i + 2] : 0);
+        fputc(base64_digits[triple >> 18], out);
+        fputc(base64_digits[triple >> 12 & 63], out);
+        fputc(left > 1 ? base64_digits[triple >> 6 & 63] : '=', out);
+        fputc(left > 2 ? base64_digits[triple & 63] : '=', out);
+    }
+}
+
+/* The picture, where it is one and fits: its size, or 0. */
+static size_t
+preview_load(const struct night_report *report, size_t row, size_t room, unsigned char **bytes)
+{
+    const char *path = night_cell(&report->night->tables[NIGHT_REVIEW], row, "preview_path");
+    const size_t most = room < MOST_PREVIEW_BYTES ? room : MOST_PREVIEW_BYTES;
+    size_t size = 0;
+    return path && html_read_preview(report->root, path, most, bytes, &size) == 0 ? size : 0;
+}
+
+static void
+preview_caption(const struct night_table *table, size_t row, FILE *out)
+{
+    static const char *const told[] = {"message", "series_description", "series_uid"};
+    fputs("<figcaption><strong>Job ", out);
+    html_text(night_cell(table, row, "job"), out);
+    fputs(", ", out);
+    html_text(night_cell(table, row, "pipeline"), out);
+    fputs("</strong>", out);
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        const char *text = night_cell(table, row, told[i]);
+        if (!text || !*text)
+            continue;
+        fprintf(out, "<br><bdi%s>", i == 2 ? " class=\"uid faint\"" : "");
+        html_text(text, out);
+        fputs("</bdi>", out);
+    }
+    fputs("</figcaption>", out);
+}
+
+static void
+preview_figures(const struct night_report *report, size_t count, FILE *out)
+{
+    const struct night_table *table = &report->night->tables[NIGHT_REVIEW];
+    size_t room = MOST_BYTES;
+    fputs("<div class=\"looks\">\n", out);
+    for (size_t row = 0; row < count; row++) {
+        unsigned char *bytes = NULL;
+        const size_t size = preview_load(report, row, room, &bytes);
+        fputs("<figure>", out);
+        if (size > 0) {
+            fputs("<img alt=\"Preview of the segments\" src=\"data:image/png;base64,", out);
+            preview_encode(bytes, size, out);
+            fputs("\">", out);
+            free(bytes);
+        } else {
+            fputs("<p class=\"faint small\">no preview that fits here</p>", out);
+        }
+        room -= size;
+        preview_caption(table, row, out);
+        fputs("</figure>\n", out);
+    }
+    fputs("</div>", out);
+}
+
+void
+night_html_previews(const struct night_report *report, FILE *out)
+{
+    const struct night_table *table = &report->night->tables[NIGHT_REVIEW];
+    const size_t count = table->row_count < MOST_PREVIEWS ? table->row_count : MOST_PREVIEWS;
+    if (count == 0)
+        return;
+    fprintf(out, "<section><h2>%s</h2>\n", table->heading);
+    preview_figures(report, count, out);
+    if (count < table->row_count)
+        fprintf(out, "<p class=\"faint\">and %zu more: <code>noctule review</code></p>",
+                table->row_count - count);
+    fputs("<p class=\"hint small faint\">See <code>", out);
+    html_text(table->hint, out);
+    fputs("</code></p></section>\n", out);
+}

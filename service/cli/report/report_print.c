@@ -1,0 +1,166 @@
+/* report_print.c - `noctule report`: what became of what came in a time, for whoever reads it in the morning. */
+#include "service/cli/report/report_print.h"
+
+#include "base/durable.h"
+#include "base/text.h"
+#include "db/report.h"
+#include "service/cli/cli.h"
+#include "service/common/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NIGHT_MS (24 * 3600 * 1000LL) /* when nothing else is said */
+
+struct night_request {
+    const char *since, *until, *html;
+    bool json, send;
+};
+
+static int
+night_check(struct cli_call *call)
+{
+    const struct night_request *request = call->options;
+    int64_t ms;
+    if (request->send && (request->json || request->html))
+        return cli_usage_error(call->command->name, "--send excludes --json and --html");
+    for (int i = 0; i < 2; i++) {
+        const char *text = i ? request->until : request->since;
+        if (text && cli_time_to_ms(text, &ms) != 0)
+            return cli_usage_error(call->command->name, "\"%s\" is no time", text);
+    }
+    return EXIT_OK;
+}
+
+/* Also where the page is fetched while it is written. */
+int
+night_save(const struct night_report *report, const char *path)
+{
+    struct text_stream page;
+    int rc = text_open(&page);
+    if (rc == 0) {
+        night_write_html(report, page.out);
+        rc = text_close(&page);
+    }
+    if (rc == 0) {
+        rc = durable_write(AT_FDCWD, path, page.bytes, page.size, 0644, DURABLE_REPLACE);
+        free(page.bytes);
+    }
+    if (rc == 0)
+        return EXIT_OK;
+    cli_complain("%s: the page cannot be written: %s", path, strerror(-rc));
+    return EXIT_PARTIAL;
+}
+
+static int
+night_tell(const struct night_report *report, const struct cli_call *call)
+{
+    const struct night_request *request = call->options;
+    if (request->send)
+        return night_send(report, call->context->conf->report.command);
+    if (request->json)
+        night_write_json(report, stdout);
+    else if (!request->html)
+        night_write_text(report, stdout);
+    const int status = request->html ? night_save(report, request->html) : EXIT_OK;
+    return status == EXIT_OK && report->attention ? EXIT_PARTIAL : status;
+}
+
+/* What somebody must act on, unless it is acknowledged: that of an older period cannot be. */
+static bool
+night_needs_attention(const struct night *night, const struct alerts *alerts, bool is_recent)
+{
+    static const struct {
+        enum night_table_name table;
+        enum alert_kind kind;
+    } tables[] = {{NIGHT_FAILED, ALERT_jobs_failed},      {NIGHT_REVIEW, ALERT_review},
+                  {NIGHT_UNDELIVERED, ALERT_undelivered}, {NIGHT_UNPULLED, ALERT_unpulled},
+                  {NIGHT_CALLERS, ALERT_caller},          {NIGHT_QUARANTINED, ALERT_quarantine}};
+
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (night->tables[tables[i].table].row_count > 0 &&
+            !(is_recent && alerts_is_acknowledged(alerts, tables[i].kind)))
+            return true;
+    return alerts_worst(alerts) >= ALERT_ATTENTION;
+}
+
+static int
+night_make(struct cli_call *call, struct report *database, int64_t since_ms, int64_t until_ms)
+{
+    const char *root = call->context->conf->root;
+    struct cli_alerts alerts = {0};
+    struct night *night = NULL;
+    struct error error = {0};
+    int status = EXIT_DATABASE;
+    int rc = cli_alerts_collect(&alerts, call->context->conf, database, &error);
+    if (rc == 0)
+        rc = report_night(database, since_ms, until_ms, &night, &error);
+    if (rc == 0) {
+        const bool is_recent = clock_unix_ms() - until_ms < NIGHT_MS;
+        const struct night_report report = {night, &alerts, root,
+                                            night_needs_attention(night, &alerts.list, is_recent)};
+        status = night_tell(&report, call);
+    } else {
+        cli_complain("%s", error.message);
+        status = rc == -EINVAL ? EXIT_USAGE : EXIT_DATABASE;
+    }
+    night_free(night);
+    cli_alerts_clear(&alerts);
+    return status;
+}
+
+static int
+night_run(struct cli_call *call)
+{
+    const struct night_request *request = call->options;
+    struct report *database;
+    if (request->send && !call->context->conf->report.command) {
+        cli_complain("report.command of the configuration is not given");
+        return EXIT_CONFIG;
+    }
+    int64_t until_ms = clock_unix_ms();
+    if (request->until)
+        cli_time_to_ms(request->until, &until_ms);
+    int64_t since_ms = until_ms - NIGHT_MS;
+    if (request->since)
+        cli_time_to_ms(request->since, &since_ms);
+    int status = cli_open_report(call->context->conf, &database);
+    if (status != EXIT_OK)
+        return status;
+    status = night_make(call, database, since_ms, until_ms);
+    report_close(database);
+    return status;
+}
+
+#define WHEN(name_, help_)                                                                         \
+    {                                                                                              \
+#name_, 0, &cli_when, CLI_AT(struct night_request, name_), .help = (help_)                 \
+    }
+
+const struct cli_command cli_report = {
+    .name = "report",
+    .help = "what became of what came in the last 24 hours, and what somebody has to do",
+    .usage = {"[--since WHEN] [--until WHEN] [--json] [--html FILE]",
+              "[--since WHEN] [--until WHEN] --send"},
+    .more =
+        "Its status is 1 where somebody should look at something: what status --check warns "
+        "of, "
+        "jobs that failed or are under review, results that did not arrive, files in quarantine.",
+    .options =
+        (const struct cli_option[]){
+            WHEN(since, "from then on: yesterday, 2026-01-31, 36h; 24 h before the end when not "
+                        "given"),
+            WHEN(until, "before then; now when not given"),
+            CLI_JSON(struct night_request),
+            {"html", 0, &cli_file, CLI_AT(struct night_request, html),
+             .help = "write a page to this file, in place of text"},
+            {"send", 0, &cli_flag, CLI_AT(struct night_request, send),
+             .help = "hand it to report.command of the configuration; the status says whether that "
+                     "went well"},
+            {0}},
+    .size = sizeof(struct night_request),
+    .check = night_check,
+    .as_written = true, /* its command is run */
+    .run = night_run};

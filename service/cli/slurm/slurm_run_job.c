@@ -1,0 +1,99 @@
+/* slurm_run_job.c - `noctule run-job`: attempts of jobs that a daemon left on a shared folder (slurm_step.h). */
+#include "service/cli/cli.h"
+
+#include "service/cli/slurm/slurm_step.h"
+#include "service/common/log.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+
+struct run_job_options {
+    const char *scratch, *series;
+};
+
+static atomic_bool run_job_terminated;
+static volatile sig_atomic_t run_job_signal;
+
+static void
+run_job_on_signal(int number)
+{
+    run_job_signal = number;
+    atomic_store(&run_job_terminated, true);
+    step_interrupt();
+}
+
+static void
+run_job_catch_signals(void)
+{
+    const struct sigaction action = {.sa_handler = run_job_on_signal, .sa_flags = SA_RESTART};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an errno, not a death */
+}
+
+static void
+run_job_tell(const char *folder, enum step_end end, const struct error *error)
+{
+    static const char *const words[] = {
+        [STEP_TOLD] = "has a manifest", [STEP_VOID] = "was given up", [STEP_LEFT] = "was left"};
+    if (error->code == CODE_NONE && end != STEP_LEFT)
+        printf("%s: %s\n", folder, words[end]);
+    else
+        cli_complain("%s: %s: %s: %s", folder, words[end], code_name(error->code), error->message);
+}
+
+static int
+run_job_run_all(struct job_step *step, char *const *folders, int count)
+{
+    int status = EXIT_OK;
+    for (int i = 0; i < count; i++) {
+        struct error error;
+        const enum step_end end = step_run(step, folders[i], &error);
+        run_job_tell(folders[i], end, &error);
+        status = end == STEP_LEFT ? EXIT_PARTIAL : status;
+    }
+    return status;
+}
+
+static int
+run_job_run(struct cli_call *call)
+{
+    const struct run_job_options *options = call->options;
+    const char *scratch = options->scratch ? options->scratch : getenv("TMPDIR");
+    const struct step_task task = {.where = scratch && *scratch ? scratch : "/tmp",
+                                   .series = options->series,
+                                   .folders = call->arguments,
+                                   .folder_count = (size_t)call->count};
+    struct job_step step;
+    int status = EXIT_PARTIAL;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    log_open("run-job", "warn");
+    run_job_catch_signals();
+    dicom_init();
+    if (step_open(&step, &task, &run_job_terminated) == 0)
+        status = run_job_run_all(&step, call->arguments, call->count);
+    step_close(&step);
+    return atomic_load(&run_job_terminated) ? 128 + (int)run_job_signal : status;
+}
+
+const struct cli_command cli_run_job = {
+    .name = "run-job",
+    .help = "compute attempts of jobs that the daemon left on a shared folder",
+    .usage = {"[--scratch DIR] [--series DIR] FOLDER..."},
+    .more = "A scheduler runs it on a node; it asks neither the configuration nor the daemon.",
+    .options =
+        (const struct cli_option[]){
+            {"scratch", 0, &cli_folder, CLI_AT(struct run_job_options, scratch),
+             .help = "a folder of this machine to compute in, in place of $TMPDIR or /tmp"},
+            {"series", 0, &cli_folder, CLI_AT(struct run_job_options, series),
+             .help = "images that were not copied are read below it"},
+            {0}},
+    .size = sizeof(struct run_job_options),
+    .kind = &cli_folder,
+    .least = 1,
+    .most = INT_MAX,
+    .needs = "the folders of attempts",
+    .without_conf = true,
+    .run = run_job_run};

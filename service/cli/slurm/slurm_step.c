@@ -1,0 +1,314 @@
+/* slurm_step.c - see slurm_step.h. */
+#include "service/cli/slurm/slurm_step.h"
+
+#include "base/test_hook.h"
+#include "service/common/confine/call_filter.h"
+#include "service/common/confine/confine.h"
+#include "service/common/parallel.h"
+#include "service/common/slurm/slurm_manifest.h"
+#include "service/pipeline/report_frames.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define STEP_GRACE_SECONDS 10 /* between the deadline and the end of a process that does not stop */
+
+/* One attempt. */
+struct step_attempt {
+    struct job_step *step;
+    struct attempt_folder *folder;
+    struct pipeline_report report;
+};
+
+/* ----------------------------------------------------------------------------- deadline ---- */
+
+static atomic_bool job_stop; /* the job that runs is to stop */
+static atomic_bool job_overdue;
+
+void
+step_interrupt(void)
+{
+    atomic_store(&job_stop, true);
+}
+
+/* A job that does not stop then takes its process with it, as a worker's does: without a manifest. */
+static void
+step_on_alarm(int number)
+{
+    (void)number;
+    if (atomic_exchange(&job_overdue, true))
+        _exit(EXIT_FAILURE);
+    atomic_store(&job_stop, true);
+}
+
+static void
+step_arm(double seconds)
+{
+    const struct sigaction action = {.sa_handler = step_on_alarm, .sa_flags = SA_RESTART};
+    const double at = fmin(fmax(seconds, 1e-6), 1e9), whole = floor(at);
+    const struct itimerval timer = {
+        .it_interval = {.tv_sec = STEP_GRACE_SECONDS},
+        .it_value = {.tv_sec = (time_t)whole, .tv_usec = (suseconds_t)((at - whole) * 1e6)}};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void
+step_disarm(void)
+{
+    const struct itimerval none = {0};
+    setitimer(ITIMER_REAL, &none, NULL);
+}
+
+/* ------------------------------------------------------------------------------- device ---- */
+
+static void
+step_close_device(struct job_step *step)
+{
+    job_lane_close(step->lane);
+    job_device_close(step->device);
+    step->lane = NULL;
+    step->device = NULL;
+}
+
+static bool
+step_has_device(const struct job_step *step, const struct message_attempt *told)
+{
+    return step->lane && strcmp(step->backend, told->backend) == 0 &&
+           step->opened.threads == (int)told->threads && step->memory_bytes == told->memory_bytes;
+}
+
+/* The driver, if there is one, has what it needs by now. */
+static int
+step_filter_calls(struct job_step *step, struct error *error)
+{
+    const int rc = step->calls_filtered ? 0 : call_filter_install(step->role);
+    step->calls_filtered = rc == 0;
+    return rc ? error_set_system(error, rc, "give up system calls") : 0;
+}
+
+/* Once it does not work it is not tried again. */
+static int
+step_open_device(struct job_step *step, const struct message_attempt *told, struct error *error)
+{
+    if (step->device_lost) {
+        *error = step->device_error;
+        return -ENODEV;
+    }
+    if (step_has_device(step, told))
+        return 0;
+    step_close_device(step);
+    snprintf(step->backend, sizeof step->backend, "%s", told->backend);
+    step->opened =
+        (struct kernels_device_options){.backend = step->backend, .threads = (int)told->threads};
+    step->memory_bytes = told->memory_bytes;
+    int rc = job_device_open(&step->opened, told->memory_bytes, &step->device, error);
+    if (rc == 0)
+        rc = job_lane_open(step->device, &step->lane, error);
+    if (rc == 0)
+        rc = step_filter_calls(step, error);
+    if (rc) {
+        step->device_lost = true;
+        step->device_error = *error;
+    }
+    return rc;
+}
+
+/* ---------------------------------------------------------------------------- computing ---- */
+
+/* Whatever it came to before. */
+static void
+step_fail(struct step_attempt *attempt, enum proto_verdict verdict, const struct error *error)
+{
+    pipeline_report_clear(&attempt->report);
+    attempt->report = (struct pipeline_report){.verdict = verdict, .error = *error};
+}
+
+static void
+step_compute(struct step_attempt *attempt)
+{
+    struct job_step *step = attempt->step;
+    struct error error;
+    const struct pipeline_watch watch = {.stop = &job_stop};
+    struct job_spec spec = *attempt->folder->spec;
+    if (step_open_device(step, &attempt->folder->told, &error) != 0) {
+        step_fail(attempt, PROTO_VERDICT_STOPPED, &error);
+        return;
+    }
+    if (!step->scratch.path) {
+        step_fail(attempt, PROTO_VERDICT_RETRY, &step->scratch_error);
+        return;
+    }
+    spec.folder = step->scratch.results;
+    job_lane_run(step->lane, &spec, NULL, &watch, &attempt->report);
+    if (attempt->report.device_lost) {
+        step->device_lost = true;
+        step->device_error = attempt->report.error;
+    }
+}
+
+/* Inputs first: what is not as it was when it came, or the attempt was made, is not computed. */
+static void
+step_check_and_compute(struct step_attempt *attempt)
+{
+    struct error error;
+    int threads = (int)attempt->folder->told.threads;
+    if (threads == 0)
+        threads = parallel_processors();
+    crash_point("step_before_check");
+    const int rc = attempt_folder_check(attempt->folder, threads, &job_stop, &error);
+    if (rc)
+        step_fail(attempt, rc == -ECANCELED ? PROTO_VERDICT_STOPPED : PROTO_VERDICT_RETRY, &error);
+    else
+        step_compute(attempt);
+}
+
+static void
+step_charge_overdue(struct step_attempt *attempt)
+{
+    struct error error;
+    error_set(&error, -ETIMEDOUT, CODE_DEADLINE_EXCEEDED,
+              "attempt %" PRId64 " took longer than its deadline (%g s)",
+              attempt->folder->id.number, attempt->folder->told.deadline_seconds);
+    step_fail(attempt, PROTO_VERDICT_RETRY, &error);
+}
+
+/* How it ended, in the report. False: it was told to end while it ran, and says nothing. */
+static bool
+step_attempt_run(struct step_attempt *attempt)
+{
+    struct job_step *step = attempt->step;
+    struct error error;
+    atomic_store(&job_stop, false);
+    atomic_store(&job_overdue, false);
+    if (atomic_load(step->terminated)) {
+        error_set(&error, -ECANCELED, CODE_STOPPED, "the job was given back before it began");
+        step_fail(attempt, PROTO_VERDICT_STOPPED, &error);
+        return true;
+    }
+    if (attempt_folder_read(attempt->folder, &error) != 0) {
+        step_fail(attempt, PROTO_VERDICT_RETRY, &error);
+        return true;
+    }
+    step_arm(attempt->folder->told.deadline_seconds);
+    step_check_and_compute(attempt);
+    step_disarm();
+    if (attempt->report.verdict != PROTO_VERDICT_STOPPED || step->device_lost)
+        return true;
+    if (atomic_load(&job_overdue) && !atomic_load(step->terminated))
+        step_charge_overdue(attempt);
+    return !atomic_load(step->terminated);
+}
+
+/* ------------------------------------------------------------------------------ telling ---- */
+
+static bool
+step_take_frame(void *context, struct proto_writer *frame)
+{
+    sealed_add(context, frame);
+    return true;
+}
+
+static int
+step_publish(struct step_attempt *attempt, const struct manifest_run *run, struct error *error)
+{
+    struct job_step *step = attempt->step;
+    struct sealed_writer writer;
+    manifest_begin(&writer, attempt->folder, run, step->node,
+                   step->device ? job_device_description(step->device) : "");
+    report_write(attempt->folder->id.job, &attempt->report, step_take_frame, &writer);
+    return manifest_publish(&writer, attempt->folder, error);
+}
+
+/* What cannot be copied is another failure of this attempt, if that can be told. What was copied stays whatever is said
+ * of its manifest, which may be there all the same: over a network an answer may be lost, or a sync fail. */
+static int
+step_tell_results(struct step_attempt *attempt, struct error *error)
+{
+    struct manifest_run run;
+    int rc = manifest_run_take(attempt->folder, attempt->step->scratch.results, &run, error);
+    if (rc && rc != -ESTALE) {
+        step_fail(attempt, PROTO_VERDICT_RETRY, error);
+        rc = step_publish(attempt, NULL, error);
+    } else if (rc == 0) {
+        rc = step_publish(attempt, &run, error);
+    }
+    manifest_run_free(&run);
+    return rc;
+}
+
+static enum step_end
+step_tell(struct step_attempt *attempt, struct error *error)
+{
+    const int rc = attempt->report.verdict == PROTO_VERDICT_DONE
+                       ? step_tell_results(attempt, error)
+                       : step_publish(attempt, NULL, error);
+    if (rc == 0)
+        *error = attempt->report.error;
+    return rc == 0 || rc == -EEXIST ? STEP_TOLD : rc == -ESTALE ? STEP_VOID : STEP_LEFT;
+}
+
+enum step_end
+step_run(struct job_step *step, const char *path, struct error *error)
+{
+    struct step_attempt attempt = {.step = step};
+    enum step_end end = STEP_LEFT;
+    *error = (struct error){0};
+    if (attempt_folder_open(path, &attempt.folder, error) != 0)
+        return STEP_LEFT;
+    if (manifest_exists(attempt.folder))
+        end = STEP_TOLD;
+    else if (attempt_folder_is_void(attempt.folder))
+        end = STEP_VOID;
+    else if (step_attempt_run(&attempt))
+        end = step_tell(&attempt, error);
+    else
+        *error = attempt.report.error;
+    scratch_clear(&step->scratch);
+    pipeline_report_clear(&attempt.report);
+    attempt_folder_close(attempt.folder);
+    return end;
+}
+
+/* ------------------------------------------------------------------------- opening, closing - */
+
+/* Slurm's name of the node is the one that it can be told to leave out. */
+static void
+step_name_node(struct job_step *step)
+{
+    const char *named = getenv("SLURMD_NODENAME");
+    if (named && *named)
+        snprintf(step->node, sizeof step->node, "%s", named);
+    else if (gethostname(step->node, sizeof step->node - 1) != 0)
+        snprintf(step->node, sizeof step->node, "unknown");
+}
+
+int
+step_open(struct job_step *step, const struct step_task *task, const atomic_bool *terminated)
+{
+    *step = (struct job_step){.terminated = terminated,
+                              .role = places_have_gpus() ? CONFINE_GPU_STEP : CONFINE_STEP};
+    step_name_node(step);
+    scratch_sweep(task->where);
+    scratch_open(&step->scratch, task->where,
+                 &step->scratch_error); /* manifests say why it is none */
+    const struct step_places places = {.series = task->series,
+                                       .scratch = step->scratch.path,
+                                       .attempts = task->folders,
+                                       .attempt_count = task->folder_count};
+    return confine_step(step->role, &places);
+}
+
+void
+step_close(struct job_step *step)
+{
+    step_close_device(step);
+    scratch_close(&step->scratch);
+}

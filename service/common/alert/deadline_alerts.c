@@ -1,0 +1,189 @@
+/* deadline_alerts.c - see deadline_alerts.h. */
+#include "service/common/alert/deadline_alerts.h"
+
+#include "base/calendar/time_window.h"
+#include "db/iso_time.h"
+#include "db/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#define DAYS_MS (INT64_C(15) * 24 * 3600 * 1000) /* all days, twice */
+
+/* Of what is made after `after_ms` and wanted by `by_ms`. */
+struct done_by_span {
+    int64_t after_ms, by_ms;
+    int64_t room_ms; /* of what waits for the last time at which the window opens before */
+};
+
+/* Without a window, at once. */
+static int64_t
+done_by_opens(const struct conf_pipeline *pipeline, int64_t from_ms)
+{
+    return pipeline->window ? time_window_opens(pipeline->window->times, from_ms) : from_ms;
+}
+
+static int64_t
+done_by_closes(const struct conf_pipeline *pipeline, int64_t at_ms)
+{
+    return pipeline->window ? time_window_closes(pipeline->window->times, at_ms)
+                            : TIME_WINDOW_NEVER;
+}
+
+static int64_t
+done_by_next(const struct conf_pipeline *pipeline, int64_t after_ms)
+{
+    return time_window_starts(pipeline->done_by->times, after_ms);
+}
+
+/* When the last stretch begins in which what was made after the one may start before the other; TIME_WINDOW_NEVER. */
+static int64_t
+done_by_last_opens(const struct conf_pipeline *pipeline, int64_t after_ms, int64_t by_ms)
+{
+    int64_t last_ms = TIME_WINDOW_NEVER, at_ms = done_by_opens(pipeline, after_ms);
+    while (at_ms < by_ms) {
+        const int64_t closes_ms = done_by_closes(pipeline, at_ms);
+        last_ms = at_ms;
+        at_ms = closes_ms < by_ms ? done_by_opens(pipeline, closes_ms) : by_ms;
+    }
+    return last_ms;
+}
+
+/* The one with the least room of those to come; false: there are none. */
+static bool
+done_by_narrowest(const struct conf_pipeline *pipeline, int64_t now_ms, struct done_by_span *least)
+{
+    struct done_by_span span = {.after_ms = done_by_next(pipeline, now_ms)};
+    bool found = false;
+    while (span.after_ms < now_ms + DAYS_MS &&
+           (span.by_ms = done_by_next(pipeline, span.after_ms)) != TIME_WINDOW_NEVER) {
+        const int64_t opens_ms = done_by_last_opens(pipeline, span.after_ms, span.by_ms);
+        span.room_ms = opens_ms < span.by_ms ? span.by_ms - opens_ms : 0;
+        if (!found || span.room_ms < least->room_ms)
+            *least = span;
+        found = true;
+        span.after_ms = span.by_ms;
+    }
+    return found;
+}
+
+/* For how long jobs may run until then: while it is open, and what then runs also after it has closed. */
+static double
+done_by_open_seconds(const struct conf_pipeline *pipeline, int64_t now_ms, int64_t by_ms,
+                     double mean_seconds)
+{
+    int64_t open_ms = 0, closed_ms = now_ms;
+    int64_t at_ms = done_by_opens(pipeline, now_ms);
+    while (at_ms < by_ms) {
+        const int64_t closes_ms = done_by_closes(pipeline, at_ms);
+        closed_ms = closes_ms < by_ms ? closes_ms : by_ms;
+        open_ms += closed_ms - at_ms;
+        at_ms = closes_ms < by_ms ? done_by_opens(pipeline, closes_ms) : by_ms;
+    }
+    return (double)open_ms / 1000 +
+           (open_ms > 0 ? fmin(mean_seconds, (double)(by_ms - closed_ms) / 1000) : 0);
+}
+
+enum { WORDS = 32 };
+
+static int
+done_by_local(int64_t ms, char local[LOCAL_TIME_SIZE])
+{
+    char utc[ISO_TIME_SIZE];
+    const int rc = iso_time_from_ms(ms, utc);
+    return rc ? rc : iso_time_to_local(utc, local);
+}
+
+/* "45 s", "12 min", "17 h 52 min". */
+static const char *
+done_by_words(double seconds, char words[WORDS])
+{
+    const long whole = lround(seconds);
+    if (whole < 60)
+        snprintf(words, WORDS, "%ld s", whole);
+    else if (whole < 3600)
+        snprintf(words, WORDS, "%ld min", whole / 60);
+    else
+        snprintf(words, WORDS, "%ld h %ld min", whole / 3600, whole % 3600 / 60);
+    return words;
+}
+
+static void
+done_by_describe_span(const struct conf_pipeline *pipeline, const struct done_by_span *span,
+                      double mean_seconds, char *text, size_t size)
+{
+    char after[LOCAL_TIME_SIZE], by[LOCAL_TIME_SIZE];
+    if (done_by_local(span->after_ms, after) != 0 || done_by_local(span->by_ms, by) != 0)
+        return;
+    if (span->room_ms == 0)
+        snprintf(
+            text, size,
+            "pipeline %s: what is made after %s is wanted by %s (done_by), and its window (%s) "
+            "does not open in between",
+            pipeline->name, after, by, pipeline->window->text);
+    else if (mean_seconds * 1000 > (double)span->room_ms)
+        snprintf(text, size,
+                 "pipeline %s: one job takes about %s, and there are %s from when it may "
+                 "start to %s, when it is wanted; see its window and done_by",
+                 pipeline->name, done_by_words(mean_seconds, (char[WORDS]){0}),
+                 done_by_words((double)span->room_ms / 1000, (char[WORDS]){0}), by);
+}
+
+static int
+done_by_describe_queue(const struct conf_pipeline *pipeline, struct report *report, int64_t now_ms,
+                       const struct report_pace *pace, char *text, size_t size)
+{
+    const int64_t by_ms = done_by_next(pipeline, now_ms);
+    char by[LOCAL_TIME_SIZE];
+    int64_t jobs;
+    struct error error;
+    if (by_ms == TIME_WINDOW_NEVER || done_by_local(by_ms, by) != 0)
+        return 0;
+    int rc = report_wanted(report, pipeline->name, by_ms, &jobs, &error);
+    const double needed = (double)jobs * pace->mean_seconds / (double)pace->lanes,
+                 open = done_by_open_seconds(pipeline, now_ms, by_ms, pace->mean_seconds);
+    if (rc == 0 && needed > open)
+        snprintf(text, size,
+                 "pipeline %s: of what waits %" PRId64
+                 " %s wanted by %s (done_by), which takes about "
+                 "%s, and until then %s are left in which it may run",
+                 pipeline->name, jobs, jobs == 1 ? "job is" : "jobs are", by,
+                 done_by_words(needed, (char[WORDS]){0}), done_by_words(open, (char[WORDS]){0}));
+    return rc;
+}
+
+/* Of one pipeline: "" where there is no doubt. What cannot be read was not measured. */
+static void
+done_by_describe(const struct conf_pipeline *pipeline, struct report *report, bool queued,
+                 int64_t now_ms, char *text, size_t size)
+{
+    struct report_pace pace = {0};
+    struct done_by_span span;
+    struct error error;
+    *text = '\0';
+    if (report && report_pace(report, pipeline->name, &pace, &error) != 0)
+        pace = (struct report_pace){0};
+    if (done_by_narrowest(pipeline, now_ms, &span))
+        done_by_describe_span(pipeline, &span, pace.mean_seconds, text, size);
+    if (!*text && queued && pace.lanes > 0 &&
+        done_by_describe_queue(pipeline, report, now_ms, &pace, text, size) != 0)
+        *text = '\0';
+}
+
+int
+done_by_each_doubt(const struct conf *conf, struct report *report, bool queued, int64_t now_ms,
+                   int (*take)(void *context, const char *pipeline, const char *text),
+                   void *context)
+{
+    char text[1024];
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < conf->pipeline_count; i++) {
+        if (!conf->pipelines[i].done_by)
+            continue;
+        done_by_describe(&conf->pipelines[i], report, queued, now_ms, text, sizeof text);
+        if (*text)
+            rc = take(context, conf->pipelines[i].name, text);
+    }
+    return rc;
+}

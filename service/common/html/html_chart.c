@@ -1,0 +1,138 @@
+/* html_chart.c - bars of a report's page, as SVG within it: what is good below, what is bad upon it. */
+#include "service/common/html/html.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WIDTH  340.0
+#define HEIGHT 150.0
+#define LEFT   34.0 /* of the axis */
+#define FLOOR  126.0
+#define TOP    10.0
+
+struct chart_drawing {
+    const struct night_table *table;
+    const struct html_chart *chart;
+    double most;
+    FILE *out;
+};
+
+static double
+chart_value(const struct chart_drawing *d, size_t row, const char *key)
+{
+    return key ? night_number(d->table, row, key) : 0.0;
+}
+
+/* 1, 2 or 5 times a power of ten, and 1 at least. */
+static double
+chart_round_up(double value)
+{
+    double power = 1.0;
+    while (power * 10.0 <= value)
+        power *= 10.0;
+    if (value <= power)
+        return power;
+    if (value <= 2.0 * power)
+        return 2.0 * power;
+    return value <= 5.0 * power ? 5.0 * power : 10.0 * power;
+}
+
+static double
+chart_find_most(const struct chart_drawing *d)
+{
+    double most = 0.0;
+    for (size_t row = 0; row < d->table->row_count; row++)
+        most = fmax(most, chart_value(d, row, d->chart->good) + chart_value(d, row, d->chart->bad));
+    return chart_round_up(most);
+}
+
+static double
+chart_bar(const struct chart_drawing *d, size_t row, const char *key, const char *class,
+          double base)
+{
+    const double slot = (WIDTH - LEFT) / (double)d->table->row_count;
+    const double height = chart_value(d, row, key) / d->most * (FLOOR - TOP);
+    if (height > 0.0)
+        fprintf(d->out, "<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>",
+                class, LEFT + slot * ((double)row + 0.1), base - height, slot * 0.8, height);
+    return base - height;
+}
+
+static void
+chart_column(const struct chart_drawing *d, size_t row)
+{
+    char at[SHOWN_TIME];
+    shown_time(night_cell(d->table, row, "at"), at);
+    fprintf(d->out, "<g><title>%s: %g", at, chart_value(d, row, d->chart->good));
+    if (d->chart->bad)
+        fprintf(d->out, " %s, %g %s", d->chart->good_as, chart_value(d, row, d->chart->bad),
+                d->chart->bad_as);
+    fputs("</title>", d->out);
+    const double base = chart_bar(d, row, d->chart->good, "good", FLOOR);
+    chart_bar(d, row, d->chart->bad, "bad", base);
+    fputs("</g>\n", d->out);
+}
+
+static void
+chart_line(const struct chart_drawing *d, double share)
+{
+    const double y = FLOOR - share * (FLOOR - TOP);
+    fprintf(d->out,
+            "<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\"/>"
+            "<text x=\"%g\" y=\"%g\" text-anchor=\"end\">%g</text>\n",
+            LEFT, WIDTH, y, y, LEFT - 5.0, y + 4.0, share * d->most);
+}
+
+/* Hours where a step is one, else the day. */
+static void
+chart_label(const struct chart_drawing *d, size_t row, bool by_hour)
+{
+    char at[SHOWN_TIME];
+    const double slot = (WIDTH - LEFT) / (double)d->table->row_count;
+    shown_time(night_cell(d->table, row, "at"), at);
+    if (strlen(at) >= 16)
+        fprintf(d->out, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%.5s</text>\n",
+                LEFT + slot * ((double)row + 0.5), FLOOR + 16.0, by_hour ? at + 11 : at + 5);
+}
+
+static void
+chart_labels(const struct chart_drawing *d)
+{
+    const size_t rows = d->table->row_count, step = (rows + 5) / 6;
+    const char *first = rows > 1 ? night_cell(d->table, 0, "at") : "",
+               *next = rows > 1 ? night_cell(d->table, 1, "at") : "";
+    int64_t from = 0, to = 0;
+    iso_time_to_ms(first, &from);
+    iso_time_to_ms(next, &to);
+    for (size_t row = 0; row < rows; row += step)
+        chart_label(d, row, to - from < 86400000);
+}
+
+static void
+chart_caption(const struct html_chart *chart, FILE *out)
+{
+    fprintf(out, "<figcaption>%s<span class=\"keys small faint\">", chart->title);
+    if (chart->bad)
+        fprintf(out, "<span class=\"key good\"></span>%s<span class=\"key bad\"></span>%s",
+                chart->good_as, chart->bad_as);
+    fputs("</span></figcaption>\n", out);
+}
+
+void
+html_chart(const struct night_table *table, const struct html_chart *chart, FILE *out)
+{
+    struct chart_drawing d = {table, chart, 1.0, out};
+    d.most = chart_find_most(&d);
+    fputs("<figure>", out);
+    chart_caption(chart, out);
+    fprintf(out, "<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"%s\">\n", WIDTH, HEIGHT,
+            chart->title);
+    for (int line = 0; line <= 2; line++)
+        if (line != 1 || fmod(d.most, 2.0) == 0.0)
+            chart_line(&d, line / 2.0);
+    for (size_t row = 0; row < table->row_count; row++)
+        chart_column(&d, row);
+    chart_labels(&d);
+    fputs("</svg></figure>\n", out);
+}

@@ -1,0 +1,37 @@
+/* html_report.c - a night's figures, charts and tables. */
+#include "service/common/html/html.h"
+
+static void
+html_night_charts(const struct night *night, FILE *out)
+{
+    static const struct html_chart charts[] = {
+        {"Series that settled", "accepted", "refused", "accepted", "refused"},
+        {"Jobs that ended", "done", "failed", "ran to their end", "failed"},
+        {"Free space, GiB", "free_gib", NULL, NULL, NULL},
+    };
+    const struct night_table *hours = &night->tables[NIGHT_HOURS];
+    fputs("<section><div class=\"charts\">\n", out);
+    for (size_t i = 0; i < sizeof charts / sizeof *charts; i++)
+        html_chart(hours, &charts[i], out);
+    fputs("</div></section>\n", out);
+}
+
+void
+html_night_figures(const struct night *night, FILE *out)
+{
+    fputs("<div class=\"ones\">\n", out);
+    for (int i = 0; i < NIGHT_TABLE_COUNT; i++)
+        if (night->tables[i].one)
+            html_figures(&night->tables[i], out);
+    fputs("</div>\n", out);
+    html_night_charts(night, out);
+}
+
+void
+html_night_tables(const struct night *night, const struct html_link *links, FILE *out)
+{
+    for (int i = 0; i < NIGHT_TABLE_COUNT; i++)
+        if (!night->tables[i].one && night->tables[i].row_count > 0 && i != NIGHT_HOURS &&
+            i != NIGHT_REVIEW)
+            html_table(&night->tables[i], links, out);
+}

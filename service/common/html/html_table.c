@@ -1,0 +1,181 @@
+/* html_table.c - tables and figures of pages. */
+#include "service/common/html/html.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_SHOWN 50 /* rows of a table */
+
+static bool
+html_is_uid(const struct night_column *column)
+{
+    const size_t length = strlen(column->key);
+    return length >= 4 && strcmp(column->key + length - 4, "_uid") == 0;
+}
+
+static void
+html_share(const char *share, FILE *out)
+{
+    const double percent = 100.0 * strtod(share, NULL);
+    fprintf(out, "<progress max=\"100\" value=\"%.0f\">%.0f %%</progress>", percent, percent);
+}
+
+/* A cell's text; where the column leads somewhere, as a link. */
+static void
+html_cell(const struct night_table *table, size_t row, size_t column, const struct html_link *links,
+          FILE *out)
+{
+    char buffer[SHOWN_CELL];
+    const char *shown = shown_cell(table, row, column, buffer);
+    while (shown && links && links->key && strcmp(links->key, table->columns[column].key) != 0)
+        links++;
+    const char *href = shown && links && links->key ? links->href : NULL;
+    if (href) {
+        fprintf(out, "<a href=\"%s", href);
+        html_query(shown, out);
+        fputs("\">", out);
+    }
+    if (shown && table->columns[column].kind == NIGHT_SHARE)
+        html_share(shown, out);
+    else
+        html_foreign(shown ? shown : "\xe2\x80\x93", out);
+    fputs(href ? "</a>" : "", out);
+}
+
+static void
+html_titles(const struct night_table *table, FILE *out)
+{
+    fputs("<thead><tr>", out);
+    for (size_t i = 0; i < table->column_count; i++) {
+        if (table->columns[i].below)
+            continue;
+        fputs(table->columns[i].kind == NIGHT_NUMBER ? "<th class=\"n\">" : "<th>", out);
+        html_text(table->columns[i].title, out);
+        fputs("</th>", out);
+    }
+    fputs("<th></th></tr></thead>\n", out);
+}
+
+static int
+html_cells(const struct night_table *table, size_t row, const struct html_link *links, FILE *out)
+{
+    int count = 0;
+    for (size_t i = 0; i < table->column_count; i++) {
+        const struct night_column *column = &table->columns[i];
+        if (column->below)
+            continue;
+        fputs(column->kind == NIGHT_NUMBER       ? "<td class=\"n\">"
+              : column->kind == NIGHT_TIME       ? "<td class=\"t\">"
+              : strcmp(column->key, "code") == 0 ? "<td class=\"code\">"
+                                                 : "<td>",
+              out);
+        html_cell(table, row, i, links, out);
+        fputs("</td>", out);
+        count++;
+    }
+    fputs("<td></td>", out); /* takes the room that is left */
+    return count + 1;
+}
+
+static void
+html_lines(const struct night_table *table, size_t row, bool all, const struct html_link *links,
+           FILE *out)
+{
+    fputs("<dl class=\"below\">", out);
+    for (size_t i = 0; i < table->column_count; i++) {
+        char buffer[SHOWN_CELL];
+        const struct night_column *column = &table->columns[i];
+        if ((!all && !column->below) || !shown_cell(table, row, i, buffer))
+            continue;
+        fprintf(out, "<dt>%s</dt><dd%s>", column->title,
+                html_is_uid(column) ? " class=\"uid\"" : "");
+        html_cell(table, row, i, links, out);
+        fputs("</dd>", out);
+    }
+    fputs("</dl>", out);
+}
+
+static bool
+html_has_below(const struct night_table *table)
+{
+    for (size_t i = 0; i < table->column_count; i++)
+        if (table->columns[i].below)
+            return true;
+    return false;
+}
+
+static void
+html_row(const struct night_table *table, size_t row, const struct html_link *links, FILE *out)
+{
+    const bool below = html_has_below(table);
+    fputs(below ? "<tbody><tr class=\"head\">" : "<tr>", out);
+    const int columns = html_cells(table, row, links, out);
+    fputs("</tr>\n", out);
+    if (!below)
+        return;
+    fprintf(out, "<tr class=\"last\"><td colspan=\"%d\">", columns);
+    html_lines(table, row, false, links, out);
+    fputs("</td></tr></tbody>\n", out);
+}
+
+void
+html_table(const struct night_table *table, const struct html_link *links, FILE *out)
+{
+    const size_t rows = table->row_count < MOST_SHOWN ? table->row_count : MOST_SHOWN;
+    const bool below = html_has_below(table);
+    fputs("<section><h2>", out);
+    html_text(table->heading, out);
+    fputs("</h2>\n<div class=\"wide\"><table>", out);
+    html_titles(table, out);
+    fputs(below ? "" : "<tbody>", out);
+    for (size_t row = 0; row < rows; row++)
+        html_row(table, row, links, out);
+    fputs(below ? "</table></div>" : "</tbody></table></div>", out);
+    if (rows < table->row_count)
+        fprintf(out, "<p class=\"faint\">and %zu more</p>", table->row_count - rows);
+    if (table->hint) {
+        fputs("<p class=\"hint small faint\">See <code>", out);
+        html_text(table->hint, out);
+        fputs("</code></p>", out);
+    }
+    fputs("</section>\n", out);
+}
+
+/* What is wrong when it is not 0. */
+static bool
+html_is_alarm(const struct night_column *column, const char *shown)
+{
+    static const char *const alarms[] = {"failed", "refused", "review", "quarantined"};
+    for (size_t i = 0; i < sizeof alarms / sizeof *alarms; i++)
+        if (strcmp(column->key, alarms[i]) == 0)
+            return strcmp(shown, "0") != 0;
+    return false;
+}
+
+void
+html_figures(const struct night_table *table, FILE *out)
+{
+    fprintf(out, "<section><h2>%s</h2><dl>", table->heading);
+    for (size_t i = 0; i < table->column_count; i++) {
+        char buffer[SHOWN_CELL];
+        const struct night_column *column = &table->columns[i];
+        const char *shown = shown_cell(table, 0, i, buffer);
+        if (!shown)
+            continue;
+        fprintf(out, "<div%s><dt>%s</dt><dd>",
+                html_is_alarm(column, shown) ? " class=\"alarm\"" : "", column->title);
+        html_text(shown, out);
+        fputs("</dd></div>", out);
+    }
+    fputs("</dl></section>\n", out);
+}
+
+void
+html_details(const struct night_table *table, const struct html_link *links, FILE *out)
+{
+    fputs("<section><h2>", out);
+    html_text(table->heading, out);
+    fputs("</h2>\n", out);
+    html_lines(table, 0, true, links, out);
+    fputs("</section>\n", out);
+}

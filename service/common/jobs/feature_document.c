@@ -1,0 +1,480 @@
+/*
+ * feature_document.c - see feature_document.h.
+ *
+ * JSON and CSV are two ways to write one list of fields, so that they cannot come apart: each field
+ * has a name and a function that says what it holds.
+ */
+#include "service/common/jobs/feature_document.h"
+
+#include "service/common/json.h"
+
+#include "base/array.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Strings that several features have are kept once. */
+struct feature_text {
+    struct feature_text *next;
+    char bytes[];
+};
+
+/* Most features have the strings of the one before. */
+#define LOOK_BACK 16
+
+static const char *
+text_keep(struct feature_set *set, const char *bytes)
+{
+    if (!bytes || !*bytes)
+        return "";
+    int looked = 0;
+    for (struct feature_text *text = set->texts; text && looked < LOOK_BACK; text = text->next) {
+        if (strcmp(text->bytes, bytes) == 0)
+            return text->bytes;
+        looked++;
+    }
+    const size_t size = strlen(bytes) + 1;
+    struct feature_text *text = malloc(sizeof *text + size);
+    if (!text)
+        return NULL;
+    memcpy(text->bytes, bytes, size);
+    text->next = set->texts;
+    set->texts = text;
+    return text->bytes;
+}
+
+int
+feature_set_add(struct feature_set *set, const struct feature *feature)
+{
+    struct feature kept = *feature;
+    const char **texts[] = {&kept.label, &kept.family,         &kept.name, &kept.meaning,
+                            &kept.ibsi,  &kept.missing_reason, &kept.unit, &kept.settings};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (!(*texts[i] = text_keep(set, *texts[i])))
+            return -ENOMEM;
+    struct feature *grown = array_grow(set->items, &set->room, set->count + 1, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    set->items = grown;
+    set->items[set->count++] = kept;
+    return 0;
+}
+
+/* Room for what another set has. */
+static int
+set_make_room(struct feature_set *set, const struct feature_set *other)
+{
+    struct feature *items =
+        array_grow(set->items, &set->room, set->count + other->count + 1, sizeof *items);
+    if (!items)
+        return -ENOMEM;
+    set->items = items;
+    struct feature_matrix *matrices =
+        realloc(set->matrices, (set->matrix_count + other->matrix_count + 1) * sizeof *matrices);
+    if (!matrices)
+        return -ENOMEM;
+    set->matrices = matrices;
+    struct feature_histogram *histograms = realloc(
+        set->histograms, (set->histogram_count + other->histogram_count + 1) * sizeof *histograms);
+    if (!histograms)
+        return -ENOMEM;
+    set->histograms = histograms;
+    return 0;
+}
+
+static void
+texts_append(struct feature_set *set, struct feature_text *others)
+{
+    struct feature_text *last = others;
+    while (last && last->next)
+        last = last->next;
+    if (!last)
+        return;
+    last->next = set->texts;
+    set->texts = others;
+}
+
+int
+feature_set_append(struct feature_set *set, struct feature_set *other)
+{
+    if (set_make_room(set, other))
+        return -ENOMEM;
+    for (size_t m = 0; m < other->matrix_count; m++) {
+        struct feature_matrix *matrix = &set->matrices[set->matrix_count++];
+        *matrix = other->matrices[m];
+        matrix->feature += set->count;
+    }
+    for (size_t h = 0; h < other->histogram_count; h++)
+        set->histograms[set->histogram_count++] = other->histograms[h];
+    for (size_t f = 0; f < other->count; f++)
+        set->items[set->count++] = other->items[f];
+    texts_append(set, other->texts);
+    free(other->items);
+    free(other->matrices);
+    free(other->histograms);
+    *other = (struct feature_set){0};
+    return 0;
+}
+
+struct placed_feature {
+    struct feature feature;
+    size_t place;
+};
+
+static int
+placed_compare(const void *left, const void *right)
+{
+    const struct placed_feature *a = left, *b = right;
+    /* 0, the volume, becomes the largest. */
+    const uint32_t one = (uint32_t)a->feature.segment - 1, other = (uint32_t)b->feature.segment - 1;
+    if (one != other)
+        return one < other ? -1 : 1;
+    return a->place < b->place ? -1 : a->place > b->place;
+}
+
+int
+feature_set_order(struct feature_set *set)
+{
+    struct placed_feature *placed = calloc(set->count + 1, sizeof *placed);
+    size_t *places = calloc(set->count + 1, sizeof *places);
+    if (placed && places) {
+        for (size_t i = 0; i < set->count; i++)
+            placed[i] = (struct placed_feature){set->items[i], i};
+        qsort(placed, set->count, sizeof *placed, placed_compare);
+        for (size_t i = 0; i < set->count; i++) {
+            set->items[i] = placed[i].feature;
+            places[placed[i].place] = i;
+        }
+        for (size_t m = 0; m < set->matrix_count; m++)
+            set->matrices[m].feature = places[set->matrices[m].feature];
+    }
+    const int rc = placed && places ? 0 : -ENOMEM;
+    free(placed);
+    free(places);
+    return rc;
+}
+
+void
+feature_set_clear(struct feature_set *set)
+{
+    struct feature_text *next;
+    for (struct feature_text *text = set->texts; text; text = next) {
+        next = text->next;
+        free(text);
+    }
+    for (size_t i = 0; i < set->matrix_count; i++)
+        free(set->matrices[i].cells);
+    free(set->matrices);
+    free(set->items);
+    free(set->histograms);
+    *set = (struct feature_set){0};
+}
+
+/* -------------------------------------------------------------------------------- fields ---- */
+
+enum field_kind { FIELD_NONE, FIELD_TEXT, FIELD_INTEGER, FIELD_NUMBER, FIELD_BOOLEAN, FIELD_RANGE };
+
+struct field {
+    const char *name;
+    enum field_kind kind; /* FIELD_NONE: null, an empty field */
+    const char *text;
+    int64_t integer;
+    bool boolean;
+    double number[2];
+};
+
+/* Of a record: all of it, and how much of it says what the feature is. */
+#define FIELDS        (NAMED_FIELDS + FEATURE_SETTING_COUNT - 1)
+#define NAMED_FIELDS  9
+#define REGION_FIELDS 2
+
+struct feature_record {
+    struct field fields[FIELDS];
+    char values[FEATURE_SETTING_COUNT][FEATURE_SETTING];
+};
+
+static struct field
+field_text(const char *name, const char *text)
+{
+    return (struct field){.name = name, .kind = text[0] ? FIELD_TEXT : FIELD_NONE, .text = text};
+}
+
+/* Plus 0: SQLite, which has the same numbers, keeps no negative zero. */
+static struct field
+field_number(const char *name, double number, bool is_there)
+{
+    return (struct field){
+        .name = name, .kind = is_there ? FIELD_NUMBER : FIELD_NONE, .number = {number + 0.0}};
+}
+
+static struct field
+field_setting(enum feature_setting setting, const char *value)
+{
+    static const enum field_kind kinds[] = {FIELD_TEXT, FIELD_INTEGER, FIELD_NUMBER, FIELD_BOOLEAN};
+    const struct feature_setting_row *row = &feature_setting_rows[setting];
+    return (struct field){
+        .name = row->key,
+        .kind = *value ? kinds[row->kind] : FIELD_NONE,
+        .text = value,
+        .integer = strtoll(value, NULL, 10),
+        .boolean = strcmp(value, "true") == 0,
+        .number = {strtod(value, NULL)},
+    };
+}
+
+/* Both ends are one field. */
+static void
+field_join_range(struct field *field, const char *high)
+{
+    field->name = "range";
+    if (field->kind != FIELD_NONE)
+        field->kind = FIELD_RANGE;
+    field->number[1] = strtod(high, NULL);
+}
+
+static void
+record_make(const struct feature *feature, struct feature_record *record)
+{
+    struct field *field = record->fields;
+    *field++ = (struct field){
+        .name = "segment_number", .kind = FIELD_INTEGER, .integer = feature->segment};
+    *field++ = field_text("label", feature->label);
+    *field++ = field_text("name", feature->name);
+    *field++ = field_text("meaning", feature->meaning);
+    *field++ = field_text("family", feature->family);
+    *field++ = field_text("ibsi_code", feature->ibsi);
+    *field++ = field_number("value", feature->value, feature->missing_reason[0] == '\0');
+    *field++ = field_text("reason", feature->missing_reason);
+    *field++ = field_text("unit", feature->unit);
+    for (int s = 0; s < FEATURE_SETTING_COUNT; s++) {
+        const enum feature_setting setting = (enum feature_setting)s;
+        feature_get(feature->settings, setting, record->values[s]);
+        if (setting == FEATURE_range_high)
+            field_join_range(field - 1, record->values[s]);
+        else
+            *field++ = field_setting(setting, record->values[s]);
+    }
+}
+
+/* ---------------------------------------------------------------------------------- JSON ---- */
+
+static void
+put_json(struct json *json, const struct field *value)
+{
+    const char *key = value->name;
+    switch (value->kind) {
+    case FIELD_NONE:
+        json_null(json, key);
+        break;
+    case FIELD_TEXT:
+        json_string(json, key, value->text);
+        break;
+    case FIELD_INTEGER:
+        json_integer(json, key, value->integer);
+        break;
+    case FIELD_NUMBER:
+        json_exact(json, key, value->number[0]);
+        break;
+    case FIELD_BOOLEAN:
+        json_boolean(json, key, value->boolean);
+        break;
+    case FIELD_RANGE:
+        json_begin_row(json, key);
+        json_exact(json, NULL, value->number[0]);
+        json_exact(json, NULL, value->number[1]);
+        json_end_row(json);
+        break;
+    }
+}
+
+void
+feature_set_to_json(const struct feature_set *set, FILE *out)
+{
+    struct json json = {.out = out};
+    struct feature_record record;
+    json_begin_array(&json, NULL);
+    for (size_t i = 0; i < set->count; i++) {
+        record_make(&set->items[i], &record);
+        json_begin_object(&json, NULL);
+        for (size_t f = 0; f < FIELDS; f++)
+            put_json(&json, &record.fields[f]);
+        json_end_object(&json);
+    }
+    json_end_array(&json);
+}
+
+void
+feature_set_to_patterns(const struct feature_set *set, FILE *out)
+{
+    struct json json = {.out = out};
+    json_begin_array(&json, NULL);
+    for (size_t i = 0; i < set->histogram_count; i++) {
+        const struct feature_histogram *histogram = &set->histograms[i];
+        const struct field label = field_text("label", histogram->label);
+        json_begin_object(&json, NULL);
+        json_integer(&json, "segment_number", histogram->segment);
+        put_json(&json, &label);
+        json_string(&json, "pattern", histogram->pattern);
+        json_string(&json, "settings", histogram->settings);
+        json_begin_row(&json, "histogram");
+        for (int code = 0; code < 256; code++)
+            json_integer(&json, NULL, (int64_t)histogram->counts[code]);
+        json_end_row(&json);
+        json_end_object(&json);
+    }
+    json_end_array(&json);
+}
+
+static void
+put_offset(struct json *json, const int32_t offset[3])
+{
+    if (offset[0] == 0 && offset[1] == 0 && offset[2] == 0) {
+        json_null(json, "offset");
+        return;
+    }
+    json_begin_row(json, "offset");
+    for (int axis = 0; axis < 3; axis++)
+        json_integer(json, NULL, offset[axis]);
+    json_end_row(json);
+}
+
+static void
+put_cells(struct json *json, const struct feature_matrix *matrix, bool normalised)
+{
+    json_begin_array(json, normalised ? "probabilities" : "counts");
+    for (size_t i = 0; i < matrix->cell_count; i++) {
+        const struct feature_cell *cell = &matrix->cells[i];
+        json_begin_row(json, NULL);
+        json_integer(json, NULL, cell->level);
+        json_integer(json, NULL, cell->neighbour);
+        if (normalised)
+            json_exact(json, NULL, (double)cell->count / (double)matrix->pairs);
+        else
+            json_integer(json, NULL, (int64_t)cell->count);
+        json_end_row(json);
+    }
+    json_end_array(json);
+}
+
+static void
+put_matrix(struct json *json, const struct feature_set *set, const struct feature_matrix *matrix,
+           bool normalised)
+{
+    struct feature_record record;
+    record_make(&set->items[matrix->feature], &record);
+    json_begin_object(json, NULL);
+    for (size_t f = 0; f < FIELDS; f++) {
+        const bool of_region = f < REGION_FIELDS, of_settings = f >= NAMED_FIELDS;
+        if (of_region || (of_settings && strcmp(record.fields[f].name, "directions") != 0))
+            put_json(json, &record.fields[f]);
+    }
+    if (matrix->slice > 0)
+        json_integer(json, "slice", matrix->slice);
+    else
+        json_null(json, "slice");
+    put_offset(json, matrix->offset);
+    json_integer(json, "pairs", (int64_t)matrix->pairs);
+    put_cells(json, matrix, normalised);
+    json_end_object(json);
+}
+
+static void
+put_matrices(const struct feature_set *set, FILE *out, bool normalised)
+{
+    struct json json = {.out = out};
+    json_begin_array(&json, NULL);
+    for (size_t i = 0; i < set->matrix_count; i++)
+        put_matrix(&json, set, &set->matrices[i], normalised);
+    json_end_array(&json);
+}
+
+void
+feature_set_to_counts(const struct feature_set *set, FILE *out)
+{
+    put_matrices(set, out, false);
+}
+
+void
+feature_set_to_probabilities(const struct feature_set *set, FILE *out)
+{
+    put_matrices(set, out, true);
+}
+
+/* ----------------------------------------------------------------------------------- CSV ---- */
+
+static void
+put_number(FILE *out, double number)
+{
+    char text[TEXT_DIGITS];
+    text_digits(number, text);
+    fputs(text, out);
+}
+
+static void
+put_csv(FILE *out, const struct field *value)
+{
+    switch (value->kind) {
+    case FIELD_NONE:
+        break;
+    case FIELD_TEXT:
+        text_csv(out, value->text);
+        break;
+    case FIELD_INTEGER:
+        fprintf(out, "%" PRId64, value->integer);
+        break;
+    case FIELD_NUMBER:
+        put_number(out, value->number[0]);
+        break;
+    case FIELD_BOOLEAN:
+        fputs(value->boolean ? "true" : "false", out);
+        break;
+    case FIELD_RANGE:
+        put_number(out, value->number[0]);
+        fputc(',', out);
+        put_number(out, value->number[1]);
+        break;
+    }
+}
+
+static void
+put_names(FILE *out)
+{
+    static const struct feature none = {.label = "",
+                                        .family = "",
+                                        .name = "",
+                                        .meaning = "",
+                                        .ibsi = "",
+                                        .missing_reason = "",
+                                        .unit = "",
+                                        .settings = ""};
+    struct feature_record record;
+    record_make(&none, &record);
+    for (size_t f = 0; f < FIELDS; f++) {
+        const bool is_range = strcmp(record.fields[f].name, "range") == 0;
+        fprintf(out, "%s%s", f > 0 ? "," : "",
+                is_range ? "range_low,range_high" : record.fields[f].name);
+    }
+    fputs("\r\n", out);
+}
+
+void
+feature_set_to_csv(const struct feature_set *set, FILE *out)
+{
+    struct feature_record record;
+    put_names(out);
+    for (size_t i = 0; i < set->count; i++) {
+        record_make(&set->items[i], &record);
+        for (size_t f = 0; f < FIELDS; f++) {
+            const struct field *field = &record.fields[f];
+            if (f > 0)
+                fputc(',', out);
+            put_csv(out, field);
+            if (field->kind == FIELD_NONE && strcmp(field->name, "range") == 0)
+                fputc(',', out);
+        }
+        fputs("\r\n", out);
+    }
+}

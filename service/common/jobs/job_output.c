@@ -1,0 +1,409 @@
+/* job_output.c - see job_output.h. */
+#include "service/common/jobs/job_output.h"
+
+#include "base/durable.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SUFFIX ".part"
+
+/* A descriptor that a thread of its own syncs and closes. */
+struct sync {
+    int fd;
+    bool is_folder;
+    bool has_thread;
+    pthread_t thread;
+    int error; /* the thread's until it has ended */
+};
+
+struct file {
+    struct file *next;
+    char *name, *part; /* where it appears, and where it lies until then */
+    struct sync sync;
+    bool finished; /* by its writer */
+};
+
+struct output {
+    char *path;
+    int folder;
+    bool lasts;                /* on disk; else nothing is synced */
+    int made;                  /* of the path's folders, by this run: the last ones */
+    struct sync parent;        /* has the folder's entry */
+    bool published;            /* something of this run may be in place */
+    pthread_mutex_t lock;      /* of the list: its links, and which files are finished */
+    struct file *files, **end; /* in the order in which they were made */
+};
+
+static bool
+is_part(const char *name)
+{
+    size_t length = strlen(name);
+    return name[0] == '.' && length > sizeof SUFFIX &&
+           strcmp(name + length - (sizeof SUFFIX - 1), SUFFIX) == 0;
+}
+
+static bool
+was_made(const struct output *output, const char *name)
+{
+    for (const struct file *file = output->files; file; file = file->next) {
+        if (strcmp(file->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Removes every file that `chosen` names and this run has not made. */
+static int
+sweep(const struct output *output, bool (*chosen)(const char *name))
+{
+    int copy = openat(output->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+    if (!entries) {
+        int error = -errno;
+        if (copy >= 0)
+            close(copy);
+        return error;
+    }
+    int error = 0;
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+        if (chosen(entry->d_name) && !was_made(output, entry->d_name) &&
+            unlinkat(output->folder, entry->d_name, 0) != 0 && errno != ENOENT)
+            error = -errno;
+    }
+    closedir(entries);
+    return error;
+}
+
+/* ---------------------------------------------------------------------------------- syncing -- */
+
+/* Of a file the size counts and not the times; of a folder all of it. */
+static void *
+sync_and_close(void *argument)
+{
+    struct sync *sync = argument;
+    do
+        sync->error = (sync->is_folder ? fsync(sync->fd) : fdatasync(sync->fd)) != 0 ? -errno : 0;
+    while (sync->error == -EINTR);
+    int closed = durable_close(sync->fd);
+    if (sync->error == 0)
+        sync->error = closed;
+    return NULL;
+}
+
+static void
+sync_begin(struct sync *sync)
+{
+    sync->has_thread = pthread_create(&sync->thread, NULL, sync_and_close, sync) == 0;
+    if (!sync->has_thread)
+        sync_and_close(sync);
+}
+
+/* 0, also of what was never begun, or why it is not on disk. */
+static int
+sync_end(struct sync *sync)
+{
+    if (sync->has_thread)
+        pthread_join(sync->thread, NULL);
+    sync->has_thread = false;
+    return sync->error;
+}
+
+/* ------------------------------------------------------------------------ opening, closing -- */
+
+/* Makes a folder whose parent is there; 1 when it is new, 0 when it was there. */
+static int
+make_one(const char *path)
+{
+    if (mkdir(path, 0750) == 0)
+        return 1;
+    return errno == EEXIST ? 0 : -errno;
+}
+
+/* Syncs a new folder's entry in its parent, or takes it away. */
+static int
+sync_entry(const char *path)
+{
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error = folder < 0 ? -errno : durable_sync_folder(folder, "..");
+    if (folder >= 0)
+        close(folder);
+    if (error)
+        rmdir(path);
+    return error;
+}
+
+/* Cuts off the last name of a path, and the slashes before it. */
+static void
+cut_last(char *path)
+{
+    size_t length = strlen(path);
+    while (length > 0 && path[length - 1] == '/')
+        length--;
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    while (length > 0 && path[length - 1] == '/')
+        length--;
+    path[length] = '\0';
+}
+
+/* Takes a folder away and those above it, `count` in all, as long as nothing is in them. */
+static void
+remove_empty(const char *path, int count)
+{
+    char *copy = strdup(path);
+    for (; copy && copy[0] && count > 0 && rmdir(copy) == 0; count--)
+        cut_last(copy);
+    free(copy);
+}
+
+/* Makes what is missing of a path, and syncs the entries of all but the last. *made: how many are
+ * new; on a failure none stays. */
+static int
+make_all(char *path, int *made)
+{
+    int rc = 0;
+    *made = 0;
+    for (char *at = path + 1; rc >= 0 && at[-1]; at++) {
+        at = strchrnul(at, '/');
+        const char end = *at;
+        *at = '\0';
+        const int new = make_one(path);
+        rc = new > 0 && end ? sync_entry(path) : new;
+        if (rc < 0) {
+            cut_last(path);
+            remove_empty(path, *made);
+        }
+        *made += new > 0;
+        *at = end;
+    }
+    return rc < 0 ? rc : 0;
+}
+
+/* File systems without locks of this kind are used without. */
+static int
+lock(int folder)
+{
+    if (flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return 0;
+    return -EBUSY;
+}
+
+/* Unlocks, and takes away the folders that this run made, if nothing is in them. */
+static void
+output_release(struct output *output)
+{
+    sync_end(&output->parent);
+    remove_empty(output->path, output->made);
+    if (output->folder >= 0)
+        close(output->folder);
+    pthread_mutex_destroy(&output->lock);
+    free(output->path);
+    free(output);
+}
+
+/* Also of a folder that was there, as far as this may be: a killed run may have left it unsynced.
+ */
+static int
+sync_parent(struct output *output)
+{
+    struct sync *parent = &output->parent;
+    parent->fd = openat(output->folder, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent->fd < 0)
+        return output->made > 0 || errno != EACCES ? -errno : 0;
+    parent->is_folder = true;
+    sync_begin(parent);
+    return 0;
+}
+
+static int
+take_folder(struct output *output)
+{
+    output->folder = open(output->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (output->folder < 0)
+        return -errno;
+    if (faccessat(output->folder, ".", W_OK | X_OK, AT_EACCESS) != 0)
+        return -errno;
+    int error = lock(output->folder);
+    if (error == 0)
+        error = sweep(output, is_part);
+    return error || !output->lasts ? error : sync_parent(output);
+}
+
+int
+output_open(const char *path, bool lasts, struct output **output)
+{
+    struct output *o = calloc(1, sizeof *o);
+    char *copy = strdup(path);
+    int made, error = o && copy ? make_all(copy, &made) : -ENOMEM;
+    if (error) {
+        free(o);
+        free(copy);
+        return error;
+    }
+    *o = (struct output){.path = copy, .lasts = lasts, .made = made, .end = &o->files};
+    pthread_mutex_init(&o->lock, NULL);
+    error = take_folder(o);
+    if (error) {
+        output_release(o);
+        return error;
+    }
+    *output = o;
+    return 0;
+}
+
+static void
+remove_made(const struct output *output)
+{
+    for (const struct file *file = output->files; file; file = file->next) {
+        unlinkat(output->folder, file->part, 0);
+        if (output->published)
+            unlinkat(output->folder, file->name, 0);
+    }
+}
+
+static void
+file_free(struct file *file)
+{
+    if (file) {
+        free(file->name);
+        free(file->part);
+    }
+    free(file);
+}
+
+/* Their writers have ended. */
+static void
+forget_made(struct output *output)
+{
+    while (output->files) {
+        struct file *file = output->files;
+        output->files = file->next;
+        sync_end(&file->sync);
+        if (!file->finished)
+            close(file->sync.fd);
+        file_free(file);
+    }
+    output->end = &output->files;
+}
+
+void
+output_close(struct output *output)
+{
+    if (!output)
+        return;
+    remove_made(output);
+    forget_made(output);
+    output_release(output);
+}
+
+/* ------------------------------------------------------------------------------------ files - */
+
+static struct file *
+file_new(const char *name)
+{
+    struct file *file = calloc(1, sizeof *file);
+    if (file && (file->name = strdup(name)) != NULL &&
+        asprintf(&file->part, ".%s" SUFFIX, name) >= 0)
+        return file;
+    if (file)
+        file->part = NULL;
+    file_free(file);
+    return NULL;
+}
+
+int
+output_create(struct output *output, const char *name, int *fd)
+{
+    struct file *file = file_new(name);
+    if (!file)
+        return -ENOMEM;
+    *fd = openat(output->folder, file->part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                 0640);
+    if (*fd < 0) {
+        int rc = -errno;
+        file_free(file);
+        return rc;
+    }
+    file->sync.fd = *fd;
+    pthread_mutex_lock(&output->lock);
+    *output->end = file;
+    output->end = &file->next;
+    pthread_mutex_unlock(&output->lock);
+    return 0;
+}
+
+char *
+output_part_path(const struct output *output, const char *name)
+{
+    char *path;
+    return asprintf(&path, "%s/.%s" SUFFIX, output->path, name) < 0 ? NULL : path;
+}
+
+/* The file whose writer has ended; a number may have been that of files before. */
+static struct file *
+take_from_writer(struct output *output, int fd)
+{
+    pthread_mutex_lock(&output->lock);
+    struct file *file = output->files;
+    while (file->finished || file->sync.fd != fd)
+        file = file->next;
+    file->finished = true;
+    pthread_mutex_unlock(&output->lock);
+    return file;
+}
+
+void
+output_finish(struct output *output, int fd)
+{
+    struct sync *sync = &take_from_writer(output, fd)->sync;
+    if (output->lasts)
+        sync_begin(sync);
+    else
+        sync->error = durable_close(sync->fd);
+}
+
+int
+output_settle(struct output *output, const char **name)
+{
+    int error = sync_end(&output->parent);
+    *name = "the folder";
+    for (struct file *file = output->files; file; file = file->next) {
+        int own = file->finished ? sync_end(&file->sync) : -EBUSY;
+        if (own && error == 0) {
+            error = own;
+            *name = file->name;
+        }
+    }
+    return error;
+}
+
+int
+output_publish(struct output *output, bool (*is_result)(const char *name))
+{
+    const char *name;
+    int error = output_settle(output, &name);
+    output->published = error == 0;
+    for (const struct file *file = output->files; file && error == 0; file = file->next)
+        if (renameat(output->folder, file->part, output->folder, file->name) != 0)
+            error = -errno;
+    if (error == 0)
+        error = sweep(output, is_result);
+    if (error == 0 && output->lasts && fsync(output->folder) != 0)
+        error = -errno;
+    if (error) {
+        remove_made(output);
+        return error;
+    }
+    forget_made(output);
+    output->made = 0;
+    return 0;
+}

@@ -1,0 +1,35 @@
+/* pull_keys.c - see pull_keys.h. */
+#include "service/common/pull/pull_keys.h"
+
+#include "base/limits.h"
+
+#include <string.h>
+
+#define UID_CHARACTERS 64
+
+bool
+pull_accession_fits(const char *accession)
+{
+    const size_t length = strlen(accession);
+    if (length == 0 || length >= PULL_ACCESSION_SIZE || accession[0] == ' ' ||
+        accession[length - 1] == ' ')
+        return false;
+    for (const char *at = accession; *at; at++)
+        if (*at < ' ' || *at > '~' || strchr("*?\\", *at))
+            return false;
+    return true;
+}
+
+bool
+pull_uid_fits(const char *uid)
+{
+    const size_t length = strlen(uid);
+    return length > 0 && length <= UID_CHARACTERS && strspn(uid, "0123456789.") == length &&
+           uid[0] != '.' && uid[length - 1] != '.' && !strstr(uid, "..");
+}
+
+bool
+pull_count_fits(size_t count)
+{
+    return count > 0 && count <= LIMIT_PULL_ITEMS;
+}

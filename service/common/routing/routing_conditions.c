@@ -1,0 +1,616 @@
+/* routing_conditions.c - see routing_conditions.h. */
+#include "service/common/routing/routing_conditions.h"
+
+#include "base/attribute.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "config/expression.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define CONDITION_REASON 512
+#define AXIAL_COSINE     0.8   /* of a normal and an axis of the patient: 36.87 degrees */
+#define SPACING_STEP     0.001 /* mm: positions are decimal texts, and steps their mean */
+
+#define CONTRAST         "ContrastBolusAgent"
+#define CONTRAST_ITEMS   "ContrastBolusAgentSequence"
+#define CONTRAST_GIVEN   "ContrastBolusAgentAdministered" /* of a frame: YES or NO */
+
+/* ------------------------------------------------------------------------------- telling ---- */
+
+/* Whom to tell, and whether all that was told holds so far. */
+struct condition_teller {
+    rules_tell *tell;
+    void *context;
+    char text[CONDITION_TEXT]; /* of the condition that is asked */
+    char note[CONDITION_TEXT]; /* beside it */
+    bool hold;                 /* no condition failed */
+    bool failed;               /* one failed that could be compared */
+    const char *uncompared;    /* the first attribute that could not be; NULL: none */
+};
+
+static void __attribute__((format(printf, 2, 3)))
+telling_about(struct condition_teller *telling, const char *format, ...)
+{
+    va_list values;
+    if (!telling->tell)
+        return;
+    va_start(values, format);
+    vsnprintf(telling->text, sizeof telling->text, format, values);
+    va_end(values);
+    text_utf8_mend_end(telling->text);
+    telling->note[0] = '\0';
+}
+
+static void
+telling_yes(struct condition_teller *telling)
+{
+    if (telling->tell)
+        telling->tell(telling->context,
+                      &(struct rules_condition){telling->text, "", telling->note});
+}
+
+/* Reports that a condition does not hold. */
+static void __attribute__((format(printf, 2, 0)))
+telling_reason(struct condition_teller *telling, const char *format, va_list values)
+{
+    char reason[CONDITION_REASON];
+    telling->hold = false;
+    if (!telling->tell)
+        return;
+    vsnprintf(reason, sizeof reason, format, values);
+    text_utf8_mend_end(reason);
+    telling->tell(telling->context,
+                  &(struct rules_condition){telling->text, reason, telling->note});
+}
+
+static void __attribute__((format(printf, 2, 3)))
+telling_no(struct condition_teller *telling, const char *format, ...)
+{
+    va_list values;
+    telling->failed = true;
+    va_start(values, format);
+    telling_reason(telling, format, values);
+    va_end(values);
+}
+
+/* The attribute has a value that cannot be compared. */
+static void __attribute__((format(printf, 3, 4)))
+telling_uncompared(struct condition_teller *telling, const char *tag, const char *format, ...)
+{
+    va_list values;
+    if (!telling->uncompared)
+        telling->uncompared = tag;
+    va_start(values, format);
+    telling_reason(telling, format, values);
+    va_end(values);
+}
+
+/* --------------------------------------------------------------------------- of the series ---- */
+
+/* One that is to be equal, whole and in any case. */
+static void
+condition_equal(struct condition_teller *telling, const char *what, const char *wanted,
+                const char *is)
+{
+    if (!wanted)
+        return;
+    telling_about(telling, "%s %s", what, wanted);
+    if (strcasecmp(wanted, is) == 0)
+        telling_yes(telling);
+    else if (is[0])
+        telling_no(telling, "%s %s is not %s", what, is, wanted);
+    else
+        telling_no(telling, "there is no %s, and it is not %s", what, wanted);
+}
+
+bool
+conditions_fit_companion(const struct conf_companion *companion, const char *modality,
+                         const char *body_part, const char *description)
+{
+    return (!companion->modality || strcasecmp(companion->modality, modality) == 0) &&
+           (!companion->body_part || strcasecmp(companion->body_part, body_part) == 0) &&
+           (!companion->description || strcasestr(description, companion->description));
+}
+
+void
+conditions_describe_companion(const struct conf_companion *companion, char text[CONDITION_TEXT])
+{
+    const char *const words[] = {companion->modality, companion->body_part};
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i])
+            used += (size_t)snprintf(text + used, CONDITION_TEXT - used, "%s%s", used ? " " : "",
+                                     words[i]);
+    if (companion->description && used < CONDITION_TEXT)
+        snprintf(text + used, CONDITION_TEXT - used, "%s\"%s\"", used ? " " : "",
+                 companion->description);
+    text_utf8_mend_end(text);
+}
+
+const struct rules_companion *
+conditions_find_companion(const struct conf_companion *wanted, const struct rules_study *study)
+{
+    for (size_t i = 0; i < study->count; i++)
+        if (conditions_fit_companion(wanted, study->series[i].modality, study->series[i].body_part,
+                                     study->series[i].description))
+            return &study->series[i];
+    return NULL;
+}
+
+/* They are no matter of whether the rule matches, but of when its job runs. */
+static void
+conditions_of_study(struct condition_teller *telling, const struct conf_rule *rule,
+                    const struct rules_study *study)
+{
+    char words[CONDITION_TEXT];
+    for (size_t i = 0; i < rule->study_count && telling->tell; i++) {
+        conditions_describe_companion(&rule->study[i], words);
+        telling_about(telling, "waits for another series of the study: %s", words);
+        const struct rules_companion *found =
+            study ? conditions_find_companion(&rule->study[i], study) : NULL;
+        if (study)
+            snprintf(telling->note, sizeof telling->note, "it is %s%s",
+                     found ? "there: " : "not there, and the job waits (STUDY_WAITING)",
+                     found ? found->series_uid : "");
+        telling_yes(telling);
+    }
+}
+
+/* How it came: an inbox by its name or path, an AE title. `fits`: it is the wanted one. */
+static void
+condition_origin(struct condition_teller *telling, const char *what, const char *wanted,
+                 const char *is, bool fits)
+{
+    if (!wanted)
+        return;
+    telling_about(telling, "%s %s", what, wanted);
+    if (fits)
+        telling_yes(telling);
+    else if (*is)
+        telling_no(telling, "%s %s is not %s", what, is, wanted);
+    else
+        telling_no(telling, "no %s is known that it came by, and it is to be %s", what, wanted);
+}
+
+static const char *
+inbox_name(const struct conf_inbox *inbox)
+{
+    return !inbox ? "" : inbox->name ? inbox->name : inbox->path;
+}
+
+static void
+conditions_of_origin(struct condition_teller *telling, const struct conf_rule *rule,
+                     const struct rules_series *series)
+{
+    const char *called = series->called_ae ? series->called_ae : "";
+    const char *sender = series->sender ? series->sender : "";
+    condition_origin(telling, "inbox", rule->inbox, inbox_name(series->inbox),
+                     rule->inbox && series->inbox && conf_inbox_is(series->inbox, rule->inbox));
+    condition_origin(telling, "called AE title", rule->called_ae, called,
+                     rule->called_ae && strcmp(rule->called_ae, called) == 0);
+    condition_origin(telling, "sender", rule->sender, sender,
+                     rule->sender && strcmp(rule->sender, sender) == 0);
+}
+
+static void
+conditions_of_series(struct condition_teller *telling, const struct conf_rule *rule,
+                     const struct rules_series *series)
+{
+    conditions_of_origin(telling, rule, series);
+    condition_equal(telling, "modality", rule->modality, series->modality);
+    condition_equal(telling, "body part", rule->body_part, series->body_part);
+    if (!rule->description)
+        return;
+    telling_about(telling, "description with \"%s\"", rule->description);
+    if (strcasestr(series->description, rule->description))
+        telling_yes(telling);
+    else
+        telling_no(telling, "the description \"%s\" has no \"%s\"", series->description,
+                   rule->description);
+}
+
+/* --------------------------------------------------------------------------- the geometry ---- */
+
+const char *
+conditions_orientation_name(enum conf_orientation orientation)
+{
+    static const char *const names[] = {"of no orientation", "axial", "coronal", "sagittal",
+                                        "oblique"};
+    return names[orientation];
+}
+
+static void
+condition_slices(struct condition_teller *telling, const struct conf_rule *rule,
+                 const struct rules_stack *stack)
+{
+    if (rule->min_slices > 0) {
+        telling_about(telling, "at least %d slices", rule->min_slices);
+        if (stack->planes >= rule->min_slices)
+            telling_yes(telling);
+        else
+            telling_no(telling, "%d slices are fewer than %d", stack->planes, rule->min_slices);
+    }
+    if (rule->max_slices > 0) {
+        telling_about(telling, "at most %d slices", rule->max_slices);
+        if (stack->planes <= rule->max_slices)
+            telling_yes(telling);
+        else
+            telling_no(telling, "%d slices are more than %d", stack->planes, rule->max_slices);
+    }
+}
+
+static void
+condition_geometry(struct condition_teller *telling, const struct conf_rule *rule,
+                   const struct rules_facts *facts)
+{
+    if (rule->orientation) {
+        telling_about(telling, "orientation %s", conditions_orientation_name(rule->orientation));
+        if (facts && facts->orientation == rule->orientation)
+            telling_yes(telling);
+        else
+            telling_no(telling, "the slices are %s, not %s",
+                       facts ? conditions_orientation_name(facts->orientation) : "not known",
+                       conditions_orientation_name(rule->orientation));
+    }
+    if (rule->has_spacing) {
+        const double *ends = rule->spacing;
+        telling_about(telling, "spacing %g to %g mm", ends[0], ends[1]);
+        if (facts && facts->spacing > 0 && facts->spacing >= ends[0] - SPACING_STEP &&
+            facts->spacing <= ends[1] + SPACING_STEP)
+            telling_yes(telling);
+        else if (!facts || facts->spacing <= 0)
+            telling_no(telling, "there is no distance from slice to slice");
+        else
+            telling_no(telling, "slices %g mm apart are not within %g to %g mm", facts->spacing,
+                       ends[0], ends[1]);
+    }
+}
+
+struct rules_facts
+conditions_facts(const double normal[3], double spacing, int32_t planes)
+{
+    static const enum conf_orientation of_axis[] = {CONF_SAGITTAL, CONF_CORONAL, CONF_AXIAL};
+    struct rules_facts facts = {.spacing = planes > 1 ? spacing : 0, .asked = "", .values = ""};
+    const double length = hypot(hypot(normal[0], normal[1]), normal[2]);
+    facts.orientation = length > 0 ? CONF_OBLIQUE : CONF_ANY_ORIENTATION;
+    for (int axis = 0; axis < 3; axis++)
+        if (length > 0 && fabs(normal[axis]) >= AXIAL_COSINE * length)
+            facts.orientation = of_axis[axis];
+    return facts;
+}
+
+/* ----------------------------------------------------------------------------- attributes ---- */
+
+/* A line of `asked` and that of `values` which answers it. */
+struct told_answer {
+    const char *asked, *value;
+    size_t asked_length, value_length;
+};
+
+static bool
+answer_next(struct told_answer *answer)
+{
+    answer->asked += answer->asked_length + (answer->asked[answer->asked_length] == '\n');
+    answer->value += answer->value_length + (answer->value[answer->value_length] == '\n');
+    answer->asked_length = strcspn(answer->asked, "\n");
+    answer->value_length = strcspn(answer->value, "\n");
+    return *answer->asked && *answer->value;
+}
+
+static bool
+answer_is_of(const struct told_answer *answer, const char *tag, const char *creator)
+{
+    const size_t tag_length = strlen(tag), creator_length = strlen(creator);
+    return answer->asked_length == tag_length + 1 + creator_length &&
+           memcmp(answer->asked, tag, tag_length) == 0 &&
+           memcmp(answer->asked + tag_length + 1, creator, creator_length) == 0;
+}
+
+/* What is told of an attribute, and its values. */
+struct told_attribute {
+    enum attribute_told how;
+    char text[LIMIT_RULE_BYTES + 1];
+    char where[CONDITION_TEXT - 8]; /* in an enhanced image; "": in the data set */
+};
+
+/* "120<tab>KVP in CTXRayDetailsSequence of all frames" */
+static void
+told_take(struct told_attribute *told, const char *text, size_t length)
+{
+    const char *tab = memchr(text, '\t', length);
+    const size_t value_length = tab ? (size_t)(tab - text) : length;
+    snprintf(told->text, sizeof told->text, "%.*s", (int)value_length, text);
+    snprintf(told->where, sizeof told->where, "%.*s", tab ? (int)(length - value_length - 1) : 0,
+             tab ? tab + 1 : "");
+}
+
+/* False: it was not asked for. */
+static bool
+told_find(const struct rules_facts *facts, const char *tag, const char *creator,
+          struct told_attribute *told)
+{
+    if (!facts)
+        return false;
+    struct told_answer answer = {facts->asked, facts->values, 0, 0};
+    while (answer_next(&answer)) {
+        if (!answer_is_of(&answer, tag, creator ? creator : ""))
+            continue;
+        told->how = (enum attribute_told)answer.value[0];
+        told_take(told, answer.value + 1, answer.value_length - 1);
+        return true;
+    }
+    return false;
+}
+
+static void
+telling_where(struct condition_teller *telling, const struct told_attribute *told)
+{
+    if (telling->tell && told->where[0])
+        snprintf(telling->note, sizeof telling->note, "it is %s", told->where);
+}
+
+static bool
+value_is_number(const char *value, double *number)
+{
+    char *end;
+    *number = strtod(value, &end);
+    return *value && value[strspn(value, "+-.0123456789eE")] == '\0' && !*end && isfinite(*number);
+}
+
+/* 1, 0, or -ENOMEM. */
+static int
+value_passes(const struct conf_attribute *attribute, const char *value)
+{
+    double number;
+    switch (attribute->test) {
+    case CONF_ATTRIBUTE_IS:
+        for (size_t i = 0; i < attribute->is_count; i++)
+            if (strcasecmp(attribute->is[i], value) == 0)
+                return true;
+        return false;
+    case CONF_ATTRIBUTE_GLOB:
+        return fnmatch(attribute->glob, value, FNM_CASEFOLD) == 0;
+    case CONF_ATTRIBUTE_REGEX:
+        return expression_match(attribute->regex->compiled, value);
+    case CONF_ATTRIBUTE_RANGE:
+        return value_is_number(value, &number) && number >= attribute->range[0] &&
+               number <= attribute->range[1];
+    case CONF_ATTRIBUTE_NONE:
+    case CONF_ATTRIBUTE_PRESENT:
+        break;
+    }
+    return false;
+}
+
+/*
+ * Compares several values, with a backslash between them. `any_number`: a range can check one. Returns 1 if one passes, 0, or
+ * -ENOMEM.
+ */
+static int
+values_pass(const struct conf_attribute *attribute, const char *text, bool *any_number)
+{
+    char values[LIMIT_RULE_BYTES + 1];
+    double number;
+    int pass = 0;
+    *any_number = false;
+    snprintf(values, sizeof values, "%s", text);
+    for (char *value = values, *rest; value; value = rest) {
+        rest = strchr(value, '\\');
+        if (rest)
+            *rest++ = '\0';
+        *any_number |= value_is_number(value, &number);
+        const int passes = value_passes(attribute, value);
+        pass = passes < 0 || pass < 0 ? -ENOMEM : pass | passes;
+    }
+    return pass;
+}
+
+static void
+attribute_describe(const struct conf_attribute *attribute, char text[CONDITION_TEXT])
+{
+    size_t at = 0;
+    switch (attribute->test) {
+    case CONF_ATTRIBUTE_IS:
+        for (size_t i = 0; i < attribute->is_count && at < CONDITION_TEXT; i++)
+            at += (size_t)snprintf(text + at, CONDITION_TEXT - at, "%s\"%s\"", i ? " or " : "",
+                                   attribute->is[i]);
+        break;
+    case CONF_ATTRIBUTE_GLOB:
+        snprintf(text, CONDITION_TEXT, "like \"%s\"", attribute->glob);
+        break;
+    case CONF_ATTRIBUTE_REGEX:
+        snprintf(text, CONDITION_TEXT, "matched by \"%s\"", attribute->regex->text);
+        break;
+    case CONF_ATTRIBUTE_RANGE:
+        snprintf(text, CONDITION_TEXT, "within %g to %g", attribute->range[0], attribute->range[1]);
+        break;
+    case CONF_ATTRIBUTE_NONE:
+    case CONF_ATTRIBUTE_PRESENT:
+        snprintf(text, CONDITION_TEXT, "present");
+        break;
+    }
+    text_utf8_mend_end(text);
+}
+
+static void
+condition_value(struct condition_teller *telling, const struct conf_attribute *attribute,
+                const struct told_attribute *told, const char *wanted)
+{
+    const char *tag = attribute->tag, *negation = attribute->negated ? "" : "not ";
+    bool any_number;
+    if (told->how == ATTRIBUTE_TOLD_ABSENT) {
+        if (attribute->negated)
+            telling_yes(telling);
+        else
+            telling_no(telling, "there is no %s", tag);
+        return;
+    }
+    if (told->how == ATTRIBUTE_TOLD_UNREAD) {
+        telling_uncompared(telling, tag,
+                           "%s cannot be compared: it is longer than %d bytes, or no text of its "
+                           "character set",
+                           tag, LIMIT_RULE_BYTES);
+        return;
+    }
+    const int passes = values_pass(attribute, told->text, &any_number);
+    if (passes < 0)
+        telling_uncompared(telling, tag, "%s cannot be compared: memory ran out", tag);
+    else if (attribute->test == CONF_ATTRIBUTE_RANGE && !any_number)
+        telling_no(telling, "%s is no number", tag);
+    else if ((passes > 0) != attribute->negated)
+        telling_yes(telling);
+    else if (told->how == ATTRIBUTE_TOLD_IDENTITY)
+        telling_no(telling, "%s is %s%s", tag, negation, wanted);
+    else
+        telling_no(telling, "%s \"%s\" is %s%s", tag, told->text, negation, wanted);
+}
+
+static void
+condition_attribute(struct condition_teller *telling, const struct conf_attribute *attribute,
+                    const struct rules_facts *facts)
+{
+    char wanted[CONDITION_TEXT] = "";
+    struct told_attribute told;
+    const bool present = attribute->test == CONF_ATTRIBUTE_PRESENT;
+    const bool absent = present && !attribute->present;
+    if (telling->tell)
+        attribute_describe(attribute, wanted);
+    telling_about(telling, "%s %s%s", attribute->tag, attribute->negated || absent ? "not " : "",
+                  wanted);
+    const bool known = told_find(facts, attribute->tag, attribute->creator, &told);
+    if (known)
+        telling_where(telling, &told);
+    if (!known)
+        telling_no(telling, "%s is not known", attribute->tag);
+    else if (!present)
+        condition_value(telling, attribute, &told, wanted);
+    else if ((told.how == ATTRIBUTE_TOLD_ABSENT) == absent)
+        telling_yes(telling);
+    else
+        telling_no(telling, "there is %s %s", absent ? "a" : "no", attribute->tag);
+}
+
+/* Does a stack have a contrast agent? What its frame says goes before what the image says. */
+static bool
+contrast_is_given(const struct told_attribute *agent, const struct told_attribute *items,
+                  const struct told_attribute *given)
+{
+    if (given->how == ATTRIBUTE_TOLD_VALUE)
+        return strstr(given->text, "YES") != NULL;
+    return agent->how != ATTRIBUTE_TOLD_ABSENT || items->how != ATTRIBUTE_TOLD_ABSENT;
+}
+
+static void
+condition_contrast(struct condition_teller *telling, const struct conf_rule *rule,
+                   const struct rules_facts *facts)
+{
+    struct told_attribute agent, items, given;
+    if (!rule->has_contrast)
+        return;
+    telling_about(telling, "contrast %s", rule->contrast ? "given" : "not given");
+    if (!told_find(facts, CONTRAST, NULL, &agent) ||
+        !told_find(facts, CONTRAST_ITEMS, NULL, &items) ||
+        !told_find(facts, CONTRAST_GIVEN, NULL, &given)) {
+        telling_no(telling, "whether a contrast agent was given is not known");
+        return;
+    }
+    telling_where(telling, &given);
+    if (contrast_is_given(&agent, &items, &given) == rule->contrast)
+        telling_yes(telling);
+    else
+        telling_no(telling, "there is %s contrast agent", rule->contrast ? "no" : "a");
+}
+
+/* ---------------------------------------------------------------------------------- all ---- */
+
+static void
+conditions_check(struct condition_teller *telling, const struct conf_rule *rule,
+                 const struct rules_series *series, const struct rules_stack *stack)
+{
+    conditions_of_series(telling, rule, series);
+    if (!stack)
+        return;
+    condition_slices(telling, rule, stack);
+    condition_geometry(telling, rule, stack->facts);
+    condition_contrast(telling, rule, stack->facts);
+    for (size_t i = 0; i < rule->attribute_count; i++)
+        condition_attribute(telling, &rule->attributes[i], stack->facts);
+    conditions_of_study(telling, rule, series->study);
+}
+
+bool
+conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
+                const struct rules_stack *stack, rules_tell *tell, void *context)
+{
+    struct condition_teller telling = {.tell = tell, .context = context, .hold = true};
+    conditions_check(&telling, rule, series, stack);
+    return telling.hold;
+}
+
+const char *
+conditions_undecided(const struct conf_rule *rule, const struct rules_series *series,
+                     const struct rules_stack *stack)
+{
+    struct condition_teller telling = {.hold = true};
+    conditions_check(&telling, rule, series, stack);
+    return telling.failed ? NULL : telling.uncompared;
+}
+
+bool
+conditions_ask_facts(const struct conf_rule *rule)
+{
+    return rule->attribute_count > 0 || rule->orientation || rule->has_spacing ||
+           rule->has_contrast;
+}
+
+static void
+asked_add(FILE *out, const char *tag, const char *creator)
+{
+    fprintf(out, "%s\t%s\n", tag, creator ? creator : "");
+}
+
+static bool
+asked_before(const struct conf_rule *rules, size_t rule, size_t attribute)
+{
+    const struct conf_attribute *it = &rules[rule].attributes[attribute];
+    for (size_t i = 0; i <= rule; i++) {
+        const size_t end = i < rule ? rules[i].attribute_count : attribute;
+        for (size_t j = 0; j < end; j++) {
+            const struct conf_attribute *other = &rules[i].attributes[j];
+            if (strcmp(other->tag, it->tag) == 0 &&
+                strcmp(other->creator ? other->creator : "", it->creator ? it->creator : "") == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+char *
+conditions_attributes(const struct conf_rule *rules, size_t count)
+{
+    struct text_stream text;
+    bool contrast = false;
+    if (text_open(&text) != 0)
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        contrast |= rules[i].has_contrast;
+        for (size_t j = 0; j < rules[i].attribute_count; j++)
+            if (!asked_before(rules, i, j))
+                asked_add(text.out, rules[i].attributes[j].tag, rules[i].attributes[j].creator);
+    }
+    if (contrast) {
+        asked_add(text.out, CONTRAST, NULL);
+        asked_add(text.out, CONTRAST_ITEMS, NULL);
+        asked_add(text.out, CONTRAST_GIVEN, NULL);
+    }
+    return text_close(&text) == 0 ? text.bytes : NULL;
+}

@@ -1,0 +1,65 @@
+/* routing_stack_values.c - see routing_stack_values.h. */
+#include "service/common/routing/routing_stack_values.h"
+
+#include "dicom/dicom.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* The stacks that begin in one file, and their frames of it. */
+struct stack_group {
+    int32_t count;
+    int32_t *stacks, *frames;
+    char **values;
+};
+
+/* From stack `first` on, of those behind it. */
+static void
+stack_group_find(const struct geometry_series *series, int32_t first, struct stack_group *group)
+{
+    const int32_t file = series->stacks[first].planes[0].instance;
+    group->count = 0;
+    for (int32_t i = first; i < series->stack_count; i++) {
+        const struct geometry_stack *stack = &series->stacks[i];
+        if (stack->plane_count == 0 || stack->planes[0].instance != file)
+            continue;
+        group->stacks[group->count] = i;
+        group->frames[group->count++] = stack->planes[0].frame;
+    }
+}
+
+static int
+stack_group_read(const struct stack_group *group, const char *path, const char *asked,
+                 char **values, struct error *error)
+{
+    const struct dicom_question question = {
+        .path = path, .asked = asked, .frames = group->frames, .frame_count = (size_t)group->count};
+    int rc = dicom_read_values(&question, group->values, error);
+    for (int32_t i = 0; i < group->count; i++)
+        values[group->stacks[i]] = group->values[i];
+    return rc;
+}
+
+int
+stack_values_read(const struct geometry_series *series, const char *const *paths, const char *asked,
+                  char **values, struct error *error)
+{
+    const size_t room = (size_t)series->stack_count + 1;
+    struct stack_group group = {.stacks = calloc(room, sizeof *group.stacks),
+                                .frames = calloc(room, sizeof *group.frames),
+                                .values = calloc(room, sizeof *group.values)};
+    int rc = 0;
+    if (!group.stacks || !group.frames || !group.values)
+        rc = error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory.");
+    for (int32_t i = 0; i < series->stack_count && rc == 0 && *asked; i++) {
+        if (values[i] || series->stacks[i].plane_count == 0)
+            continue;
+        stack_group_find(series, i, &group);
+        rc = stack_group_read(&group, paths[series->stacks[i].planes[0].instance], asked, values,
+                              error);
+    }
+    free(group.stacks);
+    free(group.frames);
+    free(group.values);
+    return rc;
+}

@@ -1,0 +1,301 @@
+/* slurm_folder.c - see slurm_folder.h: names, and the step's side. */
+#include "service/common/slurm/slurm_folder.h"
+
+#include "base/durable.h"
+#include "service/common/parallel.h"
+#include "service/common/slurm/slurm_sealed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* -------------------------------------------------------------------------------- names ---- */
+
+int
+attempt_nonce_make(char nonce[ATTEMPT_NONCE_SIZE])
+{
+    uint64_t bits[2];
+    ssize_t got;
+    do
+        got = getrandom(bits, sizeof bits, 0);
+    while (got < 0 && errno == EINTR);
+    if (got != (ssize_t)sizeof bits)
+        return got < 0 ? -errno : -EIO;
+    snprintf(nonce, ATTEMPT_NONCE_SIZE, "%016" PRIx64 "%016" PRIx64, bits[0], bits[1]);
+    return 0;
+}
+
+void
+attempt_name_write(const struct attempt_id *id, char name[ATTEMPT_NAME_SIZE])
+{
+    snprintf(name, ATTEMPT_NAME_SIZE, "job-%" PRId64 ".%" PRId64 ".%s", id->job, id->number,
+             id->nonce);
+}
+
+bool
+attempt_name_read(const char *name, struct attempt_id *id)
+{
+    char again[ATTEMPT_NAME_SIZE];
+    *id = (struct attempt_id){0};
+    if (sscanf(name, "job-%" SCNd64 ".%" SCNd64 ".%32[0-9a-f]", &id->job, &id->number, id->nonce) !=
+            3 ||
+        strlen(id->nonce) != ATTEMPT_NONCE_SIZE - 1 || id->job <= 0 || id->number <= 0)
+        return false;
+    attempt_name_write(id, again); /* "job-+1" and what follows the nonce are not ours */
+    return strcmp(name, again) == 0;
+}
+
+/* ------------------------------------------------------------------------------ opening ---- */
+
+static int
+attempt_folder_refuse(struct error *error, const char *what)
+{
+    return error_set(error, -EBADMSG, CODE_ATTEMPT_DAMAGED,
+                     "the attempt's file " ATTEMPT_FILE " %s", what);
+}
+
+/* What a daemon in its right mind says. */
+static int
+attempt_folder_judge(const struct attempt_folder *folder, struct error *error)
+{
+    const struct message_attempt *told = &folder->told;
+    if (told->job != folder->id.job || told->attempt != folder->id.number ||
+        strcmp(told->nonce, folder->id.nonce) != 0)
+        return error_set(error, -ESTALE, CODE_ATTEMPT_OTHER,
+                         "%.400s holds attempt %" PRId64 " of job %" PRId64
+                         ", and its name says another",
+                         folder->path, told->attempt, told->job);
+    if (!isfinite(told->deadline_seconds) || told->deadline_seconds <= 0 || told->threads < 0 ||
+        told->threads > INT32_MAX || told->memory_bytes < 0 || told->spec_size < 0 ||
+        !digest_is_sha256(told->spec_sha256))
+        return attempt_folder_refuse(error, "has numbers that cannot be");
+    return 0;
+}
+
+static int
+attempt_folder_take_inputs(struct attempt_folder *folder, struct proto_reader *reader,
+                           struct error *error)
+{
+    struct message_input input;
+    size_t count = 0;
+    folder->inputs = calloc((size_t)reader->rows + 1, sizeof *folder->inputs);
+    if (!folder->inputs)
+        return error_set_system(error, -ENOMEM, "list the inputs");
+    if ((size_t)reader->rows != folder->spec->input_count + folder->spec->object_count)
+        return attempt_folder_refuse(error, "names another number of files than its job");
+    while (message_next_input(reader, &input)) {
+        struct digest *digest = &folder->inputs[count++];
+        if (input.size < 0 || !digest_is_sha256(input.sha256))
+            return attempt_folder_refuse(error, "has a digest that is none");
+        digest->size = input.size;
+        memcpy(digest->sha256, input.sha256, sizeof digest->sha256);
+    }
+    return 0;
+}
+
+/* Of a regular file: 0, or -errno; -EBADMSG: it differs from what was expected. */
+static int
+attempt_file_check(int folder, const char *path, int flags, const struct digest *expected)
+{
+    struct stat status;
+    struct digest digest;
+    const int fd = openat(folder, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags);
+    if (fd < 0)
+        return -errno;
+    int rc = fstat(fd, &status) == 0 ? 0 : -errno;
+    if (rc == 0 && (!S_ISREG(status.st_mode) || status.st_size != expected->size))
+        rc = -EBADMSG;
+    if (rc == 0)
+        rc = digest_file(fd, -1, &digest, NULL);
+    close(fd);
+    return rc == 0 && !digest_equal(&digest, expected) ? -EBADMSG : rc;
+}
+
+static int
+attempt_file_error(int rc, const char *path, struct error *error)
+{
+    if (rc == -EBADMSG || rc == -ENOENT || rc == -ELOOP)
+        return error_set_files(error, -EBADMSG, CODE_ATTEMPT_FILE_DIFFERS, path, NULL,
+                               "a file that the attempt is to read is %s: see to the shared folder",
+                               rc == -ENOENT
+                                   ? "not there"
+                                   : "not what it was when it was taken in, or its attempt made");
+    char what[400];
+    snprintf(what, sizeof what, "read %.380s", path);
+    return error_set_system(error, rc, what);
+}
+
+static int
+attempt_folder_read_spec(struct attempt_folder *folder, struct error *error)
+{
+    struct digest expected = {.size = folder->told.spec_size};
+    struct error why;
+    char *path;
+    memcpy(expected.sha256, folder->told.spec_sha256, sizeof expected.sha256);
+    int rc = attempt_file_check(folder->fd, ATTEMPT_SPEC, O_NOFOLLOW, &expected);
+    if (rc)
+        return attempt_file_error(rc, ATTEMPT_SPEC, error);
+    if (asprintf(&path, "%s/" ATTEMPT_SPEC, folder->path) < 0)
+        return error_set_system(error, -ENOMEM, "name the job");
+    rc = job_spec_read(path, &folder->spec, &why);
+    free(path);
+    if (rc)
+        return error_set(error, rc, CODE_ATTEMPT_DAMAGED, "the attempt's file " ATTEMPT_SPEC ": %s",
+                         why.message);
+    return folder->spec->id == folder->id.job ? 0
+                                              : attempt_folder_refuse(error, "is of another job");
+}
+
+static int
+attempt_folder_take(struct attempt_folder *folder, struct sealed *sealed, struct error *error)
+{
+    struct proto_reader reader, more;
+    if (sealed_next(sealed, &reader) != 1 || message_read_attempt(&reader, &folder->told) != 0 ||
+        sealed_next(sealed, &more) != 0)
+        return attempt_folder_refuse(error, "does not hold an attempt");
+    folder->memory = message_keep_attempt(&reader, &folder->told);
+    if (!folder->memory)
+        return error_set_system(error, -ENOMEM, "read the attempt");
+    int rc = attempt_folder_judge(folder, error);
+    if (rc == 0)
+        rc = attempt_folder_read_spec(folder, error);
+    return rc ? rc : attempt_folder_take_inputs(folder, &reader, error);
+}
+
+/* The folder's own name, whatever leads to it. */
+static bool
+attempt_folder_name(struct attempt_folder *folder)
+{
+    size_t length = strlen(folder->path);
+    while (length > 1 && folder->path[length - 1] == '/')
+        folder->path[--length] = '\0';
+    const char *slash = strrchr(folder->path, '/');
+    return attempt_name_read(slash ? slash + 1 : folder->path, &folder->id);
+}
+
+int
+attempt_folder_read(struct attempt_folder *folder, struct error *error)
+{
+    struct sealed sealed;
+    int rc = sealed_read(folder->fd, ATTEMPT_FILE, ATTEMPT_ROLE, &sealed, error);
+    if (rc)
+        return rc;
+    rc = attempt_folder_take(folder, &sealed, error);
+    sealed_close(&sealed);
+    return rc;
+}
+
+static int
+attempt_folder_enter(struct attempt_folder *folder, struct error *error)
+{
+    char what[400];
+    if (!attempt_folder_name(folder))
+        return error_set(error, -EINVAL, CODE_ATTEMPT_OTHER,
+                         "%.400s is not the folder of an attempt (job-<job>.<attempt>.<nonce>)",
+                         folder->path);
+    folder->fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder->fd >= 0)
+        return 0;
+    snprintf(what, sizeof what, "open the attempt's folder %.360s", folder->path);
+    return error_set_system(error, -errno, what);
+}
+
+int
+attempt_folder_open(const char *path, struct attempt_folder **out, struct error *error)
+{
+    struct attempt_folder *folder = calloc(1, sizeof *folder);
+    int rc = -ENOMEM;
+    if (folder) {
+        folder->fd = -1;
+        folder->path = strdup(path);
+    }
+    if (!folder || !folder->path)
+        error_set_system(error, rc, "open the attempt");
+    else
+        rc = attempt_folder_enter(folder, error);
+    if (rc)
+        attempt_folder_close(folder);
+    else
+        *out = folder;
+    return rc;
+}
+
+void
+attempt_folder_close(struct attempt_folder *folder)
+{
+    if (!folder)
+        return;
+    if (folder->fd >= 0)
+        close(folder->fd);
+    job_spec_free(folder->spec);
+    free(folder->inputs);
+    free(folder->memory);
+    free(folder->path);
+    free(folder);
+}
+
+/* ----------------------------------------------------------------------------- checking ---- */
+
+struct attempt_check {
+    const struct attempt_folder *folder;
+    int *failed; /* of each input: 0 or -errno */
+};
+
+static const char *
+attempt_input_path(const struct job_spec *spec, size_t i)
+{
+    return i < spec->input_count ? spec->inputs[i] : spec->objects[i - spec->input_count];
+}
+
+static void
+attempt_check_some(struct parallel *loop, void *context)
+{
+    const struct attempt_check *check = context;
+    int64_t i;
+    while (parallel_take(loop, &i)) {
+        /* A link: the file that took another's place (LAYOUT_REPLACED). */
+        check->failed[i] =
+            attempt_file_check(AT_FDCWD, attempt_input_path(check->folder->spec, (size_t)i), 0,
+                               &check->folder->inputs[i]);
+        if (check->failed[i])
+            parallel_fail(loop);
+    }
+}
+
+int
+attempt_folder_check(const struct attempt_folder *folder, int threads, const atomic_bool *stop,
+                     struct error *error)
+{
+    const size_t count = folder->spec->input_count + folder->spec->object_count;
+    struct attempt_check check = {folder, calloc(count + 1, sizeof *check.failed)};
+    if (!check.failed)
+        return error_set_system(error, -ENOMEM, "check the inputs");
+    struct parallel loop = {
+        .count = (int64_t)count, .stop = stop, .body = attempt_check_some, .context = &check};
+    parallel_run(&loop, threads);
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++)
+        if (check.failed[i])
+            rc = attempt_file_error(check.failed[i], attempt_input_path(folder->spec, i), error);
+    free(check.failed);
+    if (rc == 0 && parallel_stopped(&loop))
+        return error_set(error, -ECANCELED, CODE_STOPPED, "the job was told to stop");
+    return rc;
+}
+
+/* A folder that was removed is empty, and its path another's or nobody's; on a network file system either may be seen late. */
+bool
+attempt_folder_is_void(const struct attempt_folder *folder)
+{
+    struct stat open_one, named;
+    return faccessat(folder->fd, ATTEMPT_VOID, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+           fstat(folder->fd, &open_one) != 0 || stat(folder->path, &named) != 0 ||
+           open_one.st_dev != named.st_dev || open_one.st_ino != named.st_ino;
+}

@@ -1,0 +1,291 @@
+/* slurm_folder_make.c - see slurm_folder.h: the daemon's side. */
+#include "service/common/slurm/slurm_folder.h"
+
+#include "base/durable.h"
+#include "base/test_hook.h"
+#include "base/text.h"
+#include "service/common/file_ops.h"
+#include "service/common/slurm/slurm_sealed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A folder that is being made. */
+struct attempt_making {
+    const struct attempt_order *order;
+    const atomic_bool *stop;
+    struct error *error;
+    char *path;
+    int folder, staged; /* the latter -1 until something is copied */
+    size_t count;       /* of inputs and objects */
+    char **files;       /* as the spec that is written names them */
+    struct digest *digests;
+};
+
+static int
+making_fail(const struct attempt_making *making, int rc, const char *verb, const char *name)
+{
+    char what[400];
+    snprintf(what, sizeof what, "%s %.380s", verb, name);
+    return error_set_system(making->error, rc, what);
+}
+
+bool
+attempt_is_shared(const char *shared, const char *path)
+{
+    const size_t length = shared ? strlen(shared) : 0;
+    return length > 0 && strncmp(path, shared, length) == 0 && path[length] == '/' &&
+           !strstr(path, "/../");
+}
+
+static int
+making_open_staged(struct attempt_making *making)
+{
+    if (making->staged >= 0)
+        return 0;
+    if (mkdirat(making->folder, ATTEMPT_INPUTS, 0750) != 0)
+        return -errno;
+    making->staged =
+        openat(making->folder, ATTEMPT_INPUTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return making->staged < 0 ? -errno : 0;
+}
+
+/* What is known of it is not read again; size: as it is now. */
+static bool
+making_know(struct attempt_making *making, size_t i, int from)
+{
+    const struct job_spec *spec = making->order->spec;
+    struct digest *digest = &making->digests[i];
+    struct stat status;
+    if (i >= spec->input_count || !spec->sha256 || !spec->sha256[i] ||
+        !digest_is_sha256(spec->sha256[i]) || fstat(from, &status) != 0)
+        return false;
+    digest->size = status.st_size;
+    memcpy(digest->sha256, spec->sha256[i], sizeof digest->sha256);
+    return true;
+}
+
+/* Its bytes, with their digest if that is not known. *write_failed tells on failure whose fault it was. */
+static int
+making_copy(struct attempt_making *making, size_t i, int from, int to, bool *write_failed)
+{
+    bool read_failed;
+    if (!making_know(making, i, from))
+        return digest_file(from, to, &making->digests[i], write_failed);
+    const int rc = file_copy(from, to, &read_failed);
+    *write_failed = rc && !read_failed;
+    return rc;
+}
+
+/* Copies what `from` holds, for making_sync_staged to sync; its name says which it was. */
+static int
+making_stage(struct attempt_making *making, size_t i, int from, const char *path)
+{
+    char name[96];
+    bool write_failed = false;
+    snprintf(name, sizeof name, "%06zu-%.50s", i, text_base_name(path));
+    int rc = making_open_staged(making);
+    const int to = rc ? rc : durable_create(making->staged, name, 0640);
+    if (to < 0)
+        return making_fail(making, to, "make a copy of", path);
+    rc = making_copy(making, i, from, to, &write_failed);
+    const int closed = durable_close(to);
+    if (rc == 0 && closed) {
+        rc = closed;
+        write_failed = true;
+    }
+    if (rc)
+        return making_fail(making, rc, write_failed ? "write a copy of" : "copy", path);
+    return asprintf(&making->files[i], "%s/" ATTEMPT_INPUTS "/%s", making->path, name) < 0
+               ? making_fail(making, -ENOMEM, "copy", path)
+               : 0;
+}
+
+/* All at once: of hundreds of files each would wait for the disk by itself. */
+static int
+making_sync_staged(struct attempt_making *making)
+{
+    if (making->staged < 0 || syncfs(making->staged) == 0)
+        return 0;
+    return making_fail(making, -errno, "sync", ATTEMPT_INPUTS);
+}
+
+static int
+making_take(struct attempt_making *making, size_t i, const char *path)
+{
+    if (making->stop && atomic_load(making->stop))
+        return error_set(making->error, -ECANCELED, CODE_STOPPED, "it was told to stop");
+    const int from = open(path, O_RDONLY | O_CLOEXEC);
+    if (from < 0)
+        return error_set_files(making->error, -errno, CODE_FILE_UNREADABLE, path, NULL,
+                               "an input of the job cannot be opened: %s", strerror(errno));
+    int rc;
+    if (!attempt_is_shared(making->order->shared, path)) {
+        rc = making_stage(making, i, from, path);
+    } else {
+        making->files[i] = strdup(path);
+        rc = making->files[i] ? 0 : -ENOMEM;
+        if (rc == 0 && !making_know(making, i, from))
+            rc = digest_file(from, -1, &making->digests[i], NULL);
+        if (rc)
+            making_fail(making, rc, "read", path);
+    }
+    close(from);
+    return rc;
+}
+
+static int
+making_take_all(struct attempt_making *making)
+{
+    const struct job_spec *spec = making->order->spec;
+    making->count = spec->input_count + spec->object_count;
+    making->files = calloc(making->count + 1, sizeof *making->files);
+    making->digests = calloc(making->count + 1, sizeof *making->digests);
+    int rc = making->files && making->digests ? 0 : making_fail(making, -ENOMEM, "list", "inputs");
+    for (size_t i = 0; i < making->count && rc == 0; i++)
+        rc = making_take(making, i,
+                         i < spec->input_count ? spec->inputs[i]
+                                               : spec->objects[i - spec->input_count]);
+    return rc ? rc : making_sync_staged(making);
+}
+
+/* The job spec, which is as a worker's but for where inputs lie; and its digest. */
+static int
+making_write_spec(struct attempt_making *making, struct digest *digest)
+{
+    struct job_spec spec = *making->order->spec;
+    char *path;
+    spec.inputs = making->files;
+    spec.sha256 = NULL; /* `attempt` has them */
+    spec.objects = making->files + spec.input_count;
+    if (asprintf(&path, "%s/" ATTEMPT_SPEC, making->path) < 0)
+        return making_fail(making, -ENOMEM, "name", ATTEMPT_SPEC);
+    int rc = job_spec_write(&spec, path);
+    free(path);
+    const int fd = rc ? rc : openat(making->folder, ATTEMPT_SPEC, O_RDONLY | O_CLOEXEC);
+    if (rc == 0)
+        rc = fd < 0 ? -errno : digest_file(fd, -1, digest, NULL);
+    if (fd >= 0)
+        close(fd);
+    return rc ? making_fail(making, rc, "write", ATTEMPT_SPEC) : 0;
+}
+
+static int
+making_write_attempt(struct attempt_making *making, const struct digest *spec)
+{
+    const struct attempt_order *order = making->order;
+    const struct message_attempt told = {
+        .job = order->id.job,
+        .attempt = order->id.number,
+        .nonce = order->id.nonce,
+        .deadline_seconds = order->deadline_seconds,
+        .backend = order->backend,
+        .threads = order->threads,
+        .memory_bytes = order->memory_bytes,
+        .spec_size = spec->size,
+        .spec_sha256 = spec->sha256,
+    };
+    struct sealed_writer writer;
+    struct proto_writer frame;
+    sealed_begin(&writer, ATTEMPT_ROLE);
+    message_write_attempt(&frame, &told);
+    for (size_t i = 0; i < making->count; i++)
+        message_add_input(&frame, &(struct message_input){.size = making->digests[i].size,
+                                                          .sha256 = making->digests[i].sha256});
+    sealed_add(&writer, &frame);
+    int rc = sealed_end(&writer);
+    if (rc == 0)
+        rc = durable_write(making->folder, ATTEMPT_FILE, writer.bytes, writer.size, 0640,
+                           DURABLE_NEW);
+    sealed_release(&writer);
+    if (rc == 0)
+        rc = durable_sync_folder(making->folder, ".");
+    return rc ? making_fail(making, rc, "write", ATTEMPT_FILE) : 0;
+}
+
+static int
+making_fill(struct attempt_making *making)
+{
+    struct digest spec;
+    making->folder = open(making->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (making->folder < 0)
+        return making_fail(making, -errno, "open", making->path);
+    int rc = making_take_all(making);
+    if (rc == 0)
+        rc = making_write_spec(making, &spec);
+    crash_point("attempt_before_attempt_file");
+    if (rc == 0)
+        rc = making_write_attempt(making, &spec);
+    if (rc == 0) {
+        rc = durable_sync_folder(making->folder, "..");
+        if (rc)
+            making_fail(making, rc, "sync the folder of", making->path);
+    }
+    return rc;
+}
+
+static void
+making_release(struct attempt_making *making)
+{
+    for (size_t i = 0; making->files && i < making->count; i++)
+        free(making->files[i]);
+    free(making->files);
+    free(making->digests);
+    if (making->staged >= 0)
+        close(making->staged);
+    if (making->folder >= 0)
+        close(making->folder);
+    free(making->path);
+}
+
+int
+attempt_folder_make(const char *share, const struct attempt_order *order, const atomic_bool *stop,
+                    struct error *error)
+{
+    char name[ATTEMPT_NAME_SIZE];
+    struct attempt_making making = {
+        .order = order, .stop = stop, .error = error, .folder = -1, .staged = -1};
+    attempt_name_write(&order->id, name);
+    if (asprintf(&making.path, "%s/%s", share, name) < 0)
+        return error_set_system(error, -ENOMEM, "name the attempt");
+    int rc = mkdir(making.path, 0750) == 0 ? 0 : making_fail(&making, -errno, "make", making.path);
+    if (rc == 0) {
+        rc = making_fill(&making);
+        if (rc)
+            attempt_folder_remove(share, &order->id);
+    }
+    making_release(&making);
+    return rc;
+}
+
+int
+attempt_folder_void(const char *share, const struct attempt_id *id)
+{
+    char name[ATTEMPT_NAME_SIZE], path[ATTEMPT_NAME_SIZE + sizeof ATTEMPT_VOID];
+    attempt_name_write(id, name);
+    snprintf(path, sizeof path, "%s/" ATTEMPT_VOID, name);
+    const int base = open(share, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (base < 0)
+        return -errno;
+    const int rc = durable_write(base, path, "", 0, 0640, DURABLE_REPLACE);
+    close(base);
+    return rc;
+}
+
+int
+attempt_folder_remove(const char *share, const struct attempt_id *id)
+{
+    char name[ATTEMPT_NAME_SIZE];
+    attempt_name_write(id, name);
+    const int base = open(share, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (base < 0)
+        return -errno;
+    const int rc = file_remove(base, name, NULL);
+    close(base);
+    return rc;
+}

@@ -1,0 +1,316 @@
+/* slurm_manifest_read.c - see slurm_manifest.h: the daemon's side. */
+#include "service/common/slurm/slurm_manifest.h"
+
+#include "base/limits.h"
+#include "service/common/jobs/job_output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int
+manifest_refuse(struct error *error, const char *what)
+{
+    return error_set(error, -EBADMSG, CODE_ATTEMPT_DAMAGED,
+                     "the attempt's file " MANIFEST_FILE " %s: see to the shared folder", what);
+}
+
+/* ------------------------------------------------------------------------------ reading ---- */
+
+static bool
+manifest_has(const struct manifest *manifest, const char *name)
+{
+    for (size_t i = 0; i < manifest->count; i++)
+        if (strcmp(manifest->files[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A name that cannot lead out of the folder, nor be one that is still being written. */
+static bool
+manifest_is_name(const char *name)
+{
+    return *name && *name != '.' && !strchr(name, '/') &&
+           strlen(name) < sizeof((struct manifest_file *)NULL)->name;
+}
+
+static int
+manifest_take_files(struct manifest *manifest, struct proto_reader *reader, struct error *error)
+{
+    struct message_file told;
+    if (reader->rows > LIMIT_ATTEMPT_RESULTS)
+        return manifest_refuse(error, "names more files than a job leaves");
+    manifest->files = calloc((size_t)reader->rows + 1, sizeof *manifest->files);
+    if (!manifest->files)
+        return error_set_system(error, -ENOMEM, "list the results");
+    while (message_next_file(reader, &told)) {
+        struct manifest_file *file = &manifest->files[manifest->count];
+        if (!manifest_is_name(told.name) || told.size < 0 || !digest_is_sha256(told.sha256) ||
+            manifest_has(manifest, told.name))
+            return manifest_refuse(error, "names a file that cannot be");
+        snprintf(file->name, sizeof file->name, "%s", told.name);
+        file->digest.size = told.size;
+        memcpy(file->digest.sha256, told.sha256, sizeof file->digest.sha256);
+        manifest->count++;
+    }
+    return 0;
+}
+
+static int
+manifest_judge(const struct manifest *manifest, const struct attempt_id *id, struct error *error)
+{
+    const struct message_manifest *told = &manifest->told;
+    if (told->job != id->job || told->attempt != id->number || strcmp(told->nonce, id->nonce) != 0)
+        return error_set(error, -ESTALE, CODE_ATTEMPT_OTHER,
+                         "the manifest is that of attempt %" PRId64 " of job %" PRId64
+                         ", nonce %.32s, and the job is at attempt %" PRId64 ", nonce %s",
+                         told->attempt, told->job, told->nonce, id->number, id->nonce);
+    if (manifest->count > 0 && (strncmp(told->run, MANIFEST_RUN, sizeof MANIFEST_RUN - 1) != 0 ||
+                                !manifest_is_name(told->run)))
+        return manifest_refuse(error, "names a folder that cannot be");
+    return 0;
+}
+
+/* Its own copy, for reading alters a frame that is read again. */
+static int
+manifest_judge_done(const struct manifest *manifest, const struct proto_reader *frame,
+                    struct error *error)
+{
+    struct message_done done;
+    struct message_result result;
+    struct proto_reader reader = *frame;
+    reader.bytes = malloc(frame->size);
+    if (!reader.bytes)
+        return error_set_system(error, -ENOMEM, "read the manifest");
+    memcpy(reader.bytes, frame->bytes, frame->size);
+    int rc = 0;
+    if (message_read_done(&reader, &done) != 0 || done.job != manifest->told.job)
+        rc = manifest_refuse(error, "does not say how the job ended");
+    while (rc == 0 && message_next_result(&reader, &result))
+        if (!manifest_has(manifest, result.file))
+            rc = manifest_refuse(error, "tells of a result that is not among its files");
+    free(reader.bytes);
+    return rc;
+}
+
+/* Measurements, then how it ended, and nothing more. */
+static int
+manifest_judge_report(struct manifest *manifest, struct error *error)
+{
+    struct proto_reader reader;
+    bool done = false;
+    int more, rc = 0;
+    while (rc == 0 && (more = sealed_next(&manifest->sealed, &reader)) == 1) {
+        if (done || (!message_is_measurement(reader.type) && reader.type != PROTO_DONE))
+            rc = manifest_refuse(error, "has a frame that does not belong there");
+        else if ((done = reader.type == PROTO_DONE))
+            rc = manifest_judge_done(manifest, &reader, error);
+    }
+    if (rc == 0 && (more < 0 || !done))
+        rc = manifest_refuse(error, "ends early");
+    sealed_rewind(&manifest->sealed);
+    return rc;
+}
+
+static int
+manifest_take(struct manifest *manifest, const struct attempt_id *id, struct error *error)
+{
+    struct proto_reader reader;
+    struct message_manifest *told = &manifest->told;
+    if (sealed_next(&manifest->sealed, &reader) != 1 || message_read_manifest(&reader, told) != 0)
+        return manifest_refuse(error, "does not say what it is");
+    manifest->sealed.first = manifest->sealed.frames.consumed;
+    int rc = manifest_take_files(manifest, &reader, error);
+    if (rc == 0)
+        rc = manifest_judge(manifest, id, error);
+    return rc ? rc : manifest_judge_report(manifest, error);
+}
+
+static struct manifest *
+manifest_new(struct error *error)
+{
+    struct manifest *manifest = calloc(1, sizeof *manifest);
+    if (manifest)
+        manifest->folder = -1;
+    else
+        error_set_system(error, -ENOMEM, "read the manifest");
+    return manifest;
+}
+
+static int
+manifest_give(struct manifest *manifest, int rc, struct manifest **out)
+{
+    if (rc)
+        manifest_free(manifest);
+    else
+        *out = manifest;
+    return rc;
+}
+
+int
+manifest_parse(uint8_t *bytes, size_t size, const struct attempt_id *id, struct manifest **out,
+               struct error *error)
+{
+    struct manifest *manifest = manifest_new(error);
+    if (!manifest) {
+        free(bytes);
+        return -ENOMEM;
+    }
+    int rc = sealed_open(bytes, size, MANIFEST_FILE, MANIFEST_ROLE, &manifest->sealed, error);
+    if (rc == 0)
+        rc = manifest_take(manifest, id, error);
+    return manifest_give(manifest, rc, out);
+}
+
+static int
+manifest_enter(struct manifest *manifest, const char *share, const struct attempt_id *id,
+               struct error *error)
+{
+    char name[ATTEMPT_NAME_SIZE], *path, what[160];
+    attempt_name_write(id, name);
+    if (asprintf(&path, "%s/%s", share, name) < 0)
+        return error_set_system(error, -ENOMEM, "name the attempt");
+    manifest->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int rc = manifest->folder < 0 ? -errno : 0;
+    free(path);
+    if (rc == 0)
+        return sealed_read(manifest->folder, MANIFEST_FILE, MANIFEST_ROLE, &manifest->sealed,
+                           error);
+    snprintf(what, sizeof what, "open the attempt's folder %s", name);
+    return error_set_system(error, rc, what);
+}
+
+int
+manifest_read(const char *share, const struct attempt_id *id, struct manifest **out,
+              struct error *error)
+{
+    struct manifest *manifest = manifest_new(error);
+    if (!manifest)
+        return -ENOMEM;
+    int rc = manifest_enter(manifest, share, id, error);
+    if (rc == 0)
+        rc = manifest_take(manifest, id, error);
+    return manifest_give(manifest, rc, out);
+}
+
+bool
+manifest_next(struct manifest *manifest, struct proto_reader *reader)
+{
+    return sealed_next(&manifest->sealed, reader) == 1;
+}
+
+void
+manifest_free(struct manifest *manifest)
+{
+    if (!manifest)
+        return;
+    if (manifest->folder >= 0)
+        close(manifest->folder);
+    sealed_close(&manifest->sealed);
+    free(manifest->files);
+    free(manifest);
+}
+
+/* --------------------------------------------------------------------------- collecting ---- */
+
+static int
+manifest_differs(struct error *error, const struct manifest_file *file, const char *how)
+{
+    return error_set_files(error, -EBADMSG, CODE_ATTEMPT_FILE_DIFFERS, file->name, NULL,
+                           "%.100s, a result of the attempt, %s: see to the shared folder",
+                           file->name, how);
+}
+
+static int
+manifest_copy(const struct manifest_file *file, int from, int to, struct error *error)
+{
+    struct stat status;
+    struct digest digest;
+    bool write_failed = false;
+    if (fstat(from, &status) != 0)
+        return error_set_system(error, -errno, "look at a result on the shared folder");
+    if (!S_ISREG(status.st_mode) || status.st_size != file->digest.size)
+        return manifest_differs(error, file, "has another size than the step says");
+    const int rc = digest_file(from, to, &digest, &write_failed);
+    if (rc)
+        return error_set_system(
+            error, rc, write_failed ? "write a result" : "read a result on the shared folder");
+    return digest_equal(&digest, &file->digest)
+               ? 0
+               : manifest_differs(error, file, "holds other bytes than the step wrote");
+}
+
+static int
+manifest_collect_one(const struct manifest_file *file, int run, struct output *output,
+                     struct error *error)
+{
+    int to;
+    const int from = openat(run, file->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (from < 0)
+        return errno == ENOENT || errno == ELOOP
+                   ? manifest_differs(error, file, "is not there")
+                   : error_set_system(error, -errno, "open a result on the shared folder");
+    int rc = output_create(output, file->name, &to);
+    if (rc) {
+        error_set_system(error, rc, "make a result");
+    } else {
+        rc = manifest_copy(file, from, to, error);
+        if (rc == 0)
+            output_finish(output, to);
+    }
+    close(from);
+    return rc;
+}
+
+static bool
+manifest_is_any(const char *name)
+{
+    return name[0] != '.';
+}
+
+static int
+manifest_collect_all(const struct manifest *manifest, int run, struct output *output,
+                     const atomic_bool *stop, struct error *error)
+{
+    const char *name;
+    int rc = 0;
+    for (size_t i = 0; i < manifest->count && rc == 0; i++)
+        rc = stop && atomic_load(stop)
+                 ? error_set(error, -ECANCELED, CODE_STOPPED, "it was told to stop")
+                 : manifest_collect_one(&manifest->files[i], run, output, error);
+    if (rc)
+        return rc;
+    rc = output_settle(output, &name);
+    if (rc == 0)
+        rc = output_publish(output, manifest_is_any);
+    return rc ? error_set_system(error, rc, "put the results into the outbox") : 0;
+}
+
+int
+manifest_collect(const struct manifest *manifest, const char *path, const atomic_bool *stop,
+                 struct error *error)
+{
+    struct output *output;
+    int run = manifest->count == 0 ? -1
+                                   : openat(manifest->folder, manifest->told.run,
+                                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (manifest->count > 0 && run < 0)
+        return errno == ENOENT || errno == ELOOP || errno == ENOTDIR
+                   ? manifest_differs(error, &manifest->files[0], "is not there")
+                   : error_set_system(error, -errno, "open the results on the shared folder");
+    int rc = output_open(path, true, &output);
+    if (rc) {
+        error_set_system(error, rc, "use the job's folder in the outbox");
+    } else {
+        rc = manifest_collect_all(manifest, run, output, stop, error);
+        output_close(output);
+    }
+    if (run >= 0)
+        close(run);
+    return rc;
+}

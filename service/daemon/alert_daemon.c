@@ -1,0 +1,275 @@
+/*
+ * alert_daemon.c - see alert_daemon.h. To raise an alert, add a row to service/common/alert/alert_list.def and a call of alerts_add() to
+ * alerts_add_own() or alerts_add_reception(). The log may have the text, so it must name no file and no sender.
+ */
+#include "service/daemon/alert_daemon.h"
+
+#include "base/text.h"
+#include "db/report.h"
+#include "service/common/clock.h"
+#include "service/common/layout.h"
+#include "service/common/wire/messages.h"
+#include "service/daemon/delivery/deliveries.h"
+#include "service/daemon/jobs/jobs.h"
+#include "service/daemon/jobs/workers.h"
+#include "service/daemon/pull/pull_scheduler.h"
+#include "service/daemon/slurm/slurm_executor.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SETTLE_MS 60000 /* after a start, until an alert that is not raised counts as cleared */
+
+/* -------------------------------------------------------------------------------- raised ---- */
+
+static bool
+alerts_has_worker(const struct core *core)
+{
+    for (size_t i = 0; i < workers_count(core->workers); i++) {
+        if (workers_usable(core->workers, i) &&
+            pool_works(core->pool, workers_slot(core->workers, i)))
+            return true;
+    }
+    return false;
+}
+
+/* One worker of several needs attention; of other roles each process is needed. */
+static enum alert_severity
+alerts_child_severity(const struct core *core, const struct pool_trouble *child,
+                      enum alert_kind kind)
+{
+    if (child->works || kind == ALERT_page || kind == ALERT_probe ||
+        (kind == ALERT_worker && alerts_has_worker(core)))
+        return ALERT_ATTENTION;
+    return ALERT_BROKEN;
+}
+
+struct alerts_raising {
+    const struct core *core;
+    struct alerts *alerts;
+};
+
+static void
+alerts_add_child(void *context, const struct pool_trouble *child)
+{
+    const struct alerts_raising *raising = context;
+    const struct core *core = raising->core;
+    const enum alert_kind kind = alert_find_kind(child->role);
+    const char *destination = deliveries_served_from(core->deliveries, child->slot);
+    const char *peer = *destination ? destination : pulls_served_from(core->pulls, child->slot);
+    char number[16] = "";
+    if (kind == ALERT_worker)
+        snprintf(number, sizeof number, "%d", child->number);
+    alerts_add(raising->alerts, kind, *number ? number : peer,
+               alerts_child_severity(core, child, kind), child->since_ms, "the %s%s%s%s%s %s",
+               child->role, *number ? " " : "", number, *peer ? " for " : "", peer, child->text);
+}
+
+static bool
+alerts_jobs_wait(const struct core *core)
+{
+    struct queue_job *ready = NULL;
+    size_t count = 0;
+    if (queue_ready(core->queue, clock_unix_ms(), core_ageing_ms(core), 1, "", &ready, &count))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        queue_job_clear(&ready[i]);
+    free(ready);
+    return count > 0;
+}
+
+/* Parts of the receiver's text, which "; " joins. */
+static int64_t
+alerts_count_parts(const char *text)
+{
+    int64_t parts = 1;
+    while ((text = strstr(text, "; ")) != NULL) {
+        parts++;
+        text += 2;
+    }
+    return parts;
+}
+
+static void
+alerts_add_reception(const struct core *core, struct alerts *alerts)
+{
+    const struct intake_state *reception = &core->reception;
+    if (*reception->trouble) {
+        char id[] = "reception", text[sizeof reception->trouble];
+        memcpy(text, reception->trouble, sizeof text);
+        alerts_append(alerts, &(struct alert){.id = id,
+                                              .severity = ALERT_BROKEN,
+                                              .since_ms = reception->since_ms,
+                                              .size = alerts_count_parts(text),
+                                              .text = text});
+    } else if (!reception->open) {
+        alerts_add(alerts, ALERT_starting, "", ALERT_BROKEN, reception->since_ms,
+                   "nothing is taken in yet");
+    }
+}
+
+static void
+alerts_add_own(const struct core *core, struct alerts *alerts)
+{
+    if (core->draining)
+        alerts_add(alerts, ALERT_stopping, "", ALERT_BROKEN, core->draining_since_ms,
+                   "noctuled is stopping");
+    if (core->trouble)
+        alerts_add(alerts, ALERT_database, "", ALERT_BROKEN, core->trouble_since_ms,
+                   "the database cannot be written: %s; senders are told to come again, jobs wait",
+                   core->trouble_why);
+    if (core->disk_low)
+        alerts_add(alerts, ALERT_disk, "", ALERT_BROKEN, core->disk_low_since_ms,
+                   "less than min_free_mib (%g MiB) is free; senders are told to come again%s",
+                   core->conf->min_free_mib, core->disk_spent ? ", jobs wait" : "");
+    alerts_add_reception(core, alerts);
+    pool_each_trouble(core->pool, alerts_add_child, &(struct alerts_raising){core, alerts});
+    if (*cluster_trouble(core->cluster))
+        alerts_add(alerts, ALERT_slurm, "", ALERT_ATTENTION, cluster_trouble_since(core->cluster),
+                   "jobs wait for Slurm: %s", cluster_trouble(core->cluster));
+    if (*workers_trouble(core->workers))
+        alerts_add(alerts, ALERT_compute, "", ALERT_BROKEN, workers_trouble_since(core->workers),
+                   "no job can run: %s", workers_trouble(core->workers));
+}
+
+void
+daemon_alerts_add(const struct core *core, struct alerts *alerts)
+{
+    alerts_add_own(core, alerts);
+    if (!*workers_trouble(core->workers) && !core_closed(core) && alerts_jobs_wait(core))
+        alerts_add(alerts, ALERT_jobs_ready, "", ALERT_WAITS, 0,
+                   "jobs that are ready, for a lane: %zu run", jobs_running(core->jobs));
+}
+
+/* ---------------------------------------------------------------------- acknowledgements ---- */
+
+/* Their ids, with a newline before and after each. malloc'd; NULL: no memory. */
+static char *
+alerts_join_ids(const struct alerts *alerts)
+{
+    struct text_stream stream;
+    if (text_open(&stream))
+        return NULL;
+    fputc('\n', stream.out);
+    for (size_t i = 0; i < alerts->count; i++)
+        fprintf(stream.out, "%s\n", alerts->items[i].id);
+    return text_close(&stream) ? NULL : stream.bytes;
+}
+
+/* Ends acknowledgements whose alert is not in the list. */
+static void
+alerts_end_acks(struct core *core, const struct alerts *alerts, bool from_daemon)
+{
+    char alert[QUEUE_ALERT];
+    char *raised = alerts_join_ids(alerts);
+    while (raised && queue_find_cleared_ack(core->queue, raised, from_daemon, alert) == 1) {
+        if (!core_change(core) ||
+            core_failed(core,
+                        queue_end_ack(core->queue, alert, "noctuled", "the alert has cleared",
+                                      clock_unix_ms()),
+                        "end an acknowledgement"))
+            break;
+    }
+    free(raised);
+}
+
+/* Makes the whole list, as every other program does. */
+static int
+alerts_collect_all(const struct core *core, struct alerts *alerts, struct error *error)
+{
+    struct report *report;
+    char *path = core_path(core, LAYOUT_DATABASE);
+    int rc = path ? report_open(path, &report, error)
+                  : error_set_system(error, -ENOMEM, "list the alerts");
+    free(path);
+    if (rc)
+        return rc;
+    daemon_alerts_add(core, alerts);
+    rc = alerts_collect(alerts, core->conf, report, clock_unix_ms(), error);
+    report_close(report);
+    return rc;
+}
+
+static int
+alerts_store_ack(struct core *core, const struct alerts *alerts, const struct message_ack *asked,
+                 const char *by, struct error *error)
+{
+    const struct alert *alert = alerts_find(alerts, asked->alert);
+    if (!alert)
+        return error_set(error, -ENOENT, CODE_NONE,
+                         "there is no alert %s now; noctule status lists them", asked->alert);
+    if (!alert_row(alert->kind)->may_acknowledge)
+        return error_set(error, -EPERM, CODE_NONE, "%s cannot be acknowledged: %s%s%s", alert->id,
+                         alert->severity == ALERT_WAITS ? "nothing is wrong"
+                                                        : "the service does not do its work",
+                         *alert_row(alert->kind)->remedy ? "; " : "",
+                         alert_row(alert->kind)->remedy);
+    const struct queue_ack ack = {.alert = alert->id,
+                                  .by = by,
+                                  .reason = asked->reason,
+                                  .severity = (int)alert->severity,
+                                  .changed_ms = alert->changed_ms,
+                                  .size = alert->size,
+                                  .until_ms = asked->until_ms,
+                                  .from_daemon = alert_row(alert->kind)->from_daemon};
+    const int rc = queue_acknowledge(core->queue, &ack, clock_unix_ms());
+    if (rc == 0)
+        alerts_end_acks(core, alerts, false);
+    return rc ? error_set(error, rc, CODE_NONE, "%s", queue_reason(core->queue)) : 0;
+}
+
+int
+daemon_alerts_acknowledge(struct core *core, const struct message_ack *asked, const char *by,
+                          struct error *error)
+{
+    struct alerts alerts = {0};
+    int rc;
+    if (asked->undo) {
+        rc = queue_end_ack(core->queue, asked->alert, by, asked->reason, clock_unix_ms());
+        return rc ? error_set(error, rc, CODE_NONE, "%s", queue_reason(core->queue)) : 0;
+    }
+    rc = alerts_collect_all(core, &alerts, error);
+    if (rc == 0)
+        rc = alerts_store_ack(core, &alerts, asked, by, error);
+    alerts_clear(&alerts);
+    return rc;
+}
+
+/* ---------------------------------------------------------------------------------- tick ---- */
+
+static void
+alerts_send(const struct core *core, const struct alerts *alerts)
+{
+    struct proto_writer writer;
+    if (core->page < 0 || !pool_ready(core->pool, core->page))
+        return;
+    char *lines = alerts_to_lines(alerts);
+    if (!lines)
+        return;
+    message_write_alerts(&writer, &(struct message_alerts){.lines = lines});
+    pool_send(core->pool, core->page,
+              &writer); /* -EPIPE: the next page gets them when it is ready */
+    free(lines);
+}
+
+void
+daemon_alerts_send(const struct core *core)
+{
+    struct alerts alerts = {0};
+    alerts_add_own(core, &alerts);
+    alerts_send(core, &alerts);
+    alerts_clear(&alerts);
+}
+
+void
+daemon_alerts_tick(struct core *core)
+{
+    struct alerts alerts = {0};
+    alerts_add_own(core, &alerts);
+    alerts_send(core, &alerts);
+    if (!core->trouble && !core->draining && clock_steady_ms() - core->started_ms > SETTLE_MS)
+        alerts_end_acks(core, &alerts, true);
+    alerts_clear(&alerts);
+}

@@ -1,0 +1,58 @@
+/* caller_reports.c - see caller_reports.h. */
+#include "service/daemon/caller_reports.h"
+
+#include "db/caller_rows.h"
+#include "service/common/admission.h"
+#include "service/common/clock.h"
+#include "service/common/wire/messages.h"
+
+static bool
+callers_are_admitted(const struct core *core, const struct admission_caller *caller)
+{
+    static const struct admission_load none = {0};
+    return admission_decide(&core->conf->dicom, caller, &none) == ADMISSION_GRANTED;
+}
+
+static int
+callers_add(struct core *core, const struct message_caller *told)
+{
+    const struct admission_caller caller = {told->calling, told->called, told->host,
+                                            told->certificate};
+    const struct queue_rejection rejection = {
+        .calling_ae = told->calling,
+        .called_ae = told->called,
+        .host = told->host,
+        .certificate = told->certificate,
+        .reason = told->reason,
+        .rejected = told->rejected,
+        .admitted = callers_are_admitted(core, &caller),
+    };
+    return queue_add_rejection(core->queue, &rejection, clock_unix_ms());
+}
+
+void
+callers_frame(struct core *core, struct proto_reader *reader)
+{
+    struct message_caller told;
+    if (message_read_callers(reader, NULL) || !core_change(core))
+        return;
+    while (message_next_caller(reader, &told))
+        if (core_failed(core, callers_add(core, &told), "record a rejected caller"))
+            return;
+}
+
+int
+callers_set(struct core *core)
+{
+    struct queue_caller *callers;
+    size_t count;
+    int rc = queue_callers(core->queue, &callers, &count);
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        const struct admission_caller caller = {callers[i].calling_ae, callers[i].called_ae,
+                                                callers[i].host, callers[i].certificate};
+        rc = queue_admit_caller(core->queue, callers[i].id, callers_are_admitted(core, &caller),
+                                clock_unix_ms());
+    }
+    queue_callers_free(callers, count);
+    return rc;
+}

@@ -1,0 +1,649 @@
+/* command_requests.c - see command_requests.h. */
+#include "service/daemon/command_requests.h"
+
+#include "base/test_hook.h"
+#include "base/text.h"
+#include "db/retention_rows.h"
+#include "service/common/clock.h"
+#include "service/common/json.h"
+#include "service/common/log.h"
+#include "service/daemon/alert_daemon.h"
+#include "service/daemon/delivery/deliveries.h"
+#include "service/daemon/delivery/delivery_routes.h"
+#include "service/daemon/jobs/jobs.h"
+#include "service/daemon/jobs/submit.h"
+#include "service/daemon/pull/pull_order.h"
+#include "service/daemon/pull/pull_scheduler.h"
+#include "service/daemon/retention/retention.h"
+#include "service/daemon/series/inspection.h"
+#include "service/daemon/series/quarantine_release.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct answer {
+    struct control *control;
+    int64_t client;
+    int status;
+    char message[512];
+    char *body;          /* allocated; NULL: none */
+    struct answer *next; /* in core.reloading */
+};
+
+/* In words; what is refused without them is told in the queue's. */
+static void __attribute__((format(printf, 2, 3)))
+answer_say(struct answer *answer, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    vsnprintf(answer->message, sizeof answer->message, format, values);
+    va_end(values);
+}
+
+static void
+answer_send(void *context, int status)
+{
+    struct answer *answer = context;
+    if (status)
+        answer_say(answer, "the database cannot be written (%s); nothing was changed",
+                   strerror(-status));
+    const struct message_answer message = {.status = status ? status : answer->status,
+                                           .message = answer->message,
+                                           .body = answer->body};
+    crash_point("daemon_before_answer");
+    control_answer(answer->control, answer->client, &message);
+    free(answer->body);
+    free(answer);
+}
+
+/* The pipeline of a job as it is configured now, as text; NULL: there is no memory, or none. */
+static int
+retry_settings(struct core *core, int64_t id, char **settings, struct answer *answer)
+{
+    struct queue_job job;
+    int error = queue_get_job(core->queue, id, &job);
+    if (error)
+        return error;
+    const struct conf_pipeline *pipeline = conf_find_pipeline(core->conf, job.pipeline);
+    *settings = pipeline ? conf_pipeline_to_text(pipeline) : NULL;
+    if (!pipeline)
+        answer_say(answer, "the configuration has no pipeline %s", job.pipeline);
+    queue_job_clear(&job);
+    return *settings ? 0 : pipeline ? -ENOMEM : -EINVAL;
+}
+
+static int
+retry_job(struct core *core, const struct queue_retry *retry, struct answer *answer)
+{
+    struct queue_ids running;
+    int64_t job;
+    int error = queue_retry_job(core->queue, retry, clock_unix_ms(), &job, &running);
+    jobs_stop_superseded(core->jobs, &running);
+    if (error == -EEXIST)
+        answer_say(answer, "%s; --force runs it again", queue_reason(core->queue));
+    if (error)
+        return error;
+    due_now(&core->jobs_due);
+    if (job == retry->job_id)
+        answer_say(answer, "job %" PRId64 " is ready to run again", job);
+    else
+        answer_say(answer,
+                   "job %" PRId64 " is to take the place of job %" PRId64
+                   ", whose results stay until then",
+                   job, retry->job_id);
+    return 0;
+}
+
+static int
+handle_retry(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_retry *told = &request->message.retry;
+    char *settings = NULL;
+    log_info("control.retry", LOG_INT("job", told->job), LOG_INT("current", told->current),
+             LOG_INT("again", told->again));
+    int error = told->current ? retry_settings(core, told->job, &settings, answer) : 0;
+    if (error == 0) {
+        const struct queue_retry retry = {told->job, settings, told->again != 0};
+        error = retry_job(core, &retry, answer);
+    }
+    free(settings);
+    return error;
+}
+
+static int
+handle_cancel(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const int64_t job = request->message.cancel.job;
+    bool was_running = false;
+    log_info("control.cancel", LOG_INT("job", job));
+    int error = queue_cancel_job(core->queue, job, CODE_CANCELLED, "cancelled by an operator",
+                                 clock_unix_ms(), &was_running);
+    if (error)
+        return error;
+    if (was_running)
+        jobs_stop(core->jobs, job);
+    answer_say(answer, "job %" PRId64 " is cancelled%s", job,
+               was_running ? "; its worker was told to stop it" : "");
+    return 0;
+}
+
+#define USER_NAME 64
+
+/* "root (jane)": the user that asks, and who had logged in when that is another. */
+static void
+request_name(const struct control_request *request, const char *login, char name[2 * USER_NAME])
+{
+    char user[USER_NAME], text[4096];
+    struct passwd entry, *found = NULL;
+    if (getpwuid_r(request->user, &entry, text, sizeof text, &found) == 0 && found)
+        snprintf(user, sizeof user, "%s", found->pw_name);
+    else
+        snprintf(user, sizeof user, "user %ju", (uintmax_t)request->user);
+    const bool other = *login && strcmp(login, user) != 0;
+    snprintf(name, (size_t)2 * USER_NAME, other ? "%s (%.*s)" : "%s", user, USER_NAME - 4, login);
+}
+
+static int
+handle_complete(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_complete *told = &request->message.complete;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    const struct queue_complete complete = {told->series_uid, told->accept_missing != 0, by};
+    log_info("control.complete", LOG_STR("series", told->series_uid),
+             LOG_INT("accept_missing", complete.accept_missing), LOG_STR("by", by));
+    int error = queue_request_complete(core->queue, &complete, clock_unix_ms());
+    if (error)
+        return error;
+    inspections_look(core->inspections);
+    answer_say(answer, "series %s is taken %s", told->series_uid,
+               complete.accept_missing ? "as it is" : "as complete");
+    return 0;
+}
+
+static int
+handle_submit(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_submit *told = &request->message.submit;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    log_info("control.submit", LOG_STR("series", told->series_uid),
+             LOG_STR("pipeline", told->pipeline), LOG_STR("stacks", told->stacks),
+             LOG_INT("again", told->again), LOG_INT("dry_run", told->dry_run), LOG_STR("by", by));
+    return submit_series(core, told, by, &answer->body);
+}
+
+/* 0, or -EINVAL and what is not configured. */
+static int
+hold_is_configured(struct core *core, const struct message_hold *told, struct answer *answer)
+{
+    const bool pipeline = strcmp(told->kind, "pipeline") == 0;
+    if (pipeline ? conf_find_pipeline(core->conf, told->name) != NULL
+                 : strcmp(told->kind, "destination") != 0 ||
+                       conf_find_destination(core->conf, told->name) != NULL)
+        return 0;
+    answer_say(answer, "%s: the configuration has no %s %s",
+               code_name(pipeline ? CODE_NO_SUCH_PIPELINE : CODE_NO_SUCH_DESTINATION), told->kind,
+               told->name);
+    return -EINVAL;
+}
+
+static void
+hold_tell_pause(struct core *core, bool holds, struct answer *answer)
+{
+    const size_t running = jobs_running(core->jobs);
+    if (holds)
+        answer_say(answer,
+                   "no job starts until noctule resume, %zu run%s to the end; what comes is taken "
+                   "in, results are delivered",
+                   running, running == 1 ? "s" : "");
+    else
+        answer_say(answer, "jobs start again");
+}
+
+static int
+handle_hold(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_hold *told = &request->message.hold;
+    const bool holds = request->type == PROTO_HOLD;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    log_info(holds ? "control.hold" : "control.release", LOG_STR("kind", told->kind),
+             LOG_STR("name", told->name), LOG_STR("by", by));
+    const struct queue_hold hold = {told->kind, told->name, by, told->reason};
+    int error = holds ? hold_is_configured(core, told, answer) : 0;
+    if (!error)
+        error = (holds ? queue_hold : queue_release)(core->queue, &hold, clock_unix_ms());
+    if (error)
+        return error;
+    due_now(&core->jobs_due);
+    due_now(&core->deliveries_due);
+    if (strcmp(told->kind, "jobs") == 0)
+        hold_tell_pause(core, holds, answer);
+    else
+        answer_say(answer, "%s%s%s is %s", told->kind, *told->name ? " " : "", told->name,
+                   holds ? "held" : "released");
+    return 0;
+}
+
+static int
+handle_priority(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_priority *told = &request->message.priority;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    log_info("control.priority", LOG_INT("job", told->job), LOG_INT("priority", told->priority),
+             LOG_STR("by", by));
+    if (told->priority < CONF_MIN_PRIORITY || told->priority > CONF_MAX_PRIORITY) {
+        answer_say(answer, "a priority is from %d to %d", CONF_MIN_PRIORITY, CONF_MAX_PRIORITY);
+        return -EINVAL;
+    }
+    int error =
+        queue_set_priority(core->queue, told->job, (int32_t)told->priority, by, clock_unix_ms());
+    if (error)
+        return error;
+    due_now(&core->jobs_due);
+    answer_say(answer, "job %" PRId64 " has priority %" PRId64, told->job, told->priority);
+    return 0;
+}
+
+/* -EINVAL where it is not known any more to whom. */
+static int
+accept_expect_pipeline(struct core *core, int64_t id, struct answer *answer)
+{
+    struct queue_job job;
+    int error = queue_get_job(core->queue, id, &job);
+    if (error)
+        return error;
+    if (job.state == QUEUE_REVIEW && !conf_find_pipeline(core->conf, job.pipeline)) {
+        answer_say(answer,
+                   "%s: the configuration has no pipeline %s, so it is not known where its results "
+                   "go",
+                   code_name(CODE_NO_SUCH_PIPELINE), job.pipeline);
+        error = -EINVAL;
+    }
+    queue_job_clear(&job);
+    return error;
+}
+
+static int
+accept_tell(struct core *core, int64_t id, bool is_routed, struct answer *answer)
+{
+    struct queue_job job;
+    int error = queue_get_job(core->queue, id, &job);
+    if (error)
+        return error;
+    answer_say(answer, "job %" PRId64 " is accepted%s", id,
+               job.state == QUEUE_EMPTY ? ": there is nothing to deliver"
+               : is_routed              ? ", and its results are delivered"
+                                        : "; its pipeline delivers to nobody");
+    queue_job_clear(&job);
+    return 0;
+}
+
+static int
+handle_accept(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_accept *told = &request->message.accept;
+    char by[2 * USER_NAME];
+    struct routes routes;
+    request_name(request, told->login, by);
+    log_info("control.accept", LOG_INT("job", told->job), LOG_STR("by", by));
+    int error = accept_expect_pipeline(core, told->job, answer);
+    if (error)
+        return error;
+    error = routes_find(core, told->job, &routes);
+    if (!error)
+        error = queue_accept_job(core->queue, told->job, routes.destinations, routes.count, by,
+                                 clock_unix_ms());
+    if (!error)
+        error = accept_tell(core, told->job, routes.count > 0, answer);
+    routes_free(&routes);
+    due_now(&core->deliveries_due);
+    return error;
+}
+
+static int
+handle_reject(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_reject *told = &request->message.reject;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    log_info("control.reject", LOG_INT("job", told->job), LOG_STR("by", by));
+    if (!*told->reason) {
+        answer_say(answer, "a rejection needs a reason");
+        return -EINVAL;
+    }
+    int error = queue_reject_job(core->queue, told->job, told->reason, by, clock_unix_ms());
+    if (!error)
+        answer_say(answer, "job %" PRId64 " is rejected, and nothing of it is delivered",
+                   told->job);
+    return error;
+}
+
+static int
+handle_resend(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_resend *resend = &request->message.resend;
+    const struct queue_resend which = {
+        .delivery_id = resend->delivery,
+        .job_id = resend->job,
+        .destination = *resend->destination ? resend->destination : NULL,
+        .not_arrived = resend->not_arrived != 0,
+    };
+    int64_t count = 0;
+    log_info("control.resend", LOG_INT("delivery", resend->delivery), LOG_INT("job", resend->job),
+             LOG_STR("destination", resend->destination));
+    int error = queue_resend(core->queue, &which, clock_unix_ms(), &count);
+    if (error)
+        return error;
+    deliveries_hurry(core->deliveries);
+    answer_say(answer,
+               count == 1 ? "%" PRId64 " delivery is sent again"
+                          : "%" PRId64 " deliveries are sent again",
+               count);
+    return 0;
+}
+
+static int
+purge_describe(const struct message_purge *told, const struct queue_purged *purged, int error,
+               const char *refusal, struct answer *answer)
+{
+    struct text_stream text;
+    if (!told->json || error == -ENOENT)
+        return 0;
+    if (text_open(&text))
+        return -ENOMEM;
+    struct json json = {.out = text.out};
+    json_begin_object(&json, NULL);
+    json_string(&json, "series_uid", told->series_uid);
+    json_integer(&json, "images", purged->images);
+    json_integer(&json, "objects", purged->objects);
+    json_integer(&json, "results", purged->results);
+    json_integer(&json, "quarantined", purged->quarantined);
+    json_integer(&json, "bytes", purged->bytes);
+    json_integer(&json, "undelivered", purged->undelivered);
+    json_integer(&json, "originals", purged->originals);
+    json_boolean(&json, "removed", !error && !told->dry_run);
+    json_string(&json, "refused", error ? refusal : "");
+    json_end_object(&json);
+    int rc = text_close(&text);
+    answer->body = text.bytes;
+    return rc;
+}
+
+/* What is marked is on disk, and no file of it where it was, when the operator hears of it. */
+static int
+purge_now(struct core *core)
+{
+    int error = batch_commit(core->batch);
+    if (!error)
+        error = retention_set_aside_all(core);
+    retention_look(core->retention);
+    return error;
+}
+
+/* "1 image", "7 images". */
+static const char *
+purge_tell_count(int64_t count, const char *what, char text[48])
+{
+    snprintf(text, 48, "%" PRId64 " %s%s", count, what, count == 1 ? "" : "s");
+    return text;
+}
+
+static void
+purge_say(const struct message_purge *told, const struct queue_purged *purged,
+          struct answer *answer)
+{
+    const char *done = told->dry_run ? "would go" : "removed";
+    char stay[120] = "", counts[4][48];
+    if (purged->originals > 0)
+        snprintf(stay, sizeof stay, "; in their inbox, and not taken in again: %s",
+                 purge_tell_count(purged->originals, "original", counts[0]));
+    if (!*told->series_uid)
+        answer_say(answer, "%s in quarantine of no known series: %s",
+                   purge_tell_count(purged->quarantined, "file", counts[0]), done);
+    else
+        answer_say(answer, "series %s: %s, %s, %s, %s in quarantine, %.1f MiB: %s%s",
+                   told->series_uid, purge_tell_count(purged->images, "image", counts[0]),
+                   purge_tell_count(purged->objects, "object", counts[1]),
+                   purge_tell_count(purged->results, "result", counts[2]),
+                   purge_tell_count(purged->quarantined, "file", counts[3]),
+                   (double)purged->bytes / (1 << 20), done, stay);
+}
+
+static int
+handle_purge(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_purge *told = &request->message.purge;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    log_info("control.purge", LOG_STR("series", told->series_uid),
+             LOG_INT("undelivered", told->undelivered), LOG_INT("dry_run", told->dry_run),
+             LOG_STR("by", by));
+    const struct queue_purge purge = {told->series_uid, told->before, told->dry_run != 0,
+                                      told->undelivered != 0, by};
+    struct queue_purged purged;
+    int error = queue_purge(core->queue, &purge, clock_unix_ms(), &purged);
+    const int described = purge_describe(told, &purged, error, queue_reason(core->queue), answer);
+    if (!error)
+        error = described;
+    if (!error && !told->dry_run)
+        error = purge_now(core);
+    if (!error)
+        purge_say(told, &purged, answer);
+    return error;
+}
+
+static int
+handle_pull(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_pull *told = &request->message.pull;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    log_info("control.pull", LOG_STR("source", told->source), LOG_STR("by", by));
+    return pull_order(core, told, by, answer->message, sizeof answer->message);
+}
+
+static int
+handle_cancel_pull(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_cancel_pull *told = &request->message.cancel_pull;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    log_info("control.cancel_pull", LOG_INT("batch", told->batch), LOG_STR("by", by));
+    return pulls_cancel(core->pulls, told->batch, by, answer->message, sizeof answer->message);
+}
+
+/* The answer waits for the ports, unless the configuration is refused. */
+static int
+handle_reload(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    char by[2 * USER_NAME];
+    struct error error = {0};
+    request_name(request, request->message.reload_config.login, by);
+    log_info("control.reload", LOG_STR("by", by));
+    if (core->draining) {
+        answer_say(answer, "noctuled is stopping");
+        return -ECANCELED;
+    }
+    const int rc = core->reload(core, by, &error);
+    if (rc)
+        answer_say(answer, "%s: %.400s; the configuration before stays in force",
+                   code_name(CODE_CONFIG_REFUSED), error.message);
+    return rc;
+}
+
+void
+requests_end_reload(struct core *core)
+{
+    while (core->reloading) {
+        struct answer *answer = core->reloading;
+        core->reloading = answer->next;
+        const char *trouble = core->reception.trouble;
+        answer->status = *trouble ? -EINPROGRESS : 0;
+        answer_say(answer, "the configuration is loaded%s%.400s", *trouble ? ", but " : "",
+                   trouble);
+        answer_send(answer, 0);
+    }
+}
+
+static int
+handle_ack(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_ack *asked = &request->message.ack;
+    struct error error = {0};
+    char by[2 * USER_NAME];
+    request_name(request, asked->login, by);
+    log_info("control.ack", LOG_STR("alert", asked->alert), LOG_INT("undo", asked->undo),
+             LOG_STR("by", by));
+    const int rc = daemon_alerts_acknowledge(core, asked, by, &error);
+    if (rc)
+        answer_say(answer, "%s", error.message);
+    else
+        answer_say(answer, asked->undo ? "%s is an alert again" : "%s is acknowledged",
+                   asked->alert);
+    return rc;
+}
+
+static int
+quarantine_forget(struct core *core, const struct message_quarantine *told, const char *by,
+                  struct answer *answer)
+{
+    struct queue_released file;
+    int error = queue_find_released(core->queue, told->number, &file);
+    const bool stays =
+        !error && *file.original_path == '/' && access(file.original_path, F_OK) == 0;
+    queue_released_clear(&file);
+    if (!error)
+        error = queue_forget_quarantine(core->queue, told->number, by, clock_unix_ms());
+    if (error)
+        return error;
+    answer_say(answer, "file %" PRId64 " is forgotten%s", told->number,
+               stays
+                   ? "; its original is in the inbox still: delete it there, or it is quarantined "
+                     "again at the next start"
+                   : "");
+    return 0;
+}
+
+static int
+handle_quarantine(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_quarantine *told = &request->message.quarantine;
+    const bool forgets = strcmp(told->action, "forget") == 0;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    log_info("control.quarantine", LOG_STR("action", told->action), LOG_INT("file", told->number),
+             LOG_STR("by", by));
+    if (!forgets && strcmp(told->action, "release") != 0)
+        return -EINVAL;
+    int error = forgets ? quarantine_forget(core, told, by, answer)
+                        : released_release(core, told->number, by);
+    if (error)
+        return error;
+    if (!forgets)
+        answer_say(answer, "file %" PRId64 " is received again", told->number);
+    return purge_now(core);
+}
+
+static int
+handle_ping(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    (void)request;
+    struct alerts alerts = {0};
+    daemon_alerts_add(core, &alerts);
+    answer->body = alerts_to_lines(&alerts);
+    alerts_clear(&alerts);
+    const struct intake_state *reception = &core->reception;
+    if (reception->awaited)
+        answer_say(answer, "noctuled runs, and takes its configuration over");
+    else if (reception->open)
+        answer_say(answer, "noctuled " NOCTULE_VERSION);
+    else
+        answer_say(answer, "noctuled runs, but takes nothing in: %.400s",
+                   *reception->trouble ? reception->trouble : "it is starting");
+    return reception->open && !reception->awaited ? 0 : -EINPROGRESS;
+}
+
+/* What operators may ask for. What changes something is answered once it is on disk, a reload once its ports are open. */
+static const struct request {
+    enum proto_type type;
+    bool changes;
+    int (*handle)(struct core *core, const struct control_request *request, struct answer *answer);
+} requests[] = {
+    {PROTO_RETRY, true, handle_retry},
+    {PROTO_CANCEL, true, handle_cancel},
+    {PROTO_COMPLETE, true, handle_complete},
+    {PROTO_RESEND, true, handle_resend},
+    {PROTO_SUBMIT, true, handle_submit},
+    {PROTO_PURGE, true, handle_purge},
+    {PROTO_HOLD, true, handle_hold},
+    {PROTO_RELEASE, true, handle_hold},
+    {PROTO_PRIORITY, true, handle_priority},
+    {PROTO_ACCEPT, true, handle_accept},
+    {PROTO_REJECT, true, handle_reject},
+    {PROTO_PULL, true, handle_pull},
+    {PROTO_CANCEL_PULL, true, handle_cancel_pull},
+    {PROTO_ACK, true, handle_ack},
+    {PROTO_QUARANTINE, true, handle_quarantine},
+    {PROTO_RELOAD_CONFIG, false, handle_reload},
+    {PROTO_PING, false, handle_ping},
+};
+
+static const struct request *
+request_find(enum proto_type type)
+{
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        if (requests[i].type == type)
+            return &requests[i];
+    }
+    return NULL;
+}
+
+/* The queue's own words say best why it refused. */
+static void
+request_explain(struct core *core, int error, struct answer *answer)
+{
+    const char *reason = queue_reason(core->queue);
+    if (!*answer->message)
+        answer_say(answer, "%s", reason && *reason ? reason : strerror(-error));
+    if (core_is_trouble(error))
+        core_failed(core, error, "do what an operator asked");
+}
+
+void
+request_handle(struct core *core, struct control *control, int64_t client,
+               const struct control_request *asked)
+{
+    const struct request *request = request_find(asked->type);
+    struct answer *answer = request ? calloc(1, sizeof *answer) : NULL;
+    if (!answer) {
+        const struct message_answer refusal = {.status = request ? -ENOMEM : -ENOSYS};
+        control_answer(control, client, &refusal); /* the command line names the number */
+        return;
+    }
+    answer->control = control;
+    answer->client = client;
+    if (request->changes && !core_change(core)) {
+        answer_send(answer, -EIO);
+        return;
+    }
+    answer->status = request->handle(core, asked, answer);
+    if (answer->status && !answer->body)
+        request_explain(core, answer->status, answer);
+    if (request->changes) {
+        batch_on_commit(core->batch, answer_send, answer);
+    } else if (request->type == PROTO_RELOAD_CONFIG && !answer->status) {
+        answer->next = core->reloading;
+        core->reloading = answer;
+    } else {
+        answer_send(answer, 0);
+    }
+}

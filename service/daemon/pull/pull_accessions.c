@@ -1,0 +1,134 @@
+/* pull_accessions.c - see pull_accessions.h. A line of a file is the number of the item in its batch, a blank, and the accession number. */
+#include "service/daemon/pull/pull_accessions.h"
+
+#include "base/durable.h"
+#include "base/text.h"
+#include "db/pull_queue.h"
+#include "service/common/layout.h"
+#include "service/common/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The open folder, or -errno. */
+static int
+vault_open(const struct core *core)
+{
+    char *path = core_path(core, LAYOUT_PULL);
+    const int folder = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    const int rc = folder >= 0 ? folder : path ? -errno : -ENOMEM;
+    free(path);
+    return rc;
+}
+
+static void
+vault_name(int64_t batch, char name[32])
+{
+    snprintf(name, 32, "%" PRId64, batch);
+}
+
+static int
+vault_write(int folder, int64_t batch, const char *const *accessions, size_t count)
+{
+    struct text_stream text;
+    char name[32];
+    int rc = text_open(&text);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < count; i++)
+        if (accessions[i])
+            fprintf(text.out, "%zu %s\n", i, accessions[i]);
+    rc = text_close(&text);
+    vault_name(batch, name);
+    if (rc == 0)
+        rc = durable_write(folder, name, text.bytes, strlen(text.bytes), 0600, DURABLE_REPLACE);
+    if (rc == 0)
+        rc = durable_sync_folder(folder, ".");
+    free(text.bytes);
+    return rc;
+}
+
+int
+vault_keep(const struct core *core, int64_t batch, const char *const *accessions, size_t count)
+{
+    const int folder = vault_open(core);
+    if (folder < 0)
+        return folder;
+    const int rc = vault_write(folder, batch, accessions, count);
+    close(folder);
+    return rc;
+}
+
+/* What the line of that number says: 0, -EBADMSG for what nobody of ours wrote, -ENOENT. */
+static int
+vault_read_line(FILE *file, int32_t line, char accession[PULL_ACCESSION_SIZE])
+{
+    char text[64];
+    while (fgets(text, sizeof text, file)) {
+        char *end;
+        text[strcspn(text, "\n")] = '\0';
+        if (strtol(text, &end, 10) != line || end == text || *end != ' ')
+            continue;
+        if (!pull_accession_fits(end + 1))
+            return -EBADMSG;
+        strcpy(accession, end + 1);
+        return 0;
+    }
+    return ferror(file) ? -EIO : -ENOENT;
+}
+
+int
+vault_find(const struct core *core, int64_t batch, int32_t line,
+           char accession[PULL_ACCESSION_SIZE])
+{
+    char name[32];
+    const int folder = vault_open(core);
+    if (folder < 0)
+        return folder;
+    vault_name(batch, name);
+    const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int rc = fd < 0 ? -errno : 0;
+    close(folder);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    if (!file) {
+        if (fd >= 0)
+            close(fd);
+        return rc ? rc : -ENOMEM;
+    }
+    rc = vault_read_line(file, line, accession);
+    fclose(file);
+    return rc;
+}
+
+/* Not a batch's, or of one that needs it no more. */
+static bool
+vault_may_go(const struct core *core, const char *name)
+{
+    char *end;
+    const int64_t batch = strtoll(name, &end, 10);
+    return *name != '.' && (*end || queue_pulls_need_keys(core->queue, batch) == 0);
+}
+
+void
+vault_sweep(const struct core *core)
+{
+    const int folder = vault_open(core);
+    DIR *directory = folder < 0 ? NULL : fdopendir(folder);
+    const struct dirent *entry;
+    if (!directory) {
+        log_error("pull.vault", LOG_STR("error", strerror(folder < 0 ? -folder : errno)));
+        if (folder >= 0)
+            close(folder);
+        return;
+    }
+    while ((entry = readdir(directory)))
+        if (vault_may_go(core, entry->d_name))
+            unlinkat(folder, entry->d_name, 0);
+    closedir(directory);
+}

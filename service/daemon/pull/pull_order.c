@@ -1,0 +1,145 @@
+/* pull_order.c - see pull_order.h. */
+#include "service/daemon/pull/pull_order.h"
+
+#include "base/limits.h"
+#include "db/pull_queue.h"
+#include "service/common/clock.h"
+#include "service/daemon/pull/pull_accessions.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct order {
+    char *text; /* what was told, cut into its words */
+    struct queue_pull_wish *wishes;
+    const char **accessions;            /* of the vault; NULL: it is no accession number */
+    char (*pseudonyms)[PSEUDONYM_SIZE]; /* what stands for them */
+    size_t count;
+    bool has_accession;
+};
+
+static void
+order_free(struct order *order)
+{
+    free(order->pseudonyms);
+    free(order->accessions);
+    free(order->wishes);
+    free(order->text);
+}
+
+static int
+order_open(struct order *order, const char *items)
+{
+    size_t lines = 1;
+    for (const char *at = items; (at = strchr(at, '\n')); at++)
+        lines++;
+    *order = (struct order){.text = strdup(items),
+                            .wishes = calloc(lines, sizeof *order->wishes),
+                            .accessions = calloc(lines, sizeof *order->accessions),
+                            .pseudonyms = calloc(lines, sizeof *order->pseudonyms)};
+    return order->text && order->wishes && order->accessions && order->pseudonyms ? 0 : -ENOMEM;
+}
+
+/* What may stand in the row for an accession number. */
+static int
+order_hide(struct core *core, struct order *order, const char *accession, char **identifier)
+{
+    char *word = order->pseudonyms[order->count];
+    *identifier = word;
+    if (core->conf->identifiers == CONF_IDENTIFIERS_PLAIN)
+        memcpy(word, accession, strlen(accession) + 1);
+    return core->conf->identifiers == CONF_IDENTIFIERS_HASHED
+               ? pseudonym_of(&core->pseudonym_key, accession, word)
+               : 0;
+}
+
+/* Reads the line's number in the site's list; *rest is what follows it. */
+static bool
+order_take_number(char *text, int32_t *number, char **rest)
+{
+    const long value = strtol(text, rest, 10);
+    *number = (int32_t)value;
+    return *rest != text && *(*rest)++ == ' ' && value >= 0 && value <= INT32_MAX;
+}
+
+/* "KEY LINE VALUE", which the command line has checked already. */
+static int
+order_take_line(struct core *core, struct order *order, char *line)
+{
+    struct queue_pull_wish *wish = &order->wishes[order->count];
+    char *value = strchr(line, ' ');
+    if (!value)
+        return -EINVAL;
+    *value++ = '\0';
+    if (!queue_pull_key_find(line, &wish->key) ||
+        !order_take_number(value, &wish->list_line, &value))
+        return -EINVAL;
+    const bool is_accession = wish->key == QUEUE_PULL_ACCESSION;
+    if (!(is_accession ? pull_accession_fits(value) : pull_uid_fits(value)))
+        return -EINVAL;
+    int rc = 0;
+    wish->identifier = value;
+    if (is_accession) {
+        order->has_accession = true;
+        order->accessions[order->count] = value;
+        rc = order_hide(core, order, value, &wish->identifier);
+    }
+    order->count++;
+    return rc;
+}
+
+static int
+order_read(struct core *core, struct order *order)
+{
+    char *rest = NULL;
+    int rc = 0;
+    for (char *line = strtok_r(order->text, "\n", &rest); line && rc == 0;
+         line = strtok_r(NULL, "\n", &rest))
+        rc = order_take_line(core, order, line);
+    if (rc == 0 && !pull_count_fits(order->count))
+        rc = -EINVAL;
+    return rc;
+}
+
+static int
+order_write(struct core *core, const struct order *order, const char *source, const char *by,
+            char *say, size_t size)
+{
+    int64_t batch;
+    int rc = queue_next_batch(core->queue, &batch);
+    if (rc == 0 && order->has_accession)
+        rc = vault_keep(core, batch, order->accessions, order->count);
+    if (rc == 0)
+        rc = queue_add_pulls(core->queue, batch, source, by, order->wishes, order->count,
+                             clock_unix_ms());
+    if (rc == 0)
+        snprintf(say, size, "batch %" PRId64 ": %zu item%s to be pulled from %s", batch,
+                 order->count, order->count == 1 ? " is" : "s are", source);
+    return rc;
+}
+
+int
+pull_order(struct core *core, const struct message_pull *told, const char *by, char *say,
+           size_t size)
+{
+    struct order order;
+    if (!conf_find_source(core->conf, told->source)) {
+        snprintf(say, size, "%s: the configuration in force has no source %s",
+                 code_name(CODE_NO_SUCH_SOURCE), told->source);
+        return -EINVAL;
+    }
+    int rc = order_open(&order, told->items);
+    if (rc == 0)
+        rc = order_read(core, &order);
+    if (rc == -EINVAL)
+        snprintf(say, size,
+                 "from 1 to %d items are asked for at once, each by an accession number or a UID",
+                 LIMIT_PULL_ITEMS);
+    if (rc == 0)
+        rc = order_write(core, &order, told->source, by, say, size);
+    order_free(&order);
+    return rc;
+}

@@ -1,0 +1,763 @@
+/*
+ * pull_scheduler.c - see pull_scheduler.h.
+ *
+ * An item is under way from its FINDING row, committed before the courier is told, until its attempt has ended; what then
+ * becomes of it is pull_attempt.c's. What is stored decides, at each step: nothing is asked for that is there, and nothing
+ * counts as pulled because somebody said that he sent it. When the courier dies
+ *
+ *     by itself, or for having outlived its deadline   the attempt counts
+ *     by our order (drain)                             the item goes back, the attempt does not count
+ */
+#include "service/daemon/pull/pull_scheduler.h"
+
+#include "base/test_hook.h"
+#include "service/common/clock.h"
+#include "service/common/log.h"
+#include "service/daemon/delivery/breaker.h"
+#include "service/daemon/delivery/senders.h"
+#include "service/daemon/pull/pull_accessions.h"
+#include "service/daemon/pull/pull_attempt.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STOP_MILLIS 10000 /* between STOP_PULL and the end of the courier */
+
+struct pull_target {
+    char *source;
+    int courier; /* a slot; -1: nothing was due yet */
+    struct breaker breaker;
+};
+
+struct pulls {
+    struct core *core;
+    struct pull_target *targets; /* one per source of the configuration */
+    size_t target_count;
+    struct attempts attempts;
+    bool look;     /* something may be to be started */
+    bool outdated; /* there was no memory to follow the configuration: nothing begins */
+    bool
+        swept; /* since the configuration came: what waits for sources that it has no more has failed */
+};
+
+/* ------------------------------------------------------------------------------- targets --- */
+
+static struct pull_target *
+pulls_find_target(const struct pulls *pulls, const char *source)
+{
+    for (size_t i = 0; i < pulls->target_count; i++)
+        if (strcmp(pulls->targets[i].source, source) == 0)
+            return &pulls->targets[i];
+    return NULL;
+}
+
+static void
+pulls_free_targets(struct pull_target *targets, size_t count)
+{
+    for (size_t i = 0; targets && i < count; i++)
+        free(targets[i].source);
+    free(targets);
+}
+
+/* From the targets before to those in force. */
+static void
+pulls_reload_couriers(struct pulls *pulls, const struct pull_target *before, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct pull_target *now = pulls_find_target(pulls, before[i].source);
+        if (!now)
+            couriers_give(pulls->core, before[i].courier);
+        else if (now->courier >= 0)
+            pool_reload(pulls->core->pool, now->courier);
+    }
+}
+
+static int
+pulls_renew_targets(struct pulls *pulls)
+{
+    const struct conf_pull *conf = &pulls->core->conf->pull;
+    struct pull_target *const before = pulls->targets;
+    const size_t count_before = pulls->target_count;
+    struct pull_target *targets = calloc(conf->source_count + 1, sizeof *targets);
+    bool complete = targets != NULL;
+    for (size_t i = 0; i < conf->source_count && complete; i++) {
+        const struct pull_target *old = pulls_find_target(pulls, conf->sources[i].name);
+        targets[i] = old ? *old : (struct pull_target){.courier = -1};
+        breaker_hurry(&targets[i].breaker);
+        targets[i].source = strdup(conf->sources[i].name);
+        complete = targets[i].source != NULL;
+    }
+    if (!complete) {
+        pulls_free_targets(targets, conf->source_count);
+        return -ENOMEM;
+    }
+    pulls->targets = targets;
+    pulls->target_count = conf->source_count;
+    pulls_reload_couriers(pulls, before, count_before);
+    pulls_free_targets(before, count_before);
+    return 0;
+}
+
+int
+pulls_reload(struct pulls *pulls)
+{
+    const int error = pulls_renew_targets(pulls);
+    pulls->outdated = error != 0;
+    pulls->look = true;
+    pulls->swept = false;
+    return error;
+}
+
+static void
+pulls_note_breaker(struct pulls *pulls, const struct pull_target *target,
+                   enum breaker_change change, const char *why)
+{
+    char detail[512];
+    if (change == BREAKER_OPENED) {
+        snprintf(detail, sizeof detail, "%s: %d failures in a row; the last: %s", target->source,
+                 target->breaker.failures, why);
+        log_warn("source.down", LOG_STR("source", target->source));
+        core_note(pulls->core, "SOURCE_DOWN", detail);
+    } else if (change == BREAKER_CLOSED) {
+        snprintf(detail, sizeof detail, "%s: it answers again", target->source);
+        log_info("source.up", LOG_STR("source", target->source));
+        core_note(pulls->core, "SOURCE_UP", detail);
+    }
+}
+
+/* What the courier said shows whether the source is there. */
+static void
+pulls_judge_target(struct pulls *pulls, const struct pull_attempt *attempt, enum code code,
+                   const char *message)
+{
+    struct core *core = pulls->core;
+    struct pull_target *target = pulls_find_target(pulls, attempt->pull.source);
+    if (!target)
+        return;
+    const bool away = pull_code_is_away(code);
+    pulls_note_breaker(
+        pulls, target,
+        away ? breaker_failed(&target->breaker, &core->conf->delivery, uv_now(&core->loop))
+             : breaker_succeeded(&target->breaker),
+        message);
+}
+
+/* -------------------------------------------------------------------------------- asking --- */
+
+/* The deadline of what is asked from now on. */
+static void
+pull_attempt_allow(struct pull_attempt *attempt)
+{
+    const struct core *core = attempt->base.all->core;
+    const struct conf_source *source = conf_find_source(core->conf, attempt->pull.source);
+    const double seconds = source ? source->deadline_seconds : 0.0;
+    attempt->stop_at = uv_now(&core->loop) + (uint64_t)(1000 * seconds);
+    attempt->stopped = false;
+}
+
+static void
+pull_attempt_ask(struct pull_attempt *attempt, struct proto_writer *writer)
+{
+    attempt->asked = true;
+    pull_attempt_allow(attempt);
+    if (pool_send(attempt->base.all->core->pool, attempt->courier, writer)) {
+        pull_attempt_blame(attempt, CODE_RETURNED, "the courier could not be told");
+        pull_attempt_end(attempt, PULL_UNTRIED);
+    }
+}
+
+static void
+pull_attempt_send_find(struct pull_attempt *attempt)
+{
+    struct proto_writer writer;
+    const struct queue_pull *pull = &attempt->pull;
+    const struct message_find message = {
+        .pull = pull->id,
+        .source = pull->source,
+        .accession = attempt->accession,
+        .study = pull->key == QUEUE_PULL_STUDY ? pull->identifier : "",
+        .series = pull->key == QUEUE_PULL_SERIES ? pull->identifier : "",
+    };
+    message_write_find(&writer, &message);
+    pull_attempt_ask(attempt, &writer);
+}
+
+static void
+pull_attempt_send_move(struct pull_attempt *attempt)
+{
+    struct proto_writer writer;
+    const struct queue_pull_part *part = &attempt->parts[attempt->next];
+    const struct message_move message = {.pull = attempt->pull.id,
+                                         .source = attempt->pull.source,
+                                         .study = part->study_uid,
+                                         .series = part->series_uid};
+    message_write_move(&writer, &message);
+    pull_attempt_ask(attempt, &writer);
+}
+
+static void
+pull_attempt_on_start(void *context, int status)
+{
+    struct pull_attempt *attempt = context;
+    if (status) {
+        attempt_drop(&attempt->base);
+        return;
+    }
+    crash_point("daemon_after_finding_before_find");
+    pull_attempt_send_find(attempt);
+}
+
+static void
+pull_attempt_on_move(void *context, int status)
+{
+    struct pull_attempt *attempt = context;
+    attempt->has_step = status != 0; /* it is taken anew */
+    if (status)
+        return;
+    crash_point("daemon_after_moving_before_move");
+    pull_attempt_send_move(attempt);
+}
+
+/* ------------------------------------------------------------------------------ starting --- */
+
+/* The accession number, where it is needed; -ENOENT or -EBADMSG where it is not known any more. */
+static int
+pull_read_accession(const struct core *core, const struct queue_pull *pull, char **accession)
+{
+    char text[PULL_ACCESSION_SIZE];
+    *accession = NULL;
+    if (pull->key != QUEUE_PULL_ACCESSION)
+        return 0;
+    int rc = vault_find(core, pull->batch, pull->line, text);
+    if (rc == 0)
+        *accession = strdup(text);
+    return rc || *accession ? rc : -ENOMEM;
+}
+
+static int
+pulls_fail_key(struct core *core, const struct queue_pull *pull, int rc)
+{
+    char message[128];
+    snprintf(message, sizeof message, "Its accession number cannot be read any more: %s.",
+             strerror(-rc));
+    log_warn("pull.key_lost", LOG_INT("item", pull->id), LOG_INT("batch", pull->batch));
+    return queue_end_pull(core->queue, pull->id, QUEUE_PULL_FAILED, CODE_PULL_KEY_LOST, message,
+                          clock_unix_ms());
+}
+
+/* In the open batch. Takes over its strings. */
+static int
+pulls_begin(struct pulls *pulls, const struct pull_target *target, struct queue_pull *pull)
+{
+    struct core *core = pulls->core;
+    char *accession;
+    int rc = pull_read_accession(core, pull, &accession);
+    if (rc == -ENOENT || rc == -EBADMSG)
+        return pulls_fail_key(core, pull, rc);
+    struct pull_attempt *attempt = rc ? NULL : pull_attempt_new(&pulls->attempts, pull, accession);
+    if (!attempt) {
+        free(accession);
+        return rc ? rc : -ENOMEM;
+    }
+    attempt->courier = target->courier;
+    rc = queue_start_pull(core->queue, attempt->base.id, clock_unix_ms());
+    if (rc) {
+        attempt_drop(&attempt->base);
+        return rc == -EAGAIN ? 0 : rc; /* cancelled in the same batch */
+    }
+    return batch_on_commit(core->batch, pull_attempt_on_start, attempt);
+}
+
+/* Is it time for the next of the source? */
+static int
+pulls_may_begin(struct pulls *pulls, const struct conf_source *source, int64_t due_ms)
+{
+    const int64_t now_ms = clock_unix_ms();
+    int64_t moved_ms;
+    if (due_ms > now_ms || (source->window && !time_window_is_open(source->window->times, now_ms)))
+        return 0;
+    int rc = source->per_hour ? queue_last_move(pulls->core->queue, source->name, &moved_ms) : 0;
+    if (rc || !source->per_hour)
+        return rc ? rc : 1;
+    return moved_ms > now_ms || now_ms - moved_ms >= 3600 * 1000 / source->per_hour;
+}
+
+static bool
+pulls_has_room(const struct pulls *pulls, const struct pull_target *target)
+{
+    size_t under_way = 0;
+    for (const struct attempt *base = pulls->attempts.first; base; base = base->next)
+        under_way += strcmp(((const struct pull_attempt *)base)->pull.source, target->source) == 0;
+    return breaker_room(&target->breaker, under_way, 1, uv_now(&pulls->core->loop)) > 0;
+}
+
+/* A courier is started when first there is something due. */
+static int
+pulls_start_next(struct pulls *pulls, struct pull_target *target, struct queue_pull *pull)
+{
+    struct core *core = pulls->core;
+    if (target->courier < 0) {
+        const int slot = couriers_take(core);
+        target->courier = slot < 0 ? -1 : slot;
+        return slot < 0 ? slot : 0;
+    }
+    if (!pool_ready(core->pool, target->courier) || !core_change(core))
+        return 0;
+    return pulls_begin(pulls, target, pull);
+}
+
+static int
+pulls_start_of(struct pulls *pulls, struct pull_target *target)
+{
+    const struct conf_source *source = conf_find_source(pulls->core->conf, target->source);
+    struct queue_pull pull;
+    int64_t due_ms;
+    if (!source || !pulls_has_room(pulls, target))
+        return 0;
+    int rc = queue_next_pull(pulls->core->queue, target->source, &pull, &due_ms);
+    if (rc)
+        return rc < 0 ? rc : 0;
+    rc = pulls_may_begin(pulls, source, due_ms);
+    if (rc > 0)
+        rc = pulls_start_next(pulls, target, &pull);
+    queue_pull_clear(&pull);
+    return rc;
+}
+
+/* All of a source that is not configured any more. */
+static int
+pulls_fail_source(struct pulls *pulls, const char *source)
+{
+    struct queue *queue = pulls->core->queue;
+    struct queue_pull pull;
+    int64_t due_ms;
+    int rc;
+    while ((rc = queue_next_pull(queue, source, &pull, &due_ms)) == 0) {
+        rc = queue_end_pull(queue, pull.id, QUEUE_PULL_FAILED, CODE_NO_SUCH_SOURCE,
+                            "The source is not configured any more.", clock_unix_ms());
+        queue_pull_clear(&pull);
+        if (rc)
+            break;
+    }
+    return rc < 0 ? rc : 0;
+}
+
+static void
+pulls_on_swept(void *context, int status)
+{
+    struct pulls *pulls = context;
+    pulls->swept = !status;
+    if (!status)
+        vault_sweep(pulls->core);
+}
+
+/* Once for each configuration: what nobody can ask for ends, and what is kept for nobody goes. */
+static int
+pulls_sweep(struct pulls *pulls)
+{
+    char **sources;
+    size_t count;
+    int rc = queue_pulled_sources(pulls->core->queue, &sources, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (rc == 0 && !pulls_find_target(pulls, sources[i]))
+            rc = core_change(pulls->core) ? pulls_fail_source(pulls, sources[i]) : 0;
+        free(sources[i]);
+    }
+    free(sources);
+    return rc ? rc : batch_on_commit(pulls->core->batch, pulls_on_swept, pulls);
+}
+
+static void
+pulls_start(struct pulls *pulls)
+{
+    struct core *core = pulls->core;
+    if (!pulls->look || pulls->outdated || core->draining || core->disk_low || core->trouble)
+        return;
+    /* A source that cannot connect to our port would use up the attempts of an item. */
+    if (!core->reception.open)
+        return;
+    pulls->look = false;
+    int rc = pulls->swept ? 0 : pulls_sweep(pulls);
+    for (size_t i = 0; i < pulls->target_count && rc == 0; i++)
+        rc = pulls_start_of(pulls, &pulls->targets[i]);
+    core_failed(core, rc, "start a pull");
+}
+
+/* ------------------------------------------------------------------------------- its steps - */
+
+/* How much of it is stored by now. */
+static int
+pull_attempt_count(struct pull_attempt *attempt)
+{
+    struct queue_pull_part *parts;
+    size_t count;
+    int rc = queue_pull_parts(attempt->base.all->core->queue, attempt->base.id, &parts, &count);
+    if (rc)
+        return rc;
+    queue_pull_parts_free(attempt->parts, attempt->part_count);
+    attempt->parts = parts;
+    attempt->part_count = count;
+    return 0;
+}
+
+/* All were asked for that are not here. */
+static void
+pull_attempt_await_arrivals(struct pull_attempt *attempt)
+{
+    const struct core *core = attempt->base.all->core;
+    const struct conf_source *source = conf_find_source(core->conf, attempt->pull.source);
+    const double seconds =
+        source && attempt->error.code == CODE_NONE ? source->arrival_seconds : 0.0;
+    attempt->stage = PULL_ARRIVING;
+    attempt->stop_at = uv_now(&core->loop) + (uint64_t)(1000 * seconds);
+}
+
+/* In the open batch: the next part is asked for, or what comes of the last is awaited. */
+static int
+pull_attempt_move_on(struct pull_attempt *attempt)
+{
+    struct core *core = attempt->base.all->core;
+    attempt->stage = PULL_MOVING;
+    while (attempt->next < attempt->part_count && pull_part_is_here(&attempt->parts[attempt->next]))
+        attempt->next++;
+    if (attempt->next == attempt->part_count) {
+        pull_attempt_await_arrivals(attempt);
+        return 0;
+    }
+    int rc = queue_note_move(core->queue, attempt->base.id, clock_unix_ms());
+    return rc ? rc : batch_on_commit(core->batch, pull_attempt_on_move, attempt);
+}
+
+/* What the archive has is written, where it was not, and the next thing asked for. */
+static int
+pull_attempt_step(struct pull_attempt *attempt)
+{
+    struct queue *queue = attempt->base.all->core->queue;
+    int rc = 0;
+    if (attempt->stage == PULL_FINDING)
+        rc = queue_pull_found(queue, attempt->base.id, attempt->parts, attempt->part_count,
+                              clock_unix_ms());
+    if (rc == 0)
+        rc = pull_attempt_count(attempt);
+    return rc ? rc : pull_attempt_move_on(attempt);
+}
+
+static void
+pulls_take_step(struct pulls *pulls, struct pull_attempt *attempt)
+{
+    struct core *core = pulls->core;
+    if (!core_change(core))
+        return;
+    attempt->has_step = false;
+    const int rc = pull_attempt_step(attempt);
+    if (rc == -EAGAIN ||
+        rc == -ENOENT) /* it was cancelled, or what it found was lost with a batch */
+        pull_attempt_end(attempt, PULL_UNTRIED);
+    else if (core_failed(core, rc, "go on with a pull"))
+        attempt->has_step = true;
+}
+
+/* Less than was promised, or what is not known, when nothing more is to be expected. */
+static void
+pull_attempt_judge(struct pull_attempt *attempt)
+{
+    if (pull_attempt_is_here(attempt)) {
+        pull_attempt_end(attempt, PULL_ALL_HERE);
+        return;
+    }
+    if (uv_now(&attempt->base.all->core->loop) < attempt->stop_at)
+        return;
+    pull_attempt_blame(
+        attempt, CODE_PULL_INCOMPLETE,
+        "The source says that it has sent all of it, and not all of it has come. See its "
+        "log, and v_quarantine.");
+    pull_attempt_end(attempt, PULL_SHORT);
+}
+
+/* ------------------------------------------------------------------------------ deadlines -- */
+
+static void
+pulls_stop(struct pulls *pulls, struct pull_attempt *attempt)
+{
+    struct proto_writer writer;
+    const struct message_stop_pull message = {.pull = attempt->base.id};
+    attempt->stopped = true;
+    attempt->kill_at = uv_now(&pulls->core->loop) + STOP_MILLIS;
+    message_write_stop_pull(&writer, &message);
+    pool_send(pulls->core->pool, attempt->courier, &writer);
+}
+
+static void
+pulls_watch(struct pulls *pulls, struct pull_attempt *attempt)
+{
+    const uint64_t now = uv_now(&pulls->core->loop);
+    if (!attempt->stopped && now >= attempt->stop_at) {
+        pull_attempt_blame(
+            attempt, CODE_PULL_DEADLINE,
+            "The source took longer than its deadline_seconds, and was told to stop.");
+        pulls_stop(pulls, attempt);
+    } else if (attempt->stopped && now >= attempt->kill_at) {
+        pool_kill(pulls->core->pool, attempt->courier, "a pull did not stop when it was told to");
+    }
+}
+
+void
+pulls_tick(struct pulls *pulls)
+{
+    if (pulls->outdated)
+        (void)pulls_reload(pulls);
+    for (struct attempt *base = pulls->attempts.first; base; base = base->next) {
+        struct pull_attempt *attempt = (struct pull_attempt *)base;
+        if (!base->ended && attempt->asked)
+            pulls_watch(pulls, attempt);
+    }
+    pulls->look = true;
+}
+
+/* Those that wait for nobody but the database, or for what is to arrive. */
+static void
+pulls_go_on(struct pulls *pulls)
+{
+    const bool draining = pulls->core->draining;
+    for (struct attempt *base = pulls->attempts.first; base; base = base->next) {
+        struct pull_attempt *attempt = (struct pull_attempt *)base;
+        if (base->ended || attempt->asked)
+            continue;
+        if (draining && (attempt->has_step || attempt->stage == PULL_ARRIVING))
+            pull_attempt_end(attempt, PULL_UNTRIED);
+        else if (attempt->has_step)
+            pulls_take_step(pulls, attempt);
+        if (!base->ended && attempt->stage == PULL_ARRIVING && pull_attempt_count(attempt) == 0)
+            pull_attempt_judge(attempt);
+    }
+}
+
+void
+pulls_before_commit(struct pulls *pulls)
+{
+    const struct core *core = pulls->core;
+    if (core->trouble && !core->probing)
+        return;
+    pulls_go_on(pulls);
+    attempts_write(&pulls->attempts);
+    pulls_start(pulls);
+}
+
+/* ------------------------------------------------------------------------------- frames ---- */
+
+/* The attempt that the frame is about; NULL: a broken courier. */
+static struct pull_attempt *
+pulls_expect(const struct pulls *pulls, struct proto_reader *reader, int64_t id,
+             enum pull_stage stage, int64_t outcome)
+{
+    struct attempt *base = attempts_find(&pulls->attempts, id);
+    struct pull_attempt *attempt = (struct pull_attempt *)base;
+    if (base && !base->ended && attempt->asked && attempt->stage == stage &&
+        outcome >= PROTO_PULL_OK && outcome <= PROTO_PULL_RETURNED)
+        return attempt;
+    reader->error = -EBADMSG;
+    return NULL;
+}
+
+/* What is given back to a source that was taken away meanwhile nobody else would look at. */
+static void
+pulls_expect_source(struct pulls *pulls, const struct pull_attempt *attempt)
+{
+    pulls->swept = pulls->swept && pulls_find_target(pulls, attempt->pull.source);
+}
+
+/* It went wrong, and is over. Only we stop it: by a drain, a deadline, or because it was cancelled. */
+static void
+pulls_end_failed(struct pulls *pulls, struct pull_attempt *attempt, int64_t outcome, enum code code,
+                 const char *message)
+{
+    const bool deadline = attempt->stopped && attempt->error.code == CODE_PULL_DEADLINE;
+    pulls_expect_source(pulls, attempt);
+    if (outcome == PROTO_PULL_RETURNED) {
+        pull_attempt_blame(attempt, CODE_RETURNED, message);
+        pull_attempt_end(attempt, deadline ? PULL_SHORT : PULL_UNTRIED);
+        return;
+    }
+    pulls_judge_target(pulls, attempt, code, message);
+    pull_attempt_blame(attempt, code, message);
+    pull_attempt_end(attempt, outcome == PROTO_PULL_PERMANENT ? PULL_REFUSED
+                              : pull_code_is_away(code)       ? PULL_AWAY
+                                                              : PULL_SHORT);
+}
+
+static int
+pull_attempt_read_parts(struct pull_attempt *attempt, struct proto_reader *reader)
+{
+    struct message_part told;
+    attempt->parts = calloc((size_t)reader->rows + 1, sizeof *attempt->parts);
+    if (!attempt->parts)
+        return -ENOMEM;
+    while (message_next_part(reader, &told)) {
+        struct queue_pull_part *part = &attempt->parts[attempt->part_count++];
+        /* Some say 0 of what they do not count. */
+        *part = (struct queue_pull_part){strdup(told.study), strdup(told.series),
+                                         told.instances > 0 ? told.instances : -1, 0, 0};
+        if (!part->study_uid || !part->series_uid)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static void
+pulls_handle_found(struct pulls *pulls, struct proto_reader *reader)
+{
+    struct message_found told;
+    if (message_read_found(reader, &told))
+        return;
+    struct pull_attempt *attempt =
+        pulls_expect(pulls, reader, told.pull, PULL_FINDING, told.outcome);
+    if (!attempt)
+        return;
+    attempt->asked = false;
+    if (told.outcome != PROTO_PULL_OK) {
+        pulls_end_failed(pulls, attempt, told.outcome, told.code, told.message);
+    } else if (pull_attempt_read_parts(attempt, reader)) {
+        pull_attempt_blame(attempt, CODE_OUT_OF_MEMORY, "the daemon had no memory for the answer");
+        pull_attempt_end(attempt, PULL_SHORT);
+    } else {
+        pulls_judge_target(pulls, attempt, CODE_NONE, "");
+        attempt->has_step = true;
+        if (attempt->part_count == 0)
+            pull_attempt_end(attempt, PULL_NOTHING_THERE);
+    }
+}
+
+/* An answer about this part: the others may fare better. */
+static bool
+pull_is_of_part(enum code code)
+{
+    return code == CODE_MOVE_INCOMPLETE || code == CODE_MOVE_REFUSED || code == CODE_MOVE_FAILED;
+}
+
+/* What it says is kept; whether all is there is another question. */
+static void
+pulls_handle_moved(struct pulls *pulls, struct proto_reader *reader)
+{
+    struct message_moved told;
+    if (message_read_moved(reader, &told))
+        return;
+    struct pull_attempt *attempt =
+        pulls_expect(pulls, reader, told.pull, PULL_MOVING, told.outcome);
+    if (!attempt)
+        return;
+    attempt->asked = false;
+    if (told.outcome != PROTO_PULL_OK && !pull_is_of_part(told.code)) {
+        pulls_end_failed(pulls, attempt, told.outcome, told.code, told.message);
+        return;
+    }
+    pulls_judge_target(pulls, attempt, told.code, told.message);
+    if (told.outcome != PROTO_PULL_OK)
+        pull_attempt_blame(attempt, told.code, told.message);
+    attempt->next++;
+    attempt->has_step = true;
+}
+
+void
+pulls_frame(struct pulls *pulls, struct proto_reader *reader)
+{
+    if (reader->type == PROTO_FOUND)
+        pulls_handle_found(pulls, reader);
+    else
+        pulls_handle_moved(pulls, reader);
+    pulls->look = true;
+}
+
+void
+pulls_courier_gone(struct pulls *pulls, int slot, const struct pool_gone *gone)
+{
+    const bool returned = gone->ordered || pulls->core->draining;
+    for (struct attempt *base = pulls->attempts.first; base; base = base->next) {
+        struct pull_attempt *attempt = (struct pull_attempt *)base;
+        if (base->ended || !attempt->asked || attempt->courier != slot)
+            continue;
+        pulls_expect_source(pulls, attempt);
+        pull_attempt_blame(attempt, returned ? CODE_RETURNED : CODE_COURIER_DIED,
+                           returned ? "the courier was stopped"
+                                    : "the courier died while it was at this");
+        pull_attempt_end(attempt, returned ? PULL_UNTRIED : PULL_SHORT);
+    }
+    pulls->look = true;
+}
+
+const char *
+pulls_served_from(const struct pulls *pulls, int slot)
+{
+    for (size_t i = 0; i < pulls->target_count; i++)
+        if (pulls->targets[i].courier == slot)
+            return pulls->targets[i].source;
+    return "";
+}
+
+size_t
+pulls_unrecorded(const struct pulls *pulls)
+{
+    return attempts_count(&pulls->attempts);
+}
+
+/* ----------------------------------------------------------------------------- cancelling -- */
+
+static void
+pulls_on_cancelled(void *context, int status)
+{
+    struct pulls *pulls = context;
+    if (!status)
+        vault_sweep(pulls->core);
+}
+
+int
+pulls_cancel(struct pulls *pulls, int64_t batch, const char *by, char *say, size_t size)
+{
+    struct core *core = pulls->core;
+    struct queue_ids busy;
+    int64_t count;
+    int rc = queue_cancel_pulls(core->queue, batch, by, clock_unix_ms(), &busy, &count);
+    for (size_t i = 0; i < busy.count && rc == 0; i++) {
+        struct pull_attempt *attempt =
+            (struct pull_attempt *)attempts_find(&pulls->attempts, busy.at[i]);
+        if (attempt && !attempt->base.ended && attempt->asked && !attempt->stopped)
+            pulls_stop(pulls, attempt);
+    }
+    free(busy.at);
+    if (rc)
+        return rc;
+    snprintf(say, size, "batch %" PRId64 ": %" PRId64 " item%s cancelled; what has come stays",
+             batch, count, count == 1 ? " is" : "s are");
+    return batch_on_commit(core->batch, pulls_on_cancelled, pulls);
+}
+
+/* -------------------------------------------------------------------------- open, close ---- */
+
+void
+pulls_close(struct pulls *pulls)
+{
+    if (!pulls)
+        return;
+    attempts_free(&pulls->attempts);
+    pulls_free_targets(pulls->targets, pulls->target_count);
+    free(pulls);
+}
+
+int
+pulls_open(struct core *core, struct pulls **out)
+{
+    struct pulls *pulls = calloc(1, sizeof *pulls);
+    if (!pulls)
+        return -ENOMEM;
+    pulls->core = core;
+    pulls->attempts = (struct attempts){.core = core, .type = &pull_attempt_type};
+    const int error = pulls_reload(pulls);
+    if (error) {
+        pulls_close(pulls);
+        return error;
+    }
+    *out = pulls;
+    return 0;
+}

@@ -1,0 +1,105 @@
+/*
+ * quarantine_release.c - see quarantine_release.h.
+ *
+ * Order: link in released/, synced; then the row and its event; then the remover deletes the file in quarantine/. A daemon that is
+ * killed in between has the file in both folders, and receives it again.
+ */
+#include "service/daemon/series/quarantine_release.h"
+
+#include "base/test_hook.h"
+#include "service/common/clock.h"
+#include "service/common/layout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int
+released_link(const struct core *core, const char *path, int64_t id)
+{
+    char name[32];
+    int root = open(core->conf->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return -errno;
+    snprintf(name, sizeof name, LAYOUT_RELEASED "/%" PRId64, id);
+    int error = linkat(root, path, root, name, 0) < 0 && errno != EEXIST ? -errno : 0;
+    int folder = error ? -1 : openat(root, LAYOUT_RELEASED, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (!error && (folder < 0 || fsync(folder) < 0))
+        error = -errno;
+    if (folder >= 0)
+        close(folder);
+    close(root);
+    return error;
+}
+
+int
+released_release(struct core *core, int64_t id, const char *by)
+{
+    struct queue_released file;
+    int error = queue_find_released(core->queue, id, &file);
+    if (!error && !file.removed && *file.path)
+        error = released_link(core, file.path, id);
+    queue_released_clear(&file);
+    crash_point("daemon_after_release_link");
+    return error ? error : queue_release_quarantine(core->queue, id, by, clock_unix_ms());
+}
+
+/* Returns the inbox of the configuration that the path lies in, as rows have it, or a copy of the source. */
+static char *
+released_inbox(const struct core *core, const char *original, const char *source)
+{
+    for (size_t i = 0; i < core->conf->inbox_count; i++) {
+        const char *inbox = core->conf->inboxes[i].path;
+        const size_t length = strlen(inbox);
+        if (strncmp(original, inbox, length) == 0 && original[length] == '/')
+            return layout_inbox_source(inbox);
+    }
+    return strdup(source);
+}
+
+static int
+released_take(const struct core *core, const struct queue_released *file, const char *source,
+              struct released *released)
+{
+    const bool sent = strncmp(file->original_path, "scu:", 4) == 0;
+    const size_t length = strcspn(file->original_path, "/");
+    released->source = sent ? strndup(file->original_path, length)
+                            : released_inbox(core, file->original_path, source);
+    released->sender = sent ? strndup(file->original_path + 4, length - 4) : strdup("");
+    released->called_ae = strdup(file->called_ae);
+    return released->source && released->sender && released->called_ae ? 0 : -ENOMEM;
+}
+
+int
+released_find(struct core *core, const char *source, struct released *released)
+{
+    struct queue_released file;
+    const size_t length = strlen(RELEASED_SOURCE);
+    *released = (struct released){0};
+    if (strncmp(source, RELEASED_SOURCE, length) != 0)
+        return 0;
+    const int64_t id = strtoll(source + length, NULL, 10);
+    int error = queue_find_released(core->queue, id, &file);
+    if (error)
+        return error == -ENOENT ? 0 : error;
+    error = released_take(core, &file, source, released);
+    queue_released_clear(&file);
+    if (error)
+        released_clear(released);
+    else
+        released->id = id;
+    return error;
+}
+
+void
+released_clear(struct released *released)
+{
+    free(released->source);
+    free(released->sender);
+    free(released->called_ae);
+    *released = (struct released){0};
+}

@@ -1,0 +1,15 @@
+/* routing_subject.c - see routing_subject.h. */
+#include "service/daemon/series/routing_subject.h"
+
+struct rules_series
+subject_of(const struct conf *conf, const struct queue_series *series)
+{
+    return (struct rules_series){
+        .modality = series->modality ? series->modality : "",
+        .body_part = series->body_part ? series->body_part : "",
+        .description = series->description ? series->description : "",
+        .inbox = series->inbox ? conf_find_inbox(conf, series->inbox) : NULL,
+        .called_ae = series->called_ae,
+        .sender = series->sender,
+    };
+}

@@ -1,0 +1,90 @@
+/* slurm_tasks.c - see slurm_tasks.h. */
+#include "service/daemon/slurm/slurm_tasks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Nonces are random digits. */
+static size_t
+task_bucket(const char *nonce)
+{
+    char digits[4] = "";
+    snprintf(digits, sizeof digits, "%.3s", nonce);
+    return strtoul(digits, NULL, 16) % TASK_BUCKETS;
+}
+
+struct cluster_task *
+tasks_add(struct tasks *tasks, const char *nonce, enum task_phase phase)
+{
+    struct cluster_task *task = calloc(1, sizeof *task);
+    if (!task)
+        return NULL;
+    struct cluster_task **bucket = &tasks->buckets[task_bucket(nonce)];
+    snprintf(task->nonce, sizeof task->nonce, "%s", nonce);
+    task->phase = phase;
+    task->next_in_bucket = *bucket;
+    *bucket = task;
+    if (tasks->last)
+        tasks->last->next = task;
+    else
+        tasks->first = task;
+    tasks->last = task;
+    tasks->count++;
+    return task;
+}
+
+struct cluster_task *
+tasks_find(const struct tasks *tasks, const char *nonce)
+{
+    struct cluster_task *task = tasks->buckets[task_bucket(nonce)];
+    while (task && strcmp(task->nonce, nonce) != 0)
+        task = task->next_in_bucket;
+    return task;
+}
+
+void
+tasks_remove(struct tasks *tasks, struct cluster_task *task)
+{
+    struct cluster_task **place = &tasks->first, *before = NULL;
+    for (; *place != task; place = &before->next)
+        before = *place;
+    *place = task->next;
+    if (tasks->last == task)
+        tasks->last = before;
+    place = &tasks->buckets[task_bucket(task->nonce)];
+    while (*place != task)
+        place = &(*place)->next_in_bucket;
+    *place = task->next_in_bucket;
+    tasks->count--;
+    free(task);
+}
+
+void
+tasks_free(struct tasks *tasks)
+{
+    while (tasks->first)
+        tasks_remove(tasks, tasks->first);
+}
+
+void
+task_join(struct cluster_task *task, struct job_attempt *attempt)
+{
+    struct job_attempt **place = &task->attempts;
+    while (*place)
+        place = &(*place)->next_of_task;
+    attempt->task = task;
+    attempt->next_of_task = NULL;
+    *place = attempt;
+    task->size++;
+}
+
+void
+task_leave(struct job_attempt *attempt)
+{
+    struct job_attempt **place = &attempt->task->attempts;
+    while (*place != attempt)
+        place = &(*place)->next_of_task;
+    *place = attempt->next_of_task;
+    attempt->task = NULL;
+}

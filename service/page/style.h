@@ -1,7 +1,0 @@
-/* style.h - how the page looks beyond what all pages share (service/common/html/html.h). */
-#ifndef NOCTULE_PAGE_STYLE_H
-#define NOCTULE_PAGE_STYLE_H
-
-extern const char page_style[];
-
-#endif

@@ -1,0 +1,297 @@
+/* expectation_facts.c - see expectation_facts.h. */
+#include "service/pipeline/expectation_facts.h"
+
+#include "service/common/parallel.h"
+#include "service/pipeline/components.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ----------------------------------------------------------------------------------- a slice -- */
+
+static inline void
+slice_add_value(struct expect_slice *slice, int32_t value)
+{
+    slice->stored += value;
+    slice->lowest = value < slice->lowest ? value : slice->lowest;
+    slice->highest = value > slice->highest ? value : slice->highest;
+}
+
+/* Of at most 64 stored values 32 bits hold the sum. */
+static inline void
+slice_add_int16(struct expect_slice *slice, const int16_t *values, int count)
+{
+    int32_t sum = 0;
+    int16_t lowest = INT16_MAX, highest = INT16_MIN;
+    for (int i = 0; i < count; i++) {
+        sum += values[i];
+        lowest = values[i] < lowest ? values[i] : lowest;
+        highest = values[i] > highest ? values[i] : highest;
+    }
+    slice->stored += sum;
+    slice->lowest = lowest < slice->lowest ? lowest : slice->lowest;
+    slice->highest = highest > slice->highest ? highest : slice->highest;
+}
+
+/* Adds the stored values of up to 64 voxels in a row; all 64 in vectors. */
+static void
+slice_add_run(struct expect_slice *slice, const struct expect_volume *volume, int64_t begin,
+              int count)
+{
+    if (volume->pixel == IMAGE_INT16) {
+        const int16_t *values = (const int16_t *)volume->voxels + begin;
+        if (count == 64)
+            slice_add_int16(slice, values, 64);
+        else
+            slice_add_int16(slice, values, count);
+        return;
+    }
+    for (int i = 0; i < count; i++)
+        slice_add_value(slice, image_value(volume->voxels, volume->pixel, begin + i));
+}
+
+/* Adds the voxels of a row, run by run within each word. */
+static void
+slice_add_row(struct expect_slice *slice, const struct expect_facts *facts, const uint64_t *row,
+              int64_t y, int64_t begin)
+{
+    for (int64_t w = 0; w < facts->mask->words_per_row; w++)
+        for (uint64_t bits = row[w]; bits;) {
+            const int first = __builtin_ctzll(bits);
+            const uint64_t behind = ~(bits >> first);
+            const int count = behind ? __builtin_ctzll(behind) : 64;
+            const int64_t x = 64 * w + first;
+            slice_add_run(slice, facts->volume, begin + x, count);
+            slice->voxels += count;
+            slice->columns += count * (2 * x + count - 1) / 2;
+            slice->rows += count * y;
+            bits = count < 64 ? bits & ~((UINT64_C(1) << count) - 1) << first : 0;
+        }
+}
+
+/* The first and the last voxel of a row that are set; false: none is. */
+static bool
+row_span(const uint64_t *row, int64_t words, int64_t *first, int64_t *last)
+{
+    int64_t from = 0, to = words - 1;
+    while (from < words && !row[from])
+        from++;
+    if (from == words)
+        return false;
+    while (!row[to])
+        to--;
+    *first = 64 * from + __builtin_ctzll(row[from]);
+    *last = 64 * to + 63 - __builtin_clzll(row[to]);
+    return true;
+}
+
+static bool
+voxel_is_padding(const struct expect_volume *volume, int64_t x, int64_t y, int64_t z)
+{
+    const struct image_range *padding = &volume->padding[z];
+    if (padding->lo > padding->hi)
+        return false;
+    const int64_t at = (z * volume->extent.rows + y) * volume->extent.columns + x;
+    const int32_t value = image_value(volume->voxels, volume->pixel, at);
+    return value >= padding->lo && value <= padding->hi;
+}
+
+/* A set of faces, of a row from its first voxel to its last. */
+static unsigned
+faces_of_row(const struct expect_volume *volume, const struct expect_window *window, int64_t first,
+             int64_t last, int64_t y, int64_t z)
+{
+    const int64_t *low = window->first, *high = window->last;
+    unsigned faces = 0;
+    faces |= first <= low[0] ? 1u << EXPECT_FACE_FIRST_COLUMN : 0;
+    faces |= last >= high[0] ? 1u << EXPECT_FACE_LAST_COLUMN : 0;
+    faces |= y <= low[1] ? 1u << EXPECT_FACE_FIRST_ROW : 0;
+    faces |= y >= high[1] ? 1u << EXPECT_FACE_LAST_ROW : 0;
+    if (y > low[1] && y < high[1] &&
+        ((first > low[0] && voxel_is_padding(volume, first - 1, y, z)) ||
+         (last < high[0] && voxel_is_padding(volume, last + 1, y, z))))
+        faces |= 1u << EXPECT_FACE_PADDING;
+    return faces;
+}
+
+static void
+box_add_row(struct expect_window *box, int64_t first, int64_t last, int64_t y)
+{
+    box->first[0] = first < box->first[0] ? first : box->first[0];
+    box->last[0] = last > box->last[0] ? last : box->last[0];
+    box->first[1] = y < box->first[1] ? y : box->first[1];
+    box->last[1] = y > box->last[1] ? y : box->last[1];
+}
+
+static bool
+box_is_empty(const struct expect_window *box)
+{
+    return box->last[0] < box->first[0];
+}
+
+static const struct expect_window empty_box = {{INT64_MAX, INT64_MAX}, {-1, -1}};
+
+static void
+slice_look(const struct expect_facts *facts, int64_t z)
+{
+    const struct expect_volume *volume = facts->volume;
+    const struct image_extent *extent = &volume->extent;
+    const struct expect_window whole = {{0, 0}, {extent->columns - 1, extent->rows - 1}};
+    const struct expect_window *window = volume->windows ? &volume->windows[z] : &whole;
+    struct expect_slice slice = {.box = empty_box, .lowest = INT32_MAX, .highest = INT32_MIN};
+    for (int64_t y = 0; y < extent->rows; y++) {
+        const int64_t at = z * extent->rows + y;
+        const uint64_t *row = facts->mask->bits + at * facts->mask->words_per_row;
+        int64_t first, last;
+        if (!row_span(row, facts->mask->words_per_row, &first, &last))
+            continue;
+        box_add_row(&slice.box, first, last, y);
+        if (facts->faces)
+            slice.faces |= faces_of_row(volume, window, first, last, y, z);
+        slice_add_row(&slice, facts, row, y, at * extent->columns);
+    }
+    facts->slices[z] = slice;
+}
+
+/* -------------------------------------------------------------------------------- all slices -- */
+
+/* Bands of components come first: they take longer than slices. */
+static void
+facts_share(struct parallel *loop, void *context)
+{
+    struct expect_facts *facts = context;
+    const int64_t bands = facts->components ? components_bands(facts->bands) : 0;
+    int64_t round;
+    while (parallel_take(loop, &round))
+        if (round >= bands)
+            slice_look(facts, round - bands);
+        else if (components_sweep(facts->bands, round))
+            parallel_fail(loop);
+}
+
+/* Two for each thread: some have more in them than others. */
+static int
+facts_begin(struct expect_facts *facts)
+{
+    const int threads = facts->volume->threads;
+    facts->slices = malloc((size_t)facts->volume->extent.slices * sizeof *facts->slices);
+    if (!facts->slices)
+        return -ENOMEM;
+    return facts->components ? components_begin(&facts->volume->extent, facts->mask,
+                                                threads > 1 ? 2 * threads : 1, &facts->bands)
+                             : 0;
+}
+
+int
+expect_facts_find(struct expect_facts *facts)
+{
+    int rc = facts_begin(facts);
+    if (rc)
+        return rc;
+    struct parallel loop = {.count = facts->volume->extent.slices +
+                                     (facts->components ? components_bands(facts->bands) : 0),
+                            .body = facts_share,
+                            .context = facts};
+    parallel_run(&loop, facts->volume->threads);
+    if (atomic_load(&loop.failed))
+        return -ENOMEM;
+    return facts->components ? components_join(facts->bands, &facts->component_count) : 0;
+}
+
+void
+expect_facts_clear(struct expect_facts *facts)
+{
+    free(facts->slices);
+    components_free(facts->bands);
+}
+
+/* Widens the box of the mask by that of a slice. */
+static void
+measures_add_box(struct segment_measures *measures, const struct expect_window *own, int64_t z)
+{
+    for (int axis = 0; axis < 2; axis++) {
+        if (measures->slices == 0 || own->first[axis] < measures->first[axis])
+            measures->first[axis] = own->first[axis];
+        if (measures->slices == 0 || own->last[axis] > measures->last[axis])
+            measures->last[axis] = own->last[axis];
+    }
+    if (measures->slices == 0)
+        measures->first[2] = z;
+    measures->last[2] = z;
+    measures->slices++;
+}
+
+/* Widens the range of values by those of a slice; a negative slope swaps them. NAN is no value yet. */
+static void
+measures_add_values(struct segment_measures *measures, const struct expect_slice *slice,
+                    const struct image_rescale *rescale)
+{
+    const double ends[2] = {rescale->slope * slice->lowest + rescale->intercept,
+                            rescale->slope * slice->highest + rescale->intercept};
+    for (int i = 0; i < 2; i++) {
+        measures->minimum = fmin(measures->minimum, ends[i]);
+        measures->maximum = fmax(measures->maximum, ends[i]);
+    }
+}
+
+/* In patient coordinates, from the mean indices and the mean position along z. */
+static void
+measures_place(struct segment_measures *measures, const struct expect_volume *volume,
+               const double mean[3])
+{
+    const struct expect_frame *frame = volume->frame;
+    for (int i = 0; frame && i < 3; i++)
+        measures->centroid[i] = frame->origin[i] + frame->axes[i] * volume->spacing[0] * mean[0] +
+                                frame->axes[3 + i] * volume->spacing[1] * mean[1] +
+                                frame->axes[6 + i] * mean[2];
+}
+
+void
+expect_facts_measure(const struct expect_facts *facts, struct segment_measures *measures)
+{
+    const struct expect_volume *volume = facts->volume;
+    double sum = 0, position = 0;
+    int64_t columns = 0, rows = 0;
+    *measures = segment_measures_none;
+    for (int64_t z = 0; z < volume->extent.slices; z++) {
+        const struct expect_slice *slice = &facts->slices[z];
+        const struct image_rescale *rescale = &volume->rescale[z];
+        if (slice->voxels == 0)
+            continue;
+        measures_add_box(measures, &slice->box, z);
+        measures_add_values(measures, slice, rescale);
+        sum += rescale->slope * (double)slice->stored + rescale->intercept * (double)slice->voxels;
+        columns += slice->columns;
+        rows += slice->rows;
+        if (volume->frame)
+            position += volume->frame->positions[z] * (double)slice->voxels;
+    }
+    const double voxels = (double)facts->mask->voxels;
+    measures->mean = sum / voxels;
+    measures_place(measures, volume,
+                   (double[3]){(double)columns / voxels, (double)rows / voxels, position / voxels});
+}
+
+int64_t
+expect_box_voxels(const struct segment_measures *measures)
+{
+    int64_t voxels = 1;
+    for (int axis = 0; axis < 3; axis++)
+        voxels *= measures->last[axis] - measures->first[axis] + 1;
+    return voxels;
+}
+
+unsigned
+expect_facts_faces(const struct expect_facts *facts)
+{
+    const int64_t slices = facts->volume->extent.slices;
+    unsigned faces = 0;
+    for (int64_t z = 0; z < slices; z++)
+        faces |= facts->slices[z].faces;
+    if (!box_is_empty(&facts->slices[0].box))
+        faces |= 1u << EXPECT_FACE_LOWEST_SLICE;
+    if (!box_is_empty(&facts->slices[slices - 1].box))
+        faces |= 1u << EXPECT_FACE_HIGHEST_SLICE;
+    return faces;
+}

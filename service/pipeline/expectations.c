@@ -1,0 +1,286 @@
+/* expectations.c - see expectations.h. */
+#include "service/pipeline/expectations.h"
+
+#include "base/text.h"
+#include "service/pipeline/expectation_facts.h"
+#include "service/pipeline/measure/measure_unit.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct segment_measures segment_measures_none = {
+    .mean = NAN,
+    .minimum = NAN,
+    .maximum = NAN,
+    .last = {-1, -1, -1},
+    .centroid = {NAN, NAN, NAN},
+};
+
+static double
+volume_ml(const struct expect_volume *volume, const struct image_mask *mask)
+{
+    return (double)mask->voxels * volume->spacing[0] * volume->spacing[1] * volume->spacing[2] /
+           1000;
+}
+
+/* ----------------------------------------------------------------------------------- breaches */
+
+static const char *const face_names[EXPECT_FACES] = {
+    "first column", "last column",   "first row", "last row",
+    "lowest slice", "highest slice", "padding"};
+
+struct expect_look {
+    const struct conf_pipeline *pipeline;
+    const struct expect_volume *volume;
+    const struct image_mask *masks;
+    struct expect_breaches *breaches; /* there is room */
+    size_t segment;                   /* from 0 */
+};
+
+static void __attribute__((format(printf, 3, 4)))
+look_add(const struct expect_look *look, const struct expect_breach *given, const char *format, ...)
+{
+    struct expect_breach *breach = &look->breaches->at[look->breaches->count++];
+    *breach = *given;
+    breach->segment = look->segment;
+    int length = snprintf(breach->text, sizeof breach->text,
+                          "%s: ", look->pipeline->segments[look->segment].label);
+    va_list values;
+    va_start(values, format);
+    if (length > 0 && (size_t)length < sizeof breach->text)
+        vsnprintf(breach->text + length, sizeof breach->text - (size_t)length, format, values);
+    va_end(values);
+    text_utf8_mend_end(breach->text);
+}
+
+/* Six digits, or all where these would say that it lies within the bounds. */
+static void
+look_put_found(double found, const double bounds[2], char text[TEXT_DIGITS])
+{
+    snprintf(text, TEXT_DIGITS, "%.6g", found);
+    const double rounded = strtod(text, NULL);
+    if (rounded >= bounds[0] && rounded <= bounds[1])
+        text_digits(found, text);
+}
+
+/* `before` and `behind`: the words around the number that was found and those that are expected. */
+static void
+look_compare(const struct expect_look *look, const char *expectation, const double bounds[2],
+             double found, const char *before, const char *behind)
+{
+    char number[TEXT_DIGITS], expected[80];
+    if (found >= bounds[0] && found <= bounds[1])
+        return;
+    look_put_found(found, bounds, number);
+    if (bounds[0] < bounds[1])
+        snprintf(expected, sizeof expected, "%.10g to %.10g", bounds[0], bounds[1]);
+    else
+        snprintf(expected, sizeof expected, "%.10g", bounds[0]);
+    const struct expect_breach breach = {.expectation = expectation,
+                                         .found = found,
+                                         .bounded = true,
+                                         .allowed = {bounds[0], bounds[1]}};
+    look_add(look, &breach, "%s%s%s, expected %s%s", before, number, behind, expected, behind);
+}
+
+static void
+look_at_touches(const struct expect_look *look, const struct expect_facts *facts,
+                enum conf_touches touches)
+{
+    static const unsigned allowed[] = {
+        [CONF_TOUCHES_ANY] = ~0u,
+        [CONF_TOUCHES_TOP_BOTTOM] =
+            1u << EXPECT_FACE_LOWEST_SLICE | 1u << EXPECT_FACE_HIGHEST_SLICE,
+        [CONF_TOUCHES_NONE] = 0,
+    };
+    char names[160] = "";
+    const char *between = "";
+    int broken = 0;
+    if (touches == CONF_TOUCHES_ANY)
+        return;
+    const unsigned faces = expect_facts_faces(facts) & ~allowed[touches];
+    for (int face = 0; face < EXPECT_FACES; face++) {
+        if (!(faces >> face & 1))
+            continue;
+        const size_t length = strlen(names);
+        snprintf(names + length, sizeof names - length, "%s%s", between, face_names[face]);
+        between = ", ";
+        broken++;
+    }
+    const struct expect_breach breach = {.expectation = "touches", .found = broken};
+    if (broken)
+        look_add(look, &breach, "reaches the edge of the volume (%s), expected %s", names,
+                 touches == CONF_TOUCHES_NONE ? "to reach none"
+                                              : "in the lowest and the highest slice alone");
+}
+
+static void
+look_at_share(const struct expect_look *look, const struct conf_share *share)
+{
+    size_t other = 0;
+    char before[96];
+    while (strcmp(look->pipeline->segments[other].label, share->label) != 0)
+        other++;
+    const int64_t whole = look->masks[other].voxels;
+    const struct expect_breach breach = {.expectation = "share_of"};
+    if (whole == 0) {
+        look_add(look, &breach, "its share of %s is not known, in which nothing was found",
+                 share->label);
+        return;
+    }
+    snprintf(before, sizeof before, "share of %s ", share->label);
+    look_compare(look, "share_of", share->range,
+                 (double)look->masks[look->segment].voxels / (double)whole, before, "");
+}
+
+static void
+look_at_share_of_box(const struct expect_look *look, const struct segment_measures *measures,
+                     const struct conf_bounds *bounds)
+{
+    if (bounds->given)
+        look_compare(look, "share_of_box", bounds->at,
+                     (double)look->masks[look->segment].voxels /
+                         (double)expect_box_voxels(measures),
+                     "share of the box around it ", "");
+}
+
+/* A micrometre is what decimals of positions may be off by. */
+static void
+look_at_slice_mm(const struct expect_look *look, const struct conf_bounds *bounds)
+{
+    const double found = round(look->volume->slice_mm * 1000) / 1000;
+    if (bounds->given && found > 0)
+        look_compare(look, "slice_mm", bounds->at, found, "slices of ", " mm");
+    else if (bounds->given)
+        look_add(look, &(struct expect_breach){.expectation = "slice_mm"},
+                 "how thick the slices are is not known");
+}
+
+static void
+look_at_unit(const struct expect_look *look, const char *unit)
+{
+    const char *found = look->volume->ucum;
+    if (unit && strcmp(found, unit) != 0)
+        look_add(look, &(struct expect_breach){.expectation = "unit"},
+                 "the images' values are %s%s, expected in %s", *found ? "in " : "of no known unit",
+                 value_unit_spoken(found), value_unit_spoken(unit));
+}
+
+static void
+look_at_contrast(const struct expect_look *look, const struct conf_expect *expect)
+{
+    if (expect->has_contrast && look->volume->contrast != expect->contrast)
+        look_add(look, &(struct expect_breach){.expectation = "contrast"},
+                 "the images name %s contrast agent, expected %s", expect->contrast ? "no" : "a",
+                 expect->contrast ? "one" : "none");
+}
+
+/* What is looked at in the segment's voxels. */
+static void
+look_at_facts(const struct expect_look *look, const struct expect_facts *facts,
+              const struct segment_measures *measures, const struct conf_expect *expect)
+{
+    if (expect->mean.given)
+        look_compare(look, "mean", expect->mean.at, measures->mean, "mean ", look->volume->unit);
+    if (expect->components.given)
+        look_compare(look, "components", expect->components.at, (double)facts->component_count,
+                     "components: ", "");
+    if (expect->slices.given)
+        look_compare(look, "slices", expect->slices.at, (double)measures->slices,
+                     "slices with voxels: ", "");
+    look_at_touches(look, facts, expect->touches);
+    if (expect->share_of)
+        look_at_share(look, expect->share_of);
+    look_at_share_of_box(look, measures, &expect->share_of_box);
+}
+
+/* Compares a segment that has voxels with what is expected of it. */
+static void
+look_at_expectations(const struct expect_look *look, const struct expect_facts *facts,
+                     const struct segment_measures *measures, const struct conf_expect *expect)
+{
+    if (expect->unvalidated && !look->pipeline->unreviewed) {
+        look_add(look, &(struct expect_breach){.expectation = "unvalidated"},
+                 "not validated for use without REVIEW: %s", expect->unvalidated);
+        look->breaches->unvalidated = true;
+    }
+    if (expect->volume_ml.given)
+        look_compare(look, "volume_ml", expect->volume_ml.at, volume_ml(look->volume, facts->mask),
+                     "volume ", " ml");
+    look_at_facts(look, facts, measures, expect);
+    look_at_slice_mm(look, &expect->slice_mm);
+    look_at_unit(look, expect->unit);
+    look_at_contrast(look, expect);
+}
+
+static int
+look_at_segment(const struct expect_look *look, struct segment_measures *measures)
+{
+    const struct conf_segment *segment = &look->pipeline->segments[look->segment];
+    const struct conf_expect *expect = segment->expect;
+    const struct image_mask *mask = &look->masks[look->segment];
+    *measures = segment_measures_none;
+    if (mask->voxels == 0) {
+        if (expect && !segment->object.optional)
+            look_add(look, &(struct expect_breach){.expectation = "expect"}, "nothing was found");
+        return 0;
+    }
+    struct expect_facts facts = {.volume = look->volume,
+                                 .mask = mask,
+                                 .faces = expect && expect->touches != CONF_TOUCHES_ANY,
+                                 .components = expect && expect->components.given};
+    const int rc = expect_facts_find(&facts);
+    if (rc == 0)
+        expect_facts_measure(&facts, measures);
+    if (rc == 0 && expect)
+        look_at_expectations(look, &facts, measures, expect);
+    expect_facts_clear(&facts);
+    return rc;
+}
+
+enum { MOST_OF_A_SEGMENT = 11 }; /* one an option */
+
+int
+expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume,
+             const struct image_mask *masks, struct segment_measures *measures,
+             struct expect_breaches *breaches, struct error *error)
+{
+    struct expect_look look = {pipeline, volume, masks, breaches, 0};
+    *breaches = (struct expect_breaches){
+        .at = calloc(MOST_OF_A_SEGMENT * pipeline->segment_count + 1, sizeof *breaches->at)};
+    int rc = breaches->at ? 0 : -ENOMEM;
+    for (; rc == 0 && look.segment < pipeline->segment_count; look.segment++)
+        rc = look_at_segment(&look, &measures[look.segment]);
+    if (rc)
+        expect_clear(breaches);
+    return rc ? error_set_system(error, rc, "compare the segments with what is expected") : 0;
+}
+
+void
+expect_clear(struct expect_breaches *breaches)
+{
+    free(breaches->at);
+    *breaches = (struct expect_breaches){0};
+}
+
+void
+expect_tell(const struct expect_breaches *breaches, char *text, size_t size)
+{
+    enum { ROOM_FOR_REST = 40 };
+
+    size_t length = 0;
+    *text = '\0';
+    for (size_t i = 0; i < breaches->count; i++) {
+        const char *next = breaches->at[i].text;
+        const size_t rest = i + 1 < breaches->count ? ROOM_FOR_REST : 0;
+        if (length > 0 && length + 2 + strlen(next) + rest >= size) {
+            snprintf(text + length, size - length, "; and %zu more: job.json", breaches->count - i);
+            return;
+        }
+        length += (size_t)snprintf(text + length, size - length, "%s%s", i ? "; " : "", next);
+    }
+}

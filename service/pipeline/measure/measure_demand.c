@@ -1,0 +1,154 @@
+/* measure_demand.c - see measure_demand.h. */
+#include "service/pipeline/measure/measure_demand.h"
+
+#include "service/pipeline/measure/measure_keep.h"
+#include "service/pipeline/measure/measure_values.h"
+#include "service/pipeline/volume.h"
+
+#include "kernels/features/discretise.h"
+
+#include <math.h>
+
+double
+texture_margin(const struct texture_options *options)
+{
+    double margin = 0;
+    for (size_t f = 0; f < FEATURE_FAMILIES; f++)
+        if (feature_families[f]->wanted(options) && feature_families[f]->margin_mm > margin)
+            margin = feature_families[f]->margin_mm;
+    return margin;
+}
+
+size_t
+texture_sets(const struct feature_family *family, const struct texture_options *options)
+{
+    if (!family->wanted(options))
+        return 0;
+    return family->sets ? family->sets(options) : 1;
+}
+
+enum feature_need
+texture_need(const struct texture_options *options)
+{
+    enum feature_need needs = FEATURE_NEEDS_BITS;
+    for (size_t f = 0; f < FEATURE_FAMILIES; f++)
+        if (feature_families[f]->wanted(options) && feature_families[f]->needs > needs)
+            needs = feature_families[f]->needs;
+    return needs;
+}
+
+bool
+texture_levels_wanted(const struct texture_options *options)
+{
+    const enum feature_need needs = texture_need(options);
+    return needs == FEATURE_NEEDS_LEVELS ||
+           (needs == FEATURE_NEEDS_VALUES && options->levels_wanted);
+}
+
+void
+texture_demand(const struct texture_options *options, bool maps, struct kernels_demand *demand)
+{
+    for (size_t f = 0; f < FEATURE_FAMILIES; f++) {
+        const struct feature_family *family = feature_families[f];
+        if (family->wanted(options) && (family->count || family->prepare))
+            demand->of[family->op] =
+                family->demand ? family->demand(options, maps) : &kernels_asked;
+    }
+    if (texture_need(options) >= FEATURE_NEEDS_VALUES)
+        demand->of[KERNELS_HISTOGRAM] = demand->of[KERNELS_REGION] = &kernels_asked;
+}
+
+/* ---------------------------------------------------------------------------------- memory -- */
+
+/* The most levels that values of the stack may have. */
+static int
+most_levels(const struct texture_options *options, struct dicom_instance *const *instances,
+            const struct geometry_stack *stack)
+{
+    const struct image_range stored = image_pixel_range(stack->pixel);
+    double lo = INFINITY, hi = -INFINITY;
+    for (int32_t z = 0; z < stack->plane_count; z++) {
+        const struct image_rescale rescale = volume_rescale(instances, &stack->planes[z]);
+        const double ends[2] = {rescale.slope * stored.lo + rescale.intercept,
+                                rescale.slope * stored.hi + rescale.intercept};
+        lo = fmin(lo, fmin(ends[0], ends[1]));
+        hi = fmax(hi, fmax(ends[0], ends[1]));
+    }
+    return discretise_most_levels(&options->levels, lo, hi);
+}
+
+/* What a family takes for all its sets; *most: for one, of those before, too. */
+static size_t
+bytes_of_family(const struct feature_family *family, const struct feature_region *largest,
+                size_t *most)
+{
+    const size_t sets = family->bytes ? texture_sets(family, largest->volume->options) : 0;
+    size_t bytes = 0;
+    for (size_t set = 0; set < sets; set++) {
+        const size_t own = family->bytes(largest, set);
+        bytes += own;
+        *most = own > *most ? own : *most;
+    }
+    return bytes;
+}
+
+/* Histogram and levels, and what families take until the values of all of them are there, as far as that is on its
+ * way at once: those that follow each other and share what they count, once. */
+static size_t
+bytes_of_region(const struct feature_region *largest)
+{
+    const struct feature_volume *volume = largest->volume;
+    size_t bytes = 0, one = 0;
+    for (size_t f = 0, next; f < FEATURE_FAMILIES; f = next) {
+        size_t most = bytes_of_family(feature_families[f], largest, &one);
+        for (next = f + 1; next < FEATURE_FAMILIES && feature_families[f]->count &&
+                           feature_families[next]->count == feature_families[f]->count;
+             next++) {
+            const size_t own = bytes_of_family(feature_families[next], largest, &one);
+            most = own > most ? own : most;
+        }
+        bytes += most;
+    }
+    const size_t held = one > VALUING_HELD ? one : VALUING_HELD;
+    return volume->tables * volume->values * (sizeof(uint64_t) + sizeof(uint16_t)) +
+           (bytes < held ? bytes : held);
+}
+
+/* What is kept of all regions. */
+static size_t
+bytes_of_results(const struct feature_region *largest)
+{
+    const struct feature_volume *volume = largest->volume;
+    size_t bytes = 0;
+    for (size_t f = 0; f < FEATURE_FAMILIES; f++) {
+        const struct feature_family *family = feature_families[f];
+        const size_t sets = texture_sets(family, volume->options);
+        for (size_t set = 0; set < sets; set++)
+            bytes += volume->region_count * texture_keep_bytes(family, set, largest);
+    }
+    return bytes;
+}
+
+struct texture_bytes
+texture_bytes(const struct texture_options *options, struct dicom_instance *const *instances,
+              const struct geometry_stack *stack, size_t regions)
+{
+    const struct image_range stored = image_pixel_range(stack->pixel);
+    const struct feature_volume volume = {
+        .options = options,
+        .columns = stack->columns,
+        .rows = stack->rows,
+        .slices = stack->plane_count,
+        .tables = volume_tables(instances, stack, NULL, NULL),
+        .values = (size_t)(stored.hi - stored.lo) + 1,
+        .region_count = regions,
+    };
+    const struct feature_region largest = {
+        .volume = &volume,
+        .levels = most_levels(options, instances, stack),
+    };
+    return (struct texture_bytes){
+        .lasting = (int64_t)bytes_of_results(&largest),
+        .passing = (int64_t)bytes_of_region(&largest),
+    };
+}

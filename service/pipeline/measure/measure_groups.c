@@ -1,0 +1,302 @@
+/* measure_groups.c - see measure_groups.h. */
+#include "service/pipeline/measure/measure_groups.h"
+
+#include "base/error.h"
+#include "service/pipeline/measure/measure_demand.h"
+#include "service/pipeline/measure/measure_shared.h"
+
+#include "kernels/texture/texture.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+maps_are_wanted(const struct conf_pipeline *pipeline)
+{
+    return (pipeline->results & CONF_RESULT_PMAP) != 0;
+}
+
+static struct texture_bytes
+group_bytes(const struct conf_pipeline *pipeline, size_t group, const struct grid *grid)
+{
+    return texture_bytes(&pipeline->texture[group], grid->instances, grid->stack,
+                         pipeline->segment_count + 1);
+}
+
+void
+texture_groups_demand(const struct conf_pipeline *pipeline, const struct grid *grid,
+                      int64_t passing, struct kernels_demand *demand)
+{
+    int64_t most = passing;
+    for (size_t g = 0; g < pipeline->texture_count; g++) {
+        if (pipeline->texture[g].resample)
+            continue;
+        const struct texture_bytes bytes = group_bytes(pipeline, g, grid);
+        texture_demand(&pipeline->texture[g], maps_are_wanted(pipeline), demand);
+        demand->beside_bytes += bytes.lasting;
+        most = bytes.passing > most ? bytes.passing : most;
+    }
+    demand->beside_bytes += most - passing;
+}
+
+/* ------------------------------------------------------------------------------- preparing -- */
+
+static int64_t
+most_beside(const struct grid *grid, const struct conf_pipeline *pipeline, int64_t most_bytes)
+{
+    const int64_t beside = grid_spaced_bytes(grid, pipeline->segment_count);
+    if (most_bytes <= 0)
+        return 0;
+    return most_bytes > beside ? most_bytes - beside : 1;
+}
+
+/* Begins the job's volume in the second lane, to be resampled. */
+static int
+begin_source(const struct texture_groups *groups, const struct grid *grid, int64_t most_bytes,
+             void **voxels, struct error *error)
+{
+    const struct kernels_demand demand = {.of = {[KERNELS_RESAMPLE] = &grid->demand},
+                                          .most_bytes =
+                                              most_beside(grid, groups->pipeline, most_bytes)};
+    return kernels_volume_begin(groups->lane, grid->planes.extent, grid->source->pixel, &demand,
+                                voxels, error);
+}
+
+/* And what comes of it, to be measured. */
+static int
+begin_spaced(const struct texture_groups *groups, size_t group, int64_t most_bytes, void **voxels,
+             struct error *error)
+{
+    const struct grid *grid = &groups->grids[group];
+    struct kernels_demand demand = {.of = {NULL},
+                                    .most_bytes = most_beside(grid, groups->pipeline, most_bytes)};
+    const struct texture_bytes bytes = group_bytes(groups->pipeline, group, grid);
+    texture_demand(&groups->pipeline->texture[group], maps_are_wanted(groups->pipeline), &demand);
+    demand.beside_bytes = bytes.lasting + bytes.passing;
+    return kernels_volume_begin(groups->lane, grid->to.extent, grid->demand.pixel, &demand, voxels,
+                                error);
+}
+
+static int
+tell_why_more(const struct grid *grid, int rc, struct error *error)
+{
+    const size_t length = strlen(error->message);
+    if (rc && error->code == CODE_JOB_TOO_LARGE)
+        snprintf(error->message + length, sizeof error->message - length,
+                 " of it beside the volume itself, for %s: larger voxels take less", grid->text);
+    return rc;
+}
+
+/* Of the whole grid. */
+static int
+reserve_group(struct texture_groups *groups, size_t group, int64_t most_bytes, struct error *error)
+{
+    void *voxels;
+    int rc = begin_source(groups, &groups->grids[group], most_bytes, &voxels, error);
+    if (rc == 0)
+        rc = begin_spaced(groups, group, most_bytes, &voxels, error);
+    return tell_why_more(&groups->grids[group], rc, error);
+}
+
+static int
+prepare_group(struct texture_groups *groups, size_t group, struct kernels_device *device,
+              int64_t most_bytes, struct error *error)
+{
+    const struct texture_options *options = &groups->pipeline->texture[group];
+    int rc = grid_make_spaced(options->resample, groups->grid, &groups->grids[group], error);
+    if (rc == 0 && !groups->lane)
+        rc = kernels_lane_open(device, &groups->lane, error);
+    if (rc)
+        return rc;
+    rc = reserve_group(groups, group, most_bytes, error);
+    return rc == -E2BIG && !(options->regions & CONF_VOLUME) ? 0 : rc;
+}
+
+int
+texture_groups_prepare(struct texture_groups *groups, struct kernels_device *device,
+                       int64_t most_bytes, struct error *error)
+{
+    const size_t count = groups->pipeline->texture_count;
+    int rc = 0;
+    groups->grids = calloc(count + 1, sizeof *groups->grids);
+    if (!groups->grids)
+        return error_set_system(error, -ENOMEM, "measure texture");
+    for (size_t g = 0; g < count && rc == 0; g++)
+        if (groups->pipeline->texture[g].resample)
+            rc = prepare_group(groups, g, device, most_bytes, error);
+    return rc;
+}
+
+void
+texture_groups_release(struct texture_groups *groups)
+{
+    for (size_t g = 0; groups->grids && g < groups->pipeline->texture_count; g++)
+        grid_release(&groups->grids[g]);
+    free(groups->grids);
+    kernels_lane_close(groups->lane);
+    groups->grids = NULL;
+    groups->lane = NULL;
+}
+
+/* ------------------------------------------------------------------------------- measuring -- */
+
+struct regions {
+    struct texture_region *at;
+    uint64_t **bits; /* of each that has some of its own */
+    size_t count;
+};
+
+/* The segments that are measured, each with its number, and the whole volume. */
+static int
+list_regions(const struct conf_pipeline *pipeline, const struct texture_options *options,
+             const struct image_mask *masks, struct regions *regions, struct error *error)
+{
+    *regions = (struct regions){.at = calloc(pipeline->segment_count + 1, sizeof *regions->at),
+                                .bits = calloc(pipeline->segment_count + 1, sizeof *regions->bits)};
+    if (!regions->at || !regions->bits)
+        return error_set_system(error, -ENOMEM, "list the regions");
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        if ((options->regions & CONF_SEGMENTS) && !pipeline->segments[i].hidden)
+            regions->at[regions->count++] = (struct texture_region){
+                conf_segment_number(pipeline, i), pipeline->segments[i].label, masks[i].bits};
+    if (options->regions & CONF_VOLUME)
+        regions->at[regions->count++] = (struct texture_region){0, "", NULL};
+    return 0;
+}
+
+static void
+free_regions(struct regions *regions)
+{
+    for (size_t r = 0; regions->bits && r < regions->count; r++)
+        free(regions->bits[r]);
+    free(regions->bits);
+    free(regions->at);
+}
+
+/* The box of all of them on the planes, one voxel where they are empty; false: the volume is one. */
+static bool
+box_regions(const struct grid *grid, const struct regions *regions, int64_t first[3],
+            int64_t size[3])
+{
+    int64_t end[3] = {0, 0, 0};
+    struct texture_box box;
+    for (int axis = 0; axis < 3; axis++)
+        first[axis] = INT64_MAX;
+    for (size_t r = 0; r < regions->count; r++) {
+        if (!regions->at[r].bits)
+            return false;
+        texture_box_of(regions->at[r].bits, &grid->planes.extent, &box);
+        for (int axis = 0; axis < 3 && box.size[0] > 0; axis++) {
+            const int64_t past = box.first[axis] + box.size[axis];
+            first[axis] = box.first[axis] < first[axis] ? box.first[axis] : first[axis];
+            end[axis] = past > end[axis] ? past : end[axis];
+        }
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        first[axis] = end[axis] > 0 ? first[axis] : 0;
+        size[axis] = end[axis] > 0 ? end[axis] - first[axis] : 1;
+    }
+    return true;
+}
+
+static int
+interpolate_regions(const struct grid *grid, struct regions *regions, struct error *error)
+{
+    struct image_mask mask;
+    int rc = 0;
+    for (size_t r = 0; r < regions->count && rc == 0; r++) {
+        if (!regions->at[r].bits)
+            continue;
+        rc = grid_mask_by_half(grid, regions->at[r].bits, &regions->bits[r], &mask, error);
+        regions->at[r].bits = regions->bits[r];
+    }
+    return rc;
+}
+
+/* The job's volume in the second lane becomes that of the group's grid. */
+static int
+interpolate(const struct texture_groups *groups, size_t group, const void *voxels,
+            int64_t most_bytes, struct error *error)
+{
+    struct grid *grid = &groups->grids[group];
+    const int64_t most = most_beside(grid, groups->pipeline, most_bytes);
+    const int64_t count = image_voxels(&grid->planes.extent);
+    void *place;
+    int rc = tell_why_more(grid, begin_source(groups, grid, most_bytes, &place, error), error);
+    if (rc)
+        return rc;
+    memcpy(place, voxels, (size_t)count * image_pixel_size(grid->source->pixel));
+    rc = kernels_volume_ready(groups->lane, 0, grid->planes.extent.slices, error);
+    if (rc == 0)
+        rc = grid_interpolate(grid, groups->lane, place, most, error);
+    if (rc == 0)
+        rc = tell_why_more(grid, begin_spaced(groups, group, most_bytes, &place, error), error);
+    if (rc)
+        return rc;
+    memcpy(place, grid->voxels, grid_voxel_bytes(grid));
+    return kernels_volume_ready(groups->lane, 0, grid->to.extent.slices, error);
+}
+
+/* The group's grid around its regions, these on it, and its values. */
+static int
+take_grid(const struct texture_groups *groups, size_t group, struct regions *regions,
+          const void *voxels, int64_t most_bytes, struct error *error)
+{
+    struct grid *grid = &groups->grids[group];
+    int64_t first[3], size[3];
+    if (box_regions(grid, regions, first, size))
+        grid_narrow(grid, first, size, texture_margin(&groups->pipeline->texture[group]));
+    const int rc = interpolate_regions(grid, regions, error);
+    return rc ? rc : interpolate(groups, group, voxels, most_bytes, error);
+}
+
+static int
+measure_group(const struct texture_groups *groups, size_t group, struct kernels_lane *lane,
+              const void *voxels, const struct image_mask *masks, int64_t most_bytes,
+              struct shared_values *shared, struct texture_result *result, struct error *error)
+{
+    const struct texture_options *options = &groups->pipeline->texture[group];
+    const struct grid *grid = options->resample ? &groups->grids[group] : groups->grid;
+    struct regions regions;
+    int rc = list_regions(groups->pipeline, options, masks, &regions, error);
+    if (rc == 0 && options->resample)
+        rc = take_grid(groups, group, &regions, voxels, most_bytes, error);
+    const struct texture_request request = {
+        .options = options,
+        .instances = grid->instances,
+        .stack = grid->stack,
+        .regions = regions.at,
+        .region_count = regions.count,
+        .maps = maps_are_wanted(groups->pipeline),
+        .lane = options->resample ? groups->lane : lane,
+        .valuing = groups->valuing,
+        .first = {grid->to.first[0], grid->to.first[1], grid->to.first[2]},
+        .shared = shared,
+        .watch = groups->watch,
+    };
+    if (rc == 0)
+        rc = texture_measure(&request, result, error);
+    free_regions(&regions);
+    return rc;
+}
+
+int
+texture_groups_measure(const struct texture_groups *groups, struct kernels_lane *lane,
+                       const void *voxels, const struct image_mask *masks, int64_t most_bytes,
+                       struct texture_result *result, struct error *error)
+{
+    const size_t count = groups->pipeline->texture_count;
+    struct shared_values shared = {.items = NULL};
+    int rc = 0;
+    memset(result, 0, sizeof *result);
+    for (size_t g = 0; g < count && rc == 0; g++)
+        rc = measure_group(groups, g, lane, voxels, masks, most_bytes, &shared, result, error);
+    shared_values_clear(&shared);
+    if (rc == 0 && count > 1 && feature_set_order(&result->features))
+        rc = error_set_system(error, -ENOMEM, "measure texture");
+    if (rc)
+        texture_result_clear(result);
+    return rc;
+}

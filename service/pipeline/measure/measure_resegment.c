@@ -1,0 +1,106 @@
+/* measure_resegment.c - see measure_resegment.h. */
+#include "service/pipeline/measure/measure_resegment.h"
+
+#include <math.h>
+
+enum { TOGETHER = 8 };
+
+/* What an entry of the tables stands for, exactly as discretise() has it. */
+static double
+entry_value(const struct feature_volume *volume, size_t entry)
+{
+    const struct image_rescale *rescale = &volume->rescales[entry / volume->values];
+    const double stored = (double)volume->smallest + (double)(entry % volume->values);
+    return rescale->slope * stored + rescale->intercept;
+}
+
+/* The first entry from this one on that is counted; most are not, and are passed by many at a time. */
+static size_t
+next_counted(const struct feature_volume *volume, const uint64_t *histograms, size_t entry)
+{
+    const size_t entries = volume->tables * volume->values;
+    uint64_t any = 0;
+    while (any == 0 && entry + TOGETHER <= entries) {
+        for (size_t i = entry; i < entry + TOGETHER; i++)
+            any |= histograms[i];
+        entry += any == 0 ? TOGETHER : 0;
+    }
+    while (entry < entries && histograms[entry] == 0)
+        entry++;
+    return entry;
+}
+
+static void
+find_extremes(const struct feature_volume *volume, const uint64_t *histograms, double extremes[2])
+{
+    const size_t entries = volume->tables * volume->values;
+    extremes[0] = INFINITY;
+    extremes[1] = -INFINITY;
+    for (size_t i = next_counted(volume, histograms, 0); i < entries;
+         i = next_counted(volume, histograms, i + 1)) {
+        const double value = entry_value(volume, i);
+        extremes[0] = value < extremes[0] ? value : extremes[0];
+        extremes[1] = value > extremes[1] ? value : extremes[1];
+    }
+}
+
+/* Of what the histograms count, which is something; from the smallest value, so that one value is
+ * its own mean exactly. */
+static void
+find_moments(const struct feature_volume *volume, const uint64_t *histograms, double smallest,
+             double *mean, double *deviation)
+{
+    const size_t entries = volume->tables * volume->values;
+    double total = 0, above = 0, squares = 0;
+    for (size_t i = next_counted(volume, histograms, 0); i < entries;
+         i = next_counted(volume, histograms, i + 1)) {
+        total += (double)histograms[i];
+        above += (double)histograms[i] * (entry_value(volume, i) - smallest);
+    }
+    *mean = smallest + above / total;
+    for (size_t i = next_counted(volume, histograms, 0); i < entries;
+         i = next_counted(volume, histograms, i + 1)) {
+        const double from = entry_value(volume, i) - *mean;
+        squares += (double)histograms[i] * from * from;
+    }
+    *deviation = sqrt(squares / total);
+}
+
+static void
+keep_near_mean(const struct feature_volume *volume, const uint64_t *histograms, double kept[2])
+{
+    const double sigma = volume->options->sigma;
+    double extremes[2], mean, deviation;
+    find_extremes(volume, histograms, extremes);
+    if (extremes[0] > extremes[1])
+        return;
+    find_moments(volume, histograms, extremes[0], &mean, &deviation);
+    kept[0] = fmax(kept[0], mean - sigma * deviation);
+    kept[1] = fmin(kept[1], mean + sigma * deviation);
+}
+
+static void
+leave_out(const struct feature_volume *volume, uint64_t *histograms, const double kept[2])
+{
+    const size_t entries = volume->tables * volume->values;
+    for (size_t i = next_counted(volume, histograms, 0); i < entries;
+         i = next_counted(volume, histograms, i + 1)) {
+        const double value = entry_value(volume, i);
+        if (value < kept[0] || value > kept[1])
+            histograms[i] = 0;
+    }
+}
+
+void
+resegment(const struct feature_volume *volume, uint64_t *histograms, double kept[2],
+          double extremes[2])
+{
+    const struct texture_options *options = volume->options;
+    kept[0] = options->levels.has_range ? options->levels.range[0] : -INFINITY;
+    kept[1] = options->levels.has_range ? options->levels.range[1] : INFINITY;
+    if (options->sigma > 0)
+        keep_near_mean(volume, histograms, kept);
+    if (isfinite(kept[0]) || isfinite(kept[1]))
+        leave_out(volume, histograms, kept);
+    find_extremes(volume, histograms, extremes);
+}

@@ -1,0 +1,83 @@
+/* measure_shared.c - see measure_shared.h. */
+#include "service/pipeline/measure/measure_shared.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct shared_value {
+    const struct texture_options *options; /* of the group */
+    int32_t segment;
+    const struct feature_family *family;
+    size_t set;
+    struct feature_value values[FEATURE_FAMILY_MAX];
+};
+
+static bool
+same_grid(const struct texture_resample *a, const struct texture_resample *b)
+{
+    if (!a || !b)
+        return a == b;
+    return a->spacing == b->spacing && a->mm == b->mm && a->interpolation == b->interpolation;
+}
+
+static bool
+same_resegmentation(const struct texture_options *a, const struct texture_options *b)
+{
+    const struct discretisation_options *left = &a->levels, *right = &b->levels;
+    return a->sigma == b->sigma && left->has_range == right->has_range &&
+           (!left->has_range ||
+            (left->range[0] == right->range[0] && left->range[1] == right->range[1]));
+}
+
+static bool
+shared_value_is(const struct shared_value *item, const struct measured *measured)
+{
+    const struct texture_options *options = measured->region->volume->options;
+    return item->family == measured->family && item->set == measured->set &&
+           item->segment == measured->named->segment &&
+           same_grid(item->options->resample, options->resample) &&
+           same_resegmentation(item->options, options);
+}
+
+bool
+shared_values_take(const struct shared_values *shared, const struct measured *measured,
+                   struct feature_value *values)
+{
+    for (size_t i = 0; i < shared->count; i++)
+        if (shared_value_is(&shared->items[i], measured)) {
+            memcpy(values, shared->items[i].values,
+                   measured->family->definition_count * sizeof *values);
+            return true;
+        }
+    return false;
+}
+
+int
+shared_values_add(struct shared_values *shared, const struct measured *measured,
+                  const struct feature_value *values)
+{
+    if (!measured->family->of_intensities)
+        return 0;
+    struct shared_value *grown =
+        realloc(shared->items, (shared->count + 1) * sizeof *shared->items);
+    if (!grown)
+        return -ENOMEM;
+    shared->items = grown;
+    struct shared_value *item = &shared->items[shared->count++];
+    *item = (struct shared_value){
+        .options = measured->region->volume->options,
+        .segment = measured->named->segment,
+        .family = measured->family,
+        .set = measured->set,
+    };
+    memcpy(item->values, values, measured->family->definition_count * sizeof *values);
+    return 0;
+}
+
+void
+shared_values_clear(struct shared_values *shared)
+{
+    free(shared->items);
+    *shared = (struct shared_values){.items = NULL};
+}

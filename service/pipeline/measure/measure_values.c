@@ -1,0 +1,396 @@
+/* measure_values.c - see measure_values.h. */
+#include "service/pipeline/measure/measure_values.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { VALUING_THREADS = 8 }; /* there are few sets that take long */
+
+struct valuing {
+    pthread_mutex_t mutex;
+    pthread_cond_t added_one, made_one, formed_one, counted_one;
+    pthread_t threads[VALUING_THREADS];
+    int thread_count, thread_most, idle;
+    int forming, form_most; /* of the threads: that make parts of forms */
+    struct formed forms[FEATURE_FAMILIES];
+    size_t form_count;
+    struct valued *items;
+    size_t begun, ended, held; /* the caller's */
+    size_t added, taken, ready;
+    size_t first;    /* all before it are taken */
+    bool counts;     /* the threads do */
+    bool waited_for; /* by the caller, who has added all for now */
+    struct valuing_tell tell;
+    bool closing;
+};
+
+/* The next part; the mutex is held, but while it is made. */
+static void
+valuing_make_part(struct valuing *valuing, struct formed *formed)
+{
+    const size_t part = formed->taken++;
+    pthread_mutex_unlock(&valuing->mutex);
+    const int rc = formed->family->form(&formed->region, part, formed->form);
+    pthread_mutex_lock(&valuing->mutex);
+    formed->rc = formed->rc ? formed->rc : rc;
+    formed->ready++;
+    pthread_cond_broadcast(&valuing->formed_one);
+}
+
+/* The next one that has a part which nobody makes; NULL: there is none. */
+static struct formed *
+valuing_next_form(struct valuing *valuing)
+{
+    for (size_t i = 0; i < valuing->form_count; i++)
+        if (valuing->forms[i].taken < valuing->forms[i].family->form_parts)
+            return &valuing->forms[i];
+    return NULL;
+}
+
+/* What the family of a set has made of the bits, once it has; NULL: nothing. The mutex is held. */
+static const struct formed *
+valuing_formed(struct valuing *valuing, const struct feature_family *family)
+{
+    for (size_t i = 0; i < valuing->form_count; i++) {
+        struct formed *formed = &valuing->forms[i];
+        if (formed->family != family)
+            continue;
+        while (formed->taken < family->form_parts)
+            valuing_make_part(valuing, formed);
+        while (formed->ready < formed->taken)
+            pthread_cond_wait(&valuing->formed_one, &valuing->mutex);
+        return formed;
+    }
+    return NULL;
+}
+
+/* Whoever first needs counts that several sets have has them counted. The mutex is held, but meanwhile. */
+static void
+valuing_count_set(struct valuing *valuing, struct valued *valued)
+{
+    struct valued *first = valued->counting;
+    if (first->counted == VALUING_NOT_COUNTED) {
+        first->counted = VALUING_COUNTS;
+        pthread_mutex_unlock(&valuing->mutex);
+        const int rc = valued->measured.family->count(&valued->region, valued->measured.set,
+                                                      &first->own_counts, &first->error);
+        pthread_mutex_lock(&valuing->mutex);
+        first->count_rc = rc;
+        first->counted = VALUING_COUNTED;
+        pthread_cond_broadcast(&valuing->counted_one);
+    }
+    while (first->counted != VALUING_COUNTED)
+        pthread_cond_wait(&valuing->counted_one, &valuing->mutex);
+    valued->counts = first->own_counts;
+    valued->rc = first->count_rc;
+}
+
+static void
+valuing_make(const struct valuing_tell *tell, struct valued *valued)
+{
+    const struct feature_family *family = valued->measured.family;
+    if (!valued->made && family->values && !valued->rc)
+        valued->rc =
+            family->values(&valued->region, valued->measured.set, valued->counts, valued->values);
+    if (tell->tell && !valued->rc)
+        valued->rc = tell->tell(tell->context, valued);
+}
+
+/* Whether others are counted before it. */
+static bool
+valuing_counts_last(const struct valuing *valuing, const struct valued *valued)
+{
+    return valuing->counts && !valued->made && valued->measured.family->counted_last;
+}
+
+/* The next set whose values nobody makes, as far as they may be; NULL: there is none. */
+static struct valued *
+valuing_next_set(const struct valuing *valuing)
+{
+    struct valued *last = NULL;
+    for (size_t i = valuing->first; i < valuing->added; i++) {
+        struct valued *valued = &valuing->items[i];
+        if (valued->taken)
+            continue;
+        if (!valuing_counts_last(valuing, valued))
+            return valued;
+        last = last ? last : valued;
+    }
+    return valuing->waited_for ? last : NULL;
+}
+
+/* Makes those of one; the mutex is held, but meanwhile. */
+static void
+valuing_make_set(struct valuing *valuing, struct valued *valued)
+{
+    valued->taken = true;
+    valuing->taken++;
+    while (valuing->first < valuing->added && valuing->items[valuing->first].taken)
+        valuing->first++;
+    if (!valued->made && valued->counting)
+        valuing_count_set(valuing, valued);
+    const struct formed *formed =
+        valued->made || valued->rc ? NULL : valuing_formed(valuing, valued->measured.family);
+    if (formed) {
+        valued->region.form = formed->form;
+        valued->rc = formed->rc;
+    }
+    pthread_mutex_unlock(&valuing->mutex);
+    valuing_make(&valuing->tell, valued);
+    pthread_mutex_lock(&valuing->mutex);
+    valued->ready = true;
+    valuing->ready++;
+    pthread_cond_signal(&valuing->made_one);
+}
+
+static void
+valuing_idle(struct valuing *valuing)
+{
+    valuing->idle++;
+    pthread_cond_wait(&valuing->added_one, &valuing->mutex);
+    valuing->idle--;
+}
+
+static void *
+valuing_run(void *context)
+{
+    struct valuing *valuing = context;
+    struct formed *formed;
+    struct valued *valued;
+    pthread_mutex_lock(&valuing->mutex);
+    while (!valuing->closing)
+        if (valuing->forming < valuing->form_most &&
+            (formed = valuing_next_form(valuing)) != NULL) {
+            valuing->forming++;
+            valuing_make_part(valuing, formed);
+            valuing->forming--;
+        } else if ((valued = valuing_next_set(valuing)) != NULL)
+            valuing_make_set(valuing, valued);
+        else
+            valuing_idle(valuing);
+    pthread_mutex_unlock(&valuing->mutex);
+    return NULL;
+}
+
+/* Parts of forms that nobody makes. */
+static size_t
+valuing_parts(const struct valuing *valuing)
+{
+    size_t parts = 0;
+    for (size_t i = 0; i < valuing->form_count; i++)
+        parts += valuing->forms[i].family->form_parts - valuing->forms[i].taken;
+    return parts;
+}
+
+/* There is one thing more to make: a thread is begun where those that have nothing to do are too few. What none can be
+ * had for the caller makes. The mutex is held. */
+static void
+valuing_call(struct valuing *valuing)
+{
+    const size_t undone = valuing->added - valuing->taken + valuing_parts(valuing);
+    if (undone > (size_t)valuing->idle && valuing->thread_count < valuing->thread_most &&
+        pthread_create(&valuing->threads[valuing->thread_count], NULL, valuing_run, valuing) == 0)
+        valuing->thread_count++;
+    pthread_cond_signal(&valuing->added_one);
+}
+
+struct valuing *
+valuing_open(void)
+{
+    struct valuing *valuing = calloc(1, sizeof *valuing);
+    if (!valuing)
+        return NULL;
+    pthread_mutex_init(&valuing->mutex, NULL);
+    pthread_cond_init(&valuing->added_one, NULL);
+    pthread_cond_init(&valuing->made_one, NULL);
+    pthread_cond_init(&valuing->formed_one, NULL);
+    pthread_cond_init(&valuing->counted_one, NULL);
+    return valuing;
+}
+
+int
+valuing_prepare(struct valuing *valuing, size_t sets, int threads, bool count,
+                struct valuing_tell tell)
+{
+    struct valued *items = realloc(valuing->items, (sets + 1) * sizeof *items);
+    if (!items)
+        return -ENOMEM;
+    pthread_mutex_lock(&valuing->mutex);
+    valuing->items = items;
+    valuing->thread_most = count || threads > VALUING_THREADS ? VALUING_THREADS : threads;
+    valuing->form_most = threads;
+    valuing->counts = count;
+    valuing->tell = tell;
+    pthread_mutex_unlock(&valuing->mutex);
+    return 0;
+}
+
+int
+valuing_form(struct valuing *valuing, const struct feature_family *family,
+             const struct feature_region *region)
+{
+    void *form = calloc(1, family->form_size);
+    if (!form)
+        return -ENOMEM;
+    pthread_mutex_lock(&valuing->mutex);
+    valuing->forms[valuing->form_count++] =
+        (struct formed){.family = family, .region = *region, .form = form};
+    for (size_t part = 0; part < family->form_parts; part++)
+        valuing_call(valuing);
+    pthread_mutex_unlock(&valuing->mutex);
+    return 0;
+}
+
+/* The set whose counts are those of this one, too; NULL: none of them is there. */
+static struct valued *
+valuing_counted(const struct valuing *valuing, const struct measured *measured)
+{
+    for (size_t i = valuing->ended; i < valuing->begun; i++)
+        if (valuing->items[i].counting && !valuing->items[i].followed &&
+            valuing->items[i].measured.set == measured->set &&
+            valuing->items[i].measured.family->count == measured->family->count)
+            return &valuing->items[i];
+    return NULL;
+}
+
+bool
+valuing_has_room(const struct valuing *valuing, const struct measured *measured, size_t bytes)
+{
+    return bytes == 0 || valuing->held == 0 || valuing->held + bytes <= VALUING_HELD ||
+           valuing_counted(valuing, measured);
+}
+
+struct valued *
+valuing_begin(struct valuing *valuing, const struct measured *measured, size_t bytes)
+{
+    struct valued *const before = valuing_counted(valuing, measured);
+    struct valued *valued = &valuing->items[valuing->begun++];
+    *valued = (struct valued){.measured = *measured, .region = *measured->region, .bytes = bytes};
+    valued->measured.region = &valued->region;
+    if (measured->family->count)
+        valued->counting = before ? before->counting : valued;
+    if (before) { /* which still reads them */
+        before->followed = true;
+        valued->bytes = before->bytes;
+        before->bytes = 0;
+    } else {
+        valuing->held += bytes;
+    }
+    return valued;
+}
+
+int
+valuing_count(struct valuing *valuing, struct valued *valued, struct error *error)
+{
+    if (!valued->counting)
+        return 0;
+    pthread_mutex_lock(&valuing->mutex);
+    valuing_count_set(valuing, valued);
+    pthread_mutex_unlock(&valuing->mutex);
+    return valuing_count_failed(valued, error);
+}
+
+int
+valuing_count_failed(const struct valued *valued, struct error *error)
+{
+    const int rc = valued->counting ? valued->counting->count_rc : 0;
+    if (rc && error)
+        *error = valued->counting->error;
+    return rc;
+}
+
+void
+valuing_add(struct valuing *valuing, struct valued *valued)
+{
+    pthread_mutex_lock(&valuing->mutex);
+    valuing->waited_for = false;
+    valuing->added = (size_t)(valued - valuing->items) + 1;
+    valuing_call(valuing);
+    pthread_mutex_unlock(&valuing->mutex);
+}
+
+struct valued *
+valuing_wait(struct valuing *valuing)
+{
+    struct valued *next;
+    pthread_mutex_lock(&valuing->mutex);
+    struct valued *valued =
+        valuing->ended < valuing->added ? &valuing->items[valuing->ended] : NULL;
+    valuing->waited_for = true;
+    pthread_cond_broadcast(&valuing->added_one);
+    while (valued && !valued->ready)
+        if ((next = valuing_next_set(valuing)) != NULL)
+            valuing_make_set(valuing, next);
+        else
+            pthread_cond_wait(&valuing->made_one, &valuing->mutex);
+    pthread_mutex_unlock(&valuing->mutex);
+    return valued;
+}
+
+void
+valuing_let_go(struct valuing *valuing)
+{
+    struct valued *valued = &valuing->items[valuing->ended++];
+    if (valued->counting && !valued->followed) {
+        free(valued->counting->own_counts);
+        valued->counting->own_counts = NULL;
+    }
+    valuing->held -= valued->bytes;
+    feature_set_clear(&valued->features);
+}
+
+/* What nobody makes yet nobody wants; the mutex is held. */
+static void
+valuing_clear_forms(struct valuing *valuing)
+{
+    const size_t count = valuing->form_count;
+    valuing->form_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct formed *formed = &valuing->forms[i];
+        while (formed->ready < formed->taken)
+            pthread_cond_wait(&valuing->formed_one, &valuing->mutex);
+        if (formed->family->form_clear)
+            formed->family->form_clear(formed->form);
+        free(formed->form);
+    }
+}
+
+void
+valuing_clear(struct valuing *valuing)
+{
+    pthread_mutex_lock(&valuing->mutex);
+    valuing->added = valuing->ended; /* whose values nobody makes yet nobody wants */
+    while (valuing->ready < valuing->taken)
+        pthread_cond_wait(&valuing->made_one, &valuing->mutex);
+    valuing_clear_forms(valuing);
+    for (size_t i = 0; i < valuing->begun; i++) {
+        free(valuing->items[i].own_counts);
+        feature_set_clear(&valuing->items[i].features);
+    }
+    valuing->begun = valuing->ended = valuing->held = 0;
+    valuing->added = valuing->taken = valuing->ready = valuing->first = 0;
+    valuing->waited_for = false;
+    pthread_mutex_unlock(&valuing->mutex);
+}
+
+void
+valuing_close(struct valuing *valuing)
+{
+    if (!valuing)
+        return;
+    valuing_clear(valuing);
+    pthread_mutex_lock(&valuing->mutex);
+    valuing->closing = true;
+    pthread_cond_broadcast(&valuing->added_one);
+    pthread_mutex_unlock(&valuing->mutex);
+    for (int i = 0; i < valuing->thread_count; i++)
+        pthread_join(valuing->threads[i], NULL);
+    pthread_cond_destroy(&valuing->made_one);
+    pthread_cond_destroy(&valuing->formed_one);
+    pthread_cond_destroy(&valuing->counted_one);
+    pthread_cond_destroy(&valuing->added_one);
+    pthread_mutex_destroy(&valuing->mutex);
+    free(valuing->items);
+    free(valuing);
+}

@@ -1,0 +1,281 @@
+/* results_objects.c - the DICOM objects of a job and its state codes, as rows (row.h). */
+#include "service/pipeline/results/row.h"
+
+#include "base/error.h"
+#include "dicom/objects/pmap/pmap.h"
+#include "dicom/objects/sr/sr.h"
+#include "kernels/level_set/level_set.h"
+#include "service/pipeline/measure/measure_unit.h"
+#include "service/pipeline/results/measurements.h"
+#include "service/pipeline/results/nrrd.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEG_SOP_CLASS "1.2.840.10008.5.1.4.1.1.66.4"
+
+/* ---------------------------------------------------------------------------- segmentations -- */
+
+static const struct derived_earlier *
+earlier_of(const struct results *results, const char *file)
+{
+    for (size_t i = 0; i < results->request->spec->earlier_count; i++)
+        if (strcmp(results->earlier[i].file, file) == 0)
+            return &results->earlier[i].objects;
+    return NULL;
+}
+
+/* Describes the segmentation of this file name. */
+static struct seg_request
+seg_request_of(const struct results *results, const char *file)
+{
+    const struct results_request *request = results->request;
+    const struct conf_pipeline *pipeline = request->pipeline;
+    struct seg_request seg = {
+        .source =
+            {
+                .instances = request->headers->instances,
+                .instance_count = (int32_t)request->headers->count,
+                .stack = request->stack,
+                .pipeline = pipeline->name,
+                .pipeline_settings = results->identity,
+                .software_version = NOCTULE_VERSION,
+                .device_serial_number = request->spec->device_serial_number,
+                .objects_made = results->objects_made,
+                .earlier = earlier_of(results, file),
+                .remark = results->remark,
+            },
+        .segments = results->segments,
+        .segment_count = (int32_t)results->segment_count,
+        .omit_empty_frames = pipeline->omit_empty_frames,
+        .series_description = pipeline->series_description ? pipeline->series_description : "",
+        .series_number = pipeline->series_number,
+    };
+    memcpy(seg.source.made_of, results->made_of, sizeof seg.source.made_of);
+    return seg;
+}
+
+int
+results_identify(struct results *results)
+{
+    const struct seg_request seg = seg_request_of(results, "");
+    return derived_made_of(&seg.source, results->made_of);
+}
+
+static int
+seg_file(const struct results *results, const struct seg_request *request, struct result_file *file)
+{
+    struct error *error = &results->report->error;
+    return file->path ? seg_verify(request, file->path, results->request->threads, error)
+                      : seg_write(request, file->fd, &file->summary, error);
+}
+
+static size_t
+seg_wanted(const struct results *results)
+{
+    return (results->request->pipeline->results & CONF_RESULT_SEG) != 0;
+}
+
+static int
+seg_make(const struct results *results, struct result_file *file)
+{
+    const struct seg_request request = seg_request_of(results, file->name);
+    return seg_file(results, &request, file);
+}
+
+static size_t
+fractional_wanted(const struct results *results)
+{
+    return results->fractional_count > 0;
+}
+
+/* The maps of fuzzy connectedness, in an object of their own. */
+static int
+fractional_make(const struct results *results, struct result_file *file)
+{
+    struct seg_request request = seg_request_of(results, file->name);
+    request.segments = results->fractional_segments;
+    request.segment_count = results->fractional_count;
+    request.fractional = true;
+    return seg_file(results, &request, file);
+}
+
+/* ---------------------------------------------------------------------------------- report -- */
+
+/* The results' series stand behind each other, from that of the SEG. */
+static int32_t
+series_number(const struct seg_request *seg, int32_t ordinal)
+{
+    return seg->series_number <= INT32_MAX - ordinal ? seg->series_number + ordinal : INT32_MAX;
+}
+
+struct sr_parts {
+    struct seg_request seg;
+    struct derived_identity identity;
+    struct measurements measurements;
+    const char *unit;
+    struct sr_request request; /* refers to the others */
+};
+
+/* Drops groups of segments to which a report without a SEG cannot refer: their regions are in no object. */
+static void
+objects_drop_absent(const struct sr_parts *report, struct measurements *measurements)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < measurements->group_count; i++) {
+        const struct sr_group *group = &measurements->groups[i];
+        if (group->segment == SR_WHOLE_VOLUME || report->seg.segments[group->segment].origin)
+            measurements->groups[kept++] = *group;
+    }
+    measurements->group_count = kept;
+}
+
+/* Free its measurements. */
+static int
+objects_sr_prepare(const struct results *results, const char *file, struct sr_parts *report)
+{
+    const struct results_request *request = results->request;
+    report->unit = value_unit_of(request->headers->instances, request->stack);
+    report->seg = seg_request_of(results, seg_wanted(results) ? "seg.dcm" : "");
+    seg_identify(&report->seg, &report->identity);
+    if (measurements_make(&results->report->features, report->unit, &report->measurements) ||
+        !report->identity.sop_instance_uid[0])
+        return error_set_system(&results->report->error, -ENOMEM, "make the report");
+    if (!seg_wanted(results))
+        objects_drop_absent(report, &report->measurements);
+    report->request = (struct sr_request){
+        .seg = &report->seg,
+        .seg_identity = seg_wanted(results) ? &report->identity : NULL,
+        .earlier = earlier_of(results, file),
+        .groups = report->measurements.groups,
+        .group_count = report->measurements.group_count,
+        .algorithm_parameters = request->grid->text,
+        .series_description = "",
+        .series_number = series_number(&report->seg, 1),
+    };
+    return 0;
+}
+
+static size_t
+sr_wanted(const struct results *results)
+{
+    return (results->request->pipeline->results & CONF_RESULT_SR) &&
+           results->report->features.count > 0;
+}
+
+static int
+sr_make(const struct results *results, struct result_file *file)
+{
+    struct error *error = &results->report->error;
+    struct sr_parts report;
+    int rc = objects_sr_prepare(results, file->name, &report);
+    if (rc == 0)
+        rc = file->path ? sr_verify(&report.request, file->path, error)
+                        : sr_write(&report.request, file->fd, &file->summary, error);
+    measurements_free(&report.measurements);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------ maps -- */
+
+static size_t
+map_wanted(const struct results *results)
+{
+    return results->request->map_count;
+}
+
+static void
+map_part(const struct results *results, size_t number, char *text, size_t size)
+{
+    snprintf(text, size, "%s", results->request->maps[number].title.word);
+}
+
+static int
+map_make(const struct results *results, struct result_file *file)
+{
+    const struct feature_map *map = &results->request->maps[file->number];
+    const struct feature_title *title = &map->title;
+    const struct seg_request seg = seg_request_of(results, file->name);
+    struct error *error = &results->report->error;
+    char explanation[64];
+    snprintf(explanation, sizeof explanation, "%s code%s%s", title->quantity.value,
+             title->settings[0] ? ", " : "", title->settings);
+    const struct pmap_request request = {
+        .source = &seg.source,
+        .kind = title->word,
+        .quantity = title->quantity,
+        .explanation = explanation,
+        .codes = map->codes,
+        .series_description = "",
+        .series_number = series_number(&seg, 2 + title->place),
+    };
+    return file->path ? pmap_verify(&request, file->path, error)
+                      : pmap_write(&request, file->fd, &file->summary, error);
+}
+
+/* ----------------------------------------------------------------------------- state codes -- */
+
+/* The level set of this number among those that are not hidden, as the lane has it; with a number
+ * beyond them, how many level sets there are. */
+static size_t
+codes_label(const struct results *results, size_t number)
+{
+    const struct segmentation *found = results->request->segmentation;
+    size_t k = 0, shown = 0;
+    for (; k < found->of[CONF_LEVEL_SET].count; k++)
+        if (!segment_at(found, CONF_LEVEL_SET, k)->hidden && shown++ == number)
+            break;
+    return k;
+}
+
+static size_t
+codes_wanted(const struct results *results)
+{
+    const struct results_request *request = results->request;
+    size_t count = 0;
+    if (request->pipeline->results & CONF_RESULT_CODES)
+        while (codes_label(results, count) < request->segmentation->of[CONF_LEVEL_SET].count)
+            count++;
+    return count;
+}
+
+/* The file's number is that of the segment. */
+static void
+codes_part(const struct results *results, size_t number, char *text, size_t size)
+{
+    const struct segmentation *found = results->request->segmentation;
+    const size_t segment = found->of[CONF_LEVEL_SET].segments[codes_label(results, number)];
+    snprintf(text, size, "%" PRId32, conf_segment_number(found->pipeline, segment));
+}
+
+static int
+codes_make(const struct results *results, struct result_file *file)
+{
+    const struct results_request *request = results->request;
+    struct pipeline_report *report = results->report;
+    int8_t *codes = malloc((size_t)report->voxels);
+    if (!codes)
+        return results_file_error(report, -ENOMEM, "hold", "the state codes");
+    int rc = kernels_level_set_codes(request->lane, codes_label(results, file->number), codes,
+                                     &report->error);
+    if (rc == 0) {
+        rc = nrrd_write_int8(file->fd, request->grid->stack, codes);
+        if (rc)
+            results_file_error(report, rc, "write", file->name);
+    }
+    free(codes);
+    return rc;
+}
+
+const struct result_row result_objects[] = {
+    {"seg", "seg.dcm", SEG_SOP_CLASS, seg_wanted, .make = seg_make},
+    {"seg-fractional", "seg-fractional.dcm", SEG_SOP_CLASS, fractional_wanted,
+     .make = fractional_make},
+    {"sr", "sr.dcm", SR_SOP_CLASS, sr_wanted, .make = sr_make},
+    {"pmap", "pmap-*.dcm", PMAP_SOP_CLASS, map_wanted, map_part, .make = map_make},
+    {"codes", "codes-*.nrrd", NULL, codes_wanted, codes_part, .make = codes_make},
+    {.file = NULL},
+};

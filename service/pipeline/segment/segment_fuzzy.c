@@ -1,0 +1,305 @@
+/* segment_fuzzy.c - see segment_fuzzy.h. */
+#include "service/pipeline/segment/segment_fuzzy.h"
+
+#include "base/error.h"
+#include "service/pipeline/segment/segment_start.h"
+#include "service/pipeline/volume.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MIDDLE = 8 }; /* voxels of it, at most */
+
+/* --------------------------------------------------------------------- what a series has to be */
+
+static const char *
+plane_path(const struct segmentation *segmentation, int32_t z)
+{
+    return segmentation->instances[segmentation->stack->planes[z].instance]->path;
+}
+
+/* One slope and intercept for all planes, and one padding. */
+static int
+check_planes(const struct segmentation *segmentation, struct image_rescale first,
+             struct image_range padding, struct error *error)
+{
+    const struct geometry_stack *stack = segmentation->stack;
+    for (int32_t z = 1; z < stack->plane_count; z++) {
+        struct image_rescale other = volume_rescale(segmentation->instances, &stack->planes[z]);
+        if (other.slope != first.slope || other.intercept != first.intercept)
+            return error_set_files(
+                error, -EINVAL, CODE_RESCALE_VARIES, plane_path(segmentation, 0),
+                plane_path(segmentation, z),
+                "the slices differ in their rescale (%g * value + %g in one file, %g * value + %g "
+                "in another), and fuzzy connectedness compares values of neighbouring slices: "
+                "give the series one rescale, or use method = \"level-set\"",
+                first.slope, first.intercept, other.slope, other.intercept);
+    }
+    for (int32_t z = 1; z < stack->plane_count; z++) {
+        struct image_range other =
+            volume_padding(segmentation->instances[stack->planes[z].instance]);
+        if (padding.lo != other.lo || padding.hi != other.hi)
+            return error_set_files(
+                error, -EINVAL, CODE_PADDING_MIXED, plane_path(segmentation, 0),
+                plane_path(segmentation, z),
+                "the padding values of the series differ, or only some of its files have one, and "
+                "fuzzy connectedness takes one for all slices");
+    }
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------- seeds ---- */
+
+static int
+find_seed(const struct conf_segment *segment, size_t i, const struct geometry_stack *stack,
+          struct kernels_voxel *seed, struct error *error)
+{
+    const int32_t size[3] = {stack->columns, stack->rows, stack->plane_count};
+    double voxel[3];
+    volume_point(segment->seeds[i].at, segment->seeds[i].unit, stack, voxel);
+    for (int axis = 0; axis < 3; axis++) {
+        voxel[axis] = floor(voxel[axis] + 0.5);
+        if (!(voxel[axis] >= 0 && voxel[axis] < size[axis]))
+            return error_set(error, -EINVAL, CODE_SEED_OUTSIDE,
+                             "seed %zu of segment \"%s\" is at column %.0f, row %.0f, slice %.0f, "
+                             "outside of the volume of %d x %d x %d voxels",
+                             i + 1, segment->label, voxel[0], voxel[1], voxel[2], size[0], size[1],
+                             size[2]);
+    }
+    *seed = (struct kernels_voxel){(int64_t)voxel[0], (int64_t)voxel[1], (int64_t)voxel[2]};
+    return 0;
+}
+
+/* The voxel in the middle; of an even number along an axis, the two. */
+static size_t
+find_middle(const struct geometry_stack *stack, struct kernels_voxel seeds[MIDDLE])
+{
+    const int32_t size[3] = {stack->columns, stack->rows, stack->plane_count};
+    size_t count = 0;
+    for (int32_t z = (size[2] - 1) / 2; z <= size[2] / 2; z++)
+        for (int32_t y = (size[1] - 1) / 2; y <= size[1] / 2; y++)
+            for (int32_t x = (size[0] - 1) / 2; x <= size[0] / 2; x++)
+                seeds[count++] = (struct kernels_voxel){x, y, z};
+    return count;
+}
+
+static int
+make_object(const struct conf_segment *segment, const struct geometry_stack *stack,
+            struct image_range padding, struct kernels_voxel *seeds,
+            struct kernels_fuzzy_object *object, struct error *error)
+{
+    int rc = 0;
+    for (size_t i = 0; i < segment->seed_count && rc == 0; i++)
+        rc = find_seed(segment, i, stack, &seeds[i], error);
+    *object = (struct kernels_fuzzy_object){
+        .seeds = seeds,
+        .seed_count = segment->automatic == CONF_AUTO_CENTER ? find_middle(stack, seeds)
+                                                             : segment->seed_count,
+        .sigma = 1, /* these two until they are measured */
+        .homogeneity_sigma = 1,
+        .weight = segment->weight,
+        .threshold = (uint16_t)floor(65535 * segment->threshold),
+        .padding = padding,
+        .map = segment->connectedness_map,
+    };
+    return rc;
+}
+
+/* -------------------------------------------------------------------------------- objects ---- */
+
+static size_t
+fuzzy_most_seeds(const struct conf_segment *segment)
+{
+    return segment->automatic == CONF_AUTO_CENTER ? MIDDLE : segment->seed_count;
+}
+
+static int
+fuzzy_reserve(struct fuzzy_objects *objects, const struct conf_pipeline *pipeline,
+              struct error *error)
+{
+    const size_t count = objects->demand.objects;
+    size_t seeds = 0;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        seeds += fuzzy_most_seeds(&pipeline->segments[i]);
+    objects->items = calloc(count, sizeof *objects->items);
+    objects->gaussians = calloc(count, sizeof *objects->gaussians);
+    objects->seeds = calloc(1 + seeds, sizeof *objects->seeds);
+    bool complete = objects->items && objects->gaussians && objects->seeds;
+    return complete ? 0 : error_set_system(error, -ENOMEM, "prepare the segments");
+}
+
+static int
+make_objects(const struct segmentation *segmentation, struct fuzzy_objects *objects,
+             struct image_range padding, struct error *error)
+{
+    struct kernels_voxel *seeds = objects->seeds;
+    int rc = 0;
+    for (size_t k = 0; k < objects->demand.objects && rc == 0; k++) {
+        const struct conf_segment *segment = segment_at(segmentation, CONF_FUZZY, k);
+        rc = make_object(segment, segmentation->stack, padding, seeds, &objects->items[k], error);
+        objects->gaussians[k] = (struct fuzzy_gaussians){
+            .mean = segment->object_mean,
+            .sigma = segment->object_sigma,
+            .homogeneity_sigma = segment->homogeneity_sigma,
+        };
+        objects->demand.maps += segment->connectedness_map;
+        seeds += fuzzy_most_seeds(segment);
+    }
+    return rc;
+}
+
+static int
+fuzzy_prepare(const struct segmentation *segmentation, void *prepared, struct error *error)
+{
+    struct fuzzy_objects *objects = prepared;
+    const struct geometry_plane *first = &segmentation->stack->planes[0];
+    const struct image_range padding = volume_padding(segmentation->instances[first->instance]);
+    objects->rescale = volume_rescale(segmentation->instances, first);
+    objects->demand.objects = segmentation->of[CONF_FUZZY].count;
+    objects->demand.relative = segmentation->pipeline->relative_connectedness;
+    int rc = fuzzy_reserve(objects, segmentation->pipeline, error);
+    if (rc == 0)
+        rc = check_planes(segmentation, objects->rescale, padding, error);
+    return rc ? rc : make_objects(segmentation, objects, padding, error);
+}
+
+static void
+fuzzy_release(void *prepared)
+{
+    struct fuzzy_objects *objects = prepared;
+    free(objects->items);
+    free(objects->gaussians);
+    free(objects->seeds);
+}
+
+/* ------------------------------------------------------------------------- the method ---- */
+
+static const char *
+origin(const struct conf_estimable *number)
+{
+    return number->given ? "" : " (measured)";
+}
+
+/* The numbers that were used, those that were measured marked so, and the seeds in voxels. */
+static void
+fuzzy_describe(const struct segmentation *segmentation, size_t number,
+               char text[SEGMENT_DESCRIPTION])
+{
+    const struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
+    const size_t k = segment_place(segmentation, number);
+    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+    const struct kernels_fuzzy_object *object = &objects->items[k];
+    const struct fuzzy_gaussians *gaussians = &objects->gaussians[k];
+    const struct conf_estimable *mean = &gaussians->mean, *sigma = &gaussians->sigma,
+                                *homogeneity = &gaussians->homogeneity_sigma;
+    snprintf(text, SEGMENT_DESCRIPTION,
+             "object mean %.9g%s, sigma %.9g%s; homogeneity sigma %.9g%s; weight %g; threshold "
+             "%g%s",
+             mean->value, origin(mean), sigma->value, origin(sigma), homogeneity->value,
+             origin(homogeneity), segment->weight, segment->threshold,
+             objects->demand.relative ? "; relative connectedness" : "");
+    start_describe(segment, text);
+    if (segment->from)
+        segment_append(text, SEGMENT_DESCRIPTION, "; from the object of segment %s", segment->from);
+    for (size_t i = 0; i < object->seed_count; i++) {
+        const struct kernels_voxel *seed = &object->seeds[i];
+        segment_append(text, SEGMENT_DESCRIPTION, "%s %" PRId64 ",%" PRId64 ",%" PRId64,
+                       i == 0 ? "; seeds in voxels" : "", seed->x, seed->y, seed->z);
+    }
+}
+
+static void
+fuzzy_report(const struct segmentation *segmentation, size_t segment,
+             struct pipeline_segment *report)
+{
+    const struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
+    const struct fuzzy_gaussians *gaussians =
+        &objects->gaussians[segment_place(segmentation, segment)];
+
+    const struct {
+        const char *key, *words;
+        const struct conf_estimable *number;
+    } numbers[] = {{"object_mean", "mean", &gaussians->mean},
+                   {"object_sigma", "sigma", &gaussians->sigma},
+                   {"homogeneity_sigma", "homogeneity sigma", &gaussians->homogeneity_sigma}};
+
+    report->number_count = sizeof numbers / sizeof numbers[0];
+    for (int i = 0; i < report->number_count; i++)
+        report->numbers[i] = (struct segment_number){
+            numbers[i].key, numbers[i].words, numbers[i].number->value, !numbers[i].number->given};
+    report->measured_voxels = gaussians->measured_voxels;
+}
+
+/* Bits of what is around the seeds, where something is measured. */
+static struct segment_bytes
+fuzzy_bytes(const struct segmentation *segmentation, size_t number)
+{
+    const int64_t looking = start_bytes(segmentation, number);
+    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+    const bool all_given = segment->object_mean.given && segment->object_sigma.given &&
+                           segment->homogeneity_sigma.given;
+    const int64_t near = all_given ? 0 : segment_mask_bytes(segmentation->stack);
+    return (struct segment_bytes){.passing = looking > near ? looking : near};
+}
+
+/* What has become ready gets the segment that it starts from, or what auto finds, once. */
+static int
+fuzzy_look(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
+           struct error *error)
+{
+    static const struct kernels_mask_request any_value = {.padding = {1, 0}};
+    const struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
+    int rc = 0;
+    for (size_t k = 0; k < objects->demand.objects && rc == 0; k++) {
+        const size_t number = segmentation->of[CONF_FUZZY].segments[k];
+        const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+        struct kernels_fuzzy_object *object = &objects->items[k];
+        if (segmentation->ready[number] && segment->from)
+            object->start = segment_from(segmentation, number);
+        else if (segmentation->ready[number] && !object->start && conf_segment_looks(segment))
+            rc = start_find(segmentation, number, lane, voxels, &any_value, &object->start, error);
+    }
+    return rc;
+}
+
+static int
+fuzzy_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
+          struct error *error)
+{
+    const struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
+    const size_t *segments = segmentation->of[CONF_FUZZY].segments;
+    const size_t count = objects->demand.objects;
+    int rc = fuzzy_look(segmentation, lane, voxels, error);
+    if (rc == 0)
+        rc = fuzzy_objects_measure(segmentation, voxels, error);
+    if (rc)
+        return rc;
+    struct kernels_fuzzy_result *results = calloc(count, sizeof *results);
+    if (!results)
+        return error_set_system(error, -ENOMEM, "hold the objects");
+    rc = kernels_fuzzy_run(lane, objects->items, count, objects->demand.relative, results, error);
+    for (size_t k = 0; k < count && rc == 0; k++) {
+        segmentation->found[segments[k]] = results[k].object;
+        segmentation->maps[segments[k]] = results[k].map;
+    }
+    free(results);
+    return rc;
+}
+
+const struct segment_method segment_fuzzy = {
+    .algorithm = "Noctule fuzzy connectedness",
+    .op = KERNELS_FUZZY,
+    /* As near as PS3.16 CID 7162 gets. */
+    .family = {"123101", "DCM", "Neighborhood Analysis"},
+    .size = sizeof(struct fuzzy_objects),
+    .prepare = fuzzy_prepare,
+    .release = fuzzy_release,
+    .bytes = fuzzy_bytes,
+    .run = fuzzy_run,
+    .describe = fuzzy_describe,
+    .report = fuzzy_report,
+};

@@ -1,0 +1,253 @@
+/* segment_fuzzy_measure.c - what is measured around the seeds; see segment_fuzzy.h. */
+#include "service/pipeline/segment/segment_fuzzy.h"
+
+#include "base/error.h"
+#include "service/pipeline/volume.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ------------------------------------------------------------------------------ cubes ---- */
+
+/* Voxels around an object's seeds. */
+struct neighbourhood {
+    const struct kernels_fuzzy_object *object;
+    const struct geometry_stack *stack;
+    const void *voxels;
+    int64_t reach;   /* from a seed along each axis */
+    int64_t words;   /* of a row */
+    uint64_t *near;  /* bits */
+    int64_t first_z; /* slices with bits; first > last: none */
+    int64_t last_z;
+};
+
+static int64_t
+clip(int64_t value, int64_t size)
+{
+    return value < 0 ? 0 : value >= size ? size - 1 : value;
+}
+
+static uint64_t *
+near_row(const struct neighbourhood *n, int64_t y, int64_t z)
+{
+    return n->near + (z * n->stack->rows + y) * n->words;
+}
+
+/* Which bits of its last word a row has. */
+static uint64_t
+near_tail(const struct neighbourhood *n)
+{
+    return ~UINT64_C(0) >> (64 * n->words - n->stack->columns);
+}
+
+/* The cubes of one word's seeds; none reaches beyond the words beside it. */
+static void
+spread_word(struct neighbourhood *n, uint64_t seeds, int64_t word, int64_t y, int64_t z)
+{
+    const struct geometry_stack *stack = n->stack;
+    const int64_t end_z = clip(z + n->reach, stack->plane_count);
+    uint64_t before = 0, here = seeds, after = 0;
+    for (int64_t d = 1; d <= n->reach; d++) {
+        before |= seeds << (64 - d);
+        here |= seeds << d | seeds >> d;
+        after |= seeds >> (64 - d);
+    }
+    n->first_z = n->first_z < z - n->reach ? n->first_z : clip(z - n->reach, stack->plane_count);
+    n->last_z = n->last_z > end_z ? n->last_z : end_z;
+    for (int64_t k = clip(z - n->reach, stack->plane_count); k <= end_z; k++)
+        for (int64_t j = clip(y - n->reach, stack->rows); j <= clip(y + n->reach, stack->rows);
+             j++) {
+            uint64_t *row = near_row(n, j, k);
+            if (word > 0)
+                row[word - 1] |= before;
+            row[word] |= here;
+            if (word + 1 < n->words)
+                row[word + 1] |= after;
+            row[n->words - 1] &= near_tail(n);
+        }
+}
+
+static void
+spread_seeds(struct neighbourhood *n)
+{
+    const struct kernels_fuzzy_object *object = n->object;
+    const int64_t rows = n->stack->rows, all = n->words * rows * n->stack->plane_count;
+    for (size_t i = 0; i < object->seed_count; i++) {
+        const struct kernels_voxel *seed = &object->seeds[i];
+        spread_word(n, UINT64_C(1) << seed->x % 64, seed->x / 64, seed->y, seed->z);
+    }
+    for (int64_t i = 0; object->start && i < all; i++)
+        if (object->start[i])
+            spread_word(n, object->start[i], i % n->words, i / n->words % rows,
+                        i / n->words / rows);
+}
+
+/* ------------------------------------------------------------------------------- sums ---- */
+
+__extension__ typedef unsigned __int128 sum_of_squares; /* 2^33 voxels of 17 bits */
+
+/* Sums over the voxels and pairs of a neighbourhood. Values are taken less the first one. */
+struct sums {
+    int64_t first;
+    int64_t voxels, values;
+    int64_t pairs;
+    sum_of_squares squares, square_differences;
+};
+
+/* A voxel of the neighbourhood that is no padding: its value. */
+static bool
+fuzzy_take(const struct neighbourhood *n, int64_t x, int64_t y, int64_t z, int32_t *value)
+{
+    const struct geometry_stack *stack = n->stack;
+    if (x >= stack->columns || y >= stack->rows || z >= stack->plane_count ||
+        !(near_row(n, y, z)[x / 64] >> x % 64 & 1))
+        return false;
+    *value = image_value(n->voxels, stack->pixel, (z * stack->rows + y) * stack->columns + x);
+    return *value < n->object->padding.lo || *value > n->object->padding.hi;
+}
+
+/* With the next one along an axis, so that every pair is met once. */
+static void
+add_pair(const struct neighbourhood *n, int64_t x, int64_t y, int64_t z, int32_t value,
+         struct sums *sums)
+{
+    int32_t other;
+    if (!fuzzy_take(n, x, y, z, &other))
+        return;
+    const int64_t difference = (int64_t)value - other;
+    sums->square_differences += (uint64_t)(difference * difference);
+    sums->pairs++;
+}
+
+static void
+add_voxel(const struct neighbourhood *n, int64_t x, int64_t y, int64_t z, struct sums *sums)
+{
+    int32_t value;
+    if (!fuzzy_take(n, x, y, z, &value))
+        return;
+    if (sums->voxels++ == 0)
+        sums->first = value;
+    const int64_t shifted = value - sums->first;
+    sums->values += shifted;
+    sums->squares += (uint64_t)(shifted * shifted);
+    add_pair(n, x + 1, y, z, value, sums);
+    add_pair(n, x, y + 1, z, value, sums);
+    add_pair(n, x, y, z + 1, value, sums);
+}
+
+static struct sums
+add_all(const struct neighbourhood *n)
+{
+    struct sums sums = {0};
+    for (int64_t z = n->first_z; z <= n->last_z; z++)
+        for (int64_t y = 0; y < n->stack->rows; y++)
+            for (int64_t word = 0; word < n->words; word++)
+                for (uint64_t left = near_row(n, y, z)[word]; left; left &= left - 1)
+                    add_voxel(n, word * 64 + __builtin_ctzll(left), y, z, &sums);
+    return sums;
+}
+
+/* ------------------------------------------------------------------------------ measuring ---- */
+
+/* In stored values, never 0. */
+static double
+deviation(double mean_square)
+{
+    return mean_square > 0 ? sqrt(mean_square) : 1;
+}
+
+static void
+fill_in(struct conf_estimable *number, double measured)
+{
+    if (!number->given)
+        number->value = measured;
+}
+
+static int
+refuse_padding(const struct conf_segment *segment, const struct neighbourhood *n,
+               struct error *error)
+{
+    if (n->first_z > n->last_z && segment->from)
+        return error_set(error, -EINVAL, CODE_SEEDS_IN_PADDING,
+                         "segment \"%s\", which segment \"%s\" starts from, has no voxel, so the "
+                         "values to look for cannot be measured",
+                         segment->from, segment->label);
+    if (n->first_z > n->last_z)
+        return error_set(error, -EINVAL, CODE_SEEDS_IN_PADDING,
+                         "auto finds no voxel to start segment \"%s\" from, so its values cannot "
+                         "be measured",
+                         segment->label);
+    return error_set(error, -EINVAL, CODE_SEEDS_IN_PADDING,
+                     "there is nothing but padding within %d voxels of the seeds of segment "
+                     "\"%s\", so its values cannot be measured",
+                     segment->estimate_voxels, segment->label);
+}
+
+static int
+measure_sums(const struct conf_segment *segment, const struct neighbourhood *n,
+             struct image_rescale rescale, struct fuzzy_gaussians *gaussians, struct error *error)
+{
+    const struct sums sums = add_all(n);
+    if (sums.voxels == 0)
+        return refuse_padding(segment, n, error);
+    double count = (double)sums.voxels, mean = (double)sums.values / count;
+    double variance = (double)sums.squares / count - mean * mean;
+    double half_squares =
+        sums.pairs > 0 ? (double)sums.square_differences / (4 * (double)sums.pairs) : 0;
+    fill_in(&gaussians->mean, rescale.slope * ((double)sums.first + mean) + rescale.intercept);
+    fill_in(&gaussians->sigma, fabs(rescale.slope) * deviation(variance));
+    fill_in(&gaussians->homogeneity_sigma, fabs(rescale.slope) * deviation(half_squares));
+    gaussians->measured_voxels = sums.voxels;
+    return 0;
+}
+
+static int
+measure(const struct segmentation *segmentation, size_t k, const void *voxels, struct error *error)
+{
+    struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
+    const struct conf_segment *segment = segment_at(segmentation, CONF_FUZZY, k);
+    const struct geometry_stack *stack = segmentation->stack;
+    struct neighbourhood n = {.object = &objects->items[k],
+                              .stack = stack,
+                              .voxels = voxels,
+                              .reach = segment->estimate_voxels,
+                              .words = (stack->columns - 1) / 64 + 1,
+                              .first_z = INT64_MAX,
+                              .last_z = -1};
+    n.near = calloc(segment_mask_words(stack), sizeof *n.near);
+    if (!n.near)
+        return error_set_system(error, -ENOMEM, "measure around the seeds");
+    spread_seeds(&n);
+    int rc = measure_sums(segment, &n, objects->rescale, &objects->gaussians[k], error);
+    free(n.near);
+    return rc;
+}
+
+static int
+measure_object(const struct segmentation *segmentation, size_t k, const void *voxels,
+               struct error *error)
+{
+    struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
+    const struct fuzzy_gaussians *gaussians = &objects->gaussians[k];
+    const struct image_rescale *rescale = &objects->rescale;
+    struct kernels_fuzzy_object *object = &objects->items[k];
+    const bool all_given =
+        gaussians->mean.given && gaussians->sigma.given && gaussians->homogeneity_sigma.given;
+    int rc = all_given ? 0 : measure(segmentation, k, voxels, error);
+    object->mean = (gaussians->mean.value - rescale->intercept) / rescale->slope;
+    object->sigma = gaussians->sigma.value / fabs(rescale->slope);
+    object->homogeneity_sigma = gaussians->homogeneity_sigma.value / fabs(rescale->slope);
+    return rc;
+}
+
+int
+fuzzy_objects_measure(const struct segmentation *segmentation, const void *voxels,
+                      struct error *error)
+{
+    int rc = 0;
+    for (size_t k = 0; k < segmentation->of[CONF_FUZZY].count && rc == 0; k++)
+        if (segmentation->ready[segmentation->of[CONF_FUZZY].segments[k]])
+            rc = measure_object(segmentation, k, voxels, error);
+    return rc;
+}

@@ -1,0 +1,341 @@
+/* segment_level_set.c - see segment_level_set.h. */
+#include "service/pipeline/segment/segment_level_set.h"
+
+#include "kernels/level_set/level_set_shape.h"
+#include "service/pipeline/segment/segment_ranges.h"
+#include "service/pipeline/segment/segment_sets.h"
+#include "service/pipeline/segment/segment_start.h"
+#include "service/pipeline/volume.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------------------- shapes ---- */
+
+int
+level_set_shape(const struct conf_shape *shape, const struct geometry_stack *stack,
+                struct kernels_shape *voxels)
+{
+    volume_point(shape->center, shape->center_unit, stack, voxels->center);
+    for (int axis = 0; axis < 3; axis++) {
+        voxels->radius[axis] = shape->radius[axis];
+        if (shape->radius_unit == CONF_MM)
+            voxels->radius[axis] /= stack->spacing[axis];
+        if (!isfinite(voxels->center[axis]) || !isfinite(voxels->radius[axis]) ||
+            voxels->radius[axis] < 0)
+            return -EINVAL;
+    }
+    switch (shape->kind) {
+    case CONF_BOX:
+        voxels->kind = KERNELS_BOX;
+        break;
+    case CONF_ELLIPSOID:
+        voxels->kind = KERNELS_ELLIPSOID;
+        break;
+    case CONF_SPHERE: /* where voxels are no cubes, a sphere in mm is an ellipsoid in voxels */
+        voxels->kind =
+            voxels->radius[0] == voxels->radius[1] && voxels->radius[1] == voxels->radius[2]
+                ? KERNELS_SPHERE
+                : KERNELS_ELLIPSOID;
+        break;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------- labels ---- */
+
+/* Segments of other methods have no shapes. */
+static size_t
+count_shapes(const struct conf_pipeline *pipeline)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        count += pipeline->segments[i].shape_count;
+    return count;
+}
+
+static int
+make_label(const struct conf_segment *segment, const struct geometry_stack *stack,
+           struct image_range *ranges, struct kernels_shape *shapes,
+           struct kernels_level_set_label *label, struct error *error)
+{
+    for (size_t i = 0; i < segment->shape_count; i++) {
+        if (level_set_shape(&segment->shapes[i], stack, &shapes[i]) != 0)
+            return error_set(error, -EINVAL, CODE_SHAPE_INVALID,
+                             "shape %zu of segment \"%s\" has no size in the voxels of this series",
+                             i + 1, segment->label);
+    }
+    *label = (struct kernels_level_set_label){
+        .shapes = shapes,
+        .shape_count = segment->shape_count,
+        .ranges = ranges,
+        .range_count = (size_t)stack->plane_count,
+        .padding = {1, 0},
+        .strict = true,
+    };
+    return 0;
+}
+
+/* The voxel in the middle; of an even number along an axis, the two. */
+static void
+level_set_start_center(const struct geometry_stack *stack, struct kernels_shape *shape,
+                       struct kernels_level_set_label *label)
+{
+    const int32_t size[3] = {stack->columns, stack->rows, stack->plane_count};
+    shape->kind = KERNELS_BOX;
+    for (int axis = 0; axis < 3; axis++) {
+        shape->center[axis] = (size[axis] - 1) / 2.0;
+        shape->radius[axis] = 0.5;
+    }
+    label->shape_count = 1;
+}
+
+/* Where the range is known. */
+static int
+level_set_fill_ranges(const struct segmentation *segmentation,
+                      const struct level_set_labels *labels, size_t k, struct error *error)
+{
+    const size_t segment = segmentation->of[CONF_LEVEL_SET].segments[k];
+    struct image_range *ranges = labels->ranges + k * (size_t)segmentation->stack->plane_count;
+    if (!segmentation->ranges[segment].known)
+        return 0;
+    return ranges_make(segmentation, segment, ranges, &labels->items[k].padding, error);
+}
+
+/* Segments that those of the method lie within, or more. */
+static size_t
+count_within(const struct conf_pipeline *pipeline)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        count += pipeline->segments[i].within_count;
+    return count;
+}
+
+static int
+level_set_reserve(struct level_set_labels *labels, const struct conf_pipeline *pipeline,
+                  size_t planes, struct error *error)
+{
+    size_t count = labels->demand.labels;
+    labels->items = calloc(count, sizeof *labels->items);
+    labels->ranges = calloc(count * planes, sizeof *labels->ranges);
+    labels->shapes = calloc(count_shapes(pipeline) + count, sizeof *labels->shapes);
+    labels->shape_counts = calloc(count, sizeof *labels->shape_counts);
+    labels->within = calloc(1 + count_within(pipeline), sizeof *labels->within);
+    bool complete =
+        labels->items && labels->ranges && labels->shapes && labels->shape_counts && labels->within;
+    return complete ? 0 : error_set_system(error, -ENOMEM, "prepare the segments");
+}
+
+static int
+level_set_prepare(const struct segmentation *segmentation, void *prepared, struct error *error)
+{
+    struct level_set_labels *labels = prepared;
+    const size_t planes = (size_t)segmentation->stack->plane_count;
+    labels->demand.labels = segmentation->of[CONF_LEVEL_SET].count;
+    int rc = level_set_reserve(labels, segmentation->pipeline, planes, error);
+    struct kernels_shape *shapes = labels->shapes;
+    for (size_t k = 0; k < labels->demand.labels && rc == 0; k++) {
+        const struct conf_segment *segment = segment_at(segmentation, CONF_LEVEL_SET, k);
+        rc = make_label(segment, segmentation->stack, labels->ranges + k * planes, shapes,
+                        &labels->items[k], error);
+        if (rc == 0 && segment->automatic == CONF_AUTO_CENTER)
+            level_set_start_center(segmentation->stack, shapes, &labels->items[k]);
+        if (rc == 0)
+            rc = level_set_fill_ranges(segmentation, labels, k, error);
+        labels->shape_counts[k] = labels->items[k].shape_count;
+        shapes += labels->items[k].shape_count;
+    }
+    return rc;
+}
+
+static void
+level_set_release(void *prepared)
+{
+    struct level_set_labels *labels = prepared;
+    free(labels->items);
+    free(labels->ranges);
+    free(labels->shapes);
+    free(labels->shape_counts);
+    free(labels->within);
+}
+
+/* ------------------------------------------------------------------------- the method ---- */
+
+static const char *const unit_names[] = {
+    [CONF_VOXEL] = "voxel", [CONF_MM] = "mm", [CONF_FRACTION] = "fraction"};
+static const char *const shape_names[] = {
+    [CONF_SPHERE] = "sphere", [CONF_ELLIPSOID] = "ellipsoid", [CONF_BOX] = "box"};
+
+/* Range and shapes as configured. */
+static void
+level_set_describe(const struct segmentation *segmentation, size_t number,
+                   char text[SEGMENT_DESCRIPTION])
+{
+    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+    ranges_describe(segmentation, number, text);
+    for (size_t i = 0; i < segment->shape_count; i++) {
+        const struct conf_shape *shape = &segment->shapes[i];
+        const double *c = shape->center, *r = shape->radius;
+        segment_append(text, SEGMENT_DESCRIPTION, "; %s center %g,%g,%g %s radius %g,%g,%g %s",
+                       shape_names[shape->kind], c[0], c[1], c[2], unit_names[shape->center_unit],
+                       r[0], r[1], r[2], unit_names[shape->radius_unit]);
+    }
+    if (segment->from)
+        segment_append(text, SEGMENT_DESCRIPTION, "; from the object of segment %s", segment->from);
+    start_describe(segment, text);
+}
+
+static struct segment_bytes
+level_set_bytes(const struct segmentation *segmentation, size_t number)
+{
+    const int64_t looking = start_bytes(segmentation, number);
+    int64_t range = ranges_bytes(segmentation, number);
+    if (range > 0)
+        range += segment_mask_bytes(segmentation->stack); /* of its start */
+    return (struct segment_bytes){.passing = looking > range ? looking : range};
+}
+
+static int
+level_set_begin(const struct segmentation *segmentation, struct kernels_lane *lane,
+                struct error *error)
+{
+    const struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
+    return kernels_level_set_begin(lane, labels->items, labels->demand.labels, error);
+}
+
+/* What is ready has what it starts from; the others start from nothing, for this time. The labels
+ * stay where they are, which tells the lane that they are those that it was told of before. */
+static void
+level_set_choose(const struct segmentation *segmentation, const struct level_set_labels *labels)
+{
+    const size_t *segments = segmentation->of[CONF_LEVEL_SET].segments;
+    const uint64_t **within = labels->within;
+    for (size_t k = 0; k < labels->demand.labels; k++) {
+        const struct conf_segment *segment = segment_at(segmentation, CONF_LEVEL_SET, k);
+        struct kernels_level_set_label *label = &labels->items[k];
+        label->shape_count = 0;
+        if (!segmentation->ready[segments[k]])
+            continue;
+        label->shape_count = labels->shape_counts[k];
+        label->within = within;
+        label->within_count = sets_within(segmentation, segments[k], within);
+        within += label->within_count;
+        if (segment->from)
+            label->mask = segment_from(segmentation, segments[k]);
+    }
+}
+
+/* The voxels of a label's shapes and of its mask, into as many words as a mask has. */
+static void
+level_set_draw_start(const struct geometry_stack *stack,
+                     const struct kernels_level_set_label *label, uint64_t *bits)
+{
+    const int64_t words = (stack->columns - 1) / 64 + 1;
+    const int64_t rows = (int64_t)stack->rows * stack->plane_count;
+    if (label->mask)
+        memcpy(bits, label->mask, (size_t)(rows * words) * sizeof *bits);
+    for (int64_t row = 0; row < rows; row++)
+        for (size_t s = 0; s < label->shape_count; s++) {
+            const struct shape_interval columns =
+                shape_row(&label->shapes[s], row % stack->rows, row / stack->rows, stack->columns);
+            for (int64_t x = columns.first; x <= columns.last; x++)
+                bits[row * words + x / 64] |= UINT64_C(1) << x % 64;
+        }
+}
+
+static int
+level_set_find_range(struct segmentation *segmentation, size_t segment, struct kernels_lane *lane,
+                     const struct kernels_level_set_label *label, struct error *error)
+{
+    const struct geometry_stack *stack = segmentation->stack;
+    uint64_t *start = calloc(segment_mask_words(stack), sizeof *start);
+    if (!start)
+        return error_set_system(error, -ENOMEM, "hold the start region");
+    level_set_draw_start(stack, label, start);
+    int rc = ranges_find(segmentation, segment, lane, start, error);
+    free(start);
+    return rc;
+}
+
+/* What auto starts a label from, once. */
+static int
+level_set_look(const struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
+               const void *voxels, struct kernels_level_set_label *label, struct error *error)
+{
+    const struct kernels_mask_request range = {
+        .ranges = label->ranges, .range_count = label->range_count, .padding = label->padding};
+    return start_find(segmentation, number, lane, voxels, &range, &label->mask, error);
+}
+
+/* What has become ready gets its range and what auto finds: by the range the largest component, and
+ * a mean before the range, which may be of it. */
+static int
+level_set_complete(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
+                   size_t k, struct error *error)
+{
+    const struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
+    const struct conf_segment *segment = segment_at(segmentation, CONF_LEVEL_SET, k);
+    const size_t number = segmentation->of[CONF_LEVEL_SET].segments[k];
+    struct kernels_level_set_label *label = &labels->items[k];
+    const bool looks = conf_segment_looks(segment) && !label->mask;
+    int rc = 0;
+    if (!segmentation->ready[number])
+        return 0;
+    if (looks && segment->automatic != CONF_AUTO_LARGEST)
+        rc = level_set_look(segmentation, number, lane, voxels, label, error);
+    if (rc == 0 && !segmentation->ranges[number].known) {
+        rc = level_set_find_range(segmentation, number, lane, label, error);
+        if (rc == 0)
+            rc = level_set_fill_ranges(segmentation, labels, k, error);
+    }
+    if (rc == 0 && looks && segment->automatic == CONF_AUTO_LARGEST)
+        rc = level_set_look(segmentation, number, lane, voxels, label, error);
+    return rc;
+}
+
+static int
+level_set_run_into(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
+                   struct image_mask *masks, struct error *error)
+{
+    const struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
+    const size_t *segments = segmentation->of[CONF_LEVEL_SET].segments;
+    int rc = 0;
+    level_set_choose(segmentation, labels);
+    for (size_t k = 0; k < labels->demand.labels && rc == 0; k++)
+        rc = level_set_complete(segmentation, lane, voxels, k, error);
+    if (rc == 0)
+        rc = kernels_level_set_run(lane, labels->items, labels->demand.labels, masks, error);
+    for (size_t k = 0; k < labels->demand.labels && rc == 0; k++)
+        segmentation->found[segments[k]] = masks[k];
+    return rc;
+}
+
+static int
+level_set_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
+              struct error *error)
+{
+    struct image_mask *masks = calloc(segmentation->of[CONF_LEVEL_SET].count, sizeof *masks);
+    int rc = masks ? level_set_run_into(segmentation, lane, voxels, masks, error)
+                   : error_set_system(error, -ENOMEM, "hold the masks");
+    free(masks);
+    return rc;
+}
+
+const struct segment_method segment_level_set = {
+    .algorithm = "Noctule level set",
+    .op = KERNELS_LEVEL_SET,
+    .size = sizeof(struct level_set_labels),
+    .prepare = level_set_prepare,
+    .release = level_set_release,
+    .bytes = level_set_bytes,
+    .begin = level_set_begin,
+    .run = level_set_run,
+    .describe = level_set_describe,
+    .report = ranges_report,
+};

@@ -1,0 +1,31 @@
+/*
+ * segment_level_set.h - from level set segments as configured (real-world units, millimetres, fractions) to
+ * labels as computed (stored values, voxels).
+ *
+ * Ranges are segment_ranges.h's, with the hole as the label's padding. The segments of `within` limit what is
+ * in range. Regions hold no voxel out of range.
+ *
+ * Shapes. A radius in millimetres is divided by the spacing of each axis; points are volume.h's.
+ */
+#ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_SEGMENT_LEVEL_SET_H
+#define NOCTULE_SERVICE_PIPELINE_SEGMENT_SEGMENT_LEVEL_SET_H
+
+#include "kernels/level_set/level_set.h"
+#include "service/pipeline/segment/segment.h"
+
+/* -EINVAL for a shape that no kernel takes (a radius that is not finite). */
+int level_set_shape(const struct conf_shape *shape, const struct geometry_stack *stack,
+                    struct kernels_shape *voxels);
+
+/* What the method prepares: one element per segment, in the pipeline's order; -EINVAL with
+ * PADDING_MIXED or SHAPE_INVALID. */
+struct level_set_labels {
+    struct kernels_level_set_demand demand;
+    struct kernels_level_set_label *items;
+    struct image_range *ranges; /* storage of the items' */
+    struct kernels_shape *shapes;
+    size_t *shape_counts;    /* of the items, while they are ready */
+    const uint64_t **within; /* the items' */
+};
+
+#endif

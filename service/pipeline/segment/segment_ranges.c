@@ -1,0 +1,329 @@
+/* segment_ranges.c - see segment_ranges.h. */
+#include "service/pipeline/segment/segment_ranges.h"
+
+#include "base/error.h"
+#include "kernels/mask/relative.h"
+#include "kernels/texture/texture.h"
+#include "service/pipeline/volume.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct image_range nothing = {.lo = 1, .hi = 0};
+
+static bool
+overlap(struct image_range a, struct image_range b)
+{
+    return !volume_range_is_empty(a) && !volume_range_is_empty(b) && a.lo <= b.hi && b.lo <= a.hi;
+}
+
+/* ----------------------------------------------------------------------- stored values ---- */
+
+/* Takes padding off an interval. Where it splits the interval in two nothing is taken off: true. */
+static bool
+cut_padding(struct image_range *range, struct image_range padding)
+{
+    if (!overlap(*range, padding))
+        return false;
+    if (padding.lo <= range->lo && range->hi <= padding.hi)
+        *range = nothing;
+    else if (padding.lo <= range->lo)
+        range->lo = padding.hi + 1;
+    else if (range->hi <= padding.hi)
+        range->hi = padding.lo - 1;
+    else
+        return true;
+    return false;
+}
+
+/* A plane's range must not lose anything to a hole that is no padding of that plane. */
+static int
+check_hole(const struct image_range *ranges, struct dicom_instance *const *instances,
+           const struct geometry_stack *stack, struct image_range hole, int32_t hole_plane,
+           struct error *error)
+{
+    for (int32_t z = 0; z < stack->plane_count; z++) {
+        const struct dicom_instance *instance = instances[stack->planes[z].instance];
+        struct image_range padding = volume_padding(instance);
+        bool same = padding.lo == hole.lo && padding.hi == hole.hi;
+        if (same || !overlap(ranges[z], hole))
+            continue;
+        return error_set_files(
+            error, -EINVAL, CODE_PADDING_MIXED, instances[stack->planes[hole_plane].instance]->path,
+            instance->path,
+            "the padding values of the series differ (%d to %d in one file, %d to %d in another) "
+            "and lie inside the range of values to segment",
+            hole.lo, hole.hi, padding.lo, padding.hi);
+    }
+    return 0;
+}
+
+int
+ranges_make(const struct segmentation *segmentation, size_t segment, struct image_range *ranges,
+            struct image_range *hole, struct error *error)
+{
+    const double *range = segmentation->ranges[segment].ends;
+    struct dicom_instance *const *instances = segmentation->instances;
+    const struct geometry_stack *stack = segmentation->stack;
+    struct image_range limits = image_pixel_range(stack->pixel);
+    int32_t hole_plane = 0;
+    *hole = nothing;
+    for (int32_t z = 0; z < stack->plane_count; z++) {
+        const struct geometry_plane *plane = &stack->planes[z];
+        struct image_range padding = volume_padding(instances[plane->instance]);
+        struct image_rescale rescale = volume_rescale(instances, plane);
+        ranges[z] = volume_stored_range(range, rescale.slope, rescale.intercept, limits);
+        if (cut_padding(&ranges[z], padding) && volume_range_is_empty(*hole)) {
+            *hole = padding;
+            hole_plane = z;
+        }
+    }
+    return volume_range_is_empty(*hole)
+               ? 0
+               : check_hole(ranges, instances, stack, *hole, hole_plane, error);
+}
+
+/* ----------------------------------------------------------------------- relative ranges ---- */
+
+/* Whose values it is of, in words. */
+static const char *
+ranges_region(const struct conf_range *range)
+{
+    if (range->of)
+        return range->of;
+    return range->relative == CONF_SIGMA ? "the start region" : "the volume";
+}
+
+/* Of all planes, or of each. */
+struct range_tables {
+    size_t count;
+    size_t values; /* of each */
+    uint64_t *histograms;
+    struct image_rescale *rescales;
+};
+
+static size_t
+ranges_count_tables(const struct segmentation *segmentation)
+{
+    const struct geometry_stack *stack = segmentation->stack;
+    struct dicom_instance *const *instances = segmentation->instances;
+    const struct image_rescale rescale = volume_rescale(instances, &stack->planes[0]);
+    const struct image_range padding = volume_padding(instances[stack->planes[0].instance]);
+    for (int32_t z = 1; z < stack->plane_count; z++) {
+        const struct image_rescale other = volume_rescale(instances, &stack->planes[z]);
+        const struct image_range its = volume_padding(instances[stack->planes[z].instance]);
+        if (other.slope != rescale.slope || other.intercept != rescale.intercept ||
+            its.lo != padding.lo || its.hi != padding.hi)
+            return (size_t)stack->plane_count;
+    }
+    return 1;
+}
+
+/* Free them. */
+static int
+ranges_reserve_tables(const struct segmentation *segmentation, struct range_tables *tables,
+                      struct error *error)
+{
+    const struct image_range limits = image_pixel_range(segmentation->stack->pixel);
+    tables->count = ranges_count_tables(segmentation);
+    tables->values = (size_t)(limits.hi - limits.lo) + 1;
+    tables->histograms = calloc(tables->count * tables->values, sizeof *tables->histograms);
+    tables->rescales = calloc(tables->count, sizeof *tables->rescales);
+    return tables->histograms && tables->rescales
+               ? 0
+               : error_set_system(error, -ENOMEM, "count the values of a region");
+}
+
+static void
+ranges_leave_out_padding(const struct segmentation *segmentation, const struct range_tables *tables)
+{
+    const struct geometry_stack *stack = segmentation->stack;
+    const struct image_range limits = image_pixel_range(stack->pixel);
+    for (size_t t = 0; t < tables->count; t++) {
+        const struct geometry_plane *plane = &stack->planes[t];
+        const struct image_range padding = volume_padding(segmentation->instances[plane->instance]);
+        tables->rescales[t] = volume_rescale(segmentation->instances, plane);
+        for (int32_t v = padding.lo > limits.lo ? padding.lo : limits.lo;
+             v <= padding.hi && v <= limits.hi; v++)
+            tables->histograms[t * tables->values + (size_t)(v - limits.lo)] = 0;
+    }
+}
+
+/* Its values, which the caller frees. */
+static int
+ranges_tally(const struct segmentation *segmentation, struct kernels_lane *lane,
+             const uint64_t *region, struct mask_tally *tally, struct error *error)
+{
+    struct range_tables tables = {0};
+    int rc = ranges_reserve_tables(segmentation, &tables, error);
+    if (rc == 0)
+        rc = texture_histogram_run(lane, region, tables.count > 1, tables.histograms, error);
+    if (rc == 0) {
+        ranges_leave_out_padding(segmentation, &tables);
+        rc = mask_tally_make(segmentation->stack->pixel, tables.histograms, tables.count,
+                             tables.rescales, tally, error);
+    }
+    free(tables.histograms);
+    free(tables.rescales);
+    return rc;
+}
+
+static int
+ranges_of_tally(const struct conf_range *range, const struct mask_tally *tally, double ends[2],
+                struct error *error)
+{
+    switch (range->relative) {
+    case CONF_PERCENTILE:
+        return mask_range_percentile(tally, range->percentile[0], range->percentile[1], ends);
+    case CONF_OTSU:
+        return mask_range_otsu(tally, range->otsu, range->otsu_class, ends, error);
+    case CONF_SIGMA:
+        return mask_range_sigma(tally, range->sigma, ends);
+    case CONF_OF_MAX:
+        return mask_range_of_max(tally, range->of_max, ends);
+    case CONF_ABSOLUTE:
+        break;
+    }
+    return -EINVAL;
+}
+
+static int
+ranges_refuse(const struct conf_segment *segment, const struct mask_tally *tally,
+              struct error *error)
+{
+    const struct conf_range *range = &segment->range;
+    const char *whose = ranges_region(range);
+    if (tally->count > 0)
+        return error_set(error, -EINVAL, CODE_RANGE_UNDEFINED,
+                         "segment \"%s\" has no range: %s has %zu different values, which "
+                         "cannot be %d classes",
+                         segment->label, whose, tally->count, range->otsu);
+    return error_set(error, -EINVAL, CODE_RANGE_UNDEFINED,
+                     "segment \"%s\" has no range: %s, whose values it is computed of, has no "
+                     "voxel that is not padding",
+                     segment->label, whose);
+}
+
+int
+ranges_find(struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
+            const uint64_t *start, struct error *error)
+{
+    const struct conf_pipeline *pipeline = segmentation->pipeline;
+    const struct conf_segment *segment = &pipeline->segments[number];
+    const struct conf_range *range = &segment->range;
+    struct segment_range *found = &segmentation->ranges[number];
+    struct mask_tally tally = {0};
+    const uint64_t *region = range->of
+                                 ? segmentation->masks[conf_find_segment(pipeline, range->of)].bits
+                             : range->relative == CONF_SIGMA ? start
+                                                             : NULL;
+    int rc = ranges_tally(segmentation, lane, region, &tally, error);
+    if (rc == 0)
+        rc = ranges_of_tally(range, &tally, found->ends, error);
+    if (rc == -ENODATA)
+        rc = ranges_refuse(segment, &tally, error);
+    found->values = tally.total;
+    found->known = rc == 0;
+    mask_tally_free(&tally);
+    return rc;
+}
+
+/* The different values that one plane, or where planes are alike the volume, may have. */
+static size_t
+ranges_most_values(const struct segmentation *segmentation, size_t tables)
+{
+    const struct geometry_stack *stack = segmentation->stack;
+    const int32_t bits = segmentation->instances[stack->planes[0].instance]->bits_stored;
+    const struct image_range limits = image_pixel_range(stack->pixel);
+    const size_t all = (size_t)(limits.hi - limits.lo) + 1;
+    const size_t stored = ((size_t)1 << (bits > 0 && bits < 16 ? bits : 16)) + 1; /* and outside */
+    const size_t voxels = (size_t)stack->columns * (size_t)stack->rows *
+                          (tables > 1 ? 1 : (size_t)stack->plane_count);
+    const size_t most = stored < all ? stored : all;
+    return voxels < most ? voxels : most;
+}
+
+int64_t
+ranges_bytes(const struct segmentation *segmentation, size_t number)
+{
+    const struct conf_range *range = &segmentation->pipeline->segments[number].range;
+    const struct image_range limits = image_pixel_range(segmentation->stack->pixel);
+    const size_t tables = ranges_count_tables(segmentation);
+    const size_t values = (size_t)(limits.hi - limits.lo) + 1;
+    if (range->relative == CONF_ABSOLUTE)
+        return 0;
+    return (int64_t)mask_range_bytes(tables * values,
+                                     tables * ranges_most_values(segmentation, tables),
+                                     range->relative == CONF_OTSU ? range->otsu : 0) +
+           (int64_t)(tables * sizeof(struct image_rescale));
+}
+
+void
+ranges_prepare(struct segmentation *segmentation, struct kernels_demand *demand)
+{
+    const struct conf_pipeline *pipeline = segmentation->pipeline;
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        const struct conf_range *range = &pipeline->segments[i].range;
+        segmentation->ranges[i].known = range->relative == CONF_ABSOLUTE;
+        memcpy(segmentation->ranges[i].ends, range->ends, sizeof range->ends);
+        if (range->relative != CONF_ABSOLUTE)
+            demand->of[KERNELS_HISTOGRAM] = &kernels_asked;
+    }
+}
+
+/* --------------------------------------------------------------------------- describing ---- */
+
+static void
+ranges_describe_source(const struct conf_range *range, char text[SEGMENT_DESCRIPTION])
+{
+    switch (range->relative) {
+    case CONF_PERCENTILE:
+        segment_append(text, SEGMENT_DESCRIPTION, " (percentile %g..%g", range->percentile[0],
+                       range->percentile[1]);
+        break;
+    case CONF_OTSU:
+        segment_append(text, SEGMENT_DESCRIPTION, " (class %d of %d by Otsu", range->otsu_class,
+                       range->otsu);
+        break;
+    case CONF_SIGMA:
+        segment_append(text, SEGMENT_DESCRIPTION, " (mean -+ %g sigma", range->sigma);
+        break;
+    case CONF_OF_MAX:
+        segment_append(text, SEGMENT_DESCRIPTION, " (from %g of the largest value", range->of_max);
+        break;
+    case CONF_ABSOLUTE:
+        return;
+    }
+    segment_append(text, SEGMENT_DESCRIPTION, " of %s)", ranges_region(range));
+}
+
+void
+ranges_describe(const struct segmentation *segmentation, size_t segment,
+                char text[SEGMENT_DESCRIPTION])
+{
+    const struct conf_range *range = &segmentation->pipeline->segments[segment].range;
+    const double *ends = segmentation->ranges[segment].ends;
+    if (range->relative == CONF_ABSOLUTE)
+        snprintf(text, SEGMENT_DESCRIPTION, "range %g..%g", ends[0], ends[1]);
+    else if (isfinite(ends[1]))
+        snprintf(text, SEGMENT_DESCRIPTION, "range %.9g..%.9g", ends[0], ends[1]);
+    else
+        snprintf(text, SEGMENT_DESCRIPTION, "range from %.9g", ends[0]);
+    ranges_describe_source(range, text);
+}
+
+void
+ranges_report(const struct segmentation *segmentation, size_t segment,
+              struct pipeline_segment *report)
+{
+    const struct segment_range *found = &segmentation->ranges[segment];
+    if (segmentation->pipeline->segments[segment].range.relative == CONF_ABSOLUTE)
+        return;
+    report->numbers[0] = (struct segment_number){"range_from", "range from", found->ends[0], true};
+    report->numbers[1] = (struct segment_number){"range_to", "to", found->ends[1], true};
+    report->number_count = isfinite(found->ends[1]) ? 2 : 1;
+    report->measured_voxels = (int64_t)found->values;
+}

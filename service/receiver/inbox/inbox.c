@@ -1,0 +1,906 @@
+/*
+ * inbox.c - see inbox.h.
+ *
+ *   inotify --> urgent looks --.                       .--> handed out --> inbox_done
+ *   sweep ----> first look -----+--> settling looks --+           |
+ *                               ^---------------------+-----------'  (changed meanwhile)
+ *
+ * pump() starts the next step whenever none is under way: looks that are due, or the walk through
+ * the folders on the stack, taking turns. A sweep is a walk that begins at the inbox itself; a new
+ * folder is put on the stack by whoever sees it first. A folder is entered (opened, watched and
+ * named in inbox_inotify.h's table) in one step and read in later ones, so that what appears in it is
+ * either told or read.
+ */
+#include "service/receiver/inbox/inbox.h"
+
+#include "base/array.h"
+#include "service/common/log.h"
+#include "service/receiver/inbox/inbox_inotify.h"
+#include "service/receiver/inbox/inbox_scan.h"
+#include "service/receiver/inbox/inbox_seen.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+
+#define MAX_HELD         16384  /* looks to come and finds not answered; sweeps wait above it */
+#define LATER_MS         60000  /* INBOX_LATER */
+#define WARN_EVERY_MS    60000  /* of a trouble that lasts */
+#define MIN_SWEEP_MS     1000   /* between the starts of two sweeps that lost news asks for */
+#define MIN_AGAIN_MS     200    /* before a file that has changed is looked at again */
+#define MISSING_SWEEP_MS 10000  /* at most this long until a missing inbox is looked for again */
+#define LONGEST_SWEEP_MS 600000 /* between two where nothing changes and all of it would be told */
+#define HANGING_MS       20000  /* a step that takes so long is held up by its disk or share */
+#define SWEEP_SHARE      50     /* a sweep takes no more than this part of a processor's time */
+#define GUARD_SHARE      1000   /* nor one that nothing calls for more than this, if that will do */
+#define FORGET_STEP      4096
+
+/* A look to come. */
+struct look {
+    STAILQ_ENTRY(look) next;
+    int64_t due_ms;
+    bool renamed;
+    char relative[];
+};
+
+STAILQ_HEAD(look_queue, look);
+
+struct inbox {
+    uv_loop_t *loop;
+    const struct inbox_events *events;
+    void *context;
+    char *path, *root, *move_to;
+    enum conf_after after;
+    enum conf_newest resent;
+    int64_t settle_ms, sweep_ms;
+
+    struct seen_files *seen_files;
+    struct look_queue urgent;   /* due at once */
+    struct look_queue settling; /* by due time, as the settle time is the same for all */
+    size_t held;
+
+    struct inotify *inotify; /* NULL: sweeps only */
+    uv_poll_t poll;
+    uv_timer_t timer;
+    uv_work_t work;
+    struct scan_step step;
+    bool working;
+    bool scan_next; /* whose turn it is */
+
+    char **folders; /* stack of folders to be walked */
+    size_t folder_count, folder_capacity;
+    DIR *directory; /* the one being read */
+    char *reading;  /* its name */
+
+    uint32_t sweep;     /* number of the latest */
+    bool sweeping;      /* it is under way */
+    bool begun;         /* what is known has been told */
+    bool guarding;      /* the sweep only guards against mistakes */
+    int64_t read_at_ms; /* it goes on then */
+    bool news_lost;
+    int64_t sweep_began_ms, next_sweep_ms;
+    int64_t stretched_ms;  /* from the start of this sweep to that of the next, if all goes well */
+    int64_t sweep_cpu_ns;  /* it has taken so far */
+    bool untold;           /* some of the folders would not tell what happens in them */
+    bool sweep_found_news; /* something that had not been told of, or has to be tried again */
+    int64_t warned_ms, watch_warned_ms; /* 0: not yet */
+
+    bool entered;      /* it was, lately */
+    char trouble[160]; /* why it was not, if so */
+    int64_t step_began_ms;
+
+    size_t handed; /* finds not answered */
+    bool closing;
+    int handles; /* open uv handles */
+};
+
+static void pump(struct inbox *inbox);
+
+/* -------------------------------------------------------------------------- queues ------ */
+
+static struct look *
+queue_pop(struct look_queue *queue)
+{
+    struct look *look = STAILQ_FIRST(queue);
+    STAILQ_REMOVE_HEAD(queue, next);
+    return look;
+}
+
+/* Without memory the look is lost, and a sweep makes up for it. */
+static void
+add_look(struct inbox *inbox, struct look_queue *queue, const char *relative, int64_t due_ms,
+         bool renamed)
+{
+    size_t length = strlen(relative) + 1;
+    struct look *look = malloc(sizeof *look + length);
+    if (!look) {
+        seen_files_remove(inbox->seen_files, file_key(relative));
+        inbox->news_lost = true;
+        return;
+    }
+    look->due_ms = due_ms;
+    look->renamed = renamed;
+    memcpy(look->relative, relative, length);
+    STAILQ_INSERT_TAIL(queue, look, next);
+    inbox->held++;
+}
+
+static void
+push_folder(struct inbox *inbox, const char *relative)
+{
+    char **folders = array_grow(inbox->folders, &inbox->folder_capacity, inbox->folder_count + 1,
+                                sizeof *folders);
+    char *copy = folders ? strdup(relative) : NULL;
+    if (folders)
+        inbox->folders = folders;
+    if (copy)
+        inbox->folders[inbox->folder_count++] = copy;
+    else
+        inbox->news_lost = true;
+}
+
+/* -------------------------------------------------------------------------- sights ------ */
+
+static struct seen_file *
+remember(struct inbox *inbox, const char *relative)
+{
+    struct seen_file *file = seen_files_add(inbox->seen_files, file_key(relative));
+    if (file)
+        file->sweep = inbox->sweep;
+    else
+        inbox->news_lost = true;
+    return file;
+}
+
+static void
+hand_out(struct inbox *inbox, struct seen_file *file, const struct scan_sight *sight)
+{
+    const struct inbox_find find = {
+        .relative = sight->relative,
+        .stamp = sight->stamp,
+        .error = sight->error,
+        .told = file->told,
+    };
+    file->state = SEEN_HANDED;
+    file->touched = false;
+    inbox->held++;
+    inbox->handed++;
+    inbox->events->found(inbox->context, inbox, &find);
+}
+
+static void
+wait_for(struct inbox *inbox, struct seen_file *file, const char *relative)
+{
+    file->state = SEEN_WAITING;
+    add_look(inbox, &inbox->settling, relative, file->since_ms + inbox->settle_ms, false);
+}
+
+/* A look at a file that waits for one. */
+static void
+see_waiting(struct inbox *inbox, struct seen_file *file, const struct scan_sight *sight)
+{
+    if (seen_file_settled(file, seen_file_look(&sight->stamp), sight->renamed,
+                          (int64_t)uv_now(inbox->loop), inbox->settle_ms))
+        hand_out(inbox, file, sight);
+    else
+        wait_for(inbox, file, sight->relative);
+}
+
+static void
+see_file(struct inbox *inbox, const struct scan_sight *sight, bool was_waiting)
+{
+    const int64_t now = (int64_t)uv_now(inbox->loop);
+    const bool is_new = !seen_files_find(inbox->seen_files, file_key(sight->relative));
+    struct seen_file *file = remember(inbox, sight->relative);
+    if (!file)
+        return;
+    if (is_new) {
+        inbox->sweep_found_news = true;
+        see_waiting(inbox, file, sight);
+        return;
+    }
+    switch ((enum seen_state)file->state) {
+    case SEEN_WAITING:
+        if (was_waiting)
+            see_waiting(inbox, file, sight);
+        break;
+    case SEEN_HANDED:
+        break;
+    case SEEN_LEFT:
+        if (file->look != seen_file_look(&sight->stamp))
+            see_waiting(inbox, file, sight);
+        break;
+    case SEEN_LATER:
+        inbox->sweep_found_news = true;
+        if (file->look != seen_file_look(&sight->stamp))
+            see_waiting(inbox, file, sight);
+        else if (now >= file->since_ms)
+            hand_out(inbox, file, sight);
+        break;
+    }
+}
+
+/* Neither file nor folder, or a link: said once. */
+static void
+see_other(struct inbox *inbox, const struct scan_sight *sight)
+{
+    struct seen_file *file = remember(inbox, sight->relative);
+    if (!file || file->state == SEEN_HANDED)
+        return;
+    if (!file->told)
+        log_warn("inbox.skipped", LOG_STR("inbox", inbox->path),
+                 LOG_STR("kind", S_ISLNK(sight->mode) ? "symbolic link" : "special file"),
+                 LOG_INT("inode", sight->stamp.inode));
+    file->told = true;
+    file->state = SEEN_LEFT;
+    file->look = seen_file_look(&sight->stamp);
+}
+
+/* Something that cannot be looked at: told once, and tried again by every sweep. */
+static void
+see_trouble(struct inbox *inbox, const struct scan_sight *sight)
+{
+    struct seen_file *file = remember(inbox, sight->relative);
+    inbox->sweep_found_news = true;
+    if (!file || file->state == SEEN_HANDED)
+        return;
+    if (file->told)
+        file->state = SEEN_LEFT;
+    else
+        hand_out(inbox, file, sight);
+}
+
+static void
+see(struct inbox *inbox, const struct scan_sight *sight, bool was_waiting)
+{
+    if (sight->error == -ENOENT || sight->error == -ENOTDIR) {
+        struct seen_file *file = seen_files_find(inbox->seen_files, file_key(sight->relative));
+        if (file && file->state != SEEN_HANDED)
+            seen_files_remove(inbox->seen_files, file->key);
+    } else if (sight->error) {
+        see_trouble(inbox, sight);
+    } else if (S_ISREG(sight->mode)) {
+        see_file(inbox, sight, was_waiting);
+    } else if (S_ISDIR(sight->mode)) {
+        push_folder(inbox, sight->relative);
+    } else {
+        see_other(inbox, sight);
+    }
+}
+
+/* ---------------------------------------------------------------------------- news ------ */
+
+static void
+hint(struct inbox *inbox, const char *relative, bool renamed)
+{
+    struct seen_file *file = seen_files_find(inbox->seen_files, file_key(relative));
+    if (file && file->state == SEEN_HANDED) {
+        file->touched = true;
+        return;
+    }
+    if (file && file->state == SEEN_WAITING && !renamed)
+        return;
+    if (inbox->held >= MAX_HELD) {
+        inbox->news_lost = true;
+        return;
+    }
+    file = remember(inbox, relative);
+    if (!file)
+        return;
+    file->state = SEEN_WAITING;
+    file->look = 0;
+    add_look(inbox, &inbox->urgent, relative, 0, renamed);
+}
+
+static void
+on_told(void *context, enum inotify_news news, const char *folder, const char *name)
+{
+    struct inbox *inbox = context;
+    char *relative;
+    if (news == INOTIFY_OVERFLOW || (news == INOTIFY_GONE && !*folder)) {
+        inbox->news_lost = true;
+        return;
+    }
+    if (news == INOTIFY_GONE)
+        return;
+    if (scan_ignores(name))
+        return;
+    if (asprintf(&relative, "%s%s%s", folder, folder[0] ? "/" : "", name) < 0) {
+        inbox->news_lost = true;
+        return;
+    }
+    if (news == INOTIFY_FOLDER) {
+        inbox->guarding = false; /* it lies behind what is being read */
+        push_folder(inbox, relative);
+    } else {
+        hint(inbox, relative, news == INOTIFY_RENAMED);
+    }
+    free(relative);
+}
+
+static void
+inbox_on_news(uv_poll_t *poll, int status, int events)
+{
+    (void)events;
+    struct inbox *inbox = poll->data;
+    int error = status < 0 ? status : inotify_read(inbox->inotify, on_told, inbox);
+    if (error) {
+        log_warn("inbox.watch", LOG_STR("inbox", inbox->path), LOG_STR("error", strerror(-error)),
+                 LOG_STR("effect", "new files are found by sweeps only"));
+        uv_poll_stop(poll);
+        inbox->news_lost = true;
+    }
+    pump(inbox);
+}
+
+/* --------------------------------------------------------------------------- steps ------ */
+
+/* At most once a minute. */
+static bool
+may_warn(struct inbox *inbox, int64_t *last_ms)
+{
+    const int64_t now = (int64_t)uv_now(inbox->loop);
+    if (*last_ms && now - *last_ms < WARN_EVERY_MS)
+        return false;
+    *last_ms = now;
+    return true;
+}
+
+static void
+abandon_sweep(struct inbox *inbox, const struct scan_step *step)
+{
+    inbox->sweeping = inbox->entered = false;
+    snprintf(inbox->trouble, sizeof inbox->trouble, "%s",
+             step->conflict ? step->conflict : strerror(-step->error));
+    const int64_t soon = (int64_t)uv_now(inbox->loop) + MISSING_SWEEP_MS;
+    if (soon < inbox->next_sweep_ms)
+        inbox->next_sweep_ms = soon;
+    if (!may_warn(inbox, &inbox->warned_ms))
+        return;
+    log_error("inbox.unusable", LOG_STR("inbox", inbox->path),
+              LOG_STR("error", step->conflict ? step->conflict : strerror(-step->error)));
+}
+
+static void
+told_of_folder(struct inbox *inbox, const char *relative, int error)
+{
+    char *copy = strdup(relative);
+    if (!copy)
+        return;
+    const struct scan_sight sight = {.relative = copy, .error = error};
+    see_trouble(inbox, &sight);
+    free(copy);
+}
+
+static void
+name_watch(struct inbox *inbox, const char *folder, int descriptor)
+{
+    int error = descriptor;
+    inbox->untold = inbox->untold || descriptor < 0;
+    if (!inbox->inotify)
+        return;
+    if (descriptor >= 0)
+        error = inotify_name(inbox->inotify, descriptor, folder, inbox->sweep);
+    if (error < 0 && may_warn(inbox, &inbox->watch_warned_ms))
+        log_warn("inbox.watch", LOG_STR("inbox", inbox->path), LOG_STR("error", strerror(-error)),
+                 LOG_STR("effect", "some folders are looked at by sweeps only"));
+}
+
+static void
+after_enter(struct inbox *inbox, struct scan_step *step)
+{
+    if (step->made)
+        log_info("inbox.made", LOG_STR("inbox", inbox->path));
+    if (step->error == -ENOENT && step->folder[0])
+        return; /* gone again */
+    if (step->error && !step->folder[0]) {
+        abandon_sweep(inbox, step);
+        return;
+    }
+    if (step->error == -ELOOP || step->error == -ENOTDIR)
+        return; /* no folder any more: it is met as what it is now */
+    if (step->error) {
+        told_of_folder(inbox, step->folder, step->error);
+        return;
+    }
+    inbox->entered = true;
+    name_watch(inbox, step->folder, step->descriptor);
+    inbox->untold = inbox->untold || step->remote;
+    inbox->directory = step->directory;
+    inbox->reading = step->folder;
+    step->folder = NULL;
+}
+
+static void
+after_read(struct inbox *inbox, const struct scan_step *step)
+{
+    inbox->directory = step->directory;
+    if (step->error && step->error != -ENOENT)
+        told_of_folder(inbox, step->folder, step->error);
+    if (!inbox->directory) {
+        free(inbox->reading);
+        inbox->reading = NULL;
+    }
+}
+
+/*
+ * Where every folder tells what happens in it a sweep only guards against mistakes: the next one
+ * comes twice as late each time that nothing was found. Elsewhere sweeps are all there is.
+ */
+static void
+plan_next_sweep(struct inbox *inbox)
+{
+    const bool needed = inbox->untold || inbox->sweep_found_news;
+    const int64_t longest = inbox->sweep_ms > LONGEST_SWEEP_MS ? inbox->sweep_ms : LONGEST_SWEEP_MS;
+    const int64_t spent_ms = inbox->sweep_cpu_ns / 1000000;
+    const int64_t afforded = spent_ms * SWEEP_SHARE;
+    int64_t stretched = needed ? inbox->sweep_ms : 2 * inbox->stretched_ms;
+    if (!needed && stretched < spent_ms * GUARD_SHARE)
+        stretched = spent_ms * GUARD_SHARE;
+    inbox->stretched_ms = stretched < longest ? stretched : longest;
+    inbox->next_sweep_ms =
+        inbox->sweep_began_ms + (inbox->stretched_ms > afforded ? inbox->stretched_ms : afforded);
+}
+
+/* So that one that only guards is spread over the time until the next. */
+static void
+pause_sweep(struct inbox *inbox, int64_t spent_ns)
+{
+    const int64_t files = (int64_t)seen_files_count(inbox->seen_files) + 1;
+    const int64_t even = inbox->stretched_ms * SCAN_STEP / files;
+    const int64_t pause = spent_ns * GUARD_SHARE / 1000000;
+    inbox->read_at_ms = (int64_t)uv_now(inbox->loop) + (pause < even ? pause : even);
+}
+
+static void
+inbox_forget_unmet(struct inbox *inbox)
+{
+    uint64_t keys[FORGET_STEP];
+    size_t count;
+    do {
+        count = seen_files_forget_unmet(inbox->seen_files, inbox->sweep, keys, FORGET_STEP);
+        if (count > 0)
+            inbox->events->forgot(inbox->context, inbox, keys, count);
+    } while (count == FORGET_STEP);
+}
+
+static void
+end_sweep_if_done(struct inbox *inbox)
+{
+    if (!inbox->sweeping || inbox->directory || inbox->folder_count > 0)
+        return;
+    inbox->sweeping = false;
+    plan_next_sweep(inbox);
+    /* What lies in a folder that could not be read is forgotten too, and taken in anew, to no
+     * effect, once it can be. */
+    inbox_forget_unmet(inbox);
+    if (inbox->inotify)
+        inotify_forget_unmet(inbox->inotify, inbox->sweep);
+    log_debug("inbox.swept", LOG_STR("inbox", inbox->path),
+              LOG_INT("known", seen_files_count(inbox->seen_files)),
+              LOG_INT("ms", (int64_t)uv_now(inbox->loop) - inbox->sweep_began_ms),
+              LOG_INT("next_ms", inbox->next_sweep_ms - inbox->sweep_began_ms));
+}
+
+static void
+finish_close(struct inbox *inbox)
+{
+    if (!inbox->closing || inbox->working || inbox->handed > 0 || inbox->handles > 0)
+        return;
+    if (inbox->directory)
+        closedir(inbox->directory);
+    for (size_t i = 0; i < inbox->folder_count; i++)
+        free(inbox->folders[i]);
+    free(inbox->folders);
+    free(inbox->reading);
+    STAILQ_CONCAT(&inbox->urgent, &inbox->settling);
+    while (!STAILQ_EMPTY(&inbox->urgent))
+        free(queue_pop(&inbox->urgent));
+    inotify_close(inbox->inotify);
+    seen_files_close(inbox->seen_files);
+    free(inbox->move_to);
+    free(inbox->root);
+    free(inbox->path);
+    free(inbox);
+}
+
+static int64_t
+thread_cpu_ns(void)
+{
+    struct timespec spent;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+    return (int64_t)spent.tv_sec * 1000000000 + spent.tv_nsec;
+}
+
+static void
+on_step(uv_work_t *work)
+{
+    struct inbox *inbox = work->data;
+    const int64_t began = thread_cpu_ns();
+    scan_run(&inbox->step);
+    inbox->step.cpu_ns = thread_cpu_ns() - began;
+}
+
+static void
+after_step(uv_work_t *work, int status)
+{
+    (void)status; /* steps are not cancelled */
+    struct inbox *inbox = work->data;
+    struct scan_step *step = &inbox->step;
+    if (inbox->closing) {
+        inbox->working = false;
+        inbox->directory = step->directory;
+        scan_clear(step);
+        finish_close(inbox);
+        return;
+    }
+    const int64_t began = thread_cpu_ns();
+    for (size_t i = 0; i < step->count; i++)
+        see(inbox, &step->sights[i], step->kind == SCAN_LOOK);
+    if (step->kind == SCAN_ENTER)
+        after_enter(inbox, step);
+    else if (step->kind == SCAN_READ)
+        after_read(inbox, step);
+    scan_clear(step);
+    const int64_t spent_ns = step->cpu_ns + thread_cpu_ns() - began;
+    inbox->sweep_cpu_ns += spent_ns;
+    pause_sweep(inbox, spent_ns);
+    inbox->working = false; /* not before: an answer given at once would start the next step */
+    end_sweep_if_done(inbox);
+    pump(inbox);
+}
+
+/* ---------------------------------------------------------------------------- pump ------ */
+
+static bool
+is_due(const struct inbox *inbox, const struct look_queue *queue)
+{
+    const struct look *first = STAILQ_FIRST(queue);
+    return first && first->due_ms <= (int64_t)uv_now(inbox->loop);
+}
+
+static void
+take_looks(struct inbox *inbox, struct look_queue *queue, struct scan_step *step)
+{
+    while (step->count < SCAN_STEP && is_due(inbox, queue)) {
+        struct look *look = queue_pop(queue);
+        inbox->held--;
+        char *relative = strdup(look->relative);
+        if (relative) {
+            step->sights[step->count++] =
+                (struct scan_sight){.relative = relative, .renamed = look->renamed};
+        } else {
+            seen_files_remove(inbox->seen_files, file_key(look->relative));
+            inbox->news_lost = true;
+        }
+        free(look);
+    }
+}
+
+static bool
+prepare_looks(struct inbox *inbox, struct scan_step *step)
+{
+    take_looks(inbox, &inbox->urgent, step);
+    take_looks(inbox, &inbox->settling, step);
+    step->kind = SCAN_LOOK;
+    return step->count > 0;
+}
+
+/* Until anything calls for it. */
+static bool
+may_take_its_time(const struct inbox *inbox)
+{
+    return inbox->sweeping && inbox->guarding && !inbox->news_lost && !inbox->untold &&
+           !inbox->sweep_found_news;
+}
+
+static bool
+prepare_walk(struct inbox *inbox, struct scan_step *step)
+{
+    if (inbox->held >= MAX_HELD || (inbox->directory && !inbox->begun))
+        return false;
+    if (may_take_its_time(inbox) && (int64_t)uv_now(inbox->loop) < inbox->read_at_ms)
+        return false;
+    if (inbox->directory) {
+        step->kind = SCAN_READ;
+        step->directory = inbox->directory;
+        step->folder = strdup(inbox->reading);
+        return step->folder != NULL;
+    }
+    if (inbox->folder_count == 0)
+        return false;
+    step->kind = SCAN_ENTER;
+    step->folder = inbox->folders[--inbox->folder_count];
+    return true;
+}
+
+static void
+begin_sweep_if_due(struct inbox *inbox)
+{
+    const int64_t now = (int64_t)uv_now(inbox->loop);
+    if (inbox->sweeping || inbox->held >= MAX_HELD)
+        return;
+    if (inbox->news_lost && inbox->next_sweep_ms > inbox->sweep_began_ms + MIN_SWEEP_MS)
+        inbox->next_sweep_ms = inbox->sweep_began_ms + MIN_SWEEP_MS;
+    if (now < inbox->next_sweep_ms)
+        return;
+    inbox->guarding = inbox->stretched_ms > inbox->sweep_ms && !inbox->news_lost;
+    inbox->news_lost = inbox->untold = inbox->sweep_found_news = false;
+    inbox->sweeping = true;
+    inbox->sweep++;
+    inbox->sweep_began_ms = now;
+    inbox->sweep_cpu_ns = 0;
+    inbox->next_sweep_ms = now + inbox->sweep_ms;
+    push_folder(inbox, "");
+}
+
+static void
+on_timer(uv_timer_t *timer)
+{
+    pump(timer->data);
+}
+
+static void
+arm_timer(struct inbox *inbox)
+{
+    const int64_t now = (int64_t)uv_now(inbox->loop);
+    int64_t due = inbox->next_sweep_ms;
+    if (may_take_its_time(inbox))
+        due = inbox->read_at_ms;
+    const struct look *first = STAILQ_FIRST(&inbox->settling);
+    if (first && first->due_ms < due)
+        due = first->due_ms;
+    /* inbox_done pumps when a full inbox drains; then a sweep may be due long since. */
+    if (due <= now)
+        due = now + MIN_SWEEP_MS;
+    uv_timer_start(&inbox->timer, on_timer, (uint64_t)(due - now), 0);
+}
+
+static void
+pump(struct inbox *inbox)
+{
+    if (inbox->working || inbox->closing)
+        return;
+    begin_sweep_if_due(inbox);
+    struct scan_step *step = &inbox->step;
+    step->count = 0;
+    step->error = 0;
+    step->conflict = NULL;
+    step->made = false;
+    step->folder = NULL;
+    step->directory = NULL;
+    step->inbox = inbox->path;
+    step->root = inbox->root;
+    step->inotify = inbox->inotify;
+    inbox->scan_next = !inbox->scan_next;
+    bool ready = inbox->scan_next && prepare_walk(inbox, step);
+    if (!ready)
+        ready = prepare_looks(inbox, step) || prepare_walk(inbox, step);
+    if (!ready) {
+        arm_timer(inbox);
+        return;
+    }
+    inbox->working = true;
+    inbox->step_began_ms = (int64_t)uv_now(inbox->loop);
+    inbox->work.data = inbox;
+    uv_queue_work(inbox->loop, &inbox->work, on_step,
+                  after_step); /* fails without a callback only */
+}
+
+/* ----------------------------------------------------------------- opening, closing ------ */
+
+static int64_t
+to_ms(double seconds)
+{
+    return (int64_t)(seconds * 1000.0);
+}
+
+int
+inbox_configure(struct inbox *inbox, const struct conf_inbox *conf)
+{
+    char *move_to = conf->move_to ? strdup(conf->move_to) : NULL;
+    if (conf->move_to && !move_to)
+        return -ENOMEM;
+    free(inbox->move_to);
+    inbox->move_to = move_to;
+    inbox->after = conf->after;
+    inbox->resent = conf->resent;
+    inbox->settle_ms = to_ms(conf->settle_seconds);
+    inbox->sweep_ms = inbox->stretched_ms = to_ms(conf->sweep_seconds);
+    const int64_t next = inbox->sweep_began_ms + inbox->sweep_ms;
+    if (next < inbox->next_sweep_ms)
+        inbox->next_sweep_ms = next;
+    pump(inbox);
+    return 0;
+}
+
+/* Without inotify (no instance or watch to be had) the sweeps do all. */
+static void
+start_watching(struct inbox *inbox)
+{
+    int error = inotify_open(&inbox->inotify);
+    if (!error) {
+        error = uv_poll_init(inbox->loop, &inbox->poll, inotify_fd(inbox->inotify));
+        if (error) {
+            inotify_close(inbox->inotify);
+            inbox->inotify = NULL;
+        }
+    }
+    if (error) {
+        log_warn("inbox.watch", LOG_STR("inbox", inbox->path), LOG_STR("error", strerror(-error)),
+                 LOG_STR("effect", "new files are found by sweeps only"));
+        return;
+    }
+    inbox->poll.data = inbox;
+    inbox->handles++;
+    uv_poll_start(&inbox->poll, UV_READABLE, inbox_on_news);
+}
+
+int
+inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root,
+           const struct inbox_events *events, void *context, struct inbox **out)
+{
+    struct inbox *inbox = calloc(1, sizeof *inbox);
+    if (!inbox)
+        return -ENOMEM;
+    inbox->loop = loop;
+    inbox->events = events;
+    inbox->context = context;
+    STAILQ_INIT(&inbox->urgent);
+    STAILQ_INIT(&inbox->settling);
+    inbox->path = strdup(conf->path);
+    inbox->root = strdup(root);
+    int error = -ENOMEM;
+    if (!inbox->path || !inbox->root)
+        goto fail;
+    error = seen_files_open(&inbox->seen_files);
+    if (error)
+        goto fail;
+    uv_timer_init(loop, &inbox->timer); /* has no way to fail */
+    inbox->timer.data = inbox;
+    inbox->handles = 1;
+    start_watching(inbox);
+    error = inbox_configure(inbox, conf);
+    if (error) {
+        inbox_close(inbox);
+        return error;
+    }
+    *out = inbox;
+    return 0;
+
+fail:
+    free(inbox->path);
+    free(inbox->root);
+    free(inbox);
+    return error;
+}
+
+void
+inbox_know(struct inbox *inbox, uint64_t key, uint64_t look)
+{
+    if (inbox->after != CONF_KEEP || seen_files_find(inbox->seen_files, key))
+        return;
+    struct seen_file *file = seen_files_add(inbox->seen_files, key);
+    if (!file)
+        return; /* it is taken in again, to no effect */
+    file->state = SEEN_LEFT;
+    file->look = look;
+}
+
+void
+inbox_begin(struct inbox *inbox)
+{
+    inbox->begun = true;
+    pump(inbox);
+}
+
+static void
+inbox_on_closed(uv_handle_t *handle)
+{
+    struct inbox *inbox = handle->data;
+    inbox->handles--;
+    finish_close(inbox);
+}
+
+void
+inbox_close(struct inbox *inbox)
+{
+    if (!inbox || inbox->closing)
+        return;
+    inbox->closing = true;
+    uv_close((uv_handle_t *)&inbox->timer, inbox_on_closed);
+    if (inbox->inotify)
+        uv_close((uv_handle_t *)&inbox->poll, inbox_on_closed);
+}
+
+const char *
+inbox_path(const struct inbox *inbox)
+{
+    return inbox->path;
+}
+
+enum conf_after
+inbox_after(const struct inbox *inbox)
+{
+    return inbox->after;
+}
+
+enum conf_newest
+inbox_resent(const struct inbox *inbox)
+{
+    return inbox->resent;
+}
+
+const char *
+inbox_move_to(const struct inbox *inbox)
+{
+    return inbox->move_to;
+}
+
+const char *
+inbox_trouble(const struct inbox *inbox)
+{
+    if (inbox->working && (int64_t)uv_now(inbox->loop) - inbox->step_began_ms > HANGING_MS)
+        return "its disk or share does not answer";
+    if (inbox->entered)
+        return "";
+    return *inbox->trouble ? inbox->trouble : NULL;
+}
+
+/* ------------------------------------------------------------------------- answers ------ */
+
+/* Not at once: a file that is found changed again and again may not keep a processor busy. */
+static void
+look_again(struct inbox *inbox, struct seen_file *file, const char *relative)
+{
+    file->state = SEEN_WAITING;
+    file->look = 0;
+    add_look(inbox, &inbox->settling, relative, (int64_t)uv_now(inbox->loop) + MIN_AGAIN_MS, false);
+}
+
+static void
+inbox_answer(struct inbox *inbox, struct seen_file *file, const char *relative,
+             const struct file_stamp *stamp, enum inbox_fate fate)
+{
+    if (fate == INBOX_AGAIN || file->touched) {
+        look_again(inbox, file, relative);
+        return;
+    }
+    switch (fate) {
+    case INBOX_GONE:
+        seen_files_remove(inbox->seen_files, file->key);
+        break;
+    case INBOX_LATER:
+        file->state = SEEN_LATER;
+        file->told = true;
+        file->look = seen_file_look(stamp);
+        file->since_ms = (int64_t)uv_now(inbox->loop) + LATER_MS;
+        if (file->since_ms < inbox->next_sweep_ms)
+            inbox->next_sweep_ms = file->since_ms;
+        break;
+    case INBOX_LEFT:
+    case INBOX_AGAIN:
+        file->state = SEEN_LEFT;
+        file->look = seen_file_look(stamp);
+        break;
+    }
+}
+
+void
+inbox_done(struct inbox *inbox, const char *relative, const struct file_stamp *stamp,
+           enum inbox_fate fate)
+{
+    inbox->held--;
+    inbox->handed--;
+    if (inbox->closing) {
+        finish_close(inbox);
+        return;
+    }
+    struct seen_file *file = seen_files_find(inbox->seen_files, file_key(relative));
+    if (file && file->state == SEEN_HANDED)
+        inbox_answer(inbox, file, relative, stamp, fate);
+    pump(inbox);
+}

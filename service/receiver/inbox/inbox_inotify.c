@@ -1,0 +1,197 @@
+/* inbox_inotify.c - see inbox_inotify.h. */
+#include "service/receiver/inbox/inbox_inotify.h"
+
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+/* No IN_MODIFY: the settle test looks at the file itself, and writes come by the thousand. */
+#define WATCH_MASK                                                                                 \
+    (IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW |       \
+     IN_EXCL_UNLINK)
+
+#define NEWS_BYTES (64u << 10)
+
+struct named {
+    int descriptor;
+    uint32_t sweep;
+    char *folder;
+};
+
+struct inotify {
+    int fd;
+    struct named *names; /* ascending descriptors, which the kernel hands out in that order */
+    size_t count, capacity;
+};
+
+int
+inotify_open(struct inotify **out)
+{
+    struct inotify *inotify = calloc(1, sizeof *inotify);
+    if (!inotify)
+        return -ENOMEM;
+    inotify->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (inotify->fd < 0) {
+        int error = -errno;
+        free(inotify);
+        return error;
+    }
+    *out = inotify;
+    return 0;
+}
+
+void
+inotify_close(struct inotify *inotify)
+{
+    if (!inotify)
+        return;
+    close(inotify->fd);
+    for (size_t i = 0; i < inotify->count; i++)
+        free(inotify->names[i].folder);
+    free(inotify->names);
+    free(inotify);
+}
+
+int
+inotify_fd(const struct inotify *inotify)
+{
+    return inotify->fd;
+}
+
+int
+inotify_watch(const struct inotify *inotify, const char *path)
+{
+    int descriptor = inotify_add_watch(inotify->fd, path, WATCH_MASK);
+    return descriptor < 0 ? -errno : descriptor;
+}
+
+/* Index of the first name whose descriptor is not below the given one. */
+static size_t
+inotify_place(const struct inotify *inotify, int descriptor)
+{
+    size_t low = 0, high = inotify->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (inotify->names[middle].descriptor < descriptor)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct named *
+inotify_find(struct inotify *inotify, int descriptor)
+{
+    size_t at = inotify_place(inotify, descriptor);
+    if (at < inotify->count && inotify->names[at].descriptor == descriptor)
+        return &inotify->names[at];
+    return NULL;
+}
+
+static int
+inotify_insert(struct inotify *inotify, int descriptor, char *folder, uint32_t sweep)
+{
+    struct named *names =
+        array_grow(inotify->names, &inotify->capacity, inotify->count + 1, sizeof *names);
+    if (!names)
+        return -ENOMEM;
+    inotify->names = names;
+    size_t at = inotify_place(inotify, descriptor);
+    memmove(inotify->names + at + 1, inotify->names + at,
+            (inotify->count - at) * sizeof *inotify->names);
+    inotify->names[at] = (struct named){descriptor, sweep, folder};
+    inotify->count++;
+    return 0;
+}
+
+int
+inotify_name(struct inotify *inotify, int descriptor, const char *folder, uint32_t sweep)
+{
+    char *copy = strdup(folder);
+    if (!copy)
+        return -ENOMEM;
+    struct named *named = inotify_find(inotify, descriptor);
+    if (named) {
+        free(named->folder);
+        named->folder = copy;
+        named->sweep = sweep;
+        return 0;
+    }
+    int error = inotify_insert(inotify, descriptor, copy, sweep);
+    if (error)
+        free(copy);
+    return error;
+}
+
+static void
+inotify_remove(struct inotify *inotify, struct named *named)
+{
+    size_t at = (size_t)(named - inotify->names);
+    free(named->folder);
+    memmove(named, named + 1, (inotify->count - at - 1) * sizeof *named);
+    inotify->count--;
+}
+
+void
+inotify_forget_unmet(struct inotify *inotify, uint32_t sweep)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < inotify->count; i++) {
+        if (inotify->names[i].sweep == sweep) {
+            inotify->names[kept++] = inotify->names[i];
+            continue;
+        }
+        inotify_rm_watch(inotify->fd, inotify->names[i].descriptor);
+        free(inotify->names[i].folder);
+    }
+    inotify->count = kept;
+}
+
+static void
+inotify_tell_one(struct inotify *inotify, const struct inotify_event *event, inotify_tell tell,
+                 void *context)
+{
+    if (event->mask & IN_Q_OVERFLOW) {
+        tell(context, INOTIFY_OVERFLOW, "", "");
+        return;
+    }
+    struct named *named = inotify_find(inotify, event->wd);
+    if (!named)
+        return;
+    if (event->mask & (IN_IGNORED | IN_MOVE_SELF)) {
+        tell(context, INOTIFY_GONE, named->folder, "");
+        if (event->mask & IN_IGNORED)
+            inotify_remove(inotify, named);
+        return;
+    }
+    if (event->len == 0)
+        return;
+    enum inotify_news news = INOTIFY_WRITTEN;
+    if (event->mask & IN_ISDIR)
+        news = INOTIFY_FOLDER;
+    else if (event->mask & IN_MOVED_TO)
+        news = INOTIFY_RENAMED;
+    tell(context, news, named->folder, event->name);
+}
+
+int
+inotify_read(struct inotify *inotify, inotify_tell tell, void *context)
+{
+    alignas(struct inotify_event) char news[NEWS_BYTES];
+    ssize_t size = read(inotify->fd, news, sizeof news);
+    if (size < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+    for (const char *at = news; at < news + size;) {
+        struct inotify_event event;
+        memcpy(&event, at, sizeof event);
+        inotify_tell_one(inotify, (const struct inotify_event *)(const void *)at, tell, context);
+        at += sizeof event + event.len;
+    }
+    return 0;
+}

@@ -1,0 +1,253 @@
+/* inspect.c - see inspect.h. */
+#include "service/receiver/inspect.h"
+
+#include "base/limits.h"
+#include "service/common/parallel.h"
+#include "service/common/routing/routing_conditions.h"
+#include "service/common/routing/routing_options.h"
+#include "service/common/routing/routing_stack_values.h"
+
+#include "dicom/dicom.h"
+#include "dicom/read/geometry/geometry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COSINES 96 /* room for six numbers */
+
+struct inspect {
+    struct message_inspect request;
+    void *frame; /* the INSPECT that the paths point into */
+    int32_t count;
+    const char **paths;
+    struct dicom_instance **instances; /* by path; NULL: not read */
+    size_t values_size;                /* bytes of all that was told of them */
+    struct proto_writer answer;
+
+    pthread_mutex_t lock; /* for the two below, while threads peek */
+    int64_t failed;       /* the first path that could not be read; -1: none */
+    struct error error;
+};
+
+static int
+keep_paths(struct inspect *inspect, struct proto_reader *reader)
+{
+    const size_t count = (size_t)reader->rows;
+    struct message_path path;
+    inspect->frame = message_keep_inspect(reader, &inspect->request);
+    inspect->paths = calloc(count + 1, sizeof *inspect->paths);
+    inspect->instances = calloc(count + 1, sizeof *inspect->instances);
+    if (!inspect->frame || !inspect->paths || !inspect->instances)
+        return -ENOMEM;
+    while (message_next_path(reader, &path))
+        inspect->paths[inspect->count++] = path.path;
+    return 0;
+}
+
+int
+inspect_open(struct proto_reader *reader, struct inspect **out)
+{
+    struct inspect *inspect = calloc(1, sizeof *inspect);
+    if (!inspect)
+        return -ENOMEM;
+    pthread_mutex_init(&inspect->lock, NULL);
+    inspect->failed = -1;
+    int error = message_read_inspect(reader, &inspect->request);
+    if (!error)
+        error = keep_paths(inspect, reader);
+    if (error) {
+        inspect_free(inspect);
+        return error;
+    }
+    *out = inspect;
+    return 0;
+}
+
+void
+inspect_free(struct inspect *inspect)
+{
+    if (!inspect)
+        return;
+    for (int32_t i = 0; i < inspect->count; i++)
+        if (inspect->instances[i])
+            dicom_instance_free(inspect->instances[i]);
+    free(inspect->paths);
+    free(inspect->frame);
+    free(inspect->instances);
+    pthread_mutex_destroy(&inspect->lock);
+    proto_release(&inspect->answer);
+    free(inspect);
+}
+
+/* Keeps the error of the lowest index: parallel.h promises that it is the same on every run. */
+static void
+keep_error(struct inspect *inspect, int64_t i, const struct error *error)
+{
+    pthread_mutex_lock(&inspect->lock);
+    if (inspect->failed < 0 || i < inspect->failed) {
+        inspect->failed = i;
+        inspect->error = *error;
+    }
+    pthread_mutex_unlock(&inspect->lock);
+}
+
+/* What this machine could not do just now says nothing of the file. */
+static void
+blame_machine(struct error *error, int rc)
+{
+    if (rc == -EMFILE || rc == -ENFILE || rc == -EIO)
+        error->code = CODE_IO_ERROR;
+    error_normalise(error, rc);
+}
+
+static void
+peek_some(struct parallel *loop, void *context)
+{
+    struct inspect *inspect = context;
+    struct error error;
+    int64_t i;
+    while (parallel_take(loop, &i)) {
+        int rc = dicom_peek(inspect->paths[i], &inspect->instances[i], &error);
+        if (rc == 0)
+            continue;
+        inspect->instances[i] = NULL;
+        blame_machine(&error, rc);
+        keep_error(inspect, i, &error);
+        parallel_fail(loop);
+    }
+}
+
+/* What is told of them: beyond the limit nothing, and no rule that asks for it matches then. */
+static const char *
+inspect_values(struct inspect *inspect, const char *values)
+{
+    const size_t size = values ? strlen(values) : 0;
+    if (size == 0 || inspect->values_size + size > (size_t)LIMIT_RULE_VALUES_KIB << 10)
+        return "";
+    inspect->values_size += size;
+    return values;
+}
+
+/* Writes Image Orientation (Patient) of a stack: six direction cosines. */
+static void
+inspect_put_cosines(const struct geometry_stack *stack, char *text, size_t size)
+{
+    size_t length = 0;
+    for (int i = 0; i < 6; i++)
+        length += (size_t)snprintf(text + length, size - length, "%s%.6g", i ? "\\" : "",
+                                   stack->axes[i] + 0.0); /* no negative zero */
+}
+
+static void
+inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
+                  const struct geometry_stack *stack, const char *values, int judgement)
+{
+    const struct rules_facts facts =
+        conditions_facts(stack->normal, stack->spacing[2], stack->plane_count);
+    char cosines[COSINES] = "";
+    static const struct error none = {0};
+    const struct error *error = stack->accepted ? &none : &stack->error;
+    if (stack->has_geometry)
+        inspect_put_cosines(stack, cosines, sizeof cosines);
+    const struct message_stack row = {
+        .name = stack->name,
+        .accepted = stack->accepted,
+        .passed_over = stack->passed_over,
+        .split_by = stack->split_by,
+        .planes = stack->plane_count,
+        .columns = stack->columns,
+        .rows = stack->rows,
+        .spacing = stack->spacing[2],
+        .code = error->code,
+        .message = error->message,
+        .file_a = error->file[0],
+        .file_b = error->file[1],
+        .times = series->times,
+        .times_announced = series->times_announced,
+        .judgement = judgement,
+        .orientation = stack->has_geometry ? facts.orientation : CONF_ANY_ORIENTATION,
+        .values = inspect_values(inspect, values),
+        .column_mm = stack->has_geometry ? stack->spacing[0] : 0,
+        .row_mm = stack->has_geometry ? stack->spacing[1] : 0,
+        .cosines = cosines,
+    };
+    message_add_stack(&inspect->answer, &row);
+}
+
+/* A series that cannot be judged at all is one stack that is refused. */
+static void
+inspect_add_refusal(struct inspect *inspect, const struct error *error, int judgement)
+{
+    const struct geometry_series none = {0};
+    const struct geometry_stack refused = {.error = *error};
+    inspect_add_stack(inspect, &none, &refused, NULL, judgement);
+}
+
+/* The stacks with what rules ask of them; a file that cannot be asked refuses them all. */
+static void
+inspect_add_series(struct inspect *inspect, const struct geometry_series *series, int judgement)
+{
+    char **values = calloc((size_t)series->stack_count + 1, sizeof *values);
+    struct error error = {0};
+    int rc = values ? stack_values_read(series, inspect->paths, inspect->request.attributes, values,
+                                        &error)
+                    : error_set(&error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory.");
+    if (rc) {
+        blame_machine(&error, rc);
+        inspect_add_refusal(inspect, &error, judgement);
+    }
+    for (int32_t i = 0; i < series->stack_count && values; i++) {
+        if (rc == 0)
+            inspect_add_stack(inspect, series, &series->stacks[i], values[i], judgement);
+        free(values[i]);
+    }
+    free(values);
+}
+
+static void
+inspect_add_stacks(struct inspect *inspect, int judgement)
+{
+    const struct message_inspect *request = &inspect->request;
+    struct geometry_limits limits = {
+        .min_planes = (int32_t)request->min_slices,
+        .spacing_tolerance = request->spacing_tolerance,
+        .allow_missing = request->allow_missing != 0,
+    };
+    judgement_set_limits(judgement, &limits);
+    struct geometry_series *series = NULL;
+    struct error error = {0};
+    if (geometry_group(inspect->instances, inspect->count, &limits, &series, &error) != 0) {
+        inspect_add_refusal(inspect, &error, judgement);
+        return;
+    }
+    inspect_add_series(inspect, series, judgement);
+    geometry_series_free(series);
+}
+
+void
+inspect_run(struct inspect *inspect, int threads)
+{
+    struct parallel loop = {.count = inspect->count, .body = peek_some, .context = inspect};
+    parallel_run(&loop, threads);
+    const struct message_inspected message = {.series_id = inspect->request.series_id,
+                                              .revision = inspect->request.revision,
+                                              .attributes = inspect->request.attributes};
+    message_write_inspected(&inspect->answer, &message);
+    for (int judgement = 0; judgement < JUDGEMENTS; judgement++) {
+        if (!(inspect->request.judgements >> judgement & 1))
+            continue;
+        if (inspect->failed >= 0)
+            inspect_add_refusal(inspect, &inspect->error, judgement);
+        else
+            inspect_add_stacks(inspect, judgement);
+    }
+}
+
+void
+inspect_answer(struct inspect *inspect, struct proto_writer *writer)
+{
+    *writer = inspect->answer;
+    inspect->answer = (struct proto_writer){0};
+}

@@ -1,0 +1,513 @@
+/*
+ * receive.c - see receive.h.
+ *
+ * A handover has two owners, the thread that waits for its answer and the loop's item. Each lets
+ * go of it by itself: a thread that has waited long enough leaves, and the item goes on asking.
+ */
+#include "service/receiver/net/receive.h"
+
+#include "base/test_hook.h"
+#include "service/common/log.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+#define ANSWER_SECONDS 20  /* for the daemon; senders commonly wait 30 */
+#define MAX_LOST       256 /* reports that wait for the loop */
+
+static const char refused_reason[] = "nothing was taken in then";
+
+struct receiver {
+    struct store *store;
+    uv_async_t wake;
+
+    pthread_mutex_t lock;
+    STAILQ_HEAD(handover_queue, handover) waiting;
+    bool allowed, paused, stopped;
+    int lost; /* of those that wait */
+};
+
+/* ------------------------------------------------------------------------ statuses ------ */
+
+/* Out of resources tells the sender to come again; the other, that something is wrong here. */
+static uint16_t
+status_of_error(int error)
+{
+    switch (error) {
+    case -ENOSPC:
+    case -EDQUOT:
+    case -EFBIG:
+    case -ENOMEM:
+    case -EMFILE:
+    case -ENFILE:
+        return DICOM_OUT_OF_RESOURCES;
+    default:
+        return DICOM_PROCESSING_FAILURE;
+    }
+}
+
+/* What is wrong with the content of the data set, and what with its form. */
+static uint16_t
+status_of_code(enum code code)
+{
+    switch (code) {
+    case CODE_COMMAND_MISMATCH:
+    case CODE_SOP_CLASS_UNSUPPORTED:
+    case CODE_TAG_MISSING:
+    case CODE_TAG_INVALID:
+    case CODE_UID_INVALID:
+        return DICOM_DATA_SET_MISMATCH;
+    case CODE_DUPLICATE_UID_DIFFERENT:
+        return DICOM_DUPLICATE_INSTANCE;
+    default:
+        return DICOM_CANNOT_UNDERSTAND;
+    }
+}
+
+/* ------------------------------------------------------------------------ handovers ----- */
+
+static void
+destroy_handover(struct handover *handover)
+{
+    free(handover->commitment);
+    import_forget(&handover->item);
+    pthread_cond_destroy(&handover->answered);
+    free(handover);
+}
+
+static struct handover *
+new_handover(void)
+{
+    struct handover *handover = calloc(1, sizeof *handover);
+    if (!handover)
+        return NULL;
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&handover->answered, &attributes);
+    pthread_condattr_destroy(&attributes);
+    handover->references = 1;
+    return handover;
+}
+
+static void
+release_locked(struct handover *handover)
+{
+    if (--handover->references == 0)
+        destroy_handover(handover);
+}
+
+/* Gives it to the loop; what comes of it is for await_answer. */
+static void
+give(struct receiver *receiver, struct handover *handover)
+{
+    pthread_mutex_lock(&receiver->lock);
+    if (receiver->stopped) {
+        handover->answer = HANDOVER_DROPPED;
+    } else {
+        handover->references++;
+        STAILQ_INSERT_TAIL(&receiver->waiting, handover, next);
+        uv_async_send(&receiver->wake);
+    }
+    pthread_mutex_unlock(&receiver->lock);
+}
+
+/* The daemon's answer to what was given, HANDOVER_OPEN when none comes in time; lets go of it. */
+static enum handover_answer
+await_answer(struct receiver *receiver, struct handover *handover)
+{
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += ANSWER_SECONDS;
+    int error = 0;
+    pthread_mutex_lock(&receiver->lock);
+    while (handover->answer == HANDOVER_OPEN && !error)
+        error = pthread_cond_timedwait(&handover->answered, &receiver->lock, &deadline);
+    const enum handover_answer outcome = handover->answer;
+    release_locked(handover);
+    pthread_mutex_unlock(&receiver->lock);
+    return outcome;
+}
+
+static enum handover_answer
+receiver_hand_over(struct receiver *receiver, struct handover *handover)
+{
+    give(receiver, handover);
+    return await_answer(receiver, handover);
+}
+
+static struct handover *
+file_handover(const struct dicom_store *store)
+{
+    struct handover *handover = new_handover();
+    if (!handover)
+        return NULL;
+    const struct dicom_association_request *association = store->association;
+    snprintf(handover->sender, sizeof handover->sender, "%s", association->calling_ae);
+    snprintf(handover->called_ae, sizeof handover->called_ae, "%s", association->called_ae);
+    snprintf(handover->folder, sizeof handover->folder, "scu:%s", association->calling_ae);
+    snprintf(handover->relative, sizeof handover->relative, "%s", store->sop_instance_uid);
+    handover->item.folder = handover->folder;
+    handover->item.relative = handover->relative;
+    return handover;
+}
+
+/* ---------------------------------------------------------------------------- lost ------ */
+
+/* Without waiting: nobody is left to be told, or he is told without it. */
+static void
+give_lost(struct receiver *receiver, struct handover *handover)
+{
+    pthread_mutex_lock(&receiver->lock);
+    const bool room = receiver->lost < MAX_LOST;
+    receiver->lost += room;
+    pthread_mutex_unlock(&receiver->lock);
+    handover->lost = true;
+    if (room)
+        give(receiver, handover);
+    else
+        log_warn("receive.unreported", LOG_STR("sop", handover->relative));
+    pthread_mutex_lock(&receiver->lock);
+    release_locked(handover);
+    pthread_mutex_unlock(&receiver->lock);
+}
+
+/* Reports an instance that was not stored; series_uid is "" if its header did not arrive. */
+static void
+report_lost(struct receiver *receiver, const struct reception *reception, const char *series_uid,
+            const char *why)
+{
+    struct handover *handover = file_handover(reception->store);
+    if (!handover)
+        return;
+    struct import_report *report = &handover->item.report;
+    handover->item.outcome = IMPORT_QUARANTINED;
+    report->code = CODE_NOT_RECEIVED;
+    snprintf(report->series_uid, sizeof report->series_uid, "%s", series_uid);
+    snprintf(report->sop_instance_uid, sizeof report->sop_instance_uid, "%s",
+             reception->store->sop_instance_uid);
+    snprintf(report->message, sizeof report->message,
+             "Its C-STORE began, and it was not stored: %s. Send it again.", why);
+    give_lost(receiver, handover);
+}
+
+/* ------------------------------------------------------------------------ unwanted ------ */
+
+/*
+ * Acknowledges an instance that a source sent for our own C-MOVE and that is not kept: a class that is not processed, or a
+ * result of ours. A failure would make archives such as Orthanc end the C-MOVE before the images. The daemon counts it first, so
+ * that the pulled item is complete without it.
+ */
+static uint16_t
+receiver_drop(struct receiver *receiver, const struct reception *reception, const char *study_uid,
+              const char *series_uid)
+{
+    const struct dicom_store *store = reception->store;
+    struct handover *handover = file_handover(store);
+    if (!handover)
+        return DICOM_OUT_OF_RESOURCES;
+    struct import_report *report = &handover->item.report;
+    handover->unwanted = true;
+    snprintf(report->study_uid, sizeof report->study_uid, "%s", study_uid);
+    snprintf(report->series_uid, sizeof report->series_uid, "%s", series_uid);
+    snprintf(report->sop_class_uid, sizeof report->sop_class_uid, "%s", store->sop_class_uid);
+    snprintf(report->sop_instance_uid, sizeof report->sop_instance_uid, "%s",
+             store->sop_instance_uid);
+    return receiver_hand_over(receiver, handover) == HANDOVER_STORED ? DICOM_SUCCESS
+                                                                     : DICOM_OUT_OF_RESOURCES;
+}
+
+/* --------------------------------------------------------------------------- files ------ */
+
+static bool
+is_disk_low(const struct receiver *receiver, double min_free_mib)
+{
+    struct statvfs disk;
+    return fstatvfs(store_fd(receiver->store), &disk) == 0 &&
+           (double)disk.f_bavail * (double)disk.f_frsize < min_free_mib * 1024.0 * 1024.0;
+}
+
+/* Refuses an instance before its header arrives, so that its series is unknown. Reports it if the association has stored others:
+ * a sender that has stored none must send all of them again. */
+static uint16_t
+refuse_at_begin(struct receiver *receiver, const struct reception *reception, uint16_t status,
+                const char *why)
+{
+    if (*reception->series_uid)
+        report_lost(receiver, reception, "", why);
+    return status;
+}
+
+uint16_t
+receiver_begin(struct receiver *receiver, double min_free_mib, const struct reception *reception)
+{
+    *reception->staged = (struct staged){.fd = -1};
+    if (reception->store->unwanted && !reception->asked)
+        return DICOM_SOP_CLASS_NOT_SUPPORTED;
+    pthread_mutex_lock(&receiver->lock);
+    const bool allowed = receiver->allowed && !receiver->stopped;
+    *reception->refused = receiver->paused || is_disk_low(receiver, min_free_mib);
+    pthread_mutex_unlock(&receiver->lock);
+    if (!allowed || (*reception->refused && !*reception->series_uid))
+        return refuse_at_begin(receiver, reception, DICOM_OUT_OF_RESOURCES, refused_reason);
+    int error = store_create(receiver->store, reception->staged);
+    *reception->refused |= reception->store->unwanted;
+    if (!error)
+        return DICOM_SUCCESS;
+    log_error("receive.create", LOG_STR("error", strerror(-error)));
+    return refuse_at_begin(receiver, reception,
+                           *reception->refused ? DICOM_OUT_OF_RESOURCES : status_of_error(error),
+                           strerror(-error));
+}
+
+int
+receiver_room(const struct receiver *receiver, double min_free_mib, bool refused)
+{
+    return refused || is_disk_low(receiver, min_free_mib) ? -ENOSPC : 0;
+}
+
+static const char *
+abandon_reason(int error)
+{
+    switch (error) {
+    case -ECONNABORTED:
+        return "the sender broke off";
+    case -EFBIG:
+        return "it is larger than dicom.max_instance_mib";
+    default:
+        return strerror(-error);
+    }
+}
+
+uint16_t
+receiver_abandon(struct receiver *receiver, const struct reception *reception, int error)
+{
+    const bool broken_off = error == -ECONNABORTED;
+    struct dicom_identity identity = {0};
+    char path[PATH_MAX];
+    if (store_staged_path(receiver->store, reception->staged, path, sizeof path) == 0)
+        dicom_identify(path, &identity);
+    store_discard(receiver->store, reception->staged);
+    if (reception->store->unwanted)
+        return broken_off
+                   ? DICOM_OUT_OF_RESOURCES
+                   : receiver_drop(receiver, reception, identity.study_uid, identity.series_uid);
+    if (!broken_off && !*reception->refused)
+        log_error("receive.write", LOG_STR("error", strerror(-error)));
+    report_lost(receiver, reception, identity.series_uid,
+                *reception->refused ? refused_reason : abandon_reason(error));
+    return status_of_error(error);
+}
+
+static void
+log_unstored(enum handover_answer outcome)
+{
+    if (outcome == HANDOVER_OPEN)
+        log_warn("receive.unanswered", LOG_INT("seconds", ANSWER_SECONDS));
+    else
+        log_warn("receive.dropped", LOG_STR("reason", "the intake stops, or is out of memory"));
+}
+
+/*
+ * The daemon commits the row while the folder is synced. Should the power fail when the first is
+ * done and the second is not, the row is one without a file, which the daemon reports at its start;
+ * the sender was told nothing, and its resend brings the file back. The same holds when the sync
+ * fails.
+ */
+static uint16_t
+settle_arrived(struct receiver *receiver, struct handover *handover)
+{
+    crash_point("receive_after_rename_before_arrived");
+    give(receiver, handover);
+    crash_point("receive_after_arrived_before_seal");
+    const int error = import_seal(receiver->store, &handover->item);
+    const struct import_report report = handover->item.report;
+    const enum handover_answer outcome = await_answer(receiver, handover);
+    if (error) {
+        log_error("receive.failed", LOG_STR("error", strerror(-error)));
+        return status_of_error(error);
+    }
+    if (outcome != HANDOVER_STORED) {
+        log_unstored(outcome);
+        return DICOM_OUT_OF_RESOURCES;
+    }
+    crash_point("receive_after_stored_before_answer");
+    import_retire(receiver->store, &report);
+    return DICOM_SUCCESS;
+}
+
+static uint16_t
+receiver_finish(struct receiver *receiver, const struct reception *reception,
+                struct handover *handover)
+{
+    const struct import_item *item = &handover->item;
+    uint16_t status = status_of_error(item->error);
+    if (*item->report.series_uid)
+        memcpy(reception->series_uid, item->report.series_uid, DICOM_UID_SIZE);
+    switch (item->outcome) {
+    case IMPORT_ARRIVED:
+        return settle_arrived(receiver, handover);
+    case IMPORT_QUARANTINED:
+        status = status_of_code(item->report.code);
+        receiver_hand_over(receiver,
+                           handover); /* the file is safe, and the refusal stands without it */
+        return status;
+    case IMPORT_OWN_RESULT:
+        status = reception->asked ? receiver_drop(receiver, reception, item->report.study_uid,
+                                                  item->report.series_uid)
+                                  : DICOM_SOP_CLASS_NOT_SUPPORTED;
+        break;
+    case IMPORT_RETRY:
+    case IMPORT_UNREADABLE:
+    case IMPORT_CHANGED:
+    case IMPORT_GONE:
+        if (item->error != -ECONNABORTED)
+            log_error("receive.failed", LOG_STR("error", strerror(-item->error)));
+        report_lost(receiver, reception, item->report.series_uid, abandon_reason(item->error));
+        break;
+    }
+    destroy_handover(handover);
+    return status;
+}
+
+static bool
+receiver_sender_gone(const void *context)
+{
+    return dicom_sender_is_gone(context);
+}
+
+uint16_t
+receiver_end(struct receiver *receiver, const struct reception *reception)
+{
+    if (*reception->refused)
+        return receiver_abandon(receiver, reception, -ENOSPC);
+    const struct dicom_store *store = reception->store;
+    struct handover *handover = file_handover(store);
+    if (!handover)
+        return receiver_abandon(receiver, reception, -ENOMEM);
+    const struct dicom_asker sender = {receiver_sender_gone, store};
+    const struct import_claim claim = {store->sop_class_uid, store->sop_instance_uid, &sender};
+    handover->item.resent = reception->resent;
+    import_received(receiver->store, reception->staged, &claim, &handover->item);
+    return receiver_finish(receiver, reception, handover);
+}
+
+/* --------------------------------------------------------------------- commitments ------ */
+
+/* In one piece of memory. */
+static struct dicom_commitment *
+copy_commitment(const struct dicom_commitment *commitment)
+{
+    const size_t size = commitment->count * sizeof *commitment->references;
+    struct dicom_commitment *copy = malloc(sizeof *copy + size);
+    if (!copy)
+        return NULL;
+    *copy = *commitment;
+    copy->references = (struct dicom_commitment_reference *)(copy + 1);
+    if (size)
+        memcpy(copy + 1, commitment->references, size);
+    return copy;
+}
+
+uint16_t
+receiver_committed(struct receiver *receiver, const char *calling_ae,
+                   const struct dicom_commitment *commitment)
+{
+    struct handover *handover = new_handover();
+    if (!handover)
+        return DICOM_PROCESSING_FAILURE;
+    snprintf(handover->sender, sizeof handover->sender, "%s", calling_ae);
+    handover->commitment = copy_commitment(commitment);
+    if (!handover->commitment) {
+        destroy_handover(handover);
+        return DICOM_PROCESSING_FAILURE;
+    }
+    return receiver_hand_over(receiver, handover) == HANDOVER_STORED ? DICOM_SUCCESS
+                                                                     : DICOM_PROCESSING_FAILURE;
+}
+
+/* ------------------------------------------------------------------- loop's thread ------ */
+
+int
+receiver_open(uv_loop_t *loop, struct store *store, struct receiver **out)
+{
+    struct receiver *receiver = calloc(1, sizeof *receiver);
+    if (!receiver)
+        return -ENOMEM;
+    receiver->store = store;
+    STAILQ_INIT(&receiver->waiting);
+    int error = uv_async_init(loop, &receiver->wake, NULL);
+    if (error) {
+        free(receiver);
+        return error;
+    }
+    pthread_mutex_init(&receiver->lock, NULL); /* has no way to fail */
+    *out = receiver;
+    return 0;
+}
+
+void
+receiver_allow(struct receiver *receiver, bool allowed, bool paused)
+{
+    pthread_mutex_lock(&receiver->lock);
+    receiver->allowed = allowed;
+    receiver->paused = paused;
+    pthread_mutex_unlock(&receiver->lock);
+}
+
+struct handover *
+receiver_next(struct receiver *receiver)
+{
+    pthread_mutex_lock(&receiver->lock);
+    struct handover *handover = STAILQ_FIRST(&receiver->waiting);
+    if (handover) {
+        STAILQ_REMOVE_HEAD(&receiver->waiting, next);
+        receiver->lost -= handover->lost;
+    }
+    pthread_mutex_unlock(&receiver->lock);
+    return handover;
+}
+
+static void
+answer_locked(struct handover *handover, enum handover_answer answer)
+{
+    handover->answer = answer;
+    pthread_cond_signal(&handover->answered);
+    release_locked(handover);
+}
+
+void
+receiver_answer(struct receiver *receiver, struct handover *handover, enum handover_answer answer)
+{
+    pthread_mutex_lock(&receiver->lock);
+    answer_locked(handover, answer);
+    pthread_mutex_unlock(&receiver->lock);
+}
+
+void
+receiver_stop(struct receiver *receiver)
+{
+    pthread_mutex_lock(&receiver->lock);
+    receiver->stopped = true;
+    while (!STAILQ_EMPTY(&receiver->waiting)) {
+        struct handover *handover = STAILQ_FIRST(&receiver->waiting);
+        STAILQ_REMOVE_HEAD(&receiver->waiting, next);
+        answer_locked(handover, HANDOVER_DROPPED);
+    }
+    uv_close((uv_handle_t *)&receiver->wake, NULL);
+    pthread_mutex_unlock(&receiver->lock);
+}
+
+void
+receiver_free(struct receiver *receiver)
+{
+    if (!receiver)
+        return;
+    pthread_mutex_destroy(&receiver->lock);
+    free(receiver);
+}

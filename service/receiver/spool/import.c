@@ -1,0 +1,661 @@
+/*
+ * import.c - see import.h; import_peek.c has headers, import_finish.c originals.
+ *
+ * What happens to a file, and the state it is in then; a step that fails settles its outcome:
+ *
+ *   examine: open, same stamp?, peek ----> UNPLACED, bound for series/ or quarantine/
+ *   stage:   a twin is there already? ---> PRESENT with the same data set; others: for quarantine/
+ *      |     copied into incoming/
+ *   sync:    source unchanged?, fdatasync
+ *   publish: rename to where it stays ---> PLACED; a twin that came in between is met as in stage
+ *   seal:    folders synced -------------> SETTLED; only now as ARRIVED or QUARANTINED
+ *
+ * A received file comes staged, so it is examined there and nothing is staged for it; and one for
+ * series/ is sealed later, by import_seal.
+ */
+#include "service/receiver/spool/import.h"
+
+#include "base/durable.h"
+#include "base/test_hook.h"
+#include "service/common/layout.h"
+#include "service/receiver/spool/replaced.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define MAX_PUBLISHES 8 /* tries while others take the name */
+
+enum import_state {
+    UNPLACED, /* folder/name does not hold its bytes yet */
+    PRESENT,  /* it held them before */
+    PLACED,   /* this batch has put them there */
+    SETTLED,  /* the item's outcome stands */
+};
+
+enum import_target { SERIES, QUARANTINE };
+
+struct work {
+    struct import_item *item;
+    enum import_state state;
+    enum import_target target;
+    int source; /* -1: not open */
+    struct stat status;
+    struct staged staged; /* fd and name empty: nothing to publish, it is there already */
+    bool received;        /* by import_received */
+    const struct dicom_asker *sender; /* of a received one */
+    char folder[DICOM_UID_SIZE + 16];
+    char name[QUARANTINE_NAME];
+};
+
+static bool
+is_bound_for(const struct work *work, enum import_target target)
+{
+    return work->state != SETTLED && work->target == target;
+}
+
+/* ------------------------------------------------------------------------ outcomes ------ */
+
+static void
+import_settle(struct work *work, enum import_outcome outcome, int error)
+{
+    work->state = SETTLED;
+    work->item->outcome = outcome;
+    work->item->error = error;
+}
+
+void
+import_unreadable(struct import_item *item, int error)
+{
+    struct import_report *report = &item->report;
+    *report = (struct import_report){.code = CODE_FILE_UNREADABLE};
+    snprintf(
+        report->message, sizeof report->message,
+        "It cannot be read (%s): check its permissions and its disk or share. It is tried again "
+        "every minute.",
+        strerror(-error));
+    item->outcome = IMPORT_UNREADABLE;
+    item->error = error;
+}
+
+static void
+import_settle_unreadable(struct work *work, int error)
+{
+    import_unreadable(work->item, error);
+    work->state = SETTLED;
+}
+
+/* What our own lack of descriptors or memory does to a file says nothing about the file. */
+static bool
+is_shortage(int error)
+{
+    return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+}
+
+static void
+import_settle_unopened(struct work *work, int error)
+{
+    if (is_shortage(error))
+        import_settle(work, IMPORT_RETRY, error);
+    else if (error == -ENOENT)
+        import_settle(work, IMPORT_GONE, 0);
+    else if (error == -ELOOP || error == -ENOTDIR)
+        import_settle(work, IMPORT_CHANGED, 0);
+    else
+        import_settle_unreadable(work, error);
+}
+
+/* ------------------------------------------------------------------------- examine ------ */
+
+static int
+original_path(const struct import_item *item, char path[PATH_MAX])
+{
+    int length = snprintf(path, PATH_MAX, "%s/%s", item->folder, item->relative);
+    return length < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int
+open_source(struct work *work)
+{
+    int folder = open(work->item->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return -errno;
+    /* Without waiting, should somebody have put a FIFO in its place. */
+    int fd = file_open_below(folder, work->item->relative, O_RDONLY | O_NONBLOCK);
+    close(folder);
+    return fd;
+}
+
+static void
+bind_for_quarantine(struct work *work, enum code code, const char *message)
+{
+    struct import_report *report = &work->item->report;
+    report->code = code;
+    report->replaced = 0;
+    snprintf(report->message, sizeof report->message, "%s", message);
+    work->target = QUARANTINE;
+}
+
+static void
+name_instance(struct work *work, int32_t replaced)
+{
+    struct import_report *report = &work->item->report;
+    report->replaced = replaced;
+    replaced_name(report->sop_instance_uid, replaced, work->name);
+}
+
+static void
+bind_for_series(struct work *work)
+{
+    snprintf(work->folder, sizeof work->folder, LAYOUT_SERIES "/%s", work->item->report.series_uid);
+    name_instance(work, 0);
+    work->target = SERIES;
+}
+
+/* Its series is to know that it is lacking. */
+static void
+import_identify(struct work *work)
+{
+    struct import_report *report = &work->item->report;
+    struct dicom_identity identity;
+    dicom_identify_open(work->source, "The file", &identity);
+    memcpy(report->sop_instance_uid, identity.sop_instance_uid, DICOM_UID_SIZE);
+    memcpy(report->series_uid, identity.series_uid, DICOM_UID_SIZE);
+    memcpy(report->study_uid, identity.study_uid, DICOM_UID_SIZE);
+}
+
+/* Of the file that is open, whose bytes will be stored: the path may be another's by now. */
+static void
+examine_header(struct work *work)
+{
+    struct error error = {0};
+    /* The file is open. Its name would stand in messages, and may be a patient's. */
+    int rc = import_peek(work->source, "The file", work->sender, work->item, &error);
+    if (is_shortage(rc))
+        import_settle(work, IMPORT_RETRY, rc);
+    else if (rc == -ECANCELED)
+        import_settle(work, IMPORT_GONE, -ECONNABORTED);
+    else if (rc && error.code == CODE_OWN_RESULT)
+        import_settle(work, IMPORT_OWN_RESULT, 0);
+    else if (rc && error.code == CODE_FILE_UNREADABLE)
+        import_settle_unopened(work, rc);
+    else if (rc)
+        bind_for_quarantine(work, error.code, error.message);
+    else
+        bind_for_series(work);
+    if (rc && (work->state != SETTLED || error.code == CODE_OWN_RESULT))
+        import_identify(work);
+}
+
+static void
+examine(struct work *work)
+{
+    char path[PATH_MAX];
+    int error = original_path(work->item, path);
+    if (!error) {
+        work->source = open_source(work);
+        error = work->source < 0 ? work->source : 0;
+    }
+    if (!error && fstat(work->source, &work->status) != 0)
+        error = -errno;
+    if (error) {
+        import_settle_unopened(work, error);
+        return;
+    }
+    struct file_stamp stamp;
+    file_stamp_from(&work->status, &stamp);
+    if (!S_ISREG(work->status.st_mode) || !file_stamp_equal(&stamp, &work->item->stamp)) {
+        import_settle(work, IMPORT_CHANGED, 0);
+        return;
+    }
+    examine_header(work);
+}
+
+/* --------------------------------------------------------------------------- twins ------ */
+
+static bool
+is_older(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
+}
+
+/* A kept original that was taken in before a restart: told by size and time, not read again, or the
+ * one that was replaced since. The stakes are low, as nothing happens to a kept original. */
+static bool
+is_same_as_before(const struct work *work, const struct stat *twin)
+{
+    const struct timespec *time = &work->status.st_mtim;
+    if (work->item->after != CONF_KEEP || work->target != SERIES)
+        return false;
+    if (work->item->report.replaced > 0 && is_older(time, &twin->st_mtim))
+        return true;
+    return twin->st_size == work->status.st_size && !is_older(time, &twin->st_mtim) &&
+           !is_older(&twin->st_mtim, time);
+}
+
+/* Its bytes need not be the twin's, which is what is there. */
+static int
+import_describe_twin(struct work *work, int twin)
+{
+    struct error error;
+    return import_peek(twin, work->name, NULL, work->item, &error);
+}
+
+static int
+compare_with_twin(struct work *work, int twin, enum dicom_likeness *likeness)
+{
+    struct stat status;
+    if (fstat(twin, &status) != 0)
+        return -errno;
+    *likeness = DICOM_SAME;
+    if (is_same_as_before(work, &status))
+        return 0;
+    int error = dicom_compare(work->source, twin, likeness);
+    if (!error && *likeness == DICOM_SAME)
+        error = import_describe_twin(work, twin);
+    return error;
+}
+
+static int
+import_digest(int fd, uint64_t *digest)
+{
+    char buffer[65536];
+    off_t at = 0;
+    *digest = 0;
+    for (;;) {
+        ssize_t got = pread(fd, buffer, sizeof buffer, at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? -errno : 0;
+        *digest = file_digest(*digest, buffer, (size_t)got);
+        at += got;
+    }
+}
+
+/* A refused file is sent again and again, with another time each time: its bytes stand for it. */
+static int
+stamp_received(struct work *work)
+{
+    uint64_t digest;
+    int error = import_digest(work->source, &digest);
+    if (!error)
+        work->item->stamp.mtime_ns = (int64_t)digest;
+    return error;
+}
+
+static void
+find_quarantine_place(const struct store *store, struct work *work)
+{
+    int error = work->received ? stamp_received(work) : 0;
+    if (error) {
+        import_settle(work, IMPORT_RETRY, error);
+        return;
+    }
+    char path[PATH_MAX];
+    original_path(work->item, path); /* fitted in examine */
+    char folder[QUARANTINE_FOLDER];
+    if (quarantine_find(store_fd(store), path, &work->item->stamp, folder, work->name) == 0)
+        work->state = PRESENT;
+    else
+        quarantine_folder(time(NULL), folder);
+    snprintf(work->folder, sizeof work->folder, "%s", folder);
+}
+
+/* The newest of the instance, whose name the work then has; -ENOENT: there is none of it. */
+static int
+import_open_twin(const struct store *store, struct work *work)
+{
+    int32_t replaced;
+    char path[IMPORT_PATH];
+    int error = replaced_find(store, work->folder, work->item->report.sop_instance_uid, &replaced);
+    if (error)
+        return error;
+    name_instance(work, replaced);
+    snprintf(path, sizeof path, "%s/%s", work->folder, work->name);
+    const int twin = file_open_below(store_fd(store), path, O_RDONLY);
+    if (twin == -ENOENT) /* somebody took it away */
+        name_instance(work, replaced + 1);
+    return twin;
+}
+
+static void
+refuse_resent(struct work *work, enum dicom_likeness likeness)
+{
+    const bool recoded = likeness == DICOM_RECODED;
+    char message[sizeof work->item->report.message];
+    snprintf(message, sizeof message,
+             "Another file with this SOP Instance UID is already in the series, %s. The first one "
+             "is kept. Where the newest is to count, say resent = \"newest\" of this %s; else %s.",
+             recoded ? "in another transfer syntax, so that it cannot be told whether they are the "
+                       "same image"
+                     : "and its data set differs",
+             work->received ? "peer" : "inbox",
+             recoded ? "let the sender use one transfer syntax for an instance"
+                     : "compare the two, and delete the wrong one at its sender");
+    bind_for_quarantine(work, CODE_DUPLICATE_UID_DIFFERENT, message);
+}
+
+/* Is an instance of this UID there already? Then the file is done, or bound for quarantine, or for
+ * the place of the other. */
+static void
+meet_twin(const struct store *store, struct work *work)
+{
+    const int twin = import_open_twin(store, work);
+    if (twin == -ENOENT)
+        return;
+    enum dicom_likeness likeness;
+    int error = twin < 0 ? twin : compare_with_twin(work, twin, &likeness);
+    if (twin >= 0)
+        close(twin);
+    if (error)
+        import_settle(work, IMPORT_RETRY, error);
+    else if (likeness == DICOM_SAME)
+        work->state = PRESENT;
+    else if (work->item->resent == CONF_NEWEST)
+        name_instance(work, work->item->report.replaced + 1);
+    else
+        refuse_resent(work, likeness);
+}
+
+/* A file for series/ may turn out to be one for quarantine/. */
+static void
+import_find_place(const struct store *store, struct work *work)
+{
+    if (is_bound_for(work, SERIES))
+        meet_twin(store, work);
+    if (is_bound_for(work, QUARANTINE))
+        find_quarantine_place(store, work);
+}
+
+/* --------------------------------------------------------------------------- stage ------ */
+
+/* Junk may not fill the disk that good files need. */
+static bool
+is_too_large(const struct store *store, const struct work *work, int64_t reserve_bytes)
+{
+    struct statvfs disk;
+    if (fstatvfs(store_fd(store), &disk) != 0)
+        return true;
+    const uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+    return (uint64_t)work->item->stamp.size + (uint64_t)reserve_bytes > free_bytes;
+}
+
+static void
+stage_bytes(struct store *store, struct work *work)
+{
+    bool source_failed;
+    int error = store_stage(store, work->source, &work->status, work->item->token, &work->staged,
+                            &source_failed);
+    if (error && source_failed)
+        import_settle_unreadable(work, error);
+    else if (error)
+        import_settle(work, IMPORT_RETRY, error);
+}
+
+static void
+stage(struct store *store, struct work *work, int64_t reserve_bytes)
+{
+    import_find_place(store, work);
+    if (work->state != UNPLACED)
+        return;
+    if (work->target == QUARANTINE && is_too_large(store, work, reserve_bytes))
+        import_settle(work, IMPORT_QUARANTINED, 0);
+    else
+        stage_bytes(store, work);
+}
+
+/* ---------------------------------------------------------------------------- sync ------ */
+
+static bool
+is_unchanged(const struct work *work)
+{
+    struct file_stamp now;
+    return file_stamp_of(work->source, &now) == 0 && file_stamp_equal(&now, &work->item->stamp);
+}
+
+/* Of what is staged, while the disk writes it. */
+static int
+import_take_sha256(struct work *work)
+{
+    struct digest digest;
+    const int error = digest_file(work->staged.fd, -1, &digest, NULL);
+    if (!error)
+        memcpy(work->item->report.sha256, digest.sha256, sizeof digest.sha256);
+    return error;
+}
+
+static void
+import_sync(const struct store *store, struct work *work)
+{
+    int error = work->target == SERIES && store_wants_digests(store) ? import_take_sha256(work) : 0;
+    if (!error)
+        error = store_sync(&work->staged);
+    if (error)
+        import_settle(work, IMPORT_RETRY, error);
+}
+
+/* ------------------------------------------------------------------------- publish ------ */
+
+static void
+publish_once(struct store *store, struct work *work)
+{
+    crash_point("intake_after_copy_before_rename");
+    int error = store_publish(store, &work->staged, work->folder, work->name);
+    if (error && error != -EEXIST) {
+        import_settle(work, IMPORT_RETRY, error);
+        return;
+    }
+    if (!error) {
+        work->state = PLACED;
+        crash_point("intake_after_rename_before_arrived");
+    } else if (work->target == SERIES) {
+        meet_twin(store, work);
+    } else {
+        work->state = PRESENT; /* the name says that these are the bytes */
+    }
+}
+
+/* Those that it meets meanwhile may give it another place. */
+static void
+import_publish(struct store *store, struct work *work)
+{
+    for (int i = 0; work->state == UNPLACED && i < MAX_PUBLISHES; i++) {
+        const enum import_target target = work->target;
+        publish_once(store, work);
+        if (work->state == UNPLACED && work->target != target)
+            find_quarantine_place(store, work);
+    }
+    if (work->state == UNPLACED)
+        import_settle(work, IMPORT_RETRY, -EAGAIN);
+}
+
+/* ---------------------------------------------------------------------------- seal ------ */
+
+static void
+import_explain(struct store *store, struct work *work)
+{
+    char path[PATH_MAX];
+    original_path(work->item, path); /* fitted in examine */
+    const struct import_report *report = &work->item->report;
+    const struct quarantine_reason reason = {
+        .code = report->code,
+        .message = report->message,
+        .original = path,
+        .series_uid = report->series_uid,
+        .sop_instance_uid = report->sop_instance_uid,
+    };
+    int error = quarantine_explain(store_fd(store), work->folder, work->name, &reason, time(NULL));
+    if (error)
+        import_settle(work, IMPORT_RETRY, error);
+}
+
+static void
+arrive(struct work *work)
+{
+    struct import_item *item = work->item;
+    snprintf(item->report.path, sizeof item->report.path, "%s/%s", work->folder, work->name);
+    if (work->state != PLACED || work->target != SERIES)
+        item->report.sha256[0] = '\0'; /* other bytes are there */
+    import_settle(work, work->target == SERIES ? IMPORT_ARRIVED : IMPORT_QUARANTINED, 0);
+}
+
+/* Removes what cannot be vouched for, so that the next attempt begins anew. */
+static void
+take_back(struct store *store, const struct work *work)
+{
+    char path[IMPORT_PATH];
+    snprintf(path, sizeof path, "%s/%s", work->folder, work->name);
+    unlinkat(store_fd(store), path, 0);
+}
+
+static void
+seal(struct store *store, struct work *work, int sync_error)
+{
+    if (!sync_error) {
+        arrive(work);
+        return;
+    }
+    if (work->state == PLACED)
+        take_back(store, work);
+    import_settle(work, IMPORT_RETRY, sync_error);
+}
+
+/* Each folder is synced once, for the first file in it; the others take its result. */
+static void
+seal_all(struct store *store, struct work *works, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (works[i].state == SETTLED)
+            continue;
+        char folder[sizeof works[i].folder];
+        memcpy(folder, works[i].folder, sizeof folder);
+        int error = store_sync_folder(store, folder);
+        for (size_t j = i; j < count; j++) {
+            if (works[j].state != SETTLED && strcmp(works[j].folder, folder) == 0)
+                seal(store, &works[j], error);
+        }
+    }
+}
+
+static void
+import_let_go(struct store *store, struct work *work)
+{
+    store_discard(store, &work->staged);
+    if (work->source >= 0)
+        close(work->source);
+}
+
+void
+import_batch(struct store *store, int64_t reserve_bytes, struct import_item *const *items,
+             size_t count)
+{
+    struct work *works = calloc(count, sizeof *works);
+    if (!works) {
+        for (size_t i = 0; i < count; i++) {
+            items[i]->outcome = IMPORT_RETRY;
+            items[i]->error = -ENOMEM;
+        }
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        works[i] = (struct work){.item = items[i], .source = -1, .staged.fd = -1};
+        import_forget(items[i]);
+        examine(&works[i]);
+        stage(store, &works[i], reserve_bytes);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (works[i].state == UNPLACED && !is_unchanged(&works[i]))
+            import_settle(&works[i], IMPORT_CHANGED, 0);
+        else if (works[i].state == UNPLACED)
+            import_sync(store, &works[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (works[i].state == UNPLACED)
+            import_publish(store, &works[i]);
+        if (is_bound_for(&works[i], QUARANTINE))
+            import_explain(store, &works[i]);
+    }
+    seal_all(store, works, count);
+    for (size_t i = 0; i < count; i++)
+        import_let_go(store, &works[i]);
+    free(works);
+}
+
+/* ------------------------------------------------------------------------- received ------ */
+
+static void
+check_claim(struct work *work, const struct import_claim *claim)
+{
+    const struct import_report *report = &work->item->report;
+    if (strcmp(report->sop_class_uid, claim->sop_class_uid) == 0 &&
+        strcmp(report->sop_instance_uid, claim->sop_instance_uid) == 0)
+        return;
+    bind_for_quarantine(work, CODE_COMMAND_MISMATCH,
+                        "The SOP Class or SOP Instance UID in the data set is not the one of the "
+                        "C-STORE command that came with it: correct the sender.");
+}
+
+static void
+examine_received(struct work *work, const struct import_claim *claim)
+{
+    if (fstat(work->source, &work->status) != 0) {
+        import_settle(work, IMPORT_RETRY, -errno);
+        return;
+    }
+    file_stamp_from(&work->status, &work->item->stamp);
+    examine_header(work);
+    if (is_bound_for(work, SERIES))
+        check_claim(work, claim);
+}
+
+static void
+take_in_received(struct store *store, struct work *work)
+{
+    if (work->state == UNPLACED)
+        import_sync(store, work);
+    if (work->state == UNPLACED)
+        import_publish(store, work);
+    if (is_bound_for(work, SERIES)) {
+        arrive(work);
+        return;
+    }
+    if (is_bound_for(work, QUARANTINE))
+        import_explain(store, work);
+    seal_all(store, work, 1);
+}
+
+void
+import_received(struct store *store, struct staged *staged, const struct import_claim *claim,
+                struct import_item *item)
+{
+    struct work work = {.item = item, .staged = *staged, .received = true, .sender = claim->sender};
+    *staged = (struct staged){.fd = -1};
+    import_forget(item);
+    item->after = CONF_DELETE; /* twins are compared by their bytes */
+    work.source = fcntl(work.staged.fd, F_DUPFD_CLOEXEC, 0);
+    if (work.source < 0) {
+        import_settle(&work, IMPORT_RETRY, -errno);
+    } else {
+        store_hurry(&work.staged);
+        examine_received(&work, claim);
+        import_find_place(store, &work);
+        if (work.state != SETTLED)
+            take_in_received(store, &work);
+    }
+    import_let_go(store, &work);
+}
+
+int
+import_seal(struct store *store, const struct import_item *item)
+{
+    char folder[IMPORT_PATH];
+    const char *name = strrchr(item->report.path, '/');
+    snprintf(folder, sizeof folder, "%.*s", (int)(name - item->report.path), item->report.path);
+    return store_sync_folder(store, folder);
+}

@@ -1,0 +1,184 @@
+/* import_finish.c - see import.h: what becomes of originals. */
+#include "service/receiver/spool/import.h"
+
+#include "base/durable.h"
+#include "service/common/layout.h"
+#include "service/common/log.h"
+#include "service/receiver/inbox/inbox_scan.h"
+#include "service/receiver/spool/replaced.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_CLASHES 10000 /* names tried for a moved original */
+
+static int
+copy_across(int from_folder, const char *name, int to_folder, const char *target)
+{
+    char part[NAME_MAX + 1];
+    if (snprintf(part, sizeof part, ".%s.part", target) >= (int)sizeof part)
+        return -ENAMETOOLONG;
+    int from = openat(from_folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (from < 0)
+        return -errno;
+    struct stat status;
+    int error = fstat(from, &status) == 0 ? 0 : -errno;
+    int to = -1;
+    if (!error) {
+        to = durable_create(to_folder, part, 0640);
+        error = to < 0 ? to : 0;
+    }
+    if (!error) {
+        bool read_failed;
+        const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, status.st_mtim};
+        error = file_copy(from, to, &read_failed);
+        if (!error && futimens(to, times) != 0)
+            error = -errno;
+        error = durable_finish(to, error);
+        if (!error)
+            error = durable_rename_new(to_folder, part, to_folder, target);
+        if (error)
+            unlinkat(to_folder, part, 0);
+    }
+    close(from);
+    return error;
+}
+
+/* Moves within one file system or to another; -EEXIST when the name is taken. */
+static int
+move_to_name(int from_folder, const char *name, int to_folder, const char *target)
+{
+    int error = durable_rename_new(from_folder, name, to_folder, target);
+    const bool copies = error == -EXDEV;
+    if (copies)
+        error = copy_across(from_folder, name, to_folder, target);
+    if (!error && fsync(to_folder) != 0)
+        error = -errno;
+    if (!error && copies && unlinkat(from_folder, name, 0) != 0)
+        error = -errno;
+    return error ? error : durable_sync_folder(from_folder, ".");
+}
+
+static int
+move_into(int from_folder, const char *name, int to_folder)
+{
+    char target[NAME_MAX + 1];
+    int error = move_to_name(from_folder, name, to_folder, name);
+    for (int i = 1; error == -EEXIST && i < MAX_CLASHES; i++) {
+        if (snprintf(target, sizeof target, "%s.%d", name, i) >= (int)sizeof target)
+            return -ENAMETOOLONG;
+        error = move_to_name(from_folder, name, to_folder, target);
+    }
+    return error;
+}
+
+/* A link could lead from move_to back into the inbox, where the file would be found again, and
+ * moved again. */
+static bool
+leads_into(const char *folder, const char *path)
+{
+    char real_folder[PATH_MAX], real_path[PATH_MAX];
+    return !realpath(folder, real_folder) || !realpath(path, real_path) ||
+           scan_is_within(real_path, real_folder);
+}
+
+/* The folder below move_to that answers to the original's below the inbox, made when missing. */
+static int
+open_target(const struct import_item *item, const char *move_to)
+{
+    char path[PATH_MAX];
+    const char *slash = strrchr(item->relative, '/');
+    const int length = slash ? (int)(slash - item->relative) : 0;
+    if (snprintf(path, sizeof path, "%s/%.*s", move_to, length, item->relative) >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    int error = file_make_path(path);
+    if (error)
+        return error;
+    if (leads_into(item->folder, path))
+        return -ELOOP;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int
+check_original(int folder, const char *name, const struct file_stamp *expected)
+{
+    struct stat status;
+    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return -errno;
+    struct file_stamp stamp;
+    file_stamp_from(&status, &stamp);
+    return file_stamp_equal(&stamp, expected) ? 0 : -ESTALE;
+}
+
+static int
+finish_in(int folder, const char *name, const struct import_item *item, const char *move_to)
+{
+    int error = check_original(folder, name, &item->stamp);
+    if (error)
+        return error;
+    if (item->after == CONF_MOVE && item->outcome != IMPORT_QUARANTINED) {
+        int target = open_target(item, move_to);
+        if (target < 0)
+            return target;
+        error = move_into(folder, name, target);
+        close(target);
+        return error;
+    }
+    return unlinkat(folder, name, 0) == 0 ? 0 : -errno;
+}
+
+void
+import_retire(struct store *store, const struct import_report *report)
+{
+    char folder[IMPORT_PATH];
+    if (report->replaced == 0)
+        return;
+    snprintf(folder, sizeof folder, LAYOUT_SERIES "/%s", report->series_uid);
+    int error = replaced_retire(store, folder, report->sop_instance_uid, report->replaced);
+    if (error)
+        log_warn("instance.kept", LOG_STR("sop", report->sop_instance_uid),
+                 LOG_STR("error", strerror(-error)));
+}
+
+bool
+import_leaves(const struct import_item *item)
+{
+    switch (item->outcome) {
+    case IMPORT_ARRIVED:
+        return item->after == CONF_KEEP;
+    case IMPORT_QUARANTINED:
+        return item->after == CONF_KEEP || !item->report.path[0];
+    case IMPORT_OWN_RESULT:
+        return item->after != CONF_MOVE;
+    case IMPORT_UNREADABLE:
+    case IMPORT_CHANGED:
+    case IMPORT_GONE:
+    case IMPORT_RETRY:
+        return true;
+    }
+    return true;
+}
+
+int
+import_finish(const struct import_item *item, const char *move_to)
+{
+    if (import_leaves(item))
+        return 0;
+    int base = open(item->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (base < 0)
+        return -errno;
+    const char *name;
+    int folder = file_open_parent(base, item->relative, &name);
+    close(base);
+    if (folder < 0)
+        return folder;
+    int error = finish_in(folder, name, item, move_to);
+    close(folder);
+    return error;
+}

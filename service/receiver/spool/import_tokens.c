@@ -1,0 +1,220 @@
+/*
+ * import_tokens.c - see import_tokens.h. A token names the place it was given, so finding it takes no search.
+ */
+#include "service/receiver/spool/import_tokens.h"
+
+#include "service/common/layout.h"
+#include "service/common/wire/commitment.h"
+#include "service/receiver/inbox/inbox_seen.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t
+in_hand_room(const struct in_hand *in_hand)
+{
+    return IN_HAND_MAX - in_hand->count;
+}
+
+static struct in_hand_item *
+in_hand_new(struct inbox *inbox, const char *relative, const struct file_stamp *stamp)
+{
+    struct in_hand_item *item = calloc(1, sizeof *item);
+    if (!item || !inbox)
+        return item;
+    item->inbox = inbox;
+    item->import.folder = inbox_path(inbox);
+    item->import.after = inbox_after(inbox);
+    item->import.resent = inbox_resent(inbox);
+    item->import.stamp = *stamp;
+    item->import.relative = strdup(relative);
+    const char *move_to = inbox_move_to(inbox);
+    item->move_to = move_to ? strdup(move_to) : NULL;
+    if (!item->import.relative || (move_to && !item->move_to)) {
+        in_hand_free(item);
+        return NULL;
+    }
+    return item;
+}
+
+static void
+in_hand_give_place(struct in_hand *in_hand, struct in_hand_item *item)
+{
+    size_t slot = 0;
+    while (in_hand->slots[slot])
+        slot++;
+    item->import.token = ++in_hand->serial * IN_HAND_MAX + (int64_t)slot;
+    in_hand->slots[slot] = item;
+    in_hand->count++;
+}
+
+struct in_hand_item *
+in_hand_add(struct in_hand *in_hand, struct inbox *inbox, const char *relative,
+            const struct file_stamp *stamp)
+{
+    struct in_hand_item *item = in_hand_new(inbox, relative, stamp);
+    if (item)
+        in_hand_give_place(in_hand, item);
+    return item;
+}
+
+struct in_hand_item *
+in_hand_add_handover(struct in_hand *in_hand, struct handover *handover)
+{
+    struct in_hand_item *item = calloc(1, sizeof *item);
+    if (!item)
+        return NULL;
+    item->import = handover->item;
+    item->import.relative = strdup(handover->relative);
+    if (!item->import.relative) {
+        free(item);
+        return NULL;
+    }
+    item->handover = handover;
+    in_hand_give_place(in_hand, item);
+    return item;
+}
+
+struct in_hand_item *
+in_hand_find(struct in_hand *in_hand, int64_t token)
+{
+    if (token < 0)
+        return NULL;
+    struct in_hand_item *item = in_hand->slots[token % IN_HAND_MAX];
+    return item && item->import.token == token ? item : NULL;
+}
+
+void
+in_hand_drop(struct in_hand *in_hand, const struct in_hand_item *item)
+{
+    in_hand->slots[item->import.token % IN_HAND_MAX] = NULL;
+    in_hand->count--;
+}
+
+void
+in_hand_free(struct in_hand_item *item)
+{
+    free(item->import.relative);
+    if (!item->handover) /* whose they are */
+        import_forget(&item->import);
+    free(item->move_to);
+    free(item);
+}
+
+/* In memory that the caller frees; NULL: there is none. */
+static char *
+in_hand_path(const char *folder, const char *name)
+{
+    char *text;
+    return asprintf(&text, "%s/%s", folder, name) < 0 ? NULL : text;
+}
+
+/* In memory that the caller frees; NULL: there is none. */
+static char *
+in_hand_source(const struct in_hand_item *item)
+{
+    char *text;
+    if (!item->released)
+        return layout_inbox_source(item->import.folder);
+    return asprintf(&text, RELEASED_SOURCE "%s", item->import.relative) < 0 ? NULL : text;
+}
+
+static void
+write_arrived(const struct in_hand_item *item, struct proto_writer *writer)
+{
+    const struct import_report *report = &item->import.report;
+    const struct handover *handover = item->handover;
+    char *inbox = item->inbox ? in_hand_source(item) : NULL;
+    const bool kept = item->inbox && item->import.after == CONF_KEEP;
+    char *original = kept ? in_hand_path(item->import.folder, item->import.relative) : NULL;
+    char about[SERIES_ABOUT_TEXT];
+    series_about_join(&report->about, about);
+    const struct message_arrived message = {
+        .token = item->import.token,
+        .sop_instance = report->sop_instance_uid,
+        .sop_class = report->sop_class_uid,
+        .transfer_syntax = report->transfer_syntax_uid,
+        .series = report->series_uid,
+        .study = report->study_uid,
+        .modality = report->modality,
+        .body_part = report->body_part,
+        .series_description = report->series_description,
+        .path = report->path,
+        .sha256 = report->sha256,
+        .source = handover      ? handover->folder
+                  : item->inbox ? inbox
+                                : "recovered",
+        .original = kept ? original : "",
+        .called_ae = handover ? handover->called_ae : "",
+        .sender = handover ? handover->sender : "",
+        .size = report->size,
+        .frames = report->frames,
+        .expected = report->expected,
+        .replaced = report->replaced,
+        .frame_of_reference = report->frame_of_reference_uid,
+        .object_kind = report->kind,
+        .label = report->label,
+        .made = report->made,
+        .references = item->import.references ? item->import.references : "",
+        .about = about,
+        .kept_key = kept ? (int64_t)file_key(item->import.relative) : 0,
+        .kept_look = kept ? (int64_t)seen_file_look(&item->import.stamp) : 0,
+    };
+    message_write_arrived(writer, &message);
+    if ((item->inbox && !inbox) || (kept && !original))
+        writer->error = -ENOMEM;
+    free(original);
+    free(inbox);
+}
+
+static void
+write_quarantined(const struct in_hand_item *item, struct proto_writer *writer)
+{
+    const struct import_report *report = &item->import.report;
+    char *original = item->released ? in_hand_source(item)
+                                    : in_hand_path(item->import.folder, item->import.relative);
+    const struct message_quarantined message = {
+        .token = item->import.token,
+        .path = report->path,
+        .original = original,
+        .called_ae = item->handover ? item->handover->called_ae : "",
+        .series = report->series_uid,
+        .sop_instance = report->sop_instance_uid,
+        .code = report->code,
+        .message = report->message,
+    };
+    message_write_quarantined(writer, &message);
+    if (!original)
+        writer->error = -ENOMEM;
+    free(original);
+}
+
+static void
+write_unwanted(const struct in_hand_item *item, struct proto_writer *writer)
+{
+    const struct import_report *report = &item->import.report;
+    const struct message_unwanted message = {
+        .token = item->import.token,
+        .sop_instance = report->sop_instance_uid,
+        .sop_class = report->sop_class_uid,
+        .series = report->series_uid,
+        .study = report->study_uid,
+    };
+    message_write_unwanted(writer, &message);
+}
+
+void
+in_hand_frame(const struct in_hand_item *item, struct proto_writer *writer)
+{
+    if (item->handover && item->handover->commitment)
+        commitment_write(writer, item->import.token, item->handover->sender, "",
+                         item->handover->commitment);
+    else if (item->handover && item->handover->unwanted)
+        write_unwanted(item, writer);
+    else if (item->import.outcome == IMPORT_ARRIVED)
+        write_arrived(item, writer);
+    else
+        write_quarantined(item, writer);
+}

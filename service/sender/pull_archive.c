@@ -1,0 +1,218 @@
+/* pull_archive.c - see pull_archive.h. */
+#include "service/sender/pull_archive.h"
+
+#include "base/test_hook.h"
+#include "service/common/pull/pull_query.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pull_task {
+    struct pull_task *next;
+    uv_work_t work;
+    struct puller *puller;
+    struct settings *settings;
+    const struct conf_source *source; /* of the settings */
+    int64_t pull;
+    bool moves;
+    char accession_number[DICOM_ACCESSION_SIZE], study_uid[DICOM_UID_SIZE],
+        series_uid[DICOM_UID_SIZE];
+    atomic_bool stop;
+    /* What came of it. */
+    enum proto_pull outcome;
+    struct error error;
+    struct pull_found found;
+};
+
+/* ------------------------------------------------------------------------------- at work --- */
+
+/* In a thread of the pool. */
+static void
+pull_task_run(uv_work_t *work)
+{
+    struct pull_task *task = work->data;
+    const struct pull_asking asking = {task->settings->conf, task->source, task->settings->tls,
+                                       &task->stop};
+    const struct pull_key key = {task->accession_number, task->study_uid, task->series_uid};
+    struct dicom_answer answer;
+    const int rc =
+        task->moves ? pull_move(&asking, task->study_uid, task->series_uid, &answer, &task->error)
+                    : pull_find(&asking, &key, &task->found, &answer, &task->error);
+    crash_point(task->moves ? "courier_after_move" : "courier_after_find");
+    if (rc == 0) {
+        task->outcome = PROTO_PULL_OK;
+        task->error = (struct error){0};
+    } else if (atomic_load(&task->stop)) {
+        task->outcome = PROTO_PULL_RETURNED;
+    } else {
+        task->outcome = dicom_outcome_of(task->error.code, &answer) == DICOM_PERMANENT
+                            ? PROTO_PULL_PERMANENT
+                            : PROTO_PULL_TRANSIENT;
+    }
+}
+
+static void
+pull_task_tell_moved(const struct pull_task *task)
+{
+    struct proto_writer writer;
+    const struct message_moved message = {.pull = task->pull,
+                                          .outcome = task->outcome,
+                                          .code = task->error.code,
+                                          .message = task->error.message};
+    message_write_moved(&writer, &message);
+    child_send(task->puller->child, &writer);
+}
+
+static void
+pull_task_tell_found(const struct pull_task *task)
+{
+    struct proto_writer writer;
+    const struct message_found message = {.pull = task->pull,
+                                          .outcome = task->outcome,
+                                          .code = task->error.code,
+                                          .message = task->error.message};
+    message_write_found(&writer, &message);
+    for (size_t i = 0; task->outcome == PROTO_PULL_OK && i < task->found.count; i++) {
+        const struct dicom_match *part = &task->found.parts[i];
+        const struct message_part row = {part->study_uid, part->series_uid, part->instances};
+        message_add_part(&writer, &row);
+    }
+    child_send(task->puller->child, &writer);
+}
+
+static void
+pull_task_free(struct pull_task *task)
+{
+    settings_drop(task->settings);
+    free(task->found.parts);
+    free(task);
+}
+
+static void
+pull_task_ended(uv_work_t *work, int status)
+{
+    struct pull_task *task = work->data;
+    struct puller *puller = task->puller;
+    struct pull_task **place = &puller->tasks;
+    while (*place != task)
+        place = &(*place)->next;
+    *place = task->next;
+    if (status) /* it was not begun */
+        task->outcome = PROTO_PULL_RETURNED;
+    (task->moves ? pull_task_tell_moved : pull_task_tell_found)(task);
+    pull_task_free(task);
+    if (!puller->tasks)
+        puller->idle(puller->context);
+}
+
+/* ------------------------------------------------------------------------------- hearing --- */
+
+static struct pull_task *
+pull_task_new(struct puller *puller, struct settings *settings, const char *source, int64_t pull)
+{
+    struct pull_task *task = calloc(1, sizeof *task);
+    if (!task)
+        return NULL;
+    task->puller = puller;
+    task->settings = settings_keep(settings);
+    task->source = conf_find_source(settings->conf, source);
+    task->pull = pull;
+    task->work.data = task;
+    atomic_init(&task->stop, false);
+    return task;
+}
+
+/* Takes the task over. A source that a RELOAD took away, or a courier that is ending, gives it back. */
+static void
+pull_task_begin(struct pull_task *task)
+{
+    struct puller *puller = task->puller;
+    task->next = puller->tasks;
+    puller->tasks = task;
+    if (task->source && !puller->child->draining &&
+        uv_queue_work(puller->child->loop, &task->work, pull_task_run, pull_task_ended) == 0)
+        return;
+    error_set(&task->error, -ECANCELED, CODE_RETURNED,
+              "It was not tried: the source is gone, or the courier is ending.");
+    pull_task_ended(&task->work, -ECANCELED);
+}
+
+/* Copies a text that was read; false: the frame is broken. */
+static bool
+pull_take(char *to, size_t size, const char *text, struct proto_reader *reader)
+{
+    if (strlen(text) >= size)
+        reader->error = -EBADMSG;
+    else
+        strcpy(to, text);
+    return !reader->error;
+}
+
+static void
+puller_handle_find(struct puller *puller, struct settings *settings, struct proto_reader *reader)
+{
+    struct message_find told;
+    if (message_read_find(reader, &told))
+        return;
+    struct pull_task *task = pull_task_new(puller, settings, told.source, told.pull);
+    if (!task)
+        child_fail(puller->child, "no memory for a pull");
+    else if (pull_take(task->accession_number, sizeof task->accession_number, told.accession,
+                       reader) &&
+             pull_take(task->study_uid, sizeof task->study_uid, told.study, reader) &&
+             pull_take(task->series_uid, sizeof task->series_uid, told.series, reader))
+        pull_task_begin(task);
+    else
+        pull_task_free(task);
+}
+
+static void
+puller_handle_move(struct puller *puller, struct settings *settings, struct proto_reader *reader)
+{
+    struct message_move told;
+    if (message_read_move(reader, &told))
+        return;
+    struct pull_task *task = pull_task_new(puller, settings, told.source, told.pull);
+    if (!task) {
+        child_fail(puller->child, "no memory for a pull");
+        return;
+    }
+    task->moves = true;
+    if (pull_take(task->study_uid, sizeof task->study_uid, told.study, reader) &&
+        pull_take(task->series_uid, sizeof task->series_uid, told.series, reader))
+        pull_task_begin(task);
+    else
+        pull_task_free(task);
+}
+
+/* One that has just ended is stopped in vain. */
+static void
+puller_handle_stop(const struct puller *puller, struct proto_reader *reader)
+{
+    struct message_stop_pull told;
+    if (message_read_stop_pull(reader, &told))
+        return;
+    for (struct pull_task *task = puller->tasks; task; task = task->next)
+        if (task->pull == told.pull)
+            atomic_store(&task->stop, true);
+}
+
+void
+puller_handle(struct puller *puller, struct settings *settings, struct proto_reader *reader)
+{
+    if (reader->type == PROTO_FIND)
+        puller_handle_find(puller, settings, reader);
+    else if (reader->type == PROTO_MOVE)
+        puller_handle_move(puller, settings, reader);
+    else
+        puller_handle_stop(puller, reader);
+}
+
+void
+puller_stop(struct puller *puller)
+{
+    for (struct pull_task *task = puller->tasks; task; task = task->next)
+        atomic_store(&task->stop, true);
+}

@@ -1,0 +1,543 @@
+#include "service/sender/sender.h"
+
+#include "base/error.h"
+#include "base/test_hook.h"
+#include "dicom/net/scu.h"
+#include "dicom/value/uid.h"
+#include "service/common/clock.h"
+#include "service/common/log.h"
+#include "service/common/stow/stow.h"
+#include "service/common/wire/commitment.h"
+#include "service/sender/sender_folder.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* Storage classes proposed on one association: those of what waits when it is made. */
+#define MAX_CLASSES 8
+
+struct sender_task {
+    struct sender_task *next;
+    int64_t delivery;
+    char *file, *sop_class, *sop_instance;
+};
+
+struct sender {
+    struct sender_options options;
+    pthread_t thread;
+    int wake; /* an eventfd: there is a task, or the end */
+    pthread_mutex_t mutex;
+    struct sender_task *first; /* guarded by the mutex, as is stopping */
+    bool stopping;
+    atomic_bool ended;
+    /* The thread's own. */
+    struct dicom_association *association; /* NULL: none */
+    double last_use;                       /* clock_seconds */
+    int64_t owed;                          /* commitment reports asked for on this association */
+    struct stow *stow;                     /* NULL: none yet */
+};
+
+/* How one delivery went. */
+struct send_attempt {
+    struct error error; /* code "": all went well */
+    struct dicom_answer answer;
+    int32_t store_status;
+    enum proto_commitment commitment;
+    char transaction[DICOM_UID_SIZE];
+};
+
+/* ------------------------------------------------------------------------------- sending ---- */
+
+static void
+send_delivered(struct sender *sender, const struct sender_task *task, enum proto_delivery outcome,
+               const struct send_attempt *attempt)
+{
+    struct proto_writer writer;
+    const struct message_delivered message = {
+        .delivery = task->delivery,
+        .outcome = outcome,
+        .dimse_status = attempt->store_status,
+        .code = attempt->error.code,
+        .message = attempt->error.message,
+        .commitment = attempt->commitment,
+        .transaction_uid =
+            attempt->commitment == PROTO_COMMITMENT_REQUESTED ? attempt->transaction : "",
+    };
+    message_write_delivered(&writer, &message);
+    sender->options.events.frame(sender->options.events.context, &writer);
+}
+
+static void
+send_returned(struct sender *sender, const struct sender_task *task)
+{
+    struct send_attempt attempt = {.store_status = -1};
+    error_set(&attempt.error, -ECANCELED, CODE_RETURNED,
+              "It was not tried: the courier is ending.");
+    send_delivered(sender, task, PROTO_DELIVERY_RETURNED, &attempt);
+}
+
+static void
+send_committed(struct sender *sender, const struct dicom_commitment *report)
+{
+    const struct conf_destination *destination = sender->options.destination;
+    struct proto_writer writer;
+    /* Token 0: needs no answer, for without one in time the daemon asks again. */
+    commitment_write(&writer, 0, destination->ae_title, destination->name, report);
+    sender->options.events.frame(sender->options.events.context, &writer);
+}
+
+/* -------------------------------------------------------------------------- the association - */
+
+/* Never without TLS where it is asked for. */
+static int
+describe_peer(const struct sender *sender, struct dicom_peer *peer, struct error *error)
+{
+    const struct conf_destination *destination = sender->options.destination;
+    const struct conf_dicom *dicom = sender->options.dicom;
+    if (destination->tls && !sender->options.tls)
+        return error_set(
+            error, -ENOKEY, CODE_TLS_FAILED,
+            "Our own TLS certificate, key or authorities cannot be used: see the log.");
+    *peer = (struct dicom_peer){.calling_ae = destination->calling_ae_title,
+                                .called_ae = destination->ae_title,
+                                .host = destination->host,
+                                .port = destination->port,
+                                .tls = destination->tls ? sender->options.tls : NULL,
+                                .certificate = destination->certificate,
+                                .connect_seconds = destination->connect_seconds,
+                                .acse_seconds = dicom->acse_seconds,
+                                .dimse_seconds = destination->dimse_seconds,
+                                .min_rate = destination->min_kib_per_second * 1024,
+                                .max_pdu = (uint32_t)dicom->max_pdu_kib << 10};
+    return 0;
+}
+
+static void
+drop_association(struct sender *sender)
+{
+    dicom_release(sender->association);
+    sender->association = NULL;
+    sender->owed = 0;
+}
+
+/* Passes on what the peer reported; an association that has ended is dropped. */
+static void
+take_reports(struct sender *sender)
+{
+    const struct dicom_commitment *report;
+    int found = 0;
+    while (sender->association && (found = dicom_report(sender->association, &report)) > 0) {
+        send_committed(sender, report);
+        sender->last_use = clock_seconds();
+        sender->owed -= sender->owed > 0;
+    }
+    if (found < 0)
+        drop_association(sender);
+}
+
+static bool
+has_class(char classes[][DICOM_UID_SIZE], size_t count, const char *sop_class)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(classes[i], sop_class) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What the task and those behind it need; the strings are the tasks', copied out under the lock. */
+static size_t
+gather_classes(struct sender *sender, const struct sender_task *task,
+               char classes[][DICOM_UID_SIZE])
+{
+    size_t count = 1;
+    snprintf(classes[0], DICOM_UID_SIZE, "%s", task->sop_class);
+    pthread_mutex_lock(&sender->mutex);
+    for (const struct sender_task *next = sender->first; next && count < MAX_CLASSES;
+         next = next->next) {
+        if (!has_class(classes, count, next->sop_class))
+            snprintf(classes[count++], DICOM_UID_SIZE, "%s", next->sop_class);
+    }
+    pthread_mutex_unlock(&sender->mutex);
+    return count;
+}
+
+static int
+connect_for(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+{
+    const struct conf_destination *destination = sender->options.destination;
+    char classes[MAX_CLASSES][DICOM_UID_SIZE] = {{0}};
+    struct dicom_context contexts[2 * MAX_CLASSES + 1];
+    struct dicom_peer peer;
+    size_t count = 0, class_count = gather_classes(sender, task, classes);
+    for (size_t i = 0; i < class_count; i++) {
+        contexts[count++] = (struct dicom_context){classes[i], DICOM_EXPLICIT_LITTLE};
+        contexts[count++] = (struct dicom_context){classes[i], DICOM_IMPLICIT_LITTLE};
+    }
+    if (destination->commit)
+        contexts[count++] = (struct dicom_context){DICOM_COMMITMENT_CLASS, DICOM_IMPLICIT_LITTLE};
+    attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
+    int rc = describe_peer(sender, &peer, &attempt->error);
+    if (rc)
+        return rc;
+    return dicom_connect(&peer, contexts, count, &sender->association, &attempt->answer,
+                         &attempt->error);
+}
+
+/* Is the association at hand good for the task? Otherwise it is dropped. */
+static bool
+can_reuse(struct sender *sender, const struct sender_task *task)
+{
+    take_reports(sender);
+    if (sender->association && !dicom_accepts(sender->association, task->sop_class))
+        drop_association(sender);
+    return sender->association != NULL;
+}
+
+/* ---------------------------------------------------------------------------- delivering ---- */
+
+static int
+sender_commit(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+{
+    const struct dicom_reference reference = {task->sop_class, task->sop_instance};
+    uint8_t bytes[16];
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        return error_set_system(&attempt->error, -EIO, "get random bytes");
+    uid_from_bytes(bytes, attempt->transaction);
+    int rc = dicom_commit(sender->association, attempt->transaction, &reference, 1,
+                          &attempt->answer, &attempt->error);
+    if (rc == 0) {
+        sender->owed++;
+        attempt->commitment = PROTO_COMMITMENT_REQUESTED;
+    }
+    return rc;
+}
+
+static void
+refuse_commitment(const struct sender *sender, struct send_attempt *attempt)
+{
+    const struct conf_destination *destination = sender->options.destination;
+    const struct error why = attempt->error;
+    attempt->commitment = PROTO_COMMITMENT_REFUSED;
+    if (why.code != CODE_COMMIT_UNSUPPORTED)
+        error_set(
+            &attempt->error, -EREMOTEIO, CODE_COMMIT_FAILED,
+            "It has stored the object, but takes no request for storage commitment: %s Let it "
+            "know the AE title %s with our host and port (Orthanc: DicomModalities), or take "
+            "`commit` from the destination.",
+            why.message, destination->calling_ae_title);
+}
+
+/*
+ * What is stored is stored, whatever comes of the commitment. Some break off rather than refuse: once
+ * more, for the connection may have been lost by chance.
+ */
+static void
+ask_commitment(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+{
+    int rc = sender_commit(sender, task, attempt);
+    if (rc && !dicom_is_open(sender->association)) {
+        drop_association(sender);
+        rc = connect_for(sender, task, attempt);
+        if (rc == 0)
+            rc = sender_commit(sender, task, attempt);
+    }
+    if (rc)
+        refuse_commitment(sender, attempt);
+}
+
+static int
+send_once(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+{
+    int rc = 0;
+    if (!sender->association)
+        rc = connect_for(sender, task, attempt);
+    if (rc)
+        return rc;
+    rc = dicom_store_file(sender->association, task->file, &attempt->answer, &attempt->error);
+    attempt->store_status = attempt->answer.status;
+    crash_point("courier_after_store");
+    if (rc == 0)
+        attempt->error = (struct error){0};
+    if (rc == 0 && sender->options.destination->commit)
+        ask_commitment(sender, task, attempt);
+    sender->last_use = clock_seconds();
+    return rc;
+}
+
+/*
+ * An association that stood idle may turn out dead at its next use, which says nothing about the
+ * peer: that once, a new one is tried at once. Storing the same instance again does no harm.
+ */
+static enum dicom_outcome
+deliver_to_ae(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+{
+    const bool reused = can_reuse(sender, task);
+    int rc = send_once(sender, task, attempt);
+    if (rc && reused && !dicom_is_open(sender->association) && attempt->store_status < 0) {
+        take_reports(sender); /* which also lets go of it */
+        memset(attempt, 0, sizeof *attempt);
+        attempt->store_status = -1;
+        rc = send_once(sender, task, attempt);
+    }
+    return rc == 0 ? DICOM_SENT : dicom_outcome_of(attempt->error.code, &attempt->answer);
+}
+
+static enum dicom_outcome
+deliver_to_folder(struct sender *sender, const struct sender_task *task,
+                  struct send_attempt *attempt)
+{
+    attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
+    int rc = folder_deliver(sender->options.destination->folder, task->file, task->sop_instance,
+                            &attempt->error);
+    return rc ? dicom_outcome_of(attempt->error.code, &attempt->answer) : DICOM_SENT;
+}
+
+static enum dicom_outcome
+deliver_by_stow(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+{
+    attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
+    int rc =
+        sender->stow ? 0 : stow_open(sender->options.destination, &sender->stow, &attempt->error);
+    if (rc == 0)
+        rc = stow_store(sender->stow, task->file, task->sop_instance, &attempt->answer,
+                        &attempt->error);
+    attempt->store_status = attempt->answer.status;
+    crash_point("courier_after_store");
+    if (rc == 0)
+        attempt->error = (struct error){0};
+    return rc ? dicom_outcome_of(attempt->error.code, &attempt->answer) : DICOM_SENT;
+}
+
+static enum dicom_outcome
+sender_deliver_task(struct sender *sender, const struct sender_task *task,
+                    struct send_attempt *attempt)
+{
+    const struct conf_destination *destination = sender->options.destination;
+    if (destination->folder)
+        return deliver_to_folder(sender, task, attempt);
+    return destination->stow ? deliver_by_stow(sender, task, attempt)
+                             : deliver_to_ae(sender, task, attempt);
+}
+
+static void
+log_attempt(const struct sender *sender, const struct sender_task *task, enum dicom_outcome outcome,
+            const struct send_attempt *attempt, double seconds)
+{
+    static const char *const names[] = {"sent", "transient", "permanent"};
+    const char *destination = sender->options.destination->name;
+    if (outcome == DICOM_SENT)
+        log_info("courier.sent", LOG_INT("delivery", task->delivery),
+                 LOG_STR("destination", destination), LOG_INT("status", attempt->store_status),
+                 LOG_NUM("seconds", seconds));
+    else
+        log_warn("courier.failed", LOG_INT("delivery", task->delivery),
+                 LOG_STR("destination", destination), LOG_STR("outcome", names[outcome]),
+                 LOG_STR("code", code_name(attempt->error.code)),
+                 LOG_INT("status", attempt->store_status),
+                 LOG_STR("message", attempt->error.message), LOG_NUM("seconds", seconds));
+}
+
+static void
+sender_attempt(struct sender *sender, const struct sender_task *task)
+{
+    static const enum proto_delivery told[] = {[DICOM_SENT] = PROTO_DELIVERY_SENT,
+                                               [DICOM_TRANSIENT] = PROTO_DELIVERY_TRANSIENT,
+                                               [DICOM_PERMANENT] = PROTO_DELIVERY_PERMANENT};
+    struct send_attempt attempt = {.store_status = -1};
+    const double start = clock_seconds();
+    const enum dicom_outcome outcome = sender_deliver_task(sender, task, &attempt);
+    log_attempt(sender, task, outcome, &attempt, clock_seconds() - start);
+    send_delivered(sender, task, told[outcome], &attempt);
+    take_reports(sender); /* some came while an answer was waited for */
+}
+
+/* ------------------------------------------------------------------------------ the queue --- */
+
+static void
+free_task(struct sender_task *task)
+{
+    free(task->file);
+    free(task->sop_class);
+    free(task->sop_instance);
+    free(task);
+}
+
+static void
+sender_enqueue(struct sender *sender, struct sender_task *task)
+{
+    pthread_mutex_lock(&sender->mutex);
+    struct sender_task **place = &sender->first;
+    while (*place)
+        place = &(*place)->next;
+    *place = task;
+    pthread_mutex_unlock(&sender->mutex);
+    eventfd_write(sender->wake, 1); /* fails when it is full, and would wake anyway */
+}
+
+/* NULL when there is none; *stopping tells whether there will be none any more. */
+static struct sender_task *
+sender_take(struct sender *sender, bool *stopping)
+{
+    pthread_mutex_lock(&sender->mutex);
+    struct sender_task *task = sender->first;
+    if (task)
+        sender->first = task->next;
+    *stopping = sender->stopping;
+    pthread_mutex_unlock(&sender->mutex);
+    return task;
+}
+
+/* Seconds until the association has been idle for too long. */
+static double
+idle_left(const struct sender *sender)
+{
+    const struct conf_destination *destination = sender->options.destination;
+    double patience = destination->idle_seconds;
+    if (sender->owed > 0)
+        patience = fmax(patience, destination->dimse_seconds);
+    return sender->last_use + patience - clock_seconds();
+}
+
+/* Sleeps until there is a task, the peer says something, or the association has idled enough. */
+static void
+wait_for_work(struct sender *sender)
+{
+    struct pollfd polled[2] = {{.fd = sender->wake, .events = POLLIN}, {.fd = -1}};
+    int timeout = -1;
+    if (sender->association) {
+        const double left = idle_left(sender);
+        if (left <= 0) {
+            drop_association(sender);
+            return;
+        }
+        timeout = (int)fmin(ceil(left * 1000), 86400e3);
+        polled[1].fd = dicom_descriptor(sender->association);
+        polled[1].events = POLLIN;
+    }
+    if (poll(polled, 2, timeout) <= 0)
+        return;
+    if (polled[0].revents) {
+        eventfd_t count;
+        eventfd_read(sender->wake, &count);
+    }
+    if (polled[1].revents)
+        take_reports(sender);
+}
+
+static void
+sender_work_on(struct sender *sender, const struct sender_task *task, bool stopping)
+{
+    if (stopping)
+        send_returned(sender, task);
+    else
+        sender_attempt(sender, task);
+}
+
+static void *
+sender_run(void *argument)
+{
+    struct sender *sender = argument;
+    for (;;) {
+        bool stopping;
+        struct sender_task *task = sender_take(sender, &stopping);
+        if (task) {
+            sender_work_on(sender, task, stopping);
+            free_task(task);
+        } else if (stopping) {
+            break;
+        } else {
+            wait_for_work(sender);
+        }
+    }
+    take_reports(sender);
+    drop_association(sender);
+    stow_close(sender->stow);
+    atomic_store(&sender->ended, true);
+    sender->options.events.ended(sender->options.events.context);
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------- from outside ----- */
+
+int
+sender_open(const struct sender_options *options, struct sender **out)
+{
+    struct sender *sender = calloc(1, sizeof *sender);
+    if (!sender)
+        return -ENOMEM;
+    sender->options = *options;
+    pthread_mutex_init(&sender->mutex, NULL);
+    int error;
+    sender->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (sender->wake < 0) {
+        error = -errno;
+        goto fail_wake;
+    }
+    error = -pthread_create(&sender->thread, NULL, sender_run, sender);
+    if (error)
+        goto fail_thread;
+    *out = sender;
+    return 0;
+fail_thread:
+    close(sender->wake);
+fail_wake:
+    pthread_mutex_destroy(&sender->mutex);
+    free(sender);
+    return error;
+}
+
+int
+sender_deliver(struct sender *sender, int64_t delivery, const char *file, const char *sop_class,
+               const char *sop_instance)
+{
+    struct sender_task *task = calloc(1, sizeof *task);
+    if (!task)
+        return -ENOMEM;
+    task->delivery = delivery;
+    task->file = strdup(file);
+    task->sop_class = strdup(sop_class);
+    task->sop_instance = strdup(sop_instance);
+    if (!task->file || !task->sop_class || !task->sop_instance) {
+        free_task(task);
+        return -ENOMEM;
+    }
+    sender_enqueue(sender, task);
+    return 0;
+}
+
+void
+sender_stop(struct sender *sender)
+{
+    pthread_mutex_lock(&sender->mutex);
+    sender->stopping = true;
+    pthread_mutex_unlock(&sender->mutex);
+    eventfd_write(sender->wake, 1);
+}
+
+bool
+sender_has_ended(const struct sender *sender)
+{
+    return atomic_load(&sender->ended);
+}
+
+void
+sender_close(struct sender *sender)
+{
+    if (!sender)
+        return;
+    sender_stop(sender);
+    pthread_join(sender->thread, NULL);
+    close(sender->wake);
+    pthread_mutex_destroy(&sender->mutex);
+    free(sender);
+}

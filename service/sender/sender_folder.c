@@ -1,0 +1,106 @@
+#include "service/sender/sender_folder.h"
+
+#include "base/durable.h"
+#include "base/error.h"
+#include "base/test_hook.h"
+#include "service/common/file_ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ".<UID>.dcm.part": whoever watches the folder passes over it. */
+#define PART_SIZE (DICOM_UID_SIZE + 16)
+
+static int
+fail_folder(struct error *error, int rc, const char *folder)
+{
+    if (rc == -ENOSPC || rc == -EDQUOT || rc == -EFBIG)
+        return error_set(error, rc, CODE_DISK_FULL, "There is no space left in %s (%s).", folder,
+                         strerror(-rc));
+    return error_set(error, rc, CODE_FOLDER_UNWRITABLE, "Nothing can be written to %s (%s).",
+                     folder, strerror(-rc));
+}
+
+static int
+fail_source(struct error *error, int rc, const char *file)
+{
+    return error_set(error, rc, CODE_FILE_UNREADABLE, "%s cannot be read (%s).", file,
+                     strerror(-rc));
+}
+
+/* Opens the folder, making it when it is missing: a descriptor or -errno. */
+static int
+folder_open(const char *folder)
+{
+    int error = file_make_path(folder);
+    if (error)
+        return error;
+    int base = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return base < 0 ? -errno : base;
+}
+
+static int
+write_part(int source, int base, const char *part, bool *read_failed)
+{
+    int copy = durable_create(base, part, 0640);
+    return copy < 0 ? copy : durable_finish(copy, file_copy(source, copy, read_failed));
+}
+
+/* Something of that name is there already. */
+static int
+compare(int source, int base, const char *name, const char *folder, struct error *error)
+{
+    bool same = false;
+    int there = openat(base, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int rc = there < 0 ? -errno : file_same_bytes(source, there, &same);
+    if (there >= 0)
+        close(there);
+    if (rc)
+        return fail_folder(error, rc, folder);
+    if (same)
+        return 0;
+    return error_set(error, -EEXIST, CODE_FOLDER_CONFLICT,
+                     "%s has another file %s already, which stays. Move it away and resend.",
+                     folder, name);
+}
+
+static int
+deliver(int source, int base, const char *folder, const char *file, const char *sop_instance,
+        struct error *error)
+{
+    char name[PART_SIZE], part[PART_SIZE];
+    bool read_failed = false;
+    snprintf(name, sizeof name, "%s.dcm", sop_instance);
+    snprintf(part, sizeof part, ".%s.dcm.part", sop_instance);
+    int rc = write_part(source, base, part, &read_failed);
+    crash_point("courier_after_part");
+    if (rc == 0)
+        rc = durable_rename_new(base, part, base, name);
+    if (rc)
+        unlinkat(base, part, 0);
+    if (rc == -EEXIST)
+        rc = compare(source, base, name, folder, error);
+    else if (rc)
+        return read_failed ? fail_source(error, rc, file) : fail_folder(error, rc, folder);
+    if (rc == 0 && fsync(base) < 0)
+        return fail_folder(error, -errno, folder);
+    return rc;
+}
+
+int
+folder_deliver(const char *folder, const char *file, const char *sop_instance, struct error *error)
+{
+    int source = open(file, O_RDONLY | O_CLOEXEC);
+    if (source < 0)
+        return fail_source(error, -errno, file);
+    int base = folder_open(folder);
+    int rc = base < 0 ? fail_folder(error, base, folder)
+                      : deliver(source, base, folder, file, sop_instance, error);
+    if (base >= 0)
+        close(base);
+    close(source);
+    return rc;
+}

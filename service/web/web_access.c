@@ -1,0 +1,119 @@
+/* web_access.c - see web_access.h. */
+#include "service/web/web_access.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define HOST 256
+
+/* ---------------------------------------------------------------------------------- token ---- */
+
+/* A shorter one is guessed. */
+#define LEAST_TOKEN 16
+
+int
+gate_read_token(const struct conf_page *page, struct gate *gate, struct error *error)
+{
+    *gate = (struct gate){.page = page};
+    if (!page->token_file)
+        return 0;
+    const int fd = open(page->token_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const ssize_t got = fd < 0 ? -1 : read(fd, gate->token, sizeof gate->token - 1);
+    const int failure = errno;
+    if (fd >= 0)
+        close(fd);
+    if (got < 0)
+        return error_set(error, -failure, CODE_NONE, "%s cannot be read (page.token_file): %s",
+                         page->token_file, strerror(failure));
+    const size_t length = strcspn(gate->token, "\r\n");
+    const bool whole = gate->token[length] != '\0' || got < GATE_TOKEN - 1;
+    gate->token[length] = '\0';
+    if (length < LEAST_TOKEN || !whole)
+        return error_set(error, -EINVAL, CODE_NONE,
+                         "%s: its first line has to be a token of %d to %d characters, such as "
+                         "openssl rand -hex 24 writes",
+                         page->token_file, LEAST_TOKEN, GATE_TOKEN - 2);
+    return 0;
+}
+
+/* Of their hashes, which are equally long. */
+static bool
+gate_is_token(const struct gate *gate, const char *shown)
+{
+    unsigned char own[EVP_MAX_MD_SIZE], told[EVP_MAX_MD_SIZE];
+    unsigned size = 0;
+    return EVP_Digest(gate->token, strlen(gate->token), own, &size, EVP_sha256(), NULL) == 1 &&
+           EVP_Digest(shown, strlen(shown), told, &size, EVP_sha256(), NULL) == 1 &&
+           CRYPTO_memcmp(own, told, size) == 0;
+}
+
+/* "USER:PASSWORD" in base64: where the password begins; NULL: it is nothing of the kind. */
+static const char *
+gate_password(const char *encoded, char text[GATE_TOKEN + HOST])
+{
+    const size_t length = strlen(encoded);
+    if (length == 0 || length % 4 != 0 || length / 4 * 3 >= GATE_TOKEN + HOST)
+        return NULL;
+    const int size =
+        EVP_DecodeBlock((unsigned char *)text, (const unsigned char *)encoded, (int)length);
+    if (size < 0)
+        return NULL;
+    text[size] = '\0'; /* what pads is decoded as such an end, too */
+    char *colon = strchr(text, ':');
+    return colon ? colon + 1 : NULL;
+}
+
+bool
+gate_lets_in(const struct gate *gate, const char *authorization)
+{
+    char text[GATE_TOKEN + HOST];
+    const size_t word = strcspn(authorization, " ");
+    const char *rest = authorization + word + strspn(authorization + word, " ");
+    if (!*gate->token)
+        return true;
+    if (word == strlen("Bearer") && strncasecmp(authorization, "Bearer", word) == 0)
+        return gate_is_token(gate, rest);
+    if (word != strlen("Basic") || strncasecmp(authorization, "Basic", word) != 0)
+        return false;
+    const char *password = gate_password(rest, text);
+    return password && gate_is_token(gate, password);
+}
+
+/* ----------------------------------------------------------------------------------- host ---- */
+
+/* "NAME", "NAME:PORT", "[ADDRESS]:PORT": without the port and the brackets. */
+static bool
+gate_host_name(const char *host, char name[HOST])
+{
+    const bool bracket = host[0] == '[';
+    const size_t length = strcspn(host + bracket, bracket ? "]" : ":");
+    const char *end = host + bracket + length;
+    if (length == 0 || length >= HOST || (bracket && *end++ != ']'))
+        return false;
+    memcpy(name, host + bracket, length);
+    name[length] = '\0';
+    return *end == '\0' || (*end == ':' && end[1 + strspn(end + 1, "0123456789")] == '\0');
+}
+
+bool
+gate_knows_host(const struct gate *gate, const char *host)
+{
+    const struct conf_page *page = gate->page;
+    struct in6_addr address;
+    char name[HOST];
+    if (!gate_host_name(host, name))
+        return false;
+    if (inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1 ||
+        strcasecmp(name, "localhost") == 0)
+        return true;
+    for (size_t i = 0; i < page->host_count; i++)
+        if (strcasecmp(name, page->hosts[i]) == 0)
+            return true;
+    return page->host_count == 0 && !conf_page_is_local(page);
+}

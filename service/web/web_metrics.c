@@ -1,0 +1,267 @@
+/* web_metrics.c - see web_metrics.h. */
+#include "service/web/web_metrics.h"
+
+#include "base/array.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Labels of one metric, at most: names that came from configurations of years. Further ones are not told. */
+#define MOST_LABELS 200
+
+/* What a metric has for one label. */
+struct sample {
+    enum metric_name name;
+    char *label;
+    double value;                        /* of a histogram: the sum */
+    int64_t count, below[METRIC_BOUNDS]; /* of a histogram */
+};
+
+struct metrics {
+    struct sample *samples;
+    size_t count, room;
+    int64_t seen; /* the last event that is counted */
+};
+
+/* One metric that is being read. */
+struct metrics_reading {
+    struct metrics *metrics;
+    enum metric_name name;
+};
+
+static bool
+metrics_is_gauge(enum metric_name name)
+{
+    return metric_table[name].kind == METRIC_GAUGE || metric_table[name].kind == METRIC_OWN_GAUGE;
+}
+
+static struct sample *
+metrics_sample(struct metrics *metrics, enum metric_name name, const char *label)
+{
+    size_t labels = 0;
+    for (size_t i = 0; i < metrics->count; i++) {
+        struct sample *sample = &metrics->samples[i];
+        if (sample->name == name && strcmp(sample->label, label) == 0)
+            return sample;
+        labels += sample->name == name;
+    }
+    struct sample *grown = labels < MOST_LABELS ? array_grow(metrics->samples, &metrics->room,
+                                                             metrics->count + 1, sizeof *grown)
+                                                : NULL;
+    if (!grown)
+        return NULL;
+    metrics->samples = grown;
+    grown[metrics->count] = (struct sample){.name = name, .label = strdup(label)};
+    return grown[metrics->count].label ? &grown[metrics->count++] : NULL;
+}
+
+static void
+sample_measure(struct sample *sample, const double *bounds, double value)
+{
+    sample->count++;
+    for (int i = 0; i < METRIC_BOUNDS && bounds[i] > 0.0; i++)
+        sample->below[i] += value <= bounds[i];
+}
+
+void
+metrics_add(struct metrics *metrics, enum metric_name name, const char *label, double value)
+{
+    struct sample *sample = metrics_sample(metrics, name, label);
+    if (!sample)
+        return;
+    sample->value += value;
+    if (metric_table[name].bounds)
+        sample_measure(sample, metric_table[name].bounds, value);
+}
+
+/* -------------------------------------------------------------------------------- reading ---- */
+
+static int
+metrics_take(void *context, const char *label, double value)
+{
+    const struct metrics_reading *reading = context;
+    metrics_add(reading->metrics, reading->name, label, value);
+    return 0;
+}
+
+/* Gauges, which are what they are and not what they were, or all. */
+static void
+metrics_forget(struct metrics *metrics, bool all)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < metrics->count; i++)
+        if (all || metrics_is_gauge(metrics->samples[i].name))
+            free(metrics->samples[i].label);
+        else
+            metrics->samples[kept++] = metrics->samples[i];
+    metrics->count = kept;
+}
+
+/* What has no label is there from the first, so that nobody takes what is not counted yet for unknown. */
+static void
+metrics_begin(struct metrics *metrics)
+{
+    for (int i = 0; i < METRIC_COUNT; i++)
+        if (!metrics_is_gauge((enum metric_name)i) && !*metric_table[i].label)
+            metrics_sample(metrics, (enum metric_name)i, "");
+}
+
+/* Where it fails in the middle all counting begins anew, as at a start, which whoever asks knows to take. */
+static int
+metrics_read(struct metrics *metrics, struct report *report, struct error *error)
+{
+    int64_t until;
+    int rc = report_last_event(report, &until, error);
+    metrics_forget(metrics, false);
+    if (rc)
+        return rc;
+    for (int i = 0; rc == 0 && i < METRIC_COUNT; i++) {
+        struct metrics_reading reading = {metrics, (enum metric_name)i};
+        rc = report_each_sample(report, reading.name, metrics->seen, until, metrics_take, &reading,
+                                error);
+    }
+    metrics->seen = until;
+    if (rc) {
+        metrics_forget(metrics, true);
+        metrics_begin(metrics);
+    }
+    return rc;
+}
+
+/* -------------------------------------------------------------------------------- writing ---- */
+
+static void
+metrics_write_label(const char *text, FILE *out)
+{
+    size_t length;
+    for (; *text; text += length) {
+        length = text_utf8_length(text);
+        if (length == 0) {
+            fputs("\xef\xbf\xbd", out);
+            length = 1;
+        } else if (*text == '\n') {
+            fputs("\\n", out);
+        } else {
+            fprintf(out, *text == '\\' || *text == '"' ? "\\%.*s" : "%.*s", (int)length, text);
+        }
+    }
+}
+
+/* NAME{LABEL="...",le="..."} */
+static void
+metrics_write_name(const struct sample *sample, const char *suffix, const char *bound, FILE *out)
+{
+    const struct metric *metric = &metric_table[sample->name];
+    const bool labelled = *metric->label != '\0';
+    fprintf(out, "%s%s", metric->name, suffix);
+    if (!labelled && !bound)
+        return;
+    fputc('{', out);
+    if (labelled) {
+        fprintf(out, "%s=\"", metric->label);
+        metrics_write_label(sample->label, out);
+        fputs(bound ? "\"," : "\"", out);
+    }
+    if (bound)
+        fprintf(out, "le=\"%s\"", bound);
+    fputc('}', out);
+}
+
+static void
+metrics_write_number(double value, FILE *out)
+{
+    char text[TEXT_DIGITS];
+    text_digits(value, text);
+    fprintf(out, " %s\n", text);
+}
+
+static void
+metrics_write_histogram(const struct sample *sample, FILE *out)
+{
+    const double *bounds = metric_table[sample->name].bounds;
+    for (int i = 0; i < METRIC_BOUNDS && bounds[i] > 0.0; i++) {
+        char bound[TEXT_DIGITS];
+        text_digits(bounds[i], bound);
+        metrics_write_name(sample, "_bucket", bound, out);
+        fprintf(out, " %" PRId64 "\n", sample->below[i]);
+    }
+    metrics_write_name(sample, "_bucket", "+Inf", out);
+    fprintf(out, " %" PRId64 "\n", sample->count);
+    metrics_write_name(sample, "_sum", NULL, out);
+    metrics_write_number(sample->value, out);
+    metrics_write_name(sample, "_count", NULL, out);
+    fprintf(out, " %" PRId64 "\n", sample->count);
+}
+
+static void
+metrics_write_one(const struct metrics *metrics, enum metric_name name, FILE *out)
+{
+    const struct metric *metric = &metric_table[name];
+    const char *type = metric->bounds ? "histogram" : metrics_is_gauge(name) ? "gauge" : "counter";
+    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help, metric->name, type);
+    for (size_t i = 0; i < metrics->count; i++) {
+        const struct sample *sample = &metrics->samples[i];
+        if (sample->name != name)
+            continue;
+        if (metric->bounds) {
+            metrics_write_histogram(sample, out);
+        } else {
+            metrics_write_name(sample, "", NULL, out);
+            metrics_write_number(sample->value, out);
+        }
+    }
+}
+
+/* Acknowledged ones are 0. */
+static void
+metrics_add_alerts(struct metrics *metrics, const struct alerts *alerts)
+{
+    for (size_t i = 0; i < alerts->count; i++) {
+        const struct alert *alert = &alerts->items[i];
+        if (alert->severity != ALERT_WAITS)
+            metrics_add(metrics, METRIC_noctule_alert, alert->id,
+                        alert->ack.by ? 0 : (double)alert->severity);
+    }
+}
+
+int
+metrics_write(struct metrics *metrics, struct report *report, const struct alerts *alerts,
+              FILE *out, struct error *error)
+{
+    const int rc = metrics_read(metrics, report, error);
+    if (rc == 0)
+        metrics_add_alerts(metrics, alerts);
+    for (int i = 0; rc == 0 && i < METRIC_COUNT; i++)
+        metrics_write_one(metrics, (enum metric_name)i, out);
+    return rc;
+}
+
+/* ---------------------------------------------------------------------------- life, death ---- */
+
+int
+metrics_open(struct report *report, struct metrics **opened, struct error *error)
+{
+    struct metrics *metrics = calloc(1, sizeof *metrics);
+    int rc = metrics ? report_last_event(report, &metrics->seen, error)
+                     : error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "out of memory");
+    if (rc) {
+        metrics_close(metrics);
+        return rc;
+    }
+    metrics_begin(metrics);
+    *opened = metrics;
+    return 0;
+}
+
+void
+metrics_close(struct metrics *metrics)
+{
+    for (size_t i = 0; metrics && i < metrics->count; i++)
+        free(metrics->samples[i].label);
+    if (metrics)
+        free(metrics->samples);
+    free(metrics);
+}

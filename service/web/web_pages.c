@@ -1,0 +1,148 @@
+/* web_pages.c - the pages that are lists. */
+#include "service/web/web_view.h"
+
+#include "db/report.h"
+#include "service/web/web_preview.h"
+
+/* A list of its own, as the request goes on with it. */
+static int
+lists_add(const struct view *view, enum page_list_name name, const char *empty, struct error *error)
+{
+    const struct page_asked asked = view_asked(view, name);
+    return view_list(view, name, empty, &asked, error);
+}
+
+struct lists_part {
+    enum page_list_name name;
+    const char *empty; /* what is said of it then; NULL: nothing */
+};
+
+static int
+lists_add_all(const struct view *view, const struct lists_part *parts, size_t count,
+              struct error *error)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = lists_add(view, parts[i].name, parts[i].empty, error);
+    return rc;
+}
+
+#define ADD_ALL(parts) lists_add_all(view, (parts), sizeof(parts) / sizeof *(parts), error)
+
+/* ------------------------------------------------------------------------------------- now ---- */
+
+static void
+now_list_alerts(const struct view *view)
+{
+    const struct alerts *alerts = &view->page->alerts.list;
+    const enum alert_severity worst = alerts_worst(alerts);
+    fprintf(view->out, "<section class=\"verdict%s\"><h2>Alerts</h2>",
+            worst == ALERT_BROKEN      ? " bad"
+            : worst == ALERT_ATTENTION ? " warn"
+                                       : "");
+    if (worst == ALERT_WAITS)
+        fputs("<p>Nothing needs attention.</p>", view->out);
+    html_alerts(alerts, view->out);
+    fputs("</section>\n", view->out);
+}
+
+int
+view_now(const struct view *view, struct error *error)
+{
+    static const struct lists_part parts[] = {{PAGE_RUNNING, "no job runs"},
+                                              {PAGE_CONFIGURATION, NULL}};
+
+    static const enum page_list_name figures[] = {PAGE_NOW, PAGE_NOW_SERIES, PAGE_NOW_DELIVERIES};
+
+    int rc = 0;
+    now_list_alerts(view);
+    fputs("<div class=\"ones\">\n", view->out);
+    for (size_t i = 0; rc == 0 && i < sizeof figures / sizeof *figures; i++)
+        rc = view_figures(view, figures[i], error);
+    fputs("</div>\n", view->out);
+    return rc ? rc : ADD_ALL(parts);
+}
+
+/* ---------------------------------------------------------------------------------- others ---- */
+
+int
+view_queue(const struct view *view, struct error *error)
+{
+    static const struct lists_part parts[] = {{PAGE_HOLDS, NULL},
+                                              {PAGE_RUNNING, "no job runs"},
+                                              {PAGE_WAITING, "no job waits"},
+                                              {PAGE_GATHERING, "no series gathers"},
+                                              {PAGE_PULLING, NULL}};
+    return ADD_ALL(parts);
+}
+
+int
+view_failures(const struct view *view, struct error *error)
+{
+    static const struct lists_part parts[] = {{PAGE_FAILED, "no job has failed"},
+                                              {PAGE_REFUSED, "no series was refused"},
+                                              {PAGE_QUARANTINED, "no file is in quarantine"},
+                                              {PAGE_UNPULLED, NULL},
+                                              {PAGE_CALLERS, NULL}};
+    return ADD_ALL(parts);
+}
+
+int
+view_deliveries(const struct view *view, struct error *error)
+{
+    static const struct lists_part parts[] = {
+        {PAGE_DESTINATIONS, "nothing has gone to a destination yet"},
+        {PAGE_UNDELIVERED, "all has arrived"},
+        {PAGE_DELIVERED, NULL}};
+    return ADD_ALL(parts);
+}
+
+static void
+devices_tell_settings(const struct view *view)
+{
+    const struct conf_compute *compute = &view->page->conf->compute;
+    fputs("<section><h2>As configured</h2><dl class=\"below\"><dt>backend</dt><dd>", view->out);
+    html_text(compute->backend, view->out);
+    fputs("</dd><dt>devices</dt><dd>", view->out);
+    for (size_t i = 0; i < compute->device_count; i++) {
+        fputs(i ? ", " : "", view->out);
+        html_text(compute->devices[i], view->out);
+    }
+    fprintf(view->out, "%s</dd><dt>jobs at a time in each</dt><dd>%d</dd></dl></section>\n",
+            compute->device_count ? "" : "all there are", compute->lanes);
+}
+
+int
+view_devices(const struct view *view, struct error *error)
+{
+    static const struct lists_part parts[] = {{PAGE_DEVICES, "no job ended in the last 24 hours"},
+                                              {PAGE_DEVICE_EVENTS, NULL}};
+    devices_tell_settings(view);
+    return ADD_ALL(parts);
+}
+
+int
+view_job(const struct view *view, struct error *error)
+{
+    static const struct lists_part parts[] = {
+        {PAGE_JOB_RESULTS, NULL}, {PAGE_JOB_DELIVERIES, NULL}, {PAGE_JOB_EVENTS, NULL}};
+    const struct page_asked asked = view_asked(view, PAGE_JOB);
+    const int rc = view_details(view, PAGE_JOB, &asked, error);
+    if (rc)
+        return rc;
+    const int listed = lists_add(view, PAGE_JOB_SEGMENTS, NULL, error);
+    if (listed)
+        return listed;
+    preview_section(view, asked.job);
+    return ADD_ALL(parts);
+}
+
+int
+view_series(const struct view *view, struct error *error)
+{
+    static const struct lists_part parts[] = {{PAGE_SERIES_JOBS, "it has no jobs"},
+                                              {PAGE_SERIES_STACKS, NULL}};
+    const struct page_asked asked = view_asked(view, PAGE_SERIES);
+    const int rc = view_details(view, PAGE_SERIES, &asked, error);
+    return rc ? rc : ADD_ALL(parts);
+}

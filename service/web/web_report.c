@@ -1,0 +1,53 @@
+/* web_report.c - the report of the last 24 hours or of a night, and which nights there were. */
+#include "service/web/web_view.h"
+
+#include "service/common/clock.h"
+
+#include <errno.h>
+
+#define DAY_MS (24 * 3600 * 1000LL)
+
+/* Of the night that ended on that date, by the clock of the service. */
+static int
+view_night_span(const struct view *view, const char *day, int64_t *since_ms, int64_t *until_ms,
+                struct error *error)
+{
+    struct page_list list;
+    const struct page_asked asked = {.text = {day}};
+    int rc = report_page_list(view->page->report, PAGE_NIGHT, &asked, &list, error);
+    if (rc < 0)
+        return rc;
+    if (list.table.row_count == 0 ||
+        iso_time_to_ms(night_cell(&list.table, 0, "since"), since_ms) != 0 ||
+        iso_time_to_ms(night_cell(&list.table, 0, "until"), until_ms) != 0)
+        rc = error_set(error, -ENOENT, CODE_NONE, "no night of that date was recorded");
+    page_list_free(&list);
+    return rc;
+}
+
+static void
+view_night_tell(const struct view *view, const struct night *night)
+{
+    char since[SHOWN_TIME], until[SHOWN_TIME];
+    shown_time(night->since, since);
+    shown_time(night->until, until);
+    fprintf(view->out, "<p>%s to %s</p>\n", since, until);
+    html_night_figures(night, view->out);
+    html_night_tables(night, view_links, view->out);
+}
+
+int
+view_night(const struct view *view, struct error *error)
+{
+    const char *day = view->request->values[REQUEST_day];
+    struct night *night = NULL;
+    int64_t until_ms = clock_unix_ms(), since_ms = until_ms - DAY_MS;
+    int rc = *day ? view_night_span(view, day, &since_ms, &until_ms, error) : 0;
+    if (rc == 0)
+        rc = report_night(view->page->report, since_ms, until_ms, &night, error);
+    if (rc == 0)
+        view_night_tell(view, night);
+    night_free(night);
+    const struct page_asked asked = view_asked(view, PAGE_NIGHTS);
+    return rc ? rc : view_list(view, PAGE_NIGHTS, NULL, &asked, error);
+}

@@ -1,0 +1,26 @@
+/* web_request.c - see web_request.h. */
+#include "service/web/web_request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define REQUEST_NAME(name) #name,
+
+const char *const request_value_names[] = {REQUEST_VALUES(REQUEST_NAME)};
+
+int64_t
+request_number(const struct page_request *request, enum request_value value)
+{
+    const char *text = request->values[value];
+    const size_t length = strlen(text);
+    if (length == 0 || length > 18 || strspn(text, "0123456789") != length)
+        return 0;
+    return strtoll(text, NULL, 10);
+}
+
+bool
+request_is_uid(const char *text)
+{
+    const size_t length = strlen(text);
+    return length > 0 && length <= 64 && strspn(text, "0123456789.") == length;
+}

@@ -1,0 +1,66 @@
+/* web_review.c - what is under review, with its pictures. */
+#include "service/web/web_preview.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static void
+review_line(const struct night_table *table, size_t row, const char *key, const char *class,
+            FILE *out)
+{
+    const char *text = night_cell(table, row, key);
+    if (!text || !*text)
+        return;
+    fprintf(out, "<br><span class=\"%s\">", class);
+    html_foreign(text, out);
+    fputs("</span>", out);
+}
+
+static void
+review_figure(const struct view *view, const struct night_table *table, size_t row)
+{
+    FILE *out = view->out;
+    const char *job = night_cell(table, row, "job"), *uid = night_cell(table, row, "series_uid");
+    const int64_t number = strtoll(job, NULL, 10);
+    fprintf(out, "<figure><a href=\"job?id=%" PRId64 "\">", number);
+    if (preview_is_there(view->page, number))
+        preview_image(view, number);
+    else
+        fputs("<span class=\"small\">no preview</span>", out);
+    fprintf(out, "</a><figcaption><strong><a href=\"job?id=%" PRId64 "\">Job %" PRId64 "</a>, ",
+            number, number);
+    html_text(night_cell(table, row, "pipeline"), out);
+    fputs("</strong>", out);
+    review_line(table, row, "message", "found", out);
+    review_line(table, row, "outdated", "code", out);
+    review_line(table, row, "modality", "faint", out);
+    review_line(table, row, "series_description", "faint", out);
+    fputs("<br><a class=\"uid\" href=\"series?uid=", out);
+    html_query(uid, out);
+    fputs("\">", out);
+    html_text(uid, out);
+    fputs("</a></figcaption></figure>\n", out);
+}
+
+int
+view_review(const struct view *view, struct error *error)
+{
+    struct page_list list;
+    const struct page_asked asked = view_asked(view, PAGE_REVIEW);
+    const int rc = report_page_list(view->page->report, PAGE_REVIEW, &asked, &list, error);
+    if (rc < 0)
+        return rc;
+    fprintf(view->out, "<section><h2>%s</h2>\n<div class=\"looks\">", list.table.heading);
+    for (size_t row = 0; row < list.table.row_count; row++)
+        review_figure(view, &list.table, row);
+    fputs("</div>", view->out);
+    if (list.table.row_count == 0)
+        fputs("<p class=\"faint\">no job is under review</p>", view->out);
+    else
+        fprintf(view->out, "<p class=\"hint small faint\">See <code>%s</code></p>",
+                list.table.hint);
+    fputs("</section>\n", view->out);
+    view_more(view, &list);
+    page_list_free(&list);
+    return 0;
+}

@@ -1,0 +1,203 @@
+/*
+ * web_role.c - the role that serves the page. It binds its port and opens the database before it is confined, and then reads
+ * what people ask for; the daemon sends it the alerts.
+ *
+ * The loop's thread has the pipe and the clock; the server's answers. Of a new configuration another process begins with.
+ */
+#include "service/common/role.h"
+
+#include "db/report.h"
+#include "service/common/bind_at.h"
+#include "service/common/clock.h"
+#include "service/common/confine/call_filter.h"
+#include "service/common/confine/confine.h"
+#include "service/common/layout.h"
+#include "service/common/log.h"
+#include "service/common/wire/child.h"
+#include "service/web/web.h"
+#include "service/web/web_server.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define TICK_MS 1000
+#define BACKLOG 64
+
+struct page_role {
+    struct child child;
+    uv_loop_t loop;
+    uv_timer_t tick;
+    struct conf *conf;
+    pthread_mutex_t lock; /* of the page, once it is served */
+    struct page page;
+    struct server *server;
+};
+
+/* ------------------------------------------------------------------------------- answering ---- */
+
+static void
+role_on_request(void *context, const struct page_request *request, struct page_reply *answer)
+{
+    struct page_role *role = context;
+    pthread_mutex_lock(&role->lock);
+    page_answer(&role->page, request, answer);
+    pthread_mutex_unlock(&role->lock);
+}
+
+static void
+role_on_answered(void *context, int status, double seconds)
+{
+    struct page_role *role = context;
+    char label[16];
+    snprintf(label, sizeof label, "%d", status);
+    pthread_mutex_lock(&role->lock);
+    metrics_add(role->page.metrics, METRIC_noctule_page_requests_total, label, 1);
+    metrics_add(role->page.metrics, METRIC_noctule_page_request_seconds, "", seconds);
+    pthread_mutex_unlock(&role->lock);
+}
+
+/* ------------------------------------------------------------------------------ the daemon ---- */
+
+static void
+role_on_message(void *context, struct proto_reader *reader)
+{
+    struct page_role *role = context;
+    pthread_mutex_lock(&role->lock);
+    page_alerts_receive(&role->page.alerts, reader, clock_steady_ms());
+    pthread_mutex_unlock(&role->lock);
+}
+
+static const struct child_role page_role = {
+    .name = "page", .confined = CONFINE_PAGE, .message = role_on_message};
+
+/* A database that failed may be another file by now, which only a new process is let in to. */
+static void
+role_on_tick(uv_timer_t *timer)
+{
+    struct page_role *role = timer->data;
+    server_tick(role->server);
+    pthread_mutex_lock(&role->lock);
+    const bool lost = role->page.lost;
+    role->page.lost = false;
+    pthread_mutex_unlock(&role->lock);
+    if (lost)
+        child_look(&role->child, role->conf);
+}
+
+/* --------------------------------------------------------------------------------- a life ---- */
+
+static int
+role_run_loop(struct page_role *role, int fd)
+{
+    const struct server_events events = {role_on_request, role_on_answered, role};
+    int error = server_open(fd, &events, &role->server);
+    if (error) {
+        close(fd);
+        return error;
+    }
+    error = call_filter_install(CONFINE_PAGE);
+    if (!error)
+        error = child_open(&role->child, &role->loop, &page_role, role);
+    if (error)
+        return error;
+    uv_timer_init(&role->loop, &role->tick); /* has no way to fail */
+    role->tick.data = role;
+    uv_timer_start(&role->tick, role_on_tick, TICK_MS, TICK_MS);
+    uv_run(&role->loop, UV_RUN_DEFAULT);
+    child_close(&role->child);
+    uv_close((uv_handle_t *)&role->tick, NULL);
+    uv_run(&role->loop, UV_RUN_DEFAULT);
+    return 0;
+}
+
+static int
+role_listen(const struct conf_page *page)
+{
+    const int fd = bind_at(page->bind, page->port);
+    if (fd >= 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    const int error = fd < 0 ? fd : -errno;
+    if (fd >= 0)
+        close(fd);
+    log_error("page.listen", LOG_STR("bind", page->bind), LOG_INT("port", page->port),
+              LOG_STR("error", strerror(-error)));
+    return error;
+}
+
+static int
+role_read_key(struct page *page, struct error *error)
+{
+    const int rc = pseudonym_key_read(page->conf->root, &page->key);
+    return rc ? error_set_system(error, rc, "read the key of identifiers") : 0;
+}
+
+/* All that a confined process could not open. */
+static int
+role_open_page(struct page_role *role, struct error *error)
+{
+    struct page *page = &role->page;
+    page->conf = role->conf;
+    if (asprintf(&page->database, "%s/" LAYOUT_DATABASE, role->conf->root) < 0) {
+        page->database = NULL;
+        return error_set_system(error, -ENOMEM, "begin");
+    }
+    int rc = gate_read_token(&role->conf->page, &page->gate, error);
+    if (!rc)
+        rc = role_read_key(page, error);
+    if (!rc)
+        rc = report_open(page->database, &page->report, error);
+    return rc ? rc : metrics_open(page->report, &page->metrics, error);
+}
+
+static int
+role_serve(struct page_role *role)
+{
+    const int fd = role_listen(&role->conf->page);
+    int error = fd < 0 ? fd : confine_self(CONFINE_PAGE, role->conf);
+    if (error) {
+        if (fd >= 0)
+            close(fd);
+        return error;
+    }
+    error = uv_loop_init(&role->loop);
+    if (error) {
+        close(fd);
+        return error;
+    }
+    error = role_run_loop(role, fd);
+    server_close(role->server);
+    uv_loop_close(&role->loop);
+    return error;
+}
+
+static int
+role_load(struct page_role *role, const char *config_file, struct error *error)
+{
+    const int rc = conf_load(config_file, &role->conf, error);
+    if (rc)
+        return rc;
+    log_set_level(role->conf->log_level);
+    return role_open_page(role, error);
+}
+
+int
+page_main(const struct role_args *args)
+{
+    struct page_role role = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct error error = {0};
+    int rc = role_load(&role, args->config_file, &error);
+    if (rc)
+        log_error("page.start", LOG_STR("error", error.message));
+    else
+        rc = role_serve(&role);
+    page_alerts_clear(&role.page.alerts);
+    metrics_close(role.page.metrics);
+    report_close(role.page.report);
+    free(role.page.database);
+    conf_free(role.conf);
+    return rc ? child_start_status(rc) : child_status(&role.child);
+}

@@ -1,0 +1,356 @@
+/* web_routes.c - what an address is answered with. */
+#include "service/web/web.h"
+
+#include "base/text.h"
+#include "db/report.h"
+#include "service/common/clock.h"
+#include "service/common/html/html.h"
+#include "service/common/log.h"
+#include "service/web/web_preview.h"
+#include "service/web/web_style.h"
+#include "service/web/web_view.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define QUERY_SECONDS   5 /* for all that an answer asks of the database */
+#define REFRESH_SECONDS 30
+
+enum { OK = 200, UNAUTHORIZED = 401, NOT_FOUND = 404, MISDIRECTED = 421, UNAVAILABLE = 503 };
+
+struct route {
+    const char *path;
+    const char *title;                                         /* of a page */
+    int (*view)(const struct view *view, struct error *error); /* a page; NULL: `answer` does */
+    int (*answer)(struct page *page, const struct page_request *request, struct page_reply *answer,
+                  struct error *error);
+    bool in_menu, refreshes;
+    bool open;     /* says nothing that a token is asked for */
+    bool is_alone; /* the database is not asked */
+};
+
+static int
+page_make_alerts(struct page *page, struct error *error)
+{
+    return page_alerts_make(&page->alerts, page->conf, page->report, clock_steady_ms(), error);
+}
+
+/* ------------------------------------------------------------------------- not for people ---- */
+
+static int
+answer_health(struct page *page, const struct page_request *request, struct page_reply *answer,
+              struct error *error)
+{
+    (void)page, (void)request, (void)error;
+    answer->type = "text/plain; charset=utf-8";
+    fputs("ok\n", answer->out);
+    return 0;
+}
+
+/* Whether the service does its work. Ids name destinations and pipelines, so that they need the token. */
+static int
+answer_ready(struct page *page, const struct page_request *request, struct page_reply *answer,
+             struct error *error)
+{
+    const int rc = page_make_alerts(page, error);
+    if (rc)
+        return rc;
+    answer->type = "text/plain; charset=utf-8";
+    if (!page_alerts_write(&page->alerts.list, gate_lets_in(&page->gate, request->authorization),
+                           answer->out))
+        answer->status = UNAVAILABLE;
+    return 0;
+}
+
+static int
+answer_metrics(struct page *page, const struct page_request *request, struct page_reply *answer,
+               struct error *error)
+{
+    (void)request;
+    const int rc = page_make_alerts(page, error);
+    answer->type = METRICS_TYPE;
+    return rc ? rc
+              : metrics_write(page->metrics, page->report, &page->alerts.list, answer->out, error);
+}
+
+static int
+answer_style(struct page *page, const struct page_request *request, struct page_reply *answer,
+             struct error *error)
+{
+    (void)page, (void)request, (void)error;
+    answer->type = "text/css; charset=utf-8";
+    answer->keeps = true;
+    fputs(html_style, answer->out);
+    fputs(page_style, answer->out);
+    return 0;
+}
+
+static int
+answer_preview(struct page *page, const struct page_request *request, struct page_reply *answer,
+               struct error *error)
+{
+    unsigned char *bytes;
+    const int64_t job = request_number(request, REQUEST_id);
+    if (job == 0 || preview_find(page, job, &bytes, &answer->size) != 0)
+        return error_set(error, -ENOENT, CODE_NONE, "there is no such preview");
+    answer->type = "image/png";
+    answer->bytes = (char *)bytes;
+    return 0;
+}
+
+static const struct route routes[] = {
+    {.path = "/", .title = "Now", .view = view_now, .in_menu = true, .refreshes = true},
+    {.path = "/queue", .title = "Queue", .view = view_queue, .in_menu = true, .refreshes = true},
+    {.path = "/review", .title = "Review", .view = view_review, .in_menu = true},
+    {.path = "/failures", .title = "Failures", .view = view_failures, .in_menu = true},
+    {.path = "/deliveries", .title = "Deliveries", .view = view_deliveries, .in_menu = true},
+    {.path = "/night", .title = "Night", .view = view_night, .in_menu = true},
+    {.path = "/devices", .title = "Devices", .view = view_devices, .in_menu = true},
+    {.path = "/job", .title = "Job", .view = view_job},
+    {.path = "/series", .title = "Series", .view = view_series},
+    {.path = "/search", .title = "Search", .view = view_search},
+    {.path = "/preview", .answer = answer_preview, .is_alone = true},
+    {.path = "/style.css", .answer = answer_style, .open = true, .is_alone = true},
+    {.path = "/metrics", .answer = answer_metrics},
+    {.path = "/readyz", .answer = answer_ready, .open = true},
+    {.path = "/healthz", .answer = answer_health, .open = true, .is_alone = true},
+};
+
+enum { ROUTES = sizeof routes / sizeof *routes };
+
+/* -------------------------------------------------------------------------- head and foot ---- */
+
+/* The state of the service, on each page: from the list that /readyz has. */
+static void
+frame_state(const struct alerts *alerts, FILE *out)
+{
+    static const char *const words[][2] = {
+        {"good", "&#10003; ok"}, {"attention", "&#9650; attention"}, {"broken", "&#10007; broken"}};
+
+    const enum alert_severity worst = alerts_worst(alerts);
+    size_t count = 0;
+    for (size_t i = 0; i < alerts->count; i++)
+        count += alerts->items[i].severity != ALERT_WAITS && !alerts->items[i].ack.by;
+    fprintf(out, "<a class=\"state %s\" href=\"./\">%s", words[worst][0], words[worst][1]);
+    if (count > 0)
+        fprintf(out, ": %zu alert%s", count, count == 1 ? "" : "s");
+    fputs("</a>", out);
+}
+
+static void
+frame_menu(const struct route *here, const struct page_request *request,
+           const struct alerts *alerts, FILE *out)
+{
+    fputs(
+        "<header><a class=\"skip\" href=\"#content\">To the content</a><nav aria-label=\"Pages\">",
+        out);
+    for (int i = 0; i < ROUTES; i++)
+        if (routes[i].in_menu)
+            fprintf(out, "<a href=\"%s\"%s>%s</a>", routes[i].path[1] ? routes[i].path + 1 : "./",
+                    &routes[i] == here ? " aria-current=\"page\"" : "", routes[i].title);
+    fputs("</nav>", out);
+    if (alerts)
+        frame_state(alerts, out);
+    fputs("<form action=\"search\" role=\"search\"><label for=\"q\">Search</label>"
+          "<input id=\"q\" name=\"q\" type=\"search\" autocomplete=\"off\" maxlength=\"200\" "
+          "placeholder=\"accession, patient, UID, job\" value=\"",
+          out);
+    html_text(request->values[REQUEST_q], out);
+    fputs("\"><button>Find</button></form></header>\n", out);
+}
+
+static void
+frame_refresh(const struct route *here, const struct page_request *request, FILE *out)
+{
+    if (!here || !here->refreshes)
+        return;
+    const char *address = here->path[1] ? here->path + 1 : "./";
+    if (*request->values[REQUEST_still])
+        fprintf(
+            out,
+            "<p class=\"refresh faint small\">This page stands still: <a href=\"%s\">refresh it "
+            "every %d s</a></p>\n",
+            address, REFRESH_SECONDS);
+    else
+        fprintf(out,
+                "<p class=\"refresh faint small\">This page refreshes itself every %d s: <a "
+                "href=\"%s?still=1\">stop that</a></p>\n",
+                REFRESH_SECONDS, address);
+}
+
+static void
+frame_write(const struct route *here, const char *title, const struct page_request *request,
+            const struct alerts *alerts, const char *content, FILE *out)
+{
+    const bool refreshes = here && here->refreshes && !*request->values[REQUEST_still] &&
+                           !*request->values[REQUEST_after];
+    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+          "<meta name=\"robots\" content=\"noindex\">\n",
+          out);
+    if (refreshes)
+        fprintf(out, "<meta http-equiv=\"refresh\" content=\"%d\">\n", REFRESH_SECONDS);
+    fprintf(out,
+            "<title>%s - Noctule</title><link rel=\"stylesheet\" href=\"style.css\"></head>\n"
+            "<body>",
+            title);
+    frame_menu(here, request, alerts, out);
+    fprintf(out, "<main id=\"content\"><h1>%s</h1>\n%s", title, content);
+    frame_refresh(here, request, out);
+    fputs("<footer class=\"faint small\">Noctule " NOCTULE_VERSION ", read-only</footer>"
+          "</main></body></html>\n",
+          out);
+}
+
+/* ------------------------------------------------------------------------------- the ways ---- */
+
+static const struct route *
+route_find(const char *path)
+{
+    for (int i = 0; i < ROUTES; i++)
+        if (strcmp(routes[i].path, path) == 0)
+            return &routes[i];
+    return NULL;
+}
+
+static void
+route_refuse(const struct route *route, const struct page_request *request, int status,
+             const char *title, const char *why, struct page_reply *answer)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    answer->status = status;
+    answer->type = "text/html; charset=utf-8";
+    if (route && !route->view) { /* for programs */
+        answer->type = "text/plain; charset=utf-8";
+        fprintf(answer->out, "%s: %s\n", title, why);
+    } else if (out) {
+        fputs("<section><p>", out);
+        html_text(why, out);
+        fputs("</p></section>\n", out);
+        fflush(out);
+        frame_write(NULL, title, request, NULL, text, answer->out);
+    }
+    if (out)
+        fclose(out);
+    free(text);
+}
+
+/* "Job 12" for the page of a job. */
+static void
+route_put_title(const struct route *route, const struct page_request *request, char *title,
+                size_t size)
+{
+    const int64_t job = route->view == view_job ? request_number(request, REQUEST_id) : 0;
+    if (job > 0)
+        snprintf(title, size, "%s %lld", route->title, (long long)job);
+    else
+        snprintf(title, size, "%s", route->title);
+}
+
+/* Whole, or told why not: a page that ends in its middle would be taken for all there is. */
+static int
+route_view(struct page *page, const struct route *route, const struct page_request *request,
+           struct page_reply *answer, struct error *error)
+{
+    struct text_stream content;
+    int rc = text_open(&content);
+    if (rc)
+        return error_set_system(error, rc, "make the page");
+    const struct view view = {page, request, content.out};
+    rc = page_make_alerts(page, error);
+    if (rc == 0)
+        rc = route->view(&view, error);
+    const int closed = text_close(&content);
+    if (closed)
+        return rc ? rc : error_set_system(error, closed, "make the page");
+    if (rc == 0) {
+        char title[64];
+        route_put_title(route, request, title, sizeof title);
+        frame_write(route, title, request, &page->alerts.list, content.bytes, answer->out);
+    }
+    free(content.bytes);
+    return rc;
+}
+
+/* What failed, but for time, may be the file's: it is opened anew, where it can be. */
+static int
+page_open_database(struct page *page, struct error *error)
+{
+    int rc = page->report ? 0 : report_open(page->database, &page->report, error);
+    if (rc == 0)
+        report_bound(page->report, QUERY_SECONDS);
+    else
+        page->lost = true;
+    return rc;
+}
+
+static void
+page_close_database(struct page *page, int rc)
+{
+    if (rc == 0 || rc == -ENOENT || rc == -ETIMEDOUT || rc == -ENOSPC || rc == -EINVAL) {
+        report_release(page->report);
+        return;
+    }
+    report_close(page->report);
+    page->report = NULL;
+    page->lost = true;
+}
+
+static int
+route_take(struct page *page, const struct route *route, const struct page_request *request,
+           struct page_reply *answer, struct error *error)
+{
+    int rc = route->is_alone ? 0 : page_open_database(page, error);
+    if (rc)
+        return rc == -ENOENT ? -EIO : rc; /* what was asked for may be there */
+    rc = route->view ? route_view(page, route, request, answer, error)
+                     : route->answer(page, request, answer, error);
+    if (!route->is_alone)
+        page_close_database(page, rc);
+    return rc;
+}
+
+/* The reason may name files and folders: it is for the log, and for who is let in. */
+static void
+route_fail(const struct route *route, const struct page_request *request, int rc,
+           const struct error *error, struct page_reply *answer)
+{
+    if (rc == -ENOENT) {
+        route_refuse(route, request, NOT_FOUND, "Not found", error->message, answer);
+    } else if (rc == -ETIMEDOUT) {
+        route_refuse(route, request, UNAVAILABLE, "Too slow",
+                     "the database took too long to answer that; ask it with sqlite3 (v_jobs, "
+                     "v_series)",
+                     answer);
+    } else {
+        log_warn("page.failed", LOG_STR("path", route->path), LOG_STR("reason", error->message));
+        route_refuse(route, request, UNAVAILABLE, "Not ready",
+                     route->open ? "see the log of noctuled" : error->message, answer);
+    }
+}
+
+void
+page_answer(struct page *page, const struct page_request *request, struct page_reply *answer)
+{
+    const struct route *route = route_find(request->path);
+    struct error error = {0};
+    if (!gate_knows_host(&page->gate, request->host)) {
+        route_refuse(route, request, MISDIRECTED, "Not here",
+                     "this page is not known by that name (page.hosts)", answer);
+    } else if (!(route && route->open) && !gate_lets_in(&page->gate, request->authorization)) {
+        answer->asks_token = true;
+        route_refuse(route, request, UNAUTHORIZED, "Who are you?",
+                     "this page asks for a token (page.token_file): any user, the token as "
+                     "password",
+                     answer);
+    } else if (!route) {
+        route_refuse(NULL, request, NOT_FOUND, "Not found", "there is no such page", answer);
+    } else {
+        const int rc = route_take(page, route, request, answer, &error);
+        if (rc)
+            route_fail(route, request, rc, &error, answer);
+    }
+}

@@ -1,0 +1,82 @@
+/* web_search.c - series by what people know of them: accession number, patient, UIDs; jobs by their number. */
+#include "service/web/web_view.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* What stands for what was typed, where identifiers are kept so; "": nothing. */
+static void
+search_pseudonym(const struct page *page, const char *typed, char word[PSEUDONYM_SIZE])
+{
+    word[0] = '\0';
+    if (page->conf->identifiers == CONF_IDENTIFIERS_HASHED &&
+        pseudonym_of(&page->key, typed, word) != 0)
+        word[0] = '\0';
+}
+
+static int
+search_job(const struct view *view, int64_t job, struct error *error)
+{
+    struct page_list list;
+    const struct page_asked asked = {.job = job};
+    if (job == 0)
+        return 0;
+    const int rc = report_page_list(view->page->report, PAGE_JOB, &asked, &list, error);
+    if (rc < 0)
+        return rc;
+    if (list.table.row_count > 0)
+        fprintf(view->out,
+                "<section><h2>A job of that number</h2><p><a href=\"job?id=%" PRId64
+                "\">Job %" PRId64 "</a></p></section>\n",
+                job, job);
+    page_list_free(&list);
+    return 0;
+}
+
+/* A study's UID has no index: it is looked for where nothing else was found. */
+static int
+search_series(const struct view *view, struct page_asked asked, struct error *error)
+{
+    struct page_list list;
+    int rc = report_page_list(view->page->report, PAGE_FOUND, &asked, &list, error);
+    if (rc == 0 && list.table.row_count == 0 && request_is_uid(asked.text[0])) {
+        page_list_free(&list);
+        rc = report_page_list(view->page->report, PAGE_FOUND_STUDY, &asked, &list, error);
+    }
+    if (rc < 0)
+        return rc;
+    if (list.table.row_count > 0)
+        html_table(&list.table, view_links, view->out);
+    else
+        fputs("<section><h2>Found</h2><p class=\"faint\">no series</p></section>\n", view->out);
+    view_more(view, &list);
+    page_list_free(&list);
+    return 0;
+}
+
+static void
+search_tell_what(const struct view *view)
+{
+    const bool none = view->page->conf->identifiers == CONF_IDENTIFIERS_NONE;
+    fprintf(view->out,
+            "<section><p>Series are found by %sthe UID of a series, a study, an instance or a "
+            "result; jobs by their number.%s Type all of it.</p></section>\n",
+            none ? "" : "accession number or patient ID, and by ",
+            none ? " Accession numbers and patient IDs are not kept here (identifiers)." : "");
+}
+
+int
+view_search(const struct view *view, struct error *error)
+{
+    const char *typed = view->request->values[REQUEST_q];
+    char word[PSEUDONYM_SIZE];
+    if (!*typed) {
+        search_tell_what(view);
+        return 0;
+    }
+    search_pseudonym(view->page, typed, word);
+    const char *goes_on = view->request->values[REQUEST_after];
+    const struct page_asked asked = {.after = goes_on, .text = {typed, word}};
+    int rc = *goes_on ? 0 : search_job(view, request_number(view->request, REQUEST_q), error);
+    return rc ? rc : search_series(view, asked, error);
+}

@@ -1,0 +1,387 @@
+/*
+ * web_server.c - see web_server.h.
+ *
+ * libmicrohttpd parses, on a thread of its own. It bounds memory and idleness. The age of connections is bounded here, since a
+ * peer that sends a byte now and then is never idle. So is their number: a newcomer beyond it takes the place of a connection
+ * that has not sent its request, so that /healthz is answered whatever the others do.
+ */
+#include "service/web/web_server.h"
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "service/common/clock.h"
+#include "service/common/log.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A connection's memory is that of its request and of its answer's head. */
+#define CONNECTION_BYTES (2 * LIMIT_PAGE_REQUEST_BYTES)
+#define PATIENCE_SECONDS 2 /* with what has been ended */
+#define ROOM_TO_TURN     16 /* connections that libmicrohttpd may have while others are being ended */
+
+struct server_visit {
+    LIST_ENTRY(server_visit) next;
+    int fd;
+    int64_t since_ms;
+    char host[INET6_ADDRSTRLEN];
+    bool asked; /* its request is there */
+    bool ended; /* to make room; libmicrohttpd has not closed it yet */
+};
+
+struct server {
+    struct MHD_Daemon *daemon;
+    struct server_events events;
+    pthread_mutex_t lock;  /* of the visits */
+    pthread_cond_t nobody; /* the last of them has ended */
+    LIST_HEAD(visits, server_visit) visits;
+};
+
+static const char *const server_headers[][2] = {
+    {"Content-Security-Policy",
+     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
+     "frame-ancestors 'none'"},
+    {"X-Content-Type-Options", "nosniff"},
+    {"X-Frame-Options", "DENY"},
+    {"Referrer-Policy", "no-referrer"},
+    {"Cross-Origin-Opener-Policy", "same-origin"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+    {"Connection", "close"},
+};
+
+/* -------------------------------------------------------------------------------- answers ---- */
+
+static bool
+server_add_headers(struct MHD_Response *response, const struct page_reply *answer)
+{
+    bool all = true;
+    for (size_t i = 0; i < sizeof server_headers / sizeof *server_headers; i++)
+        all &= MHD_add_response_header(response, server_headers[i][0], server_headers[i][1]);
+    all &= MHD_add_response_header(response, "Cache-Control",
+                                   answer->keeps ? "private, max-age=3600" : "no-store");
+    all &= MHD_add_response_header(response, "Content-Type", answer->type);
+    if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        all &= MHD_add_response_header(response, "Allow", "GET, HEAD");
+    if (answer->asks_token)
+        all &= MHD_add_response_header(response, "WWW-Authenticate",
+                                       "Basic realm=\"Noctule\", charset=\"UTF-8\"");
+    return all;
+}
+
+/* With all of its headers, for a browser keeps to what they forbid; NULL: there was no memory. */
+static struct MHD_Response *
+server_response(struct page_reply *answer)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(answer->size, answer->bytes, MHD_RESPMEM_MUST_FREE);
+    if (!response) {
+        free(answer->bytes);
+        return NULL;
+    }
+    if (server_add_headers(response, answer))
+        return response;
+    MHD_destroy_response(response);
+    return NULL;
+}
+
+/* The connection ends where there is no memory for an answer. */
+static enum MHD_Result
+server_send(struct server *server, struct MHD_Connection *connection, struct page_reply *answer,
+            int64_t since_ms)
+{
+    struct MHD_Response *response = server_response(answer);
+    if (!response)
+        return MHD_NO;
+    const enum MHD_Result queued =
+        MHD_queue_response(connection, (unsigned)answer->status, response);
+    MHD_destroy_response(response);
+    server->events.answered(server->events.context, answer->status,
+                            (double)(clock_steady_ms() - since_ms) / 1000.0);
+    return queued;
+}
+
+static void
+server_refuse(struct page_reply *answer, int status, const char *why)
+{
+    free(answer->bytes);
+    answer->bytes = NULL;
+    answer->size = 0;
+    answer->status = status;
+    answer->type = "text/plain; charset=utf-8";
+    fprintf(answer->out, "%s\n", why);
+}
+
+/* ------------------------------------------------------------------------------- requests ---- */
+
+static const char *
+server_header(struct MHD_Connection *connection, const char *name)
+{
+    const char *value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+    return value ? value : "";
+}
+
+static struct page_request
+server_request(struct MHD_Connection *connection, const char *path)
+{
+    struct page_request request = {.path = path,
+                                   .host = server_header(connection, "Host"),
+                                   .authorization = server_header(connection, "Authorization")};
+    for (int i = 0; i < REQUEST_VALUE_COUNT; i++) {
+        const char *value =
+            MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, request_value_names[i]);
+        request.values[i] = value ? value : "";
+    }
+    return request;
+}
+
+static bool
+server_has_body(struct MHD_Connection *connection)
+{
+    const char *length = server_header(connection, "Content-Length");
+    return *server_header(connection, "Transfer-Encoding") || (*length && strcmp(length, "0") != 0);
+}
+
+static size_t
+server_head_size(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return info ? info->header_size : 0;
+}
+
+static void
+server_make_answer(struct server *server, struct MHD_Connection *connection, const char *path,
+                   const char *method, struct page_reply *answer)
+{
+    const bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    const struct page_request request = server_request(connection, path);
+    if (server_head_size(connection) > LIMIT_PAGE_REQUEST_BYTES)
+        server_refuse(answer, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, "the request is too large");
+    else if (!reads)
+        server_refuse(answer, MHD_HTTP_METHOD_NOT_ALLOWED, "the page is read-only");
+    else if (server_has_body(connection))
+        server_refuse(answer, MHD_HTTP_CONTENT_TOO_LARGE, "a request has no body here");
+    else
+        server->events.answer(server->events.context, &request, answer);
+}
+
+/* Called first when the request's head is there: it is answered at once, whatever comes behind it. */
+/* The visit is not made room for any more. */
+static void
+server_note_request(struct server *server, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct server_visit *visit = info ? info->socket_context : NULL;
+    pthread_mutex_lock(&server->lock);
+    if (visit)
+        visit->asked = true;
+    pthread_mutex_unlock(&server->lock);
+}
+
+static enum MHD_Result
+server_on_request(void *context, struct MHD_Connection *connection, const char *path,
+                  const char *method, const char *version, const char *body, size_t *body_size,
+                  void **state)
+{
+    struct server *server = context;
+    struct text_stream stream;
+    struct page_reply answer = {.status = MHD_HTTP_OK, .type = "text/html; charset=utf-8"};
+    const int64_t since_ms = clock_steady_ms();
+    (void)version, (void)body, (void)body_size, (void)state;
+    server_note_request(server, connection);
+    if (text_open(&stream) != 0)
+        return MHD_NO;
+    answer.out = stream.out;
+    server_make_answer(server, connection, path, method, &answer);
+    const int rc = text_close(&stream);
+    if (rc || answer.bytes) {
+        free(rc ? answer.bytes : stream.bytes);
+    } else {
+        answer.bytes = stream.bytes;
+        answer.size = stream.size;
+    }
+    return rc ? MHD_NO : server_send(server, connection, &answer, since_ms);
+}
+
+/* ---------------------------------------------------------------------------- connections ---- */
+
+static void
+server_name_host(struct MHD_Connection *connection, char host[INET6_ADDRSTRLEN])
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *address = info ? info->client_addr : NULL;
+    host[0] = '\0';
+    if (address && address->sa_family == AF_INET)
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)address)->sin_addr, host,
+                  INET6_ADDRSTRLEN);
+    else if (address && address->sa_family == AF_INET6)
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, host,
+                  INET6_ADDRSTRLEN);
+}
+
+/* With the lock. Returns the oldest visit of the host (NULL: of any) whose request has not come, else the oldest that is being
+ * answered. *count: visits of that host that are not ended. */
+static struct server_visit *
+server_oldest(const struct server *server, const char *host, size_t *count)
+{
+    struct server_visit *visit, *oldest = NULL;
+    *count = 0;
+    LIST_FOREACH(visit, &server->visits, next)
+    { /* newest first */
+        if (visit->ended || (host && strcmp(visit->host, host) != 0))
+            continue;
+        ++*count;
+        if (!oldest || oldest->asked || !visit->asked)
+            oldest = visit;
+    }
+    return oldest;
+}
+
+/* With the lock. Ends a visit if there are too many: of the newcomer's own host where it has more than half of them. */
+static void
+server_make_room(struct server *server, const struct server_visit *newcomer)
+{
+    size_t of_all, of_host;
+    struct server_visit *oldest = server_oldest(server, NULL, &of_all);
+    struct server_visit *own = server_oldest(server, newcomer->host, &of_host);
+    if (of_all <= LIMIT_PAGE_CONNECTIONS)
+        return;
+    if (of_host > LIMIT_PAGE_CONNECTIONS / 2)
+        oldest = own;
+    if (oldest == newcomer)
+        return;
+    oldest->ended = true;
+    shutdown(oldest->fd, SHUT_RDWR);
+}
+
+static void
+server_on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
+                     enum MHD_ConnectionNotificationCode what)
+{
+    struct server *server = context;
+    struct server_visit *visit = *socket_context;
+    pthread_mutex_lock(&server->lock);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        visit = info ? calloc(1, sizeof *visit) : NULL;
+        if (visit) {
+            *visit = (struct server_visit){.fd = info->connect_fd, .since_ms = clock_steady_ms()};
+            server_name_host(connection, visit->host);
+            LIST_INSERT_HEAD(&server->visits, visit, next);
+            server_make_room(server, visit);
+        } else if (info) {
+            shutdown(info->connect_fd, SHUT_RDWR);
+        }
+        *socket_context = visit;
+    } else if (visit) {
+        LIST_REMOVE(visit, next);
+        free(visit);
+        if (LIST_EMPTY(&server->visits))
+            pthread_cond_signal(&server->nobody);
+    }
+    pthread_mutex_unlock(&server->lock);
+}
+
+/* The server's thread sees that they ended, and closes them. */
+void
+server_tick(struct server *server)
+{
+    const int64_t oldest_ms = clock_steady_ms() - 1000 * LIMIT_PAGE_SECONDS;
+    struct server_visit *visit;
+    pthread_mutex_lock(&server->lock);
+    LIST_FOREACH(visit, &server->visits, next)
+    if (visit->since_ms < oldest_ms)
+        shutdown(visit->fd, SHUT_RDWR);
+    pthread_mutex_unlock(&server->lock);
+}
+
+__attribute__((format(printf, 2, 0))) static void
+server_on_log(void *context, const char *format, va_list values)
+{
+    char line[256];
+    (void)context;
+    vsnprintf(line, sizeof line, format, values);
+    line[strcspn(line, "\n")] = '\0';
+    log_debug("page.http", LOG_STR("what", line));
+}
+
+/* ---------------------------------------------------------------------------- life, death ---- */
+
+static void
+server_free(struct server *server)
+{
+    pthread_cond_destroy(&server->nobody);
+    pthread_mutex_destroy(&server->lock);
+    free(server);
+}
+
+/* Names of values that stand twice, or are badly encoded, are as the library has them. */
+int
+server_open(int fd, const struct server_events *events, struct server **opened)
+{
+    struct server *server = calloc(1, sizeof *server);
+    if (!server)
+        return -ENOMEM;
+    server->events = *events;
+    LIST_INIT(&server->visits);
+    pthread_mutex_init(&server->lock, NULL);
+    pthread_cond_init(&server->nobody, NULL);
+    errno = 0;
+    server->daemon = MHD_start_daemon(
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL,
+        NULL, server_on_request, server, MHD_OPTION_EXTERNAL_LOGGER, server_on_log, NULL,
+        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)(LIMIT_PAGE_CONNECTIONS + ROOM_TO_TURN), MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)LIMIT_PAGE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, server_on_connection, server,
+        MHD_OPTION_END);
+    if (!server->daemon) {
+        const int error = errno ? -errno : -ENOMEM;
+        server_free(server);
+        return error;
+    }
+    *opened = server;
+    return 0;
+}
+
+/* Ends all connections, and waits until they have: a server that is stopped while it refuses a request which is too large
+ * reads an answer that is none (libmicrohttpd 0.9.75). */
+static void
+server_empty(struct server *server)
+{
+    struct timespec until;
+    struct server_visit *visit;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += PATIENCE_SECONDS;
+    pthread_mutex_lock(&server->lock);
+    for (visit = LIST_FIRST(&server->visits); visit; visit = LIST_NEXT(visit, next))
+        shutdown(visit->fd, SHUT_RDWR);
+    while (!LIST_EMPTY(&server->visits) &&
+           pthread_cond_timedwait(&server->nobody, &server->lock, &until) == 0)
+        continue;
+    pthread_mutex_unlock(&server->lock);
+}
+
+void
+server_close(struct server *server)
+{
+    if (!server)
+        return;
+    const int fd = MHD_quiesce_daemon(server->daemon); /* nobody comes any more; it is ours now */
+    server_empty(server);
+    MHD_stop_daemon(server->daemon);
+    if (fd >= 0)
+        close(fd);
+    server_free(server);
+}

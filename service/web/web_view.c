@@ -1,0 +1,99 @@
+/* web_view.c - lists on pages. */
+#include "service/web/web_view.h"
+
+#include <errno.h>
+#include <string.h>
+
+const struct html_link view_links[] = {{"job", "job?id="},
+                                       {"superseded_by", "job?id="},
+                                       {"series_uid", "series?uid="},
+                                       {"night", "night?day="},
+                                       {NULL, NULL}};
+
+static bool
+view_goes_on_elsewhere(const struct view *view, const struct page_list *list)
+{
+    const char *name = view->request->values[REQUEST_list];
+    return *name && strcmp(name, list->table.key) != 0;
+}
+
+struct page_asked
+view_asked(const struct view *view, enum page_list_name name)
+{
+    const struct page_request *request = view->request;
+    const bool goes_on = strcmp(request->values[REQUEST_list], page_list_key(name)) == 0;
+    return (struct page_asked){.after = goes_on ? request->values[REQUEST_after] : "",
+                               .job = request_number(request, REQUEST_id),
+                               .text = {request->values[REQUEST_uid], ""}};
+}
+
+/* The request's own values stay. */
+void
+view_more(const struct view *view, const struct page_list *list)
+{
+    static const enum request_value kept[] = {REQUEST_id, REQUEST_uid, REQUEST_q};
+
+    if (!*list->next)
+        return;
+    fprintf(view->out, "<p class=\"more\"><a href=\"%s?list=%s&amp;after=", view->request->path + 1,
+            list->table.key);
+    html_query(list->next, view->out);
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        const char *value = view->request->values[kept[i]];
+        if (!*value)
+            continue;
+        fprintf(view->out, "&amp;%s=", request_value_names[kept[i]]);
+        html_query(value, view->out);
+    }
+    fputs("\">Further ones</a></p>\n", view->out);
+}
+
+int
+view_list(const struct view *view, enum page_list_name name, const char *empty,
+          const struct page_asked *asked, struct error *error)
+{
+    struct page_list list;
+    const int rc = report_page_list(view->page->report, name, asked, &list, error);
+    if (rc < 0)
+        return rc;
+    if (!view_goes_on_elsewhere(view, &list)) {
+        if (list.table.row_count > 0)
+            html_table(&list.table, view_links, view->out);
+        else if (empty)
+            fprintf(view->out, "<section><h2>%s</h2><p class=\"faint\">%s</p></section>\n",
+                    list.table.heading, empty);
+        view_more(view, &list);
+    }
+    page_list_free(&list);
+    return 0;
+}
+
+int
+view_figures(const struct view *view, enum page_list_name name, struct error *error)
+{
+    struct page_list list;
+    const struct page_asked all = {0};
+    const int rc = report_page_list(view->page->report, name, &all, &list, error);
+    if (rc < 0)
+        return rc;
+    if (list.table.row_count > 0)
+        html_figures(&list.table, view->out);
+    page_list_free(&list);
+    return 0;
+}
+
+int
+view_details(const struct view *view, enum page_list_name name, const struct page_asked *asked,
+             struct error *error)
+{
+    struct page_list list;
+    int rc = report_page_list(view->page->report, name, asked, &list, error);
+    if (rc < 0)
+        return rc;
+    if (list.table.row_count > 0)
+        html_details(&list.table, view_links, view->out);
+    else
+        rc = error_set(error, -ENOENT, CODE_NONE, "there is none of that name");
+    page_list_free(&list);
+    return rc;
+}
