@@ -60,54 +60,82 @@ headers_read(char *const *paths, size_t count, int threads, const struct headers
     return 0;
 }
 
-struct digesting {
+struct headers_digests {
     const struct headers *headers;
-    bool *used; /* by instance */
-    pthread_mutex_t lock;
-    int rc; /* of the first file that failed, which the lock guards with its error */
-    struct error *error;
+    int threads;
+    pthread_t thread;
+    bool has_thread;
+    atomic_bool cancel;
+    pthread_mutex_t lock; /* guards rc and error, which are those of the first file that failed */
+    int rc;
+    struct error error;
+    bool used[]; /* by instance */
 };
 
 static void
 digest_share(struct parallel *loop, void *context)
 {
-    struct digesting *digesting = context;
+    struct headers_digests *digests = context;
     int64_t i;
     while (parallel_take(loop, &i)) {
-        struct dicom_instance *instance = digesting->headers->instances[i];
+        struct dicom_instance *instance = digests->headers->instances[i];
         struct error error;
-        int rc = digesting->used[i] ? dicom_digest(instance->path, instance->digest, &error) : 0;
+        int rc = digests->used[i] ? dicom_digest(instance->path, instance->digest, &error) : 0;
         if (rc == 0)
             continue;
         parallel_fail(loop);
-        pthread_mutex_lock(&digesting->lock);
-        if (digesting->rc == 0) {
-            digesting->rc = rc;
-            *digesting->error = error;
+        pthread_mutex_lock(&digests->lock);
+        if (digests->rc == 0) {
+            digests->rc = rc;
+            digests->error = error;
         }
-        pthread_mutex_unlock(&digesting->lock);
+        pthread_mutex_unlock(&digests->lock);
     }
 }
 
-int
-headers_digest(const struct headers *headers, const struct geometry_stack *stack, int threads,
-               const atomic_bool *stop, struct error *error)
+static void *
+digest_run(void *context)
 {
-    struct digesting digesting = {
-        .headers = headers, .lock = PTHREAD_MUTEX_INITIALIZER, .error = error};
-    digesting.used = calloc(headers->count + 1, sizeof *digesting.used);
-    if (!digesting.used)
-        return error_set_system(error, -ENOMEM, "list the files of the stack");
-    for (int32_t z = 0; z < stack->plane_count; z++)
-        digesting.used[stack->planes[z].instance] = true;
-    struct parallel loop = {.count = (int64_t)headers->count,
-                            .stop = stop,
+    struct headers_digests *digests = context;
+    struct parallel loop = {.count = (int64_t)digests->headers->count,
+                            .stop = &digests->cancel,
                             .body = digest_share,
-                            .context = &digesting};
-    parallel_run(&loop, threads);
-    free(digesting.used);
-    pthread_mutex_destroy(&digesting.lock);
-    return parallel_stopped(&loop) ? -ECANCELED : digesting.rc;
+                            .context = digests};
+    parallel_run(&loop, digests->threads);
+    return NULL;
+}
+
+struct headers_digests *
+headers_digest_begin(const struct headers *headers, const struct geometry_stack *stack, int threads)
+{
+    struct headers_digests *digests = calloc(1, sizeof *digests + headers->count);
+    if (!digests)
+        return NULL;
+    digests->headers = headers;
+    digests->threads = threads;
+    pthread_mutex_init(&digests->lock, NULL);
+    for (int32_t z = 0; z < stack->plane_count; z++)
+        digests->used[stack->planes[z].instance] = true;
+    digests->has_thread = pthread_create(&digests->thread, NULL, digest_run, digests) == 0;
+    return digests;
+}
+
+int
+headers_digest_end(struct headers_digests *digests, bool cancel, struct error *error)
+{
+    if (!digests)
+        return 0;
+    atomic_store(&digests->cancel, cancel);
+    if (digests->has_thread)
+        pthread_join(digests->thread, NULL);
+    else
+        digest_run(digests);
+    const int rc = cancel ? -ECANCELED : digests->rc;
+    if (rc && !cancel)
+        *error = digests->error;
+    pthread_mutex_destroy(&digests->lock);
+    free(digests);
+    return rc;
 }
 
 void

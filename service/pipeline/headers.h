@@ -8,6 +8,7 @@
 #include "dicom/read/geometry/geometry.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* File i is either instances[i], or NULL with errors[i]. */
@@ -31,9 +32,17 @@ struct headers_watch {
  */
 int headers_read(char *const *paths, size_t count, int threads, const struct headers_watch *watch,
                  struct headers *headers);
-/* Computes the digests of the instances whose frames a stack has. 0, -ECANCELED, or -errno and the error of a file. */
-int headers_digest(const struct headers *headers, const struct geometry_stack *stack, int threads,
-                   const atomic_bool *stop, struct error *error);
+/*
+ * Computes the digests of the instances whose frames the stack has, in threads of its own: decoding and segmenting go on
+ * meanwhile. `headers` and `stack` must stay until headers_digest_end(). Returns NULL if there is no memory.
+ */
+struct headers_digests *headers_digest_begin(const struct headers *headers,
+                                             const struct geometry_stack *stack, int threads);
+/*
+ * Waits for the digests and frees `digests`, which may be NULL; with `cancel`, begins no further file. Returns 0, -ECANCELED
+ * or -errno with the error of a file.
+ */
+int headers_digest_end(struct headers_digests *digests, bool cancel, struct error *error);
 void headers_free(struct headers *headers);
 
 #endif

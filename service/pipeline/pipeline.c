@@ -44,6 +44,7 @@ struct job {
     struct output *output;
     struct geometry_series *series;
     const struct geometry_stack *stack; /* the source's */
+    struct headers_digests *digests;    /* being computed; NULL: before and after */
     struct grid grid;                   /* that is computed on */
     struct kernels_lane *lane;          /* the one that the job runs on */
     struct segmentation segmentation;
@@ -741,6 +742,23 @@ verdict_of(int error)
 }
 
 static int
+begin_digests(struct job *job)
+{
+    job->digests = headers_digest_begin(job->headers, job->stack, job->compute->threads);
+    return job->digests
+               ? 0
+               : error_set_system(&job->report->error, -ENOMEM, "list the files of the stack");
+}
+
+static int
+end_digests(struct job *job)
+{
+    struct headers_digests *digests = job->digests;
+    job->digests = NULL;
+    return headers_digest_end(digests, false, &job->report->error);
+}
+
+static int
 run_steps(struct job *job, double begun)
 {
     struct pipeline_report *report = job->report;
@@ -756,8 +774,7 @@ run_steps(struct job *job, double begun)
     if (error == 0)
         error = choose_regions(job);
     if (error == 0)
-        error = headers_digest(job->headers, job->stack, job->compute->threads,
-                               job->watch ? job->watch->stop : NULL, &report->error);
+        error = begin_digests(job);
     if (error == 0)
         error = decode(job);
     double decoded = clock_seconds();
@@ -769,12 +786,16 @@ run_steps(struct job *job, double begun)
         error = measure_texture(job);
     report->compute_seconds = clock_seconds() - decoded;
     crash_point("worker_after_compute");
+    if (error == 0)
+        error = end_digests(job);
     return error ? error : write_results(job, begun);
 }
 
 static void
 release(struct job *job)
 {
+    struct error ignored;
+    headers_digest_end(job->digests, true, &ignored);
     output_close(job->output);
     texture_groups_release(&job->groups);
     segmentation_release(&job->segmentation); /* owns the pipeline, if segments are of objects */
