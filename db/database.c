@@ -14,8 +14,10 @@
 
 /* ---------------------------------------------------------------------------------- errors --- */
 
-/* SQLite tells a full disk from a broken one only while it writes a page: elsewhere (shared memory,
- * directories) the errno it met is the better witness. */
+/*
+ * SQLite distinguishes a full disk from a broken one only while it writes a page. Elsewhere (shared
+ * memory, folders) the system's errno is more exact.
+ */
 static int
 from_system(struct database *db, int otherwise)
 {
@@ -142,7 +144,10 @@ database_text(struct database *db, const char *sql, char *text, size_t size)
 
 /* ----------------------------------------------------------------------------------- texts --- */
 
-/* malloc'd copy with U+FFFD for each byte that is not UTF-8: JSON made of it would not be JSON. */
+/*
+ * Returns a malloc'd copy with U+FFFD for each byte that is not UTF-8: JSON must not contain such
+ * bytes.
+ */
 static char *
 utf8_repaired(const char *text)
 {

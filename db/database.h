@@ -1,9 +1,9 @@
 /*
- * database.h - SQLite as db/ sees it: errors as -errno with words, typed values, statements that
- * are prepared once. Private to db/.
+ * database.h - SQLite for db/: errors as -errno with a reason, typed values, prepared statements.
+ * Private to db/.
  *
- * A struct database belongs to one thread. Whatever a call returns but 0 (or a count) is a negative
- * errno, and `reason` says it in words until the next failure.
+ * One thread per struct database. Unless a function states otherwise, it returns 0 or a count, or
+ * -errno. `reason` then describes the error until the next one.
  */
 #ifndef NOCTULE_DB_DATABASE_H
 #define NOCTULE_DB_DATABASE_H
@@ -28,22 +28,28 @@ struct database {
     size_t prepared_count, prepared_capacity;
     char reason[DATABASE_REASON];
     bool
-        damaged; /* says SQLite, of the file or only of what it has in memory of it after a read that failed */
+        damaged; /* SQLite reported damage: of the file, or only of its cached pages after a failed read */
 };
 
-/* `flags`: of sqlite3_open_v2. On failure nothing is left to close, and `reason` is set. */
+/*
+ * Opens a database with the `flags` of sqlite3_open_v2(). After an error there is nothing to close,
+ * and `reason` is set.
+ */
 int database_open(struct database *db, const char *path, int flags);
 void database_close(struct database *db);
 
-/* -ENOSPC, -EIO, -EBUSY ... for the last failure of the handle, put into words. */
+/* Returns -ENOSPC, -EIO, -EBUSY ... for the last error of the handle, and sets the reason. */
 int database_failed(struct database *db);
-/* Sets the reason and returns `error`, so that a refusal is one line. */
+/* Sets the reason and returns `error`. */
 int database_refuse(struct database *db, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Runs a script; not for hot paths. */
+/* Runs a script. Do not use it in hot paths. */
 int database_script(struct database *db, const char *sql);
-/* The first column of the first row, cut to `size`; "" when there is none. Not for hot paths. */
+/*
+ * Reads the first column of the first row, cut to `size`; "" if there is no row. Do not use it in
+ * hot paths.
+ */
 int database_text(struct database *db, const char *sql, char *text, size_t size);
 
 /* ------------------------------------------------------------------------------ statements --- */
@@ -90,7 +96,7 @@ value_optional(const char *value)
     return value ? value_text(value) : value_null();
 }
 
-/* Of a row; 0: NULL. */
+/* The id of a row; 0 is stored as NULL. */
 static inline struct database_value
 value_id(int64_t id)
 {
@@ -110,36 +116,39 @@ value_time(int64_t ms)
 #define NO_VALUES NULL, 0
 
 /*
- * `sql` has static storage (a literal that stands where it is used): its address finds the prepared
- * statement again. The texts among the values must live until database_end.
+ * Starts a statement. `sql` must have static storage: its address finds the prepared statement
+ * again. Texts among the values must live until database_end().
  */
 int database_start(struct database *db, const char *sql, const struct database_value *values,
                    size_t count, sqlite3_stmt **statement);
-int database_step(struct database *db, sqlite3_stmt *statement); /* 1 a row, 0 no more */
+int database_step(struct database *db, sqlite3_stmt *statement); /* 1: a row; 0: no more rows */
 void database_end(sqlite3_stmt *statement);
 
-/* For texts that are put together at run time: not kept; sqlite3_finalize it. */
+/*
+ * Starts a statement whose text is made at run time. It is not kept; free it with
+ * sqlite3_finalize().
+ */
 int database_query(struct database *db, const char *sql, const struct database_value *values,
                    size_t count, sqlite3_stmt **statement);
 
-/* Prepares ahead, where a failure at the time of use could not be dealt with. */
+/* Prepares a statement ahead of its use, for callers that cannot handle an error then. */
 int database_prepare(struct database *db, const char *sql);
 
-/* Start, step to the end, end: returns the number of rows changed. */
+/* Runs a statement to its end. Returns the number of rows that it changed. */
 int database_change(struct database *db, const char *sql, const struct database_value *values,
                     size_t count);
-/* The same, 0 for any number of them. */
+/* Runs a statement to its end. Returns 0 for any number of changed rows. */
 int database_run(struct database *db, const char *sql, const struct database_value *values,
                  size_t count);
-/* The first column of the first row: 1, or 0 when there is none. */
+/* Reads the first column of the first row. Returns 1, or 0 if there is no row. */
 int database_get(struct database *db, const char *sql, const struct database_value *values,
                  size_t count, int64_t *value);
-/* For rollbacks: the reason of the failure that made it necessary stays. */
+/* Runs a rollback. Keeps the reason of the error that caused it. */
 bool database_quietly(struct database *db, const char *sql);
 
 /*
- * Rows that are read as structs. A list has one line per member, from which come the columns that
- * are asked for and the table that database_read_row follows; the first is the row's id.
+ * Reads rows as structs. One list has a line per member. It makes both the columns of the query and
+ * the table that database_read_row() uses. The first member is the id of the row.
  *
  *     #define JOB_FIELDS(FIELD) FIELD(INT64, id, "j.id") FIELD(TEXT, stack, "j.stack")
  *     #define JOB_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_job, member)},
@@ -147,8 +156,8 @@ bool database_quietly(struct database *db, const char *sql);
  *     "SELECT " JOB_FIELDS(DATABASE_COLUMN) "NULL FROM job j"
  *     static const struct database_field job_fields[] = {JOB_FIELDS(JOB_FIELD)};
  *
- * Kinds are INT64, INT32, BOOL, TIME (milliseconds, 0 for NULL), TEXT (malloc'd, "" for NULL) and
- * NAME(names): an enum, by its name.
+ * Kinds: INT64, INT32, BOOL, TIME (milliseconds, 0 for NULL), TEXT (malloc'd, "" for NULL) and
+ * NAME(names), an enum by its name.
  */
 struct database_field {
     enum { FIELD_INT64, FIELD_INT32, FIELD_BOOL, FIELD_TIME, FIELD_TEXT, FIELD_NAME } kind;
@@ -173,13 +182,13 @@ struct database_shape {
     size_t count;
 };
 
-/* Rows of one column: int64_t, milliseconds, malloc'd text. */
+/* Shapes of one column: int64_t, milliseconds, malloc'd text. */
 extern const struct database_shape database_id, database_time, database_string;
 
-/* On an error the struct is cleared. */
+/* Reads a row. After an error the struct is zero. */
 int database_read_row(struct database *db, sqlite3_stmt *statement,
                       const struct database_shape *shape, void *row);
-/* Frees its texts, and leaves zeros. */
+/* Frees the texts of a row and sets all members to zero. */
 void database_clear_row(const struct database_shape *shape, void *row);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * filesystem.c - see filesystem.h. Any thread.
- */
+/* filesystem.c - see filesystem.h. Thread-safe. */
 #include "db/filesystem.h"
 
 #include <errno.h>
@@ -9,7 +7,7 @@
 #include <string.h>
 #include <sys/vfs.h>
 
-/* linux/magic.h has some of these; the rest are in the sources of the file systems only. */
+/* linux/magic.h has some of these; the others are only in the sources of the file systems. */
 static const struct {
     unsigned long type;
     const char *name;
@@ -50,7 +48,7 @@ filesystem_check(const char *path, const char **name)
 {
     *name = NULL;
     struct statfs status;
-    int rc = statfs(path, &status) < 0 ? -errno : 0; /* follows a link to where the file lies */
+    int rc = statfs(path, &status) < 0 ? -errno : 0; /* follows a link to the file */
     if (rc == -ENOENT)
         rc = statfs_folder(path, &status);
     if (rc < 0)

@@ -1,6 +1,4 @@
-/*
- * iso_time.c - see iso_time.h. Any thread; local times are those of TZ.
- */
+/* iso_time.c - see iso_time.h. Thread-safe; TZ defines local time. */
 #include "db/iso_time.h"
 
 #include <errno.h>
@@ -25,7 +23,7 @@ iso_time_from_ms(int64_t ms, char text[ISO_TIME_SIZE])
     struct tm tm;
     if (!gmtime_r(&seconds, &tm))
         return -ERANGE;
-    /* The remainders change nothing; they tell the compiler that the text fits. */
+    /* The remainders change no value; they show the compiler that the text fits. */
     snprintf(text, ISO_TIME_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
              (unsigned)(tm.tm_year + 1900) % 10000u, (unsigned)(tm.tm_mon + 1) % 100u,
              (unsigned)tm.tm_mday % 100u, (unsigned)tm.tm_hour % 100u, (unsigned)tm.tm_min % 100u,
@@ -33,7 +31,9 @@ iso_time_from_ms(int64_t ms, char text[ISO_TIME_SIZE])
     return 0;
 }
 
-/* The number that `count` digits at `text` stand for; the caller has checked that they are digits.
+/*
+ * Returns the number of `count` digits at `text`; the caller must have checked that they are
+ * digits.
  */
 static int
 iso_number(const char *text, int count)
@@ -64,7 +64,7 @@ iso_time_to_ms(const char *text, int64_t *ms)
         .tm_sec = iso_number(text + 17, 2),
     };
     int64_t value = (int64_t)timegm(&tm) * 1000 + iso_number(text + 20, 3);
-    /* timegm accepts 31 February; the way back shows whether it was a date. */
+    /* timegm() accepts 31 February; converting back detects it. */
     char again[ISO_TIME_SIZE];
     if (iso_time_from_ms(value, again) < 0 || strcmp(again, text) != 0)
         return -EINVAL;
@@ -92,7 +92,7 @@ iso_time_to_local(const char *text, char local[LOCAL_TIME_SIZE])
     return local[0] ? 0 : -EINVAL;
 }
 
-/* Returns the length of the time that a text begins with, completed in `whole`; 0: it begins with none. */
+/* Returns the length of the time at the start of a text, completed in `whole`; 0: there is none. */
 static size_t
 iso_time_at(const char *text, char whole[ISO_TIME_SIZE])
 {

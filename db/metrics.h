@@ -1,7 +1,8 @@
 /*
- * metrics.h - figures for monitoring: the table metrics.def, and what the database has for its rows.
+ * metrics.h - metrics for monitoring: the table metrics.def, and the rows that the database has for
+ * it.
  *
- * What is counted since a time is counted by events, whose numbers ascend.
+ * Counters count events. The numbers of events ascend.
  */
 #ifndef NOCTULE_DB_METRICS_H
 #define NOCTULE_DB_METRICS_H
@@ -29,20 +30,23 @@ enum metric_kind {
     METRIC_OWN_HISTOGRAM
 };
 
-#define METRIC_BOUNDS 12 /* of buckets, at most; ascending, and 0 behind the last */
+#define METRIC_BOUNDS 12 /* the maximum number of buckets; ascending, 0 after the last */
 
 struct metric {
-    const char *name, *label, *help; /* label: "" where there is none */
+    const char *name, *label, *help; /* label: "" if the metric has none */
     enum metric_kind kind;
-    const double *bounds; /* of a histogram; NULL: it is none */
+    const double *bounds; /* of a histogram; else NULL */
 };
 
 extern const struct metric metric_table[METRIC_COUNT];
 
-/* The last event that there is. 0 or -errno. */
+/* Reads the number of the last event. Returns 0 or -errno. */
 int report_last_event(struct report *report, int64_t *event, struct error *error);
 
-/* Calls take with each row of the metric, counting events behind `after` up to `until`; its negative errno ends it. */
+/*
+ * Calls `take` with each row of the metric, counting events after `after` up to `until`. A negative
+ * errno of `take` ends it.
+ */
 int report_each_sample(struct report *report, enum metric_name name, int64_t after, int64_t until,
                        int (*take)(void *context, const char *label, double value), void *context,
                        struct error *error);

@@ -1,9 +1,9 @@
 /*
  * migrate.c - see migrate.h.
  *
- * PRAGMA user_version counts the migrations a database has seen. The views are no part of the
- * ladder: their text is compared with views.sql and replaced where it differs, and they step aside
- * while the tables under them change.
+ * PRAGMA user_version counts the migrations of a database. Views are not migrated: their text is
+ * compared with views.sql and replaced if it differs. They are dropped while the tables below them
+ * change.
  */
 #include "db/migrate.h"
 
@@ -34,7 +34,9 @@ migrate_identify(struct database *db, int *version)
     return 0;
 }
 
-/* 1 when a view of views.sql is not there, or has another text. SQLite keeps the text as it was. */
+/*
+ * Returns 1 if a view of views.sql is missing or has another text. SQLite keeps the text as it was.
+ */
 static int
 views_differ(struct database *db)
 {
@@ -48,7 +50,7 @@ views_differ(struct database *db)
 }
 
 struct views {
-    char *drop, *foreign; /* SQL: drops all of them, makes those that are not in views.sql */
+    char *drop, *foreign; /* SQL: drops all of them, creates those that are not in views.sql */
 };
 
 static const struct database_field views_fields[] = {
@@ -57,7 +59,10 @@ static const struct database_field views_fields[] = {
 };
 static const struct database_shape views_shape = {"views", sizeof(struct views), views_fields, 2};
 
-/* Foreign ones may read ours, without which SQLite renames nothing: they step aside, too. */
+/*
+ * Foreign views may read Noctule's views; SQLite then refuses to rename tables. They are dropped
+ * and created again, too.
+ */
 static int
 read_views(struct database *db, struct views *views)
 {
@@ -99,7 +104,9 @@ check_foreign_keys(struct database *db)
     return rc;
 }
 
-/* Within a transaction. The version is read again: another process may have been quicker. */
+/*
+ * Runs within a transaction. Reads the version again: another process may have migrated meanwhile.
+ */
 static int
 migrate_climb(struct database *db)
 {

@@ -1,9 +1,8 @@
 /*
- * report.h - what people ask the database: read-only, while the daemon runs or not.
+ * report.h - queries for people: read-only, with or without a running daemon.
  *
- * Everything is answered from the public views (views.sql); JSON is built by SQLite itself.
- * Calls return 0, -ENOENT when the thing asked for is not there, or another negative errno with a
- * reason.
+ * All answers come from the public views (views.sql); SQLite builds the JSON. Functions return 0,
+ * -ENOENT if there is no such row, or another negative errno with a reason.
  */
 #ifndef NOCTULE_DB_REPORT_H
 #define NOCTULE_DB_REPORT_H
@@ -22,24 +21,26 @@ struct report_list;
 int report_open(const char *database_path, struct report **report, struct error *error);
 void report_close(struct report *report);
 
-/* Queries from now on end by themselves after so many seconds, all of them together; and so no more. */
+/*
+ * Limits the total time of all queries from now on to `seconds`; report_release() ends the limit.
+ */
 void report_bound(struct report *report, int seconds);
 void report_release(struct report *report);
 
-/* A summary: v_night. */
+/* Prints a summary: v_night. */
 int report_status(struct report *report, FILE *out, bool json, struct error *error);
 
-/* A row of v_alerts. Texts live until take returns. */
+/* A row of v_alerts. Texts are valid until `take` returns. */
 struct report_alert {
     const char *id;     /* "KIND" or "KIND:SUBJECT" */
-    int severity;       /* 0: work waits; 1: attention; 2: broken */
+    int severity;       /* 0: jobs wait; 1: attention; 2: broken */
     int64_t since_ms;   /* Unix time; 0: unknown */
     int64_t changed_ms; /* when it last occurred or grew; 0: unknown */
     int64_t size;       /* greater is worse */
     const char *text;
 };
 
-/* A row of v_acknowledgements: who, when, why, and the alert as it was then. */
+/* A row of v_acknowledgements: user, time, reason, and the alert as it was then. */
 struct report_ack {
     const char *id;
     int severity;
@@ -48,35 +49,35 @@ struct report_ack {
     const char *by, *reason;
 };
 
-/* A negative errno of take ends the loop. */
+/* Calls `take` with each row. A negative errno of `take` ends the loop. */
 int report_each_alert(struct report *report,
                       int (*take)(void *context, const struct report_alert *alert), void *context,
                       struct error *error);
 int report_each_ack(struct report *report, int (*take)(void *context, const struct report_ack *ack),
                     void *context, struct error *error);
 
-/* How long jobs of a pipeline take here, by v_measured. */
+/* The mean time of a pipeline's jobs on this system (v_measured). */
 struct report_pace {
     double mean_seconds;
-    int64_t lanes; /* on which jobs ran; 0: none of the pipeline was measured */
+    int64_t lanes; /* that ran jobs; 0: no job of the pipeline was measured */
 };
 
 int report_pace(struct report *report, const char *pipeline, struct report_pace *pace,
                 struct error *error);
-/* How many of its jobs wait and are wanted by then: v_wanted. */
+/* Counts the waiting jobs with a deadline up to `by_ms` (v_wanted). */
 int report_wanted(struct report *report, const char *pipeline, int64_t by_ms, int64_t *jobs,
                   struct error *error);
 
-/* What the database has of a daemon that does not run. */
+/* The last traces of a daemon that is not running. */
 struct report_life {
-    int64_t last_ms; /* the last that it recorded, Unix time; 0: it never ran */
+    int64_t last_ms; /* Unix time of its last event; 0: it never ran */
     int64_t jobs_running;
-    bool stopped; /* that was its end */
+    bool stopped; /* the last event was its regular end */
 };
 
 int report_last_life(struct report *report, struct report_life *life, struct error *error);
 
-/* Whether jobs are paused, and how many run or wait all the same. */
+/* Whether jobs are paused, with the number of jobs that still run or wait. */
 struct report_pause {
     bool is_paused;
     int64_t jobs_running, jobs_waiting;
@@ -85,17 +86,17 @@ struct report_pause {
 int report_pause(struct report *report, struct report_pause *pause, struct error *error);
 
 struct report_health {
-    bool is_checked;  /* as far as quick_check looks, within the time */
-    char damage[512]; /* ""; what is wrong with it */
+    bool is_checked;  /* quick_check ran to its end within the time */
+    char damage[512]; /* ""; the damage */
 };
 
-/* Looks at the whole file, for so many seconds at most. */
+/* Checks the whole file, for at most `seconds`. */
 int report_examine(struct report *report, int seconds, struct report_health *health,
                    struct error *error);
-/* Of instances that came within a week; -1: there was no time to count. */
+/* Computes the size of all instances received within a week; -1: the time was too short. */
 int report_week_bytes(struct report *report, int seconds, int64_t now_ms, int64_t *bytes,
                       struct error *error);
-/* The night's figures in one line, "name=value ..." */
+/* Prints the totals of v_night in one line, "name=value ..." */
 int report_figures(struct report *report, FILE *out, struct error *error);
 
 struct report_filter {
@@ -105,131 +106,133 @@ struct report_filter {
     const char *destination; /* NULL: any; of deliveries */
     int64_t job;             /* 0: any; of deliveries */
     const char *code;        /* NULL: any; of jobs and series */
-    const char *modality;    /* NULL: any, as those that follow; of jobs and series */
+    const char *modality;    /* NULL: any, as in the following members; of jobs and series */
     const char *sender;      /* calling AE title of the first C-STORE */
     const char *accession[2],
-        *patient[2];    /* as it was typed, and what stands for it (pseudonym.h), or NULL */
-    bool current;       /* jobs of their series' revision that none has taken the place of;
-                                series whose files are there */
-    const char *since;  /* ISO-8601, or how it begins: jobs made or ended, series seen; NULL */
-    const char *before; /* likewise, of series: not seen since; NULL */
+        *patient[2]; /* the search text and its pseudonym (pseudonym.h), or NULL */
+    bool
+        current; /* jobs of their series' newest revision that are not superseded; series with files */
+    const char *since;  /* ISO-8601 or its beginning: jobs made or ended, series received; NULL */
+    const char *before; /* the same, of series: last received before it; NULL */
     int64_t batch;      /* 0: any; of pulls */
     int64_t limit;      /* newest first; 0: 50 */
 };
 
-/* Rows of a kind; deliveries of the filter's state, job and destination. */
+/* Rows of a kind. Deliveries: by state, job and destination of the filter. */
 extern const struct report_list report_jobs, report_series, report_deliveries, report_pulls;
 
-/* Files in quarantine, of the filter's series, code and time. */
+/* Quarantined files, by series, code and time of the filter. */
 extern const struct report_list report_quarantine;
 
-/* Prints all that is known of a quarantined file, a line a column or as JSON. -ENOENT. */
+/* Prints all columns of a quarantined file, one per line or as JSON. Returns 0 or -ENOENT. */
 int report_quarantined(struct report *report, int64_t number, FILE *out, bool json,
                        struct error *error);
 
-/* Files in quarantine of no known series, from before the filter's time; keys are paths. */
+/* Quarantined files of no known series, older than the filter's time; keys are paths. */
 extern const struct report_list report_stray_files;
 
-/* Files that tell whose a series is, those of its results and of its quarantine; keys are paths. */
+/* Files that identify a series, its results or its quarantine; keys are paths. */
 extern const struct report_list report_telling_files;
 
-/* The name of state i of such rows; NULL behind the last. */
+/* Returns the name of state i of such rows; NULL after the last. */
 const char *report_list_state(const struct report_list *list, size_t i);
 
 int report_list(struct report *report, const struct report_list *list,
                 const struct report_filter *filter, FILE *out, bool json, struct error *error);
 
-/* Which regions are in a cohort: those of what a pipeline measured. */
+/* Selects the regions of a cohort: those that a pipeline measured. */
 struct report_cohort {
     const char *pipeline;
-    const char *since;    /* ISO-8601, or how it begins: jobs ended; NULL */
+    const char *since;    /* ISO-8601 or its beginning: jobs ended; NULL */
     const char *modality; /* NULL: any */
-    bool all_revisions;   /* also of jobs that another one has taken the place of */
+    bool all_revisions;   /* also of superseded jobs */
 };
 
 /*
- * A table of what was measured, as CSV (RFC 4180): a row a region, by job and segment, with what tells
- * it, and a column a feature, empty where there is no value. `dictionary` (may be NULL) gets a row a
- * column: what it is, its unit and its settings. -ENOENT: nothing was measured.
+ * Prints a table of features as CSV (RFC 4180): one row per region, by job and segment, with
+ * identifying columns, and one column per feature, empty without a value. `dictionary` (may be
+ * NULL) gets one row per column: meaning, unit, settings. Returns -ENOENT if there are no features.
  */
 int report_cohort(struct report *report, const struct report_cohort *what, FILE *out,
                   FILE *dictionary, struct error *error);
 
 /*
- * What waits for somebody's word, oldest first: of each job a few lines, with what was expected and
- * found, and where its preview lies below `root`; JSON: v_review. Of the filter: pipeline, series and
- * limit.
+ * Prints the jobs under review, oldest first: a few lines per job with expectation, found value and
+ * the path of its preview below `root`. JSON: v_review. Uses pipeline, series and limit of the
+ * filter.
  */
 int report_review(struct report *report, const struct report_filter *filter, const char *root,
                   FILE *out, bool json, struct error *error);
 
-/* All that the filter chooses, oldest first: job numbers, Series Instance UIDs. Free each and the
- * array. */
+/*
+ * Reads the keys of all selected rows, oldest first: job numbers, Series Instance UIDs. Free each
+ * and the array.
+ */
 int report_keys(struct report *report, const struct report_list *list,
                 const struct report_filter *filter, char ***keys, size_t *count,
                 struct error *error);
 
-/* A destination of the configuration, which the database does not know until something goes there.
- */
+/* A destination of the configuration. The database knows it only after its first delivery. */
 struct report_destination {
     const char *name;
     const char *address; /* "ORTHANC at 127.0.0.1:4242", a folder */
 };
 
 /*
- * v_destinations: the configured ones in the order given, then those that are configured no more
- * but have deliveries.
+ * Prints v_destinations: the configured ones in the given order, then those that are no longer
+ * configured but have deliveries.
  */
 int report_destinations(struct report *report, const struct report_destination *configured,
                         size_t count, FILE *out, bool json, struct error *error);
-/* One job: its row, results, deliveries and events. */
+/* Prints one job: its row, results, deliveries and events. */
 int report_job(struct report *report, int64_t job_id, FILE *out, bool json, struct error *error);
 
-/* Another series of the study, settled and not removed. */
+/* Another series of the study, inspected and not removed. */
 struct report_companion {
     char *series_uid, *modality, *body_part, *description;
 };
 
-/* A series as it is stored; texts are "" where there is nothing to say. */
+/* A stored series; absent texts are "". */
 struct report_stored {
     int64_t revision;
-    int64_t lacking; /* instances that came damaged or not whole, and not again */
+    int64_t lacking; /* instances that arrived damaged or incomplete, and no good copy since */
     char *state;
-    char *evidence;            /* of settling */
-    char *code, *message;      /* why it was refused */
+    char *evidence;            /* of its inspection */
+    char *code, *message;      /* reason for refusing it */
     char *called_ae, *sender;  /* of its first C-STORE */
-    char *inbox;               /* that it came by */
-    char *missing_accepted_by; /* the operator who takes it as it is */
-    char *removed_at;          /* when its files were; "": they are there */
+    char *inbox;               /* inbox that it came from */
+    char *missing_accepted_by; /* operator who accepted its missing instances */
+    char *removed_at;          /* time at which its files were removed; "": they exist */
     char **paths;              /* of its files, relative to the root folder */
     size_t path_count;
     struct report_companion *companions;
     size_t companion_count;
 };
 
-/* -ENOENT when there is no such series. Free with report_stored_clear. */
+/* Returns -ENOENT if there is no such series. Free with report_stored_clear(). */
 int report_stored_series(struct report *report, const char *series_uid,
                          struct report_stored *stored, struct error *error);
 void report_stored_clear(struct report_stored *stored);
 
-/* What people drew on images, and whose file is not removed. */
+/* An annotation object whose file is not removed. */
 struct report_object {
-    char *sop_instance_uid, *series_uid; /* its own */
+    char *sop_instance_uid, *series_uid; /* of the object */
     char *kind, *label, *sender, *path, *received_at;
     char *superseded_by; /* SOP Instance UID of a later version; "" */
-    bool own;            /* a result of ours, which is no input */
-    bool missing;        /* its file is gone */
+    bool own;            /* a result of Noctule, which is not input */
+    bool missing;        /* its file is missing */
     bool in_series;      /* its own series has images, too */
-    char *drawn_on;      /* Series Instance UIDs of what is there, a blank between; "" */
+    char *
+        drawn_on; /* Series Instance UIDs of the stored series that it refers to, separated by blanks; "" */
 };
 
 struct report_object_filter {
-    const char *sop_instance_uid; /* NULL: any; as the others */
+    const char *sop_instance_uid; /* NULL: any, as in the other members */
     const char *drawn_on;         /* a Series Instance UID */
     const char *before;           /* received before this time, as text */
 };
 
-/* By their own series, then by time. Free with report_objects_free. */
+/* Reads annotation objects by their own series, then by time. Free with report_objects_free(). */
 int report_objects(struct report *report, const struct report_object_filter *filter,
                    struct report_object **objects, size_t *count, struct error *error);
 void report_objects_free(struct report_object *objects, size_t count);
@@ -237,16 +240,16 @@ void report_objects_free(struct report_object *objects, size_t count);
 #define REPORT_ALL_SEGMENTS (-1)
 
 /*
- * What one job measured, of all segments or one (0: the whole volume), as tables. A job without
- * features is told as such; -ENOENT when it has some, and none of this segment.
+ * Prints the features of one job as tables, of all segments or one (0: the whole volume). Reports a
+ * job without features; returns -ENOENT if it has features, but none of this segment.
  */
 int report_features(struct report *report, int64_t job_id, int64_t segment, FILE *out,
                     struct error *error);
 
 /*
- * The same one by one, in the order of the job's features.json, with every bit of the numbers; the
- * texts live until take returns, and its negative errno ends it. Printing what was taken, and
- * finding out whether that went well, is the caller's.
+ * Calls `take` with each feature in the order of the job's features.json, with every bit of its
+ * number. Texts are valid until `take` returns; a negative errno of it ends the loop. The caller
+ * must print, and check its own output.
  */
 int report_each_feature(struct report *report, int64_t job_id, int64_t segment,
                         int (*take)(void *context, const struct feature *feature), void *context,

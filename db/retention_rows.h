@@ -1,20 +1,21 @@
 /*
- * retention_rows.h - what of the queue goes in time: images of series, results of jobs, files in quarantine, and in
- * the end the rows of what is removed. As queue.h, which has the rest of the queue, says of errors, times and
- * threads.
+ * retention_rows.h - retention: images of series, results of jobs, quarantined files and, last,
+ * rows of removed data. Errors, times and threads: see queue.h.
  *
- * A row says that its files are removed before they are: `removal` names them until they are gone, so that a
- * restart goes on. What may go is decided here, row by row, in the transaction that marks it:
+ * A row states that its files are removed before they are. The table `removal` names them until
+ * they are, so that a restart continues. The functions decide row by row what may be removed, in
+ * the transaction that marks it:
  *
- *   series      settled or refused; every job of it has ended and is not under review, and every delivery of
- *               these. With it goes what its jobs left that have no results, or were rejected
+ *   series      complete or refused; every job has ended and is not under review, and so has every delivery of
+ *               these. Leftovers of its jobs without results, or with rejected results, go with it
  *   results     their job is DONE, was sent at least once or is superseded, and every delivery has ended
- *   objects     they go with the series that they are of; those of no series that is there, by their age
- *   quarantine  any
- *   rows        of a removed series, when no file of it is left; of a removed object
+ *   objects     annotation objects go with their series; those of no stored series go by age
+ *   quarantine  any file
+ *   rows        of a removed series, when none of its files is left; of a removed object
  *
- * A delivery has ended when it is SENT and its commitment, if asked for, was given; CANCELLED; or FAILED when
- * its fallback got one instead. One that FAILED otherwise has not arrived: an operator may send it again.
+ * A delivery has ended if it is SENT and its commitment, if requested, was given; if it is
+ * CANCELLED; or if it is FAILED and its fallback got one instead. Any other FAILED delivery has not
+ * arrived: an operator may send it again.
  */
 #ifndef NOCTULE_DB_RETENTION_ROWS_H
 #define NOCTULE_DB_RETENTION_ROWS_H
@@ -31,91 +32,109 @@ enum queue_stock {
     QUEUE_STOCKS
 };
 
-/* One walk through what is old, from the oldest on, a few rows at a time. */
+/* One pass over old rows, oldest first, a few rows at a time. */
 struct queue_sweep {
-    int64_t before_ms[QUEUE_STOCKS]; /* only what is older; 0: none of this stock */
-    bool for_space;  /* before its time: series that were refused, or have FAILED jobs, stay */
+    int64_t before_ms[QUEUE_STOCKS]; /* upper limit of the time; 0: none of this stock */
+    bool for_space;  /* removal before its time: keeps refused series and those with FAILED jobs */
     const char *why; /* for the events: "90 days old" */
     const char *const *sources; /* of instances whose originals stay, and so do their series */
     size_t source_count;
 
     struct queue_place {
         int64_t at_ms, id;
-    } after[QUEUE_STOCKS]; /* where it stands; zeros: at the beginning */
+    } after[QUEUE_STOCKS]; /* position; zeros: at the beginning */
 
-    bool over; /* it has come to the end */
+    bool over; /* at the end */
 };
 
-/* Marks or deletes at most `limit` of what may go, the oldest first, and counts them; looks at a bounded number
- * of rows. Called again until it is over. */
+/*
+ * Marks or deletes at most `limit` rows, oldest first, and counts them. Reads a limited number of
+ * rows per call. Call again until it is over.
+ */
 int queue_sweep(struct queue *queue, struct queue_sweep *sweep, size_t limit, int64_t now_ms,
                 size_t *count);
 
-/* Deletes at most `limit` each of the daemon's own events, of rows of quarantine of no series and of items of
- * pulls that have ended, and counts them. The last event that says how things stand stays. */
+/*
+ * Deletes at most `limit` each of the daemon's own events, of quarantine rows without a series and
+ * of ended items of pulls, and counts them. Keeps the last event of each state of the daemon.
+ */
 int queue_sweep_events(struct queue *queue, int64_t before_ms, size_t limit, size_t *count);
 
-/* A file or folder that is to go: relative to the root, or an original of an inbox. */
+/* A file or folder to remove: relative to the root, or an original in an inbox. */
 struct queue_removal {
     int64_t id;
     char *path;
     int64_t size;     /* of an original, else 0 */
-    int64_t taken_ms; /* likewise: it goes if it was not written since */
+    int64_t taken_ms; /* of an original: it is removed only if it was not written since */
 };
 
-/* By id, behind `after`; free the array after clearing its elements. */
+/* Reads removals by id, after `after`. Free the array after clearing its elements. */
 int queue_removals(struct queue *queue, int64_t after, size_t limit,
                    struct queue_removal **removals, size_t *count);
 void queue_removal_clear(struct queue_removal *removal);
-/* It is gone. */
+/* Notes that the file is removed. */
 int queue_removed(struct queue *queue, int64_t id);
 
-/* What an operator wants to go today. */
+/* A purge that an operator requests. */
 struct queue_purge {
     const char
-        *series_uid;    /* of images, or of objects; "": files in quarantine of no known series */
-    const char *before; /* those older than this, as text */
+        *series_uid; /* of images or annotation objects; "": quarantined files of no known series */
+    const char *before; /* upper limit of their time, as text */
     bool dry_run;
-    bool undelivered; /* also what has not arrived; its deliveries end */
-    const char *by;   /* who */
+    bool undelivered; /* also those that have not arrived; their deliveries end */
+    const char *by;   /* name of the operator */
 };
 
 struct queue_purged {
-    int64_t images, results, quarantined; /* whose files are there, or were */
-    int64_t objects;                      /* that go with the series, or are it */
-    int64_t bytes;                        /* of images, objects and results */
-    int64_t undelivered;                  /* deliveries that have not arrived */
-    int64_t originals;                    /* files of inboxes that keep them, and stay there */
+    int64_t images, results, quarantined; /* whose files exist or existed */
+    int64_t objects;     /* annotation objects that go with the series, or are the series */
+    int64_t bytes;       /* of images, objects and results */
+    int64_t undelivered; /* deliveries that have not arrived */
+    int64_t originals;   /* files of inboxes with after = "keep"; they stay */
 };
 
 /*
- * All files of a series, of its results and of its quarantine are marked as removed, and what its rows tell of
- * people goes: descriptions, and what files were called; so do objects that were drawn on nothing else that is
- * there. -ENOENT; -EAGAIN while it gathers, a job waits, runs or is under review, or a result is being sent; -EPERM
- * when something has not arrived, and nobody says that it may go, too. *purged is told either way, but for -ENOENT.
+ * Marks all files of a series, of its results and of its quarantine as removed, and clears
+ * descriptions and file names in its rows. Annotation objects that refer to no other stored series
+ * go, too.
  *
- * A series of objects goes whatever they were drawn on; -EAGAIN while a job of that waits or runs.
+ * Returns -ENOENT for an unknown series. Returns -EAGAIN while the series is being received, a job
+ * waits, runs or is under review, or a result is being sent. Returns -EPERM if a result has not
+ * arrived, unless `undelivered` is set. Sets *purged in all cases but -ENOENT.
  *
- * Of no known series: the files that were quarantined before the time go, and what they were called.
+ * A series of annotation objects is purged whatever they refer to; -EAGAIN while a job that needs
+ * it waits or runs.
+ *
+ * Without a series: quarantined files older than `before`, and their names.
  */
 int queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
                 struct queue_purged *purged);
 
 /* Stores the current free space, in one row. */
 int queue_measure_disk(struct queue *queue, double free_mib, int64_t now_ms);
-/* Free space, as told once an hour; what is older than two weeks goes. v_night tells how fast it fills. */
+/*
+ * Stores a sample of the free space, once per hour; deletes samples older than two weeks. v_night
+ * computes the fill rate from them.
+ */
 int queue_note_disk(struct queue *queue, double free_mib, int64_t now_ms);
-/* When that was told last; 0: never. */
+/* Reads the time of the last sample; 0: never. */
 int queue_last_disk(struct queue *queue, int64_t *at_ms);
 
-/* The size of a database from before schema version 11, whose file never shrinks unless it is rebuilt; else 0. */
+/*
+ * Reads the size of a database from before schema version 11, whose file shrinks only if it is
+ * rebuilt; else 0.
+ */
 int queue_rebuild_size(struct queue *queue, int64_t *bytes);
-/* Writes all of it anew, so that free pages can be given back from then on: in one transaction, which a kill or
- * a failure undoes. Takes up to twice its size meanwhile, in the folder that it lies in. */
+/*
+ * Rebuilds the database, so that free pages can be released from then on. One transaction: a kill
+ * or a failure undoes it. Needs up to twice its size in its folder meanwhile.
+ */
 int queue_rebuild(struct queue *queue);
 
-/* The log is moved into the database file and cut, free pages at the end of the file are given back (at most
- * `pages`), and the planner's statistics are refreshed; waits for no reader. */
+/*
+ * Moves the log into the database file and cuts it, releases at most `pages` free pages at the end
+ * of the file, and refreshes the planner's statistics. Does not wait for readers.
+ */
 int queue_tidy(struct queue *queue, int pages);
 
 #endif

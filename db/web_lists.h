@@ -1,8 +1,8 @@
 /*
- * web_lists.h - the lists of the page, as tables that whoever draws them need not understand (report_period.h has their types).
+ * web_lists.h - lists of the web UI, as tables for any printer (types: report_period.h).
  *
- * Asked of the public views like all of report.h. A list ends after PAGE_ROWS rows and says where to go on; texts are as
- * the database has them, foreign ones included: escape them.
+ * Read from the public views, like all of report.h. A list ends after PAGE_ROWS rows with a mark to
+ * continue from. Texts are as in the database, foreign ones included: the printer must escape them.
  */
 #ifndef NOCTULE_DB_WEB_LISTS_H
 #define NOCTULE_DB_WEB_LISTS_H
@@ -49,23 +49,26 @@
 
 enum page_list_name { PAGE_LISTS(PAGE_LIST_NAME) PAGE_LIST_COUNT };
 
-/* What a list is asked for; what it has no use for is not looked at. */
+/* The arguments of a list. A list ignores those that it does not need. */
 struct page_asked {
-    const char *after; /* a mark: the rows behind it; "": from the first */
+    const char *after; /* a mark: the list begins after it; "": at the first row */
     int64_t job;       /* its number */
     const char *text
-        [2]; /* what is looked for, and what stands for it (pseudonym.h), or ""; also a Series Instance UID */
+        [2]; /* the search text and its pseudonym (pseudonym.h), or ""; also a Series Instance UID */
 };
 
 struct page_list {
     struct night_table table;
-    char next[PAGE_MARK]; /* where to go on; "": those were all */
+    char next[PAGE_MARK]; /* mark to continue from; "": that was all */
 };
 
-/* 0; -ETIMEDOUT where it took longer than report_bound allows; or another -errno. Free with page_list_free. */
+/*
+ * Returns 0, -ETIMEDOUT if it took longer than report_bound() allows, or another -errno. Free with
+ * page_list_free().
+ */
 int report_page_list(struct report *report, enum page_list_name name,
                      const struct page_asked *asked, struct page_list *list, struct error *error);
-/* The key of its table. */
+/* Returns the key of the list's table. */
 const char *page_list_key(enum page_list_name name);
 void page_list_free(struct page_list *list);
 
