@@ -27,8 +27,8 @@ struct database {
     struct database_prepared *prepared; /* by the address of the text */
     size_t prepared_count, prepared_capacity;
     char reason[DATABASE_REASON];
-    bool
-        damaged; /* SQLite reported damage: of the file, or only of its cached pages after a failed read */
+    /* SQLite reported damage: of the file, or only of its cached pages after a failed read */
+    bool damaged;
 };
 
 /*

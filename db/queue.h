@@ -77,8 +77,11 @@ struct queue_instance {
     const char *path;   /* relative to the root: series/<Series UID>/<SOP UID>[+N].dcm */
     const char *sha256; /* of the file at the path; "": not known */
     const char *source; /* "inbox:<path>", "scu:<AE title>", QUEUE_SOURCE_RECOVERED */
-    const char *
-        original_path; /* absolute path of a file that its inbox keeps and that is removed with its series; NULL: it stays, or there is none */
+    /*
+     * absolute path of a file that its inbox keeps and that is removed with its series; NULL: it
+     * stays, or there is none
+     */
+    const char *original_path;
     const char *called_ae; /* AE title that it was sent to; "": not by C-STORE */
     const char *sender;    /* AE title of its sender; "": not by C-STORE */
     int64_t size;
@@ -92,10 +95,22 @@ struct queue_instance {
 };
 
 enum queue_arrival {
-    QUEUE_NEW,   /* a row was added; the series is being received (again: a new revision) */
-    QUEUE_KNOWN, /* the same instance of the same series exists: no change; an event if its source is not the first one */
-    QUEUE_RETURNED, /* the same instance exists, but its file was missing; a series that was refused or has a failed job is being received again: a new revision */
-    QUEUE_REPLACED, /* the same instance with another data set, in another file; the series is being received again: a new revision */
+    QUEUE_NEW, /* a row was added; the series is being received (again: a new revision) */
+    /*
+     * the same instance of the same series exists: no change; an event if its source is not the
+     * first one
+     */
+    QUEUE_KNOWN,
+    /*
+     * the same instance exists, but its file was missing; a series that was refused or has a failed
+     * job is being received again: a new revision
+     */
+    QUEUE_RETURNED,
+    /*
+     * the same instance with another data set, in another file; the series is being received again:
+     * a new revision
+     */
+    QUEUE_REPLACED,
 };
 
 int queue_add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
@@ -526,8 +541,8 @@ struct queue_voxels {
     double source_spacing[2]; /* of the source files */
     double
         source_steps[2]; /* smallest and largest distance between two slices of the source files */
-    const char *
-        straightened; /* reason for straightening the stack; "": not straightened; NULL: not known */
+    /* reason for straightening the stack; "": not straightened; NULL: not known */
+    const char *straightened;
 };
 
 /* A segment of a job, except hidden ones. NAN: not known. */
@@ -736,8 +751,11 @@ struct queue_delivery {
     enum queue_delivery_state state;
     enum queue_commitment commitment;
     int32_t attempts;
-    int64_t
-        since_ms; /* its age counts from here: its creation or last resend, plus the time in which the destination was held or no daemon ran */
+    /*
+     * its age counts from here: its creation or last resend, plus the time in which the destination
+     * was held or no daemon ran
+     */
+    int64_t since_ms;
     int64_t due_ms;                         /* PENDING, DELAYED: next attempt */
     char *kind, *path;                      /* of the result; the path is relative to the root */
     char *sop_class_uid, *sop_instance_uid; /* "" for files that are not DICOM */

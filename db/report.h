@@ -110,8 +110,8 @@ struct report_filter {
     const char *sender;      /* calling AE title of the first C-STORE */
     const char *accession[2],
         *patient[2]; /* the search text and its pseudonym (pseudonym.h), or NULL */
-    bool
-        current; /* jobs of their series' newest revision that are not superseded; series with files */
+    /* jobs of their series' newest revision that are not superseded; series with files */
+    bool current;
     const char *since;  /* ISO-8601 or its beginning: jobs made or ended, series received; NULL */
     const char *before; /* the same, of series: last received before it; NULL */
     int64_t batch;      /* 0: any; of pulls */
@@ -222,8 +222,8 @@ struct report_object {
     bool own;            /* a result of Noctule, which is not input */
     bool missing;        /* its file is missing */
     bool in_series;      /* its own series has images, too */
-    char *
-        drawn_on; /* Series Instance UIDs of the stored series that it refers to, separated by blanks; "" */
+    /* Series Instance UIDs of the stored series that it refers to, separated by blanks; "" */
+    char *drawn_on;
 };
 
 struct report_object_filter {

@@ -53,8 +53,8 @@ enum page_list_name { PAGE_LISTS(PAGE_LIST_NAME) PAGE_LIST_COUNT };
 struct page_asked {
     const char *after; /* a mark: the list begins after it; "": at the first row */
     int64_t job;       /* its number */
-    const char *text
-        [2]; /* the search text and its pseudonym (pseudonym.h), or ""; also a Series Instance UID */
+    /* the search text and its pseudonym (pseudonym.h), or ""; also a Series Instance UID */
+    const char *text[2];
 };
 
 struct page_list {
