@@ -79,7 +79,7 @@ struct queue_instance {
     const char *source; /* "inbox:<path>", "scu:<AE title>", QUEUE_SOURCE_RECOVERED */
     /*
      * absolute path of a file that its inbox keeps and that is removed with its series; NULL: it
-     * stays, or there is none
+     * stays, or does not exist
      */
     const char *original_path;
     const char *called_ae; /* AE title that it was sent to; "": not by C-STORE */
@@ -183,7 +183,7 @@ struct queue_quarantine {
         *called_ae; /* AE title that it was sent to; "" or NULL: from an inbox, or not known */
     enum code code;
     const char *message;
-    int64_t released; /* id of the row that it was released from; 0: none */
+    int64_t released; /* id of the row that it was released from; 0: unset */
 };
 
 /*
@@ -228,7 +228,7 @@ int queue_adopt_quarantine(struct queue *queue, const char *path, const char *re
 
 /* The first of the quarantined instances that a series lacks. */
 struct queue_lacking {
-    int64_t count; /* number of all; 0: none, and no first one */
+    int64_t count; /* number of all; 0: unset, and no first one */
     int64_t id;
     char *path, *sop_instance_uid, *code, *message;
 };
@@ -368,7 +368,7 @@ struct queue_job {
     int32_t attempts;
     enum queue_job_state state;
     int64_t not_before_ms; /* of a DELAYED job */
-    int64_t done_by_ms;    /* time by which its result is wanted; 0: none */
+    int64_t done_by_ms;    /* time by which its result is wanted; 0: unset */
     bool alone;            /* it crashed a worker before: it must run alone */
     bool awaits;       /* DELAYED until an annotation object, or a series of the study, arrives */
     bool awaits_study; /* until a series arrives */
@@ -384,8 +384,8 @@ struct queue_new_job {
     int32_t priority;
     bool again;         /* even if a job with these settings has ended */
     const char *asked;  /* the user who requested it, for its event; NULL: the rules */
-    bool dry_run;       /* changes no data: looks for an existing job; job 0: none */
-    int64_t done_by_ms; /* time by which its result is wanted; 0: none */
+    bool dry_run;       /* changes no data: looks for an existing job; job 0: unset */
+    int64_t done_by_ms; /* time by which its result is wanted; 0: unset */
     /*
      * Missing input as text. The job is DELAYED with this code until queue_job_lacks() clears it,
      * or until `not_before_ms`, when it is FAILED: OBJECT_WAITING (OBJECT_MISSING), STUDY_WAITING
@@ -394,8 +394,8 @@ struct queue_new_job {
     const char *lacks;
     enum code lacks_code;
     int64_t until_ms;
-    const char *rule; /* rule that created it; NULL: none, or that of `retry_of` */
-    int64_t retry_of; /* job that is run again; 0: none */
+    const char *rule; /* rule that created it; NULL: unset, or that of `retry_of` */
+    int64_t retry_of; /* job that is run again; 0: unset */
 };
 
 /*
@@ -463,7 +463,8 @@ int queue_companions(struct queue *queue, int64_t series_id, struct queue_compan
                      size_t *count);
 /* Reads the jobs of other series of the study that wait for this series; free jobs->at. */
 int queue_study_waiting(struct queue *queue, int64_t series_id, struct queue_ids *jobs);
-int queue_next_due(struct queue *queue, int64_t *due_ms); /* earliest DELAYED job; -ENOENT: none */
+int queue_next_due(struct queue *queue,
+                   int64_t *due_ms); /* earliest DELAYED job; -ENOENT: no such job */
 int queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job);
 
 /*
@@ -561,7 +562,7 @@ struct queue_segment {
 struct queue_breach {
     int32_t segment; /* Segment Number; 0: a hidden segment */
     const char *label, *expectation;
-    double found, allowed[2]; /* NAN: none */
+    double found, allowed[2]; /* NAN: unset */
     const char *text;
 };
 
@@ -588,7 +589,7 @@ struct queue_result {
     const char *kind;                                          /* "seg", "codes" */
     const char *path;                                          /* relative to the root */
     const char *sop_class_uid, *sop_instance_uid, *series_uid; /* "" for files that are not DICOM */
-    const char *replaces; /* SOP Instance UID of the object that it replaces; "": none */
+    const char *replaces; /* SOP Instance UID of the object that it replaces; "": unset */
     int64_t size;
     int64_t frames;
     const char *const
@@ -669,7 +670,7 @@ struct queue_hold {
     const char *kind;   /* "queue", "jobs", "pipeline", "destination", "job" */
     const char *name;   /* "" for the queue and for jobs; the id of a job */
     const char *by;     /* name of the operator */
-    const char *reason; /* NULL, "": none */
+    const char *reason; /* NULL, "": unset */
 };
 
 /*
@@ -689,7 +690,7 @@ int queue_starts_no_job(struct queue *queue);
 
 /* An acknowledgement with the present state of its alert. */
 struct queue_ack {
-    const char *alert, *by, *reason; /* reason "": none */
+    const char *alert, *by, *reason; /* reason "": unset */
     int severity;
     int64_t changed_ms, size;
     int64_t until_ms; /* 0: no end */
@@ -703,7 +704,7 @@ int queue_end_ack(struct queue *queue, const char *alert, const char *by, const 
                   int64_t now_ms);
 /*
  * Finds an acknowledgement whose alert is not among `raised`: ids, each with a newline before and
- * after it. Returns 1, 0 if there is none, or -errno.
+ * after it. Returns 1, 0 if there is no such row, or -errno.
  */
 int queue_find_cleared_ack(struct queue *queue, const char *raised, bool from_daemon,
                            char alert[QUEUE_ALERT]);
@@ -774,7 +775,7 @@ int queue_due_deliveries(struct queue *queue, int64_t now_ms, size_t limit,
                          struct queue_delivery **deliveries, size_t *count);
 /*
  * Finds the earliest due time of all waiting deliveries, without blocked and held destinations; it
- * may have passed. Returns -ENOENT if none waits.
+ * may have passed. Returns -ENOENT if no delivery waits.
  */
 int queue_next_delivery(struct queue *queue, const char *const *blocked, size_t blocked_count,
                         int64_t *due_ms);
@@ -792,7 +793,7 @@ struct queue_attempt {
     const char *message; /* may be "" */
 };
 
-/* SENDING -> SENT. transaction_uid: of the requested storage commitment; "": none. */
+/* SENDING -> SENT. transaction_uid: of the requested storage commitment; "": not requested. */
 int queue_delivery_sent(struct queue *queue, int64_t delivery_id,
                         const struct queue_attempt *attempt, const char *transaction_uid,
                         int64_t now_ms);

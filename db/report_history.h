@@ -8,7 +8,7 @@
 #include "db/queue.h"
 
 struct queue_night {
-    int64_t id; /* 0: none */
+    int64_t id; /* 0: unset */
     int64_t since_ms, until_ms;
 };
 

@@ -34,10 +34,10 @@ enum queue_stock {
 
 /* One pass over old rows, oldest first, a few rows at a time. */
 struct queue_sweep {
-    int64_t before_ms[QUEUE_STOCKS]; /* upper limit of the time; 0: none of this stock */
+    int64_t before_ms[QUEUE_STOCKS]; /* upper limit of the time; 0: skip this stock */
     bool for_space;  /* removal before its time: keeps refused series and those with FAILED jobs */
     const char *why; /* for the events: "90 days old" */
-    const char *const *sources; /* of instances whose originals stay, and so do their series */
+    const char *const *sources; /* of instances with originals that stay; their series stay, too */
     size_t source_count;
 
     struct queue_place {
@@ -86,7 +86,7 @@ struct queue_purge {
 };
 
 struct queue_purged {
-    int64_t images, results, quarantined; /* whose files exist or existed */
+    int64_t images, results, quarantined; /* with files that exist or existed */
     int64_t objects;     /* annotation objects that go with the series, or are the series */
     int64_t bytes;       /* of images, objects and results */
     int64_t undelivered; /* deliveries that have not arrived */
@@ -121,7 +121,7 @@ int queue_note_disk(struct queue *queue, double free_mib, int64_t now_ms);
 int queue_last_disk(struct queue *queue, int64_t *at_ms);
 
 /*
- * Reads the size of a database from before schema version 11, whose file shrinks only if it is
+ * Reads the size of a database from before schema version 11. Its file shrinks only if it is
  * rebuilt; else 0.
  */
 int queue_rebuild_size(struct queue *queue, int64_t *bytes);

@@ -1,6 +1,6 @@
 /*
- * alert_acknowledgements.c - alerts that a person has acknowledged: who, when, why and until when, and the alert as it was
- * then. service/common/alert decides whether an acknowledgement still covers its alert.
+ * alert_acknowledgements.c - acknowledgements of alerts: user, time, reason, end, and the alert as
+ * it was then. service/common/alert decides whether an acknowledgement still covers its alert.
  */
 #include "db/queue/queue_private.h"
 

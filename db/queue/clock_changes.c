@@ -1,8 +1,8 @@
 /*
- * clock_changes.c - what waits for a time of day, when the clock is set; and how old a delivery is. Times in
- * rows are of the wall clock, so that people can read them and restarts keep them; how long something
- * waits is not a matter of what the clock is set to, nor is the patience with a destination one of
- * how long nobody tried.
+ * clock_changes.c - waiting times when the clock is set, and the age of deliveries.
+ *
+ * Rows hold wall clock times, which people can read and restarts keep. A wait must not change when
+ * the clock is set. The age of a delivery must not include time in which nothing could be sent.
  */
 #include "db/queue/edges.h"
 #include "db/queue/queue_private.h"
@@ -35,8 +35,10 @@ queue_clock_was_set(struct queue *queue, int64_t by_ms)
     return queue_leave(queue, rc < 0 ? rc : 0);
 }
 
-/* A delivery is as old afterwards as it was when that time began, or new if it was made since. Where
- * another hold goes on, the time since that began is counted out when that ends. */
+/*
+ * Keeps the age that a delivery had when the pause began; a delivery created since then is new. If
+ * another hold continues, its end subtracts the time since that hold began.
+ */
 int
 queue_count_out(struct queue *queue, const char *destination, int64_t since_ms, int64_t now_ms)
 {

@@ -1,6 +1,6 @@
 /*
- * commitment_rows.c - storage commitment: what a destination has taken upon itself, and what it
- * still owes an answer for. The machine is drawn in delivery_rows.c.
+ * commitment_rows.c - storage commitment: requests and answers of destinations. delivery_rows.c has
+ * the state diagram.
  */
 #include "db/queue/edges.h"
 
@@ -36,7 +36,7 @@ commit_delivery(struct queue *queue, const struct edge_row *row, bool committed,
                                committed ? value_time(now_ms) : value_null(),
                                value_text(code_name(code)), value_text(message)));
     if (changed <= 0)
-        return changed; /* told before: one event is enough */
+        return changed; /* reported before: one event is enough */
     return edge_note(queue, row, NULL, NULL, committed ? "COMMITMENT_DONE" : "COMMITMENT_FAILED",
                      code, message, now_ms);
 }

@@ -1,5 +1,5 @@
 /*
- * configuration.c - the configuration in force and the last refused one. History is in the events.
+ * configuration.c - the configuration in force and the last refused one. Events have the history.
  */
 #include "db/queue/edges.h"
 

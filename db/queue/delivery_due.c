@@ -1,9 +1,9 @@
 /*
- * delivery_due.c - which deliveries are to be sent next, destination by destination: one that is down
- * holds up no other.
+ * delivery_due.c - the next deliveries, per destination: an unreachable destination does not block
+ * others.
  *
- * INDEXED BY: without statistics SQLite prefers delivery_state here, reads all that wait for an
- * archive that has been down all night, and sorts them, at each turn of the daemon.
+ * INDEXED BY: without statistics SQLite prefers delivery_state here. It then reads and sorts all
+ * waiting deliveries of an unreachable archive at each turn of the daemon.
  */
 #include "db/queue/edges.h"
 
@@ -20,7 +20,7 @@ is_blocked(const char *destination, const char *const *blocked, size_t blocked_c
     return false;
 }
 
-/* Calls `look` for every destination that has deliveries waiting, and is neither blocked nor held. */
+/* Calls `look` for each destination with waiting deliveries that is neither blocked nor held. */
 static int
 each_waiting_destination(struct queue *queue, const char *const *blocked, size_t blocked_count,
                          int (*look)(struct queue *queue, const char *destination, void *context),

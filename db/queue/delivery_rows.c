@@ -1,6 +1,5 @@
 /*
- * delivery_rows.c - the outbox: the edges of a delivery, which is one result on its way to one
- * destination.
+ * delivery_rows.c - the edges of a delivery, which sends one result to one destination.
  *
  *                 +---------+ --start_delivery, attempts+1--> +---------+
  *   -finish_job-> | PENDING | <-return_delivery, attempts-1-- | SENDING | --fail_delivery--> FAILED
@@ -22,26 +21,25 @@
  *     SENT, DELAYED, FAILED --resend-----------------------------> PENDING, attempts 0
  *     CANCELLED --resend, by its number only---------------------> PENDING, attempts 0
  *
- * Storage commitment is a second, smaller machine beside SENT. REQUESTED and COMMITTED exist in
- * SENT only; what leaves it not committed takes FAILED along until its next attempt.
+ * Storage commitment has its own states. REQUESTED and COMMITTED exist in SENT only; a delivery that
+ * leaves SENT without commitment keeps FAILED until its next attempt.
  *
  *     NONE      --delivery_sent, with a transaction--> REQUESTED
  *     REQUESTED --delivery_committed-----------------> COMMITTED or FAILED
  *
- * Each edge is one UPDATE guarded by the state it leaves and one event row, in one transaction;
- * invariants are in transaction.c. Which delivery is due is asked in delivery_due.c, the machine of storage
- * commitment beside SENT is in commitment_rows.c.
+ * Each edge is one UPDATE guarded by the state it leaves and one event row, in one transaction.
+ * transaction.c has the invariants, delivery_due.c the choice of the next delivery, commitment_rows.c
+ * the edges of storage commitment.
  *
- * What is delivered, and what is not any more:
- *   - A job that ends well (DONE or EMPTY) takes back what those that it supersedes have not sent
- *     yet: an archive should not get, after the fact, what has been replaced. Until then the older
- *     result is valid, and is delivered. One that is being sent at that moment goes on, and is tried
- *     again if it has to be.
- *   - A job that was run anew with the same program and pipeline makes the same objects, with the
- *     same UIDs. What a destination has of them is SENT from the beginning; sending it once more is
- *     an operator's decision (resend). With other UIDs they are other objects.
- *   - Rows are never deleted. A row that has no result (of a version that let go of results when
- *     their job was retried) is history and cannot be sent.
+ * Rules:
+ *   - A job that ends well (DONE or EMPTY) withdraws the unsent deliveries of the jobs that it
+ *     supersedes: an archive must not get a replaced result afterwards. Until then the older result
+ *     is valid and is delivered. A delivery that is being sent continues, with further attempts.
+ *   - A job that runs again with the same program and pipeline makes the same objects with the same
+ *     UIDs. Deliveries of objects that a destination has are SENT at once; only an operator can send
+ *     them again (resend). Objects with other UIDs are new.
+ *   - Rows are never deleted. A row without a result comes from a version that deleted results when
+ *     their job was retried. It cannot be sent.
  */
 #include "db/queue/edges.h"
 
@@ -50,8 +48,10 @@
 
 /* ------------------------------------------------------------------------------------ adding - */
 
-/* None when this result has a delivery to the destination already. SENT when an earlier job has sent
- * the same object there, and no answer is owed. */
+/*
+ * Adds no row if this result has a delivery to the destination. The state is SENT if an earlier job
+ * sent the same object there and no answer is outstanding.
+ */
 static int
 add_delivery(struct queue *queue, int64_t result_id, const char *destination, int64_t now_ms)
 {
@@ -97,7 +97,10 @@ queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_
 
 /* ------------------------------------------------------------------------- not wanted any more */
 
-/* PENDING | DELAYED -> CANCELLED. "+state" below: a job's few rows, not all that wait. */
+/*
+ * PENDING | DELAYED -> CANCELLED. "+state" below: SQLite must read the few rows of a job, not all
+ * waiting ones.
+ */
 static int
 withdraw(struct queue *queue, const struct edge_row *row, enum code code, const char *message,
          int64_t now_ms)
@@ -154,7 +157,7 @@ status_or_null(int32_t dimse_status)
     return dimse_status >= 0 ? value_int(dimse_status) : value_null();
 }
 
-/* "attempt 2, status 0xA700, CODE: message"; whichever part there is. */
+/* "attempt 2, status 0xA700, CODE: message"; absent parts are left out. */
 static int
 attempt_ended(struct queue *queue, int changed, const struct edge_row *row, int to,
               const char *kind, const struct queue_attempt *attempt, int64_t now_ms)
@@ -192,7 +195,7 @@ queue_start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_ms)
                                          "DELIVERY_STARTED", CODE_NONE, words, now_ms));
 }
 
-/* SENT; commitment NONE -> REQUESTED: the attempt that has just ended asked for it. */
+/* SENT; commitment NONE -> REQUESTED: the attempt that just ended requested it. */
 static int
 request_commitment(struct queue *queue, const struct edge_row *row, const char *transaction_uid,
                    int64_t now_ms)
@@ -227,7 +230,7 @@ queue_delivery_sent(struct queue *queue, int64_t delivery_id, const struct queue
     return queue_leave(queue, rc);
 }
 
-/* A SENT one may leave that state when its commitment was asked for and has not been given. */
+/* Reads the row. Only a SENT delivery without the requested commitment may leave that state. */
 static int
 enter_unsettled(struct queue *queue, int64_t delivery_id, unsigned allowed, struct edge_row *row)
 {
@@ -331,7 +334,7 @@ recover_as_pending(struct queue *queue, const struct edge_row *row, int64_t now_
                       "it was being sent when the daemon ended", now_ms);
 }
 
-/* Nothing was tried since the last that happened before this start. */
+/* No delivery was tried between the last event before this start and now. */
 int
 queue_recover_deliveries(struct queue *queue, int64_t now_ms)
 {
@@ -370,7 +373,7 @@ queue_withdraw_purged(struct queue *queue, int64_t series_id, int64_t now_ms)
 
 /* ------------------------------------------------------------------------------------ resend - */
 
-/* -> PENDING, as if it were new, at once due. */
+/* -> PENDING, as if new, due at once. */
 static int
 delivery_resend(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
@@ -409,8 +412,10 @@ resend_one(struct queue *queue, const struct queue_resend *which, int64_t now_ms
     return rc;
 }
 
-/* Of a job or to a destination. Of a destination, results that a newer revision has replaced are
- * passed over: an archive is not to get them anew because it was down. */
+/*
+ * Resends the deliveries of a job or to a destination. Skips results that a newer revision
+ * replaced: a destination must not get them only because it was unreachable.
+ */
 static int
 resend_many(struct queue *queue, const struct queue_resend *which, int64_t now_ms, int64_t *count)
 {

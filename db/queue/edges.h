@@ -1,6 +1,6 @@
 /*
- * edges.h - what the edges of jobs and deliveries share: the row that one leaves, the guard, the
- * event; and both as the queue gives them away. Private to db/.
+ * edges.h - shared by the edges of jobs, deliveries and pulls: the row that an edge leaves, the
+ * guard, the event. Private to db/.
  */
 #ifndef NOCTULE_DB_QUEUE_EDGES_H
 #define NOCTULE_DB_QUEUE_EDGES_H
@@ -10,59 +10,59 @@
 /* A set of one state. */
 #define IN(state) (1u << (state))
 
-/* Whose edges they are. */
+/* The table to which the edges belong. */
 struct machine {
-    const char *row_sql; /* of an id; what edge_row is read from */
+    const char *row_sql; /* with the id as parameter; reads an edge_row */
     const struct database_shape *row_shape;
     const char *const *states;
 };
 
 extern const struct machine machine_job, machine_delivery;
 
-/* What an edge needs to know of the row it leaves. */
+/* The row that an edge leaves. */
 struct edge_row {
     const struct machine *machine;
     int64_t id, job_id, series_id;
     int state; /* enum queue_job_state or queue_delivery_state */
     int32_t attempts, revision, series_revision;
-    bool removed;                     /* the files of its results are */
-    enum queue_commitment commitment; /* this and the next: of deliveries */
-    bool has_result;                  /* has its row */
+    bool removed;                     /* the files of its results are removed */
+    enum queue_commitment commitment; /* deliveries only, as is the next */
+    bool has_result;                  /* the row of its result exists */
 };
 
 int edge_read_row(struct queue *queue, const struct machine *machine, int64_t id,
                   struct edge_row *row);
-/* Reads the row; -EAGAIN unless its state is one of `allowed` (OR of IN). */
+/* Reads the row. Returns -EAGAIN unless its state is one of `allowed` (IN() joined by OR). */
 int edge_expect(struct queue *queue, const struct machine *machine, int64_t id, unsigned allowed,
                 struct edge_row *row);
-/* The same, entered: queue_leave follows, but after a failure. */
+/* Reads the row in a savepoint of its own: queue_leave() must follow unless this fails. */
 int edge_enter(struct queue *queue, const struct machine *machine, int64_t id, unsigned allowed,
                struct edge_row *row);
-/* -EAGAIN, with the state in words. */
+/* Returns -EAGAIN with the state in the reason. */
 int edge_wrong_state(struct queue *queue, const struct edge_row *row);
 
 /* The first two values of a guarded UPDATE: WHERE id = ?1 AND state = ?2. */
 #define EDGE_GUARD(row) value_int((row)->id), value_text((row)->machine->states[(row)->state])
 
-/* An event, told by a code and in words; states are NULL where none changes. */
+/* Adds an event with a code and a message; states are NULL if none changes. */
 int edge_note(struct queue *queue, const struct edge_row *row, const char *from_state,
               const char *to_state, const char *kind, enum code code, const char *words,
               int64_t now_ms);
-/* Turns what the guarded UPDATE of an edge returned into 0 or -errno, and writes the event. */
+/* Converts the result of an edge's guarded UPDATE to 0 or -errno, and adds the event. */
 int edge_taken(struct queue *queue, int changed, const struct edge_row *row, int to,
                const char *kind, enum code code, const char *words, int64_t now_ms);
-/* Takes an edge of each of the rows that `sql` finds; how many into *count. */
+/* Takes an edge of each row that `sql` finds; sets *count. */
 int edge_for_each(struct queue *queue, const struct machine *machine, const char *sql,
                   const struct database_value *values, size_t value_count,
                   int (*take)(struct queue *queue, const struct edge_row *row, int64_t now_ms),
                   int64_t now_ms, int64_t *count);
-/* "CODE: message", whichever part there is. */
+/* Formats "CODE: message"; absent parts are left out. */
 const char *edge_words(enum code code, const char *message, char *text, size_t size);
 
-/* Codes of jobs that wait for what somebody has to send. */
+/* Codes of jobs that wait for annotation objects or other series. */
 #define QUEUE_AWAITING "('OBJECT_WAITING', 'OBJECT_OPTIONAL', 'STUDY_WAITING')"
 
-/* What a struct queue_job is read from. */
+/* The members of a struct queue_job. */
 #define JOB_FIELDS(FIELD)                                                                          \
     FIELD(INT64, id, "j.id")                                                                       \
     FIELD(INT64, series_id, "j.series_id")                                                         \
@@ -86,7 +86,7 @@ const char *edge_words(enum code code, const char *message, char *text, size_t s
     "JOIN settings t ON t.id = j.settings_id "
 #define JOB_COLUMNS JOB_COLUMNS_OF("job j")
 
-/* What a struct queue_delivery is read from. */
+/* The members of a struct queue_delivery. */
 #define DELIVERY_FIELDS(FIELD)                                                                     \
     FIELD(INT64, id, "id")                                                                         \
     FIELD(INT64, job_id, "job_id")                                                                 \

@@ -1,7 +1,7 @@
 /*
- * holds.c - what an operator holds back: a job, all of a pipeline, all jobs (a pause), what goes to a
- * destination, or the whole queue. It changes no state: what is held is not given to those who would
- * start it (queue_ready, delivery_due.c), and what runs or is being sent goes on.
+ * holds.c - holds of operators: a job, a pipeline, all jobs (a pause), a destination, or the queue.
+ * A hold changes no state: queue_ready() and delivery_due.c leave out held rows. Running jobs and
+ * deliveries continue.
  */
 #include "db/queue/edges.h"
 
@@ -17,14 +17,14 @@ hold_refuse(struct queue *queue, const struct queue_hold *hold, int error, const
                            hold->name, words);
 }
 
-/* People know it by a word of its own. */
+/* Returns whether people call the hold a pause. */
 static bool
 hold_is_pause(const struct queue_hold *hold)
 {
     return strcmp(hold->kind, "jobs") == 0;
 }
 
-/* The job that is to be held: its row, for the event; 0 for anything else. */
+/* Reads the row of the job to hold, for the event; returns 0 for other kinds. */
 static int
 hold_expect(struct queue *queue, const struct queue_hold *hold, struct edge_row *row)
 {
@@ -81,7 +81,7 @@ queue_hold(struct queue *queue, const struct queue_hold *hold, int64_t now_ms)
     return rc < 0 ? rc : queue_leave(queue, hold_set(queue, hold, now_ms));
 }
 
-/* What was held was not tried. */
+/* Subtracts the held time from the age of deliveries. */
 static int
 hold_count_out(struct queue *queue, const struct queue_hold *hold, int64_t held_ms, int64_t now_ms)
 {
@@ -92,7 +92,7 @@ hold_count_out(struct queue *queue, const struct queue_hold *hold, int64_t held_
                : 0;
 }
 
-/* A job that has ended is held no more (the schema sees to it). */
+/* Ends a hold. The schema ends the hold of a job with the job. */
 static int
 hold_end(struct queue *queue, const struct queue_hold *hold, int64_t now_ms)
 {

@@ -1,10 +1,10 @@
 /*
- * inbox_files.c - files that inboxes keep, as they were when they were taken in: a restart looks at none of
- * them again, nor at what was removed since.
+ * inbox_files.c - files that inboxes keep, as they were when received. A restart does not read them
+ * again, nor those whose instances were removed.
  */
 #include "db/queue/queue_private.h"
 
-/* Not of one whose file another has replaced meanwhile. */
+/* Has no effect if another file has replaced it meanwhile. */
 int
 queue_keep_in_mind(struct queue *queue, const char *source, const struct queue_kept *kept,
                    const char *path)

@@ -1,6 +1,4 @@
-/*
- * job_rows.c - the edges of a job (see transaction.c), and what can run next.
- */
+/* job_rows.c - the edges of a job (see transaction.c), and the choice of the next job. */
 #include "db/queue/edges.h"
 
 #include <errno.h>
@@ -24,7 +22,7 @@ job_settings_id(struct queue *queue, const char *settings, int64_t *id)
     return rc;
 }
 
-/* -ESTALE when those of its series are removed. */
+/* Returns -ESTALE if the files of the series are removed. */
 static int
 job_expect_files(struct queue *queue, int64_t series_id)
 {
@@ -39,7 +37,7 @@ job_expect_files(struct queue *queue, int64_t series_id)
     return rc;
 }
 
-/* Why the guarded INSERT found no such stack. */
+/* Finds the reason why the guarded INSERT found no such stack. */
 static int
 job_explain_no_stack(struct queue *queue, const struct queue_new_job *job)
 {
@@ -97,7 +95,7 @@ job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
     return queue_add_event(queue, &event, now_ms);
 }
 
-/* READY -> DELAYED: it lacks something. */
+/* READY -> DELAYED: an input is missing. */
 static int
 job_await(struct queue *queue, int64_t job_id, const struct queue_new_job *job, int64_t now_ms)
 {
@@ -115,7 +113,7 @@ job_await(struct queue *queue, int64_t job_id, const struct queue_new_job *job, 
                       now_ms);
 }
 
-/* -> CANCELLED, from any state that is not an end. */
+/* -> CANCELLED, from any state that is not final. */
 static int
 job_cancel(struct queue *queue, const struct edge_row *row, const char *kind, enum code code,
            const char *why, int64_t now_ms)
@@ -128,7 +126,7 @@ job_cancel(struct queue *queue, const struct edge_row *row, const char *kind, en
     return edge_taken(queue, changed, row, QUEUE_CANCELLED, kind, code, why, now_ms);
 }
 
-/* The same, for a job that takes its place: of a newer revision, or of what is asked for now. */
+/* -> CANCELLED, because another job replaces it. */
 static int
 job_supersede(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
@@ -142,8 +140,7 @@ job_supersede(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 
 #define JOB_UNFINISHED "('READY', 'DELAYED', 'RUNNING')"
 
-/* Cancels what has not ended yet, for `job` to take its place; the ids of running ones go into
- * *running. */
+/* Cancels unfinished jobs that `job` replaces; the ids of running ones go into *running. */
 static int
 job_supersede_unfinished(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
                          struct queue_ids *running)
@@ -167,8 +164,11 @@ job_supersede_unfinished(struct queue *queue, const struct queue_new_job *job, i
     return rc;
 }
 
-/* Those of older revisions, and what of the same one has come to nothing. What ended well stays
- * current until the new one has, too (queue_job_stands), and so does what is under review. */
+/*
+ * Supersedes jobs of older revisions, and jobs of the same revision without a result. Jobs of this
+ * revision that ended well or are under review stay current until the new one has ended well
+ * (queue_job_stands).
+ */
 static int
 job_succeed_older(struct queue *queue, int64_t job_id, int64_t now_ms)
 {
@@ -183,8 +183,10 @@ job_succeed_older(struct queue *queue, int64_t job_id, int64_t now_ms)
     return rc < 0 ? rc : queue_close_reviews(queue, job_id, now_ms);
 }
 
-/* The job that makes the new one needless: it waits or runs with these settings, or has ended with
- * them and nothing else is under way. 1, or 0: none. */
+/*
+ * Finds the job that makes the new one unnecessary: it waits or runs with these settings, or ended
+ * with them while no other is unfinished. Returns 1, or 0 if there is no such job.
+ */
 static int
 job_find_equal(struct queue *queue, const struct queue_new_job *job, int64_t *job_id)
 {
@@ -219,7 +221,7 @@ job_add(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, in
     return rc == 0 ? job_succeed_older(queue, *job_id, now_ms) : rc;
 }
 
-/* Leaves; the ids of running ones are given away only when the step holds. */
+/* Leaves the transaction. Returns the ids of running jobs only if it holds. */
 static int
 job_leave_added(struct queue *queue, int rc, struct queue_ids *running)
 {
@@ -245,7 +247,7 @@ queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_
 
 /* ---------------------------------------------------------------------------------- starting - */
 
-/* What it waited for has not come: DELAYED -> FAILED, without a run. */
+/* DELAYED -> FAILED without a run: the awaited input did not arrive. */
 static int
 job_give_up(struct queue *queue, const struct edge_row *row, enum code code, const char *words,
             int64_t now_ms)
@@ -364,12 +366,14 @@ make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 }
 
 /*
- * What may start first, as `first`: of each pipeline that is neither held nor out of its window the first READY
- * jobs of each priority, for it is one of these that has become the foremost by its age, and the first that are
- * wanted by a time. Those whose series gathers for a newer revision and those that are held wait beside. Whatever
- * waits behind them is not read: at each turn of the daemon 100,000 jobs, or those of a held pipeline, would be
- * all that it does. ?1 is the limit, ?2 the time, ?3 the milliseconds of ageing, ?4 the pipelines that are not wanted.
- * INDEXED BY and CROSS JOIN: without statistics SQLite reads all that are READY, and sorts them.
+ * The candidates for the next start, as `first`: of each pipeline that is not held and has an open
+ * window, the first READY jobs per priority and those with a deadline. One of them must be the
+ * foremost by age. Jobs of series that are being received for a newer revision, and held jobs, are
+ * left out.
+ *
+ * Jobs behind the candidates are not read: reading 100,000 jobs at each turn would take all of the
+ * daemon's time. ?1 is the limit, ?2 the time, ?3 the milliseconds of ageing, ?4 the pipelines to
+ * leave out. INDEXED BY and CROSS JOIN: without statistics SQLite reads and sorts all READY jobs.
  */
 #define JOB_MAY_START                                                                              \
     "  AND (r.revision = x.revision OR x.state <> 'GATHERING') "                                   \
@@ -398,13 +402,13 @@ make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
     "  SELECT r.id FROM job r INDEXED BY job_done_by JOIN series x ON x.id = r.series_id "         \
     "  WHERE r.state = 'READY' AND r.done_by_at > ?2 AND r.pipeline = p.name " JOB_MAY_START       \
     "  ORDER BY r.done_by_at, r.id LIMIT ?1)) "
-/* A time that is past is none to start by: what can still be there in time would be late for it, too. */
+/* A deadline in the past does not count: it would delay jobs that can still be in time. */
 #define JOB_ORDER                                                                                  \
     "ORDER BY iif(j.done_by_at > ?2, j.done_by_at, 'never'), j.priority "                          \
     "+ iif(?3 > 0, max(0, julianday(?2) - julianday(j.created_at)) * 86400000.0 / ?3, 0) DESC, "   \
     "j.id LIMIT ?1"
 
-/* What late slices have overtaken goes when its turn comes. */
+/* Supersedes jobs of an older revision when they would be next. */
 static int
 job_supersede_first(struct queue *queue, int64_t now_ms, const struct database_value *values)
 {
@@ -639,7 +643,7 @@ job_finish(struct queue *queue, const struct edge_row *row, const struct queue_f
     return rc == 0 && finish->state != QUEUE_REVIEW ? queue_job_stands(queue, row->id, now_ms) : rc;
 }
 
-/* What may be said of an end: nothing is delivered before it is accepted. */
+/* Checks the members of an end. Results under review must have no destinations. */
 static bool
 job_finish_is_sound(const struct queue_finish *finish)
 {
@@ -686,7 +690,10 @@ queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
     if (rc < 0)
         return rc;
-    /* An image was replaced under it, perhaps: the newer revision of the series has a job of its own. */
+    /*
+     * An image may have been replaced while it ran: the newer revision of the series has its own
+     * job.
+     */
     if (row.revision < row.series_revision)
         rc = job_supersede(queue, &row, now_ms);
     else
@@ -743,7 +750,7 @@ queue_cancel_job(struct queue *queue, int64_t job_id, enum code code, const char
     return queue_leave(queue, job_cancel(queue, &row, "JOB_CANCELLED", code, why, now_ms));
 }
 
-/* In its own row: it has come to nothing, so nothing is lost. */
+/* Retries in the same row: it has no result that could be lost. */
 static int
 job_retry_in_place(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
@@ -757,7 +764,7 @@ job_retry_in_place(struct queue *queue, const struct edge_row *row, int64_t now_
                       "an operator's retry", now_ms);
 }
 
-/* As a new job beside it. */
+/* Retries as a new job. */
 static int
 job_retry_anew(struct queue *queue, const struct queue_job *job, const struct queue_retry *retry,
                int64_t now_ms, int64_t *job_id, struct queue_ids *running)
@@ -779,7 +786,7 @@ job_retry_anew(struct queue *queue, const struct queue_job *job, const struct qu
     return job_add(queue, &new_job, now_ms, job_id, running);
 }
 
-/* -ESTALE when something newer is there to be retried, or nothing to retry it on. */
+/* Returns -ESTALE if a newer job or revision exists, or its files are removed. */
 static int
 job_expect_current(struct queue *queue, const struct edge_row *row)
 {

@@ -1,8 +1,8 @@
 /*
- * object_rows.c - what people drew on images: stored like them, tied to series by what it refers to.
+ * object_rows.c - annotation objects: stored like images, tied to series by their references.
  *
- * A tie is no row: it is asked for, so that it does not matter which of the two came first. An object
- * that takes the place of another is told by the two of them alone, whatever series are there.
+ * A tie is not a row but a query, so the order of arrival does not matter. Which of two objects is
+ * the later version depends on these two alone, not on the stored series.
  */
 #include "db/queue/queue_private.h"
 
@@ -86,8 +86,10 @@ queue_object_is_input(struct queue *queue, int64_t object_id)
 
 /* -------------------------------------------------------------------------------- versions -- */
 
-/* Of object ?1: what it names as its predecessors, and earlier versions of the same, which refer to
- * nothing that it does not refer to. Reports of one series are different ones. */
+/*
+ * The earlier versions of object ?1: its named predecessors, and objects of the same kind and label
+ * whose references it all has. Reports of one series are independent of each other.
+ */
 static const char object_versions_sql[] =
     "SELECT o.id FROM object_reference r CROSS JOIN object o ON o.sop_instance_uid = r.uid "
     "WHERE r.object_id = ?1 AND r.kind = 'predecessor' AND o.id <> ?1 "
@@ -103,7 +105,10 @@ static const char object_versions_sql[] =
     "  AND other.kind <> 'predecessor' AND NOT EXISTS (SELECT 1 FROM object_reference same "
     "    WHERE same.kind = other.kind AND same.uid = other.uid AND same.object_id = n.id))";
 
-/* The later one of two is the one that says so, else the one that came later. */
+/*
+ * Of two objects, the one that names the other as predecessor is the later; else the one that
+ * arrived later.
+ */
 static int
 object_supersede(struct queue *queue, int64_t object_id, int64_t version_id)
 {
@@ -133,7 +138,7 @@ struct object_row {
     int64_t id;
     int32_t replaced;
     bool missing, removed;
-    bool sent; /* it came over the network */
+    bool sent; /* it arrived over the network */
 };
 
 static const struct database_field object_row_fields[] = {
@@ -158,7 +163,7 @@ object_read(struct queue *queue, const struct queue_object *object, struct objec
         &object_row_shape, row);
 }
 
-/* "kind uid", a line each. */
+/* Adds references from lines "kind uid". */
 static int
 object_add_references(struct queue *queue, int64_t object_id, const char *lines)
 {
@@ -174,7 +179,7 @@ object_add_references(struct queue *queue, int64_t object_id, const char *lines)
     return rc;
 }
 
-/* A new row, or another file in the place of the one that the row had. */
+/* Adds a row, or replaces the file of its row. */
 static int
 object_write(struct queue *queue, const struct queue_object *object, int64_t now_ms)
 {
@@ -226,7 +231,7 @@ object_store(struct queue *queue, const struct queue_object *object, const char 
 {
     struct object_row row;
     char detail[128];
-    /* What comes now is not to follow what went. */
+    /* The removal of an earlier file must not remove the new one. */
     int rc = database_run(&queue->db, "DELETE FROM removal WHERE path = ?",
                           VALUES(value_text(object->path)));
     if (rc == 0)
@@ -241,7 +246,7 @@ object_store(struct queue *queue, const struct queue_object *object, const char 
     return rc ? rc : queue_object_note(queue, event, row.id, detail, now_ms);
 }
 
-/* How it came to be there is known better by now; who sent it is what some wait for. */
+/* Completes the source and the sender of a known object; jobs may wait for the sender. */
 static int
 object_note_known(struct queue *queue, const struct queue_object *object,
                   const struct object_row *row, enum queue_arrival *arrival)
@@ -258,7 +263,10 @@ object_note_known(struct queue *queue, const struct queue_object *object,
     return rc == 0 && says_more ? object_find_versions(queue, row->id) : rc;
 }
 
-/* 1 for a file that was found where it is still to be removed from: nobody sent it again. */
+/*
+ * Returns 1 for a file that was found in the place from which it must still be removed: no peer
+ * sent it again.
+ */
 static int
 object_is_to_go(struct queue *queue, const struct queue_object *object)
 {
@@ -303,7 +311,7 @@ queue_add_object(struct queue *queue, const struct queue_object *object, int64_t
         rc = queue_cure(queue, object->series_uid, object->sop_instance_uid);
     if (rc == 0)
         rc = object_read(queue, object, &row);
-    rc = rc == 1 ? 0 : rc; /* it is to go, and has no row any more */
+    rc = rc == 1 ? 0 : rc; /* to be removed, and without a row */
     *object_id = row.id;
     return queue_leave(queue, rc);
 }

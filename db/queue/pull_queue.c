@@ -11,9 +11,8 @@
  *     WAITING, FINDING, MOVING --end_pull-----> DONE, NOT_FOUND, PARTIAL, FAILED
  *     WAITING, FINDING, MOVING --cancel_pulls-> CANCELLED
  *
- * What has arrived of an item is counted from what is stored, and not from who sent it: what was
- * there before need not be sent, and an item that is tried again after a crash asks only for what
- * is missing.
+ * The arrived instances of an item are counted in the store, from any sender. Instances that were
+ * stored before need not be sent, and a retry after a crash requests only missing ones.
  */
 #include "db/pull_queue.h"
 
@@ -95,7 +94,7 @@ static const struct database_field pull_fields[] = {PULL_FIELDS(PULL_FIELD)};
 static const struct database_shape pull_shape = {"item", sizeof(struct queue_pull), pull_fields,
                                                  COUNT_OF(pull_fields)};
 
-/* Instances and objects that are stored of a part p. */
+/* The number of stored instances and annotation objects of a part p. */
 #define ARRIVED                                                                                    \
     "((SELECT coalesce(sum(s.instances - s.missing_files), 0) FROM series s "                      \
     "  WHERE s.study_uid = p.study_uid AND p.series_uid IN ('', s.series_uid) "                    \
@@ -103,7 +102,7 @@ static const struct database_shape pull_shape = {"item", sizeof(struct queue_pul
     "(SELECT count(*) FROM object o WHERE o.study_uid = p.study_uid "                              \
     "  AND p.series_uid IN ('', o.series_uid) AND o.removed_at IS NULL AND NOT o.missing))"
 
-/* Instances of a part p that came and were not kept. */
+/* The number of instances of a part p that arrived and are not kept. */
 #define UNWANTED                                                                                   \
     "(SELECT count(*) FROM pull_unwanted u WHERE u.study_uid = p.study_uid "                       \
     "  AND p.series_uid IN ('', u.series_uid))"
@@ -219,7 +218,7 @@ queue_pulled_sources(struct queue *queue, char ***sources, size_t *count)
 
 /* ---------------------------------------------------------------------------------- edges --- */
 
-/* "item 3: CODE: message"; whichever part there is. */
+/* "item 3: CODE: message"; absent parts are left out. */
 static int
 pull_taken(struct queue *queue, int changed, const struct edge_row *row, int to, const char *kind,
            enum code code, const char *message, int64_t now_ms)
@@ -256,7 +255,7 @@ pull_insert_part(struct queue *queue, int64_t id, const struct queue_pull_part *
                part->expected < 0 ? value_null() : value_int(part->expected)));
 }
 
-/* Of its parts; what is expected is only known where it is of all. */
+/* Sums the counters of its parts. The expected number is known only if it is known of all parts. */
 static int
 pull_count(struct queue *queue, int64_t id)
 {
@@ -343,7 +342,7 @@ queue_note_move(struct queue *queue, int64_t id, int64_t now_ms)
                                     VALUES(value_int(id), value_time(now_ms))));
 }
 
-/* -> WAITING; less: attempts that are taken back. */
+/* -> WAITING. `less`: number of attempts to subtract. */
 static int
 pull_wait(struct queue *queue, const struct edge_row *row, int64_t due_ms, int less, enum code code,
           const char *message, const char *kind, int64_t now_ms)

@@ -1,4 +1,4 @@
-/* purge_rows.c - what an operator wants to go today; see db/retention_rows.h. */
+/* purge_rows.c - purge by an operator; see db/retention_rows.h. */
 #include "db/queue/retention_marks.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static const struct database_field purged_fields[] = {
 static const struct database_shape purged_shape = {"series", sizeof(struct queue_purged),
                                                    purged_fields, 6};
 
-/* By itself. */
+/* Counts one annotation object. */
 static int
 purge_count_object(struct queue *queue, int64_t id, struct queue_purged *purged)
 {
@@ -73,7 +73,7 @@ purge_count(struct queue *queue, const struct queue_purge *purge, int64_t id,
     return rc;
 }
 
-/* None that is about to read what is to go. */
+/* Checks that no job is about to read the files. */
 static int
 purge_expect_no_job(struct queue *queue, int64_t series_id)
 {
@@ -89,7 +89,7 @@ purge_expect_no_job(struct queue *queue, int64_t series_id)
                    : rc;
 }
 
-/* What is at work on it ends first. */
+/* Checks that no job and no delivery uses the series. */
 static int
 purge_expect_idle(struct queue *queue, const struct series_row *row)
 {
@@ -132,7 +132,7 @@ purge_mark(struct queue *queue, const struct queue_sweep *sweep, stock_mark *mar
     return rc;
 }
 
-/* A name is kept apart by its row's number where the schema asks for different ones. */
+/* Clears names. The number of the row stays where the schema needs distinct names. */
 static int
 purge_names(struct queue *queue, int64_t id)
 {
@@ -179,7 +179,7 @@ purge_all(struct queue *queue, const struct queue_purge *purge, const struct ser
                         "SELECT id FROM quarantine WHERE series_uid = ? AND removed_at IS NULL "
                         "AND path <> '' ORDER BY id",
                         VALUES(value_text(purge->series_uid)), now_ms);
-    if (rc == 0) /* also of one that was removed before: the event says who has purged it */
+    if (rc == 0) /* also if it was removed before: the event names the user */
         rc = stock_mark_series(queue, &sweep, row->id, now_ms);
     return rc == 0 ? purge_names(queue, row->id) : rc;
 }
@@ -248,7 +248,7 @@ purge_series(struct queue *queue, const struct queue_purge *purge, const struct 
 #define PURGE_OWN       "FROM quarantine WHERE series_uid = ?1"
 #define PURGE_OWN_FILES PURGE_OWN " AND removed_at IS NULL AND path <> ''"
 
-/* Whoever works on what it was drawn on may be reading it, or is about to. */
+/* Checks that no job uses the annotation objects, or is about to. */
 static int
 purge_expect_unused(struct queue *queue, const struct queue_ids *objects)
 {

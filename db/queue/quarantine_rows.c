@@ -1,8 +1,8 @@
 /*
- * quarantine_rows.c - files that could not be taken in, and what their series lack for it.
+ * quarantine_rows.c - quarantined files, and the instances that their series lack.
  *
- * A row is `lacking` from the time that a damaged file of a series comes until a good file of the
- * same SOP instance does. A series that had settled without it is judged again.
+ * A row is `lacking` from the arrival of a damaged file of a series until a good file of the same
+ * SOP instance arrives. A complete series without it is inspected again.
  */
 #include "db/queue/retention_marks.h"
 
@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What stands for an instance that the series is to have. The rest is of another kind, was there
- * already, or is nothing that anybody could name. */
+/*
+ * Returns whether the code stands for an instance that the series must have. Other files are of
+ * another kind, are stored already, or cannot be identified.
+ */
 static bool
 is_damage(enum code code)
 {
@@ -32,7 +34,7 @@ is_damage(enum code code)
     }
 }
 
-/* 1 when it is one that its series lacks. */
+/* Returns 1 if its series lacks it. */
 static int
 is_lacking(struct queue *queue, const struct queue_quarantine *file, const struct series_row *row)
 {
@@ -45,7 +47,7 @@ is_lacking(struct queue *queue, const struct queue_quarantine *file, const struc
     return rc < 0 ? rc : !there;
 }
 
-/* It counts as the arrival that it would have been; what it comes too late for is judged again. */
+/* Counts it as an arrival; a series that was complete is inspected again. */
 static int
 series_note_lacking(struct queue *queue, struct series_row *row, int64_t now_ms)
 {
@@ -64,7 +66,10 @@ series_note_conflict(struct queue *queue, const struct series_row *row)
         VALUES(value_int(row->id)));
 }
 
-/* Puts a released file that was refused again back under its number. Returns 0 if that row is gone. */
+/*
+ * Restores the row of a released file that was refused again. Returns 0 if that row no longer
+ * exists.
+ */
 static int
 quarantine_return(struct queue *queue, const struct queue_quarantine *file, int lacking,
                   int64_t now_ms)
@@ -118,7 +123,7 @@ add_quarantine(struct queue *queue, const struct queue_quarantine *file, int64_t
     const int lacking = absent < 0 ? absent : is_lacking(queue, file, &row);
     int rc = lacking < 0 ? lacking : quarantine_store(queue, file, lacking, now_ms);
     if (rc <= 0)
-        return rc; /* told before */
+        return rc; /* reported before */
     rc = database_run(&queue->db, "DELETE FROM removal WHERE path IN (?1, ?1 || '.reason.json')",
                       VALUES(value_text(file->path)));
     if (rc < 0)
@@ -185,7 +190,7 @@ queue_released_clear(struct queue_released *released)
     database_clear_row(&released_shape, released);
 }
 
-/* Adds an event of the file's series, where that is known: "12 (NOT_DICOM) by root". */
+/* Adds an event of the file's series, if it is known: "12 (NOT_DICOM) by root". */
 static int
 quarantine_note(struct queue *queue, const char *kind, int64_t id, const char *code, const char *by,
                 int64_t now_ms)

@@ -1,8 +1,7 @@
 /*
- * queue_private.h - what the parts of the queue share: transaction.c (life, transactions, events,
- * invariants), series_rows.c, quarantine_rows.c, job_rows.c, review_rows.c and delivery_rows.c (the edges), holds.c,
- * feature_rows.c.
- * Private to db/.
+ * queue_private.h - shared by the parts of the queue: transaction.c (opening, transactions, events,
+ * invariants), the edges (series_rows.c, quarantine_rows.c, job_rows.c, review_rows.c,
+ * delivery_rows.c), holds.c, feature_rows.c. Private to db/.
  */
 #ifndef NOCTULE_DB_QUEUE_QUEUE_PRIVATE_H
 #define NOCTULE_DB_QUEUE_QUEUE_PRIVATE_H
@@ -32,22 +31,22 @@ struct queue {
 };
 
 /*
- * Every call that changes rows: rc = queue_enter(); work; return queue_leave(queue, rc). Leaving
- * with an error undoes what was done since entering, and nothing else.
+ * Encloses each call that changes rows: rc = queue_enter(); work; return queue_leave(queue, rc).
+ * Leaving with an error undoes the changes since entering, and only these.
  */
 int queue_enter(struct queue *queue);
 int queue_leave(struct queue *queue, int rc);
 
 struct queue_event {
     const char *kind;
-    int64_t series_id, job_id, delivery_id; /* 0: none */
+    int64_t series_id, job_id, delivery_id; /* 0: unset */
     const char *from_state, *to_state;      /* NULL: no change of state */
     const char *detail;
 };
 
 int queue_add_event(struct queue *queue, const struct queue_event *event, int64_t now_ms);
 
-/* The first row; 1 when there is none. */
+/* Reads the first row. Returns 1 if there is no row. */
 int queue_read_row(struct queue *queue, const char *sql, const struct database_value *values,
                    size_t count, const struct database_shape *shape, void *row);
 
@@ -60,9 +59,12 @@ struct queue_rows {
 
 int queue_append_rows(struct queue *queue, const char *sql, const struct database_value *values,
                       size_t count, struct queue_rows *rows);
-/* Returns rc. The rows go into *array (a pointer to a pointer) and *count; after a failure: none. */
+/*
+ * Returns rc. Moves the rows into *array (a pointer to a pointer) and *count; after an error there
+ * are no rows.
+ */
 int queue_settle_rows(struct queue_rows *rows, int rc, void *array, size_t *count);
-/* Both: all that there are. */
+/* Both read all rows. */
 int queue_list(struct queue *queue, const char *sql, const struct database_value *values,
                size_t value_count, const struct database_shape *shape, void *array, size_t *count);
 /* For LIMIT. */
@@ -73,61 +75,79 @@ struct series_row {
     int64_t id;
     int32_t revision;
     enum series_state state;
-    bool removed; /* its files are */
+    bool removed; /* its files are removed */
 };
 
-/* 1 when the series is not there. */
+/* Returns 1 if there is no such series. */
 int queue_read_series(struct queue *queue, const char *series_uid, struct series_row *row);
-/* -ENOENT likewise. */
+/* Returns -ENOENT if there is no such series. */
 int queue_expect_series(struct queue *queue, const char *series_uid, struct series_row *row);
-/* SETTLED | REFUSED -> GATHERING, revision + 1: what it is made of has changed, or is judged
- * otherwise; one whose files are removed begins with none. The event is of this kind. */
+/*
+ * SETTLED | REFUSED -> GATHERING, revision + 1: its instances changed, or it must be inspected
+ * again. A series whose files are removed begins without instances. `kind` is the kind of the
+ * event.
+ */
 int queue_reopen_series(struct queue *queue, struct series_row *row, const char *kind,
                         const char *why, int64_t now_ms);
 
-/* -ESTALE, in words: there is nothing to work on any more. */
+/* Returns -ESTALE with a reason: the files are removed. */
 int queue_refuse_removed(struct queue *queue, const char *series_uid);
 
-/* What came from `source` lies at `path`, and its inbox keeps the original (inbox_files.c). */
+/*
+ * Notes that the file from `source` is stored at `path` and that its inbox keeps the original
+ * (inbox_files.c).
+ */
 int queue_keep_in_mind(struct queue *queue, const char *source, const struct queue_kept *kept,
                        const char *path);
 
 /* Records that a good file of this instance of the series arrived: the series does not lack it any more (quarantine_rows.c). */
 int queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance_uid);
 
-/* The objects that are of a series, or lie in its folder, and whose files are not removed (object_rows.c). */
+/*
+ * Reads the annotation objects that refer to a series, or lie in its folder, with files
+ * (object_rows.c).
+ */
 int queue_series_objects(struct queue *queue, int64_t series_id, struct queue_ids *objects);
-/* An event of each series that it is of; of none, when none is there. */
+/* Adds an event of each stored series that it refers to. */
 int queue_object_note(struct queue *queue, const char *kind, int64_t object_id, const char *detail,
                       int64_t now_ms);
-/* The file of an object is gone; 1: there is none at that path. */
+/* Notes that the file of an annotation object is missing; returns 1 if no object has that path. */
 int queue_object_missing(struct queue *queue, const char *path, int64_t now_ms);
 
-/* What a job that takes the place of others is told to do with those under review (review_rows.c): REVIEW ->
- * REJECTED (SUPERSEDED), of all that it has superseded; within queue_enter and queue_leave. */
+/*
+ * REVIEW -> REJECTED (SUPERSEDED) for all jobs that this job superseded (review_rows.c). Call
+ * within queue_enter() and queue_leave().
+ */
 int queue_close_reviews(struct queue *queue, int64_t job_id, int64_t now_ms);
-/* The job has ended well, or was accepted: what did so before it, of the same revision, is not
- * current any more, and what it has not sent yet is not wanted (job_rows.c). */
+/*
+ * Call when a job ended well or was accepted: earlier jobs of the same revision that ended well are
+ * superseded, and their unsent deliveries withdrawn (job_rows.c).
+ */
 int queue_job_stands(struct queue *queue, int64_t job_id, int64_t now_ms);
 
-/* Features of a job that ends well (feature_rows.c); within queue_enter and queue_leave. */
+/*
+ * Stores the features of a job that ended well (feature_rows.c). Call within queue_enter() and
+ * queue_leave().
+ */
 int queue_add_features(struct queue *queue, int64_t job_id, const struct queue_figures *figures);
 
 /*
- * Deliveries, as the edges of jobs move them (delivery_rows.c); called within queue_enter and
- * queue_leave. A result was written: its deliveries are made.
+ * Deliveries, as the edges of jobs change them (delivery_rows.c). Call within queue_enter() and
+ * queue_leave(). Creates the deliveries of a result.
  */
 int queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_result *result,
                          int64_t now_ms);
-/* The job ended well: what those before it have not sent yet is not wanted any more. */
+/* Withdraws the unsent deliveries of jobs that this job superseded. */
 int queue_withdraw_superseded(struct queue *queue, int64_t job_id, int64_t now_ms);
-/* The series is purged: what has not arrived ends, PURGED. */
+/* Ends the deliveries of a purged series that have not arrived, with code PURGED. */
 int queue_withdraw_purged(struct queue *queue, int64_t series_id, int64_t now_ms);
 int queue_recover_deliveries(struct queue *queue, int64_t now_ms);
-/* What was FINDING or MOVING is to be asked for anew (pull_queue.c). */
+/* FINDING | MOVING -> WAITING after a restart (pull_queue.c). */
 int queue_recover_pulls(struct queue *queue, int64_t now_ms);
-/* What waits for the destination (NULL: for any) was not tried from then until now: that time does not
- * count as patience with it. What is SENDING is tried. */
+/*
+ * Subtracts the time since `since_ms` from the age of waiting deliveries to the destination (NULL:
+ * to all). Deliveries that are SENDING keep their age.
+ */
 int queue_count_out(struct queue *queue, const char *destination, int64_t since_ms, int64_t now_ms);
 
 #endif

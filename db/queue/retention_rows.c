@@ -1,5 +1,5 @@
 /*
- * retention_rows.c - see db/retention_rows.h. Where files lie is said by service/common/layout.h.
+ * retention_rows.c - see db/retention_rows.h. service/common/layout.h defines the places of files.
  */
 #include "db/retention_rows.h"
 
@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOKS_PER_MARK 8 /* rows that are looked at for each that may be marked */
+#define LOOKS_PER_MARK 8 /* rows to read per row to mark */
 #define DISK_DAYS      14
 
 /* ------------------------------------------------------------------------------ what may go -- */
 
-/* Each returns 1 when it may go, 0 when it stays. */
+/* Each returns 1 if the row may be removed, 0 if it stays. */
 
 static int
 stock_series_is_kept(struct queue *queue, int64_t id, const char *source)
@@ -46,7 +46,7 @@ stock_series_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_
     return rc < 0 ? rc : rc == 0;
 }
 
-/* Those that others took the place of stay until these have arrived. */
+/* Superseded results stay until those that supersede them have arrived. */
 static int
 stock_results_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
                      int64_t before_ms)
@@ -82,7 +82,7 @@ stock_rows_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_t 
     return rc < 0 ? rc : rc == 0;
 }
 
-/* 1 when its original stays, and would bring it back. */
+/* Returns 1 if its original stays: the inbox would bring it back. */
 static int
 stock_object_is_kept(struct queue *queue, const struct queue_sweep *sweep, int64_t id)
 {
@@ -96,7 +96,7 @@ stock_object_is_kept(struct queue *queue, const struct queue_sweep *sweep, int64
     return rc;
 }
 
-/* 1 when a series that it is of is there, other than this one. */
+/* Returns 1 if another stored series is among its references. */
 static int
 stock_object_is_used(struct queue *queue, int64_t id, int64_t but_series_id)
 {
@@ -125,7 +125,7 @@ stock_object_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_
 
 /* --------------------------------------------------------------------------------- marking -- */
 
-/* Each returns 0, or 1 when more of the same row is to go. */
+/* Each returns 0, or 1 if more of the same row must be removed. */
 
 static int
 stock_note(struct queue *queue, const struct queue_event *about, const char *what, int64_t count,
@@ -139,8 +139,10 @@ stock_note(struct queue *queue, const struct queue_event *about, const char *wha
     return queue_add_event(queue, &event, now_ms);
 }
 
-/* A job without results leaves its preview and its record, a rejected one its results, too; it has
- * nothing to be delivered. */
+/*
+ * Marks the preview and the record of jobs without results, and the results of rejected jobs. None
+ * of them is delivered.
+ */
 static int
 stock_mark_leavings(struct queue *queue, int64_t series_id, int64_t now_ms)
 {
@@ -156,7 +158,7 @@ stock_mark_leavings(struct queue *queue, int64_t series_id, int64_t now_ms)
                                  VALUES(value_int(series_id), value_time(now_ms)));
 }
 
-/* Its label and what its file was called may tell of people; its row stays without. */
+/* Its label and file name may name a patient; its row stays without them. */
 int
 stock_mark_object(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms)
 {
@@ -181,8 +183,10 @@ stock_mark_object(struct queue *queue, const struct queue_sweep *sweep, int64_t 
                                  VALUES(value_int(id), value_time(now_ms)));
 }
 
-/* 1 when it goes with this series: it lies in its folder, or was drawn on it and on nothing else that
- * is there. */
+/*
+ * Returns 1 if it is removed with this series: it lies in its folder, or refers to no other stored
+ * series.
+ */
 static int
 stock_object_goes_with(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
                        int64_t series_id)
@@ -253,7 +257,7 @@ stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t 
                           VALUES(value_int(id)));
     if (rc == 0)
         rc = stock_mark_leavings(queue, id, now_ms);
-    if (rc == 0) /* while its instances tell which they are */
+    if (rc == 0) /* while its instances still identify them */
         rc = stock_mark_objects_with(queue, sweep, id, now_ms);
     if (rc == 0)
         rc = database_run(&queue->db, "DELETE FROM instance WHERE series_id = ?",
@@ -290,7 +294,9 @@ stock_mark_results(struct queue *queue, const struct queue_sweep *sweep, int64_t
     return rc < 0 ? rc : stock_note(queue, &about, "result", results, bytes, sweep->why, now_ms);
 }
 
-/* The row itself says enough: a flood of bad files is not to be told twice. */
+/*
+ * Makes no event: the row itself is the record, and a flood of bad files must not fill the events.
+ */
 int
 stock_mark_quarantine(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
                       int64_t now_ms)
@@ -349,7 +355,7 @@ horizon_set(struct queue *queue, int64_t before_ms)
                         VALUES(value_time(before_ms)));
 }
 
-/* One job, the oldest, whose features may be many; or the series, once it has none. */
+/* Deletes the oldest job, whose features may be many; or the series, when it has no job left. */
 static int
 stock_drop_rows(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms)
 {
@@ -377,14 +383,14 @@ stock_drop_object(struct queue *queue, const struct queue_sweep *sweep, int64_t 
 
 /* -------------------------------------------------------------------------------- sweeping -- */
 
-/* ?1, ?2: behind this time and id; ?3: before this time. */
+/* ?1, ?2: after this time and id; ?3: before this time. */
 #define NEXT_OF(table, time, condition)                                                            \
     "SELECT id, " time " FROM " table " WHERE " condition " AND (" time ", id) > (?1, ?2) "        \
     "AND " time " < ?3 ORDER BY " time ", id LIMIT 1"
 
 static const struct stock {
     const char *next;
-    /* NULL: whatever is old enough. */
+    /* NULL: age is enough */
     int (*may_go)(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
                   int64_t before_ms);
     int (*take)(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms);
@@ -412,7 +418,7 @@ static const struct database_field place_fields[] = {
 static const struct database_shape place_shape = {"stock", sizeof(struct queue_place), place_fields,
                                                   2};
 
-/* The next of this stock, or 1 when there is none. */
+/* Finds the next row of this stock. Returns 1 if there is no row. */
 static int
 stock_next(struct queue *queue, const struct queue_sweep *sweep, int i, struct queue_place *place)
 {
@@ -425,7 +431,7 @@ stock_next(struct queue *queue, const struct queue_sweep *sweep, int i, struct q
         &place_shape, place);
 }
 
-/* The oldest of all; QUEUE_STOCKS when there is none. */
+/* Finds the stock with the oldest row; QUEUE_STOCKS: there is no row. */
 static int
 sweep_next(struct queue *queue, const struct queue_sweep *sweep, struct queue_place *place)
 {
@@ -443,7 +449,7 @@ sweep_next(struct queue *queue, const struct queue_sweep *sweep, struct queue_pl
     return oldest;
 }
 
-/* 1 when it was marked. The place moves on, unless more of it is to go. */
+/* Returns 1 if the row was marked. Advances the position unless more of the row must be removed. */
 static int
 sweep_take(struct queue *queue, struct queue_sweep *sweep, int i, const struct queue_place *place,
            int64_t now_ms)
@@ -497,7 +503,7 @@ queue_sweep(struct queue *queue, struct queue_sweep *sweep, size_t limit, int64_
 
 /* -------------------------------------------------------------------------- the daemon's own -- */
 
-/* What views ask of the last of these stays (v_destinations, v_night). */
+/* The last of these events stay: v_destinations and v_night need them. */
 static int
 sweep_own_events(struct queue *queue, int64_t before_ms, size_t limit)
 {
@@ -637,7 +643,7 @@ queue_last_disk(struct queue *queue, int64_t *at_ms)
     return rc < 0 ? rc : 0;
 }
 
-/* Waits for no reader, who puts it off to the next time. */
+/* Does not wait for readers; the next call cuts the log then. */
 static void
 retention_cut_log(struct queue *queue)
 {
@@ -659,7 +665,10 @@ queue_rebuild_size(struct queue *queue, int64_t *bytes)
     return rc < 0 ? rc : 0;
 }
 
-/* The copy that it makes is as large as the database: no memory, and no other disk, was asked for that. */
+/*
+ * Copies in a temporary file next to the database: the copy is as large as the database, too large
+ * for memory, and no other disk was checked.
+ */
 int
 queue_rebuild(struct queue *queue)
 {

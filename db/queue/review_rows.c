@@ -1,6 +1,6 @@
 /*
- * review_rows.c - what becomes of a job that ended as REVIEW: somebody accepts it, somebody rejects it, or
- * another job takes its place. The edges are drawn at the head of transaction.c.
+ * review_rows.c - the end of a REVIEW: a person accepts or rejects it, or another job replaces it.
+ * transaction.c has the diagram.
  */
 #include "db/queue/edges.h"
 
@@ -10,7 +10,7 @@
 
 /* ---------------------------------------------------------------------------------- accepted -- */
 
-/* Late slices came: what was looked at is not the series any more. */
+/* Returns -ESTALE if late slices arrived: the reviewed result is not of the present series. */
 static int
 review_expect_current(struct queue *queue, const struct edge_row *row)
 {
@@ -23,7 +23,7 @@ review_expect_current(struct queue *queue, const struct edge_row *row)
         (long long)row->id, row->revision, row->series_revision);
 }
 
-/* 1 where it has any: DONE. */
+/* Returns 1 if the job has results: DONE. */
 static int
 review_has_results(struct queue *queue, int64_t job_id)
 {
@@ -32,7 +32,7 @@ review_has_results(struct queue *queue, int64_t job_id)
                         VALUES(value_int(job_id)), &found);
 }
 
-/* Of the results that are DICOM objects, to all of the destinations. */
+/* Creates deliveries of the DICOM results to all destinations. */
 static int
 review_deliver(struct queue *queue, int64_t job_id, const char *const *destinations, size_t count,
                int64_t now_ms)
@@ -48,7 +48,7 @@ review_deliver(struct queue *queue, int64_t job_id, const char *const *destinati
     return rc;
 }
 
-/* What was broken stays in its row: it was accepted all the same. */
+/* The broken expectation stays in the row, although the job was accepted. */
 static int
 review_accept(struct queue *queue, const struct edge_row *row, const char *by, int64_t now_ms)
 {

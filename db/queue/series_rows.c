@@ -90,7 +90,7 @@ queue_reopen_series(struct queue *queue, struct series_row *row, const char *kin
         "WHERE id = ? AND state = ? AND revision = ?",
         VALUES(value_int(row->id), value_text(queue_series_states[row->state]),
                value_int(row->revision)));
-    if (rc == 0 && row->removed) /* what comes now is not to follow what went */
+    if (rc == 0 && row->removed) /* the new files must not be removed after the old ones */
         rc = database_run(&queue->db,
                           "DELETE FROM removal WHERE path = (SELECT 'series/' || series_uid "
                           "FROM series WHERE id = ?)",
@@ -177,7 +177,10 @@ add_new_instance(struct queue *queue, const struct queue_instance *instance, boo
     return rc < 0 ? rc : insert_instance(queue, instance, row, now_ms);
 }
 
-/* 1 when it was judged, and the missing file may be why it was refused or has no results. */
+/*
+ * Returns 1 if the series was inspected, and the missing file may be the reason for its refusal or
+ * its missing results.
+ */
 static int
 may_have_failed_without(struct queue *queue, const struct series_row *row)
 {
@@ -189,7 +192,7 @@ may_have_failed_without(struct queue *queue, const struct series_row *row)
         VALUES(value_int(row->id), value_int(row->revision)), &found);
 }
 
-/* The file of a known instance came (again): it is no longer missing. Returns 1 when it was. */
+/* Notes that the file of a known instance arrived again. Returns 1 if it was missing. */
 static int
 bring_back(struct queue *queue, struct series_row *row, int64_t instance_id, int64_t now_ms)
 {
@@ -209,8 +212,10 @@ bring_back(struct queue *queue, struct series_row *row, int64_t instance_id, int
     return rc < 0 ? rc : 1;
 }
 
-/* 1 when it came by another way than the file that is stored: a resend, not the same file told
- * again, as it is after each restart. */
+/*
+ * Returns 1 if the file has another source than the stored one: a resend, not the same file
+ * reported again after a restart.
+ */
 static int
 is_resend(struct queue *queue, int64_t instance_id, const char *source)
 {
@@ -221,7 +226,7 @@ is_resend(struct queue *queue, int64_t instance_id, const char *source)
                         VALUES(value_int(instance_id), value_text(source)), &found);
 }
 
-/* How it came to be there is known better by now, or its original is. */
+/* Completes the source or the original of a known instance. */
 static int
 complete_known_instance(struct queue *queue, int64_t instance_id,
                         const struct queue_instance *instance)
@@ -236,7 +241,7 @@ complete_known_instance(struct queue *queue, int64_t instance_id,
                                value_text(instance->original_path)));
 }
 
-/* A file that was put there now may hold other bytes than the one before, of the same data set. */
+/* A new file may hold the same data set in other bytes. */
 static int
 note_sha256(struct queue *queue, const struct queue_instance *instance, int64_t instance_id,
             bool returned)
@@ -248,7 +253,7 @@ note_sha256(struct queue *queue, const struct queue_instance *instance, int64_t 
                         VALUES(value_int(instance_id), value_text(sha256)));
 }
 
-/* What the series says of itself, its corrected instances say better. */
+/* Attributes of the series come from its corrected instances. */
 static int
 replace_in_series(struct queue *queue, const struct queue_instance *instance, int64_t instance_id,
                   int64_t now_ms)
@@ -313,7 +318,9 @@ note_same_file(struct queue *queue, const struct queue_instance *instance, struc
     return queue_add_event(queue, &event, now_ms);
 }
 
-/* One that was replaced may be told after what replaced it: both are there after a crash. */
+/*
+ * After a crash both files exist: the replaced one may be reported after the one that replaced it.
+ */
 static int
 note_known_instance(struct queue *queue, const struct queue_instance *instance,
                     struct series_row *row, int64_t instance_id, int64_t now_ms,
@@ -330,7 +337,10 @@ note_known_instance(struct queue *queue, const struct queue_instance *instance,
     return newer > 0 ? replace_instance(queue, instance, row, instance_id, now_ms) : 0;
 }
 
-/* 1 for a file that was found where it is still to be removed from: nobody sent it again. */
+/*
+ * Returns 1 for a file that was found in the place from which it must still be removed: no peer
+ * sent it again.
+ */
 static int
 is_to_go(struct queue *queue, const struct queue_instance *instance)
 {
@@ -393,7 +403,7 @@ queue_paths(struct queue *queue, const char *after, size_t limit, char ***paths,
                       count);
 }
 
-/* In portions, with no statement open meanwhile: the visitor may change the queue. */
+/* Reads in portions, with no statement open meanwhile: the visitor may change the queue. */
 int
 queue_each_path(struct queue *queue, int (*visit)(void *context, const char *path), void *context)
 {
@@ -461,7 +471,7 @@ queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
     "coalesce(iif(sender = '', (SELECT substr(source, 7) FROM instance WHERE series_id = "         \
     "series.id AND source LIKE 'inbox:%' ORDER BY instance.id LIMIT 1), ''), '')"
 
-/* What a struct queue_series is read from. */
+/* The members of a struct queue_series. */
 #define SERIES_FIELDS(FIELD)                                                                       \
     FIELD(INT64, id, "id")                                                                         \
     FIELD(INT32, revision, "revision")                                                             \
@@ -638,7 +648,7 @@ insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
                value_text(stack->orientation), value_text(stack->cosines)));
 }
 
-/* Why a guarded UPDATE of a GATHERING series found nothing. */
+/* Finds the reason why a guarded UPDATE of a GATHERING series changed no row. */
 static int
 explain_series(struct queue *queue, int64_t series_id, int32_t revision)
 {
@@ -722,7 +732,7 @@ queue_flag_series(struct queue *queue, int64_t series_id, enum code code, const 
 
 /* ----------------------------------------------------------------------------- an operator -- */
 
-/* What an operator says of a series, as an event. */
+/* Formats an operator's request for a series as an event. */
 static struct queue_event
 series_word(const struct queue_complete *complete, char detail[128])
 {
@@ -736,7 +746,7 @@ series_word(const struct queue_complete *complete, char detail[128])
                                 .detail = detail};
 }
 
-/* 1: what was settled can come out otherwise now; else -EAGAIN, saying why. */
+/* Returns 1 if a new inspection may end differently, else -EAGAIN with the reason. */
 static int
 may_judge_again(struct queue *queue, const struct series_row *row,
                 const struct queue_complete *complete)
@@ -753,7 +763,7 @@ may_judge_again(struct queue *queue, const struct series_row *row,
     if (rc < 0 || (rc == 1 && complete->accept_missing))
         return rc;
     if (rc == 0 && row->state == SERIES_REFUSED)
-        return 1; /* the configuration, or the program, is another now */
+        return 1; /* the configuration or the program may have changed */
     return database_refuse(&queue->db, -EAGAIN, "series %s is %s already%s", complete->series_uid,
                            queue_series_states[row->state],
                            rc == 1 ? ": --accept-missing takes it as it is" : "");
@@ -786,7 +796,7 @@ series_request_complete(struct queue *queue, const struct queue_complete *comple
         VALUES(value_int(row.id), value_int(complete->accept_missing),
                value_text(complete->by && *complete->by ? complete->by : "an operator")));
     if (rc <= 0 || judged)
-        return rc < 0 ? rc : 0; /* asked before, or said by the event of the edge */
+        return rc < 0 ? rc : 0; /* requested before, or recorded by the event of the edge */
     event.series_id = row.id;
     return queue_add_event(queue, &event, now_ms);
 }

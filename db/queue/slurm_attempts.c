@@ -1,6 +1,6 @@
 /*
- * slurm_attempts.c - attempts on other machines. Their jobs are RUNNING like those of a local worker; what
- * stands beside is the nonce of the attempt, and what Slurm says of it:
+ * slurm_attempts.c - attempts on other machines. Their jobs are RUNNING like those of a local worker.
+ * A second table has the nonce of the attempt and the number that Slurm gave it:
  *
  *     READY --start_at, nonce--> RUNNING, no slurm_id --submitted--> RUNNING, slurm_id --> as in transaction.c
  *                                (SUBMITTING)                        (SUBMITTED)
@@ -46,7 +46,7 @@ queue_elsewhere_clear(struct queue_elsewhere *attempt)
     database_clear_row(&elsewhere_shape, attempt);
 }
 
-/* -EAGAIN: another attempt runs by now, or none. */
+/* Returns -EAGAIN: another attempt runs by now, or none. */
 static int
 elsewhere_is_void(struct queue *queue, int64_t job_id)
 {
@@ -94,7 +94,7 @@ queue_placed(struct queue *queue, int64_t job_id, const char *nonce, const char 
 static const struct database_field mean_fields[] = {{DATABASE_INT64, 0}};
 static const struct database_shape mean_shape = {"mean", sizeof(int64_t), mean_fields, 1};
 
-/* Of what ended lately, whatever it was: the index is that of ends. */
+/* Reads the jobs that ended last, in any state: the index is by end. */
 int
 queue_mean_seconds(struct queue *queue, const char *pipeline, double *seconds)
 {

@@ -1,7 +1,7 @@
 /*
- * transaction.c - the queue's life, its transactions, its events and its invariants. What moves a
- * series is in series_rows.c, what moves a job in job_rows.c, what a job measured in feature_rows.c;
- * deliveries, with a diagram of their own, are in delivery_rows.c.
+ * transaction.c - opening and closing the queue, transactions, events and invariants. The edges of a
+ * series are in series_rows.c, those of a job in job_rows.c, features in feature_rows.c; deliveries,
+ * with their own diagram, are in delivery_rows.c.
  *
  * A series:
  *
@@ -12,8 +12,8 @@
  *                       |           | <---add_instance, revision + 1-- | REFUSED |
  *                       +-----------+                                  +---------+
  *
- * As add_instance do add_quarantine of a damaged instance (SETTLED only), and request_complete where
- * that can come out otherwise.
+ * add_quarantine of a damaged instance (SETTLED only), and request_complete if a new inspection may
+ * end differently, take the same edges as add_instance.
  *
  * A job:
  *
@@ -32,8 +32,8 @@
  *
  *     FAILED, CANCELLED, DELAYED --retry_job, attempts 0-------------> READY
  *
- * What breaks an expectation of its pipeline waits for somebody's word, and nothing of it is delivered
- * before (review_rows.c):
+ * A result that breaks an expectation of its pipeline waits for a person's decision. It is not
+ * delivered before (review_rows.c):
  *
  *     REVIEW                  --accept_job---------------------------> DONE, EMPTY (no results)
  *     REVIEW                  --reject_job---------------------------> REJECTED (REVIEW_REJECTED)
@@ -41,9 +41,8 @@
  *     REVIEW                  --finish_job or accept_job, of a later
  *                               one that is DONE or EMPTY then-------> REJECTED (SUPERSEDED)
  *
- * A job that is DONE or EMPTY stays so, for its results are there, and so does one that is REJECTED. It
- * is run again as another job of the same (series, revision, stack, pipeline); what comes of it decides
- * which of the two is current:
+ * DONE, EMPTY and REJECTED are final: the results exist. The job is run again as another job of the
+ * same (series, revision, stack, pipeline), whose end decides which of the two is current:
  *
  *     DONE, EMPTY, current    --finish_job, of a later one that is
  *                               DONE or EMPTY; accept_job of it------> the same, superseded_by
@@ -53,30 +52,31 @@
  * Each edge is one UPDATE guarded by the state it leaves and one event row, in one transaction.
  *
  * Invariants (queue_check; without NDEBUG after every commit):
- *   1. The counters of a series are what its instance rows add up to, until its files are removed:
- *      then there are none, and the counters say what there was.
+ *   1. The counters of a series equal the sums over its instance rows, until its files are removed.
+ *      Then there are no rows, and the counters keep the last sums.
  *   2. A SETTLED series has an accepted stack in its revision, a REFUSED one has none.
- *   3. A job's revision is not ahead of its series, and its stack was accepted.
- *   4. DONE jobs have results, and those that are or were under review may have some; no others have.
+ *   3. A job's revision is not newer than its series, and its stack was accepted.
+ *   4. DONE jobs have results. Jobs that are or were under review may have some, others must not.
  *   5. Jobs that are not DONE, EMPTY, REVIEW or REJECTED have no features.
- *   6. What is under review is superseded by none, and has no deliveries. superseded_by names a job of the same series, stack and pipeline, of a newer revision or a
- *      later one of the same; what ended well gives way within its revision to what did so, too.
- *   7. The last event that changed a state says the state that the row has.
- *   8. A delivery says of its result what the result's row says, as long as there is one.
- *   9. What a series lacks is not among its instances.
- *  10. What is removed is neither gathered, nor read by a job, nor sent.
- * The schema itself keeps: states and their times go together, one job a lane, one that is READY,
- * DELAYED or RUNNING a (series, revision, stack, pipeline), one row a (series, SOP instance), a
- * (result, destination) and a (job, segment, definition of a feature).
+ *   6. A job under review is not superseded and has no deliveries. superseded_by names a job of the
+ *      same series, stack and pipeline, of a newer revision or a later one of the same revision.
+ *      Within a revision, a job that ended well is superseded only by one that ended well.
+ *   7. The last event that changed a state names the state of the row.
+ *   8. A delivery repeats the values of its result's row, while that exists.
+ *   9. Instances that a series lacks are not among its instances.
+ *  10. Removed files are neither received, nor read by a job, nor sent.
+ * The schema itself ensures: states agree with their times; one job per lane; one READY, DELAYED or
+ * RUNNING job per (series, revision, stack, pipeline); one row per (series, SOP instance), (result,
+ * destination) and (job, segment, definition of a feature).
  *
- * A job of an older revision never starts: the files of a series are those of its newest revision.
- * While the series gathers it waits; once the series has settled again it is cancelled
- * (SUPERSEDED).
+ * A job of an older revision must not start: the files of a series are those of its newest revision.
+ * It waits while the series is being received, and is cancelled (SUPERSEDED) when the series is
+ * complete again.
  *
- * When a commit fails (full disk, I/O) all of it is rolled back. One thing cannot be ruled out: the
+ * When a commit fails (full disk, I/O), all of it is rolled back. One case cannot be excluded: the
  * sync of the log failed after its bytes were written, and the machine loses power before the next
- * commit. Then the transaction may be there after the restart. Callers are asked to do again what
- * was not confirmed, which is harmless, since every call knows what is there already.
+ * commit. Then the transaction may exist after the restart. Callers must repeat calls that were not
+ * confirmed. That is safe: each call finds the rows that exist already.
  */
 #include "db/queue/queue_private.h"
 
@@ -90,7 +90,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Statements without which a failure could not be undone: prepared before they are needed. */
+/* Statements that undo failures: prepared before they are needed. */
 static const char begin_sql[] = "BEGIN IMMEDIATE";
 static const char commit_sql[] = "COMMIT";
 static const char rollback_sql[] = "ROLLBACK";
@@ -101,10 +101,10 @@ static const char undo_sql[] = "ROLLBACK TO step";
 /* ------------------------------------------------------------------------------- open, close - */
 
 /*
- * synchronous=FULL syncs the log at every commit: a reply may follow it. The log is moved into the
- * database file at about 4 MiB; a reader with a long transaction only puts that off, and once it is
- * gone the log is cut back to 16 MiB. PERSIST_WAL keeps the (empty) log and its index when the
- * daemon stops, so that people who may read but not write the folder can still ask.
+ * synchronous=FULL syncs the log at each commit, so a reply may follow it. SQLite moves the log
+ * into the database file at about 4 MiB. A reader with a long transaction delays that; afterwards
+ * the log is cut to 16 MiB. PERSIST_WAL keeps the (empty) log and its index when the daemon stops:
+ * users who may read but not write the folder can still query.
  */
 static int
 configure(struct database *db, bool is_new)
@@ -114,10 +114,11 @@ configure(struct database *db, bool is_new)
                                    "PRAGMA journal_size_limit = 16777216;"
                                    "PRAGMA temp_store = MEMORY;"
                                    "PRAGMA cache_size = -16384;"
-                                   "PRAGMA secure_delete = FAST;" /* what is purged is not left */
+                                   /* purged data must not remain in free pages */
+                                   "PRAGMA secure_delete = FAST;"
                                    "PRAGMA trusted_schema = OFF;";
     char mode[16];
-    /* Of one that is not new it would be a write, and its disk may be full. */
+    /* Only for a new database: elsewhere it would be a write, and the disk may be full. */
     int rc = is_new ? database_script(db, "PRAGMA auto_vacuum = INCREMENTAL") : 0;
     if (rc == 0)
         rc = database_text(db, "PRAGMA journal_mode = WAL", mode, sizeof mode);
@@ -140,8 +141,10 @@ prepare_transactions(struct database *db)
     return rc;
 }
 
-/* Identity first: nothing of a foreign database is touched. Foreign keys last: a migration may have
- * to rebuild a table that others refer to. */
+/*
+ * Identifies the database before any change. Turns foreign keys on last: a migration may have to
+ * rebuild a table that others refer to.
+ */
 static int
 set_up(struct database *db)
 {
@@ -222,7 +225,9 @@ queue_open_for_writing(struct queue *queue, const char *path)
         return 0;
     if (access(path, W_OK) != 0)
         return -errno;
-    /* Within a process connections share what tells whether the -shm file can be written. */
+    /*
+     * Connections of one process share the state that decides whether the -shm file can be written.
+     */
     database_close(&queue->db);
     int rc = queue_open(path, &fresh, &error);
     if (rc == 0) {
@@ -245,7 +250,7 @@ assert_sound(struct queue *queue)
 {
 #ifndef NDEBUG
     struct error error;
-    /* What SQLite finds damaged is no rule of ours that was broken. */
+    /* Damage that SQLite finds is not a broken invariant. */
     if (queue_check(queue, &error) == -EUCLEAN &&
         sqlite3_errcode(queue->db.handle) != SQLITE_CORRUPT) {
         fprintf(stderr, "queue_check: %s\n", error.message);
@@ -256,7 +261,7 @@ assert_sound(struct queue *queue)
 #endif
 }
 
-/* Ends the open transaction: with everything on disk, or with nothing of it. */
+/* Ends the open transaction: everything is on disk, or nothing. */
 static int
 queue_commit_outermost(struct queue *queue)
 {
@@ -317,8 +322,10 @@ queue_enter(struct queue *queue)
                         NO_VALUES);
 }
 
-/* SQLite may have rolled back more than the step: then what the caller was told of the steps before
- * no longer holds, and the commit must fail. */
+/*
+ * SQLite may have rolled back more than the step. The results of earlier steps are then void, and
+ * the commit must fail.
+ */
 static void
 undo_step(struct queue *queue, int why)
 {
@@ -366,7 +373,7 @@ queue_read_row(struct queue *queue, const char *sql, const struct database_value
     return rc;
 }
 
-/* Makes room for one more. */
+/* Grows the array for one more row. */
 static int
 rows_grow(struct queue *queue, struct queue_rows *rows)
 {
@@ -433,7 +440,7 @@ queue_row_limit(size_t limit)
 
 /* ------------------------------------------------------------------------------------ events - */
 
-/* The detail of a delivery's begins with its destination. */
+/* The detail of a delivery's event begins with its destination. */
 int
 queue_add_event(struct queue *queue, const struct queue_event *event, int64_t now_ms)
 {
@@ -460,7 +467,7 @@ queue_note(struct queue *queue, const char *kind, const char *detail, int64_t no
 
 /* -------------------------------------------------------------------------------- invariants - */
 
-/* Each query gives the ids of rows that break a rule; none in a sound database. */
+/* Each query returns the ids of rows that break an invariant; none in a sound database. */
 static const struct {
     const char *thing, *offence, *offenders;
 } rules[] = {

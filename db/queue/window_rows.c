@@ -1,6 +1,6 @@
 /*
- * window_rows.c - which pipelines have a window, and which of them are open. The calendar is the daemon's; the rows
- * are what queue_ready goes by, and what the views tell.
+ * window_rows.c - pipelines with a window, and whether it is open. The daemon computes it;
+ * queue_ready() and the views read the rows.
  */
 #include "db/queue/edges.h"
 
@@ -24,7 +24,7 @@ window_note(struct queue *queue, const struct queue_window *window, int64_t now_
     return queue_add_event(queue, &event, now_ms);
 }
 
-/* One that was not there before was open: jobs could start. */
+/* A window that is new was open before: jobs could start. */
 static int
 window_set(struct queue *queue, const struct queue_window *window, int64_t now_ms)
 {
@@ -54,7 +54,7 @@ window_is_named(const struct queue_window *windows, size_t count, const char *pi
     return false;
 }
 
-/* Of those that are not configured any more. */
+/* Deletes windows that are no longer configured. */
 static int
 windows_forget(struct queue *queue, const struct queue_window *windows, size_t count)
 {

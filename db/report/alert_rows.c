@@ -1,6 +1,6 @@
 /*
- * alert_rows.c - alerts and acknowledgements of the database, and the figures that status displays beside them. The daemon
- * reports its own alerts (service/daemon/alert_daemon.h).
+ * alert_rows.c - alerts and acknowledgements of the database, and the figures that `noctule status`
+ * prints with them. The daemon reports its own alerts (service/daemon/alert_daemon.h).
  */
 #include "db/iso_time.h"
 #include "db/report/report_private.h"
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Of a column that may be NULL: 0 then. */
+/* Reads a time; 0 for NULL. */
 static int64_t
 report_alert_time(sqlite3_stmt *row, int column)
 {

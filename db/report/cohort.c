@@ -1,9 +1,9 @@
 /*
- * cohort.c - what a pipeline measured as one table: a row a region, a column a feature.
+ * cohort.c - the features of a pipeline as one table: a row per region, a column per feature.
  *
- * In one read transaction, and row by row: what it takes in memory are the columns and one region.
- * Jobs come by number, which is when they were made, and regions by segment: no sort, and a cohort
- * that grows has the rows of before first.
+ * Reads in one transaction, row by row: only the columns and one region are in memory. Jobs come by
+ * number, which is the order of their creation, and regions by segment. That needs no sort, and a
+ * cohort that grows keeps its earlier rows first.
  */
 #include "db/report/cohort.h"
 
@@ -15,13 +15,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ?1: the pipeline, ?2: since when or NULL, ?3: the modality or NULL, ?4: those that were replaced, too. */
+/*
+ * ?1: the pipeline, ?2: lower limit of the time or NULL, ?3: the modality or NULL, ?4: superseded
+ * jobs, too.
+ */
 #define COHORT_JOBS                                                                                \
     "FROM job j JOIN series s ON s.id = j.series_id WHERE j.pipeline = ?1 "                        \
     "AND j.state IN ('DONE', 'EMPTY') AND (?2 IS NULL OR j.ended_at >= ?2) "                       \
     "AND (?3 IS NULL OR s.modality = ?3) AND (?4 OR j.superseded_by IS NULL) "
 
-/* What tells a region, before the features. `sql` is of the job, NULL of the region. */
+/*
+ * The columns that identify a region, before the features. `sql` is of the job; NULL: of the
+ * region.
+ */
 static const struct {
     const char *name, *meaning, *sql;
 } cohort_keys[] = {
@@ -65,7 +71,7 @@ struct cohort {
     struct database_value values[4];
     struct cohort_columns columns;
     FILE *out;
-    double *cells; /* of one region; NaN: none */
+    double *cells; /* of one region; NaN: no value */
     bool *seen;
 };
 
@@ -133,7 +139,7 @@ region_forget(struct cohort *cohort)
     }
 }
 
-/* A value, of which a column has one at most. */
+/* Stores a value; a column has at most one. */
 static int
 region_take(struct cohort *cohort, sqlite3_stmt *row, int64_t job_id,
             const struct cohort_definition *definition)
@@ -154,7 +160,7 @@ static int
 cohort_write_job_rows(struct cohort *cohort, sqlite3_stmt *job, sqlite3_stmt *values)
 {
     const int64_t job_id = sqlite3_column_int64(job, 0);
-    const char *label = NULL; /* of the segment; NULL: there was none yet */
+    const char *label = NULL; /* of the segment; NULL: no row yet */
     int64_t segment = 0;
     int rc;
     region_forget(cohort);
@@ -191,7 +197,7 @@ cohort_write_job(struct cohort *cohort, sqlite3_stmt *job)
         return rc;
     rc = cohort_write_job_rows(cohort, job, values);
     database_end(values);
-    if (rc == 0 && ferror(cohort->out)) /* told by report_conclude */
+    if (rc == 0 && ferror(cohort->out)) /* report_conclude() reports it */
         return 1;
     return rc;
 }

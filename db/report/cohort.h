@@ -1,10 +1,10 @@
 /*
- * cohort.h - the columns of a cohort: what was measured of its regions, each by one name. Private to
+ * cohort.h - the columns of a cohort: the features of its regions, each with one name. Private to
  * db/report.
  *
- * A column is a feature with the settings that define it, whatever the segment is called; the name is
- * made of these alone, and so the same in every cohort: "glcm.joint_entropy.3d_merged.fbn32". Where bins
- * have a width the number of levels is a measurement, and no part of it.
+ * A column is a feature with the settings that define it, for all labels of segments. Its name
+ * depends on these only, so it is the same in each cohort: "glcm.joint_entropy.3d_merged.fbn32".
+ * With a fixed bin width the number of levels is a result, and not part of the name.
  */
 #ifndef NOCTULE_DB_REPORT_COHORT_H
 #define NOCTULE_DB_REPORT_COHORT_H
@@ -12,7 +12,7 @@
 #include "db/report/report_private.h"
 
 struct cohort_column {
-    char *name; /* malloc'd, as all of it; A-Z a-z 0-9 _ and . between the parts */
+    char *name; /* malloc'd, like all members; A-Z a-z 0-9 _ with . between the parts */
     char *family, *feature, *meaning, *ibsi, *unit, *settings;
 };
 
@@ -31,14 +31,14 @@ struct cohort_columns {
 };
 
 /*
- * Those of the definitions that `rows` has: id, label, family, name, meaning, ibsi_code, unit, settings.
- * One that was measured in several units is a column for each: ".in_Bq_ml". 0 or -errno with a reason;
- * clear it either way.
+ * Reads the columns of the definitions in `rows`: id, label, family, name, meaning, ibsi_code,
+ * unit, settings. A feature in several units has one column per unit: ".in_Bq_ml". Returns 0 or
+ * -errno with a reason; clear it in both cases.
  */
 int cohort_columns_read(struct report *report, sqlite3_stmt *rows, struct cohort_columns *columns);
 void cohort_columns_clear(struct cohort_columns *columns);
 
-/* NULL: there is none of that id. */
+/* Returns NULL if there is no definition with that id. */
 const struct cohort_definition *cohort_definition(const struct cohort_columns *columns, int64_t id);
 
 #endif

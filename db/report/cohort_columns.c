@@ -13,8 +13,8 @@
 /* -------------------------------------------------------------------------------- names ---- */
 
 /*
- * How a setting is told in a name, in this order, before those that have no row: `prefix` and the value,
- * nothing where it is `usual`. A discretisation's word is for its value, and its number follows.
+ * The form of a setting in a name, in this order, before settings without a row here: `prefix` and
+ * the value, left out if it is `usual`. The name of a discretisation is the prefix of its value.
  */
 static const struct {
     enum feature_setting setting;
@@ -46,7 +46,7 @@ static const struct {
                              {"pyradiomics-bin-width", "pyradiomics"},
                              {"stored-256", "stored256_"}};
 
-/* Other characters become _, once in a row and none at the ends; a minus before a digit an m. */
+/* Writes other characters as _, once in a row and not at the ends; a minus before a digit as m. */
 static void
 name_put_word(FILE *out, const char *text)
 {
@@ -109,7 +109,7 @@ name_put_part(FILE *out, const char *settings, size_t part)
     name_put_word(out, value);
 }
 
-/* Settings that came later; a code says nothing beside its word. */
+/* Writes later settings; the code of a setting is left out if it has a name. */
 static void
 name_put_other_parts(FILE *out, const char *settings)
 {
@@ -125,7 +125,7 @@ name_put_other_parts(FILE *out, const char *settings)
     }
 }
 
-/* malloc'd, or NULL. */
+/* Returns a malloc'd name, or NULL. */
 static char *
 column_name(const struct cohort_column *column, bool with_unit)
 {
@@ -171,7 +171,7 @@ cohort_columns_clear(struct cohort_columns *columns)
     *columns = (struct cohort_columns){0};
 }
 
-/* Without the number of levels where bins have a width; malloc'd, or NULL. */
+/* Leaves out the number of levels if bins have a width. Returns a malloc'd text, or NULL. */
 static char *
 defining_settings(const char *settings)
 {
@@ -212,7 +212,7 @@ column_is(const struct cohort_column *a, const struct cohort_column *b)
            strcmp(a->settings, b->settings) == 0 && strcmp(a->unit, b->unit) == 0;
 }
 
-/* Takes the column; its place. */
+/* Takes ownership of the column; sets its place. */
 static int
 columns_take(struct cohort_columns *columns, struct cohort_column *column, size_t *at)
 {
@@ -270,7 +270,7 @@ columns_name(struct cohort_columns *columns, const bool *with_unit)
     return 0;
 }
 
-/* Marks those whose name another one has: is there any? */
+/* Marks columns that share their name. Returns whether there are any. */
 static bool
 columns_mark_twins(const struct cohort_columns *columns, bool *twin)
 {
@@ -282,7 +282,7 @@ columns_mark_twins(const struct cohort_columns *columns, bool *twin)
     return any;
 }
 
-/* Which column comes where. */
+/* The order of the columns. */
 struct ranked {
     const char *name;
     size_t from;
@@ -294,7 +294,10 @@ ranked_compare(const void *a, const void *b)
     return strcmp(((const struct ranked *)a)->name, ((const struct ranked *)b)->name);
 }
 
-/* By name, and definitions with them. `sorted` and `ranked` have room for all. */
+/*
+ * Sorts by name, and changes the definitions accordingly. `sorted` and `ranked` must have room for
+ * all.
+ */
 static void
 columns_put_in_order(struct cohort_columns *columns, struct cohort_column *sorted,
                      struct ranked *ranked, size_t *to)
@@ -328,7 +331,7 @@ columns_order(struct cohort_columns *columns)
     return is_room ? 0 : -ENOMEM;
 }
 
-/* Names by what they are of; by their units, too, where that is all that tells them apart. */
+/* Names each column by feature and settings; adds the unit only where it is the sole difference. */
 static int
 columns_finish(struct report *report, struct cohort_columns *columns)
 {

@@ -1,6 +1,4 @@
-/*
- * feature_lists.c - what a job measured: as tables for people, and one by one for documents.
- */
+/* feature_lists.c - the features of a job: as tables for people, and one by one for documents. */
 #include "db/report/report_private.h"
 
 #include "db/queue.h"
@@ -59,7 +57,7 @@ take_features(struct report *report, const struct report_selection *features,
 
 /* --------------------------------------------------------------------------------- for people - */
 
-/* What all features of a table have in common, in words. */
+/* The common properties of all features of a table, as text. */
 #define HEADING                                                                                    \
     "CASE WHEN segment = 0 THEN 'Whole volume' ELSE 'Segment ' || segment END "                    \
     "|| CASE WHEN label <> '' THEN ', ' || label ELSE '' END || ': ' || family "                   \
@@ -138,7 +136,7 @@ print_groups(struct report *report, int64_t job_id, const struct report_selectio
     return rc;
 }
 
-/* Of the job, with the reason where it has measured nothing. */
+/* Prints the job, and the reason if it has no features. */
 static const char summary_sql[] =
     "SELECT 'Job ' || job || ', pipeline ' || pipeline || ': ' || "
     "CASE WHEN features > 0 THEN features || CASE features WHEN 1 THEN ' feature' "
@@ -170,7 +168,7 @@ print_text(struct report *report, int64_t job_id, const struct report_selection 
 
 /* ---------------------------------------------------------------------------- either of them -- */
 
-/* Where a job has measured anything, it has measured this segment. */
+/* Returns -ENOENT if the job has features but none of this segment. */
 static int
 expect_measured(struct report *report, int64_t job_id, int64_t segment,
                 const struct report_selection *features)
@@ -194,7 +192,10 @@ expect_measured(struct report *report, int64_t job_id, int64_t segment,
                            (long long)job_id, (long long)segment);
 }
 
-/* One by one, or as tables without `take`. In one read transaction: all of it is of the same moment. */
+/*
+ * Calls `take` with each, or prints tables if it is NULL. Reads in one transaction: all rows are of
+ * one moment.
+ */
 static int
 report_measured(struct report *report, int64_t job_id, int64_t segment,
                 int (*take)(void *context, const struct feature *feature), void *context, FILE *out)

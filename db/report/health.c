@@ -1,4 +1,4 @@
-/* health.c - is the database whole, and how fast does it grow? */
+/* health.c - checks the database for damage, and measures its growth. */
 #include "db/iso_time.h"
 #include "db/report/report_private.h"
 

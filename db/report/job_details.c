@@ -1,4 +1,4 @@
-/* job_details.c - one job: its row, its results and deliveries, and what happened to it. */
+/* job_details.c - one job: its row, results, deliveries and events. */
 #include "db/report/report_private.h"
 
 #include <errno.h>
@@ -38,7 +38,10 @@ static const struct report_column event_columns[] = {
     {"DETAIL", "detail", REPORT_TEXT},
 };
 
-/* Returns whether a job waits for an object or another series of its study: it starts at the latest at not_before_at. */
+/*
+ * Returns whether a job waits for an annotation object or another series of its study: it starts at
+ * the latest at not_before_at.
+ */
 static bool
 waits_for_others(sqlite3_stmt *row)
 {
@@ -49,7 +52,7 @@ waits_for_others(sqlite3_stmt *row)
     return false;
 }
 
-/* 0.41 of "read_seconds" as "0.41 s"; everything else as it is. */
+/* Prints 0.41 of "read_seconds" as "0.41 s"; other fields as they are. */
 static void
 print_field(FILE *out, const char *name, sqlite3_stmt *row, int column, const char *text)
 {
@@ -64,7 +67,7 @@ print_field(FILE *out, const char *name, sqlite3_stmt *row, int column, const ch
         fprintf(out, "%s\n", text);
 }
 
-/* The columns of the row that have something to say, one per line. */
+/* Prints the columns of the row that are neither NULL nor empty, one per line. */
 static int
 print_fields(struct report *report, sqlite3_stmt *row, FILE *out)
 {
@@ -129,8 +132,9 @@ print_job(struct report *report, int64_t job_id, FILE *out, bool json)
     return rc;
 }
 
-/* In one read transaction: the row, the results, the deliveries and the events are of the same
- * moment. */
+/*
+ * Reads in one transaction: the row, the results, the deliveries and the events are of one moment.
+ */
 int
 report_job(struct report *report, int64_t job_id, FILE *out, bool json, struct error *error)
 {

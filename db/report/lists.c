@@ -1,5 +1,4 @@
-/* lists.c - jobs, series, deliveries and destinations: the rows of a view that were asked
- * for. */
+/* lists.c - jobs, series, deliveries, pulls and destinations: selected rows of a view. */
 #include "db/report/report_private.h"
 
 #include "base/terminal.h"
@@ -18,7 +17,7 @@
 /* One kind of row that can be listed. */
 struct report_list {
     const char *view;
-    const char *key;  /* what names a row */
+    const char *key;  /* the column that identifies a row */
     const char *tail; /* with the parameters of list_select */
     const char *const *states;
     int state_count;
@@ -32,7 +31,7 @@ report_list_state(const struct report_list *list, size_t i)
     return i < (size_t)list->state_count ? list->states[i] : NULL;
 }
 
-/* Finds the state among the known names, in any case; NULL stays NULL. */
+/* Finds the state among the known names, ignoring case; NULL stays NULL. */
 static int
 list_match_state(struct report *report, const struct report_list *list, const char *wanted,
                  const char **state)
@@ -65,7 +64,7 @@ expect_series(struct report *report, const char *series_uid)
     return rc < 0 ? rc : 0;
 }
 
-/* The rows as JSON, or as a table of those columns. */
+/* Prints the rows as JSON, or as a table of these columns. */
 static int
 print_rows(struct report *report, const struct report_selection *selection,
            const struct report_column *columns, size_t count, FILE *out, bool json)
@@ -74,9 +73,9 @@ print_rows(struct report *report, const struct report_selection *selection,
                 : report_print_table(report, selection, NULL, columns, count, out);
 }
 
-enum { LIST_LIMIT = 16, LIST_VALUES }; /* the limit is the last, which all tails have */
+enum { LIST_LIMIT = 16, LIST_VALUES }; /* the limit is last; all tails have it */
 
-/* What the filter says, as the parameters of a list's tail. */
+/* Sets the filter as the parameters of a list's tail. */
 static int
 list_select(struct report *report, const struct report_list *list,
             const struct report_filter *filter, struct database_value values[LIST_VALUES],
@@ -109,7 +108,7 @@ list_select(struct report *report, const struct report_list *list,
     return rc;
 }
 
-/* A person who sees a list end wants to know whether that was all. */
+/* Prints that the list has more rows, if it was cut. */
 static int
 list_tell_more(struct report *report, const struct report_selection *rows,
                struct database_value values[LIST_VALUES], FILE *out)
@@ -335,7 +334,7 @@ const struct report_list report_stray_files = {
             "(SELECT 1 FROM v_series s WHERE s.series_uid = q.series_uid) LIMIT ?17",
 };
 
-/* One image is enough, but where the gate found several patients. */
+/* One image is enough, unless the geometry check found several patients. */
 const struct report_list report_telling_files = {
     .view = "(SELECT series_uid, (SELECT min(path) FROM v_instances i "
             "  WHERE i.series_uid = s.series_uid) AS path FROM v_series s "
@@ -419,9 +418,8 @@ const struct report_list report_pulls = {
 /* --------------------------------------------------------------------------------- destinations */
 
 /*
- * What is configured stands in a table of this connection, which is in memory; the database is
- * still only read. The view has a row for each name of either side, with all columns of
- * v_destinations.
+ * The configured destinations are a temporary table in memory; the database is only read. The view
+ * has a row per name of either side, with all columns of v_destinations.
  */
 static const char destinations_sql[] =
     "CREATE TEMP TABLE IF NOT EXISTS configured (name TEXT, address TEXT);"

@@ -1,4 +1,4 @@
-/* object_lists.c - what people drew on images: where it lies, and on which series. */
+/* object_lists.c - annotation objects: their files, and the series that they refer to. */
 #include "db/report/report_private.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /*
  * report.c - see report.h.
  *
- * Opened read-only and asked through the public views, like any administrator's query: nothing here
- * can change the queue or hold it up. JSON objects are built by SQLite from the columns of the
- * view, so they follow views.sql by themselves. Tables are for people: few columns, numbers with
+ * Opens the database read-only and reads public views, like a query of an administrator: it can
+ * neither change nor delay the queue. SQLite builds JSON objects from the columns of a view, so
+ * they follow views.sql without a change here. Tables are for people: few columns, numbers with
  * units, no control characters (a series description is foreign text).
  */
 #include "db/report/report_private.h"
@@ -17,7 +17,7 @@
 
 /* ------------------------------------------------------------------------------- open, close - */
 
-/* SQLite only says "unable to open"; the system knows why. */
+/* SQLite only reports "unable to open"; the system's errno has the reason. */
 static int
 refine_error(const char *path, int rc)
 {
@@ -158,8 +158,8 @@ report_start(struct report *report, sqlite3_str *sql, const struct report_select
 /* --------------------------------------------------------------------------------------- JSON - */
 
 /*
- * Appends an expression of an object that is open for more: '{"job":' || json_quote("job") || ... A function takes
- * 127 arguments, so json_object would take 63 columns.
+ * Appends an expression of an object to which more can be added: '{"job":' || json_quote("job") ||
+ * ... A function takes 127 arguments, so json_object() would be limited to 63 columns.
  */
 static int
 json_append_object(struct report *report, sqlite3_str *sql, const char *view)

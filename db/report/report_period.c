@@ -1,4 +1,4 @@
-/* report_period.c - see night.h. What the tables are made of is in report_period_tables.c. */
+/* report_period.c - see db/report_period.h. report_period_tables.c has the queries. */
 #include "db/report/report_period_private.h"
 
 #include "db/report/report_private.h"
@@ -9,7 +9,7 @@
 
 #define DAY_SECONDS 86400
 
-/* Rows that are kept of a table: more than that are no report any more. */
+/* The maximum number of rows of a table. */
 #define MOST_ROWS 1000
 
 static const char *
@@ -55,7 +55,7 @@ night_read_table(struct report *report, const char *sql, const struct database_v
     return rc < 0 ? rc : 0;
 }
 
-/* All at one moment. */
+/* Reads all tables at one moment. */
 static int
 night_read(struct report *report, struct night *night)
 {
@@ -72,7 +72,7 @@ night_read(struct report *report, struct night *night)
     return rc;
 }
 
-/* Hours where they are few enough to be seen, else days, or weeks. */
+/* Returns hours for a short period, else days, or weeks. */
 static int64_t
 night_step(int64_t seconds)
 {

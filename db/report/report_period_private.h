@@ -1,4 +1,7 @@
-/* report_period_private.h - where the tables of a night come from. Private to db/report/. */
+/*
+ * report_period_private.h - the queries behind the tables of a report period. Private to
+ * db/report/.
+ */
 #ifndef NOCTULE_DB_REPORT_REPORT_PERIOD_PRIVATE_H
 #define NOCTULE_DB_REPORT_REPORT_PERIOD_PRIVATE_H
 
@@ -7,15 +10,16 @@
 
 struct night_source {
     struct night_table table; /* without rows */
-    const char *sql; /* ?1: since, ?2: until, ?3: the step; a column per column, in order */
+    /* ?1: since, ?2: until, ?3: the step; one result column per table column, in order */
+    const char *sql;
 };
 
-/* The row as the table's next: 0 or -errno. */
+/* Appends a row to the table. Returns 0 or -errno. */
 int night_add_row(struct report *report, struct night_table *table, sqlite3_stmt *row);
 void night_table_free(struct night_table *table);
 
 /*
- * A column by its key, its title for people and its kind: within a line, below it, or left out at 0.
+ * A column: its key, its title for people and its kind (in the line, below it, or left out at 0).
  */
 #define COLUMN(key_, title_, kind_)                                                                \
     {                                                                                              \

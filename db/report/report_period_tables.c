@@ -1,18 +1,19 @@
 /*
- * report_period_tables.c - what a night is told as: a query per table, and what its columns are called.
+ * report_period_tables.c - the tables of a report period: a query per table, with the titles of its
+ * columns.
  *
- * A series is of the night that it settled in, a job of the one that it ended in, a delivery of that
- * of its latest attempt. "now" stands in the headings of what was not asked of that time.
+ * A series counts in the period in which its inspection ended, a job in that of its end, a delivery
+ * in that of its latest attempt. Headings with "now" mark values of the present.
  */
 #include "db/report/report_period_private.h"
 #include "db/report/report_private.h"
 
-/* What is asked of a series: other columns of the view are not free. */
+/* The columns of a series that a query uses: reading others costs time. */
 #define OF_SERIES                                                                                  \
     "series_uid, state, settled_at, code, message, instances, jobs, modality, body_part, "         \
     "series_description, sender, station, manufacturer, model, institution"
 
-/* All of a night's parameters, in every query. */
+/* All parameters of a period, in each query. */
 #define OF_NIGHT                                                                                   \
     "WITH period (since, until, step) AS (SELECT ?1, ?2, ?3), "                                    \
     "settled AS (SELECT " OF_SERIES " FROM v_series "                                              \
@@ -21,14 +22,14 @@
     "tried AS (SELECT *, coalesce(started_at, created_at) AS tried_at FROM v_deliveries "          \
     "  WHERE coalesce(started_at, created_at) >= ?1 AND coalesce(started_at, created_at) < ?2) "
 
-/* Of a total in that time. */
+/* A total per hour of the period. */
 #define PER_HOUR(total)                                                                            \
     "(SELECT round((" total ") / ((julianday(until) - julianday(since)) * 24.0), 1) FROM period)"
 
 #define REFUSED "code NOT IN ('', 'NO_RULE')"
 #define UNRULED "state = 'SETTLED' AND code = 'NO_RULE' AND jobs = 0"
 
-/* Of rows with total_seconds, by `group`: `middle` are the one or two in the middle. */
+/* Rows with total_seconds, by `group`; `middle`: the one or two in the middle. */
 #define RANKED(group)                                                                              \
     "(SELECT *, 2 * row_number() OVER (PARTITION BY " group                                        \
     " ORDER BY total_seconds IS NULL, total_seconds) - 1 - count(total_seconds) OVER "             \
@@ -141,7 +142,7 @@ static const struct night_column undelivered_of[] = {
     BELOW(to_do, "to do", REMEDY),
 };
 
-/* What is tried again has not arrived either, whenever it was tried last. */
+/* Deliveries that will be tried again have not arrived either, in any period. */
 static const char undelivered_sql[] =
     OF_NIGHT "SELECT destination, state, code, count(*), max(delivery), message, code FROM "
              "(SELECT * FROM tried WHERE state = 'FAILED' UNION ALL "
@@ -232,7 +233,10 @@ static const struct night_column segments_of[] = {
     BELOW(unit, "unit", TEXT),
 };
 
-/* Volumes and the mean of the means of segments with voxels. `middle`: the one or two in the middle. */
+/*
+ * Volumes, and the mean of the means, of segments with voxels. `middle`: the one or two in the
+ * middle.
+ */
 static const char segments_sql[] = OF_NIGHT
     "SELECT pipeline, label, count(*) FILTER (WHERE voxels > 0), "
     "count(*) FILTER (WHERE voxels = 0), round(avg(volume_ml) FILTER (WHERE middle), 2), "
@@ -252,7 +256,7 @@ static const struct night_column compute_of[] = {
     COLUMN(jobs, "JOBS", NUMBER),
     COLUMN(busy_seconds, "BUSY (s)", NUMBER),
     COLUMN(compute_seconds, "OF THESE COMPUTING (s)", NUMBER),
-    COLUMN(lanes, "LANES AT WORK", NUMBER), /* on the average of the time */
+    COLUMN(lanes, "LANES AT WORK", NUMBER), /* averaged over the time */
     COLUMN(peak_mib, "PEAK (MiB)", NUMBER),
 };
 
@@ -344,7 +348,7 @@ static const char pulled_sql[] =
              "sum(arrived) FROM v_pulls WHERE ended_at IS NULL OR ended_at >= ?1 AND ended_at < ?2 "
              "GROUP BY source ORDER BY source";
 
-/* A table, its key and heading, and its hint or NULL. */
+/* A table with its key, heading and hint (or NULL). */
 #define LIST(name, heading_, hint_)                                                                \
     {                                                                                              \
         .table = {#name, (heading_), (hint_), false, name##_of, COLUMN_COUNT(name##_of)},          \

@@ -1,5 +1,5 @@
 /*
- * report_private.h - what the parts of the report share: report.c (life, JSON, the night),
+ * report_private.h - shared by the parts of the report: report.c (opening, JSON, status),
  * report_table.c, lists.c, alert_rows.c, job_details.c and feature_lists.c. Private to db/.
  */
 #ifndef NOCTULE_DB_REPORT_REPORT_PRIVATE_H
@@ -11,7 +11,7 @@
 
 #include <time.h>
 
-/* When queries end by themselves. */
+/* The time at which queries end. */
 struct report_limit {
     struct timespec until;
     bool over;
@@ -22,7 +22,7 @@ struct report {
     struct report_limit limit;
 };
 
-/* Some rows of a view, or all: what stands behind FROM, and the values of its parameters. */
+/* Selected rows of a view: the text after FROM, and the values of its parameters. */
 struct report_selection {
     const char *view;
     const char *tail; /* "WHERE ... ORDER BY ... LIMIT ..." */
@@ -30,28 +30,30 @@ struct report_selection {
     size_t count;
 };
 
-/* Prepares the text, which is freed, with the selection's values; sqlite3_finalize the statement.
+/*
+ * Prepares the text with the selection's values, and frees the text. Free the statement with
+ * sqlite3_finalize().
  */
 int report_start(struct report *report, sqlite3_str *sql, const struct report_selection *selection,
                  sqlite3_stmt **statement);
-/* "" for NULL. */
+/* Returns "" for NULL. */
 const char *report_text(sqlite3_stmt *row, int column);
 
-/* What stands in a column, and what becomes of it where a line does not fit the terminal. */
+/* The kind of a column, and how it is fitted to the width of a terminal. */
 enum {
-    REPORT_TEXT = 0,   /* is shortened in its middle */
-    REPORT_NUMBER = 1, /* stands to the right, and stays as it is */
-    REPORT_WHOLE = 2,  /* stays as it is */
-    REPORT_DROP = 4    /* is left out, the last column first */
+    REPORT_TEXT = 0,   /* shortened in its middle */
+    REPORT_NUMBER = 1, /* right-aligned, not shortened */
+    REPORT_WHOLE = 2,  /* not shortened */
+    REPORT_DROP = 4    /* left out if the line is too long, the last such column first */
 };
 
 struct report_column {
     const char *title;      /* with the unit */
     const char *expression; /* SQL over the view */
-    unsigned kind;          /* of the above, together */
+    unsigned kind;          /* several joined by OR */
 };
 
-/* Of eta_seconds and the like, as `eta`: "12.34 s", "3 min 20 s", "5 h 2 min". */
+/* Formats eta_seconds and the like as `eta`: "12.34 s", "3 min 20 s", "5 h 2 min". */
 #define WHOLE(name) "CAST(" #name "_seconds + 0.5 AS INTEGER)"
 #define DURATION(name)                                                                             \
     "CASE WHEN " #name "_seconds < 120 THEN printf('%.2f s', " #name "_seconds) "                  \
@@ -65,32 +67,40 @@ struct report_column {
 
 #define COLUMN_COUNT(columns) (sizeof(columns) / sizeof *(columns))
 
-/* `heading`: NULL, or a line above; with one, a table without rows is not printed at all. On a terminal columns are
- * left out and shortened for a line to fit. */
+/*
+ * Prints a table. `heading`: NULL, or a line above it; with a heading, a table without rows is not
+ * printed. On a terminal, columns are left out and shortened until a line fits.
+ */
 int report_print_table(struct report *report, const struct report_selection *selection,
                        const char *heading, const struct report_column *columns,
                        size_t column_count, FILE *out);
-/* With the columns that deliveries have everywhere. */
+/* Prints deliveries with the columns that they have in all lists. */
 int report_print_deliveries(struct report *report, const struct report_selection *selection,
                             const char *heading, FILE *out);
 
-/* All columns of the selection: an array of objects, or the one object, in which each of `parts` is
- * an array of the objects of another view; v_results is called "results" there. */
+/*
+ * Prints all columns of the selection: an array of objects, or the one object. Each of `parts` is
+ * an array of objects of another view; v_results is named "results" there.
+ */
 int report_print_json(struct report *report, const struct report_selection *selection, bool one,
                       const struct report_selection *parts, size_t part_count, FILE *out);
-/* The columns of the first row that are not NULL, a line each. `sql`: static. */
+/* Prints the columns of the first row that are not NULL, one per line. `sql` must be static. */
 int report_print_lines(struct report *report, const char *sql, const struct database_value *values,
                        size_t count, FILE *out);
 
-/* Returns a text for people, malloc'd: times are local, and a control character (C0, DEL, C1) becomes a space, so that
- * no text moves a cursor. */
+/*
+ * Returns a malloc'd text for people: local times, and a space for each control character (C0, DEL,
+ * C1), so that no text can move a cursor.
+ */
 char *report_printable(const char *text);
 
-/* -ENOENT unless there is such a job. */
+/* Returns -ENOENT if there is no such job. */
 int report_expect_job(struct report *report, int64_t job_id);
 
-/* What the caller gets: the reason in its buffer, and a failed write (`out` may be NULL) told like any
- * other failure. */
+/*
+ * Copies the reason into the caller's buffer, and reports a failed write to `out` (which may be
+ * NULL) like any other error.
+ */
 int report_conclude(struct report *report, FILE *out, int rc, struct error *error);
 
 #endif

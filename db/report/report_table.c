@@ -1,4 +1,4 @@
-/* report_table.c - tables for people: columns as wide as what stands in them, or as the terminal lets them be. */
+/* report_table.c - tables for people: columns as wide as their cells, or as the terminal allows. */
 #include "db/report/report_private.h"
 
 #include "base/terminal.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMN_LEAST = 12 }; /* narrower, the beginning and the end of a UID tell nothing */
+enum { COLUMN_LEAST = 12 }; /* a UID that is cut further cannot be recognised */
 
 #define ELLIPSIS "\xe2\x80\xa6"
 
@@ -28,7 +28,7 @@ report_printable(const char *text)
     return copy;
 }
 
-/* Characters, not bytes: UTF-8's continuation bytes take no place. */
+/* Returns the number of characters: continuation bytes of UTF-8 have no width. */
 static int
 display_width(const char *text)
 {
@@ -41,7 +41,7 @@ display_width(const char *text)
 struct table {
     const struct report_column *columns;
     size_t column_count;
-    char **cells; /* row by row; the titles first */
+    char **cells; /* by row; the titles first */
     size_t row_count, row_capacity;
 };
 
@@ -53,7 +53,7 @@ free_table(struct table *table)
     free(table->cells);
 }
 
-/* row: NULL for the titles. */
+/* Adds a row; NULL: the titles. */
 static int
 table_add_row(struct report *report, struct table *table, sqlite3_stmt *row)
 {
@@ -114,7 +114,10 @@ can_shrink(const struct table *table, size_t column)
     return !(table->columns[column].kind & (REPORT_NUMBER | REPORT_WHOLE));
 }
 
-/* Of a line, with each column at most as wide as `widths`, or as narrow as it can be; -1: it is left out. */
+/*
+ * Returns the width of a line with each column at most as wide as `widths`, or with `least` as
+ * narrow as possible; -1: left out.
+ */
 static int
 line_width(const struct table *table, const int *widths, bool least)
 {
@@ -134,7 +137,7 @@ leave_columns_out(const struct table *table, int *widths, int room)
             widths[i] = -1;
 }
 
-/* Makes the widest columns narrower until a line fits, or nothing is left to take. */
+/* Narrows the widest columns until a line fits, or all have their minimum. */
 static void
 shorten_columns(const struct table *table, int *widths, int room)
 {
@@ -150,7 +153,7 @@ shorten_columns(const struct table *table, int *widths, int room)
     }
 }
 
-/* Where its nth character begins. */
+/* Returns the start of the nth character. */
 static const char *
 nth_character(const char *text, int n)
 {
@@ -160,7 +163,7 @@ nth_character(const char *text, int n)
     return text;
 }
 
-/* In the middle, where UIDs of one sender differ the least. */
+/* Cuts in the middle, where UIDs of one sender differ least. */
 static void
 print_cell(FILE *out, const char *cell, int width)
 {
@@ -172,7 +175,7 @@ print_cell(FILE *out, const char *cell, int width)
                 nth_character(cell, all - (width - head - 1)));
 }
 
-/* Spaces are written when something follows them: no line ends in any. */
+/* Writes spaces only before further text: no line ends in spaces. */
 static void
 print_line(FILE *out, const struct table *table, char *const *cells, const int *widths)
 {

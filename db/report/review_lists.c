@@ -1,4 +1,4 @@
-/* review_lists.c - what waits for somebody's word, and why. */
+/* review_lists.c - jobs under review, with the reason. */
 #include "db/report/report_private.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@ static const char review_tail[] =
     "WHERE (?1 IS NULL OR pipeline = ?1) AND (?2 IS NULL OR series_uid = ?2) "
     "ORDER BY since_at, job LIMIT ?3";
 
-/* A line each; then what is broken, and the preview. */
+/* A line per job; then the broken expectations and the preview. */
 static const char review_sql[] =
     "SELECT printf('Job %d, pipeline %s%s, since %s', job, pipeline, "
     "iif(stack = '', '', ', stack ' || stack), since_at), "
@@ -36,7 +36,7 @@ review_print_line(struct report *report, const char *before, const char *line, F
     return 0;
 }
 
-/* "Brain: volume 31 ml, expected 900 to 1900 ml; Brain: ...": a line each. */
+/* Prints "Brain: volume 31 ml, expected 900 to 1900 ml; Brain: ...", one per line. */
 static int
 review_print_breaches(struct report *report, char *message, FILE *out)
 {

@@ -1,4 +1,4 @@
-/* series_details.c - one stored series: what is known of it, and where its files are. */
+/* series_details.c - one stored series: its properties and its files. */
 #include "db/report/report_private.h"
 
 #include <errno.h>
@@ -93,7 +93,7 @@ stored_add_companion(struct report *report, struct report_stored *stored, sqlite
     return rc;
 }
 
-/* Those that a job may wait for (queue_companions). */
+/* Reads the series that a job may wait for (queue_companions). */
 static int
 stored_read_companions(struct report *report, const char *series_uid, struct report_stored *stored)
 {

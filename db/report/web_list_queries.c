@@ -1,18 +1,19 @@
 /*
- * web_list_queries.c - what the lists of the page are made of: a query each, and what its columns are called. A row's last value
- * is its mark, by which the next rows are found; the order of a list is that of its marks.
+ * web_list_queries.c - the lists of the web UI: a query per list, with the titles of its columns.
+ * The last value of a row is its mark, from which the next rows are found. Lists are sorted by
+ * their marks.
  */
 #include "db/report/report_period_private.h"
 #include "db/report/web_lists_private.h"
 
-/* All of what is asked, in every query. */
+/* All parameters, in each query. */
 #define ASKED                                                                                      \
     "WITH asked (mark, job, text, word, most) AS (SELECT ?1, ?2, ?3, ?4, ?5), "                    \
     "day (ago) AS (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')) "
 #define MOST    " LIMIT ?5"
 #define NO_MARK ", ''"
 
-/* Newest first: the mark is a time, then what tells rows of that time apart. */
+/* Newest first: the mark is a time, then a key that distinguishes rows of one time. */
 #define TIME_MARK(time, key) ", " time " || ' ' || " key
 #define BEHIND(time, key)                                                                          \
     "(?1 = '' OR " time " <= substr(?1, 1, 24) AND " time " || ' ' || " key " < ?1)"
@@ -85,7 +86,10 @@ static const struct night_column running_of[] = {
     BELOW(series_uid, "series", TEXT),
 };
 
-/* What it is at its worker tells; how far it is, is guessed by how long those of its pipeline took in the last 24 hours. */
+/*
+ * The worker reports the stage. The progress is estimated from the time of the pipeline's jobs in
+ * the last 24 hours.
+ */
 static const char running_sql[] =
     ASKED ", usual AS MATERIALIZED (SELECT pipeline, "
           "avg((julianday(ended_at) - julianday(started_at)) * 86400.0) AS seconds FROM v_jobs "
@@ -115,10 +119,10 @@ static const struct night_column waiting_of[] = {
     BELOW(series_uid, "series", TEXT),
 };
 
-/* They start when it is there, and fail at not_before_at. */
+/* They start when the missing input is there, and fail at not_before_at. */
 #define WAITS_FOR_OTHERS "code IN ('OBJECT_WAITING', 'STUDY_WAITING')"
 
-/* In their turn. */
+/* In the order in which they start. */
 #define TURN "printf('%05d %015d', 50000 - priority, job)"
 static const char waiting_sql[] =
     ASKED "SELECT job, state, pipeline, priority, created_at, "
@@ -166,7 +170,7 @@ static const struct night_column review_of[] = {
     BELOW(series_uid, "series", TEXT),
 };
 
-/* Oldest first, as they came. */
+/* Oldest first, in the order of arrival. */
 static const char review_sql[] =
     ASKED "SELECT job, pipeline, modality, since_at, message, "
           "iif(outdated, 'late slices have come since: it can only be rejected', NULL), "
@@ -181,7 +185,7 @@ static const struct night_column failed_of[] = {
     BELOW(series_uid, "series", TEXT),
 };
 
-/* What another job has taken the place of is nobody's trouble any more. */
+/* Superseded jobs need no action. */
 static const char failed_sql[] = ASKED
     "SELECT job, code, ended_at, message, code, pipeline, modality, series_description, "
     "series_uid" TIME_MARK("ended_at",
@@ -283,7 +287,7 @@ static const char job_deliveries_sql[] =
 
 /* ----------------------------------------------------------------------------------- pulls ---- */
 
-/* By batches: whose items they are `noctule pull` tells, as far as `identifiers` lets it. */
+/* By batch. `noctule pull` lists the items, as far as `identifiers` allows. */
 static const struct night_column pulling_of[] = {
     COLUMN(batch, "BATCH", NUMBER),        COLUMN(source, "SOURCE", TEXT),
     COLUMN(under_way, "NOW", NUMBER),      COLUMN(waiting, "WAITING", NUMBER),
@@ -293,7 +297,7 @@ static const struct night_column pulling_of[] = {
     BELOW(message, "message", TEXT),       BELOW(to_do, "to do", REMEDY),
 };
 
-/* Oldest first. What is said of a batch is of the last of its open items that was tried in vain. */
+/* Oldest first. The message of a batch is that of the open item with the latest failed attempt. */
 static const char pulling_sql[] =
     ASKED ", batches AS (SELECT batch, source, min(created_at) AS created_at, "
           "count(*) FILTER (WHERE state <> 'WAITING') AS under_way, "
@@ -315,7 +319,7 @@ static const struct night_column unpulled_of[] = {
     BELOW(message, "message", TEXT), BELOW(to_do, "to do", REMEDY),
 };
 
-/* Its message is that of the last. */
+/* The message is that of the last item. */
 #define PULL_KEY "printf('%015d', batch) || state || code"
 static const char unpulled_sql[] = ASKED
     ", ends AS (SELECT batch, source, state, code, count(*) AS items, max(ended_at) AS ended_at, "
@@ -349,7 +353,7 @@ static const struct night_column event_of[] = {
     BELOW(detail, "detail", TEXT),
 };
 
-/* Of the last that happened, as far as it is looked at. */
+/* Only the latest events are read. */
 #define RECENT_EVENTS "20000"
 static const char device_events_sql[] =
     ASKED "SELECT at, kind, NULL, detail, event FROM v_events "
@@ -432,7 +436,7 @@ static const struct night_column job_segments_of[] = {
     BELOW(centroid, "centroid (mm, LPS)", TEXT),
 };
 
-/* A mark is the Segment Number: segments are listed in ascending order. */
+/* A mark is the Segment Number: segments are sorted in ascending order. */
 static const char job_segments_sql[] =
     ASKED "SELECT segment, label, printf('%.2f', volume_ml), iif(voxels > 0, printf('%.6g', mean), "
           "NULL), "
@@ -538,7 +542,7 @@ static const struct night_column found_of[] = {
         "last_seen_at", "series_uid") " FROM v_series WHERE " BEHIND("last_seen_at", "series_uid")
 #define FOUND_ORDER NEWEST_FIRST("last_seen_at", "series_uid")
 
-/* Each by an index of its own. */
+/* Each condition uses its own index. */
 static const char found_sql[] = ASKED FOUND_SELECT
     " AND series_uid IN (SELECT ?3 "
     "UNION SELECT series_uid FROM v_series WHERE accession_number <> '' "
@@ -549,7 +553,7 @@ static const char found_sql[] = ASKED FOUND_SELECT
     "UNION SELECT series_uid FROM v_results WHERE result_series_uid = ?3 "
     "AND result_series_uid <> '')" FOUND_ORDER;
 
-/* Looks at every series: only where nothing else was found. */
+/* Reads all series; used only if the other search finds no series. */
 static const char found_study_sql[] = ASKED FOUND_SELECT " AND study_uid = ?3" FOUND_ORDER;
 
 /* --------------------------------------------------------------------------------- callers ---- */

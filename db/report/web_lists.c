@@ -1,4 +1,4 @@
-/* web_lists.c - see db/web_lists.h. What the lists are made of is in web_list_queries.c. */
+/* web_lists.c - see db/web_lists.h. web_list_queries.c has the queries. */
 #include "db/report/report_period_private.h"
 #include "db/report/report_private.h"
 #include "db/report/web_lists_private.h"

@@ -1,4 +1,4 @@
-/* web_lists_private.h - where the lists of the page come from. Private to db/report/. */
+/* web_lists_private.h - the queries behind the lists of the web UI. Private to db/report/. */
 #ifndef NOCTULE_DB_REPORT_WEB_LISTS_PRIVATE_H
 #define NOCTULE_DB_REPORT_WEB_LISTS_PRIVATE_H
 
@@ -6,8 +6,10 @@
 
 struct page_source {
     struct night_table table; /* without rows */
-    /* ?1: the mark, ?2: the job, ?3 and ?4: the texts, ?5: how many; a column per column, in order, and behind them the row's
-     * mark. */
+    /*
+     * ?1: the mark, ?2: the job, ?3 and ?4: the texts, ?5: the limit; one result column per table
+     * column, in order, then the row's mark.
+     */
     const char *sql;
 };
 
