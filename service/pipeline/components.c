@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Neighbours in a row, from first to last. */
+/* Neighbouring voxels of a row, from first to last. */
 struct sweep_run {
     int64_t first, last;
     int64_t label;
@@ -14,10 +14,10 @@ struct sweep_run {
 
 struct slice_runs {
     struct sweep_run *at;
-    int64_t *rows; /* where those of each row begin, and behind the last where they end */
+    int64_t *rows; /* start of each row's runs; after the last row, the end */
 };
 
-/* Labels as trees: those with one root are of one component. */
+/* Labels as trees: labels with the same root belong to one component. */
 struct label_sets {
     int64_t *parents;
     int64_t count; /* components so far */
@@ -26,10 +26,9 @@ struct label_sets {
 struct component_band {
     int64_t first, end; /* slices */
     struct slice_runs lowest, before, now;
-    struct sweep_run *runs; /* of all three */
+    struct sweep_run *runs; /* of all three slices */
     int64_t *numbers;       /* their rows, parents, and new labels */
-    struct label_sets
-        sets; /* of the lowest slice and the one before, and behind them of this one */
+    struct label_sets sets; /* of the lowest slice and the previous one, then of this one */
     int64_t labels;
     int64_t *fresh; /* the new label of each root */
 };
@@ -65,7 +64,10 @@ sets_join(struct label_sets *sets, int64_t a, int64_t b)
     sets->count--;
 }
 
-/* Joins the runs of two rows that overlap; the labels of each slice are counted from its own first one. */
+/*
+ * Joins the overlapping runs of two rows. The labels of each slice are relative to its own first
+ * label.
+ */
 static void
 sets_join_rows(struct label_sets *sets, const struct slice_runs *a, int64_t a_row, int64_t a_first,
                const struct slice_runs *b, int64_t b_row, int64_t b_first)
@@ -91,7 +93,7 @@ mask_row(const struct components *components, int64_t y, int64_t z)
            (z * components->extent->rows + y) * components->mask->words_per_row;
 }
 
-/* The next voxel from `x` on that is `set`; the number of columns when there is none. */
+/* Returns the next voxel from `x` on that is `set`, or the number of columns. */
 static int64_t
 row_next(const uint64_t *row, int64_t columns, int64_t x, bool set)
 {
@@ -119,7 +121,7 @@ row_runs(const uint64_t *row, int64_t words)
     return runs;
 }
 
-/* Of the slice of the band that has most. */
+/* Returns the largest number of runs in a slice of the band. */
 static size_t
 band_most_runs(const struct components *components, const struct component_band *band)
 {
@@ -133,7 +135,7 @@ band_most_runs(const struct components *components, const struct component_band 
     return (size_t)most;
 }
 
-/* Lists the runs of a row behind those at `end`, each a component of its own; where they end. */
+/* Appends the runs of a row at `end`, each as its own component. Returns the new end. */
 static int64_t
 band_add_row(struct component_band *band, const uint64_t *row, int64_t columns, int64_t end)
 {
@@ -153,7 +155,7 @@ band_add_row(struct component_band *band, const uint64_t *row, int64_t columns, 
 static int
 band_make(const struct components *components, struct component_band *band)
 {
-    const size_t most = band_most_runs(components, band) + 1; /* never nothing */
+    const size_t most = band_most_runs(components, band) + 1; /* at least 1 */
     const size_t rows = (size_t)components->extent->rows + 1;
     band->runs = malloc(3 * most * sizeof *band->runs);
     band->numbers = malloc((3 * rows + 6 * most) * sizeof *band->numbers);
@@ -189,7 +191,7 @@ slice_copy(const struct slice_runs *from, int64_t rows, struct slice_runs *to)
     memcpy(to->at, from->at, (size_t)from->rows[rows] * sizeof *to->at);
 }
 
-/* The runs' labels, and of those who have none yet the next ones. */
+/* Renumbers the labels of the runs; runs without a label get the next ones. */
 static void
 band_renumber(struct component_band *band, struct slice_runs *slice, int64_t rows, int64_t *labels)
 {
@@ -201,7 +203,10 @@ band_renumber(struct component_band *band, struct slice_runs *slice, int64_t row
     }
 }
 
-/* Only components that the lowest slice or this one has can be joined any more: they get the first labels. */
+/*
+ * Frees labels: only components of the lowest slice and of this one can still be joined. They get
+ * the first labels.
+ */
 static void
 band_forget(struct component_band *band, int64_t rows)
 {

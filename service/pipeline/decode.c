@@ -12,18 +12,20 @@
 struct decoding {
     const struct decode_request *request;
     size_t plane_bytes;
-    /* The planes, and which of them each round begins with: one a round, but all of an instance
-     * whose frames are read in their order are one thread's. */
+    /*
+     * The planes, and the first plane of each round. A round is one plane, or all planes of an
+     * instance whose frames must be read in order.
+     */
     int32_t *order, *rounds;
     int32_t round_count;
     atomic_llong done;
-    pthread_mutex_t lock; /* guards what follows: the lowest plane that failed */
+    pthread_mutex_t lock; /* guards the following: the lowest plane that failed */
     int64_t failed_plane;
     int rc;
     struct error *error;
 };
 
-/* The reader a thread has open: planes of one multi-frame instance mostly follow one another. */
+/* The open reader of a thread: consecutive planes are mostly of one multi-frame instance. */
 struct open_reader {
     int32_t instance; /* -1: none */
     struct dicom_pixels *pixels;
@@ -60,7 +62,7 @@ decode_plane(struct decoding *decoding, int64_t z, struct open_reader *reader, s
 
 /* ---- rounds ---- */
 
-/* The instance whose frames one thread has to read; -1 when they are anybody's. */
+/* Returns the instance of which one thread must read all frames; -1: any thread may read. */
 static int32_t
 decode_instance_in_order(const struct decode_request *request, int32_t z)
 {

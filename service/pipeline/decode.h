@@ -1,8 +1,7 @@
 /*
- * decode.h - the planes of a stack, decoded by several threads straight into the lane's volume.
+ * decode.h - decodes the planes of a stack in several threads, directly into the lane's volume.
  *
- * Each plane is announced to the lane by the thread that decoded it, so that computing overlaps
- * with decoding.
+ * The thread that decoded a plane announces it to the lane, so computing overlaps with decoding.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_DECODE_H
 #define NOCTULE_SERVICE_PIPELINE_DECODE_H
@@ -13,15 +12,15 @@
 #include "dicom/read/geometry/geometry.h"
 
 struct decode_request {
-    struct dicom_instance *const *instances; /* what the stack's planes refer to */
+    struct dicom_instance *const *instances; /* the instances of the stack's planes */
     const struct geometry_stack *stack;
     struct kernels_lane *lane;
-    void *voxels; /* of kernels_volume_begin */
+    void *voxels; /* from kernels_volume_begin() */
     int threads;
     const struct pipeline_watch *watch;
 };
 
-/* 0, -ECANCELED when told to stop, or the -errno and error of the lowest plane that failed. */
+/* Returns 0, -ECANCELED when stopped, or -errno with the error of the lowest plane that failed. */
 int decode_stack(const struct decode_request *request, struct error *error);
 
 #endif

@@ -18,7 +18,7 @@ slice_add_value(struct expect_slice *slice, int32_t value)
     slice->highest = value > slice->highest ? value : slice->highest;
 }
 
-/* Of at most 64 stored values 32 bits hold the sum. */
+/* 32 bits must hold the sum: at most 64 values. */
 static inline void
 slice_add_int16(struct expect_slice *slice, const int16_t *values, int count)
 {
@@ -34,7 +34,7 @@ slice_add_int16(struct expect_slice *slice, const int16_t *values, int count)
     slice->highest = highest > slice->highest ? highest : slice->highest;
 }
 
-/* Adds the stored values of up to 64 voxels in a row; all 64 in vectors. */
+/* Adds the stored values of up to 64 voxels in a row. A full word of 64 is vectorised. */
 static void
 slice_add_run(struct expect_slice *slice, const struct expect_volume *volume, int64_t begin,
               int count)
@@ -70,7 +70,7 @@ slice_add_row(struct expect_slice *slice, const struct expect_facts *facts, cons
         }
 }
 
-/* The first and the last voxel of a row that are set; false: none is. */
+/* Finds the first and the last set voxel of a row. Returns false if none is set. */
 static bool
 row_span(const uint64_t *row, int64_t words, int64_t *first, int64_t *last)
 {
@@ -97,7 +97,7 @@ voxel_is_padding(const struct expect_volume *volume, int64_t x, int64_t y, int64
     return value >= padding->lo && value <= padding->hi;
 }
 
-/* A set of faces, of a row from its first voxel to its last. */
+/* Returns the set of faces that a row touches, from its first voxel to its last. */
 static unsigned
 faces_of_row(const struct expect_volume *volume, const struct expect_window *window, int64_t first,
              int64_t last, int64_t y, int64_t z)
@@ -156,7 +156,7 @@ slice_look(const struct expect_facts *facts, int64_t z)
 
 /* -------------------------------------------------------------------------------- all slices -- */
 
-/* Bands of components come first: they take longer than slices. */
+/* Takes bands of components first: they take longer than slices. */
 static void
 facts_share(struct parallel *loop, void *context)
 {
@@ -170,7 +170,7 @@ facts_share(struct parallel *loop, void *context)
             parallel_fail(loop);
 }
 
-/* Two for each thread: some have more in them than others. */
+/* Makes two bands per thread, since bands differ in their number of voxels. */
 static int
 facts_begin(struct expect_facts *facts)
 {
@@ -222,7 +222,10 @@ measures_add_box(struct segment_measures *measures, const struct expect_window *
     measures->slices++;
 }
 
-/* Widens the range of values by those of a slice; a negative slope swaps them. NAN is no value yet. */
+/*
+ * Widens the range of values by those of a slice; a negative slope swaps them. NAN stands for no
+ * value yet.
+ */
 static void
 measures_add_values(struct segment_measures *measures, const struct expect_slice *slice,
                     const struct image_rescale *rescale)
@@ -235,7 +238,10 @@ measures_add_values(struct segment_measures *measures, const struct expect_slice
     }
 }
 
-/* In patient coordinates, from the mean indices and the mean position along z. */
+/*
+ * Computes the centroid in patient coordinates, from the mean indices and the mean position along
+ * z.
+ */
 static void
 measures_place(struct segment_measures *measures, const struct expect_volume *volume,
                const double mean[3])

@@ -57,7 +57,7 @@ look_add(const struct expect_look *look, const struct expect_breach *given, cons
     text_utf8_mend_end(breach->text);
 }
 
-/* Six digits, or all where these would say that it lies within the bounds. */
+/* Writes six digits, or all if six would look like a value within the bounds. */
 static void
 look_put_found(double found, const double bounds[2], char text[TEXT_DIGITS])
 {
@@ -67,7 +67,10 @@ look_put_found(double found, const double bounds[2], char text[TEXT_DIGITS])
         text_digits(found, text);
 }
 
-/* `before` and `behind`: the words around the number that was found and those that are expected. */
+/*
+ * Compares a number with its bounds. `before` and `behind`: text around the found number and the
+ * bounds.
+ */
 static void
 look_compare(const struct expect_look *look, const char *expectation, const double bounds[2],
              double found, const char *before, const char *behind)
@@ -148,7 +151,7 @@ look_at_share_of_box(const struct expect_look *look, const struct segment_measur
                      "share of the box around it ", "");
 }
 
-/* A micrometre is what decimals of positions may be off by. */
+/* Positions in decimal digits may be off by a micrometre. */
 static void
 look_at_slice_mm(const struct expect_look *look, const struct conf_bounds *bounds)
 {
@@ -179,7 +182,7 @@ look_at_contrast(const struct expect_look *look, const struct conf_expect *expec
                  expect->contrast ? "one" : "none");
 }
 
-/* What is looked at in the segment's voxels. */
+/* Compares the measures of the segment's voxels. */
 static void
 look_at_facts(const struct expect_look *look, const struct expect_facts *facts,
               const struct segment_measures *measures, const struct conf_expect *expect)
@@ -198,7 +201,7 @@ look_at_facts(const struct expect_look *look, const struct expect_facts *facts,
     look_at_share_of_box(look, measures, &expect->share_of_box);
 }
 
-/* Compares a segment that has voxels with what is expected of it. */
+/* Compares a segment that has voxels with its expectations. */
 static void
 look_at_expectations(const struct expect_look *look, const struct expect_facts *facts,
                      const struct segment_measures *measures, const struct conf_expect *expect)
@@ -242,7 +245,7 @@ look_at_segment(const struct expect_look *look, struct segment_measures *measure
     return rc;
 }
 
-enum { MOST_OF_A_SEGMENT = 11 }; /* one an option */
+enum { MOST_OF_A_SEGMENT = 11 }; /* one per option */
 
 int
 expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume,

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of whole numbers of slices: what rounding makes of one is not one more. */
+/* Tolerance for whole numbers of slices, so that rounding does not add a slice. */
 #define WHOLE 1e-6
 
 /* ------------------------------------------------------------------------------ the planes -- */
@@ -31,7 +31,7 @@ grid_reserve_planes(struct grid *grid, struct error *error)
     return grid->origins ? 0 : error_set_system(error, -ENOMEM, "resample the volume");
 }
 
-/* Where the images say. */
+/* Copies the positions of the planes. */
 static void
 grid_fill_planes(struct grid *grid)
 {
@@ -43,7 +43,7 @@ grid_fill_planes(struct grid *grid)
     }
 }
 
-/* Where the stack has them, which is a grid. */
+/* Copies the positions of the stack's own grid. */
 static void
 grid_fill_even_planes(struct grid *grid)
 {
@@ -54,7 +54,7 @@ grid_fill_even_planes(struct grid *grid)
                 source->origin[i] + z * source->spacing[2] * source->axes[6 + i];
 }
 
-/* From the first plane to the last one, in steps of grid_mm at most. */
+/* Places slices from the first plane to the last, in steps of at most grid_mm. */
 static void
 grid_lay_out(struct grid *grid, const struct conf_pipeline *pipeline)
 {
@@ -112,7 +112,7 @@ grid_units_differ(const struct grid *grid)
     return false;
 }
 
-/* Each has one frame; of one, the source's agree in it. */
+/* Fills the instances. Each has one frame; a single one has the common values of the source. */
 void
 grid_fill_instances(struct grid *grid)
 {
@@ -217,7 +217,7 @@ grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *in
     return rc;
 }
 
-/* The first slice whose rescale is another than that of the first; 0: none. */
+/* Returns the first slice whose rescale differs from that of the first slice; 0: all are equal. */
 static int32_t
 grid_other_rescale(const struct grid *from)
 {
@@ -249,8 +249,11 @@ grid_check_padding(const struct grid *from, struct error *error)
     return 0;
 }
 
-/* Interpolation is between stored values: within a slice they have one rescale, and between slices only
- * where these do; what is padding of one slice has no value in another. */
+/*
+ * Checks that slices can be interpolated. Stored values are interpolated, so slices must share a
+ * rescale, unless interpolation stays within a slice. Padding of one slice must have no value in
+ * another.
+ */
 static int
 grid_check_alike(const struct texture_resample *wanted, const struct grid *from,
                  struct error *error)
@@ -301,7 +304,7 @@ grid_make_spaced(const struct texture_resample *wanted, const struct grid *from,
     rc = grid_check_size(grid, error);
     if (rc)
         return rc;
-    /* A spline swings below what it runs through. */
+    /* A spline can undershoot the values that it interpolates. */
     const bool is_signed =
         from->stack->pixel == IMAGE_UINT8 || wanted->interpolation == INTERPOLATION_CUBIC;
     grid->demand = (struct resample_demand){
@@ -436,7 +439,7 @@ grid_map_on_planes(const struct grid *grid, const uint16_t *map, uint16_t **on_p
 
 /* ----------------------------------------------------------------------------- the edges ---- */
 
-/* The largest step from the window of a slice to that of the next; 0: all are alike. */
+/* Returns the largest shift between the windows of neighbouring slices; 0: all are equal. */
 static int64_t
 windows_shift(const struct expect_window *windows, int64_t slices, int axis)
 {

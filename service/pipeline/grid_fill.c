@@ -1,4 +1,4 @@
-/* grid_fill.c - see grid.h: the grid's values, and which of them are none. */
+/* grid_fill.c - see grid.h: the values and the padding of the grid. */
 #include "service/pipeline/grid.h"
 
 #include "service/pipeline/volume.h"
@@ -17,7 +17,7 @@ padding_has(const struct image_range *padding, int32_t value)
     return padding->lo <= value && value <= padding->hi;
 }
 
-/* What the planes' padding can be in their pixels; empty: they have none. */
+/* Returns the possible padding values of the planes' pixels; an empty range: no padding. */
 static struct image_range
 grid_source_padding(const struct grid *grid)
 {
@@ -28,7 +28,7 @@ grid_source_padding(const struct grid *grid)
     return padding;
 }
 
-/* A value of the grid's pixels that so many voxels have not, nor any between two of theirs. */
+/* Finds `count` values that no voxel has and that do not lie between two values of voxels. */
 static int
 grid_find_outside(const struct grid *grid, const void *voxels, enum image_pixel pixel,
                   int64_t count, int32_t *outside, struct error *error)
@@ -52,7 +52,7 @@ grid_find_outside(const struct grid *grid, const void *voxels, enum image_pixel 
                        : "voxels that padding has a share in (texture.resample)");
 }
 
-/* Bits of the source's voxels that are padding, in their order; NULL where there is none. */
+/* Marks the source's padding voxels, in their order; NULL: no padding. */
 static int
 grid_find_padding(const struct grid *grid, const void *voxels, const struct image_range *padding,
                   uint64_t **bits, struct error *error)
@@ -102,8 +102,8 @@ grid_set(struct grid *grid, int64_t i, int32_t value)
 }
 
 /*
- * Resamples a volume that is as large as a pixel can be where there is padding and 0 elsewhere: where
- * the result is not 0, padding has a share of half a stored value or more in a voxel's value.
+ * Resamples a volume with the largest pixel value at padding and 0 elsewhere. Where the result is
+ * not 0, padding contributes at least half a stored value.
  */
 static int
 grid_spread_padding(struct grid *grid, struct kernels_lane *lane, const uint64_t *bits,
@@ -112,7 +112,7 @@ grid_spread_padding(struct grid *grid, struct kernels_lane *lane, const uint64_t
     struct resample_demand demand = grid->demand;
     struct kernels_demand all = {.of = {[KERNELS_RESAMPLE] = &demand}, .most_bytes = most_bytes};
     const struct image_extent *from = &grid->planes.extent;
-    /* Shares in a spline have signs. */
+    /* The weights of a spline have signs. */
     const enum image_pixel pixel = demand.order == RESAMPLE_CUBIC ? IMAGE_INT16 : IMAGE_UINT16;
     const uint16_t mark = (uint16_t)image_pixel_range(pixel).hi;
     void *marks;
@@ -171,7 +171,7 @@ grid_resample(struct grid *grid, struct kernels_lane *lane, const void *voxels, 
     return rc;
 }
 
-/* Had the spline swung beyond the pixels, its values would be others. */
+/* Clipped values of a spline would be wrong. */
 static int
 grid_check_swing(const struct grid *grid, struct error *error)
 {
@@ -189,7 +189,7 @@ grid_check_swing(const struct grid *grid, struct error *error)
     return 0;
 }
 
-/* What is between padding and values gets a value that nothing else has. */
+/* Gives voxels between padding and values a value that no other voxel has. */
 static int
 grid_set_aside(struct grid *grid, struct kernels_lane *lane, const uint64_t *bits,
                int64_t most_bytes, struct error *error)
@@ -211,7 +211,7 @@ grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxel
 {
     uint64_t *bits = NULL;
     const void *resampled;
-    grid_fill_instances(grid); /* the source's padding may be known only now */
+    grid_fill_instances(grid); /* the source's padding may be known only here */
     const struct image_range padding = grid_source_padding(grid);
     for (size_t i = 0; i < grid->own_instances.count; i++)
         grid->own_instances.at[i].has_padding = false;
@@ -229,7 +229,7 @@ grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxel
     return rc || grid->demand.order != RESAMPLE_CUBIC ? rc : grid_check_swing(grid, error);
 }
 
-/* What of a word's voxels, `row` being the first, has a value. */
+/* Returns the voxels of a word that have a value; `row` is the first voxel. */
 static uint64_t
 grid_cut_word(const struct grid *grid, const void *voxels, int64_t row, uint64_t word)
 {
@@ -247,7 +247,7 @@ void
 grid_cut_padding(const struct grid *grid, const void *voxels, struct image_mask *mask)
 {
     const int64_t rows = grid->to.extent.rows * grid->to.extent.slices;
-    uint64_t *bits = (uint64_t *)(uintptr_t)mask->bits; /* the lane's, which lends them */
+    uint64_t *bits = (uint64_t *)(uintptr_t)mask->bits; /* the lane owns it and lends it */
     mask->voxels = 0;
     for (int64_t y = 0; y < rows; y++)
         for (int64_t w = 0; w < mask->words_per_row; w++) {

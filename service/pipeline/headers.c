@@ -66,7 +66,7 @@ struct headers_digests {
     pthread_t thread;
     bool has_thread;
     atomic_bool cancel;
-    pthread_mutex_t lock; /* guards rc and error, which are those of the first file that failed */
+    pthread_mutex_t lock; /* guards rc and error of the first file that failed */
     int rc;
     struct error error;
     bool used[]; /* by instance */

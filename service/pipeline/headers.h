@@ -1,6 +1,4 @@
-/*
- * headers.h - the headers of many files, read by several threads.
- */
+/* headers.h - reads the headers of many files in several threads. */
 #ifndef NOCTULE_SERVICE_PIPELINE_HEADERS_H
 #define NOCTULE_SERVICE_PIPELINE_HEADERS_H
 
@@ -16,8 +14,8 @@ struct headers {
     size_t count;
     struct dicom_instance **instances;
     struct error *errors;
-    int *rc;        /* -errno beside an error, 0 beside an instance */
-    double seconds; /* that reading took */
+    int *rc;        /* -errno with an error, 0 with an instance */
+    double seconds; /* duration of reading */
 };
 
 struct headers_watch {
@@ -27,20 +25,21 @@ struct headers_watch {
 };
 
 /*
- * Reads every file, whatever becomes of the others. 0, -ENOMEM or -ECANCELED; after an error there
- * is nothing to free.
+ * Reads each file, also if others fail. Returns 0, -ENOMEM or -ECANCELED; after an error there is
+ * nothing to free.
  */
 int headers_read(char *const *paths, size_t count, int threads, const struct headers_watch *watch,
                  struct headers *headers);
 /*
- * Computes the digests of the instances whose frames the stack has, in threads of its own: decoding and segmenting go on
- * meanwhile. `headers` and `stack` must stay until headers_digest_end(). Returns NULL if there is no memory.
+ * Computes the digests of the instances whose frames the stack has. Its threads run during decoding
+ * and segmenting. `headers` and `stack` must stay valid until headers_digest_end(). Returns NULL if
+ * there is no memory.
  */
 struct headers_digests *headers_digest_begin(const struct headers *headers,
                                              const struct geometry_stack *stack, int threads);
 /*
- * Waits for the digests and frees `digests`, which may be NULL; with `cancel`, begins no further file. Returns 0, -ECANCELED
- * or -errno with the error of a file.
+ * Waits for the digests and frees `digests`, which may be NULL. With `cancel`, reads no further
+ * file. Returns 0, -ECANCELED, or -errno with the error of a file.
  */
 int headers_digest_end(struct headers_digests *digests, bool cancel, struct error *error);
 void headers_free(struct headers *headers);

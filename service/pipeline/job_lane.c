@@ -26,7 +26,7 @@ struct job_lane {
     struct kernels_lane *fallback; /* NULL until a job needs it */
     struct valuing *valuing;
     int64_t kept;    /* bytes */
-    int64_t largest; /* of the jobs since it rested, in bytes */
+    int64_t largest; /* of the jobs since its last rest, in bytes */
 };
 
 /* ------------------------------------------------------------------------------- device ---- */
@@ -117,7 +117,10 @@ job_lane_may_fall_back(const struct job_lane *lane, const struct pipeline_report
            strcmp(kernels_device_backend(lane->device->device), "cpu") != 0;
 }
 
-/* Of a job that begins now: those of the device, or its part of them where others run beside it. */
+/*
+ * Returns the threads for a job that begins now: those of the device, or its share if other jobs
+ * run.
+ */
 static int
 job_device_threads_now(struct job_device *device)
 {
@@ -165,7 +168,7 @@ job_lane_keep(struct job_lane *lane, int64_t bytes)
     return kernels_lane_reserve(lane->lane, bytes);
 }
 
-/* A new lane in the place of one that is as large as its largest job. */
+/* Replaces a lane that is as large as its largest job. */
 static void
 job_lane_renew(struct job_lane *lane)
 {
@@ -176,7 +179,7 @@ job_lane_renew(struct job_lane *lane)
     lane->lane = fresh;
     lane->largest = 0;
     if (lane->kept > 0)
-        kernels_lane_reserve(fresh, lane->kept); /* what it cannot have, jobs take */
+        kernels_lane_reserve(fresh, lane->kept); /* if this fails, jobs allocate what they need */
 }
 
 void

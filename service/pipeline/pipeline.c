@@ -1,9 +1,9 @@
 /*
  * pipeline.c - see pipeline.h.
  *
- * A job is a row of steps that share struct job. Each step returns 0 or -errno with report->error
- * filled; verdict_of turns the errno of the step that failed into the verdict, so that no step
- * decides what becomes of the job. What is computed is written by objects.c.
+ * A job is a sequence of steps that share struct job. Each step returns 0 or -errno with
+ * report->error filled. verdict_of() converts the errno of the failed step to the verdict, so steps
+ * need not. results_objects.c writes the results.
  */
 #include "service/pipeline/pipeline.h"
 
@@ -43,14 +43,14 @@ struct job {
     const struct conf_pipeline *pipeline; /* the same, with a segment per region of objects */
     struct output *output;
     struct geometry_series *series;
-    const struct geometry_stack *stack; /* the source's */
-    struct headers_digests *digests;    /* being computed; NULL: before and after */
-    struct grid grid;                   /* that is computed on */
-    struct kernels_lane *lane;          /* the one that the job runs on */
+    const struct geometry_stack *stack; /* of the source */
+    struct headers_digests *digests;    /* in progress; else NULL */
+    struct grid grid;                   /* to compute on */
+    struct kernels_lane *lane;          /* the lane that the job runs on */
     struct segmentation segmentation;
-    void *voxels; /* the lane's */
+    void *voxels; /* of the lane */
     struct texture_groups groups;
-    struct texture_result texture; /* less the features, which are the report's */
+    struct texture_result texture; /* without the features, which are in the report */
 };
 
 /* ------------------------------------------------------------------------------ preparing -- */
@@ -83,7 +83,7 @@ open_output(struct job *job)
     return 0;
 }
 
-/* An input that cannot be read stops the job: a result of part of a series would look whole. */
+/* Stops the job if an input cannot be read: a result of a part of the series would look whole. */
 static int
 check_headers(struct job *job)
 {
@@ -111,7 +111,7 @@ pipeline_limits(const struct conf_pipeline *pipeline)
     return limits;
 }
 
-/* That the stack is whole does not say that the series is. */
+/* Notes missing temporal positions: the stack can be complete although the series is not. */
 static void
 note_times(struct job *job)
 {
@@ -145,7 +145,7 @@ choose_stack(struct job *job)
 {
     struct pipeline_report *report = job->report;
     struct geometry_limits limits = pipeline_limits(job->pipeline);
-    limits.allow_missing = true; /* that was judged when the series came in */
+    limits.allow_missing = true; /* decided when the series was inspected */
     memcpy(report->series_uid, job->headers->instances[0]->series_uid, sizeof report->series_uid);
     int rc = geometry_group(job->headers->instances, (int32_t)job->headers->count, &limits,
                             &job->series, &report->error);
@@ -168,7 +168,7 @@ choose_stack(struct job *job)
     return 0;
 }
 
-/* What is told of the volume is of the grid that is computed on. */
+/* Selects the grid. The report describes the volume of this grid. */
 static int
 choose_grid(struct job *job)
 {
@@ -202,7 +202,7 @@ use_lane(struct job *job, const struct kernels_device *device, struct kernels_la
              kernels_device_backend(device));
 }
 
-/* What does not fit into a device's memory runs on the other, which has more and is slower. */
+/* Continues on the fallback device, which has more memory and is slower. */
 static void
 fall_back(struct job *job, const char *reason)
 {
@@ -213,11 +213,11 @@ fall_back(struct job *job, const char *reason)
     pipeline_note(job->report, text);
 }
 
-/* Begins a volume of the stack's, whose voxels are to be put into job->voxels. */
+/* Begins a volume for the stack; job->voxels must be filled next. */
 static int
 reserve(struct job *job, const struct geometry_stack *stack, const struct kernels_demand *demand)
 {
-    struct error error; /* is none when the job falls back */
+    struct error error; /* not used if the job falls back */
     const struct image_extent extent = {stack->columns, stack->rows, stack->plane_count};
     int rc = kernels_volume_begin(job->lane, extent, stack->pixel, demand, &job->voxels, &error);
     if (rc == -ENOMEM && job->compute->fallback_lane && job->lane == job->compute->lane) {
@@ -229,7 +229,7 @@ reserve(struct job *job, const struct geometry_stack *stack, const struct kernel
     return rc;
 }
 
-/* The smaller of what the worker and the pipeline have for a job; 0: neither says. */
+/* Returns the smaller memory limit of worker and pipeline; 0: no limit. */
 static int64_t
 most_bytes(const struct job *job)
 {
@@ -238,7 +238,7 @@ most_bytes(const struct job *job)
     return own > 0 && (most <= 0 || own < most) ? own : most;
 }
 
-/* Of that, what a lane may take; a straightened stack takes some beside it. */
+/* Returns the part of it for a lane; a straightened stack needs some besides. */
 static int64_t
 most_of_lane(const struct job *job)
 {
@@ -248,7 +248,7 @@ most_of_lane(const struct job *job)
     return most > beside ? most - beside : 1;
 }
 
-/* Which option it was, where there are two, and what the grid has to do with it. */
+/* Names the option with the limit, and the part of the grid. */
 static void
 tell_whose_memory(struct job *job)
 {
@@ -286,7 +286,7 @@ choose_regions(struct job *job)
     return rc;
 }
 
-/* The volume that is computed on: what can be known before its voxels are there. */
+/* Begins the volume to compute on: everything that is known before its voxels are. */
 static int
 begin_volume(struct job *job)
 {
@@ -315,8 +315,10 @@ decode_source(struct job *job)
     return rc ? rc : decode_stack(&request, &job->report->error);
 }
 
-/* The source in the lane, and what becomes of it in memory of the grid's, beside what of the segments
- * was there before it, such as what was drawn. */
+/*
+ * Resamples the source in the lane to memory of the grid. Segments that exist already, such as
+ * drawn regions, take memory besides.
+ */
 static int
 straighten(struct job *job)
 {
@@ -334,7 +336,7 @@ straighten(struct job *job)
     return rc;
 }
 
-/* Once more, for what is padding is known now; what was drawn is as it was. */
+/* Begins the straightened volume again, since its padding is known now. Drawn regions stay. */
 static int
 begin_straightened(struct job *job)
 {
@@ -347,7 +349,7 @@ begin_straightened(struct job *job)
     return kernels_volume_ready(job->lane, 0, job->grid.stack->plane_count, &job->report->error);
 }
 
-/* What texture takes on grids of its own, beside the job's lane. */
+/* Returns the memory limit for texture on its own grids, besides the job's lane. */
 static int64_t
 most_of_groups(const struct job *job)
 {
@@ -367,12 +369,12 @@ prepare_groups_on(struct job *job, struct kernels_device *device, struct error *
     return texture_groups_prepare(&job->groups, device, most_of_groups(job), error);
 }
 
-/* What does not fit beside the volume of a GPU is measured on the CPU. */
+/* Prepares texture. Groups that do not fit into the memory of a GPU run on the CPU. */
 static int
 prepare_groups(struct job *job)
 {
     const struct pipeline_compute *compute = job->compute;
-    struct error error; /* is none when the CPU does it */
+    struct error error; /* not used if the CPU runs it */
     const bool is_fallback = job->lane == compute->fallback_lane;
     int rc =
         prepare_groups_on(job, is_fallback ? compute->fallback_device : compute->device, &error);
@@ -390,7 +392,9 @@ prepare_groups(struct job *job)
     return rc;
 }
 
-/* A volume that is straightened begins twice: what cannot be done is known before it is decoded. */
+/*
+ * Decodes the stack. A straightened volume begins twice, so that errors are found before decoding.
+ */
 static int
 decode(struct job *job)
 {
@@ -423,7 +427,7 @@ check_contrast(struct job *job)
     return 0;
 }
 
-/* Voxels in at least one segment that is not hidden. */
+/* Returns the number of voxels in at least one segment that is not hidden. */
 static int64_t
 count_union(const struct segmentation *found, int64_t words)
 {
@@ -447,7 +451,7 @@ count_union(const struct segmentation *found, int64_t words)
     return voxels;
 }
 
-/* Notes how many segments are empty by the choice of `optional` or `each`, and the first of them. */
+/* Notes the number of segments that are empty by `optional` or `each`, and names the first. */
 static void
 note_absent(struct pipeline_report *report)
 {
@@ -466,7 +470,7 @@ note_absent(struct pipeline_report *report)
     pipeline_note(report, text);
 }
 
-/* Tells what was measured, of every segment that something was measured of. */
+/* Reports the segments with measurements. */
 static int
 report_segments(struct job *job)
 {
@@ -503,7 +507,7 @@ report_segments(struct job *job)
     return 0;
 }
 
-/* The largest of what slices are thick and apart; 0: not known. */
+/* Returns the larger of slice thickness and slice distance; 0: not known. */
 static double
 slice_mm(const struct job *job)
 {
@@ -533,7 +537,7 @@ struct slice_tables {
     struct image_rescale *rescale;
     struct image_range *padding;
     double *positions;
-    struct expect_window *windows; /* NULL: the volume's own */
+    struct expect_window *windows; /* NULL: the edges of the volume */
 };
 
 static void
@@ -717,7 +721,9 @@ write_results(struct job *job, double begun)
 
 /* ----------------------------------------------------------------------------- the whole ---- */
 
-/* Trying again may help: the machine was short of something, or its output is in another's hands.
+/*
+ * Returns whether another attempt may succeed: the machine lacked a resource, or another process
+ * uses its output.
  */
 static bool
 is_transient(int error)

@@ -1,7 +1,7 @@
 /*
- * pipeline.h - one job, straight through: read, gate, decode, compute, write, read back.
+ * pipeline.h - runs one job: read headers, check geometry, decode, compute, write, read back.
  *
- * The same function serves a worker's lane, `noctule run` and a batch script.
+ * A worker's lane, `noctule run` and `noctule run-job` use the same function.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_PIPELINE_H
 #define NOCTULE_SERVICE_PIPELINE_PIPELINE_H
@@ -14,32 +14,32 @@
 #include "service/pipeline/pipeline_report.h"
 
 /*
- * What a job computes with: a lane of the device, how many threads may decode, and a second lane
- * for jobs that do not fit into the first one's memory (of a CPU, where the first is a GPU's). The
- * lanes are the job's alone while it runs.
+ * The resources of a job: a lane of the device, the number of threads, and a fallback lane for jobs
+ * that do not fit into the first one's memory (a CPU's, if the first is a GPU's). No other job may
+ * use the lanes meanwhile.
  */
 struct pipeline_compute {
     struct kernels_device *device;
     struct kernels_lane *lane;
     struct valuing *valuing; /* measure_values.h */
     int threads;
-    int64_t most_bytes;                     /* of memory that the job may take; 0: what there is */
-    struct kernels_device *fallback_device; /* NULL: none */
+    int64_t most_bytes;                     /* memory limit of the job; 0: what is free */
+    struct kernels_device *fallback_device; /* may be NULL */
     struct kernels_lane *fallback_lane;
 };
 
-/* What a pipeline asks of the geometry of a stack. */
+/* Returns the limits that a pipeline sets for the geometry of a stack. */
 struct geometry_limits pipeline_limits(const struct conf_pipeline *pipeline);
 
 /*
- * Runs the job. Results are complete, synced, read back and in the output folder when it returns
- * with PROTO_VERDICT_DONE; nothing half-written stays behind otherwise. Returns 0 whenever *report
- * is filled, whatever the verdict. `watch` may be NULL.
+ * Runs the job. With PROTO_VERDICT_DONE, its results are complete, synced, read back and in the
+ * output folder; otherwise no partial file remains. Returns 0 whenever *report is filled, with any
+ * verdict. `watch` may be NULL.
  */
 int pipeline_run(const struct job_spec *spec, const struct pipeline_compute *compute,
                  const struct pipeline_watch *watch, struct pipeline_report *report);
 
-/* The same when the headers of the inputs, all of one series, have been read already (borrowed). */
+/* Runs a job whose headers, all of one series, were read before (borrowed). */
 int pipeline_run_headers(const struct job_spec *spec, const struct headers *headers,
                          const struct pipeline_compute *compute, const struct pipeline_watch *watch,
                          struct pipeline_report *report);

@@ -1,6 +1,4 @@
-/*
- * pipeline_report.h - what a job says while it runs and when it has ended.
- */
+/* pipeline_report.h - reports of a job: its progress and its result. */
 #ifndef NOCTULE_SERVICE_PIPELINE_PIPELINE_REPORT_H
 #define NOCTULE_SERVICE_PIPELINE_PIPELINE_REPORT_H
 
@@ -13,14 +11,17 @@
 
 #include <stdatomic.h>
 
-/* A file that others will ask for. preview.png and job.json lie beside them and are not listed. */
+/*
+ * A file for destinations and queries. preview.png and job.json are in the same folder and not
+ * listed.
+ */
 struct pipeline_result {
     char kind[16]; /* "seg", "seg-fractional", "codes", "sr", "pmap" */
     char file[64]; /* name within the output folder */
     char sop_class_uid[DICOM_UID_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];
     char series_uid[DICOM_UID_SIZE];
-    char replaces[DICOM_UID_SIZE]; /* SOP Instance UID of an earlier result; "": none */
+    char replaces[DICOM_UID_SIZE]; /* SOP Instance UID of the object that it replaces; "": unset */
     int64_t size;
     int64_t frames;
 };
@@ -34,8 +35,8 @@ struct segment_number {
 
 /* The region of an annotation object that a segment was taken from. */
 struct pipeline_object {
-    const struct provenance *provenance; /* held; NULL: the segment is not from an object */
-    bool changed;                        /* by Noctule */
+    const struct provenance *provenance; /* held; NULL: the segment does not come from an object */
+    bool changed;                        /* changed by Noctule */
     int32_t number;
     char name[DICOM_LO_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];
@@ -48,51 +49,54 @@ struct pipeline_segment {
     int64_t voxels;
     double millilitres;
     struct segment_measures measures;
-    const char *method; /* its name */
-    /* What the method used, and which of it was measured. */
+    const char *method; /* name of the method */
+    /* Numbers that the method used, and which of them it measured. */
     struct segment_number numbers[5];
     int number_count;
     int64_t measured_voxels;
-    char told[320]; /* for the note; "": nothing */
-    /* Of a segment that is of an object: the region's name there, its number, and how many regions it is of; 0: no region. */
+    char told[320]; /* for the note; may be "" */
+    /*
+     * For a segment from an annotation object: the region's name and number there, and the number
+     * of its regions; 0: no region.
+     */
     char region[DICOM_LO_SIZE];
     int32_t region_number, regions;
-    char absent[sizeof(((struct error *)NULL)->message)]; /* why it has no voxel; "" */
+    char absent[sizeof(((struct error *)NULL)->message)]; /* reason for having no voxel; "" */
     struct pipeline_object object;
 };
 
-/* The stack as it is in the files. */
+/* The stack in the files. */
 struct pipeline_source {
     int32_t planes;
     double spacing[2];      /* mm between columns, rows */
     double steps[2];        /* mm, the smallest and the largest between two planes; 0: one plane */
-    char straightened[128]; /* why it was straightened: "tilted by 18.5 degrees"; "": it was not */
+    char straightened[128]; /* reason for straightening: "tilted by 18.5 degrees"; "" */
 };
 
 struct pipeline_report {
     enum proto_verdict verdict;
-    struct error error; /* also of an EMPTY result ("EMPTY"), and of one that breaks expectations */
+    struct error error; /* also of an EMPTY result ("EMPTY"), and of broken expectations */
     bool empty;
-    bool review; /* what is expected is broken, and the pipeline holds such results */
+    bool review; /* expectations are broken, and the pipeline holds such results for review */
     struct expect_breaches breaches;
     double read_seconds;    /* headers, grouping, decoding */
-    double compute_seconds; /* what was left to compute once all slices were there */
+    double compute_seconds; /* remaining computation after all slices had arrived */
     double write_seconds;   /* SEG, codes and preview, synced */
     double verify_seconds;
     double total_seconds;
     int64_t voxels;
     int64_t segmented_voxels; /* in at least one segment */
-    int64_t peak_bytes;       /* resident, of this process so far */
+    int64_t peak_bytes;       /* resident, of this process up to now */
     char backend[16];
-    char note[256]; /* worth knowing of a job that worked: what was measured, where it ran */
-    /* The device has failed (COMPUTE_DEVICE_LOST): this process cannot use it any more. */
+    char note[256]; /* remarks about a successful job: measurements, device */
+    /* The device failed (COMPUTE_DEVICE_LOST): this process must not use it again. */
     bool device_lost;
     int32_t columns, rows, planes;
     double spacing[3];           /* mm between columns, rows, planes */
     char unit[FEATURE_TERM + 1]; /* of the values of `measures`: UCUM; "1": not known */
     struct pipeline_source source;
     char series_uid[DICOM_UID_SIZE];
-    struct pipeline_segment *segments; /* pipeline_report_clear frees these and all below */
+    struct pipeline_segment *segments; /* pipeline_report_clear() frees these and all below */
     int32_t segment_count;
     struct feature_set features;
     struct pipeline_result *results;
@@ -100,27 +104,26 @@ struct pipeline_report {
 };
 
 struct pipeline_watch {
-    /* Told now and then, from any thread, often: throttle there. May be NULL. */
+    /* Reports progress, from any thread, often: the receiver must throttle. May be NULL. */
     void (*progress)(void *context, const char *stage, double fraction);
     void *context;
-    atomic_bool *stop; /* set by anybody: the job ends with PROTO_VERDICT_STOPPED; may be NULL */
+    atomic_bool *stop; /* set by any thread: the job ends with PROTO_VERDICT_STOPPED; may be NULL */
 };
 
-/* The stages that progress tells of, in order; the last one is NULL. It tells of these very strings. */
+/* The stages of progress in their order; the last is NULL. Progress passes these pointers. */
 extern const char *const pipeline_stages[];
 
-/* Adds to the note; cut where there is no more room. */
+/* Appends to the note; cuts it if there is no room. */
 void pipeline_note(struct pipeline_report *report, const char *text);
 
 void pipeline_report_clear(struct pipeline_report *report);
 
-/* Begins a stage: tells the watcher; -ECANCELED when the job was told to stop. `watch` may be NULL.
- */
+/* Begins a stage and reports it. Returns -ECANCELED if the job was stopped. `watch` may be NULL. */
 int pipeline_enter(const struct pipeline_watch *watch, const char *stage);
-/* Was the job told to stop? */
+/* Returns whether the job was stopped. */
 bool pipeline_stopped(const struct pipeline_watch *watch);
 
-/* "REVIEW", "EMPTY", else the verdict: "DONE", "RETRY", "REJECT", "STOPPED". */
+/* Returns "REVIEW", "EMPTY", or the verdict: "DONE", "RETRY", "REJECT", "STOPPED". */
 const char *pipeline_outcome(const struct pipeline_report *report);
 
 #endif

@@ -3,13 +3,13 @@
 
 #include <math.h>
 
-#define MOST_THREADS 16 /* more are not counted on: memory is shared */
+#define MOST_THREADS 16 /* do not count on more: jobs share the memory bandwidth */
 
 /* Nanoseconds of one thread per voxel. */
 enum {
     OF_VOLUME = 5,    /* contrast, measures, preview */
     OF_METHOD = 3,    /* level set, range, object */
-    OF_FUZZY = 100,   /* maps of connectedness in noise */
+    OF_FUZZY = 100,   /* maps of connectedness of noise */
     OF_START = 40,    /* the highest or the lowest mean over a box */
     OF_STEP = 5,      /* components of noise */
     OF_TEXTURE = 300, /* all families that do not compare all pairs of voxels */
@@ -24,7 +24,7 @@ predict_segment(const struct conf_segment *segment)
     return rate + OF_STEP * (double)segment->then_count;
 }
 
-/* A finer grid may have any number of voxels. */
+/* Returns INFINITY for a finer grid: it may have any number of voxels. */
 static double
 predict_texture(const struct texture_options *texture)
 {

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#define FEATURES_PER_FRAME 512 /* some 100 KiB: the daemon does other things in between */
+#define FEATURES_PER_FRAME 512 /* about 100 KiB: the daemon must not block on it */
 
 void
 report_write_progress(struct proto_writer *writer, int64_t job, const char *stage, double fraction)
@@ -131,7 +131,7 @@ report_add_segment(struct proto_writer *writer, const struct pipeline_segment *s
     message_add_segment(writer, &row);
 }
 
-/* Hidden segments are in job.json alone. */
+/* Writes segments; hidden ones are only in job.json. */
 static void
 report_write_segments(struct proto_writer *writer, int64_t job,
                       const struct pipeline_report *report)
@@ -163,7 +163,7 @@ report_write_breaches(struct proto_writer *writer, int64_t job,
     }
 }
 
-/* Before its DONE, which says that there are no more. */
+/* Writes the measurements before DONE, which ends them. */
 static bool
 report_write_measurements(int64_t job, const struct pipeline_report *report,
                           bool (*take)(void *context, struct proto_writer *frame), void *context)

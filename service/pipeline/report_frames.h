@@ -1,6 +1,6 @@
 /*
- * report_frames.h - what the pipeline reports of a job, as the messages that tell the daemon: FEATURES and
- * HISTOGRAM as often as it takes, DONE last.
+ * report_frames.h - the report of a job as messages to the daemon: as many FEATURES and HISTOGRAM
+ * as needed, then DONE.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_REPORT_FRAMES_H
 #define NOCTULE_SERVICE_PIPELINE_REPORT_FRAMES_H
@@ -17,7 +17,7 @@ void report_write_histogram(struct proto_writer *writer, int64_t job,
 void report_write_done(struct proto_writer *writer, int64_t job,
                        const struct pipeline_report *report);
 
-/* All of them, in order, for `take` to finish and release each; false: it takes no more. */
+/* Passes each message to `take`, which must finish and release it; false: stop. */
 void report_write(int64_t job, const struct pipeline_report *report,
                   bool (*take)(void *context, struct proto_writer *frame), void *context);
 

@@ -6,7 +6,7 @@
 
 static const struct image_range nothing = {.lo = 1, .hi = 0};
 
-/* Values from `from` up to the one before the first that fails `bound`, or to the end. */
+/* Returns the number of values from `from` on up to the first that fails `bound`. */
 static int32_t
 volume_first_beyond(struct image_range limits, double bound, bool strictly, double slope,
                     double intercept)
@@ -31,7 +31,7 @@ volume_stored_range(const double range[2], double slope, double intercept,
 {
     if (slope == 0 || !isfinite(slope) || !isfinite(intercept) || !(range[0] <= range[1]))
         return nothing;
-    /* Real-world values rise with v or fall with v; `near` is the bound that is met first. */
+    /* Real-world values rise or fall with v; `near` is the bound that is reached first. */
     double near = slope > 0 ? range[0] : range[1];
     double far = slope > 0 ? range[1] : range[0];
     struct image_range stored = {
