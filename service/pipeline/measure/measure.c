@@ -1,9 +1,8 @@
 /*
  * measure.c - see measure.h.
  *
- * What families prepare for all regions, then one region after the other: its histograms tell the
- * extremes that its levels are made from, then every family that is wanted counts, and its features are
- * made beside what the next ones count.
+ * Families first prepare data for all regions. Then, region by region: histograms give the extremes
+ * for the levels; each enabled family counts; features are computed while the next families count.
  */
 #include "service/pipeline/measure/measure.h"
 
@@ -32,13 +31,13 @@ struct step {
     struct image_range limits; /* of the pixel type */
     struct feature_volume volume;
     struct image_rescale *rescales; /* one per slice */
-    struct image_range *paddings;   /* the same; empty: none */
-    uint64_t *histograms;           /* [tables][values], of the region at hand */
-    uint16_t *level_of;             /* the same */
-    const uint64_t **regions;       /* the volume's */
+    struct image_range *paddings;   /* per slice; an empty range: no padding */
+    uint64_t *histograms;           /* [tables][values], of the current region */
+    uint16_t *level_of;             /* the same, as levels */
+    const uint64_t **regions;       /* the whole volume */
     void *prepared[FEATURE_FAMILIES];
     const char *value_unit;
-    enum feature_need needs; /* of all families that are wanted */
+    enum feature_need needs; /* of all enabled families */
     bool levels_wanted;
 };
 
@@ -59,7 +58,7 @@ advance(const struct step *step, double fraction)
     return 0;
 }
 
-/* Notes what to change; once, however many regions it concerns. */
+/* Adds advice to the note, once for all regions that it concerns. */
 static void
 texture_note(struct texture_result *result, const char *text)
 {
@@ -71,7 +70,9 @@ texture_note(struct texture_result *result, const char *text)
 
 /* --------------------------------------------------------------------- slices and tables ---- */
 
-/* What is written later, when the lane waits for it: its pages are there before. */
+/*
+ * Allocates memory and touches its pages, so that later writes do not fault while the lane waits.
+ */
 static void *
 take_pages(size_t bytes)
 {
@@ -136,7 +137,7 @@ describe_volume(struct step *step)
     }
 }
 
-/* Of each table the entries that are padding. */
+/* Clears the padding entries of each table. */
 static void
 leave_out_padding(const struct step *step, bool levels)
 {
@@ -200,8 +201,10 @@ make_levels(struct step *step, struct feature_region *region)
 
 /* ------------------------------------------------------------------------------- records ---- */
 
-/* How values became levels. Bins of a width make as many levels as the region needs; where there
- * is nothing to make them of, there are none. */
+/*
+ * Describes the discretisation. Bins of a fixed width make as many levels as the region needs; a
+ * region without values has no levels.
+ */
 static void
 describe_levels(const struct feature_region *region, char settings[FEATURE_SETTINGS])
 {
@@ -215,7 +218,7 @@ describe_levels(const struct feature_region *region, char settings[FEATURE_SETTI
     }
 }
 
-/* Which voxels are measured. */
+/* Describes the resampling of voxels. */
 static void
 describe_voxels(const struct texture_resample *resample, char settings[FEATURE_SETTINGS])
 {
@@ -228,7 +231,7 @@ describe_voxels(const struct texture_resample *resample, char settings[FEATURE_S
                        resample->mm);
 }
 
-/* How the intensity mask came of the region. */
+/* Describes the re-segmentation of the intensity mask. */
 static void
 describe_resegmentation(const struct texture_options *options, char settings[FEATURE_SETTINGS])
 {
@@ -240,7 +243,10 @@ describe_resegmentation(const struct texture_options *options, char settings[FEA
         feature_put_number(settings, FEATURE_sigma, options->sigma);
 }
 
-/* The unit of values to a power, and the definition's own; UCUM goes from left to right. */
+/*
+ * Writes the unit of the values to a power, times the definition's own; UCUM is read from left to
+ * right.
+ */
 static void
 describe_unit(const struct step *step, const struct feature_definition *definition,
               char unit[FEATURE_TERM])
@@ -252,13 +258,16 @@ describe_unit(const struct step *step, const struct feature_definition *definiti
         snprintf(unit + strlen(unit), FEATURE_TERM - strlen(unit), ".%s", definition->unit);
 }
 
-/* Settings that several features of a set have. */
+/* Settings that several features of a set share. */
 struct told {
     bool any, levels, values;
     char settings[FEATURE_SETTINGS];
 };
 
-/* Those of the feature, but for a percentage: most have those of the one before. */
+/*
+ * Writes the settings of the feature, without those of a percentage: most features have those of
+ * the previous one.
+ */
 static void
 describe_feature(const struct step *step, const struct measured *measured,
                  const struct feature_definition *definition, struct told *told)
@@ -306,7 +315,7 @@ tell_feature(const struct step *step, struct valued *valued, size_t number, stru
     return feature_set_add(&valued->features, &feature);
 }
 
-/* Keeps what is to be kept of a set's counts, and tells its values; by any thread. */
+/* Keeps the counts that the options ask for, and reports the values of a set; from any thread. */
 static int
 tell_set(void *context, struct valued *valued)
 {
@@ -324,7 +333,7 @@ tell_set(void *context, struct valued *valued)
 
 /* ------------------------------------------------------------------------------ families ---- */
 
-/* Adds a map of each set; where there is nothing to map, none. */
+/* Adds a map of each set, unless the region is empty. */
 static int
 family_add_maps(struct step *step, const struct feature_family *family)
 {
@@ -347,7 +356,7 @@ family_add_maps(struct step *step, const struct feature_family *family)
     return 0;
 }
 
-/* What the family makes of all regions at once. */
+/* Prepares the data of a family for all regions at once. */
 static int
 family_prepare(struct step *step, size_t f)
 {
@@ -367,7 +376,7 @@ family_prepare(struct step *step, size_t f)
                                 step->error);
 }
 
-/* Has the lane count what the set is of, unless a group before has, or those who make its values do. */
+/* Counts a set in the lane, unless an earlier group did or the value threads do. */
 static int
 count_set(struct step *step, struct valued *valued)
 {
@@ -378,7 +387,7 @@ count_set(struct step *step, struct valued *valued)
                : valuing_count(step->request->valuing, valued, step->error);
 }
 
-/* Adds what was told of a set, and lets it go. */
+/* Adds the features of a set, and frees it. */
 static int
 end_set(struct step *step, struct valued *valued)
 {
@@ -397,7 +406,7 @@ end_set(struct step *step, struct valued *valued)
     return rc ? out_of_memory(step) : 0;
 }
 
-/* Others are taken back until there is room for it. */
+/* Begins a set. First ends earlier ones until there is room. */
 static int
 begin_set(struct step *step, const struct measured *measured)
 {
@@ -421,7 +430,7 @@ begin_set(struct step *step, const struct measured *measured)
     return rc;
 }
 
-/* The sets of families *next .. end - 1, as the region at hand is. */
+/* Begins the sets of families *next .. end - 1 for the current region. */
 static int
 begin_sets(struct step *step, const struct texture_region *named, struct feature_region *region,
            size_t *next, size_t end)
@@ -437,7 +446,7 @@ begin_sets(struct step *step, const struct texture_region *named, struct feature
     return rc;
 }
 
-/* How many of the first families have values of the bits alone: they need not wait for what is counted. */
+/* Returns how many of the first families need only the mask: they need not wait for counts. */
 static size_t
 families_of_bits(void)
 {
@@ -458,7 +467,7 @@ end_sets(struct step *step)
     return rc;
 }
 
-/* What families make of the bits alone, while the lane is at the rest. */
+/* Begins values that need only the mask, while the lane counts. */
 static int
 begin_forms(struct step *step, const struct texture_region *named,
             const struct feature_region *region)

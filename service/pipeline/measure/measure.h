@@ -1,13 +1,13 @@
 /*
- * measure.h - measures the regions of a job on its announced volume: intensities, place,
- * co-occurrence and local patterns, as the pipeline asks.
+ * measure.h - measures the regions of a job on its announced volume: intensities, shape,
+ * co-occurrence and local patterns, as the pipeline's options request.
  *
- * What is left out. Pixel padding has a place and no value: it counts as a voxel of its region, and
- * in no intensity, matrix or entropy (PS3.3 C.7.5.1.1.2). What re-segmentation leaves out is the same:
- * place and volume are of the morphological mask, all else is of the intensity mask (family.h).
+ * Padding. Padding voxels count as voxels of their region, but in no intensity, matrix or entropy
+ * (PS3.3 C.7.5.1.1.2). The same holds for voxels that re-segmentation removes: shape and volume use
+ * the morphological mask, all other features the intensity mask (family.h).
  *
- * Where slices differ in rescale or padding each has its own histogram and table of levels: 0.6 MiB
- * per slice of 16 bits while a region is measured. A set of matrices takes 8 bytes a cell.
+ * If slices differ in rescale or padding, each has its own histogram and table of levels: 0.6 MiB
+ * per slice of 16 bits while a region is measured. A set of matrices needs 8 bytes per cell.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_MEASURE_MEASURE_H
 #define NOCTULE_SERVICE_PIPELINE_MEASURE_MEASURE_H
@@ -36,27 +36,29 @@ struct texture_request {
     const struct geometry_stack *stack;
     const struct texture_region *regions;
     size_t region_count;
-    bool maps;                          /* are wanted back */
-    struct kernels_lane *lane;          /* holds the volume */
-    struct valuing *valuing;            /* nobody else's meanwhile */
-    int64_t first[3];                   /* which begins at this voxel of the stack's grid */
-    struct shared_values *shared;       /* with the job's other groups; NULL: it is the only one */
+    bool maps;                 /* maps must be returned */
+    struct kernels_lane *lane; /* holds the volume */
+    struct valuing *valuing;   /* reserved for this call */
+    /* the voxel of the stack's grid at which the volume begins */
+    int64_t first[3];
+    /* shared with the job's other groups; NULL: there is one group */
+    struct shared_values *shared;
     const struct pipeline_watch *watch; /* may be NULL */
 };
 
 struct texture_result {
     struct feature_set features;
     struct feature_map
-        *maps; /* whose codes are the lane's: they are there until it has another volume */
+        *maps; /* the lane owns the codes: they are valid until it has another volume */
     size_t map_count;
-    char note[256]; /* what to change where something had to be left out; "" */
+    char note[256]; /* advice if features had to be left out; "" */
 };
 
 /*
- * 0, -ECANCELED, -ENOMEM with OUT_OF_MEMORY, or what pipeline_compute_error makes of a backend's
- * failure. A feature that has no value carries its reason; a number is always finite. The stage
- * "texture" is told of. Adds to the result, which begins as zeros; on an error what it has is to be
- * cleared.
+ * Measures the regions. Returns 0, -ECANCELED, -ENOMEM with OUT_OF_MEMORY, or the error of a
+ * backend by pipeline_compute_error(). A feature without a value has a reason; each number is
+ * finite. Reports the stage "texture". Adds to the result, which must begin as zeros; the caller
+ * must clear it, also after an error.
  */
 int texture_measure(const struct texture_request *request, struct texture_result *result,
                     struct error *error);

@@ -60,7 +60,7 @@ texture_demand(const struct texture_options *options, bool maps, struct kernels_
 
 /* ---------------------------------------------------------------------------------- memory -- */
 
-/* The most levels that values of the stack may have. */
+/* Returns the maximum number of levels of the stack's values. */
 static int
 most_levels(const struct texture_options *options, struct dicom_instance *const *instances,
             const struct geometry_stack *stack)
@@ -77,7 +77,10 @@ most_levels(const struct texture_options *options, struct dicom_instance *const 
     return discretise_most_levels(&options->levels, lo, hi);
 }
 
-/* What a family takes for all its sets; *most: for one, of those before, too. */
+/*
+ * Returns the bytes of a family for all its sets; *most: the maximum for one set, also of earlier
+ * families.
+ */
 static size_t
 bytes_of_family(const struct feature_family *family, const struct feature_region *largest,
                 size_t *most)
@@ -92,8 +95,10 @@ bytes_of_family(const struct feature_family *family, const struct feature_region
     return bytes;
 }
 
-/* Histogram and levels, and what families take until the values of all of them are there, as far as that is on its
- * way at once: those that follow each other and share what they count, once. */
+/*
+ * Returns the bytes of histogram, levels and families of one region. Consecutive families that
+ * share counts need them once.
+ */
 static size_t
 bytes_of_region(const struct feature_region *largest)
 {
@@ -114,7 +119,7 @@ bytes_of_region(const struct feature_region *largest)
            (bytes < held ? bytes : held);
 }
 
-/* What is kept of all regions. */
+/* Returns the bytes of the results of all regions. */
 static size_t
 bytes_of_results(const struct feature_region *largest)
 {

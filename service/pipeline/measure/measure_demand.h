@@ -1,6 +1,6 @@
 /*
- * measure_demand.h - what measuring asks for before there are voxels: operations of a lane, values around
- * regions, and memory outside of the lane.
+ * measure_demand.h - requirements of measuring, before there are voxels: operations of a lane,
+ * margins of regions, and memory outside the lane.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_MEASURE_MEASURE_DEMAND_H
 #define NOCTULE_SERVICE_PIPELINE_MEASURE_MEASURE_DEMAND_H
@@ -10,29 +10,29 @@
 
 #include "kernels/features/family.h"
 
-/* How far around regions the families that are wanted look at values, in mm. */
+/* Returns the margin around regions in which the enabled families read values, in mm. */
 double texture_margin(const struct texture_options *options);
 
-/* Adds what these options ask of a lane, with maps where they are wanted. */
+/* Adds the demand of the options to that of a lane, with maps if requested. */
 void texture_demand(const struct texture_options *options, bool maps,
                     struct kernels_demand *demand);
 
-/* How often a family measures a region; 0: it is not wanted. */
+/* Returns the number of sets that a family measures per region; 0: it is not enabled. */
 size_t texture_sets(const struct feature_family *family, const struct texture_options *options);
 
-/* The most that a family that is wanted needs. */
+/* Returns the largest need of the enabled families. */
 enum feature_need texture_need(const struct texture_options *options);
 
-/* Are values to become levels? */
+/* Returns whether values must become levels. */
 bool texture_levels_wanted(const struct texture_options *options);
 
-/* Bytes outside of the lane, at most. */
+/* Upper limits of memory outside the lane. */
 struct texture_bytes {
-    int64_t lasting; /* with the results */
+    int64_t lasting; /* kept with the results */
     int64_t passing; /* while regions are measured */
 };
 
-/* What is measured of so many regions of a stack. */
+/* Returns the bytes for measuring `regions` regions of a stack. */
 struct texture_bytes texture_bytes(const struct texture_options *options,
                                    struct dicom_instance *const *instances,
                                    const struct geometry_stack *stack, size_t regions);

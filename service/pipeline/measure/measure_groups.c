@@ -52,7 +52,7 @@ most_beside(const struct grid *grid, const struct conf_pipeline *pipeline, int64
     return most_bytes > beside ? most_bytes - beside : 1;
 }
 
-/* Begins the job's volume in the second lane, to be resampled. */
+/* Begins the job's volume in the second lane, for resampling. */
 static int
 begin_source(const struct texture_groups *groups, const struct grid *grid, int64_t most_bytes,
              void **voxels, struct error *error)
@@ -64,7 +64,7 @@ begin_source(const struct texture_groups *groups, const struct grid *grid, int64
                                 voxels, error);
 }
 
-/* And what comes of it, to be measured. */
+/* Begins the resampled volume, for measuring. */
 static int
 begin_spaced(const struct texture_groups *groups, size_t group, int64_t most_bytes, void **voxels,
              struct error *error)
@@ -89,7 +89,7 @@ tell_why_more(const struct grid *grid, int rc, struct error *error)
     return rc;
 }
 
-/* Of the whole grid. */
+/* Reserves memory for the whole grid of a group. */
 static int
 reserve_group(struct texture_groups *groups, size_t group, int64_t most_bytes, struct error *error)
 {
@@ -144,11 +144,11 @@ texture_groups_release(struct texture_groups *groups)
 
 struct regions {
     struct texture_region *at;
-    uint64_t **bits; /* of each that has some of its own */
+    uint64_t **bits; /* of each region with resampled bits */
     size_t count;
 };
 
-/* The segments that are measured, each with its number, and the whole volume. */
+/* Lists the segments to measure with their numbers, and the whole volume. */
 static int
 list_regions(const struct conf_pipeline *pipeline, const struct texture_options *options,
              const struct image_mask *masks, struct regions *regions, struct error *error)
@@ -175,7 +175,10 @@ free_regions(struct regions *regions)
     free(regions->at);
 }
 
-/* The box of all of them on the planes, one voxel where they are empty; false: the volume is one. */
+/*
+ * Computes the common box of all regions on the planes; one voxel if they are empty. Returns false
+ * if the whole volume is one of them.
+ */
 static bool
 box_regions(const struct grid *grid, const struct regions *regions, int64_t first[3],
             int64_t size[3])
@@ -215,7 +218,7 @@ interpolate_regions(const struct grid *grid, struct regions *regions, struct err
     return rc;
 }
 
-/* The job's volume in the second lane becomes that of the group's grid. */
+/* Resamples the job's volume in the second lane to the group's grid. */
 static int
 interpolate(const struct texture_groups *groups, size_t group, const void *voxels,
             int64_t most_bytes, struct error *error)
@@ -239,7 +242,7 @@ interpolate(const struct texture_groups *groups, size_t group, const void *voxel
     return kernels_volume_ready(groups->lane, 0, grid->to.extent.slices, error);
 }
 
-/* The group's grid around its regions, these on it, and its values. */
+/* Makes the group's grid around its regions, and resamples regions and values to it. */
 static int
 take_grid(const struct texture_groups *groups, size_t group, struct regions *regions,
           const void *voxels, int64_t most_bytes, struct error *error)

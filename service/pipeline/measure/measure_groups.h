@@ -1,10 +1,11 @@
 /*
- * measure_groups.h - all that a job measures: each of the pipeline's groups of texture options, of which some
- * have a grid of their own (texture.resample).
+ * measure_groups.h - measures all groups of texture options of a pipeline. A group may have a grid
+ * of its own (texture.resample).
  *
- * A group without one measures on the job's lane and grid. The others share a second lane, into which
- * the job's volume comes once more, and then what it becomes on their grid, of which there is no more
- * than around the regions, unless the volume is one; the job's lane keeps what results are written of. What is told stands region by region, whatever the group.
+ * A group without a grid of its own uses the job's lane and grid. The other groups share a second
+ * lane. It gets a copy of the job's volume, which is then resampled to the group's grid: around the
+ * regions only, unless the whole volume is measured. The job's lane keeps the data for the results.
+ * Features are sorted by region, then by group.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_MEASURE_MEASURE_GROUPS_H
 #define NOCTULE_SERVICE_PIPELINE_MEASURE_MEASURE_GROUPS_H
@@ -15,29 +16,35 @@
 
 struct texture_groups {
     const struct conf_pipeline *pipeline;
-    const struct grid *grid;            /* the job's */
+    const struct grid *grid;            /* of the job */
     const struct pipeline_watch *watch; /* may be NULL */
-    struct valuing *valuing;            /* as texture_measure wants it */
-    struct grid *grids;                 /* of each group; without a source: the job's */
-    struct kernels_lane *lane;          /* the second one; NULL: none is needed */
+    struct valuing *valuing;            /* for texture_measure() */
+    struct grid *grids;                 /* per group; the job's grid if there is no source */
+    struct kernels_lane *lane;          /* the second lane; NULL: not needed */
 };
 
-/* Adds what the groups ask of the job's lane, and of memory beside it and what has been added before:
- * they measure when segments are found, which have `passing` to themselves until then. */
+/*
+ * Adds the demand of the groups to that of the job's lane, and to the memory besides. Groups
+ * measure after segmentation, which needs `passing` bytes before that.
+ */
 void texture_groups_demand(const struct conf_pipeline *pipeline, const struct grid *grid,
                            int64_t passing, struct kernels_demand *demand);
 
 /*
- * Makes the grids for the job's, and reserves what measuring on them takes in a lane of the device,
- * `most_bytes` at most (0: what there is), so that what cannot be done is known before anything is: but
- * where that is too much for the whole grid, and segments may take less, texture_groups_measure knows.
- * All are borrowed. Release it also after an error, which is one of grid_make_spaced, or of
- * kernels_lane_open and kernels_volume_begin: -ENOMEM where it does not fit the device.
+ * Makes the groups' grids, and reserves their memory in a lane of the device, at most `most_bytes`
+ * (0: what is free), so that errors are found before any work. If that is too much for the whole
+ * grid but the segments may need less, texture_groups_measure() decides.
+ *
+ * All arguments are borrowed. Release it also after an error: one of grid_make_spaced(),
+ * kernels_lane_open() or kernels_volume_begin(), with -ENOMEM if it does not fit the device.
  */
 int texture_groups_prepare(struct texture_groups *groups, struct kernels_device *device,
                            int64_t most_bytes, struct error *error);
 
-/* Measures: the job's lane has the volume, which is `voxels`, too. As texture_measure. */
+/*
+ * Measures all groups. The job's lane must have the volume, which is `voxels`. Errors are those of
+ * texture_measure().
+ */
 int texture_groups_measure(const struct texture_groups *groups, struct kernels_lane *lane,
                            const void *voxels, const struct image_mask *masks, int64_t most_bytes,
                            struct texture_result *result, struct error *error);

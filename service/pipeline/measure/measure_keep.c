@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one call keeps matrices with. */
+/* The state of one call. */
 struct keeper {
     const struct glcm_options *options;
     struct feature_set *set;
     size_t levels;
-    uint64_t *sums; /* [levels][levels], of the matrix at hand */
+    uint64_t *sums; /* [levels][levels], of the current matrix */
 };
 
-/* Adds raw counts, and their mirror image where pairs count in both orders. */
+/* Adds raw counts, also mirrored if pairs count in both orders. */
 static void
 add_counts(const struct keeper *keeper, const uint64_t *counts)
 {

@@ -1,6 +1,4 @@
-/*
- * measure_keep.h - keeps a family's counts where they are a result of their own.
- */
+/* measure_keep.h - keeps the counts of a family that are results themselves. */
 #ifndef NOCTULE_SERVICE_PIPELINE_MEASURE_MEASURE_KEEP_H
 #define NOCTULE_SERVICE_PIPELINE_MEASURE_MEASURE_KEEP_H
 
@@ -8,7 +6,7 @@
 
 #include "kernels/features/family.h"
 
-/* A family's set of a region. */
+/* A set of a family for a region. */
 struct measured {
     const struct texture_region *named;
     const struct feature_region *region;
@@ -17,15 +15,17 @@ struct measured {
 };
 
 /*
- * Adds what the family keeps of a set's counts to the features: its histogram; or, where the options
- * want them, the matrices that an aggregation makes of raw counts: merged as it merges, symmetric
- * where the options say so, without those that have no pair. The next feature that is added is the
- * first of theirs. 0 or -ENOMEM.
+ * Adds the kept counts of a set to the features: its histogram, or, if the options request them,
+ * the matrices of an aggregation. Matrices are merged as the aggregation merges them, symmetric if
+ * the options require it, without those that have no pair. They belong to the next feature that is
+ * added. Returns 0 or -ENOMEM.
  */
 int texture_keep(const struct measured *measured, const uint64_t *counts,
                  struct feature_set *features);
 
-/* The most bytes that it keeps of a set of a region, as of `bytes` (family.h). */
+/*
+ * Returns the maximum number of bytes that it keeps per set of a region (see `bytes` in family.h).
+ */
 size_t texture_keep_bytes(const struct feature_family *family, size_t set,
                           const struct feature_region *largest);
 

@@ -5,7 +5,7 @@
 
 enum { TOGETHER = 8 };
 
-/* What an entry of the tables stands for, exactly as discretise() has it. */
+/* Returns the value of a table entry, with the arithmetic of discretise(). */
 static double
 entry_value(const struct feature_volume *volume, size_t entry)
 {
@@ -14,7 +14,9 @@ entry_value(const struct feature_volume *volume, size_t entry)
     return rescale->slope * stored + rescale->intercept;
 }
 
-/* The first entry from this one on that is counted; most are not, and are passed by many at a time. */
+/*
+ * Returns the first counted entry from `entry` on. Most are not counted and are skipped in groups.
+ */
 static size_t
 next_counted(const struct feature_volume *volume, const uint64_t *histograms, size_t entry)
 {
@@ -44,8 +46,10 @@ find_extremes(const struct feature_volume *volume, const uint64_t *histograms, d
     }
 }
 
-/* Of what the histograms count, which is something; from the smallest value, so that one value is
- * its own mean exactly. */
+/*
+ * Computes mean and deviation of the counted values. The sums begin at the smallest value, so that
+ * a single value is exactly its own mean.
+ */
 static void
 find_moments(const struct feature_volume *volume, const uint64_t *histograms, double smallest,
              double *mean, double *deviation)

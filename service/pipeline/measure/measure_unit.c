@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A stack whose planes differ has no unit. */
+/* A stack whose planes differ in their unit has no unit. */
 const char *
 value_unit_of(struct dicom_instance *const *instances, const struct geometry_stack *stack)
 {

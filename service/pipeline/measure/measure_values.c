@@ -5,27 +5,27 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { VALUING_THREADS = 8 }; /* there are few sets that take long */
+enum { VALUING_THREADS = 8 }; /* few sets take long */
 
 struct valuing {
     pthread_mutex_t mutex;
     pthread_cond_t added_one, made_one, formed_one, counted_one;
     pthread_t threads[VALUING_THREADS];
     int thread_count, thread_most, idle;
-    int forming, form_most; /* of the threads: that make parts of forms */
+    int forming, form_most; /* threads that compute parts of forms */
     struct formed forms[FEATURE_FAMILIES];
     size_t form_count;
     struct valued *items;
-    size_t begun, ended, held; /* the caller's */
+    size_t begun, ended, held; /* of the caller */
     size_t added, taken, ready;
-    size_t first;    /* all before it are taken */
-    bool counts;     /* the threads do */
-    bool waited_for; /* by the caller, who has added all for now */
+    size_t first;    /* all parts before it are taken */
+    bool counts;     /* the threads count */
+    bool waited_for; /* by the caller, who has added all sets so far */
     struct valuing_tell tell;
     bool closing;
 };
 
-/* The next part; the mutex is held, but while it is made. */
+/* Computes the next part; releases the mutex meanwhile. */
 static void
 valuing_make_part(struct valuing *valuing, struct formed *formed)
 {
@@ -38,7 +38,7 @@ valuing_make_part(struct valuing *valuing, struct formed *formed)
     pthread_cond_broadcast(&valuing->formed_one);
 }
 
-/* The next one that has a part which nobody makes; NULL: there is none. */
+/* Returns the next form with a part that no thread computes; NULL: there is no such form. */
 static struct formed *
 valuing_next_form(struct valuing *valuing)
 {
@@ -48,7 +48,7 @@ valuing_next_form(struct valuing *valuing)
     return NULL;
 }
 
-/* What the family of a set has made of the bits, once it has; NULL: nothing. The mutex is held. */
+/* Returns the finished form of a set's family; NULL: not there. The caller must hold the mutex. */
 static const struct formed *
 valuing_formed(struct valuing *valuing, const struct feature_family *family)
 {
@@ -65,7 +65,9 @@ valuing_formed(struct valuing *valuing, const struct feature_family *family)
     return NULL;
 }
 
-/* Whoever first needs counts that several sets have has them counted. The mutex is held, but meanwhile. */
+/*
+ * Counts a set if no thread has; sets that share counts count once. Releases the mutex meanwhile.
+ */
 static void
 valuing_count_set(struct valuing *valuing, struct valued *valued)
 {
@@ -97,14 +99,17 @@ valuing_make(const struct valuing_tell *tell, struct valued *valued)
         valued->rc = tell->tell(tell->context, valued);
 }
 
-/* Whether others are counted before it. */
+/* Returns whether other sets must be counted before it. */
 static bool
 valuing_counts_last(const struct valuing *valuing, const struct valued *valued)
 {
     return valuing->counts && !valued->made && valued->measured.family->counted_last;
 }
 
-/* The next set whose values nobody makes, as far as they may be; NULL: there is none. */
+/*
+ * Returns the next set whose values no thread computes and may be computed; NULL: there is no such
+ * set.
+ */
 static struct valued *
 valuing_next_set(const struct valuing *valuing)
 {
@@ -120,7 +125,7 @@ valuing_next_set(const struct valuing *valuing)
     return valuing->waited_for ? last : NULL;
 }
 
-/* Makes those of one; the mutex is held, but meanwhile. */
+/* Computes the values of a set; releases the mutex meanwhile. */
 static void
 valuing_make_set(struct valuing *valuing, struct valued *valued)
 {
@@ -173,7 +178,7 @@ valuing_run(void *context)
     return NULL;
 }
 
-/* Parts of forms that nobody makes. */
+/* Returns the number of parts of forms that no thread computes. */
 static size_t
 valuing_parts(const struct valuing *valuing)
 {
@@ -183,8 +188,10 @@ valuing_parts(const struct valuing *valuing)
     return parts;
 }
 
-/* There is one thing more to make: a thread is begun where those that have nothing to do are too few. What none can be
- * had for the caller makes. The mutex is held. */
+/*
+ * Announces one more item. Starts a thread if the idle ones are too few; without a thread the
+ * caller computes it. The caller must hold the mutex.
+ */
 static void
 valuing_call(struct valuing *valuing)
 {
@@ -242,7 +249,7 @@ valuing_form(struct valuing *valuing, const struct feature_family *family,
     return 0;
 }
 
-/* The set whose counts are those of this one, too; NULL: none of them is there. */
+/* Returns a set with the same counts as this one; NULL: there is no such set. */
 static struct valued *
 valuing_counted(const struct valuing *valuing, const struct measured *measured)
 {
@@ -270,7 +277,7 @@ valuing_begin(struct valuing *valuing, const struct measured *measured, size_t b
     valued->measured.region = &valued->region;
     if (measured->family->count)
         valued->counting = before ? before->counting : valued;
-    if (before) { /* which still reads them */
+    if (before) { /* it still reads the counts */
         before->followed = true;
         valued->bytes = before->bytes;
         before->bytes = 0;
@@ -340,7 +347,7 @@ valuing_let_go(struct valuing *valuing)
     feature_set_clear(&valued->features);
 }
 
-/* What nobody makes yet nobody wants; the mutex is held. */
+/* Drops forms that no thread computes yet; the caller must hold the mutex. */
 static void
 valuing_clear_forms(struct valuing *valuing)
 {
@@ -360,7 +367,7 @@ void
 valuing_clear(struct valuing *valuing)
 {
     pthread_mutex_lock(&valuing->mutex);
-    valuing->added = valuing->ended; /* whose values nobody makes yet nobody wants */
+    valuing->added = valuing->ended; /* drops sets whose values no thread computes yet */
     while (valuing->ready < valuing->taken)
         pthread_cond_wait(&valuing->made_one, &valuing->mutex);
     valuing_clear_forms(valuing);

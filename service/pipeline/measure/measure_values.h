@@ -1,30 +1,38 @@
 /*
- * measure_values.h - values of what was counted of a region, made on threads of their own while the lane counts what
- * the next families want. Each set's values come of its counts alone: they are the same whoever makes them. On a lane
- * where runs are under way beside each other (kernels_lane_beside) these threads have it count, too.
+ * measure_values.h - computes the features of counted sets in threads of its own, while the lane
+ * counts for the next families. The values of a set depend on its counts only, so any thread
+ * computes the same values. On a lane that can run operations concurrently (kernels_lane_beside)
+ * these threads also start the counting.
  *
- * It is opened once for many jobs, which have it one after the other: beginning threads and waiting for their ends takes
- * a job half a millisecond. Once a set's values are there, whoever made them has the caller's `tell` tell of them, of
- * several sets at once.
+ * It serves many jobs, one after the other: starting and joining threads would cost a job half a
+ * millisecond. The thread that completes a set calls the caller's `tell`, for several sets at a
+ * time.
  *
- * Sets are added and taken back in one order by one thread, the caller's. A family with the `count` of one before
- * (family.h) is of the same counts, which stay until the last set that has them is let go.
+ * One thread, the caller's, adds sets and takes them back in the same order. A family with the same
+ * `count` as an earlier one (family.h) shares its counts, which stay until the last such set is
+ * freed.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_MEASURE_MEASURE_VALUES_H
 #define NOCTULE_SERVICE_PIPELINE_MEASURE_MEASURE_VALUES_H
 
 #include "service/pipeline/measure/measure_keep.h"
 
-/* What sets on their way may take together, where they are several. All families of 512x512x300 in space take 145 MiB
- * of 64 levels, and 196 of 256 at three distances: they do not wait. */
+/*
+ * Memory limit of all sets in progress, if there are several. All families of 512x512x300 in 3-D
+ * need 145 MiB for 64 levels, and 196 for 256 levels at three distances: they do not wait.
+ */
 #define VALUING_HELD ((size_t)256 << 20)
 
-/* A set on its way. */
+/* A set in progress. */
 struct valued {
-    struct measured measured;     /* of `region` */
-    struct feature_region region; /* as it was when the set was added: `prepared` is its family's */
-    const uint64_t *counts;       /* NULL: it counts nothing, or has nothing to make values of */
-    /* The first set with these counts, it or one before; NULL: it counts nothing. Its are: */
+    struct measured measured; /* of `region` */
+    /* as it was when the set was added: `prepared` belongs to its family */
+    struct feature_region region;
+    const uint64_t *counts; /* NULL: it counts no voxels, or has no values to compute */
+    /*
+     * The first set with these counts, it or an earlier one; NULL: it counts no voxels. The first
+     * set has:
+     */
     struct valued *counting;
 
     enum { VALUING_NOT_COUNTED, VALUING_COUNTS, VALUING_COUNTED } counted;
@@ -32,69 +40,84 @@ struct valued {
     uint64_t *own_counts;
     int count_rc; /* of `count` */
     struct error error;
-    bool followed; /* a set behind it has them, too, and gives them back */
-    size_t bytes;  /* that these take at most, and the values while they are made */
+    bool followed; /* a later set shares the counts and frees them */
+    size_t bytes;  /* maximum bytes of the counts, and of the values during computation */
     struct feature_value values[FEATURE_FAMILY_MAX];
-    bool made;  /* values are there without counts: of a group before, or missing */
-    bool taken; /* somebody makes them, or has */
+    bool made;  /* values exist without counts: from an earlier group, or missing */
+    bool taken; /* a thread computes them or has computed them */
     int rc;     /* of `values`, or of `tell` */
-    struct feature_set features; /* what is told; empty again when the set is let go */
-    bool ready;                  /* the family has been asked for them; valuing_wait looks at it */
+    struct feature_set features; /* its features; empty when the set is freed */
+    bool ready;                  /* its values were requested; valuing_wait() reads it */
 };
 
 struct valuing;
 
-/* What a family makes of a region's bits alone, on its way. */
+/* A form in progress: data that a family computes from a region's mask alone. */
 struct formed {
     const struct feature_family *family;
-    struct feature_region region; /* its bits, and the volume */
+    struct feature_region region; /* with its mask and the volume */
     void *form;
-    size_t taken, ready; /* parts: that somebody makes or has made, that are there */
+    size_t taken, ready; /* number of parts: taken by threads, and complete */
     int rc;
 };
 
-/* Without threads: they begin as there is something for them. NULL: there is no memory. */
+/* Opens it without threads: they start when there is work. Returns NULL if there is no memory. */
 struct valuing *valuing_open(void);
 
-/* What is made of a set's values, and of its counts, where it has any: 0 or -ENOMEM. */
+/*
+ * Callbacks for the values of a set, and for its counts, if it has any. Each returns 0 or -ENOMEM.
+ */
 struct valuing_tell {
-    int (*tell)(void *context, struct valued *valued); /* NULL: nothing */
+    int (*tell)(void *context, struct valued *valued); /* may be NULL */
     void *context;
 };
 
-/* For so many sets of a region at most, with so many threads at most beside the caller's; where they count, too, there
- * are more, which sleep most of the time. What jobs before have begun stay. 0 or -ENOMEM. */
+/*
+ * Prepares for at most `sets` sets of a region and at most `threads` threads besides the caller; if
+ * they also count, there are more threads, which mostly sleep. Threads of earlier jobs stay.
+ * Returns 0 or -ENOMEM.
+ */
 int valuing_prepare(struct valuing *valuing, size_t sets, int threads, bool count,
                     struct valuing_tell tell);
 
-/* Has what families make of the region's bits alone begun, before the sets that are handed it. 0 or -ENOMEM. */
+/*
+ * Starts the forms of a family from the region's mask, before the sets that need them. Returns 0 or
+ * -ENOMEM.
+ */
 int valuing_form(struct valuing *valuing, const struct feature_family *family,
                  const struct feature_region *region);
 
-/* Whether there is room for a set that takes so much, or has what is there; else one is to be let go first. */
+/*
+ * Returns whether there is room for a set of this size, or its counts exist; otherwise the caller
+ * must free a set first.
+ */
 bool valuing_has_room(const struct valuing *valuing, const struct measured *measured, size_t bytes);
 
-/* The next set, zeros but for what is told of it. */
+/* Returns the next set, zeros but for its description. */
 struct valued *valuing_begin(struct valuing *valuing, const struct measured *measured,
                              size_t bytes);
 
-/* Has its family count, unless a set before has. Errors of the family's `count`. */
+/*
+ * Counts the set, unless an earlier one shares the counts. Returns errors of the family's `count`.
+ */
 int valuing_count(struct valuing *valuing, struct valued *valued, struct error *error);
 
-/* What the count of one that was taken back ended with. */
+/* Returns the result of counting a set that was taken back. */
 int valuing_count_failed(const struct valued *valued, struct error *error);
 
-/* Hands it over, to have it counted and its values made unless they are. */
+/* Adds the set, for counting and computing unless that is done. */
 void valuing_add(struct valuing *valuing, struct valued *valued);
 
-/* The next set to take back, once its values are there; until then makes those of others that nobody makes. NULL: there
- * are no more. */
+/*
+ * Returns the next set to take back when its values are complete; meanwhile computes values of
+ * other sets. NULL: there are no more.
+ */
 struct valued *valuing_wait(struct valuing *valuing);
 
-/* It has been taken back: gives back its counts. */
+/* Frees the counts of a set that was taken back. */
 void valuing_let_go(struct valuing *valuing);
 
-/* Gives counts back, and makes no values that are not begun; the next region may follow. */
+/* Frees all counts and drops values that are not begun; the next region may follow. */
 void valuing_clear(struct valuing *valuing);
 
 void valuing_close(struct valuing *valuing);
