@@ -1,8 +1,8 @@
 /*
  * extent.c - see extent.h.
  *
- * Columns are counted 64 at a time: six words are the digits of 64 counters, to which a word of a
- * mask's row is added like a number (a ripple-carry adder of bits).
+ * Columns are counted 64 at a time. Six words are the digits of 64 counters; a word of a mask's row
+ * is added to them with a bitwise ripple-carry adder.
  */
 #include "service/pipeline/results/extent.h"
 
@@ -15,19 +15,19 @@
 
 enum { DIGITS = 6, SHARES = 16 };
 
-/* Voxels in a segment, by coordinate on each axis. */
+/* Counts voxels in a segment, by coordinate on each axis. */
 struct extent_counting {
     const struct image_mask *const *masks;
     size_t mask_count;
     struct image_extent volume;
     int64_t words;
-    int64_t *slices;         /* of all shares */
-    int64_t *columns, *rows; /* share by share */
-    uint64_t *row;           /* of all masks, share by share */
-    uint64_t *digits;        /* likewise, DIGITS of each word */
+    int64_t *slices;         /* sums of all threads */
+    int64_t *columns, *rows; /* per thread */
+    uint64_t *row;           /* of all masks, per thread */
+    uint64_t *digits;        /* per thread, DIGITS per word */
 };
 
-/* Adds what the digits of a word have counted to its columns, and sets them back. */
+/* Adds the counters of a word to its columns and clears them. */
 static void
 take_digits(uint64_t *digits, int64_t *columns, int64_t count)
 {
@@ -46,7 +46,7 @@ take_columns(const struct extent_counting *counting, uint64_t *digits, int64_t *
     }
 }
 
-/* Makes the row of all masks: how many voxels it has. Most words have none. */
+/* Combines the row of all masks. Returns its number of voxels. Most words have no voxel. */
 static int64_t
 unite_row(const struct extent_counting *counting, int64_t row, uint64_t *united)
 {

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The value that would stand at `at` if all were sorted (Hoare's selection); reorders them. */
+/*
+ * Returns the value at position `at` of the sorted values (Hoare's selection); reorders the values.
+ */
 static float
 select_value(float *values, size_t count, size_t at)
 {
@@ -36,12 +38,12 @@ select_value(float *values, size_t count, size_t at)
     return values[at];
 }
 
-/* Of values, or a window's. */
+/* The spread of values, or a window. */
 struct spread {
     double low, high;
 };
 
-/* The 1st and 99.5th percentile; reorders the values. */
+/* Computes the 1st and the 99.5th percentile; reorders the values. */
 static struct spread
 percentiles(float *values, size_t count)
 {
@@ -49,9 +51,9 @@ percentiles(float *values, size_t count)
     return (struct spread){low, select_value(values, count, count - 1 - count / 200)};
 }
 
-/* Some of the values shown, evenly spaced. */
+/* A sample of the displayed values, evenly spaced. */
 struct shown_values {
-    float *all, *inside; /* the segments; of one piece of memory */
+    float *all, *inside; /* in segments; both arrays share one allocation */
     size_t all_count, inside_count;
 };
 
@@ -92,7 +94,7 @@ take_shown_values(const struct grey_window_request *request, struct shown_values
     return 0;
 }
 
-/* The window that all slices shown have; false when they have none, or differ. */
+/* Finds the common window of all displayed slices. Returns false if they have none or differ. */
 static bool
 common_window(const struct grey_window_request *request, struct grey_window *window)
 {

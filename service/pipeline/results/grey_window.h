@@ -1,13 +1,14 @@
 /*
- * grey_window.h - which values a preview shows from black to white.
+ * grey_window.h - chooses the grey window of a preview.
  *
- * It is the images' own window (PS3.3 C.11.2, as dicom.h has it) where that is right: all slices
- * shown have the same one, at least half of the segmented tissue that is shown lies within it (a
- * twentieth of everything, where there is no segment), and it is at most sixteen times as wide as
- * the tissue's values spread (from their 1st to their 99.5th percentile). Else it is the tissue's
- * spread, widened on both sides by one and a half times itself, so that it and its neighbours can
- * be told apart (a brain is a twentieth of what a CT shows), but no wider than the spread of all
- * that is shown; and without a segment it is this spread.
+ * The window of the images (PS3.3 C.11.2, see dicom.h) is used on three conditions. All displayed
+ * slices have the same one. At least half of the displayed segmented tissue lies within it (without
+ * a segment, a twentieth of all voxels). It is at most sixteen times as wide as the spread of the
+ * tissue's values (1st to 99.5th percentile).
+ *
+ * Otherwise the window is the spread of the tissue, widened on both sides by one and a half times
+ * itself, to show the tissue and its neighbours: a brain is a twentieth of a CT's range. It is at
+ * most as wide as the spread of all displayed values. Without a segment it is that spread.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_GREY_WINDOW_H
 #define NOCTULE_SERVICE_PIPELINE_RESULTS_GREY_WINDOW_H
@@ -22,11 +23,11 @@ enum grey_window_origin {
 
 struct grey_window {
     double low, high;     /* real-world values: black, white */
-    double center, width; /* as it is told: the images' as they say */
+    double center, width; /* values for the legend: as the images state them */
     enum grey_window_origin origin;
 };
 
-/* Slices that are shown, their values there; all borrowed. */
+/* The displayed slices and their values; all borrowed. */
 struct grey_window_request {
     const struct panel_volume *volume;
     const struct panel *slices; /* panels through axis 2 */
@@ -35,10 +36,10 @@ struct grey_window_request {
     size_t mask_count;
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int grey_window_choose(const struct grey_window_request *request, struct grey_window *window);
 
-/* Centre and width with the unit (UCUM; "": none), and where they are from. */
+/* Writes centre and width with the unit (UCUM; "": no unit), and their source. */
 void grey_window_describe(const struct grey_window *window, const char *unit, char *text,
                           size_t size);
 

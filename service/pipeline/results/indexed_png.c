@@ -1,9 +1,9 @@
 /*
  * indexed_png.c - see indexed_png.h.
  *
- * The picture is compressed in strips, side by side: raw deflate streams that end at a byte and
- * follow each other within one of zlib's (RFC 1950), a chunk for each. Strips are of the picture's
- * size alone, so that the file does not tell how many threads there were.
+ * Several threads compress the picture in strips: raw deflate streams that end at a byte and are
+ * joined to one zlib stream (RFC 1950), one chunk per strip. The strips depend on the size of the
+ * picture only, so the file does not depend on the number of threads.
  */
 #include "service/pipeline/results/indexed_png.h"
 
@@ -21,16 +21,16 @@
 
 enum {
     STRIPS = 8,
-    UP = 2,   /* PNG's filter: differences from the row above */
-    HEAD = 2, /* bytes of zlib before all that is deflated, and after it */
+    UP = 2,   /* PNG filter type: difference from the row above */
+    HEAD = 2, /* bytes of zlib before and after the deflated data */
     TAIL = 4,
 };
 
 struct png_strip {
     int first, end; /* rows */
-    uint8_t *plain; /* a byte for the filter of each row, and the row */
+    uint8_t *plain; /* per row one byte for the filter, then the row */
     size_t size;
-    uLong sum;      /* of it (Adler-32) */
+    uLong sum;      /* its Adler-32 */
     uint8_t *bytes; /* of the chunk */
     size_t length;
 };
@@ -62,7 +62,7 @@ indexed_png_color(struct indexed_png *picture, int first, struct rgb color)
     return (uint8_t)picture->colors++;
 }
 
-/* Back to setjmp: nothing but memory can be wrong with the picture. */
+/* Returns to setjmp(): the picture is valid, so only memory can be short. */
 static void
 png_give_up(png_structp png, png_const_charp text)
 {
@@ -101,9 +101,11 @@ filter_row(const struct indexed_png *picture, int y, uint8_t *plain)
         plain[x] = (uint8_t)(row[x] - row[x - width]);
 }
 
-/* Of differences from the row above, runs and Huffman codes alone: neighbours in the palette are
- * neighbours in grey, so that slices become smaller than by level 6 of zlib, in a fifth of its
- * time. */
+/*
+ * Compresses differences from the row above with runs and Huffman codes only. Neighbours in the
+ * palette are neighbours in grey, so slices become smaller than with level 6 of zlib, in a fifth of
+ * the time.
+ */
 static int
 deflate_strip(struct png_strip *strip, bool last)
 {
@@ -154,7 +156,7 @@ make_strips(struct parallel *loop, void *context)
             parallel_fail(loop);
 }
 
-/* A chunk's bytes, with zlib's own before the first and after the last. */
+/* Writes the bytes of each chunk, with zlib's own before the first and after the last. */
 static void
 put_strips(const struct png_strips *strips, png_structp png)
 {

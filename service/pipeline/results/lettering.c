@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* From ' ' to '~', a byte a row, the leftmost dot in bit 4. */
+/* From ' ' to '~', one byte per row, the leftmost dot in bit 4. */
 static const uint8_t letters[95][LETTERING_HEIGHT] = {
     {0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00}, {0x04, 0x04, 0x04, 0x04, 0x04, 0x00, 0x04},
     {0x0a, 0x0a, 0x0a, 0x00, 0x00, 0x00, 0x00}, {0x0a, 0x0a, 0x1f, 0x0a, 0x1f, 0x0a, 0x0a},
@@ -59,7 +59,7 @@ static const uint8_t letters[95][LETTERING_HEIGHT] = {
 static const char unaccented[] = "AAAAAAACEEEEIIIIDNOOOOOxOUUUUYPs"
                                  "aaaaaaaceeeeiiiidnooooo/ouuuuypy";
 
-/* The letter of what stands at *text, which goes past it: of UTF-8, however broken. */
+/* Returns the letter at *text and advances *text. Accepts invalid UTF-8. */
 static char
 next_letter(const char **text)
 {
@@ -101,7 +101,7 @@ draw_dot(struct indexed_png *picture, const struct box *box, int left, int top, 
     }
 }
 
-/* Every dot with a margin of so many pixels around it. */
+/* Draws each dot with a margin of `margin` pixels. */
 static void
 draw_letter(struct indexed_png *picture, const struct box *box, const uint8_t *rows, int left,
             int dot, int margin, uint8_t color)

@@ -29,7 +29,10 @@ on_planes_place(const struct results_request *request, size_t i, struct on_plane
     return rc;
 }
 
-/* As configured, then the region and the steps of an object or a range that was computed, then the straightening. */
+/*
+ * Writes the description: the configured text, then the region and the steps of a segment that was
+ * computed from an object or a range, then the straightening.
+ */
 static int
 on_planes_describe(const struct results_request *request, size_t i, struct on_planes *placed,
                    struct error *error)

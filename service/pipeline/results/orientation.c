@@ -32,7 +32,7 @@ orientation_place(const double direction[3], double position, char text[ORIENTAT
     const double side = position < 0 ? -1 : 1;
     const double towards[3] = {side * direction[0], side * direction[1], side * direction[2]};
     orientation_letters(towards, letters);
-    if (letters[1]) /* "HP34.1 mm" would not be read as a place */
+    if (letters[1]) /* "HP34.1 mm" would not be read as a position */
         snprintf(text, ORIENTATION_PLACE_SIZE, "%.1f mm to %s", fabs(position), letters);
     else
         snprintf(text, ORIENTATION_PLACE_SIZE, "%s%.1f mm", letters, fabs(position));

@@ -73,21 +73,21 @@ list_voxels(const struct panel_volume *volume, int axis, bool backwards)
     return voxels;
 }
 
-/* The voxel, of those from the left or from above, that the middle of a pixel lies in. */
+/* Returns the voxel, counted from the left or the top, that contains the centre of a pixel. */
 static int32_t
 middle_voxel(int32_t voxels, int pixels, int pixel)
 {
     return (int32_t)((2 * (int64_t)pixel + 1) * voxels / (2 * (int64_t)pixels));
 }
 
-/* The first voxel whose centre lies at the start of a pixel or behind it. */
+/* Returns the first voxel whose centre lies at or after the start of a pixel. */
 static int32_t
 first_voxel(int32_t voxels, int pixels, int pixel)
 {
     return (int32_t)((2 * (int64_t)pixel * voxels + pixels - 1) / (2 * (int64_t)pixels));
 }
 
-/* As coordinates, of which a pixel has those between its first and last voxel, too. */
+/* Makes spans of coordinates: a pixel also includes those between its first and last voxel. */
 static struct panel_span *
 list_spans(const int32_t *coordinates, int32_t voxels, int pixels)
 {
@@ -147,14 +147,14 @@ struct panel_source {
     const struct panel *panel;
 };
 
-/* Voxels from one to its neighbour on an axis. */
+/* Returns the distance between neighbours on an axis, in voxels. */
 static int64_t
 axis_stride(const struct geometry_stack *stack, int axis)
 {
     return axis == 0 ? 1 : axis == 1 ? stack->columns : (int64_t)stack->columns * stack->rows;
 }
 
-/* As they lie in memory, which compilers make more of. */
+/* Converts values in memory order, which compilers can vectorise. */
 static void
 convert_values(const struct panel_volume *volume, int64_t start, int32_t count, float *values)
 {
@@ -174,7 +174,7 @@ convert_values(const struct panel_volume *volume, int64_t start, int32_t count, 
     }
 }
 
-/* The stored values at start + stride * voxels[i]. */
+/* Reads the stored values at start + stride * voxels[i]. */
 static void
 gather_values(const struct panel_volume *volume, int64_t start, int64_t stride,
               const int32_t *voxels, int32_t count, float *values)
@@ -251,7 +251,7 @@ panel_has(const struct panel_volume *volume, const struct panel *panel,
     return mask_has(volume->stack, mask, voxel);
 }
 
-/* Adds a row of the cut to the panel's line; false when the mask has nothing there. */
+/* Adds a row of the cut to the panel's line. Returns false if the mask is empty there. */
 static bool
 panel_add_line(const struct panel_volume *volume, struct panel *panel,
                const struct image_mask *mask, int32_t down)

@@ -1,8 +1,8 @@
 /*
  * preview.c - see preview.h.
  *
- * The palette has 224 greys and up to 32 colours. Panels are sampled and drawn side by side by
- * several threads; each works in the part of the sheet that is its panel's own.
+ * The palette has 224 greys and up to 32 colours. Several threads sample and draw panels, each in
+ * its own part of the sheet.
  */
 #include "service/pipeline/results/preview.h"
 
@@ -24,15 +24,15 @@
 #define SLICES_A_ROW 4
 #define PLANES       3 /* axial, coronal, sagittal */
 #define GAP          4
-#define LINE         18  /* pixels from one line of text to the next */
-#define GREYS        224 /* of the palette, from black on */
+#define LINE         18  /* pixels between lines of text */
+#define GREYS        224 /* of the palette, from black */
 
 /* Pixels. */
 enum {
-    SLICE_SIDE = 288,      /* the longer one */
-    ONLY_SLICE_SIDE = 576, /* of a slice that is alone */
-    PLANE_SIDE = 384,      /* of the longest of the three planes, where there is room */
-    LEAST_PLANE_SIDE = 48, /* thinner planes show nothing */
+    SLICE_SIDE = 288,      /* longer side of a slice */
+    ONLY_SLICE_SIDE = 576, /* of a single slice */
+    PLANE_SIDE = 384,      /* of the longest of the three planes, if there is room */
+    LEAST_PLANE_SIDE = 48, /* narrower planes are not drawn */
     LEAST_WIDTH = 592,     /* of the sheet */
     SWATCH = 14,
 };
@@ -50,15 +50,15 @@ struct sheet {
     struct box footer;
     struct grey_window window;
     struct indexed_png picture;
-    uint8_t background, shadow, light, warning; /* entries of its palette */
-    uint8_t *colors;                            /* likewise, one per segment */
+    uint8_t background, shadow, light, warning; /* indices of the palette */
+    uint8_t *colors;                            /* one index per segment */
 };
 
 /* --------------------------------------------------------------------------------- texts --- */
 
 enum { LABEL_SIZE = 320, CAPTION_SIZE = 96 };
 
-/* Three digits that count; whole millilitres from 100 on. */
+/* Formats the volume with three significant digits; whole millilitres from 100 on. */
 static void
 legend_text(const struct preview_segment *segment, char text[LABEL_SIZE])
 {
@@ -73,7 +73,7 @@ is_acquired(const struct sheet *sheet, const struct panel *panel)
     return panel < sheet->panels + sheet->slice_count;
 }
 
-/* The unit vector of an axis of the panel, to the right or downwards. */
+/* Computes the unit vector of an axis of the panel, to the right or downwards. */
 static void
 panel_direction(const struct sheet *sheet, int axis, bool backwards, double direction[3])
 {
@@ -81,7 +81,7 @@ panel_direction(const struct sheet *sheet, int axis, bool backwards, double dire
         direction[i] = (backwards ? -1 : 1) * sheet->request->stack->axes[3 * axis + i];
 }
 
-/* In mm along the axis that the panel cuts. */
+/* Returns the position in mm along the axis that the panel cuts. */
 static double
 panel_position(const struct sheet *sheet, const struct panel *panel)
 {
@@ -119,7 +119,7 @@ caption_text(const struct sheet *sheet, const struct panel *panel, char text[CAP
 
 /* ------------------------------------------------------------------------------- panels ---- */
 
-/* Spreads the panels over the slices that hold a segment; over all when none does. */
+/* Spreads the panels over the slices that have a segment; over all slices if no slice has one. */
 static void
 choose_slices(struct sheet *sheet)
 {
@@ -142,7 +142,7 @@ axis_length(const struct sheet *sheet, int axis)
     return panel_voxels(stack, axis) * panel_spacing(stack, axis);
 }
 
-/* At the larger letters, so that all of them are lettered alike. */
+/* Returns the widest caption at the larger letters, so that all captions have the same size. */
 static int
 widest_caption(const struct sheet *sheet)
 {
@@ -171,7 +171,7 @@ size_slices(struct sheet *sheet)
     sheet->picture.width = width_of_all < LEAST_WIDTH ? LEAST_WIDTH : width_of_all;
 }
 
-/* As is usual: left is on the right, posterior below, and the feet. */
+/* Uses the usual display: the patient's left on the right, posterior and feet below. */
 static struct panel
 usual_plane(const struct sheet *sheet, const int axis_of[3], int through, int across, int down)
 {
@@ -188,7 +188,7 @@ usual_plane(const struct sheet *sheet, const int axis_of[3], int through, int ac
     };
 }
 
-/* The three planes and their sizes, of one scale; none where they would show nothing. */
+/* Selects the three planes and their sizes, on the same scale; none if they would be too narrow. */
 static void
 choose_planes(struct sheet *sheet)
 {
@@ -225,8 +225,10 @@ take_part(const char *text, size_t length, char line[LABEL_SIZE])
     line[size] = '\0';
 }
 
-/* The first line of a text that is broken at spaces, and where the next one begins. What has no
- * space to break it at stays whole. */
+/*
+ * Copies the first line of a text that is broken at spaces. Returns the start of the next line. A
+ * word is not broken.
+ */
 static const char *
 break_line(const char *text, int width, char line[LABEL_SIZE])
 {
@@ -257,7 +259,7 @@ lay_out_warnings(struct sheet *sheet, int top)
     return top + height;
 }
 
-/* Below `top`: as many entries a line as the longest leaves room for. */
+/* Places the legend below `top`, with as many entries per line as the longest entry allows. */
 static int
 lay_out_legend(struct sheet *sheet, int top)
 {
@@ -319,7 +321,7 @@ preview_lay_out(struct sheet *sheet)
 
 /* ------------------------------------------------------------------------------- palette ---- */
 
-/* 0 .. 1 as 0 .. steps. */
+/* Converts 0 .. 1 to 0 .. steps. */
 static uint8_t
 to_step(double value, int steps)
 {
@@ -341,7 +343,7 @@ color_is_taken(const struct sheet *sheet, size_t segments, uint8_t entry)
     return false;
 }
 
-/* The segment's own colour, else the first that no segment before it has. */
+/* Returns the segment's own colour, or the first that no earlier segment has. */
 static uint8_t
 segment_color(struct sheet *sheet, size_t segment)
 {
@@ -463,7 +465,7 @@ draw_grey(struct sheet *sheet, const struct panel *panel)
     }
 }
 
-/* Pixels in the segment that have a neighbour outside. */
+/* Draws pixels of the segment that have a neighbour outside. */
 static void
 draw_outline(struct sheet *sheet, const struct panel *panel, uint8_t color)
 {
@@ -480,8 +482,10 @@ draw_outline(struct sheet *sheet, const struct panel *panel, uint8_t color)
 
 enum edge { LEFT_EDGE, RIGHT_EDGE, UPPER_EDGE, LOWER_EDGE };
 
-/* Where the patient's side is that the edge faces, in the middle of it; not where it would hide the
- * picture. */
+/*
+ * Draws the letter of the patient's direction in the middle of an edge, unless it would hide the
+ * picture.
+ */
 static void
 draw_letters(struct sheet *sheet, const struct panel *panel, enum edge edge)
 {
@@ -587,7 +591,7 @@ preview_release(struct sheet *sheet)
     free(sheet->picture.pixels);
 }
 
-/* Where the segments are, and what is shown of them. */
+/* Finds the segments, and plans the panels. */
 static int
 plan_sheet(struct sheet *sheet)
 {

@@ -1,20 +1,22 @@
 /*
- * preview.h - a sheet for people, as a PNG: what was segmented, and whether it can be right.
+ * preview.h - a picture for people, as PNG: the segmentation, to judge whether it is right.
  *
- * From above: lines that are given, as warnings; a legend (colour, label, volume of each segment);
- * the axial, coronal and sagittal plane that hold most of the segments, where the volume has
- * geometry and is thick enough; up to twelve slices of the stack, spread over those that hold a
- * segment; the grey window (grey_window.h), and a note on what is shown.
+ * From top to bottom: warnings; a legend (colour, label and volume of each segment); the axial,
+ * coronal and sagittal planes with most segmented voxels, if the volume has geometry and is thick
+ * enough; up to twelve slices of the stack, spread over those with a segment; the grey window
+ * (grey_window.h) and a note.
  *
- * Proportions are true (spacings and positions of the stack). Each panel carries its number (from
- * 1, ascending along the normal) and place along its normal, and on its edges the letters of the
- * directions that they face (orientation.h). Axial, coronal and sagittal planes are turned as is
- * usual (the patient's right on the viewer's left, anterior or head above); slices are as the
- * stack is. Outlines run within the segment, one pixel wide. A segment whose colour another
- * one before it has, as SEGs often do, gets one of its own. MONOCHROME1 is inverted for display.
+ * Proportions are true (spacings and positions of the stack). Each panel has its number (from 1,
+ * ascending along the normal), its position along its normal and, at its edges, the letters of
+ * their directions (orientation.h). Axial, coronal and sagittal planes have the usual orientation
+ * (the patient's right on the viewer's left, anterior or head at the top); slices are shown as in
+ * the stack.
  *
- * Nothing of the patient, the study or the images is written out but geometry. The same request
- * gives the same bytes, whatever the threads.
+ * Outlines lie within the segment and are one pixel wide. A segment with the colour of an earlier
+ * one, as is common in SEGs, gets another colour. MONOCHROME1 is inverted for display.
+ *
+ * The picture has no text of patient, study or images except geometry. The same request gives the
+ * same bytes with any number of threads.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_PREVIEW_H
 #define NOCTULE_SERVICE_PIPELINE_RESULTS_PREVIEW_H
@@ -36,14 +38,16 @@ struct preview_request {
     const void *voxels; /* stored values, stack->pixel, x fastest */
     const struct preview_segment *segments;
     size_t segment_count;
-    const char *const *warnings; /* lines of UTF-8, broken where they are longer than the sheet */
+    const char *const *warnings; /* lines of UTF-8, broken if they are longer than the sheet */
     size_t warning_count;
-    const char *note; /* a line at the end; "": none */
-    int threads;      /* that may draw, the caller's among them */
+    const char *note; /* a line at the end; may be "" */
+    int threads;      /* threads that draw, including the caller */
 };
 
-/* Draws the sheet and writes it to `fd`; 0 or -errno. Does not look at any other state: may run in
- * a thread of its own. */
+/*
+ * Draws the sheet and writes it to `fd`. Returns 0 or -errno. Uses only its arguments: it may run
+ * in a thread of its own.
+ */
 int preview_write(const struct preview_request *request, int fd);
 
 #endif

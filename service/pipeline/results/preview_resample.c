@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_SAMPLES 8 /* a side, within one pixel */
+#define MAX_SAMPLES 8 /* per side, within one pixel */
 
-/* How many samples a side make one pixel out of `source` voxels without gaps. */
+/* Returns the number of samples per side that make one pixel of `source` voxels without gaps. */
 static int
 samples_for(int source, int pixels)
 {
@@ -16,7 +16,9 @@ samples_for(int source, int pixels)
     return samples < MAX_SAMPLES ? samples : MAX_SAMPLES;
 }
 
-/* Sample i of pixel p is tap p * samples + i. NULL: no memory. */
+/*
+ * Makes the taps: sample i of pixel p is tap p * samples + i. Returns NULL if there is no memory.
+ */
 static struct resample_tap *
 make_taps(int source, int pixels, int samples)
 {
@@ -56,14 +58,14 @@ resampler_free(struct resampler *resampler)
     free(resampler->row_taps);
 }
 
-/* A row of voxels, and a line of each parity. */
+/* Room for a row of voxels and two lines. */
 size_t
 resampler_scratch(const struct resampler *resampler)
 {
     return (size_t)resampler->columns + 2 * (size_t)resampler->width;
 }
 
-/* A row of voxels at the width of the picture: the sum of each pixel's samples. */
+/* Converts a row of voxels to the width of the picture: the sum of each pixel's samples. */
 static void
 sum_across(const struct resampler *resampler, const float *row, float *line)
 {
@@ -76,13 +78,13 @@ sum_across(const struct resampler *resampler, const float *row, float *line)
     }
 }
 
-/* The two lines around a sample: rows ascend, and neighbours differ in parity. */
+/* The two lines around a sample: rows ascend, and neighbours have different parity. */
 struct lines {
     const struct resampler *resampler;
     const struct resample_source *source;
     float *row;
     float *line[2];
-    int held[2]; /* the rows that the lines are of; -1: none */
+    int held[2]; /* the rows of the lines; -1: no row */
 };
 
 static const float *

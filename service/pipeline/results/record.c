@@ -34,7 +34,7 @@ put_outcome(struct json *json, const struct pipeline_report *report)
     json_end_array(json);
 }
 
-/* The stack as it is in the files, and why the volume differs. */
+/* Writes the stack of the files, and the reason if the volume differs. */
 static void
 record_put_source(struct json *json, const struct pipeline_source *source)
 {
@@ -70,7 +70,7 @@ record_put_volume(struct json *json, const struct pipeline_report *report)
     json_end_object(json);
 }
 
-/* The numbers that a method used, and which of them were measured. */
+/* Writes the numbers that a method used, and marks measured ones. */
 static void
 put_numbers(struct json *json, const struct pipeline_segment *segment)
 {
@@ -84,7 +84,7 @@ put_numbers(struct json *json, const struct pipeline_segment *segment)
     json_integer(json, "measured_voxels", segment->measured_voxels);
 }
 
-/* The region of an object that a segment is, or why there is none. */
+/* Writes the region of an annotation object, or the reason for its absence. */
 static void
 record_put_region(struct json *json, const struct pipeline_segment *segment)
 {
@@ -129,7 +129,7 @@ put_algorithms(struct json *json, const struct provenance *provenance)
     json_end_array(json);
 }
 
-/* The object's own statements on the region. */
+/* Writes the object's own statements on the region. */
 static void
 put_object(struct json *json, const struct pipeline_object *object)
 {
@@ -160,7 +160,7 @@ put_voxel(struct json *json, const char *key, const int64_t voxel[3])
     json_end_row(json);
 }
 
-/* The values of a segment, its box and its centroid; null if there is no voxel. */
+/* Writes the values of a segment, its box and its centroid; null if there is no voxel. */
 static void
 put_measures(struct json *json, const struct segment_measures *measures, const char *unit)
 {
@@ -208,7 +208,7 @@ put_segments(struct json *json, const struct pipeline_report *report)
     json_end_array(json);
 }
 
-/* What was expected and is not so. */
+/* Writes the broken expectations. */
 static void
 record_put_breaches(struct json *json, const struct pipeline_report *report)
 {

@@ -1,6 +1,4 @@
-/*
- * record.h - job.json: what was done, with what, and how long each stage took. No patient data.
- */
+/* record.h - job.json: steps, settings and the time of each stage. No patient data. */
 #ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_RECORD_H
 #define NOCTULE_SERVICE_PIPELINE_RESULTS_RECORD_H
 
@@ -11,14 +9,14 @@
 struct record {
     const struct pipeline_report *report;
     const struct job_spec *spec;
-    const char *pipeline; /* name; "" when the settings could not be read */
+    const char *pipeline; /* name; "" if the settings could not be read */
     int threads;
 };
 
-/* One object; `key` is NULL at the top and inside arrays. */
+/* Writes one object; `key` is NULL at the top and inside arrays. */
 void record_put(struct json *json, const char *key, const struct record *record);
 
-/* The document alone, to a descriptor (not closed); 0 or -errno. */
+/* Writes the whole document to a descriptor, which stays open. Returns 0 or -errno. */
 int record_write(int fd, const struct record *record);
 
 #endif

@@ -26,7 +26,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where a file cannot be made or finished: the name is enough, the folder is known. */
+/* Reports that a file cannot be made or finished. The name is enough, the folder is known. */
 int
 results_file_error(struct pipeline_report *report, int rc, const char *verb, const char *name)
 {
@@ -35,7 +35,10 @@ results_file_error(struct pipeline_report *report, int rc, const char *verb, con
     return error_set_system(&report->error, rc, what);
 }
 
-/* A segment without a type has the codes of its object; the region is the object's unless configured. */
+/*
+ * Copies the codes of the annotation object to a segment without a type; the region of the object
+ * is used unless one is configured.
+ */
 static void
 results_take_codes(const struct provenance *provenance, struct seg_segment *segment)
 {
@@ -50,7 +53,7 @@ results_take_codes(const struct provenance *provenance, struct seg_segment *segm
         segment->region = provenance->region;
 }
 
-/* The region that a segment is as it was drawn; NULL: it is none. */
+/* Returns the region that a segment equals as it was drawn; NULL: it is not such a region. */
 static const struct seg_origin *
 results_origin(const struct segmentation *found, size_t i)
 {
@@ -100,8 +103,10 @@ results_describe_segment(struct results *results, size_t i)
     };
 }
 
-/* Adds the digest of an annotation object, and keeps its date and time if it is the latest. Objects that state none
- * count for nothing in that. */
+/*
+ * Adds the digest of an annotation object. Keeps its date and time if it is the latest; objects
+ * without a date do not count.
+ */
 static int
 results_identify_object(struct results *results, const char *path, FILE *out)
 {
@@ -124,7 +129,7 @@ results_identify_object(struct results *results, const char *path, FILE *out)
     return 0;
 }
 
-/* Returns whether an earlier segment is of the same object. */
+/* Returns whether an earlier segment comes from the same object. */
 static bool
 results_identified_object(const struct segmentation *found, size_t segment, const char *path)
 {
@@ -136,7 +141,10 @@ results_identified_object(const struct segmentation *found, size_t segment, cons
     return false;
 }
 
-/* What UIDs are made from, beside the images: the pipeline, and the regions of annotation objects. */
+/*
+ * Writes the data from which UIDs follow, besides the images: the pipeline, and the regions of
+ * annotation objects.
+ */
 static int
 results_put_identity(struct results *results, FILE *out)
 {
@@ -159,7 +167,7 @@ results_put_identity(struct results *results, FILE *out)
     return rc;
 }
 
-/* Takes what the results replace apart, which job_spec_read has checked. */
+/* Parses the objects that the results replace; job_spec_read() has checked them. */
 static int
 results_take_earlier(struct results *results)
 {
@@ -197,7 +205,7 @@ results_make_identity(struct results *results)
     return rc;
 }
 
-/* What is not as expected, for the preview. */
+/* Lists the broken expectations for the preview. */
 static int
 results_list_warnings(struct results *results)
 {
@@ -280,7 +288,7 @@ results_is_file(const char *name)
     return false;
 }
 
-/* Once: all objects of a job inherit from the same source. */
+/* Adds the note once: all objects of a job inherit from the same source. */
 static void
 result_note_left_out(struct pipeline_report *report, const char *left_out)
 {
@@ -332,7 +340,7 @@ static int
 result_write(const struct results *results, const struct result_row *row, struct result_file *file)
 {
     const struct results_request *request = results->request;
-    bool first = results->report->result_count == 0; /* the stage has begun with the preview */
+    bool first = results->report->result_count == 0; /* the stage began with the preview */
     int rc = first ? 0 : pipeline_enter(request->watch, "write");
     if (rc)
         return rc;
@@ -349,7 +357,10 @@ result_write(const struct results *results, const struct result_row *row, struct
     return 0;
 }
 
-/* What does not read back as computed is worth another try. */
+/*
+ * Reads the file back. A difference from the computed data is transient: another attempt may
+ * succeed.
+ */
 static int
 result_verify(const struct results *results, const struct result_row *row, struct result_file *file)
 {
@@ -466,7 +477,7 @@ preview_end(struct results *results, struct preview_task *task, int rc)
     return task->rc ? results_file_error(results->report, task->rc, "write", "preview.png") : 0;
 }
 
-/* What the volume is measured for is there without a voxel in a segment. */
+/* Returns whether results need a voxel in a segment. Measures of the whole volume do not. */
 static bool
 results_need_segments(const struct results *results)
 {
@@ -476,7 +487,10 @@ results_need_segments(const struct results *results)
            (conf_measured_regions(pipeline) & CONF_SEGMENTS);
 }
 
-/* What is between two planes of a straightened stack alone is on none of them. */
+/*
+ * Returns whether no voxel is on a plane: those between two planes of a straightened stack are
+ * lost.
+ */
 static bool
 results_are_empty(const struct results *results)
 {
@@ -549,7 +563,7 @@ results_write_record(const struct results_request *request, struct pipeline_repo
     return 0;
 }
 
-/* The record's sync is the last one to begin; the others may have ended. */
+/* Syncs the record last; the other files may be on disk already. */
 static int
 results_sync(const struct results_request *request, struct pipeline_report *report)
 {

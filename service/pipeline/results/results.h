@@ -1,10 +1,10 @@
 /*
- * results.h - what a computed job leaves in its output folder: segmentations, state codes,
- * measurements, maps, the preview and the record.
+ * results.h - writes the output folder of a job: segmentations, state codes, measurements, maps,
+ * the preview and the record.
  *
- * Files are written under hidden names (job_output.h), DICOM objects are read back, and all of them
- * appear together when they are published. The preview is drawn and written by a thread of its own
- * beside the objects: both only read the volume and the masks.
+ * Files are written under hidden names (job_output.h), DICOM objects are read back, and publishing
+ * makes all of them visible together. A thread of its own draws the preview meanwhile: all writers
+ * only read the volume and the masks.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_RESULTS_H
 #define NOCTULE_SERVICE_PIPELINE_RESULTS_RESULTS_H
@@ -17,14 +17,14 @@
 
 #include "kernels/features/family.h"
 
-/* What the results are made of. All borrowed; the lane is the caller's while they are written. */
+/* The input of the results. All borrowed; the lane is the caller's meanwhile. */
 struct results_request {
     const struct job_spec *spec;
     const struct headers *headers;
     const struct conf_pipeline *pipeline;
-    const struct geometry_stack *stack;      /* the source's, which objects refer to */
+    const struct geometry_stack *stack;      /* of the source, to which objects refer */
     const struct grid *grid;                 /* of masks, voxels, preview and codes */
-    const struct segmentation *segmentation; /* done */
+    const struct segmentation *segmentation; /* finished */
     struct kernels_lane *lane;               /* for the state codes of level sets */
     const void *voxels;                      /* stored values, grid->stack->pixel, x fastest */
     const struct feature_map *maps;
@@ -35,18 +35,20 @@ struct results_request {
 };
 
 /*
- * Writes and reads back every result that the pipeline asks for. From the report it reads
- * what was computed; it fills results, result_count, empty, write_seconds and verify_seconds, and
- * with -errno the error: -ECANCELED when the job was told to stop, -EAGAIN when an object did not
- * read back as written.
+ * Writes and reads back each result that the pipeline requests. Reads the computed values from the
+ * report; fills results, result_count, empty, write_seconds and verify_seconds. Returns 0, or
+ * -errno with the error filled: -ECANCELED if the job was stopped, -EAGAIN if an object read back
+ * differs.
  */
 int results_write(const struct results_request *request, struct pipeline_report *report);
 
-/* Writes the record, job.json, of what the report tells, waits until all files are synced, and
- * publishes them. 0 or -errno with the error filled. */
+/*
+ * Writes the record, job.json, from the report, waits until all files are synced, and publishes
+ * them. Returns 0, or -errno with the error filled.
+ */
 int results_publish(const struct results_request *request, struct pipeline_report *report);
 
-/* Is it the name of a file that a job may leave? */
+/* Returns whether a job may write a file of this name. */
 bool results_is_file(const char *name);
 
 #endif

@@ -92,7 +92,7 @@ fractional_wanted(const struct results *results)
     return results->fractional_count > 0;
 }
 
-/* The maps of fuzzy connectedness, in an object of their own. */
+/* Writes the maps of fuzzy connectedness as an object of their own. */
 static int
 fractional_make(const struct results *results, struct result_file *file)
 {
@@ -105,7 +105,7 @@ fractional_make(const struct results *results, struct result_file *file)
 
 /* ---------------------------------------------------------------------------------- report -- */
 
-/* The results' series stand behind each other, from that of the SEG. */
+/* Numbers the series of the results consecutively, from that of the SEG. */
 static int32_t
 series_number(const struct seg_request *seg, int32_t ordinal)
 {
@@ -117,10 +117,13 @@ struct sr_parts {
     struct derived_identity identity;
     struct measurements measurements;
     const char *unit;
-    struct sr_request request; /* refers to the others */
+    struct sr_request request; /* refers to the other objects */
 };
 
-/* Drops groups of segments to which a report without a SEG cannot refer: their regions are in no object. */
+/*
+ * Drops groups of segments to which a report without a SEG cannot refer: their regions are in no
+ * object.
+ */
 static void
 objects_drop_absent(const struct sr_parts *report, struct measurements *measurements)
 {
@@ -133,7 +136,7 @@ objects_drop_absent(const struct sr_parts *report, struct measurements *measurem
     measurements->group_count = kept;
 }
 
-/* Free its measurements. */
+/* Prepares the report. The caller must free its measurements. */
 static int
 objects_sr_prepare(const struct results *results, const char *file, struct sr_parts *report)
 {
@@ -218,8 +221,10 @@ map_make(const struct results *results, struct result_file *file)
 
 /* ----------------------------------------------------------------------------- state codes -- */
 
-/* The level set of this number among those that are not hidden, as the lane has it; with a number
- * beyond them, how many level sets there are. */
+/*
+ * Finds the level set with this number among those that are not hidden, as numbered in the lane.
+ * For larger numbers returns the number of level sets.
+ */
 static size_t
 codes_label(const struct results *results, size_t number)
 {
@@ -242,7 +247,7 @@ codes_wanted(const struct results *results)
     return count;
 }
 
-/* The file's number is that of the segment. */
+/* The number in the file name is that of the segment. */
 static void
 codes_part(const struct results *results, size_t number, char *text, size_t size)
 {

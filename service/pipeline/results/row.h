@@ -1,8 +1,8 @@
 /*
- * row.h - a file that a job may leave, as a row of a table; private to results/.
+ * row.h - the table of files that a job may write; private to results/.
  *
- * To add one: a row in results_objects.c or tables.c with its functions, and for a DICOM object its folder in
- * dicom/objects/. Nothing else knows the files by name.
+ * To add a file, add a row in results_objects.c or tables.c with its functions, and for a DICOM
+ * object its folder in dicom/objects/. No other code names the files.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_ROW_H
 #define NOCTULE_SERVICE_PIPELINE_RESULTS_ROW_H
@@ -12,19 +12,20 @@
 #include "service/pipeline/results/preview.h"
 #include "service/pipeline/results/results.h"
 
-/* What the files are made of. */
+/* The input of the files. */
 struct results {
     const struct results_request *request;
     struct pipeline_report *report;
     char *identity;                   /* of the pipeline and of the annotation objects, for UIDs */
-    char made_of[DICOM_UID_SIZE];     /* derived_made_of */
+    char made_of[DICOM_UID_SIZE];     /* from derived_made_of() */
     char objects_made[DICOM_DS_SIZE]; /* latest date and time of the annotation objects; "" */
-    struct earlier *earlier;          /* what the results replace, spec->earlier_count of them */
-    char remark[288]; /* that it is delivered though it is not as expected; else "" */
+    /* objects that the results replace, spec->earlier_count of them */
+    struct earlier *earlier;
+    char remark[288]; /* note that it is delivered despite a broken expectation; else "" */
     /* One per segment that is not hidden, in the pipeline's order. */
     size_t segment_count;
     struct preview_segment *preview_segments;
-    const char **warnings; /* what is not as expected, under a line that says so */
+    const char **warnings; /* broken expectations, below a heading */
     size_t warning_count;
     struct seg_segment *segments;
     struct on_planes placed;
@@ -33,44 +34,49 @@ struct results {
     int32_t fractional_count;
 };
 
-/* An object that the series has already of the pipeline, by its file name. */
+/* The object that an earlier job of the series and pipeline made, by file name. */
 struct earlier {
     char file[64];
     char uids[6][DICOM_UID_SIZE];
-    struct derived_earlier objects; /* of the UIDs above */
+    struct derived_earlier objects; /* for the UIDs above */
 };
 
 struct result_file {
-    size_t number; /* of its kind, from 0 */
+    size_t number; /* within its kind, from 0 */
     char name[64];
     int fd;                         /* while it is written */
-    const char *path;               /* where it is read back; else NULL */
-    struct derived_summary summary; /* of an object: filled by its writer */
+    const char *path;               /* for reading back; else NULL */
+    struct derived_summary summary; /* filled by the writer of an object */
 };
 
 /* Functions return 0, or -errno with the report's error filled. */
 struct result_row {
     const char *kind;      /* in v_results; NULL: for people, not listed */
-    const char *file;      /* "*" stands for what sets several of a kind apart */
-    const char *sop_class; /* NULL: no DICOM object */
-    size_t (*wanted)(const struct results *results); /* how many; NULL: made beside the others */
+    const char *file;      /* "*" stands for the part that distinguishes several files of a kind */
+    const char *sop_class; /* NULL: not a DICOM object */
+    /* number of files; NULL: written together with others */
+    size_t (*wanted)(const struct results *results);
     void (*part)(const struct results *results, size_t number, char *text,
                  size_t size); /* for "*" */
-    /* Writes the file; of a DICOM object, once more with a path, reads it back: one that does not
-     * read back as computed is this machine's error. */
+    /*
+     * Writes the file. For a DICOM object it is called again with a path, to read the object back.
+     * A difference is an error of this machine.
+     */
     int (*make)(const struct results *results, struct result_file *file);
-    /* In place of a writer: puts the features into a table. */
+    /* Instead of a writer: writes the features as a table. */
     void (*put)(const struct feature_set *features, FILE *out);
 };
 
-/* Where a file cannot be made or finished: the name is enough, the folder is known. */
+/* Reports that a file cannot be made or finished. The name is enough, the folder is known. */
 int results_file_error(struct pipeline_report *report, int rc, const char *verb, const char *name);
 
-/* Computes what all UIDs follow from. 0 or -ENOMEM. */
+/* Computes the identity from which all UIDs follow. Returns 0 or -ENOMEM. */
 int results_identify(struct results *results);
 
-/* Objects and volumes, made where a segment has voxels; tables for people, made always. Both end
- * with a row without a file. */
+/*
+ * Objects and volumes, written if a segment has voxels; tables for people, always written. Both end
+ * with a row without a file.
+ */
 extern const struct result_row result_objects[], result_tables[];
 
 #endif

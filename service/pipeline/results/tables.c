@@ -1,4 +1,4 @@
-/* tables.c - what was measured as files for people, and what lies beside them, as rows (row.h). */
+/* tables.c - features as files for people, and the files next to them, as rows (row.h). */
 #include "service/pipeline/results/row.h"
 
 static size_t
@@ -41,7 +41,7 @@ const struct result_row result_tables[] = {
     {.file = "patterns.json", .wanted = histograms_wanted, .put = feature_set_to_patterns},
     {.file = "matrices.json", .wanted = counts_wanted, .put = feature_set_to_counts},
     {.file = "matrices.json", .wanted = probabilities_wanted, .put = feature_set_to_probabilities},
-    {.file = "preview.png"}, /* drawn beside the others */
+    {.file = "preview.png"}, /* drawn by a thread of its own */
     {.file = "job.json"},    /* written last */
     {.file = NULL},
 };
