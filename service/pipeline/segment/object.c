@@ -24,7 +24,7 @@ struct object_segments {
 
 /* ------------------------------------------------------------------------------ drawing ---- */
 
-/* What was wrong with contours, which do not know where they come from. */
+/* Refuses contours, and names the object and the region, which the kernel does not know. */
 static int
 object_refuse_contours(const struct object_search *search, int rc, const struct error *why,
                        struct error *error)
@@ -56,7 +56,7 @@ object_draw(const struct object_search *search, const struct image_planes *plane
     return rc ? object_refuse_contours(search, rc, &why, error) : 0;
 }
 
-/* Planes without a frame are told to be empty: none is missing. */
+/* Makes the mask. Planes without a frame are empty. */
 static int
 object_fill(const struct object_search *search, const struct image_planes *planes,
             struct object_region *region, struct error *error)
@@ -115,7 +115,10 @@ object_refuse_empty(const struct object_search *search, const struct object_regi
                            region->name, why);
 }
 
-/* Keeps why an optional region is empty, instead of an error. Returns 0, or rc for what is no empty optional region. */
+/*
+ * Keeps the reason why an optional region is empty, instead of an error. Returns 0, or rc for other
+ * errors.
+ */
 static int
 object_pass_empty(const struct object_search *search, struct object_region *region, int rc,
                   struct error *error)
@@ -128,7 +131,7 @@ object_pass_empty(const struct object_search *search, struct object_region *regi
     return 0;
 }
 
-/* DCMTK 3.6.7 cannot read a report with an IMAGE item of that class, nor can older readers. */
+/* DCMTK 3.6.7 and older readers cannot read a report with an IMAGE item of that class. */
 static int
 object_check_report(const struct object_search *search, struct error *error)
 {
@@ -207,7 +210,7 @@ object_add_part(const struct image_planes *planes, const struct object_region *o
     drawn->on_centres += own->on_centres;
 }
 
-/* Counts the voxels of united regions, and the planes that have some. */
+/* Counts the voxels of united regions, and the planes that have voxels. */
 static void
 object_count(const struct image_planes *planes, struct object_region *region)
 {
@@ -263,7 +266,7 @@ object_make_mask(const struct object_search *search, const struct image_planes *
     return object_pass_empty(search, region, object_refuse_empty(search, region, error), error);
 }
 
-/* On the grid that is computed on. */
+/* Places the mask on the working grid. */
 static int
 object_place_mask(const struct object_search *search, struct object_region *region,
                   struct error *error)
@@ -282,7 +285,7 @@ object_place_mask(const struct object_search *search, struct object_region *regi
     return object_pass_empty(search, region, rc, error);
 }
 
-/* Origins as the files have them: where they are regular they need not be evenly spaced. */
+/* Copies the origins of the planes, which need not be evenly spaced in a regular stack. */
 static double *
 object_make_planes(const struct segmentation *segmentation, struct image_planes *planes)
 {
@@ -331,7 +334,7 @@ object_identify(const struct object_search *search, struct object_region *region
     snprintf(region->name, sizeof region->name, "%s", item->name);
     snprintf(region->tracking_id, sizeof region->tracking_id, "%s", item->tracking_id);
     snprintf(region->tracking_uid, sizeof region->tracking_uid, "%s", item->tracking_uid);
-    /* United regions may differ: none speaks for all. */
+    /* United regions may have different provenance: none is stated. */
     region->provenance =
         search->segment->object.unite ? &provenance_unstated : provenance_hold(item->provenance);
     region->what = set->what;
@@ -380,7 +383,10 @@ object_prepare(const struct segmentation *segmentation, void *prepared, struct e
     for (size_t k = 0; k < own->count && rc == 0; k++)
         rc = object_prepare_one(segmentation, segmentation->of[CONF_OBJECT].segments[k],
                                 &own->regions[k], error);
-    /* Close the objects early: contours and frames may be large, and the segments have copies or hold their share. */
+    /*
+     * Closes the objects early: contours and frames may be large, and the segments have copies or
+     * hold their share.
+     */
     object_sets_close(&segmentation->picks->sets);
     return rc;
 }
@@ -410,7 +416,7 @@ object_run(struct segmentation *segmentation, struct kernels_lane *lane, const v
     return 0;
 }
 
-/* The region on its planes, and on a grid of its own. */
+/* Returns the bytes of the region on its planes, and on a grid of its own. */
 static struct segment_bytes
 object_bytes(const struct segmentation *segmentation, size_t segment)
 {
@@ -501,7 +507,7 @@ object_note(struct pipeline_segment *report, const char *format, ...)
         snprintf(report->told, sizeof report->told, "%.64s: %s", report->label, text);
 }
 
-/* Reports contours that follow voxel centres, and the option that says so but does not hold. */
+/* Notes contours that follow voxel centres, and an option that assumes it wrongly. */
 static void
 object_note_centres(const struct object_region *region, bool takes_centres,
                     struct pipeline_segment *report)
@@ -571,7 +577,8 @@ object_report(const struct segmentation *segmentation, size_t segment,
 }
 
 const struct segment_method segment_object = {
-    .algorithm = "Noctule steps on a region", /* of a changed region; others keep their object's */
+    /* of a changed region; others keep the algorithm of their object */
+    .algorithm = "Noctule steps on a region",
     .family = {"123104", "DCM", "Morphological Operations"},
     .op = KERNELS_OPS,
     .lasts = true,

@@ -26,7 +26,7 @@ figures_image(const struct object_figures *figures, int64_t z)
 
 /* ------------------------------------------------------------------------------ in space ---- */
 
-/* The plane that an image is; -1: none. */
+/* Returns the plane of an image; -1: the image is not a plane. */
 static int64_t
 figures_plane_of_image(const struct object_figures *figures, const struct sr_source_figure *figure)
 {
@@ -37,7 +37,7 @@ figures_plane_of_image(const struct object_figures *figures, const struct sr_sou
     return -1;
 }
 
-/* From columns and rows of the plane, whose first pixel's corner is 0, 0, to mm. */
+/* Converts columns and rows of the plane, whose first pixel's corner is 0, 0, to mm. */
 static void
 figures_lift(const struct image_planes *planes, int64_t z, int64_t count, double *points)
 {
@@ -50,7 +50,7 @@ figures_lift(const struct image_planes *planes, int64_t z, int64_t count, double
     }
 }
 
-/* Its points in mm; on an image they are made so. */
+/* Returns the figure's points in mm; converts points on an image. */
 static int
 figures_place(const struct object_figures *figures, const struct sr_source_figure *figure,
               double *points, struct error *error)
@@ -89,7 +89,7 @@ figures_plane_height(const struct image_planes *planes, int64_t z)
     return figures_height(planes, planes->origins + 3 * z);
 }
 
-/* The plane that is nearest; -1: it lies beyond them. */
+/* Returns the nearest plane; -1: the height is beyond the planes. */
 static int64_t
 figures_nearest(const struct image_planes *planes, double height)
 {
@@ -139,7 +139,7 @@ figures_set_point(const struct object_figures *figures, const double point[3], u
 
 /* ------------------------------------------------------------------------------ drawing ---- */
 
-/* What a region's figures come to. */
+/* Scratch memory for a region's figures. */
 struct figures_work {
     struct contour *outlines;
     double *points; /* of all figures, in their order */
@@ -193,7 +193,7 @@ figures_set_points(const struct object_figures *figures, const struct figures_wo
     return rc;
 }
 
-/* Of both, as points may lie in outlines. */
+/* Counts the voxels of outlines and points together: points may lie in outlines. */
 static void
 figures_count(const struct object_figures *figures, const uint64_t *bits,
               struct contours_drawn *drawn)

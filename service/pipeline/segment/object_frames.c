@@ -13,7 +13,7 @@
 #define AXES_TOLERANCE 1e-4 /* of a direction cosine */
 #define OFF_TOLERANCE  0.1  /* of the distance to the nearest other plane */
 #define STEP_TOLERANCE 1e-4 /* of the distance between frames: heights are texts of ten digits */
-#define TOLD_TOLERANCE 0.01 /* of the distance that is told, in fewer digits than positions */
+#define TOLD_TOLERANCE 0.01 /* of the stated distance, which has fewer digits than positions */
 #define PARTS          65536.0
 #define THICK_FRAMES   1.5 /* times the distance of slices */
 
@@ -36,7 +36,7 @@ frames_height(const struct image_planes *planes, const double point[3])
     return image_planes_along(point, planes->origins, normal);
 }
 
-/* mm to the nearest other plane. */
+/* Returns the distance to the nearest other plane, in mm. */
 static double
 frames_distance(const struct image_planes *planes, int64_t z)
 {
@@ -63,13 +63,19 @@ frames_nearest_plane(const struct image_planes *planes, double height, double *o
     return nearest;
 }
 
-/* A frame's axis (0: along its rows, 1: along its columns) runs along an axis of the planes, or against it. */
+/*
+ * The axis of the planes, and the direction, of a frame's axis (0: along its rows, 1: along its
+ * columns).
+ */
 struct frames_axis {
     int plane_axis;
     double sign;
 };
 
-/* Finds the plane's axes along which the frame's run; false: the frame is not parallel, or turned within its plane. */
+/*
+ * Finds the plane's axes of the frame's axes. Returns false if the frame is not parallel, or is
+ * rotated in its plane.
+ */
 static bool
 frames_find_axes(const struct image_planes *planes, const struct seg_source_frame *frame,
                  struct frames_axis axes[2])
@@ -90,7 +96,10 @@ frames_find_axes(const struct image_planes *planes, const struct seg_source_fram
            axes[0].plane_axis != axes[1].plane_axis;
 }
 
-/* Which of the frame's pixels along its axis `a` each of the plane's along axis.plane_axis is nearest to; -1: none. */
+/*
+ * Finds the frame's nearest pixel along its axis `a` for each of the plane's pixels along
+ * axis.plane_axis; -1: beyond the frame.
+ */
 static void
 frames_places(const struct image_planes *planes, const struct seg_source_frame *frame, int64_t z,
               int a, struct frames_axis axis, int32_t size, int32_t *places)
@@ -107,22 +116,22 @@ frames_places(const struct image_planes *planes, const struct seg_source_frame *
     }
 }
 
-/* A frame of the segment, and the plane that is nearest to it. */
+/* A frame of the segment, and its distance from the nearest plane. */
 struct frames_slice {
     double height, off;
     int64_t plane;
     int32_t frame;
 };
 
-/* What is needed while frames are filled in. */
+/* Scratch memory for filling frames. */
 struct frames_work {
     struct dicom_pixels *reader;
     uint16_t *pixels;            /* of a frame */
-    int32_t *across, *down;      /* places on the frame, of the planes' columns and rows */
+    int32_t *across, *down;      /* pixel of the frame, per column and row of the planes */
     bool turned;                 /* the frame's rows run along the planes' columns */
-    struct frames_slice *slices; /* by their heights */
+    struct frames_slice *slices; /* sorted by height */
     int32_t count;
-    int32_t *of_plane; /* the frame that a plane takes; -1: none */
+    int32_t *of_plane; /* the frame of each plane; -1: no frame */
 };
 
 static bool
@@ -206,7 +215,10 @@ frames_lie_on_planes(const struct object_frames *frames, const struct frames_wor
     return true;
 }
 
-/* How far frames are apart: Spacing Between Slices, else the smallest distance of two frames; 0: unknown. */
+/*
+ * Returns the distance of frames: Spacing Between Slices, else the smallest distance of two frames;
+ * 0: not known.
+ */
 static double
 frames_step(const struct object_frames *frames, const struct frames_work *work)
 {
@@ -218,8 +230,8 @@ frames_step(const struct object_frames *frames, const struct frames_work *work)
 }
 
 /*
- * Returns how thick the frames are by what the header announces: Spacing Between Slices or Slice Thickness, but no more than
- * the smallest distance of two frames; 0: unknown.
+ * Returns the thickness of frames by the header: Spacing Between Slices or Slice Thickness, at most
+ * the smallest distance of two frames; 0: not known.
  */
 static double
 frames_thickness(const struct object_frames *frames, const struct frames_work *work)
@@ -231,7 +243,7 @@ frames_thickness(const struct object_frames *frames, const struct frames_work *w
     return thickness;
 }
 
-/* Returns whether frames are thicker than the slices, so that each of them is of several slices. */
+/* Returns whether frames are thicker than the slices, so that each belongs to several slices. */
 static bool
 frames_are_thick(const struct object_frames *frames, const struct frames_work *work)
 {
@@ -239,7 +251,10 @@ frames_are_thick(const struct object_frames *frames, const struct frames_work *w
     return frames_thickness(frames, work) > THICK_FRAMES * distance;
 }
 
-/* The frame of the height that is nearest, of two alike the lower; -1: all are further than that away, to within `slack`. */
+/*
+ * Returns the frame with the nearest height, of two the lower; -1: all are further away than
+ * `farthest`, to within `slack`.
+ */
 static int32_t
 frames_nearest(const struct frames_work *work, double height, double farthest, double slack)
 {
@@ -253,13 +268,19 @@ frames_nearest(const struct frames_work *work, double height, double farthest, d
     }
     const double above = low < work->count ? work->slices[low].height - height : INFINITY;
     const double below = low > 0 ? height - work->slices[low - 1].height : INFINITY;
-    /* A plane half-way takes the frame below it, so a frame half-way between two planes is of one of them. */
+    /*
+     * A plane half-way takes the frame below it, so a frame half-way between two planes belongs to
+     * one of them.
+     */
     if (below <= above + 2 * slack && below <= farthest + slack)
         return work->slices[low - 1].frame;
     return above < farthest - slack ? work->slices[low].frame : -1;
 }
 
-/* Frames on the planes are theirs, and each plane has one at most; else a plane takes the nearest, up to half a step away. */
+/*
+ * Assigns frames on planes to these, at most one per plane; other planes take the nearest frame, up
+ * to half a step away.
+ */
 static int
 frames_assign(const struct object_frames *frames, const struct frames_work *work, double *between,
               struct error *error)
@@ -278,7 +299,7 @@ frames_assign(const struct object_frames *frames, const struct frames_work *work
         if (exact ? own->plane == before->plane : apart < step / 2)
             return frames_refuse(frames, own->frame, "lies on a slice that an earlier one lies on",
                                  error);
-        /* Slices in a gap would take the frame beside it. */
+        /* Slices in a gap would take the neighbouring frame. */
         if (!exact && apart < step * (1 - TOLD_TOLERANCE))
             return frames_refuse(frames, own->frame,
                                  "lies closer to the one before than its Spacing Between Slices",
@@ -295,7 +316,10 @@ frames_assign(const struct object_frames *frames, const struct frames_work *work
     return 0;
 }
 
-/* Planes between frames on planes, if all frames are further apart than the slices: each may be of several slices. */
+/*
+ * Counts planes between frames on planes, if all frames are further apart than the slices: each may
+ * belong to several slices.
+ */
 static int64_t
 frames_empty(const struct frames_work *work)
 {
@@ -308,7 +332,7 @@ frames_empty(const struct frames_work *work)
 
 /* ------------------------------------------------------------------------------- filling ---- */
 
-/* All planes that take the frame, which is read once. */
+/* Fills all planes that take the frame; reads the frame once. */
 static int
 frames_fill_one(const struct object_frames *frames, int32_t number, struct frames_work *work,
                 uint64_t *bits, struct object_filled *filled, struct error *error)

@@ -1,15 +1,19 @@
 /*
  * object_frames.h - the mask of a segment of a Segmentation, on the planes of a series.
  *
- * Frames must be parallel to the planes; their rows may run along the planes' rows or columns, in either direction. If all
- * frames of the segment lie on planes, within a tenth of the distance to the next plane, and are not thicker than the slices,
- * each frame belongs to its plane. Otherwise a plane takes the nearest frame, of two alike the lower, up to half of the
- * frames' distance away: Spacing Between Slices, Slice Thickness, or the smallest distance of two frames. So thick frames fill
- * all slices within them. A pixel of a plane takes the frame's that is nearest to it, its place rounded to 2^-16 of a frame's pixel, the later of
- * two; what is beyond the frame is not in the mask: so frames on the very pixels of the planes are copied, and all others
- * are resampled. A plane without a frame is empty.
+ * Frames must be parallel to the planes; their rows may run along the planes' rows or columns, in
+ * either direction. A frame belongs to its plane if all frames of the segment lie on planes, within
+ * a tenth of the distance to the next plane, and are not thicker than the slices.
  *
- * A pixel belongs to the segment where it is 1, is the segment's number (label map), or is at least
+ * Otherwise a plane takes the nearest frame, of two the lower, up to half of the frames' distance
+ * away: Spacing Between Slices, Slice Thickness, or the smallest distance of two frames. So thick
+ * frames fill all slices within them. A plane without a frame is empty.
+ *
+ * A pixel of a plane takes the nearest pixel of the frame. Its position is rounded to 2^-16 of a
+ * frame's pixel; of two the later is taken. Pixels beyond the frame are not in the mask. So frames
+ * on exactly the pixels of the planes are copied, and all others are resampled.
+ *
+ * A pixel belongs to the segment if it is 1, is the segment's number (label map), or is at least
  * `threshold` of Maximum Fractional Value, and not 0.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_FRAMES_H
@@ -31,12 +35,15 @@ struct object_filled {
     int64_t planes;  /* with a voxel */
     double farthest; /* mm from a frame to its plane */
     int64_t
-        empty; /* planes between frames that are further apart than the slices, and of unknown thickness */
-    double between; /* mm from frame to frame, where planes took the nearest; else 0 */
+        /* planes between frames that are further apart than the slices, with unknown thickness */
+        empty;
+    double between; /* mm between frames, if planes took the nearest frame; else 0 */
 };
 
-/* Sets bits of a mask of all planes, which are 0. Codes: those of dicom_pixels_open, seg_source_read, OUT_OF_MEMORY, and
- * SEG_GRID_DIFFERS. */
+/*
+ * Sets bits of a mask of all planes; the bits must be 0. Codes: those of dicom_pixels_open() and
+ * seg_source_read(), OUT_OF_MEMORY, SEG_GRID_DIFFERS.
+ */
 int object_frames_fill(const struct object_frames *frames, uint64_t *bits,
                        struct object_filled *filled, struct error *error);
 

@@ -13,7 +13,7 @@
 
 enum { LABEL_CHARACTERS = 64 };
 
-/* Keeps a copy; NULL: no memory. */
+/* Keeps a copy. Returns NULL if there is no memory. */
 static char *
 pick_text(struct object_picks *picks, const char *text)
 {
@@ -36,7 +36,7 @@ pick_add(struct object_picks *picks, const struct conf_segment *segment,
 
 /* ----------------------------------------------------------------- one segment per region ---- */
 
-/* Whether a segment has the label: one that was added, or another one of the pipeline. */
+/* Returns whether a segment has the label: an added one, or another one of the pipeline. */
 static bool
 pick_is_label(const struct object_picks *picks, const struct conf_pipeline *pipeline,
               const struct conf_segment *own, const char *label)
@@ -61,7 +61,7 @@ pick_cut(char *text, size_t characters)
         }
 }
 
-/* The name of the region; with its number where that is needed. */
+/* Writes the name of the region, with its number if needed. */
 static void
 pick_label(const struct object_picks *picks, const struct object_search *search,
            const struct object_item *item, char label[DICOM_LO_SIZE])
@@ -81,7 +81,10 @@ pick_label(const struct object_picks *picks, const struct object_search *search,
     }
 }
 
-/* A region with a type has its own codes, which are its object's; those of the pipeline stand for a region without one. */
+/*
+ * A region with a type keeps the codes of its object; a region without a type gets those of the
+ * pipeline.
+ */
 static void
 pick_codes(const struct provenance *from, struct conf_segment *segment)
 {
@@ -104,7 +107,7 @@ pick_refuse_many(const struct object_search *search, struct error *error)
                            CONF_MAX_SEGMENTS, search->segment->label);
 }
 
-/* A segment for one region. An empty one does not fail the others. */
+/* Adds a segment for one region. An empty region does not fail the others. */
 static int
 pick_region(struct object_picks *picks, const struct object_search *search, int32_t number,
             struct error *error)

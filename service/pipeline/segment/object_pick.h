@@ -1,12 +1,13 @@
 /*
  * object_pick.h - the region of each segment, and the segments of "each region that matches".
  *
- * Regions are chosen before anything is drawn. A segment with object.each is replaced by one segment per region of the object
- * that matches, in the order of the object: with the region's name, number and color, and its coded concepts where the object
- * has a type. A name that the pipeline has already, or that is empty, gets the region's number. What a later segment then does
- * with a region, or measures of it, is the same for all of them.
+ * Regions are chosen before masks are made. A segment with object.each is replaced by one segment
+ * per matching region of the object, in the order of the object. It gets the region's name, number
+ * and color, and its coded concepts if the object has a type. An empty or used name gets the
+ * region's number. Later segments that use the region, and its measurements, apply to each of them.
  *
- * Codes: those of object_search_run; ROI_TOO_MANY beyond CONF_MAX_SEGMENTS, and TAG_MISSING for a segment without a type.
+ * Codes: those of object_search_run(); ROI_TOO_MANY beyond CONF_MAX_SEGMENTS, and TAG_MISSING for a
+ * segment without a type.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_PICK_H
 #define NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_PICK_H
@@ -17,9 +18,9 @@
 #define OBJECT_ABSENT_SIZE sizeof(((struct error *)NULL)->message)
 
 struct object_pick {
-    struct object_set *set;              /* NULL: no region, or none in the object */
+    struct object_set *set;              /* NULL: no region, or the object lacks it */
     int32_t item;                        /* the first that matches */
-    char absent[OBJECT_ABSENT_SIZE];     /* why the object has no such region; "" */
+    char absent[OBJECT_ABSENT_SIZE];     /* reason why the object has no such region; "" */
     const struct provenance *provenance; /* held, if the segment has its codes; else NULL */
 };
 
@@ -32,7 +33,10 @@ struct object_picks {
     size_t text_count;
 };
 
-/* Chooses the regions of segmentation->pipeline, and replaces it by the pipeline with a segment per region. */
+/*
+ * Chooses the regions of segmentation->pipeline, and replaces it by the pipeline with a segment per
+ * region.
+ */
 int object_picks_make(struct segmentation *segmentation, struct error *error);
 void object_picks_free(struct object_picks *picks);
 

@@ -106,8 +106,10 @@ object_refuse_own(const struct object_set *set, struct error *error)
                            text_base_name(set->path));
 }
 
-/* 0 where the set has the region; else search->refusal says why not, or *error why no other one
- * need be asked. */
+/*
+ * Returns 0 if the set has the region. Else search->refusal has the reason, or *error if no other
+ * object need be checked.
+ */
 static int
 object_judge(struct object_search *search, const struct object_set *set, int32_t *item,
              struct error *error)
@@ -117,7 +119,7 @@ object_judge(struct object_search *search, const struct object_set *set, int32_t
     *item = object_search_next(wanted, set, 0);
     int rc = object_search_check(search, set, *item, &refusal);
     if (rc) {
-        /* An object of this series that lacks the region is the better reason. */
+        /* An object of this series without the region is the better reason. */
         if (search->refusal.code != CODE_ROI_NOT_FOUND)
             search->refusal = refusal;
         return rc;
@@ -165,7 +167,10 @@ object_consider(struct object_search *search, struct object_set *set, struct err
     return -EINVAL;
 }
 
-/* No object has the region: 0 if the segment is optional and nothing else is wrong. */
+/*
+ * Returns the refusal if no object has the region; 0 if the segment is optional and there is no
+ * other error.
+ */
 static int
 object_refuse_all(struct object_search *search, struct error *error)
 {
@@ -186,7 +191,10 @@ object_refuse_all(struct object_search *search, struct error *error)
     return -EINVAL;
 }
 
-/* What is of another kind is of no concern; what cannot be read could be what is wanted. */
+/*
+ * Skips objects of another kind. An unreadable object is an error: it could be the one that is
+ * needed.
+ */
 int
 object_search_run(struct object_search *search, struct error *error)
 {

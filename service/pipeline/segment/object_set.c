@@ -105,7 +105,7 @@ object_set_of_seg(struct object_set *set)
     return 0;
 }
 
-/* Coordinates on images have no frame of reference: the images are named instead. */
+/* Coordinates on images have no frame of reference: their images are listed instead. */
 static int
 object_set_of_report(struct object_set *set)
 {

@@ -1,4 +1,4 @@
-/* segment.c - the methods, and what is done with all of them. */
+/* segment.c - the table of methods, and the steps that all methods share. */
 #include "service/pipeline/segment/segment.h"
 
 #include "base/error.h"
@@ -40,7 +40,7 @@ method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *
     int rc = method_list(segmentation, m, error);
     if (rc || segmentation->of[m].count == 0)
         return rc;
-    if (segmentation->of[m].prepared) /* it has lasted */
+    if (segmentation->of[m].prepared) /* it was kept */
         return 0;
     void *prepared = calloc(1, method->size);
     if (!prepared)
@@ -51,7 +51,7 @@ method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *
     return method->prepare(segmentation, prepared, error);
 }
 
-/* What lasts, and the most of what passes. */
+/* Returns the lasting bytes, and the maximum of the passing ones. */
 static struct segment_bytes
 segmentation_bytes(const struct segmentation *segmentation)
 {
@@ -142,7 +142,10 @@ segment_from(const struct segmentation *segmentation, size_t segment)
     return segmentation->masks[conf_find_segment(pipeline, pipeline->segments[segment].from)].bits;
 }
 
-/* Whether what the segment uses is made: all of it, or what its method starts from. */
+/*
+ * Returns whether the segments that this one uses are made: all of them, or those that its method
+ * starts from.
+ */
 static bool
 segment_has_uses(const struct conf_pipeline *pipeline, size_t segment, bool start, const bool *made)
 {
@@ -153,7 +156,7 @@ segment_has_uses(const struct conf_pipeline *pipeline, size_t segment, bool star
     return true;
 }
 
-/* Whether a segment needs neither another one nor values of the volume to start. */
+/* Returns whether a segment can start without another segment and without values of the volume. */
 static bool
 segment_may_begin(const struct conf_pipeline *pipeline, size_t number)
 {
@@ -187,7 +190,7 @@ segmentation_begin(const struct segmentation *segmentation, struct kernels_lane 
     return rc;
 }
 
-/* Of a method's segments, those that became ready now, and those that cannot be found yet. */
+/* The numbers of a method's segments that became ready now, and of those that must wait. */
 struct method_state {
     size_t ready, waiting;
 };
@@ -208,8 +211,10 @@ method_look(const struct segmentation *segmentation, int m, const bool *made)
     return state;
 }
 
-/* A method with segments to find, if there is one with all that are left, as it finds those that
- * were found before once more; CONF_METHODS: none. */
+/*
+ * Returns a method with segments to find; prefers one with all remaining segments ready, because a
+ * method finds earlier ones again. CONF_METHODS: no method is left.
+ */
 static int
 next_method(const struct segmentation *segmentation, const bool *made)
 {
@@ -233,7 +238,7 @@ method_find(struct segmentation *segmentation, int m, const bool *made, struct k
     return segment_methods[m]->run(segmentation, lane, voxels, error);
 }
 
-/* Makes the masks of what was found, as far as those that they use are made. */
+/* Makes the masks of found segments whose used segments are made. */
 static int
 make_ready(struct segmentation *segmentation, struct kernels_lane *lane, bool *made,
            struct error *error)
@@ -253,7 +258,7 @@ make_ready(struct segmentation *segmentation, struct kernels_lane *lane, bool *m
     return rc;
 }
 
-/* The configuration has an order for them (check_makeable). */
+/* check_makeable() of the configuration guarantees an order. */
 int
 segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
                  struct error *error)

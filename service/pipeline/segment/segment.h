@@ -1,10 +1,10 @@
 /*
- * segment.h - how segments are found: a method is a row, which works on all of its segments at once.
- * The region of a method is cut to other segments and goes through the segment's steps (segment_sets.h);
- * segments are made in the order in which they use each other.
+ * segment.h - finds segments. A method is a row of a table and works on all of its segments at
+ * once. The region of a method is cut to other segments and goes through the segment's steps
+ * (segment_sets.h). Segments are made in the order in which they use each other.
  *
- * To add one: its operation in kernels/, a file here with its struct segment_method, and its row in
- * base/methods.def.
+ * To add a method: its operation in kernels/, a file here with its struct segment_method, and its
+ * row in base/methods.def.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_SEGMENT_H
 #define NOCTULE_SERVICE_PIPELINE_SEGMENT_SEGMENT_H
@@ -16,12 +16,11 @@
 #include "service/pipeline/grid.h"
 #include "service/pipeline/pipeline_report.h"
 
-#define SEGMENT_DESCRIPTION                                                                        \
-    1025 /* Algorithm Parameters take 1024 characters; what is longer is cut */
+#define SEGMENT_DESCRIPTION 1025 /* Algorithm Parameters has 1024 characters; longer text is cut */
 
-#define SEGMENT_NO_PLACE SIZE_MAX
+#define SEGMENT_NO_PLACE    SIZE_MAX
 
-/* A range of real-world values: as given, or computed of so many values. */
+/* A range of real-world values: as configured, or computed from `values` values. */
 struct segment_range {
     double ends[2];
     uint64_t values;
@@ -30,65 +29,81 @@ struct segment_range {
 
 /* Bytes outside of the lane. */
 struct segment_bytes {
-    int64_t lasting; /* from what is prepared on, as long as the job */
-    int64_t passing; /* while the segment is found, one after the other */
+    int64_t lasting; /* from preparation to the end of the job */
+    int64_t passing; /* while a segment is found, one after the other */
 };
 
-/* The segments of a job. What it is made of is borrowed. */
+/* The segments of a job. Inputs are borrowed. */
 struct segmentation {
     const struct conf_pipeline *pipeline;
     struct dicom_instance *const *instances;
     const struct geometry_stack *stack;
-    const struct grid *grid; /* whose the two are, and how the source's planes lie to them */
-    char *const *objects;    /* paths of what was drawn beside the images */
+    const struct grid *grid; /* the grid of both, and its relation to the source's planes */
+    char *const *objects;    /* paths of annotation objects */
     size_t object_count;
-    struct object_picks *picks; /* regions of objects (object_pick.h); NULL: no segment is one */
+    /* regions of annotation objects (object_pick.h); NULL: no segment comes from one */
+    struct object_picks *picks;
 
-    /* What each method has prepared, NULL where it has no segment, and which segments are its. */
+    /*
+     * The data that each method has prepared, NULL without a segment, and the list of its segments.
+     */
     struct {
         void *prepared;
         size_t *segments;
         size_t count;
     } of[CONF_METHODS];
-    /* One per segment of the pipeline, in its order, whatever the method; the lane's. What its
-     * method has found, and what is made of that. */
+    /*
+     * One per segment of the pipeline, in its order, of all methods; owned by the lane. The region
+     * that its method found, and the mask made from it.
+     */
     struct image_mask *found, *masks;
-    bool *ready;                  /* what the method needs is there */
-    struct segment_range *ranges; /* of methods that have one */
+    bool *ready;                  /* the requirements of the method are met */
+    struct segment_range *ranges; /* of methods with a range */
     struct kernels_mask_demand sets;
-    size_t *starts; /* among them, of what auto has found */
-    size_t *places; /* of the segment's own mask among `sets`; SEGMENT_NO_PLACE: found is enough */
-    const uint16_t **maps;      /* of connectedness; NULL: none wanted */
-    struct segment_bytes bytes; /* of all that the methods take */
+    size_t *starts; /* index among them, for starts that auto found */
+    /* index of the segment's own mask among `sets`; SEGMENT_NO_PLACE: `found` is the mask */
+    size_t *places;
+    const uint16_t **maps;      /* of connectedness; NULL: not wanted */
+    struct segment_bytes bytes; /* total of the methods */
 };
 
 /* Functions return 0 or -errno with the error filled. */
 struct segment_method {
     const char *algorithm;       /* Algorithm Name of the SEG */
     struct coded_concept family; /* Algorithm Family, PS3.16 CID 7162; empty: Deformable Models */
-    enum kernels_op_id op;       /* that it demands; KERNELS_OPS: none of its own */
-    bool lasts;                  /* what it prepares asks no voxel, nor what is padding */
-    /* Fills `prepared`, `size` bytes that are zeros, with what can be known before there are pixels;
-     * it begins with the demand of the operation, and is released also after an error. */
+    enum kernels_op_id op;       /* operation that it demands; KERNELS_OPS: none of its own */
+    bool lasts;                  /* its preparation needs neither voxels nor padding */
+    /*
+     * Fills `prepared`, `size` bytes of zeros, with data that is known before there are pixels. It
+     * begins with the demand of the operation. It is released also after an error.
+     */
     size_t size;
     int (*prepare)(const struct segmentation *segmentation, void *prepared, struct error *error);
-    void (*release)(void *prepared); /* what it owns */
-    /* What one of its segments takes, at most; what is small beside a mask is left out. NULL:
-     * nothing. */
+    void (*release)(void *prepared); /* frees its members */
+    /*
+     * Returns the maximum bytes of one of its segments, without items that are small compared with
+     * a mask. NULL: no bytes.
+     */
     struct segment_bytes (*bytes)(const struct segmentation *segmentation, size_t segment);
-    /* Before the first slice, where all segments may start by then; NULL: no use. */
+    /* Called before the first slice, if all segments can start then; may be NULL. */
     int (*begin)(const struct segmentation *segmentation, struct kernels_lane *lane,
                  struct error *error);
-    /* Fills `found` and maps of its segments that are ready, once more of those that were; `voxels`
-     * is the decoded volume. */
+    /*
+     * Fills `found` and the maps of its ready segments, and again of earlier ones; `voxels` is the
+     * decoded volume.
+     */
     int (*run)(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
                struct error *error);
-    /* Where a segment is made of a range and of another segment, and run finds no mask: fills them
-     * in. */
+    /*
+     * Fills the request of a segment that is made from a range and another segment, if run() finds
+     * no mask.
+     */
     void (*begin_mask)(const struct segmentation *segmentation, size_t segment,
                        struct kernels_mask_request *request);
-    /* Of a segment that was found: Algorithm Parameters (0066,0032; PS3.3 10.16), what a reader of
-     * the SEG needs to do it again; and the numbers of the record (NULL: none). */
+    /*
+     * Writes Algorithm Parameters (0066,0032; PS3.3 10.16) of a segment that was found: all that a
+     * reader of the SEG needs to repeat it; and the numbers of the record (may be NULL).
+     */
     void (*describe)(const struct segmentation *segmentation, size_t segment,
                      char text[SEGMENT_DESCRIPTION]);
     void (*report)(const struct segmentation *segmentation, size_t segment,
@@ -97,33 +112,38 @@ struct segment_method {
 
 #define METHOD(NAME, name, word) extern const struct segment_method segment_##name;
 #include "base/methods.def"
-/* By enum conf_method. */
+/* Indexed by enum conf_method. */
 extern const struct segment_method *const segment_methods[CONF_METHODS];
 
-/* All methods that have segments: what they make before the pixels are there, and what they ask a
- * lane for. segmentation_release takes it back, also after an error. */
+/*
+ * Prepares all methods that have segments: data that needs no pixels, and the demand of a lane.
+ * Call segmentation_release() also after an error.
+ */
 int segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *demand,
                          struct error *error);
 void segmentation_release(struct segmentation *segmentation);
-/* Releases all but what lasts, for another segmentation_prepare on the same grid. */
+/* Releases all but lasting data, for another segmentation_prepare() on the same grid. */
 void segmentation_restart(struct segmentation *segmentation);
 
-/* Hints to a lane whose volume has begun. */
+/* Passes hints to a lane whose volume has begun. */
 int segmentation_begin(const struct segmentation *segmentation, struct kernels_lane *lane,
                        struct error *error);
 
-/* Finds all segments, those that others use first. */
+/* Finds all segments, used ones first. */
 int segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane,
                      const void *voxels, struct error *error);
 
-/* The segments of a method, in the pipeline's order; and which of its method's one is. */
+/*
+ * Return the segments of a method, in the pipeline's order, and the index of a segment within its
+ * method.
+ */
 static inline const struct conf_segment *
 segment_at(const struct segmentation *segmentation, enum conf_method method, size_t place)
 {
     return &segmentation->pipeline->segments[segmentation->of[method].segments[place]];
 }
 
-/* Of a mask of the stack. */
+/* Returns the words of a mask of the stack. */
 static inline size_t
 segment_mask_words(const struct geometry_stack *stack)
 {
@@ -139,17 +159,20 @@ segment_mask_bytes(const struct geometry_stack *stack)
 
 size_t segment_place(const struct segmentation *segmentation, size_t segment);
 
-/* The mask of the segment that `from` names, which is made. */
+/* Returns the mask of the segment that `from` names; it must be made. */
 const uint64_t *segment_from(const struct segmentation *segmentation, size_t segment);
 
-/* Algorithm Parameters of a segment that was found: its method's, and what was done then. */
+/* Writes Algorithm Parameters of a segment that was found: those of its method, then its steps. */
 void segment_describe(const struct segmentation *segmentation, size_t segment,
                       char text[SEGMENT_DESCRIPTION]);
 
-/* "Vessel: measured mean 40, sigma 7"; false, and nothing written, when nothing was measured. */
+/*
+ * Writes "Vessel: measured mean 40, sigma 7". Returns false and writes no text if no number was
+ * measured.
+ */
 bool segment_describe_measured(const struct pipeline_segment *segment, char *text, size_t size);
 
-/* Adds to the text what there is room for. */
+/* Appends to the text; cuts it if there is no room. */
 void segment_append(char *text, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a box holds of a plane. */
+/* The part of a box in one plane. */
 struct extreme_sum {
     int64_t values;
     int64_t padding; /* voxels */
@@ -21,8 +21,8 @@ struct extreme_search {
     const void *voxels;
     int64_t size[3], reach[3], words_per_row;
     struct image_rescale *rescales; /* of the volume's planes */
-    bool alike;                     /* they are one */
-    /* Of the planes that the box reaches, each at its number modulo their count. */
+    bool alike;                     /* all are equal */
+    /* For the planes of the box, each at its index modulo their number. */
     struct extreme_sum *planes;
     struct extreme_sum *columns; /* of a row's columns */
     uint64_t *bits;
@@ -40,7 +40,7 @@ extreme_plane(const struct extreme_search *search, int64_t z)
     return search->planes + z % planes * search->size[0] * search->size[1];
 }
 
-/* Adds a row of the volume to the columns' sums, or takes it away. */
+/* Adds a row of the volume to the sums of columns, or subtracts it. */
 static void
 extreme_add_row(const struct extreme_search *search, int64_t y, int64_t z, int sign)
 {
@@ -55,7 +55,7 @@ extreme_add_row(const struct extreme_search *search, int64_t y, int64_t z, int s
     }
 }
 
-/* The boxes of a row, whose middles are x = reach .. size - 1 - reach. */
+/* Computes the boxes of a row with centres x = reach .. size - 1 - reach. */
 static void
 extreme_sum_row(const struct extreme_search *search, struct extreme_sum *row)
 {
@@ -89,7 +89,7 @@ extreme_sum_plane(const struct extreme_search *search, int64_t z)
 
 /* ------------------------------------------------------------------------------ the highest ---- */
 
-/* What is compared, larger for what is wanted more; false: the voxel has no mean. */
+/* Computes the value to compare; larger is better. Returns false if the voxel has no mean. */
 static bool
 extreme_mean(const struct extreme_search *search, const int64_t at[3], double *mean)
 {
@@ -188,7 +188,7 @@ extreme_search_all(struct extreme_search *search)
     }
 }
 
-/* Of the planes that a box reaches. */
+/* Returns the number of sums for the planes of a box. */
 static size_t
 extreme_sums(const struct extreme_search *search)
 {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MIDDLE = 8 }; /* voxels of it, at most */
+enum { MIDDLE = 8 }; /* maximum number of voxels of it */
 
 /* --------------------------------------------------------------------- what a series has to be */
 
@@ -22,7 +22,7 @@ plane_path(const struct segmentation *segmentation, int32_t z)
     return segmentation->instances[segmentation->stack->planes[z].instance]->path;
 }
 
-/* One slope and intercept for all planes, and one padding. */
+/* Checks that all planes have the same slope and intercept, and the same padding. */
 static int
 check_planes(const struct segmentation *segmentation, struct image_rescale first,
              struct image_range padding, struct error *error)
@@ -74,7 +74,7 @@ find_seed(const struct conf_segment *segment, size_t i, const struct geometry_st
     return 0;
 }
 
-/* The voxel in the middle; of an even number along an axis, the two. */
+/* Finds the voxel at the centre; two per axis with an even number. */
 static size_t
 find_middle(const struct geometry_stack *stack, struct kernels_voxel seeds[MIDDLE])
 {
@@ -99,7 +99,7 @@ make_object(const struct conf_segment *segment, const struct geometry_stack *sta
         .seeds = seeds,
         .seed_count = segment->automatic == CONF_AUTO_CENTER ? find_middle(stack, seeds)
                                                              : segment->seed_count,
-        .sigma = 1, /* these two until they are measured */
+        .sigma = 1, /* placeholders until both are measured */
         .homogeneity_sigma = 1,
         .weight = segment->weight,
         .threshold = (uint16_t)floor(65535 * segment->threshold),
@@ -184,7 +184,7 @@ origin(const struct conf_estimable *number)
     return number->given ? "" : " (measured)";
 }
 
-/* The numbers that were used, those that were measured marked so, and the seeds in voxels. */
+/* Writes the used numbers, marks measured ones, and writes the seeds in voxels. */
 static void
 fuzzy_describe(const struct segmentation *segmentation, size_t number,
                char text[SEGMENT_DESCRIPTION])
@@ -234,7 +234,7 @@ fuzzy_report(const struct segmentation *segmentation, size_t segment,
     report->measured_voxels = gaussians->measured_voxels;
 }
 
-/* Bits of what is around the seeds, where something is measured. */
+/* Returns the bytes of the mask around the seeds, if a number is measured. */
 static struct segment_bytes
 fuzzy_bytes(const struct segmentation *segmentation, size_t number)
 {
@@ -246,7 +246,7 @@ fuzzy_bytes(const struct segmentation *segmentation, size_t number)
     return (struct segment_bytes){.passing = looking > near ? looking : near};
 }
 
-/* What has become ready gets the segment that it starts from, or what auto finds, once. */
+/* Gives each segment that became ready its start segment, or the voxels that auto finds, once. */
 static int
 fuzzy_look(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
            struct error *error)
@@ -293,7 +293,7 @@ fuzzy_run(struct segmentation *segmentation, struct kernels_lane *lane, const vo
 const struct segment_method segment_fuzzy = {
     .algorithm = "Noctule fuzzy connectedness",
     .op = KERNELS_FUZZY,
-    /* As near as PS3.16 CID 7162 gets. */
+    /* the nearest term of PS3.16 CID 7162 */
     .family = {"123101", "DCM", "Neighborhood Analysis"},
     .size = sizeof(struct fuzzy_objects),
     .prepare = fuzzy_prepare,

@@ -1,4 +1,4 @@
-/* segment_fuzzy_measure.c - what is measured around the seeds; see segment_fuzzy.h. */
+/* segment_fuzzy_measure.c - measures values around the seeds; see segment_fuzzy.h. */
 #include "service/pipeline/segment/segment_fuzzy.h"
 
 #include "base/error.h"
@@ -10,7 +10,7 @@
 
 /* ------------------------------------------------------------------------------ cubes ---- */
 
-/* Voxels around an object's seeds. */
+/* The voxels around an object's seeds. */
 struct neighbourhood {
     const struct kernels_fuzzy_object *object;
     const struct geometry_stack *stack;
@@ -18,7 +18,7 @@ struct neighbourhood {
     int64_t reach;   /* from a seed along each axis */
     int64_t words;   /* of a row */
     uint64_t *near;  /* bits */
-    int64_t first_z; /* slices with bits; first > last: none */
+    int64_t first_z; /* slices with bits; first > last: no slice */
     int64_t last_z;
 };
 
@@ -34,14 +34,14 @@ near_row(const struct neighbourhood *n, int64_t y, int64_t z)
     return n->near + (z * n->stack->rows + y) * n->words;
 }
 
-/* Which bits of its last word a row has. */
+/* Returns the used bits of a row's last word. */
 static uint64_t
 near_tail(const struct neighbourhood *n)
 {
     return ~UINT64_C(0) >> (64 * n->words - n->stack->columns);
 }
 
-/* The cubes of one word's seeds; none reaches beyond the words beside it. */
+/* Adds the cubes of one word's seeds; they reach at most into the neighbouring words. */
 static void
 spread_word(struct neighbourhood *n, uint64_t seeds, int64_t word, int64_t y, int64_t z)
 {
@@ -87,7 +87,9 @@ spread_seeds(struct neighbourhood *n)
 
 __extension__ typedef unsigned __int128 sum_of_squares; /* 2^33 voxels of 17 bits */
 
-/* Sums over the voxels and pairs of a neighbourhood. Values are taken less the first one. */
+/*
+ * Sums over the voxels and pairs of a neighbourhood. The first value is subtracted from each value.
+ */
 struct sums {
     int64_t first;
     int64_t voxels, values;
@@ -95,7 +97,7 @@ struct sums {
     sum_of_squares squares, square_differences;
 };
 
-/* A voxel of the neighbourhood that is no padding: its value. */
+/* Reads a voxel of the neighbourhood. Returns false for padding and voxels outside. */
 static bool
 fuzzy_take(const struct neighbourhood *n, int64_t x, int64_t y, int64_t z, int32_t *value)
 {
@@ -107,7 +109,7 @@ fuzzy_take(const struct neighbourhood *n, int64_t x, int64_t y, int64_t z, int32
     return *value < n->object->padding.lo || *value > n->object->padding.hi;
 }
 
-/* With the next one along an axis, so that every pair is met once. */
+/* Adds the pair with the next voxel along an axis, so that each pair counts once. */
 static void
 add_pair(const struct neighbourhood *n, int64_t x, int64_t y, int64_t z, int32_t value,
          struct sums *sums)
@@ -150,7 +152,7 @@ add_all(const struct neighbourhood *n)
 
 /* ------------------------------------------------------------------------------ measuring ---- */
 
-/* In stored values, never 0. */
+/* Returns the deviation in stored values, never 0. */
 static double
 deviation(double mean_square)
 {

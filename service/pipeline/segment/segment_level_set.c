@@ -37,7 +37,7 @@ level_set_shape(const struct conf_shape *shape, const struct geometry_stack *sta
     case CONF_ELLIPSOID:
         voxels->kind = KERNELS_ELLIPSOID;
         break;
-    case CONF_SPHERE: /* where voxels are no cubes, a sphere in mm is an ellipsoid in voxels */
+    case CONF_SPHERE: /* a sphere in mm is an ellipsoid in voxels that are not cubes */
         voxels->kind =
             voxels->radius[0] == voxels->radius[1] && voxels->radius[1] == voxels->radius[2]
                 ? KERNELS_SPHERE
@@ -81,7 +81,7 @@ make_label(const struct conf_segment *segment, const struct geometry_stack *stac
     return 0;
 }
 
-/* The voxel in the middle; of an even number along an axis, the two. */
+/* Finds the voxel at the centre; two per axis with an even number. */
 static void
 level_set_start_center(const struct geometry_stack *stack, struct kernels_shape *shape,
                        struct kernels_level_set_label *label)
@@ -95,7 +95,7 @@ level_set_start_center(const struct geometry_stack *stack, struct kernels_shape 
     label->shape_count = 1;
 }
 
-/* Where the range is known. */
+/* Fills the ranges that are known. */
 static int
 level_set_fill_ranges(const struct segmentation *segmentation,
                       const struct level_set_labels *labels, size_t k, struct error *error)
@@ -107,7 +107,7 @@ level_set_fill_ranges(const struct segmentation *segmentation,
     return ranges_make(segmentation, segment, ranges, &labels->items[k].padding, error);
 }
 
-/* Segments that those of the method lie within, or more. */
+/* Counts the masks that limit segments of the method. */
 static size_t
 count_within(const struct conf_pipeline *pipeline)
 {
@@ -172,7 +172,7 @@ static const char *const unit_names[] = {
 static const char *const shape_names[] = {
     [CONF_SPHERE] = "sphere", [CONF_ELLIPSOID] = "ellipsoid", [CONF_BOX] = "box"};
 
-/* Range and shapes as configured. */
+/* Writes range and shapes as configured. */
 static void
 level_set_describe(const struct segmentation *segmentation, size_t number,
                    char text[SEGMENT_DESCRIPTION])
@@ -197,7 +197,7 @@ level_set_bytes(const struct segmentation *segmentation, size_t number)
     const int64_t looking = start_bytes(segmentation, number);
     int64_t range = ranges_bytes(segmentation, number);
     if (range > 0)
-        range += segment_mask_bytes(segmentation->stack); /* of its start */
+        range += segment_mask_bytes(segmentation->stack); /* for its start */
     return (struct segment_bytes){.passing = looking > range ? looking : range};
 }
 
@@ -209,8 +209,10 @@ level_set_begin(const struct segmentation *segmentation, struct kernels_lane *la
     return kernels_level_set_begin(lane, labels->items, labels->demand.labels, error);
 }
 
-/* What is ready has what it starts from; the others start from nothing, for this time. The labels
- * stay where they are, which tells the lane that they are those that it was told of before. */
+/*
+ * Gives ready segments their start; the others are empty in this run. The labels keep their
+ * address, by which the lane recognises them.
+ */
 static void
 level_set_choose(const struct segmentation *segmentation, const struct level_set_labels *labels)
 {
@@ -231,7 +233,7 @@ level_set_choose(const struct segmentation *segmentation, const struct level_set
     }
 }
 
-/* The voxels of a label's shapes and of its mask, into as many words as a mask has. */
+/* Sets the voxels of a label's shapes and of its mask, in the words of a mask. */
 static void
 level_set_draw_start(const struct geometry_stack *stack,
                      const struct kernels_level_set_label *label, uint64_t *bits)
@@ -263,7 +265,7 @@ level_set_find_range(struct segmentation *segmentation, size_t segment, struct k
     return rc;
 }
 
-/* What auto starts a label from, once. */
+/* Finds the start of a label by auto, once. */
 static int
 level_set_look(const struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
                const void *voxels, struct kernels_level_set_label *label, struct error *error)
@@ -273,8 +275,10 @@ level_set_look(const struct segmentation *segmentation, size_t number, struct ke
     return start_find(segmentation, number, lane, voxels, &range, &label->mask, error);
 }
 
-/* What has become ready gets its range and what auto finds: by the range the largest component, and
- * a mean before the range, which may be of it. */
+/*
+ * Gives each segment that became ready its range, and its start by auto: the largest component
+ * follows from the range; a mean is found before the range, which may depend on it.
+ */
 static int
 level_set_complete(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
                    size_t k, struct error *error)

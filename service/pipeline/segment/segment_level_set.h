@@ -1,11 +1,12 @@
 /*
- * segment_level_set.h - from level set segments as configured (real-world units, millimetres, fractions) to
- * labels as computed (stored values, voxels).
+ * segment_level_set.h - converts configured level set segments (real-world units, millimetres,
+ * fractions) to labels of the kernel (stored values, voxels).
  *
- * Ranges are segment_ranges.h's, with the hole as the label's padding. The segments of `within` limit what is
- * in range. Regions hold no voxel out of range.
+ * Ranges are those of segment_ranges.h, with the hole as the label's padding. The segments of
+ * `within` limit the voxels in range. Regions contain no voxel out of range.
  *
- * Shapes. A radius in millimetres is divided by the spacing of each axis; points are volume.h's.
+ * Shapes. A radius in millimetres is divided by the spacing of each axis; points are those of
+ * volume.h.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_SEGMENT_LEVEL_SET_H
 #define NOCTULE_SERVICE_PIPELINE_SEGMENT_SEGMENT_LEVEL_SET_H
@@ -13,19 +14,24 @@
 #include "kernels/level_set/level_set.h"
 #include "service/pipeline/segment/segment.h"
 
-/* -EINVAL for a shape that no kernel takes (a radius that is not finite). */
+/*
+ * Converts a shape. Returns -EINVAL for a shape that no kernel accepts (a radius that is not
+ * finite).
+ */
 int level_set_shape(const struct conf_shape *shape, const struct geometry_stack *stack,
                     struct kernels_shape *voxels);
 
-/* What the method prepares: one element per segment, in the pipeline's order; -EINVAL with
- * PADDING_MIXED or SHAPE_INVALID. */
+/*
+ * The data that the method prepares: one element per segment, in the pipeline's order; -EINVAL with
+ * PADDING_MIXED or SHAPE_INVALID.
+ */
 struct level_set_labels {
     struct kernels_level_set_demand demand;
     struct kernels_level_set_label *items;
-    struct image_range *ranges; /* storage of the items' */
+    struct image_range *ranges; /* storage of the items */
     struct kernels_shape *shapes;
     size_t *shape_counts;    /* of the items, while they are ready */
-    const uint64_t **within; /* the items' */
+    const uint64_t **within; /* of the items */
 };
 
 #endif

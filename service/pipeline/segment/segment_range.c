@@ -1,6 +1,6 @@
 /*
- * segment_range.c - segments that are all voxels in a range of values, as segment_ranges.h has it: what a mask
- * begins with (kernels/mask/mask.h), so that there is nothing to find before it.
+ * segment_range.c - segments of all voxels in a range of values (segment_ranges.h). A mask begins
+ * with the range (kernels/mask/mask.h), so the method has no region to find.
  */
 #include "service/pipeline/segment/segment_ranges.h"
 
@@ -11,11 +11,11 @@
 
 /* One element per segment, in the pipeline's order. */
 struct range_segments {
-    struct image_range *ranges; /* one a plane */
+    struct image_range *ranges; /* one per plane */
     struct image_range *holes;
 };
 
-/* Of ranges that are known. */
+/* Fills ranges that are known. */
 static int
 range_fill(const struct segmentation *segmentation, const struct range_segments *own,
            struct error *error)
@@ -97,7 +97,7 @@ range_bytes(const struct segmentation *segmentation, size_t segment)
 
 const struct segment_method segment_range = {
     .algorithm = "Noctule range of values",
-    /* As near as PS3.16 CID 7162 gets. */
+    /* the nearest term of PS3.16 CID 7162 */
     .family = {"123105", "DCM", "Histogram Analysis"},
     .op = KERNELS_OPS,
     .size = sizeof(struct range_segments),

@@ -22,7 +22,10 @@ overlap(struct image_range a, struct image_range b)
 
 /* ----------------------------------------------------------------------- stored values ---- */
 
-/* Takes padding off an interval. Where it splits the interval in two nothing is taken off: true. */
+/*
+ * Removes padding from an interval. Returns true, without a change, if that would split the
+ * interval.
+ */
 static bool
 cut_padding(struct image_range *range, struct image_range padding)
 {
@@ -39,7 +42,7 @@ cut_padding(struct image_range *range, struct image_range padding)
     return false;
 }
 
-/* A plane's range must not lose anything to a hole that is no padding of that plane. */
+/* Checks that a plane's range loses no values to a hole that is not padding of that plane. */
 static int
 check_hole(const struct image_range *ranges, struct dicom_instance *const *instances,
            const struct geometry_stack *stack, struct image_range hole, int32_t hole_plane,
@@ -88,7 +91,7 @@ ranges_make(const struct segmentation *segmentation, size_t segment, struct imag
 
 /* ----------------------------------------------------------------------- relative ranges ---- */
 
-/* Whose values it is of, in words. */
+/* Returns the name of the region of its values. */
 static const char *
 ranges_region(const struct conf_range *range)
 {
@@ -97,10 +100,10 @@ ranges_region(const struct conf_range *range)
     return range->relative == CONF_SIGMA ? "the start region" : "the volume";
 }
 
-/* Of all planes, or of each. */
+/* Of all planes together, or per plane. */
 struct range_tables {
     size_t count;
-    size_t values; /* of each */
+    size_t values; /* per table */
     uint64_t *histograms;
     struct image_rescale *rescales;
 };
@@ -122,7 +125,7 @@ ranges_count_tables(const struct segmentation *segmentation)
     return 1;
 }
 
-/* Free them. */
+/* The caller must free them. */
 static int
 ranges_reserve_tables(const struct segmentation *segmentation, struct range_tables *tables,
                       struct error *error)
@@ -152,7 +155,7 @@ ranges_leave_out_padding(const struct segmentation *segmentation, const struct r
     }
 }
 
-/* Its values, which the caller frees. */
+/* Counts the values of its region; the caller must free them. */
 static int
 ranges_tally(const struct segmentation *segmentation, struct kernels_lane *lane,
              const uint64_t *region, struct mask_tally *tally, struct error *error)
@@ -231,7 +234,10 @@ ranges_find(struct segmentation *segmentation, size_t number, struct kernels_lan
     return rc;
 }
 
-/* The different values that one plane, or where planes are alike the volume, may have. */
+/*
+ * Returns the maximum number of different values in one plane, or in the volume if all planes are
+ * equal.
+ */
 static size_t
 ranges_most_values(const struct segmentation *segmentation, size_t tables)
 {
@@ -239,7 +245,8 @@ ranges_most_values(const struct segmentation *segmentation, size_t tables)
     const int32_t bits = segmentation->instances[stack->planes[0].instance]->bits_stored;
     const struct image_range limits = image_pixel_range(stack->pixel);
     const size_t all = (size_t)(limits.hi - limits.lo) + 1;
-    const size_t stored = ((size_t)1 << (bits > 0 && bits < 16 ? bits : 16)) + 1; /* and outside */
+    /* plus one for values outside */
+    const size_t stored = ((size_t)1 << (bits > 0 && bits < 16 ? bits : 16)) + 1;
     const size_t voxels = (size_t)stack->columns * (size_t)stack->rows *
                           (tables > 1 ? 1 : (size_t)stack->plane_count);
     const size_t most = stored < all ? stored : all;

@@ -55,7 +55,10 @@ set_is_start_of(const struct conf_pipeline *pipeline, const char *label, size_t 
     return false;
 }
 
-/* An operation runs again for each that it finds later, over the masks that it has found. */
+/*
+ * Returns whether its method uses the mask: an operation runs again for segments that it finds
+ * later, using the masks of earlier ones.
+ */
 static bool
 set_starts_its_method(const struct conf_pipeline *pipeline, size_t segment)
 {
@@ -110,7 +113,7 @@ sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand, s
 
 /* ------------------------------------------------------------------------------ making ---- */
 
-/* What a request is made of, as long as it is made. */
+/* A request and the memory that it refers to. */
 struct set_request {
     struct kernels_mask_request request;
     const uint64_t **within, **minus;

@@ -1,31 +1,32 @@
 /*
- * segment_sets.h - the mask of a segment from the region of its method: cut to other segments, less others,
- * and the steps, in the terms of kernels/mask/mask.h. noctule.conf(5), "Segments, voxel for voxel",
- * defines them.
+ * segment_sets.h - makes the mask of a segment from the region of its method: limits, exclusions
+ * and steps, as defined by kernels/mask/mask.h and by noctule.conf(5), "Segments, voxel for voxel".
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_SEGMENT_SETS_H
 #define NOCTULE_SERVICE_PIPELINE_SEGMENT_SEGMENT_SETS_H
 
 #include "service/pipeline/segment/segment.h"
 
-/* Gives each segment its place where it needs one, and fills the demand; `demand` is the job's. */
+/* Assigns masks to segments that need one, and fills the demand; `demand` is the job's. */
 int sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand,
                  struct error *error);
 
-/* The masks that the segment lies within, as many as it names; returns how many. */
+/* Lists the masks that limit the segment. Returns their number. */
 size_t sets_within(const struct segmentation *segmentation, size_t segment, const uint64_t **masks);
 
-/* Makes what auto starts a segment from: the largest component of the request, which has no steps.
- * The bits are the lane's. */
+/*
+ * Makes the start of a segment by auto: the largest component of the request, without steps. The
+ * bits belong to the lane.
+ */
 int sets_make_start(const struct segmentation *segmentation, size_t segment,
                     struct kernels_lane *lane, const struct kernels_mask_request *request,
                     const uint64_t **bits, struct error *error);
 
-/* Makes a segment's mask of what was found, and of the masks that it uses. */
+/* Makes a segment's mask from its region and the masks that it uses. */
 int sets_make(struct segmentation *segmentation, size_t segment, struct kernels_lane *lane,
               struct error *error);
 
-/* Adds them to the segment's Algorithm Parameters. */
+/* Appends the limits and steps to the segment's Algorithm Parameters. */
 void sets_describe(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION]);
 
 #endif

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Makes of a request what it has of the largest mean, whose bits are `highest`. */
+/* Restricts a request to the voxels with the largest mean, whose bits are `highest`. */
 static int
 start_look_for_extreme(const struct segmentation *segmentation, size_t number,
                        struct kernels_lane *lane, const void *voxels,

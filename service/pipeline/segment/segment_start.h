@@ -1,7 +1,7 @@
 /*
- * segment_start.h - what auto starts a segment from, whatever its method: the largest component of what is
- * in range and in the segments that it lies within, or of the voxels in these with the highest
- * (lowest) mean around them (segment_extreme.h).
+ * segment_start.h - the start of a segment by auto, for all methods: the largest component of the
+ * voxels that are in range and in all segments of `within`; or the one of the voxels there with the
+ * highest (lowest) mean around them (segment_extreme.h).
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_SEGMENT_START_H
 #define NOCTULE_SERVICE_PIPELINE_SEGMENT_SEGMENT_START_H
@@ -9,18 +9,18 @@
 #include "service/pipeline/segment/segment.h"
 
 /*
- * For a segment that looks for its start, and is within nothing that is not made. `range` has
- * ranges, range_count and padding of what the largest component is of; all else of it is zeros. The
- * bits are the lane's, none where nothing is found.
+ * Finds the start of a segment; the segments of its `within` must be made. `range` has ranges,
+ * range_count and padding for the largest component; its other members are 0. The bits belong to
+ * the lane; no bit is set if no voxel qualifies.
  */
 int start_find(const struct segmentation *segmentation, size_t segment, struct kernels_lane *lane,
                const void *voxels, const struct kernels_mask_request *range, const uint64_t **bits,
                struct error *error);
 
-/* What that takes of memory; 0 where the segment does not look. */
+/* Returns the bytes that it needs; 0 for a segment without auto. */
 int64_t start_bytes(const struct segmentation *segmentation, size_t segment);
 
-/* Adds "; from the highest mean over 10 mm" where auto says it. */
+/* Appends "; from the highest mean over 10 mm" for auto by a mean. */
 void start_describe(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION]);
 
 #endif
