@@ -84,7 +84,7 @@ grid_check_size(const struct grid *grid, struct error *error)
         grid->straight ? "grid.mm" : "texture.resample");
 }
 
-/* ---------------------------------------------------------------------- what stands for it -- */
+/* --------------------------------------------------------------------------- the instances -- */
 
 static int
 grid_reserve_instances(struct grid *grid, size_t count, struct error *error)
@@ -217,7 +217,7 @@ grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *in
     return rc;
 }
 
-/* Returns the first slice whose rescale differs from that of the first slice; 0: all are equal. */
+/* Returns the first slice with another rescale than that of the first slice; 0: all are equal. */
 static int32_t
 grid_other_rescale(const struct grid *from)
 {

@@ -179,7 +179,8 @@ job_lane_renew(struct job_lane *lane)
     lane->lane = fresh;
     lane->largest = 0;
     if (lane->kept > 0)
-        kernels_lane_reserve(fresh, lane->kept); /* if this fails, jobs allocate what they need */
+        kernels_lane_reserve(fresh,
+                             lane->kept); /* if this fails, jobs allocate memory themselves */
 }
 
 void

@@ -15,7 +15,7 @@ struct job_lane;
 
 /*
  * Opens a device. options->threads: threads of a job that runs alone; jobs that run at the same
- * time share them; 0: one per processor. most_bytes: memory limit per job; 0: what is free. Returns
+ * time share them; 0: one per processor. most_bytes: memory limit per job; 0: the free memory. Returns
  * 0, or -errno with the error filled.
  */
 int job_device_open(const struct kernels_device_options *options, int64_t most_bytes,
@@ -32,7 +32,7 @@ void job_lane_run(struct job_lane *lane, const struct job_spec *spec, const stru
                   const struct pipeline_watch *watch, struct pipeline_report *report);
 /*
  * Reserves memory for volumes between jobs, and keeps it at rest. Returns 0, or -errno: jobs then
- * allocate what they need.
+ * allocate memory themselves.
  */
 int job_lane_keep(struct job_lane *lane, int64_t bytes);
 /* Frees the memory of its largest job, if that is more than it keeps. */

@@ -23,7 +23,7 @@ struct pipeline_compute {
     struct kernels_lane *lane;
     struct valuing *valuing; /* measure_values.h */
     int threads;
-    int64_t most_bytes;                     /* memory limit of the job; 0: what is free */
+    int64_t most_bytes;                     /* memory limit of the job; 0: the free memory */
     struct kernels_device *fallback_device; /* may be NULL */
     struct kernels_lane *fallback_lane;
 };

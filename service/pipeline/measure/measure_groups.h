@@ -32,7 +32,7 @@ void texture_groups_demand(const struct conf_pipeline *pipeline, const struct gr
 
 /*
  * Makes the groups' grids, and reserves their memory in a lane of the device, at most `most_bytes`
- * (0: what is free), so that errors are found before any work. If that is too much for the whole
+ * (0: the free memory), so that errors are found before any work. If that is too much for the whole
  * grid but the segments may need less, texture_groups_measure() decides.
  *
  * All arguments are borrowed. Release it also after an error: one of grid_make_spaced(),

@@ -20,7 +20,7 @@ struct valuing {
     size_t added, taken, ready;
     size_t first;    /* all parts before it are taken */
     bool counts;     /* the threads count */
-    bool waited_for; /* by the caller, who has added all sets so far */
+    bool waited_for; /* by the caller, after adding all sets so far */
     struct valuing_tell tell;
     bool closing;
 };

@@ -31,7 +31,7 @@ int lettering_width(const char *text, int dot);
 /* Returns the size of a dot, 2 or 1, at which a text fits into a width; 1 if it does not fit. */
 int lettering_fit(const char *text, int width);
 
-/* Draws at the upper left corner of the box; cuts off what has no room. */
+/* Draws at the upper left corner of the box; cuts off text without room. */
 void lettering_draw(struct indexed_png *picture, const struct box *box, const char *text,
                     const struct lettering *lettering);
 

@@ -1,5 +1,5 @@
 /*
- * orientation.h - names of directions for people who read images.
+ * orientation.h - names of directions for readers of images.
  *
  * Letters are those of Patient Orientation (0020,0020; PS3.3 C.7.6.1.1.1): L, P and H (head) are
  * the positive directions of patient coordinates, R, A and F (foot) the negative ones. Oblique

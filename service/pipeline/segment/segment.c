@@ -238,7 +238,7 @@ method_find(struct segmentation *segmentation, int m, const bool *made, struct k
     return segment_methods[m]->run(segmentation, lane, voxels, error);
 }
 
-/* Makes the masks of found segments whose used segments are made. */
+/* Makes the masks of found segments, if all segments that they use are made. */
 static int
 make_ready(struct segmentation *segmentation, struct kernels_lane *lane, bool *made,
            struct error *error)

@@ -14,7 +14,7 @@
 
 enum { MIDDLE = 8 }; /* maximum number of voxels of it */
 
-/* --------------------------------------------------------------------- what a series has to be */
+/* --------------------------------------------------------------- requirements of a series ---- */
 
 static const char *
 plane_path(const struct segmentation *segmentation, int32_t z)
