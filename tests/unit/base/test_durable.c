@@ -1,4 +1,4 @@
-/* Files that are whole or not there. */
+/* Files are complete or absent. */
 #include "base/durable.h"
 #include "tests/unit/suite.h"
 

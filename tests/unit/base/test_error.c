@@ -1,4 +1,4 @@
-/* The codes, their document, and how an error is filled. */
+/* The codes, their document, and the contents of an error. */
 #include "base/error.h"
 #include "tests/unit/suite.h"
 
@@ -100,7 +100,7 @@ START_TEST(long_messages_are_cut)
 
 END_TEST
 
-/* Behind a word, or behind a character where one word takes all; what just fits stays whole. */
+/* After a word, or after a character if one word fills it; text that just fits stays whole. */
 START_TEST(long_messages_end_behind_a_word)
 {
     struct error error;

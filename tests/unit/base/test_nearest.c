@@ -1,4 +1,4 @@
-/* Which name a word seems to mean. */
+/* Finds the name that a misspelt word resembles. */
 #include "base/nearest.h"
 #include "tests/unit/suite.h"
 

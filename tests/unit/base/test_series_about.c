@@ -1,4 +1,4 @@
-/* What a series is found by, as one text and back. */
+/* The fields by which people find a series, as one text and back. */
 #include "base/series_about.h"
 #include "tests/unit/suite.h"
 
@@ -55,7 +55,7 @@ START_TEST(what_is_no_such_text)
 
 END_TEST
 
-/* Patients are known by these alone. */
+/* Patients are identified by these fields only. */
 START_TEST(who_the_patient_is)
 {
     struct series_about about = {0};

@@ -1,6 +1,6 @@
 /*
- * test_time_window.c - when windows are open: over midnight, by days, in zones, over both changes of
- * daylight saving time; and what is no window. Times are written as UTC.
+ * test_time_window.c - opening times of windows: over midnight, by days, in zones, over both
+ * changes of daylight saving time; and invalid windows. Times are written as UTC.
  */
 #include "base/calendar/time_window.h"
 #include "base/calendar/time_zone.h"
@@ -70,12 +70,14 @@ static const struct {
     {"Mon 00:00-06:00 Pacific/Auckland", "2026-05-09 12:00", "2026-05-10 12:00",
      "2026-05-10 18:00"},
     {"22:00-06:00 Asia/Kathmandu", "2026-05-04 12:00", "2026-05-04 16:15", "2026-05-05 00:15"},
-    /* forward: a night of seven hours, one that ends or begins in what is left out, one within it */
+    /*
+     * forward: a night of seven hours, one that ends or begins in the skipped hour, one within it
+     */
     {"22:00-06:00" BERLIN, "2026-03-28 12:00", "2026-03-28 21:00", "2026-03-29 04:00"},
     {"22:00-02:30" BERLIN, "2026-03-28 12:00", "2026-03-28 21:00", "2026-03-29 01:00"},
     {"02:30-06:00" BERLIN, "2026-03-28 12:00", "2026-03-29 01:00", "2026-03-29 04:00"},
     {"02:10-02:50" BERLIN, "2026-03-28 12:00", "2026-03-30 00:10", "2026-03-30 00:50"},
-    /* back: nine hours, and the hour that is shown twice */
+    /* back: nine hours, and the repeated hour */
     {"22:00-06:00" BERLIN, "2026-10-24 12:00", "2026-10-24 20:00", "2026-10-25 05:00"},
     {"22:00-02:30" BERLIN, "2026-10-24 12:00", "2026-10-24 20:00", "2026-10-25 00:30"},
     {"22:00-02:30" BERLIN, "2026-10-25 01:15", "2026-10-25 21:00", "2026-10-26 01:30"},
@@ -83,7 +85,7 @@ static const struct {
     {"02:10-02:50" BERLIN, "2026-10-25 00:55", "2026-10-26 01:10", "2026-10-26 01:50"},
     /* the clocks are set at midnight: 2026-04-24 begins at 01:00 in Cairo */
     {"Fri 00:00-06:00 Africa/Cairo", "2026-04-23 12:00", "2026-04-23 22:00", "2026-04-24 03:00"},
-    /* by the rule behind what files list, and in the south */
+    /* by the rule after the listed changes, and in the south */
     {"22:00-06:00" BERLIN, "2070-03-29 12:00", "2070-03-29 21:00", "2070-03-30 04:00"},
     {"22:00-06:00 America/Santiago", "2070-01-10 12:00", "2070-01-11 01:00", "2070-01-11 09:00"},
     {"22:00-06:00 America/Santiago", "2070-07-10 12:00", "2070-07-11 02:00", "2070-07-11 10:00"},

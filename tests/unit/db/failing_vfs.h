@@ -1,7 +1,6 @@
 /*
- * failing_vfs.h - a shim between SQLite and its files that makes the n-th write, sync or
- * truncation fail, once or from then on. Syncs that do not fail are not made: the tests kill no
- * power.
+ * failing_vfs.h - a shim between SQLite and its files. The n-th write, sync or truncation fails,
+ * once or from then on. Syncs that do not fail are skipped: the tests do not cut the power.
  */
 #ifndef NOCTULE_TEST_DB_FAILING_VFS_H
 #define NOCTULE_TEST_DB_FAILING_VFS_H
@@ -11,7 +10,7 @@
 #include <string.h>
 
 static struct {
-    int countdown; /* calls until the one that fails; 0: none fails */
+    int countdown; /* calls until the one that fails; 0: no call fails */
     bool for_good;
     int error; /* SQLITE_FULL or SQLITE_IOERR */
     int failures;
@@ -19,7 +18,7 @@ static struct {
 
 struct failing_file {
     sqlite3_file base;
-    sqlite3_file *real; /* behind this struct */
+    sqlite3_file *real; /* follows this struct */
 };
 
 static sqlite3_file *
@@ -42,7 +41,7 @@ static int
 failing_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 offset)
 {
     int rc = failing_due();
-    /* Half of it arrived, as it does when a disk fills up. */
+    /* Half of it is written, as on a disk that fills up. */
     if (rc != SQLITE_OK && size > 1)
         failing_real(file)->pMethods->xWrite(failing_real(file), bytes, size / 2, offset);
     return rc ? rc : failing_real(file)->pMethods->xWrite(failing_real(file), bytes, size, offset);
@@ -125,7 +124,7 @@ failing_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, 
     return rc;
 }
 
-/* Puts the shim in front of the default file system of this process, for good. */
+/* Puts the shim before the default file system of this process, for its lifetime. */
 static void
 failing_vfs_install(void)
 {

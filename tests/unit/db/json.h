@@ -1,4 +1,4 @@
-/* json.h - SQLite reads the JSON that we write. */
+/* json.h - parses JSON output with SQLite. */
 #ifndef NOCTULE_TEST_DB_JSON_H
 #define NOCTULE_TEST_DB_JSON_H
 
@@ -6,8 +6,10 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
-/* Asks SQLite about a JSON text: `sql` has it as ?1. The first column of the first row, "" for
- * null; good until the next call. */
+/*
+ * Runs `sql` with the JSON text as ?1. Returns the first column of the first row, "" for null;
+ * valid until the next call.
+ */
 static inline const char *
 ask_json(const char *json, const char *sql)
 {

@@ -1,9 +1,10 @@
 /*
- * plans.h - that no statement which the queue runs walks a whole table that grows: what every test of db/ has run
- * is asked of SQLite's planner when its sample is closed.
+ * plans.h - checks that no statement of the queue scans a table that grows. When a sample is
+ * closed, SQLite's planner explains each statement that the test ran.
  *
- * A table of 100,000 rows that is walked at each event is a daemon that does nothing else, and no test notices
- * with three rows. An index that is partial may be walked: it holds what waits, and who walks it takes the first.
+ * A daemon that scans 100,000 rows at each event does no other work, and a test with three rows
+ * does not notice. Partial indexes may be scanned: they contain waiting rows only, and statements
+ * take the first.
  */
 #ifndef NOCTULE_TEST_DB_PLANS_H
 #define NOCTULE_TEST_DB_PLANS_H
@@ -20,7 +21,7 @@ enum { PLANS_MOST = 512 };
 static struct {
     char *ran[PLANS_MOST], *ignored[PLANS_MOST];
     int count, ignored_count;
-    int judged; /* of those that ran, by a database without statistics */
+    int judged; /* statements checked so far, on a database without statistics */
     bool ignoring;
 } plans;
 
@@ -50,7 +51,7 @@ plans_on_statement(unsigned type, void *context, void *statement, void *text)
     return 0;
 }
 
-/* From now on; `ignored`: statements that may walk what they want, here and later. */
+/* Watches statements from now on; `ignored`: statements that may scan, here and later. */
 static inline void
 plans_watch(sqlite3 *db, bool ignored)
 {
@@ -58,8 +59,11 @@ plans_watch(sqlite3 *db, bool ignored)
     sqlite3_trace_v2(db, SQLITE_TRACE_STMT, plans_on_statement, NULL);
 }
 
-/* "SCAN job", "SCAN j USING COVERING INDEX job_state"; what does not grow: constants, operators' holds, what the
- * statement itself has found, a pragma's row. */
+/*
+ * Returns whether the step scans: "SCAN job", "SCAN j USING COVERING INDEX job_state". Tables that
+ * do not grow may be scanned: constants, holds, results of the statement itself, the row of a
+ * pragma.
+ */
 static inline bool
 plans_walks(sqlite3 *db, const char *step)
 {
@@ -99,7 +103,10 @@ plans_walks(sqlite3 *db, const char *step)
     return !partial;
 }
 
-/* How those begin that may: at an operator's word alone; the last row by its id; SQLite's own. */
+/*
+ * Returns whether the statement may scan: on an operator's command only; the last row by id;
+ * SQLite's own.
+ */
 static inline bool
 plans_may_walk(const char *sql)
 {
@@ -129,7 +136,7 @@ plans_judge_one(sqlite3 *db, const char *ran)
     sqlite3_free(sql);
 }
 
-/* Plans follow what SQLite has counted, where it has: PRAGMA optimize. */
+/* Returns whether SQLite has statistics, which change plans: PRAGMA optimize. */
 static inline bool
 plans_follow_statistics(sqlite3 *db)
 {
@@ -141,7 +148,10 @@ plans_follow_statistics(sqlite3 *db)
     return counted;
 }
 
-/* All that has run since plans_watch; without statistics the plan of a statement is judged once. */
+/*
+ * Checks all statements since plans_watch(); without statistics, the plan of a statement is checked
+ * once.
+ */
 static inline void
 plans_judge(sqlite3 *db)
 {

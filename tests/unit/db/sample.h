@@ -1,6 +1,6 @@
 /*
- * sample.h - what the tests of db/ share: a queue in a temporary folder, a series and a job
- * to play with, and a second connection that looks at the file as an administrator would.
+ * sample.h - shared by the tests of db/: a queue in a temporary folder, a series and a job, and a
+ * second connection that reads the file as an administrator would.
  */
 #ifndef NOCTULE_TEST_DB_SAMPLE_H
 #define NOCTULE_TEST_DB_SAMPLE_H
@@ -25,10 +25,13 @@ struct sample {
     char folder[64];
     char path[96];
     struct queue *queue;
-    sqlite3 *watcher; /* whom sample_ask asks while there is one */
+    sqlite3 *watcher; /* used by sample_ask() while it is open */
 };
 
-/* In memory, where there is a place for it: what is tested does not go by the disk, and each commit waits for one. */
+/*
+ * Uses a folder in memory if there is one: the tests do not depend on the disk, and each commit
+ * waits for it.
+ */
 static inline void
 sample_folder(struct sample *sample)
 {
@@ -47,7 +50,7 @@ sample_reopen(struct sample *sample)
     sample->queue = NULL;
     int rc = queue_open(sample->path, &sample->queue, &error);
     ck_assert_msg(rc == 0, "queue_open: %d, %s", rc, error.message);
-    plans_watch(sample->queue->db.handle, true); /* for tests: it looks at all there is */
+    plans_watch(sample->queue->db.handle, true); /* for tests: it reads all rows */
     queue_check(sample->queue, &error);
     plans_watch(sample->queue->db.handle, false);
 }
@@ -69,7 +72,7 @@ sample_assert_sound(struct queue *queue)
     ck_assert_msg(rc == 0, "queue_check: %d, %s", rc, error.message);
 }
 
-/* Another process that looks at the file. */
+/* Opens the file as another process would. */
 static inline sqlite3 *
 sample_look(const struct sample *sample)
 {
@@ -79,7 +82,9 @@ sample_look(const struct sample *sample)
     return db;
 }
 
-/* It stays until sample_close: opening is most of what a question costs. */
+/*
+ * Opens the watcher, which stays until sample_close(): opening takes most of the time of a query.
+ */
 static inline void
 sample_watch(struct sample *sample)
 {
@@ -145,7 +150,7 @@ sample_close(struct sample *sample)
     nftw(sample->folder, sample_remove, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The first column of the first row, as another process sees it; "" for NULL or no row. */
+/* Returns the first column of the first row, as another process sees it; "" for NULL or no row. */
 static inline const char *
 sample_ask(const struct sample *sample, const char *sql)
 {
@@ -166,7 +171,7 @@ sample_ask(const struct sample *sample, const char *sql)
 
 #define assert_answer(sample, sql, expected) ck_assert_str_eq(sample_ask(sample, sql), expected)
 
-/* Of the inbox /drop: "file=look " each. */
+/* Checks the kept files of the inbox /drop: "file=look " each. */
 static inline void
 assert_kept(const struct sample *sample, bool with_original, int64_t after, size_t limit,
             const char *expected)
@@ -208,7 +213,7 @@ sample_add(struct queue *queue, const char *series_uid, int number, enum queue_a
     return queue_add_instance(queue, &instance, SAMPLE_NOW + number, arrival, series_id);
 }
 
-/* A series of `instances`, gathering. */
+/* Adds a series of `instances` that is being received. */
 static inline int64_t
 sample_series(struct queue *queue, const char *series_uid, int instances)
 {
@@ -261,7 +266,7 @@ sample_retry(struct queue *queue, int64_t job, bool again, int64_t *next)
     return rc;
 }
 
-/* A READY job of a new, settled series of three instances. */
+/* Adds a READY job of a new, complete series of three instances. */
 static inline int64_t
 sample_job(struct queue *queue, const char *series_uid)
 {
@@ -421,7 +426,7 @@ sample_finish(struct queue *queue, int64_t job)
         SAMPLE_NOW + 4000);
 }
 
-/* It breaks an expectation. */
+/* Ends the job with a broken expectation. */
 static inline int
 sample_review(struct queue *queue, int64_t job)
 {
@@ -442,8 +447,10 @@ sample_state(struct queue *queue, int64_t job_id)
     return state;
 }
 
-/* A suite of one test case; `before` and `after` (NULL: nothing) go around each test. Returns what
- * main returns. */
+/*
+ * Runs a suite of one test case; `before` and `after` (may be NULL) run around each test. Returns
+ * the exit status for main().
+ */
 static inline int
 sample_run(const char *name, const TTest *const *tests, size_t count, void (*before)(void),
            void (*after)(void))

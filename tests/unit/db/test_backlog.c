@@ -1,4 +1,7 @@
-/* About when what is to do is done: by what was measured, with what gathers, over windows; and what will be late. */
+/*
+ * Forecasts: the time until the backlog is done, from measured times, with series that are being
+ * received, over windows; and jobs that will be late.
+ */
 #include "tests/unit/db/sample.h"
 
 #include <math.h>
@@ -46,7 +49,7 @@ open_sample(void)
     const int64_t series = settled_series();
     run_one("long", series, now - 2 * HOUR, HOUR, 0);
     run_one("short", series, now - 2 * HOUR, HOUR / 3, 1);
-    /* Not of today, so of no weight. */
+    /* Not of the last day, so without weight. */
     run_one("long", settled_series(), now - 30 * HOUR, 20 * HOUR, 1);
 }
 
@@ -71,7 +74,7 @@ add(const char *pipeline, int64_t done_by_ms)
     return job;
 }
 
-/* Within a minute, for the clock goes on. */
+/* Within a minute, since the clock continues. */
 static void
 expect_minutes(const char *sql, double minutes)
 {
@@ -98,12 +101,15 @@ START_TEST(each_pipeline_takes_what_it_took)
     for (int i = 0; i < 4; i++)
         add("long", 0);
     add("short", 0);
-    /* Four hours and twenty minutes on two lanes; one that nobody knows takes the mean, forty. */
+    /*
+     * Four hours and twenty minutes on two lanes; a pipeline without measurements takes the mean,
+     * forty.
+     */
     expect_minutes("SELECT eta_seconds FROM v_night", 130);
     add("new", 0);
     expect_minutes("SELECT eta_seconds FROM v_night", 150);
     expect_minutes("SELECT mean_seconds FROM v_backlog WHERE pipeline = 'new'", 40);
-    /* Of what runs, what is left; one that takes longer than usual is about to end. */
+    /* The remainder of running jobs; one that takes longer than usual is about to end. */
     ck_assert_int_eq(queue_start_job(s.queue, add("long", 0), "worker-0", 0, now - HOUR / 4), 0);
     expect_minutes("SELECT eta_seconds FROM v_night", 172.5);
     ck_assert_int_eq(queue_start_job(s.queue, add("short", 0), "worker-0", 1, now - HOUR), 0);
@@ -129,7 +135,7 @@ START_TEST(slots_of_slurm_are_no_lanes)
     }
     assert_answer(&s, "SELECT lanes || ' ' || jobs FROM v_measured WHERE pipeline = ''", "4 8");
     expect_minutes("SELECT mean_seconds FROM v_measured WHERE pipeline = 'far'", 20);
-    /* One that waits in Slurm for long has its twenty minutes before it still. */
+    /* A job that waits in Slurm for long still has its twenty minutes to run. */
     const struct queue_lane lane = {"slurm", 0, "slurm", "bb"};
     ck_assert_int_eq(queue_start_at(s.queue, add("far", 0), &lane, now - HOUR), 0);
     expect_minutes("SELECT work_seconds FROM v_backlog WHERE pipeline = 'far'", 20);
@@ -144,7 +150,7 @@ START_TEST(what_gathers_counts)
                  "UPDATE series SET settled_at = strftime('%Y-%m-%dT%H:%M:%fZ', "
                  "'now', '-1 hour') WHERE settled_at IS NOT NULL",
                  NULL, NULL, NULL);
-    /* Two series settled, of which came two jobs today: one each, of forty minutes. */
+    /* Two complete series made two jobs today: one each, of forty minutes. */
     for (int i = 0; i < 6; i++) {
         char uid[16];
         snprintf(uid, sizeof uid, "9.%d", i);
@@ -163,12 +169,12 @@ START_TEST(windows_are_waited_for)
         add("long", 0);
     set_window("long", 5, 13, 1.0 / 3);
     expect_minutes("SELECT eta_seconds FROM v_night", 300 + 120);
-    /* What may start now takes longer than until then. */
+    /* Jobs that may start now take longer than until then. */
     for (int i = 0; i < 40; i++)
         add("short", 0);
     expect_minutes("SELECT eta_seconds FROM v_backlog WHERE pipeline = 'short'", 400);
     expect_minutes("SELECT eta_seconds FROM v_backlog WHERE pipeline = 'long'", 300 + 120 + 100);
-    /* The night is too short: what is left after it has a third of the time. */
+    /* The window is too short: the remaining jobs have a third of the time afterwards. */
     set_window("long", 5, 6, 1.0 / 3);
     expect_minutes("SELECT eta_seconds FROM v_backlog WHERE pipeline = 'long'",
                    300 + 60 + 3 * (120 + 100 - 60));
@@ -193,7 +199,7 @@ END_TEST
 
 START_TEST(what_will_be_late_is_told)
 {
-    /* Two lanes: what is wanted earlier goes first, so the fourth is there after 2.5 hours. */
+    /* Two lanes: earlier deadlines go first, so the fourth is done after 2.5 hours. */
     for (int i = 0; i < 4; i++)
         add("long", now + 2 * HOUR + i * HOUR / 60);
     assert_answer(&s, "SELECT group_concat(is_late, '') FROM v_wanted", "0001");
@@ -204,11 +210,11 @@ START_TEST(what_will_be_late_is_told)
     assert_answer(
         &s, "SELECT level || ': ' || substr(text, 1, 37) FROM v_troubles WHERE text LIKE '%late%'",
         "attention: 1 job of long will be late: wanted by");
-    /* Its window opens too late for it. */
+    /* Its window opens too late. */
     add("short", now + 4 * HOUR);
     set_window("short", 5, 13, 1.0 / 3);
     assert_answer(&s, "SELECT is_late FROM v_wanted WHERE pipeline = 'short'", "1");
-    /* What has passed, of a job that runs. */
+    /* The elapsed time of a running job. */
     ck_assert_int_eq(queue_start_job(s.queue, add("new", now - HOUR), "worker-0", 0, now), 0);
     assert_answer(&s, "SELECT is_late FROM v_wanted WHERE pipeline = 'new'", "1");
     assert_answer(
@@ -219,7 +225,7 @@ START_TEST(what_will_be_late_is_told)
 
 END_TEST
 
-/* An hour each on two lanes, of a window that is open for 45 minutes: the last two have their turn later. */
+/* An hour each on two lanes, in a window that is open for 45 minutes: the last two start later. */
 START_TEST(a_window_that_closes_makes_late)
 {
     for (int i = 0; i < 4; i++)
@@ -240,7 +246,7 @@ START_TEST(a_window_that_closes_makes_late)
 
 END_TEST
 
-/* One that takes an hour, and is wanted half an hour after its window opens. */
+/* A job of an hour with a deadline half an hour after its window opens. */
 START_TEST(what_can_never_fit_is_told)
 {
     add("long", now + 2 * HOUR);
@@ -257,7 +263,7 @@ START_TEST(what_can_never_fit_is_told)
         "60.0 min, and there are % min from when it may start; see its window and done_by' "
         "FROM v_troubles WHERE level = 'attention'",
         "1");
-    /* With the window an hour earlier it fits. */
+    /* It fits if the window opens an hour earlier. */
     set_window("long", 0.5, 9, 1.0 / 3);
     assert_answer(&s, "SELECT count(*) FROM v_troubles WHERE level = 'attention'", "0");
 }

@@ -1,4 +1,7 @@
-/* What a pipeline measured as one table: which regions, which columns and their names, and the dictionary. */
+/*
+ * The features of a pipeline as one table: its regions, its columns and their names, and the
+ * dictionary.
+ */
 #include "db/report.h"
 #include "tests/unit/db/sample.h"
 
@@ -132,7 +135,7 @@ START_TEST(the_dictionary_says_what_the_columns_are)
 
 END_TEST
 
-/* How many levels a region needed is no part of what was measured. */
+/* The number of levels that a region needed does not define a feature. */
 START_TEST(levels_of_a_width_are_one_column)
 {
     const struct feature features[] = {
@@ -152,7 +155,7 @@ START_TEST(levels_of_a_width_are_one_column)
 
 END_TEST
 
-/* Hounsfield units and counts do not stand in one column. */
+/* Hounsfield units and counts must not share a column. */
 START_TEST(units_are_columns_of_their_own)
 {
     const struct feature features[] = {feature_of("mean", "[hnsf'U]", "", 1),

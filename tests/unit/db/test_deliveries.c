@@ -1,5 +1,7 @@
-/* Deliveries: every call, and every edge from every state: the legal ones go, the others are
- * -EAGAIN. What becomes of them when a job is retried, superseded or recovered. */
+/*
+ * Deliveries: every call, and every edge from every state: legal ones succeed, others return
+ * -EAGAIN. Also the deliveries of jobs that are retried, superseded or recovered.
+ */
 #include "tests/unit/db/sample.h"
 
 #define THEN (SAMPLE_NOW + 5000) /* after SAMPLE_NOW + 4000, when sample_finish made them */
@@ -133,7 +135,7 @@ END_TEST
 
 enum edge { START, SENT, DELAY, FAIL, REDIRECT, RETURN, RESEND, RESEND_LOST, EDGE_COUNT };
 
-/* What a delivery may be in: its states, and SENT by what became of the commitment. */
+/* The states of a delivery; SENT by the state of its commitment. */
 enum place {
     PENDING,
     SENDING,
@@ -153,7 +155,7 @@ enum place {
 #define TO_DELAYED QUEUE_DELIVERY_DELAYED
 #define TO_FAILED  QUEUE_DELIVERY_FAILED
 
-/* Where each edge leads; -1: it does not leave this place. */
+/* The target of each edge; -1: it does not leave this place. */
 static const int leads[PLACE_COUNT][EDGE_COUNT] = {
     /* clang-format off */
     /*                  START       SENT     DELAY       FAIL       REDIRECT   RETURN      RESEND      RESEND_LOST */
@@ -270,7 +272,7 @@ assert_state_event(int64_t delivery, const char *before, const char *after)
     assert_answer(&s, sql, expected);
 }
 
-/* Each in a database of its own: the transaction UID is the same everywhere. */
+/* Each in its own database: the transaction UID is the same everywhere. */
 static void
 take_one(enum place place, enum edge edge)
 {
@@ -283,7 +285,7 @@ take_one(enum place place, enum edge edge)
     ck_assert_msg(rc == (to < 0 ? -EAGAIN : 0), "edge %d from %d: %d, %s", edge, place, rc,
                   queue_reason(s.queue));
     ck_assert_int_eq(state_of(delivery), to < 0 ? (int)before : to);
-    /* One event for a change, none for a refusal; a redirection makes another delivery. */
+    /* One event per change, no event for a refusal; a redirection adds a delivery. */
     ck_assert_int_eq(atoi(sample_ask(&s, "SELECT count(*) FROM v_events")),
                      events + (to < 0             ? 0
                                : edge == REDIRECT ? 2
@@ -458,13 +460,13 @@ START_TEST(what_is_due_comes_by_destination_and_time)
     ck_assert_str_eq(due_list(THEN, 10, both, 2), "");
     ck_assert_int_eq(queue_next_delivery(s.queue, both, 2, &due), -ENOENT);
 
-    /* A delayed one takes its turn by the time it is due. */
+    /* A delayed one is sorted by its due time. */
     ck_assert_int_eq(queue_start_delivery(s.queue, 1, THEN), 0);
     ck_assert_int_eq(queue_delay_delivery(s.queue, 1, THEN + 1000, &unreachable, THEN), 0);
     ck_assert_str_eq(due_list(THEN, 10, both + 1, 1), "PACS3 PACS5");
     ck_assert_str_eq(due_list(THEN + 1000, 10, both + 1, 1), "PACS3 PACS5 PACS1");
 
-    /* What is on its way, or was sent, does not wait. */
+    /* Deliveries that are being sent, or were sent, do not wait. */
     send(3, "");
     ck_assert_int_eq(queue_start_delivery(s.queue, 5, THEN), 0);
     ck_assert_str_eq(due_list(THEN + 1000, 10, both + 1, 1), "PACS1");
@@ -495,7 +497,7 @@ START_TEST(a_commitment_is_told_once)
     report_commitment(true);
     int events = atoi(sample_ask(&s, "SELECT count(*) FROM v_events"));
     report_commitment(true);
-    report_commitment(false); /* it has said that it keeps the object */
+    report_commitment(false); /* it reported that it keeps the object */
     assert_answer(&s, "SELECT commitment || ' ' || committed_at FROM v_deliveries",
                   "COMMITTED 2026-01-31T02:03:27.000Z");
     ck_assert_int_eq(atoi(sample_ask(&s, "SELECT count(*) FROM v_events")), events);
@@ -572,7 +574,7 @@ START_TEST(a_commitment_that_does_not_come_is_overdue)
     queue_delivery_clear(&deliveries[0]);
     free(deliveries);
 
-    /* Sent again, under another transaction; what is said of the first one counts no more. */
+    /* Sent again, under another transaction; reports on the first one no longer count. */
     ck_assert_int_eq(take(DELAY, delivery), 0);
     assert_answer(&s, "SELECT state || ' ' || commitment || ' ' || sent_at FROM v_deliveries",
                   "DELAYED FAILED 2026-01-31T02:03:26.000Z");
@@ -718,7 +720,7 @@ START_TEST(a_newer_revision_takes_back_what_was_not_sent)
     assert_answer(&s, STATES, "CANCELLED SENDING SENT CANCELLED FAILED PENDING PENDING");
     assert_answer(&s, "SELECT group_concat(code, ' ') FROM v_deliveries WHERE state = 'CANCELLED'",
                   "SUPERSEDED SUPERSEDED");
-    /* A whole destination is not sent what has been replaced; one by its number is. */
+    /* Replaced results are not sent to a whole destination, only by number. */
     ck_assert_int_eq(resend_many(0, "E", false, &count), 0);
     ck_assert_int_eq(count, 0);
     ck_assert_int_eq(resend_one(5, false), 0);
@@ -763,7 +765,7 @@ START_TEST(a_retry_takes_nothing_back_until_it_has_ended_well)
     ck_assert_int_eq(sample_retry(s.queue, job, true, &next), 0);
     start_job(next);
     assert_answer(&s, STATES, "PENDING SENT DELAYED FAILED SENDING");
-    /* The same objects: B has its, C is not configured any more. */
+    /* The same objects: B has its object, C is no longer configured. */
     static const char *const then_to[] = {"A", "B", "D", "E"};
     ck_assert_int_eq(finish_with(next, "2.25.1", then_to, 4), 0);
     assert_answer(&s,
@@ -793,12 +795,12 @@ START_TEST(a_retry_that_makes_another_object_sends_that)
     ck_assert_int_eq(finish_with(next, "2.25.42", to, 1), 0);
     assert_answer(&s, "SELECT group_concat(sop_instance_uid || state, ' ') FROM v_deliveries",
                   "2.25.1SENT 2.25.42PENDING");
-    ck_assert_int_eq(resend_one(1, false), 0); /* it is there still */
+    ck_assert_int_eq(resend_one(1, false), 0); /* it still exists */
 }
 
 END_TEST
 
-/* An archive that has not said yet that it keeps the object gets it again. */
+/* An archive that has not committed an object yet gets it again. */
 START_TEST(what_is_not_committed_is_sent_again)
 {
     static const char *const to[] = {"PACS"};

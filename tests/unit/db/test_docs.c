@@ -1,4 +1,4 @@
-/* docs/database.md tells the truth: its queries run, and it has every column of every view. */
+/* docs/database.md: its queries run, and it has every column of every view. */
 #include "tests/unit/db/sample.h"
 
 static struct sample s;

@@ -1,4 +1,4 @@
-/* Attempts on other machines: their rows, over restarts, and what comes too late. */
+/* Attempts on other machines: their rows, over restarts, and results that come too late. */
 #include "db/report.h"
 #include "db/web_lists.h"
 #include "tests/unit/db/sample.h"
@@ -109,7 +109,7 @@ START_TEST(the_mean_is_of_what_ended_well)
 
 END_TEST
 
-/* The list of jobs, one of them, and the page. */
+/* The list of jobs, one of them, and the web UI. */
 START_TEST(people_are_told_where_it_is)
 {
     static const struct report_filter all = {0};

@@ -1,7 +1,7 @@
 /*
  * The whole life of a job and of a delivery while the n-th write to disk fails, for n = 1, 2, ...
- * until none is hit; and a writer that is killed in the middle of its commits. After each: the
- * database opens, it is sound, what was confirmed is there, and the job can be brought to its end.
+ * until no write is hit; and a writer that is killed during its commits. After each fault the
+ * database opens, it is sound, confirmed data exists, and the job can be finished.
  */
 #include "tests/unit/db/failing_vfs.h"
 
@@ -234,7 +234,7 @@ accept_again(void)
     return queue_accept_job(s.queue, 2, to, 1, "jane", SAMPLE_NOW + 9000);
 }
 
-/* Each step brings progress() one further. */
+/* Each step advances progress() by one. */
 static int (*const steps[])(void) = {
     add_first,     add_second,  settle_it,     add_the_job, start_it,       finish_it,
     start_sending, delay_it,    start_sending, have_sent,   have_committed, send_again,
@@ -254,7 +254,7 @@ progress(void)
             "'RELEASED', 'JOB_REVIEW'))"));
 }
 
-/* All of them are there exactly when the job has ended. */
+/* All of them exist exactly if the job has ended. */
 static void
 assert_features_with_the_job(void)
 {
@@ -265,7 +265,7 @@ assert_features_with_the_job(void)
                   "1");
 }
 
-/* Takes the steps, `group` of them in a transaction; returns how many were confirmed. */
+/* Takes the steps, `group` of them per transaction. Returns the number of confirmed steps. */
 static int
 live(int group)
 {
@@ -285,7 +285,7 @@ live(int group)
     return STEPS;
 }
 
-/* What was RUNNING or SENDING is READY or PENDING after a restart: that step is taken once more. */
+/* RUNNING becomes READY, and SENDING becomes PENDING, after a restart: that step is taken again. */
 static void
 again_if_recovered(int step)
 {
@@ -298,7 +298,7 @@ again_if_recovered(int step)
         ck_assert_int_eq(start_sending(), 0);
 }
 
-/* What the daemon does after a restart: everything again, from whatever is there. */
+/* Takes all steps again from the present state, as the daemon does after a restart. */
 static void
 bring_to_the_end(void)
 {
@@ -331,7 +331,10 @@ heal(void)
     failing.countdown = 0;
 }
 
-/* What many lives begin with is made once: the file of a first opening; 300 instances in a file that does not shrink. */
+/*
+ * The common beginning of many lives is made once: the file of a first opening; 300 instances in a
+ * file that does not shrink.
+ */
 static struct sample_database opened, old;
 
 static void
@@ -377,7 +380,7 @@ struct fault {
     int sqlite_error;
 };
 
-/* One life with the n-th write failing; false when it, or a first opening, had fewer writes. */
+/* Lives once with the n-th write failing. Returns false if there were fewer writes. */
 static bool
 live_with_fault(int n, struct fault fault, bool first, int group)
 {
@@ -398,7 +401,7 @@ live_with_fault(int n, struct fault fault, bool first, int group)
     if (!first)
         hit = failing.failures > 0;
     if (fault.for_good || rc < 0) {
-        /* The daemon dies of it; a later one finds the disk repaired. */
+        /* The daemon dies; the next one finds the disk repaired. */
         queue_close(s.queue);
         s.queue = NULL;
         heal();
@@ -407,7 +410,7 @@ live_with_fault(int n, struct fault fault, bool first, int group)
     heal();
     sample_watch(&s);
     int there = progress();
-    /* What was told to have failed is undone; only a restart may find it complete (transaction.c). */
+    /* A failed step is undone; only a restart may find it complete (transaction.c). */
     bool complete = (fault.for_good || rc < 0) && there == confirmed + group;
     ck_assert_msg(there == confirmed || complete, "write %d failed: %d confirmed, %d there", n,
                   confirmed, there);
@@ -425,7 +428,7 @@ fault_of(int kind)
     return (struct fault){kind & 1, kind & 2 ? SQLITE_FULL : SQLITE_IOERR_WRITE};
 }
 
-/* Each write fails with so many of the kinds, the next one with the next of them first. */
+/* Each write fails with `kinds` of the kinds; the next write begins with the next kind. */
 static void
 live_with_faults(int kinds, bool first, int group)
 {
@@ -443,7 +446,7 @@ all_kinds(void)
     return test_share() > 1 ? 1 : KINDS;
 }
 
-/* All migrations are one transaction, of hundreds of writes that are much alike. */
+/* All migrations are one transaction, of hundreds of similar writes. */
 START_TEST(any_write_of_the_first_opening_may_fail)
 {
     live_with_faults(1, true, 1);
@@ -484,7 +487,10 @@ rebuild_assert_sound(void)
     assert_answer(&s, "SELECT count(*) FROM instance", "300");
 }
 
-/* The n-th write fails, or is the last one of a process that is killed then. False: there was none. */
+/*
+ * The n-th write fails, or is the last one of a process that is then killed. Returns false if there
+ * was no such write.
+ */
 static bool
 rebuild_with_fault(int n, struct fault fault, bool killed)
 {
@@ -563,7 +569,7 @@ END_TEST
 
 /* -------------------------------------------------------------------------------- kill -9 ---- */
 
-/* The child: opens, and adds an instance a commit, telling each confirmed one. */
+/* The child: opens the database, and adds an instance per commit, reporting each confirmed one. */
 static void
 write_until_killed(int pipe_fd, int round)
 {
@@ -584,7 +590,7 @@ write_until_killed(int pipe_fd, int round)
     }
 }
 
-/* Kills the child at its `until`-th confirmation; returns the last one that it made. */
+/* Kills the child at its `until`-th confirmation. Returns the last one that it made. */
 static int
 kill_after(pid_t child, int pipe_fd, int until)
 {
@@ -626,7 +632,7 @@ START_TEST(a_killed_writer_loses_nothing_confirmed)
         snprintf(sql, sizeof sql, "SELECT instances FROM v_series WHERE series_uid = '1.%d'",
                  round);
         int there = atoi(sample_ask(&s, sql));
-        /* The transaction it was killed in may have been complete. */
+        /* The transaction in which it was killed may have been complete. */
         ck_assert_msg(there == confirmed || there == confirmed + 1, "%d confirmed, %d there",
                       confirmed, there);
         snprintf(sql, sizeof sql,

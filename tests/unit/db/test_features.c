@@ -1,4 +1,4 @@
-/* Features and histograms: rows as they were told, with the job's end and not without it. */
+/* Features and histograms: rows as reported, stored with the job's end and not without it. */
 #include "tests/unit/db/sample.h"
 
 #include <float.h>
@@ -134,7 +134,7 @@ START_TEST(a_segment_twice_is_refused_with_the_whole_job)
 
 END_TEST
 
-/* The very number, not fifteen digits of it. */
+/* The exact number, not fifteen digits of it. */
 START_TEST(values_are_kept_to_the_last_bit)
 {
     static const double values[] = {0.1, 1.0 / 3, -DBL_MAX, DBL_TRUE_MIN, 0.0, 1e17 + 16};
@@ -198,7 +198,7 @@ START_TEST(counts_of_any_size_fit)
 
 END_TEST
 
-/* What defines a number is stored once, however many jobs measure it. */
+/* A definition is stored once for all jobs that measure it. */
 START_TEST(definitions_are_shared)
 {
     measured_job("1.2.3");
@@ -298,7 +298,7 @@ START_TEST(an_empty_job_has_features_too)
 
 END_TEST
 
-/* As the rows of results do. */
+/* As results do. */
 START_TEST(a_retry_leaves_them_and_measures_anew)
 {
     int64_t job = measured_job("1.2.3"), next;
@@ -335,7 +335,7 @@ START_TEST(those_of_a_superseded_job_stay_and_say_so)
 
 END_TEST
 
-/* They join the group's transaction, and go with it. */
+/* They join the group's transaction, and are rolled back with it. */
 START_TEST(they_are_written_with_the_end_or_not_at_all)
 {
     int64_t job = running_job("1.2.3");
@@ -352,7 +352,7 @@ START_TEST(they_are_written_with_the_end_or_not_at_all)
 
 END_TEST
 
-/* The tables keep the promises of the views, whoever writes. */
+/* The tables keep the promises of the views for any writer. */
 START_TEST(the_tables_refuse_what_makes_no_sense)
 {
     static const char *const wrong[] = {
@@ -411,7 +411,7 @@ START_TEST(features_of_a_job_that_did_not_end_well_are_found)
 
 END_TEST
 
-/* Of a job among many: by the key, never by a scan. */
+/* Looks up a job among many by the key, without a scan. */
 START_TEST(looking_up_a_job_needs_no_scan)
 {
     static const char *const views[] = {"v_features", "v_pattern_histograms"};

@@ -1,4 +1,4 @@
-/* Transactions: group commit, undoing, a full database, a lock in the way, readers that stay. */
+/* Transactions: group commit, undo, a full database, another lock, long readers. */
 #include "db/queue/queue_private.h"
 
 #include "tests/unit/db/sample.h"
@@ -56,7 +56,7 @@ START_TEST(a_rollback_undoes_all_of_it)
     queue_rollback(s.queue);
     sample_series(s.queue, "1.3", 1);
     assert_answer(&s, "SELECT group_concat(series_uid) FROM v_series", "1.1,1.3");
-    queue_rollback(s.queue); /* without a group: nothing */
+    queue_rollback(s.queue); /* without a group: no effect */
     assert_answer(&s, "SELECT count(*) FROM v_series", "2");
 }
 
@@ -84,7 +84,7 @@ START_TEST(groups_do_not_nest)
 
 END_TEST
 
-/* No more pages than there are now (or as many as one wants). */
+/* Limits the file to its present number of pages, or to `limit`. */
 static void
 limit_pages(const char *limit)
 {
@@ -133,7 +133,7 @@ START_TEST(a_group_that_meets_a_full_database_is_lost_as_a_whole)
     limit_pages("1");
     ck_assert_int_eq(add_until_full(&added), -ENOSPC);
     ck_assert_int_gt(added, 0);
-    /* Nothing that follows may be taken for done. */
+    /* Later calls must not seem to succeed. */
     ck_assert_int_eq(queue_note(s.queue, "START", "", SAMPLE_NOW), -ENOSPC);
     ck_assert_ptr_nonnull(strstr(queue_reason(s.queue), "rolled back"));
     ck_assert_int_eq(queue_commit(s.queue), -ENOSPC);
@@ -183,8 +183,10 @@ write_notes(int count)
         ck_assert_int_eq(queue_note(s.queue, "TEST", detail, SAMPLE_NOW), 0);
 }
 
-/* A report that takes all night: the writer goes on, the reader keeps its picture, and the log is
- * cut back when it is gone. */
+/*
+ * A report that takes all night: the writer continues, the reader keeps its snapshot, and the log
+ * is cut when it ends.
+ */
 START_TEST(a_long_reader_does_not_hold_up_the_writer)
 {
     sqlite3 *reader;

@@ -1,4 +1,7 @@
-/* What is held does not start and is not sent, until it is released; and priorities that change. */
+/*
+ * Held jobs do not start and held deliveries are not sent, until they are released; and changes of
+ * priority.
+ */
 #include "tests/unit/db/sample.h"
 
 static struct sample s;
@@ -46,7 +49,7 @@ ready(void)
     return text;
 }
 
-/* "PACS OLD": where something could be sent now; and "+" when there is a time to wait for. */
+/* "PACS OLD": destinations with a due delivery; and "+" if there is a time to wait for. */
 static const char *
 due(void)
 {
@@ -129,7 +132,7 @@ START_TEST(what_is_held_is_not_sent)
                   "OLDdestination PACS");
     assert_answer(&s, "SELECT held FROM v_night", "destination OLD");
     ck_assert_int_eq(hold("queue", ""), 0);
-    ck_assert_str_eq(due(), ""); /* and nobody wakes up for it */
+    ck_assert_str_eq(due(), ""); /* without a wakeup */
     assert_answer(&s, "SELECT held FROM v_night", "destination OLD; queue");
     ck_assert_int_eq(release("queue", ""), 0);
     ck_assert_int_eq(release("destination", "OLD"), 0);
@@ -143,7 +146,7 @@ END_TEST
 
 #define MINUTE 60000
 
-/* A delivery to each of these that waits, made at SAMPLE_NOW. */
+/* Adds a waiting delivery to each of these, made at SAMPLE_NOW. */
 static void
 waiting_deliveries(const char *const *to, size_t count)
 {
@@ -170,7 +173,7 @@ release_at(const char *kind, const char *name, int minute)
     ck_assert_int_eq(queue_release(s.queue, &hold, SAMPLE_NOW + minute * MINUTE), 0);
 }
 
-/* "5 30": how old each is then, in minutes, by number. */
+/* "5 30": the age of each at that time, in minutes, by number. */
 static const char *
 ages_at(int minute)
 {
@@ -198,14 +201,14 @@ START_TEST(what_is_held_grows_no_older)
     hold_at("queue", "", 40);
     release_at("queue", "", 100);
     ck_assert_str_eq(ages_at(100), "20 40");
-    hold_at("pipeline", "head-ct", 100); /* nothing that is sent */
+    hold_at("pipeline", "head-ct", 100); /* not related to sending */
     release_at("pipeline", "head-ct", 200);
     ck_assert_str_eq(ages_at(200), "120 140");
 }
 
 END_TEST
 
-/* Whichever ends first, and whichever began first: no minute counts, and none is counted out twice. */
+/* In any order of their beginnings and ends, no minute is missed or subtracted twice. */
 START_TEST(holds_that_overlap_count_out_once)
 {
     static const char *const to[] = {"OLD", "PACS"};
@@ -242,7 +245,7 @@ START_TEST(what_is_made_or_sent_while_it_is_held)
     ck_assert_str_eq(ages_at(35), "0 30");
     hold_at("destination", "PACS", 35);
     ck_assert_int_eq(queue_start_delivery(s.queue, 2, SAMPLE_NOW + 35 * MINUTE), 0);
-    release_at("destination", "PACS", 65); /* it was being sent all the while */
+    release_at("destination", "PACS", 65); /* it was being sent during the hold */
     ck_assert_str_eq(ages_at(65), "30 60");
 }
 
@@ -271,7 +274,7 @@ START_TEST(a_job_is_held_until_it_has_ended)
     bool was_running;
     int64_t job = sample_job(s.queue, "1.2.1"), same;
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
-    ck_assert_int_eq(hold("job", "1"), 0); /* it runs on */
+    ck_assert_int_eq(hold("job", "1"), 0); /* it continues */
     ck_assert_int_eq(queue_return_job(s.queue, job, "drain", SAMPLE_NOW), 0);
     ck_assert_str_eq(ready(), "");
     ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "", SAMPLE_NOW, &was_running),

@@ -1,4 +1,4 @@
-/* Jobs: every call, and every edge from every state: the legal ones go, the others are -EAGAIN. */
+/* Jobs: every call, and every edge from every state: legal ones succeed, others return -EAGAIN. */
 #include "tests/unit/db/sample.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ enum edge {
         -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1                                                 \
     }
 
-/* Where each edge leads; -1: it does not leave this state. */
+/* The target of each edge; -1: it does not leave this state. */
 static const int leads[QUEUE_CANCELLED + 1][EDGE_COUNT] = {
     /* clang-format off */
     /*                   START          DONE        EMPTY        REVIEW        ACCEPT      REJECT          FAIL          DELAY          RETURN       CANCEL           RETRY */
@@ -140,7 +140,7 @@ START_TEST(every_edge_from_every_state)
             ck_assert_msg(rc == (to < 0 ? -EAGAIN : 0), "edge %d from %s: %d", edge,
                           queue_job_state_name((enum queue_job_state)state), rc);
             ck_assert_int_eq(sample_state(s.queue, job), to < 0 ? state : to);
-            /* One event for a change, none for a refusal. */
+            /* One event per change, no event for a refusal. */
             snprintf(events, sizeof events, "%d", atoi(before) + (to >= 0));
             assert_answer(&s, "SELECT count(*) FROM v_events", events);
             if (to >= 0) {
@@ -477,11 +477,11 @@ START_TEST(a_job_of_an_older_revision_never_starts)
 {
     int64_t job = sample_job(s.queue, "1.2.3"), series, ids[4];
     ck_assert_int_eq(late_slice("1.2.3", 9), 2);
-    /* The series gathers again: the job waits. */
+    /* The series is being received again: the job waits. */
     ck_assert_uint_eq(ready(SAMPLE_NOW, 4, ids, 4), 0);
     ck_assert_int_eq(take(START, job), -EAGAIN);
     ck_assert_int_eq(sample_state(s.queue, job), QUEUE_READY);
-    /* It has settled, refused this time: nothing will take the job's place. */
+    /* It is complete, and refused this time: no job replaces this one. */
     ck_assert_int_eq(queue_find_series(s.queue, "1.2.3", &series), 0);
     ck_assert_int_eq(queue_settle(s.queue, series, 2, "quiet", NULL, 0, SAMPLE_NOW), 0);
     ck_assert_uint_eq(ready(SAMPLE_NOW, 4, ids, 4), 0);
@@ -559,7 +559,7 @@ START_TEST(done_stores_figures_and_results)
 
 END_TEST
 
-/* Compares what the results of a job replace, a line for each. */
+/* Compares the objects that the results of a job replace, one per line. */
 static void
 expect_earlier(int64_t job, const char *expected)
 {
@@ -828,7 +828,7 @@ START_TEST(asking_changes_nothing)
 
 END_TEST
 
-/* What was there before is not lost. */
+/* The earlier result is kept. */
 START_TEST(a_cancelled_or_failed_one_leaves_the_old_one_current)
 {
     int64_t old = job_in(QUEUE_DONE, "1.2.3"), job, again;
@@ -840,7 +840,7 @@ START_TEST(a_cancelled_or_failed_one_leaves_the_old_one_current)
     ck_assert_int_eq(take(START, job), 0);
     ck_assert_int_eq(take(FAIL, job), 0);
     assert_answer(&s, ROWS, "DONE FAILED");
-    /* The old one is what there is of these settings; another try takes the place of the failed. */
+    /* The old job has the result of these settings; another attempt replaces the failed one. */
     ck_assert_int_eq(add("1.2.3", SAME, false, &again), -EEXIST);
     ck_assert_int_eq(again, old);
     ck_assert_int_eq(sample_retry(s.queue, old, true, &again), 0);
@@ -893,7 +893,7 @@ START_TEST(other_settings_take_the_place_of_what_waits_or_runs)
         assert_answer(&s,
                       "SELECT detail FROM v_events WHERE kind = 'JOB_ADDED' ORDER BY event DESC",
                       "head-ct, submitted by jane");
-        /* What was there before comes back the same way. */
+        /* The earlier job becomes current in the same way. */
         ck_assert_int_eq(add(uid, SAME, false, &job), 0);
     }
 }

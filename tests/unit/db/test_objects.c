@@ -1,4 +1,4 @@
-/* What people drew on images: tied to series by what it refers to, in versions, and gone with them. */
+/* Annotation objects: tied to series by their references, in versions, and removed with them. */
 #include "db/retention_rows.h"
 
 #include "tests/unit/db/sample.h"
@@ -139,7 +139,7 @@ START_TEST(told_again_it_is_known)
     found.source = QUEUE_SOURCE_RECOVERED;
     found.sender = "";
     ck_assert_int_eq(add(found), QUEUE_NEW);
-    ck_assert_int_eq(add(plan), QUEUE_RETURNED); /* who sent it is news */
+    ck_assert_int_eq(add(plan), QUEUE_RETURNED); /* the sender is new */
     ck_assert_int_eq(add(plan), QUEUE_KNOWN);
     ck_assert_int_eq(add(found), QUEUE_KNOWN);
     assert_answer(&s, "SELECT source || sender FROM v_objects", "scu:TPSTPS");
@@ -178,7 +178,7 @@ START_TEST(another_file_takes_its_place)
     newer.references = "series 1.3\n";
     add(plan);
     ck_assert_int_eq(add(newer), QUEUE_REPLACED);
-    ck_assert_int_eq(add(plan), QUEUE_KNOWN); /* both are there after a crash */
+    ck_assert_int_eq(add(plan), QUEUE_KNOWN); /* both exist after a crash */
     assert_answer(&s, "SELECT path FROM v_objects", newer.path);
     assert_answer(&s, "SELECT group_concat(uid) FROM object_reference", "1.3");
 }
@@ -217,7 +217,7 @@ START_TEST(its_original_is_kept_in_mind)
     ck_assert_int_eq(queue_report_missing(s.queue, other.path, SAMPLE_NOW), 0);
     assert_kept(&s, false, INT64_MIN, 10, "7=71 ");
     add(other);
-    /* What was removed is not taken in again, as long as it stays as it is. */
+    /* A removed object is not accepted again while it stays unchanged. */
     ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
     assert_kept(&s, true, INT64_MIN, 10, "7=71 8=81 ");
@@ -279,7 +279,7 @@ START_TEST(what_is_no_version_of_it_stays)
 
 END_TEST
 
-/* Reports of one series say different things, but where one says that it is the next. */
+/* Reports of one series are independent, unless one names the other as its predecessor. */
 START_TEST(a_report_names_its_predecessor)
 {
     struct queue_object report = plan, next = another("1.9", "1.9.2", "series/1.9/1.9.2.dcm");
@@ -356,7 +356,7 @@ START_TEST(what_is_of_no_series_goes_by_its_age)
     assert_answer(&s, "SELECT path FROM removal", plan.path);
     struct queue_object found = plan;
     found.source = QUEUE_SOURCE_RECOVERED;
-    ck_assert_int_eq(add(found), QUEUE_KNOWN); /* it is still to go */
+    ck_assert_int_eq(add(found), QUEUE_KNOWN); /* it must still be removed */
     assert_answer(&s, "SELECT count(*) FROM removal", "1");
     ck_assert_int_eq(add(plan), QUEUE_NEW);
     assert_answer(&s, "SELECT count(*) FROM removal", "0");
@@ -499,7 +499,7 @@ START_TEST(a_job_that_waits_in_vain)
     ck_assert_uint_eq(ready_at(SAMPLE_NOW + DAY), 0);
     assert_answer(&s, "SELECT state || code || attempts FROM v_jobs", "FAILEDOBJECT_MISSING0");
     assert_answer(&s, "SELECT message LIKE 'an RTSTRUCT from TPS An object%' FROM v_jobs", "1");
-    /* It comes after all: what had settled is made anew. */
+    /* It arrives after all: a complete series is processed again. */
     ck_assert_int_eq(queue_revise_series(s.queue, series_id, "an object came", SAMPLE_NOW + DAY),
                      0);
     ck_assert_int_eq(queue_revise_series(s.queue, series_id, "an object came", SAMPLE_NOW + DAY),
@@ -525,7 +525,7 @@ START_TEST(a_job_that_waits_gives_way)
 {
     const int64_t job = waiting_job("1.2", CODE_OBJECT_WAITING);
     int64_t next;
-    ck_assert_int_eq(sample_retry(s.queue, job, false, &next), 0); /* an operator does not wait */
+    ck_assert_int_eq(sample_retry(s.queue, job, false, &next), 0); /* an operator need not wait */
     ck_assert_int_eq(next, job);
     assert_answer(&s, "SELECT state || code FROM v_jobs", "READY");
     const int64_t other = waiting_job("1.3", CODE_OBJECT_WAITING);

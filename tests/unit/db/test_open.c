@@ -1,4 +1,4 @@
-/* Opening: whose database it is, the ladder of migrations, the views, where it may lie. */
+/* Opening: the owner of a database, migrations, views, file systems. */
 #include "db/filesystem.h"
 #include "db/migrate.h"
 
@@ -31,7 +31,7 @@ read_whole(const char *path)
     return text;
 }
 
-/* Without comments and white space: what ALTER TABLE leaves looks different and is the same. */
+/* Removes comments and white space, which differ after ALTER TABLE. */
 static void
 squeeze(char *sql)
 {
@@ -47,7 +47,7 @@ squeeze(char *sql)
     *to = '\0';
 }
 
-/* The text of every table, index and trigger, one after the other by name. */
+/* Returns the text of each table, index and trigger, by name. */
 static char *
 schema_of(const char *path)
 {
@@ -71,7 +71,10 @@ schema_of(const char *path)
     return all;
 }
 
-/* As people read it: tables in the order in which they were made, each with its indexes. */
+/*
+ * Returns the schema in reading order: tables in the order of their creation, each with its
+ * indexes.
+ */
 static char *
 schema_text(const char *path)
 {
@@ -132,7 +135,7 @@ assert_newest_version(const struct sample *sample)
     assert_answer(sample, "PRAGMA user_version", version);
 }
 
-/* A database as that version left it, with a series, a finished job and its events. */
+/* Makes a database as that version left it, with a series, a finished job and its events. */
 static void
 make_version(const char *path, int version)
 {
@@ -167,7 +170,7 @@ make_version(const char *path, int version)
             "('2026-01-31T02:03:23.000Z', 'JOB_DONE', 1, 1, 'RUNNING', 'DONE', '')");
 }
 
-/* To the letter. */
+/* Compares the schemas byte by byte. */
 static void
 assert_schema_of_a_new_one(const struct sample *sample)
 {
@@ -180,7 +183,7 @@ assert_schema_of_a_new_one(const struct sample *sample)
     sample_close(&fresh);
 }
 
-/* The old job is run again, measured, and its result delivered. */
+/* Runs the old job again, measures it, and delivers its result. */
 static void
 assert_goes_on_working(const struct sample *sample)
 {
@@ -225,8 +228,10 @@ START_TEST(version_1_is_brought_up_to_date)
 
 END_TEST
 
-/* As the release before left it in the middle of its work: something sent, something running, views
- * that do not know of features. */
+/*
+ * As the previous release left it in the middle of its work: a delivery sent, a job running, views
+ * without features.
+ */
 START_TEST(version_3_is_brought_up_to_date)
 {
     struct sample sample;
@@ -265,8 +270,10 @@ START_TEST(version_3_is_brought_up_to_date)
 
 END_TEST
 
-/* Settings of features were columns: they are the same in the view, and those of a feature that is
- * measured again find their row. */
+/*
+ * Settings of features were columns. They are the same in the view, and a feature that is measured
+ * again finds its row.
+ */
 START_TEST(version_4_is_brought_up_to_date)
 {
     static const char brain[] = "'Brain', 'glcm', 'Joint entropy', 'TU9B', '1', ";
@@ -317,7 +324,7 @@ START_TEST(version_4_is_brought_up_to_date)
 
 END_TEST
 
-/* What stands beside a code was called a sentence. */
+/* The message of a code was called a sentence. */
 START_TEST(version_5_is_brought_up_to_date)
 {
     struct sample sample;

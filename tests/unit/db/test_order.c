@@ -1,4 +1,4 @@
-/* In which order jobs start: by when they are wanted, by priority, by age; and what windows keep back. */
+/* The order in which jobs start: by deadline, by priority, by age; and windows. */
 #include "tests/unit/db/sample.h"
 
 static struct sample s;
@@ -71,7 +71,7 @@ START_TEST(a_job_that_waits_rises)
     ck_assert_str_eq(order(now, 0, 64), "2 3 1 4 5");
     ck_assert_str_eq(order(now, 24 * HOUR, 64), "2 5 1 3 4"); /* 3.04 2.13 2.08 2.08 1.67 */
     ck_assert_str_eq(order(now, 10 * HOUR, 64), "5 1 4 2 3"); /* 7.9 5 4 3.1 2.2 */
-    /* However few are asked for: the foremost may be of any priority. */
+    /* With any limit, the foremost may have any priority. */
     ck_assert_str_eq(order(now, 10 * HOUR, 1), "5");
     ck_assert_str_eq(order(now, 10 * HOUR, 3), "5 1 4");
     ck_assert_str_eq(order(now, 0, 1), "2");
@@ -80,7 +80,7 @@ START_TEST(a_job_that_waits_rises)
 END_TEST
 
 /* It was made in a future that the clock was set back from. */
-/* Those of the other executor's, however many, do not stand before what one asks for. */
+/* Jobs of another executor, in any number, must not hide those that are requested. */
 START_TEST(pipelines_can_be_left_out)
 {
     struct queue_job *jobs;
@@ -120,7 +120,7 @@ START_TEST(what_is_wanted_by_a_time_goes_first_until_then)
     add("b", 1000, now, now + 3 * HOUR);
     ck_assert_str_eq(order(now, 24 * HOUR, 64), "4 3 2 5 1");
     ck_assert_str_eq(order(now, 24 * HOUR, 2), "4 3");
-    /* One that is late holds up none that is not. */
+    /* A late job does not delay others. */
     ck_assert_str_eq(order(now + HOUR, 0, 64), "2 5 1 4 3");
     ck_assert_str_eq(order(now + 4 * HOUR, 0, 64), "5 1 4 3 2");
     assert_answer(&s,
@@ -163,7 +163,7 @@ START_TEST(a_closed_window_keeps_jobs_back)
     ck_assert_str_eq(order(SAMPLE_NOW, 0, 64), "1 2 3");
     set_windows(true, 2);
     set_windows(false, 1);
-    set_windows(false, 0); /* it has none any more */
+    set_windows(false, 0); /* it no longer has a window */
     ck_assert_str_eq(order(SAMPLE_NOW, 0, 64), "1 2 3");
     assert_answer(&s, "SELECT count(*) FROM v_windows", "0");
     assert_answer(&s,

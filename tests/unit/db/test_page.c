@@ -1,4 +1,4 @@
-/* The lists of the page, and figures for monitoring. */
+/* The lists of the web UI, and metrics. */
 #include "db/metrics.h"
 #include "db/pull_queue.h"
 #include "db/report.h"
@@ -44,7 +44,7 @@ ask(enum page_list_name name, const struct page_asked *asked, struct page_list *
     ck_assert_msg(rc == 0, "%s: %s", page_list_key(name), error.message);
 }
 
-/* The cells of all pages of a list, one behind the other; how many rows there are. */
+/* The cells of all pages of a list, concatenated; the number of rows. */
 static size_t
 ask_all(enum page_list_name name, const char *key, size_t pages, char **cells, size_t room)
 {
@@ -83,7 +83,7 @@ START_TEST(every_list_can_be_asked)
 
 END_TEST
 
-/* Of a job that took as long as usual, all but the end is told. */
+/* A job that took the usual time is shown almost complete. */
 START_TEST(a_running_job_is_told_with_its_share)
 {
     struct page_list list;
@@ -116,7 +116,7 @@ START_TEST(the_share_of_a_first_job_is_not_known)
     ask(PAGE_RUNNING, &(struct page_asked){0}, &list);
     ck_assert_uint_eq(list.table.row_count, 1);
     ck_assert_str_eq(night_cell(&list.table, 0, "job"), "1");
-    ck_assert_ptr_null(night_cell(&list.table, 0, "share")); /* none of its pipeline has ended */
+    ck_assert_ptr_null(night_cell(&list.table, 0, "share")); /* no job of its pipeline has ended */
     page_list_free(&list);
 }
 
@@ -132,7 +132,7 @@ refuse_series(int number)
     ck_assert_int_eq(queue_settle(s.queue, id, 1, "quiet", &stack, 1, SAMPLE_NOW), 0);
 }
 
-/* All of one moment, as a restart settles them: none is left out, and none told twice. */
+/* All of one time, as after a restart: each is listed exactly once. */
 START_TEST(a_list_goes_on_behind_its_mark)
 {
     enum { COUNT = 2 * PAGE_ROWS + 1 };
@@ -151,7 +151,7 @@ START_TEST(a_list_goes_on_behind_its_mark)
 
 END_TEST
 
-/* Batches of one item each, the oldest first; ended, all at one moment, by their numbers from the last. */
+/* Batches of one item each, oldest first; ended ones, all of one time, by descending number. */
 START_TEST(batches_of_pulls_go_on_behind_their_mark)
 {
     enum { COUNT = 2 * PAGE_ROWS + 1 };
@@ -177,7 +177,7 @@ START_TEST(batches_of_pulls_go_on_behind_their_mark)
 
 END_TEST
 
-/* Of a batch: how many items there are, what was said of the one that was tried last, and what came of others. */
+/* A batch: the number of its items, the message of the last attempt, and the ends of others. */
 START_TEST(a_batch_of_pulls_is_one_row)
 {
     const struct queue_pull_wish wishes[] = {{QUEUE_PULL_STUDY, "1.2.3", 1},
@@ -233,7 +233,7 @@ START_TEST(what_takes_too_long_ends)
         refuse_series(i + 1);
     report_bound(report, 0);
     int rc = 0;
-    for (int i = 0; rc == 0 && i < 1000; i++) { /* a look is due every so many steps */
+    for (int i = 0; rc == 0 && i < 1000; i++) { /* progress is checked every so many steps */
         rc = report_page_list(report, PAGE_REFUSED, &(struct page_asked){0}, &list, &error);
         if (rc == 0)
             page_list_free(&list);

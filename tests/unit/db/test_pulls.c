@@ -1,4 +1,4 @@
-/* What archives are asked for: each item once, by what is stored, whatever dies in the middle. */
+/* Pulls: each item once, by its stored instances, with a kill at any point. */
 #include "db/pull_queue.h"
 #include "db/retention_rows.h"
 #include "tests/unit/db/sample.h"
@@ -31,7 +31,7 @@ start(int64_t id)
     return queue_start_pull(s.queue, id, SAMPLE_NOW + 1000);
 }
 
-/* The study is said to have so many instances; -1: it is not. */
+/* Sets the number of instances that the archive reports; -1: not reported. */
 static int
 found(int64_t id, int64_t expected)
 {
@@ -88,7 +88,10 @@ START_TEST(it_is_done_by_what_is_stored)
 
 END_TEST
 
-/* An instance that came and was not kept counts once, and only for an item of its study that is MOVING. */
+/*
+ * An instance that arrived and is not kept counts once, and only for an item of its study that is
+ * MOVING.
+ */
 START_TEST(what_is_not_kept_is_counted)
 {
     const struct queue_unwanted report = {"1.2.3.9.1", "1.2.840.10008.5.1.4.1.1.88.67", "1.2.3.9",
@@ -98,7 +101,7 @@ START_TEST(what_is_not_kept_is_counted)
     struct queue_pull_part *parts;
     size_t count;
     ck_assert_int_eq(start(1), 0);
-    ck_assert_int_eq(queue_add_unwanted(s.queue, &report), 0); /* FINDING: not asked for yet */
+    ck_assert_int_eq(queue_add_unwanted(s.queue, &report), 0); /* FINDING: not requested yet */
     ck_assert_int_eq(found(1, 2), 0);
     ck_assert_int_eq(queue_add_unwanted(s.queue, &other), 0);
     ck_assert_int_eq(queue_add_unwanted(s.queue, &report), 0);
@@ -113,7 +116,7 @@ START_TEST(what_is_not_kept_is_counted)
 
 END_TEST
 
-/* Series of a study are counted apart where they were asked for so. */
+/* Series of a study are counted separately if they were requested so. */
 START_TEST(a_series_is_a_part)
 {
     const struct queue_pull_part parts[] = {{STUDY, "1.2.3.4", 2, 0, 0},
@@ -200,7 +203,7 @@ START_TEST(a_batch_is_cancelled_with_what_is_under_way)
 
 END_TEST
 
-/* Only an accession number has to be kept beside the database, and only until its item has ended. */
+/* Only an accession number must be kept outside the database, and only until its item has ended. */
 START_TEST(keys_are_needed_until_the_end)
 {
     ck_assert_int_eq(queue_pulls_need_keys(s.queue, batch), 1);

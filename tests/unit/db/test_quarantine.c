@@ -1,4 +1,4 @@
-/* Files that could not be taken in, and what their series lack for it. */
+/* Quarantined files, and the instances that their series lack. */
 #include "tests/unit/db/sample.h"
 
 static struct sample s;
@@ -122,7 +122,7 @@ START_TEST(other_bytes_under_a_known_uid_flag_the_series)
 
 END_TEST
 
-/* The first of them is told, with how many there are. */
+/* The first is named, with the number of all. */
 START_TEST(what_is_lacking_is_told)
 {
     struct queue_lacking lacking;
@@ -163,7 +163,10 @@ START_TEST(a_good_file_cures)
 
 END_TEST
 
-/* What had settled without it is judged again; what was refused waits for the good file. */
+/*
+ * A series that was complete without it is inspected again; a refused series waits for the good
+ * file.
+ */
 START_TEST(a_damaged_file_that_comes_late)
 {
     enum queue_arrival arrival;

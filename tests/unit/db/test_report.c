@@ -1,4 +1,4 @@
-/* What people ask: tables, JSON that is JSON, who may read what, and the night at a glance. */
+/* Queries of people: tables, valid JSON, access rights, and the report period. */
 #include "db/report.h"
 
 #include "tests/unit/db/json.h"
@@ -12,7 +12,10 @@ static struct sample s;
 static struct report *report;
 static struct error error;
 
-/* Four jobs: one DONE, one FAILED, one RUNNING, one READY; a gathering and a refused series. */
+/*
+ * Four jobs: one DONE, one FAILED, one RUNNING, one READY; a series that is being received, and a
+ * refused one.
+ */
 static void
 open_sample(void)
 {
@@ -56,11 +59,11 @@ static const struct report_destination configured[] = {
     {.name = "NEW", .address = "/mnt/results"},
 };
 
-/* The printed text, malloc'd; *rc is what the call returned. */
+/* Returns the printed text, malloc'd; *rc is the result of the call. */
 static char *
 print(enum what what, const struct report_filter *filter, int64_t job, bool json, int *rc)
 {
-    /* Not local: gcc 12 takes what the stream puts there for a pointer into this function. */
+    /* Not local: gcc 12 takes the stream's data for a pointer into this function. */
     static char *text;
     static size_t size;
     FILE *out = open_memstream(&text, &size);
@@ -123,7 +126,7 @@ START_TEST(jobs_as_json)
 
 END_TEST
 
-/* As somebody reads it in the morning: the oldest first, what is broken line by line. */
+/* As read in the morning: oldest first, broken expectations line by line. */
 START_TEST(what_waits_for_a_word)
 {
     const struct report_filter others = {.pipeline = "others"};
@@ -314,7 +317,7 @@ deliver(void)
     return job;
 }
 
-/* All of them, the oldest first, for those who ask about each. */
+/* All rows, oldest first, for commands that process each. */
 START_TEST(keys_of_rows)
 {
     char **keys, joined[64] = "";
@@ -330,7 +333,7 @@ START_TEST(keys_of_rows)
     ck_assert_str_eq(joined, "1234");
     ck_assert_int_eq(report_keys(report, &report_jobs, &wrong, &keys, &count, &error), -EINVAL);
     ck_assert_uint_eq(count, 0);
-    /* One that late slices have made stale, or another has taken the place of, is not current. */
+    /* A job that late slices made stale, or that another job replaced, is not current. */
     enum queue_arrival arrival;
     int64_t series;
     struct report_filter current = {.state = "FAILED", .current = true};
@@ -527,7 +530,7 @@ END_TEST
 START_TEST(jobs_as_a_table)
 {
     char *text = printed(JOBS, &(struct report_filter){.limit = 3, .state = NULL}, 0, false);
-    /* WAIT of the one that waits grows: only what does not move is compared. */
+    /* WAIT of the waiting one grows: only constant text is compared. */
     ck_assert_ptr_nonnull(strstr(
         text,
         "JOB  STATE    PIPELINE  STACK  MODALITY  BODY PART  CREATED                    TRIES"));
@@ -645,7 +648,7 @@ run_job(const char *series_uid, int64_t ago_ms, double seconds, int32_t lane)
 
 START_TEST(the_night_at_a_glance)
 {
-    /* Nothing has ended today: no guess. */
+    /* No job has ended today: no estimate. */
     assert_answer(&s,
                   "SELECT (eta_seconds IS NULL) || (mean_seconds IS NULL) || "
                   "(median_seconds IS NULL) || jobs_ended_24h || backlog_jobs FROM v_night",
@@ -670,8 +673,10 @@ START_TEST(the_night_at_a_glance)
                   "' ' || mean_seconds || ' ' || median_seconds || ' ' || quarantined_24h "
                   "FROM v_night",
                   "2 3 0 4.0 2.0 1");
-    /* On two lanes: one that waits, four seconds, one that began long ago, and three of the series that
-     * gathers, since so many ended while none settled. */
+    /*
+     * On two lanes: one that waits, four seconds; one that began long ago; and three of the series
+     * being received, since as many ended while no series was complete.
+     */
     assert_answer(&s, "SELECT eta_seconds FROM v_night", "8.0");
     run_job("2.5", 3 * 3600 * 1000, 4, 0);
     assert_answer(&s, "SELECT median_seconds FROM v_night", "3.0");
@@ -730,7 +735,10 @@ END_TEST
 
 /* ------------------------------------------------------------------------------- who may read */
 
-/* Opens and asks as a user who may write neither the files nor the folder; the exit status. */
+/*
+ * Opens and queries as a user who may write neither the files nor the folder. Returns the exit
+ * status.
+ */
 static int
 read_as_nobody(const char *path)
 {
@@ -765,7 +773,7 @@ START_TEST(reading_needs_no_right_to_write)
     queue_close(s.queue);
     s.queue = NULL;
     ck_assert_int_eq(read_as_nobody(s.path), 0);
-    /* A copy without its log cannot be read there, and the reason says what is missing. */
+    /* A copy without its log cannot be read there, and the reason names the missing file. */
     char other[160];
     ck_assert_int_eq(chmod(s.folder, 0755), 0);
     const char *const suffixes[] = {"-wal", "-shm"};

@@ -1,4 +1,4 @@
-/* What a job measured, as people are told and one by one. */
+/* The features of a job, for people and one by one. */
 #include "db/report.h"
 #include "tests/unit/db/sample.h"
 
@@ -9,7 +9,7 @@ static struct sample s;
 static struct report *report;
 static struct error error;
 
-/* 1 has measured, 2 runs, 3 is DONE without texture, 4 has failed, 5 has histograms alone. */
+/* 1 has features, 2 runs, 3 is DONE without texture, 4 has failed, 5 has histograms only. */
 static void
 open_sample(void)
 {
@@ -171,7 +171,7 @@ take(void *context, const struct feature *feature)
     return taken->answer;
 }
 
-/* All but the texts, which live as long as the call. */
+/* All but the texts, which are valid during the call. */
 START_TEST(rows_come_in_order_with_every_bit)
 {
     static const double values[] = {0.1, 1.0 / 3, -DBL_MAX, DBL_TRUE_MIN, 0.0, 1e17 + 16};

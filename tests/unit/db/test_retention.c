@@ -1,4 +1,4 @@
-/* What goes in time, and what never does. */
+/* Rows and files that retention removes, and those that it must keep. */
 #include "db/report.h"
 #include "db/retention_rows.h"
 
@@ -25,7 +25,7 @@ close_sample(void)
     sample_close(&s);
 }
 
-/* Everything that is older, to the end; what was marked. */
+/* Marks all that is older. Returns the number of marked rows. */
 static size_t
 sweep(struct queue_sweep plan, int64_t before_ms, int64_t now_ms)
 {
@@ -57,7 +57,7 @@ delivery_of(const char *series_uid)
     return atoll(sample_ask(&s, sql));
 }
 
-/* A series with a job that is DONE and whose one result is to go to an archive; returns the job. */
+/* A series with a DONE job and one result for an archive. Returns the job. */
 static int64_t
 done_job(const char *series_uid)
 {
@@ -131,7 +131,7 @@ START_TEST(what_is_new_stays)
 {
     delivered_job("1.2");
     ck_assert_uint_eq(sweep((struct queue_sweep){0}, SAMPLE_NOW, SAMPLE_NOW + 90 * DAY), 0);
-    /* The job ended after this, the series settled before. */
+    /* The job ended after this, the series was complete before. */
     ck_assert_uint_eq(sweep((struct queue_sweep){0}, SAMPLE_NOW + 3500, SAMPLE_NOW + 90 * DAY), 0);
     /* The result was sent after this. */
     ck_assert_uint_eq(sweep((struct queue_sweep){0}, SAMPLE_NOW + 5500, SAMPLE_NOW + 90 * DAY), 1);
@@ -207,7 +207,7 @@ START_TEST(what_empty_jobs_leave_goes_with_their_series)
 
 END_TEST
 
-/* Neither in time, nor for want of space, nor by an operator's purge. */
+/* Not by age, by lack of space, or by a purge. */
 START_TEST(what_is_under_review_stays)
 {
     const char *const archive[] = {"archive"};
@@ -223,7 +223,7 @@ START_TEST(what_is_under_review_stays)
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW + 5000, &purged), -EAGAIN);
     ck_assert_str_eq(queue_reason(s.queue),
                      "job 1 of the series is under review: noctule accept or reject it");
-    /* From the word on it is as old as that. */
+    /* From the decision on it has that age. */
     ck_assert_int_eq(queue_accept_job(s.queue, job, archive, 1, "jane", SAMPLE_NOW + 100 * DAY), 0);
     const int64_t delivery = delivery_of("1.2");
     ck_assert_int_eq(queue_start_delivery(s.queue, delivery, SAMPLE_NOW + 100 * DAY), 0);
@@ -279,7 +279,7 @@ START_TEST(for_want_of_space_failed_jobs_keep_their_series)
 
 END_TEST
 
-/* It may only lack what its sender was told to send again. */
+/* It may only lack instances that its sender will send again. */
 START_TEST(for_want_of_space_series_that_were_refused_stay)
 {
     const struct queue_stack stack = {.code = CODE_INCOMPLETE_SERIES, .message = "one is missing"};
@@ -308,7 +308,7 @@ START_TEST(series_of_an_inbox_that_keeps_its_files_stay)
 
 END_TEST
 
-/* Their originals are told of when the intake finds them again. */
+/* The receiver reports their originals when it finds them again. */
 START_TEST(originals_that_are_to_go_go_with_their_series)
 {
     const char *const sources[] = {"inbox:/inbox"};
@@ -389,7 +389,7 @@ START_TEST(results_alone_are_made_again_by_a_retry)
     const struct queue_sweep kept = {.sources = sources, .source_count = 1};
     ck_assert_uint_eq(sweep(kept, SAMPLE_NOW + 90 * DAY, SAMPLE_NOW + 91 * DAY), 1);
     int64_t made;
-    ck_assert_int_eq(sample_retry(s.queue, job, false, &made), 0); /* nothing is there to be kept */
+    ck_assert_int_eq(sample_retry(s.queue, job, false, &made), 0); /* there is no file to keep */
     assert_answer(&s, "SELECT state FROM v_jobs WHERE removed_at IS NULL", "READY");
 }
 
@@ -440,7 +440,7 @@ START_TEST(quarantine_goes_and_the_file_may_come_again)
 
 END_TEST
 
-/* A damaged instance of what is removed does not make a series of nothing gather. */
+/* A damaged instance of a removed series does not reopen it. */
 START_TEST(damage_does_not_wake_what_is_removed)
 {
     delivered_job("1.2");
@@ -497,7 +497,7 @@ START_TEST(rows_go_when_nothing_has_happened_for_long)
     ck_assert_int_eq(queue_note(s.queue, "START", "old", SAMPLE_NOW), 0);
     ck_assert_int_eq(queue_note(s.queue, "DISK_LOW", "old", SAMPLE_NOW), 0);
     ck_assert_int_eq(queue_note(s.queue, "START", "old, but the last", SAMPLE_NOW), 0);
-    ck_assert_uint_eq(sweep_rows(SAMPLE_NOW + 900 * DAY), 0); /* their files are there */
+    ck_assert_uint_eq(sweep_rows(SAMPLE_NOW + 900 * DAY), 0); /* their files exist */
     ck_assert_uint_eq(sweep_old(), 4);
     ck_assert_uint_eq(sweep_rows(SAMPLE_NOW + 91 * DAY), 0);  /* they were removed that day */
     ck_assert_uint_eq(sweep_rows(SAMPLE_NOW + 900 * DAY), 4); /* two jobs, two series */
@@ -556,7 +556,9 @@ START_TEST(a_purge_waits_for_what_is_at_work)
 
 END_TEST
 
-/* Its files are where they were while they cannot be set aside: who looks for files without rows finds them. */
+/*
+ * Files that cannot be moved yet stay in their place: the search for files without rows finds them.
+ */
 START_TEST(what_is_to_go_is_not_taken_in_again)
 {
     int64_t id;
@@ -582,7 +584,7 @@ START_TEST(what_is_to_go_is_not_taken_in_again)
     assert_answer(&s, "SELECT removed_at IS NULL FROM v_series", "0");
     assert_answer(&s, "SELECT count(*) FROM instance", "0");
     assert_answer(&s, "SELECT path FROM removal", "series/1.2");
-    /* Who sends it wants it. */
+    /* A new transmission is accepted. */
     ck_assert_int_eq(sample_add(s.queue, "1.2", 1, &arrival, &id), 0);
     ck_assert_int_eq(arrival, QUEUE_NEW);
     assert_answer(&s, "SELECT removed_at IS NULL FROM v_series", "1");
@@ -607,7 +609,7 @@ START_TEST(a_purge_ends_what_has_not_arrived)
     assert_answer(&s, "SELECT state || code FROM v_deliveries", "FAILEDPURGED");
     assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY path)",
                   "outbox/1,series/1.2");
-    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0); /* again: nothing */
+    ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0); /* again: no effect */
     ck_assert_int_eq(purged.images + purged.results + purged.undelivered, 0);
 }
 
@@ -764,7 +766,7 @@ make_series_somehow(int number)
         run_somehow(uid, job, SAMPLE_NOW + 3000 + (int64_t)roll(4) * DAY);
 }
 
-/* What may go, said once more and otherwise: by what holds it. */
+/* The conditions for removal, as a second formulation: by their obstacles. */
 #define HELD_DELIVERY                                                                              \
     "(state IN ('PENDING', 'SENDING', 'DELAYED') OR commitment IN ('REQUESTED', 'FAILED') "        \
     " OR state = 'FAILED' AND NOT redirected)"
@@ -820,12 +822,12 @@ static int
 count_disk_alerts(void *context, const struct report_alert *alert)
 {
     *(int *)context += strcmp(alert->id, "disk_filling") == 0 && alert->severity == 1 &&
-                       alert->size == 3 && /* 7 less the days that are left */
+                       alert->size == 3 && /* 7, less the remaining days */
                        strstr(alert->text, "the disk is full in 4.0 days") == alert->text;
     return 0;
 }
 
-/* As `noctule status` and its --check tell it. */
+/* As `noctule status` and its --check report it. */
 static int
 disk_alerts(void)
 {
@@ -845,15 +847,16 @@ START_TEST(a_disk_that_fills_is_told)
     ck_assert_int_eq(queue_note_disk(s.queue, 9e9, now_ms - 20 * DAY), 0);
     ck_assert_int_eq(queue_note_disk(s.queue, 5000, now_ms - DAY / 2), 0);
     ck_assert_int_eq(queue_note_disk(s.queue, 4000, now_ms), 0);
-    assert_answer(&s, "SELECT count(*) FROM disk", "2");                  /* the first is too old */
-    assert_answer(&s, "SELECT disk_full_days IS NULL FROM v_night", "1"); /* half a day is little */
+    assert_answer(&s, "SELECT count(*) FROM disk", "2"); /* the first is too old */
+    /* half a day is too short */
+    assert_answer(&s, "SELECT disk_full_days IS NULL FROM v_night", "1");
     ck_assert_int_eq(disk_alerts(), 0);
     ck_assert_int_eq(queue_note_disk(s.queue, 8000, now_ms - 4 * DAY), 0);
     assert_answer(&s, "SELECT free_mib || ' ' || disk_full_days FROM v_night", "4000.0 4.0");
     ck_assert_int_eq(disk_alerts(), 1);
     ck_assert_int_eq(queue_note_disk(s.queue, 8000, now_ms + 1000), 0); /* it was emptied */
     assert_answer(&s, "SELECT disk_full_days IS NULL FROM v_night", "1");
-    /* What was measured since the last note of an hour holds. */
+    /* Measurements since the last hourly sample count. */
     ck_assert_int_eq(queue_measure_disk(s.queue, 9000.25, SAMPLE_NOW), 0);
     ck_assert_int_eq(queue_measure_disk(s.queue, 4000.25, now_ms + 2000), 0);
     assert_answer(&s, "SELECT free_mib || ' ' || disk_full_days FROM v_night", "4000.25 4.0");
@@ -865,7 +868,7 @@ START_TEST(a_disk_that_fills_is_told)
 
 END_TEST
 
-/* Rows come and go for long, and the file and its log stay as they are. */
+/* Rows come and go for long; the file and its log must not grow. */
 START_TEST(the_file_stays_flat)
 {
     long long largest = 0;

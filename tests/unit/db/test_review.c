@@ -1,5 +1,7 @@
-/* What breaks an expectation is delivered to nobody before somebody accepts it, and takes the place
- * of nothing; edges from every state are in test_jobs.c, what may be removed in test_retention.c. */
+/*
+ * A result that breaks an expectation is not delivered and replaces no other before a person
+ * accepts it. test_jobs.c has the edges from every state, test_retention.c the removal.
+ */
 #include "tests/unit/db/sample.h"
 
 static struct sample s;
@@ -38,7 +40,7 @@ reject_job(int64_t job)
     return queue_reject_job(s.queue, job, "it is the table", "jane", SAMPLE_NOW + 9000);
 }
 
-/* Runs as another job of the same; ends it so. */
+/* Runs another job of the same stack and pipeline; ends it with `finish`. */
 static int64_t
 again(int64_t job, int (*finish)(struct queue *queue, int64_t job))
 {
@@ -78,7 +80,7 @@ START_TEST(nothing_is_delivered_and_all_is_told)
 
 END_TEST
 
-/* What nobody vouches for is in no statistics. */
+/* Results without a decision are in no statistics. */
 START_TEST(features_count_once_it_is_accepted)
 {
     const int64_t job = review_job("1.2");
@@ -226,7 +228,7 @@ START_TEST(what_ends_well_takes_its_place)
 
 END_TEST
 
-/* Each may be accepted; the later one then takes the place of the earlier. */
+/* Each may be accepted; the later one then replaces the earlier. */
 START_TEST(two_of_one_series)
 {
     const int64_t old = review_job("1.2"), next = again(old, sample_review);

@@ -1,4 +1,4 @@
-/* Instances and series: every call, every edge, legal and not. */
+/* Instances and series: every call, every edge, legal and illegal. */
 #include "db/retention_rows.h"
 #include "tests/unit/db/sample.h"
 
@@ -99,7 +99,7 @@ START_TEST(a_resend_changes_nothing_but_an_event)
         ck_assert_int_eq(arrival, QUEUE_KNOWN);
         ck_assert_int_eq(again, id);
         assert_answer(&s, row, before);
-        /* The same file told again, as after a restart, is not even an event. */
+        /* The same file reported again, as after a restart, makes no event. */
         assert_answer(&s, "SELECT count(*) FROM v_events", i < 2 ? "2" : "3");
     }
     ck_assert_ptr_nonnull(strstr(before, "SETTLED"));
@@ -135,7 +135,7 @@ START_TEST(a_replaced_instance_makes_a_new_revision)
     assert_answer(&s, "SELECT state || revision || instances FROM series", "GATHERING23");
     assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event DESC",
                   "INSTANCE_REPLACED 1.2.3.2");
-    /* As after a crash, in any order: the older one is no news, the newer no revision. */
+    /* As after a crash, in any order: the older one changes no row, the newer makes no revision. */
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(
             queue_add_instance(s.queue, i ? &second : &first, SAMPLE_NOW + 10, &arrival, &again),
@@ -164,7 +164,7 @@ START_TEST(one_uid_in_two_series_is_two_instances)
     ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &second), 0);
     ck_assert_int_eq(arrival, QUEUE_NEW);
     ck_assert_int_ne(first, second);
-    /* But two instances cannot lie in the same place. */
+    /* But two instances cannot have the same place. */
     instance.series_uid = "1.3";
     ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &second),
                      -EEXIST);
@@ -305,7 +305,9 @@ START_TEST(an_operators_word_is_kept_until_it_settles)
 
 END_TEST
 
-/* What the gate refused is judged again: the configuration may say otherwise by now. */
+/*
+ * A series that the geometry check refused is inspected again: the configuration may have changed.
+ */
 START_TEST(what_was_refused_is_judged_again)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
@@ -333,7 +335,10 @@ settle_incomplete(int64_t id, int32_t revision)
     return queue_settle(s.queue, id, revision, "quiet", &stack, 1, SAMPLE_NOW + 1000);
 }
 
-/* An operator's word on what is missing holds for one revision, before it is judged or after. */
+/*
+ * An operator's acceptance of missing instances holds for one revision, before its inspection or
+ * after.
+ */
 START_TEST(what_is_missing_is_accepted_by_name)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
@@ -367,7 +372,7 @@ START_TEST(what_is_missing_is_accepted_by_name)
 
 END_TEST
 
-/* What is said of a whole series stands before its stacks, and until it is judged again. */
+/* A finding on the whole series comes before its stacks, until the next inspection. */
 START_TEST(a_flag_is_told_and_goes_with_the_revision)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
@@ -390,7 +395,7 @@ START_TEST(a_flag_is_told_and_goes_with_the_revision)
 
 END_TEST
 
-/* It is the series' code only where nothing else is there. */
+/* It is the code of the series only if there is no other. */
 START_TEST(what_is_passed_over_is_no_refusal)
 {
     struct queue_stack stacks[] = {
@@ -574,14 +579,14 @@ bring(const char *sha256, int32_t replaced, enum queue_arrival expected)
     ck_assert_int_eq(arrival, expected);
 }
 
-/* What is there was not put there by whoever tells of it without a digest. */
+/* A report without a digest does not define the stored file. */
 START_TEST(a_digest_is_that_of_the_file_that_is_there)
 {
     bring("a1", 0, QUEUE_NEW);
     assert_answer(&s, "SELECT sha256 FROM v_instances", "a1");
     bring("", 0, QUEUE_KNOWN);
     assert_answer(&s, "SELECT sha256 FROM v_instances", "a1");
-    bring("b2", 0, QUEUE_KNOWN); /* it had been taken away, and nobody had noticed */
+    bring("b2", 0, QUEUE_KNOWN); /* it was removed, unnoticed */
     assert_answer(&s, "SELECT sha256 FROM v_instances", "b2");
     bring("c3", 1, QUEUE_REPLACED);
     assert_answer(&s, "SELECT sha256 FROM v_instances", "c3");
@@ -594,7 +599,10 @@ START_TEST(a_digest_is_that_of_the_file_that_is_there)
 
 END_TEST
 
-/* Who asks whether it has come to rest, or judged it meanwhile, sees that something came. */
+/*
+ * A caller that checks whether the series is complete, or has inspected it meanwhile, sees that a
+ * file arrived.
+ */
 START_TEST(a_file_that_returns_makes_the_series_wait)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 2);
@@ -708,7 +716,7 @@ assert_inbox(const char *inbox)
     queue_series_clear(&series);
 }
 
-/* What was found after a kill says of no way; who sends says more than the folder. */
+/* A file found after a kill has no source; a sender is more specific than the folder. */
 START_TEST(the_first_inbox_counts_until_a_sender_is_known)
 {
     add_from(9, QUEUE_SOURCE_RECOVERED, "", "");
@@ -732,7 +740,7 @@ START_TEST(an_impossible_time_is_refused)
 
 END_TEST
 
-/* An instance of an inbox that keeps the file, which looks like this. */
+/* An instance of an inbox that keeps the file, with this state of the file. */
 static void
 add_kept(int number, int64_t file, int64_t look, const char *original)
 {
@@ -755,12 +763,12 @@ START_TEST(originals_that_stay_are_kept_in_mind)
     add_kept(1, 7, 71, "");
     add_kept(2, -5, 51, "/drop/2");
     add_kept(3, INT64_MAX, 91, "/drop/3");
-    add_kept(4, 0, 0, ""); /* it has none */
+    add_kept(4, 0, 0, ""); /* it has no original */
     assert_kept(&s, false, INT64_MIN, 10, "-5=51 7=71 9223372036854775807=91 ");
     assert_kept(&s, false, INT64_MIN, 2, "-5=51 7=71 ");
     assert_kept(&s, false, 7, 2, "9223372036854775807=91 ");
     assert_kept(&s, true, INT64_MIN, 10, "-5=51 9223372036854775807=91 ");
-    add_kept(2, 7, 72, "");   /* another file has come to the name of the first */
+    add_kept(2, 7, 72, "");   /* another file has the name of the first */
     add_kept(3, 8, 81, NULL); /* a second file of one instance */
     assert_kept(&s, false, INT64_MIN, 10, "-5=51 7=72 8=81 9223372036854775807=91 ");
     ck_assert_int_eq(queue_forget_kept(s.queue, "inbox:/drop", -5), 0);

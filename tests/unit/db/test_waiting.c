@@ -1,6 +1,7 @@
 /*
- * What the daemon asks at each turn costs the same with 200 things that wait and with 3,200: the first are
- * found by an index, and what is held, delayed or for a destination that is down is not read at all.
+ * The queries of the daemon's turn cost the same with 200 waiting rows and with 3,200: an index
+ * finds the first ones. Held and delayed rows, and those for unreachable destinations, are not
+ * read.
  */
 #include "tests/unit/db/sample.h"
 #include "tests/unit/growth.h"
@@ -40,7 +41,7 @@ add_job(int64_t series, const char *pipeline, int32_t priority)
     return job;
 }
 
-/* Of n series: a series has one job of a pipeline that waits. */
+/* Adds jobs of n series: each has one waiting job of a pipeline. */
 static void
 add_jobs(const char *pipeline, size_t n, int32_t priority, void (*also)(int64_t job))
 {
@@ -144,7 +145,7 @@ wait_for_a_held_archive(size_t n)
 static const struct {
     const char *name;
     void (*make)(size_t n);
-    size_t jobs, deliveries; /* that come of a question */
+    size_t jobs, deliveries; /* returned by a query */
 } kinds[] = {
     {"a lane", wait_for_a_lane, 8, 0},
     {"a lane, of ten pipelines", wait_of_many_pipelines, 8, 0},
@@ -155,7 +156,7 @@ static const struct {
     {"a held archive", wait_for_a_held_archive, 0, 0},
 };
 
-/* What jobs.c and deliveries.c of the daemon ask when something has happened. */
+/* The queries of the daemon's jobs.c and deliveries.c at each event. */
 static void
 ask_all(size_t jobs_expected, size_t deliveries_expected)
 {
@@ -178,7 +179,7 @@ ask_all(size_t jobs_expected, size_t deliveries_expected)
     queue_next_delivery(s.queue, NULL, 0, &due_ms);
 }
 
-/* In one batch: after each commit, tests look at all there is. */
+/* In one batch: after each commit, tests read all rows. */
 static double
 cost(const void *context, size_t n)
 {
@@ -222,7 +223,7 @@ START_TEST(the_first_are_those_of_the_highest_priority)
 
 END_TEST
 
-/* So that the other tests of db/ mean something: see plans.h. */
+/* Checks the check of the other tests of db/: see plans.h. */
 START_TEST(a_walk_is_told_from_a_search)
 {
     sqlite3 *db = s.queue->db.handle;

@@ -1,4 +1,4 @@
-/* The slots of a worker: jobs through the queue, stopped, given back, and closed upon. */
+/* The slots of a worker: jobs through the queue, stopped, returned, and ended by a close. */
 #include "service/worker/slots.h"
 
 #include "kernels/cuda/fault.h"
@@ -92,9 +92,9 @@ wait_done(void)
     }
 }
 
-static char stages[256]; /* as they were told, a space behind each */
+static char stages[256]; /* in the reported order, with a space after each */
 
-/* On the slot's thread: nothing is missed. */
+/* On the slot's thread, so that no stage is missed. */
 static void
 note_stages(void *context)
 {
@@ -110,7 +110,7 @@ note_stages(void *context)
     }
 }
 
-/* However soon one follows the other. */
+/* However short a stage is. */
 START_TEST(each_stage_is_told)
 {
     struct error error = {0};
@@ -166,7 +166,7 @@ memory_mapped(void)
     return pages;
 }
 
-/* Before there is a job, and after it for longer than others' is kept. */
+/* Before the first job, and after it for longer than other memory is kept. */
 START_TEST(what_is_to_be_kept_is_taken_at_once_and_stays)
 {
     const long page = sysconf(_SC_PAGESIZE), kept = (64L << 20) / page;
@@ -198,7 +198,7 @@ START_TEST(what_is_to_be_kept_is_taken_at_once_and_stays)
 
 END_TEST
 
-/* What a lane grew to is given back when nothing comes, and the next job finds what it needs. */
+/* A lane returns its grown memory when no job arrives, and the next job still has enough. */
 START_TEST(an_idle_slot_gives_its_memory_back)
 {
     open_slots_that_rest(1, 1);
@@ -254,7 +254,7 @@ START_TEST(any_job_can_be_stopped)
         ck_assert_int_eq(slots_run(slots, i, files[i]), 0);
     slots_stop(slots, JOBS);
     slots_stop(slots, 3);
-    slots_stop(slots, 4711); /* nobody knows it: it may have just ended */
+    slots_stop(slots, 4711); /* not known: it may have just ended */
     bool stopped[JOBS + 1] = {false};
     for (int i = 1; i <= JOBS; i++) {
         struct slots_event event = wait_done();
@@ -283,7 +283,7 @@ END_TEST
 
 #if CAN_LOSE
 
-/* Where there is a GPU, or the emulator's. */
+/* With a GPU, or the emulator's. */
 START_TEST(what_a_lost_device_leaves_is_given_back)
 {
     const struct slots_options options = {
