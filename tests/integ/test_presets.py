@@ -563,7 +563,7 @@ def test_the_page_has_them_all():
     made = head + line
     for preset in json.loads(run_program("noctule", "presets", "--json").stdout):
         made += f"\n### {preset['name']}\n\n{preset['title'][0].upper()}{preset['title'][1:]}.\n\n"
-        for key, word in (("modality", "Modality"), ("segments", "Segments"), ("gate", "Gate"), ("evidence", "Rests on"),
+        for key, word in (("modality", "Modality"), ("segments", "Segments"), ("gate", "Expectations"), ("evidence", "Evidence"),
                           ("limits", "Limits")):
             made += f"- {word}: {preset[key].rstrip('.')}.\n"
     if os.environ.get("NOCTULE_WRITE_PRESETS"):
