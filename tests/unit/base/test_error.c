@@ -55,8 +55,8 @@ START_TEST(the_document_is_the_table)
     ck_assert(found);
     for (size_t i = 0; i < ROWS; i++) {
         snprintf(expected, sizeof expected, "| `%s` | %s | %s | %s | %s |\n", rows[i].name,
-                 rows[i].kind == PASSING ? "transient" : "permanent", rows[i].where, rows[i].meaning,
-                 rows[i].to_do);
+                 rows[i].kind == PASSING ? "transient" : "permanent", rows[i].where,
+                 rows[i].meaning, rows[i].to_do);
         ck_assert_ptr_nonnull(fgets(line, sizeof line, document));
         ck_assert_str_eq(line, expected);
     }
