@@ -5,7 +5,8 @@
 #include <netinet/in.h>
 #include <string.h>
 
-/* Each keeps a thread for a second at most: peers that release and never hang up are bounded by it. */
+/* Limit of associations whose peer released but did not close the connection. Each holds a thread
+ * for at most one second. */
 #define MOST_LEAVING 64
 
 static bool
@@ -64,7 +65,7 @@ is_our_title(const struct conf_dicom *conf, const char *ae_title)
     return false;
 }
 
-/* Strangers cost the peers nothing: theirs are few, and are counted apart. */
+/* Unknown callers have a small limit of their own, so that they cannot take places from peers. */
 static int
 stranger_limit(const struct conf_dicom *conf)
 {

@@ -30,7 +30,7 @@ bind_at(const char *text, int port)
     struct sockaddr_storage address;
     const socklen_t length = bind_address(text, port, &address);
     const int fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0 && errno == EAFNOSUPPORT && !*text) /* a host without IPv6 */
+    if (fd < 0 && errno == EAFNOSUPPORT && !*text) /* the host has no IPv6 */
         return bind_at("0.0.0.0", port);
     if (fd < 0)
         return -errno;

@@ -1,10 +1,11 @@
-/* bind_at.h - a socket at an address of this host. */
+/* bind_at.h - create a TCP socket bound to a local address. */
 #ifndef NOCTULE_SERVICE_COMMON_BIND_AT_H
 #define NOCTULE_SERVICE_COMMON_BIND_AT_H
 
 /*
- * A TCP socket, not blocking, that nobody can connect to before listen(2); "" is every address, of IPv6 and IPv4 both
- * where there is IPv6. The caller's to close; or -errno. Any thread.
+ * Creates a non-blocking TCP socket. It accepts no connection before listen(2). The address ""
+ * means all IPv4 and IPv6 addresses. Returns the descriptor, which the caller must close, or
+ * -errno. Thread-safe.
  */
 int bind_at(const char *address, int port);
 

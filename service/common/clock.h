@@ -1,4 +1,4 @@
-/* clock.h - seconds of the clock that never jumps, for measuring; and the time of day. */
+/* clock.h - monotonic time for measurements, and the time of day. */
 #ifndef NOCTULE_SERVICE_COMMON_CLOCK_H
 #define NOCTULE_SERVICE_COMMON_CLOCK_H
 
@@ -13,7 +13,7 @@ clock_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Milliseconds of the clock that goes on in sleep, too. */
+/* Returns milliseconds of a monotonic clock that also counts while the machine sleeps. */
 static inline int64_t
 clock_steady_ms(void)
 {

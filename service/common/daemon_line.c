@@ -37,7 +37,7 @@ daemon_line_parse(int argc, char **argv, struct daemon_line *line)
     };
     int option;
     *line = (struct daemon_line){.device = "cpu", .share = 1, .node = -1};
-    optind = 0; /* from the beginning, also the second time */
+    optind = 0; /* restarts getopt: this function may run twice */
     while ((option = getopt_long(argc, argv, "c:r:hV", options, NULL)) != -1) {
         if (option == 'c')
             line->config_file = optarg;

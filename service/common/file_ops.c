@@ -57,7 +57,7 @@ file_digest(uint64_t seed, const void *bytes, size_t size)
     uint64_t hash = seed ^ 0xcbf29ce484222325u;
     for (size_t i = 0; i < size; i++)
         hash = (hash ^ at[i]) * 0x100000001b3u;
-    /* FNV leaves the low bits poor; a table masks exactly those. */
+    /* The low bits of FNV are poorly mixed, and hash tables use those. */
     hash ^= hash >> 33;
     hash *= 0xff51afd7ed558ccdu;
     hash ^= hash >> 33;
@@ -72,7 +72,7 @@ file_key(const char *path)
     return key ? key : 1;
 }
 
-/* Copies the component at *at and moves on; false when there is none left. */
+/* Copies the component at *at and advances *at. Returns false at the end or on an error. */
 static bool
 next_component(const char **at, char component[NAME_MAX + 1], int *error)
 {
@@ -144,7 +144,7 @@ read_some(int fd, void *buffer, size_t size)
     return got < 0 ? -errno : got;
 }
 
-/* The whole buffer, or less at the end of the file. */
+/* Reads until the buffer is full or the file ends. Returns the bytes read or -errno. */
 static ssize_t
 read_full(int fd, char *buffer, size_t size)
 {
@@ -196,8 +196,8 @@ file_copy(int from, int to, bool *read_failed)
             continue;
         if (copied < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
             return -errno;
-        /* The end, another file system, or an error that does not say which side it is of: the
-         * plain copy goes on from here and tells. */
+        /* At the end of the file, on another file system, or on an error of an unknown side,
+         * continue with a plain copy. It finds which side fails. */
         return copy_through_buffer(from, to, read_failed);
     }
 }

@@ -1,18 +1,18 @@
-/* handle.h - what most uv_close calls are followed by. */
+/* handle.h - callbacks for uv_close. */
 #ifndef NOCTULE_SERVICE_COMMON_HANDLE_H
 #define NOCTULE_SERVICE_COMMON_HANDLE_H
 
 #include <stdlib.h>
 #include <uv.h>
 
-/* The handle is malloc'd by itself. */
+/* Frees a handle that is an allocation of its own. */
 static inline void
 handle_free(uv_handle_t *handle)
 {
     free(handle);
 }
 
-/* It is part of what its data point to. */
+/* Frees the structure that contains the handle and that handle->data points to. */
 static inline void
 handle_free_owner(uv_handle_t *handle)
 {

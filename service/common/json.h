@@ -1,8 +1,9 @@
 /*
- * json.h - writing one JSON document to a stream, indented for people.
+ * json.h - write one JSON document to a stream, indented.
  *
- * Commas, indentation and escapes are taken care of; keys are NULL inside arrays. Numbers that JSON
- * cannot hold become null; bytes that are not UTF-8 become U+FFFD. The caller checks ferror().
+ * The writer adds commas, indentation and escapes. Keys must be NULL inside arrays. Numbers that
+ * JSON cannot express become null. Bytes that are not UTF-8 become U+FFFD. The caller must check
+ * ferror().
  */
 #ifndef NOCTULE_SERVICE_COMMON_JSON_H
 #define NOCTULE_SERVICE_COMMON_JSON_H
@@ -15,7 +16,7 @@ struct json {
     FILE *out;
     int depth;
     bool filled; /* the innermost object or array has an element */
-    bool in_row; /* elements stand in one line */
+    bool in_row; /* elements share one line */
 };
 
 void json_open(struct json *json, const char *key, char bracket);
@@ -24,7 +25,7 @@ void json_close(struct json *json, char bracket);
 #define json_end_object(json)        json_close(json, '}')
 #define json_begin_array(json, key)  json_open(json, key, '[')
 #define json_end_array(json)         json_close(json, ']')
-/* An array of numbers in one line. */
+/* Opens an array of numbers that is written on one line. */
 void json_begin_row(struct json *json, const char *key);
 void json_end_row(struct json *json);
 void json_string(struct json *json, const char *key, const char *value);

@@ -1,36 +1,39 @@
 /*
- * layout.h - what lies where below the root folder. Everything but the inbox is on one file system.
+ * layout.h - files and folders below the root folder. All except the inboxes must be on one file
+ * system.
  */
 #ifndef NOCTULE_SERVICE_COMMON_LAYOUT_H
 #define NOCTULE_SERVICE_COMMON_LAYOUT_H
 
 #define LAYOUT_DATABASE      "noctule.db"
-#define LAYOUT_DATABASE_MADE "database.made"  /* lost_database.h */
-#define LAYOUT_LOCK          "lock"           /* flock: one daemon a root */
-#define LAYOUT_CLUSTER_ID    "cluster.id"     /* by which Slurm jobs are known to be of this root */
-#define LAYOUT_PSEUDONYM_KEY "identifier.key" /* pseudonym.h */
-#define LAYOUT_INCOMING      "incoming"       /* *.part while a file is being taken in */
+#define LAYOUT_DATABASE_MADE "database.made"  /* marker, see lost_database.h */
+#define LAYOUT_LOCK          "lock"           /* flock: one daemon per root */
+#define LAYOUT_CLUSTER_ID    "cluster.id"     /* marks Slurm jobs as submitted by this root */
+#define LAYOUT_PSEUDONYM_KEY "identifier.key" /* key of pseudonym.h */
+#define LAYOUT_INCOMING      "incoming"       /* *.part: files being received */
 #define LAYOUT_SERIES        "series"     /* series/<Series Instance UID>/<SOP Instance UID>.dcm */
-#define LAYOUT_QUARANTINE    "quarantine" /* <name> and <name>.reason.json beside it */
-#define LAYOUT_JOBS          "jobs"       /* <job>.job: the spec handed to a worker */
+#define LAYOUT_QUARANTINE    "quarantine" /* <name>, with <name>.reason.json next to it */
+#define LAYOUT_JOBS          "jobs"       /* <job>.job: the job spec for a worker */
 #define LAYOUT_OUTBOX        "outbox"     /* outbox/<job>/seg.dcm ... */
-#define LAYOUT_RELEASED      "released" /* released/<n>: quarantined file n, to be received again */
-#define LAYOUT_REMOVED       "removed" /* removed/<n>: set aside, to be deleted (db/retention_rows.h) */
-#define LAYOUT_PULL                                                                                \
-    "pull" /* pull/<batch>: accession numbers that are asked for (pull_accessions.h) */
-#define LAYOUT_RUN "run"
-/* series/<...>/<SOP>+N.dcm has taken the place of <SOP>.dcm, which is a link to "+N" then. */
+/* released/<n>: file n of the quarantine, to be received again. */
+#define LAYOUT_RELEASED "released"
+/* removed/<n>: moved away, to be deleted (db/retention_rows.h). */
+#define LAYOUT_REMOVED "removed"
+#define LAYOUT_PULL    "pull" /* pull/<batch>: accession numbers to retrieve (pull_accessions.h) */
+#define LAYOUT_RUN     "run"
+/* series/<...>/<SOP>+N.dcm has replaced <SOP>.dcm, which then is a link to "+N". */
 #define LAYOUT_REPLACED       '+'
 #define LAYOUT_CONTROL_SOCKET "run/control.sock"
-#define LAYOUT_REPORT         "run/report.html"  /* the last that was handed over */
-#define LAYOUT_SLURM_SCRIPT   "run/slurm-step"   /* what sbatch is given */
-#define LAYOUT_CONFIG         "run/noctule.conf" /* the configuration in force, for the children */
+/* The last report that was given to report.command. */
+#define LAYOUT_REPORT       "run/report.html"
+#define LAYOUT_SLURM_SCRIPT "run/slurm-step"   /* the script for sbatch */
+#define LAYOUT_CONFIG       "run/noctule.conf" /* the configuration in force, for the children */
 
-/* Source of a file in released/, before its number. */
+/* Prefix of the source of a file in released/. The number of the file follows. */
 #define RELEASED_SOURCE "released:"
 
-/* What rows say of an instance that came from an inbox: "inbox:<path>". The caller's to free; NULL:
- * no memory. */
+/* Returns the source of instances from an inbox, "inbox:<path>", as database rows store it. The
+ * caller must free it. Returns NULL if memory is short. */
 char *layout_inbox_source(const char *inbox);
 
 #endif

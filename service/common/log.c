@@ -1,9 +1,9 @@
 /*
  * log.c - logfmt lines on standard error; see log.h.
  *
- * A line is put together on the stack and leaves in one write, so lines of several threads and
- * processes do not mix. When standard error is the journal, lines begin with the "<3>" that
- * journald reads as the priority.
+ * A line is composed on the stack and written with one write(2), so lines of several threads and
+ * processes do not mix. If standard error is the journal, lines begin with "<3>", which journald
+ * reads as the priority.
  */
 #include "service/common/log.h"
 
@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* PIPE_BUF: as much as a pipe takes without mixing it with what others write. */
+/* PIPE_BUF: a pipe does not mix writes of up to this size with those of other processes. */
 #define LINE_BYTES 4096
 #define CUT_MARK   " cut=1\n"
 
@@ -95,7 +95,7 @@ needs_quotes(const char *value)
     return *value || length == 0;
 }
 
-/* One byte, of what a line cannot hold. */
+/* Adds the escape sequence of a byte that a line cannot contain. */
 static void
 add_escaped(struct log_line *line, char c)
 {
@@ -179,7 +179,7 @@ log_write(enum log_level level, const char *event, const struct log_field *field
     const char *ending = line.cut ? CUT_MARK : "\n";
     memcpy(line.text + line.size, ending, strlen(ending));
     line.size += strlen(ending);
-    /* Nobody is left to be told when the log itself cannot be written. */
+    /* If the log cannot be written, the error cannot be reported anywhere. */
     if (write(STDERR_FILENO, line.text, line.size) < 0)
         errno = saved;
     errno = saved;

@@ -1,11 +1,11 @@
 /*
- * log.h - one logfmt line an event on standard error (journald's input). Only service/ logs.
+ * log.h - one logfmt line per event on standard error (the input of journald). Only service/ logs.
  *
- *   ts=2026-01-31T02:03:04.567Z level=info role=daemon event=job.done job=17 seconds=0.41
+ *     ts=2026-01-31T02:03:04.567Z level=info role=daemon event=job.done job=17 seconds=0.41
  *
- * No patient names or IDs, ever: series and jobs are named by their UIDs and numbers. Values are
- * quoted and escaped when they need it, so a line break in a file name makes no second line.
- * Thread-safe; keeps errno.
+ * Lines must not contain patient names or IDs. They name series and jobs by their UIDs and numbers.
+ * Values are quoted and escaped if needed, so a line break in a file name cannot start a new line.
+ * Thread-safe; errno is kept.
  */
 #ifndef NOCTULE_SERVICE_COMMON_LOG_H
 #define NOCTULE_SERVICE_COMMON_LOG_H
@@ -38,14 +38,15 @@ struct log_field {
         .key = (k), .kind = 'f', .value.f = (double)(v)                                            \
     }
 
-/* role: "daemon", "intake", ...; level by name as in the configuration. Call once, before any
- * thread. */
+/* Sets the role ("daemon", "intake", ...) and the level by its name in the configuration. Must be
+ * called once, before any thread is created. */
 void log_open(const char *role, const char *level);
 void log_set_level(const char *level);
 
 void log_write(enum log_level level, const char *event, const struct log_field *fields);
 
-/* log_info("job.done", LOG_INT("job", id), LOG_NUM("seconds", s)); needs at least one field. */
+/* log_info("job.done", LOG_INT("job", id), LOG_NUM("seconds", s)). At least one field must be
+ * given. */
 #define LOG_FIELDS(...)       ((const struct log_field[]){__VA_ARGS__, {.key = 0}})
 #define log_error(event, ...) log_write(LOG_ERROR, event, LOG_FIELDS(__VA_ARGS__))
 #define log_warn(event, ...)  log_write(LOG_WARN, event, LOG_FIELDS(__VA_ARGS__))

@@ -1,6 +1,6 @@
 /*
- * lost_database.h - a root that had a database and has none now. A new one would run every series again, and send
- * results of the same series once more.
+ * lost_database.h - detect a root whose database is lost. A new database would run all series again
+ * and send their results again.
  */
 #ifndef NOCTULE_SERVICE_COMMON_LOST_DATABASE_H
 #define NOCTULE_SERVICE_COMMON_LOST_DATABASE_H
@@ -9,13 +9,13 @@
 
 #include <stdbool.h>
 
-/* Leaves the marker that the root has a database. 0 or -errno. */
+/* Writes the marker file that the root has a database. Returns 0 or -errno. */
 int lost_database_mark(const char *root);
 
-/* Whether the root has the marker, or holds series, results or files in quarantine. */
+/* Returns whether the root has the marker or contains series, results or quarantined files. */
 bool lost_database_had_one(const char *root);
 
-/* Whether the file is not there, or has no bytes. */
+/* Returns whether the database file does not exist or is empty. */
 bool lost_database_is_missing(const char *root);
 
 /* Sets the error DATABASE_LOST. Returns -ENODATA. */

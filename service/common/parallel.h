@@ -1,8 +1,8 @@
 /*
- * parallel.h - a loop whose rounds are taken by several threads.
+ * parallel.h - a loop whose iterations are shared by several threads.
  *
- * Indices are handed out in ascending order, so once round k has failed every round below k has
- * been begun and runs to its end: the lowest failing index is the same on every run.
+ * Indices are issued in ascending order. If iteration k fails, all iterations below k have begun
+ * and run to their end. The lowest failing index is therefore the same in every run.
  */
 #ifndef NOCTULE_SERVICE_COMMON_PARALLEL_H
 #define NOCTULE_SERVICE_COMMON_PARALLEL_H
@@ -14,8 +14,8 @@
 
 struct parallel {
     int64_t count;
-    const atomic_bool *stop; /* set from outside: no further round begins; NULL: never */
-    /* One thread's share: takes rounds until there are none. */
+    const atomic_bool *stop; /* set by the owner: no further iteration begins; NULL: never */
+    /* Runs in each thread. Must call parallel_take until it returns false. */
     void (*body)(struct parallel *loop, void *context);
     void *context;
 
@@ -23,17 +23,19 @@ struct parallel {
     atomic_bool failed;
 };
 
-/* Runs the body in up to `threads` threads, the caller's among them; fewer when none can be had. */
+/* Runs the body in at most `threads` threads, including the caller's. Uses fewer if threads cannot
+ * be created. */
 void parallel_run(struct parallel *loop, int threads);
 
-/* The next index; false when there is none, a round has failed, or the loop was stopped. */
+/* Sets the next index. Returns false at the end, after a failed iteration, or if the loop was
+ * stopped. */
 bool parallel_take(struct parallel *loop, int64_t *index);
-/* Lets no further round begin. */
+/* Prevents further iterations after a failure. */
 void parallel_fail(struct parallel *loop);
-/* Was it told to stop from outside? */
+/* Returns whether *stop was set. */
 bool parallel_stopped(const struct parallel *loop);
 
-/* Processors this process may run on: at least 1. */
+/* Returns the number of processors that this process may use, at least 1. */
 int parallel_processors(void);
 
 #endif

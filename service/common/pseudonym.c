@@ -39,8 +39,8 @@ key_make_at(int folder, struct pseudonym_key *key)
     return rc ? rc : durable_sync_folder(folder, ".");
 }
 
-/* OpenSSL makes itself ready with the first digest, and without memory for that crashes at a later one: here, where
- * a process can still end. */
+/* Computes one pseudonym while the process can still end. OpenSSL initialises itself with the first
+ * digest. If memory is short then, it crashes at a later digest. */
 static int
 key_try(const struct pseudonym_key *key)
 {

@@ -1,27 +1,29 @@
 /*
- * pseudonym.h - what stands for who a patient is, where nobody needs to know: the same word for the same identifier in one
- * installation, and no way back without its key. HMAC-SHA-256 (RFC 2104), cut to 96 bits.
+ * pseudonym.h - keyed hashes of patient identifiers. Within one installation the same identifier
+ * gives the same hash, which cannot be reversed without the key. HMAC-SHA-256 (RFC 2104), cut to 96
+ * bits.
  *
- * Calls block, and return 0 or -errno. From any thread.
+ * Calls block and return 0 or -errno. Thread-safe.
  */
 #ifndef NOCTULE_SERVICE_COMMON_PSEUDONYM_H
 #define NOCTULE_SERVICE_COMMON_PSEUDONYM_H
 
 #include <stdint.h>
 
-#define PSEUDONYM_SIZE 27 /* "h:", 24 hexadecimal digits, and the end */
+#define PSEUDONYM_SIZE 27 /* "h:", 24 hexadecimal digits, and the terminator */
 
 struct pseudonym_key {
     uint8_t bytes[32];
 };
 
-/* That of the root, LAYOUT_PSEUDONYM_KEY. -ENOENT: it was not made yet; -EACCES: it is not for this user; -EBADMSG: it is too
- * short; -ENOMEM: words cannot be made, and this process had better end. */
+/* Reads the key of the root (LAYOUT_PSEUDONYM_KEY). Returns -ENOENT if there is no key yet, -EACCES
+ * if this user may not read it, and -EBADMSG if it is too short. Returns -ENOMEM if hashes cannot
+ * be computed; the process should then exit. */
 int pseudonym_key_read(const char *root, struct pseudonym_key *key);
-/* The same; made where there is none. */
+/* Reads the key of the root, or creates it if there is none. */
 int pseudonym_key_make(const char *root, struct pseudonym_key *key);
 
-/* "" stays "". */
+/* Computes the pseudonym of an identifier; "" stays "". */
 int pseudonym_of(const struct pseudonym_key *key, const char *identifier,
                  char word[PSEUDONYM_SIZE]);
 

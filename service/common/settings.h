@@ -1,8 +1,8 @@
 /*
- * settings.h - a configuration that outlives its reload, with the TLS files that it names:
- * associations and deliveries keep the one they began with.
+ * settings.h - a configuration with its open TLS files, kept across reloads. An association or
+ * delivery uses one settings object from its start to its end.
  *
- * Reference-counted; immutable once open. Any thread.
+ * Reference-counted, immutable once open, thread-safe.
  */
 #ifndef NOCTULE_SERVICE_COMMON_SETTINGS_H
 #define NOCTULE_SERVICE_COMMON_SETTINGS_H
@@ -14,23 +14,26 @@
 
 struct settings {
     struct conf *conf;
-    struct dicom_tls *tls; /* NULL: not needed, or its files cannot be used */
-    atomic_int references; /* settings.c's */
+    struct dicom_tls *tls; /* NULL: not needed, or the TLS files cannot be used */
+    atomic_int references; /* private to settings.c */
 };
 
 /*
- * Takes over `conf`, also when it fails (-ENOMEM). TLS is for the port when `server`, otherwise for
- * the destinations and sources. Where its files cannot be used there is no `tls`, and the error says why.
+ * Opens the settings and takes ownership of `conf`, also on failure (-ENOMEM). If `server`, TLS is
+ * for the listening port, otherwise for destinations and sources. If the TLS files cannot be used,
+ * returns 0 with tls NULL and the reason in the error.
  */
 int settings_open(struct conf *conf, bool server, struct settings **settings, struct error *error);
-/* The same, but TLS files that cannot be used are a failure (-EACCES): a child that runs may be
- * confined to others, and one that starts is not yet. */
+/* Opens the settings like settings_open, but returns -EACCES if the TLS files cannot be used. A
+ * child that must keep its old settings may be confined to other files; a new child is not yet
+ * confined. */
 int settings_open_all(struct conf *conf, bool server, struct settings **settings,
                       struct error *error);
 struct settings *settings_keep(struct settings *settings);
 void settings_drop(struct settings *settings); /* NULL is allowed */
 
-/* TLS alone, for who answers (`server`) or calls; NULL with the error: its files cannot be used. */
+/* Opens TLS alone, for a listener (`server`) or a caller. Returns NULL with the error if its files
+ * cannot be used. */
 struct dicom_tls *settings_open_tls(const struct conf_tls *conf, bool server, struct error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* alert_collect.c - alerts_collect(): the one place that makes the list of alerts. */
+/* alert_collect.c - alerts_collect(), the only function that makes the complete list. */
 #include "service/common/alert/alert_list.h"
 
 #include "db/report.h"
@@ -42,7 +42,8 @@ collect_doubt(void *context, const char *pipeline, const char *text)
     return 0;
 }
 
-/* An alert that became worse or occurred anew is not covered. */
+/* Returns whether the acknowledgement applies. It does not if the alert became worse or occurred
+ * again. */
 static bool
 ack_covers(const struct report_ack *ack, const struct alert *alert, int64_t now_ms)
 {
@@ -69,7 +70,7 @@ collect_ack(void *context, const struct report_ack *ack)
     return 0;
 }
 
-/* Broken and attention, acknowledged ones, then waits. */
+/* Ranks alerts: broken, attention, acknowledged, waits. */
 static int
 alert_rank(const struct alert *alert)
 {
@@ -80,7 +81,7 @@ alert_rank(const struct alert *alert)
     return alert->severity == ALERT_BROKEN ? 0 : 1;
 }
 
-/* Stable: alerts of a rank keep their order. */
+/* Stable sort: alerts of a rank keep their order. */
 static void
 alerts_sort(struct alerts *alerts)
 {

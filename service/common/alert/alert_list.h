@@ -1,10 +1,12 @@
 /*
- * alert_list.h - the list of alerts: conditions that need attention, and reasons for which work waits.
+ * alert_list.h - the list of alerts: conditions that need attention, and reasons for which work
+ * waits.
  *
- * The list is made by alerts_collect() alone. The daemon reports its conditions as lines (PING, ALERTS); the database
- * has the others (v_alerts) and the acknowledgements. alert_list.def describes each kind, and how to add one.
+ * Only alerts_collect() makes the complete list. The daemon reports its own conditions as lines
+ * (PING, ALERTS). The database has all other alerts (v_alerts) and the acknowledgements.
+ * alert_list.def describes each kind and explains how to add one.
  *
- * One thread per list.
+ * A list must be used by one thread at a time.
  */
 #ifndef NOCTULE_SERVICE_COMMON_ALERT_ALERT_LIST_H
 #define NOCTULE_SERVICE_COMMON_ALERT_ALERT_LIST_H
@@ -19,7 +21,7 @@ struct conf;
 struct report;
 
 enum alert_severity {
-    ALERT_WAITS,     /* work waits, nothing is wrong */
+    ALERT_WAITS,     /* work waits for a known reason */
     ALERT_ATTENTION, /* a person should act */
     ALERT_BROKEN,    /* the service does not do its work */
 };
@@ -28,10 +30,10 @@ enum alert_kind {
 
 #define ALERT(kind, ...) ALERT_##kind,
 #include "service/common/alert/alert_list.def"
-    ALERT_KINDS, /* unknown: reported by a program of another version */
+    ALERT_KINDS, /* unknown kind, reported by a program of another version */
 };
 
-/* A row of alert_list.def; of an unknown kind a row without text. */
+/* A row of alert_list.def. An unknown kind has a row of empty texts. */
 struct alert_row {
     const char *name, *message, *remedy;
     bool from_daemon, may_acknowledge;
@@ -39,7 +41,7 @@ struct alert_row {
 
 struct alert_ack {
     int64_t at_ms, until_ms; /* Unix time; until_ms 0: no end */
-    char *by, *reason;       /* by NULL: not acknowledged */
+    char *by, *reason;       /* `by` is NULL: not acknowledged */
 };
 
 struct alert {
@@ -47,47 +49,49 @@ struct alert {
     enum alert_kind kind;
     enum alert_severity severity;
     int64_t since_ms;   /* Unix time; 0: unknown */
-    int64_t changed_ms; /* when it last occurred or grew; 0 from the daemon */
+    int64_t changed_ms; /* time of the last occurrence or growth; 0: from the daemon */
     int64_t size;       /* greater is worse, where a time cannot express it */
     char *text;         /* names, numbers and paths; no control characters */
     struct alert_ack ack;
 };
 
-/* Zero is an empty list. Free with alerts_clear. */
+/* Zero-initialise. The caller must free it with alerts_clear. */
 struct alerts {
     struct alert *items;
     size_t count, room;
-    bool is_starved; /* an alert is missing for want of memory */
+    bool is_starved; /* memory was short, so an alert is missing */
 };
 
 const struct alert_row *alert_row(enum alert_kind kind);
-/* By the part of an id before ":"; ALERT_KINDS if there is none. */
+/* Returns the kind by the part of an id before ":", or ALERT_KINDS if it is unknown. */
 enum alert_kind alert_find_kind(const char *id);
 
-/* Adds a copy; an empty subject gives the id "KIND". */
+/* Adds a copy. If the subject is empty, the id is "KIND". */
 void alerts_add(struct alerts *alerts, enum alert_kind kind, const char *subject,
                 enum alert_severity severity, int64_t since_ms, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
-/* Adds a copy of an alert; its kind follows from its id, and the acknowledgement is not copied. */
+/* Adds a copy of an alert without its acknowledgement. The kind follows from the id. */
 void alerts_append(struct alerts *alerts, const struct alert *alert);
 void alerts_clear(struct alerts *alerts);
 
-/* A line per alert: severity, since, size, id, text, with tabs between. malloc'd; NULL: no memory. */
+/* Returns one line per alert: severity, since, size, id and text, separated by tabs. The caller
+ * must free it. Returns NULL if memory is short. */
 char *alerts_to_lines(const struct alerts *alerts);
-/* Adds the alerts of such lines; skips a line that is none. */
+/* Adds the alerts of such lines. Skips invalid lines. */
 void alerts_from_lines(struct alerts *alerts, const char *lines);
 
 /*
- * Adds those of the database and the configuration to the daemon's, marks acknowledged ones, and sorts: worst first,
- * acknowledged ones after all that need attention. Without a report only the configuration's are added. Returns 0 or
- * -errno with a message; the list then has what was found.
+ * Adds the alerts of the database and the configuration to the daemon's, marks acknowledged ones,
+ * and sorts: the worst first, acknowledged ones after all that need attention. If the report is
+ * NULL, only the configuration's are added. Returns 0, or -errno with a message; the list is then
+ * incomplete.
  */
 int alerts_collect(struct alerts *alerts, const struct conf *conf, struct report *report,
                    int64_t now_ms, struct error *error);
 
-/* The worst severity of those that are not acknowledged; ALERT_WAITS if there are none. */
+/* Returns the worst severity that is not acknowledged, or ALERT_WAITS if there is none. */
 enum alert_severity alerts_worst(const struct alerts *alerts);
-/* Whether an acknowledged one of that kind is in the list, and no other of the kind. */
+/* Returns whether the list has alerts of that kind and all of them are acknowledged. */
 bool alerts_is_acknowledged(const struct alerts *alerts, enum alert_kind kind);
 const struct alert *alerts_find(const struct alerts *alerts, const char *id);
 

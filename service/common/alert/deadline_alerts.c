@@ -9,15 +9,16 @@
 #include <math.h>
 #include <stdio.h>
 
-#define DAYS_MS (INT64_C(15) * 24 * 3600 * 1000) /* all days, twice */
+#define DAYS_MS (INT64_C(15) * 24 * 3600 * 1000) /* one week, twice */
 
-/* Of what is made after `after_ms` and wanted by `by_ms`. */
+/* Jobs created after `after_ms` whose deadline is `by_ms`. */
 struct done_by_span {
     int64_t after_ms, by_ms;
-    int64_t room_ms; /* of what waits for the last time at which the window opens before */
+    /* From the start of the last open window before the deadline to the deadline. */
+    int64_t room_ms;
 };
 
-/* Without a window, at once. */
+/* Returns the next time at which jobs may start; at once without a window. */
 static int64_t
 done_by_opens(const struct conf_pipeline *pipeline, int64_t from_ms)
 {
@@ -37,7 +38,8 @@ done_by_next(const struct conf_pipeline *pipeline, int64_t after_ms)
     return time_window_starts(pipeline->done_by->times, after_ms);
 }
 
-/* When the last stretch begins in which what was made after the one may start before the other; TIME_WINDOW_NEVER. */
+/* Returns the start of the last open window before `by_ms` in which a job created at `after_ms` may
+ * start, or TIME_WINDOW_NEVER. */
 static int64_t
 done_by_last_opens(const struct conf_pipeline *pipeline, int64_t after_ms, int64_t by_ms)
 {
@@ -50,7 +52,7 @@ done_by_last_opens(const struct conf_pipeline *pipeline, int64_t after_ms, int64
     return last_ms;
 }
 
-/* The one with the least room of those to come; false: there are none. */
+/* Finds the coming deadline with the least room. Returns false if there is none. */
 static bool
 done_by_narrowest(const struct conf_pipeline *pipeline, int64_t now_ms, struct done_by_span *least)
 {
@@ -68,7 +70,8 @@ done_by_narrowest(const struct conf_pipeline *pipeline, int64_t now_ms, struct d
     return found;
 }
 
-/* For how long jobs may run until then: while it is open, and what then runs also after it has closed. */
+/* Returns the seconds during which jobs may run until the deadline: the window's open time, plus
+ * the part of a job that runs on after it has closed. */
 static double
 done_by_open_seconds(const struct conf_pipeline *pipeline, int64_t now_ms, int64_t by_ms,
                      double mean_seconds)
@@ -95,7 +98,7 @@ done_by_local(int64_t ms, char local[LOCAL_TIME_SIZE])
     return rc ? rc : iso_time_to_local(utc, local);
 }
 
-/* "45 s", "12 min", "17 h 52 min". */
+/* Writes "45 s", "12 min" or "17 h 52 min". */
 static const char *
 done_by_words(double seconds, char words[WORDS])
 {
@@ -153,7 +156,8 @@ done_by_describe_queue(const struct conf_pipeline *pipeline, struct report *repo
     return rc;
 }
 
-/* Of one pipeline: "" where there is no doubt. What cannot be read was not measured. */
+/* Describes the problem of one pipeline, or writes "". Values that cannot be read count as not
+ * measured. */
 static void
 done_by_describe(const struct conf_pipeline *pipeline, struct report *report, bool queued,
                  int64_t now_ms, char *text, size_t size)

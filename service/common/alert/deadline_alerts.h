@@ -1,6 +1,7 @@
 /*
- * deadline_alerts.h - pipelines that cannot end their jobs by their deadline, whatever else the queue holds. Their window does not
- * open before it, or is shorter than a job takes by v_measured. Known before any job is late.
+ * deadline_alerts.h - pipelines that cannot finish their jobs by their deadline, whatever else is
+ * queued. Their window does not open before the deadline, or is shorter than one job takes by
+ * v_measured. The alert comes before any job is late.
  */
 #ifndef NOCTULE_SERVICE_COMMON_ALERT_DEADLINE_ALERTS_H
 #define NOCTULE_SERVICE_COMMON_ALERT_DEADLINE_ALERTS_H
@@ -10,9 +11,10 @@
 struct report;
 
 /*
- * Calls take per such pipeline; its negative errno ends the loop and is returned. Without a report no duration is known.
- * queued: also report pipelines whose queued jobs take longer than the window is open until then; for windows that the
- * daemon has, v_wanted reports them.
+ * Calls `take` for each such pipeline. If it returns a negative errno, the loop ends and returns
+ * that. Without a report, job durations are unknown. If `queued`, it also reports pipelines whose
+ * queued jobs need more time than the window is open until the deadline. For windows that the
+ * daemon knows, v_wanted reports those.
  */
 int done_by_each_doubt(const struct conf *conf, struct report *report, bool queued, int64_t now_ms,
                        int (*take)(void *context, const char *pipeline, const char *text),

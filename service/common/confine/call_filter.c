@@ -27,7 +27,7 @@
 #define SANITIZED false
 #endif
 
-#ifndef PR_SET_VMA /* glibc names its memory by it */
+#ifndef PR_SET_VMA /* glibc uses it to name its memory mappings */
 #define PR_SET_VMA 0x53564d41
 #endif
 
@@ -37,7 +37,8 @@
 #define ALL      (CONFINE_INTAKE | CONFINE_COURIER | CONFINE_PAGE | COMPUTES)
 #define NAMES    4096
 
-/* Names as in the manual's section 2, with spaces between; what this machine's kernel does not know is passed over. */
+/* System calls by the names of the manual's section 2, separated by spaces. Names that this kernel
+ * does not know are skipped. */
 struct call_row {
     unsigned roles;
     const char *names;
@@ -61,19 +62,19 @@ static const struct call_row allowed_calls[] = {
           "getrlimit"},
     {ALL, "epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd2 pipe2 poll ppoll "
           "select pselect6"},
-    /* On what is open, the pipe to the daemon among it. */
+    /* On open descriptors, including the pipe to the daemon. */
     {ALL, "sendto recvfrom sendmsg recvmsg shutdown getsockopt setsockopt getsockname getpeername"},
     {CONFINE_INTAKE, "bind listen accept accept4 inotify_init1 inotify_add_watch inotify_rm_watch "
                      "syncfs symlinkat"},
     {CONFINE_INTAKE | CONFINE_COURIER | STEPS,
-     "linkat"}, /* where a file system knows no other way not to overwrite */
+     "linkat"}, /* to create without overwriting, on file systems that lack RENAME_NOREPLACE */
     {CONFINE_COURIER, "connect sendmmsg recvmmsg"},
-    {CONFINE_PAGE, "accept accept4"}, /* on the socket that it was started with */
-    {STEPS, "setitimer"},             /* its deadline is its own */
+    {CONFINE_PAGE, "accept accept4"}, /* on the listening socket that it inherits */
+    {STEPS, "setitimer"},             /* sets its own deadline */
     {CONFINE_COURIER, "socketpair"},  /* libcurl wakes its own threads */
 };
 
-/* What nobody needs once work has begun. */
+/* Calls that no role needs once its work has begun. */
 static const struct call_row denied_calls[] = {
     {ALL, "execve execveat fork vfork ptrace process_vm_readv process_vm_writev process_madvise "
           "pidfd_open pidfd_getfd "
@@ -90,14 +91,14 @@ static const struct call_row denied_calls[] = {
     {ALL, "chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat mknod mknodat setxattr "
           "lsetxattr fsetxattr "
           "name_to_handle_at open_by_handle_at fanotify_init"},
-    /* A driver that has some opened them when the device was. */
+    /* A GPU driver opens its sockets when it opens the device, which is before this. */
     {COMPUTES, "socket socketpair bind connect listen accept accept4"},
     {CONFINE_INTAKE, "connect"},
     {CONFINE_COURIER, "bind listen accept accept4"},
     {CONFINE_PAGE, "socket socketpair bind connect listen"},
 };
 
-/* Calls that depend on an argument. */
+/* Calls that are allowed or denied depending on an argument. */
 struct call_case {
     unsigned roles;
     const char *name;
@@ -114,7 +115,7 @@ static const struct call_case allowed_cases[] = {
     {ALL, "prctl", EQUALS(0, PR_SET_NAME)},
     {ALL, "prctl", EQUALS(0, PR_GET_NAME)},
     {ALL, "prctl", EQUALS(0, PR_SET_VMA)},
-    {ALL, "prlimit64", EQUALS(2, 0)}, /* asks, and sets none */
+    {ALL, "prlimit64", EQUALS(2, 0)}, /* reads limits; must not set any */
     {ALL, "ioctl", EQUALS(1, FIONBIO)},
     {ALL, "ioctl", EQUALS(1, FIOCLEX)},
     {ALL, "ioctl", EQUALS(1, FIONREAD)},
@@ -126,14 +127,15 @@ static const struct call_case allowed_cases[] = {
 
 static const struct call_case denied_cases[] = {
     {GPUS, "clone", {0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0}},
-    {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_UNIX)}, /* the daemon's, or names' */
-    {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_NETLINK)}, /* getaddrinfo asks */
+    /* Sockets of the daemon or of name services. */
+    {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_UNIX)},
+    {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_NETLINK)}, /* getaddrinfo uses it */
     {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_PACKET)},
 };
 
 /* ------------------------------------------------------------------------------- unknown ---- */
 
-/* Test builds log a system call that no row names, so that a test fails. */
+/* In test builds, logs a system call that no row names, so that a test fails. */
 static void
 call_on_unknown(int signal_number, siginfo_t *info, void *context)
 {
@@ -207,14 +209,15 @@ call_add_cases(scmp_filter_ctx filter, enum confine_role role, uint32_t action,
     return rc;
 }
 
-/* Else, for a worker of a GPU, what is denied. */
+/* Returns whether the filter lists the allowed calls. For workers with a GPU it lists the denied
+ * calls. */
 static bool
 call_lists_allowed(enum confine_role role)
 {
     return !(role & GPUS);
 }
 
-/* Signals to itself: abort, raise, and those between its own threads. */
+/* Allows signals to this process: abort, raise, and signals between its threads. */
 static int
 call_add_signals(scmp_filter_ctx filter, bool lists_allowed)
 {
@@ -229,8 +232,9 @@ call_add_signals(scmp_filter_ctx filter, bool lists_allowed)
 }
 
 /*
- * What glibc asks for each thread that it starts; it then asks by clone, whose arguments a filter can see. That is as it should
- * be and nothing for the kernel's log, so it is refused by a filter that says nothing there.
+ * Makes clone3 fail with ENOSYS. glibc calls it first for each new thread and then uses clone,
+ * whose arguments a filter can check. This is expected and must not reach the kernel's log, so a
+ * filter of its own that does not log rejects it.
  */
 static int
 call_filter_absent(scmp_filter_ctx filter, enum confine_role role)
@@ -242,7 +246,7 @@ call_filter_absent(scmp_filter_ctx filter, enum confine_role role)
 static int
 call_add_allowed(scmp_filter_ctx filter, enum confine_role role)
 {
-    int rc = call_add_names(filter, SCMP_ACT_ALLOW, "clone3"); /* the other filter's */
+    int rc = call_add_names(filter, SCMP_ACT_ALLOW, "clone3"); /* the other filter rejects it */
     if (!rc)
         rc = call_add_rows(filter, role, SCMP_ACT_ALLOW, allowed_calls,
                            sizeof allowed_calls / sizeof *allowed_calls);
@@ -257,8 +261,8 @@ call_filter_role(scmp_filter_ctx filter, enum confine_role role)
 {
     const uint32_t denied = SCMP_ACT_ERRNO(EPERM);
     const bool lists_allowed = call_lists_allowed(role);
-    seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1);      /* in the kernel's log, where it can */
-    seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree of numbers */
+    seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1);      /* to the kernel's log, if supported */
+    seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a binary tree over call numbers */
     int rc = call_add_rows(filter, role, denied, denied_calls,
                            sizeof denied_calls / sizeof *denied_calls);
     if (!rc)
@@ -269,7 +273,8 @@ call_filter_role(scmp_filter_ctx filter, enum confine_role role)
     return rc || !lists_allowed ? rc : call_add_allowed(filter, role);
 }
 
-/* Exports the filter in the kernel's form, BPF_MAXINSNS at most. A pipe has room for that, and no limit on file sizes. */
+/* Exports the filter in the kernel's form, at most BPF_MAXINSNS instructions. A pipe has room for
+ * that and is not subject to the file size limit. */
 static int
 call_filter_export(scmp_filter_ctx filter, struct sock_fprog *program)
 {
@@ -288,7 +293,7 @@ call_filter_export(scmp_filter_ctx filter, struct sock_fprog *program)
     return rc;
 }
 
-/* For all threads. */
+/* Applies the filter to all threads. */
 static int
 call_filter_apply(scmp_filter_ctx filter, const struct sock_fprog *program)
 {
@@ -300,16 +305,19 @@ call_filter_apply(scmp_filter_ctx filter, const struct sock_fprog *program)
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -errno;
     const long rc = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, program);
-    return rc < 0 ? -errno : rc > 0 ? -ECANCELED : 0; /* a thread that cannot be filtered */
+    return rc < 0 ? -errno : rc > 0 ? -ECANCELED : 0; /* a thread cannot be filtered */
 }
 
-/* Adds what a filter has to say, beside what holds otherwise. */
+/* Adds the rules of a filter to its default action. */
 typedef int call_filter_rules(scmp_filter_ctx filter, enum confine_role role);
 
 /*
- * libseccomp 2.5 leaves rules out where it has no memory for them, and says that all went well: the process could then not
- * even return from a signal; or it fails by another errno, crashes or never ends (seccomp_export_bpf), which the daemon's wait for
- * HELLO ends. What it generated is looked at before it is loaded; that memory was short is left in errno.
+ * Generates, checks and loads a filter.
+ *
+ * If memory is short, libseccomp 2.5 may leave out rules and still report success. The process
+ * could then not even return from a signal. It may also fail with another errno, crash, or never
+ * end (seccomp_export_bpf); the daemon's limit for HELLO ends that. The generated filter is
+ * therefore checked before it is loaded. libseccomp leaves ENOMEM in errno.
  */
 static int
 call_filter_load(uint32_t otherwise, call_filter_rules *rules, enum confine_role role)
@@ -319,8 +327,9 @@ call_filter_load(uint32_t otherwise, call_filter_rules *rules, enum confine_role
     scmp_filter_ctx filter = seccomp_init(otherwise);
     if (!filter)
         return -ENOMEM;
-    errno = 0;                                        /* what the kernel lacks is asked at first */
-    seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1); /* computing is not to be slowed down */
+    /* seccomp_init may set errno while it probes the kernel. */
+    errno = 0;
+    seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1); /* do not slow down computation */
     int rc = rules(filter, role);
     if (!rc)
         rc = call_filter_export(filter, &program);

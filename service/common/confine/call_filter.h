@@ -1,22 +1,30 @@
 /*
- * call_filter.h - which system calls a child may still make once its work begins: seccomp, where the kernel has it.
+ * call_filter.h - restrict the system calls of a child once its work begins, with seccomp where the
+ * kernel has it.
  *
- * A table says what each role needs. What it names as never needed (to run programs, look into other processes, mount, load,
- * become another user) is EPERM, all else ENOSYS, as on a kernel that lacks it: libraries have a way round that. A worker of a
- * GPU may do all but what is never needed: what its driver calls is its maker's to change.
+ * A table lists the calls that each role needs. Calls that no role needs fail with EPERM: start
+ * programs, access other processes, mount, load modules, change the user. All other calls fail with
+ * ENOSYS, as on a kernel that lacks them; libraries have fallbacks for that. A worker with a GPU
+ * may make all calls except those that no role needs, since its driver's calls may change with each
+ * version.
  */
 #ifndef NOCTULE_SERVICE_COMMON_CONFINE_CALL_FILTER_H
 #define NOCTULE_SERVICE_COMMON_CONFINE_CALL_FILTER_H
 
 #include "service/common/confine/confine_places.h"
 
-/* Has the kernel seccomp? Not in builds with sanitizers, which trace themselves. */
+/* Returns whether the kernel has seccomp. Returns false in builds with sanitizers, which trace
+ * their own process. */
 bool call_filter_possible(void);
 
 /*
- * Of all threads, for good; what is needed to start has to be done before. 0, also where it is not possible, or -errno, which is
- * in the log: -ENOMEM and the like pass. The caller then ends, and does not go on without: the daemon starts it again and tells
- * what is wrong, while a child that reads foreign bytes with fewer bounds than the others would be told by nobody.
+ * Installs the filter for all threads, permanently. Work that needs other calls must be done
+ * before.
+ *
+ * Returns 0, also if seccomp is not available, or -errno, which is logged. -ENOMEM and similar
+ * errors are transient. The caller must exit on an error: the daemon restarts the child and raises
+ * an alert. A child that continued would read untrusted bytes without its restrictions, and no
+ * alert would show it.
  */
 int call_filter_install(enum confine_role role);
 

@@ -1,4 +1,5 @@
-/* confine.c - see confine.h. The kernel's interface is called as it is: there is no library for it. */
+/* confine.c - see confine.h. Calls the kernel's interface directly, since there is no library for
+ * it. */
 #include "service/common/confine/confine.h"
 
 #include "service/common/file_ops.h"
@@ -19,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What the headers of older systems do not have. */
+/* Constants that older system headers lack. */
 #define FS_REFER       (1u << 13)
 #define FS_TRUNCATE    (1u << 14)
 #define FS_IOCTL       (1u << 15)
@@ -28,18 +29,20 @@
 #define SCOPE_ABSTRACT 1u
 #define SCOPE_SIGNAL   2u
 
-#define REACH_SECONDS  10 /* for all configured places together; a busy machine stalls for some */
+/* For all configured paths together; a busy machine may stall for seconds. */
+#define REACH_SECONDS 10
 
 struct ruleset {
     uint64_t fs, net, scoped;
 };
 
-/* What this process was let in to; written once, before there are threads. */
+/* The paths that this process may access. Written once, before other threads exist. */
 static struct places confined;
 
 /* ------------------------------------------------------------------------------- rights ---- */
 
-/* All there is: nothing of it goes where no rule allows it. */
+/* Returns all access rights that the kernel can restrict. Without a rule for a path, none of them
+ * is granted. */
 static uint64_t
 confine_fs(long abi)
 {
@@ -71,7 +74,8 @@ confine_access(unsigned rights)
     return access;
 }
 
-/* The kernel's first version lets no file go from one folder to another, which is how the intake makes files durable. */
+/* Landlock version 1 does not allow renames between folders. The receiver needs them to make files
+ * durable. */
 static bool
 confine_has_files(long abi, enum confine_role role)
 {
@@ -80,12 +84,12 @@ confine_has_files(long abi, enum confine_role role)
 
 /* ------------------------------------------------------------------------------- places ---- */
 
-/* A place that is being opened by a thread of its own: its share may hang. */
+/* A path that is being opened by its own thread, since a network share may hang. */
 struct reach {
     char *path;
     bool make;
     int fd;
-    atomic_bool left; /* by one of the two: the other frees */
+    atomic_bool left; /* set by the first of the two threads to finish; the second must free */
 };
 
 static int
@@ -116,7 +120,7 @@ reach_main(void *argument)
     return NULL;
 }
 
-/* A descriptor, or -1: it is not there, or did not answer until then. */
+/* Returns a descriptor, or -1 if the path does not exist or did not respond in time. */
 static int
 place_reach(const struct place *place, const struct timespec *until)
 {
@@ -231,7 +235,7 @@ confine_role_by(long abi, enum confine_role role, struct places *places)
     return rc;
 }
 
-/* `rc`: of putting the places together. */
+/* `rc`: the result of collecting the places. */
 static int
 confine_to(enum confine_role role, struct places *places, int rc)
 {

@@ -23,7 +23,7 @@ struct place_row {
 
 /* Below the root folder. */
 static const struct place_row root_rows[] = {
-    {CONFINE_INTAKE, PLACE_LIST, ""}, /* it is synced when a folder is made in it */
+    {CONFINE_INTAKE, PLACE_LIST, ""}, /* synced when a folder is created in it */
     {CONFINE_INTAKE, PLACE_WRITE, LAYOUT_INCOMING},
     {CONFINE_INTAKE, PLACE_WRITE, LAYOUT_SERIES},
     {CONFINE_INTAKE, PLACE_WRITE, LAYOUT_QUARANTINE},
@@ -35,17 +35,17 @@ static const struct place_row root_rows[] = {
     {CONFINE_PAGE, PLACE_READ, LAYOUT_OUTBOX}, /* previews */
 };
 
-/* Below it, too: files that may be others from one day to the next. */
+/* Below the root folder: files that may be replaced while the child runs. */
 static const struct place_row root_files[] = {
     {CONFINE_PAGE, PLACE_READ, LAYOUT_DATABASE},
     {CONFINE_PAGE, PLACE_READ, LAYOUT_DATABASE "-wal"},
     {CONFINE_PAGE, PLACE_READ, LAYOUT_DATABASE "-shm"},
 };
 
-/* What libraries open when they first need it. */
+/* Files that libraries open on first use. */
 static const struct place_row system_rows[] = {
     {EVERYONE, PLACE_READ,
-     "/usr"}, /* tables of character sets, DICOM's dictionary, modules of names */
+     "/usr"}, /* character set tables, the DICOM dictionary, name service modules */
     {EVERYONE, PLACE_READ, "/lib"},
     {EVERYONE, PLACE_READ, "/lib64"},
     {EVERYONE, PLACE_READ, "/opt"},
@@ -57,13 +57,13 @@ static const struct place_row system_rows[] = {
     {EVERYONE, PLACE_READ, "/proc/meminfo"},
     {EVERYONE, PLACE_READ, "/proc/cpuinfo"},
     {EVERYONE, PLACE_READ, "/proc/stat"},
-    {EVERYONE, PLACE_READ, "/proc/sys/vm"}, /* malloc asks how memory is promised */
+    {EVERYONE, PLACE_READ, "/proc/sys/vm"}, /* malloc reads the overcommit policy */
     {EVERYONE, PLACE_READ, "/sys/devices/system"},
     {EVERYONE, PLACE_READ, "/sys/fs/cgroup"},
     {EVERYONE, PLACE_READ, "/sys/kernel/mm"},
     {CONFINE_INTAKE | CONFINE_COURIER | STEPS, PLACE_READ, "/etc/ssl/openssl.cnf"},
-    {CONFINE_COURIER, PLACE_READ, "/etc/ssl/certs"}, /* whom the system believes, of STOW-RS */
-    /* Destinations have names. */
+    {CONFINE_COURIER, PLACE_READ, "/etc/ssl/certs"}, /* the system's trusted CAs, for STOW-RS */
+    /* Name resolution of destinations. */
     {CONFINE_COURIER, PLACE_READ, "/etc/resolv.conf"},
     {CONFINE_COURIER, PLACE_READ, "/etc/hosts"},
     {CONFINE_COURIER, PLACE_READ, "/etc/host.conf"},
@@ -71,8 +71,8 @@ static const struct place_row system_rows[] = {
     {CONFINE_COURIER, PLACE_READ, "/etc/gai.conf"},
     {CONFINE_COURIER, PLACE_READ, "/etc/services"},
     {CONFINE_COURIER, PLACE_READ, "/run/systemd/resolve"},
-    /* The driver looks at the machine, fails where it cannot name its threads (/proc/self/task/TID/comm), and keeps what
-     * it has compiled (places_add_driver). */
+    /* The driver reads the state of the machine, fails if it cannot name its threads
+     * (/proc/self/task/TID/comm), and caches compiled code (places_add_driver). */
     {GPUS, PLACE_READ, "/proc"},
     {GPUS, PLACE_DEVICE, "/proc/self"},
     {GPUS, PLACE_READ, "/sys"},
@@ -91,7 +91,7 @@ places_add(struct places *places, const char *path, unsigned rights)
     return places->items[places->count++].path ? 0 : -ENOMEM;
 }
 
-/* NULL: not configured. */
+/* A NULL path is not configured and is skipped. */
 static int
 places_add_configured(struct places *places, const char *path, unsigned rights, bool make)
 {
@@ -129,7 +129,7 @@ places_add_root(struct places *places, enum confine_role role, const char *root)
     return rc;
 }
 
-/* People write anew what is below /etc. */
+/* Files below /etc count as configured: administrators may replace them. */
 static int
 places_add_system(struct places *places, enum confine_role role)
 {
@@ -144,7 +144,7 @@ places_add_system(struct places *places, enum confine_role role)
     return rc;
 }
 
-/* An original that is to be moved away is renamed to where as much may be done with it. */
+/* A move needs write rights at its source and at its target. */
 static int
 places_add_inboxes(struct places *places, const struct conf *conf)
 {
@@ -187,7 +187,7 @@ places_add_destinations(struct places *places, const struct conf *conf)
     return rc;
 }
 
-/* Its own folder of the scratch goes with it, which is the parent's to allow. */
+/* The step also removes its own scratch folder, which requires a right on the parent folder. */
 static int
 places_add_scratch(struct places *places, const char *scratch)
 {
@@ -208,7 +208,7 @@ places_add_step(struct places *places, const struct step_places *step)
     return rc;
 }
 
-/* Libraries that are installed elsewhere: a driver loads its own when it is first asked. */
+/* Adds the folders of LD_LIBRARY_PATH. A driver loads its libraries on first use. */
 static int
 places_add_libraries(struct places *places)
 {
@@ -222,7 +222,7 @@ places_add_libraries(struct places *places)
     return rc;
 }
 
-/* Its folder in the account's home, unless it was told another. */
+/* Adds the driver's cache folder: CUDA_CACHE_PATH, or the default in the account's home. */
 static int
 places_add_driver_cache(struct places *places)
 {
@@ -249,7 +249,8 @@ places_have_gpus(void)
     return true;
 }
 
-/* A GPU's devices, what shares it among processes, and what was compiled for GPUs that are newer than this program. */
+/* Adds the GPU devices, the folder of MPS (GPU sharing among processes), and the cache of code
+ * compiled for GPUs newer than this program. */
 static int
 places_add_driver(struct places *places)
 {
@@ -273,7 +274,7 @@ places_add_folder_of(struct places *places, const char *file, unsigned rights)
     return rc;
 }
 
-/* Adds the files that test hooks open in the process (test_hook.h, tests/emulator/, tests/tools/). */
+/* Adds the files that test hooks open (test_hook.h, tests/emulator/, tests/tools/). */
 static int
 places_add_hooks(struct places *places)
 {
@@ -291,7 +292,8 @@ places_add_hooks(struct places *places)
     return rc;
 }
 
-/* What each role needs, whoever configured it; `rc`: of what was added before. */
+/* Adds the paths that each role needs regardless of the configuration. `rc`: the result of the
+ * steps before. */
 static int
 places_finish(struct places *places, enum confine_role role, int rc)
 {

@@ -1,9 +1,10 @@
 /*
- * html.h - what pages for people are made of: text that came from images, senders and people, escaped; tables, figures and
- * charts of what db/report_period.h has; how all of it looks. And what every kind of output shows of such text.
+ * html.h - parts of HTML documents: escaped text of images, senders and users; tables, figures and
+ * charts of db/report_period.h; the style sheet. All output formats share the rules for untrusted
+ * text.
  *
- * What is written needs no script and nothing from elsewhere. What cannot be written shows in the stream, which is the
- * caller's. From any thread.
+ * The HTML contains no scripts and loads no external resources. Write errors show in the stream,
+ * which the caller owns and must check. Thread-safe.
  */
 #ifndef NOCTULE_SERVICE_COMMON_HTML_HTML_H
 #define NOCTULE_SERVICE_COMMON_HTML_HTML_H
@@ -13,64 +14,68 @@
 
 #include <stdio.h>
 
-/* ---------------------------------------------------------------------- what is shown of text -- */
+/* ------------------------------------------------------------------------------ text output -- */
 
-/* Local time of a time as the database has it: "2026-01-31 03:03:04 +0100"; "" for any other text. */
+/* Writes the local time of a database time: "2026-01-31 03:03:04 +0100"; "" for any other text. */
 #define SHOWN_TIME LOCAL_TIME_SIZE
 void shown_time(const char *at, char text[SHOWN_TIME]);
 
-/* A cell as people read it: times as above, else as it is; NULL where it is not to be told. */
+/* Returns a cell's text for display, with times in local time. Returns NULL if the cell is empty or
+ * hidden. */
 #define SHOWN_CELL SHOWN_TIME
 const char *shown_cell(const struct night_table *table, size_t row, size_t column,
                        char buffer[SHOWN_CELL]);
 
-/* One character of foreign text, where it begins: its bytes, or 0 where it is not to be printed as it
- * is, for it is none, moves cursors or turns the direction of what follows. At most `*length` bytes
- * are to be gone on by. */
+/* Returns the size of the first character of untrusted text, or 0 if it must not be printed as it
+ * is: invalid UTF-8, a control character, or a change of text direction. Sets *length to the bytes
+ * to advance. */
 size_t shown_character(const char *text, size_t *length);
 
-/* ---------------------------------------------------------------------------------------- html -- */
+/* -------------------------------------------------------------------------------------- html -- */
 
 extern const char html_style[];
 
-/* Escaped for between tags and within quotes. */
+/* Writes text escaped for element content and quoted attributes. */
 void html_text(const char *text, FILE *out);
-/* The same, with times as local ones, turning the direction of nothing but itself. */
+/* Writes escaped text with times in local time, isolated (<bdi>) so that its text direction cannot
+ * affect the text around it. */
 void html_foreign(const char *text, FILE *out);
-/* As a value in the query of an address. */
+/* Writes a value of a URL query. */
 void html_query(const char *text, FILE *out);
 
-/* The cells of a column lead somewhere: to what is here, and the cell behind it. */
+/* A link for the cells of a column: `href` followed by the cell. */
 struct html_link {
-    const char *key;  /* of the column; NULL ends a list of links */
+    const char *key;  /* key of the column; NULL ends a list of links */
     const char *href; /* "job?id=" */
 };
 
-/* A section: its heading, the first rows, and how many more there are. `links`: NULL for none. */
+/* Writes a section: its heading, the first rows, and the number of further rows. `links` may be
+ * NULL. */
 void html_table(const struct night_table *table, const struct html_link *links, FILE *out);
-/* A section of a table's only row: names and figures. */
+/* Writes the only row of a table as a section of names and figures. */
 void html_figures(const struct night_table *table, FILE *out);
 
-/* All of a table's only row, a line each. */
+/* Writes all cells of a table's only row, one per line. */
 void html_details(const struct night_table *table, const struct html_link *links, FILE *out);
 
-/* The list of alerts, with id, time and remedy or acknowledgement. */
+/* Writes the list of alerts, each with its id, its time, and its remedy or acknowledgement. */
 void html_alerts(const struct alerts *alerts, FILE *out);
 
-/* A PNG file below the root of so many bytes at most, whole: malloc'd. 0 or -errno; no link is followed. */
+/* Reads a PNG file of at most `most` bytes below the root, without following a link. The caller
+ * must free *bytes. Returns 0 or -errno. */
 int html_read_preview(const char *root, const char *path, size_t most, unsigned char **bytes,
                       size_t *size);
 
-/* Bars, a column for each row of the table, one part upon the other. */
+/* A stacked bar chart with one column per row of the table. */
 struct html_chart {
     const char *title;
-    const char *good, *bad;       /* keys of the table's columns; `bad`: NULL for none */
-    const char *good_as, *bad_as; /* what they are called */
+    const char *good, *bad;       /* keys of the table's columns; `bad` may be NULL */
+    const char *good_as, *bad_as; /* their labels */
 };
 
 void html_chart(const struct night_table *table, const struct html_chart *chart, FILE *out);
 
-/* What a night came to, as figures and charts; and its tables, but for what is under review. */
+/* Write the figures and charts of a report, or its tables except those of results under review. */
 void html_night_figures(const struct night *night, FILE *out);
 void html_night_tables(const struct night *night, const struct html_link *links, FILE *out);
 

@@ -1,4 +1,4 @@
-/* html_chart.c - bars of a report's page, as SVG within it: what is good below, what is bad upon it. */
+/* html_chart.c - bar charts of a report as inline SVG, with `bad` stacked on `good`. */
 #include "service/common/html/html.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #define WIDTH  340.0
 #define HEIGHT 150.0
-#define LEFT   34.0 /* of the axis */
+#define LEFT   34.0 /* x of the axis */
 #define FLOOR  126.0
 #define TOP    10.0
 
@@ -24,7 +24,7 @@ chart_value(const struct chart_drawing *d, size_t row, const char *key)
     return key ? night_number(d->table, row, key) : 0.0;
 }
 
-/* 1, 2 or 5 times a power of ten, and 1 at least. */
+/* Rounds up to 1, 2 or 5 times a power of ten, at least 1. */
 static double
 chart_round_up(double value)
 {
@@ -84,7 +84,7 @@ chart_line(const struct chart_drawing *d, double share)
             LEFT, WIDTH, y, y, LEFT - 5.0, y + 4.0, share * d->most);
 }
 
-/* Hours where a step is one, else the day. */
+/* Labels hours if the columns are hours, otherwise days. */
 static void
 chart_label(const struct chart_drawing *d, size_t row, bool by_hour)
 {

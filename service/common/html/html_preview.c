@@ -1,4 +1,4 @@
-/* html_preview.c - pictures for pages. */
+/* html_preview.c - read preview images for HTML documents. */
 #include "service/common/html/html.h"
 
 #include <errno.h>

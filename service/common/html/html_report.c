@@ -1,4 +1,4 @@
-/* html_report.c - a night's figures, charts and tables. */
+/* html_report.c - figures, charts and tables of a report. */
 #include "service/common/html/html.h"
 
 static void

@@ -1,4 +1,5 @@
-/* html_shown.c - what the kinds of a report's output share: times, cells, and characters of foreign text. */
+/* html_shown.c - display text shared by all report formats: times, cells, and characters of
+ * untrusted text. */
 #include "service/common/html/html.h"
 
 #include "base/text.h"
@@ -24,7 +25,8 @@ shown_cell(const struct night_table *table, size_t row, size_t column, char buff
     return *buffer ? buffer : text;
 }
 
-/* U+061C, U+200E and U+200F, U+2028 to U+202E, U+2066 to U+2069: marks of direction, and ends of lines. */
+/* Detects U+061C, U+200E, U+200F, U+2028 to U+202E and U+2066 to U+2069: direction marks and line
+ * ends. */
 static bool
 shown_turns(const unsigned char *c)
 {

@@ -1,4 +1,5 @@
-/* html_style.c - how the report's page looks: on a desk, on a phone, in the dark and on paper. */
+/* html_style.c - style sheet of the report and the web UI, for desktop, phone, dark mode and
+ * print. */
 #include "service/common/html/html.h"
 
 /* clang-format off */

@@ -1,10 +1,10 @@
-/* html_table.c - tables and figures of pages. */
+/* html_table.c - tables and figures as HTML. */
 #include "service/common/html/html.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_SHOWN 50 /* rows of a table */
+#define MOST_SHOWN 50 /* rows of a table that are written */
 
 static bool
 html_is_uid(const struct night_column *column)
@@ -20,7 +20,7 @@ html_share(const char *share, FILE *out)
     fprintf(out, "<progress max=\"100\" value=\"%.0f\">%.0f %%</progress>", percent, percent);
 }
 
-/* A cell's text; where the column leads somewhere, as a link. */
+/* Writes a cell's text, as a link if the column has one. */
 static void
 html_cell(const struct night_table *table, size_t row, size_t column, const struct html_link *links,
           FILE *out)
@@ -73,7 +73,7 @@ html_cells(const struct night_table *table, size_t row, const struct html_link *
         fputs("</td>", out);
         count++;
     }
-    fputs("<td></td>", out); /* takes the room that is left */
+    fputs("<td></td>", out); /* takes the remaining width */
     return count + 1;
 }
 
@@ -141,7 +141,7 @@ html_table(const struct night_table *table, const struct html_link *links, FILE 
     fputs("</section>\n", out);
 }
 
-/* What is wrong when it is not 0. */
+/* Returns whether the figure needs attention because it is not 0. */
 static bool
 html_is_alarm(const struct night_column *column, const char *shown)
 {

@@ -1,4 +1,4 @@
-/* html_text.c - foreign text in pages. */
+/* html_text.c - escape untrusted text for HTML. */
 #include "service/common/html/html.h"
 
 #include <ctype.h>

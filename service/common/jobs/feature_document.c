@@ -1,8 +1,8 @@
 /*
  * feature_document.c - see feature_document.h.
  *
- * JSON and CSV are two ways to write one list of fields, so that they cannot come apart: each field
- * has a name and a function that says what it holds.
+ * JSON and CSV are written from one list of fields, so that they cannot differ. Each field has a
+ * name and a typed value.
  */
 #include "service/common/jobs/feature_document.h"
 
@@ -16,13 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Strings that several features have are kept once. */
+/* A string that several features share. */
 struct feature_text {
     struct feature_text *next;
     char bytes[];
 };
 
-/* Most features have the strings of the one before. */
+/* Most features have the same strings as the feature before. */
 #define LOOK_BACK 16
 
 static const char *
@@ -63,7 +63,7 @@ feature_set_add(struct feature_set *set, const struct feature *feature)
     return 0;
 }
 
-/* Room for what another set has. */
+/* Reserves space for the items of another set. */
 static int
 set_make_room(struct feature_set *set, const struct feature_set *other)
 {
@@ -128,7 +128,7 @@ static int
 placed_compare(const void *left, const void *right)
 {
     const struct placed_feature *a = left, *b = right;
-    /* 0, the volume, becomes the largest. */
+    /* Segment 0, the whole volume, becomes the largest. */
     const uint32_t one = (uint32_t)a->feature.segment - 1, other = (uint32_t)b->feature.segment - 1;
     if (one != other)
         return one < other ? -1 : 1;
@@ -179,14 +179,14 @@ enum field_kind { FIELD_NONE, FIELD_TEXT, FIELD_INTEGER, FIELD_NUMBER, FIELD_BOO
 
 struct field {
     const char *name;
-    enum field_kind kind; /* FIELD_NONE: null, an empty field */
+    enum field_kind kind; /* FIELD_NONE: null in JSON, an empty field in CSV */
     const char *text;
     int64_t integer;
     bool boolean;
     double number[2];
 };
 
-/* Of a record: all of it, and how much of it says what the feature is. */
+/* Fields of a record: all, those that identify the feature, and those of its region. */
 #define FIELDS        (NAMED_FIELDS + FEATURE_SETTING_COUNT - 1)
 #define NAMED_FIELDS  9
 #define REGION_FIELDS 2
@@ -202,7 +202,7 @@ field_text(const char *name, const char *text)
     return (struct field){.name = name, .kind = text[0] ? FIELD_TEXT : FIELD_NONE, .text = text};
 }
 
-/* Plus 0: SQLite, which has the same numbers, keeps no negative zero. */
+/* Adds 0 to turn a negative zero into 0, since SQLite does not keep the sign. */
 static struct field
 field_number(const char *name, double number, bool is_there)
 {
@@ -225,7 +225,7 @@ field_setting(enum feature_setting setting, const char *value)
     };
 }
 
-/* Both ends are one field. */
+/* Joins both ends of a range into one field. */
 static void
 field_join_range(struct field *field, const char *high)
 {

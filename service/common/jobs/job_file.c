@@ -26,7 +26,8 @@ is_plain(unsigned char c)
     return (c >= 0x20 || c == '\t') && c != '\\' && c != 0x7f;
 }
 
-/* Not character by character: the daemon's one thread writes the paths of all files. */
+/* Writes runs of plain characters at once. The daemon's only thread writes the paths of all files,
+ * so this must be fast. */
 static void
 job_put(FILE *out, const char *key, const char *value)
 {
@@ -98,7 +99,7 @@ job_spec_write(const struct job_spec *spec, const char *path)
 
 struct job_reader {
     FILE *in;
-    char *line; /* getline's, always one ahead of the value being read */
+    char *line; /* getline's buffer, always one line ahead of the value being read */
     size_t capacity;
     ssize_t length; /* -1: no more lines */
     int number;
@@ -136,7 +137,8 @@ hex_digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Undoes the escapes of `from` into `to`, which has room; the length, or -1 for a wrong escape. */
+/* Undoes the escapes of `from` into `to`, which must have room. Returns the length, or -1 for an
+ * invalid escape. */
 static ptrdiff_t
 unescape(char *to, const char *from)
 {
@@ -160,7 +162,7 @@ unescape(char *to, const char *from)
     return at - to;
 }
 
-/* Reads the value that starts at `text` within the current line, and the lines that continue it. */
+/* Reads the value that starts at `text` in the current line, and its continuation lines. */
 static int
 take_value(struct job_reader *reader, const char *text, char **value)
 {

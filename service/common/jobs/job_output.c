@@ -22,12 +22,12 @@ struct sync {
     bool is_folder;
     bool has_thread;
     pthread_t thread;
-    int error; /* the thread's until it has ended */
+    int error; /* owned by the thread until it ends */
 };
 
 struct file {
     struct file *next;
-    char *name, *part; /* where it appears, and where it lies until then */
+    char *name, *part; /* final name, and hidden name until it is published */
     struct sync sync;
     bool finished; /* by its writer */
 };
@@ -35,12 +35,13 @@ struct file {
 struct output {
     char *path;
     int folder;
-    bool lasts;                /* on disk; else nothing is synced */
-    int made;                  /* of the path's folders, by this run: the last ones */
-    struct sync parent;        /* has the folder's entry */
-    bool published;            /* something of this run may be in place */
-    pthread_mutex_t lock;      /* of the list: its links, and which files are finished */
-    struct file *files, **end; /* in the order in which they were made */
+    bool lasts; /* on disk; otherwise no file is synced */
+    /* Number of folders of the path, counted from the last, that this run created. */
+    int made;
+    struct sync parent;        /* contains the folder's entry */
+    bool published;            /* files of this run may have their final names */
+    pthread_mutex_t lock;      /* protects the list: its links and the `finished` flags */
+    struct file *files, **end; /* in the order of creation */
 };
 
 static bool
@@ -61,7 +62,7 @@ was_made(const struct output *output, const char *name)
     return false;
 }
 
-/* Removes every file that `chosen` names and this run has not made. */
+/* Removes all files accepted by `chosen` that this run did not create. */
 static int
 sweep(const struct output *output, bool (*chosen)(const char *name))
 {
@@ -85,7 +86,7 @@ sweep(const struct output *output, bool (*chosen)(const char *name))
 
 /* ---------------------------------------------------------------------------------- syncing -- */
 
-/* Of a file the size counts and not the times; of a folder all of it. */
+/* For a file, syncs its data and size but not its times. For a folder, syncs everything. */
 static void *
 sync_and_close(void *argument)
 {
@@ -107,7 +108,7 @@ sync_begin(struct sync *sync)
         sync_and_close(sync);
 }
 
-/* 0, also of what was never begun, or why it is not on disk. */
+/* Returns 0, also if no sync was begun, or -errno if the data is not on disk. */
 static int
 sync_end(struct sync *sync)
 {
@@ -119,7 +120,7 @@ sync_end(struct sync *sync)
 
 /* ------------------------------------------------------------------------ opening, closing -- */
 
-/* Makes a folder whose parent is there; 1 when it is new, 0 when it was there. */
+/* Creates a folder in an existing parent. Returns 1 if it is new, 0 if it existed, or -errno. */
 static int
 make_one(const char *path)
 {
@@ -128,7 +129,7 @@ make_one(const char *path)
     return errno == EEXIST ? 0 : -errno;
 }
 
-/* Syncs a new folder's entry in its parent, or takes it away. */
+/* Syncs a new folder's entry in its parent. Removes the folder on an error. */
 static int
 sync_entry(const char *path)
 {
@@ -141,7 +142,7 @@ sync_entry(const char *path)
     return error;
 }
 
-/* Cuts off the last name of a path, and the slashes before it. */
+/* Removes the last name of a path and the slashes before it. */
 static void
 cut_last(char *path)
 {
@@ -155,7 +156,7 @@ cut_last(char *path)
     path[length] = '\0';
 }
 
-/* Takes a folder away and those above it, `count` in all, as long as nothing is in them. */
+/* Removes a folder and its parents while they are empty, at most `count` folders. */
 static void
 remove_empty(const char *path, int count)
 {
@@ -165,8 +166,8 @@ remove_empty(const char *path, int count)
     free(copy);
 }
 
-/* Makes what is missing of a path, and syncs the entries of all but the last. *made: how many are
- * new; on a failure none stays. */
+/* Creates the missing folders of a path and syncs the entries of all but the last. Sets *made to
+ * the number of new folders. On an error no new folder stays. */
 static int
 make_all(char *path, int *made)
 {
@@ -188,7 +189,7 @@ make_all(char *path, int *made)
     return rc < 0 ? rc : 0;
 }
 
-/* File systems without locks of this kind are used without. */
+/* Locks the folder. File systems without flock are used without a lock. */
 static int
 lock(int folder)
 {
@@ -197,7 +198,7 @@ lock(int folder)
     return -EBUSY;
 }
 
-/* Unlocks, and takes away the folders that this run made, if nothing is in them. */
+/* Unlocks the folder. Removes the folders that this run created if they are empty. */
 static void
 output_release(struct output *output)
 {
@@ -210,8 +211,8 @@ output_release(struct output *output)
     free(output);
 }
 
-/* Also of a folder that was there, as far as this may be: a killed run may have left it unsynced.
- */
+/* Syncs the folder's entry, also of a folder that existed: a killed run may have left it unsynced.
+ * If the parent of an existing folder cannot be opened for want of rights, continues without. */
 static int
 sync_parent(struct output *output)
 {
@@ -280,7 +281,7 @@ file_free(struct file *file)
     free(file);
 }
 
-/* Their writers have ended. */
+/* All writers must have ended. */
 static void
 forget_made(struct output *output)
 {
@@ -348,7 +349,8 @@ output_part_path(const struct output *output, const char *name)
     return asprintf(&path, "%s/.%s" SUFFIX, output->path, name) < 0 ? NULL : path;
 }
 
-/* The file whose writer has ended; a number may have been that of files before. */
+/* Returns the file with this descriptor whose writer has just ended. An earlier file may have had
+ * the same number. */
 static struct file *
 take_from_writer(struct output *output, int fd)
 {

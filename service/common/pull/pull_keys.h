@@ -1,16 +1,18 @@
-/* pull_keys.h - what may be asked of an archive by: accession numbers and UIDs, as people write them. Pure. */
+/* pull_keys.h - check the keys of archive queries: accession numbers and UIDs as users enter them.
+ * Pure functions. */
 #ifndef NOCTULE_SERVICE_COMMON_PULL_PULL_KEYS_H
 #define NOCTULE_SERVICE_COMMON_PULL_PULL_KEYS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define PULL_ACCESSION_SIZE 17 /* 16 characters and the end */
+#define PULL_ACCESSION_SIZE 17 /* 16 characters and the terminator */
 
-/* It can be asked for as it is: ASCII that is printed, and no pattern (*, ?, \), without blanks around it. */
+/* Returns whether a query may use the accession number unchanged: printable ASCII without wildcards
+ * (*, ?, \) and without blanks at the ends. */
 bool pull_accession_fits(const char *accession);
 bool pull_uid_fits(const char *uid);
-/* So many items can be asked for at once. */
+/* Returns whether one request may have this number of items. */
 bool pull_count_fits(size_t count);
 
 #endif

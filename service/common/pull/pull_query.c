@@ -13,7 +13,7 @@ asking_is_stopped(const struct pull_asking *asking)
     return asking->stop && atomic_load(asking->stop);
 }
 
-/* Never without TLS where it is asked for. */
+/* Opens an association. Must not connect without TLS if the source requires it. */
 static int
 asking_connect(const struct pull_asking *asking, const char *sop_class,
                struct dicom_association **association, struct dicom_answer *answer,
@@ -43,11 +43,11 @@ asking_connect(const struct pull_asking *asking, const char *sop_class,
 
 /* ------------------------------------------------------------------------------- finding --- */
 
-/* Matches of one question. */
+/* Matches of one C-FIND. */
 struct pull_matches {
     const struct pull_asking *asking;
     struct pull_found found;
-    int error; /* why it was ended: -ECANCELED, -ENOMEM, -E2BIG */
+    int error; /* reason for stopping: -ECANCELED, -ENOMEM, -E2BIG */
 };
 
 static bool
@@ -114,7 +114,7 @@ asking_ask(const struct pull_asking *asking, struct dicom_association *associati
     return matches.error ? asking_fail(asking, matches.error, error) : rc;
 }
 
-/* Instances of all; -1 where it is not known of one. */
+/* Returns the instances of all series, or -1 if one is unknown. */
 static int32_t
 asking_sum(const struct pull_found *series)
 {
@@ -127,7 +127,8 @@ asking_sum(const struct pull_found *series)
     return series->count == 0 || sum > INT32_MAX ? -1 : (int32_t)sum;
 }
 
-/* A study becomes its series, or learns from them how many instances it has. */
+/* Adds a study, or its series if the source retrieves per series. If the archive gives no instance
+ * count of the study, sums those of its series. */
 static int
 asking_add_study(const struct pull_asking *asking, struct dicom_association *association,
                  struct dicom_match *study, struct pull_found *found, struct dicom_answer *answer,

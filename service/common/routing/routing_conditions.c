@@ -16,24 +16,24 @@
 #include <strings.h>
 
 #define CONDITION_REASON 512
-#define AXIAL_COSINE     0.8   /* of a normal and an axis of the patient: 36.87 degrees */
-#define SPACING_STEP     0.001 /* mm: positions are decimal texts, and steps their mean */
+#define AXIAL_COSINE     0.8   /* between a normal and an axis of the patient: 36.87 degrees */
+#define SPACING_STEP     0.001 /* mm: positions are decimal strings, and the spacing is a mean */
 
 #define CONTRAST         "ContrastBolusAgent"
 #define CONTRAST_ITEMS   "ContrastBolusAgentSequence"
-#define CONTRAST_GIVEN   "ContrastBolusAgentAdministered" /* of a frame: YES or NO */
+#define CONTRAST_GIVEN   "ContrastBolusAgentAdministered" /* per frame: YES or NO */
 
-/* ------------------------------------------------------------------------------- telling ---- */
+/* ------------------------------------------------------------------------------ reporting ---- */
 
-/* Whom to tell, and whether all that was told holds so far. */
+/* Receiver of the results, and their summary. */
 struct condition_teller {
     rules_tell *tell;
     void *context;
-    char text[CONDITION_TEXT]; /* of the condition that is asked */
-    char note[CONDITION_TEXT]; /* beside it */
+    char text[CONDITION_TEXT]; /* of the current condition */
+    char note[CONDITION_TEXT]; /* an addition to the text */
     bool hold;                 /* no condition failed */
-    bool failed;               /* one failed that could be compared */
-    const char *uncompared;    /* the first attribute that could not be; NULL: none */
+    bool failed;               /* a condition failed whose value could be compared */
+    const char *uncompared;    /* the first attribute that could not be compared, or NULL */
 };
 
 static void __attribute__((format(printf, 2, 3)))
@@ -95,7 +95,7 @@ telling_uncompared(struct condition_teller *telling, const char *tag, const char
 
 /* --------------------------------------------------------------------------- of the series ---- */
 
-/* One that is to be equal, whole and in any case. */
+/* Compares a complete value, ignoring case. */
 static void
 condition_equal(struct condition_teller *telling, const char *what, const char *wanted,
                 const char *is)
@@ -146,7 +146,8 @@ conditions_find_companion(const struct conf_companion *wanted, const struct rule
     return NULL;
 }
 
-/* They are no matter of whether the rule matches, but of when its job runs. */
+/* Conditions on other series of the study. They do not decide whether the rule matches, only when
+ * its job runs. */
 static void
 conditions_of_study(struct condition_teller *telling, const struct conf_rule *rule,
                     const struct rules_study *study)
@@ -165,7 +166,7 @@ conditions_of_study(struct condition_teller *telling, const struct conf_rule *ru
     }
 }
 
-/* How it came: an inbox by its name or path, an AE title. `fits`: it is the wanted one. */
+/* Checks the origin: an inbox by its name or path, or an AE title. `fits`: it is the wanted one. */
 static void
 condition_origin(struct condition_teller *telling, const char *what, const char *wanted,
                  const char *is, bool fits)
@@ -290,7 +291,7 @@ conditions_facts(const double normal[3], double spacing, int32_t planes)
 
 /* ----------------------------------------------------------------------------- attributes ---- */
 
-/* A line of `asked` and that of `values` which answers it. */
+/* A line of `asked`, and the line of `values` with its answer. */
 struct told_answer {
     const char *asked, *value;
     size_t asked_length, value_length;
@@ -315,14 +316,14 @@ answer_is_of(const struct told_answer *answer, const char *tag, const char *crea
            memcmp(answer->asked + tag_length + 1, creator, creator_length) == 0;
 }
 
-/* What is told of an attribute, and its values. */
+/* The answer for an attribute: its state and its values. */
 struct told_attribute {
     enum attribute_told how;
     char text[LIMIT_RULE_BYTES + 1];
-    char where[CONDITION_TEXT - 8]; /* in an enhanced image; "": in the data set */
+    char where[CONDITION_TEXT - 8]; /* place within an enhanced image; "": in the data set */
 };
 
-/* "120<tab>KVP in CTXRayDetailsSequence of all frames" */
+/* Parses "120<tab>KVP in CTXRayDetailsSequence of all frames". */
 static void
 told_take(struct told_attribute *told, const char *text, size_t length)
 {
@@ -333,7 +334,7 @@ told_take(struct told_attribute *told, const char *text, size_t length)
              tab ? tab + 1 : "");
 }
 
-/* False: it was not asked for. */
+/* Finds the answer for an attribute. Returns false if it was not queried. */
 static bool
 told_find(const struct rules_facts *facts, const char *tag, const char *creator,
           struct told_attribute *told)
@@ -366,7 +367,7 @@ value_is_number(const char *value, double *number)
     return *value && value[strspn(value, "+-.0123456789eE")] == '\0' && !*end && isfinite(*number);
 }
 
-/* 1, 0, or -ENOMEM. */
+/* Returns 1, 0, or -ENOMEM. */
 static int
 value_passes(const struct conf_attribute *attribute, const char *value)
 {
@@ -392,8 +393,8 @@ value_passes(const struct conf_attribute *attribute, const char *value)
 }
 
 /*
- * Compares several values, with a backslash between them. `any_number`: a range can check one. Returns 1 if one passes, 0, or
- * -ENOMEM.
+ * Compares several values that are separated by backslashes. Sets *any_number if at least one is a
+ * number, which a range can check. Returns 1 if one passes, 0 if none does, or -ENOMEM.
  */
 static int
 values_pass(const struct conf_attribute *attribute, const char *text, bool *any_number)
@@ -499,7 +500,7 @@ condition_attribute(struct condition_teller *telling, const struct conf_attribut
         telling_no(telling, "there is %s %s", absent ? "a" : "no", attribute->tag);
 }
 
-/* Does a stack have a contrast agent? What its frame says goes before what the image says. */
+/* Returns whether the stack has a contrast agent. An answer of its frame overrides the image. */
 static bool
 contrast_is_given(const struct told_attribute *agent, const struct told_attribute *items,
                   const struct told_attribute *given)

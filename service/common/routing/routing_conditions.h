@@ -1,13 +1,15 @@
 /*
- * routing_conditions.h - what a rule asks of a series and of a stack, one condition after the other. Pure: no
- * I/O, no clock; safe from any thread.
+ * routing_conditions.h - check the conditions of a rule on a series and on a stack, one after the
+ * other. Pure: no I/O, no clock. Thread-safe.
  *
- * Modality and body part compare whole, the description as a substring; capitals of ASCII matter in
- * none, nor in what is asked of attributes, but in AE titles and inboxes. Of an attribute with several values one has to pass, and
- * with `not` none may; what is there and cannot be compared passes neither. They are those of the first slice
- * of the stack, in an enhanced image those of its frame. What a rule asks of
- * attributes, of contrast and of the geometry is known of a stack while its series settles, and kept
- * nowhere (rules_facts): where it is not known, such a condition does not hold.
+ * Modality and body part must match completely, the description as a substring. ASCII case is
+ * ignored there and for attributes, but not for AE titles and inboxes. If an attribute has several
+ * values, one must pass; with `not`, no value may pass. A value that cannot be compared fails in
+ * both cases.
+ *
+ * Attributes are those of the first slice of the stack; in an enhanced image, those of its frame.
+ * Attributes, contrast and geometry are known only while a series is being inspected and are not
+ * stored (rules_facts). If they are unknown, such a condition does not hold.
  */
 #ifndef NOCTULE_SERVICE_COMMON_ROUTING_ROUTING_CONDITIONS_H
 #define NOCTULE_SERVICE_COMMON_ROUTING_ROUTING_CONDITIONS_H
@@ -17,10 +19,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is told of a stack beyond its name and its size. */
+/* Properties of a stack other than its name and size. */
 struct rules_facts {
-    enum conf_orientation orientation; /* CONF_ANY_ORIENTATION: it has none */
-    double spacing;                    /* mm from plane to plane; 0: it has none */
+    enum conf_orientation orientation; /* CONF_ANY_ORIENTATION: it has no orientation */
+    double spacing;                    /* mm between planes; 0: unknown */
     const char *asked;                 /* conditions_attributes */
     const char *values;                /* dicom_read_values of its first plane; "": not known */
 };
@@ -32,7 +34,7 @@ struct rules_stack {
     const struct rules_facts *facts; /* NULL: not known */
 };
 
-/* Other series of its study that are settled and accepted. */
+/* Another series of the study that is complete and accepted. */
 struct rules_companion {
     const char *series_uid, *modality, *body_part, *description;
 };
@@ -43,58 +45,60 @@ struct rules_study {
 };
 
 struct rules_series {
-    const char *modality, *body_part, *description; /* "" when unknown */
-    const struct conf_title *title; /* that it was sent to; NULL: none of ours, or unknown */
+    const char *modality, *body_part, *description; /* "": unknown */
+    const struct conf_title *title; /* the called AE title; NULL: not one of ours, or unknown */
     const struct rules_stack *stacks;
     size_t stack_count;
-    const struct conf_inbox *inbox;  /* that it came by; NULL: none of ours, or unknown */
-    const char *called_ae, *sender;  /* of its first C-STORE; "" when none is known */
-    const struct rules_study *study; /* only to be told; NULL: not known */
+    const struct conf_inbox *inbox;  /* the inbox it came from; NULL: not configured, or unknown */
+    const char *called_ae, *sender;  /* AE titles of its first C-STORE; "": unknown */
+    const struct rules_study *study; /* for reports only; NULL: unknown */
 };
 
 #define CONDITION_TEXT 192
 
 struct rules_condition {
-    const char *text;   /* as it is configured: "modality CT" */
-    const char *reason; /* why it does not hold; "": it does */
-    const char *note;   /* what more there is to know: where a value stands; "": nothing */
+    const char *text;   /* the condition as configured: "modality CT" */
+    const char *reason; /* the reason for which it does not hold; "": it holds */
+    const char *note;   /* an addition, such as the place of a value, or "" */
 };
 
 typedef void rules_tell(void *context, const struct rules_condition *condition);
 
-/* Do all conditions hold? Of the series alone where `stack` is NULL. Each is told (NULL: to nobody);
- * values that say who somebody is are not. */
+/* Checks all conditions and reports each to `tell`, which may be NULL. If `stack` is NULL, checks
+ * only those on the series. Returns whether all hold. Reports must not contain values that identify
+ * a person. */
 bool conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
                      const struct rules_stack *stack, rules_tell *tell, void *context);
 
 /*
- * Returns the first attribute whose value cannot be compared, if every other condition of the rule holds: then it is open
- * whether the rule matches. Else NULL.
+ * Returns the first attribute whose value cannot be compared, if all other conditions of the rule
+ * hold. Whether the rule matches is then undecided. Returns NULL otherwise.
  */
 const char *conditions_undecided(const struct conf_rule *rule, const struct rules_series *series,
                                  const struct rules_stack *stack);
 
-/* Is a series one that the rule has to have beside it in the study? */
+/* Returns whether a series matches another series that a rule requires in the study. */
 bool conditions_fit_companion(const struct conf_companion *companion, const char *modality,
                               const char *body_part, const char *description);
-/* The first that is; NULL: none is there. */
+/* Returns the first series of the study that matches, or NULL. */
 const struct rules_companion *conditions_find_companion(const struct conf_companion *wanted,
                                                         const struct rules_study *study);
-/* "CT HEAD "native"": what of a companion is given, in words. */
+/* Describes the required series: "CT HEAD "native"". */
 void conditions_describe_companion(const struct conf_companion *companion,
                                    char text[CONDITION_TEXT]);
 
-/* Does the rule ask for what is known only while a series settles? */
+/* Returns whether the rule needs facts that are known only while a series is being inspected. */
 bool conditions_ask_facts(const struct conf_rule *rule);
 
-/* What to ask of a file for all rules, as dicom_read_values takes it: malloc'd, "" for nothing; NULL: no
- * memory. */
+/* Returns the attributes that the rules need, in the form for dicom_read_values, or "". The
+ * caller must free them. Returns NULL if memory is short. */
 char *conditions_attributes(const struct conf_rule *rules, size_t count);
 
-/* The facts of a stack whose planes have this normal, this far apart. */
+/* Returns the facts of a stack from the normal of its planes and their spacing in mm. */
 struct rules_facts conditions_facts(const double normal[3], double spacing, int32_t planes);
 
-/* "axial", "coronal", "sagittal", "oblique"; "of no orientation" for CONF_ANY_ORIENTATION. */
+/* Returns "axial", "coronal", "sagittal" or "oblique"; "of no orientation" for
+ * CONF_ANY_ORIENTATION. */
 const char *conditions_orientation_name(enum conf_orientation orientation);
 
 #endif

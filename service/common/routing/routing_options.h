@@ -1,6 +1,6 @@
 /*
- * routing_options.h - pipelines differ in what they take of a series, and so in the stacks that it makes for
- * them. A judgement is what those options say; pipelines that agree share it.
+ * routing_options.h - the options of a pipeline that decide which stacks a series has for it.
+ * Pipelines with equal options share one inspection result.
  */
 #ifndef NOCTULE_SERVICE_COMMON_ROUTING_ROUTING_OPTIONS_H
 #define NOCTULE_SERVICE_COMMON_ROUTING_ROUTING_OPTIONS_H
@@ -10,12 +10,13 @@
 
 #include <stdint.h>
 
-#define JUDGEMENT_DERIVED 1 /* derived images are images */
-#define JUDGEMENT_NEWEST  2 /* the newest of duplicates is taken */
-#define JUDGEMENT_UPRIGHT 4 /* tilted and unevenly spaced stacks are refused */
+#define JUDGEMENT_DERIVED 1 /* derived images are accepted */
+#define JUDGEMENT_NEWEST  2 /* of duplicates the newest is used */
+#define JUDGEMENT_UPRIGHT 4 /* tilted and unevenly spaced stacks are rejected */
 #define JUDGEMENTS        8
 
-/* Maps of patterns are of the source's own planes, which a straightened grid has not. */
+/* Parametric maps of patterns are written on the source's own planes, which a resampled grid does
+ * not have. */
 static inline bool
 judgement_is_upright(const struct conf_pipeline *pipeline)
 {
@@ -31,7 +32,8 @@ judgement_of(const struct conf_pipeline *pipeline)
            (upright ? JUDGEMENT_UPRIGHT : 0);
 }
 
-/* That of a series which no rule names a pipeline for: what any of the pipelines would take. */
+/* Returns the options for a series without a pipeline: they accept everything that any pipeline
+ * accepts. */
 static inline int
 judgement_lenient(const struct conf *conf)
 {
@@ -43,7 +45,7 @@ judgement_lenient(const struct conf *conf)
     return taken | upright;
 }
 
-/* Returns the most lenient limits of all pipelines. The geometry check of each job applies its own. */
+/* Returns the most lenient limits of all pipelines. Each job has a geometry check of its own. */
 static inline struct geometry_limits
 judgement_lenient_limits(const struct conf *conf)
 {
@@ -58,7 +60,7 @@ judgement_lenient_limits(const struct conf *conf)
     return limits;
 }
 
-/* What it says to the gate; the other limits stay. */
+/* Sets the limits of the geometry check that depend on the options. Does not change the others. */
 static inline void
 judgement_set_limits(int judgement, struct geometry_limits *limits)
 {
@@ -67,7 +69,7 @@ judgement_set_limits(int judgement, struct geometry_limits *limits)
     limits->straighten = !(judgement & JUDGEMENT_UPRIGHT);
 }
 
-/* For people. */
+/* Returns the options as text. */
 static inline const char *
 judgement_options(int64_t judgement)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What does not hold, behind the others. */
+/* Appends the reason of a condition that does not hold. */
 static void
 reasons_add(void *context, const struct rules_condition *condition)
 {
@@ -37,7 +37,8 @@ rules_match(const struct conf_rule *rule, const struct rules_series *series,
     return conditions_hold(rule, series, stack, reasons ? reasons_add : NULL, reasons);
 }
 
-/* The b-value in a stack's name ("echo 1, b 800"); 0 where it has none (geometry_stack.name). */
+/* Returns the b-value in a stack's name ("echo 1, b 800"), or 0 if there is none
+ * (geometry_stack.name). */
 static double
 stack_b_value(const struct rules_stack *stack)
 {
@@ -49,7 +50,7 @@ stack_b_value(const struct rules_stack *stack)
     return 0;
 }
 
-/* What a rule matches of a series. */
+/* The stacks of a series that match a rule. */
 struct rules_matches {
     size_t count, first, last;
     bool weighted; /* one has a b-value above 0 */
@@ -71,7 +72,7 @@ rules_find_matches(const struct conf_rule *rule, const struct rules_series *seri
     return matches;
 }
 
-/* Is the stack one that the rule wants? It matches. */
+/* Returns whether a matching stack is selected by the rule's `stacks`. */
 static bool
 rule_wants(const char *which, const struct rules_matches *matches, const struct rules_stack *stack,
            size_t place)
@@ -99,7 +100,7 @@ rules_find(struct rules_pick *picks, size_t count, size_t stack, const char *pip
     return NULL;
 }
 
-/* Notes that the rule cannot be decided for an accepted stack. */
+/* Records an accepted stack for which the rule is undecided. */
 static void
 rule_note_undecided(const struct conf_rule *rule, const struct rules_series *series,
                     struct rules_outcome *outcome)
@@ -112,7 +113,7 @@ rule_note_undecided(const struct conf_rule *rule, const struct rules_series *ser
     }
 }
 
-/* Adds what one rule asks for to `count` picks; returns how many there are then. */
+/* Adds the picks of one rule. Returns the new number of picks. */
 static size_t
 rule_pick(const struct conf_rule *rule, const struct rules_series *series, struct rules_pick *picks,
           size_t count, struct rules_outcome *outcome)

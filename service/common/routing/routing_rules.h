@@ -1,11 +1,13 @@
 /*
- * routing_rules.h - which pipelines do the volumes of a series get? Pure: no I/O, no clock.
+ * routing_rules.h - select the pipelines for the stacks of a series. Pure: no I/O, no clock.
  *
- * A rule matches a stack when each of its conditions does (routing_conditions.h). Of the accepted stacks that match it, a
- * rule takes those that its `stacks` says. Every rule counts; a pipeline named by several runs once
- * on a stack, with the largest priority. The caller asks a rule with `otherwise` only where no other rule fits the series.
- * A series that was sent to an AE title with a pipeline of
- * its own gets that one, and no rule is asked.
+ * A rule matches a stack if all its conditions hold (routing_conditions.h). Of the accepted stacks
+ * that match, the rule takes those that its `stacks` selects. All rules count. A pipeline named by
+ * several rules runs once per stack, with the highest priority. The caller must check a rule with
+ * `otherwise` only if no other rule matches the series.
+ *
+ * If a series was sent to an AE title with a pipeline of its own, it gets that pipeline and no rule
+ * is checked.
  */
 #ifndef NOCTULE_SERVICE_COMMON_ROUTING_ROUTING_RULES_H
 #define NOCTULE_SERVICE_COMMON_ROUTING_ROUTING_RULES_H
@@ -15,40 +17,41 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RULES_MAX_STACKS 8 /* that a rule takes without saying which */
+#define RULES_MAX_STACKS 8 /* max number of stacks for a rule without `stacks` */
 
 struct rules_pick {
-    size_t stack;         /* its place in the series */
+    size_t stack;         /* index in the series */
     const char *pipeline; /* points into the rules */
     int priority;
-    bool waits; /* for other series of the study: each rule that asks for it does */
-    /* The rule with that priority; `rule` may be NULL. Number 0: that of the AE title `rule`, or none. */
+    bool waits; /* for other series of the study: all its rules require one */
+    /* The rule with that priority; `rule` may be NULL. Number 0: the AE title `rule`, or none. */
     const char *rule;
     int number;
 };
 
-/* Why a series may have got nothing. */
+/* Reasons for which a series may have no picks. */
 struct rules_outcome {
-    bool matched;    /* a rule did, or there is a title's pipeline */
-    size_t too_many; /* stacks that a rule matches without saying which it wants; 0: none does */
+    bool matched;    /* a rule matches, or the AE title has a pipeline */
+    size_t too_many; /* number of stacks that match a rule without `stacks`; 0: within the limit */
     const char *pipeline; /* of that rule */
     const char
-        *undecided; /* an attribute that a rule cannot compare (routing_conditions.h); NULL: none */
+        *undecided; /* an attribute that a rule cannot compare (routing_conditions.h), or NULL */
     const char *undecided_pipeline; /* of that rule */
 };
 
 #define RULES_REASONS 512
 
-/* Can it match a stack of this series? */
+/* Returns whether the rule can match a stack of this series. */
 bool rules_match_series(const struct conf_rule *rule, const struct rules_series *series);
 
-/* Does it match this stack, whatever its `stacks`? If not, `reasons` (NULL: nobody asks) gets each
- * condition that does not hold: "modality CT is not MR; 12 slices are fewer than 30". */
+/* Returns whether the rule matches this stack; ignores its `stacks`. If it does not, writes the
+ * conditions that do not hold to `reasons`, which may be NULL: "modality CT is not MR; 12 slices
+ * are fewer than 30". */
 bool rules_match(const struct conf_rule *rule, const struct rules_series *series,
                  const struct rules_stack *stack, char reasons[RULES_REASONS]);
 
-/* Fills picks (room for each stack with each rule, and with one) and returns how many: by rule, then
- * by stack. */
+/* Fills `picks`, which must have room for each stack with each rule, and for at least one per
+ * stack. Returns their number. They are sorted by rule, then by stack. */
 size_t rules_pick(const struct conf_rule *rules, size_t rule_count,
                   const struct rules_series *series, struct rules_pick *picks,
                   struct rules_outcome *outcome);

@@ -6,14 +6,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The stacks that begin in one file, and their frames of it. */
+/* The stacks whose first plane is in one file, and the frames of those planes. */
 struct stack_group {
     int32_t count;
     int32_t *stacks, *frames;
     char **values;
 };
 
-/* From stack `first` on, of those behind it. */
+/* Finds the stacks of the group of stack `first`, from that stack on. */
 static void
 stack_group_find(const struct geometry_series *series, int32_t first, struct stack_group *group)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CANCEL_MOST 200 /* ids in one call */
+#define CANCEL_MOST 200 /* ids per scancel call */
 
 /* ---------------------------------------------------------------------------- submitting ---- */
 
@@ -22,7 +22,7 @@ slurm_write_script(const char *path)
     return durable_write(AT_FDCWD, path, script, strlen(script), 0700, DURABLE_REPLACE);
 }
 
-/* argv in the making; texts that were put together are its own. */
+/* An argv under construction. It owns the strings that it composed. */
 struct slurm_line {
     const char **arguments;
     size_t count;
@@ -37,7 +37,7 @@ slurm_line_add(struct slurm_line *line, const char *argument)
     line->arguments[line->count++] = argument;
 }
 
-/* "--name=value"; nothing for a value that is "". */
+/* Adds "--name=value", unless the value is "". */
 static void
 slurm_line_option(struct slurm_line *line, const char *name, const char *value)
 {
@@ -61,8 +61,9 @@ slurm_line_free(struct slurm_line *line)
 }
 
 /*
- * What the site has of a job. No --signal: a step that is told of its time limit ends before it, and Slurm calls that
- * FAILED, not TIMEOUT. It is told when its time is over, and has Slurm's KillWait to end.
+ * Adds the site's options. Must not use --signal: a step that is signalled before its time limit
+ * ends early, and Slurm reports FAILED instead of TIMEOUT. Without it the step is signalled at the
+ * limit and has Slurm's KillWait to end.
  */
 static void
 slurm_line_site(struct slurm_line *line, const struct conf_slurm *conf)
@@ -78,7 +79,7 @@ slurm_line_site(struct slurm_line *line, const struct conf_slurm *conf)
         slurm_line_add(line, conf->arguments[i]);
 }
 
-/* "sbatch" and one argument, with room for `more`. */
+/* Starts with "sbatch" and one argument, and reserves `more` arguments. */
 static int
 slurm_line_begin(struct slurm_line *line, const struct conf_slurm *conf, const char *first,
                  size_t more)
@@ -113,7 +114,7 @@ slurm_line_make(const struct conf_slurm *conf, const struct slurm_order *order,
     return line->out_of_memory ? -ENOMEM : 0;
 }
 
-/* "1234", or "1234;cluster". */
+/* Reads "1234" or "1234;cluster". */
 static int
 slurm_read_id(const char *text, int64_t *id)
 {
@@ -123,8 +124,8 @@ slurm_read_id(const char *text, int64_t *id)
     return errno || end == text || *id <= 0 || (*end && !strchr(";\n", *end)) ? -EBADMSG : 0;
 }
 
-/* What Slurm says when it cannot be asked, and not that it does not want the job; and what was killed may have been
- * answered before. */
+/* Returns whether a command failed because Slurm is unreachable, rather than because it rejected
+ * the job. If the command was killed, Slurm may have processed the request. */
 static bool
 slurm_is_away(const struct program_output *output)
 {
@@ -194,7 +195,7 @@ slurm_try(const struct conf_slurm *conf, struct error *error)
     return rc;
 }
 
-/* "MinJobAge               = 300 sec"; -1: it does not say. */
+/* Reads a line such as "MinJobAge               = 300 sec". Returns -1 if it is missing. */
 static int64_t
 slurm_setting(const char *text, const char *name)
 {
@@ -271,8 +272,8 @@ slurm_list(const char *name, void (*tell)(void *context, const struct slurm_job 
     return rc;
 }
 
-/* Words that are not known are those of newer releases for jobs that wait or begin (POWER_UP_NODE, EXPEDITING); one that had
- * ended would be gone after MinJobAge. */
+/* An unknown state comes from a newer release and means that the job is waiting or starting
+ * (POWER_UP_NODE, EXPEDITING). A job that has ended disappears after MinJobAge. */
 bool
 slurm_lives(const char *state)
 {

@@ -33,7 +33,7 @@ digest_bytes(const void *bytes, size_t size, struct digest *digest)
     return 0;
 }
 
-/* The next bytes; 0 at the end. */
+/* Returns the number of bytes read at `at`, 0 at the end, or -errno. */
 static ssize_t
 digest_read(int fd, char *buffer, int64_t at)
 {

@@ -1,8 +1,8 @@
 /*
- * slurm_digest.h - SHA-256 of files, as 64 lower-case hexadecimal digits: what a file on a shared folder is
- * known by, whoever wrote it.
+ * slurm_digest.h - SHA-256 of files, as 64 lower-case hexadecimal digits. It identifies the
+ * contents of files on a shared folder.
  *
- * Calls block, and return 0 or -errno (-ENOMEM also when libcrypto fails).
+ * Calls block. They return 0 or -errno; -ENOMEM also if libcrypto fails.
  */
 #ifndef NOCTULE_SERVICE_COMMON_SLURM_SLURM_DIGEST_H
 #define NOCTULE_SERVICE_COMMON_SLURM_SLURM_DIGEST_H
@@ -21,12 +21,12 @@ struct digest {
 int digest_bytes(const void *bytes, size_t size, struct digest *digest);
 
 /*
- * Of a file from its start to its end. With `to` 0 or more the bytes that were digested, and no others,
- * are written there too; *write_failed (may be NULL) says on failure that it was this.
+ * Digests a file from its start to its end. If `to` is 0 or more, writes exactly the digested bytes
+ * there. After a failure, *write_failed (may be NULL) is true if writing failed.
  */
 int digest_file(int from, int to, struct digest *digest, bool *write_failed);
 
-/* What is told of a digest by another process: could it be one? */
+/* Returns whether the text of another process has the form of a digest. */
 bool digest_is_sha256(const char *text);
 bool digest_equal(const struct digest *a, const struct digest *b);
 

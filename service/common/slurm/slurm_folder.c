@@ -48,7 +48,7 @@ attempt_name_read(const char *name, struct attempt_id *id)
             3 ||
         strlen(id->nonce) != ATTEMPT_NONCE_SIZE - 1 || id->job <= 0 || id->number <= 0)
         return false;
-    attempt_name_write(id, again); /* "job-+1" and what follows the nonce are not ours */
+    attempt_name_write(id, again); /* rejects "job-+1" and anything after the nonce */
     return strcmp(name, again) == 0;
 }
 
@@ -61,7 +61,7 @@ attempt_folder_refuse(struct error *error, const char *what)
                      "the attempt's file " ATTEMPT_FILE " %s", what);
 }
 
-/* What a daemon in its right mind says. */
+/* Checks the values that the daemon wrote. */
 static int
 attempt_folder_judge(const struct attempt_folder *folder, struct error *error)
 {
@@ -100,7 +100,8 @@ attempt_folder_take_inputs(struct attempt_folder *folder, struct proto_reader *r
     return 0;
 }
 
-/* Of a regular file: 0, or -errno; -EBADMSG: it differs from what was expected. */
+/* Checks a regular file against its digest. Returns 0, -EBADMSG if it differs, or another
+ * -errno. */
 static int
 attempt_file_check(int folder, const char *path, int flags, const struct digest *expected)
 {
@@ -169,7 +170,7 @@ attempt_folder_take(struct attempt_folder *folder, struct sealed *sealed, struct
     return rc ? rc : attempt_folder_take_inputs(folder, &reader, error);
 }
 
-/* The folder's own name, whatever leads to it. */
+/* Reads the attempt from the folder's own name, not from the path that leads to it. */
 static bool
 attempt_folder_name(struct attempt_folder *folder)
 {
@@ -245,7 +246,7 @@ attempt_folder_close(struct attempt_folder *folder)
 
 struct attempt_check {
     const struct attempt_folder *folder;
-    int *failed; /* of each input: 0 or -errno */
+    int *failed; /* 0 or -errno for each input */
 };
 
 static const char *
@@ -260,7 +261,7 @@ attempt_check_some(struct parallel *loop, void *context)
     const struct attempt_check *check = context;
     int64_t i;
     while (parallel_take(loop, &i)) {
-        /* A link: the file that took another's place (LAYOUT_REPLACED). */
+        /* May be a link, to the file that replaced it (LAYOUT_REPLACED). */
         check->failed[i] =
             attempt_file_check(AT_FDCWD, attempt_input_path(check->folder->spec, (size_t)i), 0,
                                &check->folder->inputs[i]);
@@ -290,7 +291,8 @@ attempt_folder_check(const struct attempt_folder *folder, int threads, const ato
     return rc;
 }
 
-/* A folder that was removed is empty, and its path another's or nobody's; on a network file system either may be seen late. */
+/* A removed folder is empty, and its path is free or another folder. A network file system may show
+ * either late. */
 bool
 attempt_folder_is_void(const struct attempt_folder *folder)
 {

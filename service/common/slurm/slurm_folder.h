@@ -1,41 +1,42 @@
 /*
- * slurm_folder.h - one attempt of a job that runs on another machine: a folder on a file system that
- * the daemon and the compute nodes share.
+ * slurm_folder.h - the folder of one attempt of a job that runs on another machine, on a file
+ * system that the daemon and the compute nodes share.
  *
- * A worker of this machine gets a job over a pipe and tells over it how the job ended. A machine that
- * is reached through a scheduler has no such pipe, so both directions are files:
+ * A local worker receives a job and reports its result over a pipe. A machine behind a scheduler
+ * has no such pipe, so both directions use files:
  *
- *     SHARE/job-17.2.<nonce>/       attempt 2 of job 17
- *         job                       by the daemon: the job spec, as a worker of this machine gets it
- *         inputs/                   by the daemon: copies of inputs that nodes could not see else
- *         attempt                   by the daemon, last: ATTEMPT, which has the nonce, what to compute
- *                                   with, and the SHA-256 of `job` and of every file that it names
- *         void                      by the daemon: given up; what still comes of it is not looked at
- *         run-<random>/             by each step that computes it: its results
- *         manifest                  by the step that ends first: how it ended (slurm_manifest.h)
+ *     SHARE/job-17.2.<nonce>/   attempt 2 of job 17
+ *         job                   by the daemon: the job spec, the same as for a local worker
+ *         inputs/               by the daemon: copies of inputs that the nodes cannot read
+ *         attempt               by the daemon, last: ATTEMPT with the nonce, the resources, and the
+ *                               SHA-256 of `job` and of every file that it names
+ *         void                  by the daemon: the attempt was given up; later results are ignored
+ *         run-<random>/         by each step that computes the attempt: its results
+ *         manifest              by the step that ends first: the outcome (slurm_manifest.h)
  *
- * The nonce is made anew for each attempt, and the daemon commits it to its database before it hands
- * the folder to anybody. That is the fence: a scheduler may run an attempt twice, or one that was
- * given up may come back hours later, on a node whose clock is wrong. Each finds the folder of its own
- * nonce, and only what lies in the folder of the nonce that the database has now ever counts.
+ * Each attempt has a new nonce, which the daemon must commit to its database before it submits the
+ * folder. The nonce is the fence: a scheduler may run an attempt twice, or an abandoned attempt may
+ * run hours later on a node with a wrong clock. Each step uses the folder of its own nonce. Only
+ * the folder whose nonce is in the database counts.
  *
  *     daemon                                      step (noctule run-job FOLDER)
  *     attempt_nonce_make, committed
  *     attempt_folder_make
  *     ... submits ...                             attempt_folder_open, _read, _check
  *                                                 computes; manifest_begin ... manifest_publish
- *     manifest_read: the truth                    (attempt_folder_is_void: leaves without a word)
+ *     manifest_read: the outcome                  (attempt_folder_is_void: exits without a result)
  *     manifest_collect, committed
  *     attempt_folder_remove
  *
- * `attempt` and `manifest` are sealed files of frames (slurm_sealed.h), so there is one description of a job
- * and one of how it ended, wherever it runs. All calls block on the shared folder, perhaps for long:
- * they are a pool thread's, and one thread's for one folder. What is read of the folder is foreign: no
- * link in it is followed, sizes are limited (base/limits.def), and nothing that does not agree with
- * its digest is used.
+ * `attempt` and `manifest` are sealed files of frames (slurm_sealed.h). A job and its outcome thus
+ * have one description for all executors. All calls block on the shared folder, possibly for long.
+ * They must run in a pool thread, and a folder must be used by one thread at a time.
  *
- * Failures have a code: ATTEMPT_DAMAGED, ATTEMPT_OTHER_VERSION, ATTEMPT_OTHER (it is not the attempt that
- * was looked for), ATTEMPT_FILE_DIFFERS, or that of this machine (error_set_system).
+ * The contents of the folder are untrusted. Links in it are not followed, sizes are limited
+ * (base/limits.def), and data that does not match its digest is not used.
+ *
+ * Failures have a code: ATTEMPT_DAMAGED, ATTEMPT_OTHER_VERSION, ATTEMPT_OTHER (a different attempt
+ * than expected), ATTEMPT_FILE_DIFFERS, or the code of a local error (error_set_system).
  */
 #ifndef NOCTULE_SERVICE_COMMON_SLURM_SLURM_FOLDER_H
 #define NOCTULE_SERVICE_COMMON_SLURM_SLURM_FOLDER_H
@@ -58,74 +59,79 @@
 
 struct attempt_id {
     int64_t job;
-    int64_t number; /* of the job's attempts, from 1 */
+    int64_t number; /* number of the job's attempt, from 1 */
     char nonce[ATTEMPT_NONCE_SIZE];
 };
 
-/* A nonce that nobody can guess and that never comes again. 0 or -errno. */
+/* Creates a random, unique nonce. Returns 0 or -errno. */
 int attempt_nonce_make(char nonce[ATTEMPT_NONCE_SIZE]);
-/* The folder's name, "job-17.2.<nonce>"; and back, false for another name: it is not ours. */
+/* Write and read the folder's name, "job-17.2.<nonce>". Reading returns false for any other
+ * name. */
 void attempt_name_write(const struct attempt_id *id, char name[ATTEMPT_NAME_SIZE]);
 bool attempt_name_read(const char *name, struct attempt_id *id);
 
-/* --------------------------------------------------------------------------- the daemon's -- */
+/* ---------------------------------------------------------------------------- the daemon -- */
 
-/* What a step is to do, and with what. Borrowed. */
+/* The work and resources of a step. All pointers are borrowed. */
 struct attempt_order {
     struct attempt_id id;
-    const struct job_spec *spec; /* `output` stays what it is of a local job: the record tells it */
-    /* Of computing, by the node's own clock; the step stops then, and says DEADLINE_EXCEEDED. */
+    /* `output` is the same as for a local job, since the job record contains it. */
+    const struct job_spec *spec;
+    /* Limit of the computation, by the node's own clock. The step then stops with
+     * DEADLINE_EXCEEDED. */
     double deadline_seconds;
-    const char *backend;  /* as compute.backend: "auto", "cpu", "cuda" */
-    int threads;          /* 0: as many as the task has processors */
-    int64_t memory_bytes; /* that the job may take; 0: what there is */
-    /* What lies below this folder the nodes see by the same path, and read there; the rest is copied.
-     * NULL: all is copied. */
+    const char *backend;  /* as compute.backend: "auto", "cpu" or "cuda" */
+    int threads;          /* 0: one per processor of the task */
+    int64_t memory_bytes; /* max memory of the job; 0: all available memory */
+    /* Nodes can read files below this folder by the same path. Other files are copied. NULL: all
+     * are copied. */
     const char *shared;
 };
 
-/* Is the path below the folder that nodes see, and leads nowhere else? */
+/* Returns whether the path is below the folder that nodes can read, without "..". */
 bool attempt_is_shared(const char *shared, const char *path);
 
 /*
- * Makes the folder below `share`, with digests of all inputs: one whose digest the spec does not have is read
- * whole, and one that nodes see themselves is else not read at all. All of it is on disk
- * when it returns 0; on a failure nothing stays, as far as this may be. *stop ends it with -ECANCELED;
- * NULL: nothing does.
+ * Creates the folder below `share`, with digests of all inputs. An input without a digest in the
+ * spec is read completely. An input that nodes can read themselves and that has a digest is not
+ * read. Returns 0 when all is on disk. On an error it removes the folder as far as possible. If
+ * *stop becomes true, returns -ECANCELED. `stop` may be NULL.
  */
 int attempt_folder_make(const char *share, const struct attempt_order *order,
                         const atomic_bool *stop, struct error *error);
-/* Says to steps that still run that it is given up: a courtesy, the nonce is the fence. 0 or -errno. */
+/* Marks the attempt as given up for steps that still run. This only saves work; the nonce is the
+ * fence. Returns 0 or -errno. */
 int attempt_folder_void(const char *share, const struct attempt_id *id);
-/* With all in it; 0 also when it was not there, else -errno. */
+/* Removes the folder and its contents. Returns 0, also if it does not exist, or -errno. */
 int attempt_folder_remove(const char *share, const struct attempt_id *id);
 
-/* ----------------------------------------------------------------------------- the step's -- */
+/* ------------------------------------------------------------------------------ the step -- */
 
 struct attempt_folder {
     char *path;
     int fd;
-    struct attempt_id id; /* as its name says */
-    /* Once it is read: */
+    struct attempt_id id; /* from the folder's name */
+    /* Set by attempt_folder_read: */
     struct message_attempt told; /* its strings are in `memory` */
     struct job_spec *spec;
     struct digest *inputs; /* of spec->inputs, then of spec->objects */
     void *memory;
 };
 
-/* Opens a folder that has the name of an attempt. */
+/* Opens a folder whose name is that of an attempt. */
 int attempt_folder_open(const char *path, struct attempt_folder **folder, struct error *error);
-/* Reads what is to be done, once: `attempt` whole and of this version, its nonce and numbers those of the folder's name,
- * and `job` as it was written. Inputs are not looked at yet. */
+/* Reads the work, once. Checks that `attempt` is complete and of this version, that its nonce and
+ * numbers match the folder's name, and that `job` is unchanged. Does not check the inputs. */
 int attempt_folder_read(struct attempt_folder *folder, struct error *error);
 void attempt_folder_close(struct attempt_folder *folder);
 
-/* Reads every input whole, in up to `threads` threads: is each as it was when the folder was made? *stop
- * ends it with -ECANCELED; NULL: nothing does. */
+/* Reads all inputs in at most `threads` threads and checks that each is unchanged since the folder
+ * was made. If *stop becomes true, returns -ECANCELED. `stop` may be NULL. */
 int attempt_folder_check(const struct attempt_folder *folder, int threads, const atomic_bool *stop,
                          struct error *error);
 
-/* Was it given up, as far as this machine can see: voided, renamed or removed? */
+/* Returns whether the attempt was given up, as far as this machine can see: voided, renamed or
+ * removed. */
 bool attempt_folder_is_void(const struct attempt_folder *folder);
 
 #endif

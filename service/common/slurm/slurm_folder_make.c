@@ -1,4 +1,4 @@
-/* slurm_folder_make.c - see slurm_folder.h: the daemon's side. */
+/* slurm_folder_make.c - see slurm_folder.h: functions of the daemon. */
 #include "service/common/slurm/slurm_folder.h"
 
 #include "base/durable.h"
@@ -15,15 +15,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A folder that is being made. */
+/* A folder under construction. */
 struct attempt_making {
     const struct attempt_order *order;
     const atomic_bool *stop;
     struct error *error;
     char *path;
-    int folder, staged; /* the latter -1 until something is copied */
-    size_t count;       /* of inputs and objects */
-    char **files;       /* as the spec that is written names them */
+    int folder, staged; /* `staged` is -1 until a file is copied */
+    size_t count;       /* number of inputs and objects */
+    char **files;       /* paths for the spec that is written */
     struct digest *digests;
 };
 
@@ -55,7 +55,8 @@ making_open_staged(struct attempt_making *making)
     return making->staged < 0 ? -errno : 0;
 }
 
-/* What is known of it is not read again; size: as it is now. */
+/* Uses the digest of the spec if there is one, so that the file need not be read. The size is the
+ * current one. */
 static bool
 making_know(struct attempt_making *making, size_t i, int from)
 {
@@ -70,7 +71,7 @@ making_know(struct attempt_making *making, size_t i, int from)
     return true;
 }
 
-/* Its bytes, with their digest if that is not known. *write_failed tells on failure whose fault it was. */
+/* Copies a file, and digests it if its digest is unknown. Sets *write_failed if writing failed. */
 static int
 making_copy(struct attempt_making *making, size_t i, int from, int to, bool *write_failed)
 {
@@ -82,7 +83,8 @@ making_copy(struct attempt_making *making, size_t i, int from, int to, bool *wri
     return rc;
 }
 
-/* Copies what `from` holds, for making_sync_staged to sync; its name says which it was. */
+/* Copies the file `from` into the folder. The name of the copy shows which file it was. The caller
+ * must call making_sync_staged. */
 static int
 making_stage(struct attempt_making *making, size_t i, int from, const char *path)
 {
@@ -106,7 +108,8 @@ making_stage(struct attempt_making *making, size_t i, int from, const char *path
                : 0;
 }
 
-/* All at once: of hundreds of files each would wait for the disk by itself. */
+/* Syncs all copies at once. Syncing hundreds of files one by one would wait for the disk each
+ * time. */
 static int
 making_sync_staged(struct attempt_making *making)
 {
@@ -154,14 +157,15 @@ making_take_all(struct attempt_making *making)
     return rc ? rc : making_sync_staged(making);
 }
 
-/* The job spec, which is as a worker's but for where inputs lie; and its digest. */
+/* Writes the job spec, which differs from a local worker's only in the paths of the inputs, and
+ * digests it. */
 static int
 making_write_spec(struct attempt_making *making, struct digest *digest)
 {
     struct job_spec spec = *making->order->spec;
     char *path;
     spec.inputs = making->files;
-    spec.sha256 = NULL; /* `attempt` has them */
+    spec.sha256 = NULL; /* they are in `attempt` */
     spec.objects = making->files + spec.input_count;
     if (asprintf(&path, "%s/" ATTEMPT_SPEC, making->path) < 0)
         return making_fail(making, -ENOMEM, "name", ATTEMPT_SPEC);

@@ -1,4 +1,4 @@
-/* slurm_manifest.c - see slurm_manifest.h: the step's side. */
+/* slurm_manifest.c - see slurm_manifest.h: functions of the step. */
 #include "service/common/slurm/slurm_manifest.h"
 
 #include "base/array.h"
@@ -83,7 +83,7 @@ manifest_run_copy_all(struct manifest_run *run, struct output *output, const cha
     return rc;
 }
 
-/* The folder is new. */
+/* The folder is new, so no file in it is stale. */
 static bool
 manifest_run_is_stale(const char *name)
 {
@@ -91,7 +91,7 @@ manifest_run_is_stale(const char *name)
     return false;
 }
 
-/* -ESTALE where the folder was removed: nothing is made in its place. */
+/* Returns -ESTALE if the attempt's folder was removed. Does not create it again. */
 static int
 manifest_run_make(const struct attempt_folder *folder, struct manifest_run *run,
                   struct output **output)
@@ -169,7 +169,7 @@ manifest_exists(const struct attempt_folder *folder)
     return faccessat(folder->fd, MANIFEST_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Under a name of its own first: two steps may do so at once. */
+/* Writes under a temporary unique name first, since two steps may publish at the same time. */
 static int
 manifest_place(const struct sealed_writer *writer, int folder)
 {

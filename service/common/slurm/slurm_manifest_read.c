@@ -1,4 +1,4 @@
-/* slurm_manifest_read.c - see slurm_manifest.h: the daemon's side. */
+/* slurm_manifest_read.c - see slurm_manifest.h: functions of the daemon. */
 #include "service/common/slurm/slurm_manifest.h"
 
 #include "base/limits.h"
@@ -31,7 +31,8 @@ manifest_has(const struct manifest *manifest, const char *name)
     return false;
 }
 
-/* A name that cannot lead out of the folder, nor be one that is still being written. */
+/* Returns whether the name can be a result: it cannot lead out of the folder and is not the name of
+ * an unfinished file. */
 static bool
 manifest_is_name(const char *name)
 {
@@ -76,7 +77,7 @@ manifest_judge(const struct manifest *manifest, const struct attempt_id *id, str
     return 0;
 }
 
-/* Its own copy, for reading alters a frame that is read again. */
+/* Checks the DONE frame in a copy, since reading alters the frame and it is read again later. */
 static int
 manifest_judge_done(const struct manifest *manifest, const struct proto_reader *frame,
                     struct error *error)
@@ -98,7 +99,7 @@ manifest_judge_done(const struct manifest *manifest, const struct proto_reader *
     return rc;
 }
 
-/* Measurements, then how it ended, and nothing more. */
+/* Checks that the report has measurements, then one DONE, and no other frame. */
 static int
 manifest_judge_report(struct manifest *manifest, struct error *error)
 {

@@ -17,12 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TEXT_MOST (64u << 20) /* of 10,000 jobs squeue writes less than 2 MiB */
+#define TEXT_MOST (64u << 20) /* squeue writes less than 2 MiB for 10,000 jobs */
 #define CHUNK     65536
 
 /* -------------------------------------------------------------------------- environment ---- */
 
-/* Variables, and with "_" at the end beginnings of them. */
+/* Names of variables. A name that ends in "_" is a prefix. */
 static const char *const program_passed[] = {
     "PATH",   "HOME",    "USER",    "LOGNAME", "LANG",     "TZ",
     "SLURM_", "SBATCH_", "SQUEUE_", "MUNGE_",  "NOCTULE_", /* the last one for tests */
@@ -41,7 +41,7 @@ program_passes(const char *variable)
     return false;
 }
 
-/* An array of what stays the environment's; NULL: no memory. */
+/* Returns an array of borrowed environment strings, or NULL if memory is short. */
 static char **
 program_environment(void)
 {
@@ -59,13 +59,14 @@ program_environment(void)
 /* ------------------------------------------------------------------------------- spawning ---- */
 
 struct program {
-    pid_t pid; /* and its group */
+    pid_t pid; /* also its process group */
     int out, words;
     struct program_output *output;
     size_t room, said;
 };
 
-/* A group of its own, to be ended whole, and the signals as a program finds them. */
+/* Sets a process group of its own, so that all its processes can be killed, and default signal
+ * handling. */
 static int
 program_set_attributes(posix_spawnattr_t *attributes)
 {
@@ -90,18 +91,18 @@ program_set_files(posix_spawn_file_actions_t *files, int out, int words)
     return rc ? rc : posix_spawn_file_actions_addclosefrom_np(files, STDERR_FILENO + 1);
 }
 
-/* 0 or -errno. */
+/* Returns 0 or -errno. */
 static int
 program_spawn_with(struct program *program, const char *const arguments[], int out, int words)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
-    char *const *argv; /* which posix_spawn leaves as they are, but does not say so */
+    char *const *argv; /* posix_spawn does not change the strings, but its type is not const */
     memcpy(&argv, &arguments, sizeof argv);
     char **environment = program_environment();
     if (!environment)
         return -ENOMEM;
-    posix_spawn_file_actions_init(&files); /* glibc's have no way to fail */
+    posix_spawn_file_actions_init(&files); /* cannot fail in glibc */
     posix_spawnattr_init(&attributes);
     int rc = program_set_files(&files, out, words);
     if (!rc)
@@ -140,7 +141,7 @@ program_spawn(struct program *program, const char *const arguments[])
 
 /* ------------------------------------------------------------------------------- reading ---- */
 
-/* 1: there may be more, 0: that was all, -errno. */
+/* Returns 1 if there may be more, 0 at the end, or -errno. */
 static int
 program_take_text(struct program *program)
 {
@@ -157,7 +158,7 @@ program_take_text(struct program *program)
     return output->size > TEXT_MOST ? -EFBIG : length > 0;
 }
 
-/* What does not fit is read and forgotten. */
+/* Reads the error output. Drops the part that does not fit. */
 static int
 program_take_words(struct program *program)
 {
@@ -172,7 +173,7 @@ program_take_words(struct program *program)
     return length > 0;
 }
 
-/* Until both pipes have ended, which is when nobody has them open any more. */
+/* Reads until all writers have closed both pipes. */
 static int
 program_read(struct program *program, int64_t until_ms)
 {
@@ -196,7 +197,8 @@ program_read(struct program *program, int64_t until_ms)
     return 0;
 }
 
-/* In one line: which of them says what it was depends on the program. */
+/* Joins the error output into one line. Which of its lines has the reason depends on the
+ * program. */
 static void
 program_join_words(char *words)
 {
@@ -209,7 +211,8 @@ program_join_words(char *words)
 
 /* ------------------------------------------------------------------------------- ending ---- */
 
-/* How it ended, once it has: what closed its pipes and goes on is killed at the deadline, too. */
+/* Waits for the program's exit status. A program that closed its pipes but still runs is killed at
+ * the deadline. */
 static int
 program_reap(const struct program *program, int64_t until_ms, int *status)
 {

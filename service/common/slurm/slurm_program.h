@@ -1,9 +1,10 @@
 /*
- * slurm_program.h - a program of the site, run to its end: no shell, a deadline, and an end to what it may say.
+ * slurm_program.h - run a program of the site to its end: without a shell, with a deadline and
+ * limited output.
  *
- * Blocks; any thread that is no loop's. The program gets no standard input, and of this process's
- * environment what Slurm's commands need: where programs are, whose they are, and what is named for
- * Slurm.
+ * Blocks; must not run in the thread of an event loop. The program has no standard input. From this
+ * process's environment it inherits only the variables that Slurm's commands need: the search path,
+ * the user, the locale, and those of Slurm.
  */
 #ifndef NOCTULE_SERVICE_COMMON_SLURM_SLURM_PROGRAM_H
 #define NOCTULE_SERVICE_COMMON_SLURM_SLURM_PROGRAM_H
@@ -13,17 +14,19 @@
 #include <stddef.h>
 
 struct program_output {
-    char *text; /* what it wrote, ended by NUL; the caller frees it */
+    char *text; /* standard output, NUL-terminated; the caller must free it */
     size_t size;
-    char words[512]; /* what it complained of, in one line; "": nothing */
-    int status;      /* that it exited with; 128 + the signal that ended it */
+    char words[512]; /* standard error in one line; "": empty */
+    int status;      /* exit status, or 128 plus the signal that ended the program */
 };
 
 /*
- * arguments: argv, ended by NULL, the program looked for in PATH. 0 when it was run to its end, well or
- * not; -ENOENT, -EACCES when there is no such program; -ETIMEDOUT when it took longer than `seconds`, and was
- * killed with all that it had started; -EFBIG when it wrote more than is read. Then there is no text, and
- * the error says what happened.
+ * Runs a program. `arguments` is a NULL-terminated argv; the program is searched in PATH.
+ *
+ * Returns 0 if it ran to its end, with any exit status. Returns -ENOENT or -EACCES if the program
+ * cannot be executed. Returns -ETIMEDOUT if it ran longer than `seconds`; it was then killed with
+ * all processes that it started. Returns -EFBIG if its output is too long. On an error there is no
+ * text, and `error` has the reason.
  */
 int program_run(const char *const arguments[], double seconds, struct program_output *output,
                 struct error *error);

@@ -15,7 +15,7 @@
 
 #define SEALED_MOST ((size_t)LIMIT_ATTEMPT_MIB << 20)
 #define SEAL_BYTES                                                                                 \
-    (PROTO_HEADER + 4u + DIGEST_TEXT - 1u) /* of its frame: a string of this length */
+    (PROTO_HEADER + 4u + DIGEST_TEXT - 1u) /* the SEAL frame: a string of this length */
 
 /* ------------------------------------------------------------------------------ writing ---- */
 
@@ -81,7 +81,7 @@ sealed_refuse(struct error *error, const char *name, const char *what)
                      "the attempt's file %s %s: see to the shared folder", name, what);
 }
 
-/* Takes the last frame off, if it seals those before it. */
+/* Removes the last frame if it is the seal of those before it. */
 static int
 sealed_break(struct sealed *sealed)
 {
@@ -138,7 +138,8 @@ sealed_open(uint8_t *bytes, size_t size, const char *name, const char *role, str
     return rc;
 }
 
-/* The whole file; -EMSGSIZE when it is too large to be one, -EBADMSG when it is no regular file or changes. */
+/* Loads the complete file. Returns -EMSGSIZE if it is too large, and -EBADMSG if it is not a
+ * regular file or changes. */
 static int
 sealed_load(int fd, uint8_t **bytes, size_t *size)
 {

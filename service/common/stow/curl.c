@@ -16,7 +16,7 @@ static bool
 curl_find(void *library, const char *name, void *call, size_t size)
 {
     void *found = dlsym(library, name);
-    memcpy(call, &found, size); /* POSIX: a pointer to a function fits */
+    memcpy(call, &found, size); /* POSIX guarantees that a function pointer fits */
     return found != NULL;
 }
 

@@ -1,7 +1,7 @@
 /*
- * curl.h - the calls of libcurl that STOW-RS needs, loaded when they are first asked for: libcurl brings
- * twenty libraries along, which nobody else needs (a program of the service starts in two thirds of the
- * time without them, and no worker has them in memory).
+ * curl.h - the functions of libcurl that STOW-RS needs, loaded on first use. libcurl depends on
+ * twenty libraries that no other part needs. Without them a program of the service starts in two
+ * thirds of the time, and workers do not load them.
  */
 #ifndef NOCTULE_SERVICE_COMMON_STOW_CURL_H
 #define NOCTULE_SERVICE_COMMON_STOW_CURL_H
@@ -20,7 +20,8 @@ struct curl_calls {
     void (*free_all)(struct curl_slist *list);
 };
 
-/* NULL: it is not there; why, until the end of the process, is in *why. From any thread. */
+/* Returns the functions, or NULL if libcurl cannot be loaded. *why then has the reason, valid until
+ * the process ends. Thread-safe. */
 const struct curl_calls *curl_calls(const char **why);
 
 #endif

@@ -1,8 +1,9 @@
 /*
  * stow.c - see stow.h.
  *
- * libcurl carries it. No proxy of the environment, no redirects (they would carry credentials elsewhere),
- * no protocol but the two, TLS from 1.2 on with the host's name in its certificate.
+ * Uses libcurl. Ignores proxies of the environment. Does not follow redirects, which would send the
+ * credentials to another host. Allows only HTTP and HTTPS, with TLS 1.2 or later and a certificate
+ * of the host's name.
  */
 #include "service/common/stow/stow.h"
 
@@ -21,9 +22,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ANSWER_MOST    (1 << 20) /* bytes of a body, and of headers, that are listened to */
-#define SECRET_MOST    8192      /* bytes of a token, or of a name and a password */
-#define RETRY_MOST     3600.0    /* seconds that a server is left alone because it says so */
+#define ANSWER_MOST    (1 << 20) /* max bytes of a response's body, and of its headers */
+#define SECRET_MOST    8192      /* max bytes of a token, or of a name and a password */
+#define RETRY_MOST     3600.0    /* max seconds that a Retry-After is obeyed */
 #define BOUNDARY_BYTES 16
 
 struct stow {
@@ -33,7 +34,7 @@ struct stow {
     double not_before; /* clock_seconds */
 };
 
-/* A body on its way: what stands before the file, the file, what stands behind it. */
+/* The body of a request: a head, the file, a tail. */
 struct stow_body {
     int fd;
     char head[160], tail[64];
@@ -41,7 +42,7 @@ struct stow_body {
     bool unreadable;
 };
 
-/* What comes back. */
+/* The response. */
 struct stow_reply {
     struct text_stream body;
     size_t size, header_size;
@@ -133,7 +134,7 @@ body_read(char *to, size_t one, size_t count, void *context)
         const int64_t left = behind - body->at;
         some = pread(body->fd, to, left < (int64_t)room ? (size_t)left : room,
                      body->at - body->head_size);
-        if (some <= 0) { /* it was cut meanwhile */
+        if (some <= 0) { /* the file was truncated meanwhile */
             body->unreadable = true;
             return CURL_READFUNC_ABORT;
         }
@@ -144,7 +145,7 @@ body_read(char *to, size_t one, size_t count, void *context)
     return (size_t)some;
 }
 
-/* For what has to be sent again over a new connection. */
+/* Lets libcurl send the body again over a new connection. */
 static int
 body_seek(void *context, curl_off_t offset, int origin)
 {
@@ -178,7 +179,7 @@ reply_take_header(char *bytes, size_t one, size_t count, void *context)
 
 /* ----------------------------------------------------------------------- the credentials ---- */
 
-/* The file without the end of its line; it is read each time, for tokens are replaced. */
+/* Reads the first line of a file. It must be read each time, since tokens are replaced. */
 static int
 secret_read(const char *path, char secret[SECRET_MOST], struct error *error)
 {
@@ -254,14 +255,15 @@ stow_set_common(struct stow *stow, struct stow_reply *reply)
     const struct conf_destination *destination = stow->destination;
     CURLcode (*set)(CURL *, CURLoption, ...) = stow->calls->set;
     CURL *curl = stow->curl;
-    stow->calls->reset(curl); /* connections stay */
+    stow->calls->reset(curl); /* keeps the connections */
     set(curl, CURLOPT_URL, destination->stow);
     set(curl, CURLOPT_PROTOCOLS_STR, "http,https");
     set(curl, CURLOPT_PROXY, "");
     set(curl, CURLOPT_NOSIGNAL, 1L);
     set(curl, CURLOPT_USERAGENT, "noctule/" NOCTULE_VERSION);
     set(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)(destination->connect_seconds * 1000));
-    /* What it takes and what it says, as of an AE: never slower than this for so long. */
+    /* Limits for request and response, as for an AE: the rate must not stay below the min for this
+     * time. */
     set(curl, CURLOPT_LOW_SPEED_LIMIT, (long)fmax(1, destination->min_kib_per_second * 1024));
     set(curl, CURLOPT_LOW_SPEED_TIME, stow_seconds(destination->dimse_seconds));
     set(curl, CURLOPT_MAXAGE_CONN, stow_seconds(destination->idle_seconds));
@@ -288,7 +290,8 @@ static const struct {
 };
 
 /*
- * Returns texts of this machine alone: libcurl's error buffer may hold names from the server's certificate and lines of its answer.
+ * Returns a text of this machine. Must not use libcurl's error buffer, which may contain names from
+ * the server's certificate and lines of its response.
  */
 static const char *
 stow_failure_detail(const struct stow *stow, CURLcode result)
@@ -303,7 +306,7 @@ stow_failure_detail(const struct stow *stow, CURLcode result)
     return number ? strerror((int)number) : "";
 }
 
-/* No answer came, or not all of one. */
+/* Sets the error if no complete response was received. */
 static int
 stow_broke_off(const struct stow *stow, CURLcode result, bool too_much, struct error *error)
 {
@@ -321,7 +324,7 @@ stow_broke_off(const struct stow *stow, CURLcode result, bool too_much, struct e
                      *detail ? ": " : "", detail);
 }
 
-/* It is asked, and answered; 0 with the HTTP status. */
+/* Sends the request. Returns 0 with the HTTP status, or -errno. */
 static int
 stow_perform(struct stow *stow, struct stow_reply *reply, long *status, struct error *error)
 {
@@ -335,10 +338,10 @@ stow_perform(struct stow *stow, struct stow_reply *reply, long *status, struct e
     return 0;
 }
 
-/* --------------------------------------------------------------------------- the answer ---- */
+/* ------------------------------------------------------------------------- the response ---- */
 
-/* Would come again: it is about what was sent, or where to; not about who sent it, whose token may be
- * replaced, nor about the moment. */
+/* Returns whether another attempt would fail the same way, because the cause is the object or the
+ * address. Credentials (401) may be replaced, and 408, 425 and 429 depend on the time. */
 static bool
 is_final_http(long status)
 {
@@ -357,7 +360,7 @@ stow_note_retry(struct stow *stow)
 
 static const struct {
     long status;
-    const char *reason; /* RFC 9110, and a hint */
+    const char *reason; /* RFC 9110, with a hint */
 } http_reasons[] = {
     {400, "bad request"},
     {401, "the credentials were not accepted"},
@@ -383,7 +386,7 @@ http_reason(long status)
     return status / 100 == 3 ? "redirects are not followed" : "see its log";
 }
 
-/* The message has nothing of the body: a server may repeat patient data there. */
+/* The message must not contain the response's body: a server may repeat patient data there. */
 static int
 stow_refused(struct stow *stow, long status, struct error *error)
 {
@@ -394,7 +397,7 @@ stow_refused(struct stow *stow, long status, struct error *error)
         "%s answers HTTP %ld: %s", stow->destination->stow, status, http_reason(status));
 }
 
-/* A status that tells what came of the instance has it in its body. */
+/* Evaluates a response. If the status reports the outcome per instance, the body has it. */
 static int
 stow_judge(struct stow *stow, long status, const struct stow_reply *reply, const char *sop_instance,
            struct dicom_answer *answer, struct error *error)
@@ -404,7 +407,7 @@ stow_judge(struct stow *stow, long status, const struct stow_reply *reply, const
     if (told.failed && (status / 100 == 2 || status == 409)) {
         answer->status = told.reason >= 0 ? told.reason : 0x0110;
         const enum dicom_outcome outcome = dicom_outcome_of(CODE_NONE, answer);
-        if (outcome == DICOM_SENT) /* it has it already */
+        if (outcome == DICOM_SENT) /* the server already has the instance */
             return 0;
         return error_set(error, -EREMOTEIO,
                          outcome == DICOM_PERMANENT ? CODE_STORE_REFUSED : CODE_STORE_FAILED,
@@ -436,7 +439,7 @@ stow_post(struct stow *stow, struct stow_body *body, const char *boundary, struc
     if (headers)
         more = stow->calls->append(headers, "Accept: application/dicom+json");
     if (more)
-        more = stow->calls->append(headers, "Expect:"); /* some wait for it in vain */
+        more = stow->calls->append(headers, "Expect:"); /* some servers do not answer it */
     if (!more) {
         stow->calls->free_all(headers);
         return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is no memory for a request.");
@@ -455,7 +458,7 @@ stow_post(struct stow *stow, struct stow_body *body, const char *boundary, struc
     return rc;
 }
 
-/* Takes what was heard, whatever came of it. */
+/* Closes the response's text, whatever the result. */
 static int
 reply_end(struct stow_reply *reply, int rc, struct error *error)
 {
@@ -496,7 +499,8 @@ stow_store(struct stow *stow, const char *file, const char *sop_instance,
     return rc;
 }
 
-/* A request to store nothing: any answer but that nobody is there, or that we are not let in. */
+/* Sends a request without instances. Any response shows that a server works, except those that mean
+ * a wrong address, a server error or rejected credentials. */
 int
 stow_echo(struct stow *stow, char *greeting, size_t size, struct error *error)
 {

@@ -1,9 +1,9 @@
 /*
  * stow_answer.c - see stow_answer.h.
  *
- * Both forms come down to values in an order, each under the tag that was named last: "00081155" as a
- * key in JSON, tag="00081155" in XML. A sequence is what follows its tag until the other one's; its items
- * are told apart by where a new SOP Class or Instance UID comes a second time.
+ * Both formats are read as a list of values, each under the latest tag: "00081155" as a key in
+ * JSON, tag="00081155" in XML. A sequence extends from its tag to the tag of the next sequence. An
+ * item ends where a second SOP Class UID or SOP Instance UID begins.
  */
 #include "service/common/stow/stow_answer.h"
 
@@ -20,17 +20,17 @@ enum {
     TAG_OTHER_FAILURES = 0x0008119A,
 };
 
-#define VALUE_SIZE 128 /* a UID or a number, with room */
+#define VALUE_SIZE 128 /* enough for a UID or a number */
 
 struct answer_reading {
     const char *at, *end;
     const char *sop_instance;
     struct stow_answer *answer;
-    uint32_t tag;      /* named last */
-    uint32_t sequence; /* one of the three, or 0 */
-    /* Of the item: */
+    uint32_t tag;      /* the latest tag */
+    uint32_t sequence; /* one of the three sequences, or 0 */
+    /* Of the current item: */
     bool is_ours, has_class, has_instance;
-    int32_t number; /* the reason or the warning; -1: none */
+    int32_t number; /* reason or warning, or -1 */
 };
 
 /* ------------------------------------------------------------------------------- items ---- */
@@ -76,14 +76,14 @@ answer_take_value(struct answer_reading *reading, const char *value)
     } else if (reading->tag == TAG_FAILURE_REASON || reading->tag == TAG_WARNING_REASON) {
         char *end;
         const long number = strtol(value, &end, 10);
-        if (reading->number >= 0) /* of the next item, which says no more of itself */
+        if (reading->number >= 0) /* belongs to the next item, which has no UIDs */
             item_end(reading);
         if (end != value && !*end && number >= 0 && number <= UINT16_MAX)
             reading->number = (int32_t)number;
     }
 }
 
-/* 8 hexadecimal digits, and nothing else. */
+/* Returns whether the text is exactly 8 hexadecimal digits. */
 static bool
 is_tag(const char *text, size_t length, uint32_t *tag)
 {
@@ -116,7 +116,8 @@ answer_take_text(struct answer_reading *reading, const char *text, size_t length
 
 /* --------------------------------------------------------------------------------- JSON ---- */
 
-/* At a quote: moves behind the string, whose bytes are told as they stand; one that is cut is empty. */
+/* At a quote: returns the string's bytes without unescaping and advances behind it. A string that
+ * is cut off is empty. */
 static const char *
 json_take_string(struct answer_reading *reading, size_t *length)
 {
@@ -170,7 +171,7 @@ answer_read_json(struct answer_reading *reading)
 
 /* ---------------------------------------------------------------------------------- XML ---- */
 
-/* The value of tag="..." within an element's text. */
+/* Finds tag="..." within an element's text. */
 static bool
 xml_find_tag(const char *element, size_t length, uint32_t *tag)
 {

@@ -1,10 +1,10 @@
 /*
  * channel.c - framed pipes; see channel.h.
  *
- * A channel lives from channel_open/adopt until the close callbacks of its two handles (the pipe
- * and the timer that bounds a last flush) have run; whoever holds the pointer forgets it with
- * channel_close. A write that fails because the peer went away does not end a channel: what it sent
- * before is still read first, and the end comes from the reading side.
+ * A channel lives from channel_open or channel_adopt until the close callbacks of its two handles
+ * have run: the pipe, and the timer that limits the last flush. After channel_close the pointer
+ * must not be used. A failed write to a peer that hung up does not end the channel. The frames that
+ * the peer sent before are read first, and the reading side reports the end.
  */
 #include "service/common/wire/channel.h"
 
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define READ_BYTES   (64u << 10)
-#define FLUSH_MILLIS 2000u /* how long a peer that does not read may hold up a close */
+#define FLUSH_MILLIS 2000u /* how long a peer that does not read may delay a close */
 
 struct channel {
     uv_pipe_t *pipe;
@@ -25,9 +25,9 @@ struct channel {
     struct channel_events events;
     struct proto_stream stream;
     size_t backlog;
-    bool ended;   /* end was called, or must not be any more */
+    bool ended;   /* `end` was called, or must not be called any more */
     bool closing; /* channel_close was called */
-    bool broken;  /* a write failed: later ones would too */
+    bool broken;  /* a write failed; later ones would fail, too */
     int handles;  /* open uv handles that point here */
     char buffer[READ_BYTES];
 };
@@ -150,7 +150,7 @@ channel_adopt(uv_pipe_t *pipe, const struct channel_events *events, struct chann
     channel->events = *events;
     channel->handles = 2;
     pipe->data = channel;
-    uv_timer_init(pipe->loop, &channel->flush); /* has no way to fail */
+    uv_timer_init(pipe->loop, &channel->flush); /* cannot fail */
     channel->flush.data = channel;
     int error = uv_read_start((uv_stream_t *)pipe, on_alloc, on_read);
     if (error) {
@@ -196,7 +196,8 @@ on_written(uv_write_t *request, int status)
         channel->broken = true;
     proto_release(&sent->writer);
     free(sent);
-    /* A peer that went away is read to the end; one that is there would wait for what is lost. */
+    /* If the peer hung up, the rest of its frames is read. Otherwise it would wait for the lost
+     * frame. */
     if (status < 0 && status != -EPIPE && status != -ECONNRESET && status != -ECANCELED)
         tell_end(channel, status);
 }

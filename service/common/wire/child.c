@@ -52,7 +52,7 @@ child_fail_with(struct child *child, int error)
     child_end(child);
 }
 
-/* What the process or its machine is short of now. */
+/* Transient errors: the process or the machine lacks a resource at present. */
 int
 child_start_status(int error)
 {
@@ -76,7 +76,8 @@ child_status(const struct child *child)
     return child->failed && child->error == 0 ? EXIT_FAILURE : child_start_status(child->error);
 }
 
-/* One that does not reach a daemon that has gone is no failure: the end of the pipe is told next. */
+/* A frame that cannot reach a daemon that exited is no failure: the end of the pipe is reported
+ * next. */
 void
 child_send(struct child *child, struct proto_writer *writer)
 {
@@ -89,7 +90,7 @@ void
 child_renew(struct child *child, const char *why)
 {
     struct proto_writer writer;
-    child_log(child, LOG_INFO, "renew", why); /* routine: another process takes its place */
+    child_log(child, LOG_INFO, "renew", why); /* routine: another process replaces this one */
     message_write_renew(&writer, &(struct message_renew){.why = why});
     child_send(child, &writer);
 }
@@ -122,7 +123,7 @@ child_look(struct child *child, const struct conf *conf)
     child->looking = true;
     child->look.data = child;
     if (uv_queue_work(child->loop, &child->look, child_on_look, child_after_look) != 0)
-        child_after_look(&child->look, UV_ECANCELED); /* the next reload looks again */
+        child_after_look(&child->look, UV_ECANCELED); /* the next reload checks again */
 }
 
 static void
@@ -201,7 +202,7 @@ child_open(struct child *child, uv_loop_t *loop, const struct child_role *role, 
     int error = channel_open(loop, ROLE_FD, &events, &child->channel);
     if (error)
         return error;
-    uv_timer_init(loop, &child->alive); /* has no way to fail */
+    uv_timer_init(loop, &child->alive); /* cannot fail */
     child->alive.data = child;
     uv_timer_start(&child->alive, child_on_alive, ALIVE_MS, ALIVE_MS);
     message_write_hello(&writer, &hello);

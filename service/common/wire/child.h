@@ -1,10 +1,10 @@
 /*
- * child.h - a child's side of its pipe to the daemon (fd 3): HELLO at first, ALIVE while it lives,
- * RELOAD and DRAIN when they come; everything else is the role's. A child that cannot take over a
- * configuration says RENEW, and its place is taken by one that starts with it.
+ * child.h - a child's side of its pipe to the daemon (fd 3). It sends HELLO first and then ALIVE
+ * regularly, and handles RELOAD and DRAIN. All other messages are passed to the role. If a child
+ * cannot apply a new configuration, it sends RENEW, and a new process replaces it.
  *
- * The pipe is the child's life: it ends when the daemon hangs up. A daemon that breaks the rules
- * is not listened to any more. Everything happens on the loop's thread.
+ * The child must end when the daemon hangs up. It ignores a daemon that breaks the protocol. All
+ * calls must come from the loop's thread.
  */
 #ifndef NOCTULE_SERVICE_COMMON_WIRE_CHILD_H
 #define NOCTULE_SERVICE_COMMON_WIRE_CHILD_H
@@ -14,17 +14,19 @@
 #include "service/common/wire/channel.h"
 #include "service/common/wire/messages.h"
 
-/* Callbacks may be NULL, except that of a message. */
+/* Callbacks may be NULL, except `message`. */
 struct child_role {
     const char *name;
-    enum confine_role confined; /* as what, where it has places that the configuration names */
-    /* Any other message: read to its end, or the child fails. */
+    /* The role for confinement; its places follow from the configuration. */
+    enum confine_role confined;
+    /* Receives any other message. Must read it to its end, or the child fails. */
     void (*message)(void *context, struct proto_reader *reader);
-    /* A new configuration, which is the role's from now on, also when it fails: RENEW follows. */
+    /* Applies a new configuration and takes ownership of it, also on failure. After a failure the
+     * child sends RENEW. */
     int (*reload)(void *context, struct conf *conf, struct error *error);
-    /* The first DRAIN. NULL: the loop is stopped. */
+    /* Called at the first DRAIN. If NULL, the loop is stopped. */
     void (*drain)(void *context);
-    /* The daemon hung up, or the child has failed. NULL: the loop is stopped. */
+    /* Called when the daemon hung up or the child failed. If NULL, the loop is stopped. */
     void (*end)(void *context);
 };
 
@@ -34,37 +36,39 @@ struct child {
     uv_loop_t *loop;
     uv_timer_t alive;
     struct channel *channel;
-    bool draining; /* DRAIN has come */
-    bool hung_up;  /* the daemon is gone */
-    bool failed;   /* the daemon broke the rules, or cannot be told something */
-    int error;     /* by which it failed; 0: by none */
+    bool draining; /* DRAIN was received */
+    bool hung_up;  /* the daemon closed the pipe */
+    bool failed;   /* the daemon broke the protocol, or a frame could not be sent */
+    int error;     /* error of the failure, or 0 */
 
-    uv_work_t look; /* at the places that are needed (child_look) */
+    uv_work_t look; /* checks the places that are needed (child_look) */
     struct places needed;
     const char *lacking;
     bool looking, renewing;
 };
 
-/* Says HELLO. 0 or -errno; when it fails there is nothing to close. */
+/* Opens the pipe and sends HELLO. Returns 0 or -errno; on failure there is nothing to close. */
 int child_open(struct child *child, uv_loop_t *loop, const struct child_role *role, void *context);
-/* Sends a frame, or fails: otherwise the daemon would wait for it for ever. */
+/* Sends a frame. If that fails, the child fails, since the daemon would wait for the frame
+ * forever. */
 void child_send(struct child *child, struct proto_writer *writer);
-/* RENEW, with the reason in the log as ROLE.renew: DRAIN follows. */
+/* Sends RENEW and logs the reason as ROLE.renew. DRAIN follows. */
 void child_renew(struct child *child, const char *why);
 /*
- * Has somebody put another folder where the child was let in, or does `conf` ask for one to which it was not? Then RENEW.
- * It is looked beside the loop; for after a reload, and after what failed.
+ * Checks in the pool whether a folder that the child may access was replaced, or whether `conf`
+ * needs a folder that it may not access. If so, sends RENEW. To be called after a reload and after
+ * access errors.
  */
 void child_look(struct child *child, const struct conf *conf);
-/* Ends the child, with the reason in the log as ROLE.protocol. */
+/* Ends the child and logs the reason as ROLE.protocol. */
 void child_fail(struct child *child, const char *why);
-/* Fails by `error` without an end, which the caller sees to. */
+/* Records the failure `error` without ending the child. The caller must end it. */
 void child_note_failure(struct child *child, int error);
-/* To exit with: EX_TEMPFAIL where it failed for what passes. */
+/* Returns the exit status: EX_TEMPFAIL after a transient failure. */
 int child_status(const struct child *child);
-/* The same, of a child that could not begin; 0: it could. */
+/* Returns the exit status of a child that failed to start with `error`, or 0 without an error. */
 int child_start_status(int error);
-/* What is queued goes out. The loop has to run once more. */
+/* Sends the queued frames and closes. The loop must run once more. */
 void child_close(struct child *child);
 
 #endif

@@ -1,4 +1,4 @@
-/* messages.c - see messages.h. A struct is the sequence of its fields, a word each. */
+/* messages.c - see messages.h. Each field of a message struct takes one word. */
 #include "service/common/wire/messages.h"
 
 #include "service/common/file_ops.h"
@@ -16,7 +16,7 @@ union word {
     enum code c;
 };
 
-/* By number. Two messages of one number do not compile (-Woverride-init). */
+/* By number. Two messages with the same number do not compile (-Woverride-init). */
 static const struct message messages[] = {
 #define I64(name)  "i"
 #define F64(name)  "f"
@@ -143,12 +143,12 @@ skip_fields(struct proto_reader *reader, const char *fields)
         else if (*fields == 'c')
             proto_get_code(reader);
         else
-            proto_get_i64(reader); /* a double is as long */
+            proto_get_i64(reader); /* a double has the same size */
     }
 }
 
-/* Goes over all rows, so that reading them later cannot fail. No count is believed beyond the bytes
- * that are there. */
+/* Checks all rows, so that reading them later cannot fail. The count must not be trusted beyond the
+ * bytes of the frame. */
 static void
 check_rows(struct proto_reader *reader, const char *row)
 {

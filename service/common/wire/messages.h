@@ -1,21 +1,21 @@
 /*
- * messages.h - the messages of messages.def as structs: read whole or not at all, written in one
- * call.
+ * messages.h - the messages of messages.def as structs. A message is read completely or not at all,
+ * and written in one call.
  *
  *     struct message_run run;
- *     if (message_read_run(reader, &run))      latched in the reader: it was no RUN, or a broken one
+ *     if (message_read_run(reader, &run))      kept in the reader: another or an invalid message
  *         return;
  *
  *     const struct message_done done = {.job = job, .verdict = PROTO_VERDICT_DONE};
  *     message_write_done(&writer, &done);
- *     message_add_result(&writer, &result);    as often as there are rows
+ *     message_add_result(&writer, &result);    once per row
  *
- *     message_read_done(reader, &done);        all rows have been checked: reader->rows of them
+ *     message_read_done(reader, &done);        checks all rows: reader->rows of them
  *     while (message_next_result(reader, &result))
  *         ...
  *
- * Strings are never NULL once read; they point into the frame, and are valid as long as its bytes
- * are. A NULL is written as "". Messages without fields need proto_start and proto_end only.
+ * Strings are never NULL after reading. They point into the frame and are valid as long as its
+ * bytes are. NULL is written as "". For messages without fields use proto_start and proto_end.
  */
 #ifndef NOCTULE_SERVICE_COMMON_WIRE_MESSAGES_H
 #define NOCTULE_SERVICE_COMMON_WIRE_MESSAGES_H
@@ -36,45 +36,46 @@
     MESSAGE(NAME, row, number, from, to, row_fields)
 #include "service/common/wire/messages.def"
 
-/* Any of them. */
+/* Large enough for any message. */
 union message_any {
 #define MESSAGE(NAME, name, number, from, to, fields)               struct message_##name name;
 #define LIST(NAME, name, number, from, to, fields, row, row_fields) struct message_##name name;
 #include "service/common/wire/messages.def"
 };
 
-/* What is known of a type. Fields are letters: i, f, s and c. */
+/* Description of a type. The letters of the fields are i, f, s and c. */
 struct message {
     enum proto_type type;
     const char *name, *from, *to;
     const char *fields;
-    const char *row; /* NULL: it has no rows */
+    const char *row; /* NULL: no rows */
 };
 
-/* NULL: a number that a broken peer sent. */
+/* Returns NULL if the number is unknown, as from an invalid frame. */
 const struct message *message_find(enum proto_type type);
-/* "RUN", for logs; "UNKNOWN". */
+/* Returns the name for logs, such as "RUN"; "UNKNOWN" if there is none. */
 const char *message_name(enum proto_type type);
 
 #define MESSAGE_DIALECT 48
 
-/* Returns whether a frame holds measurements of a job, which come before its DONE: FEATURES, HISTOGRAM, SEGMENTS,
- * BREACHES. Each of them begins with the job. */
+/* Returns whether a frame holds measurements of a job, which precede its DONE: FEATURES, HISTOGRAM,
+ * SEGMENTS, BREACHES. Each of them begins with the job. */
 bool message_is_measurement(enum proto_type type);
 
-/* What both ends of a file of frames have to agree in: the version, and all types with their fields. Between a daemon
- * and its children proto_build_id says more. */
+/* Writes the dialect, which the writer and the reader of a file of frames must share: the version,
+ * and a digest of all types with their fields. Between a daemon and its children proto_build_id is
+ * stricter. */
 void message_dialect(char dialect[MESSAGE_DIALECT]);
 
-/* For the typed calls below, and for tests that go through all types. */
+/* Write by type, for the typed functions below and for tests that cover all types. */
 void message_write(struct proto_writer *writer, enum proto_type type, const void *message);
 void message_add(struct proto_writer *writer, enum proto_type type, const void *row);
-/* 0, or -EBADMSG, which the reader keeps. */
+/* Returns 0, or -EBADMSG, which the reader keeps. */
 int message_read(struct proto_reader *reader, enum proto_type type, void *message);
-/* Did another row come? */
+/* Reads the next row. Returns false at the end. */
 bool message_next(struct proto_reader *reader, enum proto_type type, void *row);
-/* After message_read: the message's strings and the rows still to be read outlive the frame, in
- * memory that the caller frees. NULL: there is none. */
+/* Copies the frame after message_read, so that the message's strings and its unread rows outlive
+ * it. Returns the memory, which the caller must free, or NULL if memory is short. */
 void *message_keep(struct proto_reader *reader, enum proto_type type, void *message);
 
 #define MESSAGE(NAME, name, number, from, to, fields)                                              \

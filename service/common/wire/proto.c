@@ -1,8 +1,7 @@
 /*
- * proto.c - frames and fields on byte buffers; see proto.h for the format.
+ * proto.c - frames and fields in byte buffers; see proto.h for the format.
  *
- * No I/O and no state of its own. Every length that comes from a peer is checked against what is
- * really there before it is used.
+ * No I/O and no state. Lengths from a peer must be checked against the available bytes before use.
  */
 #include "service/common/wire/proto.h"
 
@@ -35,7 +34,7 @@ load_le(const uint8_t *at, size_t bytes)
 
 /* ---------------------------------------------------------------------------- writing ------ */
 
-/* Where the next `size` bytes go; NULL once an error is latched. */
+/* Reserves the next `size` bytes. Returns NULL after an error, which is kept. */
 static uint8_t *
 claim(struct proto_writer *writer, size_t size)
 {
@@ -146,7 +145,8 @@ proto_release(struct proto_writer *writer)
 
 /* ---------------------------------------------------------------------------- reading ------ */
 
-/* The next `size` bytes of the frame; NULL, and the error latched, when they are not there. */
+/* Returns the next `size` bytes of the frame. If they are missing, keeps the error and returns
+ * NULL. */
 static uint8_t *
 proto_take(struct proto_reader *reader, size_t size)
 {
@@ -180,7 +180,8 @@ proto_get_f64(struct proto_reader *reader)
     return value;
 }
 
-/* The text of the next string, without a NUL; NULL, and the error latched, when it is not sound. */
+/* Returns the next string's bytes without a NUL. If it is invalid, keeps the error and returns
+ * NULL. */
 static uint8_t *
 take_text(struct proto_reader *reader, size_t *length)
 {
@@ -200,7 +201,7 @@ proto_get_str(struct proto_reader *reader)
     uint8_t *text = take_text(reader, &length);
     if (!text)
         return "";
-    /* The length is not needed any more: moving the text over it makes room for the NUL. */
+    /* The length is no longer needed. Moving the text over it makes room for the NUL. */
     uint8_t *prefix = text - LENGTH_BYTES;
     memmove(prefix, text, length);
     prefix[length] = 0;
@@ -317,7 +318,7 @@ note_to_build_id(const uint8_t *note, size_t size, struct build_id *id)
     return false;
 }
 
-/* The first object listed is the program itself; libraries do not matter here. */
+/* The first object in the list is the program itself; its libraries do not matter. */
 static int
 find_build_id(struct dl_phdr_info *info, size_t size, void *context)
 {
