@@ -15,19 +15,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COSINES 96 /* room for six numbers */
+#define COSINES 96 /* enough for six numbers */
 
 struct inspect {
     struct message_inspect request;
-    void *frame; /* the INSPECT that the paths point into */
+    void *frame; /* the INSPECT frame with the paths */
     int32_t count;
     const char **paths;
     struct dicom_instance **instances; /* by path; NULL: not read */
-    size_t values_size;                /* bytes of all that was told of them */
+    size_t values_size;                /* bytes of all attribute values in the answer */
     struct proto_writer answer;
 
-    pthread_mutex_t lock; /* for the two below, while threads peek */
-    int64_t failed;       /* the first path that could not be read; -1: none */
+    pthread_mutex_t lock; /* protects the two fields below while threads read */
+    int64_t failed;       /* index of the first path that could not be read, or -1 */
     struct error error;
 };
 
@@ -81,7 +81,7 @@ inspect_free(struct inspect *inspect)
     free(inspect);
 }
 
-/* Keeps the error of the lowest index: parallel.h promises that it is the same on every run. */
+/* Keeps the error of the lowest index, which parallel.h makes the same in every run. */
 static void
 keep_error(struct inspect *inspect, int64_t i, const struct error *error)
 {
@@ -93,7 +93,7 @@ keep_error(struct inspect *inspect, int64_t i, const struct error *error)
     pthread_mutex_unlock(&inspect->lock);
 }
 
-/* What this machine could not do just now says nothing of the file. */
+/* Replaces the code if this machine lacked a resource, since the file is then not the cause. */
 static void
 blame_machine(struct error *error, int rc)
 {
@@ -119,7 +119,8 @@ peek_some(struct parallel *loop, void *context)
     }
 }
 
-/* What is told of them: beyond the limit nothing, and no rule that asks for it matches then. */
+/* Returns the values for the answer, or "" beyond the size limit. A rule that needs them then does
+ * not match. */
 static const char *
 inspect_values(struct inspect *inspect, const char *values)
 {
@@ -137,7 +138,7 @@ inspect_put_cosines(const struct geometry_stack *stack, char *text, size_t size)
     size_t length = 0;
     for (int i = 0; i < 6; i++)
         length += (size_t)snprintf(text + length, size - length, "%s%.6g", i ? "\\" : "",
-                                   stack->axes[i] + 0.0); /* no negative zero */
+                                   stack->axes[i] + 0.0); /* avoids a negative zero */
 }
 
 static void
@@ -176,7 +177,7 @@ inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
     message_add_stack(&inspect->answer, &row);
 }
 
-/* A series that cannot be judged at all is one stack that is refused. */
+/* Adds one rejected stack for a series that cannot be inspected. */
 static void
 inspect_add_refusal(struct inspect *inspect, const struct error *error, int judgement)
 {
@@ -185,7 +186,8 @@ inspect_add_refusal(struct inspect *inspect, const struct error *error, int judg
     inspect_add_stack(inspect, &none, &refused, NULL, judgement);
 }
 
-/* The stacks with what rules ask of them; a file that cannot be asked refuses them all. */
+/* Adds the stacks with the attributes for the rules. If a file's attributes cannot be read, all
+ * stacks are rejected. */
 static void
 inspect_add_series(struct inspect *inspect, const struct geometry_series *series, int judgement)
 {

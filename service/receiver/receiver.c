@@ -1,21 +1,21 @@
 /*
- * receiver.c - the intake process: finds files, makes them durable, tells the daemon, and only when
- * the daemon has the row on disk touches the original.
+ * receiver.c - the receiver process (role `intake`): finds files, makes them durable and reports
+ * them to the daemon. It must not change an original before the daemon has the row on disk.
  *
- *   inbox --> ready list --> item (token) --> batch: import_batch --> ARRIVED | QUARANTINED
- *                                                                            |
- *   inbox_done <-- import_finish (pool thread) <---------------------- STORED(token)
+ *     inbox --> ready list --> item (token) --> batch: import_batch --> ARRIVED | QUARANTINED
+ *                                                                              |
+ *     inbox_done <-- import_finish (pool thread) <---------------------- STORED(token)
  *
- *   listener --> association's thread --> receiver --> item (token) --> ARRIVED | QUARANTINED
- *                                            0x0000 <---------------------- STORED(token)
+ *     listener --> association's thread --> receiver --> item (token) --> ARRIVED | QUARANTINED
+ *                                              0x0000 <---------------------- STORED(token)
  *
- * Messages are hints: a frame without a STORED is sent again, and after a restart everything that
- * is still there is reported anew, but for what the daemon says is known; rows are idempotent. At most IN_HAND_MAX files are between
- * their start and their STORED; the inboxes wait with the rest (inbox.h bounds it), and so do
- * senders.
+ * Messages may be repeated: a frame without a STORED is sent again. After a restart all files found
+ * are reported again, except those that the daemon names as known; rows are idempotent. At most
+ * IN_HAND_MAX files are between their start and their STORED. Further files wait in the inboxes
+ * (limited by inbox.h), and senders wait, too.
  *
- * All state belongs to the loop's thread. Pool threads see the items of one batch, one recover, one
- * inspect, or one item in hand, and the loop does not touch those meanwhile.
+ * All state belongs to the loop's thread. A pool thread uses the items of one batch, one recovery,
+ * one inspection, or one item. The loop must not use those at the same time.
  */
 #include "service/receiver/receiver_private.h"
 
@@ -32,14 +32,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define POOL_THREADS                                                                               \
-    "16" /* batches, inspections, one step an inbox; a hung share keeps only its own */
-#define DESCRIPTORS 8192
-#define AGAIN_MS    5000 /* how often it is looked for frames without an answer */
-#define RESEND_MS   30000
-#define DRAIN_MS    5000      /* a daemon that does not answer holds up the end no longer */
-#define KEPT_FREE   (1 << 20) /* bytes, of each arena */
-#define STOP_MS     5000      /* nor does a file system that hangs */
+/* For batches, inspections, and one step per inbox; a hung network share blocks only its own. */
+#define POOL_THREADS "16"
+#define DESCRIPTORS  8192
+#define AGAIN_MS     5000 /* interval of the search for unanswered frames */
+#define RESEND_MS    30000
+#define DRAIN_MS     5000      /* max delay of the exit by a daemon that does not answer */
+#define KEPT_FREE    (1 << 20) /* bytes per arena */
+#define STOP_MS      5000      /* max delay of the exit by a file system that hangs */
 
 static void intake_stop(void *context);
 
@@ -53,7 +53,7 @@ void
 intake_queue_work(struct intake *intake, uv_work_t *work, uv_work_cb run, uv_after_work_cb after)
 {
     intake->working++;
-    uv_queue_work(&intake->loop, work, run, after); /* fails only for want of a callback */
+    uv_queue_work(&intake->loop, work, run, after); /* fails only without a callback */
 }
 
 static void
@@ -62,13 +62,14 @@ on_drain_timeout(uv_timer_t *timer)
     intake_stop(timer->data);
 }
 
-/* The daemon would wait for what it is not told: the next intake begins anew. Only once this turn is over, for whoever
- * sends is amid what the end takes away. */
+/* Sends a frame. If that fails, the process must end, since the daemon would wait for the frame;
+ * the next process starts anew. It ends after this loop iteration, because the caller still uses
+ * the state. */
 void
 intake_send_frame(struct intake *intake, struct proto_writer *writer)
 {
     const int error = channel_send(intake->child.channel, writer);
-    if (!error || error == -EPIPE) /* the end of the pipe is told by child_role.end */
+    if (!error || error == -EPIPE) /* child_role.end reports the end of the pipe */
         return;
     child_note_failure(&intake->child, error);
     uv_timer_start(&intake->drain, on_drain_timeout, 0, 0);
@@ -83,7 +84,7 @@ handle_stored(struct intake *intake, struct proto_reader *reader)
     struct in_hand_item *item = message_read_stored(reader, &stored) == 0
                                     ? in_hand_find(&intake->in_hand, stored.token)
                                     : NULL;
-    if (!item || !item->sent) /* the answer to a frame that was sent twice comes twice */
+    if (!item || !item->sent) /* a frame that was sent twice is answered twice */
         return;
     if (item->handover)
         intake_answer_sender(intake, item);
@@ -156,7 +157,7 @@ may_begin(const struct intake *intake)
            intake_now_ms(intake) >= intake->retry_at_ms;
 }
 
-/* Only wakes the loop: on_turn does the rest. */
+/* Only wakes the loop; on_turn does the work. */
 static void
 on_retry(uv_timer_t *timer)
 {
@@ -183,13 +184,13 @@ intake_drain(struct intake *intake)
         intake_stop(intake);
 }
 
-/* Once a turn of the loop, after all that happened in it: begins whatever can begin now. */
+/* Runs once per loop iteration, after all events: starts all work that can start now. */
 static void
 on_turn(uv_prepare_t *turn)
 {
     struct intake *intake = turn->data;
     if (intake->stopping) {
-        if (listener_idle(intake->listener)) { /* no thread is left that would wake the loop */
+        if (listener_idle(intake->listener)) { /* no thread is left that could wake the loop */
             listener_close(intake->listener);
             uv_close((uv_handle_t *)&intake->turn, NULL);
         }
@@ -232,8 +233,7 @@ on_stop_timeout(uv_timer_t *timer)
     _exit(child_status(&intake->child));
 }
 
-/* The loop ends by itself when the last association is over and the last work in the pool has come
- * back. */
+/* The loop ends by itself after the last association and the last pool work. */
 static void
 intake_stop(void *context)
 {
@@ -309,7 +309,7 @@ open_loop(struct intake *intake)
     uv_timer_t *const timers[] = {&intake->again, &intake->retry, &intake->callers, &intake->drain,
                                   &intake->stop};
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
-        uv_timer_init(&intake->loop, timers[i]); /* has no way to fail */
+        uv_timer_init(&intake->loop, timers[i]); /* cannot fail */
         timers[i]->data = intake;
     }
     uv_prepare_init(&intake->loop, &intake->turn);
@@ -345,7 +345,8 @@ close_all(struct intake *intake)
     free(intake->released.path);
 }
 
-/* The usual limit of 1024 is for programs that use select; an association needs two. */
+/* The usual limit of 1024 is meant for programs that use select. An association needs two
+ * descriptors. */
 static void
 raise_descriptors(void)
 {
@@ -357,8 +358,9 @@ raise_descriptors(void)
 }
 
 /*
- * What a large series took goes back as soon as it is free. Else the allocator learns from its size to keep as much for the
- * next one, at the end of each thread's arena, where malloc_trim does not look.
+ * Returns the memory of a large series as soon as it is freed. Otherwise the allocator adapts its
+ * threshold and keeps as much at the end of each thread's arena, where malloc_trim does not release
+ * it.
  */
 static void
 keep_little_memory(void)
@@ -370,9 +372,9 @@ keep_little_memory(void)
 int
 intake_main(const struct role_args *args)
 {
-    static struct intake intake; /* one a process; too large for the stack */
+    static struct intake intake; /* one per process; too large for the stack */
     STAILQ_INIT(&intake.ready);
-    setenv("UV_THREADPOOL_SIZE", POOL_THREADS, 0); /* read at the first work */
+    setenv("UV_THREADPOOL_SIZE", POOL_THREADS, 0); /* read when the first work is queued */
     raise_descriptors();
     keep_little_memory();
     dicom_init();

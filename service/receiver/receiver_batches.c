@@ -1,6 +1,6 @@
 /*
- * receiver_batches.c - files on their way: from the ready list into batches, to the daemon, and after
- * its STORED to their end, which is the original's or the sender's answer.
+ * receiver_batches.c - files in progress: from the ready list into batches, to the daemon, and
+ * after its STORED to the end of the original or the answer to the sender.
  */
 #include "service/receiver/receiver_private.h"
 
@@ -74,7 +74,7 @@ intake_on_found(void *context, struct inbox *inbox, const struct inbox_find *fin
     add_ready(intake, inbox, find);
 }
 
-/* Should that be lost, the next start forgets it anew. */
+/* If this message is lost, it is sent again after the next start. */
 static void
 intake_on_forgot(void *context, struct inbox *inbox, const uint64_t *keys, size_t count)
 {
@@ -137,7 +137,7 @@ after_finish(uv_work_t *work, int status)
     struct in_hand_item *item = work->data;
     struct intake *intake = item->owner;
     intake->working--;
-    if (item->import.error == -EACCES) /* perhaps where it is to be moved to has become another */
+    if (item->import.error == -EACCES) /* the target folder may have been replaced */
         child_look(&intake->child, intake->conf);
     intake_close_item(intake, item, fate_of(item, item->import.error));
 }
@@ -163,14 +163,14 @@ intake_hold_back(struct intake *intake, int error)
 {
     const int64_t now = intake_now_ms(intake);
     if (now < intake->retry_at_ms)
-        return; /* another batch met the same */
+        return; /* another batch had the same error */
     intake->retry_delay_ms = intake->retry_delay_ms ? 2 * intake->retry_delay_ms : RETRY_FIRST_MS;
     if (intake->retry_delay_ms > RETRY_MAX_MS)
         intake->retry_delay_ms = RETRY_MAX_MS;
     intake->retry_at_ms = now + intake->retry_delay_ms;
     log_error("import.delayed", LOG_STR("error", strerror(-error)),
               LOG_INT("retry_ms", intake->retry_delay_ms));
-    if (error == -EACCES) /* perhaps a folder of the spool has become another */
+    if (error == -EACCES) /* a folder of the spool may have been replaced */
         child_look(&intake->child, intake->conf);
 }
 
@@ -190,7 +190,7 @@ log_taken(const struct in_hand_item *item)
     const struct import_report *report = &item->import.report;
     if (item->import.outcome == IMPORT_ARRIVED)
         log_debug("file.arrived", LOG_STR("path", report->path), LOG_INT("bytes", report->size));
-    else /* neither the original's name nor the message: both may hold a patient's name */
+    else /* must not log the original's name or the message: both may contain a patient's name */
         log_warn("file.quarantined", LOG_STR("code", code_name(report->code)),
                  LOG_STR("inbox", item->import.folder), LOG_INT("inode", item->import.stamp.inode));
 }
@@ -272,7 +272,8 @@ intake_batch_add(struct intake_batch *batch, struct in_hand_item *item)
     batch->imports[batch->count++] = &item->import;
 }
 
-/* The first of the list becomes an item, in the batch or, unreadable as it is, on its way. */
+/* Turns the first file of the list into an item, and adds that to the batch. An unreadable file is
+ * reported at once. */
 static void
 pick_up(struct intake *intake, struct intake_batch *batch)
 {

@@ -1,4 +1,4 @@
-/* receiver_inboxes.c - the inboxes of the configuration, and its reload. */
+/* receiver_inboxes.c - the configured inboxes and their reload. */
 #include "service/receiver/receiver_private.h"
 
 #include "service/common/layout.h"
@@ -18,7 +18,7 @@ intake_find_inbox(const struct intake *intake, const char *path)
     return NULL;
 }
 
-/* Returns inbox i of the configuration, behind the last of them that of released files. */
+/* Returns inbox i of the configuration. After the last one comes the inbox of released files. */
 static const struct conf_inbox *
 nth_inbox(const struct intake *intake, const struct conf *conf, size_t i)
 {
@@ -119,7 +119,7 @@ intake_reload(void *context, struct conf *conf, struct error *error)
     intake->settings = settings;
     intake->conf = conf;
     store_want_digests(intake->store, conf_uses_slurm(conf));
-    intake->told_any = false; /* the daemon waits for what came of it */
+    intake->told_any = false; /* the daemon waits for the result */
     if (intake->listening)
         listener_configure(intake->listener, settings);
     child_look(&intake->child, conf);

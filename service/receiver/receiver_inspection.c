@@ -1,4 +1,4 @@
-/* receiver_inspection.c - what a series is made of, for the daemon; headers are read in the pool. */
+/* receiver_inspection.c - inspect series for the daemon. Headers are read in the pool. */
 #include "service/receiver/receiver_private.h"
 
 #include "service/common/parallel.h"

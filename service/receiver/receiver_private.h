@@ -1,9 +1,9 @@
 /*
- * receiver_private.h - what the parts of the intake process share: receiver.c (the course, frames),
- * receiver_batches.c (files on their way), receiver_start.c (recovery), receiver_inspection.c and
- * receiver_inboxes.c (configuration). Private to them.
+ * receiver_private.h - shared by the files of the receiver process: receiver.c (main loop, frames),
+ * receiver_batches.c (files in progress), receiver_start.c (recovery), receiver_inspection.c and
+ * receiver_inboxes.c (configuration). Must not be included elsewhere.
  *
- * All of it belongs to the loop's thread; see receiver.c.
+ * All state belongs to the loop's thread; see receiver.c.
  */
 #ifndef NOCTULE_SERVICE_RECEIVER_RECEIVER_PRIVATE_H
 #define NOCTULE_SERVICE_RECEIVER_RECEIVER_PRIVATE_H
@@ -18,10 +18,10 @@
 
 #include <sys/queue.h>
 
-#define INTAKE_BATCHES     4  /* batches being imported at a time */
-#define INTAKE_BATCH_FILES 32 /* files in one */
+#define INTAKE_BATCHES     4  /* max number of batches imported at a time */
+#define INTAKE_BATCH_FILES 32 /* max number of files per batch */
 
-/* A find that waits for its turn. */
+/* A file that was found and waits for a batch. */
 struct ready {
     STAILQ_ENTRY(ready) next;
     struct inbox *inbox;
@@ -45,11 +45,11 @@ struct intake {
     uv_loop_t loop;
     struct child child;
     struct settings *settings;
-    const struct conf *conf; /* of the settings */
+    const struct conf *conf; /* owned by the settings */
     struct store *store;
     struct inbox **inboxes;
     size_t inbox_count;
-    struct conf_inbox released; /* the last of the inboxes: released/ */
+    struct conf_inbox released; /* the last inbox: released/ */
 
     STAILQ_HEAD(ready_queue, ready) ready;
     struct in_hand in_hand;
@@ -58,92 +58,93 @@ struct intake {
     struct receiver *receiver;
     struct listener *listener;
 
-    struct intake_batch recovery; /* items for what recover_step finds */
+    struct intake_batch recovery; /* items for the files that recover_step finds */
     struct recover *recover;
-    struct seen_files
-        *with_rows;         /* what lies in series/ and has rows, by its keys; NULL: not known */
-    bool known;             /* the daemon has told of all that is taken in */
-    size_t recover_in_hand; /* items of it not yet answered */
+    struct seen_files *with_rows; /* keys of the files in series/ that have rows; NULL: unknown */
+    bool known;                   /* the daemon has sent all known files */
+    size_t recover_in_hand;       /* its unanswered items */
     size_t recover_found;
     int recover_more; /* result of the last step */
     int64_t recovered;
 
     uv_work_t begin;
     int begin_error;
-    bool beginning, begun; /* store_begin has been done: files may be taken in */
+    bool beginning, begun; /* store_begin has run: files may be received */
     bool listening;        /* the listener has been configured */
 
     uv_prepare_t turn;
     uv_timer_t again, retry, callers, drain, stop;
-    int64_t retry_at_ms, retry_delay_ms; /* 0: nothing has failed lately */
+    int64_t retry_at_ms, retry_delay_ms; /* 0: no recent failure */
     bool paused, stopping;
-    char told[512]; /* the trouble that the daemon was last told of */
+    char told[512]; /* the problems last reported to the daemon */
     bool told_open, told_any;
-    size_t working; /* works in the pool other than the inboxes' own */
+    size_t working; /* number of pool works, except those of the inboxes */
 };
 
 /* ------------------------------------------------------------------------ receiver.c ------ */
 
 int64_t intake_now_ms(const struct intake *intake);
-/* Counts the work until its `after` has taken it off intake->working. */
+/* Queues pool work and counts it. Its `after` must decrement intake->working. */
 void intake_queue_work(struct intake *intake, uv_work_t *work, uv_work_cb run,
                        uv_after_work_cb after);
 void intake_send_frame(struct intake *intake, struct proto_writer *writer);
 
 /* ---------------------------------------------------------------- receiver_batches.c ------ */
 
-/* What an inbox has found joins the ready list; the daemon is told what it has forgotten. */
+/* Callbacks for inboxes: found files join the ready list, and files that were removed are reported
+ * to the daemon. */
 extern const struct inbox_events intake_inbox_events;
-/* What was handed out by an inbox that closes (NULL: by any) and is not yet begun. */
+/* Drops files in the ready list of an inbox that closes; NULL: of all inboxes. */
 void intake_forget_ready(struct intake *intake, const struct inbox *inbox);
-/* Batches of what is ready, as long as there is room. */
+/* Starts batches of ready files while there is space. */
 void intake_start_batches(struct intake *intake);
 void intake_batch_add(struct intake_batch *batch, struct in_hand_item *item);
-/* What a batch holds is not gone on with. */
+/* Drops the items of a batch. */
 void intake_batch_abandon(struct intake *intake, struct intake_batch *batch);
-/* Received files go before those of the inboxes: somebody waits for an answer. */
+/* Takes handovers. Received files have priority over those of inboxes, since a sender waits for the
+ * answer. */
 void intake_take_handovers(struct intake *intake);
 
 void intake_send_item(struct intake *intake, struct in_hand_item *item);
-/* Frames without an answer for so long go out again. */
+/* Sends frames again that have been unanswered for this time. */
 void intake_send_again(struct intake *intake, int64_t older_than_ms);
-/* The daemon has it: the original may go, or the sender is answered. */
+/* Called when the daemon has the row: finish the original, or answer the sender. */
 void intake_finish_original(struct intake *intake, struct in_hand_item *item);
 void intake_answer_sender(struct intake *intake, struct in_hand_item *item);
-/* The file's way ends here. */
+/* Releases an item. */
 void intake_close_item(struct intake *intake, struct in_hand_item *item, enum inbox_fate fate);
 
-/* Something has failed that may pass: nothing begins for a while, twice as long each time. */
+/* Delays further work after a transient error. The delay doubles with each error. */
 void intake_hold_back(struct intake *intake, int error);
 
 /* ------------------------------------------------------------------ receiver_start.c ------ */
 
-/* Makes ready to take files in, unless that is under way or held back. */
+/* Prepares reception, unless that is in progress or delayed. */
 void intake_begin(struct intake *intake);
-/* The next of what lies in series/ without a row, perhaps. */
+/* Starts the next step of the search for files in series/ without a row. */
 void intake_start_recovery(struct intake *intake);
 
-/* Asks the daemon what it knows, and what it answers: nothing is read before. */
+/* Request the files that the daemon knows, and read its answer. Inboxes are not read before. */
 void intake_ask_known(struct intake *intake);
 void intake_know(struct intake *intake, struct proto_reader *reader);
 
-/* Tells the daemon whether files can come in, when that changes. */
+/* Reports to the daemon whether files can be received, if that has changed. */
 void intake_tell_reception(struct intake *intake);
 
 /* ------------------------------------------------------------- receiver_inspection.c ------ */
 
-/* Answers an INSPECT frame. What is wrong is latched as an error in the reader. */
+/* Answers an INSPECT frame. An error is kept in the reader. */
 void intake_inspect(struct intake *intake, struct proto_reader *reader);
 
 /* ---------------------------------------------------------------- receiver_inboxes.c ------ */
 
-/* Opens, changes and closes inboxes as the configuration says. */
+/* Opens, changes and closes inboxes according to the configuration. Returns 0 or -errno. */
 int intake_apply_inboxes(struct intake *intake, const struct conf *conf);
-/* NULL: there is none of this path. */
+/* Returns the inbox with this path, or NULL. */
 struct inbox *intake_find_inbox(const struct intake *intake, const char *path);
-/* Something keeps one from being looked at. */
+/* Returns whether an inbox cannot be read at present. */
 bool intake_lacks_an_inbox(const struct intake *intake);
-/* The whole new configuration, or RENEW; for child_role. */
+/* Applies a new configuration; for child_role. After an error the child sends RENEW. */
 int intake_reload(void *context, struct conf *conf, struct error *error);
 
 #endif

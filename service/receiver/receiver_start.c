@@ -1,7 +1,7 @@
 /*
- * receiver_start.c - what comes before the first file: the store is made ready, the listener opens,
- * which the daemon is told of; it says what is known, and what lies in series/ without a row is found and told,
- * batch by batch, beside all else.
+ * receiver_start.c - the start of the receiver: prepare the store, open the listener, report both
+ * to the daemon, receive the known files, and find files in series/ without a row. Those are
+ * reported batch by batch while other work runs.
  */
 #include "service/receiver/receiver_private.h"
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define RECOVER_WINDOW 64 /* items that recovered files may take up */
+#define RECOVER_WINDOW 64 /* max number of items for recovered files */
 
 /* --------------------------------------------------------------------------- known ------ */
 
@@ -23,7 +23,7 @@ intake_ask_known(struct intake *intake)
     intake_send_frame(intake, &writer);
 }
 
-/* What there is no memory for is reported anew. */
+/* A file that does not fit in memory is reported again. */
 static void
 intake_know_row(struct intake *intake, uint64_t key)
 {
@@ -140,7 +140,8 @@ on_begin(uv_work_t *work)
         intake->begin_error = recover_open(intake->store, &intake->recover);
 }
 
-/* Not before files can be taken in, unless that is delayed: then senders are told to come again. */
+/* Opens the ports once files can be received. If that is delayed, opens them anyway: senders are
+ * then answered to try again. */
 static void
 listen_now(struct intake *intake)
 {
@@ -177,7 +178,7 @@ intake_begin(struct intake *intake)
 
 /* ----------------------------------------------------------------------- reception ------ */
 
-/* Each inbox has been looked at, or cannot be: why goes behind what `trouble` says. */
+/* Returns whether each inbox has been scanned or cannot be. Appends the reasons to `trouble`. */
 static bool
 inboxes_are_known(const struct intake *intake, char *trouble, size_t size)
 {

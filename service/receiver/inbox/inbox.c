@@ -1,15 +1,15 @@
 /*
  * inbox.c - see inbox.h.
  *
- *   inotify --> urgent looks --.                       .--> handed out --> inbox_done
- *   sweep ----> first look -----+--> settling looks --+           |
- *                               ^---------------------+-----------'  (changed meanwhile)
+ *     inotify --> urgent looks --.                       .--> handed out --> inbox_done
+ *     sweep ----> first look -----+--> settling looks --+           |
+ *                                 ^---------------------+-----------'  (changed meanwhile)
  *
- * pump() starts the next step whenever none is under way: looks that are due, or the walk through
- * the folders on the stack, taking turns. A sweep is a walk that begins at the inbox itself; a new
- * folder is put on the stack by whoever sees it first. A folder is entered (opened, watched and
- * named in inbox_inotify.h's table) in one step and read in later ones, so that what appears in it is
- * either told or read.
+ * A look is one stat of a file. pump() starts the next step if none is running: looks that are due,
+ * or the walk through the folders on the stack, alternately. A sweep is a walk that begins at the
+ * inbox itself. A new folder is pushed on the stack by the first event that reports it. A folder is
+ * entered (opened, watched and named in the table of inbox_inotify.h) in one step and read in later
+ * ones. A file that appears in it is thus either reported by inotify or read.
  */
 #include "service/receiver/inbox/inbox.h"
 
@@ -26,19 +26,21 @@
 #include <sys/queue.h>
 #include <time.h>
 
-#define MAX_HELD         16384  /* looks to come and finds not answered; sweeps wait above it */
-#define LATER_MS         60000  /* INBOX_LATER */
-#define WARN_EVERY_MS    60000  /* of a trouble that lasts */
-#define MIN_SWEEP_MS     1000   /* between the starts of two sweeps that lost news asks for */
-#define MIN_AGAIN_MS     200    /* before a file that has changed is looked at again */
-#define MISSING_SWEEP_MS 10000  /* at most this long until a missing inbox is looked for again */
-#define LONGEST_SWEEP_MS 600000 /* between two where nothing changes and all of it would be told */
-#define HANGING_MS       20000  /* a step that takes so long is held up by its disk or share */
-#define SWEEP_SHARE      50     /* a sweep takes no more than this part of a processor's time */
-#define GUARD_SHARE      1000   /* nor one that nothing calls for more than this, if that will do */
-#define FORGET_STEP      4096
+#define MAX_HELD         16384 /* pending looks and unanswered finds; sweeps wait above this */
+#define LATER_MS         60000 /* delay after INBOX_LATER */
+#define WARN_EVERY_MS    60000 /* interval of warnings about the same problem */
+#define MIN_SWEEP_MS     1000  /* between the starts of two sweeps that lost events require */
+#define MIN_AGAIN_MS     200   /* before a changed file is looked at again */
+#define MISSING_SWEEP_MS 10000 /* max time until a missing inbox is looked for again */
+/* Max interval between sweeps if all changes are reported and there are none. */
+#define LONGEST_SWEEP_MS 600000
+#define HANGING_MS       20000 /* a longer step means that the disk or share hangs */
+#define SWEEP_SHARE      50    /* a sweep uses at most 1/50 of a processor's time */
+/* A sweep that only checks uses at most 1/1000, if the interval allows. */
+#define GUARD_SHARE 1000
+#define FORGET_STEP 4096
 
-/* A look to come. */
+/* A pending look. */
 struct look {
     STAILQ_ENTRY(look) next;
     int64_t due_ms;
@@ -59,7 +61,7 @@ struct inbox {
 
     struct seen_files *seen_files;
     struct look_queue urgent;   /* due at once */
-    struct look_queue settling; /* by due time, as the settle time is the same for all */
+    struct look_queue settling; /* sorted by due time, since the settle time is the same for all */
     size_t held;
 
     struct inotify *inotify; /* NULL: sweeps only */
@@ -68,31 +70,31 @@ struct inbox {
     uv_work_t work;
     struct scan_step step;
     bool working;
-    bool scan_next; /* whose turn it is */
+    bool scan_next; /* whether the next step is a walk */
 
-    char **folders; /* stack of folders to be walked */
+    char **folders; /* stack of folders to walk */
     size_t folder_count, folder_capacity;
-    DIR *directory; /* the one being read */
+    DIR *directory; /* the folder being read */
     char *reading;  /* its name */
 
-    uint32_t sweep;     /* number of the latest */
-    bool sweeping;      /* it is under way */
-    bool begun;         /* what is known has been told */
-    bool guarding;      /* the sweep only guards against mistakes */
-    int64_t read_at_ms; /* it goes on then */
+    uint32_t sweep;     /* number of the latest sweep */
+    bool sweeping;      /* a sweep is running */
+    bool begun;         /* the known files have been set */
+    bool guarding;      /* the sweep only checks for missed events */
+    int64_t read_at_ms; /* time of the next step of such a sweep */
     bool news_lost;
     int64_t sweep_began_ms, next_sweep_ms;
-    int64_t stretched_ms;  /* from the start of this sweep to that of the next, if all goes well */
-    int64_t sweep_cpu_ns;  /* it has taken so far */
-    bool untold;           /* some of the folders would not tell what happens in them */
-    bool sweep_found_news; /* something that had not been told of, or has to be tried again */
-    int64_t warned_ms, watch_warned_ms; /* 0: not yet */
+    int64_t stretched_ms;  /* planned time from the start of this sweep to the next */
+    int64_t sweep_cpu_ns;  /* CPU time of this sweep so far */
+    bool untold;           /* some folders do not report all changes */
+    bool sweep_found_news; /* the sweep found unreported files, or files to try again */
+    int64_t warned_ms, watch_warned_ms; /* 0: never */
 
-    bool entered;      /* it was, lately */
-    char trouble[160]; /* why it was not, if so */
+    bool entered;      /* the last attempt to enter the inbox succeeded */
+    char trouble[160]; /* otherwise the reason */
     int64_t step_began_ms;
 
-    size_t handed; /* finds not answered */
+    size_t handed; /* unanswered finds */
     bool closing;
     int handles; /* open uv handles */
 };
@@ -109,7 +111,7 @@ queue_pop(struct look_queue *queue)
     return look;
 }
 
-/* Without memory the look is lost, and a sweep makes up for it. */
+/* If memory is short, the look is lost, and a sweep will find the file. */
 static void
 add_look(struct inbox *inbox, struct look_queue *queue, const char *relative, int64_t due_ms,
          bool renamed)
@@ -178,7 +180,7 @@ wait_for(struct inbox *inbox, struct seen_file *file, const char *relative)
     add_look(inbox, &inbox->settling, relative, file->since_ms + inbox->settle_ms, false);
 }
 
-/* A look at a file that waits for one. */
+/* Processes a look at a waiting file. */
 static void
 see_waiting(struct inbox *inbox, struct seen_file *file, const struct scan_sight *sight)
 {
@@ -223,7 +225,7 @@ see_file(struct inbox *inbox, const struct scan_sight *sight, bool was_waiting)
     }
 }
 
-/* Neither file nor folder, or a link: said once. */
+/* Skips a link or a special file, with one warning. */
 static void
 see_other(struct inbox *inbox, const struct scan_sight *sight)
 {
@@ -239,7 +241,7 @@ see_other(struct inbox *inbox, const struct scan_sight *sight)
     file->look = seen_file_look(&sight->stamp);
 }
 
-/* Something that cannot be looked at: told once, and tried again by every sweep. */
+/* Reports a file or folder that cannot be read, once. Each sweep tries it again. */
 static void
 see_trouble(struct inbox *inbox, const struct scan_sight *sight)
 {
@@ -313,7 +315,7 @@ on_told(void *context, enum inotify_news news, const char *folder, const char *n
         return;
     }
     if (news == INOTIFY_FOLDER) {
-        inbox->guarding = false; /* it lies behind what is being read */
+        inbox->guarding = false; /* the folder comes after those being read */
         push_folder(inbox, relative);
     } else {
         hint(inbox, relative, news == INOTIFY_RENAMED);
@@ -338,7 +340,7 @@ inbox_on_news(uv_poll_t *poll, int status, int events)
 
 /* --------------------------------------------------------------------------- steps ------ */
 
-/* At most once a minute. */
+/* Returns whether to warn: at most once per minute. */
 static bool
 may_warn(struct inbox *inbox, int64_t *last_ms)
 {
@@ -395,13 +397,13 @@ after_enter(struct inbox *inbox, struct scan_step *step)
     if (step->made)
         log_info("inbox.made", LOG_STR("inbox", inbox->path));
     if (step->error == -ENOENT && step->folder[0])
-        return; /* gone again */
+        return; /* removed meanwhile */
     if (step->error && !step->folder[0]) {
         abandon_sweep(inbox, step);
         return;
     }
     if (step->error == -ELOOP || step->error == -ENOTDIR)
-        return; /* no folder any more: it is met as what it is now */
+        return; /* no longer a folder: a later look finds its new kind */
     if (step->error) {
         told_of_folder(inbox, step->folder, step->error);
         return;
@@ -427,8 +429,8 @@ after_read(struct inbox *inbox, const struct scan_step *step)
 }
 
 /*
- * Where every folder tells what happens in it a sweep only guards against mistakes: the next one
- * comes twice as late each time that nothing was found. Elsewhere sweeps are all there is.
+ * If all folders report their changes, a sweep only checks for missed events. Its interval doubles
+ * each time it finds no new file. Otherwise sweeps are the only way to find files.
  */
 static void
 plan_next_sweep(struct inbox *inbox)
@@ -445,7 +447,7 @@ plan_next_sweep(struct inbox *inbox)
         inbox->sweep_began_ms + (inbox->stretched_ms > afforded ? inbox->stretched_ms : afforded);
 }
 
-/* So that one that only guards is spread over the time until the next. */
+/* Spreads the steps of a checking sweep over the time until the next one. */
 static void
 pause_sweep(struct inbox *inbox, int64_t spent_ns)
 {
@@ -474,8 +476,8 @@ end_sweep_if_done(struct inbox *inbox)
         return;
     inbox->sweeping = false;
     plan_next_sweep(inbox);
-    /* What lies in a folder that could not be read is forgotten too, and taken in anew, to no
-     * effect, once it can be. */
+    /* Files in a folder that could not be read are forgotten, too. They are imported again later,
+     * which changes nothing. */
     inbox_forget_unmet(inbox);
     if (inbox->inotify)
         inotify_forget_unmet(inbox->inotify, inbox->sweep);
@@ -548,7 +550,8 @@ after_step(uv_work_t *work, int status)
     const int64_t spent_ns = step->cpu_ns + thread_cpu_ns() - began;
     inbox->sweep_cpu_ns += spent_ns;
     pause_sweep(inbox, spent_ns);
-    inbox->working = false; /* not before: an answer given at once would start the next step */
+    /* Must not be cleared earlier: an immediate answer would start the next step. */
+    inbox->working = false;
     end_sweep_if_done(inbox);
     pump(inbox);
 }
@@ -589,7 +592,8 @@ prepare_looks(struct inbox *inbox, struct scan_step *step)
     return step->count > 0;
 }
 
-/* Until anything calls for it. */
+/* Returns whether a checking sweep can pause between its steps, since nothing requires it to be
+ * fast. */
 static bool
 may_take_its_time(const struct inbox *inbox)
 {
@@ -653,7 +657,7 @@ arm_timer(struct inbox *inbox)
     const struct look *first = STAILQ_FIRST(&inbox->settling);
     if (first && first->due_ms < due)
         due = first->due_ms;
-    /* inbox_done pumps when a full inbox drains; then a sweep may be due long since. */
+    /* If a sweep is overdue because the inbox is full, wait: inbox_done pumps when it drains. */
     if (due <= now)
         due = now + MIN_SWEEP_MS;
     uv_timer_start(&inbox->timer, on_timer, (uint64_t)(due - now), 0);
@@ -687,7 +691,7 @@ pump(struct inbox *inbox)
     inbox->step_began_ms = (int64_t)uv_now(inbox->loop);
     inbox->work.data = inbox;
     uv_queue_work(inbox->loop, &inbox->work, on_step,
-                  after_step); /* fails without a callback only */
+                  after_step); /* fails only without a callback */
 }
 
 /* ----------------------------------------------------------------- opening, closing ------ */
@@ -717,7 +721,7 @@ inbox_configure(struct inbox *inbox, const struct conf_inbox *conf)
     return 0;
 }
 
-/* Without inotify (no instance or watch to be had) the sweeps do all. */
+/* Without inotify (instance or watch limit reached), only sweeps find files. */
 static void
 start_watching(struct inbox *inbox)
 {
@@ -759,7 +763,7 @@ inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root,
     error = seen_files_open(&inbox->seen_files);
     if (error)
         goto fail;
-    uv_timer_init(loop, &inbox->timer); /* has no way to fail */
+    uv_timer_init(loop, &inbox->timer); /* cannot fail */
     inbox->timer.data = inbox;
     inbox->handles = 1;
     start_watching(inbox);
@@ -785,7 +789,7 @@ inbox_know(struct inbox *inbox, uint64_t key, uint64_t look)
         return;
     struct seen_file *file = seen_files_add(inbox->seen_files, key);
     if (!file)
-        return; /* it is taken in again, to no effect */
+        return; /* the file is imported again, which changes nothing */
     file->state = SEEN_LEFT;
     file->look = look;
 }
@@ -852,7 +856,7 @@ inbox_trouble(const struct inbox *inbox)
 
 /* ------------------------------------------------------------------------- answers ------ */
 
-/* Not at once: a file that is found changed again and again may not keep a processor busy. */
+/* Delayed, so that a file that keeps changing does not occupy a processor. */
 static void
 look_again(struct inbox *inbox, struct seen_file *file, const char *relative)
 {

@@ -1,17 +1,17 @@
 /*
- * inbox.h - one watched folder: finds the files in it that are complete, and hands out each once.
+ * inbox.h - one watched folder. Finds complete files in it and hands out each once.
  *
- * Two ways lead to a file: inotify tells at once, and a full sweep every sweep_seconds finds what
- * inotify does not tell of (network shares, overflows, folders it cannot watch). Where it tells of
- * all, sweeps come ever more rarely, and take their time. Both only cause looks; seen_file_settled
- * (inbox_seen.h) decides. All looks are made in pool threads, in steps of bounded length, one at a
- * time for each inbox, so the loop never waits for a disk or a share, and a share that hangs holds
- * one thread.
+ * A file is found by inotify at once, or by a full sweep every sweep_seconds. The sweep finds files
+ * that inotify does not report: network shares, overflows, folders that cannot be watched. If
+ * inotify reports all changes, sweeps become rarer and slower. Both only cause looks;
+ * seen_file_settled (inbox_seen.h) decides whether a file is complete. Looks run in pool threads,
+ * in steps of limited length, one at a time per inbox. The loop therefore never waits for a disk or
+ * network share, and a share that hangs blocks one thread.
  *
- * Memory is bounded: 32 bytes a file that is known, and paths only for files that settle or have
- * been handed out, of which there are at most a few ten thousand; the sweep waits meanwhile.
+ * Memory is limited: 32 bytes per known file, and a path only for files that settle or are handed
+ * out, at most some ten thousand. The sweep waits if there are more.
  *
- * Belongs to the loop's thread.
+ * All functions must be called on the loop's thread.
  */
 #ifndef NOCTULE_SERVICE_RECEIVER_INBOX_INBOX_H
 #define NOCTULE_SERVICE_RECEIVER_INBOX_INBOX_H
@@ -24,50 +24,53 @@
 
 struct inbox;
 
-/* A file that is complete, or (error: -errno) a file or folder that cannot be looked at. */
+/* A complete file or, with `error` (-errno), a file or folder that cannot be read. */
 struct inbox_find {
-    const char *relative; /* to the inbox; valid during the call */
+    const char *relative; /* below the inbox; valid during the call */
     struct file_stamp stamp;
     int error;
-    bool told; /* that it could not be read has been told before */
+    bool told; /* its error has been reported before */
 };
 
 struct inbox_events {
-    /* Each find is answered by inbox_done, later or at once. */
+    /* Hands out a find. The caller must answer it with inbox_done, at once or later. */
     void (*found)(void *context, struct inbox *inbox, const struct inbox_find *find);
-    /* Files that were known, by their keys, and are not there any more. */
+    /* Reports known files that were removed, by their keys. */
     void (*forgot)(void *context, struct inbox *inbox, const uint64_t *keys, size_t count);
 };
 
 enum inbox_fate {
     INBOX_GONE,  /* moved or deleted: forget it */
-    INBOX_LEFT,  /* stays; of no interest until it changes */
-    INBOX_LATER, /* to be handed out again in a while, or when it changes */
-    INBOX_AGAIN, /* has changed: to be looked at anew */
+    INBOX_LEFT,  /* stays: ignore it until it changes */
+    INBOX_LATER, /* hand it out again later, or when it changes */
+    INBOX_AGAIN, /* it has changed: look at it again */
 };
 
-/* It reads no folder before inbox_begin: until then inbox_know tells of files, by their keys and looks
- * (inbox_seen.h), that are of no interest until they change. `events` outlives it. */
+/* Opens an inbox. It reads no folder before inbox_begin. Until then inbox_know sets files to ignore
+ * until they change, by their keys and looks (inbox_seen.h). `events` must outlive the inbox.
+ * Returns 0 or -errno. */
 int inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root,
                const struct inbox_events *events, void *context, struct inbox **inbox);
 void inbox_know(struct inbox *inbox, uint64_t key, uint64_t look);
 void inbox_begin(struct inbox *inbox);
-/* Other settings for the same path. */
+/* Applies new settings for the same path. Returns 0 or -ENOMEM. */
 int inbox_configure(struct inbox *inbox, const struct conf_inbox *conf);
 
-const char *inbox_path(const struct inbox *inbox); /* valid until every find is answered */
+const char *inbox_path(const struct inbox *inbox); /* valid until all finds are answered */
 enum conf_after inbox_after(const struct inbox *inbox);
 enum conf_newest inbox_resent(const struct inbox *inbox);
 const char *inbox_move_to(const struct inbox *inbox); /* NULL unless CONF_MOVE */
 
-/* What keeps it from being looked at, "": nothing; NULL: it is being looked at for the first time. */
+/* Returns the reason for which the inbox cannot be read, "" if it can, or NULL during the first
+ * attempt. */
 const char *inbox_trouble(const struct inbox *inbox);
 
-/* The stamp is that of the file as it stays. */
+/* Answers a find. The stamp must be that of the file as it stays. */
 void inbox_done(struct inbox *inbox, const char *relative, const struct file_stamp *stamp,
                 enum inbox_fate fate);
 
-/* No find comes any more; it lives on until the ones handed out are answered. NULL is allowed. */
+/* Closes the inbox. It hands out no more finds, and is freed when all finds are answered. NULL is
+ * allowed. */
 void inbox_close(struct inbox *inbox);
 
 #endif

@@ -10,7 +10,8 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-/* No IN_MODIFY: the settle test looks at the file itself, and writes come by the thousand. */
+/* Without IN_MODIFY: the settle test reads the file's state, and writes cause thousands of
+ * events. */
 #define WATCH_MASK                                                                                 \
     (IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW |       \
      IN_EXCL_UNLINK)
@@ -25,7 +26,7 @@ struct named {
 
 struct inotify {
     int fd;
-    struct named *names; /* ascending descriptors, which the kernel hands out in that order */
+    struct named *names; /* sorted by descriptor; the kernel issues them in ascending order */
     size_t count, capacity;
 };
 
@@ -70,7 +71,7 @@ inotify_watch(const struct inotify *inotify, const char *path)
     return descriptor < 0 ? -errno : descriptor;
 }
 
-/* Index of the first name whose descriptor is not below the given one. */
+/* Returns the index of the first name whose descriptor is not less than the given one. */
 static size_t
 inotify_place(const struct inotify *inotify, int descriptor)
 {

@@ -1,13 +1,14 @@
 /*
- * inbox_inotify.h - inotify on many folders: which folder has news of which name.
+ * inbox_inotify.h - inotify on many folders: reports the folder and the name of each event.
  *
- * Not uv_fs_event: it says "rename" for created, deleted, moved away and moved into place alike, so
- * a file that is complete could not be told from one that is about to grow; it wakes up for every
- * write; and it does not tell of a queue that overflowed. The descriptor goes into a uv_poll.
+ * uv_fs_event is not suitable. It reports "rename" for created, deleted, moved away and moved into
+ * place alike, so a complete file looks like one that will grow. It wakes for every write, and does
+ * not report an overflow of the queue. The descriptor is for a uv_poll.
  *
- * inotify_watch may be called from a pool thread (it looks up a path, which a hung share can block);
- * everything else belongs to the loop. News of a watch that has no name yet is dropped: add, name,
- * and only then read the folder, and nothing is missed.
+ * inotify_watch may be called from a pool thread, since it resolves a path, which a hung share can
+ * block. All other functions must be called on the loop's thread. Events of a watch without a name
+ * are dropped. The caller must add the watch, name it, and only then read the folder, so that no
+ * file is missed.
  */
 #ifndef NOCTULE_SERVICE_RECEIVER_INBOX_INBOX_INOTIFY_H
 #define NOCTULE_SERVICE_RECEIVER_INBOX_INBOX_INOTIFY_H
@@ -17,27 +18,29 @@
 struct inotify;
 
 enum inotify_news {
-    INOTIFY_WRITTEN,  /* a file was made, linked, or closed after writing */
-    INOTIFY_RENAMED,  /* something that is no folder was renamed to this name: it is complete */
-    INOTIFY_FOLDER,   /* a folder was made or moved here */
-    INOTIFY_GONE,     /* the folder itself is not where it was any more; name is "" */
-    INOTIFY_OVERFLOW, /* news was lost; folder and name are "" */
+    INOTIFY_WRITTEN,  /* a file was created, linked, or closed after writing */
+    INOTIFY_RENAMED,  /* a file was renamed to this name: it is complete */
+    INOTIFY_FOLDER,   /* a folder was created in it or moved into it */
+    INOTIFY_GONE,     /* the folder itself was moved or removed; name is "" */
+    INOTIFY_OVERFLOW, /* events were lost; folder and name are "" */
 };
 
 int inotify_open(struct inotify **inotify);
 void inotify_close(struct inotify *inotify);
 int inotify_fd(const struct inotify *inotify);
 
-/* Starts watching a folder: its descriptor (the same one for the same folder), or -errno. */
+/* Starts watching a folder. Returns its descriptor (the same one for the same folder) or -errno. */
 int inotify_watch(const struct inotify *inotify, const char *path);
-/* Names a descriptor, or names it anew (folders move). `sweep` marks it as met. */
+/* Sets the name of a descriptor, or changes it after a move. `sweep` marks it as seen. Returns 0 or
+ * -ENOMEM. */
 int inotify_name(struct inotify *inotify, int descriptor, const char *folder, uint32_t sweep);
-/* Drops the watches that sweep number `sweep` did not meet. */
+/* Drops the watches that were not seen in sweep number `sweep`. */
 void inotify_forget_unmet(struct inotify *inotify, uint32_t sweep);
 
 typedef void (*inotify_tell)(void *context, enum inotify_news news, const char *folder,
                              const char *name);
-/* Reads one buffer of news and tells each; 0 when there was none, or -errno. */
+/* Reads one buffer of events and reports each to `tell`. Returns 0, also if there was none, or
+ * -errno. */
 int inotify_read(struct inotify *inotify, inotify_tell tell, void *context);
 
 #endif

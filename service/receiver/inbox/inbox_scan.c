@@ -76,7 +76,7 @@ check_place(struct scan_step *step)
     return step->conflict ? -EINVAL : 0;
 }
 
-/* The inbox itself, which is made when it is missing. */
+/* Opens the inbox itself. Creates it if it is missing. */
 static int
 enter_inbox(struct scan_step *step)
 {
@@ -109,7 +109,8 @@ watch_folder(const struct scan_step *step)
     return inotify_watch(step->inotify, path);
 }
 
-/* File systems whose changes all go through this kernel, which then tells of them. */
+/* Returns whether all changes of the file system pass through this kernel, so that inotify reports
+ * them. */
 static bool
 scan_is_local(int folder)
 {
@@ -178,7 +179,7 @@ read_on(struct scan_step *step)
         struct scan_sight *sight = &step->sights[step->count];
         *sight = (struct scan_sight){.relative = scan_join(step->folder, entry->d_name)};
         if (!sight->relative)
-            continue; /* the next sweep meets it again */
+            continue; /* the next sweep finds it again */
         scan_look(dirfd(step->directory), entry->d_name, sight);
         step->count++;
     }
@@ -189,7 +190,7 @@ look_at_all(struct scan_step *step)
 {
     int inbox = open_inbox(step);
     for (size_t i = 0; i < step->count; i++) {
-        if (inbox < 0) /* all of it is away: sweeps wait for it to come back */
+        if (inbox < 0) /* the inbox is missing: sweeps wait for it */
             step->sights[i].error = -ENOENT;
         else
             scan_look(inbox, step->sights[i].relative, &step->sights[i]);

@@ -1,6 +1,6 @@
 /*
- * inbox_seen.c - see inbox_seen.h. Open addressing with linear probing, at most two thirds full; removal
- * shifts the followers back, so there are no tombstones.
+ * inbox_seen.c - see inbox_seen.h. A hash table with open addressing and linear probing, at most
+ * two thirds full. A removal shifts the following entries back, so that there are no tombstones.
  */
 #include "service/receiver/inbox/inbox_seen.h"
 
@@ -56,7 +56,7 @@ seen_files_count(const struct seen_files *seen_files)
     return seen_files->count;
 }
 
-/* Where the key is, or where it would be put. */
+/* Returns the index of the key, or the free index for it. */
 static size_t
 seen_files_place(const struct seen_files *seen_files, uint64_t key)
 {
@@ -112,7 +112,7 @@ seen_files_remove_at(struct seen_files *seen_files, size_t hole)
     const size_t mask = seen_files->places - 1;
     for (size_t at = (hole + 1) & mask; seen_files->files[at].key; at = (at + 1) & mask) {
         const size_t home = (size_t)seen_files->files[at].key & mask;
-        /* It may fill the hole unless its home lies between the hole and itself. */
+        /* An entry may fill the hole unless its home is between the hole and itself. */
         if (((at - home) & mask) >= ((at - hole) & mask)) {
             seen_files->files[hole] = seen_files->files[at];
             hole = at;
@@ -141,8 +141,8 @@ size_t
 seen_files_forget_unmet(struct seen_files *seen_files, uint32_t sweep, uint64_t *keys, size_t limit)
 {
     size_t count = 0;
-    /* What is shifted back into a place is looked at before going on; what wraps around to the end
-     * comes from the beginning and was looked at already. */
+    /* An entry that is shifted back into a place is checked before the loop advances. An entry that
+     * wraps around to the end comes from the beginning and was checked before. */
     for (size_t at = 0; at < seen_files->places; at++) {
         while (count < limit && is_unmet(&seen_files->files[at], sweep)) {
             keys[count++] = seen_files->files[at].key;

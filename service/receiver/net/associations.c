@@ -1,8 +1,8 @@
 /*
  * associations.c - see associations.h.
  *
- * A thread's session is its own until it puts it into the list of the ended, which wakes the loop.
- * `lock` guards that list and what a peer's limit is counted by.
+ * A thread owns its session until it moves it to the list of ended sessions and wakes the loop.
+ * `lock` guards that list and the fields that the limits are counted from.
  */
 #include "service/receiver/net/associations.h"
 
@@ -19,24 +19,24 @@
 #define STACK_BYTES (1024u * 1024u)
 
 struct session {
-    LIST_ENTRY(session) next; /* of the running ones, or of the ended */
+    LIST_ENTRY(session) next; /* in the list of running or of ended sessions */
     struct associations *associations;
     struct settings *settings;
     struct connection connection;
     pthread_t thread;
-    const struct conf_peer *peer;     /* guarded: whose association it is; NULL: no peer's */
-    const struct conf_source *source; /* the archive of that AE title; NULL: it is none */
-    bool of_stranger;                 /* guarded: it was admitted, for C-ECHO alone */
-    bool over;                        /* guarded: only the end of its connection is waited for */
+    const struct conf_peer *peer;     /* guarded: the admitted peer; NULL: not a peer */
+    const struct conf_source *source; /* the source with that AE title, or NULL */
+    bool of_stranger;                 /* guarded: an unknown caller, admitted for C-ECHO only */
+    bool over;                        /* guarded: released, waiting for the peer to close */
     bool rejected, opened;
     struct staged staged;
-    bool refused;                    /* the instance being received */
-    char series_uid[DICOM_UID_SIZE]; /* of the last instance that was stored */
+    bool refused;                    /* the current instance */
+    char series_uid[DICOM_UID_SIZE]; /* of the last stored instance */
 };
 
 struct associations {
     struct receiver *receiver;
-    struct callers *callers; /* that were rejected */
+    struct callers *callers; /* rejected callers */
     uv_async_t wake;
     int stop_fd;
     bool stopped;
@@ -48,7 +48,7 @@ struct associations {
 
 /* ----------------------------------------------------------------------- admission ------ */
 
-/* With the lock. */
+/* The caller must hold the lock. */
 static struct admission_load
 association_load(const struct associations *associations, const struct conf_peer *peer)
 {
@@ -64,7 +64,7 @@ association_load(const struct associations *associations, const struct conf_peer
     return load;
 }
 
-/* With the lock. */
+/* The caller must hold the lock. */
 static enum admission_verdict
 association_judge(const struct associations *associations, const struct conf_dicom *conf,
                   const struct admission_caller *caller)
@@ -98,7 +98,7 @@ decide(struct session *session, const struct admission_caller *caller)
 
 static const struct association_answer {
     enum dicom_admission admission;
-    const char *reason; /* for the log; NULL: it is no rejection */
+    const char *reason; /* for the log; NULL: not a rejection */
 } answers[] = {
     [ADMISSION_GRANTED] = {DICOM_ADMIT, NULL},
     [ADMISSION_ECHO_ONLY] = {DICOM_ADMIT_ECHO, NULL},
@@ -138,7 +138,8 @@ association_source(const struct conf *conf, const char *calling_ae)
     return NULL;
 }
 
-/* Its C-ECHO is answered and its C-STORE is not: its contexts are refused, which few tools explain. */
+/* Records an unknown caller that proposes more than C-ECHO. Its C-STORE contexts are rejected,
+ * which few tools explain to their users. */
 static void
 association_note_stranger(struct session *session, const struct admission_caller *caller)
 {
@@ -180,7 +181,7 @@ on_opened(void *context, const struct dicom_association_request *association)
              LOG_STR("implementation", association->implementation_version));
 }
 
-/* Before the peer hears of it, which may call again at once. */
+/* Must run before the peer learns of the end, since it may call again at once. */
 static void
 association_is_over(struct session *session)
 {
@@ -206,8 +207,8 @@ association_on_closed(void *context, const struct dicom_association_request *ass
             LOG_STR("error", rc ? error->message : "")));
 }
 
-/* Returns whether a source sends the instance for a C-MOVE of ours. pynetdicom names the archive as the originator, against
- * PS3.7 9.1.1.1.10. */
+/* Returns whether a source sends the instance for our C-MOVE. pynetdicom names the archive as the
+ * originator, against PS3.7 9.1.1.1.10. */
 static bool
 association_is_asked(const struct session *session, const struct dicom_store *store)
 {
@@ -379,7 +380,7 @@ association_on_wake(uv_async_t *wake)
     while (ended) {
         struct session *session = ended;
         ended = LIST_NEXT(session, next);
-        pthread_join(session->thread, NULL); /* it has nothing left to do */
+        pthread_join(session->thread, NULL); /* the thread has already finished its work */
         associations->count--;
         free_session(session);
     }
@@ -429,7 +430,7 @@ associations_open(uv_loop_t *loop, struct receiver *receiver, struct association
         return error;
     }
     associations->wake.data = associations;
-    pthread_mutex_init(&associations->lock, NULL); /* has no way to fail */
+    pthread_mutex_init(&associations->lock, NULL); /* cannot fail */
     *out = associations;
     return 0;
 }
@@ -438,7 +439,7 @@ void
 associations_stop(struct associations *associations)
 {
     associations->stopped = true;
-    eventfd_write(associations->stop_fd, 1); /* stays readable: nobody reads it */
+    eventfd_write(associations->stop_fd, 1); /* stays readable, since it is never read */
 }
 
 void

@@ -1,8 +1,8 @@
 /*
- * associations.h - a thread for each association, and what it may do.
+ * associations.h - one thread per association, and its admission.
  *
- * The threads run dicom_serve with the receiver behind it. Everything here is called on the loop's
- * thread.
+ * The threads run dicom_serve and pass its events to the receiver. Unless stated otherwise,
+ * functions must be called on the loop's thread.
  */
 #ifndef NOCTULE_SERVICE_RECEIVER_NET_ASSOCIATIONS_H
 #define NOCTULE_SERVICE_RECEIVER_NET_ASSOCIATIONS_H
@@ -13,35 +13,38 @@
 
 struct associations;
 
-/* The loop turns after associations have ended. */
+/* Creates the set. The loop is woken when associations have ended. Returns 0 or -errno. */
 int associations_open(uv_loop_t *loop, struct receiver *receiver,
                       struct associations **associations);
 
 struct connection {
-    int fd; /* accepted */
+    int fd; /* the accepted socket */
     bool tls;
-    bool
-        partial; /* its request is not all there: reading it takes up a thread, as a TLS handshake does */
+    /* The request is incomplete: reading it occupies a thread, as a TLS handshake does. */
+    bool partial;
     char host[ADMISSION_HOST];
 };
 
-/* Serves the connection with these settings, to its end; takes its descriptor in every case. */
+/* Serves a connection with these settings until it ends. Takes ownership of the descriptor in any
+ * case. Returns 0 or -errno. */
 int associations_begin(struct associations *associations, struct settings *settings,
                        const struct connection *connection);
-size_t associations_count(const struct associations *associations); /* of threads */
+/* Returns the number of threads. */
+size_t associations_count(const struct associations *associations);
 
-/* What would be said to the caller now; nothing is taken up by it. */
+/* Returns the decision for a caller at this moment, without admitting it. */
 enum admission_verdict associations_judge(struct associations *associations,
                                           const struct conf_dicom *conf,
                                           const struct admission_caller *caller);
-/* Logs a rejection and counts it for the report. Any thread. */
+/* Logs a rejection and counts it for the report. Thread-safe. */
 void associations_note_refusal(struct associations *associations, enum admission_verdict verdict,
                                const struct admission_caller *caller);
-/* As callers_report. */
+/* Same as callers_report. */
 bool associations_report_callers(struct associations *associations, int64_t now_ms,
                                  struct proto_writer *writer, int64_t *wait_ms);
 
-/* Those that have not been admitted: they shake hands, send a long request, or are turned away. */
+/* Counts of connections that are not yet admitted: in a handshake, sending a long request, or being
+ * rejected. */
 struct associations_strangers {
     size_t of_host, of_all;
 };
@@ -49,9 +52,10 @@ struct associations_strangers {
 struct associations_strangers associations_strangers(struct associations *associations,
                                                      const char *host);
 
-/* Each ends once its message under way has been answered; no other may begin. */
+/* Lets each association end after its current message. No new one may begin. */
 void associations_stop(struct associations *associations);
-/* After associations_stop, when none is left: the loop may end. */
+/* Closes the set. May be called after associations_stop once the count is 0; the loop can then
+ * end. */
 void associations_close(struct associations *associations);
 void associations_free(struct associations *associations); /* NULL is allowed */
 

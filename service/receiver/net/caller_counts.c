@@ -29,7 +29,7 @@ callers_new(void)
 {
     struct callers *callers = calloc(1, sizeof *callers);
     if (callers)
-        pthread_mutex_init(&callers->lock, NULL); /* has no way to fail */
+        pthread_mutex_init(&callers->lock, NULL); /* cannot fail */
     return callers;
 }
 
@@ -42,7 +42,7 @@ callers_free(struct callers *callers)
     free(callers);
 }
 
-/* Words of the table `caller`. NULL: it is not recorded. */
+/* Returns the reason for table `caller`, or NULL if the verdict is not recorded. */
 static const char *
 caller_reason(enum admission_verdict verdict)
 {
@@ -63,7 +63,8 @@ caller_reason(enum admission_verdict verdict)
     return NULL;
 }
 
-/* With the lock. NULL: there is no room for another one, which will be noted when it calls again. */
+/* Finds or adds an entry. The caller must hold the lock. Returns NULL if there is no space; the
+ * entry is added when the caller calls again. */
 static struct noted_caller *
 callers_find(struct callers *callers, const char *reason, const struct admission_caller *caller)
 {

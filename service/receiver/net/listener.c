@@ -1,16 +1,16 @@
 /*
  * listener.c - see listener.h.
  *
- *   accept --> waiting --> whole A-ASSOCIATE-RQ --> thread (associations.h)
- *                 |             |\----------> not to be admitted: A-ASSOCIATE-RJ --> leaving
- *                 |             \-----------> its host has too many TLS handshakes: later
- *                 |-- something else: A-ABORT -------------------------------> leaving --> closed
- *                 \-- silent for acse_seconds, hung up, or pushed out by others: closed
+ *       accept --> waiting --> complete A-ASSOCIATE-RQ --> thread (associations.h)
+ *                     |              |\---> not admitted: A-ASSOCIATE-RJ --> leaving
+ *                     |              \----> its host has too many TLS handshakes: postponed
+ *                     |-- any other data: A-ABORT ------------------------> leaving --> closed
+ *                     \-- silent for acse_seconds, hung up, or displaced: closed
  *
- * The A-ASSOCIATE-RQ is only peeked at (preread.h): the thread reads it. Of one that is longer than PREREAD_MAX only the AE
- * titles are waited for, since a socket need not hold more. SO_RCVLOWAT keeps the loop
- * from being woken for each byte of it. One that is leaving is read from until it hangs up, as
- * closing with unread bytes would overtake the answer with a reset.
+ * The A-ASSOCIATE-RQ is only peeked at (preread.h), since the thread must read it. If it is longer
+ * than PREREAD_MAX, only the AE titles are waited for, because a socket may not buffer more.
+ * SO_RCVLOWAT avoids a wakeup of the loop per byte. A leaving connection is read until the peer
+ * hangs up: closing it with unread bytes would send a reset, which could overtake the answer.
  */
 #include "service/receiver/net/listener.h"
 
@@ -32,13 +32,13 @@
 #include <unistd.h>
 
 #define BACKLOG     511
-#define MAX_WAITING 256 /* the oldest is closed for one more */
-#define MAX_OF_HOST 128 /* of these; its oldest is */
+#define MAX_WAITING 256 /* if exceeded, the oldest connection is closed */
+#define MAX_OF_HOST 128 /* if exceeded, the oldest connection of that host is closed */
 #define LEAVING_MS  2000
 #define TICK_MS     250
 #define REOPEN_MS   5000
 #define TOTALS_MS   600000
-#define NO_MORE_MS  100 /* accepting rests after running out of descriptors */
+#define NO_MORE_MS  100 /* pause of accept after running out of descriptors */
 
 enum { PLAIN, TLS, PORTS };
 
@@ -49,12 +49,12 @@ struct port {
     bool tls;
     char address[INET6_ADDRSTRLEN];
     int number;
-    int error; /* of the latest try to open it */
+    int error; /* of the last attempt to open it */
 };
 
-/* A connection that has no thread yet, or gets none. */
+/* A connection without a thread. */
 struct listener_visitor {
-    struct listener_visitor *next, *previous; /* by age */
+    struct listener_visitor *next, *previous; /* sorted by age */
     struct listener *listener;
     uv_poll_t poll;
     struct connection connection;
@@ -74,8 +74,8 @@ struct listener {
     struct port ports[PORTS];
     struct listener_visitor *oldest, *newest;
     size_t waiting;
-    uv_timer_t tick;   /* while somebody waits */
-    uv_timer_t reopen; /* while a port is missing, or accepting rests */
+    uv_timer_t tick;   /* runs while connections wait */
+    uv_timer_t reopen; /* runs while a port is not open or accept is paused */
     uv_timer_t report;
     struct totals totals, reported;
     bool stopped;
@@ -89,7 +89,7 @@ now_ms(const struct listener *listener)
 
 /* ------------------------------------------------------------------------ visitors ------ */
 
-/* Off the list; its descriptor is the caller's. */
+/* Removes the visitor. The caller then owns its descriptor. */
 static int
 listener_let_go(struct listener_visitor *visitor)
 {
@@ -121,7 +121,7 @@ static void
 say_farewell(struct listener_visitor *visitor, const uint8_t reply[PREREAD_REPLY])
 {
     const int fd = visitor->connection.fd;
-    /* Ten bytes fit into the empty buffer of a new connection. */
+    /* Ten bytes fit into the empty send buffer of a new connection. */
     if (visitor->connection.tls || send(fd, reply, PREREAD_REPLY, MSG_NOSIGNAL) < 0 ||
         shutdown(fd, SHUT_WR) != 0) {
         turn_out(visitor);
@@ -168,7 +168,7 @@ begin_association(struct listener_visitor *visitor)
         listener->totals.served++;
 }
 
-/* Who says without TLS that it is nobody to be admitted costs no thread. */
+/* Rejects a caller that is not admitted, without using a thread. Not possible with TLS. */
 static bool
 is_refused(struct listener_visitor *visitor)
 {
@@ -200,7 +200,8 @@ is_refused(struct listener_visitor *visitor)
     return true;
 }
 
-/* A handshake, or a long request, takes up a thread before the caller is admitted: one host gets half of them. */
+/* Returns whether the caller must wait. A TLS handshake or a long request occupies a thread before
+ * the caller is admitted. One host may occupy half of them. */
 static bool
 has_too_many_handshakes(const struct listener_visitor *visitor)
 {
@@ -232,7 +233,8 @@ welcome(struct listener_visitor *visitor)
 
 /* ------------------------------------------------------------------------ preread ------ */
 
-/* 1: enough for a thread; 0: more is to come; -EPROTO, or -ECONNRESET when no more can. */
+/* Returns 1 if there is enough for a thread, 0 if more is to come, -EPROTO if it is no request, or
+ * -ECONNRESET if no more can come. */
 static int
 listener_look_at(struct listener_visitor *visitor, bool hung_up)
 {
@@ -323,7 +325,7 @@ push_out(struct listener_visitor *visitor)
     turn_out(visitor);
 }
 
-/* The one that is to make room, if any. */
+/* Returns the connection to close for a new one, or NULL. */
 static struct listener_visitor *
 find_surplus(const struct listener *listener, const char *host)
 {
@@ -374,7 +376,8 @@ receive_visitor(struct listener *listener, const struct connection *connection)
 
 static void on_reopen(uv_timer_t *timer);
 
-/* Out of descriptors: the connection stays in the backlog, and would wake the loop at once. */
+/* Pauses accept after running out of descriptors. The connection stays in the backlog and would
+ * wake the loop at once. */
 static void
 rest(struct port *port, int error)
 {
@@ -455,7 +458,8 @@ watch_port(struct port *port, int fd)
     poll->data = port;
     port->poll = poll;
     port->fd = fd;
-    uv_poll_start(poll, UV_READABLE, listener_on_connection); /* a listening socket can be polled */
+    /* Cannot fail for a listening socket. */
+    uv_poll_start(poll, UV_READABLE, listener_on_connection);
     return 0;
 }
 
@@ -486,7 +490,7 @@ configure_port(struct port *port, const char *address, int number)
         return;
     if (port->poll) {
         uv_poll_start(port->poll, UV_READABLE,
-                      listener_on_connection); /* it may have been resting */
+                      listener_on_connection); /* accept may have been paused */
         return;
     }
     port->error = open_port(port, address, number);
@@ -543,7 +547,7 @@ listener_open(uv_loop_t *loop, struct receiver *receiver, struct listener **out)
         listener->ports[i] = (struct port){.listener = listener, .tls = i == TLS};
     uv_timer_t *const timers[] = {&listener->tick, &listener->reopen, &listener->report};
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
-        uv_timer_init(loop, timers[i]); /* has no way to fail */
+        uv_timer_init(loop, timers[i]); /* cannot fail */
         timers[i]->data = listener;
     }
     uv_timer_start(&listener->report, on_report, TOTALS_MS, TOTALS_MS);

@@ -1,13 +1,13 @@
 /*
- * listener.h - the DICOM ports: accepts connections, waits until each has said what it wants, and
- * only then spends a thread on it.
+ * listener.h - the DICOM ports. Accepts connections, and uses a thread only once the association
+ * request has arrived.
  *
- * A connection that says nothing holds a descriptor and 200 bytes, for acse_seconds or until too
- * many others wait as well, and delays nobody. What greets with something else than an
- * A-ASSOCIATE-RQ is aborted, and who is not to be admitted rejected, from here: strangers cost the
- * peers no thread and no association.
+ * A silent connection uses a descriptor and 200 bytes, for acse_seconds or until it is displaced by
+ * others. It delays no other connection. Data other than an A-ASSOCIATE-RQ is answered with an
+ * abort, and a caller that is not admitted is rejected, both on the loop. Unknown callers thus take
+ * no thread and no association from peers.
  *
- * Belongs to the loop's thread.
+ * All functions must be called on the loop's thread.
  */
 #ifndef NOCTULE_SERVICE_RECEIVER_NET_LISTENER_H
 #define NOCTULE_SERVICE_RECEIVER_NET_LISTENER_H
@@ -18,28 +18,28 @@
 
 struct listener;
 
-/* The loop turns after associations have ended. */
+/* Creates the listener. The loop is woken when associations have ended. Returns 0 or -errno. */
 int listener_open(uv_loop_t *loop, struct receiver *receiver, struct listener **listener);
 /*
- * Opens and closes ports as the settings say; a port whose address stays is kept open throughout.
- * Associations that are open keep the settings they began with. A port that cannot be opened is
- * logged, and tried again every few seconds.
+ * Opens and closes ports according to the settings. A port whose address does not change stays
+ * open. Existing associations keep their settings. If a port cannot be opened, the error is logged
+ * and opening is retried every few seconds.
  */
 void listener_configure(struct listener *listener, struct settings *settings);
 
-/* Which port that is configured is not open, and why; false: all are. */
+/* Returns whether a configured port is not open, and writes the reason. */
 bool listener_lacks(const struct listener *listener, char *why, size_t size);
 
-/* As callers_report. */
+/* Same as callers_report. */
 bool listener_report_callers(struct listener *listener, int64_t now_ms, struct proto_writer *writer,
                              int64_t *wait_ms);
 
-/* No connection is accepted any more; associations end with their message under way. */
+/* Stops accepting connections. Associations end after their current message. */
 void listener_stop(struct listener *listener);
-/* After listener_stop: are all associations over? */
+/* Returns whether all associations have ended, after listener_stop. */
 bool listener_idle(const struct listener *listener);
-/* Once it is idle: lets the loop end. */
+/* Closes the listener. Must be idle; the loop can then end. */
 void listener_close(struct listener *listener);
-void listener_free(struct listener *listener); /* once the loop is over; NULL is allowed */
+void listener_free(struct listener *listener); /* after the loop has ended; NULL is allowed */
 
 #endif

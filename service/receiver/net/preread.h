@@ -1,6 +1,6 @@
 /*
- * preread.h - the first bytes of a connection, before a thread is spent on it, and the ten bytes
- * that send it away. Pure.
+ * preread.h - parse the first bytes of a connection before a thread is used for it, and the
+ * ten-byte answers that reject it. Pure functions.
  */
 #ifndef NOCTULE_SERVICE_RECEIVER_NET_PREREAD_H
 #define NOCTULE_SERVICE_RECEIVER_NET_PREREAD_H
@@ -10,20 +10,21 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PREREAD_HEADER 6       /* bytes that preread_size wants to see */
-#define PREREAD_MAX    0x10000 /* bytes that are waited for; a longer message is read by its thread */
-#define PREREAD_TITLES 42      /* bytes that preread_titles wants to see */
-#define PREREAD_TITLE  17      /* 16 characters and the end */
+#define PREREAD_HEADER 6       /* bytes that preread_size needs */
+#define PREREAD_MAX    0x10000 /* max bytes to wait for; the thread reads a longer message */
+#define PREREAD_TITLES 42      /* bytes that preread_titles needs */
+#define PREREAD_TITLE  17      /* 16 characters and the terminator */
 #define PREREAD_REPLY  10
 
 /*
- * How many bytes the message has that begins with these (an A-ASSOCIATE-RQ, with `tls` a TLS record
- * with a handshake in it), or, as long as that cannot be told, how many are needed to tell.
- * -EPROTO: it is no such message. The limit of a request (LIMIT_REQUEST_BYTES) is dicom_serve's to check.
+ * Returns the size of the message that begins with these bytes: an A-ASSOCIATE-RQ or, with `tls`, a
+ * TLS record with a handshake. If there are too few bytes, returns the number of bytes needed.
+ * Returns -EPROTO for any other message. dicom_serve must check the size limit of a request
+ * (LIMIT_REQUEST_BYTES).
  */
 ssize_t preread_size(const uint8_t *bytes, size_t size, bool tls);
 
-/* The AE titles of an A-ASSOCIATE-RQ, without blanks around them, as dicom_serve will tell them. */
+/* Reads the AE titles of an A-ASSOCIATE-RQ without surrounding blanks, the same as dicom_serve. */
 void preread_titles(const uint8_t bytes[PREREAD_TITLES], char called[PREREAD_TITLE],
                     char calling[PREREAD_TITLE]);
 

@@ -1,8 +1,8 @@
 /*
  * receive.c - see receive.h.
  *
- * A handover has two owners, the thread that waits for its answer and the loop's item. Each lets
- * go of it by itself: a thread that has waited long enough leaves, and the item goes on asking.
+ * A handover has two owners: the thread that waits for its answer, and the loop's item. Each
+ * releases it separately. If the thread stops waiting, the item still awaits the daemon's answer.
  */
 #include "service/receiver/net/receive.h"
 
@@ -17,8 +17,8 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
-#define ANSWER_SECONDS 20  /* for the daemon; senders commonly wait 30 */
-#define MAX_LOST       256 /* reports that wait for the loop */
+#define ANSWER_SECONDS 20  /* to wait for the daemon; senders commonly wait 30 s */
+#define MAX_LOST       256 /* max number of reports queued for the loop */
 
 static const char refused_reason[] = "nothing was taken in then";
 
@@ -29,12 +29,13 @@ struct receiver {
     pthread_mutex_t lock;
     STAILQ_HEAD(handover_queue, handover) waiting;
     bool allowed, paused, stopped;
-    int lost; /* of those that wait */
+    int lost; /* number of queued reports of lost instances */
 };
 
 /* ------------------------------------------------------------------------ statuses ------ */
 
-/* Out of resources tells the sender to come again; the other, that something is wrong here. */
+/* With "out of resources" the sender should try again. Any other status means a failure of this
+ * service. */
 static uint16_t
 status_of_error(int error)
 {
@@ -51,7 +52,7 @@ status_of_error(int error)
     }
 }
 
-/* What is wrong with the content of the data set, and what with its form. */
+/* Distinguishes errors in the content of the data set from errors in its form. */
 static uint16_t
 status_of_code(enum code code)
 {
@@ -102,7 +103,7 @@ release_locked(struct handover *handover)
         destroy_handover(handover);
 }
 
-/* Gives it to the loop; what comes of it is for await_answer. */
+/* Queues the handover for the loop. The caller must then call await_answer. */
 static void
 give(struct receiver *receiver, struct handover *handover)
 {
@@ -117,7 +118,8 @@ give(struct receiver *receiver, struct handover *handover)
     pthread_mutex_unlock(&receiver->lock);
 }
 
-/* The daemon's answer to what was given, HANDOVER_OPEN when none comes in time; lets go of it. */
+/* Waits for the daemon's answer and releases the handover. Returns HANDOVER_OPEN if there is none
+ * in time. */
 static enum handover_answer
 await_answer(struct receiver *receiver, struct handover *handover)
 {
@@ -159,7 +161,8 @@ file_handover(const struct dicom_store *store)
 
 /* ---------------------------------------------------------------------------- lost ------ */
 
-/* Without waiting: nobody is left to be told, or he is told without it. */
+/* Queues a report of a lost instance without waiting: the sender is gone, or its answer does not
+ * depend on it. */
 static void
 give_lost(struct receiver *receiver, struct handover *handover)
 {
@@ -199,9 +202,10 @@ report_lost(struct receiver *receiver, const struct reception *reception, const 
 /* ------------------------------------------------------------------------ unwanted ------ */
 
 /*
- * Acknowledges an instance that a source sent for our own C-MOVE and that is not kept: a class that is not processed, or a
- * result of ours. A failure would make archives such as Orthanc end the C-MOVE before the images. The daemon counts it first, so
- * that the pulled item is complete without it.
+ * Acknowledges an instance that a source sent for our own C-MOVE and that is not kept: its class is
+ * not processed, or it is one of our results. After a failure status, archives such as Orthanc
+ * would end the C-MOVE before the images. The daemon must count the instance first, so that the
+ * pulled item is complete without it.
  */
 static uint16_t
 receiver_drop(struct receiver *receiver, const struct reception *reception, const char *study_uid,
@@ -232,8 +236,9 @@ is_disk_low(const struct receiver *receiver, double min_free_mib)
            (double)disk.f_bavail * (double)disk.f_frsize < min_free_mib * 1024.0 * 1024.0;
 }
 
-/* Refuses an instance before its header arrives, so that its series is unknown. Reports it if the association has stored others:
- * a sender that has stored none must send all of them again. */
+/* Rejects an instance before its header arrives, so its series is unknown. Reports it if the
+ * association has stored others. Otherwise no report is needed, since the sender must send all of
+ * them again. */
 static uint16_t
 refuse_at_begin(struct receiver *receiver, const struct reception *reception, uint16_t status,
                 const char *why)
@@ -314,10 +319,9 @@ log_unstored(enum handover_answer outcome)
 }
 
 /*
- * The daemon commits the row while the folder is synced. Should the power fail when the first is
- * done and the second is not, the row is one without a file, which the daemon reports at its start;
- * the sender was told nothing, and its resend brings the file back. The same holds when the sync
- * fails.
+ * The daemon commits the row while the folder is synced. If the power fails after the commit and
+ * before the sync, a row without a file remains, and the daemon reports it at its start. The sender
+ * got no success, so it sends the file again. The same applies if the sync fails.
  */
 static uint16_t
 settle_arrived(struct receiver *receiver, struct handover *handover)
@@ -354,8 +358,8 @@ receiver_finish(struct receiver *receiver, const struct reception *reception,
         return settle_arrived(receiver, handover);
     case IMPORT_QUARANTINED:
         status = status_of_code(item->report.code);
-        receiver_hand_over(receiver,
-                           handover); /* the file is safe, and the refusal stands without it */
+        /* The file is quarantined, and the status does not depend on the answer. */
+        receiver_hand_over(receiver, handover);
         return status;
     case IMPORT_OWN_RESULT:
         status = reception->asked ? receiver_drop(receiver, reception, item->report.study_uid,
@@ -399,7 +403,7 @@ receiver_end(struct receiver *receiver, const struct reception *reception)
 
 /* --------------------------------------------------------------------- commitments ------ */
 
-/* In one piece of memory. */
+/* Copies into one allocation. */
 static struct dicom_commitment *
 copy_commitment(const struct dicom_commitment *commitment)
 {
@@ -446,7 +450,7 @@ receiver_open(uv_loop_t *loop, struct store *store, struct receiver **out)
         free(receiver);
         return error;
     }
-    pthread_mutex_init(&receiver->lock, NULL); /* has no way to fail */
+    pthread_mutex_init(&receiver->lock, NULL); /* cannot fail */
     *out = receiver;
     return 0;
 }

@@ -1,21 +1,23 @@
 /*
- * receive.h - C-STORE's second half: makes a received file durable, has the daemon commit its
- * row, and only then says which DIMSE status the sender gets.
+ * receive.h - the second half of C-STORE: make a received file durable, let the daemon commit its
+ * row, and only then return the DIMSE status.
  *
- *   association's thread                         loop's thread (receiver.c)
- *   receiver_begin: incoming/<name>.part
- *   ... the data set is written ...
- *   receiver_end: import_received
- *        handover  ---- lock, uv_async ---->     receiver_next: item, ARRIVED
- *        import_seal                             ...
- *        waits                                   ... STORED
- *        <---------------- condition -------     receiver_answer
- *   0x0000
+ *     association's thread                         loop's thread (receiver.c)
+ *     receiver_begin: incoming/<name>.part
+ *     ... the data set is written ...
+ *     receiver_end: import_received
+ *          handover  ---- lock, uv_async ---->     receiver_next: item, ARRIVED
+ *          import_seal                             ...
+ *          waits                                   ... STORED
+ *          <---------------- condition -------     receiver_answer
+ *     0x0000
  *
- * What is answered 0x0000 is in series/ and in the database. What is answered otherwise may be
- * there all the same (the daemon was slow, the connection broke): a resend is then a no-op.
+ * An instance answered with 0x0000 is in series/ and in the database. After any other status it may
+ * be there, too, if the daemon was slow or the connection broke; sending it again then changes
+ * nothing.
  *
- * The first part belongs to the threads of associations, the second to the loop's thread.
+ * Functions of the first section must be called in threads of associations, the others on the
+ * loop's thread.
  */
 #ifndef NOCTULE_SERVICE_RECEIVER_NET_RECEIVE_H
 #define NOCTULE_SERVICE_RECEIVER_NET_RECEIVE_H
@@ -31,66 +33,74 @@ struct receiver;
 
 /* ---- threads of associations ---- */
 
-/* A C-STORE under way. What ends without being stored is reported, for its series is incomplete. */
+/* A C-STORE in progress. If it ends without storing the instance, it is reported, since its series
+ * is incomplete. */
 struct reception {
     const struct dicom_store *store;
     struct staged *staged;
-    bool *refused;           /* set by receiver_begin: it is received for its header only */
-    char *series_uid;        /* DICOM_UID_SIZE: that the association stored last; "": none */
-    enum conf_newest resent; /* the peer's */
-    bool asked; /* a source sends it for our own C-MOVE: acknowledged even if it is not kept */
+    bool *refused; /* set by receiver_begin: only the header is received */
+    /* DICOM_UID_SIZE: of the instance that the association stored last; "": none. */
+    char *series_uid;
+    enum conf_newest resent; /* the option of the peer */
+    /* A source sends it for our own C-MOVE: it must be acknowledged even if it is not kept. */
+    bool asked;
 };
 
 /*
- * Opens the file to receive into: DICOM_SUCCESS, or why not. An unwanted instance (dicom_store) is refused unless it was asked
- * for; then it is received for its header only. While reception is paused or the disk is low, an association that
- * has stored instances is refused later, by receiver_room or receiver_end: the header names the series that lacks the instance.
+ * Opens the file to receive into. Returns DICOM_SUCCESS or the status of a rejection. An unwanted
+ * instance (dicom_store) is rejected, unless a C-MOVE of ours requested it; then only its header is
+ * received. While reception is paused or the disk is low, an association that has stored instances
+ * is rejected later, by receiver_room or receiver_end: the header then gives the series that lacks
+ * the instance.
  */
 uint16_t receiver_begin(struct receiver *receiver, double min_free_mib,
                         const struct reception *reception);
-/* Is there room for more of it? 0 or -ENOSPC. */
+/* Checks the free disk space while the file is received. Returns 0 or -ENOSPC. */
 int receiver_room(const struct receiver *receiver, double min_free_mib, bool refused);
-/* The file is complete: returns when its fate is known, with the status to answer. */
+/* Imports the complete file. Returns the status to answer once its outcome is known. */
 uint16_t receiver_end(struct receiver *receiver, const struct reception *reception);
-/* It is not, for the reason -errno. */
+/* Discards an incomplete file; `error` is the reason as -errno. Returns the status to answer. */
 uint16_t receiver_abandon(struct receiver *receiver, const struct reception *reception, int error);
-/* A peer's storage commitment report: DICOM_SUCCESS once the daemon has it on record. */
+/* Reports a peer's storage commitment report. Returns DICOM_SUCCESS once the daemon has recorded
+ * it. */
 uint16_t receiver_committed(struct receiver *receiver, const char *calling_ae,
                             const struct dicom_commitment *commitment);
 
 /* ---- loop's thread ---- */
 
-enum handover_answer { HANDOVER_OPEN, HANDOVER_STORED, HANDOVER_DROPPED /* none comes */ };
+enum handover_answer { HANDOVER_OPEN, HANDOVER_STORED, HANDOVER_DROPPED /* no answer will come */ };
 
-/* Something for the daemon, shared by the thread that waits and the item that carries it. */
+/* Data for the daemon, shared by the waiting thread and the item that carries it. */
 struct handover {
-    struct import_item item; /* ARRIVED or QUARANTINED; not for a commitment */
+    struct import_item item; /* ARRIVED or QUARANTINED; unused for a commitment */
     char sender[DICOM_AE_SIZE], called_ae[DICOM_AE_SIZE];
-    char folder[DICOM_AE_SIZE + 8];      /* item.folder: "scu:CT1" */
-    char relative[DICOM_UID_SIZE];       /* item.relative */
-    bool lost;                           /* it is no file: nobody waits for the answer */
-    bool unwanted;                       /* it was received and dropped, only its UIDs are kept */
+    char folder[DICOM_AE_SIZE + 8]; /* item.folder: "scu:CT1" */
+    char relative[DICOM_UID_SIZE];  /* item.relative */
+    /* An instance that was not stored: no thread waits for the answer. */
+    bool lost;
+    bool unwanted;                       /* received and dropped; only its UIDs are kept */
     struct dicom_commitment *commitment; /* NULL: a file */
 
-    /* receive.c's, under its lock */
+    /* private to receive.c, under its lock */
     STAILQ_ENTRY(handover) next;
     int references;
     enum handover_answer answer;
     pthread_cond_t answered;
 };
 
-/* The loop turns when there may be handovers. Keeps `store`. */
+/* Creates the receiver. The loop is woken when there may be handovers. Borrows `store`. Returns 0
+ * or -errno. */
 int receiver_open(uv_loop_t *loop, struct store *store, struct receiver **receiver);
-/* Sets whether files may be received, and whether reception is paused. Neither at first. */
+/* Sets whether files may be received and whether reception is paused. Initially both are false. */
 void receiver_allow(struct receiver *receiver, bool allowed, bool paused);
-/* The next one, which the caller lets go with an answer; NULL: none is waiting. */
+/* Returns the next handover, which the caller must release with receiver_answer, or NULL. */
 struct handover *receiver_next(struct receiver *receiver);
 void receiver_answer(struct receiver *receiver, struct handover *handover,
                      enum handover_answer answer);
-/* Nobody is answered by the daemon any more: who waits in line is told so now; the handovers that
- * were taken are the caller's to answer with HANDOVER_DROPPED. */
+/* Stops handovers. Queued ones are answered with HANDOVER_DROPPED now. The caller must answer those
+ * that it has taken with HANDOVER_DROPPED. */
 void receiver_stop(struct receiver *receiver);
-/* Once no thread of an association is left and the loop is over. NULL is allowed. */
+/* Must be called after all association threads and the loop have ended. NULL is allowed. */
 void receiver_free(struct receiver *receiver);
 
 #endif

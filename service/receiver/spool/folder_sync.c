@@ -1,6 +1,6 @@
 /*
- * folder_sync.c - see folder_sync.h. The rounds of a folder are numbered while anybody is
- * interested in it: who comes is served by the first round that has not begun.
+ * folder_sync.c - see folder_sync.h. The syncs of a folder are numbered while callers use it. A
+ * caller is served by the first sync that begins after its call.
  */
 #include "service/receiver/spool/folder_sync.h"
 
@@ -19,8 +19,8 @@ struct rounds {
     int users;
     bool running;
     uint64_t begun, done;
-    uint64_t failed; /* the last round that failed; 0: none */
-    int error;       /* its */
+    uint64_t failed; /* the last sync that failed, or 0 */
+    int error;       /* its error */
     pthread_cond_t ended;
     char folder[NAME_MAX + 1];
 };
@@ -39,7 +39,7 @@ folder_sync_open(int base, folder_sync_call call, struct folder_sync **out)
     if (!sync)
         return -ENOMEM;
     *sync = (struct folder_sync){.base = base, .call = call};
-    pthread_mutex_init(&sync->lock, NULL); /* has no way to fail */
+    pthread_mutex_init(&sync->lock, NULL); /* cannot fail */
     *out = sync;
     return 0;
 }

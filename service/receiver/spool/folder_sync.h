@@ -1,8 +1,8 @@
 /*
- * folder_sync.h - syncing a folder's entries, shared by those who need it at the same time.
+ * folder_sync.h - sync the entries of a folder, sharing syncs among concurrent callers.
  *
- * What was renamed before a sync began is durable when that sync is done. So of the threads that
- * come while a folder is being synced one makes the next sync, for all of them. Any thread.
+ * A rename before the start of a sync is durable after its end. If threads call while a folder is
+ * being synced, one of them therefore runs the next sync for all of them. Thread-safe.
  */
 #ifndef NOCTULE_SERVICE_RECEIVER_SPOOL_FOLDER_SYNC_H
 #define NOCTULE_SERVICE_RECEIVER_SPOOL_FOLDER_SYNC_H
@@ -11,13 +11,14 @@ struct folder_sync;
 
 typedef int (*folder_sync_call)(int base, const char *folder);
 
-/* `call` syncs a folder below the directory `base`: 0 or -errno. -ENOMEM. */
+/* Creates the set. `call` must sync a folder below the directory `base` and return 0 or -errno.
+ * Returns 0 or -ENOMEM. */
 int folder_sync_open(int base, folder_sync_call call, struct folder_sync **sync);
-void folder_sync_close(struct folder_sync *sync); /* nobody may be in folder_sync_run */
+void folder_sync_close(struct folder_sync *sync); /* no thread may be in folder_sync_run */
 
 /*
- * The entries of `folder` are on disk as they are now when this returns 0. A failure is everybody's
- * who waited for that sync or an earlier one: the kernel reports a lost write once.
+ * Returns 0 once the current entries of `folder` are on disk. A failure is returned to all callers
+ * that waited for that sync or an earlier one, since the kernel reports a lost write only once.
  */
 int folder_sync_run(struct folder_sync *sync, const char *folder);
 

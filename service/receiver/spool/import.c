@@ -1,17 +1,18 @@
 /*
- * import.c - see import.h; import_peek.c has headers, import_finish.c originals.
+ * import.c - see import.h. import_peek.c reads headers, import_finish.c handles originals.
  *
- * What happens to a file, and the state it is in then; a step that fails settles its outcome:
+ * The steps of an import and the state after each. A step that fails sets the final outcome.
  *
- *   examine: open, same stamp?, peek ----> UNPLACED, bound for series/ or quarantine/
- *   stage:   a twin is there already? ---> PRESENT with the same data set; others: for quarantine/
- *      |     copied into incoming/
- *   sync:    source unchanged?, fdatasync
- *   publish: rename to where it stays ---> PLACED; a twin that came in between is met as in stage
- *   seal:    folders synced -------------> SETTLED; only now as ARRIVED or QUARANTINED
+ *     examine: open, check the stamp, peek --> UNPLACED, bound for series/ or quarantine/
+ *     stage:   does the instance exist? -----> PRESENT with the same data set, else quarantine/
+ *        |     copied into incoming/
+ *     sync:    source unchanged?, fdatasync
+ *     publish: rename to the final name -----> PLACED; an instance that appeared meanwhile is
+ *                                              compared as in stage
+ *     seal:    folders synced ---------------> SETTLED; only now ARRIVED or QUARANTINED
  *
- * A received file comes staged, so it is examined there and nothing is staged for it; and one for
- * series/ is sealed later, by import_seal.
+ * A received file is already staged, so it is examined there. If it is for series/, import_seal
+ * seals it later.
  */
 #include "service/receiver/spool/import.h"
 
@@ -29,13 +30,13 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define MAX_PUBLISHES 8 /* tries while others take the name */
+#define MAX_PUBLISHES 8 /* attempts while other imports take the name */
 
 enum import_state {
-    UNPLACED, /* folder/name does not hold its bytes yet */
-    PRESENT,  /* it held them before */
+    UNPLACED, /* folder/name does not have its bytes yet */
+    PRESENT,  /* folder/name had them before */
     PLACED,   /* this batch has put them there */
-    SETTLED,  /* the item's outcome stands */
+    SETTLED,  /* the item's outcome is final */
 };
 
 enum import_target { SERIES, QUARANTINE };
@@ -46,9 +47,9 @@ struct work {
     enum import_target target;
     int source; /* -1: not open */
     struct stat status;
-    struct staged staged; /* fd and name empty: nothing to publish, it is there already */
-    bool received;        /* by import_received */
-    const struct dicom_asker *sender; /* of a received one */
+    struct staged staged;             /* empty: no file is staged, since it exists already */
+    bool received;                    /* by import_received */
+    const struct dicom_asker *sender; /* of a received file */
     char folder[DICOM_UID_SIZE + 16];
     char name[QUARANTINE_NAME];
 };
@@ -90,7 +91,7 @@ import_settle_unreadable(struct work *work, int error)
     work->state = SETTLED;
 }
 
-/* What our own lack of descriptors or memory does to a file says nothing about the file. */
+/* Errors from this process's lack of descriptors or memory; the file is not the cause. */
 static bool
 is_shortage(int error)
 {
@@ -125,7 +126,7 @@ open_source(struct work *work)
     int folder = open(work->item->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return -errno;
-    /* Without waiting, should somebody have put a FIFO in its place. */
+    /* Must not block if the name is now a FIFO. */
     int fd = file_open_below(folder, work->item->relative, O_RDONLY | O_NONBLOCK);
     close(folder);
     return fd;
@@ -157,7 +158,7 @@ bind_for_series(struct work *work)
     work->target = SERIES;
 }
 
-/* Its series is to know that it is lacking. */
+/* Reads the UIDs of a rejected file, so that its series can be reported as incomplete. */
 static void
 import_identify(struct work *work)
 {
@@ -169,12 +170,12 @@ import_identify(struct work *work)
     memcpy(report->study_uid, identity.study_uid, DICOM_UID_SIZE);
 }
 
-/* Of the file that is open, whose bytes will be stored: the path may be another's by now. */
+/* Reads the header from the open file, since the path may name another file by now. */
 static void
 examine_header(struct work *work)
 {
     struct error error = {0};
-    /* The file is open. Its name would stand in messages, and may be a patient's. */
+    /* Messages must not contain the file's name, which may be a patient's. */
     int rc = import_peek(work->source, "The file", work->sender, work->item, &error);
     if (is_shortage(rc))
         import_settle(work, IMPORT_RETRY, rc);
@@ -224,8 +225,9 @@ is_older(const struct timespec *a, const struct timespec *b)
     return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
 }
 
-/* A kept original that was taken in before a restart: told by size and time, not read again, or the
- * one that was replaced since. The stakes are low, as nothing happens to a kept original. */
+/* Returns whether a kept original was imported before a restart, or is an instance that was
+ * replaced since. Compares size and time only. That is sufficient, since a kept original is not
+ * changed. */
 static bool
 is_same_as_before(const struct work *work, const struct stat *twin)
 {
@@ -238,7 +240,7 @@ is_same_as_before(const struct work *work, const struct stat *twin)
            !is_older(&twin->st_mtim, time);
 }
 
-/* Its bytes need not be the twin's, which is what is there. */
+/* Describes the stored file, which may differ in its bytes. */
 static int
 import_describe_twin(struct work *work, int twin)
 {
@@ -278,7 +280,8 @@ import_digest(int fd, uint64_t *digest)
     }
 }
 
-/* A refused file is sent again and again, with another time each time: its bytes stand for it. */
+/* A rejected file may be sent repeatedly, each time with a new modification time. Its digest
+ * replaces the time. */
 static int
 stamp_received(struct work *work)
 {
@@ -298,7 +301,7 @@ find_quarantine_place(const struct store *store, struct work *work)
         return;
     }
     char path[PATH_MAX];
-    original_path(work->item, path); /* fitted in examine */
+    original_path(work->item, path); /* checked in examine */
     char folder[QUARANTINE_FOLDER];
     if (quarantine_find(store_fd(store), path, &work->item->stamp, folder, work->name) == 0)
         work->state = PRESENT;
@@ -307,7 +310,7 @@ find_quarantine_place(const struct store *store, struct work *work)
     snprintf(work->folder, sizeof work->folder, "%s", folder);
 }
 
-/* The newest of the instance, whose name the work then has; -ENOENT: there is none of it. */
+/* Opens the newest file of the instance and sets its name. Returns -ENOENT if there is none. */
 static int
 import_open_twin(const struct store *store, struct work *work)
 {
@@ -319,7 +322,7 @@ import_open_twin(const struct store *store, struct work *work)
     name_instance(work, replaced);
     snprintf(path, sizeof path, "%s/%s", work->folder, work->name);
     const int twin = file_open_below(store_fd(store), path, O_RDONLY);
-    if (twin == -ENOENT) /* somebody took it away */
+    if (twin == -ENOENT) /* removed meanwhile */
         name_instance(work, replaced + 1);
     return twin;
 }
@@ -341,8 +344,8 @@ refuse_resent(struct work *work, enum dicom_likeness likeness)
     bind_for_quarantine(work, CODE_DUPLICATE_UID_DIFFERENT, message);
 }
 
-/* Is an instance of this UID there already? Then the file is done, or bound for quarantine, or for
- * the place of the other. */
+/* Compares the file with a stored instance of the same UID. The file is then present, rejected, or
+ * the next one in its place. */
 static void
 meet_twin(const struct store *store, struct work *work)
 {
@@ -363,7 +366,7 @@ meet_twin(const struct store *store, struct work *work)
         refuse_resent(work, likeness);
 }
 
-/* A file for series/ may turn out to be one for quarantine/. */
+/* Sets the final folder and name. A file for series/ may become one for quarantine/. */
 static void
 import_find_place(const struct store *store, struct work *work)
 {
@@ -375,7 +378,7 @@ import_find_place(const struct store *store, struct work *work)
 
 /* --------------------------------------------------------------------------- stage ------ */
 
-/* Junk may not fill the disk that good files need. */
+/* Rejected files must not use up the free space that valid files need. */
 static bool
 is_too_large(const struct store *store, const struct work *work, int64_t reserve_bytes)
 {
@@ -419,7 +422,7 @@ is_unchanged(const struct work *work)
     return file_stamp_of(work->source, &now) == 0 && file_stamp_equal(&now, &work->item->stamp);
 }
 
-/* Of what is staged, while the disk writes it. */
+/* Digests the staged file while the disk writes it. */
 static int
 import_take_sha256(struct work *work)
 {
@@ -457,11 +460,11 @@ publish_once(struct store *store, struct work *work)
     } else if (work->target == SERIES) {
         meet_twin(store, work);
     } else {
-        work->state = PRESENT; /* the name says that these are the bytes */
+        work->state = PRESENT; /* the name contains the digest of the bytes */
     }
 }
 
-/* Those that it meets meanwhile may give it another place. */
+/* Renames the file to its final name. Instances that appeared meanwhile may change its place. */
 static void
 import_publish(struct store *store, struct work *work)
 {
@@ -481,7 +484,7 @@ static void
 import_explain(struct store *store, struct work *work)
 {
     char path[PATH_MAX];
-    original_path(work->item, path); /* fitted in examine */
+    original_path(work->item, path); /* checked in examine */
     const struct import_report *report = &work->item->report;
     const struct quarantine_reason reason = {
         .code = report->code,
@@ -501,11 +504,11 @@ arrive(struct work *work)
     struct import_item *item = work->item;
     snprintf(item->report.path, sizeof item->report.path, "%s/%s", work->folder, work->name);
     if (work->state != PLACED || work->target != SERIES)
-        item->report.sha256[0] = '\0'; /* other bytes are there */
+        item->report.sha256[0] = '\0'; /* another file is there */
     import_settle(work, work->target == SERIES ? IMPORT_ARRIVED : IMPORT_QUARANTINED, 0);
 }
 
-/* Removes what cannot be vouched for, so that the next attempt begins anew. */
+/* Removes a file that may not be durable, so that the next attempt starts again. */
 static void
 take_back(struct store *store, const struct work *work)
 {
@@ -526,7 +529,7 @@ seal(struct store *store, struct work *work, int sync_error)
     import_settle(work, IMPORT_RETRY, sync_error);
 }
 
-/* Each folder is synced once, for the first file in it; the others take its result. */
+/* Syncs each folder once, for its first file. The other files share the result. */
 static void
 seal_all(struct store *store, struct work *works, size_t count)
 {
@@ -637,7 +640,7 @@ import_received(struct store *store, struct staged *staged, const struct import_
     struct work work = {.item = item, .staged = *staged, .received = true, .sender = claim->sender};
     *staged = (struct staged){.fd = -1};
     import_forget(item);
-    item->after = CONF_DELETE; /* twins are compared by their bytes */
+    item->after = CONF_DELETE; /* compare instances by their bytes */
     work.source = fcntl(work.staged.fd, F_DUPFD_CLOEXEC, 0);
     if (work.source < 0) {
         import_settle(&work, IMPORT_RETRY, -errno);

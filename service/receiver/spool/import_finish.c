@@ -1,4 +1,4 @@
-/* import_finish.c - see import.h: what becomes of originals. */
+/* import_finish.c - see import.h: move or delete originals. */
 #include "service/receiver/spool/import.h"
 
 #include "base/durable.h"
@@ -49,7 +49,7 @@ copy_across(int from_folder, const char *name, int to_folder, const char *target
     return error;
 }
 
-/* Moves within one file system or to another; -EEXIST when the name is taken. */
+/* Moves within a file system or to another one. Returns -EEXIST if the name is taken. */
 static int
 move_to_name(int from_folder, const char *name, int to_folder, const char *target)
 {
@@ -77,8 +77,8 @@ move_into(int from_folder, const char *name, int to_folder)
     return error;
 }
 
-/* A link could lead from move_to back into the inbox, where the file would be found again, and
- * moved again. */
+/* A link could lead from move_to back into the inbox. The file would be found and moved again and
+ * again. */
 static bool
 leads_into(const char *folder, const char *path)
 {
@@ -87,7 +87,8 @@ leads_into(const char *folder, const char *path)
            scan_is_within(real_path, real_folder);
 }
 
-/* The folder below move_to that answers to the original's below the inbox, made when missing. */
+/* Opens the folder below move_to with the same relative path as the original's below the inbox.
+ * Creates it if it is missing. */
 static int
 open_target(const struct import_item *item, const char *move_to)
 {

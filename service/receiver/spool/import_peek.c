@@ -1,4 +1,4 @@
-/* import_peek.c - see import.h: what a file says of itself. */
+/* import_peek.c - see import.h: read the header of a file. */
 #include "service/receiver/spool/import.h"
 
 #include "service/common/layout.h"

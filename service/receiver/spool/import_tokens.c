@@ -1,5 +1,6 @@
 /*
- * import_tokens.c - see import_tokens.h. A token names the place it was given, so finding it takes no search.
+ * import_tokens.c - see import_tokens.h. A token contains the index of its place, so that finding
+ * it needs no search.
  */
 #include "service/receiver/spool/import_tokens.h"
 
@@ -97,13 +98,13 @@ void
 in_hand_free(struct in_hand_item *item)
 {
     free(item->import.relative);
-    if (!item->handover) /* whose they are */
+    if (!item->handover) /* owns the references otherwise */
         import_forget(&item->import);
     free(item->move_to);
     free(item);
 }
 
-/* In memory that the caller frees; NULL: there is none. */
+/* Returns a path that the caller must free, or NULL if memory is short. */
 static char *
 in_hand_path(const char *folder, const char *name)
 {
@@ -111,7 +112,7 @@ in_hand_path(const char *folder, const char *name)
     return asprintf(&text, "%s/%s", folder, name) < 0 ? NULL : text;
 }
 
-/* In memory that the caller frees; NULL: there is none. */
+/* Returns the source, which the caller must free, or NULL if memory is short. */
 static char *
 in_hand_source(const struct in_hand_item *item)
 {

@@ -1,9 +1,9 @@
 /*
- * import_tokens.h - the files that intake has in hand: at most IN_HAND_MAX between being picked up and
- * the daemon's STORED.
+ * import_tokens.h - the files in progress: at most IN_HAND_MAX between their start and the daemon's
+ * STORED.
  *
- * An item's token is its number for the daemon. The loop's thread owns all of it; a pool thread
- * may work on what it imports meanwhile.
+ * The daemon knows an item by its token. The loop's thread owns all items. A pool thread may use
+ * the `import` of one meanwhile.
  */
 #ifndef NOCTULE_SERVICE_RECEIVER_SPOOL_IMPORT_TOKENS_H
 #define NOCTULE_SERVICE_RECEIVER_SPOOL_IMPORT_TOKENS_H
@@ -16,15 +16,15 @@
 
 struct in_hand_item {
     struct import_item import; /* owns import.relative */
-    struct inbox *inbox;       /* with no handover either: found in series/ at start */
-    struct handover *handover; /* it came over the network; or NULL */
-    char *move_to;             /* for import_finish; NULL */
+    struct inbox *inbox;       /* NULL without a handover: found in series/ at the start */
+    struct handover *handover; /* received over the network; or NULL */
+    char *move_to;             /* for import_finish; or NULL */
     bool told;                 /* inbox_find.told */
     bool released;             /* from released/ */
     bool sent;
     int64_t sent_ms;
-    uv_work_t work; /* dealing with the original */
-    void *owner;    /* for the work's callbacks */
+    uv_work_t work; /* handles the original */
+    void *owner;    /* for the callbacks of `work` */
 };
 
 struct in_hand {
@@ -34,20 +34,21 @@ struct in_hand {
 };
 
 size_t in_hand_room(const struct in_hand *in_hand);
-/* A new item for the file, its token chosen; NULL: no memory. There must be room. `inbox` NULL:
- * a recovered one, without `relative`. */
+/* Creates an item for a file and sets its token. There must be room. `inbox` NULL: a recovered
+ * file, without `relative`. Returns NULL if memory is short. */
 struct in_hand_item *in_hand_add(struct in_hand *in_hand, struct inbox *inbox, const char *relative,
                                  const struct file_stamp *stamp);
-/* An item for what a thread hands over; NULL: no memory, and the handover is still the caller's.
- */
+/* Creates an item for a handover. Returns NULL if memory is short; the caller then still owns the
+ * handover. */
 struct in_hand_item *in_hand_add_handover(struct in_hand *in_hand, struct handover *handover);
-/* NULL: not (any more) here. */
+/* Returns NULL if there is no such item. */
 struct in_hand_item *in_hand_find(struct in_hand *in_hand, int64_t token);
-/* The daemon has answered: gives up its place, not the item. */
+/* Frees the place of an answered item, not the item. */
 void in_hand_drop(struct in_hand *in_hand, const struct in_hand_item *item);
 void in_hand_free(struct in_hand_item *item);
 
-/* ARRIVED or QUARANTINED, as its outcome says, UNWANTED or COMMITTED. Unfinished: for channel_send. */
+/* Writes the item's frame: ARRIVED or QUARANTINED, by its outcome, or UNWANTED or COMMITTED. The
+ * frame is unfinished, for channel_send. */
 void in_hand_frame(const struct in_hand_item *item, struct proto_writer *writer);
 
 #endif

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define KEPT_NAME 120 /* of the original name: the digest and the suffixes fit behind it */
+#define KEPT_NAME 120 /* kept from the original name, so that the digest and the suffixes fit */
 
 static void
 quarantine_name(const char *original, const struct file_stamp *stamp, char name[QUARANTINE_NAME])
@@ -27,7 +27,7 @@ quarantine_name(const char *original, const struct file_stamp *stamp, char name[
     snprintf(name, QUARANTINE_NAME, "%016" PRIx64, digest);
 }
 
-/* Adds the base name, as version 0.1.0 did. */
+/* Appends the base name, as version 0.1.0 did. */
 static void
 quarantine_add_name(const char *original, char name[QUARANTINE_NAME])
 {

@@ -14,13 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NAMES_A_STEP 4096 /* however many are passed over */
+#define NAMES_A_STEP 4096 /* limit of the names per step, including skipped ones */
 
 struct recover {
     struct store *store;
     DIR *all;                /* series/ */
-    DIR *series;             /* one folder of it, or NULL */
-    char name[NAME_MAX + 1]; /* that folder's */
+    DIR *series;             /* a folder in it, or NULL */
+    char name[NAME_MAX + 1]; /* name of that folder */
 };
 
 int
@@ -57,7 +57,7 @@ recover_close(struct recover *recover)
     free(recover);
 }
 
-/* The next name that is not hidden, nor a link to what an instance was replaced by; NULL at the end. */
+/* Returns the next name that is neither hidden nor a link to a replacement, or NULL at the end. */
 static const char *
 next_name(DIR *directory, int *error)
 {
@@ -73,7 +73,7 @@ next_name(DIR *directory, int *error)
     }
 }
 
-/* 1 and a path relative to the root, 0 at the end, -errno. */
+/* Returns 1 with a path relative to the root, 0 at the end, or -errno. */
 static int
 next_path(struct recover *recover, char path[PATH_MAX])
 {

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define KEPT_MAX 64 /* older ones that are looked for; more than one is there after a crash only */
+/* Max number of older files to look for; more than one exists only after a crash. */
+#define KEPT_MAX 64
 
 void
 replaced_name(const char *sop_instance_uid, int32_t times, char name[REPLACED_NAME])
@@ -62,7 +63,7 @@ replaced_find(const struct store *store, const char *folder, const char *sop_ins
     return 0;
 }
 
-/* Takes the place of the first, or of the link to one before. */
+/* Replaces the first file, or the link to an earlier one, by a link. */
 static int
 replaced_point(int root, const char *folder, const char *sop_instance_uid, int32_t times)
 {

@@ -1,14 +1,14 @@
 /*
- * replaced.h - instances that came again with another data set, which took the place of the first:
+ * replaced.h - instances that were received again with another data set and replaced the first:
  *
- *   series/<Series>/<SOP>.dcm           the first
- *   series/<Series>/<SOP>+2.dcm         what came after it had been replaced once
- *   series/<Series>/<SOP>.dcm -> "+2"   once the row says so, in the place of the first
+ *     series/<Series>/<SOP>.dcm           the first
+ *     series/<Series>/<SOP>+2.dcm         the file after it was replaced twice
+ *     series/<Series>/<SOP>.dcm -> "+2"   replaces the first once the row has the new path
  *
- * A stored file is never written over, so that who reads a series by the paths of an older revision
- * finds the old bytes or nothing; hence the link that leads nowhere. The row's path is what counts,
- * and the highest number is the newest. After a crash both files may be there: both are reported,
- * the row takes the higher, and the lower is removed then. Any thread.
+ * A stored file must never be overwritten. A reader with the paths of an older revision thus finds
+ * the old bytes or none; therefore the link has no valid target. The row's path counts, and the
+ * highest number is the newest. After a crash both files may exist. Both are then reported, the row
+ * takes the higher one, and the lower one is removed. Thread-safe.
  */
 #ifndef NOCTULE_SERVICE_RECEIVER_SPOOL_REPLACED_H
 #define NOCTULE_SERVICE_RECEIVER_SPOOL_REPLACED_H
@@ -19,17 +19,18 @@
 
 #define REPLACED_NAME (DICOM_UID_SIZE + 20)
 
-/* The file's name, replaced so many times (0: the first). */
+/* Writes the name of the file after `times` replacements; 0: the first. */
 void replaced_name(const char *sop_instance_uid, int32_t times, char name[REPLACED_NAME]);
-/* The number in such a name, or a path that ends with one. */
+/* Returns the number in such a name, or in a path that ends in one. */
 int32_t replaced_times(const char *path);
 
-/* How many times it was replaced, by what is in the folder (below the root); -ENOENT when it holds
- * none. The file itself may be gone. */
+/* Finds the number of replacements from the files in the folder (below the root). The file itself
+ * may be gone. Returns 0, or -ENOENT if there is none. */
 int replaced_find(const struct store *store, const char *folder, const char *sop_instance_uid,
                   int32_t *times);
 
-/* Removes those that were replaced before; the row names the file of `times`, which is on disk. */
+/* Removes the replaced files. The row must have the path of file number `times`, which must be on
+ * disk. Returns 0 or -errno. */
 int replaced_retire(const struct store *store, const char *folder, const char *sop_instance_uid,
                     int32_t times);
 

@@ -25,17 +25,18 @@
 struct store {
     int root;
     char *path;
-    char run[40]; /* begins the names of this run's files in incoming/ */
+    char run[40]; /* prefix of this run's files in incoming/ */
     atomic_uint_least64_t created;
-    atomic_bool digests; /* are wanted */
+    atomic_bool digests; /* whether digests are wanted */
     struct folder_sync *folders;
 
-    /* Folders below another whose own entries are known to be on disk, so that a file that joins
-     * many others costs one sync and not two. The latest ones only. */
+    /* The latest folders whose own entries are known to be on disk. A further file in them needs
+     * one sync, not two. */
     pthread_mutex_t lock;
     char durable[DURABLE_FOLDERS][NAME_MAX + 1];
     size_t next_durable;
-    uint64_t made; /* folders, so far: what was synced before is not said of one made since */
+    /* Number of folders created; an earlier sync does not cover a folder created since. */
+    uint64_t made;
 };
 
 /* ----------------------------------------------------------------- durable folders ------ */
@@ -95,7 +96,7 @@ store_open(const char *root, struct store **out)
     snprintf(store->run, sizeof store->run, "%" PRIx64 "%09ld-%d-", (uint64_t)now.tv_sec,
              now.tv_nsec, (int)getpid());
     int error = -ENOMEM;
-    pthread_mutex_init(&store->lock, NULL); /* has no way to fail */
+    pthread_mutex_init(&store->lock, NULL); /* cannot fail */
     store->path = strdup(root);
     if (!store->path)
         goto fail_path;
@@ -156,7 +157,7 @@ store_wants_digests(const struct store *store)
     return atomic_load(&store->digests);
 }
 
-/* Makes each folder of a relative path. */
+/* Creates each folder of a relative path. */
 static int
 make_folder(struct store *store, const char *folder)
 {
@@ -174,7 +175,7 @@ make_folder(struct store *store, const char *folder)
     }
 }
 
-/* Opens it, made when missing: it mostly is there. */
+/* Opens a folder. Creates it if it is missing, which is rare. */
 static int
 store_open_folder(struct store *store, const char *folder)
 {
@@ -225,8 +226,8 @@ store_begin(struct store *store)
         error = make_folder(store, LAYOUT_RELEASED);
     if (!error)
         error = remove_left_overs(store);
-    /* A run that was killed between a rename and its sync left files whose names are in memory
-     * only. */
+    /* If an earlier run was killed between a rename and its sync, the names of its files are only
+     * in memory. */
     if (!error && syncfs(store->root) != 0)
         error = -errno;
     return error;

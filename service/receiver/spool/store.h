@@ -1,10 +1,10 @@
 /*
- * store.h - bringing a file durably into the root folder: staged under incoming/, synced, renamed
- * to where it stays. Nothing there is ever overwritten.
+ * store.h - store a file durably below the root: stage it in incoming/, sync it, rename it to its
+ * final name. Existing files must not be overwritten.
  *
- * The steps are apart so that a batch of files can take each step together: after all are staged,
- * the first sync commits the file system's journal for most of the others, and each folder is
- * synced once. Any thread; one thread a struct staged.
+ * The steps are separate so that a batch of files can take each step together. After all files are
+ * staged, the first sync commits the file system's journal for most of the others, and each folder
+ * is synced once. Thread-safe; a struct staged must be used by one thread.
  */
 #ifndef NOCTULE_SERVICE_RECEIVER_SPOOL_STORE_H
 #define NOCTULE_SERVICE_RECEIVER_SPOOL_STORE_H
@@ -13,48 +13,50 @@
 
 struct store;
 
-/* `root` is absolute and must exist. */
+/* Opens the store. `root` must be absolute and exist. Returns 0 or -errno. */
 int store_open(const char *root, struct store **store);
 void store_close(struct store *store);
 const char *store_root(const struct store *store);
 int store_fd(const struct store *store); /* of the root, for the *at calls */
-/* Is what is stored from now on to have its SHA-256 taken? Not at first; any thread. */
+/* Sets whether the SHA-256 of files stored from now on is computed. Initially false.
+ * Thread-safe. */
 void store_want_digests(struct store *store, bool wanted);
 bool store_wants_digests(const struct store *store);
 
 /*
- * Before anything is staged: makes sure that all that lies below the root is on disk, so that it
- * can be reported as stored, and removes what an earlier run left half-done in incoming/.
+ * Prepares the store. Must be called before a file is staged. Syncs everything below the root, so
+ * that it can be reported as stored, and removes unfinished files of earlier runs from incoming/.
+ * Returns 0 or -errno.
  */
 int store_begin(struct store *store);
 
-/* A file on its way in. What is not published must be discarded. */
+/* A file being stored. The caller must publish or discard it. */
 struct staged {
-    int fd;        /* for writing and reading; -1: nothing is staged */
+    int fd;        /* for reading and writing; -1: no file is staged */
     char name[64]; /* in incoming/ */
 };
 
 /*
- * Copies the open source under a temporary name with its modification time: whoever has the source
- * open can write into that only. *source_failed tells on failure whether it was reading that failed.
+ * Copies the open source under a temporary name, with its modification time. Processes that have
+ * the source open cannot change the copy. On failure *source_failed is true if reading failed.
  */
 int store_stage(struct store *store, int source, const struct stat *status, int64_t token,
                 struct staged *staged, bool *source_failed);
-/* Stages an empty file, open for writing and reading, for bytes that come from elsewhere. */
+/* Stages an empty file, open for reading and writing, for bytes from another source. */
 int store_create(struct store *store, struct staged *staged);
-/* The absolute path of what is staged; -ENAMETOOLONG. */
+/* Writes the absolute path of the staged file. Returns 0 or -ENAMETOOLONG. */
 int store_staged_path(const struct store *store, const struct staged *staged, char *path,
                       size_t size);
-/* Starts the disk on what is written so far; store_sync is what counts. */
+/* Starts writing the data to disk, without a guarantee; the caller must still call store_sync. */
 void store_hurry(const struct staged *staged);
-/* Data and size are on disk when this returns 0; closes. */
+/* Closes the file. Returns 0 if its data and size are on disk, or -errno. */
 int store_sync(struct staged *staged);
-/* Renames it to folder/name below the root; the folder is made when missing. -EEXIST when that is
- * taken: the staged file is still there. */
+/* Renames the file to folder/name below the root. Creates the folder if it is missing. Returns
+ * -EEXIST if the name is taken; the file then stays staged. */
 int store_publish(struct store *store, struct staged *staged, const char *folder, const char *name);
-/* Removes what is staged, if anything. */
+/* Removes the staged file, if any. */
 void store_discard(struct store *store, struct staged *staged);
-/* Makes the entries of a folder (and its own entry) durable. */
+/* Makes the entries of a folder, and its own entry, durable. Returns 0 or -errno. */
 int store_sync_folder(struct store *store, const char *folder);
 
 #endif
