@@ -1,4 +1,5 @@
-/* The list of alerts: ids, order, lines, the scope of an acknowledgement; documents and views have its kinds. */
+/* The list of alerts: ids, order, lines, the scope of an acknowledgement. Checks that documents and
+ * views have its kinds. */
 #include "service/common/alert/alert_list.h"
 
 #include "config/config.h"
@@ -28,7 +29,7 @@ tear_down(void)
     sample_close(&s);
 }
 
-/* The list at that time, with what the daemon adds. */
+/* Collects the list at that time, with the daemon's alerts. */
 static void
 collect_at(int64_t at_ms, const char *daemon_lines)
 {
@@ -96,7 +97,7 @@ START_TEST(lines_carry_a_list)
     ck_assert_str_eq(copy.items[1].text, "");
     free(lines);
     alerts_clear(&copy);
-    /* Of another version: kept, with what it tells. */
+    /* An alert of another version is kept with its text. */
     alerts_from_lines(&copy, "9\tx\t\tnew_kind:a\ttext\nno line\n");
     ck_assert_uint_eq(copy.count, 1);
     ck_assert_int_eq(copy.items[0].kind, ALERT_KINDS);
@@ -161,7 +162,7 @@ START_TEST(an_acknowledgement_has_a_scope)
     sample_reopen(&s); /* a restart */
     collect_at(now_ms, "");
     ck_assert(is_known("quarantine"));
-    quarantine("quarantine/2", now_ms - HOUR); /* it occurs anew */
+    quarantine("quarantine/2", now_ms - HOUR); /* it occurs again */
     collect_at(now_ms, "");
     ck_assert(!is_known("quarantine"));
     acknowledge("quarantine", 0);
@@ -187,12 +188,12 @@ START_TEST(what_becomes_worse_is_an_alert_again)
     acknowledge("worker:0", 0);
     acknowledge("reception", 0);
     collect_at(now_ms, "1\t9\t0\tworker:0\tdied\n2\t9\t1\treception\tport 104 is not open\n");
-    ck_assert(is_known("worker:0")); /* a daemon that was restarted has another since */
+    ck_assert(is_known("worker:0")); /* a restarted daemon reports another time */
     ck_assert(is_known("reception"));
     collect_at(now_ms, "2\t1\t0\tworker:0\tdied\n2\t1\t2\treception\tport 104; port 2762\n");
     ck_assert(!is_known("worker:0"));
     ck_assert(!is_known("reception"));
-    /* One of a kind that may not be acknowledged never is. */
+    /* An alert of a kind that must not be acknowledged never is. */
     collect_at(now_ms, "2\t1\t0\tdisk\tlow\n");
     acknowledge("disk", 0);
     collect_at(now_ms, "2\t1\t0\tdisk\tlow\n");
@@ -218,7 +219,7 @@ START_TEST(cleared_alerts_lose_their_acknowledgement)
 
 END_TEST
 
-/* A job that failed and was made again needs nobody. */
+/* A failed job that was retried successfully needs no action. */
 START_TEST(a_failed_job_is_an_alert_until_it_is_replaced)
 {
     const int64_t job = sample_job(s.queue, "1.2.3");
@@ -251,7 +252,7 @@ START_TEST(a_failed_job_is_an_alert_until_it_is_replaced)
 
 END_TEST
 
-/* The text of a file of the sources. */
+/* Returns the text of a source file. */
 static char *
 read_source(const char *path)
 {
@@ -275,7 +276,7 @@ START_TEST(each_kind_is_in_the_documents)
                  kind->may_acknowledge ? "yes" : "no");
         char *found = strstr(text, row);
         ck_assert_msg(found, "docs/operations.md, Alerts: the row of %s", kind->name);
-        /* It ends with message, which begins with a capital, and remedy. */
+        /* The row must end with the message, which begins with a capital, and the remedy. */
         snprintf(row, sizeof row, "%s | %s |", kind->message + 1, kind->remedy);
         char *end = strchr(found + 1, '\n');
         ck_assert_msg(end - found > (long)strlen(row) &&

@@ -1,4 +1,5 @@
-/* Attempts on a shared folder: from the daemon to a step and back, and every kind of damage between. */
+/* Attempts on a shared folder, from the daemon to a step and back, with every kind of damage
+ * between. */
 #include "service/common/slurm/slurm_manifest.h"
 
 #include "tests/unit/edge.h"
@@ -69,7 +70,7 @@ share(void)
     return scratch_path("share");
 }
 
-/* A path within the attempt's folder, below scratch. */
+/* Returns a path within the attempt's folder, below scratch. */
 static const char *
 inside(const char *name)
 {
@@ -106,7 +107,7 @@ check_folder(void)
     return attempt_folder_check(folder, 2, NULL, &error);
 }
 
-/* A manifest that says so, of what lies in results/. */
+/* Publishes a manifest with this verdict for the files in results/. */
 static int
 publish_as(enum proto_verdict verdict, const char *result, struct manifest_run *run)
 {
@@ -148,7 +149,7 @@ collect(void)
     return manifest_collect(manifest, scratch_path("outbox"), NULL, &error);
 }
 
-/* Where the step of the manifest put a result, below scratch. */
+/* Returns the path of a result in the step's folder, below scratch. */
 static const char *
 in_run(const char *name)
 {
@@ -225,7 +226,7 @@ START_TEST(a_step_gets_what_the_daemon_said)
     ck_assert_double_eq(folder->told.deadline_seconds, 90);
     ck_assert_str_eq(folder->spec->settings, spec.settings);
     ck_assert_str_eq(folder->spec->output, spec.output);
-    ck_assert_str_eq(folder->spec->inputs[0], inputs[0]); /* read where it lies */
+    ck_assert_str_eq(folder->spec->inputs[0], inputs[0]); /* read from its own path */
     ck_assert_str_eq(folder->spec->inputs[1], scratch_path(inside("inputs/000001-2.dcm")));
     ck_assert_str_eq(folder->spec->objects[0], scratch_path(inside("inputs/000002-rt.dcm")));
     ck_assert_int_eq(check_folder(), 0);
@@ -253,7 +254,7 @@ START_TEST(an_input_that_changed_is_found)
 
 END_TEST
 
-/* One that is not that of the file shows that nobody has read it, here or to copy it. */
+/* If a digest differs from the file's, the file was not read, here or while copying. */
 START_TEST(what_is_known_of_inputs_is_not_read_again)
 {
     char own[] = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"; /* "one" */
@@ -289,7 +290,7 @@ START_TEST(checking_stops_when_it_is_told_to)
 
 END_TEST
 
-/* Every byte of `attempt` and of `job` counts. */
+/* Changes to any byte of `attempt` and `job` must be detected. */
 START_TEST(no_byte_of_it_can_be_altered)
 {
     make_folder();
@@ -334,7 +335,7 @@ START_TEST(the_name_says_whose_it_is)
     snprintf(old, sizeof old, "%s", scratch_path(inside("")));
     id.number = 3;
     ck_assert_int_eq(rename(old, scratch_path(inside(""))), 0);
-    ck_assert(attempt_folder_is_void(folder)); /* its path leads nowhere now */
+    ck_assert(attempt_folder_is_void(folder)); /* its path no longer exists */
     ck_assert_int_eq(open_folder(), -ESTALE);
     ck_assert_int_eq(error.code, CODE_ATTEMPT_OTHER);
     struct attempt_folder *other;
@@ -436,7 +437,7 @@ START_TEST(how_it_ended_comes_back)
     free(text);
     ck_assert(scratch_has("outbox/job.json"));
     ck_assert(!scratch_has("outbox/pmap.dcm"));
-    ck_assert_int_eq(collect(), 0); /* as often as it takes */
+    ck_assert_int_eq(collect(), 0); /* can be repeated */
 }
 
 END_TEST
@@ -544,7 +545,7 @@ START_TEST(a_result_has_to_be_among_the_files)
 
 END_TEST
 
-/* A manifest of these frames; what is said of it. */
+/* Parses a manifest of these frames. Returns the result. */
 static int
 parse(const struct message_manifest *told, const char *const *names, size_t count,
       enum proto_type last)
@@ -575,7 +576,8 @@ START_TEST(names_cannot_lead_elsewhere)
     ck_assert_int_eq(parse(&told, names, 2, PROTO_DONE), 0);
     ck_assert_int_eq(parse(&told, names, 2, PROTO_ALIVE), -EBADMSG);
     names[1] = names[0];
-    ck_assert_int_eq(parse(&told, names, 2, PROTO_DONE), -EBADMSG); /* twice */
+    /* A name must not occur twice. */
+    ck_assert_int_eq(parse(&told, names, 2, PROTO_DONE), -EBADMSG);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         names[1] = bad[i];
         ck_assert_int_eq(parse(&told, names, 2, PROTO_DONE), -EBADMSG);
@@ -598,7 +600,7 @@ START_TEST(files_have_an_end)
     const off_t most = (off_t)edge.most << 20;
     ck_assert_int_eq(truncate(scratch_path(inside(ATTEMPT_FILE)), most), 0);
     ck_assert_int_eq(open_folder(), -EBADMSG);
-    ck_assert_msg(strstr(error.message, "cut off"), "%s", error.message); /* it was read */
+    ck_assert_msg(strstr(error.message, "cut off"), "%s", error.message); /* the file was read */
     ck_assert_int_eq(truncate(scratch_path(inside(ATTEMPT_FILE)), most + 1), 0);
     ck_assert_int_eq(open_folder(), -EBADMSG);
     ck_assert_int_eq(error.code, edge.code);
@@ -614,7 +616,7 @@ START_TEST(results_have_an_end)
         .job = 17, .attempt = 2, .nonce = id.nonce, .run = "run-0123456789abcdef"};
     const char *names[8] = {"a", "b", "c", "d", "e", "f", "g", "h"};
     ck_assert_int_eq(parse(&told, names, (size_t)edge.most, PROTO_DONE), -EBADMSG);
-    ck_assert_msg(strstr(error.message, "cannot be"), "%s", error.message); /* names come twice */
+    ck_assert_msg(strstr(error.message, "cannot be"), "%s", error.message); /* names occur twice */
     ck_assert_int_eq(parse(&told, names, (size_t)edge.most + 1, PROTO_DONE), -EBADMSG);
     ck_assert_int_eq(error.code, edge.code);
     ck_assert_msg(strstr(error.message, "more files"), "%s", error.message);

@@ -1,5 +1,5 @@
-/* Which calls each role may make, and that all of them can be made before. Each
- * case is a process of its own. */
+/* The system calls of each role, and that all of them are possible before. Each case runs in its
+ * own process. */
 #include "service/common/confine/call_filter.h"
 
 #include "service/common/log.h"
@@ -40,7 +40,7 @@
 #define STEP    CONFINE_STEP
 #define ALL     (INTAKE | COURIER | WORKER | GPU | PAGE | STEP)
 
-/* What a deed failed with; 0: it was done. */
+/* Returns the errno of an action; 0: success. */
 static int
 failed(long rc)
 {
@@ -81,7 +81,7 @@ static int
 look_into_another(void)
 {
     const int error = failed(ptrace(PTRACE_PEEKDATA, getppid(), NULL, NULL));
-    return error == ESRCH ? 0 : error; /* it is not traced: it was asked */
+    return error == ESRCH ? 0 : error; /* not traced, but the call was allowed */
 }
 
 static int
@@ -203,11 +203,11 @@ set_a_deadline(void)
     return failed(setitimer(ITIMER_REAL, &none, NULL));
 }
 
-/* In no row. */
+/* A call that no row has. */
 static int
 call_the_unknown(void)
 {
-    errno = 0; /* -1 is a priority, too */
+    errno = 0; /* a valid priority may be -1 */
     getpriority(PRIO_PROCESS, 0);
     return errno;
 }
@@ -215,8 +215,8 @@ call_the_unknown(void)
 static const struct deed {
     const char *name;
     int (*done)(void);
-    unsigned by; /* whom it is allowed */
-    int error;   /* of the others */
+    unsigned by; /* roles that may do it */
+    int error;   /* for the other roles */
 } deeds[] = {
     {"read files", read_files, ALL, 0},
     {"start a thread", start_a_thread, ALL, 0},
@@ -243,7 +243,7 @@ static const struct deed {
 
 static bool filtered; /* by this kernel, in this build */
 
-/* A worker of a GPU has no ENOSYS: what it may not is named. */
+/* A worker with a GPU gets no ENOSYS, since its filter lists the denied calls. */
 static int
 expected(const struct deed *deed, enum confine_role role)
 {
@@ -258,7 +258,7 @@ struct outcome {
     int before[DEEDS], installed, after[DEEDS];
 };
 
-/* In a process of its own: Check's needs more. */
+/* Must run in a process of its own, since Check needs more calls. */
 static void
 do_all(enum confine_role role, struct outcome *outcome)
 {
@@ -381,7 +381,8 @@ do_nothing(void *argument)
     return argument;
 }
 
-/* For which glibc asks what it then has a way round; and, at last, does what is denied. */
+/* Starts threads, for which glibc calls clone3 and then its fallback. Finally makes a call that is
+ * denied. */
 static int
 start_threads(enum confine_role role)
 {
@@ -396,7 +397,8 @@ start_threads(enum confine_role role)
     return run_a_program() == EPERM ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Waits for the line of a call that a process was refused; false where none comes: the kernel may not tell, or not all. */
+/* Waits for the log line of a denied call of a process. Returns false if there is none: the kernel
+ * may not log, or not all calls. */
 static bool
 kernel_tells(int log, pid_t pid, long call, long before)
 {
@@ -417,7 +419,8 @@ kernel_tells(int log, pid_t pid, long call, long before)
     return false;
 }
 
-/* Of a service that runs for years each association would leave lines there. */
+/* Otherwise each association of a service that runs for years would add lines to the kernel's
+ * log. */
 START_TEST(threads_leave_nothing_in_the_kernels_log)
 {
     static const enum confine_role roles[] = {INTAKE, WORKER, GPU};
@@ -441,11 +444,11 @@ END_TEST
 /* ------------------------------------------------------------------------- without memory ---- */
 
 #define FRAMES 64
-#define FELL   3 /* its exit status */
+#define FELL   3 /* exit status after a fault */
 
 struct shared {
     bool installed, hit;
-    bool in_export; /* it fell there */
+    bool in_export; /* the fault was there */
 };
 
 static struct shared *shared;
@@ -474,20 +477,21 @@ on_fall(int number)
     _exit(FELL);
 }
 
-/* Whatever it is, it is told by on_fall; what the C library has to say of it is kept from the test's own output. */
+/* Reports any fault through on_fall. Output of the C library about it must not reach the test's own
+ * output. */
 static void
 watch_falls(int output)
 {
     static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGXCPU};
     void *frame;
-    backtrace(&frame, 1); /* loads what it needs */
+    backtrace(&frame, 1); /* loads the libraries that it needs */
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         signal(signals[i], on_fall);
     setrlimit(RLIMIT_CPU, &(struct rlimit){.rlim_cur = 1, .rlim_max = 2});
     dup2(output, STDERR_FILENO);
 }
 
-/* Told where it is not installed, and whole where it is. */
+/* Returns whether a failure was reported, or the filter is complete if it was installed. */
 static bool
 install_starved(int n)
 {
@@ -500,12 +504,12 @@ install_starved(int n)
     if (rc)
         return hit && rc == -ENOMEM && child_start_status(rc) == EX_TEMPFAIL;
     shared->installed = true;
-    /* Their rows are at both ends of the tree; a handler returns by a call. */
+    /* Their rules are at both ends of the tree, and a signal handler returns by a call. */
     return syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now) == 0 && raise(SIGCHLD) == 0 &&
            syscall(SYS_read, -1, NULL, 0) < 0 && errno == EBADF && (!filtered || run_a_program());
 }
 
-/* How such a life ended; what was said in it is in text. */
+/* Returns the status of such a process; `text` gets its output. */
 static int
 live_starved(int n, char *text, size_t size)
 {
@@ -525,8 +529,9 @@ live_starved(int n, char *text, size_t size)
 }
 
 /*
- * libseccomp 2.5 may free twice, crash or never end where seccomp_export_bpf has no memory: such a process falls there and nowhere
- * else, with nothing in force. Whoever lives has not done so, and says no more than that there was none.
+ * If memory is short in seccomp_export_bpf, libseccomp 2.5 may free twice, crash or never end. A
+ * process may fault only there, before any filter is in force. A process that survives must report
+ * only -ENOMEM.
  */
 START_TEST(a_filter_that_lacks_a_part_is_not_loaded)
 {
@@ -558,7 +563,7 @@ main(void)
     filtered = call_filter_possible();
     Suite *suite = suite_create("common_call_filter");
     TCase *tests = tcase_create("call filter");
-    /* First: the kernel tells ten lines in five seconds, and the others have more. */
+    /* Must be first: the kernel logs ten lines in five seconds, and the other tests cause more. */
     tcase_add_loop_test(tests, threads_leave_nothing_in_the_kernels_log, 0, 3);
     tcase_add_test(tests, the_intake);
     tcase_add_test(tests, the_courier);

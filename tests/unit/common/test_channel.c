@@ -1,4 +1,5 @@
-/* Channels over socket pairs: pieces, big frames, hang-ups, garbage, peers that do not read. */
+/* Channels over socket pairs: partial reads, large frames, hang-ups, invalid data, peers that do
+ * not read. */
 #include "service/common/wire/channel.h"
 
 #include <check.h>
@@ -69,10 +70,10 @@ close_pair(void)
     if (peer >= 0)
         close(peer);
     uv_run(&loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&loop), 0); /* no handle was left behind */
+    ck_assert_int_eq(uv_loop_close(&loop), 0); /* no handle is left */
 }
 
-/* Turns the loop until the condition holds; ctest's time limit is the deadline. */
+/* Runs the loop until the condition holds; ctest's time limit is the deadline. */
 #define turn_until(condition)                                                                      \
     while (!(condition))                                                                           \
     uv_run(&loop, UV_RUN_ONCE)
@@ -122,7 +123,7 @@ START_TEST(many_frames_in_one_write_arrive_in_order)
 
 END_TEST
 
-/* Larger than any socket buffer: both ends have to write and read in pieces. */
+/* Larger than any socket buffer, so both ends must write and read in parts. */
 START_TEST(a_big_frame_goes_through)
 {
     static const struct channel_events events = {on_frame, on_end, &seen};
@@ -215,7 +216,7 @@ START_TEST(close_sends_what_is_queued)
 
 END_TEST
 
-/* close_pair would hang for ever if the peer could hold up the close. */
+/* close_pair would hang if the peer could delay the close. */
 START_TEST(a_peer_that_does_not_read_cannot_hold_up_a_close)
 {
     struct proto_writer writer = message(1, 4u << 20);
@@ -229,7 +230,7 @@ START_TEST(a_peer_that_does_not_read_cannot_hold_up_a_close)
 
 END_TEST
 
-/* The peer is there, and waits for what was lost. */
+/* The peer is open and waits for the lost frame. */
 START_TEST(a_write_that_fails_ends_the_channel)
 {
     struct proto_writer writer = message(1, 10);

@@ -1,4 +1,4 @@
-/* What a confined process can still do, and what not. Each case is a process of its own. */
+/* The rights of a confined process. Each case runs in its own process. */
 #include "service/common/confine/confine.h"
 
 #include "service/common/log.h"
@@ -29,7 +29,7 @@ path(const char *name)
     return made;
 }
 
-/* The errno of making a file. */
+/* Returns the errno of creating a file. */
 static int
 make(const char *name)
 {
@@ -40,7 +40,7 @@ make(const char *name)
     return 0;
 }
 
-/* The errno of reading a file, or a folder. */
+/* Returns the errno of reading a file or folder. */
 static int
 look(const char *name)
 {
@@ -57,7 +57,7 @@ move(const char *from, const char *to)
     return rename(path(from), path(to)) < 0 ? errno : 0;
 }
 
-/* The errno of connecting to, or (`listens`) of taking a port. */
+/* Returns the errno of connecting to a port, or of binding one if `listens`. */
 static int
 use_net(bool listens)
 {
@@ -72,7 +72,7 @@ use_net(bool listens)
     return error;
 }
 
-/* From this version on the kernel keeps it; before it is free. */
+/* Returns the expected errno: `error` from kernel version `since` on, else `otherwise`. */
 static int
 denied(long since, int error, int otherwise)
 {
@@ -100,7 +100,7 @@ tear_down(void)
     ck_assert_int_eq(system(command), 0);
 }
 
-/* Everything that a configuration can name. */
+/* A configuration with every kind of path. */
 static struct conf
 configured(void)
 {
@@ -127,7 +127,7 @@ confine(enum confine_role role)
     ck_assert_int_eq(confine_self(role, &conf), 0);
 }
 
-/* No role may. */
+/* Checks actions that no role may do. */
 static void
 check_what_all_may_not(void)
 {
@@ -184,7 +184,7 @@ START_TEST(a_worker_of_a_gpu_reads_what_its_driver_asks_for)
 
 END_TEST
 
-/* Attempts are folders of the share, and series lie in it: here `outbox/7`, and `series`. */
+/* Attempts are folders of the share, and series are below it: here `outbox/7` and `series`. */
 START_TEST(a_step_writes_its_own_attempt_and_scratch)
 {
     char series[128], scratch[128], attempt[128], *attempts[] = {attempt};
@@ -229,7 +229,7 @@ START_TEST(the_intake_listens_and_fills_the_spool)
 
 END_TEST
 
-/* rights: what may be done to the originals by `after`. */
+/* Checks the rights on originals for each value of `after`. */
 static void
 check_originals(enum conf_after after, int removed, int made)
 {
@@ -286,7 +286,7 @@ START_TEST(the_page_reads_the_database_and_results)
 
 END_TEST
 
-/* The path of what a courier with this configuration would lack. */
+/* Returns the path that a `courier` process with this configuration lacks. */
 static const char *
 lacking(const struct conf *conf)
 {
@@ -306,7 +306,7 @@ START_TEST(a_place_that_is_new_or_another_is_lacking)
     char other[128];
     snprintf(other, sizeof other, "%s", path("in"));
     ck_assert_int_eq(pipe(order), 0);
-    const pid_t people = fork(); /* whom nothing confines */
+    const pid_t people = fork(); /* an unconfined process, as an administrator's */
     if (people == 0)
         _exit(read(order[0], other, 1) != 1 || move("to", "away") || mkdir(path("to"), 0700));
     ck_assert_int_eq(confine_self(CONFINE_COURIER, &conf), 0);
@@ -338,7 +338,7 @@ START_TEST(what_is_missing_is_made_or_passed_over)
 
 END_TEST
 
-/* For each case folders of its own, made and removed by whom nothing confines. */
+/* Each case has its own folders, created and removed by an unconfined process. */
 static void
 add_case(Suite *suite, const char *name, const TTest *test)
 {

@@ -1,4 +1,5 @@
-/* What a pipeline's window and its done_by cannot both have, by the calendar, by what was measured, and by what waits. */
+/* Deadlines that a pipeline's window makes impossible, by the calendar, by measured durations, and
+ * by the queue. */
 #include "service/common/alert/deadline_alerts.h"
 
 #include "base/calendar/time_window.h"
@@ -39,7 +40,7 @@ close_sample(void)
     sample_close(&s);
 }
 
-/* "": without one. */
+/* "": without a window or deadline. */
 static void
 configure(char *open, char *wanted)
 {
@@ -61,12 +62,12 @@ take(void *context, const char *which, const char *text)
 {
     ck_assert_ptr_null(context);
     ck_assert_str_eq(which, name);
-    ck_assert_str_eq(said, ""); /* one of each pipeline */
+    ck_assert_str_eq(said, ""); /* at most one per pipeline */
     snprintf(said, sizeof said, "%s", text);
     return -EINTR;
 }
 
-/* On that Saturday, at 02:03. */
+/* Returns the alert on that Saturday, at 02:03. */
 static const char *
 doubt(struct report *measured, bool queued)
 {
@@ -96,7 +97,7 @@ add(int64_t done_by_ms)
     return job;
 }
 
-/* One job took so long, within the last hours. */
+/* Records one job of this duration in the last hours. */
 static void
 measure(int64_t took_ms)
 {
@@ -134,14 +135,14 @@ START_TEST(a_window_that_opens_too_late)
 {
     static char late[] = "06:50-12:00 UTC", early[] = "06:30-06:35 UTC", daily[] = "07:00 UTC";
     configure(late, daily);
-    ck_assert_str_eq(doubt(report, true), ""); /* nothing is measured */
+    ck_assert_str_eq(doubt(report, true), ""); /* no duration is measured */
     measure(19 * MINUTE);
     ck_assert_str_eq(doubt(NULL, true), "");
     ck_assert_str_eq(doubt(report, false),
                      "pipeline night: one job takes about 19 min, and there are 10 min from when "
                      "it may start to 2026-02-01 07:00:00 +0000, when it is wanted; see its window "
                      "and done_by");
-    configure(early, daily); /* what has begun runs on */
+    configure(early, daily); /* a job that has begun runs on */
     ck_assert_str_eq(doubt(report, true), "");
 }
 
@@ -154,7 +155,7 @@ START_TEST(more_than_fits_waits)
     measure(19 * MINUTE);
     for (int i = 0; i < 3; i++)
         add(SEVEN);
-    add(SEVEN + 1); /* is wanted another day */
+    add(SEVEN + 1); /* its deadline is another day */
     ck_assert_str_eq(doubt(report, true), "");
     add(SEVEN);
     ck_assert_str_eq(
@@ -163,7 +164,7 @@ START_TEST(more_than_fits_waits)
         "(done_by), which takes about 1 h 16 min, and until then 1 h 0 min are left in "
         "which it may run");
     ck_assert_str_eq(doubt(report, false), "");
-    configure(brief, daily); /* and one that begins at its end */
+    configure(brief, daily); /* and one job that begins at its end */
     ck_assert_ptr_nonnull(strstr(doubt(report, true), "until then 49 min are left"));
 }
 

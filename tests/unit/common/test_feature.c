@@ -1,5 +1,4 @@
-/* The documents of measurements: what is written reads back, and comes out of the database again.
- */
+/* The documents of measurements: they read back, and the database returns the same ones. */
 #include "db/report.h"
 #include "service/common/jobs/feature_document.h"
 #include "tests/unit/db/json.h"
@@ -25,7 +24,7 @@ tear_down(void)
 static char *
 written(const struct feature_set *set, void (*write)(const struct feature_set *, FILE *))
 {
-    static char *text; /* static: GCC 12 takes what points into the text for one into the stack */
+    static char *text; /* static: GCC 12 mistakes a pointer into the text for one into the stack */
     static size_t size;
     FILE *out = open_memstream(&text, &size);
     write(set, out);
@@ -108,7 +107,8 @@ START_TEST(an_empty_set_is_an_empty_document)
 
 END_TEST
 
-/* What a worker tells and the daemon writes (worker.c, outcome_read.c). */
+/* Records the features, as a worker sends them and the daemon writes them (worker.c,
+ * outcome_read.c). */
 static void
 record(const struct feature_set *set, int64_t job)
 {
@@ -138,8 +138,8 @@ read_back(int64_t job, struct feature_set *set)
     report_close(report);
 }
 
-/* Numbers of all magnitudes, long texts, what is absent and what does not apply:
- * both documents are the same, byte by byte. */
+/* Numbers of all magnitudes, long texts, missing and inapplicable values: both documents must be
+ * equal byte by byte. */
 START_TEST(the_database_gives_the_same_documents)
 {
     static const double values[] = {0.1,       1.0 / 3,      -DBL_MAX, DBL_MIN,
@@ -199,7 +199,7 @@ START_TEST(the_database_gives_the_same_documents)
 
 END_TEST
 
-/* As a program that reads the document gets it. */
+/* Returns the number after a mark, as a reader of the document parses it. */
 static double
 number_behind(const struct feature_set *set, void (*write)(const struct feature_set *, FILE *),
               const char *mark)
@@ -236,7 +236,7 @@ one_cell(void)
     return cell;
 }
 
-/* As several groups have measured them: by segment, the volume last, each in the order it had. */
+/* Adds features as several groups measure them. The order must be by segment, the volume last. */
 static void
 add_named(struct feature_set *set, int32_t segment, const char *name)
 {
@@ -244,7 +244,8 @@ add_named(struct feature_set *set, int32_t segment, const char *name)
     ck_assert_int_eq(feature_set_add(set, &feature), 0);
 }
 
-/* Strings, matrices and histograms go with them; an empty set is neither here nor there. */
+/* Strings, matrices and histograms must move with them. An empty set must be accepted on both
+ * sides. */
 START_TEST(a_set_is_put_behind_another)
 {
     struct feature_set all = {.items = NULL}, other = {.items = NULL};

@@ -1,4 +1,4 @@
-/* Foreign text in pages, and tables of it. */
+/* Untrusted text in HTML, alone and in tables. */
 #include "service/common/html/html.h"
 
 #include "base/text.h"
@@ -15,7 +15,7 @@ open_stream(void)
     ck_assert_int_eq(text_open(&stream), 0);
 }
 
-/* Checks what was written, and begins anew. */
+/* Checks the written text and starts again. */
 static void
 assert_written(const char *expected)
 {
@@ -82,7 +82,7 @@ START_TEST(cells_lead_somewhere)
                "<a href=\"series?uid=1.2%22%3E%3Cb%3E\"><bdi>1.2&#34;&#62;&#60;b&#62;</bdi></a>"));
     ck_assert_ptr_null(strstr(stream.bytes, "<b>"));
     ck_assert_ptr_null(
-        strstr(strstr(stream.bytes, "</tbody>") + 1, "<a ")); /* what is not known leads nowhere */
+        strstr(strstr(stream.bytes, "</tbody>") + 1, "<a ")); /* an unknown value has no link */
     free(stream.bytes);
     open_stream();
 }

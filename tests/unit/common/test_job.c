@@ -24,7 +24,7 @@ static void
 remove_folder(void)
 {
     unlink(path);
-    ck_assert_int_eq(rmdir(folder), 0); /* nothing else may lie there */
+    ck_assert_int_eq(rmdir(folder), 0); /* no other file may be there */
 }
 
 static void
@@ -69,7 +69,7 @@ assert_round_trip(const struct job_spec *spec)
     job_spec_free(back);
 }
 
-/* A spec whose every text is the same hostile one. */
+/* Returns a spec in which every text is the same hostile one. */
 static struct job_spec
 spec_of(char *text, char **inputs, size_t count)
 {
@@ -286,7 +286,7 @@ START_TEST(failures_are_told_and_leave_nothing)
     ck_assert_str_ne(error.message, "");
     snprintf(below, sizeof below, "%s/none/1.job", folder);
     ck_assert_int_eq(job_spec_write(&out, below), -ENOENT);
-    /* The name is taken by a folder: the rename fails, and the .part is gone (remove_folder). */
+    /* The name is a folder: the rename must fail, and the .part must be gone (remove_folder). */
     ck_assert_int_eq(mkdir(path, 0700), 0);
     ck_assert_int_lt(job_spec_write(&out, path), 0);
     ck_assert_int_eq(rmdir(path), 0);

@@ -1,4 +1,4 @@
-/* JSON as it is written: structure, digits, escapes, bytes that are no UTF-8. */
+/* Written JSON: structure, digits, escapes, bytes that are not UTF-8. */
 #include "base/text.h"
 #include "service/common/json.h"
 

@@ -1,4 +1,4 @@
-/* Log lines: one line an event whatever the values, levels, cutting, errno. */
+/* Log lines: one line per event for any values, levels, cutting, errno. */
 #include "service/common/log.h"
 
 #include <check.h>
@@ -118,7 +118,7 @@ START_TEST(a_line_too_long_is_cut_and_says_so)
 {
     char *value = malloc(10001);
     ck_assert_ptr_nonnull(value);
-    memset(value, '\n', 10000); /* grows while it is escaped */
+    memset(value, '\n', 10000); /* grows by its escapes */
     value[10000] = 0;
     log_info("long", LOG_STR("v", value), LOG_INT("after", 1));
     free(value);
@@ -156,7 +156,7 @@ chatter(void *argument)
 
 START_TEST(lines_of_threads_do_not_mix)
 {
-    /* A pipe, as in life: a file would need O_APPEND. */
+    /* Uses a pipe, as in production. A file would need O_APPEND. */
     int ends[2];
     ck_assert_int_eq(pipe(ends), 0);
     dup2(ends[1], STDERR_FILENO);

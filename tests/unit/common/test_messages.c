@@ -1,4 +1,5 @@
-/* Every message of messages.def, from its writer to its reader; and no message that is less or more. */
+/* Every message of messages.def, written and read back; shorter and longer frames must be
+ * rejected. */
 #include "service/common/wire/messages.h"
 
 #include "tests/unit/suite.h"
@@ -20,7 +21,7 @@ release(void)
     proto_release(&writer);
 }
 
-/* Values that occur once. */
+/* Returns values that occur once. */
 static int64_t serial;
 
 static const char *
@@ -32,7 +33,7 @@ some_text(void)
     return text;
 }
 
-/* The frame that was written, read from the start. */
+/* Returns the written frame, read from its start. */
 static struct proto_reader
 frame(void)
 {
@@ -44,7 +45,7 @@ frame(void)
     return reader;
 }
 
-/* ----------------------------------------------------------------- what each type needs ---- */
+/* ---------------------------------------------------------------------- sample values ---- */
 
 #define I64(field)  message->field = ++serial;
 #define F64(field)  message->field = (double)++serial + 0.5;
@@ -81,7 +82,7 @@ frame(void)
 
 /* ------------------------------------------------------------------------- round trips ----- */
 
-/* Kept, the message and its rows outlive the frame. */
+/* A kept message and its rows must outlive the frame. */
 #define MESSAGE(NAME, name, number, from, to, fields)                                              \
     START_TEST(name##_arrives)                                                                     \
     {                                                                                              \
@@ -128,7 +129,7 @@ frame(void)
 
 /* --------------------------------------------------------------------- broken messages ----- */
 
-/* Of all types, filled by nothing: NULL strings. */
+/* Writes a message of any type without values: NULL strings. */
 static void
 write_any(const struct message *message)
 {
@@ -139,7 +140,7 @@ write_any(const struct message *message)
     ck_assert_int_eq(proto_finish(&writer), 0);
 }
 
-/* What a reader says of the first `size` bytes, and however many zeros behind them. */
+/* Returns the result of reading the first `size` bytes and any number of zeros after them. */
 static int
 read_part(const struct message *message, size_t size, size_t zeros)
 {
@@ -155,7 +156,7 @@ read_part(const struct message *message, size_t size, size_t zeros)
     return error;
 }
 
-/* Fields and rows: the name of a code is changed under way. */
+/* Fields and rows: the name of a code is changed in transit. */
 START_TEST(a_code_that_nobody_has_is_no_message)
 {
     const struct message_quarantined quarantined = {.code = CODE_TAG_MISSING};

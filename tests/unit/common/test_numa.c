@@ -1,4 +1,4 @@
-/* The nodes of a machine, as a tree of the test's own tells them. */
+/* The NUMA nodes of a machine, from a simulated /sys tree. */
 #include "service/common/numa/numa.h"
 
 #include "tests/unit/scratch_folder.h"
@@ -15,7 +15,7 @@ tell(const char *name, const char *text)
     scratch_write(name, text, strlen(text));
 }
 
-/* A GPU on each of two nodes, of one processor, and a third node that has memory alone. */
+/* Two nodes with one GPU and one processor each, and a third node with memory only. */
 static void
 set_up(void)
 {
@@ -49,7 +49,7 @@ tear_down(void)
 
 static const struct {
     const char *list;
-    int count, last; /* -1: refused */
+    int count, last; /* -1: rejected */
 } lists[] = {
     {"", 0, 0},    {"0", 1, 0},       {"0-3,8", 5, 8}, {"0-15,64-79", 32, 79},
     {"7,3", 2, 7}, {"1023", 1, 1023}, {"1024", -1, 0}, {"3-1", -1, 0},
@@ -82,7 +82,7 @@ START_TEST(each_device_is_near_its_node)
 {
     is_at(GPU_A, 0, "0");
     is_at(GPU_B, 1, "1-3,8");
-    is_at("0000:99:00.0", -1, ""); /* not there */
+    is_at("0000:99:00.0", -1, ""); /* does not exist */
     is_at("", -1, "");
     is_at("../devices/" GPU_A, -1, "");
 }
@@ -102,7 +102,7 @@ START_TEST(what_the_kernel_does_not_know_is_anywhere)
 
 END_TEST
 
-/* There is nothing to choose from. */
+/* There is no choice. */
 START_TEST(one_node_with_processors_is_no_place)
 {
     tell("devices/system/node/has_cpu", "0\n");
@@ -115,7 +115,7 @@ END_TEST
 
 struct binding {
     int node, rc, processors;
-    bool first; /* it may run on the first processor that the test may */
+    bool first; /* it may run on the test's first processor */
 };
 
 static int
@@ -129,7 +129,7 @@ first_processor(void)
     return at;
 }
 
-/* In a thread of its own, so that the test itself stays where it is. */
+/* Binds in a separate thread, so that the test itself is not bound. */
 static void *
 bind_here(void *context)
 {
@@ -164,7 +164,7 @@ START_TEST(a_thread_stays_on_the_processors_of_its_node)
     ck_assert_int_eq(binding.processors, 1);
     ck_assert(binding.first);
     ck_assert_int_eq(sched_getaffinity(0, sizeof before, &before), 0);
-    /* Of those that are named it has what it may have. */
+    /* Only processors that the test may use must remain. */
     tell("devices/system/node/node0/cpulist", "0-1023\n");
     ck_assert_int_eq(bind_to(0).processors, CPU_COUNT(&before));
 }

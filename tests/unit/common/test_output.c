@@ -1,4 +1,4 @@
-/* The output folder: all of a job's files or none of them, whatever happens in between. */
+/* The output folder: all files of a job or none, whatever happens between. */
 #include "base/durable.h"
 #include "service/common/file_ops.h"
 #include "service/common/jobs/job_output.h"
@@ -59,7 +59,7 @@ by_text(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* The folder's entries, sorted, one space after each. */
+/* Checks the folder's entries, sorted, each followed by a space. */
 static void
 assert_entries(const char *expected)
 {
@@ -116,7 +116,7 @@ START_TEST(what_is_not_published_is_gone)
     output_close(output);
     char above[128];
     snprintf(above, sizeof above, "%s/a", base);
-    ck_assert_int_eq(access(above, F_OK), -1); /* the folders were this run's, too */
+    ck_assert_int_eq(access(above, F_OK), -1); /* this run created these folders, too */
 
     ck_assert_int_eq(mkdir(above, 0700), 0);
     strcat(above, "/b");
@@ -140,7 +140,7 @@ START_TEST(only_the_folders_that_were_made_are_taken_away)
     ck_assert_int_eq(output_open(slashes, true, &output), 0);
     assert_entries("");
     output_close(output);
-    ck_assert_int_eq(rmdir(above), 0); /* was there, and is empty */
+    ck_assert_int_eq(rmdir(above), 0); /* existed before, and is empty */
 
     output = open_output();
     snprintf(beside, sizeof beside, "%s/beside", above);
@@ -216,7 +216,7 @@ START_TEST(a_failed_publication_leaves_nothing_of_this_run)
     add_file(output, "preview.png", "1");
     add_file(output, "seg.dcm", "2");
     snprintf(blocked, sizeof blocked, "%s/seg.dcm", path);
-    ck_assert_int_eq(mkdir(blocked, 0700), 0); /* the second rename fails */
+    ck_assert_int_eq(mkdir(blocked, 0700), 0); /* makes the second rename fail */
     ck_assert_int_eq(output_publish(output, results_is_file), -EISDIR);
     assert_entries("seg.dcm ");
     output_close(output);
@@ -226,7 +226,7 @@ START_TEST(a_failed_publication_leaves_nothing_of_this_run)
 
 END_TEST
 
-/* The file's descriptor becomes a pipe's, which cannot be synced. */
+/* Replaces the file's descriptor by a pipe, which cannot be synced. */
 START_TEST(what_cannot_be_synced_is_not_published)
 {
     struct output *output = open_output();
@@ -251,7 +251,7 @@ END_TEST
 
 static atomic_int synced;
 
-/* In place of the C library's, for what is linked here. */
+/* Replace the C library's functions for the linked code. */
 int
 fdatasync(int fd)
 {
@@ -266,7 +266,7 @@ fsync(int fd)
     return (int)syscall(SYS_fsync, fd);
 }
 
-/* Two files, the folder, and its entry. */
+/* Expects syncs of two files, the folder, and its entry. */
 START_TEST(what_does_not_last_is_not_synced)
 {
     static const int expected[] = {0, 4};

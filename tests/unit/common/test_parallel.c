@@ -1,4 +1,5 @@
-/* Loops shared by threads: every round once, and the same failure on every run. */
+/* Loops shared by threads: each iteration must run once, and the same one must fail in every
+ * run. */
 #include "service/common/parallel.h"
 
 #include <check.h>
@@ -10,7 +11,7 @@ enum { ROUNDS = 5000 };
 struct tally {
     atomic_int times[ROUNDS];
     atomic_bool stop;
-    int64_t fails_from; /* rounds from here on fail; -1: none */
+    int64_t fails_from; /* iterations from here on fail, or -1 */
     int64_t stops_at;
     atomic_llong lowest_failed;
 };

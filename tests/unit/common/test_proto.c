@@ -1,4 +1,4 @@
-/* Frames and fields: round trips, and everything a broken peer may send. */
+/* Frames and fields: round trips, and all invalid data that a peer may send. */
 #include "service/common/wire/proto.h"
 
 #include <check.h>
@@ -14,7 +14,7 @@ forget_stream(void)
     proto_stream_release(&stream);
 }
 
-/* A frame of the given parts, fed whole. */
+/* Feeds a frame of the given parts at once. */
 static struct proto_reader
 read_back(struct proto_writer *writer)
 {
@@ -49,7 +49,7 @@ START_TEST(fields_come_back_as_they_were)
         double got = proto_get_f64(&reader);
         ck_assert_mem_eq(&got, &numbers[i], sizeof got);
     }
-    /* All strings stay valid together, not only until the next one is read. */
+    /* All strings must stay valid together, not only until the next one is read. */
     const char *got[5];
     for (size_t i = 0; i < 5; i++)
         got[i] = proto_get_str(&reader);
@@ -132,7 +132,7 @@ START_TEST(frames_are_cut_whatever_the_pieces)
 
 END_TEST
 
-/* Every prefix of a message is an error by the time proto_end is asked. */
+/* Reading any prefix of a message must end with an error in proto_end. */
 START_TEST(a_short_message_is_refused)
 {
     struct proto_writer writer;
@@ -216,7 +216,7 @@ END_TEST
 
 START_TEST(the_largest_frame_passes_and_a_larger_one_does_not)
 {
-    size_t most = PROTO_MAX_FRAME - 2 - 4; /* type, length of the string */
+    size_t most = PROTO_MAX_FRAME - 2 - 4; /* type, and length of the string */
     char *text = malloc(most + 2);
     ck_assert_ptr_nonnull(text);
     memset(text, 'x', most + 1);
@@ -232,7 +232,7 @@ START_TEST(the_largest_frame_passes_and_a_larger_one_does_not)
     text[most + 1] = 0;
     proto_start(&writer, PROTO_ANSWER);
     proto_put_str(&writer, text);
-    proto_put_i64(&writer, 1); /* the error is latched, not overwritten */
+    proto_put_i64(&writer, 1); /* the first error must be kept */
     ck_assert_int_eq(proto_finish(&writer), -EMSGSIZE);
     proto_release(&writer);
     free(text);

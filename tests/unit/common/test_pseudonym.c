@@ -1,6 +1,6 @@
 /*
- * What stands for an identifier: the same word as long as the key is there, and no word where there is no memory to make
- * one; OpenSSL, without memory to make itself ready, would crash at a later one.
+ * Hashes of identifiers: the same hash while the key exists, and an error if memory is short.
+ * Without memory to initialise itself, OpenSSL would crash at a later digest.
  */
 #include "service/common/layout.h"
 #include "service/common/pseudonym.h"
@@ -70,7 +70,7 @@ read_starved(int n, const char *word)
     return hit ? WHOLE : NOT_HIT;
 }
 
-/* In processes of their own, which have had no digest yet. */
+/* Runs in a new process, which has not computed a digest yet. */
 static int
 apart(int n, const char *word)
 {
@@ -120,7 +120,8 @@ main(void)
     Suite *suite = suite_create("common_pseudonym");
     TCase *tests = tcase_create("pseudonym");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, a_key_is_of_use_or_is_not_there); /* first: no digest was made */
+    /* Must be first: no digest was computed before. */
+    tcase_add_test(tests, a_key_is_of_use_or_is_not_there);
     tcase_add_test(tests, a_word_is_the_same_as_long_as_its_key);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -1,4 +1,4 @@
-/* What may be asked of an archive by, and how much of it may be found. */
+/* Valid keys of archive queries, and the limit of matches. */
 #include "base/limits.h"
 #include "service/common/pull/pull_keys.h"
 #include "service/common/pull/pull_query.h"

@@ -1,4 +1,4 @@
-/* Which pipelines the stacks of a series get: a table of single rules, then several together. */
+/* The pipelines of a series' stacks: a table of single rules, then several rules together. */
 #include "service/common/routing/routing_rules.h"
 
 #include "base/limits.h"
@@ -54,7 +54,7 @@ static const struct {
 static struct rules_pick picks[MAX_PICKS];
 static struct rules_outcome outcome;
 
-/* Of a series with one stack. */
+/* Returns the picks for a series with one stack. */
 static size_t
 pick_one(const struct conf_rule *rules, size_t count, const struct subject *subject,
          const struct conf_title *title)
@@ -240,7 +240,7 @@ static const struct {
     const char *which;
     bool of_echoes;
     int32_t min_slices;
-    const char *wanted; /* a digit for each stack, by its place */
+    const char *wanted; /* the expected stacks, one digit per index */
 } choices[] = {
     {NULL, false, 0, "01345"}, {"all", false, 0, "01345"},   {"first", false, 0, "0"},
     {"last", false, 0, "5"},   {"last", false, 6, "4"},      {"b0", false, 0, "014"},
@@ -274,7 +274,7 @@ START_TEST(stacks_are_chosen)
 
 END_TEST
 
-/* A functional series: jobs only where somebody said which volumes. */
+/* A functional series gets jobs only if a rule names its volumes. */
 START_TEST(too_many_stacks_have_to_be_named)
 {
     char names[100][16];
@@ -404,9 +404,9 @@ static struct {
 static void
 take_condition(void *context, const struct rules_condition *condition)
 {
-    *(struct rules_condition *)context =
-        (struct rules_condition){strdup(condition->text), strdup(condition->reason),
-                                 strdup(condition->note)}; /* what is told lasts no longer */
+    /* The strings are valid only during the call. */
+    *(struct rules_condition *)context = (struct rules_condition){
+        strdup(condition->text), strdup(condition->reason), strdup(condition->note)};
 }
 
 static bool
@@ -453,7 +453,7 @@ START_TEST(attributes_are_asked)
     expect_condition(&rule, &facts, asked_attributes[_i].text, asked_attributes[_i].reason);
     expression_free(expression.compiled);
     expression_free(end.compiled);
-    /* What is not known matches nothing. */
+    /* If facts are unknown, no rule must match. */
     const struct rules_stack stack = {"", 20, true, NULL};
     const struct rules_series series = {
         .modality = "CT", .body_part = "", .description = "", .stacks = &stack, .stack_count = 1};
@@ -464,7 +464,7 @@ START_TEST(attributes_are_asked)
 
 END_TEST
 
-/* A value that cannot be compared leaves a rule open, unless another condition fails. */
+/* A value that cannot be compared leaves a rule undecided, unless another condition fails. */
 START_TEST(rules_that_cannot_be_decided_are_reported)
 {
     struct conf_attribute compared[] = {{TAG("LongText"), GLOB("x"), .negated = true},
@@ -478,7 +478,8 @@ START_TEST(rules_that_cannot_be_decided_are_reported)
         {.pipeline = (char[]){"q"}, .attributes = compared, .attribute_count = 2}};
     struct rules_pick picked[2];
     struct rules_outcome came;
-    ck_assert_uint_eq(rules_pick(rules, 2, &series, picked, &came), 1); /* the other rule's job */
+    /* The job of the other rule. */
+    ck_assert_uint_eq(rules_pick(rules, 2, &series, picked, &came), 1);
     ck_assert_str_eq(came.undecided, "LongText");
     ck_assert_str_eq(came.undecided_pipeline, "q");
     compared[1].range[0] = 121;
@@ -617,7 +618,7 @@ START_TEST(each_attribute_is_asked_once)
 
 END_TEST
 
-/* The longest value, against what is worst of a pattern's length: a hang is what would fail. */
+/* Matches the longest value against the slowest patterns. A failure would be a hang. */
 START_TEST(the_cost_of_matching_is_bounded)
 {
     char values[LIMIT_RULE_BYTES + 3] = "=", glob[129] = "", regex[257] = "";

@@ -1,4 +1,4 @@
-/* Slurm's commands, played by scripts: what they are told, what they say, and that none of them holds anybody up. */
+/* Slurm's commands, simulated by scripts: their arguments, their output, and their deadlines. */
 #include "service/common/slurm/slurm.h"
 #include "service/common/slurm/slurm_program.h"
 
@@ -32,7 +32,7 @@ teardown(void)
     scratch_remove();
 }
 
-/* A command of Slurm. */
+/* Creates a command of Slurm. */
 static void
 play(const char *name, const char *script)
 {
@@ -129,7 +129,8 @@ START_TEST(a_command_that_is_not_there_is_told)
 
 END_TEST
 
-/* Not once it is gone, or nobody has asked yet how it ended. */
+/* Returns whether the process still runs. An exited process that was not waited for counts as
+ * ended. */
 static bool
 runs(int process)
 {
@@ -143,7 +144,7 @@ runs(int process)
     return read && !strstr(line, ") Z") && !strstr(line, ") X");
 }
 
-/* With what it has started, which has its pipes. */
+/* Its child processes, which hold its pipes, must be killed, too. */
 START_TEST(a_command_that_hangs_is_killed)
 {
     const char *const arguments[] = {"hang", NULL};
@@ -223,7 +224,7 @@ START_TEST(the_queue_is_read_whole)
 
 END_TEST
 
-/* Half a queue would look like jobs that are gone. */
+/* Jobs missing from a partial list would look finished, so the whole list must fail. */
 START_TEST(what_is_no_queue_is_none)
 {
     static const char *const scripts[] = {

@@ -1,4 +1,4 @@
-/* What a STOW-RS service says of an instance, in both forms, whole and cut. */
+/* The result for an instance in a STOW-RS response, in both formats, complete and cut off. */
 #include "service/common/stow/stow_answer.h"
 
 #include <check.h>
@@ -34,7 +34,7 @@ static const struct {
     {"{" FAILED("{" OURS "}") "}", false, true, 0, -1},
     {"{" FAILED("{" OTHER "," WHY("1") "}") "," STORED("{" OURS "}") "}", true, false, 0, -1},
     {"{\"0008119A\":{\"vr\":\"SQ\",\"Value\":[{" WHY("49152") "}]}}", false, true, 0, 49152},
-    /* Its UID elsewhere says nothing, nor does a number that is none. */
+    /* Its UID outside a sequence must be ignored, and so must an invalid number. */
     {"{\"00081155\":{\"Value\":[\"1.2.3\"]}}", false, false, 0, -1},
     {"{" STORED("{\"00081150\":{\"Value\":[\"1.2.3\"]}}") "}", false, false, 0, -1},
     {"{" STORED("{\"00081155\":{\"vr\":\"1.2.3\"}}") "}", false, false, 0, -1},
@@ -59,7 +59,8 @@ START_TEST(an_answer_is_understood)
 
 END_TEST
 
-/* Wherever it is cut: nothing is stored that was not named, and nothing read beyond. */
+/* A cut response must not report an instance as stored that it does not name, and must not cause
+ * reads beyond its end. */
 START_TEST(a_cut_answer_says_no_more)
 {
     const char *text = rows[_i].text;
@@ -67,7 +68,7 @@ START_TEST(a_cut_answer_says_no_more)
         struct stow_answer answer;
         char *copy = malloc(size + 1);
         memcpy(copy, text, size);
-        copy[size] = 'x'; /* belongs to it no more */
+        copy[size] = 'x'; /* no longer part of it */
         stow_answer_read(copy, size, "1.2.3", &answer);
         ck_assert(!answer.stored || rows[_i].stored);
         free(copy);

@@ -1,4 +1,4 @@
-/* Who is admitted: the peers' rows, our titles, the limits; and how addresses are written. */
+/* Admission: the rows of peers, our titles, the limits; and the format of addresses. */
 #include "service/common/admission.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
-/* test_folder_sync.c - who is told that a folder is on disk was there before a sync of it
- * began, however many share it. */
+/* test_folder_sync.c - every caller must get its result from a sync that began after its call,
+ * however many callers share it. */
 #include "service/receiver/spool/folder_sync.h"
 
 #include <check.h>
@@ -18,14 +18,14 @@
 #define FOLDERS 2
 #define RUNS    500
 
-/* A disk: names are in memory, and on it once a sync that began later has succeeded. */
+/* A simulated disk: names are in memory, and become durable by a later sync that succeeds. */
 static struct folder {
     atomic_int names[THREADS], durable[THREADS];
     atomic_int syncs, running;
 } folders[FOLDERS];
 static struct folder_sync *sync_of_all;
 static atomic_int calls, wrong, refused;
-static int fail_every; /* so many calls; 0: never */
+static int fail_every; /* every n-th call fails, or 0 */
 
 static int
 sync_one(int base, const char *name)
@@ -33,7 +33,7 @@ sync_one(int base, const char *name)
     struct folder *folder = &folders[name[0] - 'a'];
     int seen[THREADS];
     if (base != 7 || atomic_fetch_add(&folder->running, 1) != 0)
-        atomic_fetch_add(&wrong, 1); /* two at a time share nothing */
+        atomic_fetch_add(&wrong, 1); /* concurrent syncs would not be shared */
     for (int i = 0; i < THREADS; i++)
         seen[i] = atomic_load(&folder->names[i]);
     usleep(100);
@@ -83,7 +83,7 @@ START_TEST(nobody_is_told_too_early)
     fail_every = 0;
     run_all();
     ck_assert_int_eq(refused, 0);
-    ck_assert_int_lt(calls, THREADS * RUNS); /* some were shared */
+    ck_assert_int_lt(calls, THREADS * RUNS); /* some calls were shared */
 }
 
 END_TEST

@@ -1,6 +1,6 @@
 /*
- * test_frames.c - what the daemon cannot be told: it would wait for that for good, so that the intake ends, and the next
- * one begins anew.
+ * test_frames.c - frames that cannot be sent. The daemon would wait for them forever, so the
+ * receiver must exit, and a new process starts again.
  */
 #include "service/receiver/receiver_private.h"
 #include "tests/unit/suite.h"
@@ -23,7 +23,7 @@ __wrap_channel_send(struct channel *channel, struct proto_writer *writer)
 
 static const struct child_role role = {.name = "intake"};
 
-/* Sends a frame that is refused with `error`: does the intake end, with that status? */
+/* Sends a frame that is rejected with `error`. Checks whether the receiver ends, and its status. */
 static void
 expect_end(int error, bool ends, int status)
 {

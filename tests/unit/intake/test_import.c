@@ -1,4 +1,4 @@
-/* Taking files in: durable copies, twins, collisions, full disks, links, and the originals. */
+/* Imports: durable copies, duplicates, collisions, full disks, links, and originals. */
 #include "service/receiver/spool/import.h"
 
 #include "base/text.h"
@@ -36,7 +36,7 @@ remove_places(void)
     scratch_remove();
 }
 
-/* An image of the series 1.2.3.4.3; `instance` and `maker` make it another one. */
+/* Writes an image of the series 1.2.3.4.3; `instance` and `maker` distinguish images. */
 static void
 put_image(const char *relative, const char *instance, const char *maker)
 {
@@ -184,7 +184,7 @@ START_TEST(who_writes_to_an_original_still_does_not_write_to_the_copy)
     ck_assert_uint_eq(stored.st_mode & 0777, 0640);
     ck_assert_uint_eq(stored.st_nlink, 1);
     ck_assert(same_files("same", STORED));
-    /* What was written is news: it is not deleted unseen. */
+    /* The file was changed, so it must not be deleted. */
     ck_assert_int_eq(import_finish(&item, NULL), -ESTALE);
     close(writer);
     ck_assert(scratch_has("in/a"));
@@ -196,7 +196,7 @@ START_TEST(an_original_is_deleted_once)
 {
     put_image("in/a", "1.2.3.4.1", "Maker");
     struct import_item item = import_one("a", CONF_DELETE);
-    /* As after a crash before STORED: the same again, to no effect. */
+    /* Importing again, as after a crash before STORED, must have no effect. */
     struct import_item again = import_one("a", CONF_DELETE);
     ck_assert_int_eq(again.outcome, IMPORT_ARRIVED);
     ck_assert_int_eq(import_finish(&again, NULL), 0);
@@ -211,7 +211,7 @@ END_TEST
 
 static atomic_bool moving;
 
-/* in leads to one, to two, to one, ... */
+/* Renames so that `in` alternately leads to one and two. */
 static void *
 move_to_and_fro(void *unused)
 {
@@ -256,7 +256,7 @@ END_TEST
 
 /* ------------------------------------------------------------------- the same, otherwise ---- */
 
-/* Another writer's file meta information, and the preamble of a file that is a TIFF, too. */
+/* Writes other file meta information, and the preamble of a file that is also a TIFF. */
 static void
 put_copy(const char *relative, const struct sample_image *image)
 {
@@ -282,7 +282,7 @@ START_TEST(what_the_file_says_of_itself_makes_no_other_instance)
     put_copy("in/c", &image);
     struct import_item third = import_one("c", CONF_DELETE);
     ck_assert_int_eq(third.outcome, IMPORT_ARRIVED);
-    ck_assert_str_eq(third.report.transfer_syntax_uid, SYNTAX_EXPLICIT); /* what is there */
+    ck_assert_str_eq(third.report.transfer_syntax_uid, SYNTAX_EXPLICIT); /* of the stored file */
     ck_assert_int_eq(third.report.size, first.report.size);
     image.syntax = SYNTAX_BIG_ENDIAN;
     put_copy("in/d", &image);
@@ -322,7 +322,7 @@ START_TEST(gone_and_replaced_by_a_link)
     ck_assert_int_eq(unlink(scratch_path("in/b")), 0);
     take_in(&gone);
     ck_assert_int_eq(gone.outcome, IMPORT_GONE);
-    /* The folder becomes a link to a place outside that holds the very same file. */
+    /* The folder becomes a link to an outside folder that contains the same file. */
     struct import_item item = item_of("sub/a", CONF_DELETE);
     ck_assert_int_eq(rename(scratch_path("in/sub"), scratch_path("out/sub")), 0);
     ck_assert_int_eq(symlink(scratch_path("out/sub"), scratch_path("in/sub")), 0);
@@ -360,7 +360,7 @@ END_TEST
 static ino_t synced[64];
 static size_t synced_count;
 
-/* The C library's, and a note of it. */
+/* Replaces the C library's function and records the call. */
 int
 fsync(int fd)
 {
@@ -409,7 +409,7 @@ START_TEST(originals_are_moved_to_another_file_system)
     ck_assert_int_eq(moved.st_size, original.st_size);
     ck_assert_int_eq(moved.st_mtim.tv_nsec, original.st_mtim.tv_nsec);
     ck_assert_int_eq(unlink(path), 0);
-    ck_assert_int_eq(rmdir(other), 0); /* nothing else was left there */
+    ck_assert_int_eq(rmdir(other), 0); /* no other file must be left */
 }
 
 END_TEST
@@ -422,8 +422,7 @@ START_TEST(a_full_disk_loses_nothing)
     tight = limit;
     tight.rlim_cur = 100;
     signal(SIGXFSZ, SIG_IGN);
-    int limited =
-        setrlimit(RLIMIT_FSIZE, &tight); /* Check's own file has to grow for an assertion */
+    int limited = setrlimit(RLIMIT_FSIZE, &tight); /* Check's own file must grow for an assertion */
     struct import_item item = import_one("a", CONF_KEEP);
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
     ck_assert_int_eq(limited, 0);
@@ -471,7 +470,8 @@ START_TEST(junk_is_kept_with_its_reason)
     ck_assert(same_files("in/letter", kept));
     strcat(kept, ".reason.json");
     ck_assert(scratch_has(kept));
-    /* Found again, as after a crash: the same place, and a lost reason is written anew. */
+    /* The file is found again, as after a crash: the path must be the same, and a lost reason must
+     * be written again. */
     ck_assert_int_eq(unlink(scratch_path(kept)), 0);
     struct import_item again = import_one("letter", CONF_DELETE);
     ck_assert_str_eq(again.report.path, item.report.path);
@@ -491,7 +491,7 @@ START_TEST(what_is_told_of_odd_junk_is_where_it_is)
     snprintf(kept, sizeof kept, "root/%s", item.report.path);
     ck_assert(scratch_has(kept));
     for (const char *at = kept; *at; at += text_line_length(at))
-        ck_assert_uint_gt(text_line_length(at), 0); /* nothing that a row holds otherwise */
+        ck_assert_uint_gt(text_line_length(at), 0); /* valid in a database row */
 }
 
 END_TEST
@@ -578,11 +578,11 @@ START_TEST(the_newest_takes_the_place_of_the_first_once_the_row_says_so)
     ck_assert_str_eq(item.report.path, SERIES "+1.dcm");
     import_retire(store, &item.report);
     import_retire(store, &item.report);
-    ck_assert_int_eq(open(scratch_path(STORED), O_RDONLY), -1); /* who reads by the old row */
+    ck_assert_int_eq(open(scratch_path(STORED), O_RDONLY), -1); /* a reader with the old row */
     ck_assert_int_eq(entries("root/series/1.2.3.4.3"), 2);
     item = import_newest("b");
     ck_assert_str_eq(item.report.path, SERIES "+1.dcm");
-    /* Back to the first, and on. */
+    /* Back to the first data set, and on. */
     item = import_newest("a");
     ck_assert_str_eq(item.report.path, SERIES "+2.dcm");
     item = import_newest("c");
@@ -591,7 +591,7 @@ START_TEST(the_newest_takes_the_place_of_the_first_once_the_row_says_so)
     ck_assert(same_files("in/c", "root/" SERIES "+3.dcm"));
     ck_assert_int_eq(entries("root/series/1.2.3.4.3"), 2);
     ck_assert_int_eq(entries("root/incoming"), 0);
-    /* Who does not say "newest" is refused by the newest. */
+    /* Without "newest" the newest stored file rejects another data set. */
     struct import_item other = import_one("b", CONF_DELETE);
     ck_assert_int_eq(other.outcome, IMPORT_QUARANTINED);
     ck_assert_int_eq(other.report.replaced, 0);
@@ -655,7 +655,7 @@ END_TEST
 static const struct import_claim claim = {.sop_class_uid = CLASS_CT,
                                           .sop_instance_uid = "1.2.3.4.1"};
 
-/* What an association's thread does with the bytes of a file. */
+/* Receives the bytes of a file, as an association's thread does. */
 static struct import_item
 receive(const char *relative, const struct import_claim *claimed)
 {
@@ -688,7 +688,7 @@ START_TEST(a_received_image_goes_where_a_found_one_goes)
 
 END_TEST
 
-/* A sync that fails leaves the file in place, and is made up for by the next attempt's. */
+/* If the sync fails, the file must stay, and the next attempt must repeat the sync. */
 START_TEST(a_received_image_is_sealed_in_a_step_of_its_own)
 {
     put_image("in/a.dcm", "1.2.3.4.1", "Maker");
@@ -736,7 +736,7 @@ START_TEST(what_is_stored_has_its_digest_where_that_is_wanted)
     store_want_digests(store, true);
     found = import_one("a.dcm", CONF_KEEP);
     assert_digest_of(&found, STORED);
-    found = import_one("a.dcm", CONF_DELETE); /* what was there need not be of these bytes */
+    found = import_one("a.dcm", CONF_DELETE); /* the stored bytes may differ */
     ck_assert_int_eq(found.outcome, IMPORT_ARRIVED);
     ck_assert_str_eq(found.report.sha256, "");
     ck_assert_int_eq(unlink(scratch_path(STORED)), 0);
@@ -815,7 +815,7 @@ START_TEST(received_junk_goes_to_quarantine_with_its_reason)
     char kept[IMPORT_PATH + 24];
     snprintf(kept, sizeof kept, "root/%s.reason.json", item.report.path);
     ck_assert(scratch_has(kept));
-    ck_assert_uint_eq(strlen(strrchr(item.report.path, '/') + 1), 16); /* the digest alone */
+    ck_assert_uint_eq(strlen(strrchr(item.report.path, '/') + 1), 16); /* only the digest */
 }
 
 END_TEST

@@ -1,4 +1,4 @@
-/* Names and places that are taken in; walking in steps; what inotify tells. */
+/* Names and paths of inboxes, walking in steps, and events of inotify. */
 #include "service/receiver/inbox/inbox_scan.h"
 
 #include "tests/unit/scratch_folder.h"
@@ -211,7 +211,8 @@ START_TEST(inotify_tells_what_matters)
     int descriptor = inotify_watch(inotify, scratch_path("in"));
     ck_assert_int_ge(descriptor, 0);
     scratch_write("in/early", "x", 1);
-    ck_assert_str_eq(read_all(inotify), ""); /* it has no name yet: reading the folder will tell */
+    /* Dropped without a name: reading the folder finds the file. */
+    ck_assert_str_eq(read_all(inotify), "");
     ck_assert_int_eq(inotify_name(inotify, descriptor, "in", 1), 0);
     scratch_write("in/a.part", "x", 1);
     ck_assert_str_eq(read_all(inotify), "written:in/a.part written:in/a.part ");

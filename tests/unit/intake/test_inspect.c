@@ -1,4 +1,4 @@
-/* INSPECT in, INSPECTED out. */
+/* INSPECT requests and their INSPECTED answers. */
 #include "service/receiver/inspect.h"
 
 #include "dicom/dicom.h"
@@ -28,7 +28,7 @@ make_slices(void)
     }
 }
 
-/* Frames as they come from a pipe. */
+/* Frames as received from a pipe. */
 struct wire {
     struct proto_writer writer;
     struct proto_stream stream;
@@ -52,7 +52,7 @@ release(struct wire *wire)
 
 static const struct message_inspect strict = {
     .series_id = 42, .revision = 3, .min_slices = 1, .spacing_tolerance = 0.01};
-static int64_t judgements = 1; /* that are asked for */
+static int64_t judgements = 1; /* requested sets of options */
 static const char *attributes = "";
 
 static void
@@ -68,7 +68,7 @@ ask(struct wire *wire, const char *const *names, int64_t count)
     receive(wire);
 }
 
-/* Asks and reads the head of the answer; returns how many stacks follow. */
+/* Sends a request and reads the head of the answer. Returns the number of stacks. */
 static int64_t
 answer_to(struct wire *answer, const char *const *names, int64_t count)
 {
@@ -165,7 +165,7 @@ START_TEST(several_series_are_refused)
 
 END_TEST
 
-/* As pipelines with other options see it; those that none has are not asked for. */
+/* Inspects with the options of several pipelines. Sets that no pipeline has are not requested. */
 START_TEST(each_judgement_has_its_stacks)
 {
     static const struct {
@@ -196,13 +196,13 @@ END_TEST
 static void
 put_comment(struct dicom_bytes *bytes)
 {
-    char comment[LIMIT_RULE_BYTES - 1]; /* a line of LIMIT_RULE_BYTES */
+    char comment[LIMIT_RULE_BYTES - 1]; /* makes a line of LIMIT_RULE_BYTES */
     memset(comment, 'x', sizeof comment);
     comment[sizeof comment - 1] = '\0';
     bytes_text(bytes, 0x00400400, "LT", comment);
 }
 
-/* Of the first plane, whatever was asked for; beyond the limit of a series nothing is told. */
+/* Values must be those of the first plane. Beyond the limit of a series they must be "". */
 START_TEST(values_are_told_up_to_their_limit)
 {
     static const struct edge most = EDGE(RULE_VALUES_KIB);

@@ -1,4 +1,4 @@
-/* The first bytes of a connection: how long the message is, and what is none. */
+/* The first bytes of a connection: the size of the message, and invalid data. */
 #include "service/receiver/net/preread.h"
 
 #include <check.h>
@@ -17,7 +17,7 @@ static const struct {
     {"\1", 1, false, 6},
     {"\1\0\0\0\0", 5, false, 6},
     {"\1\0\0\0\0\104", 6, false, 6 + 68},
-    {"\1\377\0\0\0\104", 6, false, 6 + 68}, /* the reserved byte is not tested */
+    {"\1\377\0\0\0\104", 6, false, 6 + 68}, /* the reserved byte is ignored */
     {"\1\0\0\0\0\103", 6, false, -EPROTO},
     {"\1\0\0\0\1\0", 6, false, 6 + 256},
     {"\1\0\0\0\377\372", 6, false, 0x10000},

@@ -11,7 +11,7 @@
 static const struct file_stamp STAMP = {.device = 1, .inode = 2, .size = 3, .mtime_ns = 4};
 static const time_t NOW = 1795228353; /* 2026-11-21T02:32:33Z */
 
-/* The name that a file gets which is not there. */
+/* Gets the name for a new file. */
 static void
 new_name(const char *original, const struct file_stamp *stamp, char name[QUARANTINE_NAME])
 {
@@ -25,7 +25,7 @@ START_TEST(a_name_follows_from_path_size_and_time)
 {
     char name[QUARANTINE_NAME], again[QUARANTINE_NAME];
     new_name("/in/a/DOE^JOHN.dcm", &STAMP, name);
-    ck_assert_uint_eq(strlen(name), 16); /* and nothing of the name */
+    ck_assert_uint_eq(strlen(name), 16); /* without the original name */
     ck_assert_uint_eq(strspn(name, "0123456789abcdef"), 16);
     struct file_stamp same = STAMP;
     same.inode = 99;
@@ -56,7 +56,7 @@ START_TEST(the_folder_is_the_day)
 
 END_TEST
 
-/* Under its own name, and under that of version 0.1.0. */
+/* Files under their own name, and under that of version 0.1.0. */
 static const struct {
     const char *original, *ending;
 } stored[] = {

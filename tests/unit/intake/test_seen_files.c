@@ -1,4 +1,4 @@
-/* What an inbox remembers: the settle test, with time given, and the table against a plain one. */
+/* The table of known files against a plain one, and the settle test with simulated time. */
 #include "service/receiver/inbox/inbox_seen.h"
 
 #include <check.h>
@@ -37,8 +37,8 @@ START_TEST(a_change_begins_the_wait_anew)
     ck_assert(!seen_file_settled(&file, 8, false, 3500, SETTLE));
     ck_assert_int_eq(file.since_ms, 3500);
     ck_assert(!seen_file_settled(&file, 8, false, 5499, SETTLE));
-    ck_assert(
-        !seen_file_settled(&file, 7, false, 5500, SETTLE)); /* back to an older look is a change */
+    /* A return to an older state is a change. */
+    ck_assert(!seen_file_settled(&file, 7, false, 5500, SETTLE));
     ck_assert(seen_file_settled(&file, 7, false, 7500, SETTLE));
 }
 
@@ -81,7 +81,7 @@ END_TEST
 
 #define KEYS 3000
 
-/* Keys that collide in the low bits, where the table looks. */
+/* Returns keys that collide in the low bits, which the table uses. */
 static uint64_t
 key_of(int i)
 {
