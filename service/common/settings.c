@@ -41,7 +41,7 @@ settings_open(struct conf *conf, bool server, struct settings **out, struct erro
     struct settings *settings = calloc(1, sizeof *settings);
     if (!settings) {
         conf_free(conf);
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "no memory for the settings");
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "not enough memory for the settings");
     }
     settings->conf = conf;
     if (settings_need_tls(conf, server))

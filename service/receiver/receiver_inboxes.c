@@ -109,7 +109,7 @@ intake_reload(void *context, struct conf *conf, struct error *error)
     struct settings *settings;
     if (strcmp(conf->root, intake->conf->root) != 0) {
         conf_free(conf);
-        return error_set(error, -EINVAL, CODE_NONE, "the root changes only with a restart");
+        return error_set(error, -EINVAL, CODE_NONE, "the root can change only with a restart");
     }
     int rc = settings_open_all(conf, true, &settings, error);
     if (rc)

@@ -337,7 +337,7 @@ def test_the_header_of_a_sender_that_has_gone_is_read_no_further(receiver, certi
         assert len(stored(d)) == 2
         return
     (row,) = wait_for(lambda: d.query("SELECT * FROM v_quarantine"), 60, "the note that it was not stored")
-    assert (row["code"], row["sop_instance_uid"]) == ("NOT_RECEIVED", "2.25.2") and "broke off" in row["message"]
+    assert (row["code"], row["sop_instance_uid"]) == ("NOT_RECEIVED", "2.25.2") and "broke the association" in row["message"]
     assert len(stored(d)) == 1 and "level=error" not in d.log.read_text()
     wait_for(lambda: not parts(d), 60, "an empty incoming/")
     echoscu(d.port)

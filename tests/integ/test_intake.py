@@ -712,7 +712,7 @@ def test_reload_opens_and_closes_inboxes(intake):
     i.configure([other])
     i.peer.send("RELOAD", i.config.read_text())
     i.wait("HELLO", 2)  # it has to be let in there
-    assert i.all("RENEW")[0]["why"] == "it has to be let in to a place that is new"
+    assert i.all("RENEW")[0]["why"] == "it needs access to a new folder"
     i.until(other.exists, what="the new inbox")
     (other / "two.dcm").write_bytes(image(2))
     arrives(i, 2)

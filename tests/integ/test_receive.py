@@ -596,7 +596,7 @@ def test_a_corrected_header_takes_the_place_of_the_first(daemon, tmp_path, first
     # Who may not is told the remedy.
     assert "0x0111" in storescu(d.port, files[0], calling="DCMSEND", options=["-d"], check=False).stderr.lower()
     (row,) = wait_for(lambda: d.query("SELECT * FROM v_quarantine"), 60, "the quarantine")
-    assert row["code"] == "DUPLICATE_UID_DIFFERENT" and 'resent = "newest" of this peer' in row["message"]
+    assert row["code"] == "DUPLICATE_UID_DIFFERENT" and 'resent = "newest" for this peer' in row["message"]
     assert is_stored(d, better)
 
 

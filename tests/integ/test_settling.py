@@ -165,7 +165,7 @@ def test_a_c_store_that_is_broken_off(daemon, tmp_path, received):
     wait_for(lambda: d.query("SELECT * FROM v_quarantine"), what="the note of the instance")
     row = judged(d, "REFUSED")
     assert (row["code"], row["quarantined"]) == ("INCOMPLETE_SERIES", 1)
-    assert last in row["message"] and "the sender broke off" in row["message"]
+    assert last in row["message"] and "the sender broke the association" in row["message"]
     (file,) = d.query("SELECT * FROM v_quarantine")
     assert (file["code"], file["path"], file["sop_instance_uid"]) == ("NOT_RECEIVED", "", last)
     assert file["original_path"] == f"scu:PYNETDICOM/{last}"
@@ -246,7 +246,7 @@ def test_a_c_store_while_nothing_is_taken_in(daemon, tmp_path):
     rows = {row["series_uid"]: row for row in ended_series(d, 2)}
     row, other = (rows[pydicom.dcmread(path).SeriesInstanceUID] for path in (files[0], others[0]))
     assert (row["state"], row["code"], row["quarantined"]) == ("REFUSED", "INCOMPLETE_SERIES", 1)
-    assert last in row["message"] and "nothing was taken in then" in row["message"]
+    assert last in row["message"] and "reception was paused or the disk was low" in row["message"]
     assert (other["state"], other["revision"], other["quarantined"]) == ("SETTLED", 1, 0)
     storescu(d.port, files[-1])
     wait_for(lambda: {row["state"] for row in d.query("SELECT * FROM v_series")} == {"SETTLED"}, what="both series")

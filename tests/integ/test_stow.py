@@ -215,7 +215,7 @@ def test_an_answer(courier, seg, service, status, body, outcome, code, dimse):  
 DOE = "name=DOE^JOHN id=4711 born 1950-01-31"
 
 
-@pytest.mark.parametrize("status, reason", [(400, "bad request"), (413, "the object is too large for it"),
+@pytest.mark.parametrize("status, reason", [(400, "bad request"), (413, "the object is too large"),
                                             (503, "unavailable for now"), (507, "see its log"), (418, "see its log")])
 def test_text_of_the_service_is_not_repeated(courier, seg, service, status, reason):  # noqa: F811
     """A server's error page often repeats the attributes that it refuses."""
@@ -365,7 +365,7 @@ def test_a_client_certificate(courier, seg, service, certificates):  # noqa: F81
 
 
 @pytest.mark.parametrize("name, ca, reason", [
-    ("elsewhere", "ca", "the certificate is not of this host"), ("stranger", "ca", "unable to get local issuer certificate"),
+    ("elsewhere", "ca", "the certificate is of another host"), ("stranger", "ca", "unable to get local issuer certificate"),
     ("server", "stranger_ca", "unable to get local issuer certificate"), ("server", None, "unable to get local issuer certificate")])
 def test_a_server_that_is_not_the_host_gets_nothing(courier, seg, service, certificates, name, ca, reason):  # noqa: F811
     """Of another host, of an authority that nobody believes in, or that the system does not know."""

@@ -112,8 +112,8 @@ def test_when_a_job_runs_and_is_wanted_is_explained(daemon, tmp_path, clock):
 
 def test_what_cannot_be_there_in_time_is_told_before_there_is_a_job(daemon):
     d = daemon(pipeline_extra='window = "Mon-Fri 22:00-06:00 UTC"; done_by = "07:00 UTC";').start()
-    doubt = r"pipeline head-ct: what is made after [-:+ 0-9]+ is wanted by [-:+ 0-9]+ \(done_by\), and its window \(Mon-Fri 22:00-06:00 UTC\) does not open"
-    assert re.search(rf"^Attention   {doubt} in between$", d.ctl("status").stdout, re.M)
+    doubt = r"pipeline head-ct: jobs created after [-:+ 0-9]+ have the deadline [-:+ 0-9]+ \(done_by\), but its window \(Mon-Fri 22:00-06:00 UTC\) does not open"
+    assert re.search(rf"^Attention   {doubt} between them$", d.ctl("status").stdout, re.M)
     told = d.ctl("status", "--check", check=False)
     assert told.returncode == 1 and re.match(rf"NOCTULE WARNING: done_by:head-ct: {doubt}", told.stdout)
     told = d.ctl("check-config")

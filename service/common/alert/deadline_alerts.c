@@ -120,15 +120,15 @@ done_by_describe_span(const struct conf_pipeline *pipeline, const struct done_by
     if (done_by_local(span->after_ms, after) != 0 || done_by_local(span->by_ms, by) != 0)
         return;
     if (span->room_ms == 0)
-        snprintf(
-            text, size,
-            "pipeline %s: what is made after %s is wanted by %s (done_by), and its window (%s) "
-            "does not open in between",
-            pipeline->name, after, by, pipeline->window->text);
+        snprintf(text, size,
+                 "pipeline %s: jobs created after %s have the deadline %s (done_by), but its "
+                 "window (%s) "
+                 "does not open between them",
+                 pipeline->name, after, by, pipeline->window->text);
     else if (mean_seconds * 1000 > (double)span->room_ms)
         snprintf(text, size,
-                 "pipeline %s: one job takes about %s, and there are %s from when it may "
-                 "start to %s, when it is wanted; see its window and done_by",
+                 "pipeline %s: one job takes about %s, but its window leaves %s before "
+                 "the deadline %s; change its window or done_by",
                  pipeline->name, done_by_words(mean_seconds, (char[WORDS]){0}),
                  done_by_words((double)span->room_ms / 1000, (char[WORDS]){0}), by);
 }
@@ -148,10 +148,9 @@ done_by_describe_queue(const struct conf_pipeline *pipeline, struct report *repo
                  open = done_by_open_seconds(pipeline, now_ms, by_ms, pace->mean_seconds);
     if (rc == 0 && needed > open)
         snprintf(text, size,
-                 "pipeline %s: of what waits %" PRId64
-                 " %s wanted by %s (done_by), which takes about "
-                 "%s, and until then %s are left in which it may run",
-                 pipeline->name, jobs, jobs == 1 ? "job is" : "jobs are", by,
+                 "pipeline %s: the deadline %s (done_by) of %" PRId64
+                 " queued %s requires about %s, but the window leaves %s until then",
+                 pipeline->name, by, jobs, jobs == 1 ? "job" : "jobs",
                  done_by_words(needed, (char[WORDS]){0}), done_by_words(open, (char[WORDS]){0}));
     return rc;
 }

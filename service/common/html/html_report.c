@@ -5,8 +5,8 @@ static void
 html_night_charts(const struct night *night, FILE *out)
 {
     static const struct html_chart charts[] = {
-        {"Series that settled", "accepted", "refused", "accepted", "refused"},
-        {"Jobs that ended", "done", "failed", "ran to their end", "failed"},
+        {"Complete series", "accepted", "refused", "accepted", "refused"},
+        {"Finished jobs", "done", "failed", "done", "failed"},
         {"Free space, GiB", "free_gib", NULL, NULL, NULL},
     };
     const struct night_table *hours = &night->tables[NIGHT_HOURS];

@@ -180,7 +180,7 @@ take_value(struct job_reader *reader, const char *text, char **value)
         if (!first)
             joined[size++] = '\n';
         ptrdiff_t length = unescape(joined + size, piece);
-        int error = length < 0 ? bad(reader, "a wrong escape") : next_line(reader);
+        int error = length < 0 ? bad(reader, "an invalid escape") : next_line(reader);
         if (error) {
             free(joined);
             return error;
@@ -206,7 +206,7 @@ static int
 job_take_number_once(struct job_reader *reader, const char *text, bool *has, int64_t *value)
 {
     if (*has)
-        return bad(reader, "the same key again");
+        return bad(reader, "a duplicate key");
     *has = true;
     return job_take_number(reader, text, value);
 }
@@ -244,7 +244,7 @@ job_take_sha256(struct job_reader *reader, const char *text)
     const struct job_spec *spec = reader->spec;
     char **const last = spec->input_count > 0 ? &spec->sha256[spec->input_count - 1] : NULL;
     if (!last || *last)
-        return bad(reader, "a digest that is of no input");
+        return bad(reader, "a digest without an input");
     return take_value(reader, text, last);
 }
 
@@ -256,7 +256,7 @@ job_take_earlier(struct job_reader *reader, const char *text)
     for (const char *blank = text; (blank = strchr(blank, ' ')); blank++)
         words++;
     if (words != 4 && words != 7)
-        return bad(reader, "not a file name with the UIDs of one object, or of two");
+        return bad(reader, "not a file name with the UIDs of one or two results");
     return job_take_next(reader, text, &spec->earlier, &spec->earlier_count,
                          &reader->earlier_capacity);
 }
@@ -269,9 +269,9 @@ take_end(struct job_reader *reader, const char *text)
     if (error)
         return error;
     if (count != (int64_t)(reader->spec->input_count + reader->spec->object_count))
-        return bad(reader, "another number of files than there are");
+        return bad(reader, "the number of files does not match");
     if (reader->length >= 0)
-        return bad(reader, "something after the end");
+        return bad(reader, "data after the end");
     reader->ended = true;
     return 0;
 }
@@ -291,13 +291,13 @@ job_take_line(struct job_reader *reader)
 
     char *space = strchr(reader->line, ' ');
     if (!space)
-        return bad(reader, "neither a key with a value nor a continued value");
+        return bad(reader, "neither a key with a value nor a continuation line");
     size_t length = (size_t)(space - reader->line);
     const char *key = reader->line, *text = space + 1;
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (strlen(texts[i].key) == length && memcmp(key, texts[i].key, length) == 0)
-            return *texts[i].value ? bad(reader, "the same key again")
+            return *texts[i].value ? bad(reader, "a duplicate key")
                                    : take_value(reader, text, texts[i].value);
     }
     if (length == 5 && memcmp(key, "input", 5) == 0)

@@ -25,9 +25,8 @@ asking_connect(const struct pull_asking *asking, const char *sop_class,
     *association = NULL;
     *answer = (struct dicom_answer){-1, -1, -1, -1};
     if (source->tls && !asking->tls)
-        return error_set(
-            error, -ENOKEY, CODE_TLS_FAILED,
-            "Our own TLS certificate, key or authorities cannot be used: see the log.");
+        return error_set(error, -ENOKEY, CODE_TLS_FAILED,
+                         "Our TLS certificate, key or trusted CAs cannot be used: see the log.");
     const struct dicom_peer peer = {.calling_ae = source->calling_ae_title,
                                     .called_ae = source->ae_title,
                                     .host = source->host,
@@ -89,14 +88,14 @@ asking_fail(const struct pull_asking *asking, int rc, struct error *error)
 {
     const char *name = asking->source->name;
     if (rc == -E2BIG)
-        return error_set(
-            error, rc, CODE_FIND_FAILED,
-            "%s answered C-FIND with more than %d matches. See whether it can be asked "
-            "by this key.",
-            name, LIMIT_PULL_MATCHES);
+        return error_set(error, rc, CODE_FIND_FAILED,
+                         "%s answered C-FIND with more than %d matches. Check that it supports "
+                         "queries by this key.",
+                         name, LIMIT_PULL_MATCHES);
     if (rc == -ENOMEM)
-        return error_set(error, rc, CODE_OUT_OF_MEMORY, "No memory for what %s has.", name);
-    return error_set(error, rc, CODE_NONE, "It was stopped.");
+        return error_set(error, rc, CODE_OUT_OF_MEMORY, "Not enough memory for the matches of %s.",
+                         name);
+    return error_set(error, rc, CODE_NONE, "The retrieval was stopped.");
 }
 
 static int

@@ -108,7 +108,7 @@ condition_equal(struct condition_teller *telling, const char *what, const char *
     else if (is[0])
         telling_no(telling, "%s %s is not %s", what, is, wanted);
     else
-        telling_no(telling, "there is no %s, and it is not %s", what, wanted);
+        telling_no(telling, "%s is missing, not %s", what, wanted);
 }
 
 bool
@@ -179,7 +179,7 @@ condition_origin(struct condition_teller *telling, const char *what, const char 
     else if (*is)
         telling_no(telling, "%s %s is not %s", what, is, wanted);
     else
-        telling_no(telling, "no %s is known that it came by, and it is to be %s", what, wanted);
+        telling_no(telling, "the %s is unknown, not %s", what, wanted);
 }
 
 static const char *
@@ -269,9 +269,9 @@ condition_geometry(struct condition_teller *telling, const struct conf_rule *rul
             facts->spacing <= ends[1] + SPACING_STEP)
             telling_yes(telling);
         else if (!facts || facts->spacing <= 0)
-            telling_no(telling, "there is no distance from slice to slice");
+            telling_no(telling, "the spacing is unknown");
         else
-            telling_no(telling, "slices %g mm apart are not within %g to %g mm", facts->spacing,
+            telling_no(telling, "the spacing of %g mm is not within %g to %g mm", facts->spacing,
                        ends[0], ends[1]);
     }
 }
@@ -457,16 +457,16 @@ condition_value(struct condition_teller *telling, const struct conf_attribute *a
     }
     if (told->how == ATTRIBUTE_TOLD_UNREAD) {
         telling_uncompared(telling, tag,
-                           "%s cannot be compared: it is longer than %d bytes, or no text of its "
-                           "character set",
+                           "%s cannot be compared: it is longer than %d bytes, or its text is "
+                           "invalid in its character set",
                            tag, LIMIT_RULE_BYTES);
         return;
     }
     const int passes = values_pass(attribute, told->text, &any_number);
     if (passes < 0)
-        telling_uncompared(telling, tag, "%s cannot be compared: memory ran out", tag);
+        telling_uncompared(telling, tag, "%s cannot be compared: not enough memory", tag);
     else if (attribute->test == CONF_ATTRIBUTE_RANGE && !any_number)
-        telling_no(telling, "%s is no number", tag);
+        telling_no(telling, "%s is not a number", tag);
     else if ((passes > 0) != attribute->negated)
         telling_yes(telling);
     else if (told->how == ATTRIBUTE_TOLD_IDENTITY)
@@ -491,7 +491,7 @@ condition_attribute(struct condition_teller *telling, const struct conf_attribut
     if (known)
         telling_where(telling, &told);
     if (!known)
-        telling_no(telling, "%s is not known", attribute->tag);
+        telling_no(telling, "%s is unknown", attribute->tag);
     else if (!present)
         condition_value(telling, attribute, &told, wanted);
     else if ((told.how == ATTRIBUTE_TOLD_ABSENT) == absent)
@@ -521,7 +521,7 @@ condition_contrast(struct condition_teller *telling, const struct conf_rule *rul
     if (!told_find(facts, CONTRAST, NULL, &agent) ||
         !told_find(facts, CONTRAST_ITEMS, NULL, &items) ||
         !told_find(facts, CONTRAST_GIVEN, NULL, &given)) {
-        telling_no(telling, "whether a contrast agent was given is not known");
+        telling_no(telling, "contrast agent unknown");
         return;
     }
     telling_where(telling, &given);

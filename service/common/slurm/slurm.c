@@ -150,7 +150,7 @@ slurm_refused(const char *program, const struct program_output *output, struct e
     return error_set(error, away ? -EAGAIN : -EINVAL,
                      away ? CODE_SLURM_UNAVAILABLE : CODE_SLURM_REFUSED,
                      "%s ended with status %d: %s", program, output->status,
-                     *output->words ? output->words : "it said nothing");
+                     *output->words ? output->words : "no message");
 }
 
 int
@@ -161,7 +161,7 @@ slurm_submit(const struct conf_slurm *conf, const struct slurm_order *order, int
     struct slurm_line line;
     int rc = slurm_line_make(conf, order, &line);
     if (rc)
-        error_set_system(error, rc, "put sbatch's arguments together");
+        error_set_system(error, rc, "compose the arguments of sbatch");
     else
         rc = program_run(line.arguments, SLURM_SECONDS, &output, error);
     slurm_line_free(&line);
@@ -169,7 +169,7 @@ slurm_submit(const struct conf_slurm *conf, const struct slurm_order *order, int
         rc = slurm_refused("sbatch", &output, error);
     else if (!rc && slurm_read_id(output.text, id))
         rc = error_set(error, -EBADMSG, CODE_SLURM_UNAVAILABLE,
-                       "sbatch told no number of a job, but \"%.100s\"", output.text);
+                       "sbatch printed \"%.100s\" instead of a job number", output.text);
     free(output.text);
     return rc;
 }
@@ -183,7 +183,7 @@ slurm_try(const struct conf_slurm *conf, struct error *error)
     struct slurm_line line;
     int rc = slurm_line_begin(&line, conf, "--test-only", 1);
     if (rc) {
-        error_set_system(error, rc, "put sbatch's arguments together");
+        error_set_system(error, rc, "compose the arguments of sbatch");
     } else {
         slurm_line_add(&line, "--wrap=true");
         rc = program_run(line.arguments, SLURM_TRY_SECONDS, &output, error);
@@ -248,7 +248,7 @@ slurm_read_list(char *text, void (*tell)(void *context, const struct slurm_job *
             continue;
         if (slurm_read_line(line, &job))
             return error_set(error, -EBADMSG, CODE_SLURM_UNAVAILABLE,
-                             "squeue wrote a line that is none of a job: \"%.100s\"", line);
+                             "squeue printed a line that is not a job: \"%.100s\"", line);
         tell(context, &job);
     }
     return 0;

@@ -70,12 +70,12 @@ attempt_folder_judge(const struct attempt_folder *folder, struct error *error)
         strcmp(told->nonce, folder->id.nonce) != 0)
         return error_set(error, -ESTALE, CODE_ATTEMPT_OTHER,
                          "%.400s holds attempt %" PRId64 " of job %" PRId64
-                         ", and its name says another",
+                         ", but its name is of another attempt",
                          folder->path, told->attempt, told->job);
     if (!isfinite(told->deadline_seconds) || told->deadline_seconds <= 0 || told->threads < 0 ||
         told->threads > INT32_MAX || told->memory_bytes < 0 || told->spec_size < 0 ||
         !digest_is_sha256(told->spec_sha256))
-        return attempt_folder_refuse(error, "has numbers that cannot be");
+        return attempt_folder_refuse(error, "has invalid numbers");
     return 0;
 }
 
@@ -89,11 +89,11 @@ attempt_folder_take_inputs(struct attempt_folder *folder, struct proto_reader *r
     if (!folder->inputs)
         return error_set_system(error, -ENOMEM, "list the inputs");
     if ((size_t)reader->rows != folder->spec->input_count + folder->spec->object_count)
-        return attempt_folder_refuse(error, "names another number of files than its job");
+        return attempt_folder_refuse(error, "has another number of files than its job");
     while (message_next_input(reader, &input)) {
         struct digest *digest = &folder->inputs[count++];
         if (input.size < 0 || !digest_is_sha256(input.sha256))
-            return attempt_folder_refuse(error, "has a digest that is none");
+            return attempt_folder_refuse(error, "has an invalid digest");
         digest->size = input.size;
         memcpy(digest->sha256, input.sha256, sizeof digest->sha256);
     }
@@ -123,11 +123,11 @@ static int
 attempt_file_error(int rc, const char *path, struct error *error)
 {
     if (rc == -EBADMSG || rc == -ENOENT || rc == -ELOOP)
-        return error_set_files(error, -EBADMSG, CODE_ATTEMPT_FILE_DIFFERS, path, NULL,
-                               "a file that the attempt is to read is %s: see to the shared folder",
-                               rc == -ENOENT
-                                   ? "not there"
-                                   : "not what it was when it was taken in, or its attempt made");
+        return error_set_files(
+            error, -EBADMSG, CODE_ATTEMPT_FILE_DIFFERS, path, NULL,
+            "an input file of the attempt %s: check the shared folder",
+            rc == -ENOENT ? "is missing"
+                          : "has changed since it was received or the attempt was created");
     char what[400];
     snprintf(what, sizeof what, "read %.380s", path);
     return error_set_system(error, rc, what);
@@ -160,7 +160,7 @@ attempt_folder_take(struct attempt_folder *folder, struct sealed *sealed, struct
     struct proto_reader reader, more;
     if (sealed_next(sealed, &reader) != 1 || message_read_attempt(&reader, &folder->told) != 0 ||
         sealed_next(sealed, &more) != 0)
-        return attempt_folder_refuse(error, "does not hold an attempt");
+        return attempt_folder_refuse(error, "does not contain an attempt");
     folder->memory = message_keep_attempt(&reader, &folder->told);
     if (!folder->memory)
         return error_set_system(error, -ENOMEM, "read the attempt");
@@ -287,7 +287,7 @@ attempt_folder_check(const struct attempt_folder *folder, int threads, const ato
             rc = attempt_file_error(check.failed[i], attempt_input_path(folder->spec, i), error);
     free(check.failed);
     if (rc == 0 && parallel_stopped(&loop))
-        return error_set(error, -ECANCELED, CODE_STOPPED, "the job was told to stop");
+        return error_set(error, -ECANCELED, CODE_STOPPED, "the job was stopped");
     return rc;
 }
 

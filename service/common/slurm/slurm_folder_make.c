@@ -94,7 +94,7 @@ making_stage(struct attempt_making *making, size_t i, int from, const char *path
     int rc = making_open_staged(making);
     const int to = rc ? rc : durable_create(making->staged, name, 0640);
     if (to < 0)
-        return making_fail(making, to, "make a copy of", path);
+        return making_fail(making, to, "create a copy of", path);
     rc = making_copy(making, i, from, to, &write_failed);
     const int closed = durable_close(to);
     if (rc == 0 && closed) {
@@ -122,7 +122,7 @@ static int
 making_take(struct attempt_making *making, size_t i, const char *path)
 {
     if (making->stop && atomic_load(making->stop))
-        return error_set(making->error, -ECANCELED, CODE_STOPPED, "it was told to stop");
+        return error_set(making->error, -ECANCELED, CODE_STOPPED, "the submission was stopped");
     const int from = open(path, O_RDONLY | O_CLOEXEC);
     if (from < 0)
         return error_set_files(making->error, -errno, CODE_FILE_UNREADABLE, path, NULL,

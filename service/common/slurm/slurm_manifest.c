@@ -53,7 +53,7 @@ manifest_run_copy(struct manifest_run *run, struct output *output, int folder, c
         return manifest_run_fail(error, -errno, "open", name);
     int rc = output_create(output, name, &to);
     if (rc) {
-        manifest_run_fail(error, rc, "make, on the shared folder,", name);
+        manifest_run_fail(error, rc, "create, on the shared folder,", name);
     } else {
         rc = digest_file(from, to, &file->digest, &write_failed);
         if (rc)
@@ -124,7 +124,7 @@ manifest_run_take(const struct attempt_folder *folder, const char *from, struct 
     *run = (struct manifest_run){0};
     int rc = manifest_run_make(folder, run, &output);
     if (rc)
-        return manifest_run_fail(error, rc, "make a folder in", folder->path);
+        return manifest_run_fail(error, rc, "create a folder in", folder->path);
     rc = manifest_run_copy_all(run, output, from, error);
     if (rc == 0)
         rc = manifest_run_publish(output, error);

@@ -17,7 +17,7 @@ static int
 manifest_refuse(struct error *error, const char *what)
 {
     return error_set(error, -EBADMSG, CODE_ATTEMPT_DAMAGED,
-                     "the attempt's file " MANIFEST_FILE " %s: see to the shared folder", what);
+                     "the attempt's file " MANIFEST_FILE " %s: check the shared folder", what);
 }
 
 /* ------------------------------------------------------------------------------ reading ---- */
@@ -45,7 +45,7 @@ manifest_take_files(struct manifest *manifest, struct proto_reader *reader, stru
 {
     struct message_file told;
     if (reader->rows > LIMIT_ATTEMPT_RESULTS)
-        return manifest_refuse(error, "names more files than a job leaves");
+        return manifest_refuse(error, "has more files than a job can have");
     manifest->files = calloc((size_t)reader->rows + 1, sizeof *manifest->files);
     if (!manifest->files)
         return error_set_system(error, -ENOMEM, "list the results");
@@ -53,7 +53,7 @@ manifest_take_files(struct manifest *manifest, struct proto_reader *reader, stru
         struct manifest_file *file = &manifest->files[manifest->count];
         if (!manifest_is_name(told.name) || told.size < 0 || !digest_is_sha256(told.sha256) ||
             manifest_has(manifest, told.name))
-            return manifest_refuse(error, "names a file that cannot be");
+            return manifest_refuse(error, "has an invalid or duplicate file name");
         snprintf(file->name, sizeof file->name, "%s", told.name);
         file->digest.size = told.size;
         memcpy(file->digest.sha256, told.sha256, sizeof file->digest.sha256);
@@ -68,12 +68,12 @@ manifest_judge(const struct manifest *manifest, const struct attempt_id *id, str
     const struct message_manifest *told = &manifest->told;
     if (told->job != id->job || told->attempt != id->number || strcmp(told->nonce, id->nonce) != 0)
         return error_set(error, -ESTALE, CODE_ATTEMPT_OTHER,
-                         "the manifest is that of attempt %" PRId64 " of job %" PRId64
-                         ", nonce %.32s, and the job is at attempt %" PRId64 ", nonce %s",
+                         "the manifest is of attempt %" PRId64 " of job %" PRId64
+                         ", nonce %.32s, but the job is at attempt %" PRId64 ", nonce %s",
                          told->attempt, told->job, told->nonce, id->number, id->nonce);
     if (manifest->count > 0 && (strncmp(told->run, MANIFEST_RUN, sizeof MANIFEST_RUN - 1) != 0 ||
                                 !manifest_is_name(told->run)))
-        return manifest_refuse(error, "names a folder that cannot be");
+        return manifest_refuse(error, "has an invalid folder name");
     return 0;
 }
 
@@ -91,10 +91,10 @@ manifest_judge_done(const struct manifest *manifest, const struct proto_reader *
     memcpy(reader.bytes, frame->bytes, frame->size);
     int rc = 0;
     if (message_read_done(&reader, &done) != 0 || done.job != manifest->told.job)
-        rc = manifest_refuse(error, "does not say how the job ended");
+        rc = manifest_refuse(error, "has no outcome of the job");
     while (rc == 0 && message_next_result(&reader, &result))
         if (!manifest_has(manifest, result.file))
-            rc = manifest_refuse(error, "tells of a result that is not among its files");
+            rc = manifest_refuse(error, "has a result that is not one of its files");
     free(reader.bytes);
     return rc;
 }
@@ -108,7 +108,7 @@ manifest_judge_report(struct manifest *manifest, struct error *error)
     int more, rc = 0;
     while (rc == 0 && (more = sealed_next(&manifest->sealed, &reader)) == 1) {
         if (done || (!message_is_measurement(reader.type) && reader.type != PROTO_DONE))
-            rc = manifest_refuse(error, "has a frame that does not belong there");
+            rc = manifest_refuse(error, "has an unexpected frame");
         else if ((done = reader.type == PROTO_DONE))
             rc = manifest_judge_done(manifest, &reader, error);
     }
@@ -124,7 +124,7 @@ manifest_take(struct manifest *manifest, const struct attempt_id *id, struct err
     struct proto_reader reader;
     struct message_manifest *told = &manifest->told;
     if (sealed_next(&manifest->sealed, &reader) != 1 || message_read_manifest(&reader, told) != 0)
-        return manifest_refuse(error, "does not say what it is");
+        return manifest_refuse(error, "has an invalid head");
     manifest->sealed.first = manifest->sealed.frames.consumed;
     int rc = manifest_take_files(manifest, &reader, error);
     if (rc == 0)
@@ -223,7 +223,7 @@ static int
 manifest_differs(struct error *error, const struct manifest_file *file, const char *how)
 {
     return error_set_files(error, -EBADMSG, CODE_ATTEMPT_FILE_DIFFERS, file->name, NULL,
-                           "%.100s, a result of the attempt, %s: see to the shared folder",
+                           "%.100s, a result of the attempt, %s: check the shared folder",
                            file->name, how);
 }
 
@@ -234,16 +234,16 @@ manifest_copy(const struct manifest_file *file, int from, int to, struct error *
     struct digest digest;
     bool write_failed = false;
     if (fstat(from, &status) != 0)
-        return error_set_system(error, -errno, "look at a result on the shared folder");
+        return error_set_system(error, -errno, "check a result on the shared folder");
     if (!S_ISREG(status.st_mode) || status.st_size != file->digest.size)
-        return manifest_differs(error, file, "has another size than the step says");
+        return manifest_differs(error, file, "has another size than in the manifest");
     const int rc = digest_file(from, to, &digest, &write_failed);
     if (rc)
         return error_set_system(
             error, rc, write_failed ? "write a result" : "read a result on the shared folder");
     return digest_equal(&digest, &file->digest)
                ? 0
-               : manifest_differs(error, file, "holds other bytes than the step wrote");
+               : manifest_differs(error, file, "has other contents than the step wrote");
 }
 
 static int
@@ -254,11 +254,11 @@ manifest_collect_one(const struct manifest_file *file, int run, struct output *o
     const int from = openat(run, file->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (from < 0)
         return errno == ENOENT || errno == ELOOP
-                   ? manifest_differs(error, file, "is not there")
+                   ? manifest_differs(error, file, "is missing")
                    : error_set_system(error, -errno, "open a result on the shared folder");
     int rc = output_create(output, file->name, &to);
     if (rc) {
-        error_set_system(error, rc, "make a result");
+        error_set_system(error, rc, "create a result");
     } else {
         rc = manifest_copy(file, from, to, error);
         if (rc == 0)
@@ -282,14 +282,14 @@ manifest_collect_all(const struct manifest *manifest, int run, struct output *ou
     int rc = 0;
     for (size_t i = 0; i < manifest->count && rc == 0; i++)
         rc = stop && atomic_load(stop)
-                 ? error_set(error, -ECANCELED, CODE_STOPPED, "it was told to stop")
+                 ? error_set(error, -ECANCELED, CODE_STOPPED, "the collection was stopped")
                  : manifest_collect_one(&manifest->files[i], run, output, error);
     if (rc)
         return rc;
     rc = output_settle(output, &name);
     if (rc == 0)
         rc = output_publish(output, manifest_is_any);
-    return rc ? error_set_system(error, rc, "put the results into the outbox") : 0;
+    return rc ? error_set_system(error, rc, "move the results to the outbox") : 0;
 }
 
 int
@@ -302,7 +302,7 @@ manifest_collect(const struct manifest *manifest, const char *path, const atomic
                                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (manifest->count > 0 && run < 0)
         return errno == ENOENT || errno == ELOOP || errno == ENOTDIR
-                   ? manifest_differs(error, &manifest->files[0], "is not there")
+                   ? manifest_differs(error, &manifest->files[0], "is missing")
                    : error_set_system(error, -errno, "open the results on the shared folder");
     int rc = output_open(path, true, &output);
     if (rc) {

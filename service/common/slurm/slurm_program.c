@@ -260,8 +260,7 @@ program_failed(int rc, const char *program, double seconds, struct error *error)
 {
     if (rc == -ETIMEDOUT)
         return error_set(error, rc, CODE_SLURM_UNAVAILABLE,
-                         "%s did not come to an end in %g seconds, and was killed", program,
-                         seconds);
+                         "%s did not end within %g seconds and was killed", program, seconds);
     return error_set(error, rc, CODE_SLURM_UNAVAILABLE, "%s cannot be run: %s", program,
                      strerror(-rc));
 }

@@ -78,7 +78,7 @@ static int
 sealed_refuse(struct error *error, const char *name, const char *what)
 {
     return error_set(error, -EBADMSG, CODE_ATTEMPT_DAMAGED,
-                     "the attempt's file %s %s: see to the shared folder", name, what);
+                     "the attempt's file %s %s: check the shared folder", name, what);
 }
 
 /* Removes the last frame if it is the seal of those before it. */
@@ -107,14 +107,14 @@ sealed_greet(struct sealed *sealed, const char *name, const char *role, struct e
     struct message_hello hello;
     char dialect[MESSAGE_DIALECT];
     if (proto_next(&sealed->frames, &reader) != 1 || message_read_hello(&reader, &hello) != 0)
-        return sealed_refuse(error, name, "does not begin as it should");
+        return sealed_refuse(error, name, "has an invalid start");
     if (strcmp(hello.role, role) != 0)
-        return sealed_refuse(error, name, "is another file than its name says");
+        return sealed_refuse(error, name, "is of another kind than its name");
     message_dialect(dialect);
     if (strcmp(hello.build_id, dialect) != 0)
         return error_set(
             error, -EPROTO, CODE_ATTEMPT_OTHER_VERSION,
-            "the attempt's file %s was written by Noctule %.60s, and this is %s: install "
+            "the attempt's file %s was written by Noctule %.60s, but this is %s: install "
             "the same version on every node",
             name, hello.build_id, dialect);
     sealed->first = sealed->frames.consumed;
@@ -184,9 +184,9 @@ sealed_read(int folder, const char *name, const char *role, struct sealed *seale
         return sealed_open(bytes, size, name, role, sealed, error);
     free(bytes);
     if (rc == -EMSGSIZE)
-        return sealed_refuse(error, name, "is too large to be one");
+        return sealed_refuse(error, name, "is too large");
     return rc == -EBADMSG
-               ? sealed_refuse(error, name, "is no regular file, or changes while it is read")
+               ? sealed_refuse(error, name, "is not a regular file, or changed while it was read")
                : error_set_system(error, rc, what);
 }
 

@@ -62,7 +62,8 @@ stow_open(const struct conf_destination *destination, struct stow **out, struct 
         stow->curl = calls->init();
     if (!stow || !stow->curl) {
         free(stow);
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is no memory for STOW-RS.");
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
+                         "There is not enough memory for STOW-RS.");
     }
     stow->calls = calls;
     stow->destination = destination;
@@ -197,7 +198,7 @@ secret_read(const char *path, char secret[SECRET_MOST], struct error *error)
     if (rc)
         return error_set_files(
             error, rc, CODE_CREDENTIALS_UNREADABLE, path, NULL, "%s cannot be used: %s.", path,
-            rc == -EBADMSG ? "its first line has to be the secret" : strerror(-rc));
+            rc == -EBADMSG ? "its first line must be the secret" : strerror(-rc));
     return 0;
 }
 
@@ -300,7 +301,7 @@ stow_failure_detail(const struct stow *stow, CURLcode result)
     if (result == CURLE_PEER_FAILED_VERIFICATION) {
         stow->calls->get(stow->curl, CURLINFO_SSL_VERIFYRESULT, &number);
         return number > X509_V_ERR_UNSPECIFIED ? X509_verify_cert_error_string(number)
-                                               : "the certificate is not of this host";
+                                               : "the certificate is of another host";
     }
     stow->calls->get(stow->curl, CURLINFO_OS_ERRNO, &number);
     return number ? strerror((int)number) : "";
@@ -320,7 +321,7 @@ stow_broke_off(const struct stow *stow, CURLcode result, bool too_much, struct e
         code = CODE_PEER_UNREACHABLE;
     const char *detail = too_much ? "" : stow_failure_detail(stow, result);
     return error_set(error, -EREMOTEIO, code, "%s: %s%s%s.", stow->destination->stow,
-                     too_much ? "its answer does not end" : stow->calls->words(result),
+                     too_much ? "its response is too long" : stow->calls->words(result),
                      *detail ? ": " : "", detail);
 }
 
@@ -365,10 +366,10 @@ static const struct {
     {400, "bad request"},
     {401, "the credentials were not accepted"},
     {403, "the credentials do not permit it"},
-    {404, "nothing is there: is it the address for STOW-RS (.../studies)?"},
+    {404, "not found: is it the address for STOW-RS (.../studies)?"},
     {405, "it does not accept POST: is it the address for STOW-RS (.../studies)?"},
-    {409, "it stored nothing"},
-    {413, "the object is too large for it"},
+    {409, "conflict: no instance was stored"},
+    {413, "the object is too large"},
     {415, "it does not accept the media type"},
     {429, "too many requests"},
     {500, "internal error: see its log"},
@@ -411,8 +412,8 @@ stow_judge(struct stow *stow, long status, const struct stow_reply *reply, const
             return 0;
         return error_set(error, -EREMOTEIO,
                          outcome == DICOM_PERMANENT ? CODE_STORE_REFUSED : CODE_STORE_FAILED,
-                         "%s did not store it: failure reason 0x%04X.", stow->destination->stow,
-                         (unsigned)answer->status);
+                         "%s did not store the instance: failure reason 0x%04X.",
+                         stow->destination->stow, (unsigned)answer->status);
     }
     if (status / 100 != 2)
         return stow_refused(stow, status, error);
@@ -420,10 +421,11 @@ stow_judge(struct stow *stow, long status, const struct stow_reply *reply, const
         answer->status = told.warning;
         return 0;
     }
-    return error_set(error, -EREMOTEIO, CODE_HTTP_FAILED,
-                     "%s answers HTTP %ld and does not say that it stored the instance: is it the "
-                     "address for STOW-RS (.../studies)?",
-                     stow->destination->stow, status);
+    return error_set(
+        error, -EREMOTEIO, CODE_HTTP_FAILED,
+        "%s answers HTTP %ld without confirming that it stored the instance: is it the "
+        "address for STOW-RS (.../studies)?",
+        stow->destination->stow, status);
 }
 
 /* ----------------------------------------------------------------------------- the calls ---- */
@@ -442,7 +444,8 @@ stow_post(struct stow *stow, struct stow_body *body, const char *boundary, struc
         more = stow->calls->append(headers, "Expect:"); /* some servers do not answer it */
     if (!more) {
         stow->calls->free_all(headers);
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is no memory for a request.");
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
+                         "There is not enough memory for a request.");
     }
     stow_set_common(stow, reply);
     stow->calls->set(stow->curl, CURLOPT_POST, 1L);
@@ -464,7 +467,8 @@ reply_end(struct stow_reply *reply, int rc, struct error *error)
 {
     if (text_close(&reply->body) == 0)
         return rc;
-    return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is no memory for an answer.");
+    return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
+                     "There is not enough memory for a response.");
 }
 
 int
@@ -479,14 +483,15 @@ stow_store(struct stow *stow, const char *file, const char *sop_instance,
     const double left = stow->not_before - clock_seconds();
     if (left > 0)
         return error_set(error, -EAGAIN, CODE_HTTP_FAILED,
-                         "%s asked to be left alone (Retry-After), for %.0f s more.",
+                         "%s requested a pause (Retry-After), for %.0f s more.",
                          stow->destination->stow, ceil(left));
     int rc = body_open(&body, file, boundary, error);
     if (rc)
         return rc;
     if (text_open(&reply.body) < 0) {
         close(body.fd);
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is no memory for an answer.");
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
+                         "There is not enough memory for a response.");
     }
     rc = stow_post(stow, &body, boundary, &reply, &status, error);
     close(body.fd);
@@ -509,7 +514,8 @@ stow_echo(struct stow *stow, char *greeting, size_t size, struct error *error)
     long status = 0;
     body.tail_size = (int64_t)strlen(body.tail);
     if (text_open(&reply.body) < 0)
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is no memory for an answer.");
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
+                         "There is not enough memory for a response.");
     int rc = reply_end(&reply, stow_post(stow, &body, "nothing", &reply, &status, error), error);
     if (rc == 0 && (status / 100 == 3 || status / 100 == 5 || status == 401 || status == 403 ||
                     status == 404 || status == 405))

@@ -109,7 +109,7 @@ child_after_look(uv_work_t *look, int status)
     child->looking = false;
     if (status == 0 && child->lacking && !child->draining && !child->hung_up) {
         child->renewing = true;
-        child_renew(child, "it has to be let in to a place that is new");
+        child_renew(child, "it needs access to a new folder");
     }
     places_free(&child->needed);
 }

@@ -388,7 +388,7 @@ name_watch(struct inbox *inbox, const char *folder, int descriptor)
         error = inotify_name(inbox->inotify, descriptor, folder, inbox->sweep);
     if (error < 0 && may_warn(inbox, &inbox->watch_warned_ms))
         log_warn("inbox.watch", LOG_STR("inbox", inbox->path), LOG_STR("error", strerror(-error)),
-                 LOG_STR("effect", "some folders are looked at by sweeps only"));
+                 LOG_STR("effect", "new files in some folders are found by sweeps only"));
 }
 
 static void
@@ -848,7 +848,7 @@ const char *
 inbox_trouble(const struct inbox *inbox)
 {
     if (inbox->working && (int64_t)uv_now(inbox->loop) - inbox->step_began_ms > HANGING_MS)
-        return "its disk or share does not answer";
+        return "its disk or share does not respond";
     if (inbox->entered)
         return "";
     return *inbox->trouble ? inbox->trouble : NULL;

@@ -45,14 +45,14 @@ scan_conflict(const char *inbox, const char *root)
     static const char *const own[] = {LAYOUT_INCOMING, LAYOUT_SERIES, LAYOUT_QUARANTINE,
                                       LAYOUT_JOBS,     LAYOUT_OUTBOX, LAYOUT_RUN};
     if (scan_is_within(root, inbox))
-        return "the root folder lies in it, and Noctule would take in its own files";
+        return "it contains the root folder, and Noctule would import its own files";
     if (!scan_is_within(inbox, root))
         return NULL;
     const char *below = inbox + strlen(root);
     below += strspn(below, "/");
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         if (scan_is_within(below, own[i]))
-            return "it lies in one of the root's own folders";
+            return "it is in one of the root's own folders";
     }
     return NULL;
 }

@@ -321,7 +321,7 @@ static void
 push_out(struct listener_visitor *visitor)
 {
     visitor->listener->totals.pushed_out++;
-    log_turned_away(visitor, "too many wait");
+    log_turned_away(visitor, "too many connections wait");
     turn_out(visitor);
 }
 

@@ -20,7 +20,7 @@
 #define ANSWER_SECONDS 20  /* to wait for the daemon; senders commonly wait 30 s */
 #define MAX_LOST       256 /* max number of reports queued for the loop */
 
-static const char refused_reason[] = "nothing was taken in then";
+static const char refused_reason[] = "reception was paused or the disk was low";
 
 struct receiver {
     struct store *store;
@@ -195,7 +195,7 @@ report_lost(struct receiver *receiver, const struct reception *reception, const 
     snprintf(report->sop_instance_uid, sizeof report->sop_instance_uid, "%s",
              reception->store->sop_instance_uid);
     snprintf(report->message, sizeof report->message,
-             "Its C-STORE began, and it was not stored: %s. Send it again.", why);
+             "Its C-STORE began, but it was not stored: %s. Send it again.", why);
     give_lost(receiver, handover);
 }
 
@@ -281,7 +281,7 @@ abandon_reason(int error)
 {
     switch (error) {
     case -ECONNABORTED:
-        return "the sender broke off";
+        return "the sender broke the association";
     case -EFBIG:
         return "it is larger than dicom.max_instance_mib";
     default:
@@ -315,7 +315,7 @@ log_unstored(enum handover_answer outcome)
     if (outcome == HANDOVER_OPEN)
         log_warn("receive.unanswered", LOG_INT("seconds", ANSWER_SECONDS));
     else
-        log_warn("receive.dropped", LOG_STR("reason", "the intake stops, or is out of memory"));
+        log_warn("receive.dropped", LOG_STR("reason", "the receiver stops, or is out of memory"));
 }
 
 /*

@@ -77,8 +77,8 @@ import_unreadable(struct import_item *item, int error)
     *report = (struct import_report){.code = CODE_FILE_UNREADABLE};
     snprintf(
         report->message, sizeof report->message,
-        "It cannot be read (%s): check its permissions and its disk or share. It is tried again "
-        "every minute.",
+        "It cannot be read (%s): check its permissions and its disk or share. It will be tried "
+        "again every minute.",
         strerror(-error));
     item->outcome = IMPORT_UNREADABLE;
     item->error = error;
@@ -334,9 +334,8 @@ refuse_resent(struct work *work, enum dicom_likeness likeness)
     char message[sizeof work->item->report.message];
     snprintf(message, sizeof message,
              "Another file with this SOP Instance UID is already in the series, %s. The first one "
-             "is kept. Where the newest is to count, say resent = \"newest\" of this %s; else %s.",
-             recoded ? "in another transfer syntax, so that it cannot be told whether they are the "
-                       "same image"
+             "is kept. To use the newest, set resent = \"newest\" for this %s; otherwise %s.",
+             recoded ? "in another transfer syntax, so they cannot be compared"
                      : "and its data set differs",
              work->received ? "peer" : "inbox",
              recoded ? "let the sender use one transfer syntax for an instance"
@@ -599,9 +598,10 @@ check_claim(struct work *work, const struct import_claim *claim)
     if (strcmp(report->sop_class_uid, claim->sop_class_uid) == 0 &&
         strcmp(report->sop_instance_uid, claim->sop_instance_uid) == 0)
         return;
-    bind_for_quarantine(work, CODE_COMMAND_MISMATCH,
-                        "The SOP Class or SOP Instance UID in the data set is not the one of the "
-                        "C-STORE command that came with it: correct the sender.");
+    bind_for_quarantine(
+        work, CODE_COMMAND_MISMATCH,
+        "The SOP Class or SOP Instance UID in the data set differs from that of the "
+        "C-STORE command: correct the sender.");
 }
 
 static void

@@ -117,9 +117,9 @@ START_TEST(a_window_that_does_not_open_before)
     configure(nights, daily);
     ck_assert_str_eq(
         doubt(NULL, true),
-        "pipeline night: what is made after 2026-01-31 07:00:00 +0000 is wanted by "
-        "2026-02-01 07:00:00 +0000 (done_by), and its window (Mon-Fri 22:00-06:00 UTC) "
-        "does not open in between");
+        "pipeline night: jobs created after 2026-01-31 07:00:00 +0000 have the deadline "
+        "2026-02-01 07:00:00 +0000 (done_by), but its window (Mon-Fri 22:00-06:00 UTC) "
+        "does not open between them");
     ck_assert_str_eq(doubt(report, false), said);
     configure(nights, after_nights);
     ck_assert_str_eq(doubt(report, true), "");
@@ -139,9 +139,8 @@ START_TEST(a_window_that_opens_too_late)
     measure(19 * MINUTE);
     ck_assert_str_eq(doubt(NULL, true), "");
     ck_assert_str_eq(doubt(report, false),
-                     "pipeline night: one job takes about 19 min, and there are 10 min from when "
-                     "it may start to 2026-02-01 07:00:00 +0000, when it is wanted; see its window "
-                     "and done_by");
+                     "pipeline night: one job takes about 19 min, but its window leaves 10 min "
+                     "before the deadline 2026-02-01 07:00:00 +0000; change its window or done_by");
     configure(early, daily); /* a job that has begun runs on */
     ck_assert_str_eq(doubt(report, true), "");
 }
@@ -160,12 +159,11 @@ START_TEST(more_than_fits_waits)
     add(SEVEN);
     ck_assert_str_eq(
         doubt(report, true),
-        "pipeline night: of what waits 4 jobs are wanted by 2026-01-31 07:00:00 +0000 "
-        "(done_by), which takes about 1 h 16 min, and until then 1 h 0 min are left in "
-        "which it may run");
+        "pipeline night: the deadline 2026-01-31 07:00:00 +0000 (done_by) of 4 queued jobs "
+        "requires about 1 h 16 min, but the window leaves 1 h 0 min until then");
     ck_assert_str_eq(doubt(report, false), "");
     configure(brief, daily); /* and one job that begins at its end */
-    ck_assert_ptr_nonnull(strstr(doubt(report, true), "until then 49 min are left"));
+    ck_assert_ptr_nonnull(strstr(doubt(report, true), "the window leaves 49 min until then"));
 }
 
 END_TEST

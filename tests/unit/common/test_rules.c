@@ -100,11 +100,11 @@ static const struct {
     {{.inbox = "/in/ct"}, &ct_inbox, "", "", ""},
     {{.inbox = "mr"}, &ct_inbox, "", "", "inbox ct is not mr"},
     {{.inbox = "ct"}, &nameless_inbox, "", "", "inbox /in/ct is not ct"},
-    {{.inbox = "ct"}, NULL, NULL, NULL, "no inbox is known that it came by, and it is to be ct"},
+    {{.inbox = "ct"}, NULL, NULL, NULL, "the inbox is unknown, not ct"},
     {{.called_ae = "HEADS", .sender = "CT1"}, NULL, "HEADS", "CT1", ""},
     {{.called_ae = "HEADS"}, NULL, "Heads", "CT1", "called AE title Heads is not HEADS"},
     {{.sender = "CT1"}, NULL, "HEADS", "CT2", "sender CT2 is not CT1"},
-    {{.sender = "CT1"}, NULL, "", "", "no sender is known that it came by, and it is to be CT1"},
+    {{.sender = "CT1"}, NULL, "", "", "the sender is unknown, not CT1"},
 };
 
 START_TEST(how_it_came_is_asked)
@@ -175,7 +175,7 @@ START_TEST(reasons_are_cut_where_they_are_too_long)
     const struct rules_series nameless = {
         .modality = "", .body_part = "", .description = "", .stacks = &stack, .stack_count = 1};
     ck_assert(!rules_match(&(struct conf_rule){.modality = "CT"}, &nameless, &stack, reasons));
-    ck_assert_str_eq(reasons, "there is no modality, and it is not CT");
+    ck_assert_str_eq(reasons, "modality is missing, not CT");
 }
 
 END_TEST
@@ -369,10 +369,10 @@ static struct {
     {{TAG("StudyDescription"), REGEX(end)}, "StudyDescription matched by \"l+er$\"", ""},
     {{TAG("StudyDescription"), RANGE(0, 9)},
      "StudyDescription within 0 to 9",
-     "StudyDescription is no number"},
+     "StudyDescription is not a number"},
     {{TAG("StudyDescription"), RANGE(0, 9), .negated = true},
      "StudyDescription not within 0 to 9",
-     "StudyDescription is no number"},
+     "StudyDescription is not a number"},
     {{TAG("KVP"), RANGE(120, 140)}, "KVP within 120 to 140", ""},
     {{TAG("KVP"), RANGE(120.001, 140)},
      "KVP within 120.001 to 140",
@@ -383,22 +383,24 @@ static struct {
      ""},
     {{TAG("(0019,100C)"), .creator = (char[]){"OTHER"}, RANGE(50, 50)},
      "(0019,100C) within 50 to 50",
-     "(0019,100C) is not known"},
+     "(0019,100C) is unknown"},
     {{TAG("PatientID"), IS(secret)}, "PatientID \"secret\"", ""},
     {{TAG("PatientID"), GLOB("X*")}, "PatientID like \"X*\"", "PatientID is not like \"X*\""},
     {{TAG("LongText"), GLOB("*")},
      "LongText like \"*\"",
-     "LongText cannot be compared: it is longer than 1024 bytes, or no text of its character set"},
+     "LongText cannot be compared: it is longer than 1024 bytes, or its text is invalid in its "
+     "character set"},
     {{TAG("LongText"), GLOB("x"), .negated = true},
      "LongText not like \"x\"",
-     "LongText cannot be compared: it is longer than 1024 bytes, or no text of its character set"},
+     "LongText cannot be compared: it is longer than 1024 bytes, or its text is invalid in its "
+     "character set"},
     {{TAG("LongText"), PRESENT(true)}, "LongText present", ""},
     {{TAG("Absent"), GLOB("*")}, "Absent like \"*\"", "there is no Absent"},
     {{TAG("Absent"), GLOB("*"), .negated = true}, "Absent not like \"*\"", ""},
     {{TAG("Absent"), PRESENT(true)}, "Absent present", "there is no Absent"},
     {{TAG("Absent"), PRESENT(false)}, "Absent not present", ""},
     {{TAG("KVP"), PRESENT(false)}, "KVP not present", "there is a KVP"},
-    {{TAG("Unasked"), PRESENT(false)}, "Unasked not present", "Unasked is not known"},
+    {{TAG("Unasked"), PRESENT(false)}, "Unasked not present", "Unasked is unknown"},
 };
 
 static void
@@ -509,13 +511,11 @@ START_TEST(geometry_and_contrast_are_asked)
                      "the slices are of no orientation, not coronal");
     expect_condition(&spacing, &axial, "spacing 1.5004 to 2 mm", "");
     expect_condition(&wider, &axial, "spacing 1.6 to 2 mm",
-                     "slices 1.5 mm apart are not within 1.6 to 2 mm");
-    expect_condition(&wider, &none, "spacing 1.6 to 2 mm",
-                     "there is no distance from slice to slice");
+                     "the spacing of 1.5 mm is not within 1.6 to 2 mm");
+    expect_condition(&wider, &none, "spacing 1.6 to 2 mm", "the spacing is unknown");
     expect_condition(&given, &axial, "contrast given", "");
     expect_condition(&not_given, &axial, "contrast not given", "there is a contrast agent");
-    expect_condition(&not_given, &none, "contrast not given",
-                     "whether a contrast agent was given is not known");
+    expect_condition(&not_given, &none, "contrast not given", "contrast agent unknown");
 }
 
 END_TEST

@@ -153,7 +153,7 @@ START_TEST(a_command_that_hangs_is_killed)
     snprintf(script, sizeof script, "sleep 1000 & echo $! > '%s'; wait", scratch_path("pid"));
     play("hang", script);
     ck_assert_int_eq(program_run(arguments, 1, &output, &error), -ETIMEDOUT);
-    ck_assert_ptr_nonnull(strstr(error.message, "hang did not come to an end in 1 seconds"));
+    ck_assert_ptr_nonnull(strstr(error.message, "hang did not end within 1 seconds"));
     FILE *file = fopen(scratch_path("pid"), "r");
     ck_assert_ptr_nonnull(file);
     ck_assert_ptr_nonnull(fgets(digits, sizeof digits, file));

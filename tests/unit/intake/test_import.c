@@ -595,7 +595,7 @@ START_TEST(the_newest_takes_the_place_of_the_first_once_the_row_says_so)
     struct import_item other = import_one("b", CONF_DELETE);
     ck_assert_int_eq(other.outcome, IMPORT_QUARANTINED);
     ck_assert_int_eq(other.report.replaced, 0);
-    ck_assert_ptr_nonnull(strstr(other.report.message, "resent = \"newest\" of this inbox"));
+    ck_assert_ptr_nonnull(strstr(other.report.message, "resent = \"newest\" for this inbox"));
     other = import_one("c", CONF_MOVE);
     ck_assert_str_eq(other.report.path, SERIES "+3.dcm");
 }
