@@ -62,8 +62,8 @@ run_child(const struct daemon_line *line)
     static const struct {
         const char *name;
         int (*run)(const struct role_args *args);
-    } roles[] = {{"intake", intake_main}, {"worker", worker_main},   {"courier", courier_main},
-                 {"page", page_main},     {"cluster", cluster_main}, {"probe", probe_main}};
+    } roles[] = {{"intake", receiver_main}, {"worker", worker_main},   {"courier", courier_main},
+                 {"page", page_main},       {"cluster", cluster_main}, {"probe", probe_main}};
     const struct role_args args = {.config_file = line->config_file,
                                    .slot = line->slot,
                                    .device = line->device,
@@ -105,14 +105,14 @@ int
 main(int argc, char **argv)
 {
     struct daemon_line line;
-    const enum daemon_wish wish = daemon_line_parse(argc, argv, &line);
-    if (wish == DAEMON_TELL_VERSION)
+    const enum daemon_action wish = daemon_line_parse(argc, argv, &line);
+    if (wish == DAEMON_SHOW_VERSION)
         puts("noctuled " NOCTULE_VERSION);
     else if (wish != DAEMON_RUN)
         fputs(usage, wish == DAEMON_HELP ? stdout : stderr);
     if (wish != DAEMON_RUN)
         return wish == DAEMON_WRONG ? EXIT_USAGE : EXIT_OK;
-    const char *named = daemon_line_named(line.config_file, getenv(DAEMON_CONFIG_VARIABLE));
+    const char *named = daemon_line_config(line.config_file, getenv(DAEMON_CONFIG_VARIABLE));
     line.config_file = named ? named : DAEMON_CONFIG;
     const struct daemon_options options = {
         .config_file = line.config_file, .root = line.root, .new_database = line.new_database};

@@ -80,7 +80,7 @@ int
 main(int argc, char **argv)
 {
     struct cli_context context = {.config_path =
-                                      daemon_line_named(NULL, getenv(DAEMON_CONFIG_VARIABLE))};
+                                      daemon_line_config(NULL, getenv(DAEMON_CONFIG_VARIABLE))};
     struct cli_call call;
     conf_set_dictionary(dicom_attribute_kind);
     int status = cli_parse(argc, argv, &context, &call);

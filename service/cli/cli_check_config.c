@@ -226,7 +226,7 @@ check_config_done_by(const struct conf *conf)
     struct error error;
     if (cli_try_report(conf, &report, &error) != 0)
         report = NULL;
-    done_by_each_doubt(conf, report, true, clock_unix_ms(), check_config_doubt, NULL);
+    deadline_alerts_each(conf, report, true, clock_unix_ms(), check_config_doubt, NULL);
     report_close(report);
 }
 

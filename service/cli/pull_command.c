@@ -185,7 +185,7 @@ pull_tell_found(const struct queue_pull_wish *wish, const struct pull_found *fou
 }
 
 static int
-pull_ask_one(const struct pull_asking *asking, const struct queue_pull_wish *wish)
+pull_ask_one(const struct pull_request *asking, const struct queue_pull_wish *wish)
 {
     const struct pull_key key = {
         wish->key == QUEUE_PULL_ACCESSION ? wish->identifier : "",
@@ -216,7 +216,7 @@ pull_ask(const struct pull *pull, const struct conf *conf, const struct conf_sou
         cli_complain("%s", error.message);
         return EXIT_CONFIG;
     }
-    const struct pull_asking asking = {conf, source, tls, NULL};
+    const struct pull_request asking = {conf, source, tls, NULL};
     int status = EXIT_OK;
     for (size_t i = 0; i < pull->count; i++)
         if (pull_ask_one(&asking, &pull->wishes[i]) != EXIT_OK)

@@ -19,7 +19,7 @@ daemon_line_number(const char *text, int *number)
     return true;
 }
 
-enum daemon_wish
+enum daemon_action
 daemon_line_parse(int argc, char **argv, struct daemon_line *line)
 {
     static const struct option options[] = {
@@ -52,7 +52,7 @@ daemon_line_parse(int argc, char **argv, struct daemon_line *line)
         else if (option == 'h')
             return DAEMON_HELP;
         else if (option == 'V')
-            return DAEMON_TELL_VERSION;
+            return DAEMON_SHOW_VERSION;
         else if (!(option == 'S' && daemon_line_number(optarg, &line->slot)) &&
                  !(option == 'H' && daemon_line_number(optarg, &line->share)) &&
                  !(option == 'N' && daemon_line_number(optarg, &line->node)))
@@ -64,7 +64,7 @@ daemon_line_parse(int argc, char **argv, struct daemon_line *line)
 }
 
 const char *
-daemon_line_named(const char *option, const char *variable)
+daemon_line_config(const char *option, const char *variable)
 {
     if (option)
         return option;

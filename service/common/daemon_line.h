@@ -20,14 +20,14 @@ struct daemon_line {
     bool new_database;
 };
 
-enum daemon_wish { DAEMON_RUN, DAEMON_HELP, DAEMON_TELL_VERSION, DAEMON_WRONG };
+enum daemon_action { DAEMON_RUN, DAEMON_HELP, DAEMON_SHOW_VERSION, DAEMON_WRONG };
 
 /* Parses the command line and reorders argv; the line borrows its strings. Prints errors on
  * standard error, unless getopt's `opterr` is 0. Must run in the main thread. */
-enum daemon_wish daemon_line_parse(int argc, char **argv, struct daemon_line *line);
+enum daemon_action daemon_line_parse(int argc, char **argv, struct daemon_line *line);
 
 /* Returns the value of --config. If that is not given, returns the environment variable if it is
  * not empty, otherwise NULL. */
-const char *daemon_line_named(const char *option, const char *variable);
+const char *daemon_line_config(const char *option, const char *variable);
 
 #endif

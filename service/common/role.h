@@ -24,7 +24,7 @@ struct role_args {
     int node;
 };
 
-int intake_main(const struct role_args *args);
+int receiver_main(const struct role_args *args);
 int worker_main(const struct role_args *args);
 int courier_main(const struct role_args *args);
 int page_main(const struct role_args *args);

@@ -107,7 +107,7 @@ pipeline_limits(const struct conf_pipeline *pipeline)
         .min_planes = pipeline->min_slices,
         .spacing_tolerance = pipeline->spacing_tolerance,
     };
-    judgement_set_limits(judgement_of(pipeline), &limits);
+    routing_options_set_limits(routing_options_of(pipeline), &limits);
     return limits;
 }
 

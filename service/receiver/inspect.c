@@ -217,7 +217,7 @@ inspect_add_stacks(struct inspect *inspect, int judgement)
         .spacing_tolerance = request->spacing_tolerance,
         .allow_missing = request->allow_missing != 0,
     };
-    judgement_set_limits(judgement, &limits);
+    routing_options_set_limits(judgement, &limits);
     struct geometry_series *series = NULL;
     struct error error = {0};
     if (geometry_group(inspect->instances, inspect->count, &limits, &series, &error) != 0) {
@@ -237,7 +237,7 @@ inspect_run(struct inspect *inspect, int threads)
                                               .revision = inspect->request.revision,
                                               .attributes = inspect->request.attributes};
     message_write_inspected(&inspect->answer, &message);
-    for (int judgement = 0; judgement < JUDGEMENTS; judgement++) {
+    for (int judgement = 0; judgement < ROUTING_OPTION_SETS; judgement++) {
         if (!(inspect->request.judgements >> judgement & 1))
             continue;
         if (inspect->failed >= 0)

@@ -222,7 +222,7 @@ on_again(uv_timer_t *timer)
     if (!intake->paused)
         intake_send_again(intake, RESEND_MS);
     if (intake_lacks_an_inbox(intake))
-        child_look(&intake->child, intake->conf);
+        child_check_places(&intake->child, intake->conf);
 }
 
 static void
@@ -370,7 +370,7 @@ keep_little_memory(void)
 }
 
 int
-intake_main(const struct role_args *args)
+receiver_main(const struct role_args *args)
 {
     static struct intake intake; /* one per process; too large for the stack */
     STAILQ_INIT(&intake.ready);

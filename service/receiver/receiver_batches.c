@@ -138,7 +138,7 @@ after_finish(uv_work_t *work, int status)
     struct intake *intake = item->owner;
     intake->working--;
     if (item->import.error == -EACCES) /* the target folder may have been replaced */
-        child_look(&intake->child, intake->conf);
+        child_check_places(&intake->child, intake->conf);
     intake_close_item(intake, item, fate_of(item, item->import.error));
 }
 
@@ -171,7 +171,7 @@ intake_hold_back(struct intake *intake, int error)
     log_error("import.delayed", LOG_STR("error", strerror(-error)),
               LOG_INT("retry_ms", intake->retry_delay_ms));
     if (error == -EACCES) /* a folder of the spool may have been replaced */
-        child_look(&intake->child, intake->conf);
+        child_check_places(&intake->child, intake->conf);
 }
 
 static void

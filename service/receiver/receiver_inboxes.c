@@ -95,7 +95,7 @@ bool
 intake_lacks_an_inbox(const struct intake *intake)
 {
     for (size_t i = 0; i < intake->inbox_count; i++) {
-        const char *trouble = inbox_trouble(intake->inboxes[i]);
+        const char *trouble = inbox_problem(intake->inboxes[i]);
         if (trouble && *trouble)
             return true;
     }
@@ -122,6 +122,6 @@ intake_reload(void *context, struct conf *conf, struct error *error)
     intake->told_any = false; /* the daemon waits for the result */
     if (intake->listening)
         listener_configure(intake->listener, settings);
-    child_look(&intake->child, conf);
+    child_check_places(&intake->child, conf);
     return rc ? error_set_system(error, rc, "open the inboxes") : 0;
 }

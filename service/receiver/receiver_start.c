@@ -183,7 +183,7 @@ static bool
 inboxes_are_known(const struct intake *intake, char *trouble, size_t size)
 {
     for (size_t i = 0; i < intake->inbox_count; i++) {
-        const char *why = inbox_trouble(intake->inboxes[i]);
+        const char *why = inbox_problem(intake->inboxes[i]);
         if (!why)
             return false;
         const size_t length = strlen(trouble);

@@ -33,8 +33,8 @@ static void
 pull_task_run(uv_work_t *work)
 {
     struct pull_task *task = work->data;
-    const struct pull_asking asking = {task->settings->conf, task->source, task->settings->tls,
-                                       &task->stop};
+    const struct pull_request asking = {task->settings->conf, task->source, task->settings->tls,
+                                        &task->stop};
     const struct pull_key key = {task->accession_number, task->study_uid, task->series_uid};
     struct dicom_answer answer;
     const int rc =

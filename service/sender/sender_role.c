@@ -144,7 +144,7 @@ courier_on_news(uv_async_t *news)
     sweep_posts(courier); /* first: what an ended sender said is among the letters then */
     struct letter *letters = take_letters(courier);
     if (letters) /* a folder, or what names are looked up by, may have become another */
-        child_look(&courier->child, courier->settings->conf);
+        child_check_places(&courier->child, courier->settings->conf);
     for (struct letter *letter = letters, *next; letter; letter = next) {
         next = letter->next;
         child_send(&courier->child, &letter->frame);
@@ -278,7 +278,7 @@ courier_on_reload(void *context, struct conf *conf, struct error *error)
     stop_posts(courier);
     settings_drop(courier->settings);
     courier->settings = settings;
-    child_look(&courier->child, settings->conf);
+    child_check_places(&courier->child, settings->conf);
     return 0;
 }
 

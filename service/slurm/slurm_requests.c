@@ -35,10 +35,10 @@ site_answer(struct site_request *request)
     return &grown[request->answer_count++];
 }
 
-static struct attempt_id
+static struct slurm_attempt_id
 site_id(int64_t job, int64_t number, const char *nonce)
 {
-    struct attempt_id id = {.job = job, .number = number};
+    struct slurm_attempt_id id = {.job = job, .number = number};
     snprintf(id.nonce, sizeof id.nonce, "%s", nonce);
     return id;
 }
@@ -54,7 +54,7 @@ site_make_folder(const struct site_request *request, const struct message_task_j
     int rc = job_spec_read(row->job_file, &spec, error);
     if (rc)
         return rc;
-    const struct attempt_order order = {
+    const struct slurm_attempt_order order = {
         .id = site_id(row->job, row->number, request->told.submit_task.nonce),
         .spec = spec,
         .deadline_seconds = row->deadline_seconds,
@@ -63,7 +63,7 @@ site_make_folder(const struct site_request *request, const struct message_task_j
         .memory_bytes = (int64_t)(conf->jobs.memory_mib * (1 << 20)),
         .shared = conf->compute.slurm.share,
     };
-    rc = attempt_folder_make(request->site->folder, &order, &request->site->stop, error);
+    rc = slurm_folder_make(request->site->folder, &order, &request->site->stop, error);
     job_spec_free(spec);
     return rc;
 }
@@ -85,9 +85,10 @@ site_make_attempt(struct site_request *request, const struct message_task_job *r
 {
     struct error error = {0};
     char name[ATTEMPT_NAME_SIZE], *path = NULL;
-    const struct attempt_id id = site_id(row->job, row->number, request->told.submit_task.nonce);
+    const struct slurm_attempt_id id =
+        site_id(row->job, row->number, request->told.submit_task.nonce);
     int rc = site_make_folder(request, row, &error);
-    attempt_name_write(&id, name);
+    slurm_folder_name_write(&id, name);
     if (!rc && asprintf(&path, "%s/%s", request->site->folder, name) < 0)
         rc = error_set_system(&error, -ENOMEM, "name the folder of an attempt");
     if (!rc)
@@ -115,7 +116,7 @@ site_run_sbatch(const struct site_request *request, const char *const *folders, 
         .exclude = told->exclude,
         .output = output,
         .script = request->site->script,
-        .series = attempt_is_shared(conf->compute.slurm.share, series) ? series : "",
+        .series = slurm_folder_is_shared(conf->compute.slurm.share, series) ? series : "",
         .folders = folders,
         .folder_count = count};
     crash_point("cluster_before_sbatch");
@@ -202,7 +203,7 @@ site_on_job(void *context, const struct slurm_job *job)
     if (polled->request->out_of_memory)
         return;
     const struct message_task row = {.slurm_id = job->id,
-                                     .lives = slurm_lives(job->state),
+                                     .lives = slurm_is_alive(job->state),
                                      .nonce = job->comment,
                                      .state = job->state,
                                      .node = job->node,
@@ -263,7 +264,7 @@ void
 site_collect(struct site_request *request)
 {
     const struct message_collect *asked = &request->told.collect;
-    const struct attempt_id id = site_id(asked->job, asked->number, asked->nonce);
+    const struct slurm_attempt_id id = site_id(asked->job, asked->number, asked->nonce);
     struct manifest *manifest = NULL;
     struct error error = {0};
     int rc = manifest_read(request->site->folder, &id, &manifest, &error);
@@ -297,8 +298,8 @@ site_dismiss(struct site_request *request)
     while (message_next_dismissed(&request->rows, &row)) {
         if (row.well)
             site_remove_log(request->site, row.nonce);
-        const struct attempt_id id = site_id(row.job, row.number, row.nonce);
-        const int rc = attempt_folder_remove(request->site->folder, &id);
+        const struct slurm_attempt_id id = site_id(row.job, row.number, row.nonce);
+        const int rc = slurm_folder_remove(request->site->folder, &id);
         if (rc)
             log_warn("cluster.folder_stays", LOG_INT("job", row.job), LOG_STR("nonce", row.nonce),
                      LOG_STR("error", strerror(-rc)));
@@ -334,8 +335,8 @@ site_list_folders(struct site_request *request)
     if (file_open_directory(AT_FDCWD, request->site->folder, 0, &directory))
         return; /* there is none yet, or the share is away: the next start looks again */
     for (const struct dirent *entry; (entry = readdir(directory)) && !request->out_of_memory;) {
-        struct attempt_id id;
-        if (!attempt_name_read(entry->d_name, &id)) {
+        struct slurm_attempt_id id;
+        if (!slurm_folder_name_read(entry->d_name, &id)) {
             site_sweep_log(dirfd(directory), entry->d_name);
             continue;
         }

@@ -157,7 +157,7 @@ gateway_read_id(const char *root, char id[ID_DIGITS + 1])
     char *path, nonce[ATTEMPT_NONCE_SIZE];
     if (asprintf(&path, "%s/" LAYOUT_CLUSTER_ID, root) < 0)
         return -ENOMEM;
-    int rc = attempt_nonce_make(nonce);
+    int rc = slurm_nonce_make(nonce);
     if (!rc)
         rc = durable_write(AT_FDCWD, path, nonce, ID_DIGITS, 0600, DURABLE_NEW);
     if (!rc)

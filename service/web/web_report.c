@@ -32,8 +32,8 @@ view_night_tell(const struct view *view, const struct night *night)
     shown_time(night->since, since);
     shown_time(night->until, until);
     fprintf(view->out, "<p>%s to %s</p>\n", since, until);
-    html_night_figures(night, view->out);
-    html_night_tables(night, view_links, view->out);
+    html_report_figures(night, view->out);
+    html_report_tables(night, view_links, view->out);
 }
 
 int

@@ -12,7 +12,7 @@ review_line(const struct night_table *table, size_t row, const char *key, const 
     if (!text || !*text)
         return;
     fprintf(out, "<br><span class=\"%s\">", class);
-    html_foreign(text, out);
+    html_untrusted(text, out);
     fputs("</span>", out);
 }
 

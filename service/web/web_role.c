@@ -85,7 +85,7 @@ role_on_tick(uv_timer_t *timer)
     role->page.lost = false;
     pthread_mutex_unlock(&role->lock);
     if (lost)
-        child_look(&role->child, role->conf);
+        child_check_places(&role->child, role->conf);
 }
 
 /* --------------------------------------------------------------------------------- a life ---- */

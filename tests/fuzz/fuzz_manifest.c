@@ -9,7 +9,7 @@
 
 #include "tests/fuzz/must.h"
 
-static const struct attempt_id id = {17, 2, "0123456789abcdef0123456789abcdef"};
+static const struct slurm_attempt_id id = {17, 2, "0123456789abcdef0123456789abcdef"};
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -29,7 +29,7 @@ make(char **arguments)
     struct error error = {0};
     struct job_spec *spec;
     char name[ATTEMPT_NAME_SIZE];
-    struct attempt_order order = {.backend = "cpu", .shared = arguments[5]};
+    struct slurm_attempt_order order = {.backend = "cpu", .shared = arguments[5]};
     int rc = job_spec_read(arguments[1], &spec, &error);
     if (rc)
         return complain(rc, &error);
@@ -38,10 +38,10 @@ make(char **arguments)
     order.id.number = strtoll(arguments[2], NULL, 10);
     order.deadline_seconds = strtod(arguments[3], NULL);
     order.threads = atoi(arguments[4]);
-    rc = attempt_nonce_make(order.id.nonce);
+    rc = slurm_nonce_make(order.id.nonce);
     if (rc == 0)
-        rc = attempt_folder_make(arguments[0], &order, NULL, &error);
-    attempt_name_write(&order.id, name);
+        rc = slurm_folder_make(arguments[0], &order, NULL, &error);
+    slurm_folder_name_write(&order.id, name);
     if (rc == 0)
         printf("%s/%s\n", arguments[0], name);
     job_spec_free(spec);
@@ -88,7 +88,7 @@ print_manifest(struct manifest *manifest)
 }
 
 static int
-collect(char **arguments, const struct attempt_id *id)
+collect(char **arguments, const struct slurm_attempt_id *id)
 {
     struct error error = {0};
     struct manifest *manifest;
@@ -105,13 +105,13 @@ collect(char **arguments, const struct attempt_id *id)
 int
 main(int count, char **arguments)
 {
-    struct attempt_id id;
+    struct slurm_attempt_id id;
     if (count == 8 && strcmp(arguments[1], "make") == 0)
         return make(arguments + 2);
-    if (count >= 4 && !attempt_name_read(text_base_name(arguments[3]), &id))
+    if (count >= 4 && !slurm_folder_name_read(text_base_name(arguments[3]), &id))
         return 2;
     if (count == 4 && strcmp(arguments[1], "void") == 0)
-        return attempt_folder_void(arguments[2], &id) != 0;
+        return slurm_folder_void(arguments[2], &id) != 0;
     if (count == 5 && strcmp(arguments[1], "collect") == 0)
         return collect(arguments + 2, &id);
     return 2;

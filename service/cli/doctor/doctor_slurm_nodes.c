@@ -51,7 +51,7 @@ struct node_visit {
 static int
 visit_write(struct node_visit *visit)
 {
-    int rc = attempt_nonce_make(visit->nonce);
+    int rc = slurm_nonce_make(visit->nonce);
     if (rc)
         return rc;
     if (asprintf(&visit->folder, "%s/doctor-%s", visit->conf->share, visit->nonce) < 0) {
@@ -130,7 +130,7 @@ visit_on_job(void *context, const struct slurm_job *job)
     if (strcmp(job->comment, visit->nonce) != 0)
         return;
     visit->known = true;
-    visit->ended = !slurm_lives(job->state);
+    visit->ended = !slurm_is_alive(job->state);
     snprintf(visit->state, sizeof visit->state, "%s", job->state);
     snprintf(visit->node, sizeof visit->node, "%s", job->node);
     snprintf(visit->reason, sizeof visit->reason, "%s", job->reason);

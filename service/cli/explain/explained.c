@@ -28,7 +28,7 @@ explained_subject(const struct explained_request *request, const struct explaine
 static int
 judgement_of_name(const struct conf *conf, const char *pipeline)
 {
-    return judgement_of(conf_find_pipeline(conf, pipeline));
+    return routing_options_of(conf_find_pipeline(conf, pipeline));
 }
 
 /* A bit for each that is asked for, as the daemon's inspection has them. */
@@ -41,15 +41,16 @@ explained_judgements(const struct explained_request *request, const struct expla
     for (size_t i = 0; i < explained->rule_count; i++)
         if (rules_match_series(explained->rules[i].rule, &subject))
             wanted |= 1u << judgement_of_name(conf, explained->rules[i].rule->pipeline);
-    return wanted ? wanted : 1u << judgement_lenient(conf);
+    return wanted ? wanted : 1u << routing_options_lenient(conf);
 }
 
 static struct geometry_limits
 explained_limits(const struct explained_request *request, int judgement)
 {
-    struct geometry_limits limits = request->pipeline ? pipeline_limits(request->pipeline)
-                                                      : judgement_lenient_limits(request->conf);
-    judgement_set_limits(judgement, &limits);
+    struct geometry_limits limits = request->pipeline
+                                        ? pipeline_limits(request->pipeline)
+                                        : routing_options_lenient_limits(request->conf);
+    routing_options_set_limits(judgement, &limits);
     limits.allow_missing = request->accept_missing;
     return limits;
 }
@@ -83,7 +84,7 @@ explained_judge(const struct explained_request *request, struct explained *expla
     const unsigned wanted = explained_judgements(request, explained);
     int rc = 0;
     explained->refusal = explained->files->refusal;
-    for (int judgement = 0; judgement < JUDGEMENTS && rc == 0; judgement++)
+    for (int judgement = 0; judgement < ROUTING_OPTION_SETS && rc == 0; judgement++)
         if (wanted >> judgement & 1)
             rc = explained_add_view(request, explained, judgement);
     return rc;

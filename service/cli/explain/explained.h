@@ -60,8 +60,8 @@ struct explained_view {
 struct explained {
     const struct sorted_series *files;
     const struct collection *named;
-    struct error refusal;                    /* of the series as a whole, or CODE_NONE */
-    struct explained_view views[JUDGEMENTS]; /* one at least */
+    struct error refusal;                             /* of the series as a whole, or CODE_NONE */
+    struct explained_view views[ROUTING_OPTION_SETS]; /* one at least */
     size_t view_count;
     struct explained_place **places; /* in the first view: by instance, then by frame */
     const char *title;               /* whose pipeline it gets, and no rule is asked; NULL: none */

@@ -78,7 +78,7 @@ explanation_stack(struct json *json, const struct geometry_stack *stack, int jud
     json_boolean(json, "passed_over", stack->passed_over);
     json_boolean(json, "straightened", stack->accepted && geometry_is_crooked(stack));
     json_string(json, "split_by", stack->split_by);
-    json_string(json, "options", judgement_options(judgement));
+    json_string(json, "options", routing_options_text(judgement));
     json_integer(json, "slices", stack->plane_count);
     json_integer(json, "columns", stack->columns);
     json_integer(json, "rows", stack->rows);

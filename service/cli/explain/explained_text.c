@@ -220,12 +220,13 @@ text_stack(const struct explained *explained, const struct geometry_stack *stack
 static void
 text_view(const struct explained *explained, const struct explained_view *view)
 {
-    const char *split_by = "", *options = judgement_options(view->judgement);
+    const char *split_by = "", *options = routing_options_text(view->judgement);
     if (explained->view_count == 1)
         printf("  stacks: %d\n", view->grouped->stack_count);
     else
         printf("  stacks: %d, of pipelines with%s %s\n", view->grouped->stack_count,
-               *options ? "" : "out", *options ? options : judgement_options(JUDGEMENTS - 1));
+               *options ? "" : "out",
+               *options ? options : routing_options_text(ROUTING_OPTION_SETS - 1));
     for (int32_t i = 0; i < view->grouped->stack_count; i++) {
         const struct geometry_stack *stack = &view->grouped->stacks[i];
         text_stack(explained, stack);

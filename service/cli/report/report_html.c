@@ -34,8 +34,8 @@ night_write_html(const struct night_report *report, FILE *out)
 {
     const struct night *night = report->night;
     night_html_head(report, out);
-    html_night_figures(night, out);
+    html_report_figures(night, out);
     night_html_previews(report, out);
-    html_night_tables(night, NULL, out);
+    html_report_tables(night, NULL, out);
     fputs("</main></body></html>\n", out);
 }

@@ -114,7 +114,7 @@ running_config(int process, const struct daemon_line *line, struct running_daemo
 {
     char *variable = NULL;
     int rc = line->config_file ? 0 : running_variable(process, &variable);
-    const char *named = daemon_line_named(line->config_file, variable);
+    const char *named = daemon_line_config(line->config_file, variable);
     if (rc == 0)
         rc = running_path(process, named ? named : DAEMON_CONFIG, daemon->config);
     if (rc == 0 && line->root)

@@ -23,7 +23,7 @@
 /* One attempt. */
 struct step_attempt {
     struct job_step *step;
-    struct attempt_folder *folder;
+    struct slurm_folder *folder;
     struct pipeline_report report;
 };
 
@@ -163,7 +163,7 @@ step_check_and_compute(struct step_attempt *attempt)
     if (threads == 0)
         threads = parallel_processors();
     crash_point("step_before_check");
-    const int rc = attempt_folder_check(attempt->folder, threads, &job_stop, &error);
+    const int rc = slurm_folder_check(attempt->folder, threads, &job_stop, &error);
     if (rc)
         step_fail(attempt, rc == -ECANCELED ? PROTO_VERDICT_STOPPED : PROTO_VERDICT_RETRY, &error);
     else
@@ -193,7 +193,7 @@ step_attempt_run(struct step_attempt *attempt)
         step_fail(attempt, PROTO_VERDICT_STOPPED, &error);
         return true;
     }
-    if (attempt_folder_read(attempt->folder, &error) != 0) {
+    if (slurm_folder_read(attempt->folder, &error) != 0) {
         step_fail(attempt, PROTO_VERDICT_RETRY, &error);
         return true;
     }
@@ -261,11 +261,11 @@ step_run(struct job_step *step, const char *path, struct error *error)
     struct step_attempt attempt = {.step = step};
     enum step_end end = STEP_LEFT;
     *error = (struct error){0};
-    if (attempt_folder_open(path, &attempt.folder, error) != 0)
+    if (slurm_folder_open(path, &attempt.folder, error) != 0)
         return STEP_LEFT;
     if (manifest_exists(attempt.folder))
         end = STEP_TOLD;
-    else if (attempt_folder_is_void(attempt.folder))
+    else if (slurm_folder_is_void(attempt.folder))
         end = STEP_VOID;
     else if (step_attempt_run(&attempt))
         end = step_tell(&attempt, error);
@@ -273,7 +273,7 @@ step_run(struct job_step *step, const char *path, struct error *error)
         *error = attempt.report.error;
     scratch_clear(&step->scratch);
     pipeline_report_clear(&attempt.report);
-    attempt_folder_close(attempt.folder);
+    slurm_folder_close(attempt.folder);
     return end;
 }
 

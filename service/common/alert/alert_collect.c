@@ -99,7 +99,7 @@ alerts_collect(struct alerts *alerts, const struct conf *conf, struct report *re
                int64_t now_ms, struct error *error)
 {
     struct alerts_collecting collecting = {alerts, now_ms};
-    int rc = done_by_each_doubt(conf, report, false, now_ms, collect_doubt, &collecting);
+    int rc = deadline_alerts_each(conf, report, false, now_ms, collect_doubt, &collecting);
     if (rc == 0 && report)
         rc = report_each_alert(report, collect_row, &collecting, error);
     if (rc == 0 && report)

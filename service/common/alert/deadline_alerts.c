@@ -175,9 +175,9 @@ done_by_describe(const struct conf_pipeline *pipeline, struct report *report, bo
 }
 
 int
-done_by_each_doubt(const struct conf *conf, struct report *report, bool queued, int64_t now_ms,
-                   int (*take)(void *context, const char *pipeline, const char *text),
-                   void *context)
+deadline_alerts_each(const struct conf *conf, struct report *report, bool queued, int64_t now_ms,
+                     int (*take)(void *context, const char *pipeline, const char *text),
+                     void *context)
 {
     char text[1024];
     int rc = 0;

@@ -16,8 +16,9 @@ struct report;
  * queued jobs need more time than the window is open until the deadline. For windows that the
  * daemon knows, v_wanted reports those.
  */
-int done_by_each_doubt(const struct conf *conf, struct report *report, bool queued, int64_t now_ms,
-                       int (*take)(void *context, const char *pipeline, const char *text),
-                       void *context);
+int deadline_alerts_each(const struct conf *conf, struct report *report, bool queued,
+                         int64_t now_ms,
+                         int (*take)(void *context, const char *pipeline, const char *text),
+                         void *context);
 
 #endif

@@ -39,7 +39,7 @@ extern const char html_style[];
 void html_text(const char *text, FILE *out);
 /* Writes escaped text with times in local time, isolated (<bdi>) so that its text direction cannot
  * affect the text around it. */
-void html_foreign(const char *text, FILE *out);
+void html_untrusted(const char *text, FILE *out);
 /* Writes a value of a URL query. */
 void html_query(const char *text, FILE *out);
 
@@ -76,7 +76,7 @@ struct html_chart {
 void html_chart(const struct night_table *table, const struct html_chart *chart, FILE *out);
 
 /* Write the figures and charts of a report, or its tables except those of results under review. */
-void html_night_figures(const struct night *night, FILE *out);
-void html_night_tables(const struct night *night, const struct html_link *links, FILE *out);
+void html_report_figures(const struct night *night, FILE *out);
+void html_report_tables(const struct night *night, const struct html_link *links, FILE *out);
 
 #endif

@@ -28,12 +28,12 @@ static void
 html_alert_ack(const struct alert *alert, FILE *out)
 {
     fputs("Acknowledged by ", out);
-    html_foreign(alert->ack.by, out);
+    html_untrusted(alert->ack.by, out);
     html_alert_time(", ", alert->ack.at_ms, out);
     html_alert_time(", until ", alert->ack.until_ms, out);
     if (*alert->ack.reason) {
         fputs(": ", out);
-        html_foreign(alert->ack.reason, out);
+        html_untrusted(alert->ack.reason, out);
     }
     html_alert_code(". ", "noctule ack --undo ", alert->id, out);
 }
@@ -57,7 +57,7 @@ html_alert(const struct alert *alert, FILE *out)
     const char *class = alert->ack.by ? "known" : words[alert->severity][0];
     fprintf(out, "<li class=\"%s\"><span class=\"level\">%s</span> <div>", class,
             alert->ack.by ? "Known" : words[alert->severity][1]);
-    html_foreign(alert->text, out);
+    html_untrusted(alert->text, out);
     if (alert->severity != ALERT_WAITS) {
         html_alert_time(", since ", alert->since_ms, out);
         html_alert_code("<div class=\"small faint\">", alert->id, "", out);

@@ -2,7 +2,7 @@
 #include "service/common/html/html.h"
 
 static void
-html_night_charts(const struct night *night, FILE *out)
+html_report_charts(const struct night *night, FILE *out)
 {
     static const struct html_chart charts[] = {
         {"Complete series", "accepted", "refused", "accepted", "refused"},
@@ -17,18 +17,18 @@ html_night_charts(const struct night *night, FILE *out)
 }
 
 void
-html_night_figures(const struct night *night, FILE *out)
+html_report_figures(const struct night *night, FILE *out)
 {
     fputs("<div class=\"ones\">\n", out);
     for (int i = 0; i < NIGHT_TABLE_COUNT; i++)
         if (night->tables[i].one)
             html_figures(&night->tables[i], out);
     fputs("</div>\n", out);
-    html_night_charts(night, out);
+    html_report_charts(night, out);
 }
 
 void
-html_night_tables(const struct night *night, const struct html_link *links, FILE *out)
+html_report_tables(const struct night *night, const struct html_link *links, FILE *out)
 {
     for (int i = 0; i < NIGHT_TABLE_COUNT; i++)
         if (!night->tables[i].one && night->tables[i].row_count > 0 && i != NIGHT_HOURS &&

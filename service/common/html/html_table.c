@@ -38,7 +38,7 @@ html_cell(const struct night_table *table, size_t row, size_t column, const stru
     if (shown && table->columns[column].kind == NIGHT_SHARE)
         html_share(shown, out);
     else
-        html_foreign(shown ? shown : "\xe2\x80\x93", out);
+        html_untrusted(shown ? shown : "\xe2\x80\x93", out);
     fputs(href ? "</a>" : "", out);
 }
 

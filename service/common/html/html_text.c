@@ -20,7 +20,7 @@ html_text(const char *text, FILE *out)
 }
 
 void
-html_foreign(const char *text, FILE *out)
+html_untrusted(const char *text, FILE *out)
 {
     char *localised = iso_time_localise(text);
     fputs("<bdi>", out);

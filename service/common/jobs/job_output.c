@@ -374,7 +374,7 @@ output_finish(struct output *output, int fd)
 }
 
 int
-output_settle(struct output *output, const char **name)
+output_sync_all(struct output *output, const char **name)
 {
     int error = sync_end(&output->parent);
     *name = "the folder";
@@ -392,7 +392,7 @@ int
 output_publish(struct output *output, bool (*is_result)(const char *name))
 {
     const char *name;
-    int error = output_settle(output, &name);
+    int error = output_sync_all(output, &name);
     output->published = error == 0;
     for (const struct file *file = output->files; file && error == 0; file = file->next)
         if (renameat(output->folder, file->part, output->folder, file->name) != 0)

@@ -36,7 +36,7 @@ char *output_part_path(const struct output *output, const char *name);
 void output_finish(struct output *output, int fd);
 /* Waits until the folder's entry and all files are on disk. Returns 0, or the -errno of the first
  * file that is not; -EBUSY if it is not finished. Sets *name to its name, which the output owns. */
-int output_settle(struct output *output, const char **name);
+int output_sync_all(struct output *output, const char **name);
 
 /*
  * Settles the files and renames them to their final names. Then removes the results of earlier runs

@@ -8,14 +8,14 @@
 #include <string.h>
 
 static bool
-asking_is_stopped(const struct pull_asking *asking)
+asking_is_stopped(const struct pull_request *asking)
 {
     return asking->stop && atomic_load(asking->stop);
 }
 
 /* Opens an association. Must not connect without TLS if the source requires it. */
 static int
-asking_connect(const struct pull_asking *asking, const char *sop_class,
+asking_connect(const struct pull_request *asking, const char *sop_class,
                struct dicom_association **association, struct dicom_answer *answer,
                struct error *error)
 {
@@ -44,7 +44,7 @@ asking_connect(const struct pull_asking *asking, const char *sop_class,
 
 /* Matches of one C-FIND. */
 struct pull_matches {
-    const struct pull_asking *asking;
+    const struct pull_request *asking;
     struct pull_found found;
     int error; /* reason for stopping: -ECANCELED, -ENOMEM, -E2BIG */
 };
@@ -84,7 +84,7 @@ asking_on_match(void *context, const struct dicom_match *match)
 }
 
 static int
-asking_fail(const struct pull_asking *asking, int rc, struct error *error)
+asking_fail(const struct pull_request *asking, int rc, struct error *error)
 {
     const char *name = asking->source->name;
     if (rc == -E2BIG)
@@ -99,7 +99,7 @@ asking_fail(const struct pull_asking *asking, int rc, struct error *error)
 }
 
 static int
-asking_ask(const struct pull_asking *asking, struct dicom_association *association,
+asking_ask(const struct pull_request *asking, struct dicom_association *association,
            const struct dicom_query *query, struct pull_found *found, struct dicom_answer *answer,
            struct error *error)
 {
@@ -129,7 +129,7 @@ asking_sum(const struct pull_found *series)
 /* Adds a study, or its series if the source retrieves per series. If the archive gives no instance
  * count of the study, sums those of its series. */
 static int
-asking_add_study(const struct pull_asking *asking, struct dicom_association *association,
+asking_add_study(const struct pull_request *asking, struct dicom_association *association,
                  struct dicom_match *study, struct pull_found *found, struct dicom_answer *answer,
                  struct error *error)
 {
@@ -151,7 +151,7 @@ asking_add_study(const struct pull_asking *asking, struct dicom_association *ass
 }
 
 static int
-asking_find_studies(const struct pull_asking *asking, struct dicom_association *association,
+asking_find_studies(const struct pull_request *asking, struct dicom_association *association,
                     const struct pull_key *key, struct pull_found *found,
                     struct dicom_answer *answer, struct error *error)
 {
@@ -167,7 +167,7 @@ asking_find_studies(const struct pull_asking *asking, struct dicom_association *
 }
 
 int
-pull_find(const struct pull_asking *asking, const struct pull_key *key, struct pull_found *found,
+pull_find(const struct pull_request *asking, const struct pull_key *key, struct pull_found *found,
           struct dicom_answer *answer, struct error *error)
 {
     const struct dicom_query series = {
@@ -193,13 +193,13 @@ asking_on_progress(void *context, const struct dicom_moved *moved)
 }
 
 int
-pull_move(const struct pull_asking *asking, const char *study_uid, const char *series_uid,
+pull_move(const struct pull_request *asking, const char *study_uid, const char *series_uid,
           struct dicom_answer *answer, struct error *error)
 {
     const struct dicom_query query = {.level = *series_uid ? DICOM_LEVEL_SERIES : DICOM_LEVEL_STUDY,
                                       .study_uid = study_uid,
                                       .series_uid = series_uid};
-    struct pull_asking stoppable = *asking;
+    struct pull_request stoppable = *asking;
     struct dicom_association *association;
     struct dicom_moved moved;
     int rc = asking_connect(asking, DICOM_MOVE_CLASS, &association, answer, error);

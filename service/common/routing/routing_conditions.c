@@ -27,7 +27,7 @@
 
 /* Receiver of the results, and their summary. */
 struct condition_teller {
-    rules_tell *tell;
+    rules_report *tell;
     void *context;
     char text[CONDITION_TEXT]; /* of the current condition */
     char note[CONDITION_TEXT]; /* an addition to the text */
@@ -550,7 +550,7 @@ conditions_check(struct condition_teller *telling, const struct conf_rule *rule,
 
 bool
 conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
-                const struct rules_stack *stack, rules_tell *tell, void *context)
+                const struct rules_stack *stack, rules_report *tell, void *context)
 {
     struct condition_teller telling = {.tell = tell, .context = context, .hold = true};
     conditions_check(&telling, rule, series, stack);
@@ -567,7 +567,7 @@ conditions_undecided(const struct conf_rule *rule, const struct rules_series *se
 }
 
 bool
-conditions_ask_facts(const struct conf_rule *rule)
+conditions_need_facts(const struct conf_rule *rule)
 {
     return rule->attribute_count > 0 || rule->orientation || rule->has_spacing ||
            rule->has_contrast;

@@ -62,13 +62,13 @@ struct rules_condition {
     const char *note;   /* an addition, such as the place of a value, or "" */
 };
 
-typedef void rules_tell(void *context, const struct rules_condition *condition);
+typedef void rules_report(void *context, const struct rules_condition *condition);
 
 /* Checks all conditions and reports each to `tell`, which may be NULL. If `stack` is NULL, checks
  * only those on the series. Returns whether all hold. Reports must not contain values that identify
  * a person. */
 bool conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
-                     const struct rules_stack *stack, rules_tell *tell, void *context);
+                     const struct rules_stack *stack, rules_report *tell, void *context);
 
 /*
  * Returns the first attribute whose value cannot be compared, if all other conditions of the rule
@@ -88,7 +88,7 @@ void conditions_describe_companion(const struct conf_companion *companion,
                                    char text[CONDITION_TEXT]);
 
 /* Returns whether the rule needs facts that are known only while a series is being inspected. */
-bool conditions_ask_facts(const struct conf_rule *rule);
+bool conditions_need_facts(const struct conf_rule *rule);
 
 /* Returns the attributes that the rules need, in the form for dicom_read_values, or "". The
  * caller must free them. Returns NULL if memory is short. */

@@ -275,7 +275,7 @@ slurm_list(const char *name, void (*tell)(void *context, const struct slurm_job 
 /* An unknown state comes from a newer release and means that the job is waiting or starting
  * (POWER_UP_NODE, EXPEDITING). A job that has ended disappears after MinJobAge. */
 bool
-slurm_lives(const char *state)
+slurm_is_alive(const char *state)
 {
     static const char *const ended[] = {"COMPLETED", "FAILED",        "CANCELLED", "TIMEOUT",
                                         "DEADLINE",  "OUT_OF_MEMORY", "PREEMPTED", "NODE_FAIL",

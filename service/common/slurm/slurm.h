@@ -75,6 +75,6 @@ int slurm_read_list(char *text, void (*job)(void *context, const struct slurm_jo
 int slurm_cancel(const int64_t *ids, size_t count, struct error *error);
 
 /* Returns whether a job in this state waits, runs or is about to end. False: it has ended. */
-bool slurm_lives(const char *state);
+bool slurm_is_alive(const char *state);
 
 #endif

@@ -19,7 +19,7 @@
 /* -------------------------------------------------------------------------------- names ---- */
 
 int
-attempt_nonce_make(char nonce[ATTEMPT_NONCE_SIZE])
+slurm_nonce_make(char nonce[ATTEMPT_NONCE_SIZE])
 {
     uint64_t bits[2];
     ssize_t got;
@@ -33,29 +33,29 @@ attempt_nonce_make(char nonce[ATTEMPT_NONCE_SIZE])
 }
 
 void
-attempt_name_write(const struct attempt_id *id, char name[ATTEMPT_NAME_SIZE])
+slurm_folder_name_write(const struct slurm_attempt_id *id, char name[ATTEMPT_NAME_SIZE])
 {
     snprintf(name, ATTEMPT_NAME_SIZE, "job-%" PRId64 ".%" PRId64 ".%s", id->job, id->number,
              id->nonce);
 }
 
 bool
-attempt_name_read(const char *name, struct attempt_id *id)
+slurm_folder_name_read(const char *name, struct slurm_attempt_id *id)
 {
     char again[ATTEMPT_NAME_SIZE];
-    *id = (struct attempt_id){0};
+    *id = (struct slurm_attempt_id){0};
     if (sscanf(name, "job-%" SCNd64 ".%" SCNd64 ".%32[0-9a-f]", &id->job, &id->number, id->nonce) !=
             3 ||
         strlen(id->nonce) != ATTEMPT_NONCE_SIZE - 1 || id->job <= 0 || id->number <= 0)
         return false;
-    attempt_name_write(id, again); /* rejects "job-+1" and anything after the nonce */
+    slurm_folder_name_write(id, again); /* rejects "job-+1" and anything after the nonce */
     return strcmp(name, again) == 0;
 }
 
 /* ------------------------------------------------------------------------------ opening ---- */
 
 static int
-attempt_folder_refuse(struct error *error, const char *what)
+slurm_folder_refuse(struct error *error, const char *what)
 {
     return error_set(error, -EBADMSG, CODE_ATTEMPT_DAMAGED,
                      "the attempt's file " ATTEMPT_FILE " %s", what);
@@ -63,7 +63,7 @@ attempt_folder_refuse(struct error *error, const char *what)
 
 /* Checks the values that the daemon wrote. */
 static int
-attempt_folder_judge(const struct attempt_folder *folder, struct error *error)
+slurm_folder_check_head(const struct slurm_folder *folder, struct error *error)
 {
     const struct message_attempt *told = &folder->told;
     if (told->job != folder->id.job || told->attempt != folder->id.number ||
@@ -75,13 +75,13 @@ attempt_folder_judge(const struct attempt_folder *folder, struct error *error)
     if (!isfinite(told->deadline_seconds) || told->deadline_seconds <= 0 || told->threads < 0 ||
         told->threads > INT32_MAX || told->memory_bytes < 0 || told->spec_size < 0 ||
         !digest_is_sha256(told->spec_sha256))
-        return attempt_folder_refuse(error, "has invalid numbers");
+        return slurm_folder_refuse(error, "has invalid numbers");
     return 0;
 }
 
 static int
-attempt_folder_take_inputs(struct attempt_folder *folder, struct proto_reader *reader,
-                           struct error *error)
+slurm_folder_take_inputs(struct slurm_folder *folder, struct proto_reader *reader,
+                         struct error *error)
 {
     struct message_input input;
     size_t count = 0;
@@ -89,11 +89,11 @@ attempt_folder_take_inputs(struct attempt_folder *folder, struct proto_reader *r
     if (!folder->inputs)
         return error_set_system(error, -ENOMEM, "list the inputs");
     if ((size_t)reader->rows != folder->spec->input_count + folder->spec->object_count)
-        return attempt_folder_refuse(error, "has another number of files than its job");
+        return slurm_folder_refuse(error, "has another number of files than its job");
     while (message_next_input(reader, &input)) {
         struct digest *digest = &folder->inputs[count++];
         if (input.size < 0 || !digest_is_sha256(input.sha256))
-            return attempt_folder_refuse(error, "has an invalid digest");
+            return slurm_folder_refuse(error, "has an invalid digest");
         digest->size = input.size;
         memcpy(digest->sha256, input.sha256, sizeof digest->sha256);
     }
@@ -103,7 +103,7 @@ attempt_folder_take_inputs(struct attempt_folder *folder, struct proto_reader *r
 /* Checks a regular file against its digest. Returns 0, -EBADMSG if it differs, or another
  * -errno. */
 static int
-attempt_file_check(int folder, const char *path, int flags, const struct digest *expected)
+slurm_folder_check_file(int folder, const char *path, int flags, const struct digest *expected)
 {
     struct stat status;
     struct digest digest;
@@ -120,7 +120,7 @@ attempt_file_check(int folder, const char *path, int flags, const struct digest 
 }
 
 static int
-attempt_file_error(int rc, const char *path, struct error *error)
+slurm_folder_file_error(int rc, const char *path, struct error *error)
 {
     if (rc == -EBADMSG || rc == -ENOENT || rc == -ELOOP)
         return error_set_files(
@@ -134,15 +134,15 @@ attempt_file_error(int rc, const char *path, struct error *error)
 }
 
 static int
-attempt_folder_read_spec(struct attempt_folder *folder, struct error *error)
+slurm_folder_read_spec(struct slurm_folder *folder, struct error *error)
 {
     struct digest expected = {.size = folder->told.spec_size};
     struct error why;
     char *path;
     memcpy(expected.sha256, folder->told.spec_sha256, sizeof expected.sha256);
-    int rc = attempt_file_check(folder->fd, ATTEMPT_SPEC, O_NOFOLLOW, &expected);
+    int rc = slurm_folder_check_file(folder->fd, ATTEMPT_SPEC, O_NOFOLLOW, &expected);
     if (rc)
-        return attempt_file_error(rc, ATTEMPT_SPEC, error);
+        return slurm_folder_file_error(rc, ATTEMPT_SPEC, error);
     if (asprintf(&path, "%s/" ATTEMPT_SPEC, folder->path) < 0)
         return error_set_system(error, -ENOMEM, "name the job");
     rc = job_spec_read(path, &folder->spec, &why);
@@ -150,54 +150,53 @@ attempt_folder_read_spec(struct attempt_folder *folder, struct error *error)
     if (rc)
         return error_set(error, rc, CODE_ATTEMPT_DAMAGED, "the attempt's file " ATTEMPT_SPEC ": %s",
                          why.message);
-    return folder->spec->id == folder->id.job ? 0
-                                              : attempt_folder_refuse(error, "is of another job");
+    return folder->spec->id == folder->id.job ? 0 : slurm_folder_refuse(error, "is of another job");
 }
 
 static int
-attempt_folder_take(struct attempt_folder *folder, struct sealed *sealed, struct error *error)
+slurm_folder_take(struct slurm_folder *folder, struct sealed *sealed, struct error *error)
 {
     struct proto_reader reader, more;
     if (sealed_next(sealed, &reader) != 1 || message_read_attempt(&reader, &folder->told) != 0 ||
         sealed_next(sealed, &more) != 0)
-        return attempt_folder_refuse(error, "does not contain an attempt");
+        return slurm_folder_refuse(error, "does not contain an attempt");
     folder->memory = message_keep_attempt(&reader, &folder->told);
     if (!folder->memory)
         return error_set_system(error, -ENOMEM, "read the attempt");
-    int rc = attempt_folder_judge(folder, error);
+    int rc = slurm_folder_check_head(folder, error);
     if (rc == 0)
-        rc = attempt_folder_read_spec(folder, error);
-    return rc ? rc : attempt_folder_take_inputs(folder, &reader, error);
+        rc = slurm_folder_read_spec(folder, error);
+    return rc ? rc : slurm_folder_take_inputs(folder, &reader, error);
 }
 
 /* Reads the attempt from the folder's own name, not from the path that leads to it. */
 static bool
-attempt_folder_name(struct attempt_folder *folder)
+slurm_folder_name(struct slurm_folder *folder)
 {
     size_t length = strlen(folder->path);
     while (length > 1 && folder->path[length - 1] == '/')
         folder->path[--length] = '\0';
     const char *slash = strrchr(folder->path, '/');
-    return attempt_name_read(slash ? slash + 1 : folder->path, &folder->id);
+    return slurm_folder_name_read(slash ? slash + 1 : folder->path, &folder->id);
 }
 
 int
-attempt_folder_read(struct attempt_folder *folder, struct error *error)
+slurm_folder_read(struct slurm_folder *folder, struct error *error)
 {
     struct sealed sealed;
     int rc = sealed_read(folder->fd, ATTEMPT_FILE, ATTEMPT_ROLE, &sealed, error);
     if (rc)
         return rc;
-    rc = attempt_folder_take(folder, &sealed, error);
+    rc = slurm_folder_take(folder, &sealed, error);
     sealed_close(&sealed);
     return rc;
 }
 
 static int
-attempt_folder_enter(struct attempt_folder *folder, struct error *error)
+slurm_folder_enter(struct slurm_folder *folder, struct error *error)
 {
     char what[400];
-    if (!attempt_folder_name(folder))
+    if (!slurm_folder_name(folder))
         return error_set(error, -EINVAL, CODE_ATTEMPT_OTHER,
                          "%.400s is not the folder of an attempt (job-<job>.<attempt>.<nonce>)",
                          folder->path);
@@ -209,9 +208,9 @@ attempt_folder_enter(struct attempt_folder *folder, struct error *error)
 }
 
 int
-attempt_folder_open(const char *path, struct attempt_folder **out, struct error *error)
+slurm_folder_open(const char *path, struct slurm_folder **out, struct error *error)
 {
-    struct attempt_folder *folder = calloc(1, sizeof *folder);
+    struct slurm_folder *folder = calloc(1, sizeof *folder);
     int rc = -ENOMEM;
     if (folder) {
         folder->fd = -1;
@@ -220,16 +219,16 @@ attempt_folder_open(const char *path, struct attempt_folder **out, struct error 
     if (!folder || !folder->path)
         error_set_system(error, rc, "open the attempt");
     else
-        rc = attempt_folder_enter(folder, error);
+        rc = slurm_folder_enter(folder, error);
     if (rc)
-        attempt_folder_close(folder);
+        slurm_folder_close(folder);
     else
         *out = folder;
     return rc;
 }
 
 void
-attempt_folder_close(struct attempt_folder *folder)
+slurm_folder_close(struct slurm_folder *folder)
 {
     if (!folder)
         return;
@@ -244,47 +243,48 @@ attempt_folder_close(struct attempt_folder *folder)
 
 /* ----------------------------------------------------------------------------- checking ---- */
 
-struct attempt_check {
-    const struct attempt_folder *folder;
+struct slurm_input_check {
+    const struct slurm_folder *folder;
     int *failed; /* 0 or -errno for each input */
 };
 
 static const char *
-attempt_input_path(const struct job_spec *spec, size_t i)
+slurm_folder_input(const struct job_spec *spec, size_t i)
 {
     return i < spec->input_count ? spec->inputs[i] : spec->objects[i - spec->input_count];
 }
 
 static void
-attempt_check_some(struct parallel *loop, void *context)
+slurm_folder_check_some(struct parallel *loop, void *context)
 {
-    const struct attempt_check *check = context;
+    const struct slurm_input_check *check = context;
     int64_t i;
     while (parallel_take(loop, &i)) {
         /* May be a link, to the file that replaced it (LAYOUT_REPLACED). */
         check->failed[i] =
-            attempt_file_check(AT_FDCWD, attempt_input_path(check->folder->spec, (size_t)i), 0,
-                               &check->folder->inputs[i]);
+            slurm_folder_check_file(AT_FDCWD, slurm_folder_input(check->folder->spec, (size_t)i), 0,
+                                    &check->folder->inputs[i]);
         if (check->failed[i])
             parallel_fail(loop);
     }
 }
 
 int
-attempt_folder_check(const struct attempt_folder *folder, int threads, const atomic_bool *stop,
-                     struct error *error)
+slurm_folder_check(const struct slurm_folder *folder, int threads, const atomic_bool *stop,
+                   struct error *error)
 {
     const size_t count = folder->spec->input_count + folder->spec->object_count;
-    struct attempt_check check = {folder, calloc(count + 1, sizeof *check.failed)};
+    struct slurm_input_check check = {folder, calloc(count + 1, sizeof *check.failed)};
     if (!check.failed)
         return error_set_system(error, -ENOMEM, "check the inputs");
     struct parallel loop = {
-        .count = (int64_t)count, .stop = stop, .body = attempt_check_some, .context = &check};
+        .count = (int64_t)count, .stop = stop, .body = slurm_folder_check_some, .context = &check};
     parallel_run(&loop, threads);
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++)
         if (check.failed[i])
-            rc = attempt_file_error(check.failed[i], attempt_input_path(folder->spec, i), error);
+            rc = slurm_folder_file_error(check.failed[i], slurm_folder_input(folder->spec, i),
+                                         error);
     free(check.failed);
     if (rc == 0 && parallel_stopped(&loop))
         return error_set(error, -ECANCELED, CODE_STOPPED, "the job was stopped");
@@ -294,7 +294,7 @@ attempt_folder_check(const struct attempt_folder *folder, int threads, const ato
 /* A removed folder is empty, and its path is free or another folder. A network file system may show
  * either late. */
 bool
-attempt_folder_is_void(const struct attempt_folder *folder)
+slurm_folder_is_void(const struct slurm_folder *folder)
 {
     struct stat open_one, named;
     return faccessat(folder->fd, ATTEMPT_VOID, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||

@@ -20,13 +20,13 @@
  * the folder whose nonce is in the database counts.
  *
  *     daemon                                      step (noctule run-job FOLDER)
- *     attempt_nonce_make, committed
- *     attempt_folder_make
- *     ... submits ...                             attempt_folder_open, _read, _check
+ *     slurm_nonce_make, committed
+ *     slurm_folder_make
+ *     ... submits ...                             slurm_folder_open, _read, _check
  *                                                 computes; manifest_begin ... manifest_publish
- *     manifest_read: the outcome                  (attempt_folder_is_void: exits without a result)
+ *     manifest_read: the outcome                  (slurm_folder_is_void: exits without a result)
  *     manifest_collect, committed
- *     attempt_folder_remove
+ *     slurm_folder_remove
  *
  * `attempt` and `manifest` are sealed files of frames (slurm_sealed.h). A job and its outcome thus
  * have one description for all executors. All calls block on the shared folder, possibly for long.
@@ -57,24 +57,24 @@
 #define ATTEMPT_VOID       "void"
 #define ATTEMPT_ROLE       "attempt" /* in HELLO of the sealed file */
 
-struct attempt_id {
+struct slurm_attempt_id {
     int64_t job;
     int64_t number; /* number of the job's attempt, from 1 */
     char nonce[ATTEMPT_NONCE_SIZE];
 };
 
 /* Creates a random, unique nonce. Returns 0 or -errno. */
-int attempt_nonce_make(char nonce[ATTEMPT_NONCE_SIZE]);
+int slurm_nonce_make(char nonce[ATTEMPT_NONCE_SIZE]);
 /* Write and read the folder's name, "job-17.2.<nonce>". Reading returns false for any other
  * name. */
-void attempt_name_write(const struct attempt_id *id, char name[ATTEMPT_NAME_SIZE]);
-bool attempt_name_read(const char *name, struct attempt_id *id);
+void slurm_folder_name_write(const struct slurm_attempt_id *id, char name[ATTEMPT_NAME_SIZE]);
+bool slurm_folder_name_read(const char *name, struct slurm_attempt_id *id);
 
 /* ---------------------------------------------------------------------------- the daemon -- */
 
 /* The work and resources of a step. All pointers are borrowed. */
-struct attempt_order {
-    struct attempt_id id;
+struct slurm_attempt_order {
+    struct slurm_attempt_id id;
     /* `output` is the same as for a local job, since the job record contains it. */
     const struct job_spec *spec;
     /* Limit of the computation, by the node's own clock. The step then stops with
@@ -89,7 +89,7 @@ struct attempt_order {
 };
 
 /* Returns whether the path is below the folder that nodes can read, without "..". */
-bool attempt_is_shared(const char *shared, const char *path);
+bool slurm_folder_is_shared(const char *shared, const char *path);
 
 /*
  * Creates the folder below `share`, with digests of all inputs. An input without a digest in the
@@ -97,21 +97,21 @@ bool attempt_is_shared(const char *shared, const char *path);
  * read. Returns 0 when all is on disk. On an error it removes the folder as far as possible. If
  * *stop becomes true, returns -ECANCELED. `stop` may be NULL.
  */
-int attempt_folder_make(const char *share, const struct attempt_order *order,
-                        const atomic_bool *stop, struct error *error);
+int slurm_folder_make(const char *share, const struct slurm_attempt_order *order,
+                      const atomic_bool *stop, struct error *error);
 /* Marks the attempt as given up for steps that still run. This only saves work; the nonce is the
  * fence. Returns 0 or -errno. */
-int attempt_folder_void(const char *share, const struct attempt_id *id);
+int slurm_folder_void(const char *share, const struct slurm_attempt_id *id);
 /* Removes the folder and its contents. Returns 0, also if it does not exist, or -errno. */
-int attempt_folder_remove(const char *share, const struct attempt_id *id);
+int slurm_folder_remove(const char *share, const struct slurm_attempt_id *id);
 
 /* ------------------------------------------------------------------------------ the step -- */
 
-struct attempt_folder {
+struct slurm_folder {
     char *path;
     int fd;
-    struct attempt_id id; /* from the folder's name */
-    /* Set by attempt_folder_read: */
+    struct slurm_attempt_id id; /* from the folder's name */
+    /* Set by slurm_folder_read: */
     struct message_attempt told; /* its strings are in `memory` */
     struct job_spec *spec;
     struct digest *inputs; /* of spec->inputs, then of spec->objects */
@@ -119,19 +119,19 @@ struct attempt_folder {
 };
 
 /* Opens a folder whose name is that of an attempt. */
-int attempt_folder_open(const char *path, struct attempt_folder **folder, struct error *error);
+int slurm_folder_open(const char *path, struct slurm_folder **folder, struct error *error);
 /* Reads the work, once. Checks that `attempt` is complete and of this version, that its nonce and
  * numbers match the folder's name, and that `job` is unchanged. Does not check the inputs. */
-int attempt_folder_read(struct attempt_folder *folder, struct error *error);
-void attempt_folder_close(struct attempt_folder *folder);
+int slurm_folder_read(struct slurm_folder *folder, struct error *error);
+void slurm_folder_close(struct slurm_folder *folder);
 
 /* Reads all inputs in at most `threads` threads and checks that each is unchanged since the folder
  * was made. If *stop becomes true, returns -ECANCELED. `stop` may be NULL. */
-int attempt_folder_check(const struct attempt_folder *folder, int threads, const atomic_bool *stop,
-                         struct error *error);
+int slurm_folder_check(const struct slurm_folder *folder, int threads, const atomic_bool *stop,
+                       struct error *error);
 
 /* Returns whether the attempt was given up, as far as this machine can see: voided, renamed or
  * removed. */
-bool attempt_folder_is_void(const struct attempt_folder *folder);
+bool slurm_folder_is_void(const struct slurm_folder *folder);
 
 #endif

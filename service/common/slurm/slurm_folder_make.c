@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 /* A folder under construction. */
-struct attempt_making {
-    const struct attempt_order *order;
+struct slurm_making {
+    const struct slurm_attempt_order *order;
     const atomic_bool *stop;
     struct error *error;
     char *path;
@@ -28,7 +28,7 @@ struct attempt_making {
 };
 
 static int
-making_fail(const struct attempt_making *making, int rc, const char *verb, const char *name)
+making_fail(const struct slurm_making *making, int rc, const char *verb, const char *name)
 {
     char what[400];
     snprintf(what, sizeof what, "%s %.380s", verb, name);
@@ -36,7 +36,7 @@ making_fail(const struct attempt_making *making, int rc, const char *verb, const
 }
 
 bool
-attempt_is_shared(const char *shared, const char *path)
+slurm_folder_is_shared(const char *shared, const char *path)
 {
     const size_t length = shared ? strlen(shared) : 0;
     return length > 0 && strncmp(path, shared, length) == 0 && path[length] == '/' &&
@@ -44,7 +44,7 @@ attempt_is_shared(const char *shared, const char *path)
 }
 
 static int
-making_open_staged(struct attempt_making *making)
+making_open_staged(struct slurm_making *making)
 {
     if (making->staged >= 0)
         return 0;
@@ -58,7 +58,7 @@ making_open_staged(struct attempt_making *making)
 /* Uses the digest of the spec if there is one, so that the file need not be read. The size is the
  * current one. */
 static bool
-making_know(struct attempt_making *making, size_t i, int from)
+making_know(struct slurm_making *making, size_t i, int from)
 {
     const struct job_spec *spec = making->order->spec;
     struct digest *digest = &making->digests[i];
@@ -73,7 +73,7 @@ making_know(struct attempt_making *making, size_t i, int from)
 
 /* Copies a file, and digests it if its digest is unknown. Sets *write_failed if writing failed. */
 static int
-making_copy(struct attempt_making *making, size_t i, int from, int to, bool *write_failed)
+making_copy(struct slurm_making *making, size_t i, int from, int to, bool *write_failed)
 {
     bool read_failed;
     if (!making_know(making, i, from))
@@ -86,7 +86,7 @@ making_copy(struct attempt_making *making, size_t i, int from, int to, bool *wri
 /* Copies the file `from` into the folder. The name of the copy shows which file it was. The caller
  * must call making_sync_staged. */
 static int
-making_stage(struct attempt_making *making, size_t i, int from, const char *path)
+making_stage(struct slurm_making *making, size_t i, int from, const char *path)
 {
     char name[96];
     bool write_failed = false;
@@ -111,7 +111,7 @@ making_stage(struct attempt_making *making, size_t i, int from, const char *path
 /* Syncs all copies at once. Syncing hundreds of files one by one would wait for the disk each
  * time. */
 static int
-making_sync_staged(struct attempt_making *making)
+making_sync_staged(struct slurm_making *making)
 {
     if (making->staged < 0 || syncfs(making->staged) == 0)
         return 0;
@@ -119,7 +119,7 @@ making_sync_staged(struct attempt_making *making)
 }
 
 static int
-making_take(struct attempt_making *making, size_t i, const char *path)
+making_take(struct slurm_making *making, size_t i, const char *path)
 {
     if (making->stop && atomic_load(making->stop))
         return error_set(making->error, -ECANCELED, CODE_STOPPED, "the submission was stopped");
@@ -128,7 +128,7 @@ making_take(struct attempt_making *making, size_t i, const char *path)
         return error_set_files(making->error, -errno, CODE_FILE_UNREADABLE, path, NULL,
                                "an input of the job cannot be opened: %s", strerror(errno));
     int rc;
-    if (!attempt_is_shared(making->order->shared, path)) {
+    if (!slurm_folder_is_shared(making->order->shared, path)) {
         rc = making_stage(making, i, from, path);
     } else {
         making->files[i] = strdup(path);
@@ -143,7 +143,7 @@ making_take(struct attempt_making *making, size_t i, const char *path)
 }
 
 static int
-making_take_all(struct attempt_making *making)
+making_take_all(struct slurm_making *making)
 {
     const struct job_spec *spec = making->order->spec;
     making->count = spec->input_count + spec->object_count;
@@ -160,7 +160,7 @@ making_take_all(struct attempt_making *making)
 /* Writes the job spec, which differs from a local worker's only in the paths of the inputs, and
  * digests it. */
 static int
-making_write_spec(struct attempt_making *making, struct digest *digest)
+making_write_spec(struct slurm_making *making, struct digest *digest)
 {
     struct job_spec spec = *making->order->spec;
     char *path;
@@ -180,9 +180,9 @@ making_write_spec(struct attempt_making *making, struct digest *digest)
 }
 
 static int
-making_write_attempt(struct attempt_making *making, const struct digest *spec)
+making_write_attempt(struct slurm_making *making, const struct digest *spec)
 {
-    const struct attempt_order *order = making->order;
+    const struct slurm_attempt_order *order = making->order;
     const struct message_attempt told = {
         .job = order->id.job,
         .attempt = order->id.number,
@@ -213,7 +213,7 @@ making_write_attempt(struct attempt_making *making, const struct digest *spec)
 }
 
 static int
-making_fill(struct attempt_making *making)
+making_fill(struct slurm_making *making)
 {
     struct digest spec;
     making->folder = open(making->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -234,7 +234,7 @@ making_fill(struct attempt_making *making)
 }
 
 static void
-making_release(struct attempt_making *making)
+making_release(struct slurm_making *making)
 {
     for (size_t i = 0; making->files && i < making->count; i++)
         free(making->files[i]);
@@ -248,30 +248,30 @@ making_release(struct attempt_making *making)
 }
 
 int
-attempt_folder_make(const char *share, const struct attempt_order *order, const atomic_bool *stop,
-                    struct error *error)
+slurm_folder_make(const char *share, const struct slurm_attempt_order *order,
+                  const atomic_bool *stop, struct error *error)
 {
     char name[ATTEMPT_NAME_SIZE];
-    struct attempt_making making = {
+    struct slurm_making making = {
         .order = order, .stop = stop, .error = error, .folder = -1, .staged = -1};
-    attempt_name_write(&order->id, name);
+    slurm_folder_name_write(&order->id, name);
     if (asprintf(&making.path, "%s/%s", share, name) < 0)
         return error_set_system(error, -ENOMEM, "name the attempt");
     int rc = mkdir(making.path, 0750) == 0 ? 0 : making_fail(&making, -errno, "make", making.path);
     if (rc == 0) {
         rc = making_fill(&making);
         if (rc)
-            attempt_folder_remove(share, &order->id);
+            slurm_folder_remove(share, &order->id);
     }
     making_release(&making);
     return rc;
 }
 
 int
-attempt_folder_void(const char *share, const struct attempt_id *id)
+slurm_folder_void(const char *share, const struct slurm_attempt_id *id)
 {
     char name[ATTEMPT_NAME_SIZE], path[ATTEMPT_NAME_SIZE + sizeof ATTEMPT_VOID];
-    attempt_name_write(id, name);
+    slurm_folder_name_write(id, name);
     snprintf(path, sizeof path, "%s/" ATTEMPT_VOID, name);
     const int base = open(share, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (base < 0)
@@ -282,10 +282,10 @@ attempt_folder_void(const char *share, const struct attempt_id *id)
 }
 
 int
-attempt_folder_remove(const char *share, const struct attempt_id *id)
+slurm_folder_remove(const char *share, const struct slurm_attempt_id *id)
 {
     char name[ATTEMPT_NAME_SIZE];
-    attempt_name_write(id, name);
+    slurm_folder_name_write(id, name);
     const int base = open(share, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (base < 0)
         return -errno;

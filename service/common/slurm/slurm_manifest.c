@@ -93,23 +93,23 @@ manifest_run_is_stale(const char *name)
 
 /* Returns -ESTALE if the attempt's folder was removed. Does not create it again. */
 static int
-manifest_run_make(const struct attempt_folder *folder, struct manifest_run *run,
+manifest_run_make(const struct slurm_folder *folder, struct manifest_run *run,
                   struct output **output)
 {
     char nonce[ATTEMPT_NONCE_SIZE], path[64];
-    int rc = attempt_nonce_make(nonce);
+    int rc = slurm_nonce_make(nonce);
     snprintf(run->name, sizeof run->name, MANIFEST_RUN "%.16s", nonce);
     snprintf(path, sizeof path, "/proc/self/fd/%d/%s", folder->fd, run->name);
     if (rc == 0)
         rc = output_open(path, true, output);
-    return rc && attempt_folder_is_void(folder) ? -ESTALE : rc;
+    return rc && slurm_folder_is_void(folder) ? -ESTALE : rc;
 }
 
 static int
 manifest_run_publish(struct output *output, struct error *error)
 {
     const char *name;
-    int rc = output_settle(output, &name);
+    int rc = output_sync_all(output, &name);
     if (rc)
         return manifest_run_fail(error, rc, "write to the shared folder", name);
     rc = output_publish(output, manifest_run_is_stale);
@@ -117,7 +117,7 @@ manifest_run_publish(struct output *output, struct error *error)
 }
 
 int
-manifest_run_take(const struct attempt_folder *folder, const char *from, struct manifest_run *run,
+manifest_run_take(const struct slurm_folder *folder, const char *from, struct manifest_run *run,
                   struct error *error)
 {
     struct output *output = NULL;
@@ -142,7 +142,7 @@ manifest_run_free(struct manifest_run *run)
 /* ------------------------------------------------------------------------------ writing ---- */
 
 void
-manifest_begin(struct sealed_writer *writer, const struct attempt_folder *folder,
+manifest_begin(struct sealed_writer *writer, const struct slurm_folder *folder,
                const struct manifest_run *run, const char *node, const char *device)
 {
     const struct message_manifest told = {
@@ -164,7 +164,7 @@ manifest_begin(struct sealed_writer *writer, const struct attempt_folder *folder
 }
 
 bool
-manifest_exists(const struct attempt_folder *folder)
+manifest_exists(const struct slurm_folder *folder)
 {
     return faccessat(folder->fd, MANIFEST_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
@@ -174,7 +174,7 @@ static int
 manifest_place(const struct sealed_writer *writer, int folder)
 {
     char nonce[ATTEMPT_NONCE_SIZE], name[sizeof MANIFEST_FILE + ATTEMPT_NONCE_SIZE];
-    int rc = attempt_nonce_make(nonce);
+    int rc = slurm_nonce_make(nonce);
     if (rc)
         return rc;
     snprintf(name, sizeof name, MANIFEST_FILE "-%s", nonce);
@@ -190,12 +190,12 @@ manifest_place(const struct sealed_writer *writer, int folder)
 }
 
 int
-manifest_publish(struct sealed_writer *writer, const struct attempt_folder *folder,
+manifest_publish(struct sealed_writer *writer, const struct slurm_folder *folder,
                  struct error *error)
 {
     int rc = sealed_end(writer);
     if (rc == 0)
-        rc = attempt_folder_is_void(folder) ? -ESTALE : manifest_place(writer, folder->fd);
+        rc = slurm_folder_is_void(folder) ? -ESTALE : manifest_place(writer, folder->fd);
     sealed_release(writer);
     if (rc == -EEXIST || rc == -ESTALE)
         return rc;

@@ -54,23 +54,23 @@ struct manifest_run {
 
 /* Creates the folder and copies every file of the folder `from` into it. Returns 0 when all are on
  * disk; otherwise none of them stays. Returns -ESTALE if the attempt was given up. */
-int manifest_run_take(const struct attempt_folder *folder, const char *from,
-                      struct manifest_run *run, struct error *error);
+int manifest_run_take(const struct slurm_folder *folder, const char *from, struct manifest_run *run,
+                      struct error *error);
 void manifest_run_free(struct manifest_run *run);
 
 /* Begins a manifest for `run`; NULL: without files. The caller must then add the frames of the
  * report with sealed_add, DONE last. */
-void manifest_begin(struct sealed_writer *writer, const struct attempt_folder *folder,
+void manifest_begin(struct sealed_writer *writer, const struct slurm_folder *folder,
                     const struct manifest_run *run, const char *node, const char *device);
 /*
  * Finishes the manifest and renames it into place once it is on disk. Returns -EEXIST if another
  * step was first; its manifest stays. Returns -ESTALE if the attempt was given up. Releases the
  * writer.
  */
-int manifest_publish(struct sealed_writer *writer, const struct attempt_folder *folder,
+int manifest_publish(struct sealed_writer *writer, const struct slurm_folder *folder,
                      struct error *error);
 /* Returns whether a manifest exists, valid or not. */
-bool manifest_exists(const struct attempt_folder *folder);
+bool manifest_exists(const struct slurm_folder *folder);
 
 /* ---------------------------------------------------------------------------- the daemon -- */
 
@@ -88,10 +88,10 @@ struct manifest {
  * files. Returns -ENOENT if there is no manifest yet, and -ESTALE with ATTEMPT_OTHER if it is of
  * another attempt. Does not read the files before manifest_collect.
  */
-int manifest_read(const char *share, const struct attempt_id *id, struct manifest **manifest,
+int manifest_read(const char *share, const struct slurm_attempt_id *id, struct manifest **manifest,
                   struct error *error);
 /* Parses a manifest from bytes and takes ownership of them. It has no folder. For tests. */
-int manifest_parse(uint8_t *bytes, size_t size, const struct attempt_id *id,
+int manifest_parse(uint8_t *bytes, size_t size, const struct slurm_attempt_id *id,
                    struct manifest **manifest, struct error *error);
 /* Returns the next frame of the report (FEATURES, HISTOGRAM or, last, DONE), to be read with
  * job_attempt_read_features and similar functions. Returns false at the end. */

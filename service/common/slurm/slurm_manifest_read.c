@@ -63,7 +63,8 @@ manifest_take_files(struct manifest *manifest, struct proto_reader *reader, stru
 }
 
 static int
-manifest_judge(const struct manifest *manifest, const struct attempt_id *id, struct error *error)
+manifest_check_head(const struct manifest *manifest, const struct slurm_attempt_id *id,
+                    struct error *error)
 {
     const struct message_manifest *told = &manifest->told;
     if (told->job != id->job || told->attempt != id->number || strcmp(told->nonce, id->nonce) != 0)
@@ -79,7 +80,7 @@ manifest_judge(const struct manifest *manifest, const struct attempt_id *id, str
 
 /* Checks the DONE frame in a copy, since reading alters the frame and it is read again later. */
 static int
-manifest_judge_done(const struct manifest *manifest, const struct proto_reader *frame,
+manifest_check_done(const struct manifest *manifest, const struct proto_reader *frame,
                     struct error *error)
 {
     struct message_done done;
@@ -101,7 +102,7 @@ manifest_judge_done(const struct manifest *manifest, const struct proto_reader *
 
 /* Checks that the report has measurements, then one DONE, and no other frame. */
 static int
-manifest_judge_report(struct manifest *manifest, struct error *error)
+manifest_check_report(struct manifest *manifest, struct error *error)
 {
     struct proto_reader reader;
     bool done = false;
@@ -110,7 +111,7 @@ manifest_judge_report(struct manifest *manifest, struct error *error)
         if (done || (!message_is_measurement(reader.type) && reader.type != PROTO_DONE))
             rc = manifest_refuse(error, "has an unexpected frame");
         else if ((done = reader.type == PROTO_DONE))
-            rc = manifest_judge_done(manifest, &reader, error);
+            rc = manifest_check_done(manifest, &reader, error);
     }
     if (rc == 0 && (more < 0 || !done))
         rc = manifest_refuse(error, "ends early");
@@ -119,7 +120,7 @@ manifest_judge_report(struct manifest *manifest, struct error *error)
 }
 
 static int
-manifest_take(struct manifest *manifest, const struct attempt_id *id, struct error *error)
+manifest_take(struct manifest *manifest, const struct slurm_attempt_id *id, struct error *error)
 {
     struct proto_reader reader;
     struct message_manifest *told = &manifest->told;
@@ -128,8 +129,8 @@ manifest_take(struct manifest *manifest, const struct attempt_id *id, struct err
     manifest->sealed.first = manifest->sealed.frames.consumed;
     int rc = manifest_take_files(manifest, &reader, error);
     if (rc == 0)
-        rc = manifest_judge(manifest, id, error);
-    return rc ? rc : manifest_judge_report(manifest, error);
+        rc = manifest_check_head(manifest, id, error);
+    return rc ? rc : manifest_check_report(manifest, error);
 }
 
 static struct manifest *
@@ -154,8 +155,8 @@ manifest_give(struct manifest *manifest, int rc, struct manifest **out)
 }
 
 int
-manifest_parse(uint8_t *bytes, size_t size, const struct attempt_id *id, struct manifest **out,
-               struct error *error)
+manifest_parse(uint8_t *bytes, size_t size, const struct slurm_attempt_id *id,
+               struct manifest **out, struct error *error)
 {
     struct manifest *manifest = manifest_new(error);
     if (!manifest) {
@@ -169,11 +170,11 @@ manifest_parse(uint8_t *bytes, size_t size, const struct attempt_id *id, struct 
 }
 
 static int
-manifest_enter(struct manifest *manifest, const char *share, const struct attempt_id *id,
+manifest_enter(struct manifest *manifest, const char *share, const struct slurm_attempt_id *id,
                struct error *error)
 {
     char name[ATTEMPT_NAME_SIZE], *path, what[160];
-    attempt_name_write(id, name);
+    slurm_folder_name_write(id, name);
     if (asprintf(&path, "%s/%s", share, name) < 0)
         return error_set_system(error, -ENOMEM, "name the attempt");
     manifest->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -187,7 +188,7 @@ manifest_enter(struct manifest *manifest, const char *share, const struct attemp
 }
 
 int
-manifest_read(const char *share, const struct attempt_id *id, struct manifest **out,
+manifest_read(const char *share, const struct slurm_attempt_id *id, struct manifest **out,
               struct error *error)
 {
     struct manifest *manifest = manifest_new(error);
@@ -286,7 +287,7 @@ manifest_collect_all(const struct manifest *manifest, int run, struct output *ou
                  : manifest_collect_one(&manifest->files[i], run, output, error);
     if (rc)
         return rc;
-    rc = output_settle(output, &name);
+    rc = output_sync_all(output, &name);
     if (rc == 0)
         rc = output_publish(output, manifest_is_any);
     return rc ? error_set_system(error, rc, "move the results to the outbox") : 0;

@@ -115,7 +115,7 @@ child_after_look(uv_work_t *look, int status)
 }
 
 void
-child_look(struct child *child, const struct conf *conf)
+child_check_places(struct child *child, const struct conf *conf)
 {
     if (child->looking || child->renewing ||
         places_of(child->role->confined, conf, &child->needed) != 0)

@@ -41,7 +41,7 @@ struct child {
     bool failed;   /* the daemon broke the protocol, or a frame could not be sent */
     int error;     /* error of the failure, or 0 */
 
-    uv_work_t look; /* checks the places that are needed (child_look) */
+    uv_work_t look; /* checks the places that are needed (child_check_places) */
     struct places needed;
     const char *lacking;
     bool looking, renewing;
@@ -59,7 +59,7 @@ void child_renew(struct child *child, const char *why);
  * needs a folder that it may not access. If so, sends RENEW. To be called after a reload and after
  * access errors.
  */
-void child_look(struct child *child, const struct conf *conf);
+void child_check_places(struct child *child, const struct conf *conf);
 /* Ends the child and logs the reason as ROLE.protocol. */
 void child_fail(struct child *child, const char *why);
 /* Records the failure `error` without ending the child. The caller must end it. */

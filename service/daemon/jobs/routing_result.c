@@ -44,7 +44,7 @@ wish_find_unknown(const struct conf *conf, const struct queue_series *series)
     const struct conf_title *title =
         conf_find_title(conf, series->called_ae ? series->called_ae : "");
     for (size_t i = 0; i < conf->rule_count && !(title && title->pipeline); i++)
-        if (conditions_ask_facts(&conf->rules[i]) && rules_match_series(&conf->rules[i], &subject))
+        if (conditions_need_facts(&conf->rules[i]) && rules_match_series(&conf->rules[i], &subject))
             return i + 1;
     return 0;
 }
@@ -52,7 +52,7 @@ wish_find_unknown(const struct conf *conf, const struct queue_series *series)
 static int
 judgement_of_rule(const struct conf *conf, const struct conf_rule *rule)
 {
-    return judgement_of(conf_find_pipeline(conf, rule->pipeline));
+    return routing_options_of(conf_find_pipeline(conf, rule->pipeline));
 }
 
 unsigned
@@ -64,7 +64,7 @@ wish_judgements(const struct conf *conf, const struct queue_series *series)
     for (size_t i = 0; i < count; i++)
         wanted |= 1u << judgement_of_rule(conf, &rules[i]);
     free(rules);
-    return wanted ? wanted : 1u << judgement_lenient(conf);
+    return wanted ? wanted : 1u << routing_options_lenient(conf);
 }
 
 /* -------------------------------------------------------------------------- one judgement ---- */
@@ -97,7 +97,7 @@ wishing_begin(struct wishing *wishing, int judgement)
             judgement_of_rule(wishing->conf, &wishing->rules[i]) == judgement)
             wishing->own_rules[wishing->own_count++] = wishing->rules[i];
     bool any = false;
-    wishing->options = judgement_options(judgement);
+    wishing->options = routing_options_text(judgement);
     for (size_t i = 0; i < wishing->subject.stack_count; i++)
         any |= wishing_owns(wishing, i);
     if (!any)
@@ -179,7 +179,7 @@ wish_add_rules(struct wishing *wishing, bool otherwise, struct wish *wish)
 {
     bool fits = false;
     wishing->otherwise = otherwise;
-    for (int judgement = 0; judgement < JUDGEMENTS; judgement++) {
+    for (int judgement = 0; judgement < ROUTING_OPTION_SETS; judgement++) {
         wishing_begin(wishing, judgement);
         wish_add(wishing, wish);
         fits |= wishing_fits(wishing);

@@ -14,7 +14,7 @@
 struct wish_stack {
     struct rules_stack is;
     bool passed_over;
-    const char *options; /* of the pipelines that it is of (judgement_options) */
+    const char *options; /* of the pipelines that it is of (routing_options_text) */
 };
 
 struct wish {

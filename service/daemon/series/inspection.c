@@ -210,7 +210,7 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
     if (error)
         return error;
     char *attributes = conditions_attributes(core->conf->rules, core->conf->rule_count);
-    const struct geometry_limits limits = judgement_lenient_limits(core->conf);
+    const struct geometry_limits limits = routing_options_lenient_limits(core->conf);
     struct proto_writer writer;
     struct message_inspect inspect = {.series_id = inspection->series_id,
                                       .revision = inspection->revision,
@@ -372,7 +372,7 @@ inspection_stack(const struct message_stack *told)
         .file_b = told->file_b,
         .times = core_count(told->times),
         .times_announced = core_count(told->times_announced),
-        .options = judgement_options(told->judgement),
+        .options = routing_options_text(told->judgement),
         .pixel_mm = {told->column_mm, told->row_mm},
         .orientation = orientation ? conditions_orientation_name(orientation) : "",
         .cosines = told->cosines,

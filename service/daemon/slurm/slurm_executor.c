@@ -137,7 +137,7 @@ cluster_task_for(struct cluster *cluster, const struct queue_job *job, struct cl
         group->seconds += mean;
         return group->task;
     }
-    if (cluster->tasks.count >= (size_t)conf->max_submitted || attempt_nonce_make(nonce))
+    if (cluster->tasks.count >= (size_t)conf->max_submitted || slurm_nonce_make(nonce))
         return NULL;
     group->task = tasks_add(&cluster->tasks, nonce, TASK_PICKED);
     group->count = 1;

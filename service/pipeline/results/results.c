@@ -568,7 +568,7 @@ static int
 results_sync(const struct results_request *request, struct pipeline_report *report)
 {
     const char *file;
-    int rc = output_settle(request->output, &file);
+    int rc = output_sync_all(request->output, &file);
     return rc ? results_file_error(report, rc, "write", file) : 0;
 }
 

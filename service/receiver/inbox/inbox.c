@@ -184,8 +184,8 @@ wait_for(struct inbox *inbox, struct seen_file *file, const char *relative)
 static void
 see_waiting(struct inbox *inbox, struct seen_file *file, const struct scan_sight *sight)
 {
-    if (seen_file_settled(file, seen_file_look(&sight->stamp), sight->renamed,
-                          (int64_t)uv_now(inbox->loop), inbox->settle_ms))
+    if (seen_file_is_complete(file, seen_file_look(&sight->stamp), sight->renamed,
+                              (int64_t)uv_now(inbox->loop), inbox->settle_ms))
         hand_out(inbox, file, sight);
     else
         wait_for(inbox, file, sight->relative);
@@ -845,7 +845,7 @@ inbox_move_to(const struct inbox *inbox)
 }
 
 const char *
-inbox_trouble(const struct inbox *inbox)
+inbox_problem(const struct inbox *inbox)
 {
     if (inbox->working && (int64_t)uv_now(inbox->loop) - inbox->step_began_ms > HANGING_MS)
         return "its disk or share does not respond";

@@ -4,7 +4,7 @@
  * A file is found by inotify at once, or by a full sweep every sweep_seconds. The sweep finds files
  * that inotify does not report: network shares, overflows, folders that cannot be watched. If
  * inotify reports all changes, sweeps become rarer and slower. Both only cause looks;
- * seen_file_settled (inbox_seen.h) decides whether a file is complete. Looks run in pool threads,
+ * seen_file_is_complete (inbox_seen.h) decides whether a file is complete. Looks run in pool threads,
  * in steps of limited length, one at a time per inbox. The loop therefore never waits for a disk or
  * network share, and a share that hangs blocks one thread.
  *
@@ -63,7 +63,7 @@ const char *inbox_move_to(const struct inbox *inbox); /* NULL unless CONF_MOVE *
 
 /* Returns the reason for which the inbox cannot be read, "" if it can, or NULL during the first
  * attempt. */
-const char *inbox_trouble(const struct inbox *inbox);
+const char *inbox_problem(const struct inbox *inbox);
 
 /* Answers a find. The stamp must be that of the file as it stays. */
 void inbox_done(struct inbox *inbox, const char *relative, const struct file_stamp *stamp,

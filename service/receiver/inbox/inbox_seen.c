@@ -153,8 +153,8 @@ seen_files_forget_unmet(struct seen_files *seen_files, uint32_t sweep, uint64_t 
 }
 
 bool
-seen_file_settled(struct seen_file *file, uint64_t look, bool renamed, int64_t now_ms,
-                  int64_t settle_ms)
+seen_file_is_complete(struct seen_file *file, uint64_t look, bool renamed, int64_t now_ms,
+                      int64_t settle_ms)
 {
     if (file->look != look) {
         file->look = look;

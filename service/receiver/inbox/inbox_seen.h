@@ -51,7 +51,7 @@ size_t seen_files_forget_unmet(struct seen_files *seen_files, uint32_t sweep, ui
  * equals the last one, which is at least settle_ms old, or the file was renamed into place.
  * Otherwise the caller must look again at file->since_ms + settle_ms.
  */
-bool seen_file_settled(struct seen_file *file, uint64_t look, bool renamed, int64_t now_ms,
-                       int64_t settle_ms);
+bool seen_file_is_complete(struct seen_file *file, uint64_t look, bool renamed, int64_t now_ms,
+                           int64_t settle_ms);
 
 #endif

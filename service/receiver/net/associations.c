@@ -66,7 +66,7 @@ association_load(const struct associations *associations, const struct conf_peer
 
 /* The caller must hold the lock. */
 static enum admission_verdict
-association_judge(const struct associations *associations, const struct conf_dicom *conf,
+association_check(const struct associations *associations, const struct conf_dicom *conf,
                   const struct admission_caller *caller)
 {
     const struct admission_load load = association_load(associations, admission_peer(conf, caller));
@@ -74,11 +74,11 @@ association_judge(const struct associations *associations, const struct conf_dic
 }
 
 enum admission_verdict
-associations_judge(struct associations *associations, const struct conf_dicom *conf,
+associations_check(struct associations *associations, const struct conf_dicom *conf,
                    const struct admission_caller *caller)
 {
     pthread_mutex_lock(&associations->lock);
-    const enum admission_verdict verdict = association_judge(associations, conf, caller);
+    const enum admission_verdict verdict = association_check(associations, conf, caller);
     pthread_mutex_unlock(&associations->lock);
     return verdict;
 }
@@ -89,7 +89,7 @@ decide(struct session *session, const struct admission_caller *caller)
     struct associations *associations = session->associations;
     const struct conf_dicom *conf = &session->settings->conf->dicom;
     pthread_mutex_lock(&associations->lock);
-    const enum admission_verdict verdict = association_judge(associations, conf, caller);
+    const enum admission_verdict verdict = association_check(associations, conf, caller);
     session->peer = verdict == ADMISSION_GRANTED ? admission_peer(conf, caller) : NULL;
     session->of_stranger = verdict == ADMISSION_ECHO_ONLY;
     pthread_mutex_unlock(&associations->lock);
@@ -392,10 +392,10 @@ associations_count(const struct associations *associations)
     return associations->count;
 }
 
-struct associations_strangers
-associations_strangers(struct associations *associations, const char *host)
+struct associations_unadmitted
+associations_unadmitted(struct associations *associations, const char *host)
 {
-    struct associations_strangers strangers = {0};
+    struct associations_unadmitted strangers = {0};
     pthread_mutex_lock(&associations->lock);
     const struct session *each = LIST_FIRST(&associations->running);
     for (; each; each = LIST_NEXT(each, next)) {

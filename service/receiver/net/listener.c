@@ -191,7 +191,7 @@ is_refused(struct listener_visitor *visitor)
                                             .host = visitor->connection.host,
                                             .certificate = ""};
     const enum admission_verdict verdict =
-        associations_judge(listener->associations, &listener->settings->conf->dicom, &caller);
+        associations_check(listener->associations, &listener->settings->conf->dicom, &caller);
     if (verdict == ADMISSION_GRANTED || verdict == ADMISSION_ECHO_ONLY)
         return false;
     listener->totals.rejected++;
@@ -207,8 +207,8 @@ has_too_many_handshakes(const struct listener_visitor *visitor)
 {
     const struct listener *listener = visitor->listener;
     const size_t most = (size_t)listener->settings->conf->dicom.max_associations;
-    const struct associations_strangers strangers =
-        associations_strangers(listener->associations, visitor->connection.host);
+    const struct associations_unadmitted strangers =
+        associations_unadmitted(listener->associations, visitor->connection.host);
     return (visitor->connection.tls || visitor->connection.partial) &&
            (strangers.of_all >= most || strangers.of_host >= (most + 1) / 2);
 }

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-static struct attempt_id id = {.job = 17, .number = 2};
+static struct slurm_attempt_id id = {.job = 17, .number = 2};
 static struct error error;
 static char *inputs[2], *objects[1];
 static struct job_spec spec = {.id = 17,
@@ -21,8 +21,8 @@ static struct job_spec spec = {.id = 17,
                                .input_count = 2,
                                .objects = objects,
                                .object_count = 1};
-static struct attempt_order order;
-static struct attempt_folder *folder;
+static struct slurm_attempt_order order;
+static struct slurm_folder *folder;
 static struct manifest *manifest;
 
 static void
@@ -41,13 +41,13 @@ setup(void)
     inputs[0] = strdup(scratch_path("share/series/1.dcm"));
     inputs[1] = strdup(scratch_path("local/2.dcm"));
     objects[0] = strdup(scratch_path("local/rt.dcm"));
-    ck_assert_int_eq(attempt_nonce_make(id.nonce), 0);
-    order = (struct attempt_order){.id = id,
-                                   .spec = &spec,
-                                   .deadline_seconds = 90,
-                                   .backend = "cpu",
-                                   .threads = 3,
-                                   .memory_bytes = 1 << 20};
+    ck_assert_int_eq(slurm_nonce_make(id.nonce), 0);
+    order = (struct slurm_attempt_order){.id = id,
+                                         .spec = &spec,
+                                         .deadline_seconds = 90,
+                                         .backend = "cpu",
+                                         .threads = 3,
+                                         .memory_bytes = 1 << 20};
     folder = NULL;
     manifest = NULL;
     error = (struct error){0};
@@ -56,7 +56,7 @@ setup(void)
 static void
 teardown(void)
 {
-    attempt_folder_close(folder);
+    slurm_folder_close(folder);
     manifest_free(manifest);
     free(inputs[0]);
     free(inputs[1]);
@@ -77,7 +77,7 @@ inside(const char *name)
     static char paths[4][256];
     static unsigned turn;
     char own[ATTEMPT_NAME_SIZE], *path = paths[turn++ % 4];
-    attempt_name_write(&id, own);
+    slurm_folder_name_write(&id, own);
     snprintf(path, sizeof paths[0], "share/%s%s%s", own, *name ? "/" : "", name);
     return path;
 }
@@ -85,10 +85,10 @@ inside(const char *name)
 static int
 open_folder(void)
 {
-    attempt_folder_close(folder);
+    slurm_folder_close(folder);
     folder = NULL;
-    const int rc = attempt_folder_open(scratch_path(inside("")), &folder, &error);
-    return rc ? rc : attempt_folder_read(folder, &error);
+    const int rc = slurm_folder_open(scratch_path(inside("")), &folder, &error);
+    return rc ? rc : slurm_folder_read(folder, &error);
 }
 
 static void
@@ -97,14 +97,14 @@ make_folder(void)
     static char series[1024];
     snprintf(series, sizeof series, "%s", scratch_path("share/series"));
     order.shared = series;
-    ck_assert_msg(attempt_folder_make(share(), &order, NULL, &error) == 0, "%s", error.message);
+    ck_assert_msg(slurm_folder_make(share(), &order, NULL, &error) == 0, "%s", error.message);
     ck_assert_msg(open_folder() == 0, "%s", error.message);
 }
 
 static int
 check_folder(void)
 {
-    return attempt_folder_check(folder, 2, NULL, &error);
+    return slurm_folder_check(folder, 2, NULL, &error);
 }
 
 /* Publishes a manifest with this verdict for the files in results/. */
@@ -183,9 +183,9 @@ size_of(const char *relative)
 START_TEST(names_go_there_and_back)
 {
     char name[ATTEMPT_NAME_SIZE];
-    struct attempt_id back;
-    attempt_name_write(&id, name);
-    ck_assert(attempt_name_read(name, &back));
+    struct slurm_attempt_id back;
+    slurm_folder_name_write(&id, name);
+    ck_assert(slurm_folder_name_read(name, &back));
     ck_assert_int_eq(back.job, 17);
     ck_assert_int_eq(back.number, 2);
     ck_assert_str_eq(back.nonce, id.nonce);
@@ -200,7 +200,7 @@ START_TEST(names_go_there_and_back)
         "",
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        ck_assert_msg(!attempt_name_read(others[i], &back), "%s", others[i]);
+        ck_assert_msg(!slurm_folder_name_read(others[i], &back), "%s", others[i]);
 }
 
 END_TEST
@@ -208,7 +208,7 @@ END_TEST
 START_TEST(nonces_differ)
 {
     char other[ATTEMPT_NONCE_SIZE];
-    ck_assert_int_eq(attempt_nonce_make(other), 0);
+    ck_assert_int_eq(slurm_nonce_make(other), 0);
     ck_assert_uint_eq(strlen(other), 32);
     ck_assert_str_ne(other, id.nonce);
 }
@@ -231,7 +231,7 @@ START_TEST(a_step_gets_what_the_daemon_said)
     ck_assert_str_eq(folder->spec->objects[0], scratch_path(inside("inputs/000002-rt.dcm")));
     ck_assert_int_eq(check_folder(), 0);
     ck_assert(!manifest_exists(folder));
-    ck_assert(!attempt_folder_is_void(folder));
+    ck_assert(!slurm_folder_is_void(folder));
 }
 
 END_TEST
@@ -268,7 +268,7 @@ START_TEST(what_is_known_of_inputs_is_not_read_again)
     for (size_t i = 0; i < 2; i++) {
         known[i] = other;
         known[1 - i] = NULL;
-        attempt_folder_remove(share(), &id);
+        slurm_folder_remove(share(), &id);
         make_folder();
         ck_assert_str_eq(folder->inputs[i].sha256, other);
         ck_assert_int_eq(check_folder(), -EBADMSG);
@@ -284,7 +284,7 @@ START_TEST(checking_stops_when_it_is_told_to)
 {
     atomic_bool stop = true;
     make_folder();
-    ck_assert_int_eq(attempt_folder_check(folder, 2, &stop, &error), -ECANCELED);
+    ck_assert_int_eq(slurm_folder_check(folder, 2, &stop, &error), -ECANCELED);
     ck_assert_int_eq(error.code, CODE_STOPPED);
 }
 
@@ -335,11 +335,11 @@ START_TEST(the_name_says_whose_it_is)
     snprintf(old, sizeof old, "%s", scratch_path(inside("")));
     id.number = 3;
     ck_assert_int_eq(rename(old, scratch_path(inside(""))), 0);
-    ck_assert(attempt_folder_is_void(folder)); /* its path no longer exists */
+    ck_assert(slurm_folder_is_void(folder)); /* its path no longer exists */
     ck_assert_int_eq(open_folder(), -ESTALE);
     ck_assert_int_eq(error.code, CODE_ATTEMPT_OTHER);
-    struct attempt_folder *other;
-    ck_assert_int_eq(attempt_folder_open(share(), &other, &error), -EINVAL);
+    struct slurm_folder *other;
+    ck_assert_int_eq(slurm_folder_open(share(), &other, &error), -EINVAL);
     id.number = 2;
 }
 
@@ -380,10 +380,10 @@ START_TEST(a_failure_leaves_no_folder)
 {
     atomic_bool stop = true;
     inputs[1][strlen(inputs[1]) - 1] = 'x';
-    ck_assert_int_eq(attempt_folder_make(share(), &order, NULL, &error), -ENOENT);
+    ck_assert_int_eq(slurm_folder_make(share(), &order, NULL, &error), -ENOENT);
     ck_assert_int_eq(error.code, CODE_FILE_UNREADABLE);
     ck_assert(!scratch_has(inside("")));
-    ck_assert_int_eq(attempt_folder_make(share(), &order, &stop, &error), -ECANCELED);
+    ck_assert_int_eq(slurm_folder_make(share(), &order, &stop, &error), -ECANCELED);
     ck_assert(!scratch_has(inside("")));
 }
 
@@ -393,15 +393,15 @@ START_TEST(an_attempt_is_given_up)
 {
     struct manifest_run run;
     make_folder();
-    ck_assert_int_eq(attempt_folder_void(share(), &id), 0);
-    ck_assert(attempt_folder_is_void(folder));
+    ck_assert_int_eq(slurm_folder_void(share(), &id), 0);
+    ck_assert(slurm_folder_is_void(folder));
     ck_assert_int_eq(publish_as(PROTO_VERDICT_DONE, "seg.dcm", &run), -ESTALE);
     manifest_run_free(&run);
     ck_assert_int_eq(read_it(), -ENOENT);
-    ck_assert_int_eq(attempt_folder_remove(share(), &id), 0);
+    ck_assert_int_eq(slurm_folder_remove(share(), &id), 0);
     ck_assert(!scratch_has(inside("")));
-    ck_assert_int_eq(attempt_folder_remove(share(), &id), 0);
-    ck_assert(attempt_folder_is_void(folder));
+    ck_assert_int_eq(slurm_folder_remove(share(), &id), 0);
+    ck_assert(slurm_folder_is_void(folder));
     ck_assert_int_eq(manifest_run_take(folder, scratch_path("results"), &run, &error), -ESTALE);
     ck_assert(!scratch_has(inside("")));
 }
@@ -446,7 +446,7 @@ START_TEST(no_manifest_is_no_end)
 {
     make_folder();
     ck_assert_int_eq(read_it(), -ENOENT);
-    ck_assert_int_eq(attempt_folder_remove(share(), &id), 0);
+    ck_assert_int_eq(slurm_folder_remove(share(), &id), 0);
     ck_assert_int_eq(read_it(), -ENOENT);
 }
 

@@ -72,7 +72,7 @@ static const char *
 doubt(struct report *measured, bool queued)
 {
     said[0] = '\0';
-    const int rc = done_by_each_doubt(&conf, measured, queued, SAMPLE_NOW, take, NULL);
+    const int rc = deadline_alerts_each(&conf, measured, queued, SAMPLE_NOW, take, NULL);
     ck_assert_int_eq(rc, *said ? -EINTR : 0);
     return said;
 }

@@ -238,7 +238,7 @@ START_TEST(what_cannot_be_synced_is_not_published)
     ck_assert_int_eq(dup2(fds[1], fd), fd);
     output_finish(output, fd);
     add_file(output, "job.json", "{}");
-    ck_assert_int_eq(output_settle(output, &name), -EINVAL);
+    ck_assert_int_eq(output_sync_all(output, &name), -EINVAL);
     ck_assert_str_eq(name, "preview.png");
     ck_assert_int_eq(output_publish(output, results_is_file), -EINVAL);
     assert_entries("");

@@ -461,7 +461,7 @@ START_TEST(attributes_are_asked)
         .modality = "CT", .body_part = "", .description = "", .stacks = &stack, .stack_count = 1};
     ck_assert(!rules_match(&rule, &series, &stack, NULL));
     ck_assert(rules_match_series(&rule, &series));
-    ck_assert(conditions_ask_facts(&rule));
+    ck_assert(conditions_need_facts(&rule));
 }
 
 END_TEST

@@ -202,7 +202,7 @@ tell(void *context, const struct slurm_job *job)
     (void)context;
     snprintf(told + used, sizeof told - used, "%lld %s %s '%s' '%s'%s;", (long long)job->id,
              job->comment, job->state, job->node, job->reason,
-             slurm_lives(job->state) ? "" : " over");
+             slurm_is_alive(job->state) ? "" : " over");
 }
 
 START_TEST(the_queue_is_read_whole)

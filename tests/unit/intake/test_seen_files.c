@@ -11,11 +11,11 @@
 START_TEST(one_look_is_never_enough)
 {
     struct seen_file file = {0};
-    ck_assert(!seen_file_settled(&file, 7, false, 1000000, SETTLE));
+    ck_assert(!seen_file_is_complete(&file, 7, false, 1000000, SETTLE));
     ck_assert_int_eq(file.since_ms, 1000000);
     struct seen_file at_once = {0};
-    ck_assert(!seen_file_settled(&at_once, 7, false, 5, 0));
-    ck_assert(seen_file_settled(&at_once, 7, false, 5, 0));
+    ck_assert(!seen_file_is_complete(&at_once, 7, false, 5, 0));
+    ck_assert(seen_file_is_complete(&at_once, 7, false, 5, 0));
 }
 
 END_TEST
@@ -23,9 +23,9 @@ END_TEST
 START_TEST(it_must_stand_still_for_the_whole_time)
 {
     struct seen_file file = {0};
-    ck_assert(!seen_file_settled(&file, 7, false, 1000, SETTLE));
-    ck_assert(!seen_file_settled(&file, 7, false, 2999, SETTLE));
-    ck_assert(seen_file_settled(&file, 7, false, 3000, SETTLE));
+    ck_assert(!seen_file_is_complete(&file, 7, false, 1000, SETTLE));
+    ck_assert(!seen_file_is_complete(&file, 7, false, 2999, SETTLE));
+    ck_assert(seen_file_is_complete(&file, 7, false, 3000, SETTLE));
 }
 
 END_TEST
@@ -33,13 +33,13 @@ END_TEST
 START_TEST(a_change_begins_the_wait_anew)
 {
     struct seen_file file = {0};
-    ck_assert(!seen_file_settled(&file, 7, false, 1000, SETTLE));
-    ck_assert(!seen_file_settled(&file, 8, false, 3500, SETTLE));
+    ck_assert(!seen_file_is_complete(&file, 7, false, 1000, SETTLE));
+    ck_assert(!seen_file_is_complete(&file, 8, false, 3500, SETTLE));
     ck_assert_int_eq(file.since_ms, 3500);
-    ck_assert(!seen_file_settled(&file, 8, false, 5499, SETTLE));
+    ck_assert(!seen_file_is_complete(&file, 8, false, 5499, SETTLE));
     /* A return to an older state is a change. */
-    ck_assert(!seen_file_settled(&file, 7, false, 5500, SETTLE));
-    ck_assert(seen_file_settled(&file, 7, false, 7500, SETTLE));
+    ck_assert(!seen_file_is_complete(&file, 7, false, 5500, SETTLE));
+    ck_assert(seen_file_is_complete(&file, 7, false, 7500, SETTLE));
 }
 
 END_TEST
@@ -47,11 +47,11 @@ END_TEST
 START_TEST(renamed_into_place_is_complete)
 {
     struct seen_file file = {0};
-    ck_assert(seen_file_settled(&file, 7, true, 1000, SETTLE));
+    ck_assert(seen_file_is_complete(&file, 7, true, 1000, SETTLE));
     ck_assert_uint_eq(file.look, 7);
     struct seen_file waiting = {0};
-    ck_assert(!seen_file_settled(&waiting, 7, false, 1000, SETTLE));
-    ck_assert(seen_file_settled(&waiting, 8, true, 1001, SETTLE));
+    ck_assert(!seen_file_is_complete(&waiting, 7, false, 1000, SETTLE));
+    ck_assert(seen_file_is_complete(&waiting, 8, true, 1001, SETTLE));
 }
 
 END_TEST
