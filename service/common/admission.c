@@ -7,7 +7,7 @@
 
 /* Limit of associations whose peer released but did not close the connection. Each holds a thread
  * for at most one second. */
-#define MOST_LEAVING 64
+#define MAX_LEAVING 64
 
 static bool
 fits(const struct conf_peer *peer, const struct admission_caller *caller)
@@ -67,7 +67,7 @@ is_our_title(const struct conf_dicom *conf, const char *ae_title)
 
 /* Unknown callers have a small limit of their own, so that they cannot take places from peers. */
 static int
-stranger_limit(const struct conf_dicom *conf)
+unknown_limit(const struct conf_dicom *conf)
 {
     return (conf->max_associations + 3) / 4;
 }
@@ -90,9 +90,9 @@ admission_decide(const struct conf_dicom *conf, const struct admission_caller *c
     if (!is_our_title(conf, caller->called_ae))
         return ADMISSION_UNKNOWN_TITLE;
     if (!peer)
-        return load->of_strangers < stranger_limit(conf) ? ADMISSION_ECHO_ONLY : ADMISSION_BUSY;
+        return load->of_unknown < unknown_limit(conf) ? ADMISSION_ECHO_ONLY : ADMISSION_BUSY;
     if (load->of_peers >= conf->max_associations || load->of_peer >= admission_share(conf, peer) ||
-        load->leaving >= MOST_LEAVING)
+        load->leaving >= MAX_LEAVING)
         return ADMISSION_BUSY;
     return ADMISSION_GRANTED;
 }

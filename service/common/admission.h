@@ -43,8 +43,8 @@ enum admission_verdict admission_mismatch(const struct conf_dicom *conf,
 struct admission_load {
     int of_peer; /* of the caller's peer row */
     int of_peers;
-    int of_strangers; /* of unknown callers, which may only send C-ECHO */
-    int leaving;      /* released, but not yet closed by the peer */
+    int of_unknown; /* of unknown callers, which may only send C-ECHO */
+    int leaving;    /* released, but not yet closed by the peer */
 };
 
 /* Returns the peer's limit of associations. If its row sets no limit, this is half of

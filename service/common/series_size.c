@@ -4,19 +4,19 @@
 #include <errno.h>
 
 int
-series_size_check(const struct conf_series *most, const char *series_uid, int64_t instances,
+series_size_check(const struct conf_series *limits, const char *series_uid, int64_t instances,
                   int64_t bytes, struct error *error)
 {
     const double mib = (double)bytes / (1 << 20);
-    if (instances > most->max_instances)
+    if (instances > limits->max_instances)
         return error_set(error, -E2BIG, CODE_SERIES_TOO_LARGE,
                          "series %s has %lld instances, and series.max_instances is %d: raise it, "
                          "or split the series",
-                         series_uid, (long long)instances, most->max_instances);
-    if (mib > most->max_mib)
+                         series_uid, (long long)instances, limits->max_instances);
+    if (mib > limits->max_mib)
         return error_set(error, -E2BIG, CODE_SERIES_TOO_LARGE,
                          "the files of series %s have %.1f MiB, and series.max_mib is %.1f: raise "
                          "it, or split the series",
-                         series_uid, mib, most->max_mib);
+                         series_uid, mib, limits->max_mib);
     return 0;
 }

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* Returns 0, or -E2BIG with an error that names the series, its size and the option to change. */
-int series_size_check(const struct conf_series *most, const char *series_uid, int64_t instances,
+int series_size_check(const struct conf_series *limits, const char *series_uid, int64_t instances,
                       int64_t bytes, struct error *error);
 
 #endif

@@ -95,7 +95,7 @@ keep_error(struct inspect *inspect, int64_t i, const struct error *error)
 
 /* Replaces the code if this machine lacked a resource, since the file is then not the cause. */
 static void
-blame_machine(struct error *error, int rc)
+inspect_mark_machine(struct error *error, int rc)
 {
     if (rc == -EMFILE || rc == -ENFILE || rc == -EIO)
         error->code = CODE_IO_ERROR;
@@ -113,7 +113,7 @@ peek_some(struct parallel *loop, void *context)
         if (rc == 0)
             continue;
         inspect->instances[i] = NULL;
-        blame_machine(&error, rc);
+        inspect_mark_machine(&error, rc);
         keep_error(inspect, i, &error);
         parallel_fail(loop);
     }
@@ -143,7 +143,7 @@ inspect_put_cosines(const struct geometry_stack *stack, char *text, size_t size)
 
 static void
 inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
-                  const struct geometry_stack *stack, const char *values, int judgement)
+                  const struct geometry_stack *stack, const char *values, int options)
 {
     const struct rules_facts facts =
         conditions_facts(stack->normal, stack->spacing[2], stack->plane_count);
@@ -167,7 +167,7 @@ inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
         .file_b = error->file[1],
         .times = series->times,
         .times_announced = series->times_announced,
-        .judgement = judgement,
+        .options = options,
         .orientation = stack->has_geometry ? facts.orientation : CONF_ANY_ORIENTATION,
         .values = inspect_values(inspect, values),
         .column_mm = stack->has_geometry ? stack->spacing[0] : 0,
@@ -179,17 +179,17 @@ inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
 
 /* Adds one rejected stack for a series that cannot be inspected. */
 static void
-inspect_add_refusal(struct inspect *inspect, const struct error *error, int judgement)
+inspect_add_refusal(struct inspect *inspect, const struct error *error, int options)
 {
     const struct geometry_series none = {0};
     const struct geometry_stack refused = {.error = *error};
-    inspect_add_stack(inspect, &none, &refused, NULL, judgement);
+    inspect_add_stack(inspect, &none, &refused, NULL, options);
 }
 
 /* Adds the stacks with the attributes for the rules. If a file's attributes cannot be read, all
  * stacks are rejected. */
 static void
-inspect_add_series(struct inspect *inspect, const struct geometry_series *series, int judgement)
+inspect_add_series(struct inspect *inspect, const struct geometry_series *series, int options)
 {
     char **values = calloc((size_t)series->stack_count + 1, sizeof *values);
     struct error error = {0};
@@ -197,19 +197,19 @@ inspect_add_series(struct inspect *inspect, const struct geometry_series *series
                                         &error)
                     : error_set(&error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory.");
     if (rc) {
-        blame_machine(&error, rc);
-        inspect_add_refusal(inspect, &error, judgement);
+        inspect_mark_machine(&error, rc);
+        inspect_add_refusal(inspect, &error, options);
     }
     for (int32_t i = 0; i < series->stack_count && values; i++) {
         if (rc == 0)
-            inspect_add_stack(inspect, series, &series->stacks[i], values[i], judgement);
+            inspect_add_stack(inspect, series, &series->stacks[i], values[i], options);
         free(values[i]);
     }
     free(values);
 }
 
 static void
-inspect_add_stacks(struct inspect *inspect, int judgement)
+inspect_add_stacks(struct inspect *inspect, int options)
 {
     const struct message_inspect *request = &inspect->request;
     struct geometry_limits limits = {
@@ -217,14 +217,14 @@ inspect_add_stacks(struct inspect *inspect, int judgement)
         .spacing_tolerance = request->spacing_tolerance,
         .allow_missing = request->allow_missing != 0,
     };
-    routing_options_set_limits(judgement, &limits);
+    routing_options_set_limits(options, &limits);
     struct geometry_series *series = NULL;
     struct error error = {0};
     if (geometry_group(inspect->instances, inspect->count, &limits, &series, &error) != 0) {
-        inspect_add_refusal(inspect, &error, judgement);
+        inspect_add_refusal(inspect, &error, options);
         return;
     }
-    inspect_add_series(inspect, series, judgement);
+    inspect_add_series(inspect, series, options);
     geometry_series_free(series);
 }
 
@@ -237,13 +237,13 @@ inspect_run(struct inspect *inspect, int threads)
                                               .revision = inspect->request.revision,
                                               .attributes = inspect->request.attributes};
     message_write_inspected(&inspect->answer, &message);
-    for (int judgement = 0; judgement < ROUTING_OPTION_SETS; judgement++) {
-        if (!(inspect->request.judgements >> judgement & 1))
+    for (int options = 0; options < ROUTING_OPTION_SETS; options++) {
+        if (!(inspect->request.option_sets >> options & 1))
             continue;
         if (inspect->failed >= 0)
-            inspect_add_refusal(inspect, &inspect->error, judgement);
+            inspect_add_refusal(inspect, &inspect->error, options);
         else
-            inspect_add_stacks(inspect, judgement);
+            inspect_add_stacks(inspect, options);
     }
 }
 

@@ -11,7 +11,7 @@
  *
  * Messages may be repeated: a frame without a STORED is sent again. After a restart all files found
  * are reported again, except those that the daemon names as known; rows are idempotent. At most
- * IN_HAND_MAX files are between their start and their STORED. Further files wait in the inboxes
+ * IMPORT_TOKENS_MAX files are between their start and their STORED. Further files wait in the inboxes
  * (limited by inbox.h), and senders wait, too.
  *
  * All state belongs to the loop's thread. A pool thread uses the items of one batch, one recovery,
@@ -41,120 +41,122 @@
 #define KEPT_FREE    (1 << 20) /* bytes per arena */
 #define STOP_MS      5000      /* max delay of the exit by a file system that hangs */
 
-static void intake_stop(void *context);
+static void receiver_stop(void *context);
 
 int64_t
-intake_now_ms(const struct intake *intake)
+receiver_now_ms(const struct receiver *receiver)
 {
-    return (int64_t)uv_now(&intake->loop);
+    return (int64_t)uv_now(&receiver->loop);
 }
 
 void
-intake_queue_work(struct intake *intake, uv_work_t *work, uv_work_cb run, uv_after_work_cb after)
+receiver_queue_work(struct receiver *receiver, uv_work_t *work, uv_work_cb run,
+                    uv_after_work_cb after)
 {
-    intake->working++;
-    uv_queue_work(&intake->loop, work, run, after); /* fails only without a callback */
+    receiver->working++;
+    uv_queue_work(&receiver->loop, work, run, after); /* fails only without a callback */
 }
 
 static void
 on_drain_timeout(uv_timer_t *timer)
 {
-    intake_stop(timer->data);
+    receiver_stop(timer->data);
 }
 
 /* Sends a frame. If that fails, the process must end, since the daemon would wait for the frame;
  * the next process starts anew. It ends after this loop iteration, because the caller still uses
  * the state. */
 void
-intake_send_frame(struct intake *intake, struct proto_writer *writer)
+receiver_send_frame(struct receiver *receiver, struct proto_writer *writer)
 {
-    const int error = channel_send(intake->child.channel, writer);
+    const int error = channel_send(receiver->child.channel, writer);
     if (!error || error == -EPIPE) /* child_role.end reports the end of the pipe */
         return;
-    child_note_failure(&intake->child, error);
-    uv_timer_start(&intake->drain, on_drain_timeout, 0, 0);
+    child_note_failure(&receiver->child, error);
+    uv_timer_start(&receiver->drain, on_drain_timeout, 0, 0);
 }
 
 /* -------------------------------------------------------------------------- frames ------ */
 
 static void
-handle_stored(struct intake *intake, struct proto_reader *reader)
+handle_stored(struct receiver *receiver, struct proto_reader *reader)
 {
     struct message_stored stored;
-    struct in_hand_item *item = message_read_stored(reader, &stored) == 0
-                                    ? in_hand_find(&intake->in_hand, stored.token)
+    struct import_token *item = message_read_stored(reader, &stored) == 0
+                                    ? import_token_find(&receiver->tokens, stored.token)
                                     : NULL;
     if (!item || !item->sent) /* a frame that was sent twice is answered twice */
         return;
     if (item->handover)
-        intake_answer_sender(intake, item);
+        receiver_answer_sender(receiver, item);
     else
-        intake_finish_original(intake, item);
+        receiver_finish_original(receiver, item);
 }
 
 static void
-handle_gone(struct intake *intake, struct proto_reader *reader)
+handle_gone(struct receiver *receiver, struct proto_reader *reader)
 {
     struct message_gone gone;
-    struct in_hand_item *item =
-        message_read_gone(reader, &gone) == 0 ? in_hand_find(&intake->in_hand, gone.token) : NULL;
+    struct import_token *item = message_read_gone(reader, &gone) == 0
+                                    ? import_token_find(&receiver->tokens, gone.token)
+                                    : NULL;
     if (item && item->sent)
-        intake_close_item(intake, item, INBOX_AGAIN);
+        receiver_close_item(receiver, item, INBOX_AGAIN);
 }
 
 static void
-handle_pause(struct intake *intake, struct proto_reader *reader)
+handle_pause(struct receiver *receiver, struct proto_reader *reader)
 {
     struct message_pause pause;
     if (message_read_pause(reader, &pause) != 0)
         return;
     log_info("intake.paused", LOG_STR("why", pause.why));
-    intake->paused = true;
+    receiver->paused = true;
 }
 
 static void
-intake_on_message(void *context, struct proto_reader *reader)
+receiver_on_message(void *context, struct proto_reader *reader)
 {
-    struct intake *intake = context;
+    struct receiver *receiver = context;
     if (reader->type == PROTO_STORED) {
-        handle_stored(intake, reader);
+        handle_stored(receiver, reader);
     } else if (reader->type == PROTO_GONE) {
-        handle_gone(intake, reader);
+        handle_gone(receiver, reader);
     } else if (reader->type == PROTO_INSPECT) {
-        intake_inspect(intake, reader);
+        receiver_inspect(receiver, reader);
     } else if (reader->type == PROTO_KNOWN) {
-        intake_know(intake, reader);
+        receiver_add_known(receiver, reader);
     } else if (reader->type == PROTO_PAUSE) {
-        handle_pause(intake, reader);
+        handle_pause(receiver, reader);
     } else if (reader->type != PROTO_RESUME) {
         reader->error = -EBADMSG;
     } else if (proto_end(reader) == 0) {
-        intake->paused = false;
-        intake_send_again(intake, 0);
+        receiver->paused = false;
+        receiver_send_again(receiver, 0);
     }
 }
 
 static void
-intake_on_drain(void *context)
+receiver_on_drain(void *context)
 {
-    struct intake *intake = context;
-    uv_timer_start(&intake->drain, on_drain_timeout, DRAIN_MS, 0);
+    struct receiver *receiver = context;
+    uv_timer_start(&receiver->drain, on_drain_timeout, DRAIN_MS, 0);
 }
 
-static const struct child_role intake_role = {.name = "intake",
-                                              .confined = CONFINE_INTAKE,
-                                              .message = intake_on_message,
-                                              .reload = intake_reload,
-                                              .drain = intake_on_drain,
-                                              .end = intake_stop};
+static const struct child_role receiver_role = {.name = "intake",
+                                                .confined = CONFINE_INTAKE,
+                                                .message = receiver_on_message,
+                                                .reload = receiver_reload,
+                                                .drain = receiver_on_drain,
+                                                .end = receiver_stop};
 
 /* ---------------------------------------------------------------------- the course ------ */
 
 static bool
-may_begin(const struct intake *intake)
+may_begin(const struct receiver *receiver)
 {
-    return intake->begun && !intake->paused && !intake->child.draining && !intake->stopping &&
-           intake_now_ms(intake) >= intake->retry_at_ms;
+    return receiver->begun && !receiver->paused && !receiver->child.draining &&
+           !receiver->stopping && receiver_now_ms(receiver) >= receiver->retry_at_ms;
 }
 
 /* Only wakes the loop; on_turn does the work. */
@@ -166,104 +168,104 @@ on_retry(uv_timer_t *timer)
 
 /* Reports rejected callers to the daemon. */
 static void
-intake_report_callers(struct intake *intake)
+receiver_report_callers(struct receiver *receiver)
 {
     struct proto_writer writer;
     int64_t wait_ms;
-    if (listener_report_callers(intake->listener, intake_now_ms(intake), &writer, &wait_ms))
-        intake_send_frame(intake, &writer);
+    if (listener_report_callers(receiver->listener, receiver_now_ms(receiver), &writer, &wait_ms))
+        receiver_send_frame(receiver, &writer);
     else if (wait_ms > 0)
-        uv_timer_start(&intake->callers, on_retry, (uint64_t)wait_ms, 0);
+        uv_timer_start(&receiver->callers, on_retry, (uint64_t)wait_ms, 0);
 }
 
 static void
-intake_drain(struct intake *intake)
+receiver_drain(struct receiver *receiver)
 {
-    listener_stop(intake->listener);
-    if (intake->in_hand.count == 0 && intake->working == 0 && listener_idle(intake->listener))
-        intake_stop(intake);
+    listener_stop(receiver->listener);
+    if (receiver->tokens.count == 0 && receiver->working == 0 && listener_idle(receiver->listener))
+        receiver_stop(receiver);
 }
 
 /* Runs once per loop iteration, after all events: starts all work that can start now. */
 static void
 on_turn(uv_prepare_t *turn)
 {
-    struct intake *intake = turn->data;
-    if (intake->stopping) {
-        if (listener_idle(intake->listener)) { /* no thread is left that could wake the loop */
-            listener_close(intake->listener);
-            uv_close((uv_handle_t *)&intake->turn, NULL);
+    struct receiver *receiver = turn->data;
+    if (receiver->stopping) {
+        if (listener_idle(receiver->listener)) { /* no thread is left that could wake the loop */
+            listener_close(receiver->listener);
+            uv_close((uv_handle_t *)&receiver->turn, NULL);
         }
         return;
     }
-    intake_take_handovers(intake);
-    receiver_allow(intake->receiver, intake->begun && !intake->child.draining, intake->paused);
-    if (intake->child.draining) {
-        intake_drain(intake);
+    receiver_take_handovers(receiver);
+    receive_allow(receiver->queue, receiver->begun && !receiver->child.draining, receiver->paused);
+    if (receiver->child.draining) {
+        receiver_drain(receiver);
         return;
     }
-    if (!intake->begun)
-        intake_begin(intake);
-    intake_tell_reception(intake);
-    intake_report_callers(intake);
-    if (may_begin(intake)) {
-        intake_start_batches(intake);
-        intake_start_recovery(intake);
+    if (!receiver->begun)
+        receiver_begin(receiver);
+    receiver_report_reception(receiver);
+    receiver_report_callers(receiver);
+    if (may_begin(receiver)) {
+        receiver_start_batches(receiver);
+        receiver_start_recovery(receiver);
     }
-    const int64_t now = intake_now_ms(intake);
-    if (now < intake->retry_at_ms)
-        uv_timer_start(&intake->retry, on_retry, (uint64_t)(intake->retry_at_ms - now), 0);
+    const int64_t now = receiver_now_ms(receiver);
+    if (now < receiver->retry_at_ms)
+        uv_timer_start(&receiver->retry, on_retry, (uint64_t)(receiver->retry_at_ms - now), 0);
 }
 
 static void
 on_again(uv_timer_t *timer)
 {
-    struct intake *intake = timer->data;
-    if (!intake->paused)
-        intake_send_again(intake, RESEND_MS);
-    if (intake_lacks_an_inbox(intake))
-        child_check_places(&intake->child, intake->conf);
+    struct receiver *receiver = timer->data;
+    if (!receiver->paused)
+        receiver_send_again(receiver, RESEND_MS);
+    if (receiver_has_bad_inbox(receiver))
+        child_check_places(&receiver->child, receiver->conf);
 }
 
 static void
 on_stop_timeout(uv_timer_t *timer)
 {
-    struct intake *intake = timer->data;
-    log_warn("intake.hung", LOG_INT("works", intake->working));
-    _exit(child_status(&intake->child));
+    struct receiver *receiver = timer->data;
+    log_warn("intake.hung", LOG_INT("works", receiver->working));
+    _exit(child_status(&receiver->child));
 }
 
 /* The loop ends by itself after the last association and the last pool work. */
 static void
-intake_stop(void *context)
+receiver_stop(void *context)
 {
-    struct intake *intake = context;
-    if (intake->stopping)
+    struct receiver *receiver = context;
+    if (receiver->stopping)
         return;
-    intake->stopping = true;
-    listener_stop(intake->listener);
-    receiver_stop(intake->receiver);
-    for (size_t i = 0; i < intake->inbox_count; i++)
-        inbox_close(intake->inboxes[i]);
-    intake_forget_ready(intake, NULL);
-    for (size_t i = 0; i < IN_HAND_MAX; i++) {
-        struct in_hand_item *item = intake->in_hand.slots[i];
+    receiver->stopping = true;
+    listener_stop(receiver->listener);
+    receive_stop(receiver->queue);
+    for (size_t i = 0; i < receiver->inbox_count; i++)
+        inbox_close(receiver->inboxes[i]);
+    receiver_forget_ready(receiver, NULL);
+    for (size_t i = 0; i < IMPORT_TOKENS_MAX; i++) {
+        struct import_token *item = receiver->tokens.slots[i];
         if (item && item->sent)
-            intake_close_item(intake, item, INBOX_GONE);
+            receiver_close_item(receiver, item, INBOX_GONE);
     }
-    child_close(&intake->child);
-    uv_close((uv_handle_t *)&intake->again, NULL);
-    uv_close((uv_handle_t *)&intake->retry, NULL);
-    uv_close((uv_handle_t *)&intake->callers, NULL);
-    uv_close((uv_handle_t *)&intake->drain, NULL);
-    uv_timer_start(&intake->stop, on_stop_timeout, STOP_MS, 0);
-    uv_unref((uv_handle_t *)&intake->stop);
+    child_close(&receiver->child);
+    uv_close((uv_handle_t *)&receiver->again, NULL);
+    uv_close((uv_handle_t *)&receiver->retry, NULL);
+    uv_close((uv_handle_t *)&receiver->callers, NULL);
+    uv_close((uv_handle_t *)&receiver->drain, NULL);
+    uv_timer_start(&receiver->stop, on_stop_timeout, STOP_MS, 0);
+    uv_unref((uv_handle_t *)&receiver->stop);
 }
 
 /* ----------------------------------------------------------------- opening, closing ------ */
 
 static int
-open_settings(struct intake *intake, const char *config_file)
+open_settings(struct receiver *receiver, const char *config_file)
 {
     struct error error;
     struct conf *conf;
@@ -273,76 +275,76 @@ open_settings(struct intake *intake, const char *config_file)
         return rc;
     }
     log_set_level(conf->log_level);
-    rc = settings_open(conf, true, &intake->settings, &error);
+    rc = settings_open(conf, true, &receiver->settings, &error);
     if (rc)
         return rc;
     if (error.code != CODE_NONE)
         log_error("intake.tls", LOG_STR("code", code_name(error.code)),
                   LOG_STR("error", error.message));
-    intake->conf = intake->settings->conf;
+    receiver->conf = receiver->settings->conf;
     return 0;
 }
 
 static int
-open_files(struct intake *intake, const char *config_file)
+open_files(struct receiver *receiver, const char *config_file)
 {
-    int error = open_settings(intake, config_file);
+    int error = open_settings(receiver, config_file);
     if (error)
         return error;
-    error = store_open(intake->conf->root, &intake->store);
+    error = store_open(receiver->conf->root, &receiver->store);
     if (error) {
-        log_error("intake.root", LOG_STR("root", intake->conf->root),
+        log_error("intake.root", LOG_STR("root", receiver->conf->root),
                   LOG_STR("error", strerror(-error)));
-        settings_drop(intake->settings);
+        settings_drop(receiver->settings);
         return error;
     }
-    store_want_digests(intake->store, conf_uses_slurm(intake->conf));
+    store_want_digests(receiver->store, conf_uses_slurm(receiver->conf));
     return 0;
 }
 
 static int
-open_loop(struct intake *intake)
+open_loop(struct receiver *receiver)
 {
-    int error = uv_loop_init(&intake->loop);
+    int error = uv_loop_init(&receiver->loop);
     if (error)
         return error;
-    uv_timer_t *const timers[] = {&intake->again, &intake->retry, &intake->callers, &intake->drain,
-                                  &intake->stop};
+    uv_timer_t *const timers[] = {&receiver->again, &receiver->retry, &receiver->callers,
+                                  &receiver->drain, &receiver->stop};
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
-        uv_timer_init(&intake->loop, timers[i]); /* cannot fail */
-        timers[i]->data = intake;
+        uv_timer_init(&receiver->loop, timers[i]); /* cannot fail */
+        timers[i]->data = receiver;
     }
-    uv_prepare_init(&intake->loop, &intake->turn);
-    intake->turn.data = intake;
-    uv_prepare_start(&intake->turn, on_turn);
-    error = receiver_open(&intake->loop, intake->store, &intake->receiver);
+    uv_prepare_init(&receiver->loop, &receiver->turn);
+    receiver->turn.data = receiver;
+    uv_prepare_start(&receiver->turn, on_turn);
+    error = receive_open(&receiver->loop, receiver->store, &receiver->queue);
     if (!error)
-        error = listener_open(&intake->loop, intake->receiver, &intake->listener);
+        error = listener_open(&receiver->loop, receiver->queue, &receiver->listener);
     if (!error)
         error = call_filter_install(CONFINE_INTAKE);
     if (!error)
-        error = child_open(&intake->child, &intake->loop, &intake_role, intake);
+        error = child_open(&receiver->child, &receiver->loop, &receiver_role, receiver);
     if (error)
         return error;
-    uv_timer_start(&intake->again, on_again, AGAIN_MS, AGAIN_MS);
-    intake_ask_known(intake);
-    return intake_apply_inboxes(intake, intake->conf);
+    uv_timer_start(&receiver->again, on_again, AGAIN_MS, AGAIN_MS);
+    receiver_request_known(receiver);
+    return receiver_apply_inboxes(receiver, receiver->conf);
 }
 
 static void
-close_all(struct intake *intake)
+close_all(struct receiver *receiver)
 {
-    uv_close((uv_handle_t *)&intake->stop, NULL);
-    uv_run(&intake->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&intake->loop);
-    recover_close(intake->recover);
-    seen_files_close(intake->with_rows);
-    listener_free(intake->listener);
-    receiver_free(intake->receiver);
-    store_close(intake->store);
-    settings_drop(intake->settings);
-    free(intake->inboxes);
-    free(intake->released.path);
+    uv_close((uv_handle_t *)&receiver->stop, NULL);
+    uv_run(&receiver->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&receiver->loop);
+    recover_close(receiver->recover);
+    seen_files_close(receiver->with_rows);
+    listener_free(receiver->listener);
+    receive_free(receiver->queue);
+    store_close(receiver->store);
+    settings_drop(receiver->settings);
+    free(receiver->inboxes);
+    free(receiver->released.path);
 }
 
 /* The usual limit of 1024 is meant for programs that use select. An association needs two
@@ -372,23 +374,23 @@ keep_little_memory(void)
 int
 receiver_main(const struct role_args *args)
 {
-    static struct intake intake; /* one per process; too large for the stack */
-    STAILQ_INIT(&intake.ready);
+    static struct receiver receiver; /* one per process; too large for the stack */
+    STAILQ_INIT(&receiver.ready);
     setenv("UV_THREADPOOL_SIZE", POOL_THREADS, 0); /* read when the first work is queued */
     raise_descriptors();
     keep_little_memory();
     dicom_init();
-    int error = open_files(&intake, args->config_file);
+    int error = open_files(&receiver, args->config_file);
     if (error)
         return child_start_status(error);
-    error = confine_self(CONFINE_INTAKE, intake.conf);
+    error = confine_self(CONFINE_INTAKE, receiver.conf);
     if (!error)
-        error = open_loop(&intake);
+        error = open_loop(&receiver);
     if (error) {
         log_error("intake.open", LOG_STR("error", strerror(-error)));
         return child_start_status(error);
     }
-    uv_run(&intake.loop, UV_RUN_DEFAULT);
-    close_all(&intake);
-    return child_status(&intake.child);
+    uv_run(&receiver.loop, UV_RUN_DEFAULT);
+    close_all(&receiver);
+    return child_status(&receiver.child);
 }

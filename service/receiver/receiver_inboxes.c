@@ -9,27 +9,27 @@
 #include <string.h>
 
 struct inbox *
-intake_find_inbox(const struct intake *intake, const char *path)
+receiver_find_inbox(const struct receiver *receiver, const char *path)
 {
-    for (size_t i = 0; i < intake->inbox_count; i++) {
-        if (strcmp(inbox_path(intake->inboxes[i]), path) == 0)
-            return intake->inboxes[i];
+    for (size_t i = 0; i < receiver->inbox_count; i++) {
+        if (strcmp(inbox_path(receiver->inboxes[i]), path) == 0)
+            return receiver->inboxes[i];
     }
     return NULL;
 }
 
 /* Returns inbox i of the configuration. After the last one comes the inbox of released files. */
 static const struct conf_inbox *
-nth_inbox(const struct intake *intake, const struct conf *conf, size_t i)
+nth_inbox(const struct receiver *receiver, const struct conf *conf, size_t i)
 {
-    return i < conf->inbox_count ? &conf->inboxes[i] : &intake->released;
+    return i < conf->inbox_count ? &conf->inboxes[i] : &receiver->released;
 }
 
 static bool
-is_configured(const struct intake *intake, const struct conf *conf, const char *path)
+is_configured(const struct receiver *receiver, const struct conf *conf, const char *path)
 {
     for (size_t i = 0; i <= conf->inbox_count; i++) {
-        if (strcmp(nth_inbox(intake, conf, i)->path, path) == 0)
+        if (strcmp(nth_inbox(receiver, conf, i)->path, path) == 0)
             return true;
     }
     return false;
@@ -37,91 +37,91 @@ is_configured(const struct intake *intake, const struct conf *conf, const char *
 
 /* Sets the inbox of files that `noctule quarantine release` receives again. */
 static int
-set_released(struct intake *intake, const struct conf *conf)
+set_released(struct receiver *receiver, const struct conf *conf)
 {
-    if (intake->released.path)
+    if (receiver->released.path)
         return 0;
-    intake->released = (struct conf_inbox){.after = CONF_DELETE, .sweep_seconds = 10};
-    return asprintf(&intake->released.path, "%s/" LAYOUT_RELEASED, conf->root) < 0 ? -ENOMEM : 0;
+    receiver->released = (struct conf_inbox){.after = CONF_DELETE, .sweep_seconds = 10};
+    return asprintf(&receiver->released.path, "%s/" LAYOUT_RELEASED, conf->root) < 0 ? -ENOMEM : 0;
 }
 
 static void
-close_inbox(struct intake *intake, struct inbox *inbox)
+close_inbox(struct receiver *receiver, struct inbox *inbox)
 {
     inbox_close(inbox);
-    intake_forget_ready(intake, inbox);
+    receiver_forget_ready(receiver, inbox);
 }
 
 static int
-open_or_configure(struct intake *intake, const struct conf_inbox *conf, struct inbox **inbox)
+open_or_configure(struct receiver *receiver, const struct conf_inbox *conf, struct inbox **inbox)
 {
-    *inbox = intake_find_inbox(intake, conf->path);
+    *inbox = receiver_find_inbox(receiver, conf->path);
     if (*inbox)
         return inbox_configure(*inbox, conf);
-    const int error =
-        inbox_open(&intake->loop, conf, intake->conf->root, &intake_inbox_events, intake, inbox);
-    if (!error && intake->known)
+    const int error = inbox_open(&receiver->loop, conf, receiver->conf->root,
+                                 &receiver_inbox_events, receiver, inbox);
+    if (!error && receiver->known)
         inbox_begin(*inbox);
     return error;
 }
 
 int
-intake_apply_inboxes(struct intake *intake, const struct conf *conf)
+receiver_apply_inboxes(struct receiver *receiver, const struct conf *conf)
 {
     struct inbox **inboxes = calloc(conf->inbox_count + 1, sizeof(struct inbox *));
-    if (!inboxes || set_released(intake, conf)) {
+    if (!inboxes || set_released(receiver, conf)) {
         free(inboxes);
         return -ENOMEM;
     }
     size_t count = 0;
     int error = 0;
     for (size_t i = 0; i <= conf->inbox_count; i++) {
-        int failed = open_or_configure(intake, nth_inbox(intake, conf, i), &inboxes[count]);
+        int failed = open_or_configure(receiver, nth_inbox(receiver, conf, i), &inboxes[count]);
         if (inboxes[count])
             count++;
         error = failed ? failed : error;
     }
-    for (size_t i = 0; i < intake->inbox_count; i++) {
-        if (!is_configured(intake, conf, inbox_path(intake->inboxes[i])))
-            close_inbox(intake, intake->inboxes[i]);
+    for (size_t i = 0; i < receiver->inbox_count; i++) {
+        if (!is_configured(receiver, conf, inbox_path(receiver->inboxes[i])))
+            close_inbox(receiver, receiver->inboxes[i]);
     }
-    free(intake->inboxes);
-    intake->inboxes = inboxes;
-    intake->inbox_count = count;
+    free(receiver->inboxes);
+    receiver->inboxes = inboxes;
+    receiver->inbox_count = count;
     return error;
 }
 
 bool
-intake_lacks_an_inbox(const struct intake *intake)
+receiver_has_bad_inbox(const struct receiver *receiver)
 {
-    for (size_t i = 0; i < intake->inbox_count; i++) {
-        const char *trouble = inbox_problem(intake->inboxes[i]);
-        if (trouble && *trouble)
+    for (size_t i = 0; i < receiver->inbox_count; i++) {
+        const char *problem = inbox_problem(receiver->inboxes[i]);
+        if (problem && *problem)
             return true;
     }
     return false;
 }
 
 int
-intake_reload(void *context, struct conf *conf, struct error *error)
+receiver_reload(void *context, struct conf *conf, struct error *error)
 {
-    struct intake *intake = context;
+    struct receiver *receiver = context;
     struct settings *settings;
-    if (strcmp(conf->root, intake->conf->root) != 0) {
+    if (strcmp(conf->root, receiver->conf->root) != 0) {
         conf_free(conf);
         return error_set(error, -EINVAL, CODE_NONE, "the root can change only with a restart");
     }
     int rc = settings_open_all(conf, true, &settings, error);
     if (rc)
         return rc;
-    rc = intake_apply_inboxes(intake, conf);
-    settings_drop(intake->settings);
-    intake->settings = settings;
-    intake->conf = conf;
-    store_want_digests(intake->store, conf_uses_slurm(conf));
-    intake->told_any = false; /* the daemon waits for the result */
-    if (intake->listening)
-        listener_configure(intake->listener, settings);
-    child_check_places(&intake->child, conf);
+    rc = receiver_apply_inboxes(receiver, conf);
+    settings_drop(receiver->settings);
+    receiver->settings = settings;
+    receiver->conf = conf;
+    store_want_digests(receiver->store, conf_uses_slurm(conf));
+    receiver->reported_any = false; /* the daemon waits for the result */
+    if (receiver->listening)
+        listener_configure(receiver->listener, settings);
+    child_check_places(&receiver->child, conf);
     return rc ? error_set_system(error, rc, "open the inboxes") : 0;
 }

@@ -9,8 +9,8 @@
 
 #define INSPECT_THREADS 4
 
-struct intake_inspection {
-    struct intake *intake;
+struct receiver_inspection {
+    struct receiver *receiver;
     struct inspect *inspect;
     uv_work_t work;
 };
@@ -18,7 +18,7 @@ struct intake_inspection {
 static void
 on_inspect(uv_work_t *work)
 {
-    struct intake_inspection *inspection = work->data;
+    struct receiver_inspection *inspection = work->data;
     int threads = parallel_processors();
     inspect_run(inspection->inspect, threads < INSPECT_THREADS ? threads : INSPECT_THREADS);
 }
@@ -27,28 +27,28 @@ static void
 after_inspect(uv_work_t *work, int status)
 {
     (void)status;
-    struct intake_inspection *inspection = work->data;
-    struct intake *intake = inspection->intake;
-    intake->working--;
-    if (!intake->stopping) {
+    struct receiver_inspection *inspection = work->data;
+    struct receiver *receiver = inspection->receiver;
+    receiver->working--;
+    if (!receiver->stopping) {
         struct proto_writer writer;
         inspect_answer(inspection->inspect, &writer);
-        intake_send_frame(intake, &writer);
+        receiver_send_frame(receiver, &writer);
     }
     inspect_free(inspection->inspect);
     free(inspection);
 }
 
 void
-intake_inspect(struct intake *intake, struct proto_reader *reader)
+receiver_inspect(struct receiver *receiver, struct proto_reader *reader)
 {
-    struct intake_inspection *inspection = calloc(1, sizeof *inspection);
+    struct receiver_inspection *inspection = calloc(1, sizeof *inspection);
     reader->error = inspection ? inspect_open(reader, &inspection->inspect) : -ENOMEM;
     if (reader->error) {
         free(inspection);
         return;
     }
-    inspection->intake = intake;
+    inspection->receiver = receiver;
     inspection->work.data = inspection;
-    intake_queue_work(intake, &inspection->work, on_inspect, after_inspect);
+    receiver_queue_work(receiver, &inspection->work, on_inspect, after_inspect);
 }

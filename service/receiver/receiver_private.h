@@ -18,8 +18,8 @@
 
 #include <sys/queue.h>
 
-#define INTAKE_BATCHES     4  /* max number of batches imported at a time */
-#define INTAKE_BATCH_FILES 32 /* max number of files per batch */
+#define RECEIVER_BATCHES     4  /* max number of batches imported at a time */
+#define RECEIVER_BATCH_FILES 32 /* max number of files per batch */
 
 /* A file that was found and waits for a batch. */
 struct ready {
@@ -27,21 +27,21 @@ struct ready {
     struct inbox *inbox;
     struct file_stamp stamp;
     int error;
-    bool told;
+    bool reported;
     char relative[];
 };
 
-struct intake_batch {
-    struct intake *intake;
+struct receiver_batch {
+    struct receiver *receiver;
     uv_work_t work;
     bool busy;
     int64_t reserve_bytes;
     size_t count;
-    struct in_hand_item *items[INTAKE_BATCH_FILES];
-    struct import_item *imports[INTAKE_BATCH_FILES];
+    struct import_token *items[RECEIVER_BATCH_FILES];
+    struct import_item *imports[RECEIVER_BATCH_FILES];
 };
 
-struct intake {
+struct receiver {
     uv_loop_t loop;
     struct child child;
     struct settings *settings;
@@ -52,17 +52,17 @@ struct intake {
     struct conf_inbox released; /* the last inbox: released/ */
 
     STAILQ_HEAD(ready_queue, ready) ready;
-    struct in_hand in_hand;
-    struct intake_batch batches[INTAKE_BATCHES];
+    struct import_tokens tokens;
+    struct receiver_batch batches[RECEIVER_BATCHES];
 
-    struct receiver *receiver;
+    struct receive_queue *queue;
     struct listener *listener;
 
-    struct intake_batch recovery; /* items for the files that recover_step finds */
+    struct receiver_batch recovery; /* items for the files that recover_step finds */
     struct recover *recover;
     struct seen_files *with_rows; /* keys of the files in series/ that have rows; NULL: unknown */
     bool known;                   /* the daemon has sent all known files */
-    size_t recover_in_hand;       /* its unanswered items */
+    size_t recover_pending;       /* its unanswered items */
     size_t recover_found;
     int recover_more; /* result of the last step */
     int64_t recovered;
@@ -76,75 +76,76 @@ struct intake {
     uv_timer_t again, retry, callers, drain, stop;
     int64_t retry_at_ms, retry_delay_ms; /* 0: no recent failure */
     bool paused, stopping;
-    char told[512]; /* the problems last reported to the daemon */
-    bool told_open, told_any;
+    char reported[512]; /* the problems last reported to the daemon */
+    bool reported_open, reported_any;
     size_t working; /* number of pool works, except those of the inboxes */
 };
 
 /* ------------------------------------------------------------------------ receiver.c ------ */
 
-int64_t intake_now_ms(const struct intake *intake);
+int64_t receiver_now_ms(const struct receiver *receiver);
 /* Queues pool work and counts it. Its `after` must decrement intake->working. */
-void intake_queue_work(struct intake *intake, uv_work_t *work, uv_work_cb run,
-                       uv_after_work_cb after);
-void intake_send_frame(struct intake *intake, struct proto_writer *writer);
+void receiver_queue_work(struct receiver *receiver, uv_work_t *work, uv_work_cb run,
+                         uv_after_work_cb after);
+void receiver_send_frame(struct receiver *receiver, struct proto_writer *writer);
 
 /* ---------------------------------------------------------------- receiver_batches.c ------ */
 
 /* Callbacks for inboxes: found files join the ready list, and files that were removed are reported
  * to the daemon. */
-extern const struct inbox_events intake_inbox_events;
+extern const struct inbox_events receiver_inbox_events;
 /* Drops files in the ready list of an inbox that closes; NULL: of all inboxes. */
-void intake_forget_ready(struct intake *intake, const struct inbox *inbox);
+void receiver_forget_ready(struct receiver *receiver, const struct inbox *inbox);
 /* Starts batches of ready files while there is space. */
-void intake_start_batches(struct intake *intake);
-void intake_batch_add(struct intake_batch *batch, struct in_hand_item *item);
+void receiver_start_batches(struct receiver *receiver);
+void receiver_batch_add(struct receiver_batch *batch, struct import_token *item);
 /* Drops the items of a batch. */
-void intake_batch_abandon(struct intake *intake, struct intake_batch *batch);
+void receiver_batch_abandon(struct receiver *receiver, struct receiver_batch *batch);
 /* Takes handovers. Received files have priority over those of inboxes, since a sender waits for the
  * answer. */
-void intake_take_handovers(struct intake *intake);
+void receiver_take_handovers(struct receiver *receiver);
 
-void intake_send_item(struct intake *intake, struct in_hand_item *item);
+void receiver_send_item(struct receiver *receiver, struct import_token *item);
 /* Sends frames again that have been unanswered for this time. */
-void intake_send_again(struct intake *intake, int64_t older_than_ms);
+void receiver_send_again(struct receiver *receiver, int64_t older_than_ms);
 /* Called when the daemon has the row: finish the original, or answer the sender. */
-void intake_finish_original(struct intake *intake, struct in_hand_item *item);
-void intake_answer_sender(struct intake *intake, struct in_hand_item *item);
+void receiver_finish_original(struct receiver *receiver, struct import_token *item);
+void receiver_answer_sender(struct receiver *receiver, struct import_token *item);
 /* Releases an item. */
-void intake_close_item(struct intake *intake, struct in_hand_item *item, enum inbox_fate fate);
+void receiver_close_item(struct receiver *receiver, struct import_token *item,
+                         enum inbox_fate fate);
 
 /* Delays further work after a transient error. The delay doubles with each error. */
-void intake_hold_back(struct intake *intake, int error);
+void receiver_delay(struct receiver *receiver, int error);
 
 /* ------------------------------------------------------------------ receiver_start.c ------ */
 
 /* Prepares reception, unless that is in progress or delayed. */
-void intake_begin(struct intake *intake);
+void receiver_begin(struct receiver *receiver);
 /* Starts the next step of the search for files in series/ without a row. */
-void intake_start_recovery(struct intake *intake);
+void receiver_start_recovery(struct receiver *receiver);
 
 /* Request the files that the daemon knows, and read its answer. Inboxes are not read before. */
-void intake_ask_known(struct intake *intake);
-void intake_know(struct intake *intake, struct proto_reader *reader);
+void receiver_request_known(struct receiver *receiver);
+void receiver_add_known(struct receiver *receiver, struct proto_reader *reader);
 
 /* Reports to the daemon whether files can be received, if that has changed. */
-void intake_tell_reception(struct intake *intake);
+void receiver_report_reception(struct receiver *receiver);
 
 /* ------------------------------------------------------------- receiver_inspection.c ------ */
 
 /* Answers an INSPECT frame. An error is kept in the reader. */
-void intake_inspect(struct intake *intake, struct proto_reader *reader);
+void receiver_inspect(struct receiver *receiver, struct proto_reader *reader);
 
 /* ---------------------------------------------------------------- receiver_inboxes.c ------ */
 
 /* Opens, changes and closes inboxes according to the configuration. Returns 0 or -errno. */
-int intake_apply_inboxes(struct intake *intake, const struct conf *conf);
+int receiver_apply_inboxes(struct receiver *receiver, const struct conf *conf);
 /* Returns the inbox with this path, or NULL. */
-struct inbox *intake_find_inbox(const struct intake *intake, const char *path);
+struct inbox *receiver_find_inbox(const struct receiver *receiver, const char *path);
 /* Returns whether an inbox cannot be read at present. */
-bool intake_lacks_an_inbox(const struct intake *intake);
+bool receiver_has_bad_inbox(const struct receiver *receiver);
 /* Applies a new configuration; for child_role. After an error the child sends RENEW. */
-int intake_reload(void *context, struct conf *conf, struct error *error);
+int receiver_reload(void *context, struct conf *conf, struct error *error);
 
 #endif

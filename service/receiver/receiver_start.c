@@ -16,47 +16,47 @@
 /* --------------------------------------------------------------------------- known ------ */
 
 void
-intake_ask_known(struct intake *intake)
+receiver_request_known(struct receiver *receiver)
 {
     struct proto_writer writer;
     proto_start(&writer, PROTO_ASK_KNOWN);
-    intake_send_frame(intake, &writer);
+    receiver_send_frame(receiver, &writer);
 }
 
 /* A file that does not fit in memory is reported again. */
 static void
-intake_know_row(struct intake *intake, uint64_t key)
+receiver_add_known_row(struct receiver *receiver, uint64_t key)
 {
-    if (intake->with_rows || seen_files_open(&intake->with_rows) == 0)
-        seen_files_add(intake->with_rows, key);
+    if (receiver->with_rows || seen_files_open(&receiver->with_rows) == 0)
+        seen_files_add(receiver->with_rows, key);
 }
 
 static void
-intake_begin_inboxes(struct intake *intake)
+receiver_begin_inboxes(struct receiver *receiver)
 {
-    intake->known = true;
-    for (size_t i = 0; i < intake->inbox_count; i++)
-        inbox_begin(intake->inboxes[i]);
+    receiver->known = true;
+    for (size_t i = 0; i < receiver->inbox_count; i++)
+        inbox_begin(receiver->inboxes[i]);
 }
 
 void
-intake_know(struct intake *intake, struct proto_reader *reader)
+receiver_add_known(struct receiver *receiver, struct proto_reader *reader)
 {
     struct message_known known;
     struct message_known_file file;
     if (message_read_known(reader, &known) != 0)
         return;
-    struct inbox *inbox = *known.inbox ? intake_find_inbox(intake, known.inbox) : NULL;
+    struct inbox *inbox = *known.inbox ? receiver_find_inbox(receiver, known.inbox) : NULL;
     while (message_next_known_file(reader, &file)) {
         if (inbox)
             inbox_know(inbox, (uint64_t)file.key, (uint64_t)file.look);
-        else if (!*known.inbox && !intake->known)
-            intake_know_row(intake, (uint64_t)file.key);
+        else if (!*known.inbox && !receiver->known)
+            receiver_add_known_row(receiver, (uint64_t)file.key);
     }
     if (!known.last)
-        intake_ask_known(intake);
-    else if (!intake->known && !intake->stopping)
-        intake_begin_inboxes(intake);
+        receiver_request_known(receiver);
+    else if (!receiver->known && !receiver->stopping)
+        receiver_begin_inboxes(receiver);
 }
 
 /* ------------------------------------------------------------------------ recovery ------ */
@@ -64,69 +64,69 @@ intake_know(struct intake *intake, struct proto_reader *reader)
 static void
 on_recover(uv_work_t *work)
 {
-    struct intake *intake = work->data;
-    intake->recover_more =
-        recover_step(intake->recover, intake->recovery.imports, intake->recovery.count,
-                     intake->with_rows, &intake->recover_found);
+    struct receiver *receiver = work->data;
+    receiver->recover_more =
+        recover_step(receiver->recover, receiver->recovery.imports, receiver->recovery.count,
+                     receiver->with_rows, &receiver->recover_found);
 }
 
 static void
-end_recovery(struct intake *intake)
+end_recovery(struct receiver *receiver)
 {
-    recover_close(intake->recover);
-    intake->recover = NULL;
-    seen_files_close(intake->with_rows);
-    intake->with_rows = NULL;
-    if (intake->recover_more < 0)
-        log_error("recover.failed", LOG_STR("error", strerror(-intake->recover_more)));
+    recover_close(receiver->recover);
+    receiver->recover = NULL;
+    seen_files_close(receiver->with_rows);
+    receiver->with_rows = NULL;
+    if (receiver->recover_more < 0)
+        log_error("recover.failed", LOG_STR("error", strerror(-receiver->recover_more)));
     else
-        log_info("recover.done", LOG_INT("files", intake->recovered));
+        log_info("recover.done", LOG_INT("files", receiver->recovered));
 }
 
 static void
 after_recover(uv_work_t *work, int status)
 {
     (void)status;
-    struct intake *intake = work->data;
-    struct intake_batch *batch = &intake->recovery;
-    intake->working--;
+    struct receiver *receiver = work->data;
+    struct receiver_batch *batch = &receiver->recovery;
+    receiver->working--;
     batch->busy = false;
-    if (intake->stopping) {
-        intake_batch_abandon(intake, batch);
+    if (receiver->stopping) {
+        receiver_batch_abandon(receiver, batch);
         return;
     }
     for (size_t i = 0; i < batch->count; i++) {
-        if (i < intake->recover_found)
-            intake_send_item(intake, batch->items[i]);
+        if (i < receiver->recover_found)
+            receiver_send_item(receiver, batch->items[i]);
         else
-            intake_close_item(intake, batch->items[i], INBOX_GONE);
+            receiver_close_item(receiver, batch->items[i], INBOX_GONE);
     }
     batch->count = 0;
-    intake->recovered += (int64_t)intake->recover_found;
-    if (intake->recover_more <= 0)
-        end_recovery(intake);
+    receiver->recovered += (int64_t)receiver->recover_found;
+    if (receiver->recover_more <= 0)
+        end_recovery(receiver);
 }
 
 void
-intake_start_recovery(struct intake *intake)
+receiver_start_recovery(struct receiver *receiver)
 {
-    struct intake_batch *batch = &intake->recovery;
-    if (!intake->recover || !intake->known || batch->busy)
+    struct receiver_batch *batch = &receiver->recovery;
+    if (!receiver->recover || !receiver->known || batch->busy)
         return;
     static const struct file_stamp none = {0};
-    while (batch->count < INTAKE_BATCH_FILES && intake->recover_in_hand < RECOVER_WINDOW &&
-           in_hand_room(&intake->in_hand) > 0) {
-        struct in_hand_item *item = in_hand_add(&intake->in_hand, NULL, NULL, &none);
+    while (batch->count < RECEIVER_BATCH_FILES && receiver->recover_pending < RECOVER_WINDOW &&
+           import_tokens_room(&receiver->tokens) > 0) {
+        struct import_token *item = import_token_add(&receiver->tokens, NULL, NULL, &none);
         if (!item)
             break;
-        intake->recover_in_hand++;
-        intake_batch_add(batch, item);
+        receiver->recover_pending++;
+        receiver_batch_add(batch, item);
     }
     if (batch->count == 0)
         return;
     batch->busy = true;
-    batch->work.data = intake;
-    intake_queue_work(intake, &batch->work, on_recover, after_recover);
+    batch->work.data = receiver;
+    receiver_queue_work(receiver, &batch->work, on_recover, after_recover);
 }
 
 /* --------------------------------------------------------------------------- begin ------ */
@@ -134,80 +134,81 @@ intake_start_recovery(struct intake *intake)
 static void
 on_begin(uv_work_t *work)
 {
-    struct intake *intake = work->data;
-    intake->begin_error = store_begin(intake->store);
-    if (!intake->begin_error)
-        intake->begin_error = recover_open(intake->store, &intake->recover);
+    struct receiver *receiver = work->data;
+    receiver->begin_error = store_begin(receiver->store);
+    if (!receiver->begin_error)
+        receiver->begin_error = recover_open(receiver->store, &receiver->recover);
 }
 
 /* Opens the ports once files can be received. If that is delayed, opens them anyway: senders are
  * then answered to try again. */
 static void
-listen_now(struct intake *intake)
+listen_now(struct receiver *receiver)
 {
-    if (!intake->listening)
-        listener_configure(intake->listener, intake->settings);
-    intake->listening = true;
+    if (!receiver->listening)
+        listener_configure(receiver->listener, receiver->settings);
+    receiver->listening = true;
 }
 
 static void
 after_begin(uv_work_t *work, int status)
 {
     (void)status;
-    struct intake *intake = work->data;
-    intake->working--;
-    intake->beginning = false;
-    if (intake->stopping)
+    struct receiver *receiver = work->data;
+    receiver->working--;
+    receiver->beginning = false;
+    if (receiver->stopping)
         return;
-    if (intake->begin_error)
-        intake_hold_back(intake, intake->begin_error);
+    if (receiver->begin_error)
+        receiver_delay(receiver, receiver->begin_error);
     else
-        intake->begun = true;
-    listen_now(intake);
+        receiver->begun = true;
+    listen_now(receiver);
 }
 
 void
-intake_begin(struct intake *intake)
+receiver_begin(struct receiver *receiver)
 {
-    if (intake->beginning || intake_now_ms(intake) < intake->retry_at_ms)
+    if (receiver->beginning || receiver_now_ms(receiver) < receiver->retry_at_ms)
         return;
-    intake->beginning = true;
-    intake->begin.data = intake;
-    intake_queue_work(intake, &intake->begin, on_begin, after_begin);
+    receiver->beginning = true;
+    receiver->begin.data = receiver;
+    receiver_queue_work(receiver, &receiver->begin, on_begin, after_begin);
 }
 
 /* ----------------------------------------------------------------------- reception ------ */
 
 /* Returns whether each inbox has been scanned or cannot be. Appends the reasons to `trouble`. */
 static bool
-inboxes_are_known(const struct intake *intake, char *trouble, size_t size)
+receiver_inboxes_are_known(const struct receiver *receiver, char *problem, size_t size)
 {
-    for (size_t i = 0; i < intake->inbox_count; i++) {
-        const char *why = inbox_problem(intake->inboxes[i]);
+    for (size_t i = 0; i < receiver->inbox_count; i++) {
+        const char *why = inbox_problem(receiver->inboxes[i]);
         if (!why)
             return false;
-        const size_t length = strlen(trouble);
+        const size_t length = strlen(problem);
         if (*why)
-            snprintf(trouble + length, size - length, "%sinbox %s: %s", length ? "; " : "",
-                     inbox_path(intake->inboxes[i]), why);
+            snprintf(problem + length, size - length, "%sinbox %s: %s", length ? "; " : "",
+                     inbox_path(receiver->inboxes[i]), why);
     }
     return true;
 }
 
 void
-intake_tell_reception(struct intake *intake)
+receiver_report_reception(struct receiver *receiver)
 {
-    char trouble[sizeof intake->told] = "";
+    char problem[sizeof receiver->reported] = "";
     struct proto_writer writer;
-    if (!intake->listening)
+    if (!receiver->listening)
         return;
-    const bool open = !listener_lacks(intake->listener, trouble, sizeof trouble);
-    const bool known = inboxes_are_known(intake, trouble, sizeof trouble);
-    if (!known || (intake->told_any && open == intake->told_open && !strcmp(trouble, intake->told)))
+    const bool open = !listener_lacks(receiver->listener, problem, sizeof problem);
+    const bool known = receiver_inboxes_are_known(receiver, problem, sizeof problem);
+    if (!known || (receiver->reported_any && open == receiver->reported_open &&
+                   !strcmp(problem, receiver->reported)))
         return;
-    intake->told_any = true;
-    intake->told_open = open;
-    memcpy(intake->told, trouble, sizeof trouble);
-    message_write_receiving(&writer, &(struct message_receiving){.open = open, .trouble = trouble});
-    intake_send_frame(intake, &writer);
+    receiver->reported_any = true;
+    receiver->reported_open = open;
+    memcpy(receiver->reported, problem, sizeof problem);
+    message_write_receiving(&writer, &(struct message_receiving){.open = open, .problem = problem});
+    receiver_send_frame(receiver, &writer);
 }

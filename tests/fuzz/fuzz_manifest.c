@@ -39,10 +39,10 @@ static void
 must_be_sound(struct manifest *manifest)
 {
     struct proto_reader reader, last = {0};
-    must(manifest->told.job == id.job && manifest->told.attempt == id.number);
-    must(strcmp(manifest->told.nonce, id.nonce) == 0);
-    must(manifest->count == 0 || strncmp(manifest->told.run, MANIFEST_RUN, 4) == 0);
-    must(!strchr(manifest->told.run, '/') || manifest->count == 0);
+    must(manifest->head.job == id.job && manifest->head.attempt == id.number);
+    must(strcmp(manifest->head.nonce, id.nonce) == 0);
+    must(manifest->count == 0 || strncmp(manifest->head.run, MANIFEST_RUN, 4) == 0);
+    must(!strchr(manifest->head.run, '/') || manifest->count == 0);
     for (size_t i = 0; i < manifest->count; i++) {
         const struct manifest_file *file = &manifest->files[i];
         must(file->name[0] && file->name[0] != '.' && !strchr(file->name, '/'));

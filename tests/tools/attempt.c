@@ -71,8 +71,8 @@ print_manifest(struct manifest *manifest)
     struct proto_reader reader;
     int measurements = 0;
     json_begin_object(&json, NULL);
-    json_string(&json, "run", manifest->told.run);
-    json_string(&json, "node", manifest->told.node);
+    json_string(&json, "run", manifest->head.run);
+    json_string(&json, "node", manifest->head.node);
     json_begin_array(&json, "files");
     for (size_t i = 0; i < manifest->count; i++)
         json_string(&json, NULL, manifest->files[i].name);

@@ -138,7 +138,7 @@ step_compute(struct step_attempt *attempt)
     struct error error;
     const struct pipeline_watch watch = {.stop = &job_stop};
     struct job_spec spec = *attempt->folder->spec;
-    if (step_open_device(step, &attempt->folder->told, &error) != 0) {
+    if (step_open_device(step, &attempt->folder->head, &error) != 0) {
         step_fail(attempt, PROTO_VERDICT_STOPPED, &error);
         return;
     }
@@ -159,7 +159,7 @@ static void
 step_check_and_compute(struct step_attempt *attempt)
 {
     struct error error;
-    int threads = (int)attempt->folder->told.threads;
+    int threads = (int)attempt->folder->head.threads;
     if (threads == 0)
         threads = parallel_processors();
     crash_point("step_before_check");
@@ -176,7 +176,7 @@ step_charge_overdue(struct step_attempt *attempt)
     struct error error;
     error_set(&error, -ETIMEDOUT, CODE_DEADLINE_EXCEEDED,
               "attempt %" PRId64 " took longer than its deadline (%g s)",
-              attempt->folder->id.number, attempt->folder->told.deadline_seconds);
+              attempt->folder->id.number, attempt->folder->head.deadline_seconds);
     step_fail(attempt, PROTO_VERDICT_RETRY, &error);
 }
 
@@ -197,7 +197,7 @@ step_attempt_run(struct step_attempt *attempt)
         step_fail(attempt, PROTO_VERDICT_RETRY, &error);
         return true;
     }
-    step_arm(attempt->folder->told.deadline_seconds);
+    step_arm(attempt->folder->head.deadline_seconds);
     step_check_and_compute(attempt);
     step_disarm();
     if (attempt->report.verdict != PROTO_VERDICT_STOPPED || step->device_lost)

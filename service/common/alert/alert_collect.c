@@ -35,7 +35,7 @@ collect_row(void *context, const struct report_alert *row)
 }
 
 static int
-collect_doubt(void *context, const char *pipeline, const char *text)
+collect_deadline(void *context, const char *pipeline, const char *text)
 {
     struct alerts_collecting *collecting = context;
     alerts_add(collecting->alerts, ALERT_done_by, pipeline, ALERT_ATTENTION, 0, "%s", text);
@@ -99,7 +99,7 @@ alerts_collect(struct alerts *alerts, const struct conf *conf, struct report *re
                int64_t now_ms, struct error *error)
 {
     struct alerts_collecting collecting = {alerts, now_ms};
-    int rc = deadline_alerts_each(conf, report, false, now_ms, collect_doubt, &collecting);
+    int rc = deadline_alerts_each(conf, report, false, now_ms, collect_deadline, &collecting);
     if (rc == 0 && report)
         rc = report_each_alert(report, collect_row, &collecting, error);
     if (rc == 0 && report)

@@ -12,7 +12,7 @@
 #define DAYS_MS (INT64_C(15) * 24 * 3600 * 1000) /* one week, twice */
 
 /* Jobs created after `after_ms` whose deadline is `by_ms`. */
-struct done_by_span {
+struct deadline_span {
     int64_t after_ms, by_ms;
     /* From the start of the last open window before the deadline to the deadline. */
     int64_t room_ms;
@@ -20,20 +20,20 @@ struct done_by_span {
 
 /* Returns the next time at which jobs may start; at once without a window. */
 static int64_t
-done_by_opens(const struct conf_pipeline *pipeline, int64_t from_ms)
+deadline_opens(const struct conf_pipeline *pipeline, int64_t from_ms)
 {
     return pipeline->window ? time_window_opens(pipeline->window->times, from_ms) : from_ms;
 }
 
 static int64_t
-done_by_closes(const struct conf_pipeline *pipeline, int64_t at_ms)
+deadline_closes(const struct conf_pipeline *pipeline, int64_t at_ms)
 {
     return pipeline->window ? time_window_closes(pipeline->window->times, at_ms)
                             : TIME_WINDOW_NEVER;
 }
 
 static int64_t
-done_by_next(const struct conf_pipeline *pipeline, int64_t after_ms)
+deadline_next(const struct conf_pipeline *pipeline, int64_t after_ms)
 {
     return time_window_starts(pipeline->done_by->times, after_ms);
 }
@@ -41,29 +41,29 @@ done_by_next(const struct conf_pipeline *pipeline, int64_t after_ms)
 /* Returns the start of the last open window before `by_ms` in which a job created at `after_ms` may
  * start, or TIME_WINDOW_NEVER. */
 static int64_t
-done_by_last_opens(const struct conf_pipeline *pipeline, int64_t after_ms, int64_t by_ms)
+deadline_last_opens(const struct conf_pipeline *pipeline, int64_t after_ms, int64_t by_ms)
 {
-    int64_t last_ms = TIME_WINDOW_NEVER, at_ms = done_by_opens(pipeline, after_ms);
+    int64_t last_ms = TIME_WINDOW_NEVER, at_ms = deadline_opens(pipeline, after_ms);
     while (at_ms < by_ms) {
-        const int64_t closes_ms = done_by_closes(pipeline, at_ms);
+        const int64_t closes_ms = deadline_closes(pipeline, at_ms);
         last_ms = at_ms;
-        at_ms = closes_ms < by_ms ? done_by_opens(pipeline, closes_ms) : by_ms;
+        at_ms = closes_ms < by_ms ? deadline_opens(pipeline, closes_ms) : by_ms;
     }
     return last_ms;
 }
 
 /* Finds the coming deadline with the least room. Returns false if there is none. */
 static bool
-done_by_narrowest(const struct conf_pipeline *pipeline, int64_t now_ms, struct done_by_span *least)
+deadline_narrowest(const struct conf_pipeline *pipeline, int64_t now_ms, struct deadline_span *min)
 {
-    struct done_by_span span = {.after_ms = done_by_next(pipeline, now_ms)};
+    struct deadline_span span = {.after_ms = deadline_next(pipeline, now_ms)};
     bool found = false;
     while (span.after_ms < now_ms + DAYS_MS &&
-           (span.by_ms = done_by_next(pipeline, span.after_ms)) != TIME_WINDOW_NEVER) {
-        const int64_t opens_ms = done_by_last_opens(pipeline, span.after_ms, span.by_ms);
+           (span.by_ms = deadline_next(pipeline, span.after_ms)) != TIME_WINDOW_NEVER) {
+        const int64_t opens_ms = deadline_last_opens(pipeline, span.after_ms, span.by_ms);
         span.room_ms = opens_ms < span.by_ms ? span.by_ms - opens_ms : 0;
-        if (!found || span.room_ms < least->room_ms)
-            *least = span;
+        if (!found || span.room_ms < min->room_ms)
+            *min = span;
         found = true;
         span.after_ms = span.by_ms;
     }
@@ -73,16 +73,16 @@ done_by_narrowest(const struct conf_pipeline *pipeline, int64_t now_ms, struct d
 /* Returns the seconds during which jobs may run until the deadline: the window's open time, plus
  * the part of a job that runs on after it has closed. */
 static double
-done_by_open_seconds(const struct conf_pipeline *pipeline, int64_t now_ms, int64_t by_ms,
-                     double mean_seconds)
+deadline_open_seconds(const struct conf_pipeline *pipeline, int64_t now_ms, int64_t by_ms,
+                      double mean_seconds)
 {
     int64_t open_ms = 0, closed_ms = now_ms;
-    int64_t at_ms = done_by_opens(pipeline, now_ms);
+    int64_t at_ms = deadline_opens(pipeline, now_ms);
     while (at_ms < by_ms) {
-        const int64_t closes_ms = done_by_closes(pipeline, at_ms);
+        const int64_t closes_ms = deadline_closes(pipeline, at_ms);
         closed_ms = closes_ms < by_ms ? closes_ms : by_ms;
         open_ms += closed_ms - at_ms;
-        at_ms = closes_ms < by_ms ? done_by_opens(pipeline, closes_ms) : by_ms;
+        at_ms = closes_ms < by_ms ? deadline_opens(pipeline, closes_ms) : by_ms;
     }
     return (double)open_ms / 1000 +
            (open_ms > 0 ? fmin(mean_seconds, (double)(by_ms - closed_ms) / 1000) : 0);
@@ -91,7 +91,7 @@ done_by_open_seconds(const struct conf_pipeline *pipeline, int64_t now_ms, int64
 enum { WORDS = 32 };
 
 static int
-done_by_local(int64_t ms, char local[LOCAL_TIME_SIZE])
+deadline_local(int64_t ms, char local[LOCAL_TIME_SIZE])
 {
     char utc[ISO_TIME_SIZE];
     const int rc = iso_time_from_ms(ms, utc);
@@ -100,7 +100,7 @@ done_by_local(int64_t ms, char local[LOCAL_TIME_SIZE])
 
 /* Writes "45 s", "12 min" or "17 h 52 min". */
 static const char *
-done_by_words(double seconds, char words[WORDS])
+deadline_format_duration(double seconds, char words[WORDS])
 {
     const long whole = lround(seconds);
     if (whole < 60)
@@ -113,11 +113,11 @@ done_by_words(double seconds, char words[WORDS])
 }
 
 static void
-done_by_describe_span(const struct conf_pipeline *pipeline, const struct done_by_span *span,
-                      double mean_seconds, char *text, size_t size)
+deadline_describe_span(const struct conf_pipeline *pipeline, const struct deadline_span *span,
+                       double mean_seconds, char *text, size_t size)
 {
     char after[LOCAL_TIME_SIZE], by[LOCAL_TIME_SIZE];
-    if (done_by_local(span->after_ms, after) != 0 || done_by_local(span->by_ms, by) != 0)
+    if (deadline_local(span->after_ms, after) != 0 || deadline_local(span->by_ms, by) != 0)
         return;
     if (span->room_ms == 0)
         snprintf(text, size,
@@ -129,48 +129,49 @@ done_by_describe_span(const struct conf_pipeline *pipeline, const struct done_by
         snprintf(text, size,
                  "pipeline %s: one job takes about %s, but its window leaves %s before "
                  "the deadline %s; change its window or done_by",
-                 pipeline->name, done_by_words(mean_seconds, (char[WORDS]){0}),
-                 done_by_words((double)span->room_ms / 1000, (char[WORDS]){0}), by);
+                 pipeline->name, deadline_format_duration(mean_seconds, (char[WORDS]){0}),
+                 deadline_format_duration((double)span->room_ms / 1000, (char[WORDS]){0}), by);
 }
 
 static int
-done_by_describe_queue(const struct conf_pipeline *pipeline, struct report *report, int64_t now_ms,
-                       const struct report_pace *pace, char *text, size_t size)
+deadline_describe_queue(const struct conf_pipeline *pipeline, struct report *report, int64_t now_ms,
+                        const struct report_pace *pace, char *text, size_t size)
 {
-    const int64_t by_ms = done_by_next(pipeline, now_ms);
+    const int64_t by_ms = deadline_next(pipeline, now_ms);
     char by[LOCAL_TIME_SIZE];
     int64_t jobs;
     struct error error;
-    if (by_ms == TIME_WINDOW_NEVER || done_by_local(by_ms, by) != 0)
+    if (by_ms == TIME_WINDOW_NEVER || deadline_local(by_ms, by) != 0)
         return 0;
     int rc = report_wanted(report, pipeline->name, by_ms, &jobs, &error);
     const double needed = (double)jobs * pace->mean_seconds / (double)pace->lanes,
-                 open = done_by_open_seconds(pipeline, now_ms, by_ms, pace->mean_seconds);
+                 open = deadline_open_seconds(pipeline, now_ms, by_ms, pace->mean_seconds);
     if (rc == 0 && needed > open)
         snprintf(text, size,
                  "pipeline %s: the deadline %s (done_by) of %" PRId64
                  " queued %s requires about %s, but the window leaves %s until then",
                  pipeline->name, by, jobs, jobs == 1 ? "job" : "jobs",
-                 done_by_words(needed, (char[WORDS]){0}), done_by_words(open, (char[WORDS]){0}));
+                 deadline_format_duration(needed, (char[WORDS]){0}),
+                 deadline_format_duration(open, (char[WORDS]){0}));
     return rc;
 }
 
 /* Describes the problem of one pipeline, or writes "". Values that cannot be read count as not
  * measured. */
 static void
-done_by_describe(const struct conf_pipeline *pipeline, struct report *report, bool queued,
-                 int64_t now_ms, char *text, size_t size)
+deadline_describe(const struct conf_pipeline *pipeline, struct report *report, bool queued,
+                  int64_t now_ms, char *text, size_t size)
 {
     struct report_pace pace = {0};
-    struct done_by_span span;
+    struct deadline_span span;
     struct error error;
     *text = '\0';
     if (report && report_pace(report, pipeline->name, &pace, &error) != 0)
         pace = (struct report_pace){0};
-    if (done_by_narrowest(pipeline, now_ms, &span))
-        done_by_describe_span(pipeline, &span, pace.mean_seconds, text, size);
+    if (deadline_narrowest(pipeline, now_ms, &span))
+        deadline_describe_span(pipeline, &span, pace.mean_seconds, text, size);
     if (!*text && queued && pace.lanes > 0 &&
-        done_by_describe_queue(pipeline, report, now_ms, &pace, text, size) != 0)
+        deadline_describe_queue(pipeline, report, now_ms, &pace, text, size) != 0)
         *text = '\0';
 }
 
@@ -184,7 +185,7 @@ deadline_alerts_each(const struct conf *conf, struct report *report, bool queued
     for (size_t i = 0; rc == 0 && i < conf->pipeline_count; i++) {
         if (!conf->pipelines[i].done_by)
             continue;
-        done_by_describe(&conf->pipelines[i], report, queued, now_ms, text, sizeof text);
+        deadline_describe(&conf->pipelines[i], report, queued, now_ms, text, sizeof text);
         if (*text)
             rc = take(context, conf->pipelines[i].name, text);
     }

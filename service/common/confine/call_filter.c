@@ -278,13 +278,13 @@ call_filter_role(scmp_filter_ctx filter, enum confine_role role)
 static int
 call_filter_export(scmp_filter_ctx filter, struct sock_fprog *program)
 {
-    const size_t most = BPF_MAXINSNS * sizeof *program->filter;
+    const size_t max_size = BPF_MAXINSNS * sizeof *program->filter;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return -errno;
     int rc = seccomp_export_bpf(filter, ends[1]);
     close(ends[1]);
-    const ssize_t size = rc ? 0 : read(ends[0], program->filter, most);
+    const ssize_t size = rc ? 0 : read(ends[0], program->filter, max_size);
     char more;
     if (!rc && (size <= 0 || read(ends[0], &more, 1) != 0))
         rc = size < 0 ? -EIO : -E2BIG;

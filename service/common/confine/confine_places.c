@@ -212,9 +212,9 @@ places_add_step(struct places *places, const struct step_places *step)
 static int
 places_add_libraries(struct places *places)
 {
-    const char *told = getenv("LD_LIBRARY_PATH");
-    char *copy = told ? strdup(told) : NULL, *rest = NULL;
-    int rc = told && !copy ? -ENOMEM : 0;
+    const char *given = getenv("LD_LIBRARY_PATH");
+    char *copy = given ? strdup(given) : NULL, *rest = NULL;
+    int rc = given && !copy ? -ENOMEM : 0;
     for (const char *folder = copy ? strtok_r(copy, ":", &rest) : NULL; folder && rc == 0;
          folder = strtok_r(NULL, ":", &rest))
         rc = places_add(places, folder, PLACE_READ);
@@ -226,13 +226,13 @@ places_add_libraries(struct places *places)
 static int
 places_add_driver_cache(struct places *places)
 {
-    const char *told = getenv("CUDA_CACHE_PATH"), *home = getenv("HOME");
+    const char *given = getenv("CUDA_CACHE_PATH"), *home = getenv("HOME");
     char *path = NULL;
-    if (!told && !home)
+    if (!given && !home)
         return 0;
-    if (!told && asprintf(&path, "%s/.nv/ComputeCache", home) < 0)
+    if (!given && asprintf(&path, "%s/.nv/ComputeCache", home) < 0)
         return -ENOMEM;
-    const int rc = places_add(places, told ? told : path, PLACE_WRITE);
+    const int rc = places_add(places, given ? given : path, PLACE_WRITE);
     if (!rc)
         places->items[places->count - 1].make = true;
     free(path);

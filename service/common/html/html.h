@@ -61,9 +61,9 @@ void html_details(const struct night_table *table, const struct html_link *links
 /* Writes the list of alerts, each with its id, its time, and its remedy or acknowledgement. */
 void html_alerts(const struct alerts *alerts, FILE *out);
 
-/* Reads a PNG file of at most `most` bytes below the root, without following a link. The caller
+/* Reads a PNG file of at most `max_size` bytes below the root, without following a link. The caller
  * must free *bytes. Returns 0 or -errno. */
-int html_read_preview(const char *root, const char *path, size_t most, unsigned char **bytes,
+int html_read_preview(const char *root, const char *path, size_t max_size, unsigned char **bytes,
                       size_t *size);
 
 /* A stacked bar chart with one column per row of the table. */

@@ -14,7 +14,7 @@
 struct chart_drawing {
     const struct night_table *table;
     const struct html_chart *chart;
-    double most;
+    double max;
     FILE *out;
 };
 
@@ -39,12 +39,12 @@ chart_round_up(double value)
 }
 
 static double
-chart_find_most(const struct chart_drawing *d)
+chart_find_max(const struct chart_drawing *d)
 {
-    double most = 0.0;
+    double max = 0.0;
     for (size_t row = 0; row < d->table->row_count; row++)
-        most = fmax(most, chart_value(d, row, d->chart->good) + chart_value(d, row, d->chart->bad));
-    return chart_round_up(most);
+        max = fmax(max, chart_value(d, row, d->chart->good) + chart_value(d, row, d->chart->bad));
+    return chart_round_up(max);
 }
 
 static double
@@ -52,7 +52,7 @@ chart_bar(const struct chart_drawing *d, size_t row, const char *key, const char
           double base)
 {
     const double slot = (WIDTH - LEFT) / (double)d->table->row_count;
-    const double height = chart_value(d, row, key) / d->most * (FLOOR - TOP);
+    const double height = chart_value(d, row, key) / d->max * (FLOOR - TOP);
     if (height > 0.0)
         fprintf(d->out, "<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>",
                 class, LEFT + slot * ((double)row + 0.1), base - height, slot * 0.8, height);
@@ -81,7 +81,7 @@ chart_line(const struct chart_drawing *d, double share)
     fprintf(d->out,
             "<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\"/>"
             "<text x=\"%g\" y=\"%g\" text-anchor=\"end\">%g</text>\n",
-            LEFT, WIDTH, y, y, LEFT - 5.0, y + 4.0, share * d->most);
+            LEFT, WIDTH, y, y, LEFT - 5.0, y + 4.0, share * d->max);
 }
 
 /* Labels hours if the columns are hours, otherwise days. */
@@ -123,13 +123,13 @@ void
 html_chart(const struct night_table *table, const struct html_chart *chart, FILE *out)
 {
     struct chart_drawing d = {table, chart, 1.0, out};
-    d.most = chart_find_most(&d);
+    d.max = chart_find_max(&d);
     fputs("<figure>", out);
     chart_caption(chart, out);
     fprintf(out, "<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"%s\">\n", WIDTH, HEIGHT,
             chart->title);
     for (int line = 0; line <= 2; line++)
-        if (line != 1 || fmod(d.most, 2.0) == 0.0)
+        if (line != 1 || fmod(d.max, 2.0) == 0.0)
             chart_line(&d, line / 2.0);
     for (size_t row = 0; row < table->row_count; row++)
         chart_column(&d, row);

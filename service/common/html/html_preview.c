@@ -26,14 +26,14 @@ preview_fill(int fd, unsigned char *bytes, size_t size)
 }
 
 static int
-preview_read(int fd, size_t most, unsigned char **bytes, size_t *size)
+preview_read(int fd, size_t max_size, unsigned char **bytes, size_t *size)
 {
     struct stat status;
     if (fstat(fd, &status) != 0)
         return -errno;
     if (!S_ISREG(status.st_mode) || status.st_size <= PNG_BEGINS)
         return -EBADMSG;
-    if ((size_t)status.st_size > most)
+    if ((size_t)status.st_size > max_size)
         return -EFBIG;
     *size = (size_t)status.st_size;
     *bytes = malloc(*size);
@@ -46,14 +46,14 @@ preview_read(int fd, size_t most, unsigned char **bytes, size_t *size)
 }
 
 int
-html_read_preview(const char *root, const char *path, size_t most, unsigned char **bytes,
+html_read_preview(const char *root, const char *path, size_t max_size, unsigned char **bytes,
                   size_t *size)
 {
     char *whole;
     if (asprintf(&whole, "%s/%s", root, path) < 0)
         return -ENOMEM;
     const int fd = open(whole, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    int rc = fd < 0 ? -errno : preview_read(fd, most, bytes, size);
+    int rc = fd < 0 ? -errno : preview_read(fd, max_size, bytes, size);
     if (fd >= 0)
         close(fd);
     free(whole);

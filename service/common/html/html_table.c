@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_SHOWN 50 /* rows of a table that are written */
+#define MAX_ROWS 50 /* rows of a table that are written */
 
 static bool
 html_is_uid(const struct night_column *column)
@@ -121,7 +121,7 @@ html_row(const struct night_table *table, size_t row, const struct html_link *li
 void
 html_table(const struct night_table *table, const struct html_link *links, FILE *out)
 {
-    const size_t rows = table->row_count < MOST_SHOWN ? table->row_count : MOST_SHOWN;
+    const size_t rows = table->row_count < MAX_ROWS ? table->row_count : MAX_ROWS;
     const bool below = html_has_below(table);
     fputs("<section><h2>", out);
     html_text(table->heading, out);

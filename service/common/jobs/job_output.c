@@ -35,7 +35,7 @@ struct file {
 struct output {
     char *path;
     int folder;
-    bool lasts; /* on disk; otherwise no file is synced */
+    bool durable; /* on disk; otherwise no file is synced */
     /* Number of folders of the path, counted from the last, that this run created. */
     int made;
     struct sync parent;        /* contains the folder's entry */
@@ -236,11 +236,11 @@ take_folder(struct output *output)
     int error = lock(output->folder);
     if (error == 0)
         error = sweep(output, is_part);
-    return error || !output->lasts ? error : sync_parent(output);
+    return error || !output->durable ? error : sync_parent(output);
 }
 
 int
-output_open(const char *path, bool lasts, struct output **output)
+output_open(const char *path, bool durable, struct output **output)
 {
     struct output *o = calloc(1, sizeof *o);
     char *copy = strdup(path);
@@ -250,7 +250,7 @@ output_open(const char *path, bool lasts, struct output **output)
         free(copy);
         return error;
     }
-    *o = (struct output){.path = copy, .lasts = lasts, .made = made, .end = &o->files};
+    *o = (struct output){.path = copy, .durable = durable, .made = made, .end = &o->files};
     pthread_mutex_init(&o->lock, NULL);
     error = take_folder(o);
     if (error) {
@@ -367,7 +367,7 @@ void
 output_finish(struct output *output, int fd)
 {
     struct sync *sync = &take_from_writer(output, fd)->sync;
-    if (output->lasts)
+    if (output->durable)
         sync_begin(sync);
     else
         sync->error = durable_close(sync->fd);
@@ -399,7 +399,7 @@ output_publish(struct output *output, bool (*is_result)(const char *name))
             error = -errno;
     if (error == 0)
         error = sweep(output, is_result);
-    if (error == 0 && output->lasts && fsync(output->folder) != 0)
+    if (error == 0 && output->durable && fsync(output->folder) != 0)
         error = -errno;
     if (error) {
         remove_made(output);

@@ -22,10 +22,10 @@ struct output;
  * Creates the folder and its parents if needed (each entry is synced), locks it, and removes hidden
  * files of killed runs. Returns 0, -EBUSY if another job writes into it, or another -errno.
  *
- * If `lasts`, published files are on disk. Otherwise they stay available while this machine runs,
+ * If `durable`, published files are on disk. Otherwise they stay available while this machine runs,
  * for a caller that copies them elsewhere, and no call waits for a disk.
  */
-int output_open(const char *path, bool lasts, struct output **output);
+int output_open(const char *path, bool durable, struct output **output);
 
 /* Creates a file and opens it for reading and writing. The output owns *fd. The caller may write to
  * it until output_finish, or until output_close after a write error. Returns 0 or -errno. */

@@ -8,35 +8,35 @@
 #include <string.h>
 
 static bool
-asking_is_stopped(const struct pull_request *asking)
+pull_request_is_stopped(const struct pull_request *request)
 {
-    return asking->stop && atomic_load(asking->stop);
+    return request->stop && atomic_load(request->stop);
 }
 
 /* Opens an association. Must not connect without TLS if the source requires it. */
 static int
-asking_connect(const struct pull_request *asking, const char *sop_class,
-               struct dicom_association **association, struct dicom_answer *answer,
-               struct error *error)
+pull_request_connect(const struct pull_request *request, const char *sop_class,
+                     struct dicom_association **association, struct dicom_answer *answer,
+                     struct error *error)
 {
-    const struct conf_source *source = asking->source;
+    const struct conf_source *source = request->source;
     const struct dicom_context contexts[] = {{sop_class, DICOM_EXPLICIT_LITTLE},
                                              {sop_class, DICOM_IMPLICIT_LITTLE}};
     *association = NULL;
     *answer = (struct dicom_answer){-1, -1, -1, -1};
-    if (source->tls && !asking->tls)
+    if (source->tls && !request->tls)
         return error_set(error, -ENOKEY, CODE_TLS_FAILED,
                          "Our TLS certificate, key or trusted CAs cannot be used: see the log.");
     const struct dicom_peer peer = {.calling_ae = source->calling_ae_title,
                                     .called_ae = source->ae_title,
                                     .host = source->host,
                                     .port = source->port,
-                                    .tls = source->tls ? asking->tls : NULL,
+                                    .tls = source->tls ? request->tls : NULL,
                                     .certificate = source->certificate,
                                     .connect_seconds = source->connect_seconds,
-                                    .acse_seconds = asking->conf->dicom.acse_seconds,
+                                    .acse_seconds = request->conf->dicom.acse_seconds,
                                     .dimse_seconds = source->dimse_seconds,
-                                    .max_pdu = (uint32_t)asking->conf->dicom.max_pdu_kib << 10};
+                                    .max_pdu = (uint32_t)request->conf->dicom.max_pdu_kib << 10};
     return dicom_connect(&peer, contexts, 2, association, answer, error);
 }
 
@@ -44,13 +44,13 @@ asking_connect(const struct pull_request *asking, const char *sop_class,
 
 /* Matches of one C-FIND. */
 struct pull_matches {
-    const struct pull_request *asking;
+    const struct pull_request *request;
     struct pull_found found;
     int error; /* reason for stopping: -ECANCELED, -ENOMEM, -E2BIG */
 };
 
 static bool
-asking_has(const struct pull_found *found, const struct dicom_match *match)
+pull_found_has(const struct pull_found *found, const struct dicom_match *match)
 {
     for (size_t i = 0; i < found->count; i++)
         if (strcmp(found->parts[i].study_uid, match->study_uid) == 0 &&
@@ -62,7 +62,7 @@ asking_has(const struct pull_found *found, const struct dicom_match *match)
 int
 pull_found_add(struct pull_found *found, const struct dicom_match *match)
 {
-    if (asking_has(found, match))
+    if (pull_found_has(found, match))
         return 0;
     if (found->count == LIMIT_PULL_MATCHES)
         return -E2BIG;
@@ -75,18 +75,19 @@ pull_found_add(struct pull_found *found, const struct dicom_match *match)
 }
 
 static bool
-asking_on_match(void *context, const struct dicom_match *match)
+pull_request_on_match(void *context, const struct dicom_match *match)
 {
     struct pull_matches *matches = context;
-    matches->error =
-        asking_is_stopped(matches->asking) ? -ECANCELED : pull_found_add(&matches->found, match);
+    matches->error = pull_request_is_stopped(matches->request)
+                         ? -ECANCELED
+                         : pull_found_add(&matches->found, match);
     return matches->error == 0;
 }
 
 static int
-asking_fail(const struct pull_request *asking, int rc, struct error *error)
+pull_request_fail(const struct pull_request *request, int rc, struct error *error)
 {
-    const char *name = asking->source->name;
+    const char *name = request->source->name;
     if (rc == -E2BIG)
         return error_set(error, rc, CODE_FIND_FAILED,
                          "%s answered C-FIND with more than %d matches. Check that it supports "
@@ -99,23 +100,23 @@ asking_fail(const struct pull_request *asking, int rc, struct error *error)
 }
 
 static int
-asking_ask(const struct pull_request *asking, struct dicom_association *association,
-           const struct dicom_query *query, struct pull_found *found, struct dicom_answer *answer,
-           struct error *error)
+pull_request_find(const struct pull_request *request, struct dicom_association *association,
+                  const struct dicom_query *query, struct pull_found *found,
+                  struct dicom_answer *answer, struct error *error)
 {
-    struct pull_matches matches = {.asking = asking};
-    int rc = asking_is_stopped(asking) ? -ECANCELED : 0;
+    struct pull_matches matches = {.request = request};
+    int rc = pull_request_is_stopped(request) ? -ECANCELED : 0;
     if (rc == 0)
-        rc = dicom_find(association, query, asking_on_match, &matches, answer, error);
+        rc = dicom_find(association, query, pull_request_on_match, &matches, answer, error);
     else
         matches.error = rc;
     *found = matches.found;
-    return matches.error ? asking_fail(asking, matches.error, error) : rc;
+    return matches.error ? pull_request_fail(request, matches.error, error) : rc;
 }
 
 /* Returns the instances of all series, or -1 if one is unknown. */
 static int32_t
-asking_sum(const struct pull_found *series)
+pull_found_sum(const struct pull_found *series)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < series->count; i++) {
@@ -129,56 +130,56 @@ asking_sum(const struct pull_found *series)
 /* Adds a study, or its series if the source retrieves per series. If the archive gives no instance
  * count of the study, sums those of its series. */
 static int
-asking_add_study(const struct pull_request *asking, struct dicom_association *association,
-                 struct dicom_match *study, struct pull_found *found, struct dicom_answer *answer,
-                 struct error *error)
+pull_request_add_study(const struct pull_request *request, struct dicom_association *association,
+                       struct dicom_match *study, struct pull_found *found,
+                       struct dicom_answer *answer, struct error *error)
 {
-    const bool apart = asking->source->level == CONF_PULL_SERIES;
+    const bool apart = request->source->level == CONF_PULL_SERIES;
     const struct dicom_query query = {.level = DICOM_LEVEL_SERIES, .study_uid = study->study_uid};
     struct pull_found series = {0};
     int rc = 0;
     if (apart || study->instances < 0)
-        rc = asking_ask(asking, association, &query, &series, answer, error);
+        rc = pull_request_find(request, association, &query, &series, answer, error);
     if (rc == 0 && study->instances < 0)
-        study->instances = asking_sum(&series);
+        study->instances = pull_found_sum(&series);
     int added = 0;
     if (rc == 0 && (!apart || series.count == 0))
         added = pull_found_add(found, study);
     for (size_t i = 0; rc == 0 && added == 0 && apart && i < series.count; i++)
         added = pull_found_add(found, &series.parts[i]);
     free(series.parts);
-    return added ? asking_fail(asking, added, error) : rc;
+    return added ? pull_request_fail(request, added, error) : rc;
 }
 
 static int
-asking_find_studies(const struct pull_request *asking, struct dicom_association *association,
-                    const struct pull_key *key, struct pull_found *found,
-                    struct dicom_answer *answer, struct error *error)
+pull_request_find_studies(const struct pull_request *request, struct dicom_association *association,
+                          const struct pull_key *key, struct pull_found *found,
+                          struct dicom_answer *answer, struct error *error)
 {
     const struct dicom_query query = {.level = DICOM_LEVEL_STUDY,
                                       .accession_number = key->accession_number,
                                       .study_uid = key->study_uid};
     struct pull_found studies = {0};
-    int rc = asking_ask(asking, association, &query, &studies, answer, error);
+    int rc = pull_request_find(request, association, &query, &studies, answer, error);
     for (size_t i = 0; rc == 0 && i < studies.count; i++)
-        rc = asking_add_study(asking, association, &studies.parts[i], found, answer, error);
+        rc = pull_request_add_study(request, association, &studies.parts[i], found, answer, error);
     free(studies.parts);
     return rc;
 }
 
 int
-pull_find(const struct pull_request *asking, const struct pull_key *key, struct pull_found *found,
+pull_find(const struct pull_request *request, const struct pull_key *key, struct pull_found *found,
           struct dicom_answer *answer, struct error *error)
 {
     const struct dicom_query series = {
         .level = DICOM_LEVEL_SERIES, .study_uid = key->study_uid, .series_uid = key->series_uid};
     struct dicom_association *association;
     *found = (struct pull_found){0};
-    int rc = asking_connect(asking, DICOM_FIND_CLASS, &association, answer, error);
+    int rc = pull_request_connect(request, DICOM_FIND_CLASS, &association, answer, error);
     if (rc == 0 && *key->series_uid)
-        rc = asking_ask(asking, association, &series, found, answer, error);
+        rc = pull_request_find(request, association, &series, found, answer, error);
     else if (rc == 0)
-        rc = asking_find_studies(asking, association, key, found, answer, error);
+        rc = pull_request_find_studies(request, association, key, found, answer, error);
     dicom_release(association);
     return rc;
 }
@@ -186,26 +187,26 @@ pull_find(const struct pull_request *asking, const struct pull_key *key, struct 
 /* -------------------------------------------------------------------------------- moving --- */
 
 static bool
-asking_on_progress(void *context, const struct dicom_moved *moved)
+pull_request_on_progress(void *context, const struct dicom_moved *moved)
 {
     (void)moved;
-    return !asking_is_stopped(context);
+    return !pull_request_is_stopped(context);
 }
 
 int
-pull_move(const struct pull_request *asking, const char *study_uid, const char *series_uid,
+pull_move(const struct pull_request *request, const char *study_uid, const char *series_uid,
           struct dicom_answer *answer, struct error *error)
 {
     const struct dicom_query query = {.level = *series_uid ? DICOM_LEVEL_SERIES : DICOM_LEVEL_STUDY,
                                       .study_uid = study_uid,
                                       .series_uid = series_uid};
-    struct pull_request stoppable = *asking;
+    struct pull_request stoppable = *request;
     struct dicom_association *association;
     struct dicom_moved moved;
-    int rc = asking_connect(asking, DICOM_MOVE_CLASS, &association, answer, error);
+    int rc = pull_request_connect(request, DICOM_MOVE_CLASS, &association, answer, error);
     if (rc == 0)
-        rc = dicom_move(association, &query, asking->source->move_destination, asking_on_progress,
-                        &stoppable, &moved, answer, error);
+        rc = dicom_move(association, &query, request->source->move_destination,
+                        pull_request_on_progress, &stoppable, &moved, answer, error);
     dicom_release(association);
     return rc;
 }

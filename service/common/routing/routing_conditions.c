@@ -26,8 +26,8 @@
 /* ------------------------------------------------------------------------------ reporting ---- */
 
 /* Receiver of the results, and their summary. */
-struct condition_teller {
-    rules_report *tell;
+struct condition_check {
+    rules_report *report;
     void *context;
     char text[CONDITION_TEXT]; /* of the current condition */
     char note[CONDITION_TEXT]; /* an addition to the text */
@@ -37,59 +37,57 @@ struct condition_teller {
 };
 
 static void __attribute__((format(printf, 2, 3)))
-telling_about(struct condition_teller *telling, const char *format, ...)
+condition_begin(struct condition_check *check, const char *format, ...)
 {
     va_list values;
-    if (!telling->tell)
+    if (!check->report)
         return;
     va_start(values, format);
-    vsnprintf(telling->text, sizeof telling->text, format, values);
+    vsnprintf(check->text, sizeof check->text, format, values);
     va_end(values);
-    text_utf8_mend_end(telling->text);
-    telling->note[0] = '\0';
+    text_utf8_mend_end(check->text);
+    check->note[0] = '\0';
 }
 
 static void
-telling_yes(struct condition_teller *telling)
+condition_pass(struct condition_check *check)
 {
-    if (telling->tell)
-        telling->tell(telling->context,
-                      &(struct rules_condition){telling->text, "", telling->note});
+    if (check->report)
+        check->report(check->context, &(struct rules_condition){check->text, "", check->note});
 }
 
 /* Reports that a condition does not hold. */
 static void __attribute__((format(printf, 2, 0)))
-telling_reason(struct condition_teller *telling, const char *format, va_list values)
+condition_fail_with(struct condition_check *check, const char *format, va_list values)
 {
     char reason[CONDITION_REASON];
-    telling->hold = false;
-    if (!telling->tell)
+    check->hold = false;
+    if (!check->report)
         return;
     vsnprintf(reason, sizeof reason, format, values);
     text_utf8_mend_end(reason);
-    telling->tell(telling->context,
-                  &(struct rules_condition){telling->text, reason, telling->note});
+    check->report(check->context, &(struct rules_condition){check->text, reason, check->note});
 }
 
 static void __attribute__((format(printf, 2, 3)))
-telling_no(struct condition_teller *telling, const char *format, ...)
+condition_fail(struct condition_check *check, const char *format, ...)
 {
     va_list values;
-    telling->failed = true;
+    check->failed = true;
     va_start(values, format);
-    telling_reason(telling, format, values);
+    condition_fail_with(check, format, values);
     va_end(values);
 }
 
 /* The attribute has a value that cannot be compared. */
 static void __attribute__((format(printf, 3, 4)))
-telling_uncompared(struct condition_teller *telling, const char *tag, const char *format, ...)
+condition_fail_uncompared(struct condition_check *check, const char *tag, const char *format, ...)
 {
     va_list values;
-    if (!telling->uncompared)
-        telling->uncompared = tag;
+    if (!check->uncompared)
+        check->uncompared = tag;
     va_start(values, format);
-    telling_reason(telling, format, values);
+    condition_fail_with(check, format, values);
     va_end(values);
 }
 
@@ -97,18 +95,17 @@ telling_uncompared(struct condition_teller *telling, const char *tag, const char
 
 /* Compares a complete value, ignoring case. */
 static void
-condition_equal(struct condition_teller *telling, const char *what, const char *wanted,
-                const char *is)
+condition_equal(struct condition_check *check, const char *what, const char *wanted, const char *is)
 {
     if (!wanted)
         return;
-    telling_about(telling, "%s %s", what, wanted);
+    condition_begin(check, "%s %s", what, wanted);
     if (strcasecmp(wanted, is) == 0)
-        telling_yes(telling);
+        condition_pass(check);
     else if (is[0])
-        telling_no(telling, "%s %s is not %s", what, is, wanted);
+        condition_fail(check, "%s %s is not %s", what, is, wanted);
     else
-        telling_no(telling, "%s is missing, not %s", what, wanted);
+        condition_fail(check, "%s is missing, not %s", what, wanted);
 }
 
 bool
@@ -149,37 +146,37 @@ conditions_find_companion(const struct conf_companion *wanted, const struct rule
 /* Conditions on other series of the study. They do not decide whether the rule matches, only when
  * its job runs. */
 static void
-conditions_of_study(struct condition_teller *telling, const struct conf_rule *rule,
+conditions_of_study(struct condition_check *check, const struct conf_rule *rule,
                     const struct rules_study *study)
 {
     char words[CONDITION_TEXT];
-    for (size_t i = 0; i < rule->study_count && telling->tell; i++) {
+    for (size_t i = 0; i < rule->study_count && check->report; i++) {
         conditions_describe_companion(&rule->study[i], words);
-        telling_about(telling, "waits for another series of the study: %s", words);
+        condition_begin(check, "waits for another series of the study: %s", words);
         const struct rules_companion *found =
             study ? conditions_find_companion(&rule->study[i], study) : NULL;
         if (study)
-            snprintf(telling->note, sizeof telling->note, "it is %s%s",
+            snprintf(check->note, sizeof check->note, "it is %s%s",
                      found ? "there: " : "not there, and the job waits (STUDY_WAITING)",
                      found ? found->series_uid : "");
-        telling_yes(telling);
+        condition_pass(check);
     }
 }
 
 /* Checks the origin: an inbox by its name or path, or an AE title. `fits`: it is the wanted one. */
 static void
-condition_origin(struct condition_teller *telling, const char *what, const char *wanted,
+condition_origin(struct condition_check *check, const char *what, const char *wanted,
                  const char *is, bool fits)
 {
     if (!wanted)
         return;
-    telling_about(telling, "%s %s", what, wanted);
+    condition_begin(check, "%s %s", what, wanted);
     if (fits)
-        telling_yes(telling);
+        condition_pass(check);
     else if (*is)
-        telling_no(telling, "%s %s is not %s", what, is, wanted);
+        condition_fail(check, "%s %s is not %s", what, is, wanted);
     else
-        telling_no(telling, "the %s is unknown, not %s", what, wanted);
+        condition_fail(check, "the %s is unknown, not %s", what, wanted);
 }
 
 static const char *
@@ -189,34 +186,34 @@ inbox_name(const struct conf_inbox *inbox)
 }
 
 static void
-conditions_of_origin(struct condition_teller *telling, const struct conf_rule *rule,
+conditions_of_origin(struct condition_check *check, const struct conf_rule *rule,
                      const struct rules_series *series)
 {
     const char *called = series->called_ae ? series->called_ae : "";
     const char *sender = series->sender ? series->sender : "";
-    condition_origin(telling, "inbox", rule->inbox, inbox_name(series->inbox),
+    condition_origin(check, "inbox", rule->inbox, inbox_name(series->inbox),
                      rule->inbox && series->inbox && conf_inbox_is(series->inbox, rule->inbox));
-    condition_origin(telling, "called AE title", rule->called_ae, called,
+    condition_origin(check, "called AE title", rule->called_ae, called,
                      rule->called_ae && strcmp(rule->called_ae, called) == 0);
-    condition_origin(telling, "sender", rule->sender, sender,
+    condition_origin(check, "sender", rule->sender, sender,
                      rule->sender && strcmp(rule->sender, sender) == 0);
 }
 
 static void
-conditions_of_series(struct condition_teller *telling, const struct conf_rule *rule,
+conditions_of_series(struct condition_check *check, const struct conf_rule *rule,
                      const struct rules_series *series)
 {
-    conditions_of_origin(telling, rule, series);
-    condition_equal(telling, "modality", rule->modality, series->modality);
-    condition_equal(telling, "body part", rule->body_part, series->body_part);
+    conditions_of_origin(check, rule, series);
+    condition_equal(check, "modality", rule->modality, series->modality);
+    condition_equal(check, "body part", rule->body_part, series->body_part);
     if (!rule->description)
         return;
-    telling_about(telling, "description with \"%s\"", rule->description);
+    condition_begin(check, "description with \"%s\"", rule->description);
     if (strcasestr(series->description, rule->description))
-        telling_yes(telling);
+        condition_pass(check);
     else
-        telling_no(telling, "the description \"%s\" has no \"%s\"", series->description,
-                   rule->description);
+        condition_fail(check, "the description \"%s\" has no \"%s\"", series->description,
+                       rule->description);
 }
 
 /* --------------------------------------------------------------------------- the geometry ---- */
@@ -230,49 +227,49 @@ conditions_orientation_name(enum conf_orientation orientation)
 }
 
 static void
-condition_slices(struct condition_teller *telling, const struct conf_rule *rule,
+condition_slices(struct condition_check *check, const struct conf_rule *rule,
                  const struct rules_stack *stack)
 {
     if (rule->min_slices > 0) {
-        telling_about(telling, "at least %d slices", rule->min_slices);
+        condition_begin(check, "at least %d slices", rule->min_slices);
         if (stack->planes >= rule->min_slices)
-            telling_yes(telling);
+            condition_pass(check);
         else
-            telling_no(telling, "%d slices are fewer than %d", stack->planes, rule->min_slices);
+            condition_fail(check, "%d slices are fewer than %d", stack->planes, rule->min_slices);
     }
     if (rule->max_slices > 0) {
-        telling_about(telling, "at most %d slices", rule->max_slices);
+        condition_begin(check, "at most %d slices", rule->max_slices);
         if (stack->planes <= rule->max_slices)
-            telling_yes(telling);
+            condition_pass(check);
         else
-            telling_no(telling, "%d slices are more than %d", stack->planes, rule->max_slices);
+            condition_fail(check, "%d slices are more than %d", stack->planes, rule->max_slices);
     }
 }
 
 static void
-condition_geometry(struct condition_teller *telling, const struct conf_rule *rule,
+condition_geometry(struct condition_check *check, const struct conf_rule *rule,
                    const struct rules_facts *facts)
 {
     if (rule->orientation) {
-        telling_about(telling, "orientation %s", conditions_orientation_name(rule->orientation));
+        condition_begin(check, "orientation %s", conditions_orientation_name(rule->orientation));
         if (facts && facts->orientation == rule->orientation)
-            telling_yes(telling);
+            condition_pass(check);
         else
-            telling_no(telling, "the slices are %s, not %s",
-                       facts ? conditions_orientation_name(facts->orientation) : "not known",
-                       conditions_orientation_name(rule->orientation));
+            condition_fail(check, "the slices are %s, not %s",
+                           facts ? conditions_orientation_name(facts->orientation) : "not known",
+                           conditions_orientation_name(rule->orientation));
     }
     if (rule->has_spacing) {
         const double *ends = rule->spacing;
-        telling_about(telling, "spacing %g to %g mm", ends[0], ends[1]);
+        condition_begin(check, "spacing %g to %g mm", ends[0], ends[1]);
         if (facts && facts->spacing > 0 && facts->spacing >= ends[0] - SPACING_STEP &&
             facts->spacing <= ends[1] + SPACING_STEP)
-            telling_yes(telling);
+            condition_pass(check);
         else if (!facts || facts->spacing <= 0)
-            telling_no(telling, "the spacing is unknown");
+            condition_fail(check, "the spacing is unknown");
         else
-            telling_no(telling, "the spacing of %g mm is not within %g to %g mm", facts->spacing,
-                       ends[0], ends[1]);
+            condition_fail(check, "the spacing of %g mm is not within %g to %g mm", facts->spacing,
+                           ends[0], ends[1]);
     }
 }
 
@@ -292,32 +289,32 @@ conditions_facts(const double normal[3], double spacing, int32_t planes)
 /* ----------------------------------------------------------------------------- attributes ---- */
 
 /* A line of `asked`, and the line of `values` with its answer. */
-struct told_answer {
+struct answer_line {
     const char *asked, *value;
     size_t asked_length, value_length;
 };
 
 static bool
-answer_next(struct told_answer *answer)
+answer_next(struct answer_line *line)
 {
-    answer->asked += answer->asked_length + (answer->asked[answer->asked_length] == '\n');
-    answer->value += answer->value_length + (answer->value[answer->value_length] == '\n');
-    answer->asked_length = strcspn(answer->asked, "\n");
-    answer->value_length = strcspn(answer->value, "\n");
-    return *answer->asked && *answer->value;
+    line->asked += line->asked_length + (line->asked[line->asked_length] == '\n');
+    line->value += line->value_length + (line->value[line->value_length] == '\n');
+    line->asked_length = strcspn(line->asked, "\n");
+    line->value_length = strcspn(line->value, "\n");
+    return *line->asked && *line->value;
 }
 
 static bool
-answer_is_of(const struct told_answer *answer, const char *tag, const char *creator)
+answer_is_of(const struct answer_line *line, const char *tag, const char *creator)
 {
     const size_t tag_length = strlen(tag), creator_length = strlen(creator);
-    return answer->asked_length == tag_length + 1 + creator_length &&
-           memcmp(answer->asked, tag, tag_length) == 0 &&
-           memcmp(answer->asked + tag_length + 1, creator, creator_length) == 0;
+    return line->asked_length == tag_length + 1 + creator_length &&
+           memcmp(line->asked, tag, tag_length) == 0 &&
+           memcmp(line->asked + tag_length + 1, creator, creator_length) == 0;
 }
 
 /* The answer for an attribute: its state and its values. */
-struct told_attribute {
+struct attribute_answer {
     enum attribute_told how;
     char text[LIMIT_RULE_BYTES + 1];
     char where[CONDITION_TEXT - 8]; /* place within an enhanced image; "": in the data set */
@@ -325,38 +322,38 @@ struct told_attribute {
 
 /* Parses "120<tab>KVP in CTXRayDetailsSequence of all frames". */
 static void
-told_take(struct told_attribute *told, const char *text, size_t length)
+attribute_answer_parse(struct attribute_answer *answer, const char *text, size_t length)
 {
     const char *tab = memchr(text, '\t', length);
     const size_t value_length = tab ? (size_t)(tab - text) : length;
-    snprintf(told->text, sizeof told->text, "%.*s", (int)value_length, text);
-    snprintf(told->where, sizeof told->where, "%.*s", tab ? (int)(length - value_length - 1) : 0,
-             tab ? tab + 1 : "");
+    snprintf(answer->text, sizeof answer->text, "%.*s", (int)value_length, text);
+    snprintf(answer->where, sizeof answer->where, "%.*s",
+             tab ? (int)(length - value_length - 1) : 0, tab ? tab + 1 : "");
 }
 
 /* Finds the answer for an attribute. Returns false if it was not queried. */
 static bool
-told_find(const struct rules_facts *facts, const char *tag, const char *creator,
-          struct told_attribute *told)
+attribute_answer_find(const struct rules_facts *facts, const char *tag, const char *creator,
+                      struct attribute_answer *answer)
 {
     if (!facts)
         return false;
-    struct told_answer answer = {facts->asked, facts->values, 0, 0};
-    while (answer_next(&answer)) {
-        if (!answer_is_of(&answer, tag, creator ? creator : ""))
+    struct answer_line line = {facts->asked, facts->values, 0, 0};
+    while (answer_next(&line)) {
+        if (!answer_is_of(&line, tag, creator ? creator : ""))
             continue;
-        told->how = (enum attribute_told)answer.value[0];
-        told_take(told, answer.value + 1, answer.value_length - 1);
+        answer->how = (enum attribute_told)line.value[0];
+        attribute_answer_parse(answer, line.value + 1, line.value_length - 1);
         return true;
     }
     return false;
 }
 
 static void
-telling_where(struct condition_teller *telling, const struct told_attribute *told)
+condition_note_place(struct condition_check *check, const struct attribute_answer *answer)
 {
-    if (telling->tell && told->where[0])
-        snprintf(telling->note, sizeof telling->note, "it is %s", told->where);
+    if (check->report && answer->where[0])
+        snprintf(check->note, sizeof check->note, "it is %s", answer->where);
 }
 
 static bool
@@ -443,67 +440,68 @@ attribute_describe(const struct conf_attribute *attribute, char text[CONDITION_T
 }
 
 static void
-condition_value(struct condition_teller *telling, const struct conf_attribute *attribute,
-                const struct told_attribute *told, const char *wanted)
+condition_value(struct condition_check *check, const struct conf_attribute *attribute,
+                const struct attribute_answer *answer, const char *wanted)
 {
     const char *tag = attribute->tag, *negation = attribute->negated ? "" : "not ";
     bool any_number;
-    if (told->how == ATTRIBUTE_TOLD_ABSENT) {
+    if (answer->how == ATTRIBUTE_TOLD_ABSENT) {
         if (attribute->negated)
-            telling_yes(telling);
+            condition_pass(check);
         else
-            telling_no(telling, "there is no %s", tag);
+            condition_fail(check, "there is no %s", tag);
         return;
     }
-    if (told->how == ATTRIBUTE_TOLD_UNREAD) {
-        telling_uncompared(telling, tag,
-                           "%s cannot be compared: it is longer than %d bytes, or its text is "
-                           "invalid in its character set",
-                           tag, LIMIT_RULE_BYTES);
+    if (answer->how == ATTRIBUTE_TOLD_UNREAD) {
+        condition_fail_uncompared(
+            check, tag,
+            "%s cannot be compared: it is longer than %d bytes, or its text is "
+            "invalid in its character set",
+            tag, LIMIT_RULE_BYTES);
         return;
     }
-    const int passes = values_pass(attribute, told->text, &any_number);
+    const int passes = values_pass(attribute, answer->text, &any_number);
     if (passes < 0)
-        telling_uncompared(telling, tag, "%s cannot be compared: not enough memory", tag);
+        condition_fail_uncompared(check, tag, "%s cannot be compared: not enough memory", tag);
     else if (attribute->test == CONF_ATTRIBUTE_RANGE && !any_number)
-        telling_no(telling, "%s is not a number", tag);
+        condition_fail(check, "%s is not a number", tag);
     else if ((passes > 0) != attribute->negated)
-        telling_yes(telling);
-    else if (told->how == ATTRIBUTE_TOLD_IDENTITY)
-        telling_no(telling, "%s is %s%s", tag, negation, wanted);
+        condition_pass(check);
+    else if (answer->how == ATTRIBUTE_TOLD_IDENTITY)
+        condition_fail(check, "%s is %s%s", tag, negation, wanted);
     else
-        telling_no(telling, "%s \"%s\" is %s%s", tag, told->text, negation, wanted);
+        condition_fail(check, "%s \"%s\" is %s%s", tag, answer->text, negation, wanted);
 }
 
 static void
-condition_attribute(struct condition_teller *telling, const struct conf_attribute *attribute,
+condition_attribute(struct condition_check *check, const struct conf_attribute *attribute,
                     const struct rules_facts *facts)
 {
     char wanted[CONDITION_TEXT] = "";
-    struct told_attribute told;
+    struct attribute_answer answer;
     const bool present = attribute->test == CONF_ATTRIBUTE_PRESENT;
     const bool absent = present && !attribute->present;
-    if (telling->tell)
+    if (check->report)
         attribute_describe(attribute, wanted);
-    telling_about(telling, "%s %s%s", attribute->tag, attribute->negated || absent ? "not " : "",
-                  wanted);
-    const bool known = told_find(facts, attribute->tag, attribute->creator, &told);
+    condition_begin(check, "%s %s%s", attribute->tag, attribute->negated || absent ? "not " : "",
+                    wanted);
+    const bool known = attribute_answer_find(facts, attribute->tag, attribute->creator, &answer);
     if (known)
-        telling_where(telling, &told);
+        condition_note_place(check, &answer);
     if (!known)
-        telling_no(telling, "%s is unknown", attribute->tag);
+        condition_fail(check, "%s is unknown", attribute->tag);
     else if (!present)
-        condition_value(telling, attribute, &told, wanted);
-    else if ((told.how == ATTRIBUTE_TOLD_ABSENT) == absent)
-        telling_yes(telling);
+        condition_value(check, attribute, &answer, wanted);
+    else if ((answer.how == ATTRIBUTE_TOLD_ABSENT) == absent)
+        condition_pass(check);
     else
-        telling_no(telling, "there is %s %s", absent ? "a" : "no", attribute->tag);
+        condition_fail(check, "there is %s %s", absent ? "a" : "no", attribute->tag);
 }
 
 /* Returns whether the stack has a contrast agent. An answer of its frame overrides the image. */
 static bool
-contrast_is_given(const struct told_attribute *agent, const struct told_attribute *items,
-                  const struct told_attribute *given)
+contrast_is_given(const struct attribute_answer *agent, const struct attribute_answer *items,
+                  const struct attribute_answer *given)
 {
     if (given->how == ATTRIBUTE_TOLD_VALUE)
         return strstr(given->text, "YES") != NULL;
@@ -511,59 +509,59 @@ contrast_is_given(const struct told_attribute *agent, const struct told_attribut
 }
 
 static void
-condition_contrast(struct condition_teller *telling, const struct conf_rule *rule,
+condition_contrast(struct condition_check *check, const struct conf_rule *rule,
                    const struct rules_facts *facts)
 {
-    struct told_attribute agent, items, given;
+    struct attribute_answer agent, items, given;
     if (!rule->has_contrast)
         return;
-    telling_about(telling, "contrast %s", rule->contrast ? "given" : "not given");
-    if (!told_find(facts, CONTRAST, NULL, &agent) ||
-        !told_find(facts, CONTRAST_ITEMS, NULL, &items) ||
-        !told_find(facts, CONTRAST_GIVEN, NULL, &given)) {
-        telling_no(telling, "contrast agent unknown");
+    condition_begin(check, "contrast %s", rule->contrast ? "given" : "not given");
+    if (!attribute_answer_find(facts, CONTRAST, NULL, &agent) ||
+        !attribute_answer_find(facts, CONTRAST_ITEMS, NULL, &items) ||
+        !attribute_answer_find(facts, CONTRAST_GIVEN, NULL, &given)) {
+        condition_fail(check, "contrast agent unknown");
         return;
     }
-    telling_where(telling, &given);
+    condition_note_place(check, &given);
     if (contrast_is_given(&agent, &items, &given) == rule->contrast)
-        telling_yes(telling);
+        condition_pass(check);
     else
-        telling_no(telling, "there is %s contrast agent", rule->contrast ? "no" : "a");
+        condition_fail(check, "there is %s contrast agent", rule->contrast ? "no" : "a");
 }
 
 /* ---------------------------------------------------------------------------------- all ---- */
 
 static void
-conditions_check(struct condition_teller *telling, const struct conf_rule *rule,
+conditions_check(struct condition_check *check, const struct conf_rule *rule,
                  const struct rules_series *series, const struct rules_stack *stack)
 {
-    conditions_of_series(telling, rule, series);
+    conditions_of_series(check, rule, series);
     if (!stack)
         return;
-    condition_slices(telling, rule, stack);
-    condition_geometry(telling, rule, stack->facts);
-    condition_contrast(telling, rule, stack->facts);
+    condition_slices(check, rule, stack);
+    condition_geometry(check, rule, stack->facts);
+    condition_contrast(check, rule, stack->facts);
     for (size_t i = 0; i < rule->attribute_count; i++)
-        condition_attribute(telling, &rule->attributes[i], stack->facts);
-    conditions_of_study(telling, rule, series->study);
+        condition_attribute(check, &rule->attributes[i], stack->facts);
+    conditions_of_study(check, rule, series->study);
 }
 
 bool
 conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
-                const struct rules_stack *stack, rules_report *tell, void *context)
+                const struct rules_stack *stack, rules_report *report, void *context)
 {
-    struct condition_teller telling = {.tell = tell, .context = context, .hold = true};
-    conditions_check(&telling, rule, series, stack);
-    return telling.hold;
+    struct condition_check check = {.report = report, .context = context, .hold = true};
+    conditions_check(&check, rule, series, stack);
+    return check.hold;
 }
 
 const char *
 conditions_undecided(const struct conf_rule *rule, const struct rules_series *series,
                      const struct rules_stack *stack)
 {
-    struct condition_teller telling = {.hold = true};
-    conditions_check(&telling, rule, series, stack);
-    return telling.failed ? NULL : telling.uncompared;
+    struct condition_check check = {.hold = true};
+    conditions_check(&check, rule, series, stack);
+    return check.failed ? NULL : check.uncompared;
 }
 
 bool
@@ -574,13 +572,13 @@ conditions_need_facts(const struct conf_rule *rule)
 }
 
 static void
-asked_add(FILE *out, const char *tag, const char *creator)
+attributes_add(FILE *out, const char *tag, const char *creator)
 {
     fprintf(out, "%s\t%s\n", tag, creator ? creator : "");
 }
 
 static bool
-asked_before(const struct conf_rule *rules, size_t rule, size_t attribute)
+attributes_has(const struct conf_rule *rules, size_t rule, size_t attribute)
 {
     const struct conf_attribute *it = &rules[rule].attributes[attribute];
     for (size_t i = 0; i <= rule; i++) {
@@ -605,13 +603,14 @@ conditions_attributes(const struct conf_rule *rules, size_t count)
     for (size_t i = 0; i < count; i++) {
         contrast |= rules[i].has_contrast;
         for (size_t j = 0; j < rules[i].attribute_count; j++)
-            if (!asked_before(rules, i, j))
-                asked_add(text.out, rules[i].attributes[j].tag, rules[i].attributes[j].creator);
+            if (!attributes_has(rules, i, j))
+                attributes_add(text.out, rules[i].attributes[j].tag,
+                               rules[i].attributes[j].creator);
     }
     if (contrast) {
-        asked_add(text.out, CONTRAST, NULL);
-        asked_add(text.out, CONTRAST_ITEMS, NULL);
-        asked_add(text.out, CONTRAST_GIVEN, NULL);
+        attributes_add(text.out, CONTRAST, NULL);
+        attributes_add(text.out, CONTRAST_ITEMS, NULL);
+        attributes_add(text.out, CONTRAST_GIVEN, NULL);
     }
     return text_close(&text) == 0 ? text.bytes : NULL;
 }

@@ -64,11 +64,11 @@ struct rules_condition {
 
 typedef void rules_report(void *context, const struct rules_condition *condition);
 
-/* Checks all conditions and reports each to `tell`, which may be NULL. If `stack` is NULL, checks
+/* Checks all conditions and reports each to `report`, which may be NULL. If `stack` is NULL, checks
  * only those on the series. Returns whether all hold. Reports must not contain values that identify
  * a person. */
 bool conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
-                     const struct rules_stack *stack, rules_report *tell, void *context);
+                     const struct rules_stack *stack, rules_report *report, void *context);
 
 /*
  * Returns the first attribute whose value cannot be compared, if all other conditions of the rule

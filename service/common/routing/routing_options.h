@@ -62,21 +62,21 @@ routing_options_lenient_limits(const struct conf *conf)
 
 /* Sets the limits of the geometry check that depend on the options. Does not change the others. */
 static inline void
-routing_options_set_limits(int judgement, struct geometry_limits *limits)
+routing_options_set_limits(int options, struct geometry_limits *limits)
 {
-    limits->include_derived = judgement & ROUTING_DERIVED;
-    limits->newest_of_duplicates = judgement & ROUTING_NEWEST;
-    limits->straighten = !(judgement & ROUTING_UPRIGHT);
+    limits->include_derived = options & ROUTING_DERIVED;
+    limits->newest_of_duplicates = options & ROUTING_NEWEST;
+    limits->straighten = !(options & ROUTING_UPRIGHT);
 }
 
 /* Returns the options as text. */
 static inline const char *
-routing_options_text(int64_t judgement)
+routing_options_text(int64_t options)
 {
-    static const char *const options[ROUTING_OPTION_SETS] = {
+    static const char *const texts[ROUTING_OPTION_SETS] = {
         "",     "derived",       "duplicates",       "derived, duplicates",
         "tilt", "derived, tilt", "duplicates, tilt", "derived, duplicates, tilt"};
-    return judgement > 0 && judgement < ROUTING_OPTION_SETS ? options[judgement] : "";
+    return options > 0 && options < ROUTING_OPTION_SETS ? texts[options] : "";
 }
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CANCEL_MOST 200 /* ids per scancel call */
+#define CANCEL_MAX 200 /* ids per scancel call */
 
 /* ---------------------------------------------------------------------------- submitting ---- */
 
@@ -127,18 +127,18 @@ slurm_read_id(const char *text, int64_t *id)
 /* Returns whether a command failed because Slurm is unreachable, rather than because it rejected
  * the job. If the command was killed, Slurm may have processed the request. */
 static bool
-slurm_is_away(const struct program_output *output)
+slurm_is_unreachable(const struct program_output *output)
 {
-    static const char *const said[] = {"Unable to contact",
-                                       "Unable to establish",
-                                       "Connection refused",
-                                       "timed out",
-                                       "Zero Bytes",
-                                       "Protocol authentication",
-                                       "Munge",
-                                       "backup controller"};
-    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
-        if (strstr(output->words, said[i]))
+    static const char *const texts[] = {"Unable to contact",
+                                        "Unable to establish",
+                                        "Connection refused",
+                                        "timed out",
+                                        "Zero Bytes",
+                                        "Protocol authentication",
+                                        "Munge",
+                                        "backup controller"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (strstr(output->words, texts[i]))
             return true;
     return output->status > 128;
 }
@@ -146,9 +146,9 @@ slurm_is_away(const struct program_output *output)
 static int
 slurm_refused(const char *program, const struct program_output *output, struct error *error)
 {
-    const bool away = slurm_is_away(output);
-    return error_set(error, away ? -EAGAIN : -EINVAL,
-                     away ? CODE_SLURM_UNAVAILABLE : CODE_SLURM_REFUSED,
+    const bool unreachable = slurm_is_unreachable(output);
+    return error_set(error, unreachable ? -EAGAIN : -EINVAL,
+                     unreachable ? CODE_SLURM_UNAVAILABLE : CODE_SLURM_REFUSED,
                      "%s ended with status %d: %s", program, output->status,
                      *output->words ? output->words : "no message");
 }
@@ -238,7 +238,7 @@ slurm_read_line(char *line, struct slurm_job *job)
 }
 
 int
-slurm_read_list(char *text, void (*tell)(void *context, const struct slurm_job *job), void *context,
+slurm_read_list(char *text, void (*take)(void *context, const struct slurm_job *job), void *context,
                 struct error *error)
 {
     char *rest = text;
@@ -249,13 +249,13 @@ slurm_read_list(char *text, void (*tell)(void *context, const struct slurm_job *
         if (slurm_read_line(line, &job))
             return error_set(error, -EBADMSG, CODE_SLURM_UNAVAILABLE,
                              "squeue printed a line that is not a job: \"%.100s\"", line);
-        tell(context, &job);
+        take(context, &job);
     }
     return 0;
 }
 
 int
-slurm_list(const char *name, void (*tell)(void *context, const struct slurm_job *job),
+slurm_list(const char *name, void (*take)(void *context, const struct slurm_job *job),
            void *context, struct error *error)
 {
     char named[SLURM_NAME_SIZE + 16];
@@ -267,7 +267,7 @@ slurm_list(const char *name, void (*tell)(void *context, const struct slurm_job 
     if (!rc && output.status)
         rc = slurm_refused("squeue", &output, error);
     if (!rc)
-        rc = slurm_read_list(output.text, tell, context, error);
+        rc = slurm_read_list(output.text, take, context, error);
     free(output.text);
     return rc;
 }
@@ -291,15 +291,15 @@ slurm_is_alive(const char *state)
 static int
 slurm_cancel_some(const int64_t *ids, size_t count, struct error *error)
 {
-    char texts[CANCEL_MOST][24];
-    const char *arguments[CANCEL_MOST + 3] = {"scancel", "--quiet"};
+    char texts[CANCEL_MAX][24];
+    const char *arguments[CANCEL_MAX + 3] = {"scancel", "--quiet"};
     struct program_output output;
     for (size_t i = 0; i < count; i++) {
         snprintf(texts[i], sizeof texts[i], "%" PRId64, ids[i]);
         arguments[2 + i] = texts[i];
     }
     int rc = program_run(arguments, SLURM_SECONDS, &output, error);
-    if (!rc && output.status && slurm_is_away(&output))
+    if (!rc && output.status && slurm_is_unreachable(&output))
         rc = slurm_refused("scancel", &output, error);
     free(output.text);
     return rc;
@@ -309,8 +309,7 @@ int
 slurm_cancel(const int64_t *ids, size_t count, struct error *error)
 {
     int rc = 0;
-    for (size_t at = 0; at < count && !rc; at += CANCEL_MOST)
-        rc =
-            slurm_cancel_some(ids + at, count - at < CANCEL_MOST ? count - at : CANCEL_MOST, error);
+    for (size_t at = 0; at < count && !rc; at += CANCEL_MAX)
+        rc = slurm_cancel_some(ids + at, count - at < CANCEL_MAX ? count - at : CANCEL_MAX, error);
     return rc;
 }

@@ -65,16 +65,16 @@ slurm_folder_refuse(struct error *error, const char *what)
 static int
 slurm_folder_check_head(const struct slurm_folder *folder, struct error *error)
 {
-    const struct message_attempt *told = &folder->told;
-    if (told->job != folder->id.job || told->attempt != folder->id.number ||
-        strcmp(told->nonce, folder->id.nonce) != 0)
+    const struct message_attempt *head = &folder->head;
+    if (head->job != folder->id.job || head->attempt != folder->id.number ||
+        strcmp(head->nonce, folder->id.nonce) != 0)
         return error_set(error, -ESTALE, CODE_ATTEMPT_OTHER,
                          "%.400s holds attempt %" PRId64 " of job %" PRId64
                          ", but its name is of another attempt",
-                         folder->path, told->attempt, told->job);
-    if (!isfinite(told->deadline_seconds) || told->deadline_seconds <= 0 || told->threads < 0 ||
-        told->threads > INT32_MAX || told->memory_bytes < 0 || told->spec_size < 0 ||
-        !digest_is_sha256(told->spec_sha256))
+                         folder->path, head->attempt, head->job);
+    if (!isfinite(head->deadline_seconds) || head->deadline_seconds <= 0 || head->threads < 0 ||
+        head->threads > INT32_MAX || head->memory_bytes < 0 || head->spec_size < 0 ||
+        !digest_is_sha256(head->spec_sha256))
         return slurm_folder_refuse(error, "has invalid numbers");
     return 0;
 }
@@ -136,10 +136,10 @@ slurm_folder_file_error(int rc, const char *path, struct error *error)
 static int
 slurm_folder_read_spec(struct slurm_folder *folder, struct error *error)
 {
-    struct digest expected = {.size = folder->told.spec_size};
+    struct digest expected = {.size = folder->head.spec_size};
     struct error why;
     char *path;
-    memcpy(expected.sha256, folder->told.spec_sha256, sizeof expected.sha256);
+    memcpy(expected.sha256, folder->head.spec_sha256, sizeof expected.sha256);
     int rc = slurm_folder_check_file(folder->fd, ATTEMPT_SPEC, O_NOFOLLOW, &expected);
     if (rc)
         return slurm_folder_file_error(rc, ATTEMPT_SPEC, error);
@@ -157,10 +157,10 @@ static int
 slurm_folder_take(struct slurm_folder *folder, struct sealed *sealed, struct error *error)
 {
     struct proto_reader reader, more;
-    if (sealed_next(sealed, &reader) != 1 || message_read_attempt(&reader, &folder->told) != 0 ||
+    if (sealed_next(sealed, &reader) != 1 || message_read_attempt(&reader, &folder->head) != 0 ||
         sealed_next(sealed, &more) != 0)
         return slurm_folder_refuse(error, "does not contain an attempt");
-    folder->memory = message_keep_attempt(&reader, &folder->told);
+    folder->memory = message_keep_attempt(&reader, &folder->head);
     if (!folder->memory)
         return error_set_system(error, -ENOMEM, "read the attempt");
     int rc = slurm_folder_check_head(folder, error);

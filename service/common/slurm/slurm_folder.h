@@ -112,7 +112,7 @@ struct slurm_folder {
     int fd;
     struct slurm_attempt_id id; /* from the folder's name */
     /* Set by slurm_folder_read: */
-    struct message_attempt told; /* its strings are in `memory` */
+    struct message_attempt head; /* its strings are in `memory` */
     struct job_spec *spec;
     struct digest *inputs; /* of spec->inputs, then of spec->objects */
     void *memory;

@@ -183,7 +183,7 @@ static int
 making_write_attempt(struct slurm_making *making, const struct digest *spec)
 {
     const struct slurm_attempt_order *order = making->order;
-    const struct message_attempt told = {
+    const struct message_attempt head = {
         .job = order->id.job,
         .attempt = order->id.number,
         .nonce = order->id.nonce,
@@ -197,7 +197,7 @@ making_write_attempt(struct slurm_making *making, const struct digest *spec)
     struct sealed_writer writer;
     struct proto_writer frame;
     sealed_begin(&writer, ATTEMPT_ROLE);
-    message_write_attempt(&frame, &told);
+    message_write_attempt(&frame, &head);
     for (size_t i = 0; i < making->count; i++)
         message_add_input(&frame, &(struct message_input){.size = making->digests[i].size,
                                                           .sha256 = making->digests[i].sha256});

@@ -145,7 +145,7 @@ void
 manifest_begin(struct sealed_writer *writer, const struct slurm_folder *folder,
                const struct manifest_run *run, const char *node, const char *device)
 {
-    const struct message_manifest told = {
+    const struct message_manifest head = {
         .job = folder->id.job,
         .attempt = folder->id.number,
         .nonce = folder->id.nonce,
@@ -155,7 +155,7 @@ manifest_begin(struct sealed_writer *writer, const struct slurm_folder *folder,
     };
     struct proto_writer frame;
     sealed_begin(writer, MANIFEST_ROLE);
-    message_write_manifest(&frame, &told);
+    message_write_manifest(&frame, &head);
     for (size_t i = 0; run && i < run->count; i++)
         message_add_file(&frame, &(struct message_file){.name = run->files[i].name,
                                                         .size = run->files[i].digest.size,

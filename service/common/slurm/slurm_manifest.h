@@ -76,7 +76,7 @@ bool manifest_exists(const struct slurm_folder *folder);
 
 struct manifest {
     int folder; /* the attempt's folder, open */
-    struct message_manifest told;
+    struct message_manifest head;
     struct manifest_file *files;
     size_t count;
     struct sealed sealed; /* positioned at the frames of the report */

@@ -43,20 +43,20 @@ manifest_is_name(const char *name)
 static int
 manifest_take_files(struct manifest *manifest, struct proto_reader *reader, struct error *error)
 {
-    struct message_file told;
+    struct message_file row;
     if (reader->rows > LIMIT_ATTEMPT_RESULTS)
         return manifest_refuse(error, "has more files than a job can have");
     manifest->files = calloc((size_t)reader->rows + 1, sizeof *manifest->files);
     if (!manifest->files)
         return error_set_system(error, -ENOMEM, "list the results");
-    while (message_next_file(reader, &told)) {
+    while (message_next_file(reader, &row)) {
         struct manifest_file *file = &manifest->files[manifest->count];
-        if (!manifest_is_name(told.name) || told.size < 0 || !digest_is_sha256(told.sha256) ||
-            manifest_has(manifest, told.name))
+        if (!manifest_is_name(row.name) || row.size < 0 || !digest_is_sha256(row.sha256) ||
+            manifest_has(manifest, row.name))
             return manifest_refuse(error, "has an invalid or duplicate file name");
-        snprintf(file->name, sizeof file->name, "%s", told.name);
-        file->digest.size = told.size;
-        memcpy(file->digest.sha256, told.sha256, sizeof file->digest.sha256);
+        snprintf(file->name, sizeof file->name, "%s", row.name);
+        file->digest.size = row.size;
+        memcpy(file->digest.sha256, row.sha256, sizeof file->digest.sha256);
         manifest->count++;
     }
     return 0;
@@ -66,14 +66,14 @@ static int
 manifest_check_head(const struct manifest *manifest, const struct slurm_attempt_id *id,
                     struct error *error)
 {
-    const struct message_manifest *told = &manifest->told;
-    if (told->job != id->job || told->attempt != id->number || strcmp(told->nonce, id->nonce) != 0)
+    const struct message_manifest *head = &manifest->head;
+    if (head->job != id->job || head->attempt != id->number || strcmp(head->nonce, id->nonce) != 0)
         return error_set(error, -ESTALE, CODE_ATTEMPT_OTHER,
                          "the manifest is of attempt %" PRId64 " of job %" PRId64
                          ", nonce %.32s, but the job is at attempt %" PRId64 ", nonce %s",
-                         told->attempt, told->job, told->nonce, id->number, id->nonce);
-    if (manifest->count > 0 && (strncmp(told->run, MANIFEST_RUN, sizeof MANIFEST_RUN - 1) != 0 ||
-                                !manifest_is_name(told->run)))
+                         head->attempt, head->job, head->nonce, id->number, id->nonce);
+    if (manifest->count > 0 && (strncmp(head->run, MANIFEST_RUN, sizeof MANIFEST_RUN - 1) != 0 ||
+                                !manifest_is_name(head->run)))
         return manifest_refuse(error, "has an invalid folder name");
     return 0;
 }
@@ -91,7 +91,7 @@ manifest_check_done(const struct manifest *manifest, const struct proto_reader *
         return error_set_system(error, -ENOMEM, "read the manifest");
     memcpy(reader.bytes, frame->bytes, frame->size);
     int rc = 0;
-    if (message_read_done(&reader, &done) != 0 || done.job != manifest->told.job)
+    if (message_read_done(&reader, &done) != 0 || done.job != manifest->head.job)
         rc = manifest_refuse(error, "has no outcome of the job");
     while (rc == 0 && message_next_result(&reader, &result))
         if (!manifest_has(manifest, result.file))
@@ -123,8 +123,8 @@ static int
 manifest_take(struct manifest *manifest, const struct slurm_attempt_id *id, struct error *error)
 {
     struct proto_reader reader;
-    struct message_manifest *told = &manifest->told;
-    if (sealed_next(&manifest->sealed, &reader) != 1 || message_read_manifest(&reader, told) != 0)
+    struct message_manifest *head = &manifest->head;
+    if (sealed_next(&manifest->sealed, &reader) != 1 || message_read_manifest(&reader, head) != 0)
         return manifest_refuse(error, "has an invalid head");
     manifest->sealed.first = manifest->sealed.frames.consumed;
     int rc = manifest_take_files(manifest, &reader, error);
@@ -299,7 +299,7 @@ manifest_collect(const struct manifest *manifest, const char *path, const atomic
 {
     struct output *output;
     int run = manifest->count == 0 ? -1
-                                   : openat(manifest->folder, manifest->told.run,
+                                   : openat(manifest->folder, manifest->head.run,
                                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (manifest->count > 0 && run < 0)
         return errno == ENOENT || errno == ELOOP || errno == ENOTDIR

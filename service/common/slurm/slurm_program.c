@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TEXT_MOST (64u << 20) /* squeue writes less than 2 MiB for 10,000 jobs */
-#define CHUNK     65536
+#define TEXT_MAX (64u << 20) /* squeue writes less than 2 MiB for 10,000 jobs */
+#define CHUNK    65536
 
 /* -------------------------------------------------------------------------- environment ---- */
 
@@ -62,7 +62,7 @@ struct program {
     pid_t pid; /* also its process group */
     int out, words;
     struct program_output *output;
-    size_t room, said;
+    size_t room, words_size;
 };
 
 /* Sets a process group of its own, so that all its processes can be killed, and default signal
@@ -155,7 +155,7 @@ program_take_text(struct program *program)
         return errno == EINTR ? 1 : -errno;
     output->size += (size_t)length;
     output->text[output->size] = '\0';
-    return output->size > TEXT_MOST ? -EFBIG : length > 0;
+    return output->size > TEXT_MAX ? -EFBIG : length > 0;
 }
 
 /* Reads the error output. Drops the part that does not fit. */
@@ -163,13 +163,13 @@ static int
 program_take_words(struct program *program)
 {
     char chunk[1024], *words = program->output->words;
-    const size_t room = sizeof program->output->words - 1 - program->said;
+    const size_t room = sizeof program->output->words - 1 - program->words_size;
     const ssize_t length = read(program->words, chunk, sizeof chunk);
     if (length < 0)
         return errno == EINTR ? 1 : -errno;
     const size_t taken = (size_t)length < room ? (size_t)length : room;
-    memcpy(words + program->said, chunk, taken);
-    program->said += taken;
+    memcpy(words + program->words_size, chunk, taken);
+    program->words_size += taken;
     return length > 0;
 }
 

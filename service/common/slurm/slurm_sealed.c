@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SEALED_MOST ((size_t)LIMIT_ATTEMPT_MIB << 20)
+#define SEALED_MAX ((size_t)LIMIT_ATTEMPT_MIB << 20)
 #define SEAL_BYTES                                                                                 \
     (PROTO_HEADER + 4u + DIGEST_TEXT - 1u) /* the SEAL frame: a string of this length */
 
@@ -25,7 +25,7 @@ sealed_add(struct sealed_writer *writer, struct proto_writer *frame)
     const int rc = proto_finish(frame);
     if (!writer->error && rc)
         writer->error = rc;
-    else if (!writer->error && frame->size > SEALED_MOST - SEAL_BYTES - writer->size)
+    else if (!writer->error && frame->size > SEALED_MAX - SEAL_BYTES - writer->size)
         writer->error = -EMSGSIZE;
     uint8_t *grown =
         writer->error ? NULL
@@ -83,7 +83,7 @@ sealed_refuse(struct error *error, const char *name, const char *what)
 
 /* Removes the last frame if it is the seal of those before it. */
 static int
-sealed_break(struct sealed *sealed)
+sealed_take_seal(struct sealed *sealed)
 {
     struct digest digest;
     struct message_seal seal;
@@ -101,7 +101,7 @@ sealed_break(struct sealed *sealed)
 }
 
 static int
-sealed_greet(struct sealed *sealed, const char *name, const char *role, struct error *error)
+sealed_check_hello(struct sealed *sealed, const char *name, const char *role, struct error *error)
 {
     struct proto_reader reader;
     struct message_hello hello;
@@ -126,13 +126,13 @@ sealed_open(uint8_t *bytes, size_t size, const char *name, const char *role, str
             struct error *error)
 {
     *sealed = (struct sealed){.frames = {.bytes = bytes, .size = size, .capacity = size}};
-    int rc = sealed_break(sealed);
+    int rc = sealed_take_seal(sealed);
     if (rc == -EBADMSG)
         sealed_refuse(error, name, "is cut off or altered");
     else if (rc)
         error_set_system(error, rc, "check an attempt's file");
     if (rc == 0)
-        rc = sealed_greet(sealed, name, role, error);
+        rc = sealed_check_hello(sealed, name, role, error);
     if (rc)
         sealed_close(sealed);
     return rc;
@@ -149,7 +149,7 @@ sealed_load(int fd, uint8_t **bytes, size_t *size)
         return -errno;
     if (!S_ISREG(status.st_mode))
         return -EBADMSG;
-    if ((uint64_t)status.st_size > SEALED_MOST)
+    if ((uint64_t)status.st_size > SEALED_MAX)
         return -EMSGSIZE;
     *size = (size_t)status.st_size;
     *bytes = malloc(*size + 1);

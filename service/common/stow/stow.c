@@ -22,10 +22,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ANSWER_MOST    (1 << 20) /* max bytes of a response's body, and of its headers */
-#define SECRET_MOST    8192      /* max bytes of a token, or of a name and a password */
-#define RETRY_MOST     3600.0    /* max seconds that a Retry-After is obeyed */
-#define BOUNDARY_BYTES 16
+#define RESPONSE_MAX      (1 << 20) /* max bytes of a response's body, and of its headers */
+#define SECRET_MAX        8192      /* max bytes of a token, or of a name and a password */
+#define RETRY_MAX_SECONDS 3600.0    /* max seconds that a Retry-After is obeyed */
+#define BOUNDARY_BYTES    16
 
 struct stow {
     const struct conf_destination *destination;
@@ -164,7 +164,7 @@ reply_take(char *bytes, size_t one, size_t count, void *context)
 {
     struct stow_reply *reply = context;
     reply->size += one * count;
-    reply->too_much |= reply->size > ANSWER_MOST;
+    reply->too_much |= reply->size > RESPONSE_MAX;
     return reply->too_much ? 0 : fwrite(bytes, one, count, reply->body.out);
 }
 
@@ -174,7 +174,7 @@ reply_take_header(char *bytes, size_t one, size_t count, void *context)
     struct stow_reply *reply = context;
     (void)bytes;
     reply->header_size += one * count;
-    reply->too_much |= reply->header_size > ANSWER_MOST;
+    reply->too_much |= reply->header_size > RESPONSE_MAX;
     return reply->too_much ? 0 : one * count;
 }
 
@@ -182,17 +182,17 @@ reply_take_header(char *bytes, size_t one, size_t count, void *context)
 
 /* Reads the first line of a file. It must be read each time, since tokens are replaced. */
 static int
-secret_read(const char *path, char secret[SECRET_MOST], struct error *error)
+secret_read(const char *path, char secret[SECRET_MAX], struct error *error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const ssize_t size = fd < 0 ? -1 : read(fd, secret, SECRET_MOST - 1);
+    const ssize_t size = fd < 0 ? -1 : read(fd, secret, SECRET_MAX - 1);
     int rc = size < 0 ? -errno : 0;
     if (fd >= 0)
         close(fd);
     if (size >= 0) {
         secret[size] = '\0';
         secret[strcspn(secret, "\r\n")] = '\0';
-        if (!*secret || strlen(secret) + 1 == SECRET_MOST)
+        if (!*secret || strlen(secret) + 1 == SECRET_MAX)
             rc = -EBADMSG;
     }
     if (rc)
@@ -203,11 +203,11 @@ secret_read(const char *path, char secret[SECRET_MOST], struct error *error)
 }
 
 static int
-stow_let_in(struct stow *stow, struct error *error)
+stow_set_credentials(struct stow *stow, struct error *error)
 {
     const struct conf_destination *destination = stow->destination;
     const char *path = destination->token_file ? destination->token_file : destination->login_file;
-    char secret[SECRET_MOST];
+    char secret[SECRET_MAX];
     if (!path)
         return 0;
     int rc = secret_read(path, secret, error);
@@ -309,7 +309,7 @@ stow_failure_detail(const struct stow *stow, CURLcode result)
 
 /* Sets the error if no complete response was received. */
 static int
-stow_broke_off(const struct stow *stow, CURLcode result, bool too_much, struct error *error)
+stow_fail_transfer(const struct stow *stow, CURLcode result, bool too_much, struct error *error)
 {
     double connected = 0;
     enum code code = CODE_PEER_ABORTED;
@@ -329,12 +329,12 @@ stow_broke_off(const struct stow *stow, CURLcode result, bool too_much, struct e
 static int
 stow_perform(struct stow *stow, struct stow_reply *reply, long *status, struct error *error)
 {
-    int rc = stow_let_in(stow, error);
+    int rc = stow_set_credentials(stow, error);
     if (rc)
         return rc;
     const CURLcode result = stow->calls->perform(stow->curl);
     if (result != CURLE_OK)
-        return stow_broke_off(stow, result, reply->too_much, error);
+        return stow_fail_transfer(stow, result, reply->too_much, error);
     stow->calls->get(stow->curl, CURLINFO_RESPONSE_CODE, status);
     return 0;
 }
@@ -356,7 +356,7 @@ stow_note_retry(struct stow *stow)
     curl_off_t seconds = 0;
     stow->calls->get(stow->curl, CURLINFO_RETRY_AFTER, &seconds);
     if (seconds > 0)
-        stow->not_before = clock_seconds() + fmin((double)seconds, RETRY_MOST);
+        stow->not_before = clock_seconds() + fmin((double)seconds, RETRY_MAX_SECONDS);
 }
 
 static const struct {
@@ -400,13 +400,13 @@ stow_refused(struct stow *stow, long status, struct error *error)
 
 /* Evaluates a response. If the status reports the outcome per instance, the body has it. */
 static int
-stow_judge(struct stow *stow, long status, const struct stow_reply *reply, const char *sop_instance,
-           struct dicom_answer *answer, struct error *error)
+stow_evaluate(struct stow *stow, long status, const struct stow_reply *reply,
+              const char *sop_instance, struct dicom_answer *answer, struct error *error)
 {
-    struct stow_answer told;
-    stow_answer_read(reply->body.bytes, reply->body.size, sop_instance, &told);
-    if (told.failed && (status / 100 == 2 || status == 409)) {
-        answer->status = told.reason >= 0 ? told.reason : 0x0110;
+    struct stow_answer result;
+    stow_answer_read(reply->body.bytes, reply->body.size, sop_instance, &result);
+    if (result.failed && (status / 100 == 2 || status == 409)) {
+        answer->status = result.reason >= 0 ? result.reason : 0x0110;
         const enum dicom_outcome outcome = dicom_outcome_of(CODE_NONE, answer);
         if (outcome == DICOM_SENT) /* the server already has the instance */
             return 0;
@@ -417,8 +417,8 @@ stow_judge(struct stow *stow, long status, const struct stow_reply *reply, const
     }
     if (status / 100 != 2)
         return stow_refused(stow, status, error);
-    if (told.stored) {
-        answer->status = told.warning;
+    if (result.stored) {
+        answer->status = result.warning;
         return 0;
     }
     return error_set(
@@ -499,7 +499,7 @@ stow_store(struct stow *stow, const char *file, const char *sop_instance,
         rc = body_fail(error, -EIO, file);
     rc = reply_end(&reply, rc, error);
     if (rc == 0)
-        rc = stow_judge(stow, status, &reply, sop_instance, answer, error);
+        rc = stow_evaluate(stow, status, &reply, sop_instance, answer, error);
     free(reply.body.bytes);
     return rc;
 }

@@ -98,7 +98,7 @@ channel_close(struct channel *channel)
 /* --------------------------------------------------------------------------- reading ------- */
 
 static void
-tell_end(struct channel *channel, int status)
+channel_report_end(struct channel *channel, int status)
 {
     if (channel->ended)
         return;
@@ -120,7 +120,7 @@ on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
     struct channel *channel = stream->data;
     if (size < 0) {
-        tell_end(channel, size == UV_EOF ? 0 : (int)size);
+        channel_report_end(channel, size == UV_EOF ? 0 : (int)size);
         return;
     }
     int status = proto_feed(&channel->stream, buffer->base, (size_t)size);
@@ -133,7 +133,7 @@ on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
         status = 0;
     }
     if (status < 0)
-        tell_end(channel, status);
+        channel_report_end(channel, status);
 }
 
 /* --------------------------------------------------------------------------- opening ------- */
@@ -199,7 +199,7 @@ on_written(uv_write_t *request, int status)
     /* If the peer hung up, the rest of its frames is read. Otherwise it would wait for the lost
      * frame. */
     if (status < 0 && status != -EPIPE && status != -ECONNRESET && status != -ECANCELED)
-        tell_end(channel, status);
+        channel_report_end(channel, status);
 }
 
 int

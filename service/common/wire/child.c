@@ -96,18 +96,18 @@ child_renew(struct child *child, const char *why)
 }
 
 static void
-child_on_look(uv_work_t *look)
+child_on_check(uv_work_t *check)
 {
-    struct child *child = look->data;
-    child->lacking = confine_lacks(&child->needed);
+    struct child *child = check->data;
+    child->missing = confine_lacks(&child->needed);
 }
 
 static void
-child_after_look(uv_work_t *look, int status)
+child_after_check(uv_work_t *check, int status)
 {
-    struct child *child = look->data;
-    child->looking = false;
-    if (status == 0 && child->lacking && !child->draining && !child->hung_up) {
+    struct child *child = check->data;
+    child->checking = false;
+    if (status == 0 && child->missing && !child->draining && !child->hung_up) {
         child->renewing = true;
         child_renew(child, "it needs access to a new folder");
     }
@@ -117,13 +117,13 @@ child_after_look(uv_work_t *look, int status)
 void
 child_check_places(struct child *child, const struct conf *conf)
 {
-    if (child->looking || child->renewing ||
+    if (child->checking || child->renewing ||
         places_of(child->role->confined, conf, &child->needed) != 0)
         return;
-    child->looking = true;
-    child->look.data = child;
-    if (uv_queue_work(child->loop, &child->look, child_on_look, child_after_look) != 0)
-        child_after_look(&child->look, UV_ECANCELED); /* the next reload checks again */
+    child->checking = true;
+    child->check.data = child;
+    if (uv_queue_work(child->loop, &child->check, child_on_check, child_after_check) != 0)
+        child_after_check(&child->check, UV_ECANCELED); /* the next reload checks again */
 }
 
 static void

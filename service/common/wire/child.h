@@ -41,10 +41,10 @@ struct child {
     bool failed;   /* the daemon broke the protocol, or a frame could not be sent */
     int error;     /* error of the failure, or 0 */
 
-    uv_work_t look; /* checks the places that are needed (child_check_places) */
+    uv_work_t check; /* checks the places that are needed (child_check_places) */
     struct places needed;
-    const char *lacking;
-    bool looking, renewing;
+    const char *missing;
+    bool checking, renewing;
 };
 
 /* Opens the pipe and sends HELLO. Returns 0 or -errno; on failure there is nothing to close. */

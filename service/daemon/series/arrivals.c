@@ -306,8 +306,8 @@ arrivals_handle_receiving(struct core *core, struct proto_reader *reader)
     reception->open = told.open != 0;
     reception->awaited = false;
     reception->since_ms = clock_unix_ms();
-    snprintf(reception->trouble, sizeof reception->trouble, "%s", told.trouble);
-    if (*told.trouble)
+    snprintf(reception->trouble, sizeof reception->trouble, "%s", told.problem);
+    if (*told.problem)
         log_error("reception.trouble", LOG_INT("open", reception->open),
                   LOG_STR("why", reception->trouble));
 }

@@ -217,7 +217,7 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
                                       .min_slices = limits.min_planes,
                                       .spacing_tolerance = limits.spacing_tolerance,
                                       .allow_missing = inspection->allow_missing,
-                                      .judgements = inspection->judgements,
+                                      .option_sets = inspection->judgements,
                                       .attributes = attributes};
     message_write_inspect(&writer, &inspect);
     if (!attributes)
@@ -372,7 +372,7 @@ inspection_stack(const struct message_stack *told)
         .file_b = told->file_b,
         .times = core_count(told->times),
         .times_announced = core_count(told->times_announced),
-        .options = routing_options_text(told->judgement),
+        .options = routing_options_text(told->options),
         .pixel_mm = {told->column_mm, told->row_mm},
         .orientation = orientation ? conditions_orientation_name(orientation) : "",
         .cosines = told->cosines,

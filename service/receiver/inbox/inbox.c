@@ -82,16 +82,16 @@ struct inbox {
     bool begun;         /* the known files have been set */
     bool guarding;      /* the sweep only checks for missed events */
     int64_t read_at_ms; /* time of the next step of such a sweep */
-    bool news_lost;
+    bool events_lost;
     int64_t sweep_began_ms, next_sweep_ms;
-    int64_t stretched_ms;  /* planned time from the start of this sweep to the next */
-    int64_t sweep_cpu_ns;  /* CPU time of this sweep so far */
-    bool untold;           /* some folders do not report all changes */
-    bool sweep_found_news; /* the sweep found unreported files, or files to try again */
+    int64_t stretched_ms; /* planned time from the start of this sweep to the next */
+    int64_t sweep_cpu_ns; /* CPU time of this sweep so far */
+    bool unreported;      /* some folders do not report all changes */
+    bool sweep_found_new; /* the sweep found unreported files, or files to try again */
     int64_t warned_ms, watch_warned_ms; /* 0: never */
 
     bool entered;      /* the last attempt to enter the inbox succeeded */
-    char trouble[160]; /* otherwise the reason */
+    char problem[160]; /* otherwise the reason */
     int64_t step_began_ms;
 
     size_t handed; /* unanswered finds */
@@ -120,7 +120,7 @@ add_look(struct inbox *inbox, struct look_queue *queue, const char *relative, in
     struct look *look = malloc(sizeof *look + length);
     if (!look) {
         seen_files_remove(inbox->seen_files, file_key(relative));
-        inbox->news_lost = true;
+        inbox->events_lost = true;
         return;
     }
     look->due_ms = due_ms;
@@ -141,7 +141,7 @@ push_folder(struct inbox *inbox, const char *relative)
     if (copy)
         inbox->folders[inbox->folder_count++] = copy;
     else
-        inbox->news_lost = true;
+        inbox->events_lost = true;
 }
 
 /* -------------------------------------------------------------------------- sights ------ */
@@ -153,18 +153,18 @@ remember(struct inbox *inbox, const char *relative)
     if (file)
         file->sweep = inbox->sweep;
     else
-        inbox->news_lost = true;
+        inbox->events_lost = true;
     return file;
 }
 
 static void
-hand_out(struct inbox *inbox, struct seen_file *file, const struct scan_sight *sight)
+hand_out(struct inbox *inbox, struct seen_file *file, const struct scan_found *found)
 {
     const struct inbox_find find = {
-        .relative = sight->relative,
-        .stamp = sight->stamp,
-        .error = sight->error,
-        .told = file->told,
+        .relative = found->relative,
+        .stamp = found->stamp,
+        .error = found->error,
+        .reported = file->reported,
     };
     file->state = SEEN_HANDED;
     file->touched = false;
@@ -182,101 +182,101 @@ wait_for(struct inbox *inbox, struct seen_file *file, const char *relative)
 
 /* Processes a look at a waiting file. */
 static void
-see_waiting(struct inbox *inbox, struct seen_file *file, const struct scan_sight *sight)
+inbox_process_waiting(struct inbox *inbox, struct seen_file *file, const struct scan_found *found)
 {
-    if (seen_file_is_complete(file, seen_file_look(&sight->stamp), sight->renamed,
+    if (seen_file_is_complete(file, seen_file_look(&found->stamp), found->renamed,
                               (int64_t)uv_now(inbox->loop), inbox->settle_ms))
-        hand_out(inbox, file, sight);
+        hand_out(inbox, file, found);
     else
-        wait_for(inbox, file, sight->relative);
+        wait_for(inbox, file, found->relative);
 }
 
 static void
-see_file(struct inbox *inbox, const struct scan_sight *sight, bool was_waiting)
+inbox_process_file(struct inbox *inbox, const struct scan_found *found, bool was_waiting)
 {
     const int64_t now = (int64_t)uv_now(inbox->loop);
-    const bool is_new = !seen_files_find(inbox->seen_files, file_key(sight->relative));
-    struct seen_file *file = remember(inbox, sight->relative);
+    const bool is_new = !seen_files_find(inbox->seen_files, file_key(found->relative));
+    struct seen_file *file = remember(inbox, found->relative);
     if (!file)
         return;
     if (is_new) {
-        inbox->sweep_found_news = true;
-        see_waiting(inbox, file, sight);
+        inbox->sweep_found_new = true;
+        inbox_process_waiting(inbox, file, found);
         return;
     }
     switch ((enum seen_state)file->state) {
     case SEEN_WAITING:
         if (was_waiting)
-            see_waiting(inbox, file, sight);
+            inbox_process_waiting(inbox, file, found);
         break;
     case SEEN_HANDED:
         break;
     case SEEN_LEFT:
-        if (file->look != seen_file_look(&sight->stamp))
-            see_waiting(inbox, file, sight);
+        if (file->look != seen_file_look(&found->stamp))
+            inbox_process_waiting(inbox, file, found);
         break;
     case SEEN_LATER:
-        inbox->sweep_found_news = true;
-        if (file->look != seen_file_look(&sight->stamp))
-            see_waiting(inbox, file, sight);
+        inbox->sweep_found_new = true;
+        if (file->look != seen_file_look(&found->stamp))
+            inbox_process_waiting(inbox, file, found);
         else if (now >= file->since_ms)
-            hand_out(inbox, file, sight);
+            hand_out(inbox, file, found);
         break;
     }
 }
 
 /* Skips a link or a special file, with one warning. */
 static void
-see_other(struct inbox *inbox, const struct scan_sight *sight)
+inbox_skip(struct inbox *inbox, const struct scan_found *found)
 {
-    struct seen_file *file = remember(inbox, sight->relative);
+    struct seen_file *file = remember(inbox, found->relative);
     if (!file || file->state == SEEN_HANDED)
         return;
-    if (!file->told)
+    if (!file->reported)
         log_warn("inbox.skipped", LOG_STR("inbox", inbox->path),
-                 LOG_STR("kind", S_ISLNK(sight->mode) ? "symbolic link" : "special file"),
-                 LOG_INT("inode", sight->stamp.inode));
-    file->told = true;
+                 LOG_STR("kind", S_ISLNK(found->mode) ? "symbolic link" : "special file"),
+                 LOG_INT("inode", found->stamp.inode));
+    file->reported = true;
     file->state = SEEN_LEFT;
-    file->look = seen_file_look(&sight->stamp);
+    file->look = seen_file_look(&found->stamp);
 }
 
 /* Reports a file or folder that cannot be read, once. Each sweep tries it again. */
 static void
-see_trouble(struct inbox *inbox, const struct scan_sight *sight)
+inbox_report_error(struct inbox *inbox, const struct scan_found *found)
 {
-    struct seen_file *file = remember(inbox, sight->relative);
-    inbox->sweep_found_news = true;
+    struct seen_file *file = remember(inbox, found->relative);
+    inbox->sweep_found_new = true;
     if (!file || file->state == SEEN_HANDED)
         return;
-    if (file->told)
+    if (file->reported)
         file->state = SEEN_LEFT;
     else
-        hand_out(inbox, file, sight);
+        hand_out(inbox, file, found);
 }
 
 static void
-see(struct inbox *inbox, const struct scan_sight *sight, bool was_waiting)
+inbox_process(struct inbox *inbox, const struct scan_found *found, bool was_waiting)
 {
-    if (sight->error == -ENOENT || sight->error == -ENOTDIR) {
-        struct seen_file *file = seen_files_find(inbox->seen_files, file_key(sight->relative));
+    if (found->error == -ENOENT || found->error == -ENOTDIR) {
+        struct seen_file *file = seen_files_find(inbox->seen_files, file_key(found->relative));
         if (file && file->state != SEEN_HANDED)
             seen_files_remove(inbox->seen_files, file->key);
-    } else if (sight->error) {
-        see_trouble(inbox, sight);
-    } else if (S_ISREG(sight->mode)) {
-        see_file(inbox, sight, was_waiting);
-    } else if (S_ISDIR(sight->mode)) {
-        push_folder(inbox, sight->relative);
+    } else if (found->error) {
+        inbox_report_error(inbox, found);
+    } else if (S_ISREG(found->mode)) {
+        inbox_process_file(inbox, found, was_waiting);
+    } else if (S_ISDIR(found->mode)) {
+        push_folder(inbox, found->relative);
     } else {
-        see_other(inbox, sight);
+        inbox_skip(inbox, found);
     }
 }
 
 /* ---------------------------------------------------------------------------- news ------ */
 
 static void
-hint(struct inbox *inbox, const char *relative, bool renamed)
+inbox_hint(struct inbox *inbox, const char *relative, bool renamed)
 {
     struct seen_file *file = seen_files_find(inbox->seen_files, file_key(relative));
     if (file && file->state == SEEN_HANDED) {
@@ -286,7 +286,7 @@ hint(struct inbox *inbox, const char *relative, bool renamed)
     if (file && file->state == SEEN_WAITING && !renamed)
         return;
     if (inbox->held >= MAX_HELD) {
-        inbox->news_lost = true;
+        inbox->events_lost = true;
         return;
     }
     file = remember(inbox, relative);
@@ -298,42 +298,42 @@ hint(struct inbox *inbox, const char *relative, bool renamed)
 }
 
 static void
-on_told(void *context, enum inotify_news news, const char *folder, const char *name)
+inbox_on_event(void *context, enum inotify_event_kind kind, const char *folder, const char *name)
 {
     struct inbox *inbox = context;
     char *relative;
-    if (news == INOTIFY_OVERFLOW || (news == INOTIFY_GONE && !*folder)) {
-        inbox->news_lost = true;
+    if (kind == INOTIFY_OVERFLOW || (kind == INOTIFY_GONE && !*folder)) {
+        inbox->events_lost = true;
         return;
     }
-    if (news == INOTIFY_GONE)
+    if (kind == INOTIFY_GONE)
         return;
     if (scan_ignores(name))
         return;
     if (asprintf(&relative, "%s%s%s", folder, folder[0] ? "/" : "", name) < 0) {
-        inbox->news_lost = true;
+        inbox->events_lost = true;
         return;
     }
-    if (news == INOTIFY_FOLDER) {
+    if (kind == INOTIFY_FOLDER) {
         inbox->guarding = false; /* the folder comes after those being read */
         push_folder(inbox, relative);
     } else {
-        hint(inbox, relative, news == INOTIFY_RENAMED);
+        inbox_hint(inbox, relative, kind == INOTIFY_RENAMED);
     }
     free(relative);
 }
 
 static void
-inbox_on_news(uv_poll_t *poll, int status, int events)
+inbox_on_events(uv_poll_t *poll, int status, int events)
 {
     (void)events;
     struct inbox *inbox = poll->data;
-    int error = status < 0 ? status : inotify_read(inbox->inotify, on_told, inbox);
+    int error = status < 0 ? status : inotify_read(inbox->inotify, inbox_on_event, inbox);
     if (error) {
         log_warn("inbox.watch", LOG_STR("inbox", inbox->path), LOG_STR("error", strerror(-error)),
                  LOG_STR("effect", "new files are found by sweeps only"));
         uv_poll_stop(poll);
-        inbox->news_lost = true;
+        inbox->events_lost = true;
     }
     pump(inbox);
 }
@@ -355,7 +355,7 @@ static void
 abandon_sweep(struct inbox *inbox, const struct scan_step *step)
 {
     inbox->sweeping = inbox->entered = false;
-    snprintf(inbox->trouble, sizeof inbox->trouble, "%s",
+    snprintf(inbox->problem, sizeof inbox->problem, "%s",
              step->conflict ? step->conflict : strerror(-step->error));
     const int64_t soon = (int64_t)uv_now(inbox->loop) + MISSING_SWEEP_MS;
     if (soon < inbox->next_sweep_ms)
@@ -367,13 +367,13 @@ abandon_sweep(struct inbox *inbox, const struct scan_step *step)
 }
 
 static void
-told_of_folder(struct inbox *inbox, const char *relative, int error)
+inbox_report_folder(struct inbox *inbox, const char *relative, int error)
 {
     char *copy = strdup(relative);
     if (!copy)
         return;
-    const struct scan_sight sight = {.relative = copy, .error = error};
-    see_trouble(inbox, &sight);
+    const struct scan_found found = {.relative = copy, .error = error};
+    inbox_report_error(inbox, &found);
     free(copy);
 }
 
@@ -381,7 +381,7 @@ static void
 name_watch(struct inbox *inbox, const char *folder, int descriptor)
 {
     int error = descriptor;
-    inbox->untold = inbox->untold || descriptor < 0;
+    inbox->unreported = inbox->unreported || descriptor < 0;
     if (!inbox->inotify)
         return;
     if (descriptor >= 0)
@@ -405,12 +405,12 @@ after_enter(struct inbox *inbox, struct scan_step *step)
     if (step->error == -ELOOP || step->error == -ENOTDIR)
         return; /* no longer a folder: a later look finds its new kind */
     if (step->error) {
-        told_of_folder(inbox, step->folder, step->error);
+        inbox_report_folder(inbox, step->folder, step->error);
         return;
     }
     inbox->entered = true;
     name_watch(inbox, step->folder, step->descriptor);
-    inbox->untold = inbox->untold || step->remote;
+    inbox->unreported = inbox->unreported || step->remote;
     inbox->directory = step->directory;
     inbox->reading = step->folder;
     step->folder = NULL;
@@ -421,7 +421,7 @@ after_read(struct inbox *inbox, const struct scan_step *step)
 {
     inbox->directory = step->directory;
     if (step->error && step->error != -ENOENT)
-        told_of_folder(inbox, step->folder, step->error);
+        inbox_report_folder(inbox, step->folder, step->error);
     if (!inbox->directory) {
         free(inbox->reading);
         inbox->reading = NULL;
@@ -435,7 +435,7 @@ after_read(struct inbox *inbox, const struct scan_step *step)
 static void
 plan_next_sweep(struct inbox *inbox)
 {
-    const bool needed = inbox->untold || inbox->sweep_found_news;
+    const bool needed = inbox->unreported || inbox->sweep_found_new;
     const int64_t longest = inbox->sweep_ms > LONGEST_SWEEP_MS ? inbox->sweep_ms : LONGEST_SWEEP_MS;
     const int64_t spent_ms = inbox->sweep_cpu_ns / 1000000;
     const int64_t afforded = spent_ms * SWEEP_SHARE;
@@ -541,7 +541,7 @@ after_step(uv_work_t *work, int status)
     }
     const int64_t began = thread_cpu_ns();
     for (size_t i = 0; i < step->count; i++)
-        see(inbox, &step->sights[i], step->kind == SCAN_LOOK);
+        inbox_process(inbox, &step->found_files[i], step->kind == SCAN_LOOK);
     if (step->kind == SCAN_ENTER)
         after_enter(inbox, step);
     else if (step->kind == SCAN_READ)
@@ -573,11 +573,11 @@ take_looks(struct inbox *inbox, struct look_queue *queue, struct scan_step *step
         inbox->held--;
         char *relative = strdup(look->relative);
         if (relative) {
-            step->sights[step->count++] =
-                (struct scan_sight){.relative = relative, .renamed = look->renamed};
+            step->found_files[step->count++] =
+                (struct scan_found){.relative = relative, .renamed = look->renamed};
         } else {
             seen_files_remove(inbox->seen_files, file_key(look->relative));
-            inbox->news_lost = true;
+            inbox->events_lost = true;
         }
         free(look);
     }
@@ -595,10 +595,10 @@ prepare_looks(struct inbox *inbox, struct scan_step *step)
 /* Returns whether a checking sweep can pause between its steps, since nothing requires it to be
  * fast. */
 static bool
-may_take_its_time(const struct inbox *inbox)
+inbox_can_pause(const struct inbox *inbox)
 {
-    return inbox->sweeping && inbox->guarding && !inbox->news_lost && !inbox->untold &&
-           !inbox->sweep_found_news;
+    return inbox->sweeping && inbox->guarding && !inbox->events_lost && !inbox->unreported &&
+           !inbox->sweep_found_new;
 }
 
 static bool
@@ -606,7 +606,7 @@ prepare_walk(struct inbox *inbox, struct scan_step *step)
 {
     if (inbox->held >= MAX_HELD || (inbox->directory && !inbox->begun))
         return false;
-    if (may_take_its_time(inbox) && (int64_t)uv_now(inbox->loop) < inbox->read_at_ms)
+    if (inbox_can_pause(inbox) && (int64_t)uv_now(inbox->loop) < inbox->read_at_ms)
         return false;
     if (inbox->directory) {
         step->kind = SCAN_READ;
@@ -627,12 +627,12 @@ begin_sweep_if_due(struct inbox *inbox)
     const int64_t now = (int64_t)uv_now(inbox->loop);
     if (inbox->sweeping || inbox->held >= MAX_HELD)
         return;
-    if (inbox->news_lost && inbox->next_sweep_ms > inbox->sweep_began_ms + MIN_SWEEP_MS)
+    if (inbox->events_lost && inbox->next_sweep_ms > inbox->sweep_began_ms + MIN_SWEEP_MS)
         inbox->next_sweep_ms = inbox->sweep_began_ms + MIN_SWEEP_MS;
     if (now < inbox->next_sweep_ms)
         return;
-    inbox->guarding = inbox->stretched_ms > inbox->sweep_ms && !inbox->news_lost;
-    inbox->news_lost = inbox->untold = inbox->sweep_found_news = false;
+    inbox->guarding = inbox->stretched_ms > inbox->sweep_ms && !inbox->events_lost;
+    inbox->events_lost = inbox->unreported = inbox->sweep_found_new = false;
     inbox->sweeping = true;
     inbox->sweep++;
     inbox->sweep_began_ms = now;
@@ -652,7 +652,7 @@ arm_timer(struct inbox *inbox)
 {
     const int64_t now = (int64_t)uv_now(inbox->loop);
     int64_t due = inbox->next_sweep_ms;
-    if (may_take_its_time(inbox))
+    if (inbox_can_pause(inbox))
         due = inbox->read_at_ms;
     const struct look *first = STAILQ_FIRST(&inbox->settling);
     if (first && first->due_ms < due)
@@ -740,7 +740,7 @@ start_watching(struct inbox *inbox)
     }
     inbox->poll.data = inbox;
     inbox->handles++;
-    uv_poll_start(&inbox->poll, UV_READABLE, inbox_on_news);
+    uv_poll_start(&inbox->poll, UV_READABLE, inbox_on_events);
 }
 
 int
@@ -851,7 +851,7 @@ inbox_problem(const struct inbox *inbox)
         return "its disk or share does not respond";
     if (inbox->entered)
         return "";
-    return *inbox->trouble ? inbox->trouble : NULL;
+    return *inbox->problem ? inbox->problem : NULL;
 }
 
 /* ------------------------------------------------------------------------- answers ------ */
@@ -879,7 +879,7 @@ inbox_answer(struct inbox *inbox, struct seen_file *file, const char *relative,
         break;
     case INBOX_LATER:
         file->state = SEEN_LATER;
-        file->told = true;
+        file->reported = true;
         file->look = seen_file_look(stamp);
         file->since_ms = (int64_t)uv_now(inbox->loop) + LATER_MS;
         if (file->since_ms < inbox->next_sweep_ms)

@@ -4,9 +4,9 @@
  * A file is found by inotify at once, or by a full sweep every sweep_seconds. The sweep finds files
  * that inotify does not report: network shares, overflows, folders that cannot be watched. If
  * inotify reports all changes, sweeps become rarer and slower. Both only cause looks;
- * seen_file_is_complete (inbox_seen.h) decides whether a file is complete. Looks run in pool threads,
- * in steps of limited length, one at a time per inbox. The loop therefore never waits for a disk or
- * network share, and a share that hangs blocks one thread.
+ * seen_file_is_complete (inbox_seen.h) decides whether a file is complete. Looks run in pool
+ * threads, in steps of limited length, one at a time per inbox. The loop therefore never waits for
+ * a disk or network share, and a share that hangs blocks one thread.
  *
  * Memory is limited: 32 bytes per known file, and a path only for files that settle or are handed
  * out, at most some ten thousand. The sweep waits if there are more.
@@ -29,7 +29,7 @@ struct inbox_find {
     const char *relative; /* below the inbox; valid during the call */
     struct file_stamp stamp;
     int error;
-    bool told; /* its error has been reported before */
+    bool reported; /* its error has been reported before */
 };
 
 struct inbox_events {

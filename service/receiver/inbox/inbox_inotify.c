@@ -16,7 +16,7 @@
     (IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW |       \
      IN_EXCL_UNLINK)
 
-#define NEWS_BYTES (64u << 10)
+#define EVENT_BYTES (64u << 10)
 
 struct named {
     int descriptor;
@@ -155,43 +155,44 @@ inotify_forget_unmet(struct inotify *inotify, uint32_t sweep)
 }
 
 static void
-inotify_tell_one(struct inotify *inotify, const struct inotify_event *event, inotify_tell tell,
-                 void *context)
+inotify_report_one(struct inotify *inotify, const struct inotify_event *event,
+                   inotify_report report, void *context)
 {
     if (event->mask & IN_Q_OVERFLOW) {
-        tell(context, INOTIFY_OVERFLOW, "", "");
+        report(context, INOTIFY_OVERFLOW, "", "");
         return;
     }
     struct named *named = inotify_find(inotify, event->wd);
     if (!named)
         return;
     if (event->mask & (IN_IGNORED | IN_MOVE_SELF)) {
-        tell(context, INOTIFY_GONE, named->folder, "");
+        report(context, INOTIFY_GONE, named->folder, "");
         if (event->mask & IN_IGNORED)
             inotify_remove(inotify, named);
         return;
     }
     if (event->len == 0)
         return;
-    enum inotify_news news = INOTIFY_WRITTEN;
+    enum inotify_event_kind kind = INOTIFY_WRITTEN;
     if (event->mask & IN_ISDIR)
-        news = INOTIFY_FOLDER;
+        kind = INOTIFY_FOLDER;
     else if (event->mask & IN_MOVED_TO)
-        news = INOTIFY_RENAMED;
-    tell(context, news, named->folder, event->name);
+        kind = INOTIFY_RENAMED;
+    report(context, kind, named->folder, event->name);
 }
 
 int
-inotify_read(struct inotify *inotify, inotify_tell tell, void *context)
+inotify_read(struct inotify *inotify, inotify_report report, void *context)
 {
-    alignas(struct inotify_event) char news[NEWS_BYTES];
-    ssize_t size = read(inotify->fd, news, sizeof news);
+    alignas(struct inotify_event) char buffer[EVENT_BYTES];
+    ssize_t size = read(inotify->fd, buffer, sizeof buffer);
     if (size < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-    for (const char *at = news; at < news + size;) {
+    for (const char *at = buffer; at < buffer + size;) {
         struct inotify_event event;
         memcpy(&event, at, sizeof event);
-        inotify_tell_one(inotify, (const struct inotify_event *)(const void *)at, tell, context);
+        inotify_report_one(inotify, (const struct inotify_event *)(const void *)at, report,
+                           context);
         at += sizeof event + event.len;
     }
     return 0;

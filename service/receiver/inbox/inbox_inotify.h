@@ -17,7 +17,7 @@
 
 struct inotify;
 
-enum inotify_news {
+enum inotify_event_kind {
     INOTIFY_WRITTEN,  /* a file was created, linked, or closed after writing */
     INOTIFY_RENAMED,  /* a file was renamed to this name: it is complete */
     INOTIFY_FOLDER,   /* a folder was created in it or moved into it */
@@ -37,10 +37,10 @@ int inotify_name(struct inotify *inotify, int descriptor, const char *folder, ui
 /* Drops the watches that were not seen in sweep number `sweep`. */
 void inotify_forget_unmet(struct inotify *inotify, uint32_t sweep);
 
-typedef void (*inotify_tell)(void *context, enum inotify_news news, const char *folder,
-                             const char *name);
-/* Reads one buffer of events and reports each to `tell`. Returns 0, also if there was none, or
+typedef void (*inotify_report)(void *context, enum inotify_event_kind kind, const char *folder,
+                               const char *name);
+/* Reads one buffer of events and reports each to `report`. Returns 0, also if there was none, or
  * -errno. */
-int inotify_read(struct inotify *inotify, inotify_tell tell, void *context);
+int inotify_read(struct inotify *inotify, inotify_report report, void *context);
 
 #endif

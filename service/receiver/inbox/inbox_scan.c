@@ -128,7 +128,7 @@ scan_is_local(int folder)
 }
 
 static void
-enter(struct scan_step *step)
+scan_enter(struct scan_step *step)
 {
     int inbox = step->folder[0] ? open_inbox(step) : enter_inbox(step);
     int here = inbox < 0 ? inbox : file_open_below(inbox, step->folder, O_PATH | O_DIRECTORY);
@@ -144,15 +144,15 @@ enter(struct scan_step *step)
 }
 
 static void
-scan_look(int base, const char *name, struct scan_sight *sight)
+scan_look(int base, const char *name, struct scan_found *found)
 {
     struct stat status;
     if (fstatat(base, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-        sight->error = -errno;
+        found->error = -errno;
         return;
     }
-    sight->mode = status.st_mode;
-    file_stamp_from(&status, &sight->stamp);
+    found->mode = status.st_mode;
+    file_stamp_from(&status, &found->stamp);
 }
 
 static char *
@@ -163,7 +163,7 @@ scan_join(const char *folder, const char *name)
 }
 
 static void
-read_on(struct scan_step *step)
+scan_read_on(struct scan_step *step)
 {
     while (step->count < SCAN_STEP) {
         errno = 0;
@@ -176,24 +176,24 @@ read_on(struct scan_step *step)
         }
         if (scan_ignores(entry->d_name))
             continue;
-        struct scan_sight *sight = &step->sights[step->count];
-        *sight = (struct scan_sight){.relative = scan_join(step->folder, entry->d_name)};
-        if (!sight->relative)
+        struct scan_found *found = &step->found_files[step->count];
+        *found = (struct scan_found){.relative = scan_join(step->folder, entry->d_name)};
+        if (!found->relative)
             continue; /* the next sweep finds it again */
-        scan_look(dirfd(step->directory), entry->d_name, sight);
+        scan_look(dirfd(step->directory), entry->d_name, found);
         step->count++;
     }
 }
 
 static void
-look_at_all(struct scan_step *step)
+scan_look_at_all(struct scan_step *step)
 {
     int inbox = open_inbox(step);
     for (size_t i = 0; i < step->count; i++) {
         if (inbox < 0) /* the inbox is missing: sweeps wait for it */
-            step->sights[i].error = -ENOENT;
+            step->found_files[i].error = -ENOENT;
         else
-            scan_look(inbox, step->sights[i].relative, &step->sights[i]);
+            scan_look(inbox, step->found_files[i].relative, &step->found_files[i]);
     }
     if (inbox >= 0)
         close(inbox);
@@ -204,13 +204,13 @@ scan_run(struct scan_step *step)
 {
     switch (step->kind) {
     case SCAN_ENTER:
-        enter(step);
+        scan_enter(step);
         break;
     case SCAN_READ:
-        read_on(step);
+        scan_read_on(step);
         break;
     case SCAN_LOOK:
-        look_at_all(step);
+        scan_look_at_all(step);
         break;
     }
 }
@@ -219,7 +219,7 @@ void
 scan_clear(struct scan_step *step)
 {
     for (size_t i = 0; i < step->count; i++)
-        free(step->sights[i].relative);
+        free(step->found_files[i].relative);
     step->count = 0;
     free(step->folder);
     step->folder = NULL;

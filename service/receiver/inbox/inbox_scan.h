@@ -31,7 +31,7 @@ enum scan_kind {
     SCAN_LOOK,  /* look at the given files */
 };
 
-struct scan_sight {
+struct scan_found {
     char *relative; /* below the inbox; owned by the step */
     mode_t mode;    /* 0 after an error */
     bool renamed;   /* input: renamed into place */
@@ -53,7 +53,7 @@ struct scan_step {
     bool remote;          /* changes by other machines may not be reported */
     int64_t cpu_ns;       /* CPU time of the step */
     size_t count;
-    struct scan_sight sights[SCAN_STEP];
+    struct scan_found found_files[SCAN_STEP];
 };
 
 /* Runs the step. Blocks. */

@@ -25,7 +25,7 @@ struct seen_file {
     uint32_t sweep;   /* the last sweep that found it */
     uint8_t state;    /* enum seen_state */
     bool touched;     /* it changed while it was SEEN_HANDED */
-    bool told;        /* its error has been reported once */
+    bool reported;    /* its error has been reported once */
 };
 
 struct seen_files;

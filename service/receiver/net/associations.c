@@ -26,8 +26,8 @@ struct session {
     pthread_t thread;
     const struct conf_peer *peer;     /* guarded: the admitted peer; NULL: not a peer */
     const struct conf_source *source; /* the source with that AE title, or NULL */
-    bool of_stranger;                 /* guarded: an unknown caller, admitted for C-ECHO only */
-    bool over;                        /* guarded: released, waiting for the peer to close */
+    bool is_unknown;                  /* guarded: an unknown caller, admitted for C-ECHO only */
+    bool released;                    /* guarded: released, waiting for the peer to close */
     bool rejected, opened;
     struct staged staged;
     bool refused;                    /* the current instance */
@@ -35,7 +35,7 @@ struct session {
 };
 
 struct associations {
-    struct receiver *receiver;
+    struct receive_queue *queue;
     struct callers *callers; /* rejected callers */
     uv_async_t wake;
     int stop_fd;
@@ -55,11 +55,11 @@ association_load(const struct associations *associations, const struct conf_peer
     struct admission_load load = {0};
     const struct session *each = LIST_FIRST(&associations->running);
     for (; each; each = LIST_NEXT(each, next)) {
-        const bool of_peer = each->peer && !each->over;
+        const bool of_peer = each->peer && !each->released;
         load.of_peers += of_peer;
         load.of_peer += of_peer && peer && admission_same_peer(each->peer, peer);
-        load.of_strangers += each->of_stranger;
-        load.leaving += each->peer && each->over;
+        load.of_unknown += each->is_unknown;
+        load.leaving += each->peer && each->released;
     }
     return load;
 }
@@ -91,7 +91,7 @@ decide(struct session *session, const struct admission_caller *caller)
     pthread_mutex_lock(&associations->lock);
     const enum admission_verdict verdict = association_check(associations, conf, caller);
     session->peer = verdict == ADMISSION_GRANTED ? admission_peer(conf, caller) : NULL;
-    session->of_stranger = verdict == ADMISSION_ECHO_ONLY;
+    session->is_unknown = verdict == ADMISSION_ECHO_ONLY;
     pthread_mutex_unlock(&associations->lock);
     return verdict;
 }
@@ -141,7 +141,7 @@ association_source(const struct conf *conf, const char *calling_ae)
 /* Records an unknown caller that proposes more than C-ECHO. Its C-STORE contexts are rejected,
  * which few tools explain to their users. */
 static void
-association_note_stranger(struct session *session, const struct admission_caller *caller)
+association_note_unknown(struct session *session, const struct admission_caller *caller)
 {
     const struct conf_dicom *conf = &session->settings->conf->dicom;
     associations_note_refusal(session->associations, admission_mismatch(conf, caller), caller);
@@ -162,7 +162,7 @@ on_admit(void *context, const struct dicom_association_request *request)
     if (session->rejected)
         associations_note_refusal(session->associations, verdict, &caller);
     if (verdict == ADMISSION_ECHO_ONLY && request->proposes_more)
-        association_note_stranger(session, &caller);
+        association_note_unknown(session, &caller);
     if (verdict == ADMISSION_GRANTED)
         session->source = association_source(session->settings->conf, caller.calling_ae);
     return session->source ? DICOM_ADMIT_ARCHIVE : answers[verdict].admission;
@@ -183,10 +183,10 @@ on_opened(void *context, const struct dicom_association_request *association)
 
 /* Must run before the peer learns of the end, since it may call again at once. */
 static void
-association_is_over(struct session *session)
+association_set_released(struct session *session)
 {
     pthread_mutex_lock(&session->associations->lock);
-    session->over = true;
+    session->released = true;
     pthread_mutex_unlock(&session->associations->lock);
 }
 
@@ -196,7 +196,7 @@ association_on_closed(void *context, const struct dicom_association_request *ass
                       const struct error *error)
 {
     struct session *session = context;
-    association_is_over(session);
+    association_set_released(session);
     log_write(
         rc ? LOG_WARN : LOG_INFO, "association.closed",
         LOG_FIELDS(
@@ -210,7 +210,7 @@ association_on_closed(void *context, const struct dicom_association_request *ass
 /* Returns whether a source sends the instance for our C-MOVE. pynetdicom names the archive as the
  * originator, against PS3.7 9.1.1.1.10. */
 static bool
-association_is_asked(const struct session *session, const struct dicom_store *store)
+association_is_pull(const struct session *session, const struct dicom_store *store)
 {
     const struct conf_source *source = session->source;
     return source && (strcmp(store->move_originator, source->calling_ae_title) == 0 ||
@@ -224,7 +224,7 @@ reception_of(struct session *session, const struct dicom_store *store)
                               .staged = &session->staged,
                               .refused = &session->refused,
                               .series_uid = session->series_uid,
-                              .asked = association_is_asked(session, store),
+                              .requested = association_is_pull(session, store),
                               .resent = session->peer->resent}; /* no other thread changes it now */
 }
 
@@ -233,8 +233,8 @@ on_store_begin(void *context, const struct dicom_store *store, int *fd)
 {
     struct session *session = context;
     const struct reception reception = reception_of(session, store);
-    uint16_t status = receiver_begin(session->associations->receiver,
-                                     session->settings->conf->min_free_mib, &reception);
+    uint16_t status = receive_begin(session->associations->queue,
+                                    session->settings->conf->min_free_mib, &reception);
     *fd = session->staged.fd;
     return status;
 }
@@ -243,8 +243,8 @@ static int
 on_store_room(void *context)
 {
     const struct session *session = context;
-    return receiver_room(session->associations->receiver, session->settings->conf->min_free_mib,
-                         session->refused);
+    return receive_room(session->associations->queue, session->settings->conf->min_free_mib,
+                        session->refused);
 }
 
 static uint16_t
@@ -252,11 +252,11 @@ on_store_end(void *context, const struct dicom_store *store, int64_t bytes, int 
 {
     (void)bytes;
     struct session *session = context;
-    struct receiver *receiver = session->associations->receiver;
+    struct receive_queue *queue = session->associations->queue;
     const struct reception reception = reception_of(session, store);
     if (error)
-        return receiver_abandon(receiver, &reception, error);
-    return receiver_end(receiver, &reception);
+        return receive_abandon(queue, &reception, error);
+    return receive_end(queue, &reception);
 }
 
 static uint16_t
@@ -264,7 +264,7 @@ on_committed(void *context, const struct dicom_association_request *association,
              const struct dicom_commitment *commitment)
 {
     struct session *session = context;
-    return receiver_committed(session->associations->receiver, association->calling_ae, commitment);
+    return receive_committed(session->associations->queue, association->calling_ae, commitment);
 }
 
 static uint32_t
@@ -287,7 +287,7 @@ association_serve(struct session *session)
         .tls = session->connection.tls ? session->settings->tls : NULL,
         .stop_fd = session->associations->stop_fd,
     };
-    const struct dicom_receiver receiver = {
+    const struct dicom_receiver events = {
         .context = session,
         .admit = on_admit,
         .store_begin = on_store_begin,
@@ -298,7 +298,7 @@ association_serve(struct session *session)
         .closed = association_on_closed,
     };
     struct error error = {0};
-    int rc = dicom_serve(session->connection.fd, &options, &receiver, &error);
+    int rc = dicom_serve(session->connection.fd, &options, &events, &error);
     if (rc && !session->opened && !session->rejected)
         log_warn("association.failed", LOG_STR("host", session->connection.host),
                  LOG_STR("code", code_name(error.code)), LOG_STR("error", error.message));
@@ -395,28 +395,28 @@ associations_count(const struct associations *associations)
 struct associations_unadmitted
 associations_unadmitted(struct associations *associations, const char *host)
 {
-    struct associations_unadmitted strangers = {0};
+    struct associations_unadmitted unadmitted = {0};
     pthread_mutex_lock(&associations->lock);
     const struct session *each = LIST_FIRST(&associations->running);
     for (; each; each = LIST_NEXT(each, next)) {
         const bool is_one =
-            (each->connection.tls || each->connection.partial) && !each->peer && !each->of_stranger;
-        strangers.of_all += is_one;
-        strangers.of_host += is_one && strcmp(each->connection.host, host) == 0;
+            (each->connection.tls || each->connection.partial) && !each->peer && !each->is_unknown;
+        unadmitted.of_all += is_one;
+        unadmitted.of_host += is_one && strcmp(each->connection.host, host) == 0;
     }
     pthread_mutex_unlock(&associations->lock);
-    return strangers;
+    return unadmitted;
 }
 
 /* ----------------------------------------------------------------- opening, closing ------ */
 
 int
-associations_open(uv_loop_t *loop, struct receiver *receiver, struct associations **out)
+associations_open(uv_loop_t *loop, struct receive_queue *queue, struct associations **out)
 {
     struct associations *associations = calloc(1, sizeof *associations);
     if (!associations)
         return -ENOMEM;
-    associations->receiver = receiver;
+    associations->queue = queue;
     associations->callers = callers_new();
     associations->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int error = !associations->callers ? -ENOMEM : associations->stop_fd < 0 ? -errno : 0;

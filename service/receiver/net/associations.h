@@ -14,7 +14,7 @@
 struct associations;
 
 /* Creates the set. The loop is woken when associations have ended. Returns 0 or -errno. */
-int associations_open(uv_loop_t *loop, struct receiver *receiver,
+int associations_open(uv_loop_t *loop, struct receive_queue *queue,
                       struct associations **associations);
 
 struct connection {

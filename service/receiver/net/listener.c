@@ -31,14 +31,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define BACKLOG     511
-#define MAX_WAITING 256 /* if exceeded, the oldest connection is closed */
-#define MAX_OF_HOST 128 /* if exceeded, the oldest connection of that host is closed */
-#define LEAVING_MS  2000
-#define TICK_MS     250
-#define REOPEN_MS   5000
-#define TOTALS_MS   600000
-#define NO_MORE_MS  100 /* pause of accept after running out of descriptors */
+#define BACKLOG         511
+#define MAX_WAITING     256 /* if exceeded, the oldest connection is closed */
+#define MAX_OF_HOST     128 /* if exceeded, the oldest connection of that host is closed */
+#define LEAVING_MS      2000
+#define TICK_MS         250
+#define REOPEN_MS       5000
+#define TOTALS_MS       600000
+#define ACCEPT_PAUSE_MS 100 /* pause of accept after running out of descriptors */
 
 enum { PLAIN, TLS, PORTS };
 
@@ -53,8 +53,8 @@ struct port {
 };
 
 /* A connection without a thread. */
-struct listener_visitor {
-    struct listener_visitor *next, *previous; /* sorted by age */
+struct listener_pending {
+    struct listener_pending *next, *previous; /* sorted by age */
     struct listener *listener;
     uv_poll_t poll;
     struct connection connection;
@@ -72,7 +72,7 @@ struct listener {
     struct associations *associations;
     struct settings *settings;
     struct port ports[PORTS];
-    struct listener_visitor *oldest, *newest;
+    struct listener_pending *oldest, *newest;
     size_t waiting;
     uv_timer_t tick;   /* runs while connections wait */
     uv_timer_t reopen; /* runs while a port is not open or accept is paused */
@@ -91,54 +91,54 @@ now_ms(const struct listener *listener)
 
 /* Removes the visitor. The caller then owns its descriptor. */
 static int
-listener_let_go(struct listener_visitor *visitor)
+listener_unlink(struct listener_pending *pending)
 {
-    struct listener *listener = visitor->listener;
-    *(visitor->previous ? &visitor->previous->next : &listener->oldest) = visitor->next;
-    *(visitor->next ? &visitor->next->previous : &listener->newest) = visitor->previous;
+    struct listener *listener = pending->listener;
+    *(pending->previous ? &pending->previous->next : &listener->oldest) = pending->next;
+    *(pending->next ? &pending->next->previous : &listener->newest) = pending->previous;
     listener->waiting--;
     if (listener->waiting == 0)
         uv_timer_stop(&listener->tick);
-    const int fd = visitor->connection.fd;
-    uv_close((uv_handle_t *)&visitor->poll, handle_free_owner);
+    const int fd = pending->connection.fd;
+    uv_close((uv_handle_t *)&pending->poll, handle_free_owner);
     return fd;
 }
 
 static void
-turn_out(struct listener_visitor *visitor)
+listener_close_pending(struct listener_pending *pending)
 {
-    close(listener_let_go(visitor));
+    close(listener_unlink(pending));
 }
 
 static void
-log_turned_away(const struct listener_visitor *visitor, const char *why)
+listener_log_refused(const struct listener_pending *pending, const char *why)
 {
-    log_warn("connection.refused", LOG_STR("host", visitor->connection.host),
-             LOG_INT("tls", visitor->connection.tls), LOG_STR("reason", why));
+    log_warn("connection.refused", LOG_STR("host", pending->connection.host),
+             LOG_INT("tls", pending->connection.tls), LOG_STR("reason", why));
 }
 
 static void
-say_farewell(struct listener_visitor *visitor, const uint8_t reply[PREREAD_REPLY])
+listener_reply_and_close(struct listener_pending *pending, const uint8_t reply[PREREAD_REPLY])
 {
-    const int fd = visitor->connection.fd;
+    const int fd = pending->connection.fd;
     /* Ten bytes fit into the empty send buffer of a new connection. */
-    if (visitor->connection.tls || send(fd, reply, PREREAD_REPLY, MSG_NOSIGNAL) < 0 ||
+    if (pending->connection.tls || send(fd, reply, PREREAD_REPLY, MSG_NOSIGNAL) < 0 ||
         shutdown(fd, SHUT_WR) != 0) {
-        turn_out(visitor);
+        listener_close_pending(pending);
         return;
     }
     setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &(int){1}, sizeof(int));
-    visitor->leaving = true;
-    visitor->deadline_ms = now_ms(visitor->listener) + LEAVING_MS;
+    pending->leaving = true;
+    pending->deadline_ms = now_ms(pending->listener) + LEAVING_MS;
 }
 
 static void
-see_off(struct listener_visitor *visitor)
+listener_drain(struct listener_pending *pending)
 {
     uint8_t dropped[4096];
-    ssize_t got = recv(visitor->connection.fd, dropped, sizeof dropped, 0);
+    ssize_t got = recv(pending->connection.fd, dropped, sizeof dropped, 0);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
-        turn_out(visitor);
+        listener_close_pending(pending);
 }
 
 /* ------------------------------------------------------------------------- threads ------ */
@@ -152,11 +152,11 @@ make_blocking(int fd)
 }
 
 static void
-begin_association(struct listener_visitor *visitor)
+begin_association(struct listener_pending *pending)
 {
-    struct listener *listener = visitor->listener;
-    struct connection connection = visitor->connection;
-    listener_let_go(visitor);
+    struct listener *listener = pending->listener;
+    struct connection connection = pending->connection;
+    listener_unlink(pending);
     if (!make_blocking(connection.fd)) {
         close(connection.fd);
         return;
@@ -170,7 +170,7 @@ begin_association(struct listener_visitor *visitor)
 
 /* Rejects a caller that is not admitted, without using a thread. Not possible with TLS. */
 static bool
-is_refused(struct listener_visitor *visitor)
+listener_reject_early(struct listener_pending *pending)
 {
     static const uint8_t *const replies[] = {
         [ADMISSION_UNKNOWN_CALLER] = preread_unknown_caller,
@@ -179,16 +179,16 @@ is_refused(struct listener_visitor *visitor)
         [ADMISSION_UNKNOWN_TITLE] = preread_unknown_title,
         [ADMISSION_BUSY] = preread_busy,
     };
-    struct listener *listener = visitor->listener;
+    struct listener *listener = pending->listener;
     uint8_t bytes[PREREAD_TITLES];
     char called[PREREAD_TITLE], calling[PREREAD_TITLE];
-    if (visitor->connection.tls ||
-        recv(visitor->connection.fd, bytes, sizeof bytes, MSG_PEEK) != sizeof bytes)
+    if (pending->connection.tls ||
+        recv(pending->connection.fd, bytes, sizeof bytes, MSG_PEEK) != sizeof bytes)
         return false;
     preread_titles(bytes, called, calling);
     const struct admission_caller caller = {.calling_ae = calling,
                                             .called_ae = called,
-                                            .host = visitor->connection.host,
+                                            .host = pending->connection.host,
                                             .certificate = ""};
     const enum admission_verdict verdict =
         associations_check(listener->associations, &listener->settings->conf->dicom, &caller);
@@ -196,39 +196,39 @@ is_refused(struct listener_visitor *visitor)
         return false;
     listener->totals.rejected++;
     associations_note_refusal(listener->associations, verdict, &caller);
-    say_farewell(visitor, replies[verdict]);
+    listener_reply_and_close(pending, replies[verdict]);
     return true;
 }
 
 /* Returns whether the caller must wait. A TLS handshake or a long request occupies a thread before
  * the caller is admitted. One host may occupy half of them. */
 static bool
-has_too_many_handshakes(const struct listener_visitor *visitor)
+listener_must_wait(const struct listener_pending *pending)
 {
-    const struct listener *listener = visitor->listener;
-    const size_t most = (size_t)listener->settings->conf->dicom.max_associations;
-    const struct associations_unadmitted strangers =
-        associations_unadmitted(listener->associations, visitor->connection.host);
-    return (visitor->connection.tls || visitor->connection.partial) &&
-           (strangers.of_all >= most || strangers.of_host >= (most + 1) / 2);
+    const struct listener *listener = pending->listener;
+    const size_t max = (size_t)listener->settings->conf->dicom.max_associations;
+    const struct associations_unadmitted unadmitted =
+        associations_unadmitted(listener->associations, pending->connection.host);
+    return (pending->connection.tls || pending->connection.partial) &&
+           (unadmitted.of_all >= max || unadmitted.of_host >= (max + 1) / 2);
 }
 
 static void
-postpone(struct listener_visitor *visitor)
+listener_postpone(struct listener_pending *pending)
 {
-    visitor->postponed = true;
-    uv_poll_stop(&visitor->poll);
+    pending->postponed = true;
+    uv_poll_stop(&pending->poll);
 }
 
 static void
-welcome(struct listener_visitor *visitor)
+listener_admit(struct listener_pending *pending)
 {
-    if (is_refused(visitor))
+    if (listener_reject_early(pending))
         return;
-    if (has_too_many_handshakes(visitor))
-        postpone(visitor);
+    if (listener_must_wait(pending))
+        listener_postpone(pending);
     else
-        begin_association(visitor);
+        begin_association(pending);
 }
 
 /* ------------------------------------------------------------------------ preread ------ */
@@ -236,23 +236,23 @@ welcome(struct listener_visitor *visitor)
 /* Returns 1 if there is enough for a thread, 0 if more is to come, -EPROTO if it is no request, or
  * -ECONNRESET if no more can come. */
 static int
-listener_look_at(struct listener_visitor *visitor, bool hung_up)
+listener_peek(struct listener_pending *pending, bool hung_up)
 {
-    const int fd = visitor->connection.fd;
+    const int fd = pending->connection.fd;
     uint8_t bytes[PREREAD_HEADER];
-    int there = 0;
+    int available = 0;
     ssize_t got = recv(fd, bytes, sizeof bytes, MSG_PEEK);
     if (got < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : -ECONNRESET;
-    ssize_t size = preread_size(bytes, (size_t)got, visitor->connection.tls);
+    ssize_t size = preread_size(bytes, (size_t)got, pending->connection.tls);
     if (size < 0)
         return (int)size;
-    visitor->connection.partial = size > PREREAD_MAX;
-    if (visitor->connection.partial)
+    pending->connection.partial = size > PREREAD_MAX;
+    if (pending->connection.partial)
         size = PREREAD_TITLES;
-    if (ioctl(fd, FIONREAD, &there) != 0)
+    if (ioctl(fd, FIONREAD, &available) != 0)
         return -errno;
-    if (got == PREREAD_HEADER && there >= size)
+    if (got == PREREAD_HEADER && available >= size)
         return 1;
     if (got == 0 || hung_up)
         return -ECONNRESET;
@@ -262,39 +262,39 @@ listener_look_at(struct listener_visitor *visitor, bool hung_up)
 }
 
 static void
-hear_out(struct listener_visitor *visitor, bool hung_up)
+listener_process(struct listener_pending *pending, bool hung_up)
 {
-    int whole = listener_look_at(visitor, hung_up);
+    int whole = listener_peek(pending, hung_up);
     if (whole > 0) {
-        welcome(visitor);
+        listener_admit(pending);
     } else if (whole == -EPROTO) {
-        visitor->listener->totals.invalid++;
-        log_turned_away(visitor, "not an association request");
-        say_farewell(visitor, preread_abort);
+        pending->listener->totals.invalid++;
+        listener_log_refused(pending, "not an association request");
+        listener_reply_and_close(pending, preread_abort);
     } else if (whole < 0) {
-        visitor->listener->totals.silent++;
-        log_debug("connection.gone", LOG_STR("host", visitor->connection.host));
-        turn_out(visitor);
+        pending->listener->totals.silent++;
+        log_debug("connection.gone", LOG_STR("host", pending->connection.host));
+        listener_close_pending(pending);
     }
 }
 
 static void
 on_readable(uv_poll_t *poll, int status, int events)
 {
-    struct listener_visitor *visitor = poll->data;
+    struct listener_pending *pending = poll->data;
     if (status < 0)
-        turn_out(visitor);
-    else if (visitor->leaving)
-        see_off(visitor);
+        listener_close_pending(pending);
+    else if (pending->leaving)
+        listener_drain(pending);
     else
-        hear_out(visitor, (events & UV_DISCONNECT) != 0);
+        listener_process(pending, (events & UV_DISCONNECT) != 0);
 }
 
 static void
-listen_to(struct listener_visitor *visitor)
+listener_poll(struct listener_pending *pending)
 {
-    visitor->postponed = false;
-    uv_poll_start(&visitor->poll, UV_READABLE | UV_DISCONNECT, on_readable);
+    pending->postponed = false;
+    uv_poll_start(&pending->poll, UV_READABLE | UV_DISCONNECT, on_readable);
 }
 
 static void
@@ -302,36 +302,36 @@ listener_on_tick(uv_timer_t *tick)
 {
     struct listener *listener = tick->data;
     const int64_t now = now_ms(listener);
-    for (struct listener_visitor *visitor = listener->oldest, *next; visitor; visitor = next) {
-        next = visitor->next;
-        if (now < visitor->deadline_ms) {
-            if (visitor->postponed)
-                listen_to(visitor);
+    for (struct listener_pending *pending = listener->oldest, *next; pending; pending = next) {
+        next = pending->next;
+        if (now < pending->deadline_ms) {
+            if (pending->postponed)
+                listener_poll(pending);
             continue;
         }
-        if (!visitor->leaving) {
+        if (!pending->leaving) {
             listener->totals.silent++;
-            log_turned_away(visitor, "silent");
+            listener_log_refused(pending, "silent");
         }
-        turn_out(visitor);
+        listener_close_pending(pending);
     }
 }
 
 static void
-push_out(struct listener_visitor *visitor)
+listener_displace(struct listener_pending *pending)
 {
-    visitor->listener->totals.pushed_out++;
-    log_turned_away(visitor, "too many connections wait");
-    turn_out(visitor);
+    pending->listener->totals.pushed_out++;
+    listener_log_refused(pending, "too many connections wait");
+    listener_close_pending(pending);
 }
 
 /* Returns the connection to close for a new one, or NULL. */
-static struct listener_visitor *
-find_surplus(const struct listener *listener, const char *host)
+static struct listener_pending *
+listener_find_surplus(const struct listener *listener, const char *host)
 {
-    struct listener_visitor *oldest = NULL;
+    struct listener_pending *oldest = NULL;
     size_t of_host = 0;
-    for (struct listener_visitor *each = listener->newest; each; each = each->previous) {
+    for (struct listener_pending *each = listener->newest; each; each = each->previous) {
         if (strcmp(each->connection.host, host) == 0) {
             oldest = each;
             of_host++;
@@ -343,33 +343,33 @@ find_surplus(const struct listener *listener, const char *host)
 }
 
 static void
-receive_visitor(struct listener *listener, const struct connection *connection)
+listener_add_pending(struct listener *listener, const struct connection *connection)
 {
-    struct listener_visitor *visitor = calloc(1, sizeof *visitor);
-    if (!visitor) {
+    struct listener_pending *pending = calloc(1, sizeof *pending);
+    if (!pending) {
         close(connection->fd);
         return;
     }
-    *visitor = (struct listener_visitor){
+    *pending = (struct listener_pending){
         .listener = listener,
         .connection = *connection,
         .previous = listener->newest,
         .deadline_ms =
             now_ms(listener) + (int64_t)(1000.0 * listener->settings->conf->dicom.acse_seconds)};
-    if (uv_poll_init(listener->loop, &visitor->poll, connection->fd) != 0) {
+    if (uv_poll_init(listener->loop, &pending->poll, connection->fd) != 0) {
         close(connection->fd);
-        free(visitor);
+        free(pending);
         return;
     }
-    visitor->poll.data = visitor;
-    *(visitor->previous ? &visitor->previous->next : &listener->oldest) = visitor;
-    listener->newest = visitor;
+    pending->poll.data = pending;
+    *(pending->previous ? &pending->previous->next : &listener->oldest) = pending;
+    listener->newest = pending;
     if (listener->waiting++ == 0)
         uv_timer_start(&listener->tick, listener_on_tick, TICK_MS, TICK_MS);
-    listen_to(visitor);
-    struct listener_visitor *surplus = find_surplus(listener, connection->host);
+    listener_poll(pending);
+    struct listener_pending *surplus = listener_find_surplus(listener, connection->host);
     if (surplus)
-        push_out(surplus);
+        listener_displace(surplus);
 }
 
 /* ----------------------------------------------------------------------- accepting ------ */
@@ -379,11 +379,11 @@ static void on_reopen(uv_timer_t *timer);
 /* Pauses accept after running out of descriptors. The connection stays in the backlog and would
  * wake the loop at once. */
 static void
-rest(struct port *port, int error)
+listener_pause_accept(struct port *port, int error)
 {
     log_error("listener.accept", LOG_STR("error", strerror(-error)));
     uv_poll_stop(port->poll);
-    uv_timer_start(&port->listener->reopen, on_reopen, NO_MORE_MS, 0);
+    uv_timer_start(&port->listener->reopen, on_reopen, ACCEPT_PAUSE_MS, 0);
 }
 
 static void
@@ -394,7 +394,7 @@ accept_one(struct port *port, int fd, const struct sockaddr_storage *address)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
     port->listener->totals.accepted++;
-    receive_visitor(port->listener, &connection);
+    listener_add_pending(port->listener, &connection);
 }
 
 static void
@@ -412,9 +412,9 @@ listener_on_connection(uv_poll_t *poll, int status, int events)
         if (fd >= 0) {
             accept_one(port, fd, &address);
         } else if (errno == EMFILE && port->listener->oldest) {
-            push_out(port->listener->oldest);
+            listener_displace(port->listener->oldest);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            rest(port, -errno);
+            listener_pause_accept(port, -errno);
             return;
         } else if (errno != EINTR && errno != ECONNABORTED) {
             return;
@@ -532,13 +532,13 @@ on_report(uv_timer_t *timer)
 }
 
 int
-listener_open(uv_loop_t *loop, struct receiver *receiver, struct listener **out)
+listener_open(uv_loop_t *loop, struct receive_queue *queue, struct listener **out)
 {
     struct listener *listener = calloc(1, sizeof *listener);
     if (!listener)
         return -ENOMEM;
     listener->loop = loop;
-    int error = associations_open(loop, receiver, &listener->associations);
+    int error = associations_open(loop, queue, &listener->associations);
     if (error) {
         free(listener);
         return error;
@@ -596,7 +596,7 @@ listener_stop(struct listener *listener)
     for (size_t i = 0; i < PORTS; i++)
         close_port(&listener->ports[i]);
     while (listener->oldest)
-        turn_out(listener->oldest);
+        listener_close_pending(listener->oldest);
     associations_stop(listener->associations);
     on_report(&listener->report);
     uv_close((uv_handle_t *)&listener->tick, NULL);

@@ -22,7 +22,7 @@
 
 static const char refused_reason[] = "reception was paused or the disk was low";
 
-struct receiver {
+struct receive_queue {
     struct store *store;
     uv_async_t wake;
 
@@ -37,7 +37,7 @@ struct receiver {
 /* With "out of resources" the sender should try again. Any other status means a failure of this
  * service. */
 static uint16_t
-status_of_error(int error)
+receive_status_of_error(int error)
 {
     switch (error) {
     case -ENOSPC:
@@ -54,7 +54,7 @@ status_of_error(int error)
 
 /* Distinguishes errors in the content of the data set from errors in its form. */
 static uint16_t
-status_of_code(enum code code)
+receive_status_of_code(enum code code)
 {
     switch (code) {
     case CODE_COMMAND_MISMATCH:
@@ -105,42 +105,42 @@ release_locked(struct handover *handover)
 
 /* Queues the handover for the loop. The caller must then call await_answer. */
 static void
-give(struct receiver *receiver, struct handover *handover)
+give(struct receive_queue *queue, struct handover *handover)
 {
-    pthread_mutex_lock(&receiver->lock);
-    if (receiver->stopped) {
+    pthread_mutex_lock(&queue->lock);
+    if (queue->stopped) {
         handover->answer = HANDOVER_DROPPED;
     } else {
         handover->references++;
-        STAILQ_INSERT_TAIL(&receiver->waiting, handover, next);
-        uv_async_send(&receiver->wake);
+        STAILQ_INSERT_TAIL(&queue->waiting, handover, next);
+        uv_async_send(&queue->wake);
     }
-    pthread_mutex_unlock(&receiver->lock);
+    pthread_mutex_unlock(&queue->lock);
 }
 
 /* Waits for the daemon's answer and releases the handover. Returns HANDOVER_OPEN if there is none
  * in time. */
 static enum handover_answer
-await_answer(struct receiver *receiver, struct handover *handover)
+await_answer(struct receive_queue *queue, struct handover *handover)
 {
     struct timespec deadline;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
     deadline.tv_sec += ANSWER_SECONDS;
     int error = 0;
-    pthread_mutex_lock(&receiver->lock);
+    pthread_mutex_lock(&queue->lock);
     while (handover->answer == HANDOVER_OPEN && !error)
-        error = pthread_cond_timedwait(&handover->answered, &receiver->lock, &deadline);
+        error = pthread_cond_timedwait(&handover->answered, &queue->lock, &deadline);
     const enum handover_answer outcome = handover->answer;
     release_locked(handover);
-    pthread_mutex_unlock(&receiver->lock);
+    pthread_mutex_unlock(&queue->lock);
     return outcome;
 }
 
 static enum handover_answer
-receiver_hand_over(struct receiver *receiver, struct handover *handover)
+receive_hand_over(struct receive_queue *queue, struct handover *handover)
 {
-    give(receiver, handover);
-    return await_answer(receiver, handover);
+    give(queue, handover);
+    return await_answer(queue, handover);
 }
 
 static struct handover *
@@ -164,25 +164,25 @@ file_handover(const struct dicom_store *store)
 /* Queues a report of a lost instance without waiting: the sender is gone, or its answer does not
  * depend on it. */
 static void
-give_lost(struct receiver *receiver, struct handover *handover)
+give_lost(struct receive_queue *queue, struct handover *handover)
 {
-    pthread_mutex_lock(&receiver->lock);
-    const bool room = receiver->lost < MAX_LOST;
-    receiver->lost += room;
-    pthread_mutex_unlock(&receiver->lock);
+    pthread_mutex_lock(&queue->lock);
+    const bool room = queue->lost < MAX_LOST;
+    queue->lost += room;
+    pthread_mutex_unlock(&queue->lock);
     handover->lost = true;
     if (room)
-        give(receiver, handover);
+        give(queue, handover);
     else
         log_warn("receive.unreported", LOG_STR("sop", handover->relative));
-    pthread_mutex_lock(&receiver->lock);
+    pthread_mutex_lock(&queue->lock);
     release_locked(handover);
-    pthread_mutex_unlock(&receiver->lock);
+    pthread_mutex_unlock(&queue->lock);
 }
 
 /* Reports an instance that was not stored; series_uid is "" if its header did not arrive. */
 static void
-report_lost(struct receiver *receiver, const struct reception *reception, const char *series_uid,
+report_lost(struct receive_queue *queue, const struct reception *reception, const char *series_uid,
             const char *why)
 {
     struct handover *handover = file_handover(reception->store);
@@ -196,7 +196,7 @@ report_lost(struct receiver *receiver, const struct reception *reception, const 
              reception->store->sop_instance_uid);
     snprintf(report->message, sizeof report->message,
              "Its C-STORE began, but it was not stored: %s. Send it again.", why);
-    give_lost(receiver, handover);
+    give_lost(queue, handover);
 }
 
 /* ------------------------------------------------------------------------ unwanted ------ */
@@ -208,8 +208,8 @@ report_lost(struct receiver *receiver, const struct reception *reception, const 
  * pulled item is complete without it.
  */
 static uint16_t
-receiver_drop(struct receiver *receiver, const struct reception *reception, const char *study_uid,
-              const char *series_uid)
+receive_drop(struct receive_queue *queue, const struct reception *reception, const char *study_uid,
+             const char *series_uid)
 {
     const struct dicom_store *store = reception->store;
     struct handover *handover = file_handover(store);
@@ -222,17 +222,17 @@ receiver_drop(struct receiver *receiver, const struct reception *reception, cons
     snprintf(report->sop_class_uid, sizeof report->sop_class_uid, "%s", store->sop_class_uid);
     snprintf(report->sop_instance_uid, sizeof report->sop_instance_uid, "%s",
              store->sop_instance_uid);
-    return receiver_hand_over(receiver, handover) == HANDOVER_STORED ? DICOM_SUCCESS
-                                                                     : DICOM_OUT_OF_RESOURCES;
+    return receive_hand_over(queue, handover) == HANDOVER_STORED ? DICOM_SUCCESS
+                                                                 : DICOM_OUT_OF_RESOURCES;
 }
 
 /* --------------------------------------------------------------------------- files ------ */
 
 static bool
-is_disk_low(const struct receiver *receiver, double min_free_mib)
+is_disk_low(const struct receive_queue *queue, double min_free_mib)
 {
     struct statvfs disk;
-    return fstatvfs(store_fd(receiver->store), &disk) == 0 &&
+    return fstatvfs(store_fd(queue->store), &disk) == 0 &&
            (double)disk.f_bavail * (double)disk.f_frsize < min_free_mib * 1024.0 * 1024.0;
 }
 
@@ -240,40 +240,41 @@ is_disk_low(const struct receiver *receiver, double min_free_mib)
  * association has stored others. Otherwise no report is needed, since the sender must send all of
  * them again. */
 static uint16_t
-refuse_at_begin(struct receiver *receiver, const struct reception *reception, uint16_t status,
+refuse_at_begin(struct receive_queue *queue, const struct reception *reception, uint16_t status,
                 const char *why)
 {
     if (*reception->series_uid)
-        report_lost(receiver, reception, "", why);
+        report_lost(queue, reception, "", why);
     return status;
 }
 
 uint16_t
-receiver_begin(struct receiver *receiver, double min_free_mib, const struct reception *reception)
+receive_begin(struct receive_queue *queue, double min_free_mib, const struct reception *reception)
 {
     *reception->staged = (struct staged){.fd = -1};
-    if (reception->store->unwanted && !reception->asked)
+    if (reception->store->unwanted && !reception->requested)
         return DICOM_SOP_CLASS_NOT_SUPPORTED;
-    pthread_mutex_lock(&receiver->lock);
-    const bool allowed = receiver->allowed && !receiver->stopped;
-    *reception->refused = receiver->paused || is_disk_low(receiver, min_free_mib);
-    pthread_mutex_unlock(&receiver->lock);
+    pthread_mutex_lock(&queue->lock);
+    const bool allowed = queue->allowed && !queue->stopped;
+    *reception->refused = queue->paused || is_disk_low(queue, min_free_mib);
+    pthread_mutex_unlock(&queue->lock);
     if (!allowed || (*reception->refused && !*reception->series_uid))
-        return refuse_at_begin(receiver, reception, DICOM_OUT_OF_RESOURCES, refused_reason);
-    int error = store_create(receiver->store, reception->staged);
+        return refuse_at_begin(queue, reception, DICOM_OUT_OF_RESOURCES, refused_reason);
+    int error = store_create(queue->store, reception->staged);
     *reception->refused |= reception->store->unwanted;
     if (!error)
         return DICOM_SUCCESS;
     log_error("receive.create", LOG_STR("error", strerror(-error)));
-    return refuse_at_begin(receiver, reception,
-                           *reception->refused ? DICOM_OUT_OF_RESOURCES : status_of_error(error),
+    return refuse_at_begin(queue, reception,
+                           *reception->refused ? DICOM_OUT_OF_RESOURCES
+                                               : receive_status_of_error(error),
                            strerror(-error));
 }
 
 int
-receiver_room(const struct receiver *receiver, double min_free_mib, bool refused)
+receive_room(const struct receive_queue *queue, double min_free_mib, bool refused)
 {
-    return refused || is_disk_low(receiver, min_free_mib) ? -ENOSPC : 0;
+    return refused || is_disk_low(queue, min_free_mib) ? -ENOSPC : 0;
 }
 
 static const char *
@@ -290,23 +291,22 @@ abandon_reason(int error)
 }
 
 uint16_t
-receiver_abandon(struct receiver *receiver, const struct reception *reception, int error)
+receive_abandon(struct receive_queue *queue, const struct reception *reception, int error)
 {
     const bool broken_off = error == -ECONNABORTED;
     struct dicom_identity identity = {0};
     char path[PATH_MAX];
-    if (store_staged_path(receiver->store, reception->staged, path, sizeof path) == 0)
+    if (store_staged_path(queue->store, reception->staged, path, sizeof path) == 0)
         dicom_identify(path, &identity);
-    store_discard(receiver->store, reception->staged);
+    store_discard(queue->store, reception->staged);
     if (reception->store->unwanted)
-        return broken_off
-                   ? DICOM_OUT_OF_RESOURCES
-                   : receiver_drop(receiver, reception, identity.study_uid, identity.series_uid);
+        return broken_off ? DICOM_OUT_OF_RESOURCES
+                          : receive_drop(queue, reception, identity.study_uid, identity.series_uid);
     if (!broken_off && !*reception->refused)
         log_error("receive.write", LOG_STR("error", strerror(-error)));
-    report_lost(receiver, reception, identity.series_uid,
+    report_lost(queue, reception, identity.series_uid,
                 *reception->refused ? refused_reason : abandon_reason(error));
-    return status_of_error(error);
+    return receive_status_of_error(error);
 }
 
 static void
@@ -324,47 +324,47 @@ log_unstored(enum handover_answer outcome)
  * got no success, so it sends the file again. The same applies if the sync fails.
  */
 static uint16_t
-settle_arrived(struct receiver *receiver, struct handover *handover)
+receive_seal_arrived(struct receive_queue *queue, struct handover *handover)
 {
     crash_point("receive_after_rename_before_arrived");
-    give(receiver, handover);
+    give(queue, handover);
     crash_point("receive_after_arrived_before_seal");
-    const int error = import_seal(receiver->store, &handover->item);
+    const int error = import_seal(queue->store, &handover->item);
     const struct import_report report = handover->item.report;
-    const enum handover_answer outcome = await_answer(receiver, handover);
+    const enum handover_answer outcome = await_answer(queue, handover);
     if (error) {
         log_error("receive.failed", LOG_STR("error", strerror(-error)));
-        return status_of_error(error);
+        return receive_status_of_error(error);
     }
     if (outcome != HANDOVER_STORED) {
         log_unstored(outcome);
         return DICOM_OUT_OF_RESOURCES;
     }
     crash_point("receive_after_stored_before_answer");
-    import_retire(receiver->store, &report);
+    import_retire(queue->store, &report);
     return DICOM_SUCCESS;
 }
 
 static uint16_t
-receiver_finish(struct receiver *receiver, const struct reception *reception,
-                struct handover *handover)
+receive_finish(struct receive_queue *queue, const struct reception *reception,
+               struct handover *handover)
 {
     const struct import_item *item = &handover->item;
-    uint16_t status = status_of_error(item->error);
+    uint16_t status = receive_status_of_error(item->error);
     if (*item->report.series_uid)
         memcpy(reception->series_uid, item->report.series_uid, DICOM_UID_SIZE);
     switch (item->outcome) {
     case IMPORT_ARRIVED:
-        return settle_arrived(receiver, handover);
+        return receive_seal_arrived(queue, handover);
     case IMPORT_QUARANTINED:
-        status = status_of_code(item->report.code);
+        status = receive_status_of_code(item->report.code);
         /* The file is quarantined, and the status does not depend on the answer. */
-        receiver_hand_over(receiver, handover);
+        receive_hand_over(queue, handover);
         return status;
     case IMPORT_OWN_RESULT:
-        status = reception->asked ? receiver_drop(receiver, reception, item->report.study_uid,
-                                                  item->report.series_uid)
-                                  : DICOM_SOP_CLASS_NOT_SUPPORTED;
+        status = reception->requested ? receive_drop(queue, reception, item->report.study_uid,
+                                                     item->report.series_uid)
+                                      : DICOM_SOP_CLASS_NOT_SUPPORTED;
         break;
     case IMPORT_RETRY:
     case IMPORT_UNREADABLE:
@@ -372,7 +372,7 @@ receiver_finish(struct receiver *receiver, const struct reception *reception,
     case IMPORT_GONE:
         if (item->error != -ECONNABORTED)
             log_error("receive.failed", LOG_STR("error", strerror(-item->error)));
-        report_lost(receiver, reception, item->report.series_uid, abandon_reason(item->error));
+        report_lost(queue, reception, item->report.series_uid, abandon_reason(item->error));
         break;
     }
     destroy_handover(handover);
@@ -380,25 +380,25 @@ receiver_finish(struct receiver *receiver, const struct reception *reception,
 }
 
 static bool
-receiver_sender_gone(const void *context)
+receive_sender_gone(const void *context)
 {
     return dicom_sender_is_gone(context);
 }
 
 uint16_t
-receiver_end(struct receiver *receiver, const struct reception *reception)
+receive_end(struct receive_queue *queue, const struct reception *reception)
 {
     if (*reception->refused)
-        return receiver_abandon(receiver, reception, -ENOSPC);
+        return receive_abandon(queue, reception, -ENOSPC);
     const struct dicom_store *store = reception->store;
     struct handover *handover = file_handover(store);
     if (!handover)
-        return receiver_abandon(receiver, reception, -ENOMEM);
-    const struct dicom_asker sender = {receiver_sender_gone, store};
+        return receive_abandon(queue, reception, -ENOMEM);
+    const struct dicom_asker sender = {receive_sender_gone, store};
     const struct import_claim claim = {store->sop_class_uid, store->sop_instance_uid, &sender};
     handover->item.resent = reception->resent;
-    import_received(receiver->store, reception->staged, &claim, &handover->item);
-    return receiver_finish(receiver, reception, handover);
+    import_received(queue->store, reception->staged, &claim, &handover->item);
+    return receive_finish(queue, reception, handover);
 }
 
 /* --------------------------------------------------------------------- commitments ------ */
@@ -419,8 +419,8 @@ copy_commitment(const struct dicom_commitment *commitment)
 }
 
 uint16_t
-receiver_committed(struct receiver *receiver, const char *calling_ae,
-                   const struct dicom_commitment *commitment)
+receive_committed(struct receive_queue *queue, const char *calling_ae,
+                  const struct dicom_commitment *commitment)
 {
     struct handover *handover = new_handover();
     if (!handover)
@@ -431,49 +431,49 @@ receiver_committed(struct receiver *receiver, const char *calling_ae,
         destroy_handover(handover);
         return DICOM_PROCESSING_FAILURE;
     }
-    return receiver_hand_over(receiver, handover) == HANDOVER_STORED ? DICOM_SUCCESS
-                                                                     : DICOM_PROCESSING_FAILURE;
+    return receive_hand_over(queue, handover) == HANDOVER_STORED ? DICOM_SUCCESS
+                                                                 : DICOM_PROCESSING_FAILURE;
 }
 
 /* ------------------------------------------------------------------- loop's thread ------ */
 
 int
-receiver_open(uv_loop_t *loop, struct store *store, struct receiver **out)
+receive_open(uv_loop_t *loop, struct store *store, struct receive_queue **out)
 {
-    struct receiver *receiver = calloc(1, sizeof *receiver);
-    if (!receiver)
+    struct receive_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
         return -ENOMEM;
-    receiver->store = store;
-    STAILQ_INIT(&receiver->waiting);
-    int error = uv_async_init(loop, &receiver->wake, NULL);
+    queue->store = store;
+    STAILQ_INIT(&queue->waiting);
+    int error = uv_async_init(loop, &queue->wake, NULL);
     if (error) {
-        free(receiver);
+        free(queue);
         return error;
     }
-    pthread_mutex_init(&receiver->lock, NULL); /* cannot fail */
-    *out = receiver;
+    pthread_mutex_init(&queue->lock, NULL); /* cannot fail */
+    *out = queue;
     return 0;
 }
 
 void
-receiver_allow(struct receiver *receiver, bool allowed, bool paused)
+receive_allow(struct receive_queue *queue, bool allowed, bool paused)
 {
-    pthread_mutex_lock(&receiver->lock);
-    receiver->allowed = allowed;
-    receiver->paused = paused;
-    pthread_mutex_unlock(&receiver->lock);
+    pthread_mutex_lock(&queue->lock);
+    queue->allowed = allowed;
+    queue->paused = paused;
+    pthread_mutex_unlock(&queue->lock);
 }
 
 struct handover *
-receiver_next(struct receiver *receiver)
+receive_next(struct receive_queue *queue)
 {
-    pthread_mutex_lock(&receiver->lock);
-    struct handover *handover = STAILQ_FIRST(&receiver->waiting);
+    pthread_mutex_lock(&queue->lock);
+    struct handover *handover = STAILQ_FIRST(&queue->waiting);
     if (handover) {
-        STAILQ_REMOVE_HEAD(&receiver->waiting, next);
-        receiver->lost -= handover->lost;
+        STAILQ_REMOVE_HEAD(&queue->waiting, next);
+        queue->lost -= handover->lost;
     }
-    pthread_mutex_unlock(&receiver->lock);
+    pthread_mutex_unlock(&queue->lock);
     return handover;
 }
 
@@ -486,32 +486,32 @@ answer_locked(struct handover *handover, enum handover_answer answer)
 }
 
 void
-receiver_answer(struct receiver *receiver, struct handover *handover, enum handover_answer answer)
+receive_answer(struct receive_queue *queue, struct handover *handover, enum handover_answer answer)
 {
-    pthread_mutex_lock(&receiver->lock);
+    pthread_mutex_lock(&queue->lock);
     answer_locked(handover, answer);
-    pthread_mutex_unlock(&receiver->lock);
+    pthread_mutex_unlock(&queue->lock);
 }
 
 void
-receiver_stop(struct receiver *receiver)
+receive_stop(struct receive_queue *queue)
 {
-    pthread_mutex_lock(&receiver->lock);
-    receiver->stopped = true;
-    while (!STAILQ_EMPTY(&receiver->waiting)) {
-        struct handover *handover = STAILQ_FIRST(&receiver->waiting);
-        STAILQ_REMOVE_HEAD(&receiver->waiting, next);
+    pthread_mutex_lock(&queue->lock);
+    queue->stopped = true;
+    while (!STAILQ_EMPTY(&queue->waiting)) {
+        struct handover *handover = STAILQ_FIRST(&queue->waiting);
+        STAILQ_REMOVE_HEAD(&queue->waiting, next);
         answer_locked(handover, HANDOVER_DROPPED);
     }
-    uv_close((uv_handle_t *)&receiver->wake, NULL);
-    pthread_mutex_unlock(&receiver->lock);
+    uv_close((uv_handle_t *)&queue->wake, NULL);
+    pthread_mutex_unlock(&queue->lock);
 }
 
 void
-receiver_free(struct receiver *receiver)
+receive_free(struct receive_queue *queue)
 {
-    if (!receiver)
+    if (!queue)
         return;
-    pthread_mutex_destroy(&receiver->lock);
-    free(receiver);
+    pthread_mutex_destroy(&queue->lock);
+    free(queue);
 }

@@ -3,13 +3,13 @@
  * row, and only then return the DIMSE status.
  *
  *     association's thread                         loop's thread (receiver.c)
- *     receiver_begin: incoming/<name>.part
+ *     receive_begin: incoming/<name>.part
  *     ... the data set is written ...
- *     receiver_end: import_received
- *          handover  ---- lock, uv_async ---->     receiver_next: item, ARRIVED
+ *     receive_end: import_received
+ *          handover  ---- lock, uv_async ---->     receive_next: item, ARRIVED
  *          import_seal                             ...
  *          waits                                   ... STORED
- *          <---------------- condition -------     receiver_answer
+ *          <---------------- condition -------     receive_answer
  *     0x0000
  *
  * An instance answered with 0x0000 is in series/ and in the database. After any other status it may
@@ -29,7 +29,7 @@
 #include <sys/queue.h>
 #include <uv.h>
 
-struct receiver;
+struct receive_queue;
 
 /* ---- threads of associations ---- */
 
@@ -38,33 +38,33 @@ struct receiver;
 struct reception {
     const struct dicom_store *store;
     struct staged *staged;
-    bool *refused; /* set by receiver_begin: only the header is received */
+    bool *refused; /* set by receive_begin: only the header is received */
     /* DICOM_UID_SIZE: of the instance that the association stored last; "": none. */
     char *series_uid;
     enum conf_newest resent; /* the option of the peer */
     /* A source sends it for our own C-MOVE: it must be acknowledged even if it is not kept. */
-    bool asked;
+    bool requested;
 };
 
 /*
  * Opens the file to receive into. Returns DICOM_SUCCESS or the status of a rejection. An unwanted
  * instance (dicom_store) is rejected, unless a C-MOVE of ours requested it; then only its header is
  * received. While reception is paused or the disk is low, an association that has stored instances
- * is rejected later, by receiver_room or receiver_end: the header then gives the series that lacks
+ * is rejected later, by receive_room or receive_end: the header then gives the series that lacks
  * the instance.
  */
-uint16_t receiver_begin(struct receiver *receiver, double min_free_mib,
-                        const struct reception *reception);
+uint16_t receive_begin(struct receive_queue *queue, double min_free_mib,
+                       const struct reception *reception);
 /* Checks the free disk space while the file is received. Returns 0 or -ENOSPC. */
-int receiver_room(const struct receiver *receiver, double min_free_mib, bool refused);
+int receive_room(const struct receive_queue *queue, double min_free_mib, bool refused);
 /* Imports the complete file. Returns the status to answer once its outcome is known. */
-uint16_t receiver_end(struct receiver *receiver, const struct reception *reception);
+uint16_t receive_end(struct receive_queue *queue, const struct reception *reception);
 /* Discards an incomplete file; `error` is the reason as -errno. Returns the status to answer. */
-uint16_t receiver_abandon(struct receiver *receiver, const struct reception *reception, int error);
+uint16_t receive_abandon(struct receive_queue *queue, const struct reception *reception, int error);
 /* Reports a peer's storage commitment report. Returns DICOM_SUCCESS once the daemon has recorded
  * it. */
-uint16_t receiver_committed(struct receiver *receiver, const char *calling_ae,
-                            const struct dicom_commitment *commitment);
+uint16_t receive_committed(struct receive_queue *queue, const char *calling_ae,
+                           const struct dicom_commitment *commitment);
 
 /* ---- loop's thread ---- */
 
@@ -90,17 +90,17 @@ struct handover {
 
 /* Creates the receiver. The loop is woken when there may be handovers. Borrows `store`. Returns 0
  * or -errno. */
-int receiver_open(uv_loop_t *loop, struct store *store, struct receiver **receiver);
+int receive_open(uv_loop_t *loop, struct store *store, struct receive_queue **queue);
 /* Sets whether files may be received and whether reception is paused. Initially both are false. */
-void receiver_allow(struct receiver *receiver, bool allowed, bool paused);
-/* Returns the next handover, which the caller must release with receiver_answer, or NULL. */
-struct handover *receiver_next(struct receiver *receiver);
-void receiver_answer(struct receiver *receiver, struct handover *handover,
-                     enum handover_answer answer);
+void receive_allow(struct receive_queue *queue, bool allowed, bool paused);
+/* Returns the next handover, which the caller must release with receive_answer, or NULL. */
+struct handover *receive_next(struct receive_queue *queue);
+void receive_answer(struct receive_queue *queue, struct handover *handover,
+                    enum handover_answer answer);
 /* Stops handovers. Queued ones are answered with HANDOVER_DROPPED now. The caller must answer those
  * that it has taken with HANDOVER_DROPPED. */
-void receiver_stop(struct receiver *receiver);
+void receive_stop(struct receive_queue *queue);
 /* Must be called after all association threads and the loop have ended. NULL is allowed. */
-void receiver_free(struct receiver *receiver);
+void receive_free(struct receive_queue *queue);
 
 #endif

@@ -9,7 +9,7 @@
  *     sync:    source unchanged?, fdatasync
  *     publish: rename to the final name -----> PLACED; an instance that appeared meanwhile is
  *                                              compared as in stage
- *     seal:    folders synced ---------------> SETTLED; only now ARRIVED or QUARANTINED
+ *     seal:    folders synced ---------------> DECIDED; only now ARRIVED or QUARANTINED
  *
  * A received file is already staged, so it is examined there. If it is for series/, import_seal
  * seals it later.
@@ -36,7 +36,7 @@ enum import_state {
     UNPLACED, /* folder/name does not have its bytes yet */
     PRESENT,  /* folder/name had them before */
     PLACED,   /* this batch has put them there */
-    SETTLED,  /* the item's outcome is final */
+    DECIDED,  /* the item's outcome is final */
 };
 
 enum import_target { SERIES, QUARANTINE };
@@ -57,15 +57,15 @@ struct work {
 static bool
 is_bound_for(const struct work *work, enum import_target target)
 {
-    return work->state != SETTLED && work->target == target;
+    return work->state != DECIDED && work->target == target;
 }
 
 /* ------------------------------------------------------------------------ outcomes ------ */
 
 static void
-import_settle(struct work *work, enum import_outcome outcome, int error)
+import_set_outcome(struct work *work, enum import_outcome outcome, int error)
 {
-    work->state = SETTLED;
+    work->state = DECIDED;
     work->item->outcome = outcome;
     work->item->error = error;
 }
@@ -85,10 +85,10 @@ import_unreadable(struct import_item *item, int error)
 }
 
 static void
-import_settle_unreadable(struct work *work, int error)
+import_set_unreadable(struct work *work, int error)
 {
     import_unreadable(work->item, error);
-    work->state = SETTLED;
+    work->state = DECIDED;
 }
 
 /* Errors from this process's lack of descriptors or memory; the file is not the cause. */
@@ -99,16 +99,16 @@ is_shortage(int error)
 }
 
 static void
-import_settle_unopened(struct work *work, int error)
+import_set_unopened(struct work *work, int error)
 {
     if (is_shortage(error))
-        import_settle(work, IMPORT_RETRY, error);
+        import_set_outcome(work, IMPORT_RETRY, error);
     else if (error == -ENOENT)
-        import_settle(work, IMPORT_GONE, 0);
+        import_set_outcome(work, IMPORT_GONE, 0);
     else if (error == -ELOOP || error == -ENOTDIR)
-        import_settle(work, IMPORT_CHANGED, 0);
+        import_set_outcome(work, IMPORT_CHANGED, 0);
     else
-        import_settle_unreadable(work, error);
+        import_set_unreadable(work, error);
 }
 
 /* ------------------------------------------------------------------------- examine ------ */
@@ -178,18 +178,18 @@ examine_header(struct work *work)
     /* Messages must not contain the file's name, which may be a patient's. */
     int rc = import_peek(work->source, "The file", work->sender, work->item, &error);
     if (is_shortage(rc))
-        import_settle(work, IMPORT_RETRY, rc);
+        import_set_outcome(work, IMPORT_RETRY, rc);
     else if (rc == -ECANCELED)
-        import_settle(work, IMPORT_GONE, -ECONNABORTED);
+        import_set_outcome(work, IMPORT_GONE, -ECONNABORTED);
     else if (rc && error.code == CODE_OWN_RESULT)
-        import_settle(work, IMPORT_OWN_RESULT, 0);
+        import_set_outcome(work, IMPORT_OWN_RESULT, 0);
     else if (rc && error.code == CODE_FILE_UNREADABLE)
-        import_settle_unopened(work, rc);
+        import_set_unopened(work, rc);
     else if (rc)
         bind_for_quarantine(work, error.code, error.message);
     else
         bind_for_series(work);
-    if (rc && (work->state != SETTLED || error.code == CODE_OWN_RESULT))
+    if (rc && (work->state != DECIDED || error.code == CODE_OWN_RESULT))
         import_identify(work);
 }
 
@@ -205,13 +205,13 @@ examine(struct work *work)
     if (!error && fstat(work->source, &work->status) != 0)
         error = -errno;
     if (error) {
-        import_settle_unopened(work, error);
+        import_set_unopened(work, error);
         return;
     }
     struct file_stamp stamp;
     file_stamp_from(&work->status, &stamp);
     if (!S_ISREG(work->status.st_mode) || !file_stamp_equal(&stamp, &work->item->stamp)) {
-        import_settle(work, IMPORT_CHANGED, 0);
+        import_set_outcome(work, IMPORT_CHANGED, 0);
         return;
     }
     examine_header(work);
@@ -297,7 +297,7 @@ find_quarantine_place(const struct store *store, struct work *work)
 {
     int error = work->received ? stamp_received(work) : 0;
     if (error) {
-        import_settle(work, IMPORT_RETRY, error);
+        import_set_outcome(work, IMPORT_RETRY, error);
         return;
     }
     char path[PATH_MAX];
@@ -356,7 +356,7 @@ meet_twin(const struct store *store, struct work *work)
     if (twin >= 0)
         close(twin);
     if (error)
-        import_settle(work, IMPORT_RETRY, error);
+        import_set_outcome(work, IMPORT_RETRY, error);
     else if (likeness == DICOM_SAME)
         work->state = PRESENT;
     else if (work->item->resent == CONF_NEWEST)
@@ -395,9 +395,9 @@ stage_bytes(struct store *store, struct work *work)
     int error = store_stage(store, work->source, &work->status, work->item->token, &work->staged,
                             &source_failed);
     if (error && source_failed)
-        import_settle_unreadable(work, error);
+        import_set_unreadable(work, error);
     else if (error)
-        import_settle(work, IMPORT_RETRY, error);
+        import_set_outcome(work, IMPORT_RETRY, error);
 }
 
 static void
@@ -407,7 +407,7 @@ stage(struct store *store, struct work *work, int64_t reserve_bytes)
     if (work->state != UNPLACED)
         return;
     if (work->target == QUARANTINE && is_too_large(store, work, reserve_bytes))
-        import_settle(work, IMPORT_QUARANTINED, 0);
+        import_set_outcome(work, IMPORT_QUARANTINED, 0);
     else
         stage_bytes(store, work);
 }
@@ -439,7 +439,7 @@ import_sync(const struct store *store, struct work *work)
     if (!error)
         error = store_sync(&work->staged);
     if (error)
-        import_settle(work, IMPORT_RETRY, error);
+        import_set_outcome(work, IMPORT_RETRY, error);
 }
 
 /* ------------------------------------------------------------------------- publish ------ */
@@ -450,7 +450,7 @@ publish_once(struct store *store, struct work *work)
     crash_point("intake_after_copy_before_rename");
     int error = store_publish(store, &work->staged, work->folder, work->name);
     if (error && error != -EEXIST) {
-        import_settle(work, IMPORT_RETRY, error);
+        import_set_outcome(work, IMPORT_RETRY, error);
         return;
     }
     if (!error) {
@@ -474,7 +474,7 @@ import_publish(struct store *store, struct work *work)
             find_quarantine_place(store, work);
     }
     if (work->state == UNPLACED)
-        import_settle(work, IMPORT_RETRY, -EAGAIN);
+        import_set_outcome(work, IMPORT_RETRY, -EAGAIN);
 }
 
 /* ---------------------------------------------------------------------------- seal ------ */
@@ -494,7 +494,7 @@ import_explain(struct store *store, struct work *work)
     };
     int error = quarantine_explain(store_fd(store), work->folder, work->name, &reason, time(NULL));
     if (error)
-        import_settle(work, IMPORT_RETRY, error);
+        import_set_outcome(work, IMPORT_RETRY, error);
 }
 
 static void
@@ -504,7 +504,7 @@ arrive(struct work *work)
     snprintf(item->report.path, sizeof item->report.path, "%s/%s", work->folder, work->name);
     if (work->state != PLACED || work->target != SERIES)
         item->report.sha256[0] = '\0'; /* another file is there */
-    import_settle(work, work->target == SERIES ? IMPORT_ARRIVED : IMPORT_QUARANTINED, 0);
+    import_set_outcome(work, work->target == SERIES ? IMPORT_ARRIVED : IMPORT_QUARANTINED, 0);
 }
 
 /* Removes a file that may not be durable, so that the next attempt starts again. */
@@ -525,7 +525,7 @@ seal(struct store *store, struct work *work, int sync_error)
     }
     if (work->state == PLACED)
         take_back(store, work);
-    import_settle(work, IMPORT_RETRY, sync_error);
+    import_set_outcome(work, IMPORT_RETRY, sync_error);
 }
 
 /* Syncs each folder once, for its first file. The other files share the result. */
@@ -533,20 +533,20 @@ static void
 seal_all(struct store *store, struct work *works, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (works[i].state == SETTLED)
+        if (works[i].state == DECIDED)
             continue;
         char folder[sizeof works[i].folder];
         memcpy(folder, works[i].folder, sizeof folder);
         int error = store_sync_folder(store, folder);
         for (size_t j = i; j < count; j++) {
-            if (works[j].state != SETTLED && strcmp(works[j].folder, folder) == 0)
+            if (works[j].state != DECIDED && strcmp(works[j].folder, folder) == 0)
                 seal(store, &works[j], error);
         }
     }
 }
 
 static void
-import_let_go(struct store *store, struct work *work)
+import_release(struct store *store, struct work *work)
 {
     store_discard(store, &work->staged);
     if (work->source >= 0)
@@ -573,7 +573,7 @@ import_batch(struct store *store, int64_t reserve_bytes, struct import_item *con
     }
     for (size_t i = 0; i < count; i++) {
         if (works[i].state == UNPLACED && !is_unchanged(&works[i]))
-            import_settle(&works[i], IMPORT_CHANGED, 0);
+            import_set_outcome(&works[i], IMPORT_CHANGED, 0);
         else if (works[i].state == UNPLACED)
             import_sync(store, &works[i]);
     }
@@ -585,7 +585,7 @@ import_batch(struct store *store, int64_t reserve_bytes, struct import_item *con
     }
     seal_all(store, works, count);
     for (size_t i = 0; i < count; i++)
-        import_let_go(store, &works[i]);
+        import_release(store, &works[i]);
     free(works);
 }
 
@@ -608,7 +608,7 @@ static void
 examine_received(struct work *work, const struct import_claim *claim)
 {
     if (fstat(work->source, &work->status) != 0) {
-        import_settle(work, IMPORT_RETRY, -errno);
+        import_set_outcome(work, IMPORT_RETRY, -errno);
         return;
     }
     file_stamp_from(&work->status, &work->item->stamp);
@@ -618,7 +618,7 @@ examine_received(struct work *work, const struct import_claim *claim)
 }
 
 static void
-take_in_received(struct store *store, struct work *work)
+import_finish_received(struct store *store, struct work *work)
 {
     if (work->state == UNPLACED)
         import_sync(store, work);
@@ -643,15 +643,15 @@ import_received(struct store *store, struct staged *staged, const struct import_
     item->after = CONF_DELETE; /* compare instances by their bytes */
     work.source = fcntl(work.staged.fd, F_DUPFD_CLOEXEC, 0);
     if (work.source < 0) {
-        import_settle(&work, IMPORT_RETRY, -errno);
+        import_set_outcome(&work, IMPORT_RETRY, -errno);
     } else {
         store_hurry(&work.staged);
         examine_received(&work, claim);
         import_find_place(store, &work);
-        if (work.state != SETTLED)
-            take_in_received(store, &work);
+        if (work.state != DECIDED)
+            import_finish_received(store, &work);
     }
-    import_let_go(store, &work);
+    import_release(store, &work);
 }
 
 int

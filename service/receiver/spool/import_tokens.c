@@ -14,15 +14,15 @@
 #include <string.h>
 
 size_t
-in_hand_room(const struct in_hand *in_hand)
+import_tokens_room(const struct import_tokens *tokens)
 {
-    return IN_HAND_MAX - in_hand->count;
+    return IMPORT_TOKENS_MAX - tokens->count;
 }
 
-static struct in_hand_item *
-in_hand_new(struct inbox *inbox, const char *relative, const struct file_stamp *stamp)
+static struct import_token *
+import_token_new(struct inbox *inbox, const char *relative, const struct file_stamp *stamp)
 {
-    struct in_hand_item *item = calloc(1, sizeof *item);
+    struct import_token *item = calloc(1, sizeof *item);
     if (!item || !inbox)
         return item;
     item->inbox = inbox;
@@ -34,37 +34,37 @@ in_hand_new(struct inbox *inbox, const char *relative, const struct file_stamp *
     const char *move_to = inbox_move_to(inbox);
     item->move_to = move_to ? strdup(move_to) : NULL;
     if (!item->import.relative || (move_to && !item->move_to)) {
-        in_hand_free(item);
+        import_token_free(item);
         return NULL;
     }
     return item;
 }
 
 static void
-in_hand_give_place(struct in_hand *in_hand, struct in_hand_item *item)
+import_token_give_place(struct import_tokens *tokens, struct import_token *item)
 {
     size_t slot = 0;
-    while (in_hand->slots[slot])
+    while (tokens->slots[slot])
         slot++;
-    item->import.token = ++in_hand->serial * IN_HAND_MAX + (int64_t)slot;
-    in_hand->slots[slot] = item;
-    in_hand->count++;
+    item->import.token = ++tokens->serial * IMPORT_TOKENS_MAX + (int64_t)slot;
+    tokens->slots[slot] = item;
+    tokens->count++;
 }
 
-struct in_hand_item *
-in_hand_add(struct in_hand *in_hand, struct inbox *inbox, const char *relative,
-            const struct file_stamp *stamp)
+struct import_token *
+import_token_add(struct import_tokens *tokens, struct inbox *inbox, const char *relative,
+                 const struct file_stamp *stamp)
 {
-    struct in_hand_item *item = in_hand_new(inbox, relative, stamp);
+    struct import_token *item = import_token_new(inbox, relative, stamp);
     if (item)
-        in_hand_give_place(in_hand, item);
+        import_token_give_place(tokens, item);
     return item;
 }
 
-struct in_hand_item *
-in_hand_add_handover(struct in_hand *in_hand, struct handover *handover)
+struct import_token *
+import_token_add_handover(struct import_tokens *tokens, struct handover *handover)
 {
-    struct in_hand_item *item = calloc(1, sizeof *item);
+    struct import_token *item = calloc(1, sizeof *item);
     if (!item)
         return NULL;
     item->import = handover->item;
@@ -74,28 +74,28 @@ in_hand_add_handover(struct in_hand *in_hand, struct handover *handover)
         return NULL;
     }
     item->handover = handover;
-    in_hand_give_place(in_hand, item);
+    import_token_give_place(tokens, item);
     return item;
 }
 
-struct in_hand_item *
-in_hand_find(struct in_hand *in_hand, int64_t token)
+struct import_token *
+import_token_find(struct import_tokens *tokens, int64_t token)
 {
     if (token < 0)
         return NULL;
-    struct in_hand_item *item = in_hand->slots[token % IN_HAND_MAX];
+    struct import_token *item = tokens->slots[token % IMPORT_TOKENS_MAX];
     return item && item->import.token == token ? item : NULL;
 }
 
 void
-in_hand_drop(struct in_hand *in_hand, const struct in_hand_item *item)
+import_token_drop(struct import_tokens *tokens, const struct import_token *item)
 {
-    in_hand->slots[item->import.token % IN_HAND_MAX] = NULL;
-    in_hand->count--;
+    tokens->slots[item->import.token % IMPORT_TOKENS_MAX] = NULL;
+    tokens->count--;
 }
 
 void
-in_hand_free(struct in_hand_item *item)
+import_token_free(struct import_token *item)
 {
     free(item->import.relative);
     if (!item->handover) /* owns the references otherwise */
@@ -106,7 +106,7 @@ in_hand_free(struct in_hand_item *item)
 
 /* Returns a path that the caller must free, or NULL if memory is short. */
 static char *
-in_hand_path(const char *folder, const char *name)
+import_token_path(const char *folder, const char *name)
 {
     char *text;
     return asprintf(&text, "%s/%s", folder, name) < 0 ? NULL : text;
@@ -114,7 +114,7 @@ in_hand_path(const char *folder, const char *name)
 
 /* Returns the source, which the caller must free, or NULL if memory is short. */
 static char *
-in_hand_source(const struct in_hand_item *item)
+import_token_source(const struct import_token *item)
 {
     char *text;
     if (!item->released)
@@ -123,13 +123,13 @@ in_hand_source(const struct in_hand_item *item)
 }
 
 static void
-write_arrived(const struct in_hand_item *item, struct proto_writer *writer)
+write_arrived(const struct import_token *item, struct proto_writer *writer)
 {
     const struct import_report *report = &item->import.report;
     const struct handover *handover = item->handover;
-    char *inbox = item->inbox ? in_hand_source(item) : NULL;
+    char *inbox = item->inbox ? import_token_source(item) : NULL;
     const bool kept = item->inbox && item->import.after == CONF_KEEP;
-    char *original = kept ? in_hand_path(item->import.folder, item->import.relative) : NULL;
+    char *original = kept ? import_token_path(item->import.folder, item->import.relative) : NULL;
     char about[SERIES_ABOUT_TEXT];
     series_about_join(&report->about, about);
     const struct message_arrived message = {
@@ -171,11 +171,11 @@ write_arrived(const struct in_hand_item *item, struct proto_writer *writer)
 }
 
 static void
-write_quarantined(const struct in_hand_item *item, struct proto_writer *writer)
+write_quarantined(const struct import_token *item, struct proto_writer *writer)
 {
     const struct import_report *report = &item->import.report;
-    char *original = item->released ? in_hand_source(item)
-                                    : in_hand_path(item->import.folder, item->import.relative);
+    char *original = item->released ? import_token_source(item)
+                                    : import_token_path(item->import.folder, item->import.relative);
     const struct message_quarantined message = {
         .token = item->import.token,
         .path = report->path,
@@ -193,7 +193,7 @@ write_quarantined(const struct in_hand_item *item, struct proto_writer *writer)
 }
 
 static void
-write_unwanted(const struct in_hand_item *item, struct proto_writer *writer)
+write_unwanted(const struct import_token *item, struct proto_writer *writer)
 {
     const struct import_report *report = &item->import.report;
     const struct message_unwanted message = {
@@ -207,7 +207,7 @@ write_unwanted(const struct in_hand_item *item, struct proto_writer *writer)
 }
 
 void
-in_hand_frame(const struct in_hand_item *item, struct proto_writer *writer)
+import_token_write(const struct import_token *item, struct proto_writer *writer)
 {
     if (item->handover && item->handover->commitment)
         commitment_write(writer, item->import.token, item->handover->sender, "",

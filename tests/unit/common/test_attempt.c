@@ -154,7 +154,7 @@ static const char *
 in_run(const char *name)
 {
     char path[128];
-    snprintf(path, sizeof path, "%s/%s", manifest->told.run, name);
+    snprintf(path, sizeof path, "%s/%s", manifest->head.run, name);
     return inside(path);
 }
 
@@ -220,10 +220,10 @@ END_TEST
 START_TEST(a_step_gets_what_the_daemon_said)
 {
     make_folder();
-    ck_assert_str_eq(folder->told.backend, "cpu");
-    ck_assert_int_eq(folder->told.threads, 3);
-    ck_assert_int_eq(folder->told.memory_bytes, 1 << 20);
-    ck_assert_double_eq(folder->told.deadline_seconds, 90);
+    ck_assert_str_eq(folder->head.backend, "cpu");
+    ck_assert_int_eq(folder->head.threads, 3);
+    ck_assert_int_eq(folder->head.memory_bytes, 1 << 20);
+    ck_assert_double_eq(folder->head.deadline_seconds, 90);
     ck_assert_str_eq(folder->spec->settings, spec.settings);
     ck_assert_str_eq(folder->spec->output, spec.output);
     ck_assert_str_eq(folder->spec->inputs[0], inputs[0]); /* read from its own path */
@@ -418,8 +418,8 @@ START_TEST(how_it_ended_comes_back)
     struct message_done done;
     publish();
     ck_assert_msg(read_it() == 0, "%s", error.message);
-    ck_assert_str_eq(manifest->told.node, "node-1");
-    ck_assert_str_eq(manifest->told.device, "CPU");
+    ck_assert_str_eq(manifest->head.node, "node-1");
+    ck_assert_str_eq(manifest->head.device, "CPU");
     ck_assert_uint_eq(manifest->count, 2);
     ck_assert(manifest_next(manifest, &reader));
     ck_assert_int_eq(message_read_features(&reader, &features), 0);
@@ -460,7 +460,7 @@ START_TEST(the_first_of_two_steps_counts)
     scratch_write("results/seg.dcm", "another segmentation", 20);
     ck_assert_int_eq(publish_as(PROTO_VERDICT_DONE, "seg.dcm", &second), -EEXIST);
     ck_assert_int_eq(read_it(), 0);
-    ck_assert_str_eq(manifest->told.run, first.name);
+    ck_assert_str_eq(manifest->head.run, first.name);
     ck_assert_int_eq(collect(), 0);
     char *text = scratch_text("outbox/seg.dcm");
     ck_assert_str_eq(text, "a segmentation");

@@ -153,12 +153,12 @@ send_frame(struct proto_writer *writer)
     ck_assert_int_eq(batch_commit(core.batch), 0);
 }
 
-/* From in_hand_frame to the row, whole and believed. */
+/* From import_token_write to the row, whole and believed. */
 static void
-send_item(const struct in_hand_item *item)
+send_item(const struct import_token *item)
 {
     struct proto_writer writer;
-    in_hand_frame(item, &writer);
+    import_token_write(item, &writer);
     send_frame(&writer);
 }
 
@@ -179,7 +179,7 @@ static const struct import_report image = {
 
 START_TEST(an_image_found_at_start)
 {
-    const struct in_hand_item item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
+    const struct import_token item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
     put_file(image.path);
     send_item(&item);
     assert_answer(&s, "SELECT path FROM instance", image.path);
@@ -192,7 +192,7 @@ END_TEST
 START_TEST(an_image_received)
 {
     struct handover handover = {.sender = "CT1", .called_ae = "NOCTULE", .folder = "scu:CT1"};
-    const struct in_hand_item item = {.import = {.outcome = IMPORT_ARRIVED, .report = image},
+    const struct import_token item = {.import = {.outcome = IMPORT_ARRIVED, .report = image},
                                       .handover = &handover};
     put_file(image.path);
     send_item(&item);
@@ -229,10 +229,10 @@ END_TEST
 /* A row that is undone after it was told would leave its file where it is. */
 START_TEST(what_is_told_as_known_is_on_disk)
 {
-    const struct in_hand_item item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
+    const struct import_token item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
     struct proto_writer writer;
     put_file(image.path);
-    in_hand_frame(&item, &writer);
+    import_token_write(&item, &writer);
     hand_frame(&writer);
     assert_answer(&s, "SELECT count(*) FROM instance", "0");
     proto_start(&writer, PROTO_ASK_KNOWN);
@@ -297,7 +297,7 @@ look_with(int allocations)
 /* A path that there is no memory for would be that of a file that is not there, and the series refused for good. */
 START_TEST(a_series_asked_about_without_memory)
 {
-    const struct in_hand_item item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
+    const struct import_token item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
     is_there = true;
     core.on_trouble = trouble_passes;
     conf.series = (struct conf_series){.max_instances = 10, .max_mib = 1};
@@ -323,7 +323,7 @@ END_TEST
 /* The intake saw it, and then it was removed: no row says that it is there. */
 START_TEST(an_image_that_is_gone)
 {
-    const struct in_hand_item item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
+    const struct import_token item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
     send_item(&item);
     assert_answer(&s, "SELECT count(*) FROM instance", "0");
     assert_answer(&s, "SELECT count(*) FROM series", "0");
@@ -334,7 +334,7 @@ END_TEST
 START_TEST(a_file_in_quarantine)
 {
     char relative[] = "junk.dcm";
-    const struct in_hand_item item = {.import = {.outcome = IMPORT_QUARANTINED,
+    const struct import_token item = {.import = {.outcome = IMPORT_QUARANTINED,
                                                  .folder = "/inbox",
                                                  .relative = relative,
                                                  .report = {.code = CODE_NOT_DICOM,
@@ -352,7 +352,7 @@ END_TEST
 START_TEST(a_file_that_cannot_be_read)
 {
     char relative[] = "secret.dcm";
-    struct in_hand_item item = {.import = {.folder = "/inbox", .relative = relative}};
+    struct import_token item = {.import = {.folder = "/inbox", .relative = relative}};
     import_unreadable(&item.import, -EACCES);
     send_item(&item);
     assert_answer(&s, "SELECT original_path FROM quarantine", "/inbox/secret.dcm");
@@ -366,7 +366,7 @@ START_TEST(an_instance_that_never_came_whole)
 {
     char relative[] = "1.2.3.5";
     struct handover handover = {.sender = "CT1", .folder = "scu:CT1", .lost = true};
-    const struct in_hand_item item = {.import = {.outcome = IMPORT_QUARANTINED,
+    const struct import_token item = {.import = {.outcome = IMPORT_QUARANTINED,
                                                  .folder = "scu:CT1",
                                                  .relative = relative,
                                                  .report = {.code = CODE_NOT_RECEIVED,
@@ -388,7 +388,7 @@ START_TEST(a_commitment_report)
     struct dicom_commitment report = {
         .transaction_uid = "2.25.3", .count = 2, .references = references};
     struct handover handover = {.commitment = &report};
-    const struct in_hand_item item = {.import = {.outcome = IMPORT_ARRIVED}, .handover = &handover};
+    const struct import_token item = {.import = {.outcome = IMPORT_ARRIVED}, .handover = &handover};
     send_item(&item);
 }
 
@@ -396,13 +396,13 @@ END_TEST
 
 START_TEST(whether_files_can_come_in)
 {
-    static const struct message_receiving told = {.open = 1, .trouble = "inbox /i: it is gone"};
+    static const struct message_receiving told = {.open = 1, .problem = "inbox /i: it is gone"};
     struct proto_writer writer;
     message_write_receiving(&writer, &told);
     ck_assert(!core.reception.open);
     send_frame(&writer);
     ck_assert(core.reception.open);
-    ck_assert_str_eq(core.reception.trouble, told.trouble);
+    ck_assert_str_eq(core.reception.trouble, told.problem);
     arrivals_intake_gone(&core, &(struct pool_gone){.why = ""});
     ck_assert(!core.reception.open);
     ck_assert_str_eq(core.reception.trouble, "");

@@ -67,10 +67,10 @@ START_TEST(strangers_and_peers_are_counted_apart)
     conf.echo_from_anybody = true;
     const struct admission_caller peer = {"SAFE", "NOCTULE", "::1", PRINT};
     const struct admission_caller stranger = {"STRANGER", "NOCTULE", "::1", ""};
-    const struct admission_load strangers = {.of_strangers = 7};
+    const struct admission_load strangers = {.of_unknown = 7};
     ck_assert_int_eq(admission_decide(&conf, &stranger, &strangers), ADMISSION_BUSY);
     ck_assert_int_eq(admission_decide(&conf, &peer, &strangers), ADMISSION_GRANTED);
-    const struct admission_load full = {.of_peers = 25, .of_strangers = 6};
+    const struct admission_load full = {.of_peers = 25, .of_unknown = 6};
     ck_assert_int_eq(admission_decide(&conf, &peer, &full), ADMISSION_BUSY);
     ck_assert_int_eq(admission_decide(&conf, &stranger, &full), ADMISSION_ECHO_ONLY);
 }

@@ -27,19 +27,19 @@ static const struct child_role role = {.name = "intake"};
 static void
 expect_end(int error, bool ends, int status)
 {
-    static struct intake intake;
+    static struct receiver receiver;
     struct proto_writer writer;
-    intake = (struct intake){.child.role = &role};
-    ck_assert_int_eq(uv_loop_init(&intake.loop), 0);
-    uv_timer_init(&intake.loop, &intake.drain);
+    receiver = (struct receiver){.child.role = &role};
+    ck_assert_int_eq(uv_loop_init(&receiver.loop), 0);
+    uv_timer_init(&receiver.loop, &receiver.drain);
     send_error = error;
     proto_start(&writer, PROTO_ASK_KNOWN);
-    intake_send_frame(&intake, &writer);
-    ck_assert_int_eq(uv_is_active((uv_handle_t *)&intake.drain), ends);
-    ck_assert_int_eq(child_status(&intake.child), status);
-    uv_close((uv_handle_t *)&intake.drain, NULL);
-    uv_run(&intake.loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&intake.loop), 0);
+    receiver_send_frame(&receiver, &writer);
+    ck_assert_int_eq(uv_is_active((uv_handle_t *)&receiver.drain), ends);
+    ck_assert_int_eq(child_status(&receiver.child), status);
+    uv_close((uv_handle_t *)&receiver.drain, NULL);
+    uv_run(&receiver.loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&receiver.loop), 0);
 }
 
 START_TEST(what_cannot_be_told_ends_the_intake)

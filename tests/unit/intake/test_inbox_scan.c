@@ -93,10 +93,10 @@ START_TEST(a_folder_is_read_in_steps)
         scan_run(&step);
         ck_assert_int_eq(step.error, 0);
         for (size_t i = 0; i < step.count; i++) {
-            ck_assert_int_eq(strncmp(step.sights[i].relative, "sub/", 4), 0);
-            ck_assert(S_ISREG(step.sights[i].mode));
-            ck_assert_int_eq(step.sights[i].stamp.size, 1);
-            free(step.sights[i].relative);
+            ck_assert_int_eq(strncmp(step.found_files[i].relative, "sub/", 4), 0);
+            ck_assert(S_ISREG(step.found_files[i].mode));
+            ck_assert_int_eq(step.found_files[i].stamp.size, 1);
+            free(step.found_files[i].relative);
         }
         seen += step.count;
         step.count = 0;
@@ -169,12 +169,12 @@ START_TEST(looks_say_what_is_there)
     scratch_write("in/file", "four", 4);
     step = (struct scan_step){.kind = SCAN_LOOK, .inbox = strdup(scratch_path("in")), .count = 2};
     step.root = strdup(scratch_path("root"));
-    step.sights[0].relative = strdup("file");
-    step.sights[1].relative = strdup("gone");
+    step.found_files[0].relative = strdup("file");
+    step.found_files[1].relative = strdup("gone");
     scan_run(&step);
-    ck_assert(S_ISREG(step.sights[0].mode));
-    ck_assert_int_eq(step.sights[0].stamp.size, 4);
-    ck_assert_int_eq(step.sights[1].error, -ENOENT);
+    ck_assert(S_ISREG(step.found_files[0].mode));
+    ck_assert_int_eq(step.found_files[0].stamp.size, 4);
+    ck_assert_int_eq(step.found_files[1].error, -ENOENT);
     leave();
 }
 
@@ -185,12 +185,12 @@ END_TEST
 static char told[512];
 
 static void
-tell(void *context, enum inotify_news news, const char *folder, const char *name)
+tell(void *context, enum inotify_event_kind kind, const char *folder, const char *name)
 {
     (void)context;
     static const char *const names[] = {"written", "renamed", "folder", "gone", "overflow"};
     size_t at = strlen(told);
-    snprintf(told + at, sizeof told - at, "%s:%s/%s ", names[news], folder, name);
+    snprintf(told + at, sizeof told - at, "%s:%s/%s ", names[kind], folder, name);
 }
 
 static const char *

@@ -52,14 +52,14 @@ release(struct wire *wire)
 
 static const struct message_inspect strict = {
     .series_id = 42, .revision = 3, .min_slices = 1, .spacing_tolerance = 0.01};
-static int64_t judgements = 1; /* requested sets of options */
+static int64_t option_sets = 1; /* requested sets of options */
 static const char *attributes = "";
 
 static void
 ask(struct wire *wire, const char *const *names, int64_t count)
 {
     struct message_inspect request = strict;
-    request.judgements = judgements;
+    request.option_sets = option_sets;
     request.attributes = attributes;
     *wire = (struct wire){0};
     message_write_inspect(&wire->writer, &request);
@@ -166,11 +166,11 @@ START_TEST(several_series_are_refused)
 END_TEST
 
 /* Inspects with the options of several pipelines. Sets that no pipeline has are not requested. */
-START_TEST(each_judgement_has_its_stacks)
+START_TEST(each_option_set_has_its_stacks)
 {
     static const struct {
         const char *name;
-        int64_t judgement;
+        int64_t options;
         enum code code;
     } expected[] = {{"derived", 0, CODE_DERIVED_IMAGE}, {"", 1, CODE_NONE}, {"", 3, CODE_NONE}};
 
@@ -180,12 +180,12 @@ START_TEST(each_judgement_has_its_stacks)
     const char *name = "mip.dcm";
     struct wire answer;
     struct message_stack stack;
-    judgements = 1 << 0 | 1 << 1 | 1 << 3;
+    option_sets = 1 << 0 | 1 << 1 | 1 << 3;
     ck_assert_int_eq(answer_to(&answer, &name, 1), 3);
     for (size_t i = 0; i < 3; i++) {
         ck_assert(message_next_stack(&answer.reader, &stack));
         ck_assert_str_eq(stack.name, expected[i].name);
-        ck_assert_int_eq(stack.judgement, expected[i].judgement);
+        ck_assert_int_eq(stack.options, expected[i].options);
         ck_assert_int_eq(stack.code, expected[i].code);
     }
     release(&answer);
@@ -212,7 +212,7 @@ START_TEST(values_are_told_up_to_their_limit)
     sample_write(&image, scratch_path("commented.dcm"));
     const char *name = "commented.dcm";
     attributes = many;
-    judgements = 1;
+    option_sets = 1;
     *many = '\0';
     for (int64_t lines = 0; lines <= most.most; lines++) {
         strcat(many, "(0040,0400)\t\n");
@@ -271,7 +271,7 @@ main(void)
     tcase_add_test(tests, a_gap_is_refused_with_its_files);
     tcase_add_test(tests, the_first_unreadable_file_is_named);
     tcase_add_test(tests, several_series_are_refused);
-    tcase_add_test(tests, each_judgement_has_its_stacks);
+    tcase_add_test(tests, each_option_set_has_its_stacks);
     tcase_add_test(tests, values_are_told_up_to_their_limit);
     tcase_add_test(tests, broken_requests_are_told);
     suite_add_tcase(suite, tests);
