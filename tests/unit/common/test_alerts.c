@@ -182,7 +182,7 @@ START_TEST(an_acknowledgement_has_a_scope)
 
 END_TEST
 
-START_TEST(what_becomes_worse_is_an_alert_again)
+START_TEST(a_worse_alert_loses_its_acknowledgement)
 {
     collect_at(now_ms, "1\t1\t0\tworker:0\tdied\n2\t1\t1\treception\tport 104 is not open\n");
     acknowledge("worker:0", 0);
@@ -310,6 +310,6 @@ END_TEST
 
 SAMPLE_MAIN("common_alerts", set_up, tear_down, lines_carry_a_list, an_id_has_one_kind,
             the_worst_is_first, an_acknowledgement_has_a_scope,
-            what_becomes_worse_is_an_alert_again, cleared_alerts_lose_their_acknowledgement,
+            a_worse_alert_loses_its_acknowledgement, cleared_alerts_lose_their_acknowledgement,
             a_failed_job_is_an_alert_until_it_is_replaced, each_kind_is_in_the_documents,
             each_alert_of_the_view_has_a_kind)

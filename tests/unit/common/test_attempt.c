@@ -217,7 +217,7 @@ END_TEST
 
 /* --------------------------------------------------------------------------- the folder ---- */
 
-START_TEST(a_step_gets_what_the_daemon_said)
+START_TEST(a_step_reads_the_daemons_attempt)
 {
     make_folder();
     ck_assert_str_eq(folder->head.backend, "cpu");
@@ -255,7 +255,7 @@ START_TEST(an_input_that_changed_is_found)
 END_TEST
 
 /* If a digest differs from the file's, the file was not read, here or while copying. */
-START_TEST(what_is_known_of_inputs_is_not_read_again)
+START_TEST(inputs_with_known_digests_are_not_read)
 {
     char own[] = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"; /* "one" */
     char other[] = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
@@ -280,7 +280,7 @@ START_TEST(what_is_known_of_inputs_is_not_read_again)
 
 END_TEST
 
-START_TEST(checking_stops_when_it_is_told_to)
+START_TEST(a_check_of_inputs_can_be_stopped)
 {
     atomic_bool stop = true;
     make_folder();
@@ -328,7 +328,7 @@ START_TEST(a_folder_that_was_cut_off_is_refused)
 
 END_TEST
 
-START_TEST(the_name_says_whose_it_is)
+START_TEST(a_folder_is_identified_by_its_name)
 {
     char old[1024];
     make_folder();
@@ -360,7 +360,7 @@ START_TEST(links_in_it_are_not_followed)
 
 END_TEST
 
-START_TEST(what_another_version_wrote_is_not_read)
+START_TEST(files_of_another_version_are_rejected)
 {
     struct sealed_writer writer = {0};
     struct proto_writer frame;
@@ -410,7 +410,7 @@ END_TEST
 
 /* ------------------------------------------------------------------------- the manifest ---- */
 
-START_TEST(how_it_ended_comes_back)
+START_TEST(the_outcome_is_read_back)
 {
     struct proto_reader reader;
     struct message_features features;
@@ -633,18 +633,18 @@ main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, names_go_there_and_back);
     tcase_add_test(tests, nonces_differ);
-    tcase_add_test(tests, a_step_gets_what_the_daemon_said);
+    tcase_add_test(tests, a_step_reads_the_daemons_attempt);
     tcase_add_test(tests, an_input_that_changed_is_found);
-    tcase_add_test(tests, what_is_known_of_inputs_is_not_read_again);
-    tcase_add_test(tests, checking_stops_when_it_is_told_to);
+    tcase_add_test(tests, inputs_with_known_digests_are_not_read);
+    tcase_add_test(tests, a_check_of_inputs_can_be_stopped);
     tcase_add_test(tests, no_byte_of_it_can_be_altered);
     tcase_add_test(tests, a_folder_that_was_cut_off_is_refused);
-    tcase_add_test(tests, the_name_says_whose_it_is);
+    tcase_add_test(tests, a_folder_is_identified_by_its_name);
     tcase_add_test(tests, links_in_it_are_not_followed);
-    tcase_add_test(tests, what_another_version_wrote_is_not_read);
+    tcase_add_test(tests, files_of_another_version_are_rejected);
     tcase_add_test(tests, a_failure_leaves_no_folder);
     tcase_add_test(tests, an_attempt_is_given_up);
-    tcase_add_test(tests, how_it_ended_comes_back);
+    tcase_add_test(tests, the_outcome_is_read_back);
     tcase_add_test(tests, no_manifest_is_no_end);
     tcase_add_test(tests, the_first_of_two_steps_counts);
     tcase_add_test(tests, no_byte_of_the_manifest_can_be_altered);

@@ -421,7 +421,7 @@ kernel_tells(int log, pid_t pid, long call, long before)
 
 /* Otherwise each association of a service that runs for years would add lines to the kernel's
  * log. */
-START_TEST(threads_leave_nothing_in_the_kernels_log)
+START_TEST(threads_add_no_lines_to_the_kernels_log)
 {
     static const enum confine_role roles[] = {INTAKE, WORKER, GPU};
 
@@ -564,7 +564,7 @@ main(void)
     Suite *suite = suite_create("common_call_filter");
     TCase *tests = tcase_create("call filter");
     /* Must be first: the kernel logs ten lines in five seconds, and the other tests cause more. */
-    tcase_add_loop_test(tests, threads_leave_nothing_in_the_kernels_log, 0, 3);
+    tcase_add_loop_test(tests, threads_add_no_lines_to_the_kernels_log, 0, 3);
     tcase_add_test(tests, the_intake);
     tcase_add_test(tests, the_courier);
     tcase_add_test(tests, the_page);

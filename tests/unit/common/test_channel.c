@@ -143,7 +143,7 @@ START_TEST(a_big_frame_goes_through)
 
 END_TEST
 
-START_TEST(what_was_sent_before_a_hang_up_is_read)
+START_TEST(frames_before_a_hang_up_are_read)
 {
     struct proto_writer writer = message(5, 1);
     ck_assert_int_eq(write(peer, writer.bytes, writer.size), (ssize_t)writer.size);
@@ -195,7 +195,7 @@ START_TEST(closing_inside_a_frame_stops_the_rest)
 
 END_TEST
 
-START_TEST(close_sends_what_is_queued)
+START_TEST(close_sends_queued_frames)
 {
     size_t size = 0, got = 0;
     for (int i = 0; i < 3; i++) {
@@ -270,11 +270,11 @@ main(void)
     tcase_add_test(tests, a_frame_in_single_bytes_arrives_once);
     tcase_add_test(tests, many_frames_in_one_write_arrive_in_order);
     tcase_add_test(tests, a_big_frame_goes_through);
-    tcase_add_test(tests, what_was_sent_before_a_hang_up_is_read);
+    tcase_add_test(tests, frames_before_a_hang_up_are_read);
     tcase_add_test(tests, sending_to_a_peer_that_left_fails_quietly);
     tcase_add_test(tests, garbage_ends_the_channel_with_ebadmsg);
     tcase_add_test(tests, closing_inside_a_frame_stops_the_rest);
-    tcase_add_test(tests, close_sends_what_is_queued);
+    tcase_add_test(tests, close_sends_queued_frames);
     tcase_add_test(tests, a_peer_that_does_not_read_cannot_hold_up_a_close);
     tcase_add_test(tests, a_write_that_fails_ends_the_channel);
     tcase_add_test(tests, an_oversized_message_is_not_sent);

@@ -170,7 +170,7 @@ START_TEST(a_worker_reads_series_and_writes_results)
 
 END_TEST
 
-START_TEST(a_worker_of_a_gpu_reads_what_its_driver_asks_for)
+START_TEST(a_gpu_worker_can_read_the_files_of_its_driver)
 {
     char cache[128];
     snprintf(cache, sizeof cache, "%s/cache", folder);
@@ -325,7 +325,7 @@ START_TEST(a_place_that_is_new_or_another_is_lacking)
 
 END_TEST
 
-START_TEST(what_is_missing_is_made_or_passed_over)
+START_TEST(missing_folders_are_created_or_skipped)
 {
     struct conf conf = configured();
     char made[128], nowhere[] = "/proc/nowhere";
@@ -354,7 +354,7 @@ main(void)
     log_open("test", "error");
     Suite *suite = suite_create("common_confine");
     add_case(suite, "worker", a_worker_reads_series_and_writes_results);
-    add_case(suite, "gpu worker", a_worker_of_a_gpu_reads_what_its_driver_asks_for);
+    add_case(suite, "gpu worker", a_gpu_worker_can_read_the_files_of_its_driver);
     add_case(suite, "step", a_step_writes_its_own_attempt_and_scratch);
     add_case(suite, "intake", the_intake_listens_and_fills_the_spool);
     add_case(suite, "keep", originals_that_are_kept_are_read_alone);
@@ -362,7 +362,7 @@ main(void)
     add_case(suite, "courier", the_courier_connects_and_reads_results);
     add_case(suite, "page", the_page_reads_the_database_and_results);
     add_case(suite, "lacking", a_place_that_is_new_or_another_is_lacking);
-    add_case(suite, "missing", what_is_missing_is_made_or_passed_over);
+    add_case(suite, "missing", missing_folders_are_created_or_skipped);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_FORK);
     srunner_run_all(runner, CK_ENV);

@@ -72,7 +72,7 @@ START_TEST(csv_as_rfc_4180_has_it)
 
 END_TEST
 
-START_TEST(json_says_null_where_there_is_nothing)
+START_TEST(json_has_null_for_missing_values)
 {
     struct feature features[] = {usual, MISSING_MEAN};
     const struct feature_set set = {.items = features, .count = 2};
@@ -308,6 +308,6 @@ START_TEST(features_stand_region_by_region)
 END_TEST
 
 SAMPLE_MAIN("service_feature", set_up, tear_down, csv_as_rfc_4180_has_it,
-            json_says_null_where_there_is_nothing, an_empty_set_is_an_empty_document,
+            json_has_null_for_missing_values, an_empty_set_is_an_empty_document,
             the_database_gives_the_same_documents, numbers_read_back_to_the_last_bit,
             a_set_is_put_behind_another, features_stand_region_by_region)

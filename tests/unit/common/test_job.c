@@ -277,7 +277,7 @@ START_TEST(damage_is_refused_with_its_line)
 
 END_TEST
 
-START_TEST(failures_are_told_and_leave_nothing)
+START_TEST(failures_are_reported_and_leave_no_file)
 {
     struct job_spec *spec, out = spec_of((char[]){"x"}, NULL, 0);
     char below[200];
@@ -308,7 +308,7 @@ main(void)
     tcase_add_test(tests, a_person_can_read_it);
     tcase_add_test(tests, a_file_cut_anywhere_is_refused);
     tcase_add_test(tests, damage_is_refused_with_its_line);
-    tcase_add_test(tests, failures_are_told_and_leave_nothing);
+    tcase_add_test(tests, failures_are_reported_and_leave_no_file);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

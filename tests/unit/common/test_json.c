@@ -65,7 +65,7 @@ START_TEST(rows)
 
 END_TEST
 
-START_TEST(few_digits_and_none_lost)
+START_TEST(numbers_are_short_and_exact)
 {
     static const struct {
         double number;
@@ -134,7 +134,7 @@ main(void)
     TCase *tests = tcase_create("json");
     tcase_add_test(tests, a_document);
     tcase_add_test(tests, rows);
-    tcase_add_test(tests, few_digits_and_none_lost);
+    tcase_add_test(tests, numbers_are_short_and_exact);
     tcase_add_test(tests, hostile_texts);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

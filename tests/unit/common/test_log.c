@@ -114,7 +114,7 @@ START_TEST(levels_below_the_threshold_are_silent)
 
 END_TEST
 
-START_TEST(a_line_too_long_is_cut_and_says_so)
+START_TEST(a_long_line_is_cut_and_marked)
 {
     char *value = malloc(10001);
     ck_assert_ptr_nonnull(value);
@@ -191,7 +191,7 @@ main(void)
     tcase_add_test(tests, a_line_has_time_level_role_event_and_fields);
     tcase_add_test(tests, values_are_quoted_when_they_need_it);
     tcase_add_test(tests, levels_below_the_threshold_are_silent);
-    tcase_add_test(tests, a_line_too_long_is_cut_and_says_so);
+    tcase_add_test(tests, a_long_line_is_cut_and_marked);
     tcase_add_test(tests, errno_is_kept);
     tcase_add_test(tests, lines_of_threads_do_not_mix);
     suite_add_tcase(suite, tests);

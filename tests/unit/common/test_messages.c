@@ -157,7 +157,7 @@ read_part(const struct message *message, size_t size, size_t zeros)
 }
 
 /* Fields and rows: the name of a code is changed in transit. */
-START_TEST(a_code_that_nobody_has_is_no_message)
+START_TEST(a_message_with_an_unknown_code_is_rejected)
 {
     const struct message_quarantined quarantined = {.code = CODE_TAG_MISSING};
     const struct message_inspected inspected = {.series_id = 1};
@@ -274,7 +274,7 @@ main(void)
     suite_add_tcase(suite, whole);
     TCase *broken = tcase_create("broken");
     tcase_add_checked_fixture(broken, NULL, release);
-    tcase_add_test(broken, a_code_that_nobody_has_is_no_message);
+    tcase_add_test(broken, a_message_with_an_unknown_code_is_rejected);
     tcase_add_test(broken, less_or_more_is_no_message);
     tcase_add_test(broken, another_type_is_not_read);
     tcase_add_test(broken, a_count_beyond_the_frame_is_refused);

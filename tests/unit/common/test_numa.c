@@ -89,7 +89,7 @@ START_TEST(each_device_is_near_its_node)
 
 END_TEST
 
-START_TEST(what_the_kernel_does_not_know_is_anywhere)
+START_TEST(an_unknown_device_has_no_node)
 {
     static const char *const nodes[] = {"-1\n", "2\n", "7\n", "\n", "x\n", "99999999999\n"};
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
@@ -193,7 +193,7 @@ main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, lists_are_read, 0, sizeof lists / sizeof *lists);
     tcase_add_test(tests, each_device_is_near_its_node);
-    tcase_add_test(tests, what_the_kernel_does_not_know_is_anywhere);
+    tcase_add_test(tests, an_unknown_device_has_no_node);
     tcase_add_test(tests, one_node_with_processors_is_no_place);
     tcase_add_test(tests, a_thread_stays_on_the_processors_of_its_node);
     tcase_add_test(tests, where_it_may_not_run_it_is_not_bound);

@@ -109,7 +109,7 @@ START_TEST(files_appear_together)
 
 END_TEST
 
-START_TEST(what_is_not_published_is_gone)
+START_TEST(unpublished_files_are_removed)
 {
     struct output *output = open_output();
     add_file(output, "seg.dcm", "seg");
@@ -209,7 +209,7 @@ START_TEST(an_abandoned_rerun_keeps_the_earlier_results)
 
 END_TEST
 
-START_TEST(a_failed_publication_leaves_nothing_of_this_run)
+START_TEST(a_failed_publication_leaves_no_file_of_this_run)
 {
     struct output *output = open_output();
     char blocked[256];
@@ -227,7 +227,7 @@ START_TEST(a_failed_publication_leaves_nothing_of_this_run)
 END_TEST
 
 /* Replaces the file's descriptor by a pipe, which cannot be synced. */
-START_TEST(what_cannot_be_synced_is_not_published)
+START_TEST(files_that_cannot_be_synced_are_not_published)
 {
     struct output *output = open_output();
     const char *name = NULL;
@@ -267,7 +267,7 @@ fsync(int fd)
 }
 
 /* Expects syncs of two files, the folder, and its entry. */
-START_TEST(what_does_not_last_is_not_synced)
+START_TEST(temporary_output_is_not_synced)
 {
     static const int expected[] = {0, 4};
     for (int lasts = 0; lasts < 2; lasts++) {
@@ -288,7 +288,7 @@ START_TEST(what_does_not_last_is_not_synced)
 
 END_TEST
 
-START_TEST(what_is_not_finished_is_not_published)
+START_TEST(unfinished_files_are_not_published)
 {
     struct output *output = open_output();
     int fd;
@@ -342,7 +342,7 @@ START_TEST(a_name_is_taken_once)
 
 END_TEST
 
-START_TEST(a_trailing_slash_changes_nothing)
+START_TEST(a_trailing_slash_has_no_effect)
 {
     strcat(path, "///");
     struct output *output = open_output();
@@ -362,19 +362,19 @@ main(void)
     TCase *tests = tcase_create("output");
     tcase_add_checked_fixture(tests, make_base, remove_base);
     tcase_add_test(tests, files_appear_together);
-    tcase_add_test(tests, what_is_not_published_is_gone);
+    tcase_add_test(tests, unpublished_files_are_removed);
     tcase_add_test(tests, only_the_folders_that_were_made_are_taken_away);
     tcase_add_test(tests, leftovers_of_a_killed_run_are_swept);
     tcase_add_test(tests, results_not_made_again_are_retired);
     tcase_add_test(tests, an_abandoned_rerun_keeps_the_earlier_results);
-    tcase_add_test(tests, a_failed_publication_leaves_nothing_of_this_run);
-    tcase_add_test(tests, what_cannot_be_synced_is_not_published);
-    tcase_add_test(tests, what_does_not_last_is_not_synced);
-    tcase_add_test(tests, what_is_not_finished_is_not_published);
+    tcase_add_test(tests, a_failed_publication_leaves_no_file_of_this_run);
+    tcase_add_test(tests, files_that_cannot_be_synced_are_not_published);
+    tcase_add_test(tests, temporary_output_is_not_synced);
+    tcase_add_test(tests, unfinished_files_are_not_published);
     tcase_add_test(tests, one_job_at_a_time);
     tcase_add_test(tests, folders_that_cannot_be);
     tcase_add_test(tests, a_name_is_taken_once);
-    tcase_add_test(tests, a_trailing_slash_changes_nothing);
+    tcase_add_test(tests, a_trailing_slash_has_no_effect);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

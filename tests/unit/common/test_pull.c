@@ -44,7 +44,7 @@ START_TEST(a_batch_has_an_end)
 
 END_TEST
 
-START_TEST(what_is_found_is_found_once_and_has_an_end)
+START_TEST(matches_are_distinct_and_limited)
 {
     static const struct edge edge = EDGE(PULL_MATCHES);
     struct pull_found found = {0};
@@ -72,7 +72,7 @@ main(void)
     tcase_add_test(tests, accession_numbers_are_no_patterns);
     tcase_add_test(tests, uids_are_digits_and_dots);
     tcase_add_test(tests, a_batch_has_an_end);
-    tcase_add_test(tests, what_is_found_is_found_once_and_has_an_end);
+    tcase_add_test(tests, matches_are_distinct_and_limited);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -107,7 +107,7 @@ static const struct {
     {{.sender = "CT1"}, NULL, "", "", "the sender is unknown, not CT1"},
 };
 
-START_TEST(how_it_came_is_asked)
+START_TEST(the_origin_is_checked)
 {
     const struct rules_stack stack = {"", 20, true, NULL};
     const struct rules_series series = {.modality = "CT",
@@ -142,7 +142,7 @@ static const struct {
      "modality MR is not CT; body part Head is not NECK; 20 slices are more than 2"},
 };
 
-START_TEST(what_does_not_match_is_said)
+START_TEST(mismatches_are_reported)
 {
     const struct rules_stack stack = {"", 20, true, NULL};
     const struct rules_series series = {.modality = "MR",
@@ -446,7 +446,7 @@ compile(struct conf_regex *regex)
     ck_assert_msg(expression_compile(regex->text, &regex->compiled, reason) == 0, "%s", reason);
 }
 
-START_TEST(attributes_are_asked)
+START_TEST(attributes_are_checked)
 {
     const struct rules_facts facts = {CONF_AXIAL, 1.5, ASKED, VALUES};
     struct conf_rule rule = {.attributes = &asked_attributes[_i].attribute, .attribute_count = 1};
@@ -495,7 +495,7 @@ START_TEST(rules_that_cannot_be_decided_are_reported)
 
 END_TEST
 
-START_TEST(geometry_and_contrast_are_asked)
+START_TEST(geometry_and_contrast_are_checked)
 {
     const struct rules_facts axial = {CONF_AXIAL, 1.5, ASKED, VALUES},
                              none = {CONF_ANY_ORIENTATION, 0, "", ""};
@@ -543,7 +543,7 @@ expect_note(const struct conf_rule *rule, const struct rules_facts *facts,
 #define AGENTS                                                                                     \
     "ContrastBolusAgent\t\nContrastBolusAgentSequence\t\nContrastBolusAgentAdministered\t\n"
 
-START_TEST(where_a_value_stands_is_told)
+START_TEST(the_place_of_a_value_is_reported)
 {
     const struct rules_facts facts = {CONF_AXIAL, 1, "EchoTime\t\n",
                                       "=12\tEffectiveEchoTime in MREchoSequence of frame 3\n"},
@@ -566,7 +566,7 @@ START_TEST(where_a_value_stands_is_told)
 
 END_TEST
 
-START_TEST(companions_of_the_study_are_told)
+START_TEST(required_series_of_the_study_are_reported)
 {
     struct conf_companion wanted = {.modality = (char[]){"CT"}, .description = (char[]){"native"}};
     const struct rules_companion others[] = {{"1.1", "MR", "", "native"},
@@ -598,7 +598,7 @@ START_TEST(normals_have_an_orientation)
 
 END_TEST
 
-START_TEST(each_attribute_is_asked_once)
+START_TEST(each_attribute_is_queried_once)
 {
     struct conf_attribute attributes[] = {{TAG("KVP"), PRESENT(true)},
                                           {TAG("(0019,100C)"), .creator = (char[]){"A"}},
@@ -651,23 +651,23 @@ main(void)
     Suite *suite = suite_create("service_rules");
     TCase *tests = tcase_create("rules");
     tcase_add_loop_test(tests, one_rule, 0, sizeof cases / sizeof cases[0]);
-    tcase_add_loop_test(tests, what_does_not_match_is_said, 0,
+    tcase_add_loop_test(tests, mismatches_are_reported, 0,
                         sizeof mismatches / sizeof mismatches[0]);
-    tcase_add_loop_test(tests, how_it_came_is_asked, 0, (int)(sizeof origins / sizeof *origins));
+    tcase_add_loop_test(tests, the_origin_is_checked, 0, (int)(sizeof origins / sizeof *origins));
     tcase_add_test(tests, reasons_are_cut_where_they_are_too_long);
     tcase_add_test(tests, several_rules);
     tcase_add_test(tests, an_ae_title_of_its_own_overrides_the_rules);
     tcase_add_test(tests, no_rules_no_pipelines);
     tcase_add_loop_test(tests, stacks_are_chosen, 0, sizeof choices / sizeof choices[0]);
     tcase_add_test(tests, too_many_stacks_have_to_be_named);
-    tcase_add_loop_test(tests, attributes_are_asked, 0,
+    tcase_add_loop_test(tests, attributes_are_checked, 0,
                         sizeof asked_attributes / sizeof asked_attributes[0]);
     tcase_add_test(tests, rules_that_cannot_be_decided_are_reported);
-    tcase_add_test(tests, geometry_and_contrast_are_asked);
-    tcase_add_test(tests, where_a_value_stands_is_told);
-    tcase_add_test(tests, companions_of_the_study_are_told);
+    tcase_add_test(tests, geometry_and_contrast_are_checked);
+    tcase_add_test(tests, the_place_of_a_value_is_reported);
+    tcase_add_test(tests, required_series_of_the_study_are_reported);
     tcase_add_test(tests, normals_have_an_orientation);
-    tcase_add_test(tests, each_attribute_is_asked_once);
+    tcase_add_test(tests, each_attribute_is_queried_once);
     tcase_add_test(tests, the_cost_of_matching_is_bounded);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

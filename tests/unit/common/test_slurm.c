@@ -65,7 +65,7 @@ submit(int64_t *id)
     return slurm_submit(&conf, &order, id, &error);
 }
 
-START_TEST(sbatch_is_told_word_by_word)
+START_TEST(sbatch_gets_its_exact_arguments)
 {
     int64_t id = 0;
     char script[256], said[2048] = "";
@@ -88,7 +88,7 @@ START_TEST(sbatch_is_told_word_by_word)
 
 END_TEST
 
-START_TEST(what_sbatch_says_is_told_apart)
+START_TEST(errors_of_sbatch_are_classified)
 {
     static const struct {
         const char *script;
@@ -118,7 +118,7 @@ START_TEST(what_sbatch_says_is_told_apart)
 
 END_TEST
 
-START_TEST(a_command_that_is_not_there_is_told)
+START_TEST(a_missing_command_is_reported)
 {
     const char *const arguments[] = {"no-such-command-of-slurm", NULL};
     struct program_output output;
@@ -167,7 +167,7 @@ START_TEST(a_command_that_hangs_is_killed)
 
 END_TEST
 
-START_TEST(a_command_that_says_too_much_is_killed)
+START_TEST(a_command_with_too_much_output_is_killed)
 {
     const char *const arguments[] = {"yes", NULL};
     struct program_output output;
@@ -177,7 +177,7 @@ START_TEST(a_command_that_says_too_much_is_killed)
 
 END_TEST
 
-START_TEST(of_the_environment_only_what_slurm_needs_goes_on)
+START_TEST(only_the_environment_of_slurm_is_inherited)
 {
     const char *const arguments[] = {"env", NULL};
     struct program_output output;
@@ -205,7 +205,7 @@ tell(void *context, const struct slurm_job *job)
              slurm_is_alive(job->state) ? "" : " over");
 }
 
-START_TEST(the_queue_is_read_whole)
+START_TEST(all_lines_of_the_queue_are_read)
 {
     *told = '\0';
     play("squeue", "[ \"$*\" = '--noheader --states=all --name=noctule-1 --format=%i|%T|%k|%N|%r' "
@@ -225,7 +225,7 @@ START_TEST(the_queue_is_read_whole)
 END_TEST
 
 /* Jobs missing from a partial list would look finished, so the whole list must fail. */
-START_TEST(what_is_no_queue_is_none)
+START_TEST(an_invalid_queue_is_rejected)
 {
     static const char *const scripts[] = {
         "echo '1|PENDING|aa|'", "echo 'x|PENDING|aa||'", "echo '1||aa||'", "echo '0|PENDING|aa||'",
@@ -241,7 +241,7 @@ START_TEST(what_is_no_queue_is_none)
 
 END_TEST
 
-START_TEST(what_the_site_has_is_read)
+START_TEST(the_settings_of_the_site_are_read)
 {
     int64_t age, jobs;
     play("scontrol",
@@ -259,15 +259,15 @@ main(void)
     Suite *suite = suite_create("slurm");
     TCase *tests = tcase_create("commands");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, sbatch_is_told_word_by_word);
-    tcase_add_test(tests, what_sbatch_says_is_told_apart);
-    tcase_add_test(tests, a_command_that_is_not_there_is_told);
+    tcase_add_test(tests, sbatch_gets_its_exact_arguments);
+    tcase_add_test(tests, errors_of_sbatch_are_classified);
+    tcase_add_test(tests, a_missing_command_is_reported);
     tcase_add_test(tests, a_command_that_hangs_is_killed);
-    tcase_add_test(tests, a_command_that_says_too_much_is_killed);
-    tcase_add_test(tests, of_the_environment_only_what_slurm_needs_goes_on);
-    tcase_add_test(tests, the_queue_is_read_whole);
-    tcase_add_test(tests, what_is_no_queue_is_none);
-    tcase_add_test(tests, what_the_site_has_is_read);
+    tcase_add_test(tests, a_command_with_too_much_output_is_killed);
+    tcase_add_test(tests, only_the_environment_of_slurm_is_inherited);
+    tcase_add_test(tests, all_lines_of_the_queue_are_read);
+    tcase_add_test(tests, an_invalid_queue_is_rejected);
+    tcase_add_test(tests, the_settings_of_the_site_are_read);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -61,7 +61,7 @@ END_TEST
 
 /* A cut response must not report an instance as stored that it does not name, and must not cause
  * reads beyond its end. */
-START_TEST(a_cut_answer_says_no_more)
+START_TEST(a_cut_response_reports_no_more)
 {
     const char *text = rows[_i].text;
     for (size_t size = 0; size < strlen(text); size++) {
@@ -83,7 +83,7 @@ main(void)
     const int count = sizeof rows / sizeof *rows;
     TCase *tcase = tcase_create("stow_answer");
     tcase_add_loop_test(tcase, an_answer_is_understood, 0, count);
-    tcase_add_loop_test(tcase, a_cut_answer_says_no_more, 0, count);
+    tcase_add_loop_test(tcase, a_cut_response_reports_no_more, 0, count);
     Suite *suite = suite_create("common_stow_answer");
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

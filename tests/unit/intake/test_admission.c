@@ -77,7 +77,7 @@ START_TEST(strangers_and_peers_are_counted_apart)
 
 END_TEST
 
-START_TEST(who_only_has_to_hang_up_is_in_nobodys_way)
+START_TEST(released_associations_do_not_count)
 {
     const struct conf_dicom conf = configuration();
     const struct admission_caller peer = {"SAFE", "NOCTULE", "::1", PRINT};
@@ -170,7 +170,7 @@ main(void)
     TCase *tcase = tcase_create("admission");
     tcase_add_loop_test(tcase, each_caller_gets_its_verdict, 0, sizeof cases / sizeof *cases);
     tcase_add_test(tcase, strangers_and_peers_are_counted_apart);
-    tcase_add_test(tcase, who_only_has_to_hang_up_is_in_nobodys_way);
+    tcase_add_test(tcase, released_associations_do_not_count);
     tcase_add_test(tcase, no_peer_keeps_the_others_out);
     tcase_add_test(tcase, the_first_row_that_fits_counts);
     tcase_add_test(tcase, a_peer_is_the_same_after_a_reload);

@@ -78,7 +78,7 @@ run_all(void)
     ck_assert_int_eq(wrong, 0);
 }
 
-START_TEST(nobody_is_told_too_early)
+START_TEST(every_result_is_of_a_later_sync)
 {
     fail_every = 0;
     run_all();
@@ -88,7 +88,7 @@ START_TEST(nobody_is_told_too_early)
 
 END_TEST
 
-START_TEST(a_failure_is_told_to_all_who_shared_it)
+START_TEST(a_failure_is_returned_to_all_sharers)
 {
     fail_every = 3;
     run_all();
@@ -114,8 +114,8 @@ main(void)
 {
     Suite *suite = suite_create("folder_sync");
     TCase *tests = tcase_create("rounds");
-    tcase_add_test(tests, nobody_is_told_too_early);
-    tcase_add_test(tests, a_failure_is_told_to_all_who_shared_it);
+    tcase_add_test(tests, every_result_is_of_a_later_sync);
+    tcase_add_test(tests, a_failure_is_returned_to_all_sharers);
     tcase_add_test(tests, long_names_are_refused);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

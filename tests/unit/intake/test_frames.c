@@ -42,7 +42,7 @@ expect_end(int error, bool ends, int status)
     ck_assert_int_eq(uv_loop_close(&receiver.loop), 0);
 }
 
-START_TEST(what_cannot_be_told_ends_the_intake)
+START_TEST(an_unsendable_frame_ends_the_receiver)
 {
     expect_end(0, false, EXIT_SUCCESS);
     expect_end(-EPIPE, false, EXIT_SUCCESS);
@@ -57,7 +57,7 @@ main(void)
 {
     Suite *suite = suite_create("intake_frames");
     TCase *tests = tcase_create("frames");
-    tcase_add_test(tests, what_cannot_be_told_ends_the_intake);
+    tcase_add_test(tests, an_unsendable_frame_ends_the_receiver);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -151,7 +151,7 @@ START_TEST(a_batch_meets_its_own_twins)
 
 END_TEST
 
-START_TEST(a_resend_changes_nothing)
+START_TEST(a_resend_has_no_effect)
 {
     put_image("in/a", "1.2.3.4.1", "Maker");
     import_one("a", CONF_KEEP);
@@ -169,7 +169,7 @@ START_TEST(a_resend_changes_nothing)
 
 END_TEST
 
-START_TEST(who_writes_to_an_original_still_does_not_write_to_the_copy)
+START_TEST(a_writer_of_the_original_cannot_change_the_copy)
 {
     put_image("in/a", "1.2.3.4.1", "Maker");
     put_image("same", "1.2.3.4.1", "Maker");
@@ -267,7 +267,7 @@ put_copy(const char *relative, const struct sample_image *image)
     bytes_free(&bytes);
 }
 
-START_TEST(what_the_file_says_of_itself_makes_no_other_instance)
+START_TEST(file_meta_information_makes_no_other_instance)
 {
     struct sample_image image = SAMPLE_IMAGE;
     put_image("in/a", "1.2.3.4.1", "Maker");
@@ -414,7 +414,7 @@ START_TEST(originals_are_moved_to_another_file_system)
 
 END_TEST
 
-START_TEST(a_full_disk_loses_nothing)
+START_TEST(a_full_disk_loses_no_file)
 {
     put_image("in/a", "1.2.3.4.1", "Maker");
     struct rlimit limit, tight;
@@ -438,7 +438,7 @@ START_TEST(a_full_disk_loses_nothing)
 
 END_TEST
 
-START_TEST(a_spool_in_trouble_loses_nothing)
+START_TEST(an_unwritable_spool_loses_no_file)
 {
     put_image("in/a", "1.2.3.4.1", "Maker");
     ck_assert_int_eq(rmdir(scratch_path("root/incoming")), 0);
@@ -482,7 +482,7 @@ START_TEST(junk_is_kept_with_its_reason)
 
 END_TEST
 
-START_TEST(what_is_told_of_odd_junk_is_where_it_is)
+START_TEST(the_reported_path_of_an_odd_file_exists)
 {
     scratch_write("in/L\xe4nge \xc2\x9b.dcm", "Dear colleague,", 15);
     struct import_item item = import_one("L\xe4nge \xc2\x9b.dcm", CONF_DELETE);
@@ -563,7 +563,7 @@ import_newest(const char *relative)
 
 #define SERIES "series/1.2.3.4.3/1.2.3.4.1"
 
-START_TEST(the_newest_takes_the_place_of_the_first_once_the_row_says_so)
+START_TEST(the_newest_replaces_the_first_after_its_row)
 {
     put_image("in/a", "1.2.3.4.1", "First");
     put_image("in/b", "1.2.3.4.1", "Second");
@@ -705,7 +705,7 @@ START_TEST(a_received_image_is_sealed_in_a_step_of_its_own)
 
 END_TEST
 
-START_TEST(a_received_resend_changes_nothing)
+START_TEST(a_received_resend_has_no_effect)
 {
     put_image("in/a.dcm", "1.2.3.4.1", "Maker");
     receive("in/a.dcm", &claim);
@@ -726,7 +726,7 @@ assert_digest_of(const struct import_item *item, const char *stored)
     ck_assert_str_eq(item->report.sha256, digest.sha256);
 }
 
-START_TEST(what_is_stored_has_its_digest_where_that_is_wanted)
+START_TEST(stored_files_have_digests_if_wanted)
 {
     put_image("in/a.dcm", "1.2.3.4.1", "Maker");
     put_image("in/b.dcm", "1.2.3.4.1", "Another");
@@ -820,7 +820,7 @@ START_TEST(received_junk_goes_to_quarantine_with_its_reason)
 
 END_TEST
 
-START_TEST(what_is_given_up_leaves_nothing)
+START_TEST(an_abandoned_file_leaves_no_trace)
 {
     struct staged staged;
     ck_assert_int_eq(store_create(store, &staged), 0);
@@ -840,36 +840,36 @@ main(void)
     tcase_add_checked_fixture(tests, make_places, remove_places);
     tcase_add_test(tests, an_image_is_copied_and_described);
     tcase_add_test(tests, a_batch_meets_its_own_twins);
-    tcase_add_test(tests, a_resend_changes_nothing);
-    tcase_add_test(tests, who_writes_to_an_original_still_does_not_write_to_the_copy);
+    tcase_add_test(tests, a_resend_has_no_effect);
+    tcase_add_test(tests, a_writer_of_the_original_cannot_change_the_copy);
     tcase_add_test(tests, an_original_is_deleted_once);
     tcase_add_test(tests, the_header_is_that_of_the_bytes);
-    tcase_add_test(tests, what_the_file_says_of_itself_makes_no_other_instance);
+    tcase_add_test(tests, file_meta_information_makes_no_other_instance);
     tcase_add_test(tests, a_changed_file_is_not_touched);
     tcase_add_test(tests, gone_and_replaced_by_a_link);
     tcase_add_test(tests, originals_are_moved_without_overwriting);
     tcase_add_test(tests, a_move_is_on_disk_in_both_folders);
     tcase_add_test(tests, originals_are_moved_to_another_file_system);
-    tcase_add_test(tests, a_full_disk_loses_nothing);
-    tcase_add_test(tests, a_spool_in_trouble_loses_nothing);
+    tcase_add_test(tests, a_full_disk_loses_no_file);
+    tcase_add_test(tests, an_unwritable_spool_loses_no_file);
     tcase_add_test(tests, junk_is_kept_with_its_reason);
-    tcase_add_test(tests, what_is_told_of_odd_junk_is_where_it_is);
+    tcase_add_test(tests, the_reported_path_of_an_odd_file_exists);
     tcase_add_test(tests, junk_does_not_fill_the_disk);
     tcase_add_test(tests, own_results_are_left_or_moved);
     tcase_add_test(tests, an_earlier_run_is_swept_up);
-    tcase_add_test(tests, the_newest_takes_the_place_of_the_first_once_the_row_says_so);
+    tcase_add_test(tests, the_newest_replaces_the_first_after_its_row);
     tcase_add_test(tests, newest_ones_of_one_batch_take_their_places_in_turn);
     tcase_add_test(tests, a_kept_original_does_not_come_back_when_it_was_replaced);
     tcase_add_test(tests, a_replaced_file_that_somebody_took_away_is_replaced_once_more);
     tcase_add_test(tests, a_received_image_goes_where_a_found_one_goes);
     tcase_add_test(tests, a_received_image_is_sealed_in_a_step_of_its_own);
-    tcase_add_test(tests, a_received_resend_changes_nothing);
+    tcase_add_test(tests, a_received_resend_has_no_effect);
     tcase_add_test(tests, other_bytes_of_a_received_instance_are_kept_once);
     tcase_add_test(tests, a_command_that_claims_otherwise_is_refused);
-    tcase_add_test(tests, what_is_stored_has_its_digest_where_that_is_wanted);
+    tcase_add_test(tests, stored_files_have_digests_if_wanted);
     tcase_add_test(tests, a_digest_is_of_the_one_of_a_batch_that_was_stored);
     tcase_add_test(tests, received_junk_goes_to_quarantine_with_its_reason);
-    tcase_add_test(tests, what_is_given_up_leaves_nothing);
+    tcase_add_test(tests, an_abandoned_file_leaves_no_trace);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -162,7 +162,7 @@ START_TEST(a_link_to_the_root_is_refused)
 
 END_TEST
 
-START_TEST(looks_say_what_is_there)
+START_TEST(looks_report_the_state_of_files)
 {
     scratch_folder("root");
     scratch_folder("in");
@@ -203,7 +203,7 @@ read_all(struct inotify *inotify)
     return told;
 }
 
-START_TEST(inotify_tells_what_matters)
+START_TEST(inotify_reports_relevant_events)
 {
     struct inotify *inotify;
     scratch_folder("in");
@@ -268,8 +268,8 @@ main(void)
     tcase_add_test(tests, a_missing_inbox_is_made_a_missing_folder_is_not);
     tcase_add_test(tests, links_lead_nowhere);
     tcase_add_test(tests, a_link_to_the_root_is_refused);
-    tcase_add_test(tests, looks_say_what_is_there);
-    tcase_add_test(tests, inotify_tells_what_matters);
+    tcase_add_test(tests, looks_report_the_state_of_files);
+    tcase_add_test(tests, inotify_reports_relevant_events);
     tcase_add_test(tests, watches_are_renamed_and_forgotten);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -203,7 +203,7 @@ put_comment(struct dicom_bytes *bytes)
 }
 
 /* Values must be those of the first plane. Beyond the limit of a series they must be "". */
-START_TEST(values_are_told_up_to_their_limit)
+START_TEST(values_are_reported_up_to_their_limit)
 {
     static const struct edge most = EDGE(RULE_VALUES_KIB);
     static char many[(LIMIT_RULE_VALUES_KIB + 1) * 16];
@@ -238,7 +238,7 @@ START_TEST(values_are_told_up_to_their_limit)
 
 END_TEST
 
-START_TEST(broken_requests_are_told)
+START_TEST(invalid_requests_are_rejected)
 {
     const int64_t counts[] = {-1, 5, INT64_MAX};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
@@ -272,8 +272,8 @@ main(void)
     tcase_add_test(tests, the_first_unreadable_file_is_named);
     tcase_add_test(tests, several_series_are_refused);
     tcase_add_test(tests, each_option_set_has_its_stacks);
-    tcase_add_test(tests, values_are_told_up_to_their_limit);
-    tcase_add_test(tests, broken_requests_are_told);
+    tcase_add_test(tests, values_are_reported_up_to_their_limit);
+    tcase_add_test(tests, invalid_requests_are_rejected);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

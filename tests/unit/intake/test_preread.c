@@ -37,7 +37,7 @@ static const struct {
     {"\1\0\0\0\0\104", 6, true, -EPROTO}, /* no TLS on the TLS port */
 };
 
-START_TEST(the_length_is_told_or_asked_for)
+START_TEST(the_size_or_the_bytes_needed_are_returned)
 {
     ck_assert_int_eq(preread_size((const uint8_t *)cases[_i].bytes, cases[_i].size, cases[_i].tls),
                      cases[_i].expected);
@@ -59,7 +59,7 @@ START_TEST(the_replies_are_the_standards)
 
 END_TEST
 
-START_TEST(titles_are_told_without_what_pads_them)
+START_TEST(titles_are_returned_without_padding)
 {
     static const struct {
         const char *bytes, *title;
@@ -91,9 +91,10 @@ main(void)
 {
     Suite *suite = suite_create("preread");
     TCase *tcase = tcase_create("preread");
-    tcase_add_loop_test(tcase, the_length_is_told_or_asked_for, 0, sizeof cases / sizeof *cases);
+    tcase_add_loop_test(tcase, the_size_or_the_bytes_needed_are_returned, 0,
+                        sizeof cases / sizeof *cases);
     tcase_add_test(tcase, the_replies_are_the_standards);
-    tcase_add_test(tcase, titles_are_told_without_what_pads_them);
+    tcase_add_test(tcase, titles_are_returned_without_padding);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

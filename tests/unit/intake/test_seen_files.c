@@ -20,7 +20,7 @@ START_TEST(one_look_is_never_enough)
 
 END_TEST
 
-START_TEST(it_must_stand_still_for_the_whole_time)
+START_TEST(a_file_must_not_change_during_the_settle_time)
 {
     struct seen_file file = {0};
     ck_assert(!seen_file_is_complete(&file, 7, false, 1000, SETTLE));
@@ -123,7 +123,7 @@ START_TEST(the_table_equals_a_plain_one)
 
 END_TEST
 
-START_TEST(what_a_sweep_did_not_meet_is_forgotten)
+START_TEST(files_missing_from_a_sweep_are_forgotten)
 {
     struct seen_files *seen_files;
     ck_assert_int_eq(seen_files_open(&seen_files), 0);
@@ -158,13 +158,13 @@ main(void)
     Suite *suite = suite_create("service_inbox_known");
     TCase *tests = tcase_create("seen_files");
     tcase_add_test(tests, one_look_is_never_enough);
-    tcase_add_test(tests, it_must_stand_still_for_the_whole_time);
+    tcase_add_test(tests, a_file_must_not_change_during_the_settle_time);
     tcase_add_test(tests, a_change_begins_the_wait_anew);
     tcase_add_test(tests, renamed_into_place_is_complete);
     tcase_add_test(tests, every_part_of_a_stamp_counts);
     tcase_add_test(tests, an_entry_stays_small);
     tcase_add_test(tests, the_table_equals_a_plain_one);
-    tcase_add_test(tests, what_a_sweep_did_not_meet_is_forgotten);
+    tcase_add_test(tests, files_missing_from_a_sweep_are_forgotten);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
