@@ -3,7 +3,7 @@
 
 #include "db/report.h"
 #include "service/cli/rights.h"
-#include "service/common/alert/deadline_alerts.h"
+#include "service/common/alert/alert_list.h"
 #include "service/common/clock.h"
 #include "service/common/daemon_line.h"
 #include "service/common/settings.h"

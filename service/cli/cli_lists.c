@@ -8,7 +8,6 @@
 #include "service/cli/watch.h"
 #include "service/common/jobs/feature_document.h"
 #include "service/common/layout.h"
-#include "service/common/lost_database.h"
 #include "service/common/pseudonym.h"
 
 #include <errno.h>
@@ -25,8 +24,8 @@ cli_try_report(const struct conf *conf, struct report **report, struct error *er
     if (length < 0 || (size_t)length >= sizeof(path))
         return error_set(error, -ENAMETOOLONG, CODE_NONE,
                          "the path of the root folder is too long");
-    if (lost_database_is_missing(conf->root) && lost_database_had_one(conf->root))
-        return lost_database_refuse(conf->root, error);
+    if (layout_lacks_database(conf->root) && layout_had_database(conf->root))
+        return layout_refuse_database(conf->root, error);
     return report_open(path, report, error);
 }
 

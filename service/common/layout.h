@@ -5,8 +5,12 @@
 #ifndef NOCTULE_SERVICE_COMMON_LAYOUT_H
 #define NOCTULE_SERVICE_COMMON_LAYOUT_H
 
+#include "base/error.h"
+
+#include <stdbool.h>
+
 #define LAYOUT_DATABASE      "noctule.db"
-#define LAYOUT_DATABASE_MADE "database.made"  /* marker, see lost_database.h */
+#define LAYOUT_DATABASE_MADE "database.made"  /* marker: see below */
 #define LAYOUT_LOCK          "lock"           /* flock: one daemon per root */
 #define LAYOUT_CLUSTER_ID    "cluster.id"     /* marks Slurm jobs as submitted by this root */
 #define LAYOUT_PSEUDONYM_KEY "identifier.key" /* key of pseudonym.h */
@@ -35,5 +39,22 @@
 /* Returns the source of instances from an inbox, "inbox:<path>", as database rows store it. The
  * caller must free it. Returns NULL if memory is short. */
 char *layout_inbox_source(const char *inbox);
+
+/*
+ * A root may have lost its database. A new database would run all series again and send their
+ * results again. The daemon therefore marks a root that has one.
+ */
+
+/* Writes the marker file that the root has a database. Returns 0 or -errno. */
+int layout_mark_database(const char *root);
+
+/* Returns whether the root has the marker or contains series, results or quarantined files. */
+bool layout_had_database(const char *root);
+
+/* Returns whether the database file does not exist or is empty. */
+bool layout_lacks_database(const char *root);
+
+/* Sets the error DATABASE_LOST. Returns -ENODATA. */
+int layout_refuse_database(const char *root, struct error *error);
 
 #endif

@@ -22,7 +22,6 @@
 #include "service/common/exit_codes.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
-#include "service/common/lost_database.h"
 #include "service/daemon/alert_daemon.h"
 #include "service/daemon/clock_watch.h"
 #include "service/daemon/command_requests.h"
@@ -797,11 +796,11 @@ daemon_rebuild_database(struct daemon *daemon)
 static int
 daemon_expect_database(struct daemon *daemon, struct error *error)
 {
-    if (!lost_database_is_missing(daemon->root) && !queue_is_empty(daemon->database))
+    if (!layout_lacks_database(daemon->root) && !queue_is_empty(daemon->database))
         return 0;
-    daemon->renewed = lost_database_had_one(daemon->root);
+    daemon->renewed = layout_had_database(daemon->root);
     return daemon->renewed && !daemon->options->new_database
-               ? lost_database_refuse(daemon->root, error)
+               ? layout_refuse_database(daemon->root, error)
                : 0;
 }
 
@@ -820,7 +819,7 @@ daemon_run_with_queue(struct daemon *daemon)
                   LOG_STR("reason", error.message));
         return daemon_status(rc, EXIT_DATABASE);
     }
-    rc = lost_database_mark(daemon->root);
+    rc = layout_mark_database(daemon->root);
     if (rc)
         log_warn("root.not_marked", LOG_STR("file", LAYOUT_DATABASE_MADE),
                  LOG_STR("error", strerror(-rc)));

@@ -5,7 +5,6 @@
 #include "service/common/parallel.h"
 #include "service/common/routing/routing_conditions.h"
 #include "service/common/routing/routing_options.h"
-#include "service/common/routing/routing_stack_values.h"
 
 #include "dicom/dicom.h"
 #include "dicom/read/geometry/geometry.h"
@@ -193,8 +192,8 @@ inspect_add_series(struct inspect *inspect, const struct geometry_series *series
 {
     char **values = calloc((size_t)series->stack_count + 1, sizeof *values);
     struct error error = {0};
-    int rc = values ? stack_values_read(series, inspect->paths, inspect->request.attributes, values,
-                                        &error)
+    int rc = values ? routing_read_stack_values(series, inspect->paths, inspect->request.attributes,
+                                                values, &error)
                     : error_set(&error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory.");
     if (rc) {
         inspect_mark_machine(&error, rc);

@@ -11,8 +11,8 @@
  *
  * Messages may be repeated: a frame without a STORED is sent again. After a restart all files found
  * are reported again, except those that the daemon names as known; rows are idempotent. At most
- * IMPORT_TOKENS_MAX files are between their start and their STORED. Further files wait in the inboxes
- * (limited by inbox.h), and senders wait, too.
+ * IMPORT_TOKENS_MAX files are between their start and their STORED. Further files wait in the
+ * inboxes (limited by inbox.h), and senders wait, too.
  *
  * All state belongs to the loop's thread. A pool thread uses the items of one batch, one recovery,
  * one inspection, or one item. The loop must not use those at the same time.

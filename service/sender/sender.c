@@ -7,7 +7,7 @@
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/common/stow/stow.h"
-#include "service/common/wire/commitment.h"
+#include "service/common/wire/child.h"
 #include "service/sender/sender_folder.h"
 
 #include <errno.h>
@@ -91,7 +91,7 @@ send_committed(struct sender *sender, const struct dicom_commitment *report)
     const struct conf_destination *destination = sender->options.destination;
     struct proto_writer writer;
     /* Token 0: needs no answer, for without one in time the daemon asks again. */
-    commitment_write(&writer, 0, destination->ae_title, destination->name, report);
+    child_write_commitment(&writer, 0, destination->ae_title, destination->name, report);
     sender->options.events.frame(sender->options.events.context, &writer);
 }
 

@@ -2,7 +2,7 @@
 #include "service/cli/explain/explained.h"
 
 #include "base/array.h"
-#include "service/common/routing/routing_stack_values.h"
+#include "service/common/routing/routing_options.h"
 #include "service/pipeline/pipeline.h"
 
 #include <errno.h>
@@ -190,8 +190,8 @@ asking_open(const struct explained_request *request, const struct explained *exp
     asking->series.stack_count = count;
     struct error error; /* a file that cannot be read any more is not known */
     if (grouped)
-        stack_values_read(grouped, (const char *const *)explained->files->paths, asking->asked,
-                          asking->values, &error);
+        routing_read_stack_values(grouped, (const char *const *)explained->files->paths,
+                                  asking->asked, asking->values, &error);
     for (size_t i = 0; i < count; i++)
         asking_add_stack(asking, i);
     return 0;

@@ -2,7 +2,6 @@
 #include "service/common/alert/alert_list.h"
 
 #include "db/report.h"
-#include "service/common/alert/deadline_alerts.h"
 
 #include <errno.h>
 #include <stdlib.h>

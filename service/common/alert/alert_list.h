@@ -95,4 +95,18 @@ enum alert_severity alerts_worst(const struct alerts *alerts);
 bool alerts_is_acknowledged(const struct alerts *alerts, enum alert_kind kind);
 const struct alert *alerts_find(const struct alerts *alerts, const char *id);
 
+/* ------------------------------------------------------------------------------ deadlines ---- */
+
+/*
+ * Calls `take` for each pipeline that cannot finish its jobs by its deadline (deadline_alerts.c).
+ * If `take` returns a negative errno, the loop ends and returns that. Without a report, job
+ * durations are unknown. If `queued`, it also reports pipelines whose queued jobs need more time
+ * than the window is open until the deadline. For windows that the daemon knows, v_wanted reports
+ * those.
+ */
+int deadline_alerts_each(const struct conf *conf, struct report *report, bool queued,
+                         int64_t now_ms,
+                         int (*take)(void *context, const char *pipeline, const char *text),
+                         void *context);
+
 #endif

@@ -1,7 +1,12 @@
-/* deadline_alerts.c - see deadline_alerts.h. */
-#include "service/common/alert/deadline_alerts.h"
+/*
+ * deadline_alerts.c - pipelines that cannot finish their jobs by their deadline, whatever else is
+ * queued. Their window does not open before the deadline, or is shorter than one job takes by
+ * v_measured. The alert comes before any job is late.
+ */
+#include "service/common/alert/alert_list.h"
 
 #include "base/calendar/time_window.h"
+#include "config/config.h"
 #include "db/iso_time.h"
 #include "db/report.h"
 

@@ -5,6 +5,7 @@
 #ifndef NOCTULE_SERVICE_COMMON_ROUTING_ROUTING_OPTIONS_H
 #define NOCTULE_SERVICE_COMMON_ROUTING_ROUTING_OPTIONS_H
 
+#include "base/error.h"
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
 
@@ -78,5 +79,15 @@ routing_options_text(int64_t options)
         "tilt", "derived, tilt", "duplicates, tilt", "derived, duplicates, tilt"};
     return options > 0 && options < ROUTING_OPTION_SETS ? texts[options] : "";
 }
+
+/*
+ * Reads the attributes that rules check from the first slice of each stack i into values[i], in the
+ * form of dicom_read_values. The slice is the file, or the frame of an enhanced image, that is
+ * lowest along the normal. The caller must free each value; NULL: unknown. Each file is read once.
+ * Returns 0, or -errno with the error of the first file that could not be read; some values are
+ * then unknown.
+ */
+int routing_read_stack_values(const struct geometry_series *series, const char *const *paths,
+                              const char *asked, char **values, struct error *error);
 
 #endif

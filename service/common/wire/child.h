@@ -10,6 +10,7 @@
 #define NOCTULE_SERVICE_COMMON_WIRE_CHILD_H
 
 #include "config/config.h"
+#include "dicom/net/scp.h"
 #include "service/common/confine/confine.h"
 #include "service/common/wire/channel.h"
 #include "service/common/wire/messages.h"
@@ -70,5 +71,10 @@ int child_status(const struct child *child);
 int child_start_status(int error);
 /* Sends the queued frames and closes. The loop must run once more. */
 void child_close(struct child *child);
+
+/* Writes the storage commitment report of the peer `ae_title`. If it came on one of our
+ * associations, `destination` names that; otherwise it is "". */
+void child_write_commitment(struct proto_writer *writer, int64_t token, const char *ae_title,
+                            const char *destination, const struct dicom_commitment *commitment);
 
 #endif

@@ -7,9 +7,9 @@
  *
  * A look is one stat of a file. pump() starts the next step if none is running: looks that are due,
  * or the walk through the folders on the stack, alternately. A sweep is a walk that begins at the
- * inbox itself. A new folder is pushed on the stack by the first event that reports it. A folder is
- * entered (opened, watched and named in the table of inbox_inotify.h) in one step and read in later
- * ones. A file that appears in it is thus either reported by inotify or read.
+ * inbox itself. A new folder is pushed on the stack by the first look or event that reports it. A
+ * folder is entered (opened, watched and named in the table of inbox_inotify.h) in one step and
+ * read in later ones. A file that appears in it is thus either reported by inotify or read.
  */
 #include "service/receiver/inbox/inbox.h"
 

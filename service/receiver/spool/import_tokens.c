@@ -5,7 +5,7 @@
 #include "service/receiver/spool/import_tokens.h"
 
 #include "service/common/layout.h"
-#include "service/common/wire/commitment.h"
+#include "service/common/wire/child.h"
 #include "service/receiver/inbox/inbox_seen.h"
 
 #include <errno.h>
@@ -210,8 +210,8 @@ void
 import_token_write(const struct import_token *item, struct proto_writer *writer)
 {
     if (item->handover && item->handover->commitment)
-        commitment_write(writer, item->import.token, item->handover->sender, "",
-                         item->handover->commitment);
+        child_write_commitment(writer, item->import.token, item->handover->sender, "",
+                               item->handover->commitment);
     else if (item->handover && item->handover->unwanted)
         write_unwanted(item, writer);
     else if (item->import.outcome == IMPORT_ARRIVED)

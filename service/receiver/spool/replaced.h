@@ -2,7 +2,7 @@
  * replaced.h - instances that were received again with another data set and replaced the first:
  *
  *     series/<Series>/<SOP>.dcm           the first
- *     series/<Series>/<SOP>+2.dcm         the file after it was replaced twice
+ *     series/<Series>/<SOP>+2.dcm         its second replacement
  *     series/<Series>/<SOP>.dcm -> "+2"   replaces the first once the row has the new path
  *
  * A stored file must never be overwritten. A reader with the paths of an older revision thus finds

@@ -1,8 +1,9 @@
 /* Deadlines that a pipeline's window makes impossible, by the calendar, by measured durations, and
  * by the queue. */
-#include "service/common/alert/deadline_alerts.h"
+#include "service/common/alert/alert_list.h"
 
 #include "base/calendar/time_window.h"
+#include "config/config.h"
 #include "db/report.h"
 #include "tests/unit/db/sample.h"
 

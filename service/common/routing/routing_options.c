@@ -1,5 +1,5 @@
-/* routing_stack_values.c - see routing_stack_values.h. */
-#include "service/common/routing/routing_stack_values.h"
+/* routing_options.c - see routing_options.h: the attributes that rules check. */
+#include "service/common/routing/routing_options.h"
 
 #include "dicom/dicom.h"
 
@@ -28,21 +28,9 @@ stack_group_find(const struct geometry_series *series, int32_t first, struct sta
     }
 }
 
-static int
-stack_group_read(const struct stack_group *group, const char *path, const char *asked,
-                 char **values, struct error *error)
-{
-    const struct dicom_question question = {
-        .path = path, .asked = asked, .frames = group->frames, .frame_count = (size_t)group->count};
-    int rc = dicom_read_values(&question, group->values, error);
-    for (int32_t i = 0; i < group->count; i++)
-        values[group->stacks[i]] = group->values[i];
-    return rc;
-}
-
 int
-stack_values_read(const struct geometry_series *series, const char *const *paths, const char *asked,
-                  char **values, struct error *error)
+routing_read_stack_values(const struct geometry_series *series, const char *const *paths,
+                          const char *asked, char **values, struct error *error)
 {
     const size_t room = (size_t)series->stack_count + 1;
     struct stack_group group = {.stacks = calloc(room, sizeof *group.stacks),
@@ -55,8 +43,15 @@ stack_values_read(const struct geometry_series *series, const char *const *paths
         if (values[i] || series->stacks[i].plane_count == 0)
             continue;
         stack_group_find(series, i, &group);
-        rc = stack_group_read(&group, paths[series->stacks[i].planes[0].instance], asked, values,
-                              error);
+        const struct dicom_question question = {
+            .path = paths[series->stacks[i].planes[0].instance],
+            .asked = asked,
+            .frames = group.frames,
+            .frame_count = (size_t)group.count,
+        };
+        rc = dicom_read_values(&question, group.values, error);
+        for (int32_t g = 0; g < group.count; g++)
+            values[group.stacks[g]] = group.values[g];
     }
     free(group.stacks);
     free(group.frames);
