@@ -1,10 +1,11 @@
 /*
- * expression.h - compiled regular expressions, matched in time linear in the subject.
+ * expression.h - compiles regular expressions and matches them in time linear in the subject.
  *
- * Accepts POSIX extended syntax, with \w, \W, \s, \S, \b and \B. Letters match in both cases. A dot and a bracket
- * expression match one character of UTF-8. Refuses back-references, (?...) groups, other escapes of letters, collating
- * elements, braces that are no repetition, and repetitions of more than 1000. RE2 may take EXPRESSION_BYTES of memory per
- * expression. Matching is safe from any thread.
+ * Accepts POSIX extended syntax, with \w, \W, \s, \S, \b and \B. Letters match in both cases. A dot
+ * and a bracket expression match one character of UTF-8. Rejects back-references, (?...) groups,
+ * other escapes of letters, collating elements, braces that are no repetition, and repetitions of
+ * more than 1000. RE2 may use EXPRESSION_BYTES of memory per expression. Matching is safe from any
+ * thread.
  */
 #ifndef NOCTULE_EXPRESSION_H
 #define NOCTULE_EXPRESSION_H
@@ -19,8 +20,9 @@ extern "C" {
 struct expression;
 
 /*
- * Returns 0, -EINVAL with a reason such as `character 4, "\1": back-references are not supported`, or -ENOMEM. The caller must
- * free the expression with expression_free().
+ * Compiles the text. Returns 0, -ENOMEM, or -EINVAL with a reason such as
+ * `character 4, "\1": back-references are not supported`. The caller must free the expression with
+ * expression_free().
  */
 int expression_compile(const char *text, struct expression **expression,
                        char reason[EXPRESSION_REASON]);

@@ -1,8 +1,8 @@
 /*
- * findings.h - what is wrong with a configuration while it is read; private to config/.
+ * findings.h - collects errors and warnings while a configuration is read; private to config/.
  *
- * Reading goes on after an error, so that all of them are told at once. What was refused is
- * remembered as lost, by the member that has no value for it: nothing is concluded from that.
+ * Reading continues after an error, so that one run reports all errors. A member whose value was
+ * rejected is lost. Checks must not report consequences of a lost member.
  */
 #ifndef NOCTULE_FINDINGS_H
 #define NOCTULE_FINDINGS_H
@@ -10,13 +10,13 @@
 #include "config/config.h"
 #include "config/source.h"
 
-enum { FINDINGS_MOST = 1000 }; /* errors after which reading stops */
+enum { FINDINGS_MOST = 1000 }; /* reading stops after this many errors */
 
 struct finding {
-    bool wrong;    /* else it is a doubt */
+    bool wrong;    /* false: a warning */
     unsigned line; /* of the expanded text */
-    char *message; /* with its place; malloc'd */
-    char *text;    /* within it: behind the place and the option's name */
+    char *message; /* with file and line; malloc'd */
+    char *text;    /* the part of message after the option's name */
 };
 
 struct lost {
@@ -26,33 +26,34 @@ struct lost {
 
 struct findings {
     const struct source *source;
-    struct finding items[CONF_FINDINGS]; /* by line */
-    size_t count, more;                  /* more: that there was no room for */
-    size_t wrong;                        /* of both, errors */
-    bool doubts;                         /* are wanted, too */
+    struct finding items[CONF_FINDINGS]; /* ordered by line */
+    size_t count, more;                  /* more: findings beyond CONF_FINDINGS */
+    size_t wrong;                        /* all errors, also those beyond CONF_FINDINGS */
+    bool doubts;                         /* the caller wants warnings */
     struct lost *lost;
     size_t lost_count, lost_room;
-    int stop; /* -ENOMEM, or -E2BIG after FINDINGS_MOST errors; 0: go on */
+    int stop; /* -ENOMEM, or -E2BIG after FINDINGS_MOST errors; 0: continue */
 };
 
-/* Release them in the end. */
+/* The caller must release the findings with findings_release(). */
 void findings_open(struct findings *findings, const struct source *source);
 void findings_release(struct findings *findings);
 
-/* An error or a doubt at this line of the text, about this option ("": none). One that an include
- * brings twice is told once. -EINVAL, or why to stop. */
+/* Adds an error or a warning about this option ("": none) at this line of the expanded text. A
+ * finding is added once if its file is included twice. Returns -EINVAL, or findings.stop if reading
+ * must stop. */
 int findings_add(struct findings *findings, bool wrong, unsigned line, const char *option,
                  const char *text);
 
-/* The member has no value: it was refused, or it lies within what was. */
+/* Marks the member as lost: its value, or the value that contains it, was rejected. */
 void findings_lose(struct findings *findings, const void *member, size_t size);
-/* Is anything of it lost? */
+/* Returns whether any part of the member is lost. */
 bool findings_lost(const struct findings *findings, const void *member, size_t size);
 
-/* Those of a configuration that was read. -EINVAL with the first error; 0: there is none. */
+/* Returns 0 if there is no error, else -EINVAL with the first error, or -ENOMEM. */
 int findings_settle(const struct findings *findings, struct error *error);
 
-/* Moves the messages to `all`, if that is not NULL. */
+/* Moves the findings to `all`, if it is not NULL. */
 void findings_give(struct findings *findings, struct conf_findings *all);
 
 #endif

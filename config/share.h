@@ -1,12 +1,14 @@
 /*
- * share.h - what is installed beside the programs, by where the running one lies: BIN/../share/noctule.
+ * share.h - finds installed data files, relative to the running program: BIN/../share/noctule.
  *
- * So it is found whatever the prefix was, and in a build folder, which links to the sources there.
+ * This works for every installation prefix, and in a build folder, which contains links to the
+ * sources.
  */
 #ifndef NOCTULE_SHARE_H
 #define NOCTULE_SHARE_H
 
-/* The path of a file or folder of it ("presets"), malloc'd; NULL: no memory, or no /proc. */
+/* Returns the path of a data file or folder, such as "presets"; NULL if there is no memory or no
+ * /proc. The caller must free the path. */
 char *share_path(const char *name);
 
 #endif

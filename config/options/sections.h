@@ -1,13 +1,13 @@
 /*
- * sections.h - the sections of the option table, and what their files share; private to
- * config/options/.
+ * sections.h - the sections of the option table, and the functions that their files share; private
+ * to config/options/.
  *
- * To add an option: a member in config.h, a row here. unit.config_options says what noctule.conf and
- * noctule.conf(5) lack then; a row of a pipeline that has a default is .later (options.h).
+ * To add an option, add a member in config.h and a row in this folder. unit_test_config_options
+ * then fails with the text to add to noctule.conf, and NOCTULE_WRITE_MANUAL=1 makes it write
+ * noctule.conf(5). A new row of a pipeline that has a default must be .later (options.h).
  *
- * A file has the rows of its sections, and the checks of what rows cannot say alone: functions over
- * the structs of config.h that refuse what is wrong. They see what is left where rows refused
- * something, and conclude nothing from what is lost.
+ * Each file has the rows of its sections, and the checks that depend on several rows. A check is a
+ * function over the structs of config.h. It must not report consequences of a lost member (LOST).
  */
 #ifndef NOCTULE_SECTIONS_H
 #define NOCTULE_SECTIONS_H
@@ -35,7 +35,7 @@ extern const struct option_section option_inbox, option_dicom, option_destinatio
     option_pull, option_retention, option_report, option_page, option_segment, option_expect,
     option_texture, option_attribute, option_rule, option_compute;
 
-/* Of a rule, and of a title with a pipeline. */
+/* The row of a rule, and of a title with a pipeline. */
 #define STACKS_ROW(type)                                                                           \
     {                                                                                              \
         "stacks", &option_text, AT(type, stacks), "", LIMITS(1, 128),                              \
@@ -49,7 +49,7 @@ extern const struct option_section option_inbox, option_dicom, option_destinatio
 
 extern const char *const newest_choices[];
 
-/* Of an inbox, and of a peer. */
+/* The row of an inbox, and of a peer. */
 #define RESENT_ROW(type)                                                                           \
     {                                                                                              \
         "resent", &option_choice, AT(type, resent), "\"refuse\"",                                  \
@@ -61,7 +61,7 @@ extern const char *const newest_choices[];
                 "and its series be judged anew"                                                    \
     }
 
-/* Of who is called: a destination, and a source. */
+/* The rows of a remote AE: a destination, or a source. */
 #define AE_ROWS(type)                                                                              \
     {"ae_title",    &option_text,     AT(type, ae_title),    "",                                   \
      LIMITS(1, 16), .form = &form_ae, .help = "its AE title"},                                     \
@@ -90,40 +90,40 @@ extern const char *const newest_choices[];
         "connect_seconds", &option_number, AT(type, connect_seconds), "10.0", LIMITS(0.1, 600),    \
             .help = "how long a connection may take to come about"                                 \
     }
-/* What AE_ROWS cannot say alone: a host that looks like an address is one; TLS needs dicom.tls.ca. */
+/* Reports a host with a colon that is no IPv6 address. */
 void check_host(const char *host, const struct option_spot *spot);
 bool lacks_authorities(const struct conf *conf, const struct option_spot *spot);
 
-/* What is wrong, and with which option below the section ("segments.[1].label"). */
+/* Reports an error of an option, given by its path below the section: "segments.[1].label". */
 void option_refuse(const struct option_spot *spot, const char *option, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same with an option of a list's element: ("segments", 1, ".label"). */
+/* Does the same for an option of a list element: ("segments", 1, ".label"). */
 void option_refuse_of(const struct option_spot *spot, const char *list, size_t index,
                       const char *option, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* What is good and not what somebody can mean, of a list's element. */
+/* Reports a warning about a list element: valid, but probably not intended. */
 void option_doubt(const struct option_spot *spot, const char *list, size_t index,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* The same of an option below the section ("dicom.port"). */
+/* Does the same for an option, given by its path below the section: "dicom.port". */
 void option_doubt_at(const struct option_spot *spot, const char *option, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* "FILE:LINE" of a list's element. */
+/* Writes the "FILE:LINE" of a list element. */
 void option_put_place(const struct option_spot *spot, const char *list, size_t index, char *place,
                       size_t size);
-/* Returns whether the caller wants doubts. The processes that a configuration is handed to do not. */
+/* Returns whether the caller wants warnings. Child processes of the daemon do not. */
 bool option_doubts_are_asked(const struct option_spot *spot);
-/* Was nothing refused so far? */
+/* Returns whether no error has been reported. */
 bool option_all_well(const struct option_spot *spot);
 
-/* Was a member refused, or something in it? */
+/* Returns whether a member, or a part of it, was rejected. */
 #define LOST(spot, member) option_lost((spot), &(member), sizeof(member))
 bool option_lost(const struct option_spot *spot, const void *member, size_t size);
 
 /*
- * A list whose elements begin with their name, which is NULL where it was refused: NAMED(spot,
- * "pipelines", conf->pipelines, conf->pipeline_count).
+ * A list whose elements begin with their name, which is NULL if it was rejected:
+ * NAMED(spot, "pipelines", conf->pipelines, conf->pipeline_count).
  */
 struct option_named {
     const struct option_spot *spot;
@@ -139,42 +139,44 @@ struct option_named {
         (spot), (list), (elements), (count), sizeof((elements)[0]), LOST(spot, elements)           \
     }
 const char *option_name(const struct option_named *named, size_t index);
-/* The first of that name; count where there is none. */
+/* Returns the index of the first element of that name, or count if there is none. */
 size_t option_find_name(const struct option_named *named, const char *name);
-/* Is there certainly none of that name? Not where one was refused, which may be it. */
+/* Returns whether there is no element of that name. Returns false if a name was rejected, because
+ * it may be this one. */
 bool option_lacks(const struct option_named *named, const char *name);
-/* Refuses those that have the name of an earlier one: '"x" is the name of an earlier pipeline'. */
+/* Reports elements with the name of an earlier one: '"x" is the name of an earlier pipeline'. */
 void option_refuse_twins(const struct option_named *named, const char *option, const char *is);
 
-/* Are both not given, or the same text? */
+/* Returns whether both are NULL, or equal texts. */
 bool option_is_same(const char *a, const char *b);
 
-/* A range, whose lower end comes first. */
+/* Reports a range whose lower end is above its upper end. */
 void check_ends(const double ends[2], const char *option, const struct option_spot *spot);
 
-/* What is left of `path` below `folder`: "" when they are the same, NULL when it is elsewhere. */
+/* Returns the part of `path` below `folder`: "" if they are equal, NULL if it lies outside. */
 const char *option_path_below(const char *path, const char *folder);
 
-/* Noctule's own files must neither be taken in again nor be mixed with originals. */
+/* Reports a path within or around Noctule's own folders: results must not be received again nor be
+ * mixed with originals. Returns whether the path is valid. */
 bool check_apart_from_root(const struct conf *conf, const char *path, const char *option,
                            const struct option_spot *spot);
 
-/* What has to agree with other sections, once paths are absolute. */
+/* Checks across sections; they run after paths are absolute. */
 void check_inboxes(const struct conf *conf, const struct option_spot *spot);
 void check_destinations(const struct conf *conf, const struct option_spot *spot);
 void check_sources(const struct conf *conf, const struct option_spot *spot);
 void check_pipelines(const struct conf *conf, const struct option_spot *spot);
 void check_rules(const struct conf *conf, const struct option_spot *spot);
-/* How many different attributes rules may name. */
+/* Checks the number of different attributes in all rules. */
 void check_attributes(const struct conf *conf, const struct option_spot *spot);
-/* Do both name the same attribute? And ask the same of it? */
+/* Return whether both name the same attribute, and whether they also test it alike. */
 bool attribute_is_same(const struct conf_attribute *a, const struct conf_attribute *b);
 bool attribute_asks_same(const struct conf_attribute *a, const struct conf_attribute *b);
 void check_slurm(const struct conf *conf, const struct option_spot *spot);
 void check_page(const struct conf *conf, const struct option_spot *spot);
 void check_retention(const struct conf *conf, const struct option_spot *spot);
 
-/* Doubts whether it is meant as it is. */
+/* Warn about valid settings that are probably not intended. */
 void doubt_rules(const struct conf *conf, const struct option_spot *spot);
 void doubt_network(const struct conf *conf, const struct option_spot *spot);
 
