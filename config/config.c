@@ -1,5 +1,5 @@
 /*
- * config.c - loading: the file's text, the option table, then paths and checks of the whole.
+ * config.c - loads a configuration: reads the text, fills the structs by the option table, checks.
  */
 #include "config/config.h"
 
@@ -28,7 +28,7 @@ _Static_assert(sizeof(enum conf_after) == sizeof(unsigned) &&
                "choices are stored as unsigned");
 _Static_assert(sizeof(struct texture_offset) == 3 * sizeof(int), "offsets are stored as int[3]");
 
-/* In place of the file's; a relative one is taken from the current folder. */
+/* Makes the given root absolute, relative to the current folder. */
 static int
 conf_override_root(const char *given, char **root)
 {
@@ -41,7 +41,7 @@ conf_override_root(const char *given, char **root)
     return rc;
 }
 
-/* The first of our titles, where the file gives none. */
+/* Sets a missing title to the first of our titles. */
 static int
 conf_resolve_title(const struct conf *conf, char **title)
 {
@@ -79,7 +79,7 @@ conf_resolve_root(void *object, char *const *root)
     return 0;
 }
 
-/* `root`: in place of the file's, or NULL. */
+/* Reads the source. `root` replaces the root of the file, unless it is NULL. */
 static int
 conf_read_source(const struct source *source, char *const *root, struct conf **conf,
                  struct conf_findings *findings, struct error *error)
@@ -101,7 +101,8 @@ conf_read_source(const struct source *source, char *const *root, struct conf **c
     return 0;
 }
 
-/* It can be handed on: conf_to_text has more lines than the file, as it has every default. */
+/* Checks that the text for child processes is within the limits. It has more lines than the file,
+ * because conf_to_text() writes every default. */
 static int
 conf_check_text(const struct conf *conf, const char *path, struct error *error)
 {
@@ -230,7 +231,8 @@ conf_segment_looks(const struct conf_segment *segment)
     return segment->automatic != CONF_AUTO_NONE && segment->automatic != CONF_AUTO_CENTER;
 }
 
-/* The use of the segment itself; `number` becomes less by as many as there are when it has no more. */
+/* Finds the use `number` of the segment itself. If there are fewer, subtracts their count from
+ * `number`. */
 static bool
 segment_own_use(const struct conf_segment *segment, size_t *number, struct conf_use *use)
 {
@@ -256,7 +258,7 @@ segment_own_use(const struct conf_segment *segment, size_t *number, struct conf_
     return false;
 }
 
-/* Likewise, of what the segment starts from alone. */
+/* Does the same with the uses that the segment needs to start. */
 static bool
 segment_start_use(const struct conf_segment *segment, size_t *number, struct conf_use *use)
 {
@@ -385,8 +387,8 @@ conf_inbox_is(const struct conf_inbox *inbox, const char *name)
     return (inbox->name && strcmp(inbox->name, name) == 0) || strcmp(inbox->path, name) == 0;
 }
 
-/* Where results go, and when they are made, is no part of what they are; nor is what it may take to
- * make them. */
+/* Writes a pipeline without its destinations, times and executor, which do not change results. The
+ * identity also omits the limits of jobs. */
 static char *
 conf_pipeline_text(const struct conf_pipeline *pipeline, bool identity)
 {
@@ -396,7 +398,7 @@ conf_pipeline_text(const struct conf_pipeline *pipeline, bool identity)
     settings.window = settings.done_by = NULL;
     settings.by_hand = false;
     settings.executor = CONF_ANYWHERE;
-    if (identity) { /* what of it is at its default is not told */
+    if (identity) { /* values at their default are not written */
         settings.memory_mib = settings.deadline_seconds = 0;
         settings.patience_seconds = CONF_PATIENCE_SECONDS;
     }

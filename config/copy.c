@@ -1,4 +1,4 @@
-/* copy.c - see kinds.h: settings from one tree of libconfig's to another, for which it has no call. */
+/* copy.c - copies settings between libconfig trees, which libconfig cannot do itself (kinds.h). */
 #include "config/kinds/kinds.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ copy_scalar(config_setting_t *to, const config_setting_t *from)
         config_setting_set_string(to, config_setting_get_string(from));
         return config_setting_get_string(to) ? 0 : -ENOMEM;
     default:
-        return 0; /* what it holds is copied by itself */
+        return 0; /* copy_setting() copies the elements */
     }
 }
 

@@ -1,6 +1,6 @@
 /*
- * expression.cc - see expression.h. RE2 is the engine. Text that RE2 reads in another way than POSIX is rewritten (a
- * backslash within [ ] is a character of its own) or refused here.
+ * expression.cc - see expression.h. The engine is RE2. Text that RE2 and POSIX read differently is
+ * rewritten (a backslash within [ ] is an ordinary character) or rejected here.
  */
 #include "config/expression.h"
 
@@ -135,7 +135,7 @@ class Translation
             copy(length);
     }
 
-    /* Copies a bracket expression, with each backslash doubled. An open end is left for RE2 to refuse. */
+    /* Copies a bracket expression and doubles each backslash. RE2 rejects one without an end. */
     void take_bracket()
     {
         copy(ahead(1) == '^' ? 2 : 1);

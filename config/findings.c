@@ -44,7 +44,7 @@ finding_make(const struct findings *findings, unsigned line, const char *option,
     return true;
 }
 
-/* The same words about the same line of the same file, which is included twice? */
+/* Returns whether both findings are the same, at the same line of a file that is included twice. */
 static bool
 finding_repeats(const struct findings *findings, const struct finding *a, const struct finding *b)
 {
@@ -65,7 +65,8 @@ findings_have(const struct findings *findings, const struct finding *finding)
     return i < findings->count;
 }
 
-/* Behind those of its line and of earlier ones; the last goes where there is no room. */
+/* Inserts a finding after those of its line and of earlier lines. Drops the last if the list is
+ * full. */
 static void
 findings_insert(struct findings *findings, const struct finding *finding)
 {

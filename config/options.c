@@ -1,5 +1,5 @@
 /*
- * options.c - what follows from the option table without any file.
+ * options.c - searches, clears and lists the option table.
  */
 #include "config/kinds/kinds.h"
 #include "config/options/sections.h"
@@ -19,7 +19,7 @@ option_find(const struct option_section *section, const char *name)
     return NULL;
 }
 
-/* Is the use met, as far as the object is filled? */
+/* Returns whether the object meets the condition. */
 static bool
 is_met(const struct option_section *section, const struct option_use *use, const void *object)
 {
@@ -57,7 +57,7 @@ option_clear(const struct option_section *section, void *object)
     }
 }
 
-/* ------------------------------------------------------------------- the table, for people ---- */
+/* -------------------------------------------------------------------- the list of options ---- */
 
 #define MAX_OPTIONS 512
 

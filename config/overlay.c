@@ -1,9 +1,9 @@
 /*
- * overlay.c - a file over another one (@overlay): what it gives takes the place of what was given before.
+ * overlay.c - merges the files of @overlay: later settings replace earlier ones.
  *
- * Of a group each setting does so by itself. Of pipelines, destinations, sources and rules an element takes the
- * place of the one that has its name, and is added where there is none; an empty list leaves none. Any other list is
- * replaced as a whole. Rules that are off are removed in the end.
+ * Groups are merged setting by setting. Elements of pipelines, destinations, sources and rules
+ * replace the element with the same name, or are added; an empty list removes all elements. Any
+ * other list is replaced as a whole. In the end, rules that are off are removed.
  */
 #include "config/kinds/kinds.h"
 #include "config/read.h"
@@ -24,7 +24,7 @@ overlay_is_named(const config_setting_t *setting)
     return false;
 }
 
-/* NULL: it has none. */
+/* Returns the name of a list element, or NULL if it has none. */
 static const char *
 overlay_name(const config_setting_t *element)
 {
@@ -34,7 +34,8 @@ overlay_name(const config_setting_t *element)
                                                                    : NULL;
 }
 
-/* Among the first so many elements; NULL: there is none of that name. */
+/* Finds a name among the first `count` elements. Returns NULL if it is absent, or if name is
+ * NULL. */
 static config_setting_t *
 overlay_find(const config_setting_t *list, unsigned count, const char *name)
 {
@@ -47,7 +48,7 @@ overlay_find(const config_setting_t *list, unsigned count, const char *name)
     return NULL;
 }
 
-/* At the place where it is: others may count. */
+/* Replaces the element at its position, because the order of elements may matter. */
 static int
 overlay_replace_element(config_setting_t *element, const config_setting_t *from,
                         const struct copied *as)
@@ -62,7 +63,8 @@ overlay_replace_element(config_setting_t *element, const config_setting_t *from,
     return rc;
 }
 
-/* Two of one name in one file stay two, which is refused. */
+/* Merges a list. Two elements with one name in one file are both kept, so that the check of names
+ * reports them. */
 static int
 overlay_merge_list(config_setting_t *list, const config_setting_t *from, const struct copied *as)
 {
@@ -102,7 +104,7 @@ overlay_merge_group(config_setting_t *group, const config_setting_t *from, const
     return rc;
 }
 
-/* NULL: there is no such list. */
+/* Returns the list of rules, or NULL if there is none. */
 static config_setting_t *
 overlay_rules(const config_t *config)
 {
@@ -117,7 +119,8 @@ overlay_is_off(const config_setting_t *rule)
     return config_setting_is_group(rule) && config_setting_lookup_bool(rule, "off", &off) && off;
 }
 
-/* A rule that is off and has no pipeline switches off one of its name, which has to be there: among `rules` (NULL: none). */
+/* Checks rules that are off and have no pipeline: each switches off an earlier rule of its name, so
+ * `rules` (may be NULL) must contain that name. */
 static int
 overlay_check_off(const struct source *source, size_t layer, const config_setting_t *rules,
                   const config_setting_t *own, struct error *error)

@@ -1,10 +1,10 @@
 /*
- * profile.c - a named set of settings that a group begins with: `profile = "ibsi-c"`.
+ * profile.c - adds the settings of a named profile to a group: `profile = "ibsi-c"`.
  *
- * A profile is a file of settings, found as includes are (profiles/NAME.conf beside the configuration,
- * else as it is shipped). They join the group's own before any row is read, so that defaults, limits
- * and checks are those of settings that were written there. What the group has itself stays, and a
- * profile's setting for which there is no use then is dropped (profile_gave).
+ * A profile is a file of settings. It is searched like an include: profiles/NAME.conf in the folder
+ * of the configuration, then in the installed data files. Its settings are added to the group
+ * before any row is read, so that the same defaults, limits and checks apply. Settings of the group
+ * itself win. A setting of the profile that the group then cannot use is dropped (profile_gave).
  */
 #include "config/kinds/kinds.h"
 
@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const char of_profile[] = "of a profile"; /* the hook of what it gave */
+static const char of_profile[] = "of a profile"; /* the hook of settings from a profile */
 
 bool
 profile_gave(const config_setting_t *setting)
@@ -22,7 +22,7 @@ profile_gave(const config_setting_t *setting)
     return config_setting_get_hook(setting) == of_profile;
 }
 
-/* Below `into`, as if it stood where the profile is named. */
+/* Copies a setting into `into`, with the line of the option that names the profile. */
 static int
 profile_copy(config_setting_t *into, const config_setting_t *from, const config_setting_t *named)
 {
@@ -31,7 +31,8 @@ profile_copy(config_setting_t *into, const config_setting_t *from, const config_
     return copy_setting(into, from, &(struct copied){.line = line, .hook = of_profile}, &copy);
 }
 
-/* One that the group has, or has another one instead of, stays as it is there. */
+/* Adds the settings of `from` that the group does not have, neither itself nor as an
+ * alternative. */
 static int
 profile_merge(const struct option_reader *reader, const struct option_section *section,
               config_setting_t *group, const config_setting_t *from, const config_setting_t *named)
@@ -100,7 +101,7 @@ profile_apply(const struct option_reader *reader, const struct option_section *s
     return rc;
 }
 
-/* It was read before all others, and is not written: what it gave is. */
+/* Does nothing: profile_apply() has read the option. It is never written, but its settings are. */
 static int
 profile_read(const struct option_reader *reader, const struct option_row *row,
              config_setting_t *setting, void *field)

@@ -1,8 +1,8 @@
 /*
- * read.c - from libconfig's settings to structs, by the option table.
+ * read.c - reads libconfig settings into structs, by the option table.
  *
- * Defaults are read by the same code as the file, from the text in their row. An error does not end
- * it (findings.h).
+ * Defaults are texts in the rows and are read by the same code as the file. Reading continues after
+ * an error (findings.h).
  */
 #include "config/read.h"
 
@@ -55,7 +55,7 @@ read_fail(const struct option_reader *reader, const config_setting_t *setting, c
     return read_find(reader, true, setting, text);
 }
 
-/* --------------------------------------------------------------- what kinds have in common ---- */
+/* --------------------------------------------------------------- functions of all kinds ------ */
 
 bool
 read_stops(int rc)
@@ -125,11 +125,12 @@ read_option(const struct option_reader *reader, const struct option_row *row,
     if (row->mark)
         read_mark(row->mark, object);
     int rc = row->kind->read(reader, row, setting, option_field(row, object));
-    /* What has options below it loses those. */
+    /* A group loses its own members one by one. */
     return row->kind->below ? rc : read_lose(reader, option_field(row, object), 1, rc);
 }
 
-/* Has everything its name, and every string its text? libconfig goes on where it had no memory. */
+/* Returns whether all settings have their names and strings. libconfig ignores a failed
+ * malloc(). */
 static bool
 read_is_whole(const config_setting_t *setting)
 {
@@ -144,7 +145,7 @@ read_is_whole(const config_setting_t *setting)
     return true;
 }
 
-/* 0, -EINVAL where it cannot be parsed, or -ENOMEM. */
+/* Returns 0, -EINVAL if the text cannot be parsed, or -ENOMEM. */
 static int
 read_parse(config_t *config, const char *text)
 {
@@ -195,7 +196,7 @@ has_moved(const struct option_section *section, const char *name)
     return moved && *moved;
 }
 
-/* The row that the unknown option's name seems to mean, of those that are not given. */
+/* Finds the row with the name most similar to an unknown one, among the rows that are not given. */
 static const struct option_row *
 find_meant(const struct option_section *section, const config_setting_t *group, const char *name)
 {
@@ -213,7 +214,7 @@ read_refuse_unknown(const struct option_reader *reader, const struct option_sect
     const struct option_row *meant = find_meant(section, group, config_setting_name(setting));
     if (meant) {
         config_setting_set_hook(setting,
-                                (void *)(uintptr_t)meant); /* find_setting takes it for that */
+                                (void *)(uintptr_t)meant); /* find_setting() uses it for the row */
         return read_fail(reader, setting, "there is no such option; did you mean %s?", meant->name);
     }
     char known[256];
@@ -235,7 +236,7 @@ read_names(const struct option_reader *reader, const struct option_section *sect
     return rc;
 }
 
-/* The line is that of the option that has no use. */
+/* Reports an option whose condition is not met. */
 static int
 read_refuse_unused(const struct option_reader *reader, const struct option_section *section,
                    const struct option_use *use, const config_setting_t *setting)
@@ -250,7 +251,7 @@ read_refuse_unused(const struct option_reader *reader, const struct option_secti
     return read_fail(reader, setting, "is used only with %s = %s", use->with, choices);
 }
 
-/* By a name that is none. */
+/* Finds the unknown option that read_refuse_unknown() assigned to the row. */
 static config_setting_t *
 find_misspelt(const struct option_row *row, const config_setting_t *group)
 {
@@ -262,7 +263,7 @@ find_misspelt(const struct option_row *row, const config_setting_t *group)
     return NULL;
 }
 
-/* Where it stands now, or where files of before have it; NULL: it is not given. */
+/* Finds the setting of the row at its current or former place. Returns NULL if it is not given. */
 static config_setting_t *
 find_setting(const struct option_row *row, config_setting_t *group)
 {
@@ -286,7 +287,7 @@ read_given(const struct option_section *section, const struct option_row *row,
     return given;
 }
 
-/* Is it known whether the row has a use? */
+/* Returns whether the conditions of the row can be checked: no member that they test is lost. */
 static bool
 read_uses_known(const struct option_reader *reader, const struct option_section *section,
                 const struct option_row *row, const void *object)

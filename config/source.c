@@ -1,5 +1,5 @@
 /*
- * source.c - a configuration file's text, includes expanded, lexically checked.
+ * source.c - reads a configuration file, expands its includes and checks its lexemes.
  */
 #include "config/source.h"
 
@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of an @overlay: which files, below the folder that it was written in. */
+/* The resolved file pattern of an @overlay, and its position. */
 struct source_pattern {
     char *path;
     unsigned file, line;
@@ -29,8 +29,8 @@ struct source_pattern {
 struct scanner {
     struct source *source;
     const char *at, *end;
-    unsigned file, line; /* of `at` */
-    unsigned depth;      /* of includes */
+    unsigned file, line; /* the position of `at` */
+    unsigned depth;      /* nested includes */
     struct error *error;
 };
 
@@ -46,7 +46,7 @@ scan_fail(const struct scanner *scanner, const char *format, ...)
                      scanner->source->files[scanner->file], scanner->line, text);
 }
 
-/* Why it could not be read. */
+/* Returns the reason why a file could not be read. */
 static const char *
 source_reason(int rc)
 {
@@ -54,7 +54,8 @@ source_reason(int rc)
                               : strerror(-rc);
 }
 
-/* An included file that is not there or not for it to read is a mistake; what passes is none. */
+/* Reports an included file that cannot be read. Returns -EINVAL, or `rc` if the error is
+ * transient. */
 static int
 scan_fail_to_read(const struct scanner *scanner, const char *path, int rc)
 {
@@ -103,7 +104,7 @@ scan_append(struct scanner *scanner, const char *bytes, size_t size)
     return 0;
 }
 
-/* Copies everything up to `to`; each line that begins is noted. */
+/* Copies the text up to `to` and records the origin of each new line. */
 static int
 scan_copy(struct scanner *scanner, const char *to)
 {
@@ -164,7 +165,8 @@ scan_block_comment(struct scanner *scanner)
     return scan_copy(scanner, close + 2);
 }
 
-/* What may follow the quote that closes a string, blanks left out: libconfig needs no semicolon at the end of a line. */
+/* Returns whether the text at `at` may follow a closing quote. libconfig needs no semicolon at the
+ * end of a line. */
 static bool
 scan_closes(const struct scanner *scanner, const char *at)
 {
@@ -173,7 +175,8 @@ scan_closes(const struct scanner *scanner, const char *at)
     return at == scanner->end || strchr("\r\n;,)]}\"#/", *at);
 }
 
-/* Over several lines it may have lost its quote: then the next one, which opens a string, would close it. */
+/* Copies a string. In a string of several lines, the closing quote may be the opening quote of the
+ * next string: then its own quote is missing. */
 static int
 scan_string(struct scanner *scanner)
 {
@@ -205,7 +208,7 @@ scan_word(struct scanner *scanner)
     return scan_copy(scanner, at);
 }
 
-/* libconfig cuts an integer that does not fit to its low 32 (with an L: 64) bits. */
+/* Reports an integer beyond 32 bits (with the suffix L: 64 bits). libconfig would truncate it. */
 static int
 scan_check_integer(const struct scanner *scanner, const char *number)
 {
@@ -215,7 +218,7 @@ scan_check_integer(const struct scanner *scanner, const char *number)
     bool wide = *end == 'L';
     end += strspn(end, "L");
     if (*end != '\0')
-        return 0; /* a float, or nothing that libconfig takes */
+        return 0; /* a float, or an error that libconfig reports */
     if (errno == ERANGE || (!wide && (value > INT_MAX || value < INT_MIN)))
         return scan_fail(scanner, "the integer %s is too large", number);
     return 0;
@@ -239,7 +242,8 @@ scan_number(struct scanner *scanner)
     return rc < 0 ? rc : scan_copy(scanner, at);
 }
 
-/* libconfig's time grows with the square of a group's settings, its stack with the depth. */
+/* Limits the settings per group and the depth. libconfig needs time quadratic in the settings of a
+ * group, and stack for each level. */
 static int
 scan_structure(const struct scanner *scanner, char c)
 {
@@ -250,7 +254,7 @@ scan_structure(const struct scanner *scanner, char c)
                              LIMIT_CONFIG_DEPTH);
         source->settings[++source->depth] = 0;
     } else if (c == '}' || c == ')' || c == ']') {
-        source->depth -= source->depth > 0; /* one that opens nothing is libconfig's to refuse */
+        source->depth -= source->depth > 0; /* libconfig reports an unmatched bracket */
     } else if ((c == '=' || c == ':') &&
                ++source->settings[source->depth] > LIMIT_CONFIG_SETTINGS) {
         return scan_fail(scanner, "more than %d settings in one group", LIMIT_CONFIG_SETTINGS);
@@ -288,7 +292,7 @@ scan(struct scanner *scanner)
 {
     if (scan_starts(scanner, "\xef\xbb\xbf")) /* the byte order mark of some editors */
         scanner->at += 3;
-    bool line_begins = true; /* only blanks since */
+    bool line_begins = true; /* only blanks since the last newline */
     while (scanner->at < scanner->end) {
         char c = *scanner->at;
         int rc = scan_lexeme(scanner, line_begins);
@@ -301,7 +305,7 @@ scan(struct scanner *scanner)
 
 /* -------------------------------------------------------------------------------- files ---- */
 
-/* A pipe would never end, and not even let itself be opened. */
+/* Opens a regular file. Opening a pipe could block, and reading it might never end. */
 static int
 source_open_regular(const char *path)
 {
@@ -315,7 +319,7 @@ source_open_regular(const char *path)
     return rc;
 }
 
-/* The whole file in malloc'd memory, with a NUL after it. */
+/* Reads the whole file into malloc'd memory and appends a NUL. */
 static int
 source_read_whole(const char *path, char **bytes, size_t *size)
 {
@@ -325,8 +329,7 @@ source_read_whole(const char *path, char **bytes, size_t *size)
         close(fd);
     if (!file)
         return fd < 0 ? fd : -ENOMEM;
-    *bytes =
-        malloc(LIMIT_CONFIG_BYTES + 2); /* of which pages that are not written take no memory */
+    *bytes = malloc(LIMIT_CONFIG_BYTES + 2); /* unused pages take no memory */
     *size = *bytes ? fread(*bytes, 1, LIMIT_CONFIG_BYTES + 1, file) : 0;
     int rc = !*bytes ? -ENOMEM : ferror(file) ? -errno : *size > LIMIT_CONFIG_BYTES ? -EFBIG : 0;
     fclose(file);
@@ -337,10 +340,8 @@ source_read_whole(const char *path, char **bytes, size_t *size)
     return rc;
 }
 
-/*
- * A path written in `from`: relative to the folder that file is in, else, where there is no such file,
- * to what is installed beside the program.
- */
+/* Resolves a path written in the file `from`: relative to the folder of that file, or, if there is
+ * no such file, to the installed data files. */
 static char *
 scan_resolve(const char *from, const char *path, size_t length)
 {
@@ -385,15 +386,15 @@ scan_file(struct scanner *parent, const char *path)
     return rc;
 }
 
-/* Nothing but a comment may follow a directive on its line. */
+/* Returns whether only a comment follows on the line, as a directive requires. */
 static bool
 scan_ends_line(const struct scanner *scanner, const char *at)
 {
-    at += strspn(at, " \t\r"); /* ends at the latest with the NUL after the text */
+    at += strspn(at, " \t\r"); /* stops at the NUL after the text at the latest */
     return at == scanner->end || *at == '\n' || *at == '#' || (at[0] == '/' && at[1] == '/');
 }
 
-/* The name in quotes behind a directive, which goes on to `close`. */
+/* Finds the quoted name after a directive; `close` is the position of its closing quote. */
 static int
 scan_directive(struct scanner *scanner, const char *directive, const char **name,
                const char **close)
@@ -413,7 +414,7 @@ scan_directive(struct scanner *scanner, const char *directive, const char **name
     return 0;
 }
 
-/* At "@overlay": what is read over all of this, when all of it is read. */
+/* Records an @overlay. Its files are read after the rest of this file. */
 static int
 scan_overlay(struct scanner *scanner)
 {
@@ -439,7 +440,7 @@ scan_overlay(struct scanner *scanner)
     return 0;
 }
 
-/* At "@include": the file's text takes the directive's place. */
+/* Replaces an @include by the text of the file. */
 static int
 scan_include(struct scanner *scanner)
 {
@@ -466,7 +467,7 @@ scan_include(struct scanner *scanner)
     return rc;
 }
 
-/* What comes from here on is of another layer. */
+/* Starts a new layer at the end of the text. */
 static int
 scan_add_layer(struct scanner *scanner)
 {
@@ -483,7 +484,7 @@ scan_add_layer(struct scanner *scanner)
     return scan_append_line(scanner);
 }
 
-/* libconfig ends a comment only at a newline. */
+/* Ends a layer with a newline, because libconfig needs one after a comment. */
 static int
 scan_end_layer(struct scanner *scanner)
 {
@@ -502,7 +503,7 @@ scan_overlay_file(struct scanner *scanner, const char *path)
     return rc == 0 ? scan_end_layer(scanner) : rc;
 }
 
-/* In the order of their names; of a pattern that is none the file has to be there. */
+/* Reads the files of a pattern in the order of their names. A name without wildcards must exist. */
 static int
 scan_overlays_of(struct scanner *scanner, const struct source_pattern *pattern)
 {

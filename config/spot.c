@@ -1,5 +1,5 @@
 /*
- * spot.c - what the checks of sections say, of the options in the file.
+ * spot.c - reports the errors and warnings of section checks, with the line of the option.
  */
 #include "config/kinds/kinds.h"
 #include "config/options/sections.h"

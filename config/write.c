@@ -1,8 +1,8 @@
 /*
- * write.c - structs as configuration text, by the option table.
+ * write.c - writes structs as configuration text, by the option table.
  *
- * Everything that has a value is written, defaults too, so that the text means the same to a later
- * version with other defaults.
+ * Writes all values, also defaults, so that a later version with other defaults reads the same
+ * values.
  */
 #include "config/read.h"
 
@@ -26,7 +26,7 @@ write_is_marked(const struct option_mark *mark, const void *object)
     return mark->alternative ? *(const unsigned *)member == mark->value : *(const bool *)member;
 }
 
-/* Would the value be written as the row has its default? */
+/* Returns whether the written value equals the default text of the row. */
 static bool
 write_is_default(const struct option_writer *writer, const struct option_row *row,
                  const void *object)
@@ -67,7 +67,8 @@ write_option_row(const struct option_writer *writer, const struct option_row *ro
     fputs(";\n", writer->out);
 }
 
-/* UIDs stay where a row moves: identities have it in the group where it was, if that is given. */
+/* Returns whether the row is written into the group where it was before. Identities keep moved rows
+ * there, if the group is given, so that UIDs do not change. */
 static bool
 write_in_past(const struct option_writer *writer, const struct option_section *section,
               const struct option_row *row, const void *object)

@@ -1,5 +1,5 @@
 /*
- * choice.c - options that are one of a few words, or some of them.
+ * choice.c - options with a fixed set of words: exactly one of them, or several.
  */
 #include "config/kinds/kinds.h"
 
@@ -127,7 +127,7 @@ flags_write(const struct option_writer *writer, const struct option_row *row, co
     fputs(" ]", writer->out);
 }
 
-/* A set without a default has no member where it was not given. */
+/* An absent set without a default is empty. */
 static bool
 flags_has(const struct option_writer *writer, const struct option_row *row, const void *field)
 {

@@ -1,5 +1,5 @@
 /*
- * number.c - options that are numbers, or some of them.
+ * number.c - numbers, booleans, and arrays of numbers.
  */
 #include "base/text.h"
 #include "config/kinds/kinds.h"
@@ -54,7 +54,7 @@ integer_read(const struct option_reader *reader, const struct option_row *row,
     return rc;
 }
 
-/* Never looks like an integer. */
+/* Writes a number with a point or an exponent, so that libconfig reads a float. */
 static void
 number_put(FILE *out, double value)
 {
@@ -158,7 +158,7 @@ numbers_describe(const struct option_row *row, char *type, size_t size)
 const struct option_kind option_numbers = {
     .read = numbers_read, .write = numbers_write, .describe = numbers_describe, .limits = ""};
 
-/* One element that is several integers. */
+/* Reads one element of several integers. */
 static int
 tuple_read(const struct option_reader *reader, const struct option_row *row,
            config_setting_t *setting, void *field)

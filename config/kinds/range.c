@@ -1,10 +1,10 @@
 /*
- * range.c - options that are two numbers, or a group that says where they come from: the row's
- * field is a struct that begins with the two, and that the group's section fills.
+ * range.c - options with two numbers, or with a group that defines how to compute them. The member
+ * is a struct that begins with the two numbers; the section of the group fills the rest.
  */
 #include "config/kinds/kinds.h"
 
-/* The two numbers, as an option of their own. */
+/* Returns a row for the two numbers alone. */
 static struct option_row
 range_pair(const struct option_row *row)
 {

@@ -1,5 +1,5 @@
 /*
- * regex.c - options that are a regular expression. Reading the option compiles the expression.
+ * regex.c - regular expressions. Reading the option compiles the expression.
  */
 #include "config/kinds/kinds.h"
 

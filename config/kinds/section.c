@@ -1,5 +1,6 @@
 /*
- * section.c - options that have options: a group within the struct, one beside it, a list of them.
+ * section.c - options that contain options: a group in the same struct, in its own struct, or a
+ * list.
  */
 #include "config/kinds/kinds.h"
 
@@ -30,7 +31,8 @@ group_write(const struct option_writer *writer, const struct option_row *row, co
     fprintf(writer->out, "%*s}", 2 * writer->depth, "");
 }
 
-/* What is owned and has no default is NULL where it was not given, strings of a group too. */
+/* Returns whether any option of the group is written. Pointers without a default are NULL if
+ * absent. */
 static bool
 group_has(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
@@ -119,7 +121,8 @@ list_clear(const struct option_row *row, void *field)
     free(elements.at);
 }
 
-/* One group stands for a list of it alone, and is written as it was before there were lists. */
+/* Reads a group as a list of one element. It is also written as a group, so that old identities do
+ * not change. */
 static int
 parts_read(const struct option_reader *reader, const struct option_row *row,
            config_setting_t *setting, void *field)

@@ -1,5 +1,5 @@
 /*
- * text.c - options that are text, paths among them, or an array of texts.
+ * text.c - texts, paths, and arrays of texts.
  */
 #include "base/text.h"
 #include "config/kinds/kinds.h"
@@ -22,10 +22,8 @@ form_fits_dicom(const char *text)
     return strchr(text, '\\') == NULL;
 }
 
-/*
- * PS3.5 allows printable ASCII but backslash; blanks at the ends are padding, and would never be
- * found equal to what a peer says.
- */
+/* PS3.5 allows printable ASCII without backslash. Blanks at the ends are padding: the comparison
+ * with the title of a peer would always fail. */
 static bool
 form_fits_ae(const char *text)
 {
@@ -51,7 +49,7 @@ form_fits_host(const char *text)
            '\0';
 }
 
-/* 32 bytes, two digits each, with colons between all of them or none. */
+/* Accepts 32 bytes of two digits each, all or none separated by colons. */
 static bool
 form_fits_fingerprint(const char *text)
 {
@@ -64,7 +62,7 @@ form_fits_fingerprint(const char *text)
     return true;
 }
 
-/* One form of many, so that fingerprints can be compared. */
+/* Removes colons and converts to lower case, so that fingerprints can be compared. */
 static int
 form_tidy_fingerprint(char **fingerprint)
 {
@@ -76,14 +74,14 @@ form_tidy_fingerprint(char **fingerprint)
     return 0;
 }
 
-/* The text that inet_ntop has for it, which is what a caller's address is compared as. */
+/* Converts an address to the form of inet_ntop(), which is compared with the caller's address. */
 static int
 form_tidy_address(char **address)
 {
     struct in6_addr ipv6;
     char text[INET6_ADDRSTRLEN];
     if (inet_pton(AF_INET6, *address, &ipv6) != 1)
-        return 0; /* of an IPv4 address there is one text only */
+        return 0; /* an IPv4 address has only one form */
     if (IN6_IS_ADDR_V4MAPPED(&ipv6))
         inet_ntop(AF_INET, &ipv6.s6_addr[12], text, sizeof(text));
     else
@@ -96,7 +94,7 @@ form_tidy_address(char **address)
     return 0;
 }
 
-/* Digits, or GPU- and the digits of a UUID. */
+/* Accepts an index, or GPU- and the digits of a UUID. */
 static bool
 form_fits_gpu(const char *text)
 {
@@ -113,7 +111,7 @@ form_fits_absolute(const char *text)
     return text[0] == '/';
 }
 
-/* Without who asks, what is asked for or a place in it: credentials stand in files of their own. */
+/* Accepts a URL without user, query and fragment. Credentials must be in files of their own. */
 static bool
 form_fits_url(const char *text)
 {
@@ -145,7 +143,7 @@ const struct option_form
                 .refusal = "has to be https://HOST/... or http://HOST/..., without a user, a query "
                            "or a fragment"};
 
-/* Counts characters; a message when the text is not one line of UTF-8. */
+/* Counts the characters. Returns an error message if the text is not a single line of UTF-8. */
 static const char *
 text_count_characters(const char *text, size_t *characters)
 {
@@ -216,7 +214,7 @@ const struct option_kind option_text = {.read = read_text,
                                         .type = "string",
                                         .limits = " characters"};
 
-/* The absolute path without "//", "/./" and a slash at its end, so that paths can be compared. */
+/* Removes "//", "/./" and a trailing slash from an absolute path, so that paths can be compared. */
 static void
 path_tidy(char *path)
 {
@@ -266,7 +264,7 @@ const struct option_kind option_path = {.read = path_read,
                                         .type = "string",
                                         .limits = " characters"};
 
-/* A string of the row's form, 1 .. 64 characters. */
+/* Reads a string of the row's form with 1 to 64 characters. */
 static int
 name_read(const struct option_reader *reader, const struct option_row *row,
           config_setting_t *setting, void *field)

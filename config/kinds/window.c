@@ -1,5 +1,5 @@
 /*
- * window.c - options that are times of the week: when something may be done, or by when it is to be
+ * window.c - times of the week: intervals in which jobs may start, or moments such as deadlines
  * (base/calendar/time_window.h).
  */
 #include "config/kinds/kinds.h"

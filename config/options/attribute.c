@@ -1,5 +1,5 @@
 /*
- * attribute.c - options of what a rule asks of an attribute.
+ * attribute.c - the options of a rule's attribute tests.
  */
 #include "base/limits.h"
 #include "config/options/sections.h"
@@ -47,7 +47,7 @@ static const struct option_row attribute_rows[] = {
          "be compared (limits, character set) does not"},
 };
 
-/* What the dictionary has against it; NULL: nothing. */
+/* Returns the error of an attribute's tag by the dictionary, or NULL if the tag is valid. */
 static const char *
 attribute_objection(const struct conf_attribute *attribute)
 {
@@ -85,7 +85,7 @@ check_attribute(const void *object, const struct option_spot *spot)
 const struct option_section option_attribute = {
     ROWS(attribute_rows), .size = sizeof(struct conf_attribute), .check = check_attribute};
 
-/* ------------------------------------------------------------------------------- several ---- */
+/* --------------------------------------------------------------------- several attributes ---- */
 
 bool
 attribute_is_same(const struct conf_attribute *a, const struct conf_attribute *b)
@@ -116,7 +116,7 @@ attribute_asks_same(const struct conf_attribute *a, const struct conf_attribute 
            option_is_same(a_regex, b_regex) && attribute_has_same_names(a, b);
 }
 
-/* Is it the first that names its attribute? */
+/* Returns whether no earlier element names the same attribute. */
 static bool
 attribute_is_first(const struct conf *conf, size_t rule, size_t attribute)
 {

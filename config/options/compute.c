@@ -1,4 +1,4 @@
-/* compute.c - options of what is computed with: this machine, and Slurm. */
+/* compute.c - the options of processors, GPUs and Slurm. */
 #include "config/options/sections.h"
 
 #include <string.h>
@@ -93,7 +93,8 @@ conf_uses_slurm(const struct conf *conf)
     return uses;
 }
 
-/* It may hold the root, as where this machine serves it to the nodes: they read images where they lie then. */
+/* The share may contain the root, for example if this machine exports it: then the nodes read the
+ * images in place. */
 static void
 check_share_apart(const struct conf *conf, const struct option_spot *spot)
 {

@@ -1,5 +1,5 @@
 /*
- * delivery.c - options of destinations, and of how results get there.
+ * delivery.c - the options of destinations and of delivery to them.
  */
 #include "config/options/sections.h"
 
@@ -8,7 +8,7 @@
 
 enum { OF_AN_AE = 1 << 0, OF_STOW = 1 << 1 };
 
-/* What belongs to one way of delivery is not used with another. */
+/* Reports options that do not belong to the kind of destination. */
 static void
 check_destination_way(const struct conf_destination *destination, unsigned way, const char *with,
                       const struct option_spot *spot)
@@ -39,7 +39,7 @@ check_destination_way(const struct conf_destination *destination, unsigned way, 
             option_refuse(spot, options[i].option, "is not used with %s", with);
 }
 
-/* Nobody else is to read them on their way. */
+/* Checks the credentials of a STOW-RS service, which must not be sent unencrypted. */
 static void
 check_stow(const struct conf_destination *destination, const struct option_spot *spot)
 {
@@ -164,7 +164,8 @@ named_destinations(const struct conf *conf, const struct option_spot *spot)
     return NAMED(spot, "destinations", conf->destinations, conf->destination_count);
 }
 
-/* Fallbacks end: a result must not go round in a circle. One that does is told of its first. */
+/* Checks that fallbacks form no cycle, else a result would never arrive. Reports a cycle once, for
+ * its first destination. */
 static void
 check_fallback(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
@@ -182,7 +183,7 @@ check_fallback(const struct conf *conf, size_t i, const struct option_spot *spot
         option_refuse_of(spot, "destinations", i, ".fallback", "leads round in a circle");
 }
 
-/* Results must not be taken in again. */
+/* Checks that no destination folder lies in an inbox, else results would be received again. */
 static void
 check_destination_folders(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
@@ -204,7 +205,7 @@ lacks_authorities(const struct conf *conf, const struct option_spot *spot)
     return !conf->dicom.tls.ca && !LOST(spot, conf->dicom.tls.ca);
 }
 
-/* One mend is enough for all of them. */
+/* Reports only the first destination, because one correction fixes all. */
 static void
 check_destination_tls(const struct conf *conf, const struct option_spot *spot)
 {

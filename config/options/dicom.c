@@ -1,5 +1,5 @@
 /*
- * dicom.c - options of receiving: titles, peers, TLS, limits.
+ * dicom.c - the options of the DICOM receiver: titles, peers, TLS, limits.
  */
 #include "config/options/sections.h"
 
@@ -70,7 +70,7 @@ check_dicom_tls(const struct conf_dicom *dicom, const struct option_spot *spot)
         option_refuse(spot, "tls_port", "needs tls.ca, or tls.require_peer = false");
 }
 
-/* One mend is enough for all of them. */
+/* Reports only the first peer, because one correction fixes all. */
 static void
 check_peers(const struct conf_dicom *dicom, const struct option_spot *spot)
 {
@@ -86,7 +86,7 @@ static void
 check_dicom(const void *object, const struct option_spot *spot)
 {
     const struct conf_dicom *dicom = object;
-    /* A title that two rows had would have two pipelines. */
+    /* A title must be unique, because it may have a pipeline. */
     const struct option_named titles = NAMED(spot, "titles", dicom->titles, dicom->title_count);
     if (dicom->port != 0 && dicom->port == dicom->tls_port)
         option_refuse(spot, "tls_port", "%d is the port without TLS", dicom->tls_port);

@@ -1,5 +1,5 @@
 /*
- * doubts.c - what is valid in the network's options and cannot be meant.
+ * doubts.c - warns about network options that are valid but probably not intended.
  */
 #include "config/options/sections.h"
 
@@ -25,7 +25,8 @@ host_is_address(const char *host)
     return is;
 }
 
-/* Whether it can be the name of a host: labels of letters, digits, "-" and "_", with dots between. */
+/* Returns whether the text can be a host name: labels of letters, digits, "-" and "_", separated by
+ * dots. */
 static bool
 host_can_be(const char *host)
 {
@@ -37,7 +38,7 @@ host_can_be(const char *host)
             if (!isalnum((unsigned char)at[i]) && at[i] != '-' && at[i] != '_')
                 return false;
         at += length;
-        if (!at[0] || !at[1]) /* a dot at the end is the root's */
+        if (!at[0] || !at[1]) /* a trailing dot denotes the root domain */
             return true;
     }
 }
@@ -49,7 +50,7 @@ doubt_host(const char *host, const char *list, size_t i, const struct option_spo
         option_doubt(spot, list, i, "\"%s\" cannot be the name of a host", host);
 }
 
-/* Whether the numeric address is one of this machine. */
+/* Returns whether the numeric address belongs to this machine. */
 static bool
 address_is_own(const char *host)
 {
@@ -70,7 +71,8 @@ address_is_own(const char *host)
     return own;
 }
 
-/* Asks no name server: the name of this machine, "localhost" and addresses are known without. */
+/* Returns whether the host is this machine. Must not query a name server: compares with the host
+ * name, "localhost" and local addresses. */
 static bool
 host_is_own(const char *host)
 {

@@ -1,5 +1,5 @@
 /*
- * expect.c - options of what a segment is expected to be like (service/pipeline/expectations.h).
+ * expect.c - the options of plausibility limits of a segment (service/pipeline/expectations.h).
  */
 #include "config/options/sections.h"
 

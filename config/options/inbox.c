@@ -1,12 +1,12 @@
 /*
- * inbox.c - options of the folders that are watched, and where they may be.
+ * inbox.c - the options of watched folders, and checks of their paths.
  */
 #include "config/options/sections.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Folders of the root that are Noctule's own (service/common/layout.h; a test compares them). */
+/* Noctule's own folders below the root (service/common/layout.h; a test compares them). */
 static const char *const own_folders[] = {"incoming", "series",  "quarantine", "jobs", "outbox",
                                           "released", "removed", "pull",       "run"};
 
@@ -22,7 +22,7 @@ check_inbox(const void *object, const struct option_spot *spot)
         option_refuse(spot, "after", "\"move\" needs move_to");
     if (inbox->after != CONF_MOVE && inbox->move_to)
         option_refuse(spot, "move_to", "is used only with after = \"move\"");
-    /* Looked at again at each start, it would replace what replaced it. */
+    /* Each start scans the inbox again: the kept old file would replace the newer one. */
     if (inbox->after == CONF_KEEP && inbox->resent == CONF_NEWEST)
         option_refuse(spot, "resent", "\"newest\" needs after = \"move\" or \"delete\"");
 }
@@ -76,7 +76,7 @@ is_own_folder(const char *below_root)
     return false;
 }
 
-/* ".." would make two names of one folder look apart. */
+/* Returns whether the path contains "..", which would defeat the comparison of paths. */
 static bool
 climbs(const char *path)
 {
@@ -95,7 +95,7 @@ check_apart_from_root(const struct conf *conf, const char *path, const char *opt
         return false;
     }
     if (!conf->root)
-        return true; /* nobody knows where it is */
+        return true; /* the root was rejected and is unknown */
     const char *below = option_path_below(path, conf->root);
     if (!option_path_below(conf->root, path) && !(below && is_own_folder(below)))
         return true;
@@ -103,7 +103,8 @@ check_apart_from_root(const struct conf *conf, const char *path, const char *opt
     return false;
 }
 
-/* Is it within an inbox other than number `own`? Of two that are one, the second is within the first. */
+/* Returns whether the path is in an inbox other than number `own`. Of two equal inboxes, only the
+ * second is in the first. */
 static bool
 is_within_inbox(const struct conf *conf, const char *path, size_t own)
 {

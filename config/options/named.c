@@ -1,6 +1,5 @@
 /*
- * named.c - what the checks of several sections have in common: lists whose elements have names, by which
- * others refer to them, and ranges.
+ * named.c - checks that several sections share: references to named list elements, and ranges.
  */
 #include "config/options/sections.h"
 

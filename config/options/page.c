@@ -1,5 +1,5 @@
 /*
- * page.c - options of the page for browsers and monitoring.
+ * page.c - the options of the web UI and of monitoring.
  */
 #include "config/options/sections.h"
 
@@ -29,7 +29,7 @@ conf_page_is_local(const struct conf_page *page)
     return strncmp(page->bind, "127.", 4) == 0 || strcmp(page->bind, "::1") == 0;
 }
 
-/* A group that is refused, or lost, says nothing of what is not there. */
+/* Must not report members as missing that were rejected. */
 void
 check_page(const struct conf *conf, const struct option_spot *spot)
 {

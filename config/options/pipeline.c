@@ -1,12 +1,11 @@
 /*
- * pipeline.c - options of pipelines.
+ * pipeline.c - the options of pipelines.
  */
 #include "config/options/sections.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Of a pipeline. */
 enum { SEGMENTS_MOST = CONF_MAX_SEGMENTS };
 
 static const char *const result_choices[] = {
@@ -21,7 +20,7 @@ static const char result_help[] = "what is written"
 #undef RESULT
     ;
 
-/* Is something of the segments not known? */
+/* Returns whether any part of the segments is lost. */
 static bool
 lost_segments(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
@@ -31,7 +30,8 @@ lost_segments(const struct conf_pipeline *pipeline, const struct option_spot *sp
                         pipeline->segment_count * sizeof(pipeline->segments[0])));
 }
 
-/* Are all segments that are measured regions of objects, to which a report can refer? */
+/* Returns whether all measured segments are regions of annotation objects. A report can refer to
+ * those. */
 static bool
 pipeline_is_of_objects(const struct conf_pipeline *pipeline)
 {
@@ -41,7 +41,7 @@ pipeline_is_of_objects(const struct conf_pipeline *pipeline)
     return true;
 }
 
-/* Is something of what is measured not known? */
+/* Returns whether any part of the texture groups is lost. */
 static bool
 lost_texture(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
@@ -69,7 +69,7 @@ has_features(const struct conf_pipeline *pipeline)
     return any;
 }
 
-/* Maps and histograms of patterns, and the file of matrices, do not say which group they are of. */
+/* Allows one group with patterns and one kind of matrices: their files do not name the group. */
 static void
 check_groups(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
@@ -108,7 +108,7 @@ check_report(const struct conf_pipeline *pipeline, const struct option_spot *spo
                       "as they are");
 }
 
-/* What the results say has to be measured, and what a report refers to has to be written. */
+/* Checks that each result is measured, and that the segments of a report are written. */
 static void
 check_results(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
@@ -140,11 +140,11 @@ check_methods(const struct conf_pipeline *pipeline, const struct option_spot *sp
                       "needs two segments or more with method = \"fuzzy-connectedness\"");
 }
 
-/* Refuses a use of a segment that the pipeline lacks, or that is replaced by one per region. */
+/* Reports a use of a segment that the pipeline lacks, or that is replaced by one per region. */
 static void
 check_uses(const struct option_named *named, const struct conf_pipeline *pipeline)
 {
-    /* Each segment's own uses: those of objects that are found together are told of whose they are. */
+    /* Only each segment's own uses, so that each error is reported at the segment that has it. */
     struct conf_pipeline apart = *pipeline;
     struct conf_use use;
     apart.relative_connectedness = false;
@@ -165,7 +165,7 @@ check_uses(const struct option_named *named, const struct conf_pipeline *pipelin
         }
 }
 
-/* Which segments are made before which; what one uses that is not there counts as made. */
+/* The order in which segments are computed. A missing segment counts as computed. */
 struct making {
     const struct option_named *named;
     const struct conf_pipeline *pipeline;
@@ -179,7 +179,7 @@ making_find(const struct making *making, const char *label)
     return label ? option_find_name(making->named, label) : making->named->count;
 }
 
-/* A use of the segment that is not made yet; false: there is none. */
+/* Finds a used segment that is not computed yet. Returns false if there is none. */
 static bool
 find_unmade(const struct making *making, size_t segment, struct conf_use *use)
 {
@@ -198,7 +198,8 @@ making_add(struct making *making, size_t segment)
     making->made[segment] = true;
 }
 
-/* Follows what is not made, which leads into a circle, tells it, and goes on as if it were none. */
+/* Follows the uses that are not computed to a cycle, reports it, and marks its segments as
+ * computed. */
 static void
 refuse_circle(struct making *making)
 {
@@ -227,7 +228,7 @@ refuse_circle(struct making *making)
         making_add(making, members[--count]);
 }
 
-/* There is an order in which each segment is made after those that it uses. */
+/* Checks that each segment can be computed after all segments that it uses. */
 static void
 check_makeable(const struct option_named *named, const struct conf_pipeline *pipeline)
 {
@@ -271,7 +272,8 @@ check_shares(const struct option_named *named, const struct conf_pipeline *pipel
     }
 }
 
-/* A job has the objects of its pipeline, and does not know which is for which segment. */
+/* Checks that all segments accept objects of one kind from the same sender: a job does not store
+ * which object belongs to which segment. */
 static void
 check_sender(const struct conf_pipeline *pipeline, size_t i, const struct option_spot *spot)
 {
@@ -441,7 +443,7 @@ check_deliver(const struct conf *conf, size_t i, const struct option_spot *spot)
     }
 }
 
-/* Workers are bound by what jobs has. */
+/* Checks the memory of a pipeline: jobs.memory_mib limits the workers. */
 static void
 check_memory(const struct conf *conf, size_t i, const struct option_spot *spot)
 {

@@ -1,5 +1,5 @@
 /*
- * pull.c - options of the archives that are asked for studies (noctule pull).
+ * pull.c - the options of archives that studies are retrieved from (noctule pull).
  */
 #include "config/options/sections.h"
 
@@ -62,7 +62,7 @@ static const struct option_row pull_rows[] = {
 
 const struct option_section option_pull = {ROWS(pull_rows), .size = sizeof(struct conf_pull)};
 
-/* What is sent to a title that is not ours, or where nobody listens, never comes. */
+/* Checks that the archive sends to one of our titles, else the instances never arrive. */
 static void
 check_source_way(const struct conf *conf, size_t i, const struct option_spot *spot)
 {

@@ -1,5 +1,5 @@
 /*
- * report.c - options of the report that the service makes of each night.
+ * report.c - the options of the report of each report period.
  */
 #include "config/options/sections.h"
 

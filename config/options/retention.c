@@ -1,5 +1,5 @@
 /*
- * retention.c - options of how long things stay.
+ * retention.c - the options of retention times.
  */
 #include "config/options/sections.h"
 

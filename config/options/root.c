@@ -1,5 +1,5 @@
 /*
- * root.c - options of the file's first level, of series and jobs, and what has to agree between sections.
+ * root.c - the top-level options, those of series and jobs, and the checks across sections.
  */
 #include "config/options/sections.h"
 
@@ -75,7 +75,7 @@ check_root(const void *object, const struct option_spot *spot)
     }
 }
 
-/* The root comes first: paths are below it. */
+/* The root must be the first row, because relative paths depend on it. */
 static const struct option_row root_rows[] = {
     {"root", &option_path, AT(struct conf, root), "\"" CONF_ROOT "\"", LIMITS(1, 4000),
      .form = &form_absolute,

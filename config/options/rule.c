@@ -1,5 +1,5 @@
 /*
- * rule.c - options of the rules that choose pipelines; and pipelines that nothing chooses.
+ * rule.c - the options of rules, and warnings about rules and pipelines without effect.
  */
 #include "base/limits.h"
 #include "config/options/sections.h"
@@ -131,7 +131,8 @@ pipeline_takes_own(const struct conf *conf, const char *name)
     return takes;
 }
 
-/* What the service is to run of itself: there, and none whose input it would not take. */
+/* Checks the pipeline of a rule or title: it must exist, and must not need Noctule's own results,
+ * which the service rejects. */
 static void
 check_chosen(const struct conf *conf, const struct option_named *pipelines, const char *name,
              const char *list, size_t i, const struct option_spot *spot)
@@ -159,7 +160,7 @@ check_title_pipelines(const struct conf *conf, const struct option_named *pipeli
     }
 }
 
-/* An inbox that somebody may have meant was not refused. */
+/* Returns whether all inboxes are known. A rejected one may have the name that a rule uses. */
 static bool
 inboxes_are_told(const struct conf *conf, const struct option_spot *spot)
 {
@@ -196,16 +197,16 @@ check_rules(const struct conf *conf, const struct option_spot *spot)
     check_title_pipelines(conf, &pipelines, spot);
 }
 
-/* ------------------------------------------------------------------------------- doubts ---- */
+/* ----------------------------------------------------------------------------- warnings ---- */
 
-/* Is every text that equals `narrow` one that equals `wide`? NULL is any. */
+/* Returns whether `wide` accepts every text that `narrow` accepts. NULL accepts any text. */
 static bool
 match_takes_text(const char *wide, const char *narrow)
 {
     return !wide || (narrow && strcasecmp(wide, narrow) == 0);
 }
 
-/* Of how it came. */
+/* Does the same for the origin of a series. */
 static bool
 match_takes_origin(const struct conf_rule *wide, const struct conf_rule *narrow)
 {
@@ -214,7 +215,7 @@ match_takes_origin(const struct conf_rule *wide, const struct conf_rule *narrow)
            (!wide->sender || option_is_same(wide->sender, narrow->sender));
 }
 
-/* Does the narrow one ask all that the wide one asks of attributes? */
+/* Returns whether `narrow` has every attribute test of `wide`. */
 static bool
 match_takes_attributes(const struct conf_rule *wide, const struct conf_rule *narrow)
 {
@@ -237,7 +238,7 @@ match_takes_geometry(const struct conf_rule *wide, const struct conf_rule *narro
            (!wide->has_contrast || (narrow->has_contrast && wide->contrast == narrow->contrast));
 }
 
-/* Does one rule match every stack that another one matches (service/common/rules.h)? */
+/* Returns whether `wide` matches every stack that `narrow` matches (service/common/rules.h). */
 static bool
 match_takes(const struct conf_rule *wide, const struct conf_rule *narrow)
 {
@@ -250,19 +251,20 @@ match_takes(const struct conf_rule *wide, const struct conf_rule *narrow)
            (!wide->max_slices || (narrow->max_slices && narrow->max_slices <= wide->max_slices));
 }
 
-/* Does it take every stack that the other one takes of those that it matches, of the same ones? */
+/* Returns whether `wide` selects every stack that `narrow` selects from the stacks it matches. */
 static bool
 stacks_take(const struct conf_rule *wide, const struct conf_rule *narrow)
 {
     if (wide->stacks && strcmp(wide->stacks, CONF_ALL_STACKS) == 0)
         return true;
-    /* Which is the first, and how many are too many, is of the stacks that a rule matches. */
+    /* "first" and the limit on the number of stacks depend on the stacks that the rule matches. */
     return option_is_same(wide->stacks, narrow->stacks) && wide->min_slices == narrow->min_slices &&
            wide->max_slices == narrow->max_slices && match_takes_attributes(narrow, wide) &&
            match_takes_geometry(narrow, wide);
 }
 
-/* Every rule counts, and a pipeline of several runs once: is the one of no use beside the other? */
+/* Returns whether a rule has no effect because of the other one. All rules apply, and a pipeline
+ * runs once for several rules. */
 static bool
 rule_is_covered(const struct conf_rule *rule, const struct conf_rule *other)
 {
@@ -271,7 +273,7 @@ rule_is_covered(const struct conf_rule *rule, const struct conf_rule *other)
            stacks_take(other, rule);
 }
 
-/* Of two that cover each other, the later one is of no use. */
+/* Warns about a rule without effect; of two equivalent rules, about the later one. */
 static void
 doubt_rule(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
@@ -288,7 +290,7 @@ doubt_rule(const struct conf *conf, size_t i, const struct option_spot *spot)
     }
 }
 
-/* Why no series comes as the rule asks; NULL: one may. */
+/* Returns the reason why no series can match the origin of the rule, or NULL. */
 static const char *
 rule_obstacle(const struct conf *conf, const struct conf_rule *rule)
 {
@@ -312,7 +314,7 @@ doubt_origin(const struct conf *conf, size_t i, const struct option_spot *spot)
         option_doubt(spot, "rules", i, "can match nothing: %s", obstacle);
 }
 
-/* Only images of these are series; RTSTRUCT, SEG and SR belong to one. */
+/* Only images of these modalities are series. RTSTRUCT, SEG and SR belong to a series. */
 static bool
 modality_is_read(const char *modality)
 {

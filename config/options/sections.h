@@ -90,7 +90,8 @@ extern const char *const newest_choices[];
         "connect_seconds", &option_number, AT(type, connect_seconds), "10.0", LIMITS(0.1, 600),    \
             .help = "how long a connection may take to come about"                                 \
     }
-/* Reports a host with a colon that is no IPv6 address. */
+/* Reports a host with a colon that is no IPv6 address. The second function returns whether
+ * dicom.tls.ca, which outgoing TLS needs, is missing. */
 void check_host(const char *host, const struct option_spot *spot);
 bool lacks_authorities(const struct conf *conf, const struct option_spot *spot);
 

@@ -1,9 +1,9 @@
 /*
- * segment.c - options of a pipeline's segments, those of the methods from methods.def.
+ * segment.c - the options of a pipeline's segments; base/methods.def has those of the methods.
  */
 #include "config/options/sections.h"
 
-/* Centres may lie outside the volume (mm), but not where arithmetic loses voxels. */
+/* Centres may lie outside the volume (mm), but not so far that arithmetic loses whole voxels. */
 #define FAR 1e6
 
 static const char *const auto_choices[] = {"none", "largest", "center", "highest", "lowest", NULL};
@@ -79,7 +79,7 @@ check_method(const struct conf_segment *segment, const struct option_spot *spot)
         check_seeds(segment, spot);
 }
 
-/* A SEG states the codes of its segments; one that may be absent needs a type of its own. */
+/* Returns whether the segment takes its codes from a SEG. An optional one needs its own type. */
 static bool
 segment_has_codes(const struct conf_segment *segment)
 {

@@ -1,5 +1,5 @@
 /*
- * texture.c - options of what is measured.
+ * texture.c - the options of measurements.
  */
 #include "config/options/sections.h"
 
@@ -62,7 +62,7 @@ check_offset(const struct glcm_options *glcm, size_t i, const struct option_spot
         option_refuse(spot, option, "stands twice: leave one out");
 }
 
-/* One that stands several times is told once. */
+/* Reports each repeated value once. */
 static void
 check_twice(const char *name, const int *values, size_t count, const struct option_spot *spot)
 {
@@ -151,11 +151,12 @@ static const struct option_row resample_rows[] = {
 static const struct option_section resample_section = {ROWS(resample_rows),
                                                        .size = sizeof(struct texture_resample)};
 
-/* Until 0.1.0. */
+/* The form of options until version 0.1.0. */
 static const struct option_past within_glcm = {.group = "glcm"};
 static const struct option_past with_paper = {"glcm", true, "paper", DISCRETISATION_STORED_256};
 
-/* The threshold is compared as a whole number of millionths. */
+/* Returns whether the value is a whole number of millionths; thresholds are compared in that
+ * form. */
 static bool
 has_six_decimals(double value)
 {
