@@ -115,10 +115,10 @@ conf_check_text(const struct conf *conf, const char *path, struct error *error)
     const bool fits = lines <= LIMIT_CONFIG_LINES && strlen(text) < LIMIT_CONFIG_BYTES;
     free(text);
     return fits ? 0
-                : error_set(
-                      error, -EINVAL, CODE_NONE,
-                      "%s: with its defaults written out it has more than %d lines or %d bytes",
-                      path, LIMIT_CONFIG_LINES, LIMIT_CONFIG_BYTES);
+                : error_set(error, -EINVAL, CODE_NONE,
+                            "%s: with all defaults written out, the configuration has more "
+                            "than %d lines or %d bytes",
+                            path, LIMIT_CONFIG_LINES, LIMIT_CONFIG_BYTES);
 }
 
 static int

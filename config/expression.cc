@@ -130,7 +130,7 @@ class Translation
     {
         const size_t length = repetition_length(text_, at_);
         if (length == 0)
-            refuse(1, "a repetition is {n}, {n,} or {n,m}; write \\{ for a brace");
+            refuse(1, "a repetition must be {n}, {n,} or {n,m}; write \\{ for a brace");
         else
             copy(length);
     }
@@ -198,7 +198,7 @@ engine_reason(const RE2 &engine)
     case RE2::ErrorBadEscape:
         return "this escape is not supported";
     case RE2::ErrorTrailingBackslash:
-        return "a backslash stands at the end";
+        return "the expression ends with a backslash";
     case RE2::ErrorRepeatSize:
         return "repetitions may not multiply to more than 1000";
     case RE2::ErrorRepeatArgument:
@@ -206,7 +206,7 @@ engine_reason(const RE2 &engine)
     case RE2::ErrorPatternTooLarge:
         return "it is too large: it may take 1 MiB of memory";
     case RE2::ErrorBadUTF8:
-        return "it is no UTF-8";
+        return "it is not valid UTF-8";
     default:
         return nullptr;
     }

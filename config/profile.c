@@ -42,7 +42,7 @@ profile_merge(const struct option_reader *reader, const struct option_section *s
         const config_setting_t *setting = config_setting_get_elem(from, i);
         const struct option_row *row = option_find(section, config_setting_name(setting));
         if (!row || row->kind == &option_profile) {
-            rc = read_worse(rc, read_fail(reader, named, "%s is no option that a profile can have",
+            rc = read_worse(rc, read_fail(reader, named, "%s cannot be set by a profile",
                                           config_setting_name(setting)));
             continue;
         }
@@ -71,7 +71,8 @@ profile_merge_file(const struct option_reader *reader, const struct option_secti
         rc = profile_merge(reader, section, group, config_root_setting(&config), named);
     else if (rc != -ENOMEM)
         rc = read_fail(reader, named,
-                       "cannot be read: %s; noctule profiles names those that are shipped",
+                       "cannot be read: %s; noctule profiles lists the installed "
+                       "profiles",
                        error.message);
     config_destroy(&config);
     source_release(&source);

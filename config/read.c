@@ -93,7 +93,7 @@ read_elements(const struct option_reader *reader, const struct option_row *row,
     int rc = 0;
     if ((double)count < min || (double)count > max)
         return read_lose(reader, field, sizeof(char *),
-                         read_fail(reader, setting, "has %zu elements; %.0f .. %.0f are allowed",
+                         read_fail(reader, setting, "has %zu elements; it must have %.0f .. %.0f",
                                    count, min, max));
     char *elements = calloc(count ? count : 1, size);
     if (!elements)
@@ -215,11 +215,11 @@ read_refuse_unknown(const struct option_reader *reader, const struct option_sect
     if (meant) {
         config_setting_set_hook(setting,
                                 (void *)(uintptr_t)meant); /* find_setting() uses it for the row */
-        return read_fail(reader, setting, "there is no such option; did you mean %s?", meant->name);
+        return read_fail(reader, setting, "unknown option; did you mean %s?", meant->name);
     }
     char known[256];
     read_name_rows(section, false, known, sizeof(known));
-    return read_fail(reader, setting, "there is no such option; here are: %s", known);
+    return read_fail(reader, setting, "unknown option; this section has: %s", known);
 }
 
 static int
@@ -242,13 +242,14 @@ read_refuse_unused(const struct option_reader *reader, const struct option_secti
                    const struct option_use *use, const config_setting_t *setting)
 {
     if (!use->choices)
-        return read_fail(reader, setting, "is not used with %s: give one of the two", use->with);
+        return read_fail(reader, setting, "is not allowed with %s: remove one of the two",
+                         use->with);
     const struct option_row *with = option_find(section, use->with);
     char choices[CHOICES_SIZE];
     read_name_choices(with, use->choices, choices);
     if (with->kind == &option_flags)
-        return read_fail(reader, setting, "is used only with %s among %s", choices, use->with);
-    return read_fail(reader, setting, "is used only with %s = %s", use->with, choices);
+        return read_fail(reader, setting, "is only allowed with %s among %s", choices, use->with);
+    return read_fail(reader, setting, "is only allowed with %s = %s", use->with, choices);
 }
 
 /* Finds the unknown option that read_refuse_unknown() assigned to the row. */
@@ -344,7 +345,7 @@ read_check_alternatives(const struct option_reader *reader, const struct option_
     char names[256];
     read_name_rows(section, true, names, sizeof(names));
     return read_lose(reader, (const char *)object + mark->offset, 1,
-                     read_fail(reader, group, "needs exactly one of %s", names));
+                     read_fail(reader, group, "exactly one of %s must be given", names));
 }
 
 static int
@@ -393,7 +394,7 @@ read_parse_layer(const struct source *source, size_t number, config_t *config, s
     return error_set(error, -EINVAL, CODE_NONE, "%s: %s", place,
                      mixed  ? "integers and decimals are mixed in one [ ]: write 0.0 for 0"
                      : text ? text
-                            : "cannot be parsed");
+                            : "syntax error");
 }
 
 int

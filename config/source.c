@@ -70,7 +70,10 @@ scan_append_line(struct scanner *scanner)
 {
     struct source *source = scanner->source;
     if (source->line_count >= LIMIT_CONFIG_LINES)
-        return scan_fail(scanner, "more than %d lines, includes counted", LIMIT_CONFIG_LINES);
+        return scan_fail(scanner,
+                         "the configuration has more than %d lines, including included "
+                         "files",
+                         LIMIT_CONFIG_LINES);
     if (source->line_count == source->line_capacity) {
         size_t capacity = source->line_capacity ? 2 * source->line_capacity : 256;
         struct source_line *lines = realloc(source->lines, capacity * sizeof(*lines));
@@ -89,7 +92,10 @@ scan_append(struct scanner *scanner, const char *bytes, size_t size)
 {
     struct source *source = scanner->source;
     if (source->size + size > LIMIT_CONFIG_BYTES)
-        return scan_fail(scanner, "more than %d bytes, includes counted", LIMIT_CONFIG_BYTES);
+        return scan_fail(scanner,
+                         "the configuration has more than %d bytes, including included "
+                         "files",
+                         LIMIT_CONFIG_BYTES);
     if (source->size + size + 1 > source->capacity) {
         size_t capacity = 2 * (source->size + size + 1);
         char *text = realloc(source->text, capacity);
@@ -112,7 +118,7 @@ scan_copy(struct scanner *scanner, const char *to)
         const char *newline = memchr(scanner->at, '\n', (size_t)(to - scanner->at));
         const char *stop = newline ? newline + 1 : to;
         if (memchr(scanner->at, '\0', (size_t)(stop - scanner->at)))
-            return scan_fail(scanner, "a NUL byte: this is not a text file");
+            return scan_fail(scanner, "the file contains a NUL byte: it must be a text file");
         int rc = scan_append(scanner, scanner->at, (size_t)(stop - scanner->at));
         scanner->at = stop;
         if (rc == 0 && newline) {
@@ -161,7 +167,7 @@ scan_block_comment(struct scanner *scanner)
 {
     const char *close = memmem(scanner->at + 2, (size_t)(scanner->end - scanner->at) - 2, "*/", 2);
     if (!close)
-        return scan_fail(scanner, "this comment is never closed");
+        return scan_fail(scanner, "the comment has no end: add */");
     return scan_copy(scanner, close + 2);
 }
 
@@ -184,12 +190,12 @@ scan_string(struct scanner *scanner)
     while (at < scanner->end && *at != '"') {
         bool escape = *at == '\\' && at + 1 < scanner->end;
         if (escape && scanner->end - at >= 4 && memcmp(at, "\\x00", 4) == 0)
-            return scan_fail(scanner, "a string cannot hold \\x00");
+            return scan_fail(scanner, "a string must not contain \\x00");
         at += escape ? 2 : 1;
     }
     if (at >= scanner->end ||
         (memchr(scanner->at, '\n', (size_t)(at - scanner->at)) && !scan_closes(scanner, at + 1)))
-        return scan_fail(scanner, "this string is never closed");
+        return scan_fail(scanner, "the string has no closing quote");
     return scan_copy(scanner, at + 1);
 }
 
@@ -235,7 +241,7 @@ scan_number(struct scanner *scanner)
     char number[64];
     size_t length = (size_t)(at - scanner->at);
     if (length >= sizeof(number))
-        return scan_fail(scanner, "a number of %zu characters", length);
+        return scan_fail(scanner, "the number has %zu characters, which is too long", length);
     memcpy(number, scanner->at, length);
     number[length] = '\0';
     int rc = scan_check_integer(scanner, number);
@@ -250,14 +256,16 @@ scan_structure(const struct scanner *scanner, char c)
     struct source *source = scanner->source;
     if (c == '{' || c == '(' || c == '[') {
         if (source->depth == LIMIT_CONFIG_DEPTH)
-            return scan_fail(scanner, "groups and lists are nested more than %d deep",
+            return scan_fail(scanner,
+                             "groups and lists must not be nested more than %d levels deep",
                              LIMIT_CONFIG_DEPTH);
         source->settings[++source->depth] = 0;
     } else if (c == '}' || c == ')' || c == ']') {
         source->depth -= source->depth > 0; /* libconfig reports an unmatched bracket */
     } else if ((c == '=' || c == ':') &&
                ++source->settings[source->depth] > LIMIT_CONFIG_SETTINGS) {
-        return scan_fail(scanner, "more than %d settings in one group", LIMIT_CONFIG_SETTINGS);
+        return scan_fail(scanner, "a group must not have more than %d settings",
+                         LIMIT_CONFIG_SETTINGS);
     }
     return 0;
 }
@@ -408,9 +416,9 @@ scan_directive(struct scanner *scanner, const char *directive, const char **name
                  : NULL;
     if (!*close || *close == *name || memchr(*name, '\n', (size_t)(*close - *name)) ||
         memchr(*name, '\0', (size_t)(*close - *name)))
-        return scan_fail(scanner, "%s needs a file's name in quotes", directive);
+        return scan_fail(scanner, "%s must be followed by a file name in quotes", directive);
     if (!scan_ends_line(scanner, *close + 1))
-        return scan_fail(scanner, "nothing may follow %s \"...\" on its line", directive);
+        return scan_fail(scanner, "only a comment may follow %s \"...\" on its line", directive);
     return 0;
 }
 
@@ -424,8 +432,9 @@ scan_overlay(struct scanner *scanner)
     if (rc < 0)
         return rc;
     if (source->depth > 0 || source->layer_count > 1)
-        return scan_fail(scanner, source->depth > 0 ? "@overlay stands in no group and no list"
-                                                    : "@overlay stands in no file that is one");
+        return scan_fail(scanner, source->depth > 0
+                                      ? "@overlay must not be in a group or a list"
+                                      : "@overlay must not be in a file that @overlay reads");
     struct source_pattern *patterns =
         realloc(source->patterns, (source->pattern_count + 1) * sizeof(*patterns));
     char *path = scan_resolve(source->files[scanner->file], name, (size_t)(close - name));
@@ -450,7 +459,8 @@ scan_include(struct scanner *scanner)
     if (rc < 0)
         return rc;
     if (scanner->depth >= SOURCE_MAX_INCLUDES)
-        return scan_fail(scanner, "includes are nested more than %d deep", SOURCE_MAX_INCLUDES);
+        return scan_fail(scanner, "includes must not be nested more than %d levels deep",
+                         SOURCE_MAX_INCLUDES);
 
     char *path = scan_resolve(source->files[scanner->file], name, (size_t)(close - name));
     if (!path)
@@ -517,7 +527,7 @@ scan_overlays_of(struct scanner *scanner, const struct source_pattern *pattern)
         status = GLOB_NOMATCH;
     int rc = status == GLOB_NOSPACE ? source_out_of_memory(scanner->error)
              : status && status != GLOB_NOMATCH
-                 ? scan_fail(scanner, "cannot look for %s: %s", pattern->path, strerror(errno))
+                 ? scan_fail(scanner, "cannot search %s: %s", pattern->path, strerror(errno))
                  : 0;
     for (size_t i = 0; rc == 0 && !status && i < found.gl_pathc; i++)
         rc = scan_overlay_file(scanner, found.gl_pathv[i]);

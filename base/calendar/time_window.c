@@ -60,7 +60,7 @@ parser_word(struct window_parser *parser, char word[WORD_SIZE])
     return 0;
 }
 
-/* "Mon"; -1: none. */
+/* Returns the day of a word such as "Mon", from 0 for Monday, or -1. */
 static int
 parse_day(const char *text, size_t length)
 {
@@ -87,8 +87,8 @@ parse_days(const struct window_parser *parser, const char *word, unsigned *days)
             at += rest;
         }
         if (first < 0 || last < 0)
-            return parser_refuse(parser, "\"%s\" is no days of the week: write Mon-Fri or Sat,Sun",
-                                 word);
+            return parser_refuse(
+                parser, "\"%s\" is not a day or range of days: write Mon-Fri or Sat,Sun", word);
         for (int day = first; *days |= 1u << day, day != last;)
             day = (day + 1) % 7;
         if (!*at)
@@ -96,7 +96,7 @@ parse_days(const struct window_parser *parser, const char *word, unsigned *days)
     }
 }
 
-/* "22:00" and what follows it; -1: none. */
+/* Parses a time such as "22:00". Returns its minutes and the text after it, or -1. */
 static int
 parse_time(const char **at)
 {
@@ -119,7 +119,7 @@ parse_times(const struct window_parser *parser, const char *word, struct period 
         return period->start >= 0 && period->start < DAY_MINUTES && !*at
                    ? 0
                    : parser_refuse(parser,
-                                   "\"%s\" is no time of day: write 07:00, from 00:00 to 23:59",
+                                   "\"%s\" is not a time of day: write 07:00, from 00:00 to 23:59",
                                    word);
     if (period->start >= 0 && *at++ == '-')
         period->end = parse_time(&at);
@@ -127,12 +127,12 @@ parse_times(const struct window_parser *parser, const char *word, struct period 
         period->end = -1;
     if (period->end < 0 || *at)
         return parser_refuse(
-            parser, "\"%s\" is no time from and to: write 22:00-06:00, within 00:00 and 24:00",
+            parser, "\"%s\" is not a time interval: write 22:00-06:00, within 00:00 and 24:00",
             word);
     if (period->start % DAY_MINUTES == period->end)
         return parser_refuse(parser, "\"%s\" is empty: all day is 00:00-24:00", word);
     if (period->start == DAY_MINUTES)
-        return parser_refuse(parser, "\"%s\" begins where the day ends: write 00:00", word);
+        return parser_refuse(parser, "\"%s\" begins at the end of the day: write 00:00", word);
     return 0;
 }
 
@@ -141,14 +141,14 @@ parse_zone(struct window_parser *parser, const char *name, struct time_window *w
 {
     if (window->zone || *parser->at)
         return parser_refuse(parser,
-                             "\"%s\" stands behind a time: a zone stands once, at the end, "
-                             "and periods are apart by \";\"",
+                             "\"%s\" follows a time: write one time zone at the end, and "
+                             "separate intervals by \";\"",
                              name);
     const int rc = time_zone_load(name, &window->zone);
     if (rc == -ENOMEM)
         return rc;
     return rc < 0 ? parser_refuse(parser,
-                                  "\"%s\" is no time zone of " TIME_ZONES
+                                  "\"%s\" is not a time zone of " TIME_ZONES
                                   " (package tzdata): write one like Europe/Berlin",
                                   name)
                   : 0;
@@ -172,7 +172,7 @@ parse_period(struct window_parser *parser, struct time_window *window)
     if (rc == 0 && !*word)
         rc = parser_refuse(parser, parser->moments
                                        ? "lacks a time: write \"07:00\" or \"Mon-Fri 07:00\""
-                                       : "lacks a time from and to: write \"22:00-06:00\" or "
+                                       : "lacks a time interval: write \"22:00-06:00\" or "
                                          "\"Mon-Fri 22:00-06:00\"");
     if (rc == 0)
         rc = parse_times(parser, word, period);
@@ -223,7 +223,7 @@ time_window_free(struct time_window *window)
     free(window);
 }
 
-/* -------------------------------------------------------------------------------- asking ----- */
+/* ------------------------------------------------------------------------------- queries ----- */
 
 /* Unix seconds; empty unless start < end. */
 struct stretch {

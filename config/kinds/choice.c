@@ -37,7 +37,7 @@ choice_read(const struct option_reader *reader, const struct option_row *row,
     }
     char choices[CHOICES_SIZE];
     read_name_choices(row, ALL_CHOICES, choices);
-    return read_fail(reader, setting, "has to be %s", choices);
+    return read_fail(reader, setting, "must be %s", choices);
 }
 
 static void
@@ -101,7 +101,7 @@ flags_read(const struct option_reader *reader, const struct option_row *row,
     if (!read_is_sequence(setting) || config_setting_length(setting) == 0) {
         char choices[CHOICES_SIZE];
         read_name_choices(row, ALL_CHOICES, choices);
-        return read_fail(reader, setting, "has to be [ ... ] with at least one of %s", choices);
+        return read_fail(reader, setting, "must be [ ... ] with at least one of %s", choices);
     }
     int rc = 0;
     for (unsigned i = 0; i < (unsigned)config_setting_length(setting) && !read_stops(rc); i++) {

@@ -32,7 +32,7 @@ number_read(const struct option_reader *reader, const struct option_row *row,
 {
     double *value = field;
     if (!setting_is_number(setting))
-        return read_fail(reader, setting, "has to be a number");
+        return read_fail(reader, setting, "must be a number");
     const double number = setting_number(setting);
     if (!isfinite(number) || number < row->min || number > row->max)
         return read_fail(reader, setting, "%.10g is not within %.10g .. %.10g", number, row->min,
@@ -46,7 +46,7 @@ integer_read(const struct option_reader *reader, const struct option_row *row,
              config_setting_t *setting, void *field)
 {
     if (config_setting_type(setting) == CONFIG_TYPE_FLOAT || !setting_is_number(setting))
-        return read_fail(reader, setting, "has to be an integer");
+        return read_fail(reader, setting, "must be an integer");
     double number;
     int rc = number_read(reader, row, setting, &number);
     if (rc == 0)
@@ -89,7 +89,7 @@ boolean_read(const struct option_reader *reader, const struct option_row *row,
 {
     (void)row;
     if (config_setting_type(setting) != CONFIG_TYPE_BOOL)
-        return read_fail(reader, setting, "has to be true or false");
+        return read_fail(reader, setting, "must be true or false");
     *(bool *)field = config_setting_get_bool(setting);
     return 0;
 }
@@ -119,7 +119,7 @@ numbers_read(const struct option_reader *reader, const struct option_row *row,
         for (unsigned i = 0; i < count && rc == 0; i++)
             rc = number_read(reader, row, config_setting_get_elem(setting, i), &values[i]);
     } else {
-        return read_fail(reader, setting, "has to be %s[ ... ] of %zu numbers",
+        return read_fail(reader, setting, "must be %s[ ... ] of %zu numbers",
                          row->array.uniform ? "a number, or " : "", count);
     }
     return rc;
@@ -166,7 +166,7 @@ tuple_read(const struct option_reader *reader, const struct option_row *row,
     int *values = field;
     int rc = 0;
     if (!read_is_sequence(setting) || (size_t)config_setting_length(setting) != row->array.count)
-        return read_fail(reader, setting, "has to be [ ... ] of %zu integers", row->array.count);
+        return read_fail(reader, setting, "must be [ ... ] of %zu integers", row->array.count);
     for (unsigned i = 0; rc == 0 && i < row->array.count; i++)
         rc = integer_read(reader, row, config_setting_get_elem(setting, i), &values[i]);
     return rc;
@@ -179,7 +179,7 @@ integers_read(const struct option_reader *reader, const struct option_row *row,
     const size_t size = row->array.count * sizeof(int);
     const bool tuples = row->array.count > 1;
     if (!read_is_sequence(setting))
-        return read_fail(reader, setting, "has to be %s",
+        return read_fail(reader, setting, "must be %s",
                          tuples ? "a list ( [ ... ], [ ... ] )" : "an array [ 1, 2 ]");
     return read_elements(reader, row, setting, 1, (double)row->array.elements, size, field,
                          tuples ? tuple_read : integer_read);

@@ -21,7 +21,7 @@ range_read(const struct option_reader *reader, const struct option_row *row,
         return read_section(reader, row->section, setting, field);
     int rc = read_is_sequence(setting) && config_setting_length(setting) == 2
                  ? pair.kind->read(reader, &pair, setting, field)
-                 : read_fail(reader, setting, "has to be [ ... ] of 2 numbers, or a group { ... }");
+                 : read_fail(reader, setting, "must be [ ... ] of 2 numbers, or a group { ... }");
     return read_lose(reader, field, row->section->size, rc);
 }
 

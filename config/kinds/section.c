@@ -13,7 +13,7 @@ group_read(const struct option_reader *reader, const struct option_row *row,
 {
     if (config_setting_type(setting) != CONFIG_TYPE_GROUP)
         return read_lose(reader, field, row->section->size,
-                         read_fail(reader, setting, "has to be a group { ... }"));
+                         read_fail(reader, setting, "must be a group { ... }"));
     return read_section(reader, row->section, setting, field);
 }
 
@@ -95,7 +95,7 @@ list_read(const struct option_reader *reader, const struct option_row *row,
 {
     if (config_setting_type(setting) != CONFIG_TYPE_LIST)
         return read_lose(reader, field, sizeof(char *),
-                         read_fail(reader, setting, "has to be a list ( { ... }, { ... } )"));
+                         read_fail(reader, setting, "must be a list ( { ... }, { ... } )"));
     return read_elements(reader, row, setting, row->min, row->max, row->section->size, field,
                          group_read);
 }

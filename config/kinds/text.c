@@ -125,23 +125,23 @@ form_fits_url(const char *text)
 }
 
 const struct option_form
-    form_name = {.fits = form_fits_name, .refusal = "may hold only A-Z a-z 0-9 _ -"},
+    form_name = {.fits = form_fits_name, .refusal = "may only contain A-Z a-z 0-9 _ -"},
     form_dicom = {.fits = form_fits_dicom,
-                  .refusal = "holds a backslash, which separates values in DICOM"},
+                  .refusal = "must not contain a backslash, which separates values in DICOM"},
     form_ae = {.fits = form_fits_ae,
-               .refusal = "has to be printable ASCII without backslash, and without blanks at "
-                          "its ends"},
-    form_address = {.fits = form_fits_address, .refusal = "has to be an IPv4 or IPv6 address"},
-    form_host = {.fits = form_fits_host, .refusal = "has to be a host's name, without a port"},
-    form_caller = {form_fits_address, "has to be an IPv4 or IPv6 address", form_tidy_address},
-    form_fingerprint = {form_fits_fingerprint, "has to be 32 bytes in hexadecimal",
+               .refusal = "must be printable ASCII without backslash, and without blanks "
+                          "at its ends"},
+    form_address = {.fits = form_fits_address, .refusal = "must be an IPv4 or IPv6 address"},
+    form_host = {.fits = form_fits_host, .refusal = "must be a host name without a port"},
+    form_caller = {form_fits_address, "must be an IPv4 or IPv6 address", form_tidy_address},
+    form_fingerprint = {form_fits_fingerprint, "must be 32 bytes in hexadecimal",
                         form_tidy_fingerprint},
     form_gpu = {.fits = form_fits_gpu,
-                .refusal = "has to be the index of a GPU, or its UUID (\"GPU-...\")"},
-    form_absolute = {.fits = form_fits_absolute, .refusal = "has to be an absolute path"},
+                .refusal = "must be the index of a GPU, or its UUID (\"GPU-...\")"},
+    form_absolute = {.fits = form_fits_absolute, .refusal = "must be an absolute path"},
     form_url = {.fits = form_fits_url,
-                .refusal = "has to be https://HOST/... or http://HOST/..., without a user, a query "
-                           "or a fragment"};
+                .refusal = "must be https://HOST/... or http://HOST/..., without a user, "
+                           "a query or a fragment"};
 
 /* Counts the characters. Returns an error message if the text is not a single line of UTF-8. */
 static const char *
@@ -152,7 +152,7 @@ text_count_characters(const char *text, size_t *characters)
         if (length == 0)
             return "is not valid UTF-8";
         if (text_line_length(text) == 0)
-            return "holds a control character";
+            return "must not contain a control character";
         text += length;
     }
     return NULL;
@@ -193,13 +193,13 @@ read_text(const struct option_reader *reader, const struct option_row *row,
 {
     const char *text = config_setting_get_string(setting);
     if (config_setting_type(setting) != CONFIG_TYPE_STRING)
-        return read_fail(reader, setting, "has to be a string in quotes");
+        return read_fail(reader, setting, "must be a string in quotes");
     size_t characters = 0;
     const char *wrong = text_count_characters(text, &characters);
     if (wrong)
         return read_fail(reader, setting, "%s", wrong);
     if ((double)characters < row->min || (double)characters > row->max)
-        return read_fail(reader, setting, "has %zu characters; %.0f .. %.0f are allowed",
+        return read_fail(reader, setting, "has %zu characters; it must have %.0f .. %.0f",
                          characters, row->min, row->max);
     if (row->form && !row->form->fits(text))
         return read_fail(reader, setting, "%s", row->form->refusal);
@@ -278,7 +278,7 @@ names_read(const struct option_reader *reader, const struct option_row *row,
            config_setting_t *setting, void *field)
 {
     if (!read_is_sequence(setting))
-        return read_fail(reader, setting, "has to be an array [ \"...\", \"...\" ]");
+        return read_fail(reader, setting, "must be an array [ \"...\", \"...\" ]");
     return read_elements(reader, row, setting, row->min, row->max, sizeof(char *), field,
                          name_read);
 }

@@ -19,32 +19,36 @@ void conf_set_dictionary(enum attribute_kind (*kind_of)(const char *tag))
 
 static const struct option_row attribute_rows[] = {
     {"tag", &option_text, AT(struct conf_attribute, tag), NULL, LIMITS(2, 64),
-     .help = "keyword or tag: \"StudyDescription\" or \"(0008,1030)\"; of a private attribute the "
-             "tag, such as \"(0019,100C)\", whose block may be any"},
+     .help = "keyword or tag: \"StudyDescription\" or \"(0008,1030)\"; for "
+             "a private attribute the tag with any block, such as "
+             "\"(0019,100C)\""},
     {"creator", &option_text, AT(struct conf_attribute, creator), "", LIMITS(1, 64),
-     .form = &form_dicom, .help = "the Private Creator of a private attribute, and needed for it"},
+     .form = &form_dicom, .help = "Private Creator; required for private attributes"},
     {"is", &option_names, AT(struct conf_attribute, is), MANY(struct conf_attribute, is_count),
      .fallback = "", LIMITS(1, 64), .form = &form_dicom,
      EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_IS),
-     .help = "a value is one of these; in this and the next two, capitals of ASCII do not matter"},
+     .help = "values, one of which must be equal; the case of ASCII letters "
+             "is ignored"},
     {"glob", &option_text, AT(struct conf_attribute, glob), "", LIMITS(1, 128),
      EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_GLOB),
-     .help = "a value is, as a whole, of this pattern, such as \"*thorax*\""},
+     .help = "shell pattern that must match a whole value, such as "
+             "\"*thorax*\"; the case of ASCII letters is ignored"},
     {"regex", &option_regex, AT(struct conf_attribute, regex), "", LIMITS(1, 256),
      EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_REGEX),
-     .help = "a value has a part that this regular expression matches, in capitals or not: POSIX "
-             "extended, without back-references and (?...) groups; repetitions may multiply to at "
-             "most 1000"},
+     .help = "POSIX extended regular expression that must match a part of a "
+             "value, ignoring case; without back-references and (?...) "
+             "groups; repetitions may multiply to at most 1000"},
     {"range", &option_numbers, AT(struct conf_attribute, range), "", LIMITS(-1e12, 1e12),
      .array = {.count = 2}, EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_RANGE),
-     .help = "a value is a number, [ lowest, highest ], the ends included"},
+     .help = "numbers [ lowest, highest ], both inclusive, between which a "
+             "value must lie"},
     {"present", &option_boolean, AT(struct conf_attribute, present), "",
      EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_PRESENT),
-     .help = "whether it is there and has a value"},
+     .help = "required presence of a value: true or false"},
     {"not", &option_boolean, AT(struct conf_attribute, negated), "false",
-     .help =
-         "no value may pass what is asked; an attribute that is not there fits, one that cannot "
-         "be compared (limits, character set) does not"},
+     .help = "negates the test: no value may pass; an absent attribute "
+             "matches; one that cannot be compared (limits, character set) "
+             "does not"},
 };
 
 /* Returns the error of an attribute's tag by the dictionary, or NULL if the tag is valid. */
@@ -53,18 +57,18 @@ attribute_objection(const struct conf_attribute *attribute)
 {
     switch (attribute_kind_of ? attribute_kind_of(attribute->tag) : ATTRIBUTE_UNKNOWN) {
     case ATTRIBUTE_VALUE:
-        return attribute->creator ? "is a public attribute, which has no creator" : NULL;
+        return attribute->creator ? "is a public attribute: remove creator" : NULL;
     case ATTRIBUTE_PRIVATE:
-        return attribute->creator ? NULL : "is a private attribute: say whose, by creator";
+        return attribute->creator ? NULL : "is a private attribute: give its creator";
     case ATTRIBUTE_SEQUENCE:
-        return "is a sequence: rules compare attributes of the data set itself";
+        return "is a sequence: name an attribute of the data set itself";
     case ATTRIBUTE_BYTES:
-        return "holds bytes, which rules do not compare";
+        return "contains bytes, which rules cannot compare";
     case ATTRIBUTE_UNKNOWN:
         break;
     }
-    return "is no attribute of a data set: a keyword of DICOM's dictionary, or a tag "
-           "\"(gggg,eeee)\"";
+    return "is no attribute of a data set: write a keyword of the DICOM "
+           "dictionary, or a tag \"(gggg,eeee)\"";
 }
 
 static void
@@ -78,7 +82,7 @@ check_attribute(const void *object, const struct option_spot *spot)
     if (attribute->test == CONF_ATTRIBUTE_RANGE && !LOST(spot, attribute->range))
         check_ends(attribute->range, "range", spot);
     if (attribute->test == CONF_ATTRIBUTE_PRESENT && attribute->negated)
-        option_refuse(spot, "not", "is not used with present: write present = %s",
+        option_refuse(spot, "not", "is not allowed with present: write present = %s",
                       attribute->present ? "false" : "true");
 }
 
@@ -141,7 +145,7 @@ check_attributes(const struct conf *conf, const struct option_spot *spot)
             count += conf->rules[i].attributes[j].tag && attribute_is_first(conf, i, j);
         if (before <= LIMIT_RULE_ATTRIBUTES && count > LIMIT_RULE_ATTRIBUTES)
             option_refuse_of(spot, "rules", i, ".match.attributes",
-                             "with the rules before it names more than %d different attributes",
+                             "with the rules before, names more than %d different attributes",
                              LIMIT_RULE_ATTRIBUTES);
     }
 }

@@ -36,7 +36,7 @@ check_destination_way(const struct conf_destination *destination, unsigned way, 
 
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
         if (options[i].given && !(options[i].of & way))
-            option_refuse(spot, options[i].option, "is not used with %s", with);
+            option_refuse(spot, options[i].option, "is not allowed with %s", with);
 }
 
 /* Checks the credentials of a STOW-RS service, which must not be sent unencrypted. */
@@ -45,20 +45,20 @@ check_stow(const struct conf_destination *destination, const struct option_spot 
 {
     const bool is_plain = strncmp(destination->stow, "http://", strlen("http://")) == 0;
     if (destination->token_file && destination->login_file)
-        option_refuse(spot, "login_file", "is not used with token_file: give one of the two");
+        option_refuse(spot, "login_file", "is not allowed with token_file: remove one of the two");
     else if (is_plain && (destination->token_file || destination->login_file))
-        option_refuse(spot, "stow", "would carry the credentials unencrypted: use https://");
+        option_refuse(spot, "stow", "would send the credentials unencrypted: use https://");
     if (destination->client_key && !destination->client_certificate)
-        option_refuse(spot, "client_key", "needs client_certificate");
+        option_refuse(spot, "client_key", "requires client_certificate");
     if (is_plain && (destination->ca || destination->client_certificate))
-        option_refuse(spot, "stow", "has no certificates: use https://");
+        option_refuse(spot, "stow", "does not use certificates: write https://");
 }
 
 void
 check_host(const char *host, const struct option_spot *spot)
 {
     if (host && strchr(host, ':') && !form_address.fits(host))
-        option_refuse(spot, "host", "has to be a name, or an IPv4 or IPv6 address");
+        option_refuse(spot, "host", "must be a host name, or an IPv4 or IPv6 address");
 }
 
 static bool
@@ -74,7 +74,10 @@ check_destination(const void *object, const struct option_spot *spot)
 {
     const struct conf_destination *destination = object;
     if (destination->name && strcmp(destination->name, CONF_SENDER) == 0)
-        option_refuse(spot, "name", "\"%s\" stands for whoever sent a series", CONF_SENDER);
+        option_refuse(spot, "name",
+                      "\"%s\" is reserved for the sender of a series: choose another "
+                      "name",
+                      CONF_SENDER);
     if (LOST(spot, destination->folder) || LOST(spot, destination->stow))
         return;
     if (destination->folder)
@@ -82,7 +85,7 @@ check_destination(const void *object, const struct option_spot *spot)
     else if (destination->stow)
         check_destination_way(destination, OF_STOW, "stow", spot);
     else if (!destination_has_place(destination, spot))
-        option_refuse(spot, "name", "needs ae_title, host and port, or folder, or stow");
+        option_refuse(spot, "name", "requires ae_title, host and port, or folder, or stow");
     else
         check_destination_way(destination, OF_AN_AE, "an AE", spot);
     check_host(destination->host, spot);
@@ -92,47 +95,52 @@ check_destination(const void *object, const struct option_spot *spot)
 
 static const struct option_row destination_rows[] = {
     {"name", &option_text, AT(struct conf_destination, name), NULL, LIMITS(1, 64),
-     .form = &form_name, .help = "what pipelines and the command line call it"},
+     .form = &form_name, .help = "name for pipelines and the command line"},
     {"folder", &option_path, AT(struct conf_destination, folder), "", LIMITS(1, 4000),
-     .help =
-         "a folder that results are copied to, named by their SOP Instance UID, in place of an AE"},
+     .help = "folder to copy results to, named by SOP Instance UID; "
+             "replaces an AE"},
     {"stow", &option_text, AT(struct conf_destination, stow), "", LIMITS(1, 1024),
      .form = &form_url,
-     .help =
-         "the URL of a STOW-RS service (https://pacs.example/dicom-web/studies) that results are "
-         "sent to, in place of an AE"},
+     .help = "URL of a STOW-RS service to send results to, such as "
+             "https://pacs.example/dicom-web/studies; replaces an AE"},
     {"ca", &option_path, AT(struct conf_destination, ca), "", LIMITS(1, 4000),
-     .help =
-         "with stow: the certificates (PEM) of authorities to believe; those of the system when "
-         "not given. Its certificate has to be for the URL's host"},
+     .help = "stow: PEM file of trusted CAs, by default those of the "
+             "system; the server certificate must be valid for the host of "
+             "the URL"},
     {"client_certificate", &option_path, AT(struct conf_destination, client_certificate), "",
-     LIMITS(1, 4000), .help = "with stow: our certificate (PEM)"},
+     LIMITS(1, 4000), .help = "stow: PEM file of our client certificate"},
     {"client_key", &option_path, AT(struct conf_destination, client_key), "", LIMITS(1, 4000),
-     .help = "with stow: its key (PEM); in the same file when not given"},
+     .help = "stow: PEM file of the key of our client certificate; by "
+             "default in client_certificate"},
     {"token_file", &option_path, AT(struct conf_destination, token_file), "", LIMITS(1, 4000),
-     .help = "with stow: a file whose first line is the bearer token, read anew for each result"},
+     .help = "stow: file whose first line is the bearer token; read again "
+             "for each result"},
     {"login_file", &option_path, AT(struct conf_destination, login_file), "", LIMITS(1, 4000),
-     .help = "with stow: a file whose first line is user:password, likewise"},
+     .help = "stow: file whose first line is user:password; read again for "
+             "each result"},
     AE_ROWS(struct conf_destination),
     {"commit", &option_boolean, AT(struct conf_destination, commit), "false",
-     .help = "ask for storage commitment; a result counts as sent once that is given"},
+     .help = "request storage commitment; a result is SENT only after the "
+             "commitment"},
     {"commit_seconds", &option_number, AT(struct conf_destination, commit_seconds), "3600.0",
      LIMITS(0.1, 604800),
-     .help = "how long the commitment may take before the result is sent again"},
+     .help = "timeout of the storage commitment; after it, the result is "
+             "sent again"},
     {"fallback", &option_text, AT(struct conf_destination, fallback), "", LIMITS(1, 64),
      .form = &form_name,
-     .help = "the destination of results that this one cannot store; without it their delivery has "
-             "failed"},
+     .help = "destination of results that this AE cannot store; without it, "
+             "their delivery fails"},
     CONNECT_ROW(struct conf_destination),
     {"dimse_seconds", &option_number, AT(struct conf_destination, dimse_seconds), "60.0",
      LIMITS(0.1, 3600),
-     .help = "how long its answer to a message, or to a request of stow, may take"},
+     .help = "timeout of the answer to a DICOM message or to a STOW-RS "
+             "request"},
     {"min_kib_per_second", &option_number, AT(struct conf_destination, min_kib_per_second), "1.0",
      LIMITS(0, 1e6),
-     .help = "the slowest that it may take a result after its first dimse_seconds of waiting; 0 "
-             "means any"},
+     .help = "min transfer rate of a result after the first dimse_seconds; "
+             "0: no min"},
     {"idle_seconds", &option_number, AT(struct conf_destination, idle_seconds), "10.0",
-     LIMITS(0, 3600), .help = "how long an association is kept open for the next result"},
+     LIMITS(0, 3600), .help = "time that an unused association stays open for the next result"},
 };
 
 const struct option_section option_destination = {
@@ -141,18 +149,20 @@ const struct option_section option_destination = {
 static const struct option_row delivery_rows[] = {
     {"retry_seconds", &option_number, AT(struct conf_delivery, retry_seconds), "30.0",
      LIMITS(0.1, 86400),
-     .help = "the wait before the second attempt; about doubled before each further one"},
+     .help = "delay before the second attempt; approximately doubled before "
+             "each further attempt"},
     {"retry_max_seconds", &option_number, AT(struct conf_delivery, retry_max_seconds), "3600.0",
-     LIMITS(0.1, 86400), .help = "the longest such wait"},
+     LIMITS(0.1, 86400), .help = "max delay between attempts"},
     {"give_up_seconds", &option_number, AT(struct conf_delivery, give_up_seconds), "259200.0",
      LIMITS(1, 31536000),
-     .help =
-         "a delivery that was tried for so long has failed; the time in which its destination is "
-         "held, or the service is down, does not count"},
+     .help = "time after which a delivery fails; the time while its "
+             "destination is held or the service is down does not count"},
     {"breaker_failures", &option_integer, AT(struct conf_delivery, breaker_failures), "5",
-     LIMITS(1, 1000), .help = "after so many failures in a row a destination is left alone"},
+     LIMITS(1, 1000),
+     .help = "number of consecutive failures that pause deliveries to a "
+             "destination"},
     {"breaker_seconds", &option_number, AT(struct conf_delivery, breaker_seconds), "60.0",
-     LIMITS(0.1, 86400), .help = "for so long; then one delivery tries whether it is back"},
+     LIMITS(0.1, 86400), .help = "length of that pause; then one delivery is tried"},
 };
 
 const struct option_section option_delivery = {ROWS(delivery_rows),
@@ -180,7 +190,9 @@ check_fallback(const struct conf *conf, size_t i, const struct option_spot *spot
         at = fallback ? option_find_name(&named, fallback) : named.count;
     } while (at > i && at < named.count && ++steps < named.count);
     if (at == i)
-        option_refuse_of(spot, "destinations", i, ".fallback", "leads round in a circle");
+        option_refuse_of(spot, "destinations", i, ".fallback",
+                         "leads back to this destination: remove one fallback of the "
+                         "cycle");
 }
 
 /* Checks that no destination folder lies in an inbox, else results would be received again. */
@@ -194,7 +206,7 @@ check_destination_folders(const struct conf *conf, size_t i, const struct option
         return;
     for (size_t j = 0; j < conf->inbox_count; j++)
         if (conf->inboxes[j].path && option_path_below(folder, conf->inboxes[j].path)) {
-            option_refuse(spot, option, "%s is within an inbox", folder);
+            option_refuse(spot, option, "%s is within an inbox: choose another folder", folder);
             return;
         }
 }
@@ -211,7 +223,7 @@ check_destination_tls(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->destination_count; i++)
         if (conf->destinations[i].tls && lacks_authorities(conf, spot)) {
-            option_refuse_of(spot, "destinations", i, ".tls", "needs dicom.tls.ca");
+            option_refuse_of(spot, "destinations", i, ".tls", "requires dicom.tls.ca");
             return;
         }
 }

@@ -36,7 +36,8 @@ static const struct option_row share_rows[] = {
      .help = "label of another segment of the pipeline"},
     {"range", &option_numbers, AT(struct conf_share, range), NULL, LIMITS(0, 1e9),
      .array = {.count = 2},
-     .help = "lowest and highest share, both inclusive: 0.1 is a tenth of its voxels"},
+     .help = "lowest and highest share, both inclusive: 0.1 is a tenth of "
+             "the voxels of that segment"},
 };
 
 static const struct option_section share_section = {
@@ -51,39 +52,42 @@ static const struct option_section share_section = {
 
 static const struct option_row expect_rows[] = {
     BOUNDS(volume_ml, 0, 1e9, "lowest and highest volume, both inclusive"),
-    BOUNDS(
-        mean, -1e9, 1e9,
-        "lowest and highest mean of the values in it, both inclusive, in real-world units (HU in "
-        "CT)"),
+    BOUNDS(mean, -1e9, 1e9,
+           "lowest and highest mean of its values, both inclusive, in "
+           "real-world units (HU in CT)"),
     BOUNDS(components, 1, 1e9,
-           "least and greatest number of pieces: voxels that share a face are of one"),
+           "lowest and highest number of 6-connected components, both "
+           "inclusive"),
     BOUNDS(slices, 1, 65535,
-           "in how many slices it has voxels, at least and at most; of a straightened stack, of "
-           "its grid"),
+           "lowest and highest number of slices with a voxel, both "
+           "inclusive; in a straightened stack, slices of its grid"),
     {"touches", &option_choice, AT(struct conf_expect, touches), "\"any\"",
      .choices = touches_choices, .later = true,
-     .help =
-         "which faces of the volume it may touch: any, those of the lowest and the highest slice "
-         "alone, or none; of a straightened stack, which edges of its own planes; and no "
-         "padding beside it, unless any"},
+     .help = "faces of the volume that it may touch: any, only those of the "
+             "lowest and highest slice, or none; see NOTES for straightened "
+             "stacks and padding"},
     {"share_of", &option_part, AT(struct conf_expect, share_of), "", .section = &share_section,
-     .help = "its voxels as a part of those of another segment"},
+     .help = "limits of its voxels divided by the voxels of another segment"},
     BOUNDS(share_of_box, 0, 1,
-           "its voxels as a part of those of the box around it, at least and at most: a tree of "
-           "vessels is a small part of its box, and what leaked into an organ is more"),
+           "lowest and highest share of its bounding box, both inclusive; "
+           "a vessel tree fills a small share, a leak into an organ a "
+           "larger one"),
     BOUNDS(slice_mm, 0, 1000,
-           "of the images, to 0.001 mm: Slice Thickness (0018,0050), or the distance from slice to "
-           "slice where that is more, at least and at most"),
+           "lowest and highest slice distance of the images, both "
+           "inclusive, to 0.001 mm: Slice Thickness (0018,0050), or the "
+           "distance between slices if that is larger"),
     {"unit", &option_text, AT(struct conf_expect, unit), "", LIMITS(1, 16), .form = &form_dicom,
-     .help = "of the images' values, in UCUM: \"g/ml\" is SUV, \"Bq/ml\" what was counted, "
-             "\"[hnsf'U]\" HU; of Units (0054,1001) or Rescale Type (0028,1054)"},
+     .help = "required unit of the images, in UCUM: \"g/ml\" for SUV, "
+             "\"Bq/ml\" for activity, \"[hnsf'U]\" for HU; from Units "
+             "(0054,1001) or Rescale Type (0028,1054)"},
     {"contrast", &option_boolean, AT(struct conf_expect, contrast), "",
      GIVEN(struct conf_expect, has_contrast),
-     .help = "is Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012) given in one of the "
-             "images"},
+     .help = "required presence of Contrast/Bolus Agent (0018,0010) or its "
+             "sequence (0018,0012) in one of the images"},
     {"unvalidated", &option_text, AT(struct conf_expect, unvalidated), "", LIMITS(1, 200),
      .form = &form_dicom,
-     .help = "hold each result for REVIEW, for this reason, unless the pipeline sets unreviewed"},
+     .help = "hold each result for REVIEW, for this reason, unless the "
+             "pipeline sets unreviewed"},
 };
 
 const struct option_section option_expect = {ROWS(expect_rows), .size = sizeof(struct conf_expect),

@@ -19,33 +19,35 @@ check_inbox(const void *object, const struct option_spot *spot)
     if (LOST(spot, inbox->after))
         return;
     if (inbox->after == CONF_MOVE && !inbox->move_to && !LOST(spot, inbox->move_to))
-        option_refuse(spot, "after", "\"move\" needs move_to");
+        option_refuse(spot, "after", "\"move\" requires move_to");
     if (inbox->after != CONF_MOVE && inbox->move_to)
-        option_refuse(spot, "move_to", "is used only with after = \"move\"");
+        option_refuse(spot, "move_to", "is only allowed with after = \"move\"");
     /* Each start scans the inbox again: the kept old file would replace the newer one. */
     if (inbox->after == CONF_KEEP && inbox->resent == CONF_NEWEST)
-        option_refuse(spot, "resent", "\"newest\" needs after = \"move\" or \"delete\"");
+        option_refuse(spot, "resent", "\"newest\" requires after = \"move\" or \"delete\"");
 }
 
 static const struct option_row inbox_rows[] = {
     {"name", &option_text, AT(struct conf_inbox, name), "", LIMITS(1, 64), .form = &form_name,
-     .help = "by which rules call it"},
+     .help = "name of the inbox, for match.inbox of rules"},
     {"path", &option_path, AT(struct conf_inbox, path), NULL, LIMITS(1, 4000),
-     .help = "folder to watch, with all folders in it; a relative path is below root"},
+     .help = "folder to watch, including its subfolders; relative paths are "
+             "relative to root"},
     {"after", &option_choice, AT(struct conf_inbox, after), "\"keep\"", .choices = after_choices,
-     .help = "what happens to a file once Noctule's own copy and its row are safe on disk; what is "
-             "kept is stored twice, for ever unless retention.inbox is \"delete\""},
+     .help = "handling of a file after Noctule's copy and its database row "
+             "are durable; with \"keep\" each file is stored twice until "
+             "retention.inbox = \"delete\" removes both"},
     {"move_to", &option_path, AT(struct conf_inbox, move_to), "", LIMITS(1, 4000),
-     .help = "with after = \"move\": where originals go"},
+     .help = "folder for the originals, with after = \"move\""},
     RESENT_ROW(struct conf_inbox),
     {"settle_seconds", &option_number, AT(struct conf_inbox, settle_seconds), "2.0",
      LIMITS(0, 3600),
-     .help = "a file is complete when its size and times stood still for this long"},
+     .help = "time without a change of size or timestamps after which a "
+             "file is complete"},
     {"sweep_seconds", &option_number, AT(struct conf_inbox, sweep_seconds), "10.0",
      LIMITS(0.1, 86400),
-     .help =
-         "a full look at the folder this often; seldomer, up to every 10 minutes, while it finds "
-         "nothing new on a local disk, which tells of each file"},
+     .help = "interval of full scans; on a local disk, which reports new "
+             "files, it grows up to 10 minutes while scans find no new files"},
 };
 
 const struct option_section option_inbox = {ROWS(inbox_rows), .size = sizeof(struct conf_inbox),
@@ -91,7 +93,7 @@ check_apart_from_root(const struct conf *conf, const char *path, const char *opt
                       const struct option_spot *spot)
 {
     if (climbs(path)) {
-        option_refuse(spot, option, "holds \"..\"");
+        option_refuse(spot, option, "must not contain \"..\"");
         return false;
     }
     if (!conf->root)
@@ -99,7 +101,10 @@ check_apart_from_root(const struct conf *conf, const char *path, const char *opt
     const char *below = option_path_below(path, conf->root);
     if (!option_path_below(conf->root, path) && !(below && is_own_folder(below)))
         return true;
-    option_refuse(spot, option, "%s is, or holds, a folder of Noctule's own", path);
+    option_refuse(spot, option,
+                  "%s is, or contains, a folder of Noctule itself: choose "
+                  "another folder",
+                  path);
     return false;
 }
 
@@ -126,10 +131,12 @@ check_inbox_paths(const struct conf *conf, size_t i, const struct option_spot *s
     snprintf(move_option, sizeof(move_option), "inbox.[%zu].move_to", i);
     if (inbox->path && check_apart_from_root(conf, inbox->path, path_option, spot) &&
         is_within_inbox(conf, inbox->path, i))
-        option_refuse(spot, path_option, "%s is within another inbox", inbox->path);
+        option_refuse(spot, path_option, "%s is within another inbox: remove one of the two",
+                      inbox->path);
     if (inbox->move_to && check_apart_from_root(conf, inbox->move_to, move_option, spot) &&
         is_within_inbox(conf, inbox->move_to, SIZE_MAX))
-        option_refuse(spot, move_option, "%s is within an inbox", inbox->move_to);
+        option_refuse(spot, move_option, "%s is within an inbox: choose another folder",
+                      inbox->move_to);
 }
 
 void

@@ -15,40 +15,38 @@ check_source(const void *object, const struct option_spot *spot)
                            (source->host || LOST(spot, source->host)) &&
                            (source->port != 0 || LOST(spot, source->port));
     if (!has_place)
-        option_refuse(spot, "name", "needs ae_title, host and port");
+        option_refuse(spot, "name", "requires ae_title, host and port");
     check_host(source->host, spot);
 }
 
 static const struct option_row source_rows[] = {
     {"name", &option_text, AT(struct conf_source, name), NULL, LIMITS(1, 64), .form = &form_name,
-     .help = "what the command line and the database call it"},
+     .help = "name for the command line and the database"},
     AE_ROWS(struct conf_source),
     {"move_destination", &option_text, AT(struct conf_source, move_destination), "", LIMITS(1, 16),
      .form = &form_ae,
-     .help = "which of dicom.titles it is to send to, and has to know with our host and port; the "
-             "first of them when not given"},
+     .help = "title of dicom.titles to send to, by default the first; the "
+             "archive must know it with our host and port"},
     {"level", &option_choice, AT(struct conf_source, level), "\"study\"", .choices = level_choices,
-     .help =
-         "ask for whole studies with one C-MOVE, or for one \"series\" after the other, so that "
-         "less is sent again when one fails"},
+     .help = "unit of a C-MOVE: a whole \"study\", or each \"series\", so "
+             "that less is sent again after a failure"},
     {"window", &option_window, AT(struct conf_source, window), "", LIMITS(1, 400),
-     .help = "when it may be asked, as a pipeline's; what has begun goes on; at any time when not "
-             "given"},
+     .help = "times when requests may start, as in a pipeline's window; "
+             "running requests continue; by default any time"},
     {"per_hour", &option_integer, AT(struct conf_source, per_hour), "0", LIMITS(0, 100000),
-     .help =
-         "the most items that it is asked to send in an hour, evenly spread; 0 means one after the "
-         "other"},
+     .help = "max number of items per hour, evenly spread; 0: no limit, one "
+             "at a time"},
     CONNECT_ROW(struct conf_source),
     {"dimse_seconds", &option_number, AT(struct conf_source, dimse_seconds), "300.0",
-     LIMITS(0.1, 3600),
-     .help = "how long it may be silent, be it before its first answer or between two"},
+     LIMITS(0.1, 3600), .help = "timeout of the first answer, and between answers"},
     {"deadline_seconds", &option_number, AT(struct conf_source, deadline_seconds), "3600.0",
      LIMITS(0.1, 86400),
-     .help = "how long one answer to C-FIND, or one C-MOVE, may take in all; then it is told to "
-             "stop, and tried again later"},
+     .help = "max duration of one C-FIND or C-MOVE; then it is cancelled "
+             "and tried again later"},
     {"arrival_seconds", &option_number, AT(struct conf_source, arrival_seconds), "60.0",
      LIMITS(0, 3600),
-     .help = "how long what it says it has sent may take to arrive; then it is PARTIAL"},
+     .help = "timeout of instances that the archive reports as sent; then "
+             "the item is PARTIAL"},
 };
 
 static const struct option_section source_section = {
@@ -57,7 +55,7 @@ static const struct option_section source_section = {
 static const struct option_row pull_rows[] = {
     {"sources", &option_list, AT(struct conf_pull, sources), MANY(struct conf_pull, source_count),
      .fallback = "( )", LIMITS(0, 64), .section = &source_section,
-     .help = "archives that are asked by C-FIND, and told by C-MOVE to send here"},
+     .help = "archives to query by C-FIND and to retrieve from by C-MOVE"},
 };
 
 const struct option_section option_pull = {ROWS(pull_rows), .size = sizeof(struct conf_pull)};
@@ -71,9 +69,9 @@ check_source_way(const struct conf *conf, size_t i, const struct option_spot *sp
         NAMED(spot, "dicom.titles", conf->dicom.titles, conf->dicom.title_count);
     if (source->move_destination && option_lacks(&titles, source->move_destination))
         option_refuse_of(spot, "pull.sources", i, ".move_destination",
-                         "\"%s\" is none of dicom.titles", source->move_destination);
+                         "\"%s\" is not in dicom.titles", source->move_destination);
     if (source->tls && lacks_authorities(conf, spot))
-        option_refuse_of(spot, "pull.sources", i, ".tls", "needs dicom.tls.ca");
+        option_refuse_of(spot, "pull.sources", i, ".tls", "requires dicom.tls.ca");
 }
 
 void
@@ -87,5 +85,5 @@ check_sources(const struct conf *conf, const struct option_spot *spot)
     if (conf->pull.source_count > 0 && conf->dicom.port == 0 && conf->dicom.tls_port == 0 &&
         !LOST(spot, conf->dicom.port) && !LOST(spot, conf->dicom.tls_port))
         option_refuse(spot, "pull.sources",
-                      "needs dicom.port or dicom.tls_port, to which they are to send");
+                      "requires dicom.port or dicom.tls_port, which archives send to");
 }

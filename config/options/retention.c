@@ -13,21 +13,28 @@ static const char *const original_choices[] = {"keep", "delete", NULL};
 
 static const struct option_row retention_rows[] = {
     DAYS(series_days, "90.0",
-         "so long after its last job ended, a series' images are removed; 0: never"),
+         "age at which images are removed, from the end of the last job "
+         "of their series; 0: never"),
     DAYS(results_days, "90.0",
-         "so long after their job ended, results that were delivered are removed; 0: never"),
-    DAYS(quarantine_days, "90.0", "the same for files in quarantine; 0: never"),
+         "age at which delivered results are removed, from the end of "
+         "their job; 0: never"),
+    DAYS(quarantine_days, "90.0", "age at which files in quarantine are removed; 0: never"),
     DAYS(events_days, "730.0",
-         "so long after the last that happened to it, the rows of what was removed go; 0: never"),
-    DAYS(min_days, "1.0", "nothing newer is removed, however full the disk is"),
+         "age at which database rows of removed items (jobs, features, events) are deleted, "
+         "from their last event; 0: never"),
+    DAYS(min_days, "1.0",
+         "min age of everything that is removed, even if the disk is "
+         "full"),
     {"low_mib", &option_number, AT(struct conf_retention, low_mib), "0.0", LIMITS(0, 1e9),
-     .help = "with less free disk space, what is oldest is removed before its time; 0: never"},
+     .help = "free disk space below which the oldest series and results are "
+             "removed early; 0: never"},
     {"high_mib", &option_number, AT(struct conf_retention, high_mib), "0.0", LIMITS(0, 1e9),
-     .help = "until so much is free again"},
+     .help = "free disk space at which the early removal ends"},
     {"inbox", &option_switch, AT(struct conf_retention, delete_originals), "\"keep\"",
      .choices = original_choices,
-     .help = "series from an inbox with after = \"keep\": \"keep\" never removes them, "
-             "\"delete\" removes them and deletes their files in the inbox"},
+     .help = "series from an inbox with after = \"keep\": \"keep\" never "
+             "removes them; \"delete\" removes them and deletes their files "
+             "in the inbox"},
 };
 
 static void
@@ -44,7 +51,7 @@ check_days(const void *object, const struct option_spot *spot)
 
     for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++)
         if (given[i].days > 0 && given[i].days < retention->min_days)
-            option_refuse(spot, given[i].option, "is less than min_days");
+            option_refuse(spot, given[i].option, "must not be less than min_days");
 }
 
 const struct option_section option_retention = {
@@ -57,10 +64,10 @@ check_retention(const struct conf *conf, const struct option_spot *spot)
     if (LOST(spot, retention->low_mib) || LOST(spot, retention->high_mib))
         return;
     if (retention->low_mib == 0 && retention->high_mib != 0)
-        option_refuse(spot, "retention.high_mib", "is used only with low_mib");
+        option_refuse(spot, "retention.high_mib", "is only allowed with low_mib");
     if (retention->low_mib > 0 && retention->low_mib <= conf->min_free_mib)
         option_refuse(spot, "retention.low_mib",
-                      "has to be above min_free_mib, below which nothing is taken in");
+                      "must be above min_free_mib, below which no file is received");
     if (retention->high_mib < retention->low_mib)
-        option_refuse(spot, "retention.high_mib", "has to be low_mib at least");
+        option_refuse(spot, "retention.high_mib", "must be at least low_mib");
 }

@@ -20,11 +20,11 @@ check_match(const void *object, const struct option_spot *spot)
 
 static const struct option_row companion_rows[] = {
     {"modality", &option_text, AT(struct conf_companion, modality), "", LIMITS(1, 16),
-     .form = &form_dicom, .help = "its Modality is this"},
+     .form = &form_dicom, .help = "required Modality; case is ignored"},
     {"body_part", &option_text, AT(struct conf_companion, body_part), "", LIMITS(1, 16),
-     .form = &form_dicom, .help = "its Body Part Examined is this"},
+     .form = &form_dicom, .help = "required Body Part Examined; case is ignored"},
     {"description", &option_text, AT(struct conf_companion, description), "", LIMITS(1, 64),
-     .form = &form_dicom, .help = "its Series Description contains this"},
+     .form = &form_dicom, .help = "required part of Series Description; case is ignored"},
 };
 
 static void
@@ -33,7 +33,9 @@ check_companion(const void *object, const struct option_spot *spot)
     const struct conf_companion *companion = object;
     if (!companion->modality && !companion->body_part && !companion->description &&
         !LOST(spot, *companion))
-        option_refuse(spot, "modality", "one of modality, body_part and description is needed");
+        option_refuse(spot, "modality",
+                      "at least one of modality, body_part and description is "
+                      "required");
 }
 
 static const struct option_section companion_section = {
@@ -44,56 +46,51 @@ static const char *const orientation_choices[] = {"any",      "axial",   "corona
 
 static const struct option_row match_rows[] = {
     {"modality", &option_text, AT(struct conf_rule, modality), "", LIMITS(1, 16),
-     .form = &form_dicom, .help = "Modality (0008,0060) is this; capitals do not matter"},
+     .form = &form_dicom, .help = "required Modality (0008,0060); case is ignored"},
     {"body_part", &option_text, AT(struct conf_rule, body_part), "", LIMITS(1, 16),
-     .form = &form_dicom, .help = "Body Part Examined (0018,0015) is this; capitals do not matter"},
+     .form = &form_dicom, .help = "required Body Part Examined (0018,0015); case is ignored"},
     {"description", &option_text, AT(struct conf_rule, description), "", LIMITS(1, 64),
      .form = &form_dicom,
-     .help = "Series Description (0008,103E) contains this; capitals do not matter"},
+     .help = "required part of Series Description (0008,103E); case is "
+             "ignored"},
     {"inbox", &option_text, AT(struct conf_rule, inbox), "", LIMITS(1, 4000),
-     .help =
-         "the inbox that it came by, of several that of its first file: its name, or its path from "
-         "/. A series of which an image came by C-STORE has a sender, and no inbox"},
+     .help = "name or absolute path of the inbox of the first file; a "
+             "series with an image from C-STORE has a sender and no inbox"},
     {"called_ae", &option_text, AT(struct conf_rule, called_ae), "", LIMITS(1, 16),
      .form = &form_ae,
-     .help = "the AE title of ours that its first C-STORE called; one that has a pipeline of its "
-             "own asks no rule"},
+     .help = "our AE title that the first C-STORE called; titles with a "
+             "pipeline of their own use no rules"},
     {"sender", &option_text, AT(struct conf_rule, sender), "", LIMITS(1, 16), .form = &form_ae,
-     .help = "the AE title that called with its first C-STORE"},
+     .help = "calling AE title of the first C-STORE"},
     {"min_slices", &option_integer, AT(struct conf_rule, min_slices), "0", LIMITS(0, 1000000),
-     .help = "at least so many slices"},
+     .help = "min number of slices"},
     {"max_slices", &option_integer, AT(struct conf_rule, max_slices), "0", LIMITS(0, 1000000),
-     .help = "at most so many slices; 0 means any number"},
+     .help = "max number of slices; 0: no max"},
     {"attributes", &option_list, AT(struct conf_rule, attributes),
      MANY(struct conf_rule, attribute_count), .fallback = "", LIMITS(1, LIMIT_RULE_ATTRIBUTES),
      .section = &option_attribute,
-     .help = "what is asked of attributes of the first slice of the stack; each has to fit. Of an "
-             "enhanced image that is its first frame: they are looked for in its own functional "
-             "groups, then in those that all frames share, by the name that they have there "
-             "(EffectiveEchoTime for EchoTime, FrameType for ImageType), then in the data set "
-             "itself; in no other items of sequences, and private ones in the data set alone. "
-             "Values of several items of a group count as several values"},
+     .help = "tests of attributes of the stack's first slice, or of the "
+             "first frame of an enhanced image (see NOTES); each must match"},
     {"orientation", &option_choice, AT(struct conf_rule, orientation), "\"any\"",
      .choices = orientation_choices,
-     .help =
-         "of the stack: its normal lies within 36.87 degrees (cosine 0.8) of the patient's axis "
-         "from feet to head (\"axial\"), from front to back (\"coronal\") or from side to side "
-         "(\"sagittal\"), or of none (\"oblique\")"},
+     .help = "orientation of the stack: its normal is within 36.87 degrees "
+             "(cosine 0.8) of the feet-head (\"axial\"), front-back "
+             "(\"coronal\") or side-to-side axis (\"sagittal\") of the "
+             "patient, or of none (\"oblique\")"},
     {"spacing", &option_numbers, AT(struct conf_rule, spacing), "", LIMITS(0, 1000),
      .array = {.count = 2}, GIVEN(struct conf_rule, has_spacing),
-     .help = "mm from slice to slice by their positions, [ lowest, highest ], to 0.001 mm; one "
-             "slice alone has none"},
+     .help = "distance between slices by their positions, [ lowest, highest "
+             "] in mm, to 0.001 mm; a single slice does not match"},
     {"contrast", &option_boolean, AT(struct conf_rule, contrast), "",
      GIVEN(struct conf_rule, has_contrast),
-     .help = "is Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012) given; of an "
-             "enhanced image whose frames say whether it was administered (0018,9342), what the "
-             "stack's first frame says"},
+     .help = "required presence of Contrast/Bolus Agent (0018,0010) or its "
+             "sequence (0018,0012); in enhanced images, Contrast/Bolus "
+             "Agent Administered (0018,9342) of the stack's first frame decides"},
     {"study", &option_list, AT(struct conf_rule, study), MANY(struct conf_rule, study_count),
      .fallback = "", LIMITS(1, 8), .section = &companion_section,
-     .help =
-         "other series of the same study that have to be there, settled and accepted: until each "
-         "is, the job waits (STUDY_WAITING) as long as the pipeline's patience_seconds, and "
-         "then fails (STUDY_INCOMPLETE)"},
+     .help = "other series of the study that must be complete and accepted; "
+             "the job waits for them (STUDY_WAITING) up to the pipeline's "
+             "patience_seconds, then fails (STUDY_INCOMPLETE)"},
 };
 
 static const struct option_section match_section = {
@@ -101,22 +98,23 @@ static const struct option_section match_section = {
 
 static const struct option_row rule_rows[] = {
     {"name", &option_text, AT(struct conf_rule, name), "", LIMITS(1, 64), .form = &form_name,
-     .help =
-         "its jobs have it in v_jobs; a later file (@overlay) replaces or switches off the rule "
-         "of this name"},
+     .help = "name of the rule, shown in v_jobs; a later file (@overlay) "
+             "can replace the rule or switch it off by this name"},
     {"match", &option_group, .offset = 0, "{ }", .section = &match_section,
-     .help = "all that is given here has to fit; nothing given fits every series"},
+     .help = "conditions of the rule; all must match; an empty group "
+             "matches every series"},
     {"pipeline", &option_text, AT(struct conf_rule, pipeline), NULL, LIMITS(1, 64),
-     .form = &form_name, .help = "the pipeline that a series gets for which this rule fits"},
+     .form = &form_name, .help = "pipeline to run on a matching series"},
     {"priority", &option_integer, AT(struct conf_rule, priority), "0",
      LIMITS(CONF_MIN_PRIORITY, CONF_MAX_PRIORITY),
-     .help = "jobs with a larger one run first; the highest of the rules that fit counts"},
+     .help = "priority of the jobs; larger values run first; the highest of "
+             "all matching rules applies"},
     STACKS_ROW(struct conf_rule),
     {"otherwise", &option_boolean, AT(struct conf_rule, otherwise), "false",
-     .help = "only for series that no other rule fits"},
+     .help = "match only series that no other rule matches"},
     {"off", &option_boolean, AT(struct conf_rule, off), "false",
-     .help = "leave this rule out; in a later file the name is enough: { name = \"head\"; off = "
-             "true; }"},
+     .help = "switch the rule off; a later file needs only the name: { name "
+             "= \"head\"; off = true; }"},
 };
 
 const struct option_section option_rule = {ROWS(rule_rows), .size = sizeof(struct conf_rule)};
@@ -141,9 +139,9 @@ check_chosen(const struct conf *conf, const struct option_named *pipelines, cons
         option_refuse_of(spot, list, i, ".pipeline", "there is no pipeline named \"%s\"", name);
     else if (name && pipeline_takes_own(conf, name))
         option_refuse_of(spot, list, i, ".pipeline",
-                         "\"%s\" has object = { own = true; }, but the service takes no result of "
-                         "its own in (OWN_RESULT), so that none goes round: only noctule run "
-                         "--object gives it one",
+                         "\"%s\" has object = { own = true; }, but the service rejects "
+                         "its own results (OWN_RESULT) to avoid cycles: only noctule "
+                         "run --object can process them",
                          name);
 }
 
@@ -156,7 +154,8 @@ check_title_pipelines(const struct conf *conf, const struct option_named *pipeli
         check_chosen(conf, pipelines, title->pipeline, "dicom.titles", i, spot);
         if (title->stacks && !title->pipeline && !LOST(spot, title->pipeline))
             option_refuse_of(spot, "dicom.titles", i, ".stacks",
-                             "is used only with a pipeline of the title: rules have their own");
+                             "is only allowed with a pipeline of the title: set stacks in "
+                             "the rules instead");
     }
 }
 
@@ -178,7 +177,9 @@ check_inbox_of_rule(const struct conf *conf, size_t rule, const struct option_sp
         if (conf_inbox_is(&conf->inboxes[i], name))
             return;
     option_refuse_of(spot, "rules", rule, ".match.inbox",
-                     "there is no inbox \"%s\": give one a name, or write its path from /", name);
+                     "there is no inbox \"%s\": give one this name, or write its "
+                     "absolute path",
+                     name);
 }
 
 void
@@ -284,8 +285,9 @@ doubt_rule(const struct conf *conf, size_t i, const struct option_spot *spot)
         char place[1024];
         option_put_place(spot, "rules", j, place, sizeof(place));
         option_doubt(spot, "rules", i,
-                     "changes nothing: all that it takes gets pipeline \"%s\" by the rule at %s",
-                     rule->pipeline, place);
+                     "has no effect: the rule at %s already selects pipeline \"%s\" "
+                     "for all its series",
+                     place, rule->pipeline);
         return;
     }
 }
@@ -302,7 +304,8 @@ rule_obstacle(const struct conf *conf, const struct conf_rule *rule)
     if (rule->called_ae && !title)
         return "its called_ae is not among dicom.titles";
     if (title && title->pipeline)
-        return "its called_ae has a pipeline of its own, so that no rule is asked";
+        return "its called_ae has a pipeline of its own, so that rules do not "
+               "apply";
     return peer ? NULL : "its sender is not among dicom.peers";
 }
 
@@ -311,7 +314,7 @@ doubt_origin(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     const char *obstacle = rule_obstacle(conf, &conf->rules[i]);
     if (obstacle)
-        option_doubt(spot, "rules", i, "can match nothing: %s", obstacle);
+        option_doubt(spot, "rules", i, "matches no series: %s", obstacle);
 }
 
 /* Only images of these modalities are series. RTSTRUCT, SEG and SR belong to a series. */
@@ -334,8 +337,8 @@ doubt_modalities(const struct conf *conf, size_t i, const struct option_spot *sp
         wrong = modality_is_read(rule->study[k].modality) ? NULL : rule->study[k].modality;
     if (wrong)
         option_doubt(spot, "rules", i,
-                     "can match nothing: no series has Modality \"%s\", only CT, MR and PT are "
-                     "processed",
+                     "matches no series with Modality \"%s\": only CT, MR and PT "
+                     "are processed",
                      wrong);
 }
 
@@ -363,7 +366,8 @@ doubt_rules(const struct conf *conf, const struct option_spot *spot)
     for (size_t i = 0; i < conf->pipeline_count; i++)
         if (!conf->pipelines[i].by_hand && !pipeline_is_chosen(conf, conf->pipelines[i].name))
             option_doubt(spot, "pipelines", i,
-                         "\"%s\" is of no rule and no title: only \"noctule run\" and \"noctule "
-                         "submit\" use it; by_hand = true says that this is meant",
+                         "\"%s\" is used by no rule and no title, only by \"noctule "
+                         "run\" and \"noctule submit\"; by_hand = true suppresses this "
+                         "warning",
                          conf->pipelines[i].name);
 }

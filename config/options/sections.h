@@ -40,11 +40,10 @@ extern const struct option_section option_inbox, option_dicom, option_destinatio
     {                                                                                              \
         "stacks", &option_text, AT(type, stacks), "", LIMITS(1, 128),                              \
             .form = &form_dicom,                                                                   \
-            .help = "which of a series' volumes: \"all\", \"first\", \"last\", \"b0\" (without "   \
-                    "diffusion "                                                                   \
-                    "weighting), or a pattern for their names, such as \"echo 1*\"; all when not " \
-                    "given, "                                                                      \
-                    "but none of more than 8: TOO_MANY_STACKS"                                     \
+            .help = "volumes of a series to process: \"all\", \"first\", \"last\", "               \
+                    "\"b0\" (without diffusion weighting), or a pattern for their "                \
+                    "names, such as \"echo 1*\"; by default all, but a series with "               \
+                    "more than 8 is rejected with TOO_MANY_STACKS"                                 \
     }
 
 extern const char *const newest_choices[];
@@ -54,41 +53,45 @@ extern const char *const newest_choices[];
     {                                                                                              \
         "resent", &option_choice, AT(type, resent), "\"refuse\"",                                  \
             .choices = newest_choices,                                                             \
-            .help =                                                                                \
-                "what has the SOP Instance UID of a stored instance and another data set, such "   \
-                "as one with a corrected header: \"refuse\" it with "                              \
-                "DUPLICATE_UID_DIFFERENT, or let the \"newest\" take the place of the other, "     \
-                "and its series be judged anew"                                                    \
+            .help = "handling of an instance with the SOP Instance UID of a stored "               \
+                    "one but other data: \"refuse\" it with "                                      \
+                    "DUPLICATE_UID_DIFFERENT, or replace the stored one by the "                   \
+                    "\"newest\" and check the series again"                                        \
     }
 
 /* The rows of a remote AE: a destination, or a source. */
 #define AE_ROWS(type)                                                                              \
-    {"ae_title",    &option_text,     AT(type, ae_title),    "",                                   \
-     LIMITS(1, 16), .form = &form_ae, .help = "its AE title"},                                     \
+    {"ae_title",                                                                                   \
+     &option_text,                                                                                 \
+     AT(type, ae_title),                                                                           \
+     "",                                                                                           \
+     LIMITS(1, 16),                                                                                \
+     .form = &form_ae,                                                                             \
+     .help = "AE title of the remote AE"},                                                         \
         {"host", &option_text,   AT(type, host),                                                   \
-         "",     LIMITS(1, 253), .help = "its name, or its IPv4 or IPv6 address"},                 \
+         "",     LIMITS(1, 253), .help = "host name, IPv4 or IPv6 address of the remote AE"},      \
         {"port", &option_integer,  AT(type, port),                                                 \
-         "0",    LIMITS(0, 65535), .help = "its port; an AE needs one"},                           \
+         "0",    LIMITS(0, 65535), .help = "TCP port of the remote AE; an AE requires it"},        \
         {"calling_ae_title",                                                                       \
          &option_text,                                                                             \
          AT(type, calling_ae_title),                                                               \
          "",                                                                                       \
          LIMITS(1, 16),                                                                            \
          .form = &form_ae,                                                                         \
-         .help = "what Noctule calls itself there; the first of dicom.titles when not given"},     \
+         .help = "our calling AE title; by default the first of dicom.titles"},                    \
         {"tls", &option_boolean, AT(type, tls), "false",                                           \
-         .help = "call by TLS, with the certificates of dicom.tls; its certificate has to be for " \
-                 "host"},                                                                          \
+         .help = "connect by TLS, with the certificates of dicom.tls; the "                        \
+                 "remote certificate must be valid for host"},                                     \
     {                                                                                              \
         "certificate", &option_text, AT(type, certificate), "", LIMITS(64, 95),                    \
             .form = &form_fingerprint,                                                             \
-            .help = "the SHA-256 fingerprint of its TLS certificate, in hexadecimal, which is "    \
-                    "asked for in place of its host's name"                                        \
+            .help = "SHA-256 fingerprint of the required TLS certificate, in "                     \
+                    "hexadecimal; replaces the check of the host name"                             \
     }
 #define CONNECT_ROW(type)                                                                          \
     {                                                                                              \
         "connect_seconds", &option_number, AT(type, connect_seconds), "10.0", LIMITS(0.1, 600),    \
-            .help = "how long a connection may take to come about"                                 \
+            .help = "timeout for opening a connection"                                             \
     }
 /* Reports a host with a colon that is no IPv6 address. The second function returns whether
  * dicom.tls.ca, which outgoing TLS needs, is missing. */

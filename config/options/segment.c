@@ -34,14 +34,12 @@ check_seeds(const struct conf_segment *segment, const struct option_spot *spot)
         return;
     if (segment->automatic == CONF_AUTO_NONE && !given)
         option_refuse(spot, "seeds",
-                      "fuzzy connectedness starts from seeds, or from a segment, or from what auto "
-                      "finds");
+                      "fuzzy connectedness requires a start: give seeds, from or auto");
     if (segment->automatic != CONF_AUTO_NONE && given)
-        option_refuse(spot, "auto", "seeds or from say where it starts: give one of them");
+        option_refuse(spot, "auto", "is not allowed with seeds or from: remove one of them");
     if (segment->automatic == CONF_AUTO_LARGEST && !given && segment->within_count == 0 &&
         !LOST(spot, segment->within))
-        option_refuse(spot, "auto",
-                      "the largest component is one of the segments of within: name one");
+        option_refuse(spot, "auto", "\"largest\" requires within, which contains the component");
 }
 
 static void
@@ -51,15 +49,14 @@ check_start(const struct conf_segment *segment, const struct option_spot *spot)
     if (LOST(spot, segment->automatic) || LOST(spot, segment->shapes) || LOST(spot, segment->from))
         return;
     if (segment->automatic == CONF_AUTO_NONE && !given)
-        option_refuse(spot, "shapes",
-                      "a level set starts from shapes, or from a segment, or from what auto finds");
+        option_refuse(spot, "shapes", "a level set requires a start: give shapes, from or auto");
     if (segment->automatic != CONF_AUTO_NONE && given)
-        option_refuse(spot, "auto", "shapes or from say where it starts: give one of them");
+        option_refuse(spot, "auto", "is not allowed with shapes or from: remove one of them");
     if (segment->automatic == CONF_AUTO_LARGEST && segment->range.relative == CONF_SIGMA &&
         !segment->range.of && !LOST(spot, segment->range))
         option_refuse(spot, "range",
-                      "sigma is of the start region, which auto finds by the range: name a segment "
-                      "in of");
+                      "sigma refers to the start region, which auto finds by the "
+                      "range: name a segment in of");
 }
 
 static void
@@ -71,8 +68,8 @@ check_method(const struct conf_segment *segment, const struct option_spot *spot)
     if (range->relative == CONF_SIGMA && segment->method != CONF_LEVEL_SET && !range->of &&
         !LOST(spot, *range))
         option_refuse(spot, "range",
-                      "sigma is of the start region, and only level sets have one: name a segment "
-                      "in of");
+                      "sigma refers to the start region, which only level sets have: "
+                      "name a segment in of");
     if (segment->method == CONF_LEVEL_SET)
         check_start(segment, spot);
     if (segment->method == CONF_FUZZY)
@@ -94,15 +91,17 @@ check_segment(const void *object, const struct option_spot *spot)
     check_ends(segment->range.ends, "range", spot);
     check_method(segment, spot);
     if (segment->threshold >= 1)
-        option_refuse(spot, "threshold", "nothing is connected more strongly than 1");
+        option_refuse(spot, "threshold",
+                      "must be below 1: no voxel is connected more strongly than 1");
     if (segment->hidden && segment->connectedness_map)
         option_refuse(spot, "connectedness_map",
-                      "a hidden segment is not written: leave one of the two out");
+                      "a hidden segment is not written: remove one of the two");
     if (!segment->hidden && !segment->type.value && !segment_has_codes(segment) &&
         !LOST(spot, segment->hidden) && !LOST(spot, segment->type) &&
         !LOST(spot, segment->method) && !LOST(spot, segment->object))
         option_refuse(spot, "type",
-                      "is missing; only hidden segments and those of a SEG object need none");
+                      "is missing; only hidden segments and segments of a SEG object "
+                      "may omit it");
 }
 
 static void
@@ -115,9 +114,9 @@ check_range(const void *object, const struct option_spot *spot)
         option_refuse(spot, "percentile", "%g is above %g", range->percentile[0],
                       range->percentile[1]);
     if (range->relative != CONF_OTSU && range->has_class)
-        option_refuse(spot, "class", "is used only with otsu");
+        option_refuse(spot, "class", "is only allowed with otsu");
     if (range->relative == CONF_OTSU && !range->has_class)
-        option_refuse(spot, "class", "is missing: which of the classes, 1 the lowest");
+        option_refuse(spot, "class", "is missing: give the number of the class, 1 is the lowest");
     if (range->relative == CONF_OTSU && range->otsu_class > range->otsu)
         option_refuse(spot, "class", "there is no class %d of %d", range->otsu_class, range->otsu);
 }
@@ -148,11 +147,11 @@ check_step(const void *object, const struct option_spot *spot)
     if (LOST(spot, step->connectivity) || step->connectivity == 6)
         return;
     if (step->connectivity != 26)
-        option_refuse(spot, "connectivity", "is 6, by faces, or 26, by edges and corners too");
+        option_refuse(spot, "connectivity", "must be 6 (faces), or 26 (faces, edges and corners)");
     else if (!step_has_components(step) && !LOST(spot, step->kind))
         option_refuse(spot, "connectivity",
-                      "is used only with keep, keep_at_least, drop_below_ml, fill and "
-                      "cut_bridges_mm");
+                      "is only allowed with keep, keep_at_least, drop_below_ml, fill "
+                      "and cut_bridges_mm");
 }
 
 static const struct option_row code_rows[] = {
@@ -160,7 +159,8 @@ static const struct option_row code_rows[] = {
      .form = &form_dicom, .help = "Code Value (0008,0100)"},
     {"scheme", &option_text, AT(struct coded_concept, scheme), NULL, LIMITS(1, 16),
      .form = &form_dicom,
-     .help = "Coding Scheme Designator (0008,0102): SCT, DCM, FMA, 99... for your own"},
+     .help = "Coding Scheme Designator (0008,0102): SCT, DCM, FMA, or 99... "
+             "for private schemes"},
     {"meaning", &option_text, AT(struct coded_concept, meaning), NULL, LIMITS(1, 64),
      .form = &form_dicom, .help = "Code Meaning (0008,0104)"},
 };
@@ -175,10 +175,12 @@ static const struct option_section code_section = {ROWS(code_rows),
     }
 
 static const struct option_row center_rows[] = {
-    CENTER("voxel", CONF_VOXEL, -FAR, FAR, "column, row and slice, from 0, slices ascending"),
-    CENTER("mm", CONF_MM, -FAR, FAR, "patient coordinates, LPS"),
+    CENTER("voxel", CONF_VOXEL, -FAR, FAR,
+           "column, row and slice, from 0; slices ascend along the normal"),
+    CENTER("mm", CONF_MM, -FAR, FAR, "patient coordinates (LPS), in mm"),
     CENTER("fraction", CONF_FRACTION, -10, 10,
-           "of the volume: 0 is the centre of the first voxel, 1 that of the last"),
+           "fraction of the volume: 0 is the centre of the first voxel, 1 "
+           "that of the last"),
 };
 
 static const struct option_section center_section = {ROWS(center_rows),
@@ -193,12 +195,16 @@ static const struct option_section center_section = {ROWS(center_rows),
 
 static const struct option_row shape_rows[] = {
     {"kind", &option_choice, AT(struct conf_shape, kind), "\"sphere\"", .choices = shape_choices,
-     .help = "the form of the start region"},
+     .help = "shape of the start region"},
     {"center", &option_group, .offset = 0, NULL, .section = &center_section,
-     .help = "exactly one of voxel, mm and fraction"},
+     .help = "centre of the shape: exactly one of voxel, mm and fraction"},
     RADIUS("radius_voxels", CONF_VOXEL,
-           "radius, or half of a box's side, in voxels: a number, or three (x, y, z)"),
-    RADIUS("radius_mm", CONF_MM, "the same in mm; exactly one of the two is given"),
+           "radius, or half side of a box, in voxels: one number, or "
+           "three (x, y, z); exactly one of radius_voxels and radius_mm "
+           "is required"),
+    RADIUS("radius_mm", CONF_MM,
+           "radius, or half side of a box, in mm: one number, or three "
+           "(x, y, z)"),
 };
 
 static const struct option_section shape_section = {
@@ -211,10 +217,12 @@ static const struct option_section shape_section = {
     }
 
 static const struct option_row seed_rows[] = {
-    SEED("voxel", CONF_VOXEL, 0, FAR, "column, row and slice, from 0, slices ascending"),
-    SEED("mm", CONF_MM, -FAR, FAR, "patient coordinates, LPS"),
+    SEED("voxel", CONF_VOXEL, 0, FAR,
+         "column, row and slice, from 0; slices ascend along the normal"),
+    SEED("mm", CONF_MM, -FAR, FAR, "patient coordinates (LPS), in mm"),
     SEED("fraction", CONF_FRACTION, 0, 1,
-         "of the volume: 0 is the centre of the first voxel, 1 that of the last"),
+         "fraction of the volume: 0 is the centre of the first voxel, 1 "
+         "that of the last"),
 };
 
 static const struct option_section seed_section = {ROWS(seed_rows),
@@ -223,21 +231,23 @@ static const struct option_section seed_section = {ROWS(seed_rows),
 static const struct option_row range_rows[] = {
     {"percentile", &option_numbers, AT(struct conf_range, percentile), "", LIMITS(0, 100),
      .array = {.count = 2}, EITHER(struct conf_range, relative, CONF_PERCENTILE),
-     .help = "from one percentile of the values to another"},
+     .help = "range between two percentiles of the values"},
     {"otsu", &option_integer, AT(struct conf_range, otsu), "", LIMITS(2, 8),
      EITHER(struct conf_range, relative, CONF_OTSU),
-     .help = "one of so many classes of values, between which the variance is largest"},
+     .help = "number of classes of Otsu's method, which maximizes the "
+             "variance between classes; the range is one class"},
     {"class", &option_integer, AT(struct conf_range, otsu_class), "", LIMITS(1, 8),
-     GIVEN(struct conf_range, has_class), .help = "which of otsu's classes, 1 the lowest"},
+     GIVEN(struct conf_range, has_class), .help = "number of the class of otsu; 1 is the lowest"},
     {"sigma", &option_number, AT(struct conf_range, sigma), "", LIMITS(0, 1000),
      EITHER(struct conf_range, relative, CONF_SIGMA),
-     .help = "so many standard deviations to either side of the mean"},
+     .help = "range of this many standard deviations on both sides of the "
+             "mean"},
     {"of_max", &option_number, AT(struct conf_range, of_max), "", LIMITS(0, 1),
      EITHER(struct conf_range, relative, CONF_OF_MAX),
-     .help = "from this share of the largest value on"},
+     .help = "range from this share of the max value, without an upper end"},
     {"of", &option_text, AT(struct conf_range, of), "", LIMITS(1, 64), .form = &form_dicom,
-     .help = "label of the segment whose values these are of; of the whole volume, and sigma of "
-             "the start region, when not given"},
+     .help = "label of the segment whose values define the range; by "
+             "default the whole volume, for sigma the start region"},
 };
 
 static const struct option_section range_section = {
@@ -255,22 +265,32 @@ static const struct option_row step_rows[] = {
      EITHER(struct conf_step, kind, CONF_STEP_KEEP),
      .help = "keep this many of the largest components"},
     STEP("keep_at_least", CONF_STEP_KEEP_AT_LEAST, 0, 1,
-         "keep components with at least this share of the largest one's voxels"),
-    STEP("drop_below_ml", CONF_STEP_DROP_BELOW, 1e-6, 1e6, "remove components of less ml"),
+         "keep components with at least this share of the voxels of the "
+         "largest one"),
+    STEP("drop_below_ml", CONF_STEP_DROP_BELOW, 1e-6, 1e6,
+         "remove components smaller than this volume in ml"),
     {"fill", &option_choice, AT(struct conf_step, fill), "", .choices = fill_choices,
      EITHER(struct conf_step, kind, CONF_STEP_FILL),
-     .help = "add the holes: voxels outside it that are not connected with the border of their "
-             "slice, or of the volume"},
-    BALL("open_mm", CONF_STEP_OPEN, "shrink, then grow: removes parts thinner than the ball"),
-    BALL("close_mm", CONF_STEP_CLOSE, "grow, then shrink: adds gaps thinner than the ball"),
-    BALL("grow_mm", CONF_STEP_GROW, "add all voxels in a ball of this radius around each voxel"),
+     .help = "fill holes: add voxels outside that are not connected to the "
+             "border of their slice, or of the volume"},
+    BALL("open_mm", CONF_STEP_OPEN,
+         "morphological opening by a ball of this radius in mm; removes "
+         "parts thinner than the ball"),
+    BALL("close_mm", CONF_STEP_CLOSE,
+         "morphological closing by a ball of this radius in mm; fills "
+         "gaps thinner than the ball"),
+    BALL("grow_mm", CONF_STEP_GROW,
+         "dilation: add all voxels in a ball of this radius in mm "
+         "around each voxel"),
     BALL("shrink_mm", CONF_STEP_SHRINK,
-         "keep the voxels whose ball of this radius, as far as it is in the volume, lies in it"),
+         "erosion: keep voxels whose ball of this radius in mm, as far "
+         "as it lies in the volume, lies in the segment"),
     BALL("cut_bridges_mm", CONF_STEP_CUT_BRIDGES,
-         "open, and leave a gap between parts that shrinking separates"),
+         "opening that leaves a gap between parts that the erosion "
+         "separates; radius in mm"),
     {"connectivity", &option_integer, AT(struct conf_step, connectivity), "6", LIMITS(6, 26),
-     .help =
-         "neighbours in components and holes: 6, a common face, or 26, also an edge or a corner"},
+     .help = "neighbourhood in components and holes: 6 (faces), or 26 "
+             "(faces, edges and corners)"},
 };
 
 static const struct option_section step_section = {
@@ -290,12 +310,12 @@ check_object(const void *object, const struct option_spot *spot)
 {
     const struct conf_object *wanted = object;
     if ((wanted->roi || LOST(spot, wanted->roi)) == wanted->has_number)
-        option_refuse(spot, "roi", "give either the name of the region, or its number");
+        option_refuse(spot, "roi", "exactly one of roi and number must be given");
     if (wanted->has_number && (wanted->each || wanted->unite))
         option_refuse(spot, wanted->each ? "each" : "unite",
-                      "needs roi, a pattern that several regions match");
+                      "requires roi, a pattern that several regions match");
     if (wanted->each && wanted->unite)
-        option_refuse(spot, "unite", "each makes a segment of each region: set one of the two");
+        option_refuse(spot, "unite", "is not allowed with each: remove one of the two");
 }
 
 static const char *const pixels_choices[] = {"inside", "centres", NULL};
@@ -304,51 +324,55 @@ static const struct option_use roi_uses[] = {{"kind", 1u << CONF_RTSTRUCT | 1u <
 
 static const struct option_row object_rows[] = {
     {"kind", &option_choice, AT(struct conf_object, kind), NULL, .choices = conf_object_kind_names,
-     .help =
-         "\"rtstruct\": an RT Structure Set; \"seg\": a Segmentation, also a label map; \"sr\": a "
-         "report, whose points and closed outlines are a start for other segments"},
+     .help = "kind of object: \"rtstruct\", an RT Structure Set; \"seg\", a "
+             "Segmentation or label map; \"sr\", a report, whose points and "
+             "closed outlines are a start for other segments"},
     {"roi", &option_text, AT(struct conf_object, roi), "", LIMITS(1, 64), .form = &form_dicom,
-     .help = "its region with this ROI Name (3006,0026), or Segment Label (0062,0005), or Tracking "
-             "Identifier "
-             "or Finding of a report's measurements; a pattern: "
-             "\"GTV*\" is every name that "
-             "begins so; exactly one has to fit, or set each or unite"},
+     .help = "pattern, such as \"GTV*\", for the ROI Name (3006,0026), the "
+             "Segment Label (0062,0005), or the Tracking Identifier or "
+             "Finding in a report; exactly one region must match unless "
+             "each or unite is set"},
     {"number", &option_integer, AT(struct conf_object, number), "", LIMITS(0, 2147483647),
      GIVEN(struct conf_object, has_number),
-     .help = "instead, its region with this ROI Number (3006,0022), or Segment Number (0062,0004), "
-             "or place in the report, from 1"},
+     .help = "ROI Number (3006,0022), Segment Number (0062,0004), or "
+             "position in the report from 1; replaces roi"},
     {"threshold", &option_number, AT(struct conf_object, threshold), "0.5", LIMITS(0, 1),
      .uses = (const struct option_use[]){{"kind", 1u << CONF_SEG}, {NULL, 0}},
-     .help = "of a FRACTIONAL Segmentation: what has at least this share of the greatest value "
-             "belongs to the segment, but nothing that is 0"},
+     .help = "min share of the max value in a FRACTIONAL Segmentation; "
+             "voxels of value 0 never belong to the segment"},
     {"own", &option_boolean, AT(struct conf_object, own), "false",
      .uses = (const struct option_use[]){{"kind", 1u << CONF_SEG | 1u << CONF_SR}, {NULL, 0}},
-     .help = "take what Noctule wrote, too, where noctule run --object gives it; the service takes "
-             "none in, and no rule or title may name such a pipeline"},
+     .help = "accept objects that Noctule wrote, given by noctule run "
+             "--object; the service rejects such objects, so no rule or "
+             "title may use the pipeline"},
     {"interpolate", &option_boolean, AT(struct conf_object, interpolate), "false",
      .uses = (const struct option_use[]){{"kind", 1u << CONF_RTSTRUCT}, {NULL, 0}}, .later = true,
-     .help = "slices between two that have contours are filled by the shape of these; they stay "
-             "empty, and are told, when not"},
+     .help = "fill slices without a contour between two slices with "
+             "contours, by shape interpolation; by default they stay empty "
+             "and are reported"},
     {"contour_pixels", &option_choice, AT(struct conf_object, pixels), "\"inside\"",
      .choices = pixels_choices,
      .uses = (const struct option_use[]){{"kind", 1u << CONF_RTSTRUCT}, {NULL, 0}}, .later = true,
-     .help = "\"inside\": the voxels whose centres contours enclose; \"centres\": also those whose "
-             "centres lie on a contour, for programs that draw through voxel centres (rt-utils, "
+     .help = "\"inside\": voxels whose centres are enclosed by contours; "
+             "\"centres\": also voxels whose centres lie on a contour, for "
+             "programs that draw through voxel centres (rt-utils, "
              "TotalSegmentator)"},
     {"each", &option_boolean, AT(struct conf_object, each), "false", .uses = roi_uses,
      .later = true,
-     .help = "make one segment of each region that matches roi, with its name, codes and color; "
-             "empty regions are reported and do not fail the job"},
+     .help = "create one segment per region that matches roi, with its "
+             "name, codes and color; empty regions are reported and do not "
+             "fail the job"},
     {"unite", &option_boolean, AT(struct conf_object, unite), "false", .uses = roi_uses,
-     .later = true, .help = "make one segment of all regions that match roi"},
+     .later = true, .help = "create one segment of all regions that match roi"},
     {"optional", &option_boolean, AT(struct conf_object, optional), "false", .uses = roi_uses,
      .later = true,
-     .help = "if no object comes within patience_seconds, or its region is absent or empty, leave "
-             "the segment empty and report why; else the job fails"},
+     .help = "leave the segment empty and report the reason if no object "
+             "arrives within patience_seconds, or if its region is absent "
+             "or empty; by default the job fails"},
     {"from_ae", &option_text, AT(struct conf_object, from_ae), "", LIMITS(1, 16), .form = &form_ae,
      .later = true,
-     .help = "of what was received, only what this AE title sent; of one kind the same in all "
-             "segments of a pipeline"},
+     .help = "AE title that must have sent the object; must be equal in all "
+             "segments of a pipeline with objects of this kind"},
 };
 
 static const struct option_section object_section = {
@@ -356,47 +380,50 @@ static const struct option_section object_section = {
 
 static const struct option_row segment_rows[] = {
     {"label", &option_text, AT(struct conf_segment, label), NULL, LIMITS(1, 64),
-     .form = &form_dicom, .help = "Segment Label (0062,0005); unique in its pipeline"},
+     .form = &form_dicom, .help = "Segment Label (0062,0005); unique in the pipeline"},
     {"description", &option_text, AT(struct conf_segment, description), "\"\"", LIMITS(0, 1024),
      .help = "Segment Description (0062,0006)"},
     {"method", &option_choice, AT(struct conf_segment, method), "\"level-set\"",
-     .choices = conf_method_names, .help = "how the segment is found"},
+     .choices = conf_method_names, .help = "segmentation method"},
 #define METHOD_OPTION(methods, member, ...)                                                        \
     {__VA_ARGS__, .uses = (const struct option_use[]){{"method", (methods)}, {NULL, 0}}},
 #include "base/methods.def"
     LABELS("within", within,
-           "labels of segments: it lies in each of them, after all steps of then; a level set does "
-           "not "
-           "grow beyond them"),
-    LABELS("minus", minus, "labels of segments: it lies in none of them, after all steps of then"),
-    LABELS("intersect", intersect,
-           "labels of segments: it lies in each of them, after all steps of then; the method may "
-           "leave "
+           "labels of segments that limit it: it lies in each of them, "
+           "after every step of then; a level set does not grow beyond "
            "them"),
+    LABELS("minus", minus,
+           "labels of segments that are removed from it, after every step "
+           "of then"),
+    LABELS("intersect", intersect,
+           "labels of segments that it is intersected with, after every "
+           "step of then; the method may leave them"),
     {"then", &option_list, AT(struct conf_segment, then), MANY(struct conf_segment, then_count),
      .fallback = "", LIMITS(1, 32), .section = &step_section, .later = true,
-     .help = "steps that change the mask, in this order; each is exactly one of those below"},
+     .help = "steps that change the mask, in this order; each step is "
+             "exactly one of the options below"},
     {"hidden", &option_boolean, AT(struct conf_segment, hidden), "false", .later = true,
-     .help = "it is of use to other segments only, and not written, drawn or measured"},
+     .help = "use the segment only in other segments; it is not written, "
+             "drawn or measured"},
     {"category", &option_group, AT(struct conf_segment, category),
      "{ code = \"" CONF_CATEGORY "\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }",
      .section = &code_section, .help = "Segmented Property Category Code Sequence (0062,0003)"},
     {"type", &option_group, AT(struct conf_segment, type), "", .section = &code_section,
-     .help = "Segmented Property Type Code Sequence (0062,000F); the default for a segment of a "
-             "SEG object "
-             "is the object's category, type and modifier; only hidden segments need none else"},
+     .help = "Segmented Property Type Code Sequence (0062,000F); required "
+             "unless the segment is hidden or taken from a SEG object, "
+             "whose category, type and modifier are the default"},
     {"modifier", &option_group, AT(struct conf_segment, modifier), "", .section = &code_section,
-     .help = "Segmented Property Type Modifier Code Sequence (0062,0011): left, right, ..."},
+     .help = "Segmented Property Type Modifier Code Sequence (0062,0011), "
+             "such as left or right"},
     {"region", &option_group, AT(struct conf_segment, region), "", .section = &code_section,
-     .help =
-         "Anatomic Region Sequence (0008,2218), if the type does not state it; the default for a "
-         "segment of a SEG object is the object's"},
+     .help = "Anatomic Region Sequence (0008,2218), if the type does not "
+             "include it; for a segment of a SEG object, the default is "
+             "that of the object"},
     {"color", &option_numbers, AT(struct conf_segment, color), "[ 0.9, 0.3, 0.2 ]", LIMITS(0, 1),
-     .array = {.count = 3}, .help = "red, green and blue that viewers are told to show it in"},
+     .array = {.count = 3}, .help = "recommended display color: red, green and blue"},
     {"expect", &option_part, AT(struct conf_segment, expect), "", .section = &option_expect,
-     .help =
-         "what it has to be like; one that is not, or in which nothing was found, is dealt with "
-         "as review says"},
+     .help = "plausibility limits; the option review defines the handling "
+             "of a result that is empty or outside the limits"},
 };
 
 const struct option_section option_segment = {

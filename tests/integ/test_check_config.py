@@ -98,8 +98,8 @@ def test_texture_is_printed_with_its_defaults(tmp_path):
 
 
 @pytest.mark.parametrize("glcm, results, line, words", [
-    ("levels = 32; bin_width = 25.0;", '"seg", "sr"', 6, "bin_width: is used only with discretisation = "),
-    ("angles = [ 0 ];", '"seg", "sr"', 6, "angles: is used only with aggregation = "),
+    ("levels = 32; bin_width = 25.0;", '"seg", "sr"', 6, "bin_width: is only allowed with discretisation = "),
+    ("angles = [ 0 ];", '"seg", "sr"', 6, "angles: is only allowed with aggregation = "),
     ("", '"sr"', 7, '"sr" refers to the segments in "seg": add "seg"'),
     ("", '"seg", "pmap"', 7, '"pmap" needs patterns: name them in texture.patterns'),
 ])
@@ -133,7 +133,7 @@ series = { quite_seconds = 1; };
 pipelines = ( { name = "bone"; segments = ( { label = "A"; range = [ 2, 1 ]; from = "B"; hidden = true; } ); } );
 rules = ( { pipeline = "bone"; }, { pipeline = "lung"; } );
 """
-TOLD = ["2: series.quite_seconds: there is no such option; did you mean quiet_seconds?",
+TOLD = ["2: series.quite_seconds: unknown option; did you mean quiet_seconds?",
         "3: pipelines[0].segments: all of them are hidden",
         "3: pipelines[0].segments[0].range: the lower end 2 is above the upper end 1",
         "3: pipelines[0].segments[0].from: there is no segment \"B\"",
@@ -172,22 +172,22 @@ def test_what_is_doubtful_is_told_and_no_error(tmp_path):
                   {{ pipeline = "used"; match = {{ modality = "CT"; }}; }} );""")
     assert result.returncode == 0 and ": OK\n" in result.stdout
     first, second = result.stderr.splitlines()
-    assert first.startswith(f'noctule: warning: {tmp_path}/noctule.conf:2: pipelines[1]: "unused" is of no rule and no title')
-    assert second.startswith(f"noctule: warning: {tmp_path}/noctule.conf:4: rules[1]: changes nothing: ")
-    assert f"by the rule at {tmp_path}/noctule.conf:3" in second
+    assert first.startswith(f'noctule: warning: {tmp_path}/noctule.conf:2: pipelines[1]: "unused" is used by no rule and no title')
+    assert second.startswith(f"noctule: warning: {tmp_path}/noctule.conf:4: rules[1]: has no effect: ")
+    assert f"the rule at {tmp_path}/noctule.conf:3" in second
 
 
 @pytest.mark.parametrize("text, told", [
-    ("dicom = { port = 11112; };", "1: dicom.port: is open, but dicom.peers is empty: nobody may send"),
+    ("dicom = { port = 11112; };", "1: dicom.port: is open, but dicom.peers is empty: no AE may connect"),
     ("dicom = {\ntls_port = 2762; tls = { TLS }; };", "2: dicom.tls_port: is open, but dicom.peers is empty"),
-    ('PIPELINE\nrules = ( { match = { modality = "CAT"; }; pipeline = "p"; } );', "2: rules[0]: can match nothing: no series has Modality"),
-    ('PIPELINE\nrules = ( { match = { study = ( { modality = "USG"; } ); }; pipeline = "p"; } );', '2: rules[0]: can match nothing: no series has Modality "USG"'),
+    ('PIPELINE\nrules = ( { match = { modality = "CAT"; }; pipeline = "p"; } );', "2: rules[0]: matches no series with Modality"),
+    ('PIPELINE\nrules = ( { match = { study = ( { modality = "USG"; } ); }; pipeline = "p"; } );', '2: rules[0]: matches no series with Modality "USG"'),
     ('destinations = ( { name = "P"; ae_title = "P"; host = "pacs..local"; port = 104; } );',
-     '1: destinations[0]: "pacs..local" cannot be the name of a host'),
+     '1: destinations[0]: "pacs..local" is not a valid host name'),
     ('destinations = ( { name = "P"; ae_title = "P"; host = "-pacs.local"; port = 104; } );',
-     '1: destinations[0]: "-pacs.local" cannot be the name of a host'),
+     '1: destinations[0]: "-pacs.local" is not a valid host name'),
     ('dicom = { port = 11112; peers = ( { ae_title = "A"; } ); }; pull = { sources = ( { name = "P"; ae_title = "P"; host = "a b"; port = 104; } ); };',
-     '1: pull.sources[0]: "a b" cannot be the name of a host'),
+     '1: pull.sources[0]: "a b" is not a valid host name'),
     ('dicom = { port = 11112; peers = ( { ae_title = "A"; } ); };\ndestinations = ( { name = "P"; ae_title = "NOCTULE"; '
      'host = "localhost"; port = 11112; } );', '2: destinations[0]: "P" is this service'),
     ('dicom = { port = 11112; peers = ( { ae_title = "A"; } ); };\ndestinations = ( { name = "P"; ae_title = "NOCTULE"; '

@@ -168,7 +168,7 @@ def test_check_config(tmp_path):
     for arguments in (("check-config", wrong), ("--config", wrong, "check-config"), ("--config", wrong, "status")):
         result = noctule(*arguments)
         assert result.returncode == CONFIG and not result.stdout
-        assert f"{wrong}:2: series.quiet: there is no such option" in result.stderr
+        assert f"{wrong}:2: series.quiet: unknown option" in result.stderr
     assert noctule("check-config", config=wrong).returncode == CONFIG
     result = noctule("check-config", tmp_path / "nowhere.conf")
     assert result.returncode == CONFIG and "No such file" in result.stderr

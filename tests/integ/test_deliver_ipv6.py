@@ -68,7 +68,7 @@ def test_what_is_no_address(tmp_path, host):
     path = tmp_path / "noctule.conf"
     path.write_text(SETTINGS.format(folder=tmp_path, acse=1.0, tls="", destinations=by_host(host, 104)))
     refused = run_program("noctule", "check-config", path, check=False)
-    assert refused.returncode == 5 and "has to be a name, or an IPv4 or IPv6 address" in refused.stderr
+    assert refused.returncode == 5 and "must be a host name, or an IPv4 or IPv6 address" in refused.stderr
 
 
 @pytest.mark.parametrize("name, outcome, code", [("server6", SENT, ""), ("server", TRANSIENT, "TLS_FAILED")])

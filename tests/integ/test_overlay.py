@@ -104,17 +104,17 @@ def test_pipelines_and_destinations_are_emptied_likewise(site):
 
 @pytest.mark.parametrize("text, told", [
     ('\nrules = ( { name = "cd"; off = true; } );', 'conf.d/a.conf:2: there is no earlier rule "cd" to switch off'),
-    ('destinations = ( { name = "A"; ae_title = "A\n; host = "a"; port = 1; } );', "conf.d/a.conf:1: this string is never closed"),
-    ('log_level = "info;\n# later\nidentifiers = "none";\n', "conf.d/a.conf:1: this string is never closed"),
-    ("\n\nlog_levle = 1;", "conf.d/a.conf:3: log_levle: there is no such option"),
+    ('destinations = ( { name = "A"; ae_title = "A\n; host = "a"; port = 1; } );', "conf.d/a.conf:1: the string has no closing quote"),
+    ('log_level = "info;\n# later\nidentifiers = "none";\n', "conf.d/a.conf:1: the string has no closing quote"),
+    ("\n\nlog_levle = 1;", "conf.d/a.conf:3: log_levle: unknown option"),
     ("series = {\n  quiet_seconds = 1e9; };", "conf.d/a.conf:2: series.quiet_seconds: "),
     ("series = {\n  quiet_seconds = ; };", "conf.d/a.conf:2: syntax error"),
     ('pipelines = ( { name = "two"; },\n { name = "two"; } );', 'conf.d/a.conf:2: pipelines[2].name: "two" is the name of an earlier'),
     ('rules = ( { name = "x"; pipeline = "one"; },\n { name = "x"; pipeline = "one"; } );', 'conf.d/a.conf:2: rules[3].name: "x" is the name'),
     ('rules = ( { name = "ct"; pipeline = "four"; } );', 'conf.d/a.conf:1: rules[0].pipeline: there is no pipeline named "four"'),
-    ('@overlay "b.conf"', "conf.d/a.conf:1: @overlay stands in no file that is one"),
+    ('@overlay "b.conf"', "conf.d/a.conf:1: @overlay must not be in a file that @overlay reads"),
     ('@include "nowhere.conf"', "conf.d/a.conf:1: cannot include "),
-    ('text = "open', "conf.d/a.conf:1: this string is never closed"),
+    ('text = "open', "conf.d/a.conf:1: the string has no closing quote"),
 ])
 def test_what_is_wrong_is_told_with_its_place(site, text, told):
     site.write("conf.d/a.conf", text)
@@ -125,7 +125,7 @@ def test_what_is_named_has_to_be_there(site):
     site.write("noctule.conf", '\n@overlay "site.conf"\n' + MAIN)
     assert f"noctule: {site.folder}/noctule.conf:2: cannot include {site.folder}/site.conf: No such file" in site(status=5)
     site.write("noctule.conf", 'series = {\n@overlay "site.conf"\n};\n')
-    assert "noctule.conf:2: @overlay stands in no group and no list" in site(status=5)
+    assert "noctule.conf:2: @overlay must not be in a group or a list" in site(status=5)
 
 
 def test_the_daemon_has_it_and_a_reload_reads_it_again(daemon, tmp_path):

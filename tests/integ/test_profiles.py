@@ -91,13 +91,13 @@ def test_settings_beside_one_stand_in_its_place(tmp_path, changed, same):
 
 @pytest.mark.parametrize("texture, complaint", [
     ('profile = "ibsi-z";', "profiles/ibsi-z.conf: No such file"),
-    ('profile = "ibsi-z";', "noctule profiles names those that are shipped"),
-    ('profile = "../ibsi-a";', "profile: may hold only A-Z a-z 0-9 _ -"),
-    ("profile = 1;", "profile: has to be a string"),
+    ('profile = "ibsi-z";', "noctule profiles lists the installed profiles"),
+    ('profile = "../ibsi-a";', "profile: may only contain A-Z a-z 0-9 _ -"),
+    ("profile = 1;", "profile: must be a string"),
     # What the file itself says is not dropped.
-    ('profile = "ibsi-a"; levels = 8;', "levels: is used only with discretisation"),
-    ('profile = "ibsi-a"; binwidth = 8.0;', "there is no such option"),
-    ('profile = "own";', "profile: label is no option that a profile can have"),
+    ('profile = "ibsi-a"; levels = 8;', "levels: is only allowed with discretisation"),
+    ('profile = "ibsi-a"; binwidth = 8.0;', "unknown option"),
+    ('profile = "own";', "profile: label cannot be set by a profile"),
     ('profile = "broken";', "profiles/broken.conf:2: syntax error"),
     ('profile = "wide";', "texture.bin_width: "),
 ])

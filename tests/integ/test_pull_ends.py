@@ -82,7 +82,7 @@ def test_a_source_that_is_taken_away(daemon, study):
         assert pull(d, "PACS", "--accession", FIRST, check=False).returncode == 3
         d.config.write_text(d.config.read_text().replace('name = "OTHER"', 'name = "OTHER"; move_destination = "NOBODY"'))
         refused = d.ctl("check-config", d.config, check=False)
-        assert refused.returncode != 0 and "none of dicom.titles" in refused.stderr
+        assert refused.returncode != 0 and "is not in dicom.titles" in refused.stderr
 
 
 def test_a_source_that_is_taken_away_in_the_middle(daemon, study):

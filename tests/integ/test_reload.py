@@ -313,4 +313,4 @@ def test_a_file_that_the_service_may_not_read(daemon, open_folder):  # noqa: F81
     assert d.ctl("reload").returncode == 0 and d.ctl("check-config").returncode == 0
     folder.chmod(0o700)  # its files must not be lost without a word
     told = d.ctl("reload", check=False)
-    assert told.returncode == 5 and f"cannot look for {folder}/*.conf: Permission denied" in told.stderr, told
+    assert told.returncode == 5 and f"cannot search {folder}/*.conf: Permission denied" in told.stderr, told

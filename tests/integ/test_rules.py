@@ -127,7 +127,7 @@ def test_explain_says_each_condition(daemon, series):
 @pytest.mark.parametrize("condition, words", [
     ('{ tag = "StudyDescripton"; glob = "x"; }', '"StudyDescripton" is no attribute of a data set'),
     ('{ tag = "RequestAttributesSequence"; present = true; }', "is a sequence"),
-    ('{ tag = "(0029,100C)"; range = [ 1.0, 2.0 ]; }', "say whose, by creator"),
+    ('{ tag = "(0029,100C)"; range = [ 1.0, 2.0 ]; }', "give its creator"),
     ('{ tag = "KVP"; regex = "(120"; }', 'REGEX_UNSUPPORTED: "(120": a parenthesis ( is not closed'),
     ('{ tag = "KVP"; regex = "(1)2\\\\1"; }', 'character 5, "\\1": back-references are not supported'),
     ('{ tag = "KVP"; regex = "1(?!4)"; }', 'character 2, "(?": look-around and other groups (?...) are not supported'),

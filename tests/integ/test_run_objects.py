@@ -385,11 +385,11 @@ def test_a_region_between_the_slices_of_the_grid_is_refused(run, tmp_path):
 
 
 @pytest.mark.parametrize(("wanted", "words"), [
-    ('roi = "a"; number = 1', "give either the name of the region, or its number"),
-    ("", "give either the name of the region, or its number"),
-    ("number = 1; each = true", "each: needs roi, a pattern that several regions match"),
-    ("number = 1; unite = true", "unite: needs roi, a pattern that several regions match"),
-    ('roi = "*"; unite = true; each = true', "each makes a segment of each region: set one of the two"),
+    ('roi = "a"; number = 1', "exactly one of roi and number must be given"),
+    ("", "exactly one of roi and number must be given"),
+    ("number = 1; each = true", "each: requires roi, a pattern that several regions match"),
+    ("number = 1; unite = true", "unite: requires roi, a pattern that several regions match"),
+    ('roi = "*"; unite = true; each = true', "is not allowed with each: remove one of the two"),
     ('roi = "*"; contour_pixels = "corners"', "contour_pixels"),
 ])
 def test_options_agree(run, tmp_path, series, wanted, words):

@@ -341,7 +341,7 @@ def test_a_file_that_cannot_be_finished(run, tmp_path, regions, results, victim,
 
 
 @pytest.mark.parametrize("texture, results, word", [
-    ("first_order = false;", ("seg",), "nothing is left to measure"),
+    ("first_order = false;", ("seg",), "there is no measurement"),
     ("glcm = { };", ("sr",), '"sr"'),
     ("glcm = { };", ("seg", "pmap"), "patterns"),
     ("glcm = { levels = 1; };", ("seg",), "levels"),

@@ -381,16 +381,16 @@ def test_a_server_that_is_not_the_host_gets_nothing(courier, seg, service, certi
 
 
 @pytest.mark.parametrize("entry, complaint", [
-    ('stow = "ftp://x/studies";', "has to be https://HOST/"),
+    ('stow = "ftp://x/studies";', "must be https://HOST/"),
     ('stow = "https://user:secret@x/studies";', "without a user"),
-    ('stow = "https:///studies";', "has to be https://HOST/"),
-    ('stow = "https://x/studies"; port = 104;', "port: is not used with stow"),
-    ('stow = "https://x/studies"; commit = true;', "commit: is not used with stow"),
-    ('stow = "https://x/studies"; folder = "/srv/x";', "stow: is not used with folder"),
+    ('stow = "https:///studies";', "must be https://HOST/"),
+    ('stow = "https://x/studies"; port = 104;', "port: is not allowed with stow"),
+    ('stow = "https://x/studies"; commit = true;', "commit: is not allowed with stow"),
+    ('stow = "https://x/studies"; folder = "/srv/x";', "stow: is not allowed with folder"),
     ('stow = "http://x/studies"; token_file = "t";', "unencrypted"),
-    ('stow = "https://x/studies"; token_file = "t"; login_file = "l";', "give one of the two"),
-    ('stow = "https://x/studies"; client_key = "k";', "needs client_certificate"),
-    ('ae_title = "A"; host = "h"; port = 104; ca = "c";', "ca: is not used with an AE"),
+    ('stow = "https://x/studies"; token_file = "t"; login_file = "l";', "remove one of the two"),
+    ('stow = "https://x/studies"; client_key = "k";', "requires client_certificate"),
+    ('ae_title = "A"; host = "h"; port = 104; ca = "c";', "ca: is not allowed with an AE"),
 ])
 def test_what_does_not_fit_is_refused(tmp_path, entry, complaint):
     path = tmp_path / "noctule.conf"

@@ -111,8 +111,8 @@ static const struct {
     {"\\pL", "character 1, \"\\p\": this escape is not supported"},
     {"\\<a",
      "character 1, \"\\<\": this escape is not supported; write \\b for the edge of a word"},
-    {"a{,5}", "character 2, \"{\": a repetition is {n}, {n,} or {n,m}; write \\{ for a brace"},
-    {"a{x}", "character 2, \"{\": a repetition is {n}, {n,} or {n,m}; write \\{ for a brace"},
+    {"a{,5}", "character 2, \"{\": a repetition must be {n}, {n,} or {n,m}; write \\{ for a brace"},
+    {"a{x}", "character 2, \"{\": a repetition must be {n}, {n,} or {n,m}; write \\{ for a brace"},
     {"[[.a.]]", "character 2, \"[.\": collating elements [. .] and [= =] are not supported"},
     {"[[=a=]]", "character 2, \"[=\": collating elements [. .] and [= =] are not supported"},
     {"((a{32}){32})", "character 9, \"{32}\": repetitions may not multiply to more than 1000"},
@@ -121,8 +121,8 @@ static const struct {
     {"a)", "a parenthesis ) is not open; write \\) for the character"},
     {"[a", "a bracket [ is not closed"},
     {"*a", "character 1, \"*\": there is nothing to repeat"},
-    {"a\\", "a backslash stands at the end"},
-    {"a\xff", "it is no UTF-8"},
+    {"a\\", "the expression ends with a backslash"},
+    {"a\xff", "it is not valid UTF-8"},
     {"([\xc3\xa0-\xe9\xbf\xbf]x.y){1000}([\xc3\xa0-\xe9\xbf\xbf]x.y){1000}",
      "it is too large: it may take 1 MiB of memory"},
 };
@@ -135,7 +135,7 @@ START_TEST(refuses_with_the_character_and_the_reason)
     ck_assert_ptr_null(expression);
     if (strcmp(refused[_i].text, "((a{32}){32})") != 0)
         ck_assert_str_eq(reason, refused[_i].reason);
-    else /* the part stands twice: no character is named */
+    else /* the part is given twice: remove one: no character is named */
         ck_assert_str_eq(reason, strstr(refused[_i].reason, "repetitions"));
 }
 

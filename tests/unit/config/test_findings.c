@@ -48,15 +48,15 @@ expect(const char *path, int rc, const char *const *told, size_t count)
 START_TEST(ten_errors_of_three_sections_and_an_include)
 {
     static const char *const told[] = {
-        "all.conf:2: series.quite_seconds: there is no such option; did you mean quiet_seconds?",
+        "all.conf:2: series.quite_seconds: unknown option; did you mean quiet_seconds?",
         "all.conf:4: dicom.port: 70000 is not within 0 .. 65535",
         "all.conf:5: dicom.titles[0].pipeline: there is no pipeline named \"heart\"",
-        "all.conf:8: pipelines[0].min_slices: has to be an integer",
+        "all.conf:8: pipelines[0].min_slices: must be an integer",
         "part.conf:2: pipelines[0].segments[0].range: the lower end 9 is above the upper end 8",
         "part.conf:4: pipelines[0].segments[1]: label is missing",
-        "all.conf:13: pipelines[1].segments[0].metod: there is no such option; did you mean "
+        "all.conf:13: pipelines[1].segments[0].metod: unknown option; did you mean "
         "method?",
-        "all.conf:13: pipelines[1].segments[0].metod: has to be \"level-set\"",
+        "all.conf:13: pipelines[1].segments[0].metod: must be \"level-set\"",
         "all.conf:15: pipelines[1].segments[1].within: there is no segment \"C\" in this pipeline",
         "all.conf:16: pipelines[1].deliver: there is no destination named \"PASC\"",
         "all.conf:18: rules[0].priority: 5000 is not within",
@@ -98,65 +98,65 @@ static const struct {
     const char *told;
     const char *text;
 } causes[] = {
-    {"root: has to be a string", "root = 5; inbox = ( { path = \"/a\"; } );"},
-    {"pipelines: has to be a list",
+    {"root: must be a string", "root = 5; inbox = ( { path = \"/a\"; } );"},
+    {"pipelines: must be a list",
      "pipelines = 5; rules = ( { pipeline = \"a\"; } ); dicom = { titles = ( { ae_title = \"A\"; "
      "pipeline = \"a\"; } ); };"},
-    {"destinations[0].name: may hold only",
+    {"destinations[0].name: may only contain",
      "destinations = ( { name = \"a b\"; folder = \"/out\"; },\n"
      "  { name = \"c\"; ae_title = \"A\"; host = \"h\"; port = 1; fallback = \"x\"; } );\n"
      "pipelines = ( { name = \"a\"; deliver = [ \"x\" ]; segments = ( { label = \"A\"; range = [ "
      "0, 1 ]; " SHAPES TYPE " } ); } );"},
-    {"destinations[0].port: has to be an integer",
+    {"destinations[0].port: must be an integer",
      "destinations = ( { name = \"a\"; ae_title = \"A\"; host = \"h\"; port = \"104\"; } );"},
-    {"destinations[0].folder: has to be a string",
+    {"destinations[0].folder: must be a string",
      "destinations = ( { name = \"a\"; folder = 5; } );"},
-    {"destinations[0].tls: needs dicom.tls.ca",
+    {"destinations[0].tls: requires dicom.tls.ca",
      "destinations = ( { name = \"a\"; ae_title = \"A\"; host = \"h\"; port = 1; tls = true; },\n"
      "  { name = \"b\"; ae_title = \"A\"; host = \"h\"; port = 1; tls = true; } );"},
-    {"destinations[0].fallback: leads round in a circle",
+    {"destinations[0].fallback: leads back to this destination",
      "destinations = ( { name = \"a\"; ae_title = \"A\"; host = \"h\"; port = 1; fallback = \"b\"; "
      "},\n { name = \"b\"; ae_title = \"A\"; host = \"h\"; port = 1; fallback = \"a\"; },\n"
      " { name = \"c\"; ae_title = \"A\"; host = \"h\"; port = 1; fallback = \"a\"; } );"},
-    {"dicom.tls: has to be a group",
+    {"dicom.tls: must be a group",
      "dicom = { tls_port = 2762; tls = 1; peers = ( { ae_title = \"A\"; certificate = \"" TEXT64
      "\"; } ); };"},
-    {"dicom.tls_port: has to be an integer",
+    {"dicom.tls_port: must be an integer",
      "dicom = { tls_port = \"2762\"; peers = ( { ae_title = \"A\"; certificate = \"" TEXT64
      "\"; } ); };"},
-    {"retention.low_mib: has to be a number", "retention = { low_mib = \"5\"; high_mib = 7; };"},
-    {"inbox[0].after: has to be",
+    {"retention.low_mib: must be a number", "retention = { low_mib = \"5\"; high_mib = 7; };"},
+    {"inbox[0].after: must be",
      "inbox = ( { path = \"a\"; after = \"mvoe\"; move_to = \"b\"; } );"},
     {"inbox[1].path: /a is within another inbox",
      "inbox = ( { path = \"/a\"; }, { path = \"/a\"; } );"},
-    {"compute.backend: has to be", "compute = { backend = \"none\"; devices = [ \"0\" ]; };"},
-    {"pipelines[0].segments[0].method: has to be",
+    {"compute.backend: must be", "compute = { backend = \"none\"; devices = [ \"0\" ]; };"},
+    {"pipelines[0].segments[0].method: must be",
      PIPELINE("{ label = \"A\"; method = \"x\"; seeds = ( { mm = [ 1, 2, 3 ]; } ); " TYPE " }")},
-    {"pipelines[0].segments[0].shapes[0].kind: has to be",
+    {"pipelines[0].segments[0].shapes[0].kind: must be",
      PIPELINE("{ label = \"A\"; range = [ 0, 1 ]; shapes = ( { kind = \"ball\"; center = { mm = [ "
               "0, 0, 0 ]; }; radius_mm = [ 1, 2, 3 ]; } ); " TYPE " }")},
-    {"pipelines[0].segments[0].shapes[0].center.vowel: there is no such option; did you mean "
+    {"pipelines[0].segments[0].shapes[0].center.vowel: unknown option; did you mean "
      "voxel?",
      PIPELINE("{ label = \"A\"; range = [ 0, 1 ]; shapes = ( { center = { vowel = [ 0, 0, 0 ]; }; "
               "radius_mm = 1.0; } ); " TYPE " }")},
-    {"pipelines[0].segments[0].shapes[0].center: needs exactly one of",
+    {"pipelines[0].segments[0].shapes[0].center: exactly one of",
      PIPELINE(
          "{ label = \"A\"; range = [ 0, 1 ]; shapes = ( { center = { }; radius_mm = 1.0; } ); " TYPE
          " }")},
-    {"pipelines[0].segments[0].range[1]: has to be a number",
+    {"pipelines[0].segments[0].range[1]: must be a number",
      PIPELINE("{ label = \"A\"; range = ( 5, \"x\" ); " SHAPES TYPE " }")},
-    {"pipelines[0].segments[0].range: needs exactly one of",
+    {"pipelines[0].segments[0].range: exactly one of",
      PIPELINE("{ label = \"A\"; range = { class = 2; }; " SHAPES TYPE " }")},
-    {"pipelines[0].segments[0].hidden: has to be true or false",
+    {"pipelines[0].segments[0].hidden: must be true or false",
      PIPELINE("{ label = \"A\"; range = [ 0, 1 ]; hidden = 1; " SHAPES " }")},
     {"pipelines[0].segments[0].type.code: has 0 characters",
      PIPELINE("{ label = \"A\"; range = [ 0, 1 ]; type = { code = \"\"; scheme = \"S\"; meaning = "
               "\"m\"; }; " SHAPES " }")},
-    {"pipelines[0].segments[0].label: holds a backslash",
+    {"pipelines[0].segments[0].label: must not contain a backslash",
      PIPELINE("{ label = \"A\\\\\"; range = [ 0, 1 ]; " SHAPES TYPE " },\n"
               "{ label = \"B\"; method = \"range\"; range = [ 0, 1 ]; within = [ \"A\" ]; " TYPE
               " expect = { share_of = { label = \"A\"; range = [ 0, 1 ]; }; }; }")},
-    {"pipelines[0].segments[1].from: \"B\" cannot be made before itself: it uses \"A\", which uses "
+    {"pipelines[0].segments[1].from: \"B\" depends on itself: it uses \"A\", which uses "
      "\"B\"",
      PIPELINE("{ label = \"A\"; range = [ 0, 1 ]; from = \"B\"; " TYPE " },\n"
               "{ label = \"B\"; range = [ 0, 1 ]; from = \"A\"; " TYPE " },\n"
@@ -166,15 +166,15 @@ static const struct {
      "{ label = \"A\"; method = \"fuzzy-connectedness\"; seeds = ( { mm = [ 1, 2, 3 ]; } ); " TYPE
      " },\n{ label = \"B\"; method = \"fuzzy-connectedness\"; auto = \"highest\"; within = [ \"X\" "
      "]; " TYPE " } ); } );"},
-    {"pipelines[0].segments[0].auto: has to be",
+    {"pipelines[0].segments[0].auto: must be",
      PIPELINE("{ label = \"A\"; method = \"fuzzy-connectedness\"; auto = \"x\"; " TYPE " }")},
     {"pipelines[0].segments: has 0 elements",
      "pipelines = ( { name = \"a\"; segments = ( ); relative_connectedness = true; results = [ "
      "\"codes\" ]; } ); rules = ( { pipeline = \"a\"; } );"},
-    {"pipelines[0].texture.first_order: has to be true or false",
+    {"pipelines[0].texture.first_order: must be true or false",
      "pipelines = ( { name = \"a\"; segments = ( { label = \"A\"; range = [ 0, 1 ]; " SHAPES TYPE
      " } ); results = [ \"seg\", \"sr\" ]; texture = { first_order = 1; }; } );"},
-    {"pipelines[0].results[0]: has to be",
+    {"pipelines[0].results[0]: must be",
      "pipelines = ( { name = \"a\"; segments = ( { label = \"A\"; range = [ 0, 1 ]; " SHAPES TYPE
      " } ); results = [ \"sge\", \"sr\" ]; } );"},
 };
@@ -197,7 +197,7 @@ END_TEST
 START_TEST(an_error_that_is_included_twice_is_told_once)
 {
     static const char *const told[] = {
-        "again.conf:1: pipelines[0].segments[0].range: has to be [ ... ] of 2 numbers"};
+        "again.conf:1: pipelines[0].segments[0].range: must be [ ... ] of 2 numbers"};
     write_file("again.conf", "segments = ( { label = \"A\"; range = 1; " SHAPES TYPE " } );");
     EXPECT(write_file("twice.conf", "pipelines = ( { name = \"a\";\n@include \"again.conf\"\n },\n"
                                     "{ name = \"b\";\n@include \"again.conf\"\n } );\n"),
@@ -286,7 +286,7 @@ START_TEST(attributes_that_cannot_be_asked_are_told)
         "data "
         "set",
         "asks.conf:5: rules[0].match.attributes[1].tag: \"SourceImageSequence\" is a sequence",
-        "asks.conf:6: rules[0].match.attributes[2].tag: \"PixelData\" holds bytes",
+        "asks.conf:6: rules[0].match.attributes[2].tag: \"PixelData\" contains bytes",
         "asks.conf:7: rules[0].match.attributes[3].tag: \"(0019,100C)\" is a private attribute",
         "asks.conf:8: rules[0].match.attributes[4].tag: \"KVP\" is a public attribute",
         "asks.conf:9: rules[0].match.attributes[5].regex: REGEX_UNSUPPORTED: \"(a\": a parenthesis "
@@ -300,10 +300,10 @@ START_TEST(attributes_that_cannot_be_asked_are_told)
         "not multiply to more than 1000",
         "asks.conf:12: rules[0].match.attributes[8].range: the lower end 3 is above the upper end "
         "2",
-        "asks.conf:13: rules[0].match.attributes[9]: needs exactly one of is, glob, regex, range, "
+        "asks.conf:13: rules[0].match.attributes[9]: exactly one of is, glob, regex, range, "
         "present",
-        "asks.conf:14: rules[0].match.attributes[10]: needs exactly one of is",
-        "asks.conf:15: rules[0].match.attributes[11].not: is not used with present",
+        "asks.conf:14: rules[0].match.attributes[10]: exactly one of is",
+        "asks.conf:15: rules[0].match.attributes[11].not: is not allowed with present",
         "asks.conf:16: rules[0].match.attributes[12].is: has 0 elements",
     };
     conf_set_dictionary(kind_of);
@@ -435,7 +435,7 @@ START_TEST(a_rule_that_changes_nothing_is_told)
     if (findings.count > 0) {
         ck_assert_msg(strstr(findings.items[0].message, place) != NULL, "%s",
                       findings.items[0].message);
-        ck_assert_ptr_nonnull(strstr(findings.items[0].message, ": changes nothing: "));
+        ck_assert_ptr_nonnull(strstr(findings.items[0].message, ": has no effect: "));
         ck_assert(!findings.items[0].wrong);
     }
     conf_findings_free(&findings);
@@ -444,16 +444,16 @@ START_TEST(a_rule_that_changes_nothing_is_told)
 
 END_TEST
 
-/* How a series comes: an inbox has to be there, and what no peer does is doubtful. */
+/* How a series comes: an inbox must be there, and what no peer does is doubtful. */
 START_TEST(an_origin_that_there_is_not_is_told)
 {
     static const char *const wrong[] = {
         "inbox.conf:1: inbox[1].name: \"ct\" is the name of an earlier inbox",
-        "inbox.conf:4: rules[1].match.inbox: there is no inbox \"mr\": give one a name"};
+        "inbox.conf:4: rules[1].match.inbox: there is no inbox \"mr\": give one this name"};
     static const char *const doubtful[] = {
-        "from.conf:4: rules[0]: can match nothing: its called_ae is not among dicom.titles",
-        "from.conf:5: rules[1]: can match nothing: its called_ae has a pipeline of its own",
-        "from.conf:6: rules[2]: can match nothing: its sender is not among dicom.peers"};
+        "from.conf:4: rules[0]: matches no series: its called_ae is not among dicom.titles",
+        "from.conf:5: rules[1]: matches no series: its called_ae has a pipeline of its own",
+        "from.conf:6: rules[2]: matches no series: its sender is not among dicom.peers"};
     EXPECT(
         write_file(
             "inbox.conf",
@@ -477,7 +477,7 @@ END_TEST
 START_TEST(a_pipeline_that_nothing_chooses_is_told)
 {
     static const char *const told[] = {
-        "unused.conf:1: pipelines[0]: \"p\" is of no rule and no title"};
+        "unused.conf:1: pipelines[0]: \"p\" is used by no rule and no title"};
     EXPECT(write_file("unused.conf", RULED("")), 0, told);
     struct conf *conf = NULL;
     struct error error = {0};

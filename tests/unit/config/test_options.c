@@ -71,7 +71,7 @@ START_TEST(the_shipped_file_names_every_option_with_its_default)
 
 END_TEST
 
-/* What stands in a comment as `name = ...;` has to be an option too. */
+/* What stands in a comment as `name = ...;` must be an option too. */
 START_TEST(the_shipped_file_names_no_other_option)
 {
     size_t count;

@@ -270,7 +270,7 @@ START_TEST(a_wrong_pipeline_text_is_told_with_its_line)
     struct conf_pipeline *pipeline = NULL;
     ck_assert_int_eq(conf_pipeline_from_text("name = \"a\";\nsegments = 5;", &pipeline, &error),
                      -EINVAL);
-    ck_assert_str_eq(error.message, "pipeline:2: segments: has to be a list ( { ... }, { ... } )");
+    ck_assert_str_eq(error.message, "pipeline:2: segments: must be a list ( { ... }, { ... } )");
     ck_assert_int_eq(conf_pipeline_from_text("", &pipeline, &error), -EINVAL);
     ck_assert_ptr_nonnull(strstr(error.message, "name is missing"));
     ck_assert_int_eq(conf_pipeline_from_text("@include \"/nowhere\"", &pipeline, &error), -EINVAL);
