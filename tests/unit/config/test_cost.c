@@ -1,11 +1,11 @@
-/* What a configuration costs to read grows with its bytes, and no faster, whatever is in it. */
+/* test_cost.c - the time to read a configuration must be linear in its size, for any content. */
 #include "config/config.h"
 #include "tests/unit/config/config_files.h"
 #include "tests/unit/growth.h"
 
 #include <string.h>
 
-/* A text whose size is n in something that a reader could count, compare or nest. */
+/* A text with n repetitions of an element that a reader counts, compares or nests. */
 struct kind {
     const char *name;
     size_t n;

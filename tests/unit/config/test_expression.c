@@ -1,6 +1,6 @@
 /*
- * test_expression.c - regular expressions: equal to the C library's POSIX engine, refused where the two would differ, and bounded in
- * time and memory.
+ * test_expression.c - regular expressions: equal to the C library's POSIX engine, refused where the
+ * two would differ, and bounded in time and memory.
  */
 #include "config/expression.h"
 
@@ -43,7 +43,7 @@ static const struct {
     {"lung", "CT Lung 1mm", 1},
     {"^lung$", "lung", 1},
     {"^lung$", "lungs", 0},
-    {"^b$", "a\nb\nc", 0}, /* no line of its own */
+    {"^b$", "a\nb\nc", 0}, /* newlines do not separate lines */
     {"a.b", "a\nb", 1},
     {"a[^x]b", "a\nb", 1},
     {"(Kopf|Hals) +nativ", "HALS   NATIV", 1},
@@ -51,7 +51,7 @@ static const struct {
     {"C[+]", "CC", 0},
     {"[[:digit:]]{2}", "a1b2", 0},
     {"[[:digit:]]{2}", "a12", 1},
-    {"[[:upper:]]", "abc", 1}, /* in capitals or not */
+    {"[[:upper:]]", "abc", 1}, /* case is ignored */
     {"[]x]", "]", 1},
     {"[^]x]", "]x", 0},
     {"[a-]", "-", 1},
@@ -76,7 +76,7 @@ static const struct {
     {"^M\xc3\x9cLLER$", "M\xc3\xbcller", 1},
     {"^[\xc3\xa4\xc3\xbc]$", "\xc3\xbc", 1},
     {"^[\xc3\xa4\xc3\xbc]$", "\xc3\xb6", 0},
-    /* Bytes that are no UTF-8 match nothing, and what is around them does. */
+    /* Bytes that are not UTF-8 do not match, but the text around them does. */
     {"a.b",
      "a\xff"
      "b",
@@ -135,7 +135,7 @@ START_TEST(refuses_with_the_character_and_the_reason)
     ck_assert_ptr_null(expression);
     if (strcmp(refused[_i].text, "((a{32}){32})") != 0)
         ck_assert_str_eq(reason, refused[_i].reason);
-    else /* the part is given twice: remove one: no character is named */
+    else /* the part occurs twice, so the reason names no character */
         ck_assert_str_eq(reason, strstr(refused[_i].reason, "repetitions"));
 }
 
@@ -308,7 +308,8 @@ cpu_seconds(void)
     return (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6;
 }
 
-/* A sender's comment of 1,000 characters, which never matches. The C library took 70 MiB and did not return, or 2.8 GiB. */
+/* A sender's comment of 1,000 characters, which never matches. The C library took 70 MiB and did
+ * not return, or 2.8 GiB. */
 START_TEST(the_cost_is_bounded)
 {
     char comment[1001];
@@ -337,7 +338,7 @@ END_TEST
 
 bool starved_new(void); /* starved_new.cc */
 
-static int countdown; /* to the allocation that fails; 0: none */
+static int countdown; /* calls until an allocation fails; 0: never */
 static bool hit;
 
 bool

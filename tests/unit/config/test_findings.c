@@ -1,6 +1,6 @@
 /*
- * test_findings.c - all that is wrong with a configuration is told at once, in the order of its
- * lines, and nothing that only follows from it; what is doubtful of a good one is told, too.
+ * test_findings.c - all errors of a configuration are reported at once, in the order of lines and
+ * without their consequences. Warnings are reported if there are no errors.
  */
 #include "config/config.h"
 #include "tests/unit/config/config_files.h"
@@ -17,7 +17,8 @@
 
 static struct conf_findings findings;
 
-/* Expects these, each as FILE:LINE: and what begins there, without the test's folder. */
+/* Checks the findings. Each expected text is a prefix that begins with FILE:LINE, without the
+ * folder. */
 static void
 expect(const char *path, int rc, const char *const *told, size_t count)
 {
@@ -43,8 +44,8 @@ expect(const char *path, int rc, const char *const *told, size_t count)
 
 #define EXPECT(path, rc, told) expect(path, rc, told, sizeof(told) / sizeof((told)[0]))
 
-/* What segments of the second pipeline use, what the rules name and where results go are all there,
- * in part with errors of their own: none of that is told. */
+/* The segments, pipelines and destinations that the second pipeline and the rules use exist, but
+ * some have errors. The uses must not be reported. */
 START_TEST(ten_errors_of_three_sections_and_an_include)
 {
     static const char *const told[] = {
@@ -93,7 +94,7 @@ START_TEST(ten_errors_of_three_sections_and_an_include)
 
 END_TEST
 
-/* Each text is wrong once, and would be told of more if what was refused counted. */
+/* Each text has one error. Its consequences must not be reported. */
 static const struct {
     const char *told;
     const char *text;
@@ -179,7 +180,7 @@ static const struct {
      " } ); results = [ \"sge\", \"sr\" ]; } );"},
 };
 
-START_TEST(what_follows_from_an_error_is_not_told)
+START_TEST(consequences_of_an_error_are_not_reported)
 {
     struct conf *conf = NULL;
     struct error error = {0};
@@ -193,8 +194,8 @@ START_TEST(what_follows_from_an_error_is_not_told)
 
 END_TEST
 
-/* By its place, in whichever section an include brings it. */
-START_TEST(an_error_that_is_included_twice_is_told_once)
+/* Two findings are equal if their file and line are, also in different sections. */
+START_TEST(an_error_that_is_included_twice_is_reported_once)
 {
     static const char *const told[] = {
         "again.conf:1: pipelines[0].segments[0].range: must be [ ... ] of 2 numbers"};
@@ -206,7 +207,7 @@ START_TEST(an_error_that_is_included_twice_is_told_once)
 
 END_TEST
 
-/* n errors, a line each, from the last on: the lines that are told are the first. */
+/* Reports n errors, one per line, from the last line to the first: the first lines must be kept. */
 static void
 expect_many(size_t n, size_t told, size_t more)
 {
@@ -230,7 +231,7 @@ expect_many(size_t n, size_t told, size_t more)
     conf_findings_free(&findings);
 }
 
-START_TEST(of_many_the_first_are_told_and_the_others_counted)
+START_TEST(the_first_of_many_errors_are_reported_and_the_others_counted)
 {
     expect_many(CONF_FINDINGS, CONF_FINDINGS, 0);
     expect_many(CONF_FINDINGS + 7, CONF_FINDINGS, 7);
@@ -239,8 +240,8 @@ START_TEST(of_many_the_first_are_told_and_the_others_counted)
 
 END_TEST
 
-/* A file that cannot be parsed has one error, and nothing is known of the rest. */
-START_TEST(a_syntax_error_is_told_alone)
+/* A file that cannot be parsed has exactly one error. */
+START_TEST(a_syntax_error_is_reported_alone)
 {
     struct conf *conf = NULL;
     struct error error = {0};
@@ -257,7 +258,7 @@ END_TEST
     "pipelines = ( { name = \"p\"; segments = ( { label = \"A\"; range = [ 0, 1 ]; " SHAPES TYPE   \
     " } ); } );\nrules = (\n" rules "\n);\n"
 
-/* As DICOM's says of a few. */
+/* A dictionary with a few attributes of DICOM. */
 static enum attribute_kind
 kind_of(const char *tag)
 {
@@ -279,7 +280,7 @@ kind_of(const char *tag)
 #define ASKS(attributes)                                                                           \
     RULED("{ pipeline = \"p\"; match = { attributes = (\n" attributes " ); }; }")
 
-START_TEST(attributes_that_cannot_be_asked_are_told)
+START_TEST(invalid_attribute_tests_are_reported)
 {
     static const char *const told[] = {
         "asks.conf:4: rules[0].match.attributes[0].tag: \"ProtokollName\" is no attribute of a "
@@ -338,7 +339,7 @@ START_TEST(attributes_that_cannot_be_asked_are_told)
 
 END_TEST
 
-/* How many different ones rules may name. */
+/* Checks the limit on different attributes in all rules. */
 START_TEST(attributes_are_counted)
 {
     static const struct edge most = EDGE(RULE_ATTRIBUTES);
@@ -372,7 +373,7 @@ END_TEST
 
 static const struct {
     const char *text;
-    int doubtful; /* line; 0: none */
+    int doubtful; /* line of the warning; 0: no warning */
 } rules[] = {
     {RULED(
          "{ pipeline = \"p\"; stacks = \"all\"; match = { attributes = ( { tag = \"KVP\"; glob = "
@@ -399,7 +400,7 @@ static const struct {
     {RULED("{ pipeline = \"p\"; match = { modality = \"ct\"; description = \"Thin\"; }; },\n"
            "{ pipeline = \"p\"; match = { modality = \"CT\"; description = \"ax thin\"; "
            "body_part = \"HEAD\"; }; stacks = \"all\"; }"),
-     0}, /* the first takes nothing of many stacks */
+     0}, /* the first rule rejects a series of many stacks */
     {RULED("{ pipeline = \"p\"; match = { modality = \"ct\"; description = \"Thin\"; }; stacks = "
            "\"all\"; },\n{ pipeline = \"p\"; match = { modality = \"CT\"; description = \"ax "
            "thin\"; body_part = \"HEAD\"; }; stacks = \"b0\"; }"),
@@ -413,7 +414,7 @@ static const struct {
     {RULED("{ pipeline = \"p\"; stacks = \"all\"; },\n{ pipeline = \"p\"; priority = 1; }"), 0},
     {RULED("{ pipeline = \"p\"; stacks = \"first\"; match = { min_slices = 2; }; },\n"
            "{ pipeline = \"p\"; stacks = \"first\"; match = { min_slices = 9; }; }"),
-     0}, /* the first of more slices may be another one */
+     0}, /* "first" may select another stack among stacks of more slices */
     {RULED("{ pipeline = \"p\"; stacks = \"all\"; match = { max_slices = 9; }; },\n"
            "{ pipeline = \"p\"; match = { min_slices = 2; }; }"),
      0},
@@ -422,7 +423,7 @@ static const struct {
      4},
 };
 
-START_TEST(a_rule_that_changes_nothing_is_told)
+START_TEST(a_rule_without_effect_is_reported)
 {
     struct conf *conf = NULL;
     struct error error = {0};
@@ -444,8 +445,8 @@ START_TEST(a_rule_that_changes_nothing_is_told)
 
 END_TEST
 
-/* How a series comes: an inbox must be there, and what no peer does is doubtful. */
-START_TEST(an_origin_that_there_is_not_is_told)
+/* The inbox of a rule must exist; a sender that is no peer gives a warning. */
+START_TEST(an_impossible_origin_is_reported)
 {
     static const char *const wrong[] = {
         "inbox.conf:1: inbox[1].name: \"ct\" is the name of an earlier inbox",
@@ -474,7 +475,7 @@ START_TEST(an_origin_that_there_is_not_is_told)
 
 END_TEST
 
-START_TEST(a_pipeline_that_nothing_chooses_is_told)
+START_TEST(an_unused_pipeline_is_reported)
 {
     static const char *const told[] = {
         "unused.conf:1: pipelines[0]: \"p\" is used by no rule and no title"};
@@ -497,16 +498,16 @@ main(void)
     TCase *tests = tcase_create("findings");
     tcase_add_unchecked_fixture(tests, make_test_folder, remove_test_folder);
     tcase_add_test(tests, ten_errors_of_three_sections_and_an_include);
-    tcase_add_loop_test(tests, what_follows_from_an_error_is_not_told, 0,
+    tcase_add_loop_test(tests, consequences_of_an_error_are_not_reported, 0,
                         sizeof(causes) / sizeof(causes[0]));
-    tcase_add_test(tests, an_error_that_is_included_twice_is_told_once);
-    tcase_add_test(tests, of_many_the_first_are_told_and_the_others_counted);
-    tcase_add_test(tests, a_syntax_error_is_told_alone);
-    tcase_add_test(tests, attributes_that_cannot_be_asked_are_told);
+    tcase_add_test(tests, an_error_that_is_included_twice_is_reported_once);
+    tcase_add_test(tests, the_first_of_many_errors_are_reported_and_the_others_counted);
+    tcase_add_test(tests, a_syntax_error_is_reported_alone);
+    tcase_add_test(tests, invalid_attribute_tests_are_reported);
     tcase_add_test(tests, attributes_are_counted);
-    tcase_add_loop_test(tests, a_rule_that_changes_nothing_is_told, 0,
+    tcase_add_loop_test(tests, a_rule_without_effect_is_reported, 0,
                         sizeof(rules) / sizeof(rules[0]));
-    tcase_add_test(tests, an_origin_that_there_is_not_is_told);
-    tcase_add_test(tests, a_pipeline_that_nothing_chooses_is_told);
+    tcase_add_test(tests, an_impossible_origin_is_reported);
+    tcase_add_test(tests, an_unused_pipeline_is_reported);
     return run_case(tests, "config_findings");
 }

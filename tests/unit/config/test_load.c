@@ -1,5 +1,5 @@
 /*
- * test_load.c - what conf_load accepts, and what it says about everything else.
+ * test_load.c - the files that conf_load accepts, and its errors for all others.
  */
 #include "config/config.h"
 #include "tests/share.h"
@@ -48,7 +48,7 @@ load_good(const char *text)
     return conf;
 }
 
-START_TEST(nothing_given_means_the_defaults)
+START_TEST(an_empty_file_gives_the_defaults)
 {
     struct conf *conf = load_good("");
     ck_assert_str_eq(conf->root, "/var/lib/noctule");
@@ -470,7 +470,7 @@ START_TEST(comments_strings_and_byte_order_marks)
 
 END_TEST
 
-/* Each text is wrong in one way; the message begins with FILE:LINE and holds the words. */
+/* Each text has one error; the message must begin with FILE:LINE and contain the words. */
 static const struct {
     int line;
     const char *words;
@@ -723,7 +723,7 @@ static const struct {
     {1, "pipelines[0].relative_connectedness: requires at least two segments",
      "pipelines = ( { name = \"a\"; relative_connectedness = true; segments = ( { " SEGMENT
      " }, " FUZZY(SEEDS) " ); } );"},
-    /* What objects that are found together start from cannot be made of one of them. */
+    /* The start of segments that are found together must not depend on one of them. */
     {2, "segments[1].minus: \"R\" depends on itself: it uses \"Vessel\", which uses \"R\"",
      "pipelines = ( { name = \"a\"; relative_connectedness = true; segments = ( " FUZZY(
          SEEDS) ", "
@@ -823,7 +823,7 @@ static const struct {
      "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); deliver = [ 1 ]; } );"},
 };
 
-START_TEST(wrong_files_are_told_with_file_and_line)
+START_TEST(errors_have_file_and_line)
 {
     struct error error = {0};
     char place[PATH_MAX + 32];
@@ -874,7 +874,7 @@ write_repeated(const char *unit, size_t size)
     return path;
 }
 
-/* `begin`, then `each` n times: is that told to be too much? */
+/* Returns whether `begin` with n times `each` is beyond a limit. */
 static bool
 is_beyond(const char *begin, const char *each, size_t n, const char *message)
 {
@@ -897,7 +897,7 @@ START_TEST(limits_hold_exactly)
 {
     static const struct {
         struct edge edge;
-        size_t others; /* of them, that are there beside */
+        size_t others; /* elements that the text has besides */
         const char *begin, *each, *message;
     } limits[] = {
         {EDGE(CONFIG_BYTES), 2, "#", "x", "more than 4194304 bytes"}, /* a newline is added */
@@ -919,8 +919,8 @@ START_TEST(limits_hold_exactly)
 
 END_TEST
 
-/* A file of one line has many when its defaults are written out. */
-START_TEST(what_cannot_be_handed_on_is_refused)
+/* The text of a short file may be long, because it contains all defaults. */
+START_TEST(a_configuration_too_large_for_children_is_refused)
 {
     static const char segment[] =
         "{ label = \"%c\"; range = [ 0.0, 80.0 ]; shapes = ( { kind = \"sphere\"; center = "
@@ -966,7 +966,7 @@ START_TEST(enormous_and_deep_files_are_refused)
 
 END_TEST
 
-/* Cut anywhere, a file is read or refused with a reason; it never brings the process down. */
+/* A file that is truncated anywhere must be read, or rejected with a reason. */
 START_TEST(truncated_files_are_refused_or_read)
 {
     char *text = read_text_file(NOCTULE_SOURCE_DIR "/config/noctule.conf");
@@ -992,7 +992,7 @@ main(void)
 {
     TCase *tcase = tcase_create("load");
     tcase_add_unchecked_fixture(tcase, make_test_folder, remove_test_folder);
-    tcase_add_test(tcase, nothing_given_means_the_defaults);
+    tcase_add_test(tcase, an_empty_file_gives_the_defaults);
     tcase_add_test(tcase, a_pipeline_gets_its_defaults);
     tcase_add_test(tcase, numbers_may_be_integers_of_either_size);
     tcase_add_test(tcase, a_fuzzy_segment_gets_its_defaults);
@@ -1007,11 +1007,10 @@ main(void)
     tcase_add_test(tcase, includes_are_relative_to_their_file);
     tcase_add_test(tcase, an_include_that_cannot_be_read_now);
     tcase_add_test(tcase, comments_strings_and_byte_order_marks);
-    tcase_add_loop_test(tcase, wrong_files_are_told_with_file_and_line, 0,
-                        sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_loop_test(tcase, errors_have_file_and_line, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(tcase, files_that_cannot_be_read);
     tcase_add_test(tcase, limits_hold_exactly);
-    tcase_add_test(tcase, what_cannot_be_handed_on_is_refused);
+    tcase_add_test(tcase, a_configuration_too_large_for_children_is_refused);
     tcase_add_test(tcase, enormous_and_deep_files_are_refused);
     tcase_add_test(tcase, truncated_files_are_refused_or_read);
     return run_case(tcase, "config_load");

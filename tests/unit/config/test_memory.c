@@ -1,6 +1,6 @@
 /*
- * test_memory.c - configurations read and written while the n-th allocation fails: that is told, and
- * no option is lost.
+ * test_memory.c - reads and writes configurations while the n-th allocation fails. This must be
+ * reported, and no option must be lost.
  */
 #include "config/config.h"
 #include "tests/unit/config/config_files.h"
@@ -8,7 +8,7 @@
 
 #include <sys/stat.h>
 
-/* libconfig's too: it copies names and strings by it, and goes on where there is no memory. */
+/* Also replaces the strdup() of libconfig, which ignores its failure. */
 char *
 strdup(const char *text)
 {
@@ -29,7 +29,7 @@ static const char settings[] =
     "@overlay \"over.conf\"\n@overlay \"*.none\"\n";
 
 static char path[PATH_MAX];
-static char *expected[3]; /* of a time when memory was not short */
+static char *expected[3]; /* written without a failed allocation */
 
 static int
 write_texts(struct error *error)
@@ -54,7 +54,7 @@ write_texts(struct error *error)
     return rc || whole ? rc : error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "no text");
 }
 
-START_TEST(no_option_is_lost_where_memory_is_short)
+START_TEST(no_option_is_lost_if_an_allocation_fails)
 {
     struct error error = {0};
     write_file("included.conf", "log_level = \"debug\";\n");
@@ -75,7 +75,7 @@ START_TEST(no_option_is_lost_where_memory_is_short)
 
 END_TEST
 
-static size_t errors; /* of a time when memory was not short */
+static size_t errors; /* counted without a failed allocation */
 
 static int
 tell_errors(struct error *error)
@@ -92,7 +92,7 @@ tell_errors(struct error *error)
     return rc;
 }
 
-START_TEST(no_error_is_lost_either)
+START_TEST(no_error_is_lost_if_an_allocation_fails)
 {
     struct error error = {0};
     snprintf(path, sizeof path, "%s",
@@ -112,7 +112,7 @@ main(void)
 {
     TCase *tcase = tcase_create("memory");
     tcase_add_unchecked_fixture(tcase, make_test_folder, remove_test_folder);
-    tcase_add_test(tcase, no_option_is_lost_where_memory_is_short);
-    tcase_add_test(tcase, no_error_is_lost_either);
+    tcase_add_test(tcase, no_option_is_lost_if_an_allocation_fails);
+    tcase_add_test(tcase, no_error_is_lost_if_an_allocation_fails);
     return run_case(tcase, "config_memory");
 }

@@ -10,7 +10,7 @@
 #define MANUAL  NOCTULE_SOURCE_DIR "/docs/noctule.conf.5"
 #define LAYOUT  NOCTULE_SOURCE_DIR "/service/common/layout.h"
 
-/* The last part of the key: what the file calls the option. */
+/* Returns the last part of the key, which is the name in the file. */
 static const char *
 name_of(const struct conf_option *option)
 {
@@ -24,7 +24,7 @@ is_aggregate(const struct conf_option *option)
     return strcmp(option->type, "group") == 0 || strcmp(option->type, "list") == 0;
 }
 
-/* Does the text hold `name = value`, whatever stands around it? */
+/* Returns whether the text contains `name = value`. */
 static bool
 mentions(const char *text, const char *name, const char *value)
 {
@@ -71,7 +71,7 @@ START_TEST(the_shipped_file_names_every_option_with_its_default)
 
 END_TEST
 
-/* What stands in a comment as `name = ...;` must be an option too. */
+/* `name = ...;` in a comment must be an option, too. */
 START_TEST(the_shipped_file_names_no_other_option)
 {
     size_t count;
@@ -102,7 +102,7 @@ START_TEST(the_shipped_file_gives_the_defaults)
     ck_assert_ptr_nonnull(conf_find_pipeline(shipped, "example"));
     ck_assert_uint_eq(shipped->rule_count, 0); /* rules are the site's */
 
-    /* All but pipelines and rules is what an empty file gives. */
+    /* Except for pipelines and rules, the shipped file equals an empty file. */
     size_t pipelines = shipped->pipeline_count, rules = shipped->rule_count;
     shipped->pipeline_count = shipped->rule_count = 0;
     char *text = conf_to_text(shipped), *expected = conf_to_text(empty);
@@ -117,7 +117,8 @@ START_TEST(the_shipped_file_gives_the_defaults)
 
 END_TEST
 
-/* The text as roff: minus signs and apostrophes are written out, and a line may end behind a bar. */
+/* Writes the text as roff: escapes minus signs and apostrophes, and allows a line break after a
+ * bar. */
 static void
 put_roff(FILE *out, const char *text)
 {
@@ -133,7 +134,7 @@ put_roff(FILE *out, const char *text)
     }
 }
 
-/* What noctule.conf(5) has to say about the option. */
+/* Writes the entry of the option in noctule.conf(5). */
 static void
 put_entry(FILE *out, const struct conf_option *option)
 {
@@ -155,7 +156,7 @@ put_entry(FILE *out, const struct conf_option *option)
     fputs(".\n", out);
 }
 
-/* The manual with the entries that the table makes, in its order. */
+/* Returns the manual with the entries of the table. */
 static char *
 make_manual(const char *text)
 {
@@ -183,8 +184,8 @@ write_manual(const char *text)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* The section OPTIONS is written by this test where NOCTULE_WRITE_MANUAL is set. */
-START_TEST(the_manual_is_what_the_table_makes)
+/* With NOCTULE_WRITE_MANUAL, this test writes the section OPTIONS. */
+START_TEST(the_manual_matches_the_table)
 {
     char *text = read_text_file(MANUAL);
     char *made = make_manual(text);
@@ -200,8 +201,8 @@ START_TEST(the_manual_is_what_the_table_makes)
 
 END_TEST
 
-/* Every folder that layout.h names is kept out of the inboxes' reach. */
-START_TEST(no_inbox_is_in_a_folder_of_our_own)
+/* No folder that layout.h names may be an inbox. */
+START_TEST(no_inbox_is_in_an_own_folder)
 {
     char *text = read_text_file(LAYOUT);
     int folders = 0;
@@ -233,7 +234,7 @@ main(void)
     tcase_add_test(tcase, the_shipped_file_names_every_option_with_its_default);
     tcase_add_test(tcase, the_shipped_file_names_no_other_option);
     tcase_add_test(tcase, the_shipped_file_gives_the_defaults);
-    tcase_add_test(tcase, the_manual_is_what_the_table_makes);
-    tcase_add_test(tcase, no_inbox_is_in_a_folder_of_our_own);
+    tcase_add_test(tcase, the_manual_matches_the_table);
+    tcase_add_test(tcase, no_inbox_is_in_an_own_folder);
     return run_case(tcase, "config_options");
 }

@@ -1,5 +1,5 @@
 /*
- * test_text.c - configurations and pipelines as text, and back.
+ * test_text.c - configurations and pipelines are written as text and read back.
  */
 #include "config/config.h"
 #include "config/read.h"
@@ -60,7 +60,7 @@ load_text(const char *text)
     return conf;
 }
 
-START_TEST(a_configuration_comes_back_the_same)
+START_TEST(a_configuration_survives_a_round_trip)
 {
     struct conf *conf = load_text(everything);
     char *first = conf_to_text(conf);
@@ -132,7 +132,7 @@ START_TEST(defaults_and_empty_lists_are_written_out)
 
 END_TEST
 
-START_TEST(a_pipeline_comes_back_the_same)
+START_TEST(a_pipeline_survives_a_round_trip)
 {
     struct error error = {0};
     struct conf *conf = load_text(everything);
@@ -150,8 +150,8 @@ START_TEST(a_pipeline_comes_back_the_same)
 
 END_TEST
 
-/* Results have the same identity wherever they go. */
-START_TEST(a_pipelines_text_does_not_say_where_results_go)
+/* Destinations must not change the identity of results. */
+START_TEST(the_text_of_a_pipeline_omits_destinations)
 {
     struct conf *conf = load_text(everything);
     char *text = conf_pipeline_to_text(&conf->pipelines[0]);
@@ -192,18 +192,18 @@ check_identity_of(const char *more)
 }
 
 /*
- * UIDs are made from this text: it says of a pipeline that gives nothing but what is required what
- * it has always said. Where this fails for a new option, mark its row .later.
+ * UIDs are derived from this text, so the text of a pipeline with only required options must never
+ * change. If this test fails for a new option, mark its row .later.
  */
-START_TEST(the_identity_of_a_pipeline_stays)
+START_TEST(the_identity_of_a_pipeline_does_not_change)
 {
     check_identity_of("");
 }
 
 END_TEST
 
-/* Raised where a job failed for it, the results stay the same objects. */
-START_TEST(what_a_job_may_take_is_no_part_of_the_identity)
+/* A limit that was raised after a failed job must not change the results' UIDs. */
+START_TEST(limits_of_jobs_are_no_part_of_the_identity)
 {
     check_identity_of("window = \"22:00-06:00\"; done_by = \"07:00 Europe/Berlin\";");
     check_identity_of(
@@ -247,7 +247,7 @@ check_identity(const struct newer *object, const char *expected)
     free(text);
 }
 
-/* The old option says its default too, the later ones only what is not. */
+/* Old options are written with their default, later options only with other values. */
 START_TEST(later_options_at_their_default_are_no_part_of_the_identity)
 {
     struct newer object = {.old = 1, .added = 0.5, .group = {true}};
@@ -264,7 +264,7 @@ START_TEST(later_options_at_their_default_are_no_part_of_the_identity)
 
 END_TEST
 
-START_TEST(a_wrong_pipeline_text_is_told_with_its_line)
+START_TEST(an_error_in_a_pipeline_text_has_its_line)
 {
     struct error error = {0};
     struct conf_pipeline *pipeline = NULL;
@@ -286,13 +286,13 @@ main(void)
 {
     TCase *tcase = tcase_create("text");
     tcase_add_unchecked_fixture(tcase, make_test_folder, remove_test_folder);
-    tcase_add_test(tcase, a_configuration_comes_back_the_same);
+    tcase_add_test(tcase, a_configuration_survives_a_round_trip);
     tcase_add_test(tcase, defaults_and_empty_lists_are_written_out);
-    tcase_add_test(tcase, a_pipeline_comes_back_the_same);
-    tcase_add_test(tcase, a_pipelines_text_does_not_say_where_results_go);
-    tcase_add_test(tcase, the_identity_of_a_pipeline_stays);
-    tcase_add_test(tcase, what_a_job_may_take_is_no_part_of_the_identity);
+    tcase_add_test(tcase, a_pipeline_survives_a_round_trip);
+    tcase_add_test(tcase, the_text_of_a_pipeline_omits_destinations);
+    tcase_add_test(tcase, the_identity_of_a_pipeline_does_not_change);
+    tcase_add_test(tcase, limits_of_jobs_are_no_part_of_the_identity);
     tcase_add_test(tcase, later_options_at_their_default_are_no_part_of_the_identity);
-    tcase_add_test(tcase, a_wrong_pipeline_text_is_told_with_its_line);
+    tcase_add_test(tcase, an_error_in_a_pipeline_text_has_its_line);
     return run_case(tcase, "config_text");
 }

@@ -1,5 +1,5 @@
 /*
- * test_texture.c - the group texture of a pipeline, and the results that need it.
+ * test_texture.c - the group texture of a pipeline, and the results that require it.
  */
 #include "config/config.h"
 #include "tests/unit/config/config_files.h"
@@ -39,7 +39,7 @@ glcm_of(const struct conf *conf)
     return texture_of(conf)->glcm;
 }
 
-START_TEST(a_pipeline_measures_nothing_unasked)
+START_TEST(a_pipeline_measures_no_texture_by_default)
 {
     struct conf *conf = load_good(PIPELINE(""));
     ck_assert_ptr_null(conf->pipelines[0].texture);
@@ -161,7 +161,7 @@ START_TEST(voxels_of_another_size)
 
 END_TEST
 
-/* A list of one is the group alone, also to UIDs. */
+/* A list of one group equals the group alone, also in UIDs. */
 START_TEST(several_groups_measure)
 {
     struct conf *conf = load_good(PIPELINE("texture = ( { sigma = 3.0; } );"));
@@ -296,7 +296,7 @@ START_TEST(files_of_before_keep_their_meaning)
 
 END_TEST
 
-/* What only needs to be accepted. */
+/* Texts that must be accepted. */
 static const char *const good[] = {
     GLCM("levels = 256;"),
     GLCM("levels = 2;"),
@@ -324,7 +324,7 @@ END_TEST
 
 #define ALSO_17 "( 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17 )"
 
-/* The line counts from where the test's own text begins. */
+/* Lines are relative to the test's own text. */
 static const struct {
     int line;
     const char *words;
@@ -469,7 +469,7 @@ static const struct {
      PIPELINE("texture = { glcm = { }; }; results = [ \"pmap\" ];")},
 };
 
-START_TEST(wrong_files_are_told_with_file_and_line)
+START_TEST(errors_have_file_and_line)
 {
     struct error error = {0};
     char place[PATH_MAX + 32];
@@ -488,7 +488,7 @@ END_TEST
 
 /* --------------------------------------------------------------------------- as text, and back */
 
-/* The text is part of the results' identity, so that of earlier versions stays. */
+/* The text is part of the results' identity, so it must not change between versions. */
 START_TEST(a_pipeline_without_texture_keeps_its_text)
 {
     struct conf *conf = load_good(PIPELINE(""));
@@ -547,7 +547,7 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
 
 END_TEST
 
-/* All that decides about the numbers is in the text, defaults too. */
+/* The text must contain all options that change values, also defaults. */
 START_TEST(texture_is_written_with_its_defaults)
 {
     struct conf *conf = load_good(TEXTURE("glcm = { aggregation = \"2d-averaged\"; };\n"
@@ -596,7 +596,7 @@ any_places(struct glcm_options *glcm)
         glcm->offset_count = 1 + (size_t)any(16);
         glcm->offsets = calloc(glcm->offset_count, sizeof(*glcm->offsets));
         for (size_t i = 0; i < glcm->offset_count;
-             i++) /* columns differ: none is given twice: remove one */
+             i++) /* columns differ, so all offsets are different */
             glcm->offsets[i] = (struct texture_offset){.x = (int)i + 1 - 16 * any(17),
                                                        .y = any(255) - 255,
                                                        .z = in_slices ? 0 : any(511) - 255};
@@ -746,7 +746,7 @@ free_texture(struct conf_pipeline *pipeline)
     pipeline->texture_count = 0;
 }
 
-START_TEST(any_texture_comes_back_the_same)
+START_TEST(any_texture_survives_a_round_trip)
 {
     struct conf *conf = load_good(PIPELINE(""));
     struct conf_pipeline *pipeline = &conf->pipelines[0];
@@ -786,7 +786,7 @@ END_TEST
 
 /* ----------------------------------------------------------------------------- the shipped file */
 
-/* Takes "# " from the lines of `text` from the one that holds `first` to the one that is `last`. */
+/* Removes "# " from the lines of `text` from `first` to `last`. */
 static void
 uncomment(char *text, const char *first, const char *last)
 {
@@ -823,7 +823,7 @@ main(void)
 {
     TCase *tcase = tcase_create("texture");
     tcase_add_unchecked_fixture(tcase, make_test_folder, remove_test_folder);
-    tcase_add_test(tcase, a_pipeline_measures_nothing_unasked);
+    tcase_add_test(tcase, a_pipeline_measures_no_texture_by_default);
     tcase_add_test(tcase, texture_gets_its_defaults);
     tcase_add_test(tcase, glcm_gets_its_defaults);
     tcase_add_test(tcase, everything_is_read);
@@ -834,11 +834,10 @@ main(void)
     tcase_add_test(tcase, families_by_their_names);
     tcase_add_test(tcase, files_of_before_keep_their_meaning);
     tcase_add_loop_test(tcase, good_files_are_read, 0, sizeof(good) / sizeof(good[0]));
-    tcase_add_loop_test(tcase, wrong_files_are_told_with_file_and_line, 0,
-                        sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_loop_test(tcase, errors_have_file_and_line, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(tcase, a_pipeline_without_texture_keeps_its_text);
     tcase_add_test(tcase, texture_is_written_with_its_defaults);
-    tcase_add_test(tcase, any_texture_comes_back_the_same);
+    tcase_add_test(tcase, any_texture_survives_a_round_trip);
     tcase_add_test(tcase, a_whole_configuration_keeps_its_texture);
     tcase_add_test(tcase, the_example_of_the_shipped_file_can_be_used);
     return run_case(tcase, "config_texture");

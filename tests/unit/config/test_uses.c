@@ -1,4 +1,5 @@
-/* Segments that use each other, their steps and what is hidden: what is read, and what is refused. */
+/* test_uses.c - segments that use each other, their steps, and hidden segments: valid and
+ * invalid. */
 #include "config/config.h"
 #include "tests/unit/config/config_files.h"
 
@@ -7,7 +8,7 @@
 #define TYPE  "type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; };"
 #define SHAPE "shapes = ( { center = { voxel = [ 1, 2, 3 ]; }; radius_mm = 4; } );"
 #define SEEDS "seeds = ( { voxel = [ 1, 2, 3 ]; } );"
-/* Each of the segments on a line of its own, from the second. */
+/* Each segment is on a line of its own, from line 2. */
 #define SEGMENTS(list) "pipelines = ( { name = \"a\"; segments = (\n" list " ); } );"
 #define RANGE(label, rest)                                                                         \
     "{ label = \"" label "\"; method = \"range\"; range = [ 0, 9 ]; " TYPE rest " }"
@@ -208,7 +209,7 @@ static const struct {
          "B", "") " );\n\nresults = [ \"seg\", \"codes\" ]; } );"},
 };
 
-START_TEST(wrong_expressions_are_told_with_file_and_line)
+START_TEST(errors_in_expressions_have_file_and_line)
 {
     struct error error = {0};
     char place[PATH_MAX + 32];
@@ -259,7 +260,7 @@ START_TEST(relative_ranges_are_read_and_come_back)
 
 END_TEST
 
-START_TEST(a_circle_of_many_is_told)
+START_TEST(a_long_cycle_is_reported)
 {
     static char text[40000];
     size_t at = (size_t)snprintf(text, sizeof text, "pipelines = ( { name = \"a\"; segments = (\n");
@@ -278,7 +279,7 @@ START_TEST(a_circle_of_many_is_told)
 
 END_TEST
 
-/* The shipped example, without its marks. */
+/* The shipped example, uncommented. */
 START_TEST(the_lungs_of_the_shipped_file_can_be_used)
 {
     char *text = read_text_file(NOCTULE_SOURCE_DIR "/config/noctule.conf");
@@ -307,10 +308,10 @@ main(void)
     tcase_add_test(tcase, sets_and_steps_are_read_for_every_method);
     tcase_add_test(tcase, each_step_has_its_own_word);
     tcase_add_test(tcase, expressions_come_back_from_text);
-    tcase_add_loop_test(tcase, wrong_expressions_are_told_with_file_and_line, 0,
+    tcase_add_loop_test(tcase, errors_in_expressions_have_file_and_line, 0,
                         sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(tcase, relative_ranges_are_read_and_come_back);
-    tcase_add_test(tcase, a_circle_of_many_is_told);
+    tcase_add_test(tcase, a_long_cycle_is_reported);
     tcase_add_test(tcase, the_lungs_of_the_shipped_file_can_be_used);
     return run_case(tcase, "config_uses");
 }
