@@ -101,7 +101,7 @@ def test_texture_is_printed_with_its_defaults(tmp_path):
     ("levels = 32; bin_width = 25.0;", '"seg", "sr"', 6, "bin_width: is only allowed with discretisation = "),
     ("angles = [ 0 ];", '"seg", "sr"', 6, "angles: is only allowed with aggregation = "),
     ("", '"sr"', 7, '"sr" refers to the segments in "seg": add "seg"'),
-    ("", '"seg", "pmap"', 7, '"pmap" needs patterns: name them in texture.patterns'),
+    ("", '"seg", "pmap"', 7, '"pmap" requires patterns: name them in texture.patterns'),
 ])
 def test_texture_that_contradicts_itself(tmp_path, glcm, results, line, words):
     path = tmp_path / "noctule.conf"
