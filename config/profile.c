@@ -71,8 +71,7 @@ profile_merge_file(const struct option_reader *reader, const struct option_secti
         rc = profile_merge(reader, section, group, config_root_setting(&config), named);
     else if (rc != -ENOMEM)
         rc = read_fail(reader, named,
-                       "cannot be read: %s; noctule profiles lists the installed "
-                       "profiles",
+                       "cannot be read: %s; noctule profiles lists the installed profiles",
                        error.message);
     config_destroy(&config);
     source_release(&source);

@@ -71,8 +71,7 @@ scan_append_line(struct scanner *scanner)
     struct source *source = scanner->source;
     if (source->line_count >= LIMIT_CONFIG_LINES)
         return scan_fail(scanner,
-                         "the configuration has more than %d lines, including included "
-                         "files",
+                         "the configuration has more than %d lines, including included files",
                          LIMIT_CONFIG_LINES);
     if (source->line_count == source->line_capacity) {
         size_t capacity = source->line_capacity ? 2 * source->line_capacity : 256;
@@ -93,8 +92,7 @@ scan_append(struct scanner *scanner, const char *bytes, size_t size)
     struct source *source = scanner->source;
     if (source->size + size > LIMIT_CONFIG_BYTES)
         return scan_fail(scanner,
-                         "the configuration has more than %d bytes, including included "
-                         "files",
+                         "the configuration has more than %d bytes, including included files",
                          LIMIT_CONFIG_BYTES);
     if (source->size + size + 1 > source->capacity) {
         size_t capacity = 2 * (source->size + size + 1);

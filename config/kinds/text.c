@@ -129,8 +129,8 @@ const struct option_form
     form_dicom = {.fits = form_fits_dicom,
                   .refusal = "must not contain a backslash, which separates values in DICOM"},
     form_ae = {.fits = form_fits_ae,
-               .refusal = "must be printable ASCII without backslash, and without blanks "
-                          "at its ends"},
+               .refusal =
+                   "must be printable ASCII without backslash, and without blanks at its ends"},
     form_address = {.fits = form_fits_address, .refusal = "must be an IPv4 or IPv6 address"},
     form_host = {.fits = form_fits_host, .refusal = "must be a host name without a port"},
     form_caller = {form_fits_address, "must be an IPv4 or IPv6 address", form_tidy_address},
@@ -139,9 +139,10 @@ const struct option_form
     form_gpu = {.fits = form_fits_gpu,
                 .refusal = "must be the index of a GPU, or its UUID (\"GPU-...\")"},
     form_absolute = {.fits = form_fits_absolute, .refusal = "must be an absolute path"},
-    form_url = {.fits = form_fits_url,
-                .refusal = "must be https://HOST/... or http://HOST/..., without a user, "
-                           "a query or a fragment"};
+    form_url = {
+        .fits = form_fits_url,
+        .refusal =
+            "must be https://HOST/... or http://HOST/..., without a user, a query or a fragment"};
 
 /* Counts the characters. Returns an error message if the text is not a single line of UTF-8. */
 static const char *

@@ -75,8 +75,7 @@ check_destination(const void *object, const struct option_spot *spot)
     const struct conf_destination *destination = object;
     if (destination->name && strcmp(destination->name, CONF_SENDER) == 0)
         option_refuse(spot, "name",
-                      "\"%s\" is reserved for the sender of a series: choose another "
-                      "name",
+                      "\"%s\" is reserved for the sender of a series: choose another name",
                       CONF_SENDER);
     if (LOST(spot, destination->folder) || LOST(spot, destination->stow))
         return;
@@ -97,48 +96,38 @@ static const struct option_row destination_rows[] = {
     {"name", &option_text, AT(struct conf_destination, name), NULL, LIMITS(1, 64),
      .form = &form_name, .help = "name for pipelines and the command line"},
     {"folder", &option_path, AT(struct conf_destination, folder), "", LIMITS(1, 4000),
-     .help = "folder to copy results to, named by SOP Instance UID; "
-             "replaces an AE"},
+     .help = "folder to copy results to, named by SOP Instance UID; replaces an AE"},
     {"stow", &option_text, AT(struct conf_destination, stow), "", LIMITS(1, 1024),
      .form = &form_url,
      .help = "URL of a STOW-RS service to send results to, such as "
              "https://pacs.example/dicom-web/studies; replaces an AE"},
     {"ca", &option_path, AT(struct conf_destination, ca), "", LIMITS(1, 4000),
-     .help = "stow: PEM file of trusted CAs, by default those of the "
-             "system; the server certificate must be valid for the host of "
-             "the URL"},
+     .help = "stow: PEM file of trusted CAs, by default those of the system; the server "
+             "certificate must be valid for the host of the URL"},
     {"client_certificate", &option_path, AT(struct conf_destination, client_certificate), "",
      LIMITS(1, 4000), .help = "stow: PEM file of our client certificate"},
     {"client_key", &option_path, AT(struct conf_destination, client_key), "", LIMITS(1, 4000),
-     .help = "stow: PEM file of the key of our client certificate; by "
-             "default in client_certificate"},
+     .help =
+         "stow: PEM file of the key of our client certificate; by default in client_certificate"},
     {"token_file", &option_path, AT(struct conf_destination, token_file), "", LIMITS(1, 4000),
-     .help = "stow: file whose first line is the bearer token; read again "
-             "for each result"},
+     .help = "stow: file whose first line is the bearer token; read again for each result"},
     {"login_file", &option_path, AT(struct conf_destination, login_file), "", LIMITS(1, 4000),
-     .help = "stow: file whose first line is user:password; read again for "
-             "each result"},
+     .help = "stow: file whose first line is user:password; read again for each result"},
     AE_ROWS(struct conf_destination),
     {"commit", &option_boolean, AT(struct conf_destination, commit), "false",
-     .help = "request storage commitment; a result is SENT only after the "
-             "commitment"},
+     .help = "request storage commitment; a result is SENT only after the commitment"},
     {"commit_seconds", &option_number, AT(struct conf_destination, commit_seconds), "3600.0",
      LIMITS(0.1, 604800),
-     .help = "timeout of the storage commitment; after it, the result is "
-             "sent again"},
+     .help = "timeout of the storage commitment; after it, the result is sent again"},
     {"fallback", &option_text, AT(struct conf_destination, fallback), "", LIMITS(1, 64),
      .form = &form_name,
-     .help = "destination of results that this AE cannot store; without it, "
-             "their delivery fails"},
+     .help = "destination of results that this AE cannot store; without it, their delivery fails"},
     CONNECT_ROW(struct conf_destination),
     {"dimse_seconds", &option_number, AT(struct conf_destination, dimse_seconds), "60.0",
-     LIMITS(0.1, 3600),
-     .help = "timeout of the answer to a DICOM message or to a STOW-RS "
-             "request"},
+     LIMITS(0.1, 3600), .help = "timeout of the answer to a DICOM message or to a STOW-RS request"},
     {"min_kib_per_second", &option_number, AT(struct conf_destination, min_kib_per_second), "1.0",
      LIMITS(0, 1e6),
-     .help = "min transfer rate of a result after the first dimse_seconds; "
-             "0: no min"},
+     .help = "min transfer rate of a result after the first dimse_seconds; 0: no min"},
     {"idle_seconds", &option_number, AT(struct conf_destination, idle_seconds), "10.0",
      LIMITS(0, 3600), .help = "time that an unused association stays open for the next result"},
 };
@@ -149,18 +138,16 @@ const struct option_section option_destination = {
 static const struct option_row delivery_rows[] = {
     {"retry_seconds", &option_number, AT(struct conf_delivery, retry_seconds), "30.0",
      LIMITS(0.1, 86400),
-     .help = "delay before the second attempt; approximately doubled before "
-             "each further attempt"},
+     .help = "delay before the second attempt; approximately doubled before each further attempt"},
     {"retry_max_seconds", &option_number, AT(struct conf_delivery, retry_max_seconds), "3600.0",
      LIMITS(0.1, 86400), .help = "max delay between attempts"},
     {"give_up_seconds", &option_number, AT(struct conf_delivery, give_up_seconds), "259200.0",
      LIMITS(1, 31536000),
-     .help = "time after which a delivery fails; the time while its "
-             "destination is held or the service is down does not count"},
+     .help = "time after which a delivery fails; the time while its destination is held or the "
+             "service is down does not count"},
     {"breaker_failures", &option_integer, AT(struct conf_delivery, breaker_failures), "5",
      LIMITS(1, 1000),
-     .help = "number of consecutive failures that pause deliveries to a "
-             "destination"},
+     .help = "number of consecutive failures that pause deliveries to a destination"},
     {"breaker_seconds", &option_number, AT(struct conf_delivery, breaker_seconds), "60.0",
      LIMITS(0.1, 86400), .help = "length of that pause; then one delivery is tried"},
 };
@@ -191,8 +178,7 @@ check_fallback(const struct conf *conf, size_t i, const struct option_spot *spot
     } while (at > i && at < named.count && ++steps < named.count);
     if (at == i)
         option_refuse_of(spot, "destinations", i, ".fallback",
-                         "leads back to this destination: remove one fallback of the "
-                         "cycle");
+                         "leads back to this destination: remove one fallback of the cycle");
 }
 
 /* Checks that no destination folder lies in an inbox, else results would be received again. */

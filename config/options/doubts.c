@@ -107,8 +107,7 @@ doubt_network(const struct conf *conf, const struct option_spot *spot)
         doubt_host(destination->host, "destinations", i, spot);
         if (peer_is_self(&conf->dicom, destination->host, destination->port))
             option_doubt(spot, "destinations", i,
-                         "\"%s\" is this service, which rejects its own results "
-                         "(OWN_RESULT)",
+                         "\"%s\" is this service, which rejects its own results (OWN_RESULT)",
                          destination->name);
     }
     for (size_t i = 0; i < conf->pull.source_count; i++) {

@@ -36,8 +36,8 @@ static const struct option_row share_rows[] = {
      .help = "label of another segment of the pipeline"},
     {"range", &option_numbers, AT(struct conf_share, range), NULL, LIMITS(0, 1e9),
      .array = {.count = 2},
-     .help = "lowest and highest share, both inclusive: 0.1 is a tenth of "
-             "the voxels of that segment"},
+     .help =
+         "lowest and highest share, both inclusive: 0.1 is a tenth of the voxels of that segment"},
 };
 
 static const struct option_section share_section = {
@@ -53,41 +53,34 @@ static const struct option_section share_section = {
 static const struct option_row expect_rows[] = {
     BOUNDS(volume_ml, 0, 1e9, "lowest and highest volume, both inclusive"),
     BOUNDS(mean, -1e9, 1e9,
-           "lowest and highest mean of its values, both inclusive, in "
-           "real-world units (HU in CT)"),
+           "lowest and highest mean of its values, both inclusive, in real-world units (HU in CT)"),
     BOUNDS(components, 1, 1e9,
-           "lowest and highest number of 6-connected components, both "
-           "inclusive"),
+           "lowest and highest number of 6-connected components, both inclusive"),
     BOUNDS(slices, 1, 65535,
-           "lowest and highest number of slices with a voxel, both "
-           "inclusive; in a straightened stack, slices of its grid"),
+           "lowest and highest number of slices with a voxel, both inclusive; in a straightened "
+           "stack, slices of its grid"),
     {"touches", &option_choice, AT(struct conf_expect, touches), "\"any\"",
      .choices = touches_choices, .later = true,
-     .help = "faces of the volume that it may touch: any, only those of the "
-             "lowest and highest slice, or none; see NOTES for straightened "
-             "stacks and padding"},
+     .help = "faces of the volume that it may touch: any, only those of the lowest and highest "
+             "slice, or none; see NOTES for straightened stacks and padding"},
     {"share_of", &option_part, AT(struct conf_expect, share_of), "", .section = &share_section,
      .help = "limits of its voxels divided by the voxels of another segment"},
     BOUNDS(share_of_box, 0, 1,
-           "lowest and highest share of its bounding box, both inclusive; "
-           "a vessel tree fills a small share, a leak into an organ a "
-           "larger one"),
+           "lowest and highest share of its bounding box, both inclusive; a vessel tree fills a "
+           "small share, a leak into an organ a larger one"),
     BOUNDS(slice_mm, 0, 1000,
-           "lowest and highest slice distance of the images, both "
-           "inclusive, to 0.001 mm: Slice Thickness (0018,0050), or the "
-           "distance between slices if that is larger"),
+           "lowest and highest slice distance of the images, both inclusive, to 0.001 mm: Slice "
+           "Thickness (0018,0050), or the distance between slices if that is larger"),
     {"unit", &option_text, AT(struct conf_expect, unit), "", LIMITS(1, 16), .form = &form_dicom,
-     .help = "required unit of the images, in UCUM: \"g/ml\" for SUV, "
-             "\"Bq/ml\" for activity, \"[hnsf'U]\" for HU; from Units "
-             "(0054,1001) or Rescale Type (0028,1054)"},
+     .help = "required unit of the images, in UCUM: \"g/ml\" for SUV, \"Bq/ml\" for activity, "
+             "\"[hnsf'U]\" for HU; from Units (0054,1001) or Rescale Type (0028,1054)"},
     {"contrast", &option_boolean, AT(struct conf_expect, contrast), "",
      GIVEN(struct conf_expect, has_contrast),
-     .help = "required presence of Contrast/Bolus Agent (0018,0010) or its "
-             "sequence (0018,0012) in one of the images"},
+     .help = "required presence of Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012) in "
+             "one of the images"},
     {"unvalidated", &option_text, AT(struct conf_expect, unvalidated), "", LIMITS(1, 200),
      .form = &form_dicom,
-     .help = "hold each result for REVIEW, for this reason, unless the "
-             "pipeline sets unreviewed"},
+     .help = "hold each result for REVIEW, for this reason, unless the pipeline sets unreviewed"},
 };
 
 const struct option_section option_expect = {ROWS(expect_rows), .size = sizeof(struct conf_expect),

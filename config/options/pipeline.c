@@ -78,15 +78,15 @@ check_groups(const struct conf_pipeline *pipeline, const struct option_spot *spo
     for (size_t g = 0; g < pipeline->texture_count; g++) {
         const struct glcm_options *glcm = pipeline->texture[g].glcm;
         if (pipeline->texture[g].patterns && patterns++)
-            option_refuse_of(spot, "texture", g, ".patterns",
-                             "an earlier group of texture has patterns: give all patterns "
-                             "in one group");
+            option_refuse_of(
+                spot, "texture", g, ".patterns",
+                "an earlier group of texture has patterns: give all patterns in one group");
         if (!glcm || glcm->matrices == GLCM_NO_MATRICES)
             continue;
         if (kept && kept->matrices != glcm->matrices)
-            option_refuse_of(spot, "texture", g, ".glcm.matrices",
-                             "an earlier group of texture writes the other kind of "
-                             "matrices: use one kind");
+            option_refuse_of(
+                spot, "texture", g, ".glcm.matrices",
+                "an earlier group of texture writes the other kind of matrices: use one kind");
         kept = glcm;
     }
 }
@@ -98,15 +98,14 @@ check_report(const struct conf_pipeline *pipeline, const struct option_spot *spo
         return;
     if (!has_features(pipeline))
         option_refuse(spot, "results",
-                      "\"sr\" requires measurements: give texture families, "
-                      "first_order or glcm");
+                      "\"sr\" requires measurements: give texture families, first_order or glcm");
     else if ((conf_measured_regions(pipeline) & CONF_SEGMENTS) &&
              !(pipeline->results & CONF_RESULT_SEG) && !lost_segments(pipeline, spot) &&
              !pipeline_is_of_objects(pipeline))
-        option_refuse(spot, "results",
-                      "\"sr\" refers to the segments in \"seg\": add \"seg\", or "
-                      "measure texture.regions = [ \"volume\" ] only; only unchanged "
-                      "regions of annotation objects need no \"seg\"");
+        option_refuse(
+            spot, "results",
+            "\"sr\" refers to the segments in \"seg\": add \"seg\", or measure texture.regions = [ "
+            "\"volume\" ] only; only unchanged regions of annotation objects need no \"seg\"");
 }
 
 /* Checks that each result is measured, and that the segments of a report are written. */
@@ -138,8 +137,7 @@ check_methods(const struct conf_pipeline *pipeline, const struct option_spot *sp
                       of[CONF_LEVEL_SET] > 0 ? " that is not hidden" : "");
     if (pipeline->relative_connectedness && of[CONF_FUZZY] < 2)
         option_refuse(spot, "relative_connectedness",
-                      "requires at least two segments with method = "
-                      "\"fuzzy-connectedness\"");
+                      "requires at least two segments with method = \"fuzzy-connectedness\"");
 }
 
 /* Reports a use of a segment that the pipeline lacks, or that is replaced by one per region. */
@@ -162,8 +160,7 @@ check_uses(const struct option_named *named, const struct conf_pipeline *pipelin
             option_refuse_of(
                 named->spot, "segments", i, option,
                 lacks ? "there is no segment \"%s\" in this pipeline: name one by its label"
-                      : "\"%s\" is one segment per region: name a segment with "
-                        "object.unite",
+                      : "\"%s\" is one segment per region: name a segment with object.unite",
                 use.label);
         }
 }
@@ -256,8 +253,7 @@ check_shown(const struct conf_pipeline *pipeline, const struct option_spot *spot
         i++;
     if (i == pipeline->segment_count && i > 0)
         option_refuse(spot, "segments",
-                      "all of them are hidden: the pipeline has no result; show at "
-                      "least one");
+                      "all of them are hidden: the pipeline has no result; show at least one");
 }
 
 static void
@@ -289,8 +285,8 @@ check_sender(const struct conf_pipeline *pipeline, size_t i, const struct option
             option_is_same(a->object.from_ae, b->object.from_ae))
             continue;
         option_refuse_of(spot, "segments", i, ".object",
-                         "from_ae: \"%s\" takes the same kind of object from another "
-                         "sender: use a separate pipeline for each",
+                         "from_ae: \"%s\" takes the same kind of object from another sender: use a "
+                         "separate pipeline for each",
                          b->label ? b->label : "an earlier segment");
         return;
     }
@@ -320,9 +316,8 @@ static const char *const tilt_choices[] = {"straighten", "refuse", NULL};
 
 static const struct option_row grid_rows[] = {
     {"mm", &option_number, AT(struct conf_pipeline, grid_mm), "0.0", LIMITS(0, 100), .later = true,
-     .help = "max slice distance of a straightened stack, whose first and "
-             "last slice lie on its first and last plane; 0: the distance "
-             "of its two closest planes"},
+     .help = "max slice distance of a straightened stack, whose first and last slice lie on its "
+             "first and last plane; 0: the distance of its two closest planes"},
 };
 
 static const struct option_section grid_section = {ROWS(grid_rows),
@@ -339,91 +334,80 @@ static const struct option_row pipeline_rows[] = {
     {"texture", &option_parts, AT(struct conf_pipeline, texture),
      MANY(struct conf_pipeline, texture_count), .fallback = "", LIMITS(1, 16),
      .section = &option_texture,
-     .help = "measurements of the segments and of the volume: one group, or "
-             "a list of groups; by default none"},
+     .help = "measurements of the segments and of the volume: one group, or a list of groups; by "
+             "default none"},
     {"results", &option_flags, AT(struct conf_pipeline, results), "[ \"seg\" ]",
      .choices = result_choices, .help = result_help},
     {"relative_connectedness", &option_boolean, AT(struct conf_pipeline, relative_connectedness),
      "false",
-     .help = "assign each voxel to the fuzzy connectedness segment that it "
-             "is connected to most strongly; to no segment if two are equal"},
+     .help = "assign each voxel to the fuzzy connectedness segment that it is connected to most "
+             "strongly; to no segment if two are equal"},
     {"omit_empty_frames", &option_boolean, AT(struct conf_pipeline, omit_empty_frames), "true",
      .help = "omit frames without a voxel of the segment"},
     {"min_slices", &option_integer, AT(struct conf_pipeline, min_slices), "3", LIMITS(1, 65535),
-     .help = "min number of slices; smaller stacks are rejected with "
-             "TOO_FEW_SLICES"},
+     .help = "min number of slices; smaller stacks are rejected with TOO_FEW_SLICES"},
     {"spacing_tolerance", &option_number, AT(struct conf_pipeline, spacing_tolerance), "0.03",
      LIMITS(0, 0.5),
-     .help = "max deviation of slice distances, as a fraction of the median "
-             "distance"},
+     .help = "max deviation of slice distances, as a fraction of the median distance"},
     {"duplicates", &option_choice, AT(struct conf_pipeline, duplicates), "\"refuse\"",
      .choices = newest_choices, .later = true,
-     .help = "several slices at one position: \"refuse\" the stack with "
-             "DUPLICATE_POSITION, or use the \"newest\" copy by creation or "
-             "content time; copies have equal Instance Number, acquisition "
-             "time and contrast"},
+     .help = "several slices at one position: \"refuse\" the stack with DUPLICATE_POSITION, or use "
+             "the \"newest\" copy by creation or content time; copies have equal Instance Number, "
+             "acquisition time and contrast"},
     {"tilt", &option_choice, AT(struct conf_pipeline, tilt), "\"straighten\"",
      .choices = tilt_choices, .later = true,
-     .help = "sheared (tilted gantry) or unevenly spaced stacks: "
-             "\"straighten\" them to an upright grid for segments and "
-             "texture, or \"refuse\" them with GANTRY_TILT or "
+     .help = "sheared (tilted gantry) or unevenly spaced stacks: \"straighten\" them to an upright "
+             "grid for segments and texture, or \"refuse\" them with GANTRY_TILT or "
              "SPACING_NOT_UNIFORM; pipelines with \"pmap\" always refuse"},
     {"grid", &option_group, .offset = 0, "{ }", .section = &grid_section, .later = true,
-     .help = "grid of a straightened stack; pixels as in its planes; values "
-             "between planes are interpolated linearly and rounded to "
-             "stored values"},
+     .help = "grid of a straightened stack; pixels as in its planes; values between planes are "
+             "interpolated linearly and rounded to stored values"},
     {"derived", &option_boolean, AT(struct conf_pipeline, derived), "false", .later = true,
-     .help = "accept reformats, projections and maps as images; by default "
-             "they are skipped with DERIVED_IMAGE"},
+     .help = "accept reformats, projections and maps as images; by default they are skipped with "
+             "DERIVED_IMAGE"},
     {"review", &option_choice, AT(struct conf_pipeline, review), "\"hold\"",
      .choices = review_choices, .later = true,
-     .help = "results outside the limits of expect: \"hold\" them until "
-             "noctule accept or noctule reject, or \"deliver\" them with a "
-             "remark in Content Description (0070,0081)"},
+     .help = "results outside the limits of expect: \"hold\" them until noctule accept or noctule "
+             "reject, or \"deliver\" them with a remark in Content Description (0070,0081)"},
     {"unreviewed", &option_boolean, AT(struct conf_pipeline, unreviewed), "false", .later = true,
-     .help = "deliver results of segments with expect.unvalidated, such as "
-             "those of some presets, without REVIEW"},
+     .help = "deliver results of segments with expect.unvalidated, such as those of some presets, "
+             "without REVIEW"},
     {"series_description", &option_text, AT(struct conf_pipeline, series_description), "\"\"",
      LIMITS(0, 64), .form = &form_dicom,
-     .help = "Series Description (0008,103E) of the results; empty: derived "
-             "from the name"},
+     .help = "Series Description (0008,103E) of the results; empty: derived from the name"},
     {"series_number", &option_integer, AT(struct conf_pipeline, series_number), "9000",
      LIMITS(0, 2147483647), .help = "Series Number (0020,0011) of the results"},
     {"memory_mib", &option_number, AT(struct conf_pipeline, memory_mib), "0.0", LIMITS(0, 16777216),
      .later = true,
-     .help = "max memory of a job, at most jobs.memory_mib; a job that "
-             "needs more fails at once; 0: jobs.memory_mib"},
+     .help = "max memory of a job, at most jobs.memory_mib; a job that needs more fails at once; "
+             "0: jobs.memory_mib"},
     {"deadline_seconds", &option_number, AT(struct conf_pipeline, deadline_seconds), "0.0",
      LIMITS(0, 604800), .later = true,
-     .help = "max duration of a job; a longer job is stopped, and counts as "
-             "an attempt; 0: jobs.deadline_seconds"},
+     .help = "max duration of a job; a longer job is stopped, and counts as an attempt; 0: "
+             "jobs.deadline_seconds"},
     {"patience_seconds", &option_number, AT(struct conf_pipeline, patience_seconds), "86400.0",
      LIMITS(0, 31536000), .later = true,
-     .help = "max wait of a job for its annotation objects "
-             "(OBJECT_WAITING), from the completion of its series; then it "
-             "fails with OBJECT_MISSING, or runs without optional ones"},
+     .help = "max wait of a job for its annotation objects (OBJECT_WAITING), from the completion "
+             "of its series; then it fails with OBJECT_MISSING, or runs without optional ones"},
     {"by_hand", &option_boolean, AT(struct conf_pipeline, by_hand), "false", .later = true,
-     .help = "suppress the warning of check-config that no rule and no "
-             "title uses this pipeline"},
+     .help = "suppress the warning of check-config that no rule and no title uses this pipeline"},
     {"executor", &option_choice, AT(struct conf_pipeline, executor), "\"any\"",
      .choices = where_choices, .later = true,
-     .help = "where jobs run: \"any\" as in compute.executor, \"local\" on "
-             "this machine, \"slurm\" by compute.slurm"},
+     .help = "where jobs run: \"any\" as in compute.executor, \"local\" on this machine, \"slurm\" "
+             "by compute.slurm"},
     {"deliver", &option_names, AT(struct conf_pipeline, deliver),
      MANY(struct conf_pipeline, deliver_count), .fallback = "[ ]", LIMITS(0, 16),
      .form = &form_name,
-     .help = "names of destinations to send results to; \"sender\" is the "
-             "destination with the AE title that sent the series"},
+     .help = "names of destinations to send results to; \"sender\" is the destination with the AE "
+             "title that sent the series"},
     {"window", &option_window, AT(struct conf_pipeline, window), "", LIMITS(1, 400), .later = true,
-     .help = "times when jobs may start, such as \"22:00-06:00\" or "
-             "\"Mon-Fri 20:00-06:00; Sat,Sun 00:00-24:00 Europe/Berlin\" "
-             "(see NOTES); by default any time"},
+     .help = "times when jobs may start, such as \"22:00-06:00\" or \"Mon-Fri 20:00-06:00; Sat,Sun "
+             "00:00-24:00 Europe/Berlin\" (see NOTES); by default any time"},
     {"done_by", &option_moments, AT(struct conf_pipeline, done_by), "", LIMITS(1, 400),
      .later = true,
-     .help = "deadline of results, such as \"07:00\" or \"Mon-Fri 07:00 "
-             "Europe/Berlin\": the first such time after the job was "
-             "created; its jobs start before jobs without a deadline, by "
-             "deadline instead of priority; noctule status reports late jobs"},
+     .help = "deadline of results, such as \"07:00\" or \"Mon-Fri 07:00 Europe/Berlin\": the first "
+             "such time after the job was created; its jobs start before jobs without a deadline, "
+             "by deadline instead of priority; noctule status reports late jobs"},
 };
 
 const struct option_section option_pipeline = {

@@ -25,28 +25,25 @@ static const struct option_row source_rows[] = {
     AE_ROWS(struct conf_source),
     {"move_destination", &option_text, AT(struct conf_source, move_destination), "", LIMITS(1, 16),
      .form = &form_ae,
-     .help = "title of dicom.titles to send to, by default the first; the "
-             "archive must know it with our host and port"},
+     .help = "title of dicom.titles to send to, by default the first; the archive must know it "
+             "with our host and port"},
     {"level", &option_choice, AT(struct conf_source, level), "\"study\"", .choices = level_choices,
-     .help = "unit of a C-MOVE: a whole \"study\", or each \"series\", so "
-             "that less is sent again after a failure"},
+     .help = "unit of a C-MOVE: a whole \"study\", or each \"series\", so that less is sent again "
+             "after a failure"},
     {"window", &option_window, AT(struct conf_source, window), "", LIMITS(1, 400),
-     .help = "times when requests may start, as in a pipeline's window; "
-             "running requests continue; by default any time"},
+     .help = "times when requests may start, as in a pipeline's window; running requests continue; "
+             "by default any time"},
     {"per_hour", &option_integer, AT(struct conf_source, per_hour), "0", LIMITS(0, 100000),
-     .help = "max number of items per hour, evenly spread; 0: no limit, one "
-             "at a time"},
+     .help = "max number of items per hour, evenly spread; 0: no limit, one at a time"},
     CONNECT_ROW(struct conf_source),
     {"dimse_seconds", &option_number, AT(struct conf_source, dimse_seconds), "300.0",
      LIMITS(0.1, 3600), .help = "timeout of the first answer, and between answers"},
     {"deadline_seconds", &option_number, AT(struct conf_source, deadline_seconds), "3600.0",
      LIMITS(0.1, 86400),
-     .help = "max duration of one C-FIND or C-MOVE; then it is cancelled "
-             "and tried again later"},
+     .help = "max duration of one C-FIND or C-MOVE; then it is cancelled and tried again later"},
     {"arrival_seconds", &option_number, AT(struct conf_source, arrival_seconds), "60.0",
      LIMITS(0, 3600),
-     .help = "timeout of instances that the archive reports as sent; then "
-             "the item is PARTIAL"},
+     .help = "timeout of instances that the archive reports as sent; then the item is PARTIAL"},
 };
 
 static const struct option_section source_section = {

@@ -13,28 +13,23 @@ static const char *const original_choices[] = {"keep", "delete", NULL};
 
 static const struct option_row retention_rows[] = {
     DAYS(series_days, "90.0",
-         "age at which images are removed, from the end of the last job "
-         "of their series; 0: never"),
+         "age at which images are removed, from the end of the last job of their series; 0: never"),
     DAYS(results_days, "90.0",
-         "age at which delivered results are removed, from the end of "
-         "their job; 0: never"),
+         "age at which delivered results are removed, from the end of their job; 0: never"),
     DAYS(quarantine_days, "90.0", "age at which files in quarantine are removed; 0: never"),
     DAYS(events_days, "730.0",
-         "age at which database rows of removed items (jobs, features, events) are deleted, "
-         "from their last event; 0: never"),
-    DAYS(min_days, "1.0",
-         "min age of everything that is removed, even if the disk is "
-         "full"),
+         "age at which database rows of removed items (jobs, features, events) are deleted, from "
+         "their last event; 0: never"),
+    DAYS(min_days, "1.0", "min age of everything that is removed, even if the disk is full"),
     {"low_mib", &option_number, AT(struct conf_retention, low_mib), "0.0", LIMITS(0, 1e9),
-     .help = "free disk space below which the oldest series and results are "
-             "removed early; 0: never"},
+     .help =
+         "free disk space below which the oldest series and results are removed early; 0: never"},
     {"high_mib", &option_number, AT(struct conf_retention, high_mib), "0.0", LIMITS(0, 1e9),
      .help = "free disk space at which the early removal ends"},
     {"inbox", &option_switch, AT(struct conf_retention, delete_originals), "\"keep\"",
      .choices = original_choices,
-     .help = "series from an inbox with after = \"keep\": \"keep\" never "
-             "removes them; \"delete\" removes them and deletes their files "
-             "in the inbox"},
+     .help = "series from an inbox with after = \"keep\": \"keep\" never removes them; \"delete\" "
+             "removes them and deletes their files in the inbox"},
 };
 
 static void

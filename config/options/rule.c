@@ -34,8 +34,7 @@ check_companion(const void *object, const struct option_spot *spot)
     if (!companion->modality && !companion->body_part && !companion->description &&
         !LOST(spot, *companion))
         option_refuse(spot, "modality",
-                      "at least one of modality, body_part and description is "
-                      "required");
+                      "at least one of modality, body_part and description is required");
 }
 
 static const struct option_section companion_section = {
@@ -51,15 +50,14 @@ static const struct option_row match_rows[] = {
      .form = &form_dicom, .help = "required Body Part Examined (0018,0015); case is ignored"},
     {"description", &option_text, AT(struct conf_rule, description), "", LIMITS(1, 64),
      .form = &form_dicom,
-     .help = "required part of Series Description (0008,103E); case is "
-             "ignored"},
+     .help = "required part of Series Description (0008,103E); case is ignored"},
     {"inbox", &option_text, AT(struct conf_rule, inbox), "", LIMITS(1, 4000),
-     .help = "name or absolute path of the inbox of the first file; a "
-             "series with an image from C-STORE has a sender and no inbox"},
+     .help = "name or absolute path of the inbox of the first file; a series with an image from "
+             "C-STORE has a sender and no inbox"},
     {"called_ae", &option_text, AT(struct conf_rule, called_ae), "", LIMITS(1, 16),
      .form = &form_ae,
-     .help = "our AE title that the first C-STORE called; titles with a "
-             "pipeline of their own use no rules"},
+     .help = "our AE title that the first C-STORE called; titles with a pipeline of their own use "
+             "no rules"},
     {"sender", &option_text, AT(struct conf_rule, sender), "", LIMITS(1, 16), .form = &form_ae,
      .help = "calling AE title of the first C-STORE"},
     {"min_slices", &option_integer, AT(struct conf_rule, min_slices), "0", LIMITS(0, 1000000),
@@ -69,28 +67,27 @@ static const struct option_row match_rows[] = {
     {"attributes", &option_list, AT(struct conf_rule, attributes),
      MANY(struct conf_rule, attribute_count), .fallback = "", LIMITS(1, LIMIT_RULE_ATTRIBUTES),
      .section = &option_attribute,
-     .help = "tests of attributes of the stack's first slice, or of the "
-             "first frame of an enhanced image (see NOTES); each must match"},
+     .help = "tests of attributes of the stack's first slice, or of the first frame of an enhanced "
+             "image (see NOTES); each must match"},
     {"orientation", &option_choice, AT(struct conf_rule, orientation), "\"any\"",
      .choices = orientation_choices,
-     .help = "orientation of the stack: its normal is within 36.87 degrees "
-             "(cosine 0.8) of the feet-head (\"axial\"), front-back "
-             "(\"coronal\") or side-to-side axis (\"sagittal\") of the "
-             "patient, or of none (\"oblique\")"},
+     .help = "orientation of the stack: its normal is within 36.87 degrees (cosine 0.8) of the "
+             "feet-head (\"axial\"), front-back (\"coronal\") or side-to-side axis (\"sagittal\") "
+             "of the patient, or of none (\"oblique\")"},
     {"spacing", &option_numbers, AT(struct conf_rule, spacing), "", LIMITS(0, 1000),
      .array = {.count = 2}, GIVEN(struct conf_rule, has_spacing),
-     .help = "distance between slices by their positions, [ lowest, highest "
-             "] in mm, to 0.001 mm; a single slice does not match"},
+     .help = "distance between slices by their positions, [ lowest, highest ] in mm, to 0.001 mm; "
+             "a single slice does not match"},
     {"contrast", &option_boolean, AT(struct conf_rule, contrast), "",
      GIVEN(struct conf_rule, has_contrast),
-     .help = "required presence of Contrast/Bolus Agent (0018,0010) or its "
-             "sequence (0018,0012); in enhanced images, Contrast/Bolus "
-             "Agent Administered (0018,9342) of the stack's first frame decides"},
+     .help = "required presence of Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012); "
+             "in enhanced images, Contrast/Bolus Agent Administered (0018,9342) of the stack's "
+             "first frame decides"},
     {"study", &option_list, AT(struct conf_rule, study), MANY(struct conf_rule, study_count),
      .fallback = "", LIMITS(1, 8), .section = &companion_section,
-     .help = "other series of the study that must be complete and accepted; "
-             "the job waits for them (STUDY_WAITING) up to the pipeline's "
-             "patience_seconds, then fails (STUDY_INCOMPLETE)"},
+     .help =
+         "other series of the study that must be complete and accepted; the job waits for them "
+         "(STUDY_WAITING) up to the pipeline's patience_seconds, then fails (STUDY_INCOMPLETE)"},
 };
 
 static const struct option_section match_section = {
@@ -98,23 +95,22 @@ static const struct option_section match_section = {
 
 static const struct option_row rule_rows[] = {
     {"name", &option_text, AT(struct conf_rule, name), "", LIMITS(1, 64), .form = &form_name,
-     .help = "name of the rule, shown in v_jobs; a later file (@overlay) "
-             "can replace the rule or switch it off by this name"},
+     .help = "name of the rule, shown in v_jobs; a later file (@overlay) can replace the rule or "
+             "switch it off by this name"},
     {"match", &option_group, .offset = 0, "{ }", .section = &match_section,
-     .help = "conditions of the rule; all must match; an empty group "
-             "matches every series"},
+     .help = "conditions of the rule; all must match; an empty group matches every series"},
     {"pipeline", &option_text, AT(struct conf_rule, pipeline), NULL, LIMITS(1, 64),
      .form = &form_name, .help = "pipeline to run on a matching series"},
     {"priority", &option_integer, AT(struct conf_rule, priority), "0",
      LIMITS(CONF_MIN_PRIORITY, CONF_MAX_PRIORITY),
-     .help = "priority of the jobs; larger values run first; the highest of "
-             "all matching rules applies"},
+     .help = "priority of the jobs; larger values run first; the highest of all matching rules "
+             "applies"},
     STACKS_ROW(struct conf_rule),
     {"otherwise", &option_boolean, AT(struct conf_rule, otherwise), "false",
      .help = "match only series that no other rule matches"},
     {"off", &option_boolean, AT(struct conf_rule, off), "false",
-     .help = "switch the rule off; a later file needs only the name: { name "
-             "= \"head\"; off = true; }"},
+     .help =
+         "switch the rule off; a later file needs only the name: { name = \"head\"; off = true; }"},
 };
 
 const struct option_section option_rule = {ROWS(rule_rows), .size = sizeof(struct conf_rule)};
@@ -138,11 +134,11 @@ check_chosen(const struct conf *conf, const struct option_named *pipelines, cons
     if (name && option_lacks(pipelines, name))
         option_refuse_of(spot, list, i, ".pipeline", "there is no pipeline named \"%s\"", name);
     else if (name && pipeline_takes_own(conf, name))
-        option_refuse_of(spot, list, i, ".pipeline",
-                         "\"%s\" has object = { own = true; }, but the service rejects "
-                         "its own results (OWN_RESULT) to avoid cycles: only noctule "
-                         "run --object can process them",
-                         name);
+        option_refuse_of(
+            spot, list, i, ".pipeline",
+            "\"%s\" has object = { own = true; }, but the service rejects its own results "
+            "(OWN_RESULT) to avoid cycles: only noctule run --object can process them",
+            name);
 }
 
 static void
@@ -153,9 +149,9 @@ check_title_pipelines(const struct conf *conf, const struct option_named *pipeli
         const struct conf_title *title = &conf->dicom.titles[i];
         check_chosen(conf, pipelines, title->pipeline, "dicom.titles", i, spot);
         if (title->stacks && !title->pipeline && !LOST(spot, title->pipeline))
-            option_refuse_of(spot, "dicom.titles", i, ".stacks",
-                             "is only allowed with a pipeline of the title: set stacks in "
-                             "the rules instead");
+            option_refuse_of(
+                spot, "dicom.titles", i, ".stacks",
+                "is only allowed with a pipeline of the title: set stacks in the rules instead");
     }
 }
 
@@ -177,8 +173,7 @@ check_inbox_of_rule(const struct conf *conf, size_t rule, const struct option_sp
         if (conf_inbox_is(&conf->inboxes[i], name))
             return;
     option_refuse_of(spot, "rules", rule, ".match.inbox",
-                     "there is no inbox \"%s\": give one this name, or write its "
-                     "absolute path",
+                     "there is no inbox \"%s\": give one this name, or write its absolute path",
                      name);
 }
 
@@ -284,10 +279,10 @@ doubt_rule(const struct conf *conf, size_t i, const struct option_spot *spot)
             continue;
         char place[1024];
         option_put_place(spot, "rules", j, place, sizeof(place));
-        option_doubt(spot, "rules", i,
-                     "has no effect: the rule at %s already selects pipeline \"%s\" "
-                     "for all its series",
-                     place, rule->pipeline);
+        option_doubt(
+            spot, "rules", i,
+            "has no effect: the rule at %s already selects pipeline \"%s\" for all its series",
+            place, rule->pipeline);
         return;
     }
 }
@@ -304,8 +299,7 @@ rule_obstacle(const struct conf *conf, const struct conf_rule *rule)
     if (rule->called_ae && !title)
         return "its called_ae is not among dicom.titles";
     if (title && title->pipeline)
-        return "its called_ae has a pipeline of its own, so that rules do not "
-               "apply";
+        return "its called_ae has a pipeline of its own, so that rules do not apply";
     return peer ? NULL : "its sender is not among dicom.peers";
 }
 
@@ -337,8 +331,7 @@ doubt_modalities(const struct conf *conf, size_t i, const struct option_spot *sp
         wrong = modality_is_read(rule->study[k].modality) ? NULL : rule->study[k].modality;
     if (wrong)
         option_doubt(spot, "rules", i,
-                     "matches no series with Modality \"%s\": only CT, MR and PT "
-                     "are processed",
+                     "matches no series with Modality \"%s\": only CT, MR and PT are processed",
                      wrong);
 }
 
@@ -366,8 +359,7 @@ doubt_rules(const struct conf *conf, const struct option_spot *spot)
     for (size_t i = 0; i < conf->pipeline_count; i++)
         if (!conf->pipelines[i].by_hand && !pipeline_is_chosen(conf, conf->pipelines[i].name))
             option_doubt(spot, "pipelines", i,
-                         "\"%s\" is used by no rule and no title, only by \"noctule "
-                         "run\" and \"noctule submit\"; by_hand = true suppresses this "
-                         "warning",
+                         "\"%s\" is used by no rule and no title, only by \"noctule run\" and "
+                         "\"noctule submit\"; by_hand = true suppresses this warning",
                          conf->pipelines[i].name);
 }

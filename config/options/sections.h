@@ -40,10 +40,10 @@ extern const struct option_section option_inbox, option_dicom, option_destinatio
     {                                                                                              \
         "stacks", &option_text, AT(type, stacks), "", LIMITS(1, 128),                              \
             .form = &form_dicom,                                                                   \
-            .help = "volumes of a series to process: \"all\", \"first\", \"last\", "               \
-                    "\"b0\" (without diffusion weighting), or a pattern for their "                \
-                    "names, such as \"echo 1*\"; by default all, but a series with "               \
-                    "more than 8 is rejected with TOO_MANY_STACKS"                                 \
+            .help =                                                                                \
+                "volumes of a series to process: \"all\", \"first\", \"last\", \"b0\" (without "   \
+                "diffusion weighting), or a pattern for their names, such as \"echo 1*\"; by "     \
+                "default all, but a series with more than 8 is rejected with TOO_MANY_STACKS"      \
     }
 
 extern const char *const newest_choices[];
@@ -53,10 +53,9 @@ extern const char *const newest_choices[];
     {                                                                                              \
         "resent", &option_choice, AT(type, resent), "\"refuse\"",                                  \
             .choices = newest_choices,                                                             \
-            .help = "handling of an instance with the SOP Instance UID of a stored "               \
-                    "one but other data: \"refuse\" it with "                                      \
-                    "DUPLICATE_UID_DIFFERENT, or replace the stored one by the "                   \
-                    "\"newest\" and check the series again"                                        \
+            .help = "handling of an instance with the SOP Instance UID of a stored one but other " \
+                    "data: \"refuse\" it with DUPLICATE_UID_DIFFERENT, or replace the stored one " \
+                    "by the \"newest\" and check the series again"                                 \
     }
 
 /* The rows of a remote AE: a destination, or a source. */
@@ -80,13 +79,13 @@ extern const char *const newest_choices[];
          .form = &form_ae,                                                                         \
          .help = "our calling AE title; by default the first of dicom.titles"},                    \
         {"tls", &option_boolean, AT(type, tls), "false",                                           \
-         .help = "connect by TLS, with the certificates of dicom.tls; the "                        \
-                 "remote certificate must be valid for host"},                                     \
+         .help = "connect by TLS, with the certificates of dicom.tls; the remote certificate "     \
+                 "must be valid for host"},                                                        \
     {                                                                                              \
         "certificate", &option_text, AT(type, certificate), "", LIMITS(64, 95),                    \
             .form = &form_fingerprint,                                                             \
-            .help = "SHA-256 fingerprint of the required TLS certificate, in "                     \
-                    "hexadecimal; replaces the check of the host name"                             \
+            .help = "SHA-256 fingerprint of the required TLS certificate, in hexadecimal; "        \
+                    "replaces the check of the host name"                                          \
     }
 #define CONNECT_ROW(type)                                                                          \
     {                                                                                              \

@@ -55,8 +55,8 @@ check_start(const struct conf_segment *segment, const struct option_spot *spot)
     if (segment->automatic == CONF_AUTO_LARGEST && segment->range.relative == CONF_SIGMA &&
         !segment->range.of && !LOST(spot, segment->range))
         option_refuse(spot, "range",
-                      "sigma refers to the start region, which auto finds by the "
-                      "range: name a segment in of");
+                      "sigma refers to the start region, which auto finds by the range: name a "
+                      "segment in of");
 }
 
 static void
@@ -67,9 +67,9 @@ check_method(const struct conf_segment *segment, const struct option_spot *spot)
         return;
     if (range->relative == CONF_SIGMA && segment->method != CONF_LEVEL_SET && !range->of &&
         !LOST(spot, *range))
-        option_refuse(spot, "range",
-                      "sigma refers to the start region, which only level sets have: "
-                      "name a segment in of");
+        option_refuse(
+            spot, "range",
+            "sigma refers to the start region, which only level sets have: name a segment in of");
     if (segment->method == CONF_LEVEL_SET)
         check_start(segment, spot);
     if (segment->method == CONF_FUZZY)
@@ -100,8 +100,7 @@ check_segment(const void *object, const struct option_spot *spot)
         !LOST(spot, segment->hidden) && !LOST(spot, segment->type) &&
         !LOST(spot, segment->method) && !LOST(spot, segment->object))
         option_refuse(spot, "type",
-                      "is missing; only hidden segments and segments of a SEG object "
-                      "may omit it");
+                      "is missing; only hidden segments and segments of a SEG object may omit it");
 }
 
 static void
@@ -149,9 +148,9 @@ check_step(const void *object, const struct option_spot *spot)
     if (step->connectivity != 26)
         option_refuse(spot, "connectivity", "must be 6 (faces), or 26 (faces, edges and corners)");
     else if (!step_has_components(step) && !LOST(spot, step->kind))
-        option_refuse(spot, "connectivity",
-                      "is only allowed with keep, keep_at_least, drop_below_ml, fill "
-                      "and cut_bridges_mm");
+        option_refuse(
+            spot, "connectivity",
+            "is only allowed with keep, keep_at_least, drop_below_ml, fill and cut_bridges_mm");
 }
 
 static const struct option_row code_rows[] = {
@@ -159,8 +158,7 @@ static const struct option_row code_rows[] = {
      .form = &form_dicom, .help = "Code Value (0008,0100)"},
     {"scheme", &option_text, AT(struct coded_concept, scheme), NULL, LIMITS(1, 16),
      .form = &form_dicom,
-     .help = "Coding Scheme Designator (0008,0102): SCT, DCM, FMA, or 99... "
-             "for private schemes"},
+     .help = "Coding Scheme Designator (0008,0102): SCT, DCM, FMA, or 99... for private schemes"},
     {"meaning", &option_text, AT(struct coded_concept, meaning), NULL, LIMITS(1, 64),
      .form = &form_dicom, .help = "Code Meaning (0008,0104)"},
 };
@@ -179,8 +177,7 @@ static const struct option_row center_rows[] = {
            "column, row and slice, from 0; slices ascend along the normal"),
     CENTER("mm", CONF_MM, -FAR, FAR, "patient coordinates (LPS), in mm"),
     CENTER("fraction", CONF_FRACTION, -10, 10,
-           "fraction of the volume: 0 is the centre of the first voxel, 1 "
-           "that of the last"),
+           "fraction of the volume: 0 is the centre of the first voxel, 1 that of the last"),
 };
 
 static const struct option_section center_section = {ROWS(center_rows),
@@ -199,12 +196,10 @@ static const struct option_row shape_rows[] = {
     {"center", &option_group, .offset = 0, NULL, .section = &center_section,
      .help = "centre of the shape: exactly one of voxel, mm and fraction"},
     RADIUS("radius_voxels", CONF_VOXEL,
-           "radius, or half side of a box, in voxels: one number, or "
-           "three (x, y, z); exactly one of radius_voxels and radius_mm "
-           "is required"),
+           "radius, or half side of a box, in voxels: one number, or three (x, y, z); exactly one "
+           "of radius_voxels and radius_mm is required"),
     RADIUS("radius_mm", CONF_MM,
-           "radius, or half side of a box, in mm: one number, or three "
-           "(x, y, z)"),
+           "radius, or half side of a box, in mm: one number, or three (x, y, z)"),
 };
 
 static const struct option_section shape_section = {
@@ -221,8 +216,7 @@ static const struct option_row seed_rows[] = {
          "column, row and slice, from 0; slices ascend along the normal"),
     SEED("mm", CONF_MM, -FAR, FAR, "patient coordinates (LPS), in mm"),
     SEED("fraction", CONF_FRACTION, 0, 1,
-         "fraction of the volume: 0 is the centre of the first voxel, 1 "
-         "that of the last"),
+         "fraction of the volume: 0 is the centre of the first voxel, 1 that of the last"),
 };
 
 static const struct option_section seed_section = {ROWS(seed_rows),
@@ -234,20 +228,19 @@ static const struct option_row range_rows[] = {
      .help = "range between two percentiles of the values"},
     {"otsu", &option_integer, AT(struct conf_range, otsu), "", LIMITS(2, 8),
      EITHER(struct conf_range, relative, CONF_OTSU),
-     .help = "number of classes of Otsu's method, which maximizes the "
-             "variance between classes; the range is one class"},
+     .help = "number of classes of Otsu's method, which maximizes the variance between classes; "
+             "the range is one class"},
     {"class", &option_integer, AT(struct conf_range, otsu_class), "", LIMITS(1, 8),
      GIVEN(struct conf_range, has_class), .help = "number of the class of otsu; 1 is the lowest"},
     {"sigma", &option_number, AT(struct conf_range, sigma), "", LIMITS(0, 1000),
      EITHER(struct conf_range, relative, CONF_SIGMA),
-     .help = "range of this many standard deviations on both sides of the "
-             "mean"},
+     .help = "range of this many standard deviations on both sides of the mean"},
     {"of_max", &option_number, AT(struct conf_range, of_max), "", LIMITS(0, 1),
      EITHER(struct conf_range, relative, CONF_OF_MAX),
      .help = "range from this share of the max value, without an upper end"},
     {"of", &option_text, AT(struct conf_range, of), "", LIMITS(1, 64), .form = &form_dicom,
-     .help = "label of the segment whose values define the range; by "
-             "default the whole volume, for sigma the start region"},
+     .help = "label of the segment whose values define the range; by default the whole volume, for "
+             "sigma the start region"},
 };
 
 static const struct option_section range_section = {
@@ -265,32 +258,27 @@ static const struct option_row step_rows[] = {
      EITHER(struct conf_step, kind, CONF_STEP_KEEP),
      .help = "keep this many of the largest components"},
     STEP("keep_at_least", CONF_STEP_KEEP_AT_LEAST, 0, 1,
-         "keep components with at least this share of the voxels of the "
-         "largest one"),
+         "keep components with at least this share of the voxels of the largest one"),
     STEP("drop_below_ml", CONF_STEP_DROP_BELOW, 1e-6, 1e6,
          "remove components smaller than this volume in ml"),
     {"fill", &option_choice, AT(struct conf_step, fill), "", .choices = fill_choices,
      EITHER(struct conf_step, kind, CONF_STEP_FILL),
-     .help = "fill holes: add voxels outside that are not connected to the "
-             "border of their slice, or of the volume"},
+     .help = "fill holes: add voxels outside that are not connected to the border of their slice, "
+             "or of the volume"},
     BALL("open_mm", CONF_STEP_OPEN,
-         "morphological opening by a ball of this radius in mm; removes "
-         "parts thinner than the ball"),
+         "morphological opening by a ball of this radius in mm; removes parts thinner than the "
+         "ball"),
     BALL("close_mm", CONF_STEP_CLOSE,
-         "morphological closing by a ball of this radius in mm; fills "
-         "gaps thinner than the ball"),
+         "morphological closing by a ball of this radius in mm; fills gaps thinner than the ball"),
     BALL("grow_mm", CONF_STEP_GROW,
-         "dilation: add all voxels in a ball of this radius in mm "
-         "around each voxel"),
+         "dilation: add all voxels in a ball of this radius in mm around each voxel"),
     BALL("shrink_mm", CONF_STEP_SHRINK,
-         "erosion: keep voxels whose ball of this radius in mm, as far "
-         "as it lies in the volume, lies in the segment"),
+         "erosion: keep voxels whose ball of this radius in mm, as far as it lies in the volume, "
+         "lies in the segment"),
     BALL("cut_bridges_mm", CONF_STEP_CUT_BRIDGES,
-         "opening that leaves a gap between parts that the erosion "
-         "separates; radius in mm"),
+         "opening that leaves a gap between parts that the erosion separates; radius in mm"),
     {"connectivity", &option_integer, AT(struct conf_step, connectivity), "6", LIMITS(6, 26),
-     .help = "neighbourhood in components and holes: 6 (faces), or 26 "
-             "(faces, edges and corners)"},
+     .help = "neighbourhood in components and holes: 6 (faces), or 26 (faces, edges and corners)"},
 };
 
 static const struct option_section step_section = {
@@ -324,55 +312,49 @@ static const struct option_use roi_uses[] = {{"kind", 1u << CONF_RTSTRUCT | 1u <
 
 static const struct option_row object_rows[] = {
     {"kind", &option_choice, AT(struct conf_object, kind), NULL, .choices = conf_object_kind_names,
-     .help = "kind of object: \"rtstruct\", an RT Structure Set; \"seg\", a "
-             "Segmentation or label map; \"sr\", a report, whose points and "
-             "closed outlines are a start for other segments"},
+     .help =
+         "kind of object: \"rtstruct\", an RT Structure Set; \"seg\", a Segmentation or label map; "
+         "\"sr\", a report, whose points and closed outlines are a start for other segments"},
     {"roi", &option_text, AT(struct conf_object, roi), "", LIMITS(1, 64), .form = &form_dicom,
-     .help = "pattern, such as \"GTV*\", for the ROI Name (3006,0026), the "
-             "Segment Label (0062,0005), or the Tracking Identifier or "
-             "Finding in a report; exactly one region must match unless "
-             "each or unite is set"},
+     .help = "pattern, such as \"GTV*\", for the ROI Name (3006,0026), the Segment Label "
+             "(0062,0005), or the Tracking Identifier or Finding in a report; exactly one region "
+             "must match unless each or unite is set"},
     {"number", &option_integer, AT(struct conf_object, number), "", LIMITS(0, 2147483647),
      GIVEN(struct conf_object, has_number),
-     .help = "ROI Number (3006,0022), Segment Number (0062,0004), or "
-             "position in the report from 1; replaces roi"},
+     .help = "ROI Number (3006,0022), Segment Number (0062,0004), or position in the report from "
+             "1; replaces roi"},
     {"threshold", &option_number, AT(struct conf_object, threshold), "0.5", LIMITS(0, 1),
      .uses = (const struct option_use[]){{"kind", 1u << CONF_SEG}, {NULL, 0}},
-     .help = "min share of the max value in a FRACTIONAL Segmentation; "
-             "voxels of value 0 never belong to the segment"},
+     .help = "min share of the max value in a FRACTIONAL Segmentation; voxels of value 0 never "
+             "belong to the segment"},
     {"own", &option_boolean, AT(struct conf_object, own), "false",
      .uses = (const struct option_use[]){{"kind", 1u << CONF_SEG | 1u << CONF_SR}, {NULL, 0}},
-     .help = "accept objects that Noctule wrote, given by noctule run "
-             "--object; the service rejects such objects, so no rule or "
-             "title may use the pipeline"},
+     .help = "accept objects that Noctule wrote, given by noctule run --object; the service "
+             "rejects such objects, so no rule or title may use the pipeline"},
     {"interpolate", &option_boolean, AT(struct conf_object, interpolate), "false",
      .uses = (const struct option_use[]){{"kind", 1u << CONF_RTSTRUCT}, {NULL, 0}}, .later = true,
-     .help = "fill slices without a contour between two slices with "
-             "contours, by shape interpolation; by default they stay empty "
-             "and are reported"},
+     .help = "fill slices without a contour between two slices with contours, by shape "
+             "interpolation; by default they stay empty and are reported"},
     {"contour_pixels", &option_choice, AT(struct conf_object, pixels), "\"inside\"",
      .choices = pixels_choices,
      .uses = (const struct option_use[]){{"kind", 1u << CONF_RTSTRUCT}, {NULL, 0}}, .later = true,
-     .help = "\"inside\": voxels whose centres are enclosed by contours; "
-             "\"centres\": also voxels whose centres lie on a contour, for "
-             "programs that draw through voxel centres (rt-utils, "
-             "TotalSegmentator)"},
+     .help = "\"inside\": voxels whose centres are enclosed by contours; \"centres\": also voxels "
+             "whose centres lie on a contour, for programs that draw through voxel centres "
+             "(rt-utils, TotalSegmentator)"},
     {"each", &option_boolean, AT(struct conf_object, each), "false", .uses = roi_uses,
      .later = true,
-     .help = "create one segment per region that matches roi, with its "
-             "name, codes and color; empty regions are reported and do not "
-             "fail the job"},
+     .help = "create one segment per region that matches roi, with its name, codes and color; "
+             "empty regions are reported and do not fail the job"},
     {"unite", &option_boolean, AT(struct conf_object, unite), "false", .uses = roi_uses,
      .later = true, .help = "create one segment of all regions that match roi"},
     {"optional", &option_boolean, AT(struct conf_object, optional), "false", .uses = roi_uses,
      .later = true,
-     .help = "leave the segment empty and report the reason if no object "
-             "arrives within patience_seconds, or if its region is absent "
-             "or empty; by default the job fails"},
+     .help = "leave the segment empty and report the reason if no object arrives within "
+             "patience_seconds, or if its region is absent or empty; by default the job fails"},
     {"from_ae", &option_text, AT(struct conf_object, from_ae), "", LIMITS(1, 16), .form = &form_ae,
      .later = true,
-     .help = "AE title that must have sent the object; must be equal in all "
-             "segments of a pipeline with objects of this kind"},
+     .help = "AE title that must have sent the object; must be equal in all segments of a pipeline "
+             "with objects of this kind"},
 };
 
 static const struct option_section object_section = {
@@ -389,41 +371,35 @@ static const struct option_row segment_rows[] = {
     {__VA_ARGS__, .uses = (const struct option_use[]){{"method", (methods)}, {NULL, 0}}},
 #include "base/methods.def"
     LABELS("within", within,
-           "labels of segments that limit it: it lies in each of them, "
-           "after every step of then; a level set does not grow beyond "
-           "them"),
-    LABELS("minus", minus,
-           "labels of segments that are removed from it, after every step "
-           "of then"),
+           "labels of segments that limit it: it lies in each of them, after every step of then; a "
+           "level set does not grow beyond them"),
+    LABELS("minus", minus, "labels of segments that are removed from it, after every step of then"),
     LABELS("intersect", intersect,
-           "labels of segments that it is intersected with, after every "
-           "step of then; the method may leave them"),
+           "labels of segments that it is intersected with, after every step of then; the method "
+           "may leave them"),
     {"then", &option_list, AT(struct conf_segment, then), MANY(struct conf_segment, then_count),
      .fallback = "", LIMITS(1, 32), .section = &step_section, .later = true,
-     .help = "steps that change the mask, in this order; each step is "
-             "exactly one of the options below"},
+     .help = "steps that change the mask, in this order; each step is exactly one of the options "
+             "below"},
     {"hidden", &option_boolean, AT(struct conf_segment, hidden), "false", .later = true,
-     .help = "use the segment only in other segments; it is not written, "
-             "drawn or measured"},
+     .help = "use the segment only in other segments; it is not written, drawn or measured"},
     {"category", &option_group, AT(struct conf_segment, category),
      "{ code = \"" CONF_CATEGORY "\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }",
      .section = &code_section, .help = "Segmented Property Category Code Sequence (0062,0003)"},
     {"type", &option_group, AT(struct conf_segment, type), "", .section = &code_section,
-     .help = "Segmented Property Type Code Sequence (0062,000F); required "
-             "unless the segment is hidden or taken from a SEG object, "
-             "whose category, type and modifier are the default"},
+     .help =
+         "Segmented Property Type Code Sequence (0062,000F); required unless the segment is hidden "
+         "or taken from a SEG object, whose category, type and modifier are the default"},
     {"modifier", &option_group, AT(struct conf_segment, modifier), "", .section = &code_section,
-     .help = "Segmented Property Type Modifier Code Sequence (0062,0011), "
-             "such as left or right"},
+     .help = "Segmented Property Type Modifier Code Sequence (0062,0011), such as left or right"},
     {"region", &option_group, AT(struct conf_segment, region), "", .section = &code_section,
-     .help = "Anatomic Region Sequence (0008,2218), if the type does not "
-             "include it; for a segment of a SEG object, the default is "
-             "that of the object"},
+     .help = "Anatomic Region Sequence (0008,2218), if the type does not include it; for a segment "
+             "of a SEG object, the default is that of the object"},
     {"color", &option_numbers, AT(struct conf_segment, color), "[ 0.9, 0.3, 0.2 ]", LIMITS(0, 1),
      .array = {.count = 3}, .help = "recommended display color: red, green and blue"},
     {"expect", &option_part, AT(struct conf_segment, expect), "", .section = &option_expect,
-     .help = "plausibility limits; the option review defines the handling "
-             "of a result that is empty or outside the limits"},
+     .help = "plausibility limits; the option review defines the handling of a result that is "
+             "empty or outside the limits"},
 };
 
 const struct option_section option_segment = {

@@ -53,8 +53,8 @@ check_offset(const struct glcm_options *glcm, size_t i, const struct option_spot
         option_refuse(spot, option, "a voxel is not its own neighbour: remove [ 0, 0, 0 ]");
     if (offset->z != 0 && !LOST(spot, glcm->aggregation) && aggregation_is_2d(glcm->aggregation))
         option_refuse(spot, option,
-                      "leads to another slice: set the third number to 0, or "
-                      "aggregation to \"3d-averaged\" or \"3d-merged\"");
+                      "leads to another slice: set the third number to 0, or aggregation to "
+                      "\"3d-averaged\" or \"3d-merged\"");
     size_t j = 0;
     while (memcmp(&glcm->offsets[j], offset, sizeof(*offset)) != 0)
         j++;
@@ -99,31 +99,27 @@ check_glcm(const void *object, const struct option_spot *spot)
 static const struct option_row glcm_rows[] = {
     {"aggregation", &option_choice, AT(struct glcm_options, aggregation), "\"3d-merged\"",
      .choices = aggregation_names,
-     .help = "neighbours to count, and method to combine their matrices "
-             "into one value"},
+     .help = "neighbours to count, and method to combine their matrices into one value"},
     {"symmetric", &option_boolean, AT(struct glcm_options, symmetric), "true",
      .help = "count each pair in both directions, as IBSI does; false: once"},
     {"offsets", &option_integers, AT(struct glcm_options, offsets),
      MANY(struct glcm_options, offset_count), .fallback = "", LIMITS(-255, 255),
      .array = {.count = 3, .elements = 16},
-     .help = "offsets of neighbours by column, row and slice; replaces "
-             "distances and angles"},
+     .help = "offsets of neighbours by column, row and slice; replaces distances and angles"},
     {"distances", &option_integers, AT(struct glcm_options, distances),
      MANY(struct glcm_options, distance_count), .fallback = "[ 1 ]", LIMITS(1, 255),
      .array = {.count = 1, .elements = 16}, .uses = without_offsets,
-     .help = "distances of neighbours, in voxels along the axis of the "
-             "largest difference (Chebyshev); each distance gives values of "
-             "its own"},
+     .help = "distances of neighbours, in voxels along the axis of the largest difference "
+             "(Chebyshev); each distance gives values of its own"},
     {"angles", &option_integers, AT(struct glcm_options, angles),
      MANY(struct glcm_options, angle_count), .fallback = "[ 0, 45, 90, 135 ]", LIMITS(0, 135),
      .array = {.count = 1, .elements = 4}, .uses = angles_only,
-     .help = "directions in a slice, in degrees counter-clockwise from the "
-             "direction of a row: any of 0, 45, 90 and 135; only with 2d "
-             "and 2.5d aggregations"},
+     .help = "directions in a slice, in degrees counter-clockwise from the direction of a row: any "
+             "of 0, 45, 90 and 135; only with 2d and 2.5d aggregations"},
     {"matrices", &option_choice, AT(struct glcm_options, matrices), "\"none\"",
      .choices = matrices_choices,
-     .help = "write the matrices into matrices.json: \"counts\" of pairs of "
-             "levels, or \"normalised\" to the sum 1"},
+     .help = "write the matrices into matrices.json: \"counts\" of pairs of levels, or "
+             "\"normalised\" to the sum 1"},
 };
 
 static const char *const moved_rows[] = {"discretisation", "levels", "bin_width", "range", NULL};
@@ -139,16 +135,14 @@ static const struct option_section glcm_section = {
 
 static const struct option_row resample_rows[] = {
     SPACING("isotropic_mm", TEXTURE_ISOTROPIC,
-            "isotropic voxel size in mm, on a grid with the same centre; "
-            "exactly one of isotropic_mm and in_plane_mm is required"),
+            "isotropic voxel size in mm, on a grid with the same centre; exactly one of "
+            "isotropic_mm and in_plane_mm is required"),
     SPACING("in_plane_mm", TEXTURE_IN_PLANE,
-            "voxel size in mm along rows and columns; slices are not "
-            "changed"),
+            "voxel size in mm along rows and columns; slices are not changed"),
     {"interpolation", &option_choice, AT(struct texture_resample, interpolation), "\"linear\"",
      .choices = interpolation_names,
-     .help = "interpolation of values, rounded to stored values: "
-             "\"nearest\", \"linear\", or a \"cubic\" spline through all "
-             "values"},
+     .help = "interpolation of values, rounded to stored values: \"nearest\", \"linear\", or a "
+             "\"cubic\" spline through all values"},
 };
 
 static const struct option_section resample_section = {ROWS(resample_rows),
@@ -174,13 +168,13 @@ check_texture(const void *object, const struct option_spot *spot)
     if (texture->levels.has_range)
         check_ends(texture->levels.range, "range", spot);
     if (!texture_has_features(texture) && !texture->patterns && !LOST(spot, *texture))
-        option_refuse(spot, "first_order",
-                      "there is no measurement: set it to true, or give families, "
-                      "glcm or patterns");
+        option_refuse(
+            spot, "first_order",
+            "there is no measurement: set it to true, or give families, glcm or patterns");
     if (texture->resample && texture->patterns)
-        option_refuse(spot, "patterns",
-                      "are computed on the original voxels: use another texture "
-                      "group without resample");
+        option_refuse(
+            spot, "patterns",
+            "are computed on the original voxels: use another texture group without resample");
     if (!has_six_decimals(texture->tlbap_threshold))
         option_refuse(spot, "tlbap_threshold", "%.17g has more than six decimals: round it to six",
                       texture->tlbap_threshold);
@@ -188,67 +182,59 @@ check_texture(const void *object, const struct option_spot *spot)
 
 static const struct option_row texture_rows[] = {
     {"profile", &option_profile, .offset = 0, .fallback = "", LIMITS(1, 64), .form = &form_name,
-     .help = "name of a profile with initial settings, of noctule profiles "
-             "or of a file profiles/NAME.conf in the folder of this file; "
-             "settings of the group override it"},
+     .help = "name of a profile with initial settings, of noctule profiles or of a file "
+             "profiles/NAME.conf in the folder of this file; settings of the group override it"},
     {"resample", &option_part, AT(struct texture_options, resample), "",
      .section = &resample_section,
-     .help = "voxel size for measurements; volume and masks are "
-             "interpolated; by default the voxels of the series"},
+     .help = "voxel size for measurements; volume and masks are interpolated; by default the "
+             "voxels of the series"},
     {"regions", &option_flags, AT(struct texture_options, regions), "[ \"segments\" ]",
      .choices = region_choices,
-     .help = "regions to measure: each of the segments, the whole volume, "
-             "or both"},
+     .help = "regions to measure: each of the segments, the whole volume, or both"},
     {"discretisation", &option_choice, AT(struct texture_options, levels.kind),
      GIVEN(struct texture_options, levels_wanted), .fallback = "", .choices = discretisation_names,
      .past = &with_paper,
-     .help = "conversion of values to grey levels, also for the entropy; "
-             "fixed-bin-number if glcm needs levels and this is not given"},
+     .help = "conversion of values to grey levels, also for the entropy; fixed-bin-number if glcm "
+             "needs levels and this is not given"},
     {"levels", &option_integer, AT(struct texture_options, levels.levels), "32", LIMITS(2, 256),
      .uses = levels_only, .past = &within_glcm, .later = true,
      .help = "number of grey levels, with fixed-bin-number and stored-256"},
     {"bin_width", &option_number, AT(struct texture_options, levels.bin_width), NULL,
      LIMITS(1e-6, 1e9), .uses = bin_width_only, .past = &within_glcm,
-     .help = "width of a grey level in real-world units, with "
-             "fixed-bin-size and pyradiomics-bin-width"},
+     .help = "width of a grey level in real-world units, with fixed-bin-size and "
+             "pyradiomics-bin-width"},
     {"range", &option_numbers, AT(struct texture_options, levels.range),
      GIVEN(struct texture_options, levels.has_range), .fallback = "", LIMITS(-1e9, 1e9),
      .array = {.count = 2}, .past = &within_glcm,
-     .help = "re-segmentation: excludes voxels outside this range from "
-             "intensities and grey levels; both ends are inclusive and in "
-             "real-world units"},
+     .help = "re-segmentation: excludes voxels outside this range from intensities and grey "
+             "levels; both ends are inclusive and in real-world units"},
     {"sigma", &option_number, AT(struct texture_options, sigma), "0.0", LIMITS(0, 100),
      .later = true,
-     .help = "re-segmentation: excludes voxels farther than this many "
-             "standard deviations from the mean, both of the region before "
-             "re-segmentation; IBSI uses 3; 0: none"},
+     .help = "re-segmentation: excludes voxels farther than this many standard deviations from the "
+             "mean, both of the region before re-segmentation; IBSI uses 3; 0: none"},
 #define FAMILY_OPTION(id, fallback, is_later, words)                                               \
     {#id,      &option_boolean,   AT(struct texture_options, id),                                  \
      fallback, .later = is_later, .help = words},
 #include "base/families.def"
     {"families", &option_flags, AT(struct texture_options, families), "",
      .choices = texture_family_names,
-     .help = "feature families to measure, in addition to those of "
-             "first_order, glcm and patterns"},
+     .help = "feature families to measure, in addition to those of first_order, glcm and patterns"},
     {"aggregation", &option_choice, AT(struct texture_options, aggregation), "\"3d-merged\"",
      .choices = aggregation_names, .uses = aggregated_only, .later = true,
-     .help = "neighbours to count, and method to combine their matrices "
-             "into one value, for families; a group glcm has its own"},
+     .help = "neighbours to count, and method to combine their matrices into one value, for "
+             "families; a group glcm has its own"},
     {"ngtdm_distance", &option_integer, AT(struct texture_options, ngtdm_distance), "1",
      LIMITS(1, 3), .uses = ngtdm_only, .later = true,
-     .help = "ngtdm: max distance of neighbours, in voxels along each axis "
-             "(Chebyshev)"},
+     .help = "ngtdm: max distance of neighbours, in voxels along each axis (Chebyshev)"},
     {"ngldm_distance", &option_integer, AT(struct texture_options, ngldm_distance), "1",
      LIMITS(1, 3), .uses = ngldm_only, .later = true,
-     .help = "ngldm: max distance of neighbours, in voxels along each axis "
-             "(Chebyshev)"},
+     .help = "ngldm: max distance of neighbours, in voxels along each axis (Chebyshev)"},
     {"ngldm_alpha", &option_integer, AT(struct texture_options, ngldm_alpha), "0", LIMITS(0, 256),
      .uses = ngldm_only, .later = true,
      .help = "ngldm: max difference of the levels of dependent neighbours"},
     {"ivh_discretisation", &option_choice, AT(struct texture_options, ivh.kind), "\"none\"",
      .choices = volume_histogram_names, .uses = ivh_only, .later = true,
-     .help = "bins of intensity-volume-histogram; none: the values "
-             "themselves"},
+     .help = "bins of intensity-volume-histogram; none: the values themselves"},
     {"ivh_levels", &option_integer, AT(struct texture_options, ivh.levels), "1000",
      LIMITS(2, 65536), .uses = ivh_levels_only, .later = true,
      .help = "number of bins, with fixed-bin-number"},
@@ -256,24 +242,20 @@ static const struct option_row texture_rows[] = {
      LIMITS(1e-6, 1e9), .uses = ivh_width_only,
      .help = "width of a bin in real-world units, with fixed-bin-size"},
     {"glcm", &option_part, AT(struct texture_options, glcm), "", .section = &glcm_section,
-     .help = "grey level co-occurrence: all features of IBSI, and "
-             "Haralick's f14"},
+     .help = "grey level co-occurrence: all features of IBSI, and Haralick's f14"},
     {"patterns", &option_flags, AT(struct texture_options, patterns), "",
      .choices = texture_pattern_names,
-     .help = "local patterns to compute per slice; their histograms within "
-             "the regions are stored"},
+     .help = "local patterns to compute per slice; their histograms within the regions are stored"},
     {"tlbap_threshold", &option_number, AT(struct texture_options, tlbap_threshold), "0.9",
      LIMITS(0, 1), .uses = tlbap_only,
-     .help = "tlbap: min share of the max value of the window for a "
-             "neighbour; up to six decimals"},
+     .help = "tlbap: min share of the max value of the window for a neighbour; up to six decimals"},
     {"tlbap_strict", &option_boolean, AT(struct texture_options, tlbap_strict), "false",
      .uses = tlbap_only,
-     .help = "tlbap: compare by greater, as in the paper's listing, instead "
-             "of greater or equal"},
+     .help = "tlbap: compare by greater, as in the paper's listing, instead of greater or equal"},
     {"lanadp_average", &option_switch, AT(struct texture_options, lanadp_integer), "\"exact\"",
      .choices = average_choices, .uses = lanadp_only,
-     .help = "lanadp: keep halves in averages of two values, or truncate "
-             "them to integers as in the paper's listing"},
+     .help = "lanadp: keep halves in averages of two values, or truncate them to integers as in "
+             "the paper's listing"},
 };
 
 const struct option_section option_texture = {
