@@ -116,8 +116,5 @@ texture_glcm_options(const struct texture_options *options)
 bool
 texture_has_features(const struct texture_options *options)
 {
-    bool any = options->families != 0 || options->glcm != NULL;
-#define FAMILY_OPTION(id, ...) any |= options->id;
-#include "base/families.def"
-    return any;
+    return options->first_order || options->families != 0 || options->glcm != NULL;
 }

@@ -162,11 +162,9 @@ struct texture_options {
     unsigned regions;                  /* enum conf_region, or-ed */
     unsigned families;                 /* 1 << enum texture_family, or-ed */
     struct discretisation_options levels;
-    bool levels_wanted; /* the configuration sets the discretisation */
-    double sigma;       /* re-segmentation: max distance from the mean, in SD; 0: off */
-    /* Families as single options: first_order (statistics), and shape. */
-#define FAMILY_OPTION(id, ...) bool id;
-#include "base/families.def"
+    bool levels_wanted;           /* the configuration sets the discretisation */
+    double sigma;                 /* re-segmentation: max distance from the mean, in SD; 0: off */
+    bool first_order;             /* statistics of the values, and shape */
     struct glcm_options *glcm;    /* NULL: no options of its own */
     enum aggregation aggregation; /* of all families, except a glcm with its own options */
     struct volume_histogram_options ivh;

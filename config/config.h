@@ -190,8 +190,19 @@ struct conf_segment {
     char *description; /* "" if not given */
     enum conf_method method;
     /* Options of methods; 0 for a method that does not use them. */
-#define METHOD_OPTION(methods, member, ...) member;
-#include "base/methods.def"
+    struct conf_range range;
+    struct conf_shape *shapes;
+    size_t shape_count;
+    char *from;
+    enum conf_auto automatic;
+    double auto_mm;
+    struct conf_seed *seeds;
+    size_t seed_count;
+    struct conf_estimable object_mean, object_sigma, homogeneity_sigma;
+    int estimate_voxels;
+    double weight, threshold;
+    bool connectedness_map;
+    struct conf_object object;
     /* Labels of other segments. The mask must lie in each segment of `within` and `intersect`, and
      * in no segment of `minus`, before the steps and after each step. */
     char **within, **minus, **intersect;
@@ -211,18 +222,11 @@ enum conf_where { CONF_ANYWHERE, CONF_HERE, CONF_ON_SLURM };
 /* Handling of a result outside the limits of `expect`: hold it for review, or deliver it. */
 enum conf_review { CONF_HOLD, CONF_DELIVER };
 
-enum conf_result_bit {
-
-#define RESULT(id, word, what) CONF_RESULT_BIT_##id,
-#include "config/results.def"
-#undef RESULT
-};
-
-enum conf_result { /* OR-able */
-
-#define RESULT(id, word, what) CONF_RESULT_##id = 1 << CONF_RESULT_BIT_##id,
-#include "config/results.def"
-#undef RESULT
+enum conf_result { /* OR-able, in the order of the option's words */
+                   CONF_RESULT_SEG = 1 << 0,
+                   CONF_RESULT_CODES = 1 << 1,
+                   CONF_RESULT_SR = 1 << 2,
+                   CONF_RESULT_PMAP = 1 << 3,
 };
 
 /* Handling of a stack that is sheared or unevenly spaced. */

@@ -8,17 +8,7 @@
 
 enum { SEGMENTS_MOST = CONF_MAX_SEGMENTS };
 
-static const char *const result_choices[] = {
-#define RESULT(id, word, what) word,
-#include "config/results.def"
-#undef RESULT
-    NULL};
-
-static const char result_help[] = "result objects to write"
-#define RESULT(id, word, what) "; \"" word "\": " what
-#include "config/results.def"
-#undef RESULT
-    ;
+static const char *const result_choices[] = {"seg", "codes", "sr", "pmap", NULL};
 
 /* Returns whether any part of the segments is lost. */
 static bool
@@ -337,7 +327,10 @@ static const struct option_row pipeline_rows[] = {
      .help = "measurements of the segments and of the volume: one group, or a list of groups; by "
              "default none"},
     {"results", &option_flags, AT(struct conf_pipeline, results), "[ \"seg\" ]",
-     .choices = result_choices, .help = result_help},
+     .choices = result_choices,
+     .help = "result objects to write: \"seg\", a DICOM Segmentation; \"codes\", the state codes "
+             "of the level set as a NRRD volume; \"sr\", a DICOM Structured Report of the "
+             "measurements; \"pmap\", a DICOM Parametric Map for each of the patterns"},
     {"relative_connectedness", &option_boolean, AT(struct conf_pipeline, relative_connectedness),
      "false",
      .help = "assign each voxel to the fuzzy connectedness segment that it is connected to most "

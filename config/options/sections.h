@@ -31,6 +31,16 @@
 #define ESTIMABLE(type, field)                                                                     \
     .offset = offsetof(type, field.value), .fallback = "", GIVEN(type, field.given)
 
+/* The option is only allowed if the option `with` has one of these values (bit n for choice n). */
+#define ONLY_WITH(with, values)                                                                    \
+    .uses = (const struct option_use[])                                                            \
+    {                                                                                              \
+        {(with), (values)},                                                                        \
+        {                                                                                          \
+            NULL, 0                                                                                \
+        }                                                                                          \
+    }
+
 extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery,
     option_pull, option_retention, option_report, option_page, option_segment, option_expect,
     option_texture, option_attribute, option_rule, option_compute;

@@ -1,5 +1,5 @@
 /*
- * segment.c - the options of a pipeline's segments; base/methods.def has those of the methods.
+ * segment.c - the options of a pipeline's segments; with those of its method.
  */
 #include "config/options/sections.h"
 
@@ -307,8 +307,6 @@ check_object(const void *object, const struct option_spot *spot)
 }
 
 static const char *const pixels_choices[] = {"inside", "centres", NULL};
-static const struct option_use roi_uses[] = {{"kind", 1u << CONF_RTSTRUCT | 1u << CONF_SEG},
-                                             {NULL, 0}};
 
 static const struct option_row object_rows[] = {
     {"kind", &option_choice, AT(struct conf_object, kind), NULL, .choices = conf_object_kind_names,
@@ -324,31 +322,31 @@ static const struct option_row object_rows[] = {
      .help = "ROI Number (3006,0022), Segment Number (0062,0004), or position in the report from "
              "1; replaces roi"},
     {"threshold", &option_number, AT(struct conf_object, threshold), "0.5", LIMITS(0, 1),
-     .uses = (const struct option_use[]){{"kind", 1u << CONF_SEG}, {NULL, 0}},
+     ONLY_WITH("kind", 1u << CONF_SEG),
      .help = "min share of the max value in a FRACTIONAL Segmentation; voxels of value 0 never "
              "belong to the segment"},
     {"own", &option_boolean, AT(struct conf_object, own), "false",
-     .uses = (const struct option_use[]){{"kind", 1u << CONF_SEG | 1u << CONF_SR}, {NULL, 0}},
+     ONLY_WITH("kind", 1u << CONF_SEG | 1u << CONF_SR),
      .help = "accept objects that Noctule wrote, given by noctule run --object; the service "
              "rejects such objects, so no rule or title may use the pipeline"},
     {"interpolate", &option_boolean, AT(struct conf_object, interpolate), "false",
-     .uses = (const struct option_use[]){{"kind", 1u << CONF_RTSTRUCT}, {NULL, 0}}, .later = true,
+     ONLY_WITH("kind", 1u << CONF_RTSTRUCT), .later = true,
      .help = "fill slices without a contour between two slices with contours, by shape "
              "interpolation; by default they stay empty and are reported"},
     {"contour_pixels", &option_choice, AT(struct conf_object, pixels), "\"inside\"",
-     .choices = pixels_choices,
-     .uses = (const struct option_use[]){{"kind", 1u << CONF_RTSTRUCT}, {NULL, 0}}, .later = true,
+     .choices = pixels_choices, ONLY_WITH("kind", 1u << CONF_RTSTRUCT), .later = true,
      .help = "\"inside\": voxels whose centres are enclosed by contours; \"centres\": also voxels "
              "whose centres lie on a contour, for programs that draw through voxel centres "
              "(rt-utils, TotalSegmentator)"},
-    {"each", &option_boolean, AT(struct conf_object, each), "false", .uses = roi_uses,
-     .later = true,
+    {"each", &option_boolean, AT(struct conf_object, each), "false",
+     ONLY_WITH("kind", 1u << CONF_RTSTRUCT | 1u << CONF_SEG), .later = true,
      .help = "create one segment per region that matches roi, with its name, codes and color; "
              "empty regions are reported and do not fail the job"},
-    {"unite", &option_boolean, AT(struct conf_object, unite), "false", .uses = roi_uses,
-     .later = true, .help = "create one segment of all regions that match roi"},
-    {"optional", &option_boolean, AT(struct conf_object, optional), "false", .uses = roi_uses,
-     .later = true,
+    {"unite", &option_boolean, AT(struct conf_object, unite), "false",
+     ONLY_WITH("kind", 1u << CONF_RTSTRUCT | 1u << CONF_SEG), .later = true,
+     .help = "create one segment of all regions that match roi"},
+    {"optional", &option_boolean, AT(struct conf_object, optional), "false",
+     ONLY_WITH("kind", 1u << CONF_RTSTRUCT | 1u << CONF_SEG), .later = true,
      .help = "leave the segment empty and report the reason if no object arrives within "
              "patience_seconds, or if its region is absent or empty; by default the job fails"},
     {"from_ae", &option_text, AT(struct conf_object, from_ae), "", LIMITS(1, 16), .form = &form_ae,
@@ -367,9 +365,70 @@ static const struct option_row segment_rows[] = {
      .help = "Segment Description (0062,0006)"},
     {"method", &option_choice, AT(struct conf_segment, method), "\"level-set\"",
      .choices = conf_method_names, .help = "segmentation method"},
-#define METHOD_OPTION(methods, member, ...)                                                        \
-    {__VA_ARGS__, .uses = (const struct option_use[]){{"method", (methods)}, {NULL, 0}}},
-#include "base/methods.def"
+    {"range", &option_range, AT(struct conf_segment, range), NULL, LIMITS(-1e9, 1e9),
+     .section = &range_section,
+     .help = "level set, range: lowest and highest value of the segment, both inclusive, in "
+             "real-world units (HU in CT), or a group that defines them",
+     ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_RANGE)},
+    {"shapes", &option_list, AT(struct conf_segment, shapes),
+     MANY(struct conf_segment, shape_count), .fallback = "( )", LIMITS(0, 64),
+     .section = &shape_section,
+     .help = "level set: start region; the union of these shapes and of the segment of from",
+     ONLY_WITH("method", 1u << CONF_LEVEL_SET)},
+    {"from", &option_text, AT(struct conf_segment, from), "", LIMITS(1, 64), .form = &form_dicom,
+     .help = "level set, fuzzy connectedness, range: label of the segment to start from; range "
+             "takes its voxels in range, and the steps of then may leave it",
+     ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_FUZZY | 1u << CONF_RANGE)},
+    {"auto", &option_choice, AT(struct conf_segment, automatic), "\"none\"",
+     .choices = auto_choices, .later = true,
+     .help = "level set, fuzzy connectedness: start region if shapes, seeds and from are not "
+             "given: the \"largest\" component, the \"center\" of the volume, or the component "
+             "with the \"highest\" or \"lowest\" mean over auto_mm (see NOTES)",
+     ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_FUZZY)},
+    {"auto_mm", &option_number, AT(struct conf_segment, auto_mm), "10.0", LIMITS(0, 1000),
+     .later = true,
+     .help = "level set, fuzzy connectedness: side in mm of the box of the mean for auto = "
+             "\"highest\" and \"lowest\"; 0: the voxel alone",
+     ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_FUZZY)},
+    {"seeds", &option_list, AT(struct conf_segment, seeds), MANY(struct conf_segment, seed_count),
+     .fallback = "( )", LIMITS(0, 256), .section = &seed_section,
+     .help = "fuzzy connectedness: seed points in the object, each exactly one of voxel, mm and "
+             "fraction",
+     ONLY_WITH("method", 1u << CONF_FUZZY)},
+    {"object_mean", &option_number, ESTIMABLE(struct conf_segment, object_mean), LIMITS(-1e9, 1e9),
+     .help = "fuzzy connectedness: mean value of the object, in real-world units; by default "
+             "measured at the seeds",
+     ONLY_WITH("method", 1u << CONF_FUZZY)},
+    {"object_sigma", &option_number, ESTIMABLE(struct conf_segment, object_sigma),
+     LIMITS(1e-6, 1e9),
+     .help = "fuzzy connectedness: standard deviation of the object's values, in real-world units; "
+             "by default measured at the seeds",
+     ONLY_WITH("method", 1u << CONF_FUZZY)},
+    {"homogeneity_sigma", &option_number, ESTIMABLE(struct conf_segment, homogeneity_sigma),
+     LIMITS(1e-6, 1e9),
+     .help = "fuzzy connectedness: root mean square of half the difference of neighbours in the "
+             "object, in real-world units; by default measured at the seeds",
+     ONLY_WITH("method", 1u << CONF_FUZZY)},
+    {"estimate_voxels", &option_integer, AT(struct conf_segment, estimate_voxels), "2",
+     LIMITS(1, 16),
+     .help = "fuzzy connectedness: half side of the cubes around the seeds in which the other "
+             "parameters are measured, in voxels",
+     ONLY_WITH("method", 1u << CONF_FUZZY)},
+    {"weight", &option_number, AT(struct conf_segment, weight), "0.5", LIMITS(0, 1),
+     .help = "fuzzy connectedness: weight of the object's values; the rest is the weight of "
+             "homogeneity",
+     ONLY_WITH("method", 1u << CONF_FUZZY)},
+    {"threshold", &option_number, AT(struct conf_segment, threshold), "0.5", LIMITS(0, 1),
+     .help = "fuzzy connectedness: the segment is all voxels connected more strongly than this",
+     ONLY_WITH("method", 1u << CONF_FUZZY)},
+    {"connectedness_map", &option_boolean, AT(struct conf_segment, connectedness_map), "false",
+     .was = "scene",
+     .help = "fuzzy connectedness: also write the strength of connectedness, as a FRACTIONAL DICOM "
+             "Segmentation",
+     ONLY_WITH("method", 1u << CONF_FUZZY)},
+    {"object", &option_group, AT(struct conf_segment, object), NULL, .section = &object_section,
+     .later = true, .help = "object: the annotation object and the region of the segment",
+     ONLY_WITH("method", 1u << CONF_OBJECT)},
     LABELS("within", within,
            "labels of segments that limit it: it lies in each of them, after every step of then; a "
            "level set does not grow beyond them"),

@@ -11,37 +11,11 @@ static const char *const region_choices[] = {"segments", "volume", NULL};
 static const char *const matrices_choices[] = {"none", "counts", "normalised", NULL};
 static const char *const average_choices[] = {"exact", "integer", NULL};
 
-static const struct option_use levels_only[] = {
-    {"discretisation", 1u << DISCRETISATION_FIXED_BIN_NUMBER | 1u << DISCRETISATION_STORED_256},
-    {NULL, 0}};
-static const struct option_use bin_width_only[] = {
-    {"discretisation",
-     1u << DISCRETISATION_FIXED_BIN_SIZE | 1u << DISCRETISATION_PYRADIOMICS_BIN_WIDTH},
-    {NULL, 0}};
-static const struct option_use without_offsets[] = {{"offsets", 0}, {NULL, 0}};
 static const struct option_use angles_only[] = {
     {"offsets", 0},
     {"aggregation", 1u << AGGREGATION_2D_AVERAGED | 1u << AGGREGATION_2D_SLICE_MERGED |
                         1u << AGGREGATION_2_5D_DIRECTION_MERGED | 1u << AGGREGATION_2_5D_MERGED},
     {NULL, 0}};
-static const struct option_use aggregated_only[] = {
-    {"families", 1u << TEXTURE_FAMILY_glszm | 1u << TEXTURE_FAMILY_gldzm |
-                     1u << TEXTURE_FAMILY_glcm | 1u << TEXTURE_FAMILY_glrlm |
-                     1u << TEXTURE_FAMILY_ngtdm | 1u << TEXTURE_FAMILY_ngldm |
-                     1u << TEXTURE_FAMILY_all},
-    {NULL, 0}};
-static const struct option_use ngtdm_only[] = {
-    {"families", 1u << TEXTURE_FAMILY_ngtdm | 1u << TEXTURE_FAMILY_all}, {NULL, 0}};
-static const struct option_use ngldm_only[] = {
-    {"families", 1u << TEXTURE_FAMILY_ngldm | 1u << TEXTURE_FAMILY_all}, {NULL, 0}};
-static const struct option_use ivh_only[] = {
-    {"families", 1u << TEXTURE_FAMILY_volume_histogram | 1u << TEXTURE_FAMILY_all}, {NULL, 0}};
-static const struct option_use ivh_levels_only[] = {
-    {"ivh_discretisation", 1u << VOLUME_HISTOGRAM_BIN_NUMBER}, {NULL, 0}};
-static const struct option_use ivh_width_only[] = {
-    {"ivh_discretisation", 1u << VOLUME_HISTOGRAM_BIN_SIZE}, {NULL, 0}};
-static const struct option_use tlbap_only[] = {{"patterns", 1u << TEXTURE_TLBAP}, {NULL, 0}};
-static const struct option_use lanadp_only[] = {{"patterns", 1u << TEXTURE_LANADP}, {NULL, 0}};
 
 static void
 check_offset(const struct glcm_options *glcm, size_t i, const struct option_spot *spot)
@@ -108,7 +82,7 @@ static const struct option_row glcm_rows[] = {
      .help = "offsets of neighbours by column, row and slice; replaces distances and angles"},
     {"distances", &option_integers, AT(struct glcm_options, distances),
      MANY(struct glcm_options, distance_count), .fallback = "[ 1 ]", LIMITS(1, 255),
-     .array = {.count = 1, .elements = 16}, .uses = without_offsets,
+     .array = {.count = 1, .elements = 16}, ONLY_WITH("offsets", 0),
      .help = "distances of neighbours, in voxels along the axis of the largest difference "
              "(Chebyshev); each distance gives values of its own"},
     {"angles", &option_integers, AT(struct glcm_options, angles),
@@ -197,10 +171,15 @@ static const struct option_row texture_rows[] = {
      .help = "conversion of values to grey levels, also for the entropy; fixed-bin-number if glcm "
              "needs levels and this is not given"},
     {"levels", &option_integer, AT(struct texture_options, levels.levels), "32", LIMITS(2, 256),
-     .uses = levels_only, .past = &within_glcm, .later = true,
+     ONLY_WITH("discretisation",
+               1u << DISCRETISATION_FIXED_BIN_NUMBER | 1u << DISCRETISATION_STORED_256),
+     .past = &within_glcm, .later = true,
      .help = "number of grey levels, with fixed-bin-number and stored-256"},
     {"bin_width", &option_number, AT(struct texture_options, levels.bin_width), NULL,
-     LIMITS(1e-6, 1e9), .uses = bin_width_only, .past = &within_glcm,
+     LIMITS(1e-6, 1e9),
+     ONLY_WITH("discretisation",
+               1u << DISCRETISATION_FIXED_BIN_SIZE | 1u << DISCRETISATION_PYRADIOMICS_BIN_WIDTH),
+     .past = &within_glcm,
      .help = "width of a grey level in real-world units, with fixed-bin-size and "
              "pyradiomics-bin-width"},
     {"range", &option_numbers, AT(struct texture_options, levels.range),
@@ -212,34 +191,40 @@ static const struct option_row texture_rows[] = {
      .later = true,
      .help = "re-segmentation: excludes voxels farther than this many standard deviations from the "
              "mean, both of the region before re-segmentation; IBSI uses 3; 0: none"},
-#define FAMILY_OPTION(id, fallback, is_later, words)                                               \
-    {#id,      &option_boolean,   AT(struct texture_options, id),                                  \
-     fallback, .later = is_later, .help = words},
-#include "base/families.def"
+    {"first_order", &option_boolean, AT(struct texture_options, first_order), "true",
+     .help = "measure statistics of the values, volume, centroid and bounding box"},
     {"families", &option_flags, AT(struct texture_options, families), "",
      .choices = texture_family_names,
      .help = "feature families to measure, in addition to those of first_order, glcm and patterns"},
     {"aggregation", &option_choice, AT(struct texture_options, aggregation), "\"3d-merged\"",
-     .choices = aggregation_names, .uses = aggregated_only, .later = true,
+     .choices = aggregation_names,
+     ONLY_WITH("families", 1u << TEXTURE_FAMILY_glszm | 1u << TEXTURE_FAMILY_gldzm |
+                               1u << TEXTURE_FAMILY_glcm | 1u << TEXTURE_FAMILY_glrlm |
+                               1u << TEXTURE_FAMILY_ngtdm | 1u << TEXTURE_FAMILY_ngldm |
+                               1u << TEXTURE_FAMILY_all),
+     .later = true,
      .help = "neighbours to count, and method to combine their matrices into one value, for "
              "families; a group glcm has its own"},
     {"ngtdm_distance", &option_integer, AT(struct texture_options, ngtdm_distance), "1",
-     LIMITS(1, 3), .uses = ngtdm_only, .later = true,
+     LIMITS(1, 3), ONLY_WITH("families", 1u << TEXTURE_FAMILY_ngtdm | 1u << TEXTURE_FAMILY_all),
+     .later = true,
      .help = "ngtdm: max distance of neighbours, in voxels along each axis (Chebyshev)"},
     {"ngldm_distance", &option_integer, AT(struct texture_options, ngldm_distance), "1",
-     LIMITS(1, 3), .uses = ngldm_only, .later = true,
+     LIMITS(1, 3), ONLY_WITH("families", 1u << TEXTURE_FAMILY_ngldm | 1u << TEXTURE_FAMILY_all),
+     .later = true,
      .help = "ngldm: max distance of neighbours, in voxels along each axis (Chebyshev)"},
     {"ngldm_alpha", &option_integer, AT(struct texture_options, ngldm_alpha), "0", LIMITS(0, 256),
-     .uses = ngldm_only, .later = true,
+     ONLY_WITH("families", 1u << TEXTURE_FAMILY_ngldm | 1u << TEXTURE_FAMILY_all), .later = true,
      .help = "ngldm: max difference of the levels of dependent neighbours"},
     {"ivh_discretisation", &option_choice, AT(struct texture_options, ivh.kind), "\"none\"",
-     .choices = volume_histogram_names, .uses = ivh_only, .later = true,
-     .help = "bins of intensity-volume-histogram; none: the values themselves"},
+     .choices = volume_histogram_names,
+     ONLY_WITH("families", 1u << TEXTURE_FAMILY_volume_histogram | 1u << TEXTURE_FAMILY_all),
+     .later = true, .help = "bins of intensity-volume-histogram; none: the values themselves"},
     {"ivh_levels", &option_integer, AT(struct texture_options, ivh.levels), "1000",
-     LIMITS(2, 65536), .uses = ivh_levels_only, .later = true,
-     .help = "number of bins, with fixed-bin-number"},
+     LIMITS(2, 65536), ONLY_WITH("ivh_discretisation", 1u << VOLUME_HISTOGRAM_BIN_NUMBER),
+     .later = true, .help = "number of bins, with fixed-bin-number"},
     {"ivh_bin_width", &option_number, AT(struct texture_options, ivh.bin_width), NULL,
-     LIMITS(1e-6, 1e9), .uses = ivh_width_only,
+     LIMITS(1e-6, 1e9), ONLY_WITH("ivh_discretisation", 1u << VOLUME_HISTOGRAM_BIN_SIZE),
      .help = "width of a bin in real-world units, with fixed-bin-size"},
     {"glcm", &option_part, AT(struct texture_options, glcm), "", .section = &glcm_section,
      .help = "grey level co-occurrence: all features of IBSI, and Haralick's f14"},
@@ -247,13 +232,13 @@ static const struct option_row texture_rows[] = {
      .choices = texture_pattern_names,
      .help = "local patterns to compute per slice; their histograms within the regions are stored"},
     {"tlbap_threshold", &option_number, AT(struct texture_options, tlbap_threshold), "0.9",
-     LIMITS(0, 1), .uses = tlbap_only,
+     LIMITS(0, 1), ONLY_WITH("patterns", 1u << TEXTURE_TLBAP),
      .help = "tlbap: min share of the max value of the window for a neighbour; up to six decimals"},
     {"tlbap_strict", &option_boolean, AT(struct texture_options, tlbap_strict), "false",
-     .uses = tlbap_only,
+     ONLY_WITH("patterns", 1u << TEXTURE_TLBAP),
      .help = "tlbap: compare by greater, as in the paper's listing, instead of greater or equal"},
     {"lanadp_average", &option_switch, AT(struct texture_options, lanadp_integer), "\"exact\"",
-     .choices = average_choices, .uses = lanadp_only,
+     .choices = average_choices, ONLY_WITH("patterns", 1u << TEXTURE_LANADP),
      .help = "lanadp: keep halves in averages of two values, or truncate them to integers as in "
              "the paper's listing"},
 };
