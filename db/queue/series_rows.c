@@ -31,21 +31,21 @@ queue_read_series(struct queue *queue, const char *series_uid, struct series_row
         VALUES(value_text(series_uid)), &series_row_shape, row);
 }
 
+/* Stores all fields of series_about.def. */
 static int
 set_series_about(struct queue *queue, int64_t series_id, const struct series_about *about)
 {
+    static const char update[] = "UPDATE series SET "
+#define ABOUT(name, keyword, identifies) #name " = ?, "
+#include "base/series_about.def"
+                                 "id = id WHERE id = ?"; /* id = id: after the last comma */
     if (!about)
         return 0;
-    return database_run(
-        &queue->db,
-        "UPDATE series SET accession_number = ?2, patient_id = ?3, study_date = ?4, "
-        "study_description = ?5, manufacturer = ?6, model = ?7, station = ?8, "
-        "institution = ?9 WHERE id = ?1",
-        VALUES(value_int(series_id), value_text(about->accession_number),
-               value_text(about->patient_id), value_text(about->study_date),
-               value_text(about->study_description), value_text(about->manufacturer),
-               value_text(about->model), value_text(about->station),
-               value_text(about->institution)));
+    const struct database_value values[] = {
+#define ABOUT(name, keyword, identifies) value_text(about->name),
+#include "base/series_about.def"
+        value_int(series_id)};
+    return database_run(&queue->db, update, values, sizeof values / sizeof *values);
 }
 
 static int
