@@ -18,27 +18,26 @@ void conf_set_dictionary(enum attribute_kind (*kind_of)(const char *tag))
 /* ------------------------------------------------------------------------------- options ---- */
 
 static const struct option_row attribute_rows[] = {
-    {"tag", &option_text, AT(struct conf_attribute, tag), NULL, LIMITS(2, 64),
+    {ROW(conf_attribute, text, tag), NULL, LIMITS(2, 64),
      .help = "keyword or tag: \"StudyDescription\" or \"(0008,1030)\"; for a private attribute the "
              "tag with any block, such as \"(0019,100C)\""},
-    {"creator", &option_text, AT(struct conf_attribute, creator), "", LIMITS(1, 64),
-     .form = &form_dicom, .help = "Private Creator; required for private attributes"},
-    {"is", &option_names, AT(struct conf_attribute, is), MANY(struct conf_attribute, is_count),
-     .fallback = "", LIMITS(1, 64), .form = &form_dicom,
-     EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_IS),
+    {ROW(conf_attribute, text, creator), "", LIMITS(1, 64), .form = &form_dicom,
+     .help = "Private Creator; required for private attributes"},
+    {ROW(conf_attribute, names, is), MANY(struct conf_attribute, is_count), .fallback = "",
+     LIMITS(1, 64), .form = &form_dicom, EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_IS),
      .help = "values, one of which must be equal; the case of ASCII letters is ignored"},
-    {"glob", &option_text, AT(struct conf_attribute, glob), "", LIMITS(1, 128),
+    {ROW(conf_attribute, text, glob), "", LIMITS(1, 128),
      EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_GLOB),
      .help = "shell pattern that must match a whole value, such as \"*thorax*\"; the case of ASCII "
              "letters is ignored"},
-    {"regex", &option_regex, AT(struct conf_attribute, regex), "", LIMITS(1, 256),
+    {ROW(conf_attribute, regex, regex), "", LIMITS(1, 256),
      EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_REGEX),
      .help = "POSIX extended regular expression that must match a part of a value, ignoring case; "
              "without back-references and (?...) groups; repetitions may multiply to at most 1000"},
-    {"range", &option_numbers, AT(struct conf_attribute, range), "", LIMITS(-1e12, 1e12),
-     .array = {.count = 2}, EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_RANGE),
+    {ROW(conf_attribute, numbers, range), "", LIMITS(-1e12, 1e12), .array = {.count = 2},
+     EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_RANGE),
      .help = "numbers [ lowest, highest ], both inclusive, between which a value must lie"},
-    {"present", &option_boolean, AT(struct conf_attribute, present), "",
+    {ROW(conf_attribute, boolean, present), "",
      EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_PRESENT),
      .help = "required presence of a value: true or false"},
     {"not", &option_boolean, AT(struct conf_attribute, negated), "false",
@@ -81,8 +80,8 @@ check_attribute(const void *object, const struct option_spot *spot)
                       attribute->present ? "false" : "true");
 }
 
-const struct option_section option_attribute = {
-    ROWS(attribute_rows), .size = sizeof(struct conf_attribute), .check = check_attribute};
+const struct option_section option_attribute = {SECTION(attribute_rows, conf_attribute),
+                                                .check = check_attribute};
 
 /* --------------------------------------------------------------------- several attributes ---- */
 

@@ -25,63 +25,59 @@ check_compute(const void *object, const struct option_spot *spot)
 }
 
 static const struct option_row slurm_rows[] = {
-    {"share", &option_path, AT(struct conf_slurm, share), "", LIMITS(1, 4000),
+    {ROW(conf_slurm, path, share), "", LIMITS(1, 4000),
      .help = "folder that this machine and all compute nodes share at this path, with the same "
              "account; holds jobs and results"},
-    {"program", &option_path, AT(struct conf_slurm, program), "\"/usr/bin/noctule\"",
-     LIMITS(1, 4000), .help = "path of noctule on the compute nodes; must be the same version"},
-    {"partition", &option_text, AT(struct conf_slurm, partition), "\"\"", LIMITS(0, 255),
+    {ROW(conf_slurm, path, program), "\"/usr/bin/noctule\"", LIMITS(1, 4000),
+     .help = "path of noctule on the compute nodes; must be the same version"},
+    {ROW(conf_slurm, text, partition), "\"\"", LIMITS(0, 255),
      .help = "partition for sbatch; empty: Slurm's default"},
-    {"gres", &option_text, AT(struct conf_slurm, gres), "\"\"", LIMITS(0, 255),
+    {ROW(conf_slurm, text, gres), "\"\"", LIMITS(0, 255),
      .help = "generic resources for sbatch, such as \"gpu:1\"; empty: none"},
-    {"time_minutes", &option_integer, AT(struct conf_slurm, time_minutes), "60", LIMITS(2, 43200),
+    {ROW(conf_slurm, integer, time_minutes), "60", LIMITS(2, 43200),
      .help = "max duration of a Slurm job; then Slurm ends it"},
-    {"arguments", &option_names, AT(struct conf_slurm, arguments),
-     MANY(struct conf_slurm, argument_count), .fallback = "[ ]", LIMITS(0, 64),
+    {ROW(conf_slurm, names, arguments), MANY(struct conf_slurm, argument_count), .fallback = "[ ]",
+     LIMITS(0, 64),
      .help = "further arguments of sbatch, such as [ \"--account=radiology\", \"--mem=8G\" ]"},
-    {"batch_seconds", &option_number, AT(struct conf_slurm, batch_seconds), "60.0", LIMITS(0, 3600),
+    {ROW(conf_slurm, number, batch_seconds), "60.0", LIMITS(0, 3600),
      .help = "measured duration up to which short jobs share one Slurm job, and max sum of their "
              "durations; 0: one job per Slurm job"},
-    {"max_submitted", &option_integer, AT(struct conf_slurm, max_submitted), "2000",
-     LIMITS(1, 9000),
+    {ROW(conf_slurm, integer, max_submitted), "2000", LIMITS(1, 9000),
      .help = "max number of Slurm jobs that wait or run; must be below MaxJobCount of slurm.conf"},
-    {"poll_seconds", &option_number, AT(struct conf_slurm, poll_seconds), "5.0", LIMITS(0.05, 600),
+    {ROW(conf_slurm, number, poll_seconds), "5.0", LIMITS(0.05, 600),
      .help = "interval of polling Slurm's queue and results; after Slurm rejected a job, the first "
              "delay is this time, at most 5 s"},
-    {"backlog_jobs", &option_integer, AT(struct conf_slurm, backlog_jobs), "32", LIMITS(0, 10000),
+    {ROW(conf_slurm, integer, backlog_jobs), "32", LIMITS(0, 10000),
      .help = "number of waiting jobs that stay on this machine, with executor = \"both\""},
 };
 
-static const struct option_section slurm_section = {ROWS(slurm_rows),
-                                                    .size = sizeof(struct conf_slurm)};
+static const struct option_section slurm_section = {SECTION(slurm_rows, conf_slurm)};
 
 static const struct option_row compute_rows[] = {
-    {"executor", &option_choice, AT(struct conf_compute, executor), "\"local\"",
-     .choices = executor_choices,
+    {ROW(conf_compute, choice, executor), "\"local\"", .choices = executor_choices,
      .help = "where jobs run: \"local\" on this machine, \"slurm\" on a cluster, \"both\": jobs "
              "beyond this machine's capacity go to Slurm"},
-    {"slurm", &option_group, AT(struct conf_compute, slurm), "{ }", .section = &slurm_section,
+    {ROW(conf_compute, group, slurm), "{ }", .section = &slurm_section,
      .help = "submission of jobs to Slurm"},
-    {"backend", &option_word, AT(struct conf_compute, backend), "\"auto\"",
-     .choices = backend_choices,
+    {ROW(conf_compute, word, backend), "\"auto\"", .choices = backend_choices,
      .help = "processor type: \"cuda\" for GPUs, \"cpu\", or \"auto\": GPUs if there are any; with "
              "auto, noctule run uses the CPU for jobs that end before a GPU is ready"},
-    {"devices", &option_names, AT(struct conf_compute, devices),
-     MANY(struct conf_compute, device_count), .fallback = "[ ]", LIMITS(0, 64), .form = &form_gpu,
+    {ROW(conf_compute, names, devices), MANY(struct conf_compute, device_count), .fallback = "[ ]",
+     LIMITS(0, 64), .form = &form_gpu,
      .help = "GPUs to use, by index or UUID as printed by nvidia-smi -L; empty: all"},
-    {"threads", &option_integer, AT(struct conf_compute, threads), "0", LIMITS(0, 1024),
+    {ROW(conf_compute, integer, threads), "0", LIMITS(0, 1024),
      .help = "CPU threads per worker, divided between its concurrent jobs; 0: the worker's share "
              "of the cores"},
-    {"lanes", &option_integer, AT(struct conf_compute, lanes), "2", LIMITS(1, 16),
+    {ROW(conf_compute, integer, lanes), "2", LIMITS(1, 16),
      .help = "number of concurrent jobs per worker, so that one job reads or writes while another "
              "computes"},
-    {"keep_mib", &option_number, AT(struct conf_compute, keep_mib), "256.0", LIMITS(0, 65536),
+    {ROW(conf_compute, number, keep_mib), "256.0", LIMITS(0, 65536),
      .help = "pinned memory per lane of a GPU worker, allocated at its start; memory beyond it is "
              "freed after 30 s without a job"},
 };
 
-const struct option_section option_compute = {
-    ROWS(compute_rows), .size = sizeof(struct conf_compute), .check = check_compute};
+const struct option_section option_compute = {SECTION(compute_rows, conf_compute),
+                                              .check = check_compute};
 
 bool
 conf_uses_slurm(const struct conf *conf)

@@ -93,67 +93,59 @@ check_destination(const void *object, const struct option_spot *spot)
 }
 
 static const struct option_row destination_rows[] = {
-    {"name", &option_text, AT(struct conf_destination, name), NULL, LIMITS(1, 64),
-     .form = &form_name, .help = "name for pipelines and the command line"},
-    {"folder", &option_path, AT(struct conf_destination, folder), "", LIMITS(1, 4000),
+    {ROW(conf_destination, text, name), NULL, LIMITS(1, 64), .form = &form_name,
+     .help = "name for pipelines and the command line"},
+    {ROW(conf_destination, path, folder), "", LIMITS(1, 4000),
      .help = "folder to copy results to, named by SOP Instance UID; replaces an AE"},
-    {"stow", &option_text, AT(struct conf_destination, stow), "", LIMITS(1, 1024),
-     .form = &form_url,
+    {ROW(conf_destination, text, stow), "", LIMITS(1, 1024), .form = &form_url,
      .help = "URL of a STOW-RS service to send results to, such as "
              "https://pacs.example/dicom-web/studies; replaces an AE"},
-    {"ca", &option_path, AT(struct conf_destination, ca), "", LIMITS(1, 4000),
+    {ROW(conf_destination, path, ca), "", LIMITS(1, 4000),
      .help = "stow: PEM file of trusted CAs, by default those of the system; the server "
              "certificate must be valid for the host of the URL"},
-    {"client_certificate", &option_path, AT(struct conf_destination, client_certificate), "",
-     LIMITS(1, 4000), .help = "stow: PEM file of our client certificate"},
-    {"client_key", &option_path, AT(struct conf_destination, client_key), "", LIMITS(1, 4000),
+    {ROW(conf_destination, path, client_certificate), "", LIMITS(1, 4000),
+     .help = "stow: PEM file of our client certificate"},
+    {ROW(conf_destination, path, client_key), "", LIMITS(1, 4000),
      .help =
          "stow: PEM file of the key of our client certificate; by default in client_certificate"},
-    {"token_file", &option_path, AT(struct conf_destination, token_file), "", LIMITS(1, 4000),
+    {ROW(conf_destination, path, token_file), "", LIMITS(1, 4000),
      .help = "stow: file whose first line is the bearer token; read again for each result"},
-    {"login_file", &option_path, AT(struct conf_destination, login_file), "", LIMITS(1, 4000),
+    {ROW(conf_destination, path, login_file), "", LIMITS(1, 4000),
      .help = "stow: file whose first line is user:password; read again for each result"},
-    AE_ROWS(struct conf_destination),
-    {"commit", &option_boolean, AT(struct conf_destination, commit), "false",
+    AE_ROWS(conf_destination),
+    {ROW(conf_destination, boolean, commit), "false",
      .help = "request storage commitment; a result is SENT only after the commitment"},
-    {"commit_seconds", &option_number, AT(struct conf_destination, commit_seconds), "3600.0",
-     LIMITS(0.1, 604800),
+    {ROW(conf_destination, number, commit_seconds), "3600.0", LIMITS(0.1, 604800),
      .help = "timeout of the storage commitment; after it, the result is sent again"},
-    {"fallback", &option_text, AT(struct conf_destination, fallback), "", LIMITS(1, 64),
-     .form = &form_name,
+    {ROW(conf_destination, text, fallback), "", LIMITS(1, 64), .form = &form_name,
      .help = "destination of results that this AE cannot store; without it, their delivery fails"},
-    CONNECT_ROW(struct conf_destination),
-    {"dimse_seconds", &option_number, AT(struct conf_destination, dimse_seconds), "60.0",
-     LIMITS(0.1, 3600), .help = "timeout of the answer to a DICOM message or to a STOW-RS request"},
-    {"min_kib_per_second", &option_number, AT(struct conf_destination, min_kib_per_second), "1.0",
-     LIMITS(0, 1e6),
+    CONNECT_ROW(conf_destination),
+    {ROW(conf_destination, number, dimse_seconds), "60.0", LIMITS(0.1, 3600),
+     .help = "timeout of the answer to a DICOM message or to a STOW-RS request"},
+    {ROW(conf_destination, number, min_kib_per_second), "1.0", LIMITS(0, 1e6),
      .help = "min transfer rate of a result after the first dimse_seconds; 0: no min"},
-    {"idle_seconds", &option_number, AT(struct conf_destination, idle_seconds), "10.0",
-     LIMITS(0, 3600), .help = "time that an unused association stays open for the next result"},
+    {ROW(conf_destination, number, idle_seconds), "10.0", LIMITS(0, 3600),
+     .help = "time that an unused association stays open for the next result"},
 };
 
-const struct option_section option_destination = {
-    ROWS(destination_rows), .size = sizeof(struct conf_destination), .check = check_destination};
+const struct option_section option_destination = {SECTION(destination_rows, conf_destination),
+                                                  .check = check_destination};
 
 static const struct option_row delivery_rows[] = {
-    {"retry_seconds", &option_number, AT(struct conf_delivery, retry_seconds), "30.0",
-     LIMITS(0.1, 86400),
+    {ROW(conf_delivery, number, retry_seconds), "30.0", LIMITS(0.1, 86400),
      .help = "delay before the second attempt; approximately doubled before each further attempt"},
-    {"retry_max_seconds", &option_number, AT(struct conf_delivery, retry_max_seconds), "3600.0",
-     LIMITS(0.1, 86400), .help = "max delay between attempts"},
-    {"give_up_seconds", &option_number, AT(struct conf_delivery, give_up_seconds), "259200.0",
-     LIMITS(1, 31536000),
+    {ROW(conf_delivery, number, retry_max_seconds), "3600.0", LIMITS(0.1, 86400),
+     .help = "max delay between attempts"},
+    {ROW(conf_delivery, number, give_up_seconds), "259200.0", LIMITS(1, 31536000),
      .help = "time after which a delivery fails; the time while its destination is held or the "
              "service is down does not count"},
-    {"breaker_failures", &option_integer, AT(struct conf_delivery, breaker_failures), "5",
-     LIMITS(1, 1000),
+    {ROW(conf_delivery, integer, breaker_failures), "5", LIMITS(1, 1000),
      .help = "number of consecutive failures that pause deliveries to a destination"},
-    {"breaker_seconds", &option_number, AT(struct conf_delivery, breaker_seconds), "60.0",
-     LIMITS(0.1, 86400), .help = "length of that pause; then one delivery is tried"},
+    {ROW(conf_delivery, number, breaker_seconds), "60.0", LIMITS(0.1, 86400),
+     .help = "length of that pause; then one delivery is tried"},
 };
 
-const struct option_section option_delivery = {ROWS(delivery_rows),
-                                               .size = sizeof(struct conf_delivery)};
+const struct option_section option_delivery = {SECTION(delivery_rows, conf_delivery)};
 
 static struct option_named
 named_destinations(const struct conf *conf, const struct option_spot *spot)

@@ -32,16 +32,15 @@ check_share(const void *object, const struct option_spot *spot)
 }
 
 static const struct option_row share_rows[] = {
-    {"label", &option_text, AT(struct conf_share, label), NULL, LIMITS(1, 64), .form = &form_dicom,
+    {ROW(conf_share, text, label), NULL, LIMITS(1, 64), .form = &form_dicom,
      .help = "label of another segment of the pipeline"},
-    {"range", &option_numbers, AT(struct conf_share, range), NULL, LIMITS(0, 1e9),
-     .array = {.count = 2},
+    {ROW(conf_share, numbers, range), NULL, LIMITS(0, 1e9), .array = {.count = 2},
      .help =
          "lowest and highest share, both inclusive: 0.1 is a tenth of the voxels of that segment"},
 };
 
-static const struct option_section share_section = {
-    ROWS(share_rows), .size = sizeof(struct conf_share), .check = check_share};
+static const struct option_section share_section = {SECTION(share_rows, conf_share),
+                                                    .check = check_share};
 
 #define BOUNDS(name_, low, high, help_)                                                            \
     {                                                                                              \
@@ -59,11 +58,10 @@ static const struct option_row expect_rows[] = {
     BOUNDS(slices, 1, 65535,
            "lowest and highest number of slices with a voxel, both inclusive; in a straightened "
            "stack, slices of its grid"),
-    {"touches", &option_choice, AT(struct conf_expect, touches), "\"any\"",
-     .choices = touches_choices, .later = true,
+    {ROW(conf_expect, choice, touches), "\"any\"", .choices = touches_choices, .later = true,
      .help = "faces of the volume that it may touch: any, only those of the lowest and highest "
              "slice, or none; see NOTES for straightened stacks and padding"},
-    {"share_of", &option_part, AT(struct conf_expect, share_of), "", .section = &share_section,
+    {ROW(conf_expect, part, share_of), "", .section = &share_section,
      .help = "limits of its voxels divided by the voxels of another segment"},
     BOUNDS(share_of_box, 0, 1,
            "lowest and highest share of its bounding box, both inclusive; a vessel tree fills a "
@@ -71,17 +69,15 @@ static const struct option_row expect_rows[] = {
     BOUNDS(slice_mm, 0, 1000,
            "lowest and highest slice distance of the images, both inclusive, to 0.001 mm: Slice "
            "Thickness (0018,0050), or the distance between slices if that is larger"),
-    {"unit", &option_text, AT(struct conf_expect, unit), "", LIMITS(1, 16), .form = &form_dicom,
+    {ROW(conf_expect, text, unit), "", LIMITS(1, 16), .form = &form_dicom,
      .help = "required unit of the images, in UCUM: \"g/ml\" for SUV, \"Bq/ml\" for activity, "
              "\"[hnsf'U]\" for HU; from Units (0054,1001) or Rescale Type (0028,1054)"},
-    {"contrast", &option_boolean, AT(struct conf_expect, contrast), "",
-     GIVEN(struct conf_expect, has_contrast),
+    {ROW(conf_expect, boolean, contrast), "", GIVEN(struct conf_expect, has_contrast),
      .help = "required presence of Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012) in "
              "one of the images"},
-    {"unvalidated", &option_text, AT(struct conf_expect, unvalidated), "", LIMITS(1, 200),
-     .form = &form_dicom,
+    {ROW(conf_expect, text, unvalidated), "", LIMITS(1, 200), .form = &form_dicom,
      .help = "hold each result for REVIEW, for this reason, unless the pipeline sets unreviewed"},
 };
 
-const struct option_section option_expect = {ROWS(expect_rows), .size = sizeof(struct conf_expect),
+const struct option_section option_expect = {SECTION(expect_rows, conf_expect),
                                              .check = check_expect};

@@ -28,27 +28,24 @@ check_inbox(const void *object, const struct option_spot *spot)
 }
 
 static const struct option_row inbox_rows[] = {
-    {"name", &option_text, AT(struct conf_inbox, name), "", LIMITS(1, 64), .form = &form_name,
+    {ROW(conf_inbox, text, name), "", LIMITS(1, 64), .form = &form_name,
      .help = "name of the inbox, for match.inbox of rules"},
-    {"path", &option_path, AT(struct conf_inbox, path), NULL, LIMITS(1, 4000),
+    {ROW(conf_inbox, path, path), NULL, LIMITS(1, 4000),
      .help = "folder to watch, including its subfolders; relative paths are relative to root"},
-    {"after", &option_choice, AT(struct conf_inbox, after), "\"keep\"", .choices = after_choices,
+    {ROW(conf_inbox, choice, after), "\"keep\"", .choices = after_choices,
      .help = "handling of a file after Noctule's copy and its database row are durable; with "
              "\"keep\" each file is stored twice until retention.inbox = \"delete\" removes both"},
-    {"move_to", &option_path, AT(struct conf_inbox, move_to), "", LIMITS(1, 4000),
+    {ROW(conf_inbox, path, move_to), "", LIMITS(1, 4000),
      .help = "folder for the originals, with after = \"move\""},
-    RESENT_ROW(struct conf_inbox),
-    {"settle_seconds", &option_number, AT(struct conf_inbox, settle_seconds), "2.0",
-     LIMITS(0, 3600),
+    RESENT_ROW(conf_inbox),
+    {ROW(conf_inbox, number, settle_seconds), "2.0", LIMITS(0, 3600),
      .help = "time without a change of size or timestamps after which a file is complete"},
-    {"sweep_seconds", &option_number, AT(struct conf_inbox, sweep_seconds), "10.0",
-     LIMITS(0.1, 86400),
+    {ROW(conf_inbox, number, sweep_seconds), "10.0", LIMITS(0.1, 86400),
      .help = "interval of full scans; on a local disk, which reports new files, it grows up to 10 "
              "minutes while scans find no new files"},
 };
 
-const struct option_section option_inbox = {ROWS(inbox_rows), .size = sizeof(struct conf_inbox),
-                                            .check = check_inbox};
+const struct option_section option_inbox = {SECTION(inbox_rows, conf_inbox), .check = check_inbox};
 
 const char *
 option_path_below(const char *path, const char *folder)

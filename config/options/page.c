@@ -6,20 +6,19 @@
 #include <string.h>
 
 static const struct option_row page_rows[] = {
-    {"port", &option_integer, AT(struct conf_page, port), "0", LIMITS(0, 65535),
+    {ROW(conf_page, integer, port), "0", LIMITS(0, 65535),
      .help = "TCP port of the web UI, /healthz, /readyz and /metrics; 0: closed"},
-    {"bind", &option_text, AT(struct conf_page, bind), "\"127.0.0.1\"", LIMITS(1, 45),
-     .form = &form_address,
+    {ROW(conf_page, text, bind), "\"127.0.0.1\"", LIMITS(1, 45), .form = &form_address,
      .help = "IPv4 or IPv6 address to listen on; addresses other than loopback require token_file"},
-    {"token_file", &option_path, AT(struct conf_page, token_file), "", LIMITS(1, 4000),
+    {ROW(conf_page, path, token_file), "", LIMITS(1, 4000),
      .help = "file whose first line is the token of requests, as a bearer token or as the password "
              "of any user; read when the web UI starts"},
-    {"hosts", &option_names, AT(struct conf_page, hosts), MANY(struct conf_page, host_count),
-     .fallback = "[ ]", LIMITS(0, 16), .form = &form_host,
+    {ROW(conf_page, names, hosts), MANY(struct conf_page, host_count), .fallback = "[ ]",
+     LIMITS(0, 16), .form = &form_host,
      .help = "host names, without port, that requests may use besides localhost and addresses"},
 };
 
-const struct option_section option_page = {ROWS(page_rows), .size = sizeof(struct conf_page)};
+const struct option_section option_page = {SECTION(page_rows, conf_page)};
 
 bool
 conf_page_is_local(const struct conf_page *page)

@@ -310,101 +310,86 @@ static const struct option_row grid_rows[] = {
              "first and last plane; 0: the distance of its two closest planes"},
 };
 
-static const struct option_section grid_section = {ROWS(grid_rows),
-                                                   .size = sizeof(struct conf_pipeline)};
+static const struct option_section grid_section = {SECTION(grid_rows, conf_pipeline)};
 
 const char *const newest_choices[] = {"refuse", "newest", NULL};
 
 static const struct option_row pipeline_rows[] = {
-    {"name", &option_text, AT(struct conf_pipeline, name), NULL, LIMITS(1, 64), .form = &form_name,
+    {ROW(conf_pipeline, text, name), NULL, LIMITS(1, 64), .form = &form_name,
      .help = "name for rules, jobs and the command line"},
-    {"segments", &option_list, AT(struct conf_pipeline, segments),
-     MANY(struct conf_pipeline, segment_count), .fallback = NULL, LIMITS(1, SEGMENTS_MOST),
-     .section = &option_segment, .help = "segments to find; they may overlap"},
-    {"texture", &option_parts, AT(struct conf_pipeline, texture),
-     MANY(struct conf_pipeline, texture_count), .fallback = "", LIMITS(1, 16),
-     .section = &option_texture,
+    {ROW(conf_pipeline, list, segments), MANY(struct conf_pipeline, segment_count),
+     .fallback = NULL, LIMITS(1, SEGMENTS_MOST), .section = &option_segment,
+     .help = "segments to find; they may overlap"},
+    {ROW(conf_pipeline, parts, texture), MANY(struct conf_pipeline, texture_count), .fallback = "",
+     LIMITS(1, 16), .section = &option_texture,
      .help = "measurements of the segments and of the volume: one group, or a list of groups; by "
              "default none"},
-    {"results", &option_flags, AT(struct conf_pipeline, results), "[ \"seg\" ]",
-     .choices = result_choices,
+    {ROW(conf_pipeline, flags, results), "[ \"seg\" ]", .choices = result_choices,
      .help = "result objects to write: \"seg\", a DICOM Segmentation; \"codes\", the state codes "
              "of the level set as a NRRD volume; \"sr\", a DICOM Structured Report of the "
              "measurements; \"pmap\", a DICOM Parametric Map for each of the patterns"},
-    {"relative_connectedness", &option_boolean, AT(struct conf_pipeline, relative_connectedness),
-     "false",
+    {ROW(conf_pipeline, boolean, relative_connectedness), "false",
      .help = "assign each voxel to the fuzzy connectedness segment that it is connected to most "
              "strongly; to no segment if two are equal"},
-    {"omit_empty_frames", &option_boolean, AT(struct conf_pipeline, omit_empty_frames), "true",
+    {ROW(conf_pipeline, boolean, omit_empty_frames), "true",
      .help = "omit frames without a voxel of the segment"},
-    {"min_slices", &option_integer, AT(struct conf_pipeline, min_slices), "3", LIMITS(1, 65535),
+    {ROW(conf_pipeline, integer, min_slices), "3", LIMITS(1, 65535),
      .help = "min number of slices; smaller stacks are rejected with TOO_FEW_SLICES"},
-    {"spacing_tolerance", &option_number, AT(struct conf_pipeline, spacing_tolerance), "0.03",
-     LIMITS(0, 0.5),
+    {ROW(conf_pipeline, number, spacing_tolerance), "0.03", LIMITS(0, 0.5),
      .help = "max deviation of slice distances, as a fraction of the median distance"},
-    {"duplicates", &option_choice, AT(struct conf_pipeline, duplicates), "\"refuse\"",
-     .choices = newest_choices, .later = true,
+    {ROW(conf_pipeline, choice, duplicates), "\"refuse\"", .choices = newest_choices, .later = true,
      .help = "several slices at one position: \"refuse\" the stack with DUPLICATE_POSITION, or use "
              "the \"newest\" copy by creation or content time; copies have equal Instance Number, "
              "acquisition time and contrast"},
-    {"tilt", &option_choice, AT(struct conf_pipeline, tilt), "\"straighten\"",
-     .choices = tilt_choices, .later = true,
+    {ROW(conf_pipeline, choice, tilt), "\"straighten\"", .choices = tilt_choices, .later = true,
      .help = "sheared (tilted gantry) or unevenly spaced stacks: \"straighten\" them to an upright "
              "grid for segments and texture, or \"refuse\" them with GANTRY_TILT or "
              "SPACING_NOT_UNIFORM; pipelines with \"pmap\" always refuse"},
     {"grid", &option_group, .offset = 0, "{ }", .section = &grid_section, .later = true,
      .help = "grid of a straightened stack; pixels as in its planes; values between planes are "
              "interpolated linearly and rounded to stored values"},
-    {"derived", &option_boolean, AT(struct conf_pipeline, derived), "false", .later = true,
+    {ROW(conf_pipeline, boolean, derived), "false", .later = true,
      .help = "accept reformats, projections and maps as images; by default they are skipped with "
              "DERIVED_IMAGE"},
-    {"review", &option_choice, AT(struct conf_pipeline, review), "\"hold\"",
-     .choices = review_choices, .later = true,
+    {ROW(conf_pipeline, choice, review), "\"hold\"", .choices = review_choices, .later = true,
      .help = "results outside the limits of expect: \"hold\" them until noctule accept or noctule "
              "reject, or \"deliver\" them with a remark in Content Description (0070,0081)"},
-    {"unreviewed", &option_boolean, AT(struct conf_pipeline, unreviewed), "false", .later = true,
+    {ROW(conf_pipeline, boolean, unreviewed), "false", .later = true,
      .help = "deliver results of segments with expect.unvalidated, such as those of some presets, "
              "without REVIEW"},
-    {"series_description", &option_text, AT(struct conf_pipeline, series_description), "\"\"",
-     LIMITS(0, 64), .form = &form_dicom,
+    {ROW(conf_pipeline, text, series_description), "\"\"", LIMITS(0, 64), .form = &form_dicom,
      .help = "Series Description (0008,103E) of the results; empty: derived from the name"},
-    {"series_number", &option_integer, AT(struct conf_pipeline, series_number), "9000",
-     LIMITS(0, 2147483647), .help = "Series Number (0020,0011) of the results"},
-    {"memory_mib", &option_number, AT(struct conf_pipeline, memory_mib), "0.0", LIMITS(0, 16777216),
-     .later = true,
+    {ROW(conf_pipeline, integer, series_number), "9000", LIMITS(0, 2147483647),
+     .help = "Series Number (0020,0011) of the results"},
+    {ROW(conf_pipeline, number, memory_mib), "0.0", LIMITS(0, 16777216), .later = true,
      .help = "max memory of a job, at most jobs.memory_mib; a job that needs more fails at once; "
              "0: jobs.memory_mib"},
-    {"deadline_seconds", &option_number, AT(struct conf_pipeline, deadline_seconds), "0.0",
-     LIMITS(0, 604800), .later = true,
+    {ROW(conf_pipeline, number, deadline_seconds), "0.0", LIMITS(0, 604800), .later = true,
      .help = "max duration of a job; a longer job is stopped, and counts as an attempt; 0: "
              "jobs.deadline_seconds"},
-    {"patience_seconds", &option_number, AT(struct conf_pipeline, patience_seconds), "86400.0",
-     LIMITS(0, 31536000), .later = true,
+    {ROW(conf_pipeline, number, patience_seconds), "86400.0", LIMITS(0, 31536000), .later = true,
      .help = "max wait of a job for its annotation objects (OBJECT_WAITING), from the completion "
              "of its series; then it fails with OBJECT_MISSING, or runs without optional ones"},
-    {"by_hand", &option_boolean, AT(struct conf_pipeline, by_hand), "false", .later = true,
+    {ROW(conf_pipeline, boolean, by_hand), "false", .later = true,
      .help = "suppress the warning of check-config that no rule and no title uses this pipeline"},
-    {"executor", &option_choice, AT(struct conf_pipeline, executor), "\"any\"",
-     .choices = where_choices, .later = true,
+    {ROW(conf_pipeline, choice, executor), "\"any\"", .choices = where_choices, .later = true,
      .help = "where jobs run: \"any\" as in compute.executor, \"local\" on this machine, \"slurm\" "
              "by compute.slurm"},
-    {"deliver", &option_names, AT(struct conf_pipeline, deliver),
-     MANY(struct conf_pipeline, deliver_count), .fallback = "[ ]", LIMITS(0, 16),
-     .form = &form_name,
+    {ROW(conf_pipeline, names, deliver), MANY(struct conf_pipeline, deliver_count),
+     .fallback = "[ ]", LIMITS(0, 16), .form = &form_name,
      .help = "names of destinations to send results to; \"sender\" is the destination with the AE "
              "title that sent the series"},
-    {"window", &option_window, AT(struct conf_pipeline, window), "", LIMITS(1, 400), .later = true,
+    {ROW(conf_pipeline, window, window), "", LIMITS(1, 400), .later = true,
      .help = "times when jobs may start, such as \"22:00-06:00\" or \"Mon-Fri 20:00-06:00; Sat,Sun "
              "00:00-24:00 Europe/Berlin\" (see NOTES); by default any time"},
-    {"done_by", &option_moments, AT(struct conf_pipeline, done_by), "", LIMITS(1, 400),
-     .later = true,
+    {ROW(conf_pipeline, moments, done_by), "", LIMITS(1, 400), .later = true,
      .help = "deadline of results, such as \"07:00\" or \"Mon-Fri 07:00 Europe/Berlin\": the first "
              "such time after the job was created; its jobs start before jobs without a deadline, "
              "by deadline instead of priority; noctule status reports late jobs"},
 };
 
-const struct option_section option_pipeline = {
-    ROWS(pipeline_rows), .size = sizeof(struct conf_pipeline), .check = check_pipeline};
+const struct option_section option_pipeline = {SECTION(pipeline_rows, conf_pipeline),
+                                               .check = check_pipeline};
 
 static void
 check_deliver(const struct conf *conf, size_t i, const struct option_spot *spot)

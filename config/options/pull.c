@@ -20,42 +20,39 @@ check_source(const void *object, const struct option_spot *spot)
 }
 
 static const struct option_row source_rows[] = {
-    {"name", &option_text, AT(struct conf_source, name), NULL, LIMITS(1, 64), .form = &form_name,
+    {ROW(conf_source, text, name), NULL, LIMITS(1, 64), .form = &form_name,
      .help = "name for the command line and the database"},
-    AE_ROWS(struct conf_source),
-    {"move_destination", &option_text, AT(struct conf_source, move_destination), "", LIMITS(1, 16),
-     .form = &form_ae,
+    AE_ROWS(conf_source),
+    {ROW(conf_source, text, move_destination), "", LIMITS(1, 16), .form = &form_ae,
      .help = "title of dicom.titles to send to, by default the first; the archive must know it "
              "with our host and port"},
-    {"level", &option_choice, AT(struct conf_source, level), "\"study\"", .choices = level_choices,
+    {ROW(conf_source, choice, level), "\"study\"", .choices = level_choices,
      .help = "unit of a C-MOVE: a whole \"study\", or each \"series\", so that less is sent again "
              "after a failure"},
-    {"window", &option_window, AT(struct conf_source, window), "", LIMITS(1, 400),
+    {ROW(conf_source, window, window), "", LIMITS(1, 400),
      .help = "times when requests may start, as in a pipeline's window; running requests continue; "
              "by default any time"},
-    {"per_hour", &option_integer, AT(struct conf_source, per_hour), "0", LIMITS(0, 100000),
+    {ROW(conf_source, integer, per_hour), "0", LIMITS(0, 100000),
      .help = "max number of items per hour, evenly spread; 0: no limit, one at a time"},
-    CONNECT_ROW(struct conf_source),
-    {"dimse_seconds", &option_number, AT(struct conf_source, dimse_seconds), "300.0",
-     LIMITS(0.1, 3600), .help = "timeout of the first answer, and between answers"},
-    {"deadline_seconds", &option_number, AT(struct conf_source, deadline_seconds), "3600.0",
-     LIMITS(0.1, 86400),
+    CONNECT_ROW(conf_source),
+    {ROW(conf_source, number, dimse_seconds), "300.0", LIMITS(0.1, 3600),
+     .help = "timeout of the first answer, and between answers"},
+    {ROW(conf_source, number, deadline_seconds), "3600.0", LIMITS(0.1, 86400),
      .help = "max duration of one C-FIND or C-MOVE; then it is cancelled and tried again later"},
-    {"arrival_seconds", &option_number, AT(struct conf_source, arrival_seconds), "60.0",
-     LIMITS(0, 3600),
+    {ROW(conf_source, number, arrival_seconds), "60.0", LIMITS(0, 3600),
      .help = "timeout of instances that the archive reports as sent; then the item is PARTIAL"},
 };
 
-static const struct option_section source_section = {
-    ROWS(source_rows), .size = sizeof(struct conf_source), .check = check_source};
+static const struct option_section source_section = {SECTION(source_rows, conf_source),
+                                                     .check = check_source};
 
 static const struct option_row pull_rows[] = {
-    {"sources", &option_list, AT(struct conf_pull, sources), MANY(struct conf_pull, source_count),
-     .fallback = "( )", LIMITS(0, 64), .section = &source_section,
+    {ROW(conf_pull, list, sources), MANY(struct conf_pull, source_count), .fallback = "( )",
+     LIMITS(0, 64), .section = &source_section,
      .help = "archives to query by C-FIND and to retrieve from by C-MOVE"},
 };
 
-const struct option_section option_pull = {ROWS(pull_rows), .size = sizeof(struct conf_pull)};
+const struct option_section option_pull = {SECTION(pull_rows, conf_pull)};
 
 /* Checks that the archive sends to one of our titles, else the instances never arrive. */
 static void

@@ -21,10 +21,10 @@ static const struct option_row retention_rows[] = {
          "age at which database rows of removed items (jobs, features, events) are deleted, from "
          "their last event; 0: never"),
     DAYS(min_days, "1.0", "min age of everything that is removed, even if the disk is full"),
-    {"low_mib", &option_number, AT(struct conf_retention, low_mib), "0.0", LIMITS(0, 1e9),
+    {ROW(conf_retention, number, low_mib), "0.0", LIMITS(0, 1e9),
      .help =
          "free disk space below which the oldest series and results are removed early; 0: never"},
-    {"high_mib", &option_number, AT(struct conf_retention, high_mib), "0.0", LIMITS(0, 1e9),
+    {ROW(conf_retention, number, high_mib), "0.0", LIMITS(0, 1e9),
      .help = "free disk space at which the early removal ends"},
     {"inbox", &option_switch, AT(struct conf_retention, delete_originals), "\"keep\"",
      .choices = original_choices,
@@ -49,8 +49,8 @@ check_days(const void *object, const struct option_spot *spot)
             option_refuse(spot, given[i].option, "must not be less than min_days");
 }
 
-const struct option_section option_retention = {
-    ROWS(retention_rows), .size = sizeof(struct conf_retention), .check = check_days};
+const struct option_section option_retention = {SECTION(retention_rows, conf_retention),
+                                                .check = check_days};
 
 void
 check_retention(const struct conf *conf, const struct option_spot *spot)

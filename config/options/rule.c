@@ -19,12 +19,12 @@ check_match(const void *object, const struct option_spot *spot)
 }
 
 static const struct option_row companion_rows[] = {
-    {"modality", &option_text, AT(struct conf_companion, modality), "", LIMITS(1, 16),
-     .form = &form_dicom, .help = "required Modality; case is ignored"},
-    {"body_part", &option_text, AT(struct conf_companion, body_part), "", LIMITS(1, 16),
-     .form = &form_dicom, .help = "required Body Part Examined; case is ignored"},
-    {"description", &option_text, AT(struct conf_companion, description), "", LIMITS(1, 64),
-     .form = &form_dicom, .help = "required part of Series Description; case is ignored"},
+    {ROW(conf_companion, text, modality), "", LIMITS(1, 16), .form = &form_dicom,
+     .help = "required Modality; case is ignored"},
+    {ROW(conf_companion, text, body_part), "", LIMITS(1, 16), .form = &form_dicom,
+     .help = "required Body Part Examined; case is ignored"},
+    {ROW(conf_companion, text, description), "", LIMITS(1, 64), .form = &form_dicom,
+     .help = "required part of Series Description; case is ignored"},
 };
 
 static void
@@ -37,83 +37,76 @@ check_companion(const void *object, const struct option_spot *spot)
                       "at least one of modality, body_part and description is required");
 }
 
-static const struct option_section companion_section = {
-    ROWS(companion_rows), .size = sizeof(struct conf_companion), .check = check_companion};
+static const struct option_section companion_section = {SECTION(companion_rows, conf_companion),
+                                                        .check = check_companion};
 
 static const char *const orientation_choices[] = {"any",      "axial",   "coronal",
                                                   "sagittal", "oblique", NULL};
 
 static const struct option_row match_rows[] = {
-    {"modality", &option_text, AT(struct conf_rule, modality), "", LIMITS(1, 16),
-     .form = &form_dicom, .help = "required Modality (0008,0060); case is ignored"},
-    {"body_part", &option_text, AT(struct conf_rule, body_part), "", LIMITS(1, 16),
-     .form = &form_dicom, .help = "required Body Part Examined (0018,0015); case is ignored"},
-    {"description", &option_text, AT(struct conf_rule, description), "", LIMITS(1, 64),
-     .form = &form_dicom,
+    {ROW(conf_rule, text, modality), "", LIMITS(1, 16), .form = &form_dicom,
+     .help = "required Modality (0008,0060); case is ignored"},
+    {ROW(conf_rule, text, body_part), "", LIMITS(1, 16), .form = &form_dicom,
+     .help = "required Body Part Examined (0018,0015); case is ignored"},
+    {ROW(conf_rule, text, description), "", LIMITS(1, 64), .form = &form_dicom,
      .help = "required part of Series Description (0008,103E); case is ignored"},
-    {"inbox", &option_text, AT(struct conf_rule, inbox), "", LIMITS(1, 4000),
+    {ROW(conf_rule, text, inbox), "", LIMITS(1, 4000),
      .help = "name or absolute path of the inbox of the first file; a series with an image from "
              "C-STORE has a sender and no inbox"},
-    {"called_ae", &option_text, AT(struct conf_rule, called_ae), "", LIMITS(1, 16),
-     .form = &form_ae,
+    {ROW(conf_rule, text, called_ae), "", LIMITS(1, 16), .form = &form_ae,
      .help = "our AE title that the first C-STORE called; titles with a pipeline of their own use "
              "no rules"},
-    {"sender", &option_text, AT(struct conf_rule, sender), "", LIMITS(1, 16), .form = &form_ae,
+    {ROW(conf_rule, text, sender), "", LIMITS(1, 16), .form = &form_ae,
      .help = "calling AE title of the first C-STORE"},
-    {"min_slices", &option_integer, AT(struct conf_rule, min_slices), "0", LIMITS(0, 1000000),
-     .help = "min number of slices"},
-    {"max_slices", &option_integer, AT(struct conf_rule, max_slices), "0", LIMITS(0, 1000000),
+    {ROW(conf_rule, integer, min_slices), "0", LIMITS(0, 1000000), .help = "min number of slices"},
+    {ROW(conf_rule, integer, max_slices), "0", LIMITS(0, 1000000),
      .help = "max number of slices; 0: no max"},
-    {"attributes", &option_list, AT(struct conf_rule, attributes),
-     MANY(struct conf_rule, attribute_count), .fallback = "", LIMITS(1, LIMIT_RULE_ATTRIBUTES),
-     .section = &option_attribute,
+    {ROW(conf_rule, list, attributes), MANY(struct conf_rule, attribute_count), .fallback = "",
+     LIMITS(1, LIMIT_RULE_ATTRIBUTES), .section = &option_attribute,
      .help = "tests of attributes of the stack's first slice, or of the first frame of an enhanced "
              "image (see NOTES); each must match"},
-    {"orientation", &option_choice, AT(struct conf_rule, orientation), "\"any\"",
-     .choices = orientation_choices,
+    {ROW(conf_rule, choice, orientation), "\"any\"", .choices = orientation_choices,
      .help = "orientation of the stack: its normal is within 36.87 degrees (cosine 0.8) of the "
              "feet-head (\"axial\"), front-back (\"coronal\") or side-to-side axis (\"sagittal\") "
              "of the patient, or of none (\"oblique\")"},
-    {"spacing", &option_numbers, AT(struct conf_rule, spacing), "", LIMITS(0, 1000),
-     .array = {.count = 2}, GIVEN(struct conf_rule, has_spacing),
+    {ROW(conf_rule, numbers, spacing), "", LIMITS(0, 1000), .array = {.count = 2},
+     GIVEN(struct conf_rule, has_spacing),
      .help = "distance between slices by their positions, [ lowest, highest ] in mm, to 0.001 mm; "
              "a single slice does not match"},
-    {"contrast", &option_boolean, AT(struct conf_rule, contrast), "",
-     GIVEN(struct conf_rule, has_contrast),
+    {ROW(conf_rule, boolean, contrast), "", GIVEN(struct conf_rule, has_contrast),
      .help = "required presence of Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012); "
              "in enhanced images, Contrast/Bolus Agent Administered (0018,9342) of the stack's "
              "first frame decides"},
-    {"study", &option_list, AT(struct conf_rule, study), MANY(struct conf_rule, study_count),
-     .fallback = "", LIMITS(1, 8), .section = &companion_section,
+    {ROW(conf_rule, list, study), MANY(struct conf_rule, study_count), .fallback = "", LIMITS(1, 8),
+     .section = &companion_section,
      .help =
          "other series of the study that must be complete and accepted; the job waits for them "
          "(STUDY_WAITING) up to the pipeline's patience_seconds, then fails (STUDY_INCOMPLETE)"},
 };
 
-static const struct option_section match_section = {
-    ROWS(match_rows), .size = sizeof(struct conf_rule), .check = check_match};
+static const struct option_section match_section = {SECTION(match_rows, conf_rule),
+                                                    .check = check_match};
 
 static const struct option_row rule_rows[] = {
-    {"name", &option_text, AT(struct conf_rule, name), "", LIMITS(1, 64), .form = &form_name,
+    {ROW(conf_rule, text, name), "", LIMITS(1, 64), .form = &form_name,
      .help = "name of the rule, shown in v_jobs; a later file (@overlay) can replace the rule or "
              "switch it off by this name"},
     {"match", &option_group, .offset = 0, "{ }", .section = &match_section,
      .help = "conditions of the rule; all must match; an empty group matches every series"},
-    {"pipeline", &option_text, AT(struct conf_rule, pipeline), NULL, LIMITS(1, 64),
-     .form = &form_name, .help = "pipeline to run on a matching series"},
-    {"priority", &option_integer, AT(struct conf_rule, priority), "0",
-     LIMITS(CONF_MIN_PRIORITY, CONF_MAX_PRIORITY),
+    {ROW(conf_rule, text, pipeline), NULL, LIMITS(1, 64), .form = &form_name,
+     .help = "pipeline to run on a matching series"},
+    {ROW(conf_rule, integer, priority), "0", LIMITS(CONF_MIN_PRIORITY, CONF_MAX_PRIORITY),
      .help = "priority of the jobs; larger values run first; the highest of all matching rules "
              "applies"},
-    STACKS_ROW(struct conf_rule),
-    {"otherwise", &option_boolean, AT(struct conf_rule, otherwise), "false",
+    STACKS_ROW(conf_rule),
+    {ROW(conf_rule, boolean, otherwise), "false",
      .help = "match only series that no other rule matches"},
-    {"off", &option_boolean, AT(struct conf_rule, off), "false",
+    {ROW(conf_rule, boolean, off), "false",
      .help =
          "switch the rule off; a later file needs only the name: { name = \"head\"; off = true; }"},
 };
 
-const struct option_section option_rule = {ROWS(rule_rows), .size = sizeof(struct conf_rule)};
+const struct option_section option_rule = {SECTION(rule_rows, conf_rule)};
 
 static bool
 pipeline_takes_own(const struct conf *conf, const char *name)

@@ -14,10 +14,13 @@
 
 #include "config/options.h"
 
-#define ROWS(array)       .rows = (array), .row_count = sizeof(array) / sizeof((array)[0])
-#define AT(type, field)   .offset = offsetof(type, field)
-#define LIMITS(low, high) .min = (low), .max = (high)
-#define MANY(type, field) .count_offset = offsetof(type, field)
+#define SECTION(array, type)                                                                       \
+    .rows = (array), .row_count = sizeof(array) / sizeof((array)[0]), .size = sizeof(struct type)
+#define AT(type, field) .offset = offsetof(type, field)
+/* The first columns of a row whose option has the name of its member. */
+#define ROW(type, kind, member) #member, &option_##kind, offsetof(struct type, member)
+#define LIMITS(low, high)       .min = (low), .max = (high)
+#define MANY(type, field)       .count_offset = offsetof(type, field)
 #define EITHER(type, field, value)                                                                 \
     .mark = &(const struct option_mark)                                                            \
     {                                                                                              \
@@ -48,7 +51,7 @@ extern const struct option_section option_inbox, option_dicom, option_destinatio
 /* The row of a rule, and of a title with a pipeline. */
 #define STACKS_ROW(type)                                                                           \
     {                                                                                              \
-        "stacks", &option_text, AT(type, stacks), "", LIMITS(1, 128),                              \
+        ROW(type, text, stacks), "", LIMITS(1, 128),                                               \
             .form = &form_dicom,                                                                   \
             .help =                                                                                \
                 "volumes of a series to process: \"all\", \"first\", \"last\", \"b0\" (without "   \
@@ -61,7 +64,7 @@ extern const char *const newest_choices[];
 /* The row of an inbox, and of a peer. */
 #define RESENT_ROW(type)                                                                           \
     {                                                                                              \
-        "resent", &option_choice, AT(type, resent), "\"refuse\"",                                  \
+        ROW(type, choice, resent), "\"refuse\"",                                                   \
             .choices = newest_choices,                                                             \
             .help = "handling of an instance with the SOP Instance UID of a stored one but other " \
                     "data: \"refuse\" it with DUPLICATE_UID_DIFFERENT, or replace the stored one " \
@@ -70,36 +73,26 @@ extern const char *const newest_choices[];
 
 /* The rows of a remote AE: a destination, or a source. */
 #define AE_ROWS(type)                                                                              \
-    {"ae_title",                                                                                   \
-     &option_text,                                                                                 \
-     AT(type, ae_title),                                                                           \
-     "",                                                                                           \
-     LIMITS(1, 16),                                                                                \
-     .form = &form_ae,                                                                             \
+    {ROW(type, text, ae_title), "", LIMITS(1, 16), .form = &form_ae,                               \
      .help = "AE title of the remote AE"},                                                         \
-        {"host", &option_text,   AT(type, host),                                                   \
-         "",     LIMITS(1, 253), .help = "host name, IPv4 or IPv6 address of the remote AE"},      \
-        {"port", &option_integer,  AT(type, port),                                                 \
-         "0",    LIMITS(0, 65535), .help = "TCP port of the remote AE; an AE requires it"},        \
-        {"calling_ae_title",                                                                       \
-         &option_text,                                                                             \
-         AT(type, calling_ae_title),                                                               \
-         "",                                                                                       \
-         LIMITS(1, 16),                                                                            \
-         .form = &form_ae,                                                                         \
+        {ROW(type, text, host), "", LIMITS(1, 253),                                                \
+         .help = "host name, IPv4 or IPv6 address of the remote AE"},                              \
+        {ROW(type, integer, port), "0", LIMITS(0, 65535),                                          \
+         .help = "TCP port of the remote AE; an AE requires it"},                                  \
+        {ROW(type, text, calling_ae_title), "", LIMITS(1, 16), .form = &form_ae,                   \
          .help = "our calling AE title; by default the first of dicom.titles"},                    \
-        {"tls", &option_boolean, AT(type, tls), "false",                                           \
+        {ROW(type, boolean, tls), "false",                                                         \
          .help = "connect by TLS, with the certificates of dicom.tls; the remote certificate "     \
                  "must be valid for host"},                                                        \
     {                                                                                              \
-        "certificate", &option_text, AT(type, certificate), "", LIMITS(64, 95),                    \
+        ROW(type, text, certificate), "", LIMITS(64, 95),                                          \
             .form = &form_fingerprint,                                                             \
             .help = "SHA-256 fingerprint of the required TLS certificate, in hexadecimal; "        \
                     "replaces the check of the host name"                                          \
     }
 #define CONNECT_ROW(type)                                                                          \
     {                                                                                              \
-        "connect_seconds", &option_number, AT(type, connect_seconds), "10.0", LIMITS(0.1, 600),    \
+        ROW(type, number, connect_seconds), "10.0", LIMITS(0.1, 600),                              \
             .help = "timeout for opening a connection"                                             \
     }
 /* Reports a host with a colon that is no IPv6 address. The second function returns whether

@@ -156,15 +156,13 @@ check_step(const void *object, const struct option_spot *spot)
 static const struct option_row code_rows[] = {
     {"code", &option_text, AT(struct coded_concept, value), NULL, LIMITS(1, 16),
      .form = &form_dicom, .help = "Code Value (0008,0100)"},
-    {"scheme", &option_text, AT(struct coded_concept, scheme), NULL, LIMITS(1, 16),
-     .form = &form_dicom,
+    {ROW(coded_concept, text, scheme), NULL, LIMITS(1, 16), .form = &form_dicom,
      .help = "Coding Scheme Designator (0008,0102): SCT, DCM, FMA, or 99... for private schemes"},
-    {"meaning", &option_text, AT(struct coded_concept, meaning), NULL, LIMITS(1, 64),
-     .form = &form_dicom, .help = "Code Meaning (0008,0104)"},
+    {ROW(coded_concept, text, meaning), NULL, LIMITS(1, 64), .form = &form_dicom,
+     .help = "Code Meaning (0008,0104)"},
 };
 
-static const struct option_section code_section = {ROWS(code_rows),
-                                                   .size = sizeof(struct coded_concept)};
+static const struct option_section code_section = {SECTION(code_rows, coded_concept)};
 
 #define CENTER(name_, unit_, low, high, help_)                                                     \
     {                                                                                              \
@@ -180,8 +178,7 @@ static const struct option_row center_rows[] = {
            "fraction of the volume: 0 is the centre of the first voxel, 1 that of the last"),
 };
 
-static const struct option_section center_section = {ROWS(center_rows),
-                                                     .size = sizeof(struct conf_shape)};
+static const struct option_section center_section = {SECTION(center_rows, conf_shape)};
 
 #define RADIUS(name_, unit_, help_)                                                                \
     {                                                                                              \
@@ -191,7 +188,7 @@ static const struct option_section center_section = {ROWS(center_rows),
     }
 
 static const struct option_row shape_rows[] = {
-    {"kind", &option_choice, AT(struct conf_shape, kind), "\"sphere\"", .choices = shape_choices,
+    {ROW(conf_shape, choice, kind), "\"sphere\"", .choices = shape_choices,
      .help = "shape of the start region"},
     {"center", &option_group, .offset = 0, NULL, .section = &center_section,
      .help = "centre of the shape: exactly one of voxel, mm and fraction"},
@@ -202,8 +199,8 @@ static const struct option_row shape_rows[] = {
            "radius, or half side of a box, in mm: one number, or three (x, y, z)"),
 };
 
-static const struct option_section shape_section = {
-    ROWS(shape_rows), .size = sizeof(struct conf_shape), .check = check_shape};
+static const struct option_section shape_section = {SECTION(shape_rows, conf_shape),
+                                                    .check = check_shape};
 
 #define SEED(name_, unit_, low, high, help_)                                                       \
     {                                                                                              \
@@ -219,32 +216,31 @@ static const struct option_row seed_rows[] = {
          "fraction of the volume: 0 is the centre of the first voxel, 1 that of the last"),
 };
 
-static const struct option_section seed_section = {ROWS(seed_rows),
-                                                   .size = sizeof(struct conf_seed)};
+static const struct option_section seed_section = {SECTION(seed_rows, conf_seed)};
 
 static const struct option_row range_rows[] = {
-    {"percentile", &option_numbers, AT(struct conf_range, percentile), "", LIMITS(0, 100),
-     .array = {.count = 2}, EITHER(struct conf_range, relative, CONF_PERCENTILE),
+    {ROW(conf_range, numbers, percentile), "", LIMITS(0, 100), .array = {.count = 2},
+     EITHER(struct conf_range, relative, CONF_PERCENTILE),
      .help = "range between two percentiles of the values"},
-    {"otsu", &option_integer, AT(struct conf_range, otsu), "", LIMITS(2, 8),
+    {ROW(conf_range, integer, otsu), "", LIMITS(2, 8),
      EITHER(struct conf_range, relative, CONF_OTSU),
      .help = "number of classes of Otsu's method, which maximizes the variance between classes; "
              "the range is one class"},
     {"class", &option_integer, AT(struct conf_range, otsu_class), "", LIMITS(1, 8),
      GIVEN(struct conf_range, has_class), .help = "number of the class of otsu; 1 is the lowest"},
-    {"sigma", &option_number, AT(struct conf_range, sigma), "", LIMITS(0, 1000),
+    {ROW(conf_range, number, sigma), "", LIMITS(0, 1000),
      EITHER(struct conf_range, relative, CONF_SIGMA),
      .help = "range of this many standard deviations on both sides of the mean"},
-    {"of_max", &option_number, AT(struct conf_range, of_max), "", LIMITS(0, 1),
+    {ROW(conf_range, number, of_max), "", LIMITS(0, 1),
      EITHER(struct conf_range, relative, CONF_OF_MAX),
      .help = "range from this share of the max value, without an upper end"},
-    {"of", &option_text, AT(struct conf_range, of), "", LIMITS(1, 64), .form = &form_dicom,
+    {ROW(conf_range, text, of), "", LIMITS(1, 64), .form = &form_dicom,
      .help = "label of the segment whose values define the range; by default the whole volume, for "
              "sigma the start region"},
 };
 
-static const struct option_section range_section = {
-    ROWS(range_rows), .size = sizeof(struct conf_range), .check = check_range};
+static const struct option_section range_section = {SECTION(range_rows, conf_range),
+                                                    .check = check_range};
 
 #define STEP(name_, kind_, low, high, help_)                                                       \
     {                                                                                              \
@@ -254,14 +250,14 @@ static const struct option_section range_section = {
 #define BALL(name_, kind_, help_) STEP(name_, kind_, 0.01, 100, help_)
 
 static const struct option_row step_rows[] = {
-    {"keep", &option_integer, AT(struct conf_step, keep), "", LIMITS(1, 256),
+    {ROW(conf_step, integer, keep), "", LIMITS(1, 256),
      EITHER(struct conf_step, kind, CONF_STEP_KEEP),
      .help = "keep this many of the largest components"},
     STEP("keep_at_least", CONF_STEP_KEEP_AT_LEAST, 0, 1,
          "keep components with at least this share of the voxels of the largest one"),
     STEP("drop_below_ml", CONF_STEP_DROP_BELOW, 1e-6, 1e6,
          "remove components smaller than this volume in ml"),
-    {"fill", &option_choice, AT(struct conf_step, fill), "", .choices = fill_choices,
+    {ROW(conf_step, choice, fill), "", .choices = fill_choices,
      EITHER(struct conf_step, kind, CONF_STEP_FILL),
      .help = "fill holes: add voxels outside that are not connected to the border of their slice, "
              "or of the volume"},
@@ -277,12 +273,12 @@ static const struct option_row step_rows[] = {
          "lies in the segment"),
     BALL("cut_bridges_mm", CONF_STEP_CUT_BRIDGES,
          "opening that leaves a gap between parts that the erosion separates; radius in mm"),
-    {"connectivity", &option_integer, AT(struct conf_step, connectivity), "6", LIMITS(6, 26),
+    {ROW(conf_step, integer, connectivity), "6", LIMITS(6, 26),
      .help = "neighbourhood in components and holes: 6 (faces), or 26 (faces, edges and corners)"},
 };
 
-static const struct option_section step_section = {
-    ROWS(step_rows), .size = sizeof(struct conf_step), .check = check_step};
+static const struct option_section step_section = {SECTION(step_rows, conf_step),
+                                                   .check = check_step};
 
 #define LABELS(name_, member, help_)                                                               \
     {                                                                                              \
@@ -309,28 +305,26 @@ check_object(const void *object, const struct option_spot *spot)
 static const char *const pixels_choices[] = {"inside", "centres", NULL};
 
 static const struct option_row object_rows[] = {
-    {"kind", &option_choice, AT(struct conf_object, kind), NULL, .choices = conf_object_kind_names,
+    {ROW(conf_object, choice, kind), NULL, .choices = conf_object_kind_names,
      .help =
          "kind of object: \"rtstruct\", an RT Structure Set; \"seg\", a Segmentation or label map; "
          "\"sr\", a report, whose points and closed outlines are a start for other segments"},
-    {"roi", &option_text, AT(struct conf_object, roi), "", LIMITS(1, 64), .form = &form_dicom,
+    {ROW(conf_object, text, roi), "", LIMITS(1, 64), .form = &form_dicom,
      .help = "pattern, such as \"GTV*\", for the ROI Name (3006,0026), the Segment Label "
              "(0062,0005), or the Tracking Identifier or Finding in a report; exactly one region "
              "must match unless each or unite is set"},
-    {"number", &option_integer, AT(struct conf_object, number), "", LIMITS(0, 2147483647),
+    {ROW(conf_object, integer, number), "", LIMITS(0, 2147483647),
      GIVEN(struct conf_object, has_number),
      .help = "ROI Number (3006,0022), Segment Number (0062,0004), or position in the report from "
              "1; replaces roi"},
-    {"threshold", &option_number, AT(struct conf_object, threshold), "0.5", LIMITS(0, 1),
-     ONLY_WITH("kind", 1u << CONF_SEG),
+    {ROW(conf_object, number, threshold), "0.5", LIMITS(0, 1), ONLY_WITH("kind", 1u << CONF_SEG),
      .help = "min share of the max value in a FRACTIONAL Segmentation; voxels of value 0 never "
              "belong to the segment"},
-    {"own", &option_boolean, AT(struct conf_object, own), "false",
-     ONLY_WITH("kind", 1u << CONF_SEG | 1u << CONF_SR),
+    {ROW(conf_object, boolean, own), "false", ONLY_WITH("kind", 1u << CONF_SEG | 1u << CONF_SR),
      .help = "accept objects that Noctule wrote, given by noctule run --object; the service "
              "rejects such objects, so no rule or title may use the pipeline"},
-    {"interpolate", &option_boolean, AT(struct conf_object, interpolate), "false",
-     ONLY_WITH("kind", 1u << CONF_RTSTRUCT), .later = true,
+    {ROW(conf_object, boolean, interpolate), "false", ONLY_WITH("kind", 1u << CONF_RTSTRUCT),
+     .later = true,
      .help = "fill slices without a contour between two slices with contours, by shape "
              "interpolation; by default they stay empty and are reported"},
     {"contour_pixels", &option_choice, AT(struct conf_object, pixels), "\"inside\"",
@@ -338,44 +332,41 @@ static const struct option_row object_rows[] = {
      .help = "\"inside\": voxels whose centres are enclosed by contours; \"centres\": also voxels "
              "whose centres lie on a contour, for programs that draw through voxel centres "
              "(rt-utils, TotalSegmentator)"},
-    {"each", &option_boolean, AT(struct conf_object, each), "false",
+    {ROW(conf_object, boolean, each), "false",
      ONLY_WITH("kind", 1u << CONF_RTSTRUCT | 1u << CONF_SEG), .later = true,
      .help = "create one segment per region that matches roi, with its name, codes and color; "
              "empty regions are reported and do not fail the job"},
-    {"unite", &option_boolean, AT(struct conf_object, unite), "false",
+    {ROW(conf_object, boolean, unite), "false",
      ONLY_WITH("kind", 1u << CONF_RTSTRUCT | 1u << CONF_SEG), .later = true,
      .help = "create one segment of all regions that match roi"},
-    {"optional", &option_boolean, AT(struct conf_object, optional), "false",
+    {ROW(conf_object, boolean, optional), "false",
      ONLY_WITH("kind", 1u << CONF_RTSTRUCT | 1u << CONF_SEG), .later = true,
      .help = "leave the segment empty and report the reason if no object arrives within "
              "patience_seconds, or if its region is absent or empty; by default the job fails"},
-    {"from_ae", &option_text, AT(struct conf_object, from_ae), "", LIMITS(1, 16), .form = &form_ae,
-     .later = true,
+    {ROW(conf_object, text, from_ae), "", LIMITS(1, 16), .form = &form_ae, .later = true,
      .help = "AE title that must have sent the object; must be equal in all segments of a pipeline "
              "with objects of this kind"},
 };
 
-static const struct option_section object_section = {
-    ROWS(object_rows), .size = sizeof(struct conf_object), .check = check_object};
+static const struct option_section object_section = {SECTION(object_rows, conf_object),
+                                                     .check = check_object};
 
 static const struct option_row segment_rows[] = {
-    {"label", &option_text, AT(struct conf_segment, label), NULL, LIMITS(1, 64),
-     .form = &form_dicom, .help = "Segment Label (0062,0005); unique in the pipeline"},
-    {"description", &option_text, AT(struct conf_segment, description), "\"\"", LIMITS(0, 1024),
+    {ROW(conf_segment, text, label), NULL, LIMITS(1, 64), .form = &form_dicom,
+     .help = "Segment Label (0062,0005); unique in the pipeline"},
+    {ROW(conf_segment, text, description), "\"\"", LIMITS(0, 1024),
      .help = "Segment Description (0062,0006)"},
-    {"method", &option_choice, AT(struct conf_segment, method), "\"level-set\"",
-     .choices = conf_method_names, .help = "segmentation method"},
-    {"range", &option_range, AT(struct conf_segment, range), NULL, LIMITS(-1e9, 1e9),
-     .section = &range_section,
+    {ROW(conf_segment, choice, method), "\"level-set\"", .choices = conf_method_names,
+     .help = "segmentation method"},
+    {ROW(conf_segment, range, range), NULL, LIMITS(-1e9, 1e9), .section = &range_section,
      .help = "level set, range: lowest and highest value of the segment, both inclusive, in "
              "real-world units (HU in CT), or a group that defines them",
      ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_RANGE)},
-    {"shapes", &option_list, AT(struct conf_segment, shapes),
-     MANY(struct conf_segment, shape_count), .fallback = "( )", LIMITS(0, 64),
-     .section = &shape_section,
+    {ROW(conf_segment, list, shapes), MANY(struct conf_segment, shape_count), .fallback = "( )",
+     LIMITS(0, 64), .section = &shape_section,
      .help = "level set: start region; the union of these shapes and of the segment of from",
      ONLY_WITH("method", 1u << CONF_LEVEL_SET)},
-    {"from", &option_text, AT(struct conf_segment, from), "", LIMITS(1, 64), .form = &form_dicom,
+    {ROW(conf_segment, text, from), "", LIMITS(1, 64), .form = &form_dicom,
      .help = "level set, fuzzy connectedness, range: label of the segment to start from; range "
              "takes its voxels in range, and the steps of then may leave it",
      ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_FUZZY | 1u << CONF_RANGE)},
@@ -385,13 +376,12 @@ static const struct option_row segment_rows[] = {
              "given: the \"largest\" component, the \"center\" of the volume, or the component "
              "with the \"highest\" or \"lowest\" mean over auto_mm (see NOTES)",
      ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_FUZZY)},
-    {"auto_mm", &option_number, AT(struct conf_segment, auto_mm), "10.0", LIMITS(0, 1000),
-     .later = true,
+    {ROW(conf_segment, number, auto_mm), "10.0", LIMITS(0, 1000), .later = true,
      .help = "level set, fuzzy connectedness: side in mm of the box of the mean for auto = "
              "\"highest\" and \"lowest\"; 0: the voxel alone",
      ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_FUZZY)},
-    {"seeds", &option_list, AT(struct conf_segment, seeds), MANY(struct conf_segment, seed_count),
-     .fallback = "( )", LIMITS(0, 256), .section = &seed_section,
+    {ROW(conf_segment, list, seeds), MANY(struct conf_segment, seed_count), .fallback = "( )",
+     LIMITS(0, 256), .section = &seed_section,
      .help = "fuzzy connectedness: seed points in the object, each exactly one of voxel, mm and "
              "fraction",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
@@ -409,25 +399,23 @@ static const struct option_row segment_rows[] = {
      .help = "fuzzy connectedness: root mean square of half the difference of neighbours in the "
              "object, in real-world units; by default measured at the seeds",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
-    {"estimate_voxels", &option_integer, AT(struct conf_segment, estimate_voxels), "2",
-     LIMITS(1, 16),
+    {ROW(conf_segment, integer, estimate_voxels), "2", LIMITS(1, 16),
      .help = "fuzzy connectedness: half side of the cubes around the seeds in which the other "
              "parameters are measured, in voxels",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
-    {"weight", &option_number, AT(struct conf_segment, weight), "0.5", LIMITS(0, 1),
+    {ROW(conf_segment, number, weight), "0.5", LIMITS(0, 1),
      .help = "fuzzy connectedness: weight of the object's values; the rest is the weight of "
              "homogeneity",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
-    {"threshold", &option_number, AT(struct conf_segment, threshold), "0.5", LIMITS(0, 1),
+    {ROW(conf_segment, number, threshold), "0.5", LIMITS(0, 1),
      .help = "fuzzy connectedness: the segment is all voxels connected more strongly than this",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
-    {"connectedness_map", &option_boolean, AT(struct conf_segment, connectedness_map), "false",
-     .was = "scene",
+    {ROW(conf_segment, boolean, connectedness_map), "false", .was = "scene",
      .help = "fuzzy connectedness: also write the strength of connectedness, as a FRACTIONAL DICOM "
              "Segmentation",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
-    {"object", &option_group, AT(struct conf_segment, object), NULL, .section = &object_section,
-     .later = true, .help = "object: the annotation object and the region of the segment",
+    {ROW(conf_segment, group, object), NULL, .section = &object_section, .later = true,
+     .help = "object: the annotation object and the region of the segment",
      ONLY_WITH("method", 1u << CONF_OBJECT)},
     LABELS("within", within,
            "labels of segments that limit it: it lies in each of them, after every step of then; a "
@@ -436,30 +424,30 @@ static const struct option_row segment_rows[] = {
     LABELS("intersect", intersect,
            "labels of segments that it is intersected with, after every step of then; the method "
            "may leave them"),
-    {"then", &option_list, AT(struct conf_segment, then), MANY(struct conf_segment, then_count),
-     .fallback = "", LIMITS(1, 32), .section = &step_section, .later = true,
+    {ROW(conf_segment, list, then), MANY(struct conf_segment, then_count), .fallback = "",
+     LIMITS(1, 32), .section = &step_section, .later = true,
      .help = "steps that change the mask, in this order; each step is exactly one of the options "
              "below"},
-    {"hidden", &option_boolean, AT(struct conf_segment, hidden), "false", .later = true,
+    {ROW(conf_segment, boolean, hidden), "false", .later = true,
      .help = "use the segment only in other segments; it is not written, drawn or measured"},
-    {"category", &option_group, AT(struct conf_segment, category),
+    {ROW(conf_segment, group, category),
      "{ code = \"" CONF_CATEGORY "\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }",
      .section = &code_section, .help = "Segmented Property Category Code Sequence (0062,0003)"},
-    {"type", &option_group, AT(struct conf_segment, type), "", .section = &code_section,
+    {ROW(conf_segment, group, type), "", .section = &code_section,
      .help =
          "Segmented Property Type Code Sequence (0062,000F); required unless the segment is hidden "
          "or taken from a SEG object, whose category, type and modifier are the default"},
-    {"modifier", &option_group, AT(struct conf_segment, modifier), "", .section = &code_section,
+    {ROW(conf_segment, group, modifier), "", .section = &code_section,
      .help = "Segmented Property Type Modifier Code Sequence (0062,0011), such as left or right"},
-    {"region", &option_group, AT(struct conf_segment, region), "", .section = &code_section,
+    {ROW(conf_segment, group, region), "", .section = &code_section,
      .help = "Anatomic Region Sequence (0008,2218), if the type does not include it; for a segment "
              "of a SEG object, the default is that of the object"},
-    {"color", &option_numbers, AT(struct conf_segment, color), "[ 0.9, 0.3, 0.2 ]", LIMITS(0, 1),
-     .array = {.count = 3}, .help = "recommended display color: red, green and blue"},
-    {"expect", &option_part, AT(struct conf_segment, expect), "", .section = &option_expect,
+    {ROW(conf_segment, numbers, color), "[ 0.9, 0.3, 0.2 ]", LIMITS(0, 1), .array = {.count = 3},
+     .help = "recommended display color: red, green and blue"},
+    {ROW(conf_segment, part, expect), "", .section = &option_expect,
      .help = "plausibility limits; the option review defines the handling of a result that is "
              "empty or outside the limits"},
 };
 
-const struct option_section option_segment = {
-    ROWS(segment_rows), .size = sizeof(struct conf_segment), .check = check_segment};
+const struct option_section option_segment = {SECTION(segment_rows, conf_segment),
+                                              .check = check_segment};

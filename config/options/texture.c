@@ -71,35 +71,32 @@ check_glcm(const void *object, const struct option_spot *spot)
 }
 
 static const struct option_row glcm_rows[] = {
-    {"aggregation", &option_choice, AT(struct glcm_options, aggregation), "\"3d-merged\"",
-     .choices = aggregation_names,
+    {ROW(glcm_options, choice, aggregation), "\"3d-merged\"", .choices = aggregation_names,
      .help = "neighbours to count, and method to combine their matrices into one value"},
-    {"symmetric", &option_boolean, AT(struct glcm_options, symmetric), "true",
+    {ROW(glcm_options, boolean, symmetric), "true",
      .help = "count each pair in both directions, as IBSI does; false: once"},
-    {"offsets", &option_integers, AT(struct glcm_options, offsets),
-     MANY(struct glcm_options, offset_count), .fallback = "", LIMITS(-255, 255),
-     .array = {.count = 3, .elements = 16},
+    {ROW(glcm_options, integers, offsets), MANY(struct glcm_options, offset_count), .fallback = "",
+     LIMITS(-255, 255), .array = {.count = 3, .elements = 16},
      .help = "offsets of neighbours by column, row and slice; replaces distances and angles"},
-    {"distances", &option_integers, AT(struct glcm_options, distances),
-     MANY(struct glcm_options, distance_count), .fallback = "[ 1 ]", LIMITS(1, 255),
-     .array = {.count = 1, .elements = 16}, ONLY_WITH("offsets", 0),
+    {ROW(glcm_options, integers, distances), MANY(struct glcm_options, distance_count),
+     .fallback = "[ 1 ]", LIMITS(1, 255), .array = {.count = 1, .elements = 16},
+     ONLY_WITH("offsets", 0),
      .help = "distances of neighbours, in voxels along the axis of the largest difference "
              "(Chebyshev); each distance gives values of its own"},
-    {"angles", &option_integers, AT(struct glcm_options, angles),
-     MANY(struct glcm_options, angle_count), .fallback = "[ 0, 45, 90, 135 ]", LIMITS(0, 135),
-     .array = {.count = 1, .elements = 4}, .uses = angles_only,
+    {ROW(glcm_options, integers, angles), MANY(struct glcm_options, angle_count),
+     .fallback = "[ 0, 45, 90, 135 ]", LIMITS(0, 135), .array = {.count = 1, .elements = 4},
+     .uses = angles_only,
      .help = "directions in a slice, in degrees counter-clockwise from the direction of a row: any "
              "of 0, 45, 90 and 135; only with 2d and 2.5d aggregations"},
-    {"matrices", &option_choice, AT(struct glcm_options, matrices), "\"none\"",
-     .choices = matrices_choices,
+    {ROW(glcm_options, choice, matrices), "\"none\"", .choices = matrices_choices,
      .help = "write the matrices into matrices.json: \"counts\" of pairs of levels, or "
              "\"normalised\" to the sum 1"},
 };
 
 static const char *const moved_rows[] = {"discretisation", "levels", "bin_width", "range", NULL};
 
-static const struct option_section glcm_section = {
-    ROWS(glcm_rows), .size = sizeof(struct glcm_options), .check = check_glcm, .moved = moved_rows};
+static const struct option_section glcm_section = {SECTION(glcm_rows, glcm_options),
+                                                   .check = check_glcm, .moved = moved_rows};
 
 #define SPACING(name_, spacing_, help_)                                                            \
     {                                                                                              \
@@ -113,14 +110,12 @@ static const struct option_row resample_rows[] = {
             "isotropic_mm and in_plane_mm is required"),
     SPACING("in_plane_mm", TEXTURE_IN_PLANE,
             "voxel size in mm along rows and columns; slices are not changed"),
-    {"interpolation", &option_choice, AT(struct texture_resample, interpolation), "\"linear\"",
-     .choices = interpolation_names,
+    {ROW(texture_resample, choice, interpolation), "\"linear\"", .choices = interpolation_names,
      .help = "interpolation of values, rounded to stored values: \"nearest\", \"linear\", or a "
              "\"cubic\" spline through all values"},
 };
 
-static const struct option_section resample_section = {ROWS(resample_rows),
-                                                       .size = sizeof(struct texture_resample)};
+static const struct option_section resample_section = {SECTION(resample_rows, texture_resample)};
 
 /* The form of options until version 0.1.0. */
 static const struct option_past within_glcm = {.group = "glcm"};
@@ -158,12 +153,10 @@ static const struct option_row texture_rows[] = {
     {"profile", &option_profile, .offset = 0, .fallback = "", LIMITS(1, 64), .form = &form_name,
      .help = "name of a profile with initial settings, of noctule profiles or of a file "
              "profiles/NAME.conf in the folder of this file; settings of the group override it"},
-    {"resample", &option_part, AT(struct texture_options, resample), "",
-     .section = &resample_section,
+    {ROW(texture_options, part, resample), "", .section = &resample_section,
      .help = "voxel size for measurements; volume and masks are interpolated; by default the "
              "voxels of the series"},
-    {"regions", &option_flags, AT(struct texture_options, regions), "[ \"segments\" ]",
-     .choices = region_choices,
+    {ROW(texture_options, flags, regions), "[ \"segments\" ]", .choices = region_choices,
      .help = "regions to measure: each of the segments, the whole volume, or both"},
     {"discretisation", &option_choice, AT(struct texture_options, levels.kind),
      GIVEN(struct texture_options, levels_wanted), .fallback = "", .choices = discretisation_names,
@@ -187,17 +180,14 @@ static const struct option_row texture_rows[] = {
      .array = {.count = 2}, .past = &within_glcm,
      .help = "re-segmentation: excludes voxels outside this range from intensities and grey "
              "levels; both ends are inclusive and in real-world units"},
-    {"sigma", &option_number, AT(struct texture_options, sigma), "0.0", LIMITS(0, 100),
-     .later = true,
+    {ROW(texture_options, number, sigma), "0.0", LIMITS(0, 100), .later = true,
      .help = "re-segmentation: excludes voxels farther than this many standard deviations from the "
              "mean, both of the region before re-segmentation; IBSI uses 3; 0: none"},
-    {"first_order", &option_boolean, AT(struct texture_options, first_order), "true",
+    {ROW(texture_options, boolean, first_order), "true",
      .help = "measure statistics of the values, volume, centroid and bounding box"},
-    {"families", &option_flags, AT(struct texture_options, families), "",
-     .choices = texture_family_names,
+    {ROW(texture_options, flags, families), "", .choices = texture_family_names,
      .help = "feature families to measure, in addition to those of first_order, glcm and patterns"},
-    {"aggregation", &option_choice, AT(struct texture_options, aggregation), "\"3d-merged\"",
-     .choices = aggregation_names,
+    {ROW(texture_options, choice, aggregation), "\"3d-merged\"", .choices = aggregation_names,
      ONLY_WITH("families", 1u << TEXTURE_FAMILY_glszm | 1u << TEXTURE_FAMILY_gldzm |
                                1u << TEXTURE_FAMILY_glcm | 1u << TEXTURE_FAMILY_glrlm |
                                1u << TEXTURE_FAMILY_ngtdm | 1u << TEXTURE_FAMILY_ngldm |
@@ -205,15 +195,13 @@ static const struct option_row texture_rows[] = {
      .later = true,
      .help = "neighbours to count, and method to combine their matrices into one value, for "
              "families; a group glcm has its own"},
-    {"ngtdm_distance", &option_integer, AT(struct texture_options, ngtdm_distance), "1",
-     LIMITS(1, 3), ONLY_WITH("families", 1u << TEXTURE_FAMILY_ngtdm | 1u << TEXTURE_FAMILY_all),
-     .later = true,
+    {ROW(texture_options, integer, ngtdm_distance), "1", LIMITS(1, 3),
+     ONLY_WITH("families", 1u << TEXTURE_FAMILY_ngtdm | 1u << TEXTURE_FAMILY_all), .later = true,
      .help = "ngtdm: max distance of neighbours, in voxels along each axis (Chebyshev)"},
-    {"ngldm_distance", &option_integer, AT(struct texture_options, ngldm_distance), "1",
-     LIMITS(1, 3), ONLY_WITH("families", 1u << TEXTURE_FAMILY_ngldm | 1u << TEXTURE_FAMILY_all),
-     .later = true,
+    {ROW(texture_options, integer, ngldm_distance), "1", LIMITS(1, 3),
+     ONLY_WITH("families", 1u << TEXTURE_FAMILY_ngldm | 1u << TEXTURE_FAMILY_all), .later = true,
      .help = "ngldm: max distance of neighbours, in voxels along each axis (Chebyshev)"},
-    {"ngldm_alpha", &option_integer, AT(struct texture_options, ngldm_alpha), "0", LIMITS(0, 256),
+    {ROW(texture_options, integer, ngldm_alpha), "0", LIMITS(0, 256),
      ONLY_WITH("families", 1u << TEXTURE_FAMILY_ngldm | 1u << TEXTURE_FAMILY_all), .later = true,
      .help = "ngldm: max difference of the levels of dependent neighbours"},
     {"ivh_discretisation", &option_choice, AT(struct texture_options, ivh.kind), "\"none\"",
@@ -226,15 +214,14 @@ static const struct option_row texture_rows[] = {
     {"ivh_bin_width", &option_number, AT(struct texture_options, ivh.bin_width), NULL,
      LIMITS(1e-6, 1e9), ONLY_WITH("ivh_discretisation", 1u << VOLUME_HISTOGRAM_BIN_SIZE),
      .help = "width of a bin in real-world units, with fixed-bin-size"},
-    {"glcm", &option_part, AT(struct texture_options, glcm), "", .section = &glcm_section,
+    {ROW(texture_options, part, glcm), "", .section = &glcm_section,
      .help = "grey level co-occurrence: all features of IBSI, and Haralick's f14"},
-    {"patterns", &option_flags, AT(struct texture_options, patterns), "",
-     .choices = texture_pattern_names,
+    {ROW(texture_options, flags, patterns), "", .choices = texture_pattern_names,
      .help = "local patterns to compute per slice; their histograms within the regions are stored"},
-    {"tlbap_threshold", &option_number, AT(struct texture_options, tlbap_threshold), "0.9",
-     LIMITS(0, 1), ONLY_WITH("patterns", 1u << TEXTURE_TLBAP),
+    {ROW(texture_options, number, tlbap_threshold), "0.9", LIMITS(0, 1),
+     ONLY_WITH("patterns", 1u << TEXTURE_TLBAP),
      .help = "tlbap: min share of the max value of the window for a neighbour; up to six decimals"},
-    {"tlbap_strict", &option_boolean, AT(struct texture_options, tlbap_strict), "false",
+    {ROW(texture_options, boolean, tlbap_strict), "false",
      ONLY_WITH("patterns", 1u << TEXTURE_TLBAP),
      .help = "tlbap: compare by greater, as in the paper's listing, instead of greater or equal"},
     {"lanadp_average", &option_switch, AT(struct texture_options, lanadp_integer), "\"exact\"",
@@ -243,5 +230,5 @@ static const struct option_row texture_rows[] = {
              "the paper's listing"},
 };
 
-const struct option_section option_texture = {
-    ROWS(texture_rows), .size = sizeof(struct texture_options), .check = check_texture};
+const struct option_section option_texture = {SECTION(texture_rows, texture_options),
+                                              .check = check_texture};
