@@ -8,6 +8,8 @@
 #include "config/source.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -191,6 +193,20 @@ conf_load(const char *path, struct conf **conf, struct error *error)
     return conf_load_with_root(path, NULL, conf, error);
 }
 
+char *
+conf_share_path(const char *name)
+{
+    char program[PATH_MAX], *path;
+    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    if (length < 0)
+        return NULL;
+    program[length] = '\0';
+    char *slash = strrchr(program, '/');
+    if (slash)
+        *slash = '\0';
+    return asprintf(&path, "%s/../share/noctule/%s", program, name) < 0 ? NULL : path;
+}
+
 void
 conf_free(struct conf *conf)
 {
@@ -216,13 +232,25 @@ conf_from_text(const char *text, struct conf **conf, struct error *error)
     return rc;
 }
 
+/* Returns the index of the element with this name, which is its first member; count if absent. */
+static size_t
+conf_find(const void *elements, size_t count, size_t size, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *own;
+        memcpy(&own, (const char *)elements + i * size, sizeof(own));
+        if (strcmp(own, name) == 0)
+            return i;
+    }
+    return count;
+}
+
+#define CONF_FIND(list, count, name) conf_find((list), (count), sizeof((list)[0]), (name))
+
 size_t
 conf_find_segment(const struct conf_pipeline *pipeline, const char *label)
 {
-    size_t i = 0;
-    while (i < pipeline->segment_count && strcmp(pipeline->segments[i].label, label) != 0)
-        i++;
-    return i;
+    return CONF_FIND(pipeline->segments, pipeline->segment_count, label);
 }
 
 bool
@@ -328,28 +356,22 @@ conf_segment_number(const struct conf_pipeline *pipeline, size_t segment)
 const struct conf_pipeline *
 conf_find_pipeline(const struct conf *conf, const char *name)
 {
-    for (size_t i = 0; i < conf->pipeline_count; i++)
-        if (strcmp(conf->pipelines[i].name, name) == 0)
-            return &conf->pipelines[i];
-    return NULL;
+    const size_t i = CONF_FIND(conf->pipelines, conf->pipeline_count, name);
+    return i < conf->pipeline_count ? &conf->pipelines[i] : NULL;
 }
 
 const struct conf_destination *
 conf_find_destination(const struct conf *conf, const char *name)
 {
-    for (size_t i = 0; i < conf->destination_count; i++)
-        if (strcmp(conf->destinations[i].name, name) == 0)
-            return &conf->destinations[i];
-    return NULL;
+    const size_t i = CONF_FIND(conf->destinations, conf->destination_count, name);
+    return i < conf->destination_count ? &conf->destinations[i] : NULL;
 }
 
 const struct conf_source *
 conf_find_source(const struct conf *conf, const char *name)
 {
-    for (size_t i = 0; i < conf->pull.source_count; i++)
-        if (strcmp(conf->pull.sources[i].name, name) == 0)
-            return &conf->pull.sources[i];
-    return NULL;
+    const size_t i = CONF_FIND(conf->pull.sources, conf->pull.source_count, name);
+    return i < conf->pull.source_count ? &conf->pull.sources[i] : NULL;
 }
 
 const struct conf_destination *
@@ -366,10 +388,8 @@ conf_find_destination_ae(const struct conf *conf, const char *ae_title)
 const struct conf_title *
 conf_find_title(const struct conf *conf, const char *ae_title)
 {
-    for (size_t i = 0; i < conf->dicom.title_count; i++)
-        if (strcmp(conf->dicom.titles[i].ae_title, ae_title) == 0)
-            return &conf->dicom.titles[i];
-    return NULL;
+    const size_t i = CONF_FIND(conf->dicom.titles, conf->dicom.title_count, ae_title);
+    return i < conf->dicom.title_count ? &conf->dicom.titles[i] : NULL;
 }
 
 const struct conf_inbox *

@@ -3,7 +3,7 @@
  */
 #include "config/source.h"
 
-#include "config/share.h"
+#include "config/config.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -358,7 +358,7 @@ scan_resolve(const char *from, const char *path, size_t length)
         return NULL;
     if (path[0] == '/' || access(resolved, F_OK) == 0)
         return resolved;
-    char *name = strndup(path, length), *shared = name ? share_path(name) : NULL;
+    char *name = strndup(path, length), *shared = name ? conf_share_path(name) : NULL;
     free(name);
     if (!shared || access(shared, F_OK) != 0) {
         free(shared);

@@ -7,8 +7,8 @@
 #include <stdarg.h>
 
 __attribute__((format(printf, 4, 0))) static void
-read_tell(const struct option_spot *spot, bool wrong, const char *option, const char *format,
-          va_list values)
+spot_report(const struct option_spot *spot, bool wrong, const char *option, const char *format,
+            va_list values)
 {
     const config_setting_t *setting = config_setting_lookup(spot->group, option);
     char text[512];
@@ -22,41 +22,24 @@ option_refuse(const struct option_spot *spot, const char *option, const char *fo
 {
     va_list values;
     va_start(values, format);
-    read_tell(spot, true, option, format, values);
+    spot_report(spot, true, option, format, values);
     va_end(values);
 }
 
 void
-option_refuse_of(const struct option_spot *spot, const char *list, size_t index, const char *option,
-                 const char *format, ...)
+option_warn(const struct option_spot *spot, const char *option, const char *format, ...)
 {
-    char path[64];
-    snprintf(path, sizeof(path), "%s.[%zu]%s", list, index, option);
     va_list values;
     va_start(values, format);
-    read_tell(spot, true, path, format, values);
+    spot_report(spot, false, option, format, values);
     va_end(values);
 }
 
-void
-option_doubt(const struct option_spot *spot, const char *list, size_t index, const char *format,
-             ...)
+const char *
+option_key(char path[OPTION_KEY], const char *list, size_t index, const char *option)
 {
-    char path[64];
-    snprintf(path, sizeof(path), "%s.[%zu]", list, index);
-    va_list values;
-    va_start(values, format);
-    read_tell(spot, false, path, format, values);
-    va_end(values);
-}
-
-void
-option_doubt_at(const struct option_spot *spot, const char *option, const char *format, ...)
-{
-    va_list values;
-    va_start(values, format);
-    read_tell(spot, false, option, format, values);
-    va_end(values);
+    snprintf(path, OPTION_KEY, "%s.[%zu]%s", list, index, option);
+    return path;
 }
 
 bool
@@ -78,12 +61,9 @@ option_all_well(const struct option_spot *spot)
 }
 
 void
-option_put_place(const struct option_spot *spot, const char *list, size_t index, char *place,
-                 size_t size)
+option_put_place(const struct option_spot *spot, const char *option, char *place, size_t size)
 {
-    char path[64];
-    snprintf(path, sizeof(path), "%s.[%zu]", list, index);
-    const config_setting_t *setting = config_setting_lookup(spot->group, path);
+    const config_setting_t *setting = config_setting_lookup(spot->group, option);
     source_place(spot->reader->source, setting ? config_setting_source_line(setting) : 0, place,
                  size);
 }

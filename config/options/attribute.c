@@ -138,8 +138,8 @@ check_attributes(const struct conf *conf, const struct option_spot *spot)
         for (size_t j = 0; j < conf->rules[i].attribute_count; j++)
             count += conf->rules[i].attributes[j].tag && attribute_is_first(conf, i, j);
         if (before <= LIMIT_RULE_ATTRIBUTES && count > LIMIT_RULE_ATTRIBUTES)
-            option_refuse_of(spot, "rules", i, ".match.attributes",
-                             "with the rules before, names more than %d different attributes",
-                             LIMIT_RULE_ATTRIBUTES);
+            option_refuse(spot, ELEMENT("rules", i, ".match.attributes"),
+                          "with the rules before, names more than %d different attributes",
+                          LIMIT_RULE_ATTRIBUTES);
     }
 }

@@ -3,7 +3,6 @@
  */
 #include "config/options/sections.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { OF_AN_AE = 1 << 0, OF_STOW = 1 << 1 };
@@ -161,16 +160,16 @@ check_fallback(const struct conf *conf, size_t i, const struct option_spot *spot
     const struct option_named named = named_destinations(conf, spot);
     const char *fallback = conf->destinations[i].fallback;
     if (fallback && option_lacks(&named, fallback))
-        option_refuse_of(spot, "destinations", i, ".fallback",
-                         "there is no destination named \"%s\"", fallback);
+        option_refuse(spot, ELEMENT("destinations", i, ".fallback"),
+                      "there is no destination named \"%s\"", fallback);
     size_t at = i, steps = 0;
     do {
         fallback = conf->destinations[at].fallback;
         at = fallback ? option_find_name(&named, fallback) : named.count;
     } while (at > i && at < named.count && ++steps < named.count);
     if (at == i)
-        option_refuse_of(spot, "destinations", i, ".fallback",
-                         "leads back to this destination: remove one fallback of the cycle");
+        option_refuse(spot, ELEMENT("destinations", i, ".fallback"),
+                      "leads back to this destination: remove one fallback of the cycle");
 }
 
 /* Checks that no destination folder lies in an inbox, else results would be received again. */
@@ -178,8 +177,7 @@ static void
 check_destination_folders(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     const char *folder = conf->destinations[i].folder;
-    char option[64];
-    snprintf(option, sizeof(option), "destinations.[%zu].folder", i);
+    const char *option = ELEMENT("destinations", i, ".folder");
     if (!folder || !check_apart_from_root(conf, folder, option, spot))
         return;
     for (size_t j = 0; j < conf->inbox_count; j++)
@@ -201,7 +199,7 @@ check_destination_tls(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->destination_count; i++)
         if (conf->destinations[i].tls && lacks_authorities(conf, spot)) {
-            option_refuse_of(spot, "destinations", i, ".tls", "requires dicom.tls.ca");
+            option_refuse(spot, ELEMENT("destinations", i, ".tls"), "requires dicom.tls.ca");
             return;
         }
 }

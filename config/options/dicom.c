@@ -68,8 +68,8 @@ check_peers(const struct conf_dicom *dicom, const struct option_spot *spot)
 {
     for (size_t i = 0; i < dicom->peer_count; i++)
         if (dicom->peers[i].certificate && dicom->tls_port == 0 && !LOST(spot, dicom->tls_port)) {
-            option_refuse_of(spot, "peers", i, ".certificate",
-                             "requires tls_port, because only TLS has certificates");
+            option_refuse(spot, ELEMENT("peers", i, ".certificate"),
+                          "requires tls_port, because only TLS has certificates");
             return;
         }
 }

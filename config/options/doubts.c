@@ -47,7 +47,7 @@ static void
 doubt_host(const char *host, const char *list, size_t i, const struct option_spot *spot)
 {
     if (host && !host_is_address(host) && !host_can_be(host))
-        option_doubt(spot, list, i, "\"%s\" is not a valid host name", host);
+        option_warn(spot, ELEMENT(list, i, ""), "\"%s\" is not a valid host name", host);
 }
 
 /* Returns whether the numeric address belongs to this machine. */
@@ -94,8 +94,8 @@ doubt_callers(const struct conf_dicom *dicom, const struct option_spot *spot)
 {
     if ((dicom->port > 0 || dicom->tls_port > 0) && dicom->peer_count == 0 &&
         !LOST(spot, dicom->peers))
-        option_doubt_at(spot, dicom->port > 0 ? "dicom.port" : "dicom.tls_port",
-                        "is open, but dicom.peers is empty: no AE may connect");
+        option_warn(spot, dicom->port > 0 ? "dicom.port" : "dicom.tls_port",
+                    "is open, but dicom.peers is empty: no AE may connect");
 }
 
 void
@@ -106,15 +106,15 @@ doubt_network(const struct conf *conf, const struct option_spot *spot)
         const struct conf_destination *destination = &conf->destinations[i];
         doubt_host(destination->host, "destinations", i, spot);
         if (peer_is_self(&conf->dicom, destination->host, destination->port))
-            option_doubt(spot, "destinations", i,
-                         "\"%s\" is this service, which rejects its own results (OWN_RESULT)",
-                         destination->name);
+            option_warn(spot, ELEMENT("destinations", i, ""),
+                        "\"%s\" is this service, which rejects its own results (OWN_RESULT)",
+                        destination->name);
     }
     for (size_t i = 0; i < conf->pull.source_count; i++) {
         const struct conf_source *source = &conf->pull.sources[i];
         doubt_host(source->host, "pull.sources", i, spot);
         if (peer_is_self(&conf->dicom, source->host, source->port))
-            option_doubt(spot, "pull.sources", i,
-                         "\"%s\" is this service, which does not support C-FIND", source->name);
+            option_warn(spot, ELEMENT("pull.sources", i, ""),
+                        "\"%s\" is this service, which does not support C-FIND", source->name);
     }
 }

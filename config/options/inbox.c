@@ -3,7 +3,6 @@
  */
 #include "config/options/sections.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Noctule's own folders below the root (service/common/layout.h; a test compares them). */
@@ -118,9 +117,8 @@ static void
 check_inbox_paths(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     const struct conf_inbox *inbox = &conf->inboxes[i];
-    char path_option[64], move_option[64];
-    snprintf(path_option, sizeof(path_option), "inbox.[%zu].path", i);
-    snprintf(move_option, sizeof(move_option), "inbox.[%zu].move_to", i);
+    const char *path_option = ELEMENT("inbox", i, ".path");
+    const char *move_option = ELEMENT("inbox", i, ".move_to");
     if (inbox->path && check_apart_from_root(conf, inbox->path, path_option, spot) &&
         is_within_inbox(conf, inbox->path, i))
         option_refuse(spot, path_option, "%s is within another inbox: remove one of the two",

@@ -41,7 +41,7 @@ option_refuse_twins(const struct option_named *named, const char *option, const 
     for (size_t i = 0; i < named->count; i++) {
         const char *name = option_name(named, i);
         if (name && option_find_name(named, name) < i)
-            option_refuse_of(named->spot, named->list, i, option, "\"%s\" is %s", name, is);
+            option_refuse(named->spot, ELEMENT(named->list, i, option), "\"%s\" is %s", name, is);
     }
 }
 

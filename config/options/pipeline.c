@@ -68,14 +68,14 @@ check_groups(const struct conf_pipeline *pipeline, const struct option_spot *spo
     for (size_t g = 0; g < pipeline->texture_count; g++) {
         const struct glcm_options *glcm = pipeline->texture[g].glcm;
         if (pipeline->texture[g].patterns && patterns++)
-            option_refuse_of(
-                spot, "texture", g, ".patterns",
+            option_refuse(
+                spot, ELEMENT("texture", g, ".patterns"),
                 "an earlier group of texture has patterns: give all patterns in one group");
         if (!glcm || glcm->matrices == GLCM_NO_MATRICES)
             continue;
         if (kept && kept->matrices != glcm->matrices)
-            option_refuse_of(
-                spot, "texture", g, ".glcm.matrices",
+            option_refuse(
+                spot, ELEMENT("texture", g, ".glcm.matrices"),
                 "an earlier group of texture writes the other kind of matrices: use one kind");
         kept = glcm;
     }
@@ -147,8 +147,8 @@ check_uses(const struct option_named *named, const struct conf_pipeline *pipelin
                 (used == named->count || !conf_segment_is_each(&pipeline->segments[used])))
                 continue;
             snprintf(option, sizeof(option), ".%s", use.option);
-            option_refuse_of(
-                named->spot, "segments", i, option,
+            option_refuse(
+                named->spot, ELEMENT("segments", i, option),
                 lacks ? "there is no segment \"%s\" in this pipeline: name one by its label"
                       : "\"%s\" is one segment per region: name a segment with object.unite",
                 use.label);
@@ -211,9 +211,9 @@ refuse_circle(struct making *making)
         members[count++] = at;
         at = making_find(making, use.label);
     } while (at != first);
-    option_refuse_of(making->named->spot, "segments", first, option,
-                     "\"%s\" depends on itself: it uses %s", option_name(making->named, first),
-                     circle);
+    option_refuse(making->named->spot, ELEMENT("segments", first, option),
+                  "\"%s\" depends on itself: it uses %s", option_name(making->named, first),
+                  circle);
     while (count > 0)
         making_add(making, members[--count]);
 }
@@ -253,12 +253,12 @@ check_shares(const struct option_named *named, const struct conf_pipeline *pipel
         const struct conf_expect *expect = pipeline->segments[i].expect;
         const char *of = expect && expect->share_of ? expect->share_of->label : NULL;
         if (of && (option_lacks(named, of) || option_find_name(named, of) == i))
-            option_refuse_of(named->spot, "segments", i, ".expect.share_of.label",
-                             "there is no other segment \"%s\"", of);
+            option_refuse(named->spot, ELEMENT("segments", i, ".expect.share_of.label"),
+                          "there is no other segment \"%s\"", of);
         else if (of && option_find_name(named, of) < pipeline->segment_count &&
                  conf_segment_is_each(&pipeline->segments[option_find_name(named, of)]))
-            option_refuse_of(named->spot, "segments", i, ".expect.share_of.label",
-                             "\"%s\" is one segment per region: name another segment", of);
+            option_refuse(named->spot, ELEMENT("segments", i, ".expect.share_of.label"),
+                          "\"%s\" is one segment per region: name another segment", of);
     }
 }
 
@@ -274,10 +274,10 @@ check_sender(const struct conf_pipeline *pipeline, size_t i, const struct option
             a->object.kind != b->object.kind || LOST(spot, a->object) || LOST(spot, b->object) ||
             option_is_same(a->object.from_ae, b->object.from_ae))
             continue;
-        option_refuse_of(spot, "segments", i, ".object",
-                         "from_ae: \"%s\" takes the same kind of object from another sender: use a "
-                         "separate pipeline for each",
-                         b->label ? b->label : "an earlier segment");
+        option_refuse(spot, ELEMENT("segments", i, ".object"),
+                      "from_ae: \"%s\" takes the same kind of object from another sender: use a "
+                      "separate pipeline for each",
+                      b->label ? b->label : "an earlier segment");
         return;
     }
 }
@@ -403,11 +403,11 @@ check_deliver(const struct conf *conf, size_t i, const struct option_spot *spot)
         while (k < j && (!name || !pipeline->deliver[k] || strcmp(name, pipeline->deliver[k]) != 0))
             k++;
         if (k < j)
-            option_refuse_of(spot, "pipelines", i, ".deliver", "\"%s\" is given twice: remove one",
-                             name);
+            option_refuse(spot, ELEMENT("pipelines", i, ".deliver"),
+                          "\"%s\" is given twice: remove one", name);
         else if (name && strcmp(name, CONF_SENDER) != 0 && option_lacks(&destinations, name))
-            option_refuse_of(spot, "pipelines", i, ".deliver",
-                             "there is no destination named \"%s\"", name);
+            option_refuse(spot, ELEMENT("pipelines", i, ".deliver"),
+                          "there is no destination named \"%s\"", name);
     }
 }
 
@@ -417,8 +417,8 @@ check_memory(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     const double own = conf->pipelines[i].memory_mib, most = conf->jobs.memory_mib;
     if (most > 0 && own > most)
-        option_refuse_of(spot, "pipelines", i, ".memory_mib", "%g is above jobs.memory_mib, %g",
-                         own, most);
+        option_refuse(spot, ELEMENT("pipelines", i, ".memory_mib"),
+                      "%g is above jobs.memory_mib, %g", own, most);
 }
 
 void

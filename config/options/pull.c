@@ -62,10 +62,10 @@ check_source_way(const struct conf *conf, size_t i, const struct option_spot *sp
     const struct option_named titles =
         NAMED(spot, "dicom.titles", conf->dicom.titles, conf->dicom.title_count);
     if (source->move_destination && option_lacks(&titles, source->move_destination))
-        option_refuse_of(spot, "pull.sources", i, ".move_destination",
-                         "\"%s\" is not in dicom.titles", source->move_destination);
+        option_refuse(spot, ELEMENT("pull.sources", i, ".move_destination"),
+                      "\"%s\" is not in dicom.titles", source->move_destination);
     if (source->tls && lacks_authorities(conf, spot))
-        option_refuse_of(spot, "pull.sources", i, ".tls", "requires dicom.tls.ca");
+        option_refuse(spot, ELEMENT("pull.sources", i, ".tls"), "requires dicom.tls.ca");
 }
 
 void

@@ -125,10 +125,11 @@ check_chosen(const struct conf *conf, const struct option_named *pipelines, cons
              const char *list, size_t i, const struct option_spot *spot)
 {
     if (name && option_lacks(pipelines, name))
-        option_refuse_of(spot, list, i, ".pipeline", "there is no pipeline named \"%s\"", name);
+        option_refuse(spot, ELEMENT(list, i, ".pipeline"), "there is no pipeline named \"%s\"",
+                      name);
     else if (name && pipeline_takes_own(conf, name))
-        option_refuse_of(
-            spot, list, i, ".pipeline",
+        option_refuse(
+            spot, ELEMENT(list, i, ".pipeline"),
             "\"%s\" has object = { own = true; }, but the service rejects its own results "
             "(OWN_RESULT) to avoid cycles: only noctule run --object can process them",
             name);
@@ -142,8 +143,8 @@ check_title_pipelines(const struct conf *conf, const struct option_named *pipeli
         const struct conf_title *title = &conf->dicom.titles[i];
         check_chosen(conf, pipelines, title->pipeline, "dicom.titles", i, spot);
         if (title->stacks && !title->pipeline && !LOST(spot, title->pipeline))
-            option_refuse_of(
-                spot, "dicom.titles", i, ".stacks",
+            option_refuse(
+                spot, ELEMENT("dicom.titles", i, ".stacks"),
                 "is only allowed with a pipeline of the title: set stacks in the rules instead");
     }
 }
@@ -165,9 +166,8 @@ check_inbox_of_rule(const struct conf *conf, size_t rule, const struct option_sp
     for (size_t i = 0; i < conf->inbox_count; i++)
         if (conf_inbox_is(&conf->inboxes[i], name))
             return;
-    option_refuse_of(spot, "rules", rule, ".match.inbox",
-                     "there is no inbox \"%s\": give one this name, or write its absolute path",
-                     name);
+    option_refuse(spot, ELEMENT("rules", rule, ".match.inbox"),
+                  "there is no inbox \"%s\": give one this name, or write its absolute path", name);
 }
 
 void
@@ -271,9 +271,9 @@ doubt_rule(const struct conf *conf, size_t i, const struct option_spot *spot)
         if (j == i || !rule_is_covered(rule, other) || (j > i && rule_is_covered(other, rule)))
             continue;
         char place[1024];
-        option_put_place(spot, "rules", j, place, sizeof(place));
-        option_doubt(
-            spot, "rules", i,
+        option_put_place(spot, ELEMENT("rules", j, ""), place, sizeof(place));
+        option_warn(
+            spot, ELEMENT("rules", i, ""),
             "has no effect: the rule at %s already selects pipeline \"%s\" for all its series",
             place, rule->pipeline);
         return;
@@ -301,7 +301,7 @@ doubt_origin(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     const char *obstacle = rule_obstacle(conf, &conf->rules[i]);
     if (obstacle)
-        option_doubt(spot, "rules", i, "matches no series: %s", obstacle);
+        option_warn(spot, ELEMENT("rules", i, ""), "matches no series: %s", obstacle);
 }
 
 /* Only images of these modalities are series. RTSTRUCT, SEG and SR belong to a series. */
@@ -323,9 +323,9 @@ doubt_modalities(const struct conf *conf, size_t i, const struct option_spot *sp
     for (size_t k = 0; k < rule->study_count && !wrong; k++)
         wrong = modality_is_read(rule->study[k].modality) ? NULL : rule->study[k].modality;
     if (wrong)
-        option_doubt(spot, "rules", i,
-                     "matches no series with Modality \"%s\": only CT, MR and PT are processed",
-                     wrong);
+        option_warn(spot, ELEMENT("rules", i, ""),
+                    "matches no series with Modality \"%s\": only CT, MR and PT are processed",
+                    wrong);
 }
 
 static bool
@@ -351,8 +351,8 @@ doubt_rules(const struct conf *conf, const struct option_spot *spot)
         doubt_modalities(conf, i, spot);
     for (size_t i = 0; i < conf->pipeline_count; i++)
         if (!conf->pipelines[i].by_hand && !pipeline_is_chosen(conf, conf->pipelines[i].name))
-            option_doubt(spot, "pipelines", i,
-                         "\"%s\" is used by no rule and no title, only by \"noctule run\" and "
-                         "\"noctule submit\"; by_hand = true suppresses this warning",
-                         conf->pipelines[i].name);
+            option_warn(spot, ELEMENT("pipelines", i, ""),
+                        "\"%s\" is used by no rule and no title, only by \"noctule run\" and "
+                        "\"noctule submit\"; by_hand = true suppresses this warning",
+                        conf->pipelines[i].name);
 }

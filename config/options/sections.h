@@ -100,24 +100,21 @@ extern const char *const newest_choices[];
 void check_host(const char *host, const struct option_spot *spot);
 bool lacks_authorities(const struct conf *conf, const struct option_spot *spot);
 
-/* Reports an error of an option, given by its path below the section: "segments.[1].label". */
+/* Report an error or a warning of an option, given by its path below the section: "dicom.port". A
+ * warning concerns a setting that is valid, but probably not intended. */
 void option_refuse(const struct option_spot *spot, const char *option, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-/* Does the same for an option of a list element: ("segments", 1, ".label"). */
-void option_refuse_of(const struct option_spot *spot, const char *list, size_t index,
-                      const char *option, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
-
-/* Reports a warning about a list element: valid, but probably not intended. */
-void option_doubt(const struct option_spot *spot, const char *list, size_t index,
-                  const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Does the same for an option, given by its path below the section: "dicom.port". */
-void option_doubt_at(const struct option_spot *spot, const char *option, const char *format, ...)
+void option_warn(const struct option_spot *spot, const char *option, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Writes the "FILE:LINE" of a list element. */
-void option_put_place(const struct option_spot *spot, const char *list, size_t index, char *place,
-                      size_t size);
+/* Writes the "FILE:LINE" of an option. */
+void option_put_place(const struct option_spot *spot, const char *option, char *place, size_t size);
+
+/* Returns the path of a list element, or of one of its options: ELEMENT("segments", 1, ".label"). The
+ * path is valid until the end of the block. */
+#define OPTION_KEY                   64
+#define ELEMENT(list, index, option) option_key((char[OPTION_KEY]){0}, (list), (index), (option))
+const char *option_key(char path[OPTION_KEY], const char *list, size_t index, const char *option);
+
 /* Returns whether the caller wants warnings. Child processes of the daemon do not. */
 bool option_doubts_are_asked(const struct option_spot *spot);
 /* Returns whether no error has been reported. */

@@ -8,7 +8,7 @@
 #include "service/cli/cli.h"
 
 #include "base/text.h"
-#include "config/share.h"
+#include "config/config.h"
 #include "service/common/json.h"
 
 #include <dirent.h>
@@ -246,7 +246,7 @@ static int
 shelf_run(const struct shelf *shelf, const struct cli_call *call)
 {
     const struct shelf_options *options = call->options;
-    char *folder = share_path(shelf->folder);
+    char *folder = conf_share_path(shelf->folder);
     if (!folder) {
         cli_complain("out of memory");
         return EXIT_PARTIAL;
