@@ -3,8 +3,7 @@
  */
 #include "config/config.h"
 
-#include "config/options.h"
-#include "config/read.h"
+#include "config/kinds/kinds.h"
 #include "config/source.h"
 
 #include <errno.h>

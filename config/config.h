@@ -574,9 +574,11 @@ int conf_load_with_root(const char *path, const char *root_override, struct conf
 /* Errors of a configuration, and warnings if there are no errors, in line order. Consequences of an
  * earlier error are omitted. */
 struct conf_findings {
-    struct {
-        bool wrong;    /* false: a warning */
-        char *message; /* "FILE:LINE: message" */
+    struct conf_finding {
+        bool wrong;       /* false: a warning */
+        char *message;    /* "FILE:LINE: message" */
+        unsigned line;    /* private: of the expanded text */
+        const char *text; /* private: the message after the option's name */
     } items[CONF_FINDINGS];
 
     size_t count;

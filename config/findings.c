@@ -1,25 +1,12 @@
 /* findings.c - see findings.h. */
 #include "config/findings.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-void
-findings_open(struct findings *findings, const struct source *source)
-{
-    *findings = (struct findings){.source = source};
-}
-
-void
-findings_release(struct findings *findings)
-{
-    for (size_t i = 0; i < findings->count; i++)
-        free(findings->items[i].message);
-    free(findings->lost);
-    *findings = (struct findings){0};
-}
 
 static int
 findings_stop(struct findings *findings, int rc)
@@ -31,7 +18,7 @@ findings_stop(struct findings *findings, int rc)
 
 static bool
 finding_make(const struct findings *findings, unsigned line, const char *option, const char *text,
-             struct finding *finding)
+             struct conf_finding *finding)
 {
     char place[1024];
     source_place(findings->source, line, place, sizeof(place));
@@ -46,7 +33,8 @@ finding_make(const struct findings *findings, unsigned line, const char *option,
 
 /* Returns whether both findings are the same, at the same line of a file that is included twice. */
 static bool
-finding_repeats(const struct findings *findings, const struct finding *a, const struct finding *b)
+finding_repeats(const struct findings *findings, const struct conf_finding *a,
+                const struct conf_finding *b)
 {
     char place_a[1024], place_b[1024];
     if (a->line == b->line || strcmp(a->text, b->text) != 0)
@@ -57,47 +45,47 @@ finding_repeats(const struct findings *findings, const struct finding *a, const 
 }
 
 static bool
-findings_have(const struct findings *findings, const struct finding *finding)
+findings_have(const struct findings *findings, const struct conf_finding *finding)
 {
     size_t i = 0;
-    while (i < findings->count && !finding_repeats(findings, &findings->items[i], finding))
+    while (i < findings->all->count &&
+           !finding_repeats(findings, &findings->all->items[i], finding))
         i++;
-    return i < findings->count;
+    return i < findings->all->count;
 }
 
 /* Inserts a finding after those of its line and of earlier lines. Drops the last if the list is
  * full. */
 static void
-findings_insert(struct findings *findings, const struct finding *finding)
+findings_insert(struct conf_findings *all, const struct conf_finding *finding)
 {
-    size_t at = findings->count;
-    while (at > 0 && findings->items[at - 1].line > finding->line)
+    size_t at = all->count;
+    while (at > 0 && all->items[at - 1].line > finding->line)
         at--;
-    if (findings->count == CONF_FINDINGS) {
-        findings->more++;
-        if (at == findings->count) {
+    if (all->count == CONF_FINDINGS) {
+        all->more++;
+        if (at == all->count) {
             free(finding->message);
             return;
         }
-        free(findings->items[--findings->count].message);
+        free(all->items[--all->count].message);
     }
-    memmove(&findings->items[at + 1], &findings->items[at],
-            (findings->count - at) * sizeof(findings->items[0]));
-    findings->items[at] = *finding;
-    findings->count++;
+    memmove(&all->items[at + 1], &all->items[at], (all->count - at) * sizeof(all->items[0]));
+    all->items[at] = *finding;
+    all->count++;
 }
 
 int
 findings_add(struct findings *findings, bool wrong, unsigned line, const char *option,
              const char *text)
 {
-    struct finding finding = {.wrong = wrong};
+    struct conf_finding finding = {.wrong = wrong};
     if (!finding_make(findings, line, option, text, &finding))
         return findings_stop(findings, -ENOMEM);
     if (findings_have(findings, &finding))
         free(finding.message);
     else
-        findings_insert(findings, &finding);
+        findings_insert(findings->all, &finding);
     findings->wrong += wrong;
     return findings->wrong >= FINDINGS_MOST ? findings_stop(findings, -E2BIG) : -EINVAL;
 }
@@ -105,16 +93,13 @@ findings_add(struct findings *findings, bool wrong, unsigned line, const char *o
 void
 findings_lose(struct findings *findings, const void *member, size_t size)
 {
-    if (findings->lost_count == findings->lost_room) {
-        const size_t room = findings->lost_room ? 2 * findings->lost_room : 16;
-        struct lost *lost = realloc(findings->lost, room * sizeof(*lost));
-        if (!lost) {
-            findings_stop(findings, -ENOMEM);
-            return;
-        }
-        findings->lost = lost;
-        findings->lost_room = room;
+    struct lost *lost =
+        array_grow(findings->lost, &findings->lost_room, findings->lost_count + 1, sizeof(*lost));
+    if (!lost) {
+        findings_stop(findings, -ENOMEM);
+        return;
     }
+    findings->lost = lost;
     findings->lost[findings->lost_count++] = (struct lost){member, size};
 }
 
@@ -135,22 +120,9 @@ findings_settle(const struct findings *findings, struct error *error)
 {
     if (findings->stop == -ENOMEM)
         return source_out_of_memory(error);
-    for (size_t i = 0; i < findings->count; i++)
-        if (findings->items[i].wrong)
-            return error_set(error, -EINVAL, CODE_NONE, "%s", findings->items[i].message);
+    const struct conf_findings *all = findings->all;
+    for (size_t i = 0; i < all->count; i++)
+        if (all->items[i].wrong)
+            return error_set(error, -EINVAL, CODE_NONE, "%s", all->items[i].message);
     return 0;
-}
-
-void
-findings_give(struct findings *findings, struct conf_findings *all)
-{
-    if (!all)
-        return;
-    for (size_t i = 0; i < findings->count; i++) {
-        all->items[i].wrong = findings->items[i].wrong;
-        all->items[i].message = findings->items[i].message;
-    }
-    all->count = findings->count;
-    all->more = findings->more;
-    findings->count = 0;
 }

@@ -12,13 +12,6 @@
 
 enum { FINDINGS_MOST = 1000 }; /* reading stops after this many errors */
 
-struct finding {
-    bool wrong;    /* false: a warning */
-    unsigned line; /* of the expanded text */
-    char *message; /* with file and line; malloc'd */
-    char *text;    /* the part of message after the option's name */
-};
-
 struct lost {
     const char *at;
     size_t size;
@@ -26,18 +19,13 @@ struct lost {
 
 struct findings {
     const struct source *source;
-    struct finding items[CONF_FINDINGS]; /* ordered by line */
-    size_t count, more;                  /* more: findings beyond CONF_FINDINGS */
-    size_t wrong;                        /* all errors, also those beyond CONF_FINDINGS */
-    bool doubts;                         /* the caller wants warnings */
+    struct conf_findings *all; /* ordered by line */
+    size_t wrong;              /* all errors, also those beyond CONF_FINDINGS */
+    bool doubts;               /* the caller wants warnings */
     struct lost *lost;
     size_t lost_count, lost_room;
     int stop; /* -ENOMEM, or -E2BIG after FINDINGS_MOST errors; 0: continue */
 };
-
-/* The caller must release the findings with findings_release(). */
-void findings_open(struct findings *findings, const struct source *source);
-void findings_release(struct findings *findings);
 
 /* Adds an error or a warning about this option ("": none) at this line of the expanded text. A
  * finding is added once if its file is included twice. Returns -EINVAL, or findings.stop if reading
@@ -52,8 +40,5 @@ bool findings_lost(const struct findings *findings, const void *member, size_t s
 
 /* Returns 0 if there is no error, else -EINVAL with the first error, or -ENOMEM. */
 int findings_settle(const struct findings *findings, struct error *error);
-
-/* Moves the findings to `all`, if it is not NULL. */
-void findings_give(struct findings *findings, struct conf_findings *all);
 
 #endif

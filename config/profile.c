@@ -9,7 +9,6 @@
 #include "config/kinds/kinds.h"
 
 #include "config/options/sections.h"
-#include "config/read.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
  * Defaults are texts in the rows and are read by the same code as the file. Reading continues after
  * an error (findings.h).
  */
-#include "config/read.h"
 
 #include "base/nearest.h"
 #include "config/kinds/kinds.h"
@@ -439,9 +438,8 @@ read_source(const struct source *source, const struct option_section *section, v
             char *const *root, int (*prepare)(void *object, char *const *root),
             struct conf_findings *all, struct error *error)
 {
-    struct findings findings;
-    findings_open(&findings, source);
-    findings.doubts = all != NULL;
+    struct conf_findings own = {0};
+    struct findings findings = {.source = source, .all = all ? all : &own, .doubts = all != NULL};
     const struct option_reader reader = {.source = source, .root = root, .findings = &findings};
     config_t config;
     config_init(&config);
@@ -452,8 +450,8 @@ read_source(const struct source *source, const struct option_section *section, v
             rc = overlay_tell_places(source, config_root_setting(&config), all);
         rc = rc == -ENOMEM ? source_out_of_memory(error) : findings_settle(&findings, error);
     }
-    findings_give(&findings, all);
-    findings_release(&findings);
+    conf_findings_free(&own);
+    free(findings.lost);
     config_destroy(&config);
     return rc;
 }

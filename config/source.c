@@ -3,6 +3,7 @@
  */
 #include "config/source.h"
 
+#include "base/array.h"
 #include "config/config.h"
 
 #include <ctype.h>
@@ -73,14 +74,11 @@ scan_append_line(struct scanner *scanner)
         return scan_fail(scanner,
                          "the configuration has more than %d lines, including included files",
                          LIMIT_CONFIG_LINES);
-    if (source->line_count == source->line_capacity) {
-        size_t capacity = source->line_capacity ? 2 * source->line_capacity : 256;
-        struct source_line *lines = realloc(source->lines, capacity * sizeof(*lines));
-        if (!lines)
-            return source_out_of_memory(scanner->error);
-        source->lines = lines;
-        source->line_capacity = capacity;
-    }
+    struct source_line *lines =
+        array_grow(source->lines, &source->line_room, source->line_count + 1, sizeof(*lines));
+    if (!lines)
+        return source_out_of_memory(scanner->error);
+    source->lines = lines;
     source->lines[source->line_count++] =
         (struct source_line){.file = scanner->file, .line = scanner->line};
     return 0;
@@ -94,14 +92,10 @@ scan_append(struct scanner *scanner, const char *bytes, size_t size)
         return scan_fail(scanner,
                          "the configuration has more than %d bytes, including included files",
                          LIMIT_CONFIG_BYTES);
-    if (source->size + size + 1 > source->capacity) {
-        size_t capacity = 2 * (source->size + size + 1);
-        char *text = realloc(source->text, capacity);
-        if (!text)
-            return source_out_of_memory(scanner->error);
-        source->text = text;
-        source->capacity = capacity;
-    }
+    char *text = array_grow(source->text, &source->room, source->size + size + 1, 1);
+    if (!text)
+        return source_out_of_memory(scanner->error);
+    source->text = text;
     memcpy(source->text + source->size, bytes, size);
     source->size += size;
     source->text[source->size] = '\0';

@@ -30,11 +30,11 @@ struct source_layer {
 
 struct source {
     char *text; /* the layers, each followed by a NUL; layers contain no NUL */
-    size_t size, capacity;
+    size_t size, room;
     char **files;
     size_t file_count;
     struct source_line *lines; /* the origin of each line of the text */
-    size_t line_count, line_capacity;
+    size_t line_count, line_room;
     struct source_layer *layers;
     size_t layer_count;
     struct source_pattern *patterns; /* of @overlay, in file order */

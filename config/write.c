@@ -4,7 +4,6 @@
  * Writes all values, also defaults, so that a later version with other defaults reads the same
  * values.
  */
-#include "config/read.h"
 
 #include "base/text.h"
 #include "config/kinds/kinds.h"

@@ -2,7 +2,7 @@
  * test_text.c - configurations and pipelines are written as text and read back.
  */
 #include "config/config.h"
-#include "config/read.h"
+#include "config/kinds/kinds.h"
 #include "tests/unit/config/config_files.h"
 
 #include <errno.h>
