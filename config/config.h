@@ -438,7 +438,7 @@ struct conf_dicom {
 };
 
 /* A `folder`, a `stow` URL, or an AE with ae_title, host and port.
- * options/delivery.c defines the options of each kind. */
+ * options/option_delivery.c defines the options of each kind. */
 struct conf_destination {
     char *name;
     char *folder;
@@ -514,7 +514,7 @@ struct conf_backup {
     double max_age_hours;
 };
 
-/* The report of each report period (service/daemon/nights/). */
+/* The report of each report period (service/daemon/report/). */
 struct conf_report {
     struct conf_window *at; /* moments: the ends of the periods */
     char *command;          /* run by /bin/sh to deliver the report */

@@ -2,7 +2,7 @@
  * options.c - searches, clears and lists the option table.
  */
 #include "config/kinds/kinds.h"
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  */
 #include "config/kinds/kinds.h"
 
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #include "base/nearest.h"
 #include "config/kinds/kinds.h"
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 #include <errno.h>
 #include <stdarg.h>

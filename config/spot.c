@@ -2,7 +2,7 @@
  * spot.c - reports the errors and warnings of section checks, with the line of the option.
  */
 #include "config/kinds/kinds.h"
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 #include <stdarg.h>
 

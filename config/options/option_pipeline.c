@@ -1,7 +1,7 @@
 /*
- * pipeline.c - the options of pipelines.
+ * option_pipeline.c - the options of pipelines.
  */
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * dicom.c - the options of the DICOM receiver: titles, peers, TLS, limits.
+ * option_dicom.c - the options of the DICOM receiver: titles, peers, TLS, limits.
  */
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 static const struct option_row title_rows[] = {
     {ROW(conf_title, text, ae_title), NULL, LIMITS(1, 16), .form = &form_ae,

@@ -1,5 +1,5 @@
 /*
- * choice.c - options with a fixed set of words: exactly one of them, or several.
+ * kind_choice.c - options with a fixed set of words: exactly one of them, or several.
  */
 #include "config/kinds/kinds.h"
 

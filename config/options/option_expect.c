@@ -1,7 +1,7 @@
 /*
- * expect.c - the options of plausibility limits of a segment (service/pipeline/expectations.h).
+ * option_expect.c - the options of plausibility limits of a segment (service/pipeline/expectations.h).
  */
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 static const char *const touches_choices[] = {"any", "top-bottom", "none", NULL};
 

@@ -1,8 +1,8 @@
 /*
- * attribute.c - the options of a rule's attribute tests.
+ * option_attribute.c - the options of a rule's attribute tests.
  */
 #include "base/limits.h"
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * named.c - checks that several sections share: references to named list elements, and ranges.
+ * option_checks.c - checks that several sections share: references to named list elements, and ranges.
  */
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
- * report.c - the options of the report of each report period.
+ * option_report.c - the options of the report of each report period.
  */
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 static const struct option_row report_rows[] = {
     {ROW(conf_report, moments, at), "\"07:00\"", LIMITS(5, 200),

@@ -1,5 +1,5 @@
 /*
- * sections.h - the sections of the option table, and the functions that their files share; private
+ * option_sections.h - the sections of the option table, and the functions that their files share; private
  * to config/options/.
  *
  * To add an option, add a member in config.h and a row in this folder. unit_test_config_options
@@ -9,8 +9,8 @@
  * Each file has the rows of its sections, and the checks that depend on several rows. A check is a
  * function over the structs of config.h. It must not report consequences of a lost member (LOST).
  */
-#ifndef NOCTULE_SECTIONS_H
-#define NOCTULE_SECTIONS_H
+#ifndef NOCTULE_OPTION_SECTIONS_H
+#define NOCTULE_OPTION_SECTIONS_H
 
 #include "config/options.h"
 

@@ -1,7 +1,7 @@
 /*
- * doubts.c - warns about network options that are valid but probably not intended.
+ * option_network.c - warns about network options that are valid but probably not intended.
  */
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 #include <ctype.h>
 #include <ifaddrs.h>

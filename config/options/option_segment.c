@@ -1,7 +1,7 @@
 /*
- * segment.c - the options of a pipeline's segments; with those of its method.
+ * option_segment.c - the options of a pipeline's segments; with those of its method.
  */
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 /* Centres may lie outside the volume (mm), but not so far that arithmetic loses whole voxels. */
 #define FAR 1e6

@@ -1,7 +1,7 @@
 /*
- * page.c - the options of the web UI and of monitoring.
+ * option_web.c - the options of the web UI and of monitoring.
  */
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 #include <string.h>
 

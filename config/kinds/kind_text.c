@@ -1,5 +1,5 @@
 /*
- * text.c - texts, paths, and arrays of texts.
+ * kind_text.c - texts, paths, and arrays of texts.
  */
 #include "base/text.h"
 #include "config/kinds/kinds.h"

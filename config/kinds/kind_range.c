@@ -1,5 +1,5 @@
 /*
- * range.c - options with two numbers, or with a group that defines how to compute them. The member
+ * kind_range.c - options with two numbers, or with a group that defines how to compute them. The member
  * is a struct that begins with the two numbers; the section of the group fills the rest.
  */
 #include "config/kinds/kinds.h"

@@ -1,5 +1,5 @@
-/* compute.c - the options of processors, GPUs and Slurm. */
-#include "config/options/sections.h"
+/* option_compute.c - the options of processors, GPUs and Slurm. */
+#include "config/options/option_sections.h"
 
 #include <string.h>
 #include <strings.h>

@@ -1,7 +1,7 @@
 /*
- * texture.c - the options of measurements.
+ * option_texture.c - the options of measurements.
  */
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 #include <math.h>
 #include <stdio.h>

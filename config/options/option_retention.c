@@ -1,7 +1,7 @@
 /*
- * retention.c - the options of retention times.
+ * option_retention.c - the options of retention times.
  */
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 static const char *const original_choices[] = {"keep", "delete", NULL};
 

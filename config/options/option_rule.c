@@ -1,8 +1,8 @@
 /*
- * rule.c - the options of rules, and warnings about rules and pipelines without effect.
+ * option_rule.c - the options of rules, and warnings about rules and pipelines without effect.
  */
 #include "base/limits.h"
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 #include <string.h>
 #include <strings.h>
@@ -227,7 +227,8 @@ match_takes_geometry(const struct conf_rule *wide, const struct conf_rule *narro
            (!wide->has_contrast || (narrow->has_contrast && wide->contrast == narrow->contrast));
 }
 
-/* Returns whether `wide` matches every stack that `narrow` matches (service/common/rules.h). */
+/* Returns whether `wide` matches every stack that `narrow` matches
+ * (service/common/routing/routing_rules.h). */
 static bool
 match_takes(const struct conf_rule *wide, const struct conf_rule *narrow)
 {

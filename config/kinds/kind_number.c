@@ -1,5 +1,5 @@
 /*
- * number.c - numbers, booleans, and arrays of numbers.
+ * kind_number.c - numbers, booleans, and arrays of numbers.
  */
 #include "base/text.h"
 #include "config/kinds/kinds.h"

@@ -1,7 +1,7 @@
 /*
- * pull.c - the options of archives that studies are retrieved from (noctule pull).
+ * option_pull.c - the options of archives that studies are retrieved from (noctule pull).
  */
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 #include <string.h>
 

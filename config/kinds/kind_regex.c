@@ -1,5 +1,5 @@
 /*
- * regex.c - regular expressions. Reading the option compiles the expression.
+ * kind_regex.c - regular expressions. Reading the option compiles the expression.
  */
 #include "config/kinds/kinds.h"
 

@@ -1,7 +1,7 @@
 /*
- * root.c - the top-level options, those of series and jobs, and the checks across sections.
+ * option_root.c - the top-level options, those of series and jobs, and the checks across sections.
  */
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 static const char *const identifiers_choices[] = {"none", "hashed", "plain", NULL};
 static const char *const log_choices[] = {"error", "warn", "info", "debug", NULL};

@@ -1,7 +1,7 @@
 /*
- * delivery.c - the options of destinations and of delivery to them.
+ * option_delivery.c - the options of destinations and of delivery to them.
  */
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /*
- * section.c - options that contain options: a group in the same struct, in its own struct, or a
+ * kind_section.c - options that contain options: a group in the same struct, in its own struct, or a
  * list.
  */
 #include "config/kinds/kinds.h"

@@ -1,7 +1,7 @@
 /*
- * inbox.c - the options of watched folders, and checks of their paths.
+ * option_inbox.c - the options of watched folders, and checks of their paths.
  */
-#include "config/options/sections.h"
+#include "config/options/option_sections.h"
 
 #include <string.h>
 
