@@ -597,10 +597,10 @@ void conf_findings_free(struct conf_findings *findings);
 /* Finds the root folder in a file that may have errors; "" if it gives none. Returns 0 or -errno.
  * The caller must free *root. */
 int conf_find_root(const char *path, char **root);
-/* Returns the path of an installed data file or folder, such as "presets"; NULL if there is no memory
- * or no /proc. It is relative to the running program, BIN/../share/noctule, so that it is valid for
- * each installation prefix, and in a build folder, which links to the sources. The caller must free
- * it. */
+/* Returns the path of an installed data file or folder, such as "presets"; NULL if there is no
+ * memory or no /proc. It is relative to the running program, BIN/../share/noctule, so that it is
+ * valid for each installation prefix, and in a build folder, which links to the sources. The caller
+ * must free it. */
 char *conf_share_path(const char *name);
 void conf_free(struct conf *conf);
 

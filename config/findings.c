@@ -87,7 +87,7 @@ findings_add(struct findings *findings, bool wrong, unsigned line, const char *o
     else
         findings_insert(findings->all, &finding);
     findings->wrong += wrong;
-    return findings->wrong >= FINDINGS_MOST ? findings_stop(findings, -E2BIG) : -EINVAL;
+    return findings->wrong >= FINDINGS_MAX ? findings_stop(findings, -E2BIG) : -EINVAL;
 }
 
 void
@@ -116,7 +116,7 @@ findings_lost(const struct findings *findings, const void *member, size_t size)
 }
 
 int
-findings_settle(const struct findings *findings, struct error *error)
+findings_first_error(const struct findings *findings, struct error *error)
 {
     if (findings->stop == -ENOMEM)
         return source_out_of_memory(error);

@@ -10,7 +10,7 @@
 #include "config/config.h"
 #include "config/source.h"
 
-enum { FINDINGS_MOST = 1000 }; /* reading stops after this many errors */
+enum { FINDINGS_MAX = 1000 }; /* reading stops after this many errors */
 
 struct lost {
     const char *at;
@@ -21,10 +21,10 @@ struct findings {
     const struct source *source;
     struct conf_findings *all; /* ordered by line */
     size_t wrong;              /* all errors, also those beyond CONF_FINDINGS */
-    bool doubts;               /* the caller wants warnings */
+    bool warnings;             /* the caller wants warnings */
     struct lost *lost;
     size_t lost_count, lost_room;
-    int stop; /* -ENOMEM, or -E2BIG after FINDINGS_MOST errors; 0: continue */
+    int stop; /* -ENOMEM, or -E2BIG after FINDINGS_MAX errors; 0: continue */
 };
 
 /* Adds an error or a warning about this option ("": none) at this line of the expanded text. A
@@ -39,6 +39,6 @@ void findings_lose(struct findings *findings, const void *member, size_t size);
 bool findings_lost(const struct findings *findings, const void *member, size_t size);
 
 /* Returns 0 if there is no error, else -EINVAL with the first error, or -ENOMEM. */
-int findings_settle(const struct findings *findings, struct error *error);
+int findings_first_error(const struct findings *findings, struct error *error);
 
 #endif

@@ -31,8 +31,8 @@ is_met(const struct option_section *section, const struct option_use *use, const
 }
 
 const struct option_use *
-option_useless(const struct option_section *section, const struct option_row *row,
-               const void *object)
+option_unmet_use(const struct option_section *section, const struct option_row *row,
+                 const void *object)
 {
     for (const struct option_use *use = row->uses; use && use->with; use++)
         if (!is_met(section, use, object))

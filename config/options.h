@@ -136,8 +136,8 @@ int option_make_absolute(char **path, const char *folder);
 const struct option_row *option_find(const struct option_section *section, const char *name);
 
 /* Returns the first condition of the row that the object does not meet, or NULL. */
-const struct option_use *option_useless(const struct option_section *section,
-                                        const struct option_row *row, const void *object);
+const struct option_use *option_unmet_use(const struct option_section *section,
+                                          const struct option_row *row, const void *object);
 
 /* Frees the memory that the section's rows own within the object, not the object itself. */
 void option_clear(const struct option_section *section, void *object);

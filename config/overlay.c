@@ -27,13 +27,13 @@ copy_scalar(config_setting_t *to, const config_setting_t *from)
         config_setting_set_string(to, config_setting_get_string(from));
         return config_setting_get_string(to) ? 0 : -ENOMEM;
     default:
-        return 0; /* copy_setting() copies the elements */
+        return 0; /* overlay_copy_setting() copies the elements */
     }
 }
 
 int
-copy_setting(config_setting_t *into, const config_setting_t *from, const struct copied *as,
-             config_setting_t **copied)
+overlay_copy_setting(config_setting_t *into, const config_setting_t *from, const struct copied *as,
+                     config_setting_t **copied)
 {
     const char *name = config_setting_name(from);
     config_setting_t *copy = config_setting_add(into, name, config_setting_type(from)), *below;
@@ -43,7 +43,7 @@ copy_setting(config_setting_t *into, const config_setting_t *from, const struct 
     config_setting_set_hook(copy, (void *)(uintptr_t)as->hook);
     int rc = copy_scalar(copy, from);
     for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(from); i++)
-        rc = copy_setting(copy, config_setting_get_elem(from, i), as, &below);
+        rc = overlay_copy_setting(copy, config_setting_get_elem(from, i), as, &below);
     *copied = copy;
     return rc;
 }
@@ -95,7 +95,7 @@ overlay_replace_element(config_setting_t *element, const config_setting_t *from,
         config_setting_remove_elem(element, 0);
     element->line = config_setting_source_line(from) + as->lines_before;
     for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(from); i++)
-        rc = copy_setting(element, config_setting_get_elem(from, i), as, &copy);
+        rc = overlay_copy_setting(element, config_setting_get_elem(from, i), as, &copy);
     return rc;
 }
 
@@ -113,7 +113,7 @@ overlay_merge_list(config_setting_t *list, const config_setting_t *from, const s
         if (old && !overlay_find(from, i, name))
             rc = overlay_replace_element(old, element, as);
         else
-            rc = copy_setting(list, element, as, &copy);
+            rc = overlay_copy_setting(list, element, as, &copy);
     }
     return rc;
 }
@@ -134,7 +134,7 @@ overlay_merge_group(config_setting_t *group, const config_setting_t *from, const
         } else {
             if (old)
                 config_setting_remove(group, name);
-            rc = copy_setting(group, setting, as, &copy);
+            rc = overlay_copy_setting(group, setting, as, &copy);
         }
     }
     return rc;
@@ -190,8 +190,8 @@ overlay_drop_off(const config_t *config)
 }
 
 int
-overlay_tell_places(const struct source *source, const config_setting_t *root,
-                    struct conf_findings *all)
+overlay_record_places(const struct source *source, const config_setting_t *root,
+                      struct conf_findings *all)
 {
     for (size_t i = 0; i < sizeof(named_lists) / sizeof(named_lists[0]); i++) {
         const config_setting_t *list = config_setting_get_member(root, named_lists[i]);

@@ -4,7 +4,7 @@
  * A profile is a file of settings. It is searched like an include: profiles/NAME.conf in the folder
  * of the configuration, then in the installed data files. Its settings are added to the group
  * before any row is read, so that the same defaults, limits and checks apply. Settings of the group
- * itself win. A setting of the profile that the group then cannot use is dropped (profile_gave).
+ * itself win. A setting of the profile that the group then cannot use is dropped (profile_added).
  */
 #include "config/kinds/kinds.h"
 
@@ -16,7 +16,7 @@
 static const char of_profile[] = "of a profile"; /* the hook of settings from a profile */
 
 bool
-profile_gave(const config_setting_t *setting)
+profile_added(const config_setting_t *setting)
 {
     return config_setting_get_hook(setting) == of_profile;
 }
@@ -27,7 +27,8 @@ profile_copy(config_setting_t *into, const config_setting_t *from, const config_
 {
     config_setting_t *copy;
     const unsigned line = config_setting_source_line(named);
-    return copy_setting(into, from, &(struct copied){.line = line, .hook = of_profile}, &copy);
+    return overlay_copy_setting(into, from, &(struct copied){.line = line, .hook = of_profile},
+                                &copy);
 }
 
 /* Adds the settings of `from` that the group does not have, neither itself nor as an

@@ -316,9 +316,9 @@ read_or_default(const struct option_reader *reader, const struct option_section 
     config_setting_t *setting = find_setting(row, group);
     if (!read_uses_known(reader, section, row, object))
         return setting ? read_option(reader, row, setting, object) : 0;
-    const struct option_use *unmet = option_useless(section, row, object);
+    const struct option_use *unmet = option_unmet_use(section, row, object);
     if (unmet)
-        return setting && !profile_gave(setting)
+        return setting && !profile_added(setting)
                    ? read_refuse_unused(reader, section, unmet, setting)
                    : 0;
     if (setting)
@@ -439,7 +439,7 @@ read_source(const struct source *source, const struct option_section *section, v
             struct conf_findings *all, struct error *error)
 {
     struct conf_findings own = {0};
-    struct findings findings = {.source = source, .all = all ? all : &own, .doubts = all != NULL};
+    struct findings findings = {.source = source, .all = all ? all : &own, .warnings = all != NULL};
     const struct option_reader reader = {.source = source, .root = root, .findings = &findings};
     config_t config;
     config_init(&config);
@@ -447,8 +447,8 @@ read_source(const struct source *source, const struct option_section *section, v
     if (rc == 0) {
         rc = read_parsed(&reader, section, object, prepare, config_root_setting(&config));
         if (rc == 0 && all)
-            rc = overlay_tell_places(source, config_root_setting(&config), all);
-        rc = rc == -ENOMEM ? source_out_of_memory(error) : findings_settle(&findings, error);
+            rc = overlay_record_places(source, config_root_setting(&config), all);
+        rc = rc == -ENOMEM ? source_out_of_memory(error) : findings_first_error(&findings, error);
     }
     conf_findings_free(&own);
     free(findings.lost);

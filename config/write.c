@@ -48,7 +48,7 @@ bool
 write_wanted(const struct option_writer *writer, const struct option_section *section,
              const struct option_row *row, const void *object)
 {
-    if (option_useless(section, row, object))
+    if (option_unmet_use(section, row, object))
         return false;
     if (row->mark ? !write_is_marked(row->mark, object)
                   : row->kind->has && !row->kind->has(writer, row, option_value(row, object)))
@@ -83,7 +83,7 @@ write_past_rows(const struct option_writer *writer, const struct option_section 
     for (size_t i = 0; i < around->row_count; i++) {
         const struct option_row *row = &around->rows[i];
         if (row->past && strcmp(row->past->group, name) == 0 &&
-            !option_useless(around, row, object) &&
+            !option_unmet_use(around, row, object) &&
             (row->past->always || !row->mark || write_is_marked(row->mark, object)))
             write_option_row(writer, row, object);
     }

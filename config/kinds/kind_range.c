@@ -1,6 +1,6 @@
 /*
- * kind_range.c - options with two numbers, or with a group that defines how to compute them. The member
- * is a struct that begins with the two numbers; the section of the group fills the rest.
+ * kind_range.c - options with two numbers, or with a group that defines how to compute them. The
+ * member is a struct that begins with the two numbers; the section of the group fills the rest.
  */
 #include "config/kinds/kinds.h"
 

@@ -1,6 +1,6 @@
 /*
- * kind_section.c - options that contain options: a group in the same struct, in its own struct, or a
- * list.
+ * kind_section.c - options that contain options: a group in the same struct, in its own struct, or
+ * a list.
  */
 #include "config/kinds/kinds.h"
 

@@ -1,6 +1,6 @@
 /*
- * kind_window.c - times of the week: intervals in which jobs may start, or moments such as deadlines
- * (base/calendar/time_window.h).
+ * kind_window.c - times of the week: intervals in which jobs may start, or moments such as
+ * deadlines (base/calendar/time_window.h).
  */
 #include "config/kinds/kinds.h"
 

@@ -120,16 +120,16 @@ struct copied {
 };
 
 /* Copies a setting and its children into another one. Returns 0 or -ENOMEM. */
-int copy_setting(config_setting_t *into, const config_setting_t *from, const struct copied *as,
-                 config_setting_t **copied);
+int overlay_copy_setting(config_setting_t *into, const config_setting_t *from,
+                         const struct copied *as, config_setting_t **copied);
 
 /* Merges the other layers of a source into the first one, which is parsed in `config`. Returns 0,
  * or -EINVAL or -ENOMEM with an error. */
 int overlay_merge(const struct source *source, config_t *config, struct error *error);
 
 /* Records the file and line of each element of the named lists. Returns 0 or -ENOMEM. */
-int overlay_tell_places(const struct source *source, const config_setting_t *root,
-                        struct conf_findings *all);
+int overlay_record_places(const struct source *source, const config_setting_t *root,
+                          struct conf_findings *all);
 
 /* Adds the settings of the profile that the group names, except those that the group has itself.
  * Does nothing if the section has no profiles. Returns 0, -EINVAL with a finding, or another
@@ -137,7 +137,7 @@ int overlay_tell_places(const struct source *source, const config_setting_t *roo
 int profile_apply(const struct option_reader *reader, const struct option_section *section,
                   config_setting_t *group);
 /* Returns whether a profile added the setting. Such a setting may be unused without an error. */
-bool profile_gave(const config_setting_t *setting);
+bool profile_added(const config_setting_t *setting);
 
 /* Returns whether the setting is an array or a list. */
 bool read_is_sequence(const config_setting_t *setting);

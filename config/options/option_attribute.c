@@ -74,7 +74,7 @@ check_attribute(const void *object, const struct option_spot *spot)
     if (objection)
         option_refuse(spot, "tag", "\"%s\" %s", attribute->tag, objection);
     if (attribute->test == CONF_ATTRIBUTE_RANGE && !LOST(spot, attribute->range))
-        check_ends(attribute->range, "range", spot);
+        option_check_ends(attribute->range, "range", spot);
     if (attribute->test == CONF_ATTRIBUTE_PRESENT && attribute->negated)
         option_refuse(spot, "not", "is not allowed with present: write present = %s",
                       attribute->present ? "false" : "true");
@@ -86,7 +86,7 @@ const struct option_section option_attribute = {SECTION(attribute_rows, conf_att
 /* --------------------------------------------------------------------- several attributes ---- */
 
 bool
-attribute_is_same(const struct conf_attribute *a, const struct conf_attribute *b)
+option_attribute_is_same(const struct conf_attribute *a, const struct conf_attribute *b)
 {
     return strcmp(a->tag, b->tag) == 0 && option_is_same(a->creator, b->creator);
 }
@@ -103,11 +103,11 @@ attribute_has_same_names(const struct conf_attribute *a, const struct conf_attri
 }
 
 bool
-attribute_asks_same(const struct conf_attribute *a, const struct conf_attribute *b)
+option_attribute_asks_same(const struct conf_attribute *a, const struct conf_attribute *b)
 {
     const char *const a_regex = a->regex ? a->regex->text : NULL;
     const char *const b_regex = b->regex ? b->regex->text : NULL;
-    return attribute_is_same(a, b) && a->test == b->test && a->negated == b->negated &&
+    return option_attribute_is_same(a, b) && a->test == b->test && a->negated == b->negated &&
            a->present == b->present && !(a->range[0] < b->range[0]) &&
            !(a->range[0] > b->range[0]) && !(a->range[1] < b->range[1]) &&
            !(a->range[1] > b->range[1]) && option_is_same(a->glob, b->glob) &&
@@ -123,14 +123,14 @@ attribute_is_first(const struct conf *conf, size_t rule, size_t attribute)
         const size_t end = i < rule ? conf->rules[i].attribute_count : attribute;
         for (size_t j = 0; j < end; j++)
             if (conf->rules[i].attributes[j].tag &&
-                attribute_is_same(&conf->rules[i].attributes[j], it))
+                option_attribute_is_same(&conf->rules[i].attributes[j], it))
                 return false;
     }
     return true;
 }
 
 void
-check_attributes(const struct conf *conf, const struct option_spot *spot)
+option_check_attributes(const struct conf *conf, const struct option_spot *spot)
 {
     size_t count = 0;
     for (size_t i = 0; i < conf->rule_count; i++) {

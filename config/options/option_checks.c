@@ -1,9 +1,73 @@
 /*
- * option_checks.c - checks that several sections share: references to named list elements, and ranges.
+ * option_checks.c - functions that the checks of several sections share: errors and warnings with
+ * the line of the option, references to named list elements, and ranges.
  */
+#include "config/kinds/kinds.h"
 #include "config/options/option_sections.h"
 
-#include <string.h>
+#include <stdarg.h>
+
+__attribute__((format(printf, 4, 0))) static void
+spot_report(const struct option_spot *spot, bool wrong, const char *option, const char *format,
+            va_list values)
+{
+    const config_setting_t *setting = config_setting_lookup(spot->group, option);
+    char text[512];
+    int used = setting ? 0 : snprintf(text, sizeof(text), "%s: ", option);
+    vsnprintf(text + used, sizeof(text) - (size_t)used, format, values);
+    read_find(spot->reader, wrong, setting ? setting : spot->group, text);
+}
+
+void
+option_refuse(const struct option_spot *spot, const char *option, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    spot_report(spot, true, option, format, values);
+    va_end(values);
+}
+
+void
+option_warn(const struct option_spot *spot, const char *option, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    spot_report(spot, false, option, format, values);
+    va_end(values);
+}
+
+const char *
+option_key(char path[OPTION_KEY], const char *list, size_t index, const char *option)
+{
+    snprintf(path, OPTION_KEY, "%s.[%zu]%s", list, index, option);
+    return path;
+}
+
+bool
+option_lost(const struct option_spot *spot, const void *member, size_t size)
+{
+    return findings_lost(spot->reader->findings, member, size);
+}
+
+bool
+option_wants_warnings(const struct option_spot *spot)
+{
+    return spot->reader->findings->warnings;
+}
+
+bool
+option_has_no_errors(const struct option_spot *spot)
+{
+    return spot->reader->findings->wrong == 0;
+}
+
+void
+option_put_place(const struct option_spot *spot, const char *option, char *place, size_t size)
+{
+    const config_setting_t *setting = config_setting_lookup(spot->group, option);
+    source_place(spot->reader->source, setting ? config_setting_source_line(setting) : 0, place,
+                 size);
+}
 
 const char *
 option_name(const struct option_named *named, size_t index)
@@ -36,7 +100,7 @@ option_lacks(const struct option_named *named, const char *name)
 }
 
 void
-option_refuse_twins(const struct option_named *named, const char *option, const char *is)
+option_refuse_duplicates(const struct option_named *named, const char *option, const char *is)
 {
     for (size_t i = 0; i < named->count; i++) {
         const char *name = option_name(named, i);
@@ -46,7 +110,7 @@ option_refuse_twins(const struct option_named *named, const char *option, const 
 }
 
 void
-check_ends(const double ends[2], const char *option, const struct option_spot *spot)
+option_check_ends(const double ends[2], const char *option, const struct option_spot *spot)
 {
     if (ends[0] > ends[1] && !option_lost(spot, ends, 2 * sizeof(ends[0])))
         option_refuse(spot, option, "the lower end %g is above the upper end %g", ends[0], ends[1]);

@@ -96,11 +96,11 @@ check_share_apart(const struct conf *conf, const struct option_spot *spot)
     const char *share = conf->compute.slurm.share;
     const char *root = conf->root ? option_path_below(conf->root, share) : NULL;
     if (!root || !*root)
-        check_apart_from_root(conf, share, "compute.slurm.share", spot);
+        option_check_apart_from_root(conf, share, "compute.slurm.share", spot);
 }
 
 void
-check_slurm(const struct conf *conf, const struct option_spot *spot)
+option_check_slurm(const struct conf *conf, const struct option_spot *spot)
 {
     const struct conf_slurm *slurm = &conf->compute.slurm;
     if (LOST(spot, slurm->share) || LOST(spot, conf->pipelines))

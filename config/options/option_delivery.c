@@ -54,7 +54,7 @@ check_stow(const struct conf_destination *destination, const struct option_spot 
 }
 
 void
-check_host(const char *host, const struct option_spot *spot)
+option_check_host(const char *host, const struct option_spot *spot)
 {
     if (host && strchr(host, ':') && !form_address.fits(host))
         option_refuse(spot, "host", "must be a host name, or an IPv4 or IPv6 address");
@@ -86,7 +86,7 @@ check_destination(const void *object, const struct option_spot *spot)
         option_refuse(spot, "name", "requires ae_title, host and port, or folder, or stow");
     else
         check_destination_way(destination, OF_AN_AE, "an AE", spot);
-    check_host(destination->host, spot);
+    option_check_host(destination->host, spot);
     if (destination->stow)
         check_stow(destination, spot);
 }
@@ -178,7 +178,7 @@ check_destination_folders(const struct conf *conf, size_t i, const struct option
 {
     const char *folder = conf->destinations[i].folder;
     const char *option = ELEMENT("destinations", i, ".folder");
-    if (!folder || !check_apart_from_root(conf, folder, option, spot))
+    if (!folder || !option_check_apart_from_root(conf, folder, option, spot))
         return;
     for (size_t j = 0; j < conf->inbox_count; j++)
         if (conf->inboxes[j].path && option_path_below(folder, conf->inboxes[j].path)) {
@@ -188,7 +188,7 @@ check_destination_folders(const struct conf *conf, size_t i, const struct option
 }
 
 bool
-lacks_authorities(const struct conf *conf, const struct option_spot *spot)
+option_lacks_authorities(const struct conf *conf, const struct option_spot *spot)
 {
     return !conf->dicom.tls.ca && !LOST(spot, conf->dicom.tls.ca);
 }
@@ -198,17 +198,17 @@ static void
 check_destination_tls(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->destination_count; i++)
-        if (conf->destinations[i].tls && lacks_authorities(conf, spot)) {
+        if (conf->destinations[i].tls && option_lacks_authorities(conf, spot)) {
             option_refuse(spot, ELEMENT("destinations", i, ".tls"), "requires dicom.tls.ca");
             return;
         }
 }
 
 void
-check_destinations(const struct conf *conf, const struct option_spot *spot)
+option_check_destinations(const struct conf *conf, const struct option_spot *spot)
 {
     const struct option_named named = named_destinations(conf, spot);
-    option_refuse_twins(&named, ".name", "the name of an earlier destination");
+    option_refuse_duplicates(&named, ".name", "the name of an earlier destination");
     for (size_t i = 0; i < conf->destination_count; i++) {
         check_fallback(conf, i, spot);
         check_destination_folders(conf, i, spot);

@@ -82,7 +82,7 @@ check_dicom(const void *object, const struct option_spot *spot)
     const struct option_named titles = NAMED(spot, "titles", dicom->titles, dicom->title_count);
     if (dicom->port != 0 && dicom->port == dicom->tls_port)
         option_refuse(spot, "tls_port", "must differ from port, %d", dicom->tls_port);
-    option_refuse_twins(&titles, ".ae_title", "an earlier title");
+    option_refuse_duplicates(&titles, ".ae_title", "an earlier title");
     check_dicom_tls(dicom, spot);
     check_peers(dicom, spot);
 }

@@ -1,5 +1,6 @@
 /*
- * option_expect.c - the options of plausibility limits of a segment (service/pipeline/expectations.h).
+ * option_expect.c - the options of plausibility limits of a segment
+ * (service/pipeline/expectations.h).
  */
 #include "config/options/option_sections.h"
 
@@ -9,7 +10,7 @@ static void
 check_bounds(const struct conf_bounds *bounds, const char *name, const struct option_spot *spot)
 {
     if (bounds->given)
-        check_ends(bounds->at, name, spot);
+        option_check_ends(bounds->at, name, spot);
 }
 
 static void
@@ -28,7 +29,7 @@ static void
 check_share(const void *object, const struct option_spot *spot)
 {
     const struct conf_share *share = object;
-    check_ends(share->range, "range", spot);
+    option_check_ends(share->range, "range", spot);
 }
 
 static const struct option_row share_rows[] = {

@@ -82,8 +82,8 @@ climbs(const char *path)
 }
 
 bool
-check_apart_from_root(const struct conf *conf, const char *path, const char *option,
-                      const struct option_spot *spot)
+option_check_apart_from_root(const struct conf *conf, const char *path, const char *option,
+                             const struct option_spot *spot)
 {
     if (climbs(path)) {
         option_refuse(spot, option, "must not contain \"..\"");
@@ -119,21 +119,21 @@ check_inbox_paths(const struct conf *conf, size_t i, const struct option_spot *s
     const struct conf_inbox *inbox = &conf->inboxes[i];
     const char *path_option = ELEMENT("inbox", i, ".path");
     const char *move_option = ELEMENT("inbox", i, ".move_to");
-    if (inbox->path && check_apart_from_root(conf, inbox->path, path_option, spot) &&
+    if (inbox->path && option_check_apart_from_root(conf, inbox->path, path_option, spot) &&
         is_within_inbox(conf, inbox->path, i))
         option_refuse(spot, path_option, "%s is within another inbox: remove one of the two",
                       inbox->path);
-    if (inbox->move_to && check_apart_from_root(conf, inbox->move_to, move_option, spot) &&
+    if (inbox->move_to && option_check_apart_from_root(conf, inbox->move_to, move_option, spot) &&
         is_within_inbox(conf, inbox->move_to, SIZE_MAX))
         option_refuse(spot, move_option, "%s is within an inbox: choose another folder",
                       inbox->move_to);
 }
 
 void
-check_inboxes(const struct conf *conf, const struct option_spot *spot)
+option_check_inboxes(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->inbox_count; i++)
         check_inbox_paths(conf, i, spot);
     const struct option_named inboxes = NAMED(spot, "inbox", conf->inboxes, conf->inbox_count);
-    option_refuse_twins(&inboxes, ".name", "the name of an earlier inbox");
+    option_refuse_duplicates(&inboxes, ".name", "the name of an earlier inbox");
 }

@@ -44,7 +44,7 @@ host_can_be(const char *host)
 }
 
 static void
-doubt_host(const char *host, const char *list, size_t i, const struct option_spot *spot)
+warn_host(const char *host, const char *list, size_t i, const struct option_spot *spot)
 {
     if (host && !host_is_address(host) && !host_can_be(host))
         option_warn(spot, ELEMENT(list, i, ""), "\"%s\" is not a valid host name", host);
@@ -90,7 +90,7 @@ peer_is_self(const struct conf_dicom *dicom, const char *host, int port)
 }
 
 static void
-doubt_callers(const struct conf_dicom *dicom, const struct option_spot *spot)
+warn_callers(const struct conf_dicom *dicom, const struct option_spot *spot)
 {
     if ((dicom->port > 0 || dicom->tls_port > 0) && dicom->peer_count == 0 &&
         !LOST(spot, dicom->peers))
@@ -99,12 +99,12 @@ doubt_callers(const struct conf_dicom *dicom, const struct option_spot *spot)
 }
 
 void
-doubt_network(const struct conf *conf, const struct option_spot *spot)
+option_warn_network(const struct conf *conf, const struct option_spot *spot)
 {
-    doubt_callers(&conf->dicom, spot);
+    warn_callers(&conf->dicom, spot);
     for (size_t i = 0; i < conf->destination_count; i++) {
         const struct conf_destination *destination = &conf->destinations[i];
-        doubt_host(destination->host, "destinations", i, spot);
+        warn_host(destination->host, "destinations", i, spot);
         if (peer_is_self(&conf->dicom, destination->host, destination->port))
             option_warn(spot, ELEMENT("destinations", i, ""),
                         "\"%s\" is this service, which rejects its own results (OWN_RESULT)",
@@ -112,7 +112,7 @@ doubt_network(const struct conf *conf, const struct option_spot *spot)
     }
     for (size_t i = 0; i < conf->pull.source_count; i++) {
         const struct conf_source *source = &conf->pull.sources[i];
-        doubt_host(source->host, "pull.sources", i, spot);
+        warn_host(source->host, "pull.sources", i, spot);
         if (peer_is_self(&conf->dicom, source->host, source->port))
             option_warn(spot, ELEMENT("pull.sources", i, ""),
                         "\"%s\" is this service, which does not support C-FIND", source->name);

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SEGMENTS_MOST = CONF_MAX_SEGMENTS };
-
 static const char *const result_choices[] = {"seg", "codes", "sr", "pmap", NULL};
 
 /* Returns whether any part of the segments is lost. */
@@ -159,7 +157,7 @@ check_uses(const struct option_named *named, const struct conf_pipeline *pipelin
 struct making {
     const struct option_named *named;
     const struct conf_pipeline *pipeline;
-    bool made[SEGMENTS_MOST];
+    bool made[CONF_MAX_SEGMENTS];
     size_t count;
 };
 
@@ -191,11 +189,11 @@ making_add(struct making *making, size_t segment)
 /* Follows the uses that are not computed to a cycle, reports it, and marks its segments as
  * computed. */
 static void
-refuse_circle(struct making *making)
+report_cycle(struct making *making)
 {
     struct conf_use use;
     char option[16] = "", circle[200] = "";
-    size_t at = 0, used = 0, members[SEGMENTS_MOST], count = 0;
+    size_t at = 0, used = 0, members[CONF_MAX_SEGMENTS], count = 0;
     while (making->made[at])
         at++;
     for (size_t i = 0; i < making->named->count && find_unmade(making, at, &use); i++)
@@ -220,7 +218,7 @@ refuse_circle(struct making *making)
 
 /* Checks that each segment can be computed after all segments that it uses. */
 static void
-check_makeable(const struct option_named *named, const struct conf_pipeline *pipeline)
+check_order(const struct option_named *named, const struct conf_pipeline *pipeline)
 {
     struct making making = {.named = named, .pipeline = pipeline};
     while (making.count < named->count) {
@@ -231,7 +229,7 @@ check_makeable(const struct option_named *named, const struct conf_pipeline *pip
                 making_add(&making, i);
         }
         if (making.count == before)
-            refuse_circle(&making);
+            report_cycle(&making);
     }
 }
 
@@ -288,10 +286,10 @@ check_pipeline(const void *object, const struct option_spot *spot)
     const struct conf_pipeline *pipeline = object;
     const struct option_named segments =
         NAMED(spot, "segments", pipeline->segments, pipeline->segment_count);
-    option_refuse_twins(&segments, ".label", "the label of an earlier segment");
+    option_refuse_duplicates(&segments, ".label", "the label of an earlier segment");
     check_methods(pipeline, spot);
     check_uses(&segments, pipeline);
-    check_makeable(&segments, pipeline);
+    check_order(&segments, pipeline);
     check_shown(pipeline, spot);
     check_shares(&segments, pipeline);
     for (size_t i = 0; i < pipeline->segment_count; i++)
@@ -318,7 +316,7 @@ static const struct option_row pipeline_rows[] = {
     {ROW(conf_pipeline, text, name), NULL, LIMITS(1, 64), .form = &form_name,
      .help = "name for rules, jobs and the command line"},
     {ROW(conf_pipeline, list, segments), MANY(struct conf_pipeline, segment_count),
-     .fallback = NULL, LIMITS(1, SEGMENTS_MOST), .section = &option_segment,
+     .fallback = NULL, LIMITS(1, CONF_MAX_SEGMENTS), .section = &option_segment,
      .help = "segments to find; they may overlap"},
     {ROW(conf_pipeline, parts, texture), MANY(struct conf_pipeline, texture_count), .fallback = "",
      LIMITS(1, 16), .section = &option_texture,
@@ -422,11 +420,11 @@ check_memory(const struct conf *conf, size_t i, const struct option_spot *spot)
 }
 
 void
-check_pipelines(const struct conf *conf, const struct option_spot *spot)
+option_check_pipelines(const struct conf *conf, const struct option_spot *spot)
 {
     const struct option_named named =
         NAMED(spot, "pipelines", conf->pipelines, conf->pipeline_count);
-    option_refuse_twins(&named, ".name", "the name of an earlier pipeline");
+    option_refuse_duplicates(&named, ".name", "the name of an earlier pipeline");
     for (size_t i = 0; i < conf->pipeline_count; i++) {
         check_deliver(conf, i, spot);
         check_memory(conf, i, spot);

@@ -16,7 +16,7 @@ check_source(const void *object, const struct option_spot *spot)
                            (source->port != 0 || LOST(spot, source->port));
     if (!has_place)
         option_refuse(spot, "name", "requires ae_title, host and port");
-    check_host(source->host, spot);
+    option_check_host(source->host, spot);
 }
 
 static const struct option_row source_rows[] = {
@@ -64,16 +64,16 @@ check_source_way(const struct conf *conf, size_t i, const struct option_spot *sp
     if (source->move_destination && option_lacks(&titles, source->move_destination))
         option_refuse(spot, ELEMENT("pull.sources", i, ".move_destination"),
                       "\"%s\" is not in dicom.titles", source->move_destination);
-    if (source->tls && lacks_authorities(conf, spot))
+    if (source->tls && option_lacks_authorities(conf, spot))
         option_refuse(spot, ELEMENT("pull.sources", i, ".tls"), "requires dicom.tls.ca");
 }
 
 void
-check_sources(const struct conf *conf, const struct option_spot *spot)
+option_check_sources(const struct conf *conf, const struct option_spot *spot)
 {
     const struct option_named named =
         NAMED(spot, "pull.sources", conf->pull.sources, conf->pull.source_count);
-    option_refuse_twins(&named, ".name", "the name of an earlier source");
+    option_refuse_duplicates(&named, ".name", "the name of an earlier source");
     for (size_t i = 0; i < conf->pull.source_count; i++)
         check_source_way(conf, i, spot);
     if (conf->pull.source_count > 0 && conf->dicom.port == 0 && conf->dicom.tls_port == 0 &&

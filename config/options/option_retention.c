@@ -53,7 +53,7 @@ const struct option_section option_retention = {SECTION(retention_rows, conf_ret
                                                 .check = check_days};
 
 void
-check_retention(const struct conf *conf, const struct option_spot *spot)
+option_check_retention(const struct conf *conf, const struct option_spot *spot)
 {
     const struct conf_retention *retention = &conf->retention;
     if (LOST(spot, retention->low_mib) || LOST(spot, retention->high_mib))

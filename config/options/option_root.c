@@ -52,20 +52,34 @@ static const struct option_row backup_rows[] = {
 
 static const struct option_section backup_section = {SECTION(backup_rows, conf_backup)};
 
+static const struct option_row report_rows[] = {
+    {ROW(conf_report, moments, at), "\"07:00\"", LIMITS(5, 200),
+     .help = "end of each report period, in local time or in a time zone, such as \"Mon-Fri 07:00 "
+             "Europe/Berlin\"; adds a row to v_nights and sends the report; a missed report is "
+             "sent after the next start"},
+    {ROW(conf_report, text, command), "", LIMITS(1, 4000),
+     .help = "command for /bin/sh that delivers the report: text on standard input, HTML in the "
+             "file $NOCTULE_REPORT_HTML; by default none"},
+    {ROW(conf_report, number, timeout_seconds), "300.0", LIMITS(1, 3600),
+     .help = "max time for making the report and running the command; then the command is stopped"},
+};
+
+static const struct option_section report_section = {SECTION(report_rows, conf_report)};
+
 static void
 check_root(const void *object, const struct option_spot *spot)
 {
-    check_inboxes(object, spot);
-    check_pipelines(object, spot);
-    check_rules(object, spot);
-    check_destinations(object, spot);
-    check_sources(object, spot);
-    check_retention(object, spot);
-    check_page(object, spot);
-    check_slurm(object, spot);
-    if (option_all_well(spot) && option_doubts_are_asked(spot)) {
-        doubt_rules(object, spot);
-        doubt_network(object, spot);
+    option_check_inboxes(object, spot);
+    option_check_pipelines(object, spot);
+    option_check_rules(object, spot);
+    option_check_destinations(object, spot);
+    option_check_sources(object, spot);
+    option_check_retention(object, spot);
+    option_check_web(object, spot);
+    option_check_slurm(object, spot);
+    if (option_has_no_errors(spot) && option_wants_warnings(spot)) {
+        option_warn_rules(object, spot);
+        option_warn_network(object, spot);
     }
 }
 
@@ -95,7 +109,7 @@ static const struct option_row root_rows[] = {
      .help = "retention times of images, results and database rows"},
     {ROW(conf, group, backup), "{ }", .section = &backup_section,
      .help = "backups, which the site makes itself"},
-    {ROW(conf, group, report), "{ }", .section = &option_report,
+    {ROW(conf, group, report), "{ }", .section = &report_section,
      .help = "the report of each report period"},
     {ROW(conf, group, page), "{ }", .section = &option_page,
      .help = "the read-only web UI, and metrics for monitoring"},

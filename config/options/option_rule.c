@@ -15,7 +15,7 @@ check_match(const void *object, const struct option_spot *spot)
         option_refuse(spot, "max_slices", "%d is below min_slices, %d", rule->max_slices,
                       rule->min_slices);
     if (rule->has_spacing && !LOST(spot, rule->spacing))
-        check_ends(rule->spacing, "spacing", spot);
+        option_check_ends(rule->spacing, "spacing", spot);
 }
 
 static const struct option_row companion_rows[] = {
@@ -171,18 +171,18 @@ check_inbox_of_rule(const struct conf *conf, size_t rule, const struct option_sp
 }
 
 void
-check_rules(const struct conf *conf, const struct option_spot *spot)
+option_check_rules(const struct conf *conf, const struct option_spot *spot)
 {
     const struct option_named pipelines =
         NAMED(spot, "pipelines", conf->pipelines, conf->pipeline_count);
     const struct option_named rules = NAMED(spot, "rules", conf->rules, conf->rule_count);
-    option_refuse_twins(&rules, ".name", "the name of an earlier rule");
+    option_refuse_duplicates(&rules, ".name", "the name of an earlier rule");
     for (size_t i = 0; i < conf->rule_count; i++)
         check_chosen(conf, &pipelines, conf->rules[i].pipeline, "rules", i, spot);
     for (size_t i = 0; i < conf->rule_count && inboxes_are_told(conf, spot); i++)
         if (conf->rules[i].inbox)
             check_inbox_of_rule(conf, i, spot);
-    check_attributes(conf, spot);
+    option_check_attributes(conf, spot);
     check_title_pipelines(conf, &pipelines, spot);
 }
 
@@ -211,7 +211,7 @@ match_takes_attributes(const struct conf_rule *wide, const struct conf_rule *nar
     for (size_t i = 0; i < wide->attribute_count; i++) {
         bool asked = false;
         for (size_t j = 0; j < narrow->attribute_count && !asked; j++)
-            asked = attribute_asks_same(&wide->attributes[i], &narrow->attributes[j]);
+            asked = option_attribute_asks_same(&wide->attributes[i], &narrow->attributes[j]);
         if (!asked)
             return false;
     }
@@ -265,7 +265,7 @@ rule_is_covered(const struct conf_rule *rule, const struct conf_rule *other)
 
 /* Warns about a rule without effect; of two equivalent rules, about the later one. */
 static void
-doubt_rule(const struct conf *conf, size_t i, const struct option_spot *spot)
+warn_rule(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     for (size_t j = 0; j < conf->rule_count; j++) {
         const struct conf_rule *rule = &conf->rules[i], *other = &conf->rules[j];
@@ -298,7 +298,7 @@ rule_obstacle(const struct conf *conf, const struct conf_rule *rule)
 }
 
 static void
-doubt_origin(const struct conf *conf, size_t i, const struct option_spot *spot)
+warn_origin(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     const char *obstacle = rule_obstacle(conf, &conf->rules[i]);
     if (obstacle)
@@ -317,7 +317,7 @@ modality_is_read(const char *modality)
 }
 
 static void
-doubt_modalities(const struct conf *conf, size_t i, const struct option_spot *spot)
+warn_modalities(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     const struct conf_rule *rule = &conf->rules[i];
     const char *wrong = modality_is_read(rule->modality) ? NULL : rule->modality;
@@ -342,14 +342,14 @@ pipeline_is_chosen(const struct conf *conf, const char *name)
 }
 
 void
-doubt_rules(const struct conf *conf, const struct option_spot *spot)
+option_warn_rules(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->rule_count; i++)
-        doubt_rule(conf, i, spot);
+        warn_rule(conf, i, spot);
     for (size_t i = 0; i < conf->rule_count; i++)
-        doubt_origin(conf, i, spot);
+        warn_origin(conf, i, spot);
     for (size_t i = 0; i < conf->rule_count; i++)
-        doubt_modalities(conf, i, spot);
+        warn_modalities(conf, i, spot);
     for (size_t i = 0; i < conf->pipeline_count; i++)
         if (!conf->pipelines[i].by_hand && !pipeline_is_chosen(conf, conf->pipelines[i].name))
             option_warn(spot, ELEMENT("pipelines", i, ""),

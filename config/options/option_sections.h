@@ -1,6 +1,6 @@
 /*
- * option_sections.h - the sections of the option table, and the functions that their files share; private
- * to config/options/.
+ * option_sections.h - the sections of the option table, and the functions that their files share;
+ * private to config/options/.
  *
  * To add an option, add a member in config.h and a row in this folder. unit_test_config_options
  * then fails with the text to add to noctule.conf, and NOCTULE_WRITE_MANUAL=1 makes it write
@@ -45,8 +45,8 @@
     }
 
 extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery,
-    option_pull, option_retention, option_report, option_page, option_segment, option_expect,
-    option_texture, option_attribute, option_rule, option_compute;
+    option_pull, option_retention, option_page, option_segment, option_expect, option_texture,
+    option_attribute, option_rule, option_compute;
 
 /* The row of a rule, and of a title with a pipeline. */
 #define STACKS_ROW(type)                                                                           \
@@ -97,8 +97,8 @@ extern const char *const newest_choices[];
     }
 /* Reports a host with a colon that is no IPv6 address. The second function returns whether
  * dicom.tls.ca, which outgoing TLS needs, is missing. */
-void check_host(const char *host, const struct option_spot *spot);
-bool lacks_authorities(const struct conf *conf, const struct option_spot *spot);
+void option_check_host(const char *host, const struct option_spot *spot);
+bool option_lacks_authorities(const struct conf *conf, const struct option_spot *spot);
 
 /* Report an error or a warning of an option, given by its path below the section: "dicom.port". A
  * warning concerns a setting that is valid, but probably not intended. */
@@ -109,16 +109,16 @@ void option_warn(const struct option_spot *spot, const char *option, const char 
 /* Writes the "FILE:LINE" of an option. */
 void option_put_place(const struct option_spot *spot, const char *option, char *place, size_t size);
 
-/* Returns the path of a list element, or of one of its options: ELEMENT("segments", 1, ".label"). The
- * path is valid until the end of the block. */
+/* Returns the path of a list element, or of one of its options: ELEMENT("segments", 1, ".label").
+ * The path is valid until the end of the block. */
 #define OPTION_KEY                   64
 #define ELEMENT(list, index, option) option_key((char[OPTION_KEY]){0}, (list), (index), (option))
 const char *option_key(char path[OPTION_KEY], const char *list, size_t index, const char *option);
 
 /* Returns whether the caller wants warnings. Child processes of the daemon do not. */
-bool option_doubts_are_asked(const struct option_spot *spot);
+bool option_wants_warnings(const struct option_spot *spot);
 /* Returns whether no error has been reported. */
-bool option_all_well(const struct option_spot *spot);
+bool option_has_no_errors(const struct option_spot *spot);
 
 /* Returns whether a member, or a part of it, was rejected. */
 #define LOST(spot, member) option_lost((spot), &(member), sizeof(member))
@@ -148,39 +148,39 @@ size_t option_find_name(const struct option_named *named, const char *name);
  * it may be this one. */
 bool option_lacks(const struct option_named *named, const char *name);
 /* Reports elements with the name of an earlier one: '"x" is the name of an earlier pipeline'. */
-void option_refuse_twins(const struct option_named *named, const char *option, const char *is);
+void option_refuse_duplicates(const struct option_named *named, const char *option, const char *is);
 
 /* Returns whether both are NULL, or equal texts. */
 bool option_is_same(const char *a, const char *b);
 
 /* Reports a range whose lower end is above its upper end. */
-void check_ends(const double ends[2], const char *option, const struct option_spot *spot);
+void option_check_ends(const double ends[2], const char *option, const struct option_spot *spot);
 
 /* Returns the part of `path` below `folder`: "" if they are equal, NULL if it lies outside. */
 const char *option_path_below(const char *path, const char *folder);
 
 /* Reports a path within or around Noctule's own folders: results must not be received again nor be
  * mixed with originals. Returns whether the path is valid. */
-bool check_apart_from_root(const struct conf *conf, const char *path, const char *option,
-                           const struct option_spot *spot);
+bool option_check_apart_from_root(const struct conf *conf, const char *path, const char *option,
+                                  const struct option_spot *spot);
 
 /* Checks across sections; they run after paths are absolute. */
-void check_inboxes(const struct conf *conf, const struct option_spot *spot);
-void check_destinations(const struct conf *conf, const struct option_spot *spot);
-void check_sources(const struct conf *conf, const struct option_spot *spot);
-void check_pipelines(const struct conf *conf, const struct option_spot *spot);
-void check_rules(const struct conf *conf, const struct option_spot *spot);
+void option_check_inboxes(const struct conf *conf, const struct option_spot *spot);
+void option_check_destinations(const struct conf *conf, const struct option_spot *spot);
+void option_check_sources(const struct conf *conf, const struct option_spot *spot);
+void option_check_pipelines(const struct conf *conf, const struct option_spot *spot);
+void option_check_rules(const struct conf *conf, const struct option_spot *spot);
 /* Checks the number of different attributes in all rules. */
-void check_attributes(const struct conf *conf, const struct option_spot *spot);
+void option_check_attributes(const struct conf *conf, const struct option_spot *spot);
 /* Return whether both name the same attribute, and whether they also test it alike. */
-bool attribute_is_same(const struct conf_attribute *a, const struct conf_attribute *b);
-bool attribute_asks_same(const struct conf_attribute *a, const struct conf_attribute *b);
-void check_slurm(const struct conf *conf, const struct option_spot *spot);
-void check_page(const struct conf *conf, const struct option_spot *spot);
-void check_retention(const struct conf *conf, const struct option_spot *spot);
+bool option_attribute_is_same(const struct conf_attribute *a, const struct conf_attribute *b);
+bool option_attribute_asks_same(const struct conf_attribute *a, const struct conf_attribute *b);
+void option_check_slurm(const struct conf *conf, const struct option_spot *spot);
+void option_check_web(const struct conf *conf, const struct option_spot *spot);
+void option_check_retention(const struct conf *conf, const struct option_spot *spot);
 
 /* Warn about valid settings that are probably not intended. */
-void doubt_rules(const struct conf *conf, const struct option_spot *spot);
-void doubt_network(const struct conf *conf, const struct option_spot *spot);
+void option_warn_rules(const struct conf *conf, const struct option_spot *spot);
+void option_warn_network(const struct conf *conf, const struct option_spot *spot);
 
 #endif

@@ -88,7 +88,7 @@ static void
 check_segment(const void *object, const struct option_spot *spot)
 {
     const struct conf_segment *segment = object;
-    check_ends(segment->range.ends, "range", spot);
+    option_check_ends(segment->range.ends, "range", spot);
     check_method(segment, spot);
     if (segment->threshold >= 1)
         option_refuse(spot, "threshold",

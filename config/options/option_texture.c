@@ -135,7 +135,7 @@ check_texture(const void *object, const struct option_spot *spot)
 {
     const struct texture_options *texture = object;
     if (texture->levels.has_range)
-        check_ends(texture->levels.range, "range", spot);
+        option_check_ends(texture->levels.range, "range", spot);
     if (!texture_has_features(texture) && !texture->patterns && !LOST(spot, *texture))
         option_refuse(
             spot, "first_order",

@@ -28,7 +28,7 @@ conf_page_is_local(const struct conf_page *page)
 
 /* Must not report members as missing that were rejected. */
 void
-check_page(const struct conf *conf, const struct option_spot *spot)
+option_check_web(const struct conf *conf, const struct option_spot *spot)
 {
     const struct conf_page *page = &conf->page;
     if (page->port == 0 || LOST(spot, page->port))
