@@ -218,7 +218,7 @@ report_cycle(struct making *making)
 
 /* Checks that each segment can be computed after all segments that it uses. */
 static void
-check_order(const struct option_named *named, const struct conf_pipeline *pipeline)
+check_dependencies(const struct option_named *named, const struct conf_pipeline *pipeline)
 {
     struct making making = {.named = named, .pipeline = pipeline};
     while (making.count < named->count) {
@@ -289,7 +289,7 @@ check_pipeline(const void *object, const struct option_spot *spot)
     option_refuse_duplicates(&segments, ".label", "the label of an earlier segment");
     check_methods(pipeline, spot);
     check_uses(&segments, pipeline);
-    check_order(&segments, pipeline);
+    check_dependencies(&segments, pipeline);
     check_shown(pipeline, spot);
     check_shares(&segments, pipeline);
     for (size_t i = 0; i < pipeline->segment_count; i++)

@@ -40,5 +40,5 @@ offend 'papers are cited by author and year (docs/references.md)' \
 offend 'the glossary has another word' \
     "$(git grep -nE '[A-Z]_A_(FRAME|PROCESSOR|SLICE|BLOCK|THREAD|TILE|WARP)\b|_a_slice\b' -- "${rooms[@]}" tests ':!tests/lint')"
 offend 'the text beside a code is a message' "$(git grep -niE 'sentence' -- "${rooms[@]}" docs README.md ':!db/migrations')"
-offend 'how strongly voxels hang together is a connectedness map' "$(git grep -niE '\bscene' -- "${rooms[@]}" docs ':!base/methods.def')"
+offend 'how strongly voxels hang together is a connectedness map' "$(git grep -niE '\bscene' -- "${rooms[@]}" docs ':!config/options/option_segment.c')"
 exit $((offences > 0))
