@@ -1,8 +1,8 @@
 /*
  * findings.h - collects errors and warnings while a configuration is read; private to config/.
  *
- * Reading continues after an error, so that one run reports all errors. A member whose value was
- * rejected is lost. Checks must not report consequences of a lost member.
+ * Reading continues after an error, so that one run reports all errors. A member with a rejected
+ * value is lost. Checks must not report consequences of a lost member.
  */
 #ifndef NOCTULE_FINDINGS_H
 #define NOCTULE_FINDINGS_H
@@ -27,7 +27,7 @@ struct findings {
     int stop; /* -ENOMEM, or -E2BIG after FINDINGS_MAX errors; 0: continue */
 };
 
-/* Adds an error or a warning about this option ("": none) at this line of the expanded text. A
+/* Adds an error or a warning about this option (may be "") at this line of the expanded text. A
  * finding is added once if its file is included twice. Returns -EINVAL, or findings.stop if reading
  * must stop. */
 int findings_add(struct findings *findings, bool wrong, unsigned line, const char *option,

@@ -56,7 +56,7 @@ struct option_mark {
 struct option_past {
     const char *group;
     bool always;      /* the old option had a default, so identities always contain it */
-    const char *word; /* NULL: none */
+    const char *word; /* NULL: no change */
     unsigned choice;
 };
 
@@ -132,7 +132,7 @@ extern const struct option_kind option_text, /* char * */
  * Returns 0 or -ENOMEM. */
 int option_make_absolute(char **path, const char *folder);
 
-/* Returns the row of that name or former name, or NULL if there is none. */
+/* Returns the row of that name or former name, or NULL if it is absent. */
 const struct option_row *option_find(const struct option_section *section, const char *name);
 
 /* Returns the first condition of the row that the object does not meet, or NULL. */

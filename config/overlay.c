@@ -60,7 +60,7 @@ overlay_is_named(const config_setting_t *setting)
     return false;
 }
 
-/* Returns the name of a list element, or NULL if it has none. */
+/* Returns the name of a list element, or NULL if it has no name. */
 static const char *
 overlay_name(const config_setting_t *element)
 {
@@ -140,7 +140,7 @@ overlay_merge_group(config_setting_t *group, const config_setting_t *from, const
     return rc;
 }
 
-/* Returns the list of rules, or NULL if there is none. */
+/* Returns the list of rules, or NULL if it is absent. */
 static config_setting_t *
 overlay_rules(const config_t *config)
 {

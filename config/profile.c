@@ -101,7 +101,7 @@ profile_apply(const struct option_reader *reader, const struct option_section *s
     return rc;
 }
 
-/* Does nothing: profile_apply() has read the option. It is never written, but its settings are. */
+/* Skips the option, because profile_apply() has read it. It is never written, but its settings are. */
 static int
 profile_read(const struct option_reader *reader, const struct option_row *row,
              config_setting_t *setting, void *field)

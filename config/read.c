@@ -235,7 +235,7 @@ read_names(const struct option_reader *reader, const struct option_section *sect
     return rc;
 }
 
-/* Reports an option whose condition is not met. */
+/* Reports an option with an unmet condition. */
 static int
 read_refuse_unused(const struct option_reader *reader, const struct option_section *section,
                    const struct option_use *use, const config_setting_t *setting)

@@ -46,7 +46,8 @@ struct option_kind {
     const char *type; /* for manuals; NULL: use describe */
     void (*describe)(const struct option_row *row, char *type, size_t size);
     const char *limits; /* the unit of the row's limits: "", " characters"; NULL: no limits */
-    const char *below;  /* separates its name from those of its section's options; NULL: none */
+    const char
+        *below; /* separates its name from those of its section's options; NULL: no section */
 };
 
 /* Return the row's member of the object. */
@@ -78,7 +79,7 @@ option_elements(const struct option_row *row, const void *field)
     return elements;
 }
 
-/* For kinds whose member is a pointer. */
+/* For kinds with a pointer member. */
 bool option_not_null(const struct option_writer *writer, const struct option_row *row,
                      const void *field);
 void option_free(const struct option_row *row, void *field);
@@ -153,7 +154,7 @@ int read_elements(const struct option_reader *reader, const struct option_row *r
                   config_setting_t *setting, double min, double max, size_t size, void *field,
                   option_read *read);
 
-/* Writes the row's choices whose bits are set: "a", "b" or "c". */
+/* Writes the row's choices with a set bit: "a", "b" or "c". */
 #define CHOICES_SIZE 256
 #define ALL_CHOICES  ~0u
 void read_name_choices(const struct option_row *row, unsigned wanted, char text[CHOICES_SIZE]);

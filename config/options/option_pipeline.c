@@ -167,7 +167,7 @@ making_find(const struct making *making, const char *label)
     return label ? option_find_name(making->named, label) : making->named->count;
 }
 
-/* Finds a used segment that is not computed yet. Returns false if there is none. */
+/* Finds a used segment that is not computed yet. Returns false if all are computed. */
 static bool
 find_unmade(const struct making *making, size_t segment, struct conf_use *use)
 {

@@ -17,7 +17,7 @@
 #define SECTION(array, type)                                                                       \
     .rows = (array), .row_count = sizeof(array) / sizeof((array)[0]), .size = sizeof(struct type)
 #define AT(type, field) .offset = offsetof(type, field)
-/* The first columns of a row whose option has the name of its member. */
+/* The first columns of a row; the option has the name of its member. */
 #define ROW(type, kind, member) #member, &option_##kind, offsetof(struct type, member)
 #define LIMITS(low, high)       .min = (low), .max = (high)
 #define MANY(type, field)       .count_offset = offsetof(type, field)
@@ -142,7 +142,7 @@ struct option_named {
         (spot), (list), (elements), (count), sizeof((elements)[0]), LOST(spot, elements)           \
     }
 const char *option_name(const struct option_named *named, size_t index);
-/* Returns the index of the first element of that name, or count if there is none. */
+/* Returns the index of the first element of that name, or count if it is absent. */
 size_t option_find_name(const struct option_named *named, const char *name);
 /* Returns whether there is no element of that name. Returns false if a name was rejected, because
  * it may be this one. */
@@ -153,7 +153,7 @@ void option_refuse_duplicates(const struct option_named *named, const char *opti
 /* Returns whether both are NULL, or equal texts. */
 bool option_is_same(const char *a, const char *b);
 
-/* Reports a range whose lower end is above its upper end. */
+/* Reports a range with the lower end above the upper end. */
 void option_check_ends(const double ends[2], const char *option, const struct option_spot *spot);
 
 /* Returns the part of `path` below `folder`: "" if they are equal, NULL if it lies outside. */
