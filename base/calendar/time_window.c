@@ -11,9 +11,9 @@
 #include <string.h>
 #include <strings.h>
 
-#define DAY_SECONDS  INT64_C(86400)
-#define DAY_MINUTES  1440
-#define PERIODS_MOST 16
+#define DAY_SECONDS INT64_C(86400)
+#define DAY_MINUTES 1440
+#define PERIODS_MAX 16
 #define HORIZON_DAYS                                                                               \
     16 /* a window that does not open within two weeks and the widest clock change never opens */
 #define WORD_SIZE 96
@@ -25,7 +25,7 @@ struct time_window {
     struct period {
         unsigned days;  /* bit 0: Monday */
         int start, end; /* minutes of the day; an end before the start is on the next day */
-    } periods[PERIODS_MOST];
+    } periods[PERIODS_MAX];
 };
 
 /* ------------------------------------------------------------------------------- the text ---- */
@@ -159,8 +159,8 @@ static int
 parse_period(struct window_parser *parser, struct time_window *window)
 {
     char word[WORD_SIZE];
-    if (window->count == PERIODS_MOST)
-        return parser_refuse(parser, "has more than %d periods", PERIODS_MOST);
+    if (window->count == PERIODS_MAX)
+        return parser_refuse(parser, "has more than %d periods", PERIODS_MAX);
     struct period *period = &window->periods[window->count++];
     int rc = parser_word(parser, word);
     period->days = 0x7f;

@@ -15,10 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DAY         INT64_C(86400)
-#define FILE_MOST   65536 /* bytes; the largest file has less than 4000 */
-#define NAME_MOST   64
-#define HEADER_SIZE 44
+#define DAY           INT64_C(86400)
+#define FILE_SIZE_MAX 65536 /* bytes; the largest file has less than 4000 */
+#define ZONE_NAME_MAX 64
+#define HEADER_SIZE   44
 
 /* Time of a yearly clock change: the day, and the second of the day. */
 struct zone_change {
@@ -201,7 +201,7 @@ rule_read(const char *text, struct zone_rule *rule)
 /* ------------------------------------------------------------------------------- the file ---- */
 
 struct zone_file {
-    unsigned char bytes[FILE_MOST + 1]; /* ended by a NUL */
+    unsigned char bytes[FILE_SIZE_MAX + 1]; /* ended by a NUL */
     size_t size;
 };
 
@@ -229,7 +229,7 @@ zone_block_read(const struct zone_file *file, size_t at, size_t time_size, struc
     int64_t counts[6];
     for (size_t i = 0; i < 6; i++) {
         counts[i] = zone_file_number(file, at + 20 + 4 * i, 4);
-        if (counts[i] < 0 || counts[i] > FILE_MOST)
+        if (counts[i] < 0 || counts[i] > FILE_SIZE_MAX)
             return false;
     }
     block->leaps = (size_t)counts[2];
@@ -289,21 +289,21 @@ zone_is_name(const char *name)
     const char *at = name;
     while (isalnum((unsigned char)*at) || (*at && strchr("_+-/", *at)))
         at++;
-    return isalpha((unsigned char)*name) && !*at && at - name <= NAME_MOST;
+    return isalpha((unsigned char)*name) && !*at && at - name <= ZONE_NAME_MAX;
 }
 
 static int
 zone_file_read(struct zone_file *file, const char *name)
 {
-    char path[sizeof TIME_ZONES + 1 + NAME_MOST + 1];
+    char path[sizeof TIME_ZONES + 1 + ZONE_NAME_MAX + 1];
     snprintf(path, sizeof path, TIME_ZONES "/%s", name);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return -errno;
     ssize_t got = 1;
     int rc = 0;
-    while (got > 0 && file->size < FILE_MOST) {
-        got = read(fd, file->bytes + file->size, FILE_MOST - file->size);
+    while (got > 0 && file->size < FILE_SIZE_MAX) {
+        got = read(fd, file->bytes + file->size, FILE_SIZE_MAX - file->size);
         if (got < 0)
             rc = errno == EISDIR ? -ENOENT : -errno;
         else
