@@ -1036,7 +1036,7 @@ def test_no_region_that_matches(run, tmp_path, series):
 
 def test_each_is_no_name_for_other_segments(run, tmp_path, series):
     told = run(", ".join([grown(), drawn("A", "number = 1", 'minus = [ "Lesions" ];')]), [], tmp_path / "series", status=5)
-    assert '"Lesions" is each region that matches: name a segment with object.unite' in told
+    assert '"Lesions" is one segment per region: name a segment with object.unite' in told
 
 
 ORGANS = 104  # of TotalSegmentator's first version
