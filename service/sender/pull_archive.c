@@ -14,21 +14,21 @@ struct pull_task {
     uv_work_t work;
     struct puller *puller;
     struct settings *settings;
-    const struct conf_source *source; /* of the settings */
+    const struct conf_source *source; /* belongs to the settings */
     int64_t pull;
     bool moves;
     char accession_number[DICOM_ACCESSION_SIZE], study_uid[DICOM_UID_SIZE],
         series_uid[DICOM_UID_SIZE];
     atomic_bool stop;
-    /* What came of it. */
+    /* The outcome. */
     enum proto_pull outcome;
     struct error error;
     struct pull_found found;
 };
 
-/* ------------------------------------------------------------------------------- at work --- */
+/* --------------------------------------------------------------------------------- thread --- */
 
-/* In a thread of the pool. */
+/* Runs in a thread of the pool. */
 static void
 pull_task_run(uv_work_t *work)
 {
@@ -99,7 +99,7 @@ pull_task_ended(uv_work_t *work, int status)
     while (*place != task)
         place = &(*place)->next;
     *place = task->next;
-    if (status) /* it was not begun */
+    if (status) /* it did not begin */
         task->outcome = PROTO_PULL_RETURNED;
     (task->moves ? pull_task_tell_moved : pull_task_tell_found)(task);
     pull_task_free(task);
@@ -107,7 +107,7 @@ pull_task_ended(uv_work_t *work, int status)
         puller->idle(puller->context);
 }
 
-/* ------------------------------------------------------------------------------- hearing --- */
+/* -------------------------------------------------------------------------------- frames --- */
 
 static struct pull_task *
 pull_task_new(struct puller *puller, struct settings *settings, const char *source, int64_t pull)
@@ -124,7 +124,8 @@ pull_task_new(struct puller *puller, struct settings *settings, const char *sour
     return task;
 }
 
-/* Takes the task over. A source that a RELOAD took away, or a courier that is ending, gives it back. */
+/* Starts the task and takes it over. Returns it untried if a RELOAD removed its source or the
+ * process is ending. */
 static void
 pull_task_begin(struct pull_task *task)
 {
@@ -139,7 +140,7 @@ pull_task_begin(struct pull_task *task)
     pull_task_ended(&task->work, -ECANCELED);
 }
 
-/* Copies a text that was read; false: the frame is broken. */
+/* Copies a string that was read. Returns false for a broken frame. */
 static bool
 pull_take(char *to, size_t size, const char *text, struct proto_reader *reader)
 {
@@ -187,7 +188,7 @@ puller_handle_move(struct puller *puller, struct settings *settings, struct prot
         pull_task_free(task);
 }
 
-/* One that has just ended is stopped in vain. */
+/* Stops a task. Has no effect if it has just ended. */
 static void
 puller_handle_stop(const struct puller *puller, struct proto_reader *reader)
 {

@@ -1,6 +1,6 @@
 /*
- * pull_archive.h - a courier's dealings with archives that are asked for studies: FIND and MOVE, each of them a piece of work of
- * the loop's thread pool. All calls are made from the loop's thread.
+ * pull_archive.h - retrieves studies from archives in a sender process: FIND and MOVE, each as work
+ * of the loop's thread pool. Loop thread only.
  */
 #ifndef NOCTULE_SERVICE_SENDER_PULL_ARCHIVE_H
 #define NOCTULE_SERVICE_SENDER_PULL_ARCHIVE_H
@@ -10,14 +10,15 @@
 
 struct puller {
     struct child *child;
-    struct pull_task *tasks;     /* under way */
-    void (*idle)(void *context); /* the last of them has ended */
+    struct pull_task *tasks;     /* requests under way */
+    void (*idle)(void *context); /* called when the last one has ended */
     void *context;
 };
 
-/* FIND, MOVE and STOP_PULL, which is read to its end; each of the first two is answered by exactly one FOUND or MOVED. */
+/* Handles FIND, MOVE and STOP_PULL, reading the frame to its end. Each of the first two is answered
+ * by exactly one FOUND or MOVED. */
 void puller_handle(struct puller *puller, struct settings *settings, struct proto_reader *reader);
-/* What is under way is given back as soon as its peer lets it. */
+/* Cancels the requests as soon as the peers allow it, and returns them. */
 void puller_stop(struct puller *puller);
 
 #endif

@@ -22,7 +22,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Storage classes proposed on one association: those of what waits when it is made. */
+/* Limit of storage classes proposed on one association: those of the queued deliveries. */
 #define MAX_CLASSES 8
 
 struct sender_task {
@@ -34,21 +34,21 @@ struct sender_task {
 struct sender {
     struct sender_options options;
     pthread_t thread;
-    int wake; /* an eventfd: there is a task, or the end */
+    int wake; /* eventfd, signalled for a task or the end */
     pthread_mutex_t mutex;
     struct sender_task *first; /* guarded by the mutex, as is stopping */
     bool stopping;
     atomic_bool ended;
-    /* The thread's own. */
-    struct dicom_association *association; /* NULL: none */
-    double last_use;                       /* clock_seconds */
-    int64_t owed;                          /* commitment reports asked for on this association */
-    struct stow *stow;                     /* NULL: none yet */
+    /* Used only by the thread. */
+    struct dicom_association *association; /* NULL: not open */
+    double last_use;                       /* as of clock_seconds() */
+    int64_t owed;                          /* commitment reports expected on this association */
+    struct stow *stow;                     /* NULL: not open */
 };
 
-/* How one delivery went. */
+/* The outcome of one delivery. */
 struct send_attempt {
-    struct error error; /* code "": all went well */
+    struct error error; /* code NONE: success */
     struct dicom_answer answer;
     int32_t store_status;
     enum proto_commitment commitment;
@@ -90,14 +90,15 @@ send_committed(struct sender *sender, const struct dicom_commitment *report)
 {
     const struct conf_destination *destination = sender->options.destination;
     struct proto_writer writer;
-    /* Token 0: needs no answer, for without one in time the daemon asks again. */
+    /* Token 0: no reply is needed, because the daemon resends after commit_seconds without a
+     * report. */
     child_write_commitment(&writer, 0, destination->ae_title, destination->name, report);
     sender->options.events.frame(sender->options.events.context, &writer);
 }
 
 /* -------------------------------------------------------------------------- the association - */
 
-/* Never without TLS where it is asked for. */
+/* Fills the peer's settings. Fails if TLS is required and not available. */
 static int
 describe_peer(const struct sender *sender, struct dicom_peer *peer, struct error *error)
 {
@@ -129,7 +130,7 @@ drop_association(struct sender *sender)
     sender->owed = 0;
 }
 
-/* Passes on what the peer reported; an association that has ended is dropped. */
+/* Passes on the peer's commitment reports, and drops an association that has ended. */
 static void
 take_reports(struct sender *sender)
 {
@@ -154,7 +155,8 @@ has_class(char classes[][DICOM_UID_SIZE], size_t count, const char *sop_class)
     return false;
 }
 
-/* What the task and those behind it need; the strings are the tasks', copied out under the lock. */
+/* Collects the storage classes of the task and of those queued behind it. Copies the strings under
+ * the lock. */
 static size_t
 gather_classes(struct sender *sender, const struct sender_task *task,
                char classes[][DICOM_UID_SIZE])
@@ -193,7 +195,7 @@ connect_for(struct sender *sender, const struct sender_task *task, struct send_a
                          &attempt->error);
 }
 
-/* Is the association at hand good for the task? Otherwise it is dropped. */
+/* Returns whether the open association fits the task. If not, it is dropped. */
 static bool
 can_reuse(struct sender *sender, const struct sender_task *task)
 {
@@ -238,8 +240,9 @@ refuse_commitment(const struct sender *sender, struct send_attempt *attempt)
 }
 
 /*
- * What is stored is stored, whatever comes of the commitment. Some break off rather than refuse: once
- * more, for the connection may have been lost by chance.
+ * Requests storage commitment. The object stays stored in any case. Some peers abort
+ * instead of rejecting the request. It is repeated once on a new association, since the connection
+ * may also have been lost by chance.
  */
 static void
 ask_commitment(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
@@ -275,8 +278,9 @@ send_once(struct sender *sender, const struct sender_task *task, struct send_att
 }
 
 /*
- * An association that stood idle may turn out dead at its next use, which says nothing about the
- * peer: that once, a new one is tried at once. Storing the same instance again does no harm.
+ * Delivers to an AE. An idle association may turn out to be dead at its next use, although the peer
+ * works. In that case it is retried at once on a new one. Storing the same instance twice is
+ * harmless.
  */
 static enum dicom_outcome
 deliver_to_ae(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
@@ -284,7 +288,7 @@ deliver_to_ae(struct sender *sender, const struct sender_task *task, struct send
     const bool reused = can_reuse(sender, task);
     int rc = send_once(sender, task, attempt);
     if (rc && reused && !dicom_is_open(sender->association) && attempt->store_status < 0) {
-        take_reports(sender); /* which also lets go of it */
+        take_reports(sender); /* also drops the association */
         memset(attempt, 0, sizeof *attempt);
         attempt->store_status = -1;
         rc = send_once(sender, task, attempt);
@@ -358,7 +362,7 @@ sender_attempt(struct sender *sender, const struct sender_task *task)
     const enum dicom_outcome outcome = sender_deliver_task(sender, task, &attempt);
     log_attempt(sender, task, outcome, &attempt, clock_seconds() - start);
     send_delivered(sender, task, told[outcome], &attempt);
-    take_reports(sender); /* some came while an answer was waited for */
+    take_reports(sender); /* some may have arrived during the delivery */
 }
 
 /* ------------------------------------------------------------------------------ the queue --- */
@@ -381,10 +385,10 @@ sender_enqueue(struct sender *sender, struct sender_task *task)
         place = &(*place)->next;
     *place = task;
     pthread_mutex_unlock(&sender->mutex);
-    eventfd_write(sender->wake, 1); /* fails when it is full, and would wake anyway */
+    eventfd_write(sender->wake, 1); /* fails if the counter is full, which also wakes the thread */
 }
 
-/* NULL when there is none; *stopping tells whether there will be none any more. */
+/* Takes the first task, or returns NULL; *stopping is set if no more will follow. */
 static struct sender_task *
 sender_take(struct sender *sender, bool *stopping)
 {
@@ -397,7 +401,7 @@ sender_take(struct sender *sender, bool *stopping)
     return task;
 }
 
-/* Seconds until the association has been idle for too long. */
+/* Returns the seconds until the association has been idle for too long. */
 static double
 idle_left(const struct sender *sender)
 {
@@ -408,7 +412,8 @@ idle_left(const struct sender *sender)
     return sender->last_use + patience - clock_seconds();
 }
 
-/* Sleeps until there is a task, the peer says something, or the association has idled enough. */
+/* Sleeps until there is a task, data from the peer, or the association has been idle for too
+ * long. */
 static void
 wait_for_work(struct sender *sender)
 {
@@ -467,7 +472,7 @@ sender_run(void *argument)
     return NULL;
 }
 
-/* ------------------------------------------------------------------------- from outside ----- */
+/* ----------------------------------------------------------------------- public calls ----- */
 
 int
 sender_open(const struct sender_options *options, struct sender **out)

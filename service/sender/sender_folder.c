@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ".<UID>.dcm.part": whoever watches the folder passes over it. */
+/* Size of ".<UID>.dcm.part", a name that readers of the folder must skip. */
 #define PART_SIZE (DICOM_UID_SIZE + 16)
 
 static int
@@ -31,7 +31,7 @@ fail_source(struct error *error, int rc, const char *file)
                      strerror(-rc));
 }
 
-/* Opens the folder, making it when it is missing: a descriptor or -errno. */
+/* Opens the folder, creating it if it is missing. Returns a descriptor or -errno. */
 static int
 folder_open(const char *folder)
 {
@@ -49,7 +49,7 @@ write_part(int source, int base, const char *part, bool *read_failed)
     return copy < 0 ? copy : durable_finish(copy, file_copy(source, copy, read_failed));
 }
 
-/* Something of that name is there already. */
+/* Compares an existing file of that name with the source. */
 static int
 compare(int source, int base, const char *name, const char *folder, struct error *error)
 {

@@ -1,11 +1,12 @@
 /*
- * sender_role.c - the role that calls others: DELIVER comes in over fd 3, and what came of it goes
- * back, as do reports of storage commitment; so do FIND and MOVE, by which archives are asked (pull_archive.h).
+ * sender_role.c - the role that connects to destinations and archives: DELIVER, FIND and MOVE
+ * arrive over fd 3 (pull_archive.h), and their outcomes and reports of storage commitment are sent
+ * back.
  *
- * One libuv loop in the main thread owns the channel and a sender for each destination in use
- * (sender.h), whose threads hand it complete frames. After a RELOAD new senders are made, with the
- * new destinations and certificates, while the old ones finish what they are at. A delivery that
- * the pipe's end leaves unanswered is made again by the next courier.
+ * One libuv loop in the main thread owns the channel and one sender per destination in use
+ * (sender.h). The senders' threads pass it complete frames. After RELOAD new senders are created
+ * with the new destinations and certificates, while the old ones finish their current delivery. The
+ * next process repeats a delivery that was unanswered when the pipe ended.
  */
 #include "service/common/role.h"
 
@@ -23,7 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A sender in the courier's list. One of older settings has been told to stop. */
+/* A sender in the list. A sender of older settings has been stopped. */
 struct post {
     struct post *next;
     struct settings *settings;
@@ -39,7 +40,7 @@ struct letter {
 struct courier {
     struct child child;
     uv_loop_t loop;
-    uv_async_t news; /* letters, or the end of a sender */
+    uv_async_t news; /* frames were queued, or a sender ended */
     struct settings *settings;
     struct post *posts;
     struct puller puller;
@@ -50,7 +51,7 @@ struct courier {
 
 /* -------------------------------------------------------------------------- the settings ---- */
 
-/* Certificates that cannot be used cost the destinations with TLS, and no others. */
+/* Opens the settings. Unusable certificates affect only destinations with TLS. */
 static int
 courier_open_settings(struct conf *conf, struct settings **settings)
 {
@@ -64,7 +65,7 @@ courier_open_settings(struct conf *conf, struct settings **settings)
 
 /* ------------------------------------------------------------------------------- sending ---- */
 
-/* From a sender's thread. */
+/* Called in a sender's thread. */
 static void
 courier_on_letter(void *context, struct proto_writer *frame)
 {
@@ -84,7 +85,7 @@ courier_on_letter(void *context, struct proto_writer *frame)
     uv_async_send(&courier->news);
 }
 
-/* From a sender's thread. */
+/* Called in a sender's thread. */
 static void
 courier_on_ended(void *context)
 {
@@ -114,7 +115,7 @@ free_post(struct post *post)
     free(post);
 }
 
-/* Lets go of the senders that have ended. */
+/* Frees the senders that have ended. */
 static void
 sweep_posts(struct courier *courier)
 {
@@ -141,9 +142,9 @@ static void
 courier_on_news(uv_async_t *news)
 {
     struct courier *courier = news->data;
-    sweep_posts(courier); /* first: what an ended sender said is among the letters then */
+    sweep_posts(courier); /* first, so that the last frames of an ended sender are taken next */
     struct letter *letters = take_letters(courier);
-    if (letters) /* a folder, or what names are looked up by, may have become another */
+    if (letters) /* a folder, or the resolver's files, may have changed */
         child_check_places(&courier->child, courier->settings->conf);
     for (struct letter *letter = letters, *next; letter; letter = next) {
         next = letter->next;
@@ -153,7 +154,7 @@ courier_on_news(uv_async_t *news)
     courier_end_if_idle(courier);
 }
 
-/* ------------------------------------------------------------------------------- hearing ---- */
+/* ------------------------------------------------------------------------------ messages ---- */
 
 static struct post *
 find_post(struct courier *courier, const struct conf_destination *destination)
@@ -165,7 +166,7 @@ find_post(struct courier *courier, const struct conf_destination *destination)
     return NULL;
 }
 
-/* The sender of a destination of the settings in force, made when it is not there yet. */
+/* Returns the sender of a destination of the settings in force, created if necessary. */
 static int
 open_post(struct courier *courier, const struct conf_destination *destination, struct sender **out)
 {
@@ -195,7 +196,7 @@ open_post(struct courier *courier, const struct conf_destination *destination, s
     return 0;
 }
 
-/* A destination that a RELOAD took away, or a courier that is ending. */
+/* Returns a delivery untried: RELOAD removed its destination, or the process is ending. */
 static void
 courier_return_delivery(struct courier *courier, int64_t delivery)
 {
@@ -212,7 +213,7 @@ courier_return_delivery(struct courier *courier, int64_t delivery)
     child_send(&courier->child, &writer);
 }
 
-/* It becomes a file name, and part of a request. */
+/* Checks a UID, which becomes a file name and part of a request. */
 static bool
 courier_is_uid(const char *text)
 {
@@ -297,11 +298,11 @@ static const struct child_role courier_role = {.name = "courier",
                                                .reload = courier_on_reload,
                                                .drain = courier_on_drain};
 
-/* -------------------------------------------------------------------------------- a life ---- */
+/* ---------------------------------------------------------------------------- the process ---- */
 
 /*
- * Senders may be in the middle of an association with a peer that takes its time. They are waited
- * for when the daemon asked for that (DRAIN); without it nobody hears what they would have to say.
+ * Serves until the daemon ends it. After DRAIN it waits for senders that are in an association with
+ * a slow peer. After a hang-up it exits at once, since their outcomes cannot be sent.
  */
 static void
 courier_serve(struct courier *courier)

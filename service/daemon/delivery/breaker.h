@@ -1,15 +1,16 @@
 /*
- * breaker.h - is a destination worth trying? A circuit breaker. Pure: no I/O, no clock.
+ * breaker.h - circuit breaker: limits the deliveries to a destination that keeps failing. Pure: no
+ * I/O, no clock.
  *
- *     closed --so many failures in a row--> open --its time is over--> one probe
- *        ^                                   ^  ^                       |     |
- *        |                                   |  +---------fails---------+     |
- *        +-------------------------------- succeeds --------------------------+
+ *     closed --breaker_failures in a row--> open --breaker_seconds--> one probe
+ *        ^                                   ^  ^                       |    |
+ *        |                                   |  +---------fails---------+    |
+ *        +-------------------------------- succeeds -------------------------+
  *
- * While it is closed as many deliveries may be under way as the limit says; while it is open none,
- * and after its time one. A failure is one of the destination (no connection, out of resources);
- * what it answers about an instance, be it a refusal, shows that it is there. A zeroed one is
- * closed.
+ * A closed breaker allows as many deliveries at a time as the limit, an open one none, and one
+ * probe after breaker_seconds. Only a failure of the destination counts (no connection, out of
+ * resources). A reply about an instance counts as success, even a rejection, because the
+ * destination is reachable. A zeroed breaker is closed.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_DELIVERY_BREAKER_H
 #define NOCTULE_SERVICE_DAEMON_DELIVERY_BREAKER_H
@@ -28,13 +29,13 @@ struct breaker {
 
 enum breaker_change { BREAKER_UNCHANGED, BREAKER_OPENED, BREAKER_CLOSED };
 
-/* How many more may start beside those under way. */
+/* Returns how many more deliveries may start, given those under way. */
 size_t breaker_room(const struct breaker *breaker, size_t under_way, size_t limit, uint64_t now_ms);
 
 enum breaker_change breaker_succeeded(struct breaker *breaker);
 enum breaker_change breaker_failed(struct breaker *breaker, const struct conf_delivery *settings,
                                    uint64_t now_ms);
-/* An open one allows its probe at once: somebody says that the destination is back. */
+/* Allows the probe of an open breaker at once: an operator or a reload requests another try. */
 void breaker_hurry(struct breaker *breaker);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * commitments.c - see commitments.h.
  *
- * A report may overtake the courier's own word that the object was sent, as when it comes by way of
- * the intake. As long as the delivery of an instance it names is under way, it is held back.
+ * A report may arrive before the sender's own DELIVERED, for example through the receiver. A report
+ * is therefore held back while the delivery of an instance in it is under way.
  */
 #include "service/daemon/delivery/commitments.h"
 
@@ -26,11 +26,12 @@ struct commitment_item {
 };
 
 struct commitment_report {
-    struct attempt base; /* its id is the token of its frame; it has ended when it comes */
+    struct attempt base; /* its id is the token of its frame; ends on arrival */
     struct commitments *commitments;
-    bool unanswered; /* nobody waits: it is the courier's, or the intake that did is gone */
-    void *frame;     /* the COMMITTED that the strings point into */
-    const char *ae_title, *destination; /* who reports; "": on an association of its own */
+    bool unanswered; /* no reply: it is from a sender, or the receiver that waited is gone */
+    void *frame;     /* the COMMITTED frame that holds the strings */
+    /* the reporting peer; destination "": on an association of its own */
+    const char *ae_title, *destination;
     const char *transaction_uid;
     struct commitment_item *items;
     size_t count;
@@ -40,7 +41,7 @@ struct commitments {
     struct core *core;
     const struct attempts *deliveries;
     struct attempts reports;
-    uint64_t look_at; /* of the loop's clock: when to look for overdue ones */
+    uint64_t look_at; /* in the loop's clock: time of the next search for overdue ones */
 };
 
 /* -------------------------------------------------------------------------- one report ----- */
@@ -76,7 +77,7 @@ commitments_handle(struct commitments *commitments, struct proto_reader *reader,
     struct commitment_report *report =
         message_read_committed(reader, &told) ? NULL : calloc(1, sizeof *report);
     if (!report)
-        return; /* a broken frame, or no memory: then the peer is left without an answer */
+        return; /* a broken frame, or no memory: the peer gets no reply */
     attempt_add(&commitments->reports, &report->base, told.token);
     attempt_end(&report->base);
     report->commitments = commitments;
@@ -98,7 +99,7 @@ commitments_intake_gone(struct commitments *commitments)
 
 /* ---------------------------------------------------------------------------- recording ---- */
 
-/* The destination does not keep what it took: it gets it once more. */
+/* Queues the object again: the destination does not keep it. */
 static int
 commitment_report_write_refusal(struct core *core, const struct commitment_report *report,
                                 const struct commitment_item *item)
@@ -122,7 +123,7 @@ commitment_report_write_refusal(struct core *core, const struct commitment_repor
     return error;
 }
 
-/* Only the destination itself can say what it keeps. */
+/* Returns whether the report comes from the destination itself. */
 static bool
 commitment_report_is_credible(struct core *core, const struct commitment_report *report,
                               const struct commitment_item *item)
@@ -130,7 +131,7 @@ commitment_report_is_credible(struct core *core, const struct commitment_report 
     struct queue_delivery delivery;
     if (queue_find_commitment(core->queue, report->transaction_uid, item->sop_instance_uid,
                               &delivery))
-        return true; /* about nothing that is known */
+        return true; /* an unknown transaction, ignored later */
     const struct conf_destination *destination =
         conf_find_destination(core->conf, delivery.destination);
     const bool credible = *report->destination
@@ -176,7 +177,7 @@ commitment_report_is_known(struct core *core, const struct commitment_report *re
     return true;
 }
 
-/* Not as long as the delivery of an instance that it names is under way. */
+/* Returns false while the delivery of an instance in the report is under way. */
 static bool
 commitment_report_may_write(const struct attempt *base)
 {
@@ -208,13 +209,13 @@ commitment_report_recorded(struct attempt *base)
         return;
     struct proto_writer writer;
     message_write_stored(&writer, &(struct message_stored){.token = base->id});
-    pool_send(core->pool, core->intake, &writer); /* one that left waits for nothing */
+    pool_send(core->pool, core->intake, &writer); /* a receiver that ended needs no reply */
 }
 
 static const struct attempt_type commitment_report_type = {
     .what = "record a storage commitment",
     .may_write = commitment_report_may_write,
-    .write = commitment_report_write, /* what does not pass is logged, an item at a time */
+    .write = commitment_report_write, /* permanent errors are logged per item */
     .recorded = commitment_report_recorded,
     .free = commitment_report_free,
 };
@@ -260,7 +261,8 @@ commitments_find_overdue(struct core *core, const struct conf_destination *desti
     return error;
 }
 
-/* A quarter of the shortest patience, within a second and a minute. */
+/* Returns a quarter of the shortest commit_seconds, between one second and one minute, in
+ * milliseconds. */
 static uint64_t
 commitments_look_again_ms(const struct conf *conf)
 {

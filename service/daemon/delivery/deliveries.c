@@ -1,17 +1,17 @@
 /*
  * deliveries.c - see deliveries.h.
  *
- * A delivery is under way from its SENDING row, committed before the courier is told, until the
- * courier says DELIVERED or is gone; what then becomes of it is delivery_attempt.c's. When it
+ * A delivery is under way from its SENDING row, which is committed before DELIVER is sent, until
+ * the sender reports DELIVERED or is gone. delivery_attempt.c then records the outcome. If a sender
  * dies
  *
- *     by itself, for its silence or a broken frame   each delivery it had is charged the attempt,
- *                                                    and the destination has failed once
- *     by our order (drain)                           all go back, no attempt counts
+ *     by itself, by silence or a broken frame   each of its deliveries is charged the attempt,
+ *                                               and the destination counts one failure
+ *     by order of the daemon (drain)            all its deliveries return, no attempt counts
  *
- * A courier has one destination, so that what one answers cannot end what goes to others. It is
- * started when first there is something due. The waits of deliveries that were lost together differ,
- * so that one which kills the courier meets the others less and less.
+ * A sender serves one destination, so that one destination's replies cannot end deliveries to
+ * others. It is started when its first delivery is due. Deliveries that were lost together get
+ * different delays, so that one which crashes the sender meets the others less and less often.
  */
 #include "service/daemon/delivery/deliveries.h"
 
@@ -28,23 +28,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* At a time, for one destination: the next ones wait at the courier while one is being sent, so
- * that its association is never idle between them. */
+/* Per destination: the next ones wait at the sender while one is being sent, so that its
+ * association is never idle between them. */
 #define MAX_UNDER_WAY 4
-#define RETRY_MILLIS  1000 /* after a failure of the database */
+#define RETRY_MILLIS  1000 /* after a database failure */
 
 struct delivery_target {
     char *destination;
-    int courier; /* a slot; -1: nothing was due yet */
+    int courier; /* slot; -1: no delivery was due yet */
     struct breaker breaker;
 };
 
 struct deliveries {
     struct core *core;
-    struct delivery_target *targets; /* one per destination of the configuration */
+    struct delivery_target *targets; /* one per configured destination */
     size_t target_count;
-    const char **blocked; /* room for the name of each */
-    bool outdated;        /* there was no memory to follow the configuration: nothing begins */
+    const char **blocked; /* room for the name of each destination */
+    bool outdated;        /* there was no memory to follow the configuration: no delivery starts */
     struct attempts attempts;
     struct commitments *commitments;
 };
@@ -61,7 +61,7 @@ deliveries_find_target(const struct deliveries *deliveries, const char *destinat
     return NULL;
 }
 
-/* Have not ended; of one destination (NULL: of all). */
+/* Returns the number of deliveries that have not ended, to one destination (NULL: to all). */
 static size_t
 deliveries_sending(const struct deliveries *deliveries, const char *destination)
 {
@@ -83,7 +83,8 @@ deliveries_room(const struct deliveries *deliveries, const struct delivery_targe
                         MAX_UNDER_WAY, uv_now(&deliveries->core->loop));
 }
 
-/* Collects in deliveries->blocked those that can take nothing now. */
+/* Collects in deliveries->blocked the destinations that cannot take a delivery now. Returns their
+ * number. */
 static size_t
 deliveries_blocked(struct deliveries *deliveries)
 {
@@ -125,7 +126,7 @@ deliveries_target_failed(struct deliveries *deliveries, struct delivery_target *
         why);
 }
 
-/* What the courier said shows whether the destination is there. */
+/* Updates the circuit breaker from the sender's report. */
 static void
 deliveries_judge_target(struct deliveries *deliveries, const struct delivery_attempt *attempt)
 {
@@ -148,7 +149,7 @@ deliveries_free_targets(struct delivery_target *targets, size_t count)
     free(targets);
 }
 
-/* From the targets before to those in force. */
+/* Moves the senders from the former targets to those in force. */
 static void
 deliveries_reload_couriers(struct deliveries *deliveries, const struct delivery_target *before,
                            size_t count)
@@ -244,7 +245,8 @@ deliveries_on_commit(void *context, int status)
               LOG_INT("attempt", delivery->attempts));
 }
 
-/* In the open batch. 0, or -errno and the delivery waits as before. Takes over its strings. */
+/* Starts a delivery in the open batch and takes over its strings. Returns 0, or -errno if it still
+ * waits. */
 static int
 deliveries_begin(struct deliveries *deliveries, const struct delivery_target *target,
                  struct queue_delivery *delivery)
@@ -262,7 +264,7 @@ deliveries_begin(struct deliveries *deliveries, const struct delivery_target *ta
     return batch_on_commit(core->batch, deliveries_on_commit, attempt);
 }
 
-/* It was configured when the delivery was made. */
+/* Fails a delivery whose destination was removed from the configuration. */
 static int
 deliveries_fail_unknown(struct core *core, const struct queue_delivery *delivery)
 {
@@ -274,7 +276,7 @@ deliveries_fail_unknown(struct core *core, const struct queue_delivery *delivery
     return queue_fail_delivery(core->queue, delivery->id, &attempt, clock_unix_ms());
 }
 
-/* What is due is looked at again once it is ready. */
+/* Starts the sender of a target. Due deliveries are checked again when it is ready. */
 static int
 deliveries_start_courier(struct deliveries *deliveries, struct delivery_target *target)
 {
@@ -290,7 +292,7 @@ deliveries_start_or_fail(struct deliveries *deliveries, struct queue_delivery *d
 {
     struct delivery_target *target = deliveries_find_target(deliveries, delivery->destination);
     if (!core_change(deliveries->core))
-        return 0; /* said, and tried again, by core.c */
+        return 0; /* core.c logs this and retries */
     if (!target) {
         due_now(&deliveries->core->deliveries_due);
         return deliveries_fail_unknown(deliveries->core, delivery);
@@ -347,7 +349,7 @@ deliveries_start(struct deliveries *deliveries)
 {
     struct core *core = deliveries->core;
     if (core->draining || core->trouble || deliveries->outdated || !due_take(&core->deliveries_due))
-        return; /* each of these looks again when it is over */
+        return; /* the end of each of these conditions triggers another check */
     if (core_failed(core, deliveries_start_due(deliveries), "start a delivery"))
         due_in(&core->deliveries_due, RETRY_MILLIS);
     else if (!core->deliveries_due.now)
@@ -400,7 +402,7 @@ deliveries_handle_delivered(struct deliveries *deliveries, struct proto_reader *
     struct attempt *base = attempts_find(&deliveries->attempts, told.delivery);
     struct delivery_attempt *attempt = (struct delivery_attempt *)base;
     if (!base || base->ended) {
-        reader->error = -EBADMSG; /* not a delivery it has */
+        reader->error = -EBADMSG; /* not a delivery of this sender */
         return;
     }
     int error = delivery_attempt_read(attempt, reader, &told);
@@ -408,12 +410,12 @@ deliveries_handle_delivered(struct deliveries *deliveries, struct proto_reader *
         delivery_attempt_blame(attempt, PROTO_DELIVERY_TRANSIENT, CODE_OUT_OF_MEMORY,
                                "the daemon had no memory to note how the delivery ended");
     } else if (error) {
-        reader->error = error; /* the pool ends the courier, and that ends the delivery */
+        reader->error = error; /* the pool then kills the sender, which ends the delivery */
         return;
     } else {
         deliveries_judge_target(deliveries, attempt);
-        /* It does not know the destination, as when it could not read the new configuration: again
-         * after a while, the attempt counted. */
+        /* The sender does not know the destination, for example if it could not read the new
+         * configuration. Retry later and count the attempt. */
         if (attempt->end == PROTO_DELIVERY_RETURNED && !deliveries->core->draining)
             attempt->end = PROTO_DELIVERY_TRANSIENT;
     }

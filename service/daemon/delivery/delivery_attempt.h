@@ -1,11 +1,12 @@
 /*
- * delivery_attempt.h - one try of a delivery: what the courier tells of it, and what becomes of it.
+ * delivery_attempt.h - one attempt of a delivery: the sender's report, and the state that it leads
+ * to.
  *
- *     the courier says    recorded as
- *     SENT                SENT, its commitment REQUESTED if it was
- *     TRANSIENT           DELAYED; tried for delivery.give_up_seconds: FAILED
- *     PERMANENT           FAILED; without a presentation context: to the fallback, if there is one
- *     RETURNED            PENDING, the attempt not counted
+ *     reported     recorded as
+ *     SENT         SENT, with its commitment REQUESTED if one was requested
+ *     TRANSIENT    DELAYED; after delivery.give_up_seconds: FAILED
+ *     PERMANENT    FAILED; without a presentation context: sent to the fallback, if there is one
+ *     RETURNED     PENDING, the attempt not counted
  */
 #ifndef NOCTULE_SERVICE_DAEMON_DELIVERY_DELIVERY_ATTEMPT_H
 #define NOCTULE_SERVICE_DAEMON_DELIVERY_DELIVERY_ATTEMPT_H
@@ -15,37 +16,39 @@
 
 struct delivery_attempt {
     struct attempt base;            /* its id is the delivery's */
-    struct queue_delivery delivery; /* as it is once started */
+    struct queue_delivery delivery; /* as of its start */
     enum proto_delivery end;
     struct queue_attempt answer;
-    const char *transaction_uid; /* of the commitment asked for; "": none */
-    int courier;                 /* the slot of who has it */
-    bool commitment_refused;     /* it was asked for, and none will come */
-    void *frame;                 /* the DELIVERED that the strings point into, or NULL */
+    const char *transaction_uid; /* of the requested commitment; "": not requested */
+    int courier;                 /* slot of its sender */
+    bool commitment_refused;     /* the peer refused the commitment request */
+    void *frame;                 /* the DELIVERED frame that holds the strings, or NULL */
 };
 
 extern const struct attempt_type delivery_attempt_type;
 
-/* For a delivery that is being started: takes its strings over. NULL: no memory, nothing taken. */
+/* Creates the attempt of a delivery that is being started, and takes over the delivery's strings.
+ * Returns NULL without memory; the caller then still owns them. */
 struct delivery_attempt *delivery_attempt_new(struct attempts *attempts,
                                               struct queue_delivery *delivery);
 
-/* Fills it from a DELIVERED that was read: 0, or -EBADMSG for what cannot be, -ENOMEM. */
+/* Fills the attempt from a DELIVERED message. Returns 0, -EBADMSG for impossible values, or
+ * -ENOMEM. */
 int delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *reader,
                           struct message_delivered *told);
-/* The daemon's own word for it instead; both texts are literals. */
+/* Sets the outcome that the daemon found itself. `message` must be a literal. */
 void delivery_attempt_blame(struct delivery_attempt *attempt, enum proto_delivery end,
                             enum code code, const char *message);
-/* It ended so, as far as the daemon is concerned: see attempt.h. */
+/* Ends the attempt with its current outcome: see attempt.h. */
 void delivery_attempt_end(struct delivery_attempt *attempt);
 
-/* Is the end of a delivery of this instance still to be heard of or recorded? */
+/* Returns whether the outcome of a delivery of this instance is still open or unrecorded. */
 bool delivery_attempts_carry(const struct attempts *attempts, const char *sop_instance_uid);
 
 /*
- * In the open batch: DELAYED for a while that grows with the attempts, or FAILED when it was tried
- * for delivery.give_up_seconds (since_ms, queue.h). Also for one that was SENT and whose commitment
- * failed.
+ * Sets the delivery to DELAYED in the open batch, with a delay that grows with the attempts, or to
+ * FAILED after delivery.give_up_seconds since since_ms (queue.h). Also used for a SENT delivery
+ * whose commitment failed.
  */
 int delivery_try_later(struct core *core, const struct queue_delivery *delivery,
                        const struct queue_attempt *answer);

@@ -21,7 +21,7 @@ routes_note_unknown_sender(struct core *core, const struct queue_job *job, const
     return queue_note(core->queue, "NO_SENDER", detail, clock_unix_ms());
 }
 
-/* *name stays NULL when whoever sent the series is no destination. */
+/* Finds the destination that sent the series. *name stays NULL without one. */
 static int
 routes_find_sender(struct core *core, const struct queue_job *job, const char **name)
 {

@@ -1,19 +1,21 @@
-/* delivery_routes.h - where do the results of a job go? */
+/*
+ * delivery_routes.h - finds the destinations of a job's results.
+ */
 #ifndef NOCTULE_SERVICE_DAEMON_DELIVERY_DELIVERY_ROUTES_H
 #define NOCTULE_SERVICE_DAEMON_DELIVERY_DELIVERY_ROUTES_H
 
 #include "service/daemon/core.h"
 
-/* Names of destinations; they live as long as the configuration in force. */
+/* Names of destinations, valid as long as the configuration in force. */
 struct routes {
     const char **destinations;
     size_t count;
 };
 
 /*
- * By the configuration in force: what the job's pipeline says under `deliver`. A sender that is no
- * destination is an event (in the open transaction) and no route. Calls for routes_free also when
- * it fails.
+ * Finds the destinations under `deliver` of the job's pipeline in the configuration in force. If
+ * the sending AE is not a destination, adds an event in the open transaction and no route. The
+ * caller must call routes_free() also after a failure.
  */
 int routes_find(struct core *core, int64_t job, struct routes *routes);
 void routes_free(struct routes *routes);

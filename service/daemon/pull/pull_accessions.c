@@ -1,4 +1,7 @@
-/* pull_accessions.c - see pull_accessions.h. A line of a file is the number of the item in its batch, a blank, and the accession number. */
+/*
+ * pull_accessions.c - see pull_accessions.h. A line of a file is the item's number in its batch, a
+ * space, and the accession number.
+ */
 #include "service/daemon/pull/pull_accessions.h"
 
 #include "base/durable.h"
@@ -16,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The open folder, or -errno. */
+/* Returns the descriptor of the folder, or -errno. */
 static int
 vault_open(const struct core *core)
 {
@@ -65,7 +68,7 @@ vault_keep(const struct core *core, int64_t batch, const char *const *accessions
     return rc;
 }
 
-/* What the line of that number says: 0, -EBADMSG for what nobody of ours wrote, -ENOENT. */
+/* Reads the line of this number. Returns 0, -EBADMSG for an invalid line, or -ENOENT. */
 static int
 vault_read_line(FILE *file, int32_t line, char accession[PULL_ACCESSION_SIZE])
 {
@@ -106,7 +109,7 @@ vault_find(const struct core *core, int64_t batch, int32_t line,
     return rc;
 }
 
-/* Not a batch's, or of one that needs it no more. */
+/* Returns whether the file belongs to no batch, or to one that no longer needs it. */
 static bool
 vault_may_go(const struct core *core, const char *name)
 {

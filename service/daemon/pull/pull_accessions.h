@@ -1,8 +1,9 @@
 /*
- * pull_accessions.h - the accession numbers that are to be asked for, which no row may have as they are: a file of the root for each
- * batch (LAYOUT_PULL), which only the service may read, and which goes when the last of them has ended.
+ * pull_accessions.h - the accession store: accession numbers to retrieve, which no row may hold in
+ * the clear. Each batch has a file in the root (LAYOUT_PULL) that only the service may read. It is
+ * removed when the batch's last item has ended.
  *
- * Calls block, and return 0 or -errno. One thread: the loop's.
+ * All calls block and return 0 or -errno. Loop thread only.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_PULL_PULL_ACCESSIONS_H
 #define NOCTULE_SERVICE_DAEMON_PULL_PULL_ACCESSIONS_H
@@ -12,12 +13,13 @@
 
 #include <stddef.h>
 
-/* Those of a batch, by their line; NULL: that line has none. On disk when it returns. */
+/* Stores the accession numbers of a batch by line; NULL: that line has none. They are on disk on
+ * return. */
 int vault_keep(const struct core *core, int64_t batch, const char *const *accessions, size_t count);
-/* -ENOENT: it is not there. */
+/* Reads one accession number. Returns -ENOENT if it is not stored. */
 int vault_find(const struct core *core, int64_t batch, int32_t line,
                char accession[PULL_ACCESSION_SIZE]);
-/* Removes the files of batches that need them no more; while no transaction is open. */
+/* Removes the files of batches that no longer need them. No transaction may be open. */
 void vault_sweep(const struct core *core);
 
 #endif

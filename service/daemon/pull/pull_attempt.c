@@ -45,7 +45,8 @@ pull_part_is_here(const struct queue_pull_part *part)
     return part->expected > 0 && part->arrived + part->unwanted >= part->expected;
 }
 
-/* Where the archive does not say how many it has, what has come after it said that it had sent them. */
+/* If the archive gives no number of instances, a part is complete if instances were stored and the
+ * archive reported that it sent all. */
 bool
 pull_attempt_is_here(const struct pull_attempt *attempt)
 {
@@ -110,7 +111,7 @@ pull_attempt_write_later(const struct pull_attempt *attempt, bool counted)
                             attempt->error.code, attempt->error.message, now_ms);
 }
 
-/* Its last word, with how far it got. */
+/* Records the failure, with the number of stored instances. */
 static int
 pull_attempt_write_failure(const struct pull_attempt *attempt)
 {

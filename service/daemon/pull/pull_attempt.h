@@ -1,15 +1,16 @@
 /*
- * pull_attempt.h - one try of an item of noctule pull, from its FIND to what has arrived, and what becomes of it.
+ * pull_attempt.h - one attempt at an item of noctule pull, from C-FIND to the arrival of its
+ * images, and its outcome.
  *
- *     FINDING --FOUND, parts that are not all here--> MOVING --MOVED of the last--> ARRIVING
+ *     FINDING --FOUND, some parts missing here--> MOVING --MOVED of the last--> ARRIVING
  *
- *     the archive has nothing of it                       NOT_FOUND
- *     all that it has is stored here, whoever sent it     DONE, also without a MOVE
- *     less is, and the archive was asked PULL_TRIES times PARTIAL; FAILED where nothing is
- *     less is, before                                     WAITING
- *     the archive cannot be reached                       WAITING, the attempt not counted; tried for
- *                                                         delivery.give_up_seconds: FAILED or PARTIAL
- *     it would say no again                               FAILED
+ *     the archive does not have it                        NOT_FOUND
+ *     all of it is stored here, whichever system sent it  DONE, also without a C-MOVE
+ *     less is stored, after PULL_TRIES attempts           PARTIAL; FAILED if no image is stored
+ *     less is stored, before that                         WAITING
+ *     the archive cannot be reached                       WAITING, the attempt not counted
+ *     the same after delivery.give_up_seconds             FAILED or PARTIAL
+ *     permanently rejected                                FAILED
  */
 #ifndef NOCTULE_SERVICE_DAEMON_PULL_PULL_ATTEMPT_H
 #define NOCTULE_SERVICE_DAEMON_PULL_PULL_ATTEMPT_H
@@ -22,47 +23,50 @@
 
 enum pull_stage { PULL_FINDING, PULL_MOVING, PULL_ARRIVING };
 
-/* How it ended, as far as the daemon is concerned. */
+/* The outcome of an attempt. */
 enum pull_end {
     PULL_ALL_HERE,
     PULL_NOTHING_THERE,
-    PULL_SHORT,   /* asked, and less came */
-    PULL_AWAY,    /* not reached */
-    PULL_REFUSED, /* for good */
-    PULL_UNTRIED, /* given back */
+    PULL_SHORT,   /* requested, but fewer images came */
+    PULL_AWAY,    /* the source was not reached */
+    PULL_REFUSED, /* permanently rejected */
+    PULL_UNTRIED, /* returned without an attempt */
 };
 
 struct pull_attempt {
     struct attempt base;    /* its id is the item's */
-    struct queue_pull pull; /* as it is once started */
-    char *accession;        /* NULL: it is asked for by a UID */
-    int courier;            /* the slot of who has it */
+    struct queue_pull pull; /* as of its start */
+    char *accession;        /* NULL: requested by a UID */
+    int courier;            /* slot of its sender */
     enum pull_stage stage;
     bool asked;                    /* FIND or MOVE is under way */
-    bool has_step;                 /* something is to be written before it goes on */
-    struct queue_pull_part *parts; /* once FOUND */
-    size_t part_count, next;       /* the next to be moved */
-    uint64_t stop_at; /* of the loop's clock: while asked its deadline; when ARRIVING, that ends */
-    bool stopped;     /* it was told to stop, and loses its courier at kill_at */
+    bool has_step;                 /* a database change must be written before it continues */
+    struct queue_pull_part *parts; /* set by FOUND */
+    size_t part_count, next;       /* index of the next part to move */
+    /* In the loop's clock: the deadline of a request, or in ARRIVING the end of the wait. */
+    uint64_t stop_at;
+    bool stopped; /* STOP_PULL was sent; its sender is killed at kill_at */
     uint64_t kill_at;
     enum pull_end end;
-    struct error error; /* why, of the first that went wrong */
+    struct error error; /* the first error */
 };
 
 extern const struct attempt_type pull_attempt_type;
 
-/* For an item that is being started: takes its strings over, and the accession number. NULL: no memory, nothing taken. */
+/* Creates the attempt of an item that is being started, and takes over the item's strings and the
+ * accession number. Returns NULL without memory; the caller then still owns them. */
 struct pull_attempt *pull_attempt_new(struct attempts *attempts, struct queue_pull *pull,
                                       char *accession);
 
-/* What came of asking: keeps the first that went wrong. */
+/* Records an error of a request, unless there is an earlier one. */
 void pull_attempt_blame(struct pull_attempt *attempt, enum code code, const char *message);
 void pull_attempt_end(struct pull_attempt *attempt, enum pull_end end);
 
-/* Of the parts, by what is stored: those that it is known of that they are all here. */
+/* Return whether a part, or all parts of the attempt, are stored here, as far as the archive's
+ * counts allow to decide. */
 bool pull_part_is_here(const struct queue_pull_part *part);
 bool pull_attempt_is_here(const struct pull_attempt *attempt);
-/* The codes that say that the source was not reached. */
+/* Returns whether the code means that the source was not reached. */
 bool pull_code_is_away(enum code code);
 
 #endif

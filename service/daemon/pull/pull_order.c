@@ -13,10 +13,10 @@
 #include <string.h>
 
 struct order {
-    char *text; /* what was told, cut into its words */
+    char *text; /* copy of the request, split into words */
     struct queue_pull_wish *wishes;
-    const char **accessions;            /* of the vault; NULL: it is no accession number */
-    char (*pseudonyms)[PSEUDONYM_SIZE]; /* what stands for them */
+    const char **accessions;            /* for the accession store; NULL: not an accession number */
+    char (*pseudonyms)[PSEUDONYM_SIZE]; /* in place of accession numbers */
     size_t count;
     bool has_accession;
 };
@@ -43,7 +43,7 @@ order_open(struct order *order, const char *items)
     return order->text && order->wishes && order->accessions && order->pseudonyms ? 0 : -ENOMEM;
 }
 
-/* What may stand in the row for an accession number. */
+/* Sets the identifier that a row may hold for an accession number. */
 static int
 order_hide(struct core *core, struct order *order, const char *accession, char **identifier)
 {
@@ -56,7 +56,7 @@ order_hide(struct core *core, struct order *order, const char *accession, char *
                : 0;
 }
 
-/* Reads the line's number in the site's list; *rest is what follows it. */
+/* Reads the line number of the site's list; *rest is the text after it. */
 static bool
 order_take_number(char *text, int32_t *number, char **rest)
 {
@@ -65,7 +65,7 @@ order_take_number(char *text, int32_t *number, char **rest)
     return *rest != text && *(*rest)++ == ' ' && value >= 0 && value <= INT32_MAX;
 }
 
-/* "KEY LINE VALUE", which the command line has checked already. */
+/* Reads "KEY LINE VALUE", which the CLI has already checked. */
 static int
 order_take_line(struct core *core, struct order *order, char *line)
 {

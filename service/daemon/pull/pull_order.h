@@ -1,4 +1,7 @@
-/* pull_order.h - a batch of items of noctule pull, as an operator asks for it. One thread: the loop's. */
+/*
+ * pull_order.h - adds a batch of items of noctule pull, as an operator requests it. Loop thread
+ * only.
+ */
 #ifndef NOCTULE_SERVICE_DAEMON_PULL_PULL_ORDER_H
 #define NOCTULE_SERVICE_DAEMON_PULL_PULL_ORDER_H
 
@@ -6,8 +9,9 @@
 #include "service/daemon/core.h"
 
 /*
- * In the open batch: 0, or -errno when it was refused; *say is what to tell whoever asks, "" for the queue's words. Accession
- * numbers are in the vault before their rows are on disk; where those do not come to be, it is swept.
+ * Adds the batch in the open transaction. Returns 0, or -errno if it was rejected. Sets `say` to
+ * the reply; "": use the queue's reason. Accession numbers are stored before their rows are on
+ * disk; if the rows are lost, a sweep removes them.
  */
 int pull_order(struct core *core, const struct message_pull *told, const char *by, char *say,
                size_t size);

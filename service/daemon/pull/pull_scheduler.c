@@ -1,12 +1,13 @@
 /*
  * pull_scheduler.c - see pull_scheduler.h.
  *
- * An item is under way from its FINDING row, committed before the courier is told, until its attempt has ended; what then
- * becomes of it is pull_attempt.c's. What is stored decides, at each step: nothing is asked for that is there, and nothing
- * counts as pulled because somebody said that he sent it. When the courier dies
+ * An item is under way from its FINDING row, which is committed before FIND is sent, until its
+ * attempt has ended. pull_attempt.c then records the outcome. Each step depends only on the stored
+ * instances: stored parts are not requested, and a sender's claim that it sent an instance does not
+ * count. If the sender process dies
  *
- *     by itself, or for having outlived its deadline   the attempt counts
- *     by our order (drain)                             the item goes back, the attempt does not count
+ *     by itself, or killed after its deadline   the attempt counts
+ *     by order of the daemon (drain)            the item returns, the attempt does not count
  */
 #include "service/daemon/pull/pull_scheduler.h"
 
@@ -24,23 +25,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STOP_MILLIS 10000 /* between STOP_PULL and the end of the courier */
+#define STOP_MILLIS 10000 /* between STOP_PULL and the end of the sender */
 
 struct pull_target {
     char *source;
-    int courier; /* a slot; -1: nothing was due yet */
+    int courier; /* slot; -1: no item was due yet */
     struct breaker breaker;
 };
 
 struct pulls {
     struct core *core;
-    struct pull_target *targets; /* one per source of the configuration */
+    struct pull_target *targets; /* one per configured source */
     size_t target_count;
     struct attempts attempts;
-    bool look;     /* something may be to be started */
-    bool outdated; /* there was no memory to follow the configuration: nothing begins */
-    bool
-        swept; /* since the configuration came: what waits for sources that it has no more has failed */
+    bool look;     /* an item may be ready to start */
+    bool outdated; /* there was no memory to follow the configuration: no item starts */
+    bool swept;    /* items of sources that were removed from the configuration have failed */
 };
 
 /* ------------------------------------------------------------------------------- targets --- */
@@ -62,7 +62,7 @@ pulls_free_targets(struct pull_target *targets, size_t count)
     free(targets);
 }
 
-/* From the targets before to those in force. */
+/* Moves the senders from the former targets to those in force. */
 static void
 pulls_reload_couriers(struct pulls *pulls, const struct pull_target *before, size_t count)
 {
@@ -128,7 +128,7 @@ pulls_note_breaker(struct pulls *pulls, const struct pull_target *target,
     }
 }
 
-/* What the courier said shows whether the source is there. */
+/* Updates the circuit breaker from the sender's report. */
 static void
 pulls_judge_target(struct pulls *pulls, const struct pull_attempt *attempt, enum code code,
                    const char *message)
@@ -145,9 +145,9 @@ pulls_judge_target(struct pulls *pulls, const struct pull_attempt *attempt, enum
         message);
 }
 
-/* -------------------------------------------------------------------------------- asking --- */
+/* ------------------------------------------------------------------------------ requests -- */
 
-/* The deadline of what is asked from now on. */
+/* Sets the deadline of the next request. */
 static void
 pull_attempt_allow(struct pull_attempt *attempt)
 {
@@ -214,7 +214,7 @@ static void
 pull_attempt_on_move(void *context, int status)
 {
     struct pull_attempt *attempt = context;
-    attempt->has_step = status != 0; /* it is taken anew */
+    attempt->has_step = status != 0; /* the step is taken again */
     if (status)
         return;
     crash_point("daemon_after_moving_before_move");
@@ -223,7 +223,7 @@ pull_attempt_on_move(void *context, int status)
 
 /* ------------------------------------------------------------------------------ starting --- */
 
-/* The accession number, where it is needed; -ENOENT or -EBADMSG where it is not known any more. */
+/* Reads the item's accession number, if it has one. Returns -ENOENT or -EBADMSG if it is lost. */
 static int
 pull_read_accession(const struct core *core, const struct queue_pull *pull, char **accession)
 {
@@ -248,7 +248,7 @@ pulls_fail_key(struct core *core, const struct queue_pull *pull, int rc)
                           clock_unix_ms());
 }
 
-/* In the open batch. Takes over its strings. */
+/* Starts an item in the open batch and takes over its strings. */
 static int
 pulls_begin(struct pulls *pulls, const struct pull_target *target, struct queue_pull *pull)
 {
@@ -271,7 +271,7 @@ pulls_begin(struct pulls *pulls, const struct pull_target *target, struct queue_
     return batch_on_commit(core->batch, pull_attempt_on_start, attempt);
 }
 
-/* Is it time for the next of the source? */
+/* Returns 1 if the next item of the source may start now, 0 if not, or -errno. */
 static int
 pulls_may_begin(struct pulls *pulls, const struct conf_source *source, int64_t due_ms)
 {
@@ -294,7 +294,7 @@ pulls_has_room(const struct pulls *pulls, const struct pull_target *target)
     return breaker_room(&target->breaker, under_way, 1, uv_now(&pulls->core->loop)) > 0;
 }
 
-/* A courier is started when first there is something due. */
+/* Starts an item, or first the target's sender when its first item is due. */
 static int
 pulls_start_next(struct pulls *pulls, struct pull_target *target, struct queue_pull *pull)
 {
@@ -327,7 +327,7 @@ pulls_start_of(struct pulls *pulls, struct pull_target *target)
     return rc;
 }
 
-/* All of a source that is not configured any more. */
+/* Fails all items of a source that was removed from the configuration. */
 static int
 pulls_fail_source(struct pulls *pulls, const char *source)
 {
@@ -354,7 +354,8 @@ pulls_on_swept(void *context, int status)
         vault_sweep(pulls->core);
 }
 
-/* Once for each configuration: what nobody can ask for ends, and what is kept for nobody goes. */
+/* Fails the items of removed sources and removes accession numbers that are no longer needed, once
+ * per configuration. */
 static int
 pulls_sweep(struct pulls *pulls)
 {
@@ -386,9 +387,9 @@ pulls_start(struct pulls *pulls)
     core_failed(core, rc, "start a pull");
 }
 
-/* ------------------------------------------------------------------------------- its steps - */
+/* --------------------------------------------------------------------------------- steps -- */
 
-/* How much of it is stored by now. */
+/* Reads how many instances of each part are stored. */
 static int
 pull_attempt_count(struct pull_attempt *attempt)
 {
@@ -403,7 +404,7 @@ pull_attempt_count(struct pull_attempt *attempt)
     return 0;
 }
 
-/* All were asked for that are not here. */
+/* Waits for instances after all missing parts were requested. */
 static void
 pull_attempt_await_arrivals(struct pull_attempt *attempt)
 {
@@ -415,7 +416,7 @@ pull_attempt_await_arrivals(struct pull_attempt *attempt)
     attempt->stop_at = uv_now(&core->loop) + (uint64_t)(1000 * seconds);
 }
 
-/* In the open batch: the next part is asked for, or what comes of the last is awaited. */
+/* Requests the next part, or waits for the instances of the last one, in the open batch. */
 static int
 pull_attempt_move_on(struct pull_attempt *attempt)
 {
@@ -431,7 +432,7 @@ pull_attempt_move_on(struct pull_attempt *attempt)
     return rc ? rc : batch_on_commit(core->batch, pull_attempt_on_move, attempt);
 }
 
-/* What the archive has is written, where it was not, and the next thing asked for. */
+/* Writes the archive's parts if they are new, and requests the next one. */
 static int
 pull_attempt_step(struct pull_attempt *attempt)
 {
@@ -453,14 +454,13 @@ pulls_take_step(struct pulls *pulls, struct pull_attempt *attempt)
         return;
     attempt->has_step = false;
     const int rc = pull_attempt_step(attempt);
-    if (rc == -EAGAIN ||
-        rc == -ENOENT) /* it was cancelled, or what it found was lost with a batch */
+    if (rc == -EAGAIN || rc == -ENOENT) /* it was cancelled, or its parts were lost with a batch */
         pull_attempt_end(attempt, PULL_UNTRIED);
     else if (core_failed(core, rc, "go on with a pull"))
         attempt->has_step = true;
 }
 
-/* Less than was promised, or what is not known, when nothing more is to be expected. */
+/* Ends the attempt if all instances are stored or the wait is over. */
 static void
 pull_attempt_judge(struct pull_attempt *attempt)
 {
@@ -517,7 +517,7 @@ pulls_tick(struct pulls *pulls)
     pulls->look = true;
 }
 
-/* Those that wait for nobody but the database, or for what is to arrive. */
+/* Continues the attempts that wait for the database or for instances. */
 static void
 pulls_go_on(struct pulls *pulls)
 {
@@ -548,7 +548,7 @@ pulls_before_commit(struct pulls *pulls)
 
 /* ------------------------------------------------------------------------------- frames ---- */
 
-/* The attempt that the frame is about; NULL: a broken courier. */
+/* Returns the attempt that the frame is about, or NULL for a frame that breaks the protocol. */
 static struct pull_attempt *
 pulls_expect(const struct pulls *pulls, struct proto_reader *reader, int64_t id,
              enum pull_stage stage, int64_t outcome)
@@ -562,14 +562,14 @@ pulls_expect(const struct pulls *pulls, struct proto_reader *reader, int64_t id,
     return NULL;
 }
 
-/* What is given back to a source that was taken away meanwhile nobody else would look at. */
+/* Requests another sweep if the source of a returned item was removed meanwhile. */
 static void
 pulls_expect_source(struct pulls *pulls, const struct pull_attempt *attempt)
 {
     pulls->swept = pulls->swept && pulls_find_target(pulls, attempt->pull.source);
 }
 
-/* It went wrong, and is over. Only we stop it: by a drain, a deadline, or because it was cancelled. */
+/* Ends a failed attempt. Only the daemon stops one: for a drain, a deadline or a cancellation. */
 static void
 pulls_end_failed(struct pulls *pulls, struct pull_attempt *attempt, int64_t outcome, enum code code,
                  const char *message)
@@ -597,7 +597,7 @@ pull_attempt_read_parts(struct pull_attempt *attempt, struct proto_reader *reade
         return -ENOMEM;
     while (message_next_part(reader, &told)) {
         struct queue_pull_part *part = &attempt->parts[attempt->part_count++];
-        /* Some say 0 of what they do not count. */
+        /* some archives send 0 if they do not count */
         *part = (struct queue_pull_part){strdup(told.study), strdup(told.series),
                                          told.instances > 0 ? told.instances : -1, 0, 0};
         if (!part->study_uid || !part->series_uid)
@@ -630,14 +630,14 @@ pulls_handle_found(struct pulls *pulls, struct proto_reader *reader)
     }
 }
 
-/* An answer about this part: the others may fare better. */
+/* Returns whether the code concerns only this part: the other parts may succeed. */
 static bool
 pull_is_of_part(enum code code)
 {
     return code == CODE_MOVE_INCOMPLETE || code == CODE_MOVE_REFUSED || code == CODE_MOVE_FAILED;
 }
 
-/* What it says is kept; whether all is there is another question. */
+/* Keeps the reported error. The stored instances decide whether the part is complete. */
 static void
 pulls_handle_moved(struct pulls *pulls, struct proto_reader *reader)
 {

@@ -1,6 +1,7 @@
 /*
- * pull_scheduler.h - the daemon's dealings with archives that are asked for studies (noctule pull): one item at a time of each source, in
- * its window and at its pace, by a courier of its own. What starts is looked for once a second, and when one has ended.
+ * pull_scheduler.h - retrieves studies from archives (noctule pull): one item at a time per source,
+ * within its window and rate, by a sender process of its own. Checks for items to start once per
+ * second, and whenever one has ended.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_PULL_PULL_SCHEDULER_H
 #define NOCTULE_SERVICE_DAEMON_PULL_PULL_SCHEDULER_H
@@ -14,23 +15,25 @@ int pulls_open(struct core *core, struct pulls **pulls);
 /* NULL is allowed. */
 void pulls_close(struct pulls *pulls);
 
-/* FOUND and MOVED; an unknown or impossible frame is latched as an error in the reader. */
+/* Handles FOUND and MOVED. An unknown or invalid frame sets the reader's error. */
 void pulls_frame(struct pulls *pulls, struct proto_reader *reader);
-/* Of any courier. */
+/* Handles the end of any sender. */
 void pulls_courier_gone(struct pulls *pulls, int slot, const struct pool_gone *gone);
 
-/* The last changes of a batch. */
+/* Must be called before a commit. */
 void pulls_before_commit(struct pulls *pulls);
 void pulls_tick(struct pulls *pulls);
-/* The sources may be others now. 0, or -ENOMEM: nothing begins until a tick has done it. */
+/* Follows a change of sources. Returns 0, or -ENOMEM: then no item starts until a tick has
+ * succeeded. */
 int pulls_reload(struct pulls *pulls);
 
-/* Whose courier is in this slot; "" for none. */
+/* Returns the source that the sender in this slot serves, or "". */
 const char *pulls_served_from(const struct pulls *pulls, int slot);
-/* Under way, or ended and not recorded. */
+/* Returns the number of items that are under way, or ended and not recorded. */
 size_t pulls_unrecorded(const struct pulls *pulls);
 
-/* In the open batch: 0, or -errno when it was refused; *say is what to tell whoever asks. */
+/* Cancels a batch in the open transaction. Returns 0, or -errno if it was rejected. Sets `say` to
+ * the reply. */
 int pulls_cancel(struct pulls *pulls, int64_t batch, const char *by, char *say, size_t size);
 
 #endif

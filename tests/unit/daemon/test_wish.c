@@ -147,7 +147,7 @@ END_TEST
 int
 main(void)
 {
-    Suite *suite = suite_create("daemon_wish");
+    Suite *suite = suite_create("daemon_action");
     TCase *tests = tcase_create("wish");
     tcase_add_test(tests, judgements_that_are_asked_for);
     tcase_add_test(tests, one_pipeline_takes_what_another_refuses);
