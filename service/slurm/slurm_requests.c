@@ -1,4 +1,7 @@
-/* slurm_requests.c - see slurm_role.h. What is found in the shared folder is foreign: service/common/slurm checks it. */
+/*
+ * slurm_requests.c - see slurm_role.h. Files in the shared folder are not trusted:
+ * service/common/slurm checks them.
+ */
 #include "service/slurm/slurm_role.h"
 
 #include "base/array.h"
@@ -19,12 +22,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ROWS_MOST 2000 /* of one frame */
+#define ROWS_MOST 2000 /* per frame */
 
 struct proto_writer *
 site_answer(struct site_request *request)
 {
-    static struct proto_writer nowhere; /* of whom nobody is told: the child fails */
+    static struct proto_writer nowhere; /* never sent, since the process fails */
     struct proto_writer *grown =
         array_grow(request->answers, &request->room, request->answer_count + 1, sizeof *grown);
     if (!grown) {
@@ -79,7 +82,7 @@ site_tell_unfit(struct site_request *request, int64_t job, const struct error *e
     message_write_unfit(site_answer(request), &told);
 }
 
-/* The path of its folder; NULL: it could not be made, which was told. */
+/* Returns the path of the attempt's folder. NULL: it could not be made, and UNFIT was added. */
 static char *
 site_make_attempt(struct site_request *request, const struct message_task_job *row)
 {
@@ -127,7 +130,7 @@ site_run_sbatch(const struct site_request *request, const char *const *folders, 
     return rc;
 }
 
-/* Of those that have a folder; without any there is nothing to be told but that. */
+/* Submits the attempts that have a folder. Without any, only reports that. */
 static void
 site_submit_folders(struct site_request *request, const char *const *folders, size_t count)
 {
@@ -142,7 +145,8 @@ site_submit_folders(struct site_request *request, const char *const *folders, si
     message_write_submitted(site_answer(request), &told);
 }
 
-/* One level of it alone: where the share is not mounted, nothing is to be made in its stead. */
+/* Creates only the last folder: if the share is not mounted, no folder must be created in its
+ * place. */
 static void
 site_make_root(const struct site *site)
 {
@@ -316,7 +320,7 @@ site_cancel(struct site_request *request)
                  LOG_STR("message", error.message));
 }
 
-/* The logs of Slurm jobs that nobody asked for in a week go, too. */
+/* Removes logs of Slurm jobs that are a week old. */
 static void
 site_sweep_log(int folder, const char *name)
 {
@@ -333,7 +337,7 @@ site_list_folders(struct site_request *request)
     DIR *directory;
     size_t rows = 0;
     if (file_open_directory(AT_FDCWD, request->site->folder, 0, &directory))
-        return; /* there is none yet, or the share is away: the next start looks again */
+        return; /* not created yet, or the share is not mounted: the next start checks again */
     for (const struct dirent *entry; (entry = readdir(directory)) && !request->out_of_memory;) {
         struct slurm_attempt_id id;
         if (!slurm_folder_name_read(entry->d_name, &id)) {

@@ -1,12 +1,12 @@
 /*
- * slurm_role.c - the role that knows Slurm and the folder that the nodes share: what the daemon asks for comes in over
- * fd 3, is done by pool threads, and what came of it goes back in one piece.
+ * slurm_role.c - the role that calls Slurm and accesses the folder shared with the nodes. Requests
+ * of the daemon arrive over fd 3, pool threads handle them, and each reply is sent as a whole.
  *
- * The daemon must not wait for a share that hangs, or for sbatch; and it holds what nobody else may write. This
- * process may be killed at any time: what the daemon has not been answered it finds out by asking Slurm and looking
- * for manifests. It is not confined: Slurm's commands load what the site has them load, and reach munge and the
- * controller as it was set up there. Requests of one attempt are the daemon's to put in order: it asks for the next
- * thing when it has been answered the last.
+ * The daemon must not block on a hanging share or on sbatch, and its files must not be writable by
+ * others. This process may be killed at any time: the daemon then finds missing replies by polling
+ * Slurm and searching manifests. It is not confined, because Slurm's commands load the site's
+ * plugins and connect to munge and the controller as configured there. The daemon orders the
+ * requests of one attempt: it sends the next after the reply to the last.
  */
 #include "service/slurm/slurm_role.h"
 
@@ -40,7 +40,7 @@ struct gateway {
 typedef void gateway_do(struct site_request *request);
 
 struct gateway_work {
-    struct site_request request; /* first */
+    struct site_request request; /* must be first */
     uv_work_t work;
     struct gateway *gateway;
     gateway_do *call;
@@ -122,7 +122,7 @@ gateway_on_message(void *context, struct proto_reader *reader)
         return;
     }
     if (message_read(reader, reader->type, &told) || gateway->child.draining)
-        return; /* what is not answered is asked of the next */
+        return; /* the next process gets unanswered requests again */
     struct gateway_work *order = calloc(1, sizeof *order);
     void *memory = order ? message_keep(reader, reader->type, &told) : NULL;
     if (!memory) {
@@ -150,7 +150,8 @@ static const struct child_role cluster_role = {
 
 /* ---------------------------------------------------------------------------------- site ---- */
 
-/* Made once in the life of a root: what Slurm has of another daemon is not ours to cancel. */
+/* Reads the root's id, created once. It marks this root's jobs in Slurm: those of another daemon
+ * must not be cancelled. */
 static int
 gateway_read_id(const char *root, char id[ID_DIGITS + 1])
 {
@@ -193,9 +194,10 @@ gateway_open_site(struct site *site)
     return slurm_write_script(site->script);
 }
 
-/* -------------------------------------------------------------------------------- a life ---- */
+/* ---------------------------------------------------------------------------- the process ---- */
 
-/* Without the daemon nobody hears what is under way; a share that hangs must not hold this process. */
+/* Serves until the daemon ends it. Then it exits without waiting for requests: their replies are
+ * not needed, and a hanging share must not block it. */
 static void
 gateway_serve(struct gateway *gateway)
 {
@@ -229,7 +231,7 @@ cluster_main(const struct role_args *args)
     struct gateway gateway = {0};
     struct error error = {0};
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    setenv("UV_THREADPOOL_SIZE", SLURM_THREADS, 0); /* read at the first work */
+    setenv("UV_THREADPOOL_SIZE", SLURM_THREADS, 0); /* read at the first work request */
     int rc = conf_load(args->config_file, &gateway.site.conf, &error);
     if (rc) {
         log_error("cluster.config", LOG_STR("error", error.message));

@@ -1,4 +1,6 @@
-/* slurm_ends.c - how attempts in Slurm end; see slurm_executor.h. */
+/*
+ * slurm_ends.c - ends attempts in Slurm; see slurm_executor.h.
+ */
 #include "service/daemon/slurm/slurm_executor_private.h"
 
 #include "service/common/clock.h"
@@ -30,12 +32,12 @@ cluster_give_back(struct cluster *cluster, struct job_attempt *attempt, const ch
     cluster_end(cluster, attempt, JOB_END_RETURNED, true);
 }
 
-/* What Slurm's word means for an attempt that left no manifest. */
+/* Maps a Slurm state to the outcome of an attempt that left no manifest. */
 struct cluster_fate {
     const char *state;
     enum code code;
     enum job_end end;
-    bool node; /* it speaks against the node */
+    bool node; /* counts against the node */
 };
 
 static const struct cluster_fate *
@@ -70,7 +72,8 @@ cluster_count_loss(struct cluster *cluster, const char *node)
     core_note(core, code_name(CODE_NODE_EXCLUDED), detail);
 }
 
-/* As with the jobs of a worker that dies: of several that travelled together each may have been the cause. */
+/* Ends a lost attempt. As with the jobs of a worker that dies, each of several in one task may be
+ * the cause. */
 void
 cluster_lose(struct cluster *cluster, struct job_attempt *attempt)
 {
@@ -104,7 +107,7 @@ cluster_drop_if_done(struct cluster *cluster, struct cluster_task *task)
     if (task->attempts || (known_to_slurm && !task->over))
         return;
     tasks_remove(&cluster->tasks, task);
-    due_now(&cluster->base.core->jobs_due); /* there is room for another */
+    due_now(&cluster->base.core->jobs_due); /* there is room for another task */
 }
 
 void
@@ -125,8 +128,8 @@ cluster_tell_trouble(struct cluster *cluster, enum code code, const char *messag
         snprintf(cluster->trouble, sizeof cluster->trouble, "%s: %s", code_name(code), message);
 }
 
-/* Holds submissions for 5 s, or for the interval between two polls if that is shorter; doubled at each refusal in a row up to five
- * minutes. */
+/* Holds submissions for 5 s, or for the interval between two polls if that is shorter. The time
+ * doubles with each rejection in a row, up to five minutes. */
 static void
 cluster_hold(struct cluster *cluster)
 {
@@ -158,7 +161,7 @@ cluster_give_task_back(struct cluster *cluster, struct cluster_task *task, const
     for (struct job_attempt *attempt = task->attempts; attempt; attempt = next) {
         next = attempt->next_of_task;
         const bool last = !next;
-        cluster_give_back(cluster, attempt, why); /* the last one takes the task along */
+        cluster_give_back(cluster, attempt, why); /* the last one also frees the task */
         if (last)
             return;
     }

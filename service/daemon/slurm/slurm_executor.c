@@ -1,4 +1,7 @@
-/* slurm_executor.c - what jobs.c asks of Slurm, and the life of it; see slurm_executor.h. */
+/*
+ * slurm_executor.c - the executor's interface for jobs.c, and the life of its process; see
+ * slurm_executor.h.
+ */
 #include "service/daemon/slurm/slurm_executor_private.h"
 
 #include "service/common/clock.h"
@@ -10,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ANSWER_MS                                                                                  \
-    300000 /* for a poll, after which the child is not believed to come back from the share */
-#define GROUP_MOST 256 /* attempts of a task */
+/* Limit of a poll; after this the role's process counts as hung on the share. */
+#define ANSWER_MS  300000
+#define GROUP_MOST 256 /* attempts per task */
 #define PLACE_NAME "slurm"
 
 static struct cluster *
@@ -21,7 +24,7 @@ cluster_of(struct executor *base)
     return (struct cluster *)base;
 }
 
-/* May there be anything for it? */
+/* Returns whether the role's process is needed. */
 static bool
 cluster_is_configured(const struct cluster *cluster)
 {
@@ -57,7 +60,7 @@ cluster_room(const struct executor *base)
     return EXECUTOR_MAX_PICKS + cluster_left_to_others(conf);
 }
 
-/* A job that waits and is not this machine's; *left counts those that are. */
+/* Returns whether a waiting job may go to Slurm; *left counts jobs left to this machine. */
 static bool
 cluster_wants(const struct conf *conf, const struct queue_job *job, size_t *left)
 {
@@ -70,13 +73,13 @@ cluster_wants(const struct conf *conf, const struct queue_job *job, size_t *left
     return false;
 }
 
-/* Which of the slots no attempt has; they need not be contiguous. */
+/* Marks the slots that an attempt uses; they need not be contiguous. */
 struct cluster_slots {
     bool *taken;
     size_t room, next;
 };
 
-/* 0 or -ENOMEM. As many are free as may be picked. */
+/* Finds as many free slots as may be picked. Returns 0 or -ENOMEM. */
 static int
 cluster_find_slots(const struct cluster *cluster, struct cluster_slots *slots)
 {
@@ -101,17 +104,18 @@ cluster_next_slot(struct cluster_slots *slots)
     return (int32_t)slots->next++;
 }
 
-/* What travels together, in the making. */
+/* A task while it is being filled. */
 struct cluster_group {
     struct cluster_task *task;
     size_t count;
     double seconds;
     bool closed;
-    const char *pipeline; /* whose mean is known */
+    const char *pipeline; /* of the known mean */
     double mean;
 };
 
-/* 0 when none was measured: such a job travels alone, and is measured by that. */
+/* Returns the mean seconds of a pipeline's jobs; 0 without a measurement. Such a job gets a task of
+ * its own and is measured. */
 static double
 cluster_mean(const struct cluster *cluster, struct cluster_group *group, const char *pipeline)
 {
@@ -123,7 +127,7 @@ cluster_mean(const struct cluster *cluster, struct cluster_group *group, const c
     return group->mean;
 }
 
-/* The task that the job goes with; NULL: there is no room for another. */
+/* Returns the task for the job; NULL: the limit of tasks is reached. */
 static struct cluster_task *
 cluster_task_for(struct cluster *cluster, const struct queue_job *job, struct cluster_group *group)
 {
@@ -181,7 +185,8 @@ cluster_recorded(const struct job_attempt *attempt)
                     end == JOB_END_DONE || end == JOB_END_EMPTY || end == JOB_END_REVIEW);
 }
 
-/* Its row is committed; the tick submits the task, once all that travel in it are. */
+/* Starts an attempt whose row is committed. The tick submits its task when all its attempts are
+ * started. */
 static int
 cluster_start_attempt(struct executor *base, struct job_attempt *attempt)
 {
@@ -193,7 +198,7 @@ cluster_start_attempt(struct executor *base, struct job_attempt *attempt)
     return 0;
 }
 
-/* When the daemon stops, what is in Slurm runs on. */
+/* Stops a cancelled attempt. When the daemon stops, tasks in Slurm continue. */
 static void
 cluster_stop(struct executor *base, struct job_attempt *attempt)
 {
@@ -206,7 +211,7 @@ cluster_stop(struct executor *base, struct job_attempt *attempt)
         if (task->slurm_id > 0)
             cluster_cancel(cluster, task->slurm_id);
     }
-    if (!attempt->collecting) /* else its folder of results is being filled */
+    if (!attempt->collecting) /* else its results are being fetched */
         cluster_end(cluster, attempt, JOB_END_CANCELLED, true);
 }
 
@@ -243,9 +248,9 @@ cluster_tick(struct executor *base)
         pool_kill(core->pool, cluster->slot, "it does not come back: the share hangs, perhaps");
 }
 
-/* --------------------------------------------------------------------------------- a life ---- */
+/* ---------------------------------------------------------------------------- the process ---- */
 
-/* What it had begun to tell of an attempt is told anew. */
+/* Handles the end of the role's process. The next one repeats incomplete reports. */
 void
 cluster_gone(struct cluster *cluster)
 {
@@ -320,7 +325,7 @@ cluster_adopt(struct cluster *cluster)
     return rc;
 }
 
-/* Without a share nobody can look for what they left. */
+/* Returns all attempts: without a share their results cannot be found. */
 static void
 cluster_give_all_back(struct cluster *cluster)
 {
@@ -340,7 +345,7 @@ void
 cluster_reload(struct cluster *cluster)
 {
     struct core *core = cluster->base.core;
-    cluster->hold_until = 0; /* what was refused may have been corrected */
+    cluster->hold_until = 0; /* the cause of a rejection may have been corrected */
     if (!core->conf->compute.slurm.share)
         cluster_give_all_back(cluster);
     if (cluster_is_configured(cluster)) {

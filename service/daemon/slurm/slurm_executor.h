@@ -1,26 +1,28 @@
 /*
- * slurm_executor.h - jobs in Slurm: the executor whose attempts outlive the daemon. The child `cluster` (service/slurm)
- * makes their folders, asks Slurm and brings results; here is decided what it is asked for, and what comes of it.
+ * slurm_executor.h - the executor for jobs in Slurm, whose attempts outlive the daemon. The Slurm
+ * role (service/slurm), a child process, makes their folders, calls Slurm and fetches results. The
+ * executor here sends its requests and handles its replies.
  *
- * A task is one Slurm job with the attempts that travel in it. All share a nonce, which is committed with their rows
- * before anybody is told:
+ * A task is one Slurm job with the attempts that run in it. All of them share a nonce, which is
+ * committed with their rows before any request is sent:
  *
- *               --tick--> SENT --SUBMITTED, its number--> SUBMITTED --squeue: ended, or not there--> over
- *     PICKED               |  --SUBMITTED, refused-----> attempts given back, and gone
- *     (rows are committed) |                                                             over: gone once
- *                          +--the child died, or does not know--> UNSURE                 no attempt is left
- *     adopted without a number at the start --------------------> UNSURE
+ *     PICKED (rows committed) --tick--> SENT
+ *     SENT --SUBMITTED, its number--> SUBMITTED --squeue: ended or missing--> over
+ *     SENT --SUBMITTED, rejected--> attempts returned, and task freed
+ *     SENT --the role died or is unsure--> UNSURE
+ *     adopted without a number at the start --> UNSURE
+ *     over --no attempts left--> freed
  *
- *     UNSURE --squeue: there--> SUBMITTED
- *     UNSURE --squeue: not there, and no manifest--> attempts given back, and gone
+ *     UNSURE --squeue: present--> SUBMITTED
+ *     UNSURE --squeue: missing, and no manifest--> attempts returned, and task freed
  *
- * What squeue says is a hint, the truth about an attempt is its manifest: looked for while its task runs and when it
- * is over. An attempt whose task is over, and which has no manifest, is lost; Slurm may be slow to say so, and the
- * share to show a manifest, so a task that Slurm calls COMPLETED is given a minute. A task that is given back, or a
- * cancelled one, may run all the same, on a node that nobody reaches: its nonce is void then. Squeue shows those that
- * are not ours any more, and they are cancelled.
+ * The state in squeue is only a hint. The manifest of an attempt decides: it is searched while the
+ * task runs and when it is over. An attempt whose task is over and which has no manifest is lost.
+ * Slurm may report states late, and the share may show a manifest late, so a COMPLETED task gets
+ * one minute. A returned or cancelled task may still run, on a node that cannot be reached: its
+ * nonce is void then. Tasks in squeue that are no longer known are cancelled.
  *
- * One thread: the loop's.
+ * Loop thread only.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_SLURM_SLURM_EXECUTOR_H
 #define NOCTULE_SERVICE_DAEMON_SLURM_SLURM_EXECUTOR_H
@@ -34,20 +36,21 @@ int cluster_open(struct core *core, struct cluster **cluster);
 void cluster_close(struct cluster *cluster);
 struct executor *cluster_base(struct cluster *cluster);
 
-/* Takes over what was in Slurm when the last daemon ended, and begins. 0 or -errno. */
+/* Takes over the tasks that the last daemon left in Slurm, and starts the role. Returns 0 or
+ * -errno. */
 int cluster_start(struct cluster *cluster);
-/* The configuration is another: the child begins anew, or goes. */
+/* Follows a change of the configuration: restarts the role's process, or ends it. */
 void cluster_reload(struct cluster *cluster);
 
-/* Its child's slot; -1: there is none yet. */
+/* Returns the slot of the role's process; -1: not added yet. */
 int cluster_slot(const struct cluster *cluster);
-/* An unknown or impossible frame is latched as an error in the reader. */
+/* Events of that slot. An unknown or invalid frame sets the reader's error. */
 void cluster_frame(struct cluster *cluster, struct proto_reader *reader);
 void cluster_gone(struct cluster *cluster);
 
-/* Why nothing goes to Slurm though it should; "": all is well. */
+/* Returns the reason why no job is submitted to Slurm, or "". */
 const char *cluster_trouble(const struct cluster *cluster);
-/* Unix milliseconds; 0: none. */
+/* Returns the start of that problem in Unix milliseconds; 0: no problem. */
 int64_t cluster_trouble_since(const struct cluster *cluster);
 
 #endif

@@ -18,7 +18,7 @@ nodes_find(const struct nodes *nodes, const char *name)
     return NULL;
 }
 
-/* NULL: no memory, or no name of one node. */
+/* Returns the node's row, added if necessary. NULL: no memory, or not the name of one node. */
 static struct nodes_row *
 nodes_make(struct nodes *nodes, const char *name)
 {

@@ -1,6 +1,7 @@
 /*
- * slurm_nodes.h - which nodes lose jobs: one that lost several in a row gets none for an hour. Nothing of it outlives the
- * daemon: a new one gives each node another chance. Pure but for memory; times are of any clock, in milliseconds.
+ * slurm_nodes.h - excludes a node for an hour after it lost several jobs in a row. The counts end
+ * with the daemon: a new one gives each node another chance. Pure except for memory; times are in
+ * milliseconds of any clock.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_SLURM_SLURM_NODES_H
 #define NOCTULE_SERVICE_DAEMON_SLURM_SLURM_NODES_H
@@ -14,8 +15,8 @@
 
 struct nodes_row {
     char name[64];
-    int lost;          /* in a row */
-    uint64_t until_ms; /* excluded; 0: it is not */
+    int lost;          /* jobs in a row */
+    uint64_t until_ms; /* end of the exclusion; 0: not excluded */
 };
 
 struct nodes {
@@ -23,10 +24,11 @@ struct nodes {
     size_t count, room;
 };
 
-/* True: it is excluded from now on. */
+/* Counts a lost job. Returns whether the node is excluded from now on. */
 bool nodes_lost(struct nodes *nodes, const char *name, uint64_t now_ms);
 void nodes_well(struct nodes *nodes, const char *name);
-/* As sbatch takes them, "a,b": free it. NULL: no memory. */
+/* Returns the excluded nodes as sbatch takes them, "a,b". The caller must free it. NULL: no
+ * memory. */
 char *nodes_excluded(struct nodes *nodes, uint64_t now_ms);
 void nodes_free(struct nodes *nodes);
 

@@ -1,4 +1,6 @@
-/* slurm_receive.c - what the child says; see slurm_executor.h. */
+/*
+ * slurm_receive.c - handles the Slurm role's replies; see slurm_executor.h.
+ */
 #include "service/daemon/slurm/slurm_executor_private.h"
 
 #include "base/test_hook.h"
@@ -9,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GRACE_MS 60000 /* for a manifest, once Slurm said COMPLETED */
+#define GRACE_MS 60000 /* for a manifest, after Slurm reported COMPLETED */
 
-/* The one under way with that nonce; NULL: it is void. */
+/* Returns the running attempt with that nonce; NULL: the nonce is void. */
 static struct job_attempt *
 cluster_attempt(const struct cluster *cluster, int64_t job, const char *nonce)
 {
@@ -23,7 +25,8 @@ cluster_attempt(const struct cluster *cluster, int64_t job, const char *nonce)
 
 /* ----------------------------------------------------------------------------- submitted ---- */
 
-/* Another job's row is not to suffer: what the database does not take, it takes at the next poll that says the same. */
+/* Stores the Slurm job's number in each row. A row that cannot be written now is written at a later
+ * poll, and must not stop the others. */
 static void
 cluster_record_submitted(struct cluster *cluster, const struct cluster_task *task)
 {
@@ -55,7 +58,8 @@ cluster_found(struct cluster *cluster, struct cluster_task *task, int64_t slurm_
         cluster_cancel(cluster, slurm_id);
 }
 
-/* Nothing is picked for it meanwhile: what waits may run here. */
+/* Sets whether Slurm is unreachable. Meanwhile no job is picked for it: queued jobs may run
+ * here. */
 static void
 cluster_set_away(struct cluster *cluster, bool away)
 {
@@ -72,7 +76,7 @@ cluster_handle_submitted(struct cluster *cluster, struct proto_reader *reader)
         return;
     struct cluster_task *task = tasks_find(&cluster->tasks, told.nonce);
     if (!task || task->phase != TASK_SENT) {
-        reader->error = -EBADMSG; /* it was not asked for */
+        reader->error = -EBADMSG; /* it was not requested */
     } else if (told.slurm_id > 0) {
         cluster->refusals = 0;
         cluster_tell_trouble(cluster, CODE_NONE, "");
@@ -84,14 +88,15 @@ cluster_handle_submitted(struct cluster *cluster, struct proto_reader *reader)
         task->first_poll = cluster->polls + 1;
     } else if (told.code != CODE_NONE) {
         cluster_refused(cluster, task, told.code, told.message);
-    } else { /* none of its attempts had a folder */
+    } else { /* its attempts had no folder */
         task->over = true;
         cluster_drop_if_done(cluster, task);
     }
     cluster_submit_picked(cluster);
 }
 
-/* Is it the share, or this machine, and no fault of the job's? NONE: the child was told to end meanwhile. */
+/* Returns whether the share or this machine failed, not the job. NONE: the role was ordered to end
+ * meanwhile. */
 static bool
 cluster_is_system(enum code code)
 {
@@ -99,7 +104,8 @@ cluster_is_system(enum code code)
            code == CODE_OUT_OF_MEMORY || code == CODE_OUTPUT_UNWRITABLE;
 }
 
-/* An input that cannot be read costs an attempt, as it does a worker's: it may be there again. */
+/* Charges the job an attempt for an unreadable input, as a worker does: the file may become
+ * readable. */
 static void
 cluster_handle_unfit(struct cluster *cluster, struct proto_reader *reader)
 {
@@ -123,7 +129,7 @@ static void
 cluster_place(struct cluster *cluster, struct cluster_task *task, const struct message_task *row)
 {
     struct core *core = cluster->base.core;
-    const char *node = *row->node ? row->node : task->node; /* where it was */
+    const char *node = *row->node ? row->node : task->node; /* the node it had before */
     const char *reason = strcmp(row->state, "PENDING") == 0 ? row->reason : "";
     if ((strcmp(task->node, node) == 0 && strcmp(task->reason, reason) == 0) || !core_change(core))
         return;
@@ -153,7 +159,7 @@ cluster_see(struct cluster *cluster, const struct message_task *row, int64_t pol
 {
     struct cluster_task *task = tasks_find(&cluster->tasks, row->nonce);
     if (!task) {
-        if (row->lives) /* its attempts were given up: what it does is for nothing */
+        if (row->lives) /* its attempts were returned: its results are not used */
             cluster_cancel(cluster, row->slurm_id);
         return;
     }
@@ -168,7 +174,8 @@ cluster_see(struct cluster *cluster, const struct message_task *row, int64_t pol
         cluster_cancel(cluster, task->slurm_id);
 }
 
-/* After a poll that told all: what it did not tell of is not there. Whoever may have ended is asked for. */
+/* Handles a complete poll: tasks missing from it do not exist in Slurm. Collects all attempts that
+ * may have ended. */
 static void
 cluster_look(struct cluster *cluster)
 {
@@ -185,7 +192,7 @@ cluster_look(struct cluster *cluster)
     cluster_collect(cluster);
 }
 
-/* Slurm cannot be asked; what was submitted may go on, and its manifests come. */
+/* Collects submitted attempts while Slurm is unreachable: they may continue and write manifests. */
 static void
 cluster_look_without_slurm(struct cluster *cluster)
 {
@@ -220,14 +227,14 @@ cluster_handle_tasks(struct cluster *cluster, struct proto_reader *reader)
         cluster_look_without_slurm(cluster);
         return;
     }
-    if (!cluster->hold_until) /* what it refused is still to be told */
+    if (!cluster->hold_until) /* the last rejection must stay visible */
         cluster_tell_trouble(cluster, CODE_NONE, "");
     cluster_look(cluster);
 }
 
 /* ---------------------------------------------------------------------------- collecting ---- */
 
-/* It has left no manifest, as far as can be seen now. */
+/* Handles an attempt without a visible manifest. */
 static void
 cluster_miss(struct cluster *cluster, struct job_attempt *attempt)
 {
@@ -236,7 +243,7 @@ cluster_miss(struct cluster *cluster, struct job_attempt *attempt)
     const bool completed = strcmp(task->state, "COMPLETED") == 0;
     if (!task->over || attempt->asked_at < task->over_at ||
         (completed && now < task->over_at + GRACE_MS))
-        return; /* the next poll asks again */
+        return; /* the next poll checks again */
     cluster_lose(cluster, attempt);
 }
 
@@ -248,14 +255,14 @@ cluster_handle_collected(struct cluster *cluster, struct proto_reader *reader)
         return;
     struct job_attempt *attempt = cluster_attempt(cluster, told.job, told.nonce);
     if (!attempt || !attempt->collecting || cluster->reported) {
-        reader->error = -EBADMSG; /* it was not asked for */
+        reader->error = -EBADMSG; /* it was not requested */
         return;
     }
     attempt->collecting = false;
     if (--cluster->collecting == CLUSTER_COLLECTS / 2)
         cluster_collect(cluster);
     if (told.has_ended) {
-        job_attempt_forget_report(attempt); /* of a child that died while it told it */
+        job_attempt_forget_report(attempt); /* of a process that died while it sent the report */
         cluster->reported = attempt;
     } else if (attempt->cancelled) {
         cluster_end(cluster, attempt, JOB_END_CANCELLED, true);
@@ -298,7 +305,7 @@ cluster_handle_measurements(struct cluster *cluster, struct proto_reader *reader
 
 /* ------------------------------------------------------------------------------- folders ---- */
 
-/* Its attempt is under way, or its end not yet on disk. */
+/* Returns whether the folder's attempt is running, or its outcome not on disk yet. */
 static bool
 cluster_needs(const struct cluster *cluster, const struct message_folder *row)
 {

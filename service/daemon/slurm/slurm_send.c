@@ -1,4 +1,7 @@
-/* slurm_send.c - what the child is asked for; see slurm_executor.h. What it does not hear it is asked again later. */
+/*
+ * slurm_send.c - sends the requests to the Slurm role; see slurm_executor.h. Requests that it does
+ * not receive are repeated later.
+ */
 #include "service/daemon/slurm/slurm_executor_private.h"
 
 #include "service/common/slurm/slurm.h"
@@ -25,7 +28,7 @@ cluster_deadline_seconds(const struct core *core, const struct job_attempt *atte
                                          : core->conf->jobs.deadline_seconds;
 }
 
-/* False: there was no memory to name its file. */
+/* Adds a job to a frame. Returns false if there is no memory for its file name. */
 static bool
 cluster_add_job(const struct core *core, const struct job_attempt *attempt,
                 struct proto_writer *writer)
@@ -114,7 +117,7 @@ cluster_ask_for(struct cluster *cluster, struct job_attempt *attempt)
     return true;
 }
 
-/* False: no more may be asked for now. */
+/* Sends COLLECT for a task. Returns false if the limit is reached. */
 static bool
 cluster_collect_task(struct cluster *cluster, struct cluster_task *task)
 {
@@ -142,8 +145,7 @@ cluster_cancel(const struct cluster *cluster, int64_t slurm_id)
 {
     struct proto_writer writer;
     message_write_cancel_task(&writer, &(struct message_cancel_task){.slurm_id = slurm_id});
-    cluster_send(cluster,
-                 &writer); /* if it does not hear: the next poll shows it, and it is asked again */
+    cluster_send(cluster, &writer); /* on failure, the next poll shows the task and repeats this */
 }
 
 void
@@ -155,5 +157,5 @@ cluster_dismiss(const struct cluster *cluster, const struct job_attempt *attempt
                                                                .number = attempt->number,
                                                                .nonce = attempt->place.nonce,
                                                                .well = well});
-    cluster_send(cluster, &writer); /* if it does not hear: the next one tells what is there */
+    cluster_send(cluster, &writer); /* on failure, the next process lists the folder again */
 }

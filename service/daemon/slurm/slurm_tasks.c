@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nonces are random digits. */
+/* Hashes a nonce, which consists of random digits. */
 static size_t
 task_bucket(const char *nonce)
 {

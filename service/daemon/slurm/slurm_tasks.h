@@ -1,5 +1,5 @@
 /*
- * slurm_tasks.h - Slurm jobs, as the daemon knows them, and their attempts: a table by nonce. Nothing here tells anybody.
+ * slurm_tasks.h - table of Slurm jobs and their attempts, indexed by nonce. Sends no messages.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_SLURM_SLURM_TASKS_H
 #define NOCTULE_SERVICE_DAEMON_SLURM_SLURM_TASKS_H
@@ -15,35 +15,35 @@ struct cluster_task {
     struct cluster_task *next, *next_in_bucket;
     char nonce[33];
     enum task_phase phase;
-    int64_t slurm_id;   /* 0: not known */
-    int64_t first_poll; /* the first that can know of it */
-    int64_t seen_poll;  /* the last that did */
-    bool to_collect;    /* some of its attempts are to be asked for since the last poll */
-    bool over;          /* Slurm says so, or does not know it */
-    bool cancelled;     /* it is to end: none of its attempts is wanted */
-    uint64_t over_at;   /* of the loop's clock */
-    char state[24];     /* Slurm's word; "": not seen yet, or not there any more */
+    int64_t slurm_id;   /* 0: unknown */
+    int64_t first_poll; /* first poll that can contain it */
+    int64_t seen_poll;  /* last poll that contained it */
+    bool to_collect;    /* some attempts need COLLECT since the last poll */
+    bool over;          /* Slurm reports its end, or does not know it */
+    bool cancelled;     /* it must end: all its attempts are cancelled */
+    uint64_t over_at;   /* in the loop's clock */
+    char state[24];     /* Slurm's state; "": not seen yet, or no longer listed */
     char node[TASK_NODE_SIZE], reason[64];
-    size_t size; /* attempts that it was made of */
+    size_t size; /* number of attempts at its start */
     struct job_attempt *attempts;
 };
 
 struct tasks {
-    struct cluster_task *first, *last, *buckets[TASK_BUCKETS]; /* in the order of their making */
+    struct cluster_task *first, *last, *buckets[TASK_BUCKETS]; /* in the order of creation */
     size_t count;
 };
 
-/* NULL: no memory. */
+/* Adds a task. NULL: no memory. */
 struct cluster_task *tasks_add(struct tasks *tasks, const char *nonce, enum task_phase phase);
-/* NULL: there is none. */
+/* Returns the task, or NULL. */
 struct cluster_task *tasks_find(const struct tasks *tasks, const char *nonce);
-/* It has no attempts. */
+/* Frees a task. It must have no attempts. */
 void tasks_remove(struct tasks *tasks, struct cluster_task *task);
 void tasks_free(struct tasks *tasks);
 
-/* The last to join is the last to run. */
+/* Adds an attempt. The attempts run in this order. */
 void task_join(struct cluster_task *task, struct job_attempt *attempt);
-/* Before it ends: it may be freed then. */
+/* Must be called before the attempt ends, since that may free it. */
 void task_leave(struct job_attempt *attempt);
 
 #endif
