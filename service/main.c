@@ -2,7 +2,7 @@
  * main.c - noctuled: the daemon, or one of its children (role.h).
  *
  *     noctuled [--config FILE] [--root DIR] [--new-database]
- *     noctuled --role NAME --slot N --config FILE [--device NAME --share N [--node N]]   by the daemon only
+ *     noctuled --role NAME --slot N --config FILE [--device NAME --share N [--node N]]   (daemon)
  */
 #include "config/config.h"
 #include "dicom/dicom.h"
@@ -39,8 +39,8 @@ static const char usage[] =
     "stops. SIGHUP: reads the configuration again. See noctuled(8).\n";
 
 /*
- * A child keeps fd 3 and the standard ones, dies with the daemon, and leaves the terminal's Ctrl-C
- * and hang-up to the daemon, which drains it over the pipe.
+ * Prepares a child process. It keeps fd 3 and the standard descriptors, dies with the daemon, and
+ * ignores the terminal's Ctrl-C and hang-up: the daemon drains it over the pipe.
  */
 static int
 become_child(const char *role)
@@ -50,7 +50,7 @@ become_child(const char *role)
     prctl(PR_SET_NAME, name);
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an errno, not a death */
+    signal(SIGXFSZ, SIG_IGN); /* exceeding a file size limit must be an errno, not a signal */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || close_range(ROLE_FD + 1, ~0u, 0) < 0)
         return -errno;
     return 0;
@@ -83,7 +83,8 @@ run_child(const struct daemon_line *line)
     return EXIT_USAGE;
 }
 
-/* The soft limit of descriptors is small for the sake of select(2), which nobody here calls. */
+/* Raises the soft limit of descriptors, which is small only for select(2). Noctule does not use
+ * it. */
 static void
 raise_file_limit(void)
 {
@@ -94,7 +95,8 @@ raise_file_limit(void)
     }
 }
 
-/* We never call exit: it is libconfig's scanner, which had no memory, and that passes. */
+/* Ends after an exit() by a library. Noctule never calls exit(), but libconfig's scanner does when
+ * it has no memory, which is transient. */
 static void
 end_for_library(void)
 {
@@ -116,12 +118,12 @@ main(int argc, char **argv)
     line.config_file = named ? named : DAEMON_CONFIG;
     const struct daemon_options options = {
         .config_file = line.config_file, .root = line.root, .new_database = line.new_database};
-    signal(SIGPIPE, SIG_IGN); /* a peer that left is an error of write(2) */
+    signal(SIGPIPE, SIG_IGN); /* writing to a closed connection must be an errno */
     umask(027);
     atexit(end_for_library);
     conf_set_dictionary(dicom_attribute_kind);
     if (!line.role)
         raise_file_limit();
-    /* Without what libraries do at exit: short of memory, DCMTK's log aborts there. */
+    /* Skip the libraries' exit handlers: without memory, DCMTK's log aborts there. */
     _exit(line.role ? run_child(&line) : daemon_main(&options));
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-/* What counts against RLIMIT_DATA now, in bytes; -errno. */
+/* Returns the bytes that count against RLIMIT_DATA now, or -errno. */
 static int64_t
 bound_data(void)
 {

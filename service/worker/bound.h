@@ -1,8 +1,8 @@
 /*
- * bound.h - what a worker may have of memory.
+ * bound.h - limits the memory of a worker.
  *
- * What was not counted before a job began (files as they are decoded, results as they are written) cannot take more:
- * then memory runs out for this worker and its job (OUT_OF_MEMORY), not for the machine.
+ * Memory that is not counted before a job begins (decoded files, written results) cannot exceed the
+ * limit: the job then fails with OUT_OF_MEMORY, and the machine keeps its memory.
  */
 #ifndef NOCTULE_SERVICE_WORKER_BOUND_H
 #define NOCTULE_SERVICE_WORKER_BOUND_H
@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * So many bytes beyond what the process has now, for good. Once its device is open: a driver of GPUs maps what it never
- * touches. 0 or -errno.
+ * Limits the process permanently to `more` bytes beyond its current use. Must be called after its
+ * device is open, since a GPU driver maps memory that it never uses. Returns 0 or -errno.
  */
 int bound_memory(int64_t more);
 

@@ -1,8 +1,8 @@
 /*
- * probe.c - the role that looks which GPUs there are: a short life, so that the daemon never loads
- * the driver and a driver that hangs or crashes harms nobody.
+ * probe.c - the role that finds the GPUs. It runs only for a short time, so that the daemon never
+ * loads the driver, and a driver that hangs or crashes ends only this process.
  *
- *     HELLO, DEVICES; then it waits for DRAIN, or for the end of the pipe.
+ *     HELLO, DEVICES; then it waits for DRAIN or the end of the pipe.
  */
 #include "service/common/role.h"
 
@@ -38,7 +38,7 @@ send_devices(struct child *child)
     child_send(child, &writer);
 }
 
-/* There is nothing to ask it for. */
+/* Rejects all messages: the probe takes no requests. */
 static void
 probe_on_message(void *context, struct proto_reader *reader)
 {

@@ -1,8 +1,8 @@
 /*
  * slots.c - see slots.h.
  *
- * Everything in struct slots below `lock` is guarded by it. A slot's thread holds the lock only
- * between jobs and for the few words of a progress report.
+ * `lock` guards all members of struct slots below it. A slot's thread holds it only between jobs
+ * and for a short progress report.
  */
 #include "service/worker/slots.h"
 
@@ -26,7 +26,7 @@ struct task {
     STAILQ_ENTRY(task) next;
     int64_t job;
     char *file;
-    struct pipeline_report report; /* once it has ended */
+    struct pipeline_report report; /* set when it has ended */
 };
 
 STAILQ_HEAD(task_list, task);
@@ -40,9 +40,9 @@ struct job_slot {
     const struct task *running; /* NULL: idle */
     const char *stage;
     double fraction;
-    double told; /* when progress was last offered */
+    double told; /* time of the last progress report */
     bool has_news;
-    bool has_memory; /* of the jobs before */
+    bool has_memory; /* memory of earlier jobs */
 };
 
 struct slots {
@@ -80,7 +80,7 @@ task_free(struct task *task)
     free(task);
 }
 
-/* With the lock held: takes a waiting task out as one that was told to stop. */
+/* Returns a waiting task as stopped. The caller must hold the lock. */
 static void
 give_back(struct slots *slots, struct task *task)
 {
@@ -141,7 +141,7 @@ has_nothing_to_do(const struct slots *slots)
     return (STAILQ_EMPTY(&slots->waiting) || slots->lost) && !slots->closing;
 }
 
-/* With the lock held, until there is something to do. */
+/* Waits until there is a task or the slots close. The caller must hold the lock. */
 static void
 slot_wait(struct job_slot *slot)
 {
@@ -163,7 +163,7 @@ slot_wait(struct job_slot *slot)
     }
 }
 
-/* Waits for a job; NULL when the slots close. */
+/* Waits for a job. Returns NULL when the slots close. */
 static struct task *
 begin_task(struct job_slot *slot)
 {
@@ -196,7 +196,7 @@ end_task(struct job_slot *slot, struct task *task)
     slots->wake(slots->context);
 }
 
-/* In its own thread: pinning takes its time, and others may have jobs already. */
+/* Runs in the slot's own thread: pinning is slow, and other slots may already have jobs. */
 static void
 slot_keep_memory(struct job_slot *slot)
 {
@@ -413,7 +413,7 @@ slots_next_event(struct slots *slots, struct slots_event *event)
     if (!task)
         return found;
     *event = (struct slots_event){.kind = SLOTS_DONE, .job = task->job, .report = task->report};
-    memset(&task->report, 0, sizeof task->report); /* its arrays are the event's now */
+    memset(&task->report, 0, sizeof task->report); /* the event owns its arrays now */
     task_free(task);
     return true;
 }

@@ -1,8 +1,8 @@
 /*
- * slots.h - the threads of a worker that run jobs, one at a time each, and the queue before them.
+ * slots.h - the threads of a worker that run one job each at a time, and their queue.
  *
- * All calls below are made by one thread, the worker's loop; `wake` is called by any thread when
- * there is something for slots_next_event.
+ * All calls must be made from one thread, the worker's loop. Any thread may call `wake` when
+ * slots_next_event() has an event.
  */
 #ifndef NOCTULE_SERVICE_WORKER_SLOTS_H
 #define NOCTULE_SERVICE_WORKER_SLOTS_H
@@ -13,34 +13,32 @@ struct slots;
 
 struct slots_options {
     const char *device; /* "cpu", or the UUID of a GPU */
-    int threads;        /* of a job that runs alone; 0: one a processor */
-    int64_t most_bytes; /* of memory that each may take; 0: what there is */
+    int threads;        /* of a job that runs alone; 0: one per processor */
+    int64_t most_bytes; /* memory limit of each slot; 0: the machine's memory */
     int count;
-    int64_t
-        keep_bytes; /* of memory that each takes at its start, beside all else, and keeps; 0: none */
-    double
-        rest_seconds; /* without a job, until a slot gives back what its largest took beyond that */
+    int64_t keep_bytes; /* pinned memory that each slot takes at its start and keeps; 0: not used */
+    double rest_seconds; /* without a job, after which a slot frees the memory beyond keep_bytes */
     void (*wake)(void *context);
     void *context;
 };
 
-/* Opens the device, a slot and a thread for each. 0 or -errno with the error filled. */
+/* Opens the device, and a thread per slot. Returns 0, or -errno with `error` set. */
 int slots_open(const struct slots_options *options, struct slots **slots, struct error *error);
 const char *slots_description(const struct slots *slots);
 
 /*
- * The device has failed under a job, which says so (COMPUTE_DEVICE_LOST): what other slots run goes
- * on to its end, nothing new begins, and what waits or comes is given back.
+ * Returns whether the device failed during a job, which has COMPUTE_DEVICE_LOST. Other running jobs
+ * continue to their end. No job starts any more, and queued and new ones are returned.
  */
 bool slots_lost(struct slots *slots);
 
-/* Queues a job: its spec is read from `file` when a slot takes it. 0 or -ENOMEM. */
+/* Queues a job. A slot reads its spec from `file` when it takes the job. Returns 0 or -ENOMEM. */
 int slots_run(struct slots *slots, int64_t job, const char *file);
-/* Ends a job as soon as it can be ended; it gets its SLOTS_DONE like any other. */
+/* Ends a job as soon as possible. It gets its SLOTS_DONE like any other. */
 void slots_stop(struct slots *slots, int64_t job);
-/* Gives back all jobs that no slot has begun: each gets a SLOTS_DONE with STOPPED. */
+/* Returns all queued jobs: each gets a SLOTS_DONE with STOPPED. */
 void slots_give_back(struct slots *slots);
-/* No job is running, queued, or waiting to be told of. */
+/* Returns whether no job is running, queued, or ended without its event taken. */
 bool slots_idle(struct slots *slots);
 
 enum slots_event_kind { SLOTS_PROGRESS, SLOTS_DONE };
@@ -48,16 +46,16 @@ enum slots_event_kind { SLOTS_PROGRESS, SLOTS_DONE };
 struct slots_event {
     enum slots_event_kind kind;
     int64_t job;
-    const char *stage; /* SLOTS_PROGRESS; static text */
+    const char *stage; /* SLOTS_PROGRESS only; static string */
     double fraction;
-    struct pipeline_report report; /* SLOTS_DONE; the caller clears it */
+    struct pipeline_report report; /* SLOTS_DONE only; the caller must clear it */
 };
 
-/* The next thing to tell of; false when there is none. Progress comes when a stage begins, then
- * at most five times a second and job, and never after its DONE. */
+/* Takes the next event; returns false without one. Progress is reported at the start of a
+ * stage, then at most five times per second and job, and never after SLOTS_DONE. */
 bool slots_next_event(struct slots *slots, struct slots_event *event);
 
-/* Stops every job, waits for the threads, closes the device. NULL is allowed. */
+/* Stops all jobs, waits for the threads, closes the device. NULL is allowed. */
 void slots_close(struct slots *slots);
 
 #endif

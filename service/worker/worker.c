@@ -1,10 +1,9 @@
 /*
- * worker.c - the role that computes: jobs come in over fd 3, files go out to the outbox, and what
- * came of it goes back over fd 3.
+ * worker.c - the role that computes: jobs arrive over fd 3, files are written to the outbox, and
+ * the outcomes are sent back over fd 3.
  *
- * One libuv loop in the main thread owns the channel; slots.c owns the threads. The pipe is the
- * worker's life: when it ends every job is stopped and nothing of it stays, for the daemon (or the
- * one after it) will run it again.
+ * One libuv loop in the main thread owns the channel; slots.c owns the threads. When the pipe ends,
+ * every job is stopped and its output removed, because this daemon or the next will run it again.
  */
 #include "service/common/role.h"
 
@@ -26,19 +25,19 @@
 #include <unistd.h>
 
 #define REST_SECONDS 30
-#define OWN_BYTES    ((double)(512 << 20)) /* of a worker, whatever its jobs take */
+#define OWN_BYTES    ((double)(512 << 20)) /* of a worker, in addition to its jobs */
 
 struct worker_process {
     struct child child;
     uv_loop_t loop;
-    uv_async_t news; /* the slots have something to tell */
+    uv_async_t news; /* the slots have events */
     struct slots *slots;
     enum confine_role confined;
     bool draining;
-    bool lost; /* the device has failed, and the daemon was told */
+    bool lost; /* the device has failed, and DEVICE_LOST was sent */
 };
 
-/* ------------------------------------------------------------------------------- telling ---- */
+/* ------------------------------------------------------------------------------- sending ---- */
 
 static void
 send_progress(struct worker_process *worker, const struct slots_event *event)
@@ -66,7 +65,8 @@ send_done(struct worker_process *worker, const struct slots_event *event)
         LOG_STR("code", code_name(report->error.code)), LOG_NUM("seconds", report->total_seconds));
 }
 
-/* Before the job that found out is told of: otherwise its slot would be given another. */
+/* Sends DEVICE_LOST before the outcome of the failed job: otherwise its slot would get another
+ * job. */
 static void
 send_loss(struct worker_process *worker)
 {
@@ -108,7 +108,7 @@ worker_wake(void *context)
     uv_async_send(&worker->news);
 }
 
-/* ------------------------------------------------------------------------------- hearing ---- */
+/* ------------------------------------------------------------------------------ messages ---- */
 
 static void
 handle_run(struct worker_process *worker, struct proto_reader *reader)
@@ -150,16 +150,17 @@ worker_on_drain(void *context)
     slots_give_back(worker->slots);
 }
 
-/* A reload changes nothing more: what a job computes with is part of it, and the daemon restarts
- * workers whose slots change. */
+/* Has no reload: a job file contains its own settings, and the daemon restarts workers whose slots
+ * change. */
 static const struct child_role worker_role = {
     .name = "worker", .message = worker_on_message, .drain = worker_on_drain};
 
-/* -------------------------------------------------------------------------------- a life ---- */
+/* ---------------------------------------------------------------------------- the process ---- */
 
 /*
- * Computing may take all it can get, but not from the daemon, which has promises to keep; and when
- * memory runs out, a worker is what costs one attempt and nothing else. Neither has to succeed.
+ * Lowers the process's priority, so that the daemon gets processor time first, and makes the worker
+ * the first to be killed when memory runs out, since that costs only one attempt. Failures are only
+ * logged.
  */
 static void
 step_back(void)
@@ -175,7 +176,8 @@ step_back(void)
         close(fd);
 }
 
-/* Before the device is opened: its driver's threads and memory are to be there, too. It does not have to succeed. */
+/* Binds the process to its NUMA node. Must be called before the device is opened, so that the
+ * driver's threads and memory are on that node too. A failure is only logged. */
 static void
 stay_near(const struct role_args *args)
 {
@@ -184,7 +186,8 @@ stay_near(const struct role_args *args)
         log_warn("worker.node", LOG_INT("node", args->node), LOG_STR("error", strerror(-rc)));
 }
 
-/* Of a job that runs alone: the configured number, or this worker's part of the processors. */
+/* Returns the threads of a job that runs alone: the configured number, or this worker's share of
+ * the processors. */
 static int
 threads_of(const struct conf *conf, const struct role_args *args)
 {
@@ -194,7 +197,7 @@ threads_of(const struct conf *conf, const struct role_args *args)
     return part > 0 ? part : 1;
 }
 
-/* What one job may take. */
+/* Returns the memory limit of one job, in bytes. */
 static int64_t
 memory_of(const struct conf *conf)
 {
@@ -203,7 +206,8 @@ memory_of(const struct conf *conf)
     return (int64_t)(configured > 0 ? configured : machine);
 }
 
-/* Of each lane of a GPU, pinned: the processors' costs nothing to take. */
+/* Returns the pinned memory per lane of a GPU, in bytes; 0 on processors, where allocation is
+ * cheap. */
 static int64_t
 kept_of(const struct conf *conf, const struct role_args *args)
 {
@@ -213,7 +217,7 @@ kept_of(const struct conf *conf, const struct role_args *args)
     return kept < most ? kept : most;
 }
 
-/* Each lane may take what a job may, and some for each of its threads. */
+/* Limits the memory: each lane may use the limit of a job, and 64 MiB for each of its threads. */
 static void
 bound_lanes(const struct conf *conf, int threads)
 {
@@ -254,7 +258,7 @@ static void
 worker_serve(struct worker_process *worker)
 {
     uv_run(&worker->loop, UV_RUN_DEFAULT);
-    /* The slots first: they wake the loop's handles. Then what is queued goes out. */
+    /* Close the slots first: they wake the loop's handles. Then send the queued frames. */
     slots_close(worker->slots);
     worker->slots = NULL;
     child_close(&worker->child);
