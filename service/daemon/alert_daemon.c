@@ -1,6 +1,7 @@
 /*
- * alert_daemon.c - see alert_daemon.h. To raise an alert, add a row to service/common/alert/alert_list.def and a call of alerts_add() to
- * alerts_add_own() or alerts_add_reception(). The log may have the text, so it must name no file and no sender.
+ * alert_daemon.c - see alert_daemon.h. To raise an alert, add a row to
+ * service/common/alert/alert_list.def and a call of alerts_add() to alerts_add_own() or
+ * alerts_add_reception(). The text may be logged, so it must not name a file or a sending system.
  */
 #include "service/daemon/alert_daemon.h"
 
@@ -20,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SETTLE_MS 60000 /* after a start, until an alert that is not raised counts as cleared */
+#define SETTLE_MS 60000 /* after a start, before an alert that is not raised counts as cleared */
 
 /* -------------------------------------------------------------------------------- raised ---- */
 
@@ -35,7 +36,7 @@ alerts_has_worker(const struct core *core)
     return false;
 }
 
-/* One worker of several needs attention; of other roles each process is needed. */
+/* One of several workers needs attention only; of the other roles each process is required. */
 static enum alert_severity
 alerts_child_severity(const struct core *core, const struct pool_trouble *child,
                       enum alert_kind kind)
@@ -80,7 +81,7 @@ alerts_jobs_wait(const struct core *core)
     return count > 0;
 }
 
-/* Parts of the receiver's text, which "; " joins. */
+/* Returns the number of parts in the receiver's text; "; " separates them. */
 static int64_t
 alerts_count_parts(const char *text)
 {
@@ -145,7 +146,8 @@ daemon_alerts_add(const struct core *core, struct alerts *alerts)
 
 /* ---------------------------------------------------------------------- acknowledgements ---- */
 
-/* Their ids, with a newline before and after each. malloc'd; NULL: no memory. */
+/* Returns the ids of all alerts with a newline before and after each. The caller must free it;
+ * NULL: no memory. */
 static char *
 alerts_join_ids(const struct alerts *alerts)
 {
@@ -158,7 +160,7 @@ alerts_join_ids(const struct alerts *alerts)
     return text_close(&stream) ? NULL : stream.bytes;
 }
 
-/* Ends acknowledgements whose alert is not in the list. */
+/* Ends acknowledgements of alerts that are not in the list. */
 static void
 alerts_end_acks(struct core *core, const struct alerts *alerts, bool from_daemon)
 {
@@ -175,7 +177,7 @@ alerts_end_acks(struct core *core, const struct alerts *alerts, bool from_daemon
     free(raised);
 }
 
-/* Makes the whole list, as every other program does. */
+/* Collects the complete list, as every other program does. */
 static int
 alerts_collect_all(const struct core *core, struct alerts *alerts, struct error *error)
 {
@@ -250,7 +252,7 @@ alerts_send(const struct core *core, const struct alerts *alerts)
         return;
     message_write_alerts(&writer, &(struct message_alerts){.lines = lines});
     pool_send(core->pool, core->page,
-              &writer); /* -EPIPE: the next page gets them when it is ready */
+              &writer); /* -EPIPE: the next web UI process gets the alerts when it is ready */
     free(lines);
 }
 

@@ -67,7 +67,7 @@ attempt_refused(struct attempt *attempt)
     return type->fail(attempt, CODE_RECORD_FAILED, message);
 }
 
-/* 0, or -errno: nothing of it is written, and it is tried again. */
+/* Returns 0, or -errno if the attempt is unwritten and must be retried. */
 static int
 attempt_write(struct attempt *attempt)
 {
@@ -77,7 +77,7 @@ attempt_write(struct attempt *attempt)
         return 0;
     if (!core_is_trouble(rc))
         rc = attempt_refused(attempt);
-    /* A row that takes neither is put right by the next start. */
+    /* The next start repairs a row that accepts neither the outcome nor the failure. */
     return core_is_trouble(rc) ? rc : 0;
 }
 
@@ -114,7 +114,7 @@ attempts_first_unwritten(const struct attempts *attempts)
 void
 attempts_write(struct attempts *attempts)
 {
-    /* Looked for anew each time: joining the batch may commit a full one, which frees attempts. */
+    /* Search again each time: joining the batch may commit a full one, which frees attempts. */
     while (attempts_first_unwritten(attempts)) {
         if (!core_change(attempts->core))
             return;

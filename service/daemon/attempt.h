@@ -1,17 +1,17 @@
 /*
- * attempt.h - attempts at what children do for the daemon: a job, a delivery, or a peer's report of
- * a storage commitment; from the beginning to the rows that say how it ended.
+ * attempt.h - attempts at work that children do for the daemon (a job, a delivery, a peer's report
+ * of a storage commitment), from their start to the rows that record their outcome.
  *
  *     begun --attempt_end--> ended --write--> written --commit--> recorded and freed
  *                              ^                 |
  *                              +-- batch lost ---+
  *
- * An attempt is made before it begins, so that there is always room to note its end. Once ended it
- * is written in the batch in which that happened; when that cannot be committed it stays, and is
- * written again when the database can be. So no result is lost to a full disk.
+ * An attempt must be allocated before the work begins, so that its outcome can always be kept. An
+ * attempt that ended is written in the current batch. If that batch cannot be committed, the
+ * attempt stays in memory and is written again as soon as the database accepts writes. A full disk
+ * therefore loses no result.
  *
- * An attempt is the first member of the struct that says what was attempted. One thread: the
- * loop's.
+ * struct attempt must be the first member of the struct that describes the work. Loop thread only.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_ATTEMPT_H
 #define NOCTULE_SERVICE_DAEMON_ATTEMPT_H
@@ -21,55 +21,57 @@
 struct attempt;
 
 struct attempt_type {
-    const char *subject; /* "job": of the log */
-    const char *child;   /* that tells how it ended */
-    const char *what;    /* "record how a job ended": what failed, when the database did */
-    /* Has its time come? NULL: always. */
+    const char *subject; /* "job": used in log events */
+    const char *child;   /* role of the child that reports the outcome, for messages */
+    const char *what;    /* "record how a job ended": the action named in database errors */
+    /* Returns whether the attempt may be written now. NULL: always. */
     bool (*may_write)(const struct attempt *attempt);
-    /* In the open batch: 0, or -errno and nothing of it is written. */
+    /* Writes the outcome in the open batch. Returns 0, or -errno without any change. */
     int (*write)(struct attempt *attempt);
     /*
-     * Likewise, of what the database will never take: it must not be tried for ever, and fails
-     * instead. NULL when write returns only what passes (core_is_trouble).
+     * Writes a failure with this code and message, in place of an outcome that the database
+     * permanently rejects and that must not be retried forever. Returns as write() does. NULL if
+     * write() returns only transient errors (see core_is_transient).
      */
     int (*fail)(struct attempt *attempt, enum code code, const char *message);
-    /* It is on disk, and about to be freed. */
+    /* Called when the outcome is on disk, before free(). */
     void (*recorded)(struct attempt *attempt);
     void (*free)(struct attempt *attempt);
 };
 
-#define ATTEMPT_BUCKETS 4096 /* by id: in Slurm there may be 100,000 at a time */
+#define ATTEMPT_BUCKETS 4096 /* by id: Slurm may have 100,000 at a time */
 
 struct attempts {
     struct core *core;
     const struct attempt_type *type;
     struct attempt *first;
-    struct attempt *ended; /* those of them, in the order of their ends */
+    struct attempt *ended; /* ended attempts, in the order of their ends */
     struct attempt *buckets[ATTEMPT_BUCKETS];
 };
 
 struct attempt {
-    struct attempt *next, **link; /* where it hangs */
+    struct attempt *next, **link; /* position in the list of all attempts */
     struct attempt *next_in_bucket, *next_ended;
     struct attempts *all;
-    int64_t id; /* of its row */
+    int64_t id; /* of the row */
     bool ended;
-    bool written;    /* in a batch that is not committed */
-    bool superseded; /* and its row had gone another way meanwhile */
+    bool written;    /* in a batch that is not committed yet */
+    bool superseded; /* written, but the row had already changed state */
 };
 
 void attempts_free(struct attempts *attempts);
 
 void attempt_add(struct attempts *attempts, struct attempt *attempt, int64_t id);
-/* From now on it is to be written. */
+/* Marks the attempt as ended. attempts_write() writes it from now on. */
 void attempt_end(struct attempt *attempt);
-/* It did not begin after all, or does not matter any more: frees it. */
+/* Frees an attempt that did not begin or is obsolete. */
 void attempt_drop(struct attempt *attempt);
 
-/* Writes what has ended and is not recorded yet; among the last changes of a batch. */
+/* Writes the attempts that have ended and are not recorded yet. Must be called before a batch is
+ * committed. */
 void attempts_write(struct attempts *attempts);
 
-/* The one for this row, be it under way or not recorded; NULL: none. */
+/* Returns the running or unrecorded attempt for this row, or NULL. */
 struct attempt *attempts_find(const struct attempts *attempts, int64_t id);
 size_t attempts_count(const struct attempts *attempts);
 

@@ -1,7 +1,7 @@
 /*
  * batch.c - see batch.h.
  *
- * Two hooks end a turn: the check hook right after I/O, the prepare hook for what timers changed
+ * Two hooks end a turn: the check hook after I/O, and the prepare hook for changes made by timers
  * before the loop sleeps again.
  */
 #include "service/daemon/batch.h"
@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A batch that grows longer is cut in pieces, so that the log of one commit stays small. */
+/* Longer batches are split, so that the write-ahead log of one commit stays small. */
 #define MAX_CHANGES 512
 
 struct batch_call {
@@ -25,7 +25,7 @@ struct batch {
     uv_check_t check;
     struct queue *queue;
     struct batch_events events;
-    bool open; /* a transaction is */
+    bool open; /* whether a transaction is open */
     size_t changes;
     struct batch_call *waiting;
     size_t count, capacity;
@@ -44,7 +44,7 @@ batch_call_back(struct batch *batch, int status)
     free(calls);
 }
 
-/* The transaction is over, well or not. */
+/* Finishes the transaction, committed or lost. */
 static void
 batch_over(struct batch *batch, int status)
 {
@@ -134,7 +134,7 @@ batch_open(uv_loop_t *loop, struct queue *queue, const struct batch_events *even
         return -ENOMEM;
     batch->queue = queue;
     batch->events = *events;
-    /* None of these four can fail for a live loop and a callback. */
+    /* These four calls cannot fail for a running loop and a callback. */
     uv_prepare_init(loop, &batch->prepare);
     uv_check_init(loop, &batch->check);
     uv_prepare_start(&batch->prepare, batch_on_prepare);

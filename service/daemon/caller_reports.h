@@ -1,6 +1,6 @@
 /*
- * caller_reports.h - callers that the receiver rejected: become rows, and cease to be alerts once the configuration admits them.
- * One thread: the loop's.
+ * caller_reports.h - records callers that the receiver rejected, and clears their alerts once the
+ * configuration admits them. Loop thread only.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_CALLER_REPORTS_H
 #define NOCTULE_SERVICE_DAEMON_CALLER_REPORTS_H
@@ -8,10 +8,11 @@
 #include "service/common/wire/proto.h"
 #include "service/daemon/core.h"
 
-/* CALLERS; a broken frame is latched as an error in the reader. */
+/* Reads CALLERS. A broken frame sets the reader's error. */
 void callers_frame(struct core *core, struct proto_reader *reader);
 
-/* Decides anew which callers the configuration in force admits. 0 or -errno of the queue. */
+/* Checks again which callers the configuration in force admits. Returns 0 or -errno of the
+ * queue. */
 int callers_set(struct core *core);
 
 #endif

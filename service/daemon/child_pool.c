@@ -9,14 +9,15 @@
  *
  * Each state has one deadline, and each slot one timer for it:
  *
- *     EMPTY     the next start: it is started (none while draining, or when it is to stay empty)
- *     STARTING  HELLO: TERM, as in the next two
+ *     EMPTY     the next start (none while draining, or if the slot must stay empty)
+ *     STARTING  HELLO; then SIGTERM, as in the next two
  *     READY     the next frame
  *     LEAVING   the next frame
- *     DYING     the exit: KILL
+ *     DYING     the exit; then SIGKILL
  *
- * An exit or the end of the pipe leads to DYING from everywhere. A child is reaped when it has
- * exited and its pipe is read to the end, whichever comes last: what it sent before a crash counts.
+ * An exit or the end of the pipe leads to DYING from every state. A child is reaped when it has
+ * exited and its pipe was read to the end, whichever comes last. Frames that it sent before a crash
+ * are therefore processed.
  */
 #include "service/daemon/child_pool.h"
 
@@ -43,40 +44,41 @@ struct slot {
     int index;
     char role[16];
     int number;
-    char device[POOL_DEVICE]; /* "": none */
+    char device[POOL_DEVICE]; /* "": no device */
     int share, node;
-    bool wanted; /* it is filled again when its child is gone */
+    bool wanted; /* whether the slot is refilled after its child's end */
     enum slot_state state;
-    uv_process_t *process; /* of its own: its handle closes while the next child runs already */
+    /* allocated apart: its handle closes while the next child already runs */
+    uv_process_t *process;
     struct channel *channel;
     uv_timer_t timer;
     bool exited;
     bool term_sent;
-    bool distrusted; /* it broke the rules: nothing it says counts any more */
-    bool outdated;   /* the configuration has changed since it was started */
+    bool distrusted; /* it broke the protocol: its frames are ignored */
+    bool outdated;   /* the configuration changed after its start */
     uint64_t ready_at;
     int early_deaths; /* in a row */
     struct pool_gone gone;
-    uint64_t heard_at;      /* its last frame, or its start */
-    int deaths;             /* that nobody ordered, none of them long after the one before */
-    uint64_t died_at;       /* the last of them */
-    int64_t dying_since_ms; /* the first: Unix time */
-    char last_words[96];    /* how it died */
+    uint64_t heard_at;      /* time of its last frame, or of its start */
+    int deaths;             /* unordered deaths, each soon after the one before */
+    uint64_t died_at;       /* time of the last of them */
+    int64_t dying_since_ms; /* Unix time of the first of them */
+    char last_words[96];    /* cause of its last death */
 };
 
 struct pool {
     uv_loop_t *loop;
     char *program, *config_file;
-    const char *config; /* what RELOAD tells */
+    const char *config; /* the text in RELOAD */
     struct pool_timing timing;
     struct pool_events events;
-    struct slot **slots; /* each of its own: handles must not move */
+    struct slot **slots; /* allocated one by one: handles must not move */
     int count;
     bool draining;
 };
 
 const struct pool_timing pool_default_timing = {
-    .hello = 30000, /* a GPU that sleeps takes seconds to be opened */
+    .hello = 30000, /* opening a sleeping GPU takes seconds */
     .silence = 60000,
     .term = 2000,
     .young = 10000,
@@ -91,7 +93,8 @@ static void slot_dismiss(struct slot *slot, const char *why);
 uint64_t
 pool_wait(const struct pool_timing *timing, bool was_ready, int deaths)
 {
-    /* One that had said HELLO gets two immediate chances: most likely its job was to blame. */
+    /* A child that had sent HELLO gets two immediate restarts: most likely its job caused the
+     * crash. */
     int doublings = was_ready ? deaths - 3 : deaths - 1;
     if (doublings < 0)
         return 0;
@@ -227,7 +230,7 @@ slot_on_exit(uv_process_t *process, int64_t exit_status, int term_signal)
     slot->exited = true;
     slot->gone.exit_status = exit_status;
     slot->gone.signal = term_signal;
-    /* One that was told to go before its HELLO was told by a signal. */
+    /* A child that was ordered to end before its HELLO was ended by a signal. */
     bool as_told = !slot->gone.was_ready || (!exit_status && !term_signal);
     slot->gone.ordered = slot->gone.ordered && as_told;
     slot->state = SLOT_DYING;
@@ -244,7 +247,7 @@ slot_on_end(void *context, struct channel *channel, int status)
     if (status < 0 && status != -ECONNRESET) {
         slot_distrust(slot, "its frames are broken");
     } else if (!slot->exited && !slot->term_sent) {
-        /* Most likely it is exiting; it has as long as one that was told to. */
+        /* The child is most likely exiting. It gets the same time as after SIGTERM. */
         slot->state = SLOT_DYING;
         slot_set_deadline(slot, slot->pool->timing.term);
     }
@@ -311,7 +314,8 @@ slot_on_frame(void *context, struct channel *channel, struct proto_reader *reade
 
 /* ----------------------------------------------------------------------------- starting ---- */
 
-/* The child, with `pipe` as this end of its fd 3; the pipe stays the caller's when it fails. */
+/* Starts the child with `pipe` as this end of its fd 3. If it fails, the caller still owns the
+ * pipe. */
 static int
 slot_spawn(struct slot *slot, uv_pipe_t *pipe)
 {
@@ -402,7 +406,7 @@ pool_reserve(struct pool *pool, const char *role, int number)
     }
     *slot = (struct slot){.pool = pool, .index = pool->count, .number = number};
     snprintf(slot->role, sizeof slot->role, "%s", role);
-    uv_timer_init(pool->loop, &slot->timer); /* has no way to fail */
+    uv_timer_init(pool->loop, &slot->timer); /* cannot fail */
     slot->timer.data = slot;
     pool->slots[pool->count++] = slot;
     return slot->index;
@@ -479,7 +483,7 @@ pool_kill(struct pool *pool, int slot, const char *why)
     slot_end_child(pool->slots[slot], why);
 }
 
-/* The child is to go, and none to come. */
+/* Ends the child without starting another. */
 static void
 slot_dismiss(struct slot *slot, const char *why)
 {
@@ -543,9 +547,9 @@ pool_living(const struct pool *pool)
     return living;
 }
 
-/* ----------------------------------------------------------------------------- troubles ---- */
+/* ------------------------------------------------------------------------------- alerts ---- */
 
-/* A quarter of the time that it is given. */
+/* Returns whether the child has used up a quarter of its silence limit. */
 static bool
 slot_is_silent(const struct slot *slot)
 {
@@ -574,7 +578,7 @@ slot_describe_silence(const struct slot *slot, struct pool_trouble *trouble)
     trouble->since_ms = clock_unix_ms() - (int64_t)silence;
     snprintf(trouble->text, sizeof trouble->text, "%s has said nothing for %" PRIu64 " s", what,
              silence / 1000);
-    if (slot->state == SLOT_DYING) /* by itself, where nobody said why */
+    if (slot->state == SLOT_DYING) /* it ends by itself unless a reason is set */
         snprintf(trouble->text, sizeof trouble->text, "%s%s",
                  *slot->gone.why ? "is being ended: " : "ends", slot->gone.why);
 }

@@ -1,15 +1,15 @@
 /*
- * child_pool.h - the daemon's children: slots that are filled, watched and refilled.
+ * child_pool.h - the daemon's child processes: slots that are filled, supervised and refilled.
  *
  * A slot holds one child at a time: this program again, with --role and its slot number, and a
- * socket pair as its fd 3. The child says HELLO with the daemon's own build id, then something at
- * least every so often. A child that misses HELLO or a heartbeat, or sends a malformed frame, is
- * sent SIGTERM, then SIGKILL. One that says RENEW is told to DRAIN, and its slot filled again when it has
- * ended what it was at. A slot whose child died is filled again, at once or after a growing
- * delay when children keep dying young. `gone` comes once per child, after its last frame was read
- * and it was reaped.
+ * socket pair as its fd 3. The child sends HELLO with the daemon's own build id first, and must
+ * send a frame at least once per pool_timing.silence. A child that misses HELLO or a heartbeat, or
+ * sends a malformed frame, gets SIGTERM, then SIGKILL. A child that sends RENEW gets DRAIN, and its
+ * slot is refilled when it has finished its current work. If a child died, its slot is refilled at
+ * once, or with growing delays when children keep dying young. `gone` is called once per child,
+ * after its last frame was read and it was reaped.
  *
- * One thread: the loop's. All memory is the pool's.
+ * Loop thread only. The pool owns all memory.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_CHILD_POOL_H
 #define NOCTULE_SERVICE_DAEMON_CHILD_POOL_H
@@ -21,28 +21,29 @@
 struct pool;
 
 struct pool_gone {
-    bool was_ready;  /* HELLO had come */
-    bool ordered;    /* it was told to end: drain or restart */
-    const char *why; /* why it was killed; "" when it ended by itself */
+    bool was_ready;  /* HELLO had arrived */
+    bool ordered;    /* the daemon had ordered its end: drain or restart */
+    const char *why; /* the reason for a kill; "" when it ended by itself */
     int64_t exit_status;
-    int signal; /* 0: none */
+    int signal; /* 0: no signal */
 };
 
-/* Something that is not well with a child. */
+/* A condition of a child that needs an alert. */
 struct pool_trouble {
     const char *role;
     int slot, number;
     int64_t since_ms; /* Unix time */
-    bool works;       /* it is there now, and has spoken lately */
+    bool works;       /* a child is ready and sent a frame recently */
     char text[192];   /* "died 3 times, ..." */
 };
 
 struct pool_events {
     void (*ready)(void *context, int slot);
-    /* Any frame but HELLO and ALIVE. The handler reads it to its end; what proto_end says decides
-     * about the child. */
+    /* Called for each frame except HELLO and ALIVE. The handler must read it to its end. If
+     * proto_end() then finds an error, the child is killed. */
     void (*frame)(void *context, int slot, struct proto_reader *reader);
-    /* Calls on the slot inside are allowed; the next child is started afterwards. */
+    /* Called after a child was reaped. Calls on the slot are allowed; the next child is started
+     * afterwards. */
     void (*gone)(void *context, int slot, const struct pool_gone *gone);
     void *context;
 };
@@ -50,11 +51,11 @@ struct pool_events {
 /* Milliseconds. */
 struct pool_timing {
     uint64_t hello;      /* from the start to HELLO */
-    uint64_t silence;    /* without any frame */
+    uint64_t silence;    /* without any frame, before the child counts as hung */
     uint64_t term;       /* between TERM and KILL */
     uint64_t young;      /* a child that dies earlier than this after HELLO died young */
-    uint64_t calm;       /* after one death: no trouble any more */
-    uint64_t first_wait; /* before the next try; doubled each time */
+    uint64_t calm;       /* after one death, until its alert clears */
+    uint64_t first_wait; /* before the next start; doubled each time */
     uint64_t longest_wait;
 };
 
@@ -62,67 +63,70 @@ extern const struct pool_timing pool_default_timing;
 
 struct pool_options {
     const char *program;     /* "/proc/self/exe" */
-    const char *config_file; /* handed to the children: the configuration in force */
+    const char *config_file; /* the configuration in force, passed to the children */
     struct pool_timing timing;
     struct pool_events events;
 };
 
 int pool_open(uv_loop_t *loop, const struct pool_options *options, struct pool **pool);
 
-/* A slot for a child of this role, filled at once. Returns the slot's number or -errno. */
+/* Adds a slot for a child of this role and fills it at once. Returns the slot's number or
+ * -errno. */
 int pool_add(struct pool *pool, const char *role, int number);
-/* The same, but empty until pool_fill. */
+/* Adds a slot that stays empty until pool_fill(). Returns the slot's number or -errno. */
 int pool_reserve(struct pool *pool, const char *role, int number);
 
-/* What a worker computes with, as its arguments say it (role.h). */
+/* The compute device of a worker, as passed in its arguments (role.h). */
 struct pool_device {
     const char *name;
     int share, node;
 };
 
 /*
- * Children of the slot are started with --device, --share and --node (-1: without) from now on
- * (NULL: without any). A child that lives there is told to DRAIN, and the next one started when it has
- * ended; the throttle begins anew.
+ * Starts children of the slot with --device, --share and --node from now on (node -1: without
+ * --node; device NULL: without all three). A living child gets DRAIN, and the next one starts after
+ * its end. Resets the restart delay.
  */
 void pool_fill(struct pool *pool, int slot, const struct pool_device *device);
-/* DRAIN, and nobody after it. */
+/* Sends DRAIN and leaves the slot empty afterwards. */
 void pool_empty(struct pool *pool, int slot);
 
 bool pool_ready(const struct pool *pool, int slot);
-/* It is ready and has spoken lately. */
+/* Returns whether the child is ready and sent a frame recently. */
 bool pool_works(const struct pool *pool, int slot);
-/* Queues a frame; the writer is released whatever happens. -EPIPE when no child listens. A child
- * that lets frames pile up is killed. */
+/* Queues a frame and always releases the writer. Returns 0, or -EPIPE if no child receives. Kills a
+ * child whose backlog of unread frames exceeds 16 MiB. */
 int pool_send(struct pool *pool, int slot, struct proto_writer *writer);
-/* A frame that has no fields. */
+/* Sends a frame that has no fields. */
 int pool_tell(struct pool *pool, int slot, enum proto_type type);
 
-/* What children are handed from now on (no memory for the file's name: what they were), and what
- * RELOAD tells, which stays the caller's and lives until the next call. */
+/* Sets the configuration file for children that start later, and the text that RELOAD carries.
+ * Without memory for the file's name, the former name stays. The caller owns `config` and must keep
+ * it until the next call. */
 void pool_set_config(struct pool *pool, const char *config_file, const char *config);
 
-/* RELOAD. One that is starting may have read the file already, and is told once it is there; another takes the place of one
- * that cannot be told, for want of memory. */
+/* Sends RELOAD. A child that is starting may have read the old file, and gets RELOAD when it is
+ * ready. A child that cannot be sent RELOAD for lack of memory is replaced. */
 void pool_reload(struct pool *pool, int slot);
 
-/* TERM now, KILL later; `why` is a literal. Nothing happens when no child lives. */
+/* Sends SIGTERM now and SIGKILL later. `why` must be a literal. Has no effect without a child. */
 void pool_kill(struct pool *pool, int slot, const char *why);
 
-/* DRAIN to all; no slot is filled any more. */
+/* Sends DRAIN to all children. No slot is refilled afterwards. */
 void pool_drain(struct pool *pool);
 void pool_kill_all(struct pool *pool, const char *why);
 size_t pool_living(const struct pool *pool);
 
-/* Of each slot whose child keeps dying, does not come to life or says nothing. */
+/* Reports each slot whose child keeps dying, does not become ready or sends no frames. */
 void pool_each_trouble(const struct pool *pool,
                        void (*tell)(void *context, const struct pool_trouble *trouble),
                        void *context);
 
-/* All children must be gone. Frees asynchronously. NULL is allowed. */
+/* Frees the pool asynchronously. All children must be gone. NULL is allowed. */
 void pool_close(struct pool *pool);
 
-/* How long a slot stays empty after the n-th death in a row that came too early. Pure. */
+/* Returns the delay before slot is refilled after the n-th early death in a row, in milliseconds.
+ * Pure. */
 uint64_t pool_wait(const struct pool_timing *timing, bool was_ready, int deaths);
 
 #endif

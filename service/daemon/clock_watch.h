@@ -1,17 +1,20 @@
-/* clock_watch.h - notices that the wall clock was set. Pure: no I/O, no clock of its own. */
+/*
+ * clock_watch.h - detects that the wall clock was set. Pure: no I/O, no clock of its own.
+ */
 #ifndef NOCTULE_SERVICE_DAEMON_CLOCK_WATCH_H
 #define NOCTULE_SERVICE_DAEMON_CLOCK_WATCH_H
 
 #include <stdint.h>
 
-#define CLOCK_WATCH_LEAST_MS 2000 /* less is what daemons of time do all day */
+#define CLOCK_WATCH_LEAST_MS 2000 /* time daemons make smaller corrections all day */
 
-/* How far the wall clock is ahead of one that never jumps, when last looked at. Zeroed: never. */
+/* How far the wall clock was ahead of the steady clock at the last check. Zeroed: no check yet. */
 struct clock_watch {
     int64_t ahead_ms;
 };
 
-/* By how much it was set since the last look, forward or (negative) back; 0: it was not. */
+/* Returns by how many milliseconds the clock was set since the last check, forward or (negative)
+ * back. 0: it was not set. */
 static inline int64_t
 clock_watch_look(struct clock_watch *watch, int64_t wall_ms, int64_t steady_ms)
 {

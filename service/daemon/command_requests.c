@@ -32,11 +32,11 @@ struct answer {
     int64_t client;
     int status;
     char message[512];
-    char *body;          /* allocated; NULL: none */
+    char *body;          /* allocated; NULL: no body */
     struct answer *next; /* in core.reloading */
 };
 
-/* In words; what is refused without them is told in the queue's. */
+/* Sets the message of a reply. If it stays empty, the reply carries the queue's reason. */
 static void __attribute__((format(printf, 2, 3)))
 answer_say(struct answer *answer, const char *format, ...)
 {
@@ -62,7 +62,8 @@ answer_send(void *context, int status)
     free(answer);
 }
 
-/* The pipeline of a job as it is configured now, as text; NULL: there is no memory, or none. */
+/* Sets *settings to the text of the job's pipeline as configured now. Returns 0, -EINVAL if it is
+ * not configured, or another -errno. */
 static int
 retry_settings(struct core *core, int64_t id, char **settings, struct answer *answer)
 {
@@ -135,7 +136,7 @@ handle_cancel(struct core *core, const struct control_request *request, struct a
 
 #define USER_NAME 64
 
-/* "root (jane)": the user that asks, and who had logged in when that is another. */
+/* Formats "root (jane)": the requesting user, and the login user if that is another. */
 static void
 request_name(const struct control_request *request, const char *login, char name[2 * USER_NAME])
 {
@@ -179,7 +180,7 @@ handle_submit(struct core *core, const struct control_request *request, struct a
     return submit_series(core, told, by, &answer->body);
 }
 
-/* 0, or -EINVAL and what is not configured. */
+/* Returns 0, or -EINVAL with a message if the pipeline or destination is not configured. */
 static int
 hold_is_configured(struct core *core, const struct message_hold *told, struct answer *answer)
 {
@@ -253,7 +254,8 @@ handle_priority(struct core *core, const struct control_request *request, struct
     return 0;
 }
 
-/* -EINVAL where it is not known any more to whom. */
+/* Returns -EINVAL if the pipeline of a job in review is no longer configured, so its destinations
+ * are unknown. */
 static int
 accept_expect_pipeline(struct core *core, int64_t id, struct answer *answer)
 {
@@ -378,7 +380,7 @@ purge_describe(const struct message_purge *told, const struct queue_purged *purg
     return rc;
 }
 
-/* What is marked is on disk, and no file of it where it was, when the operator hears of it. */
+/* Commits the removal marks and moves the marked files away, before the operator gets the reply. */
 static int
 purge_now(struct core *core)
 {
@@ -389,7 +391,7 @@ purge_now(struct core *core)
     return error;
 }
 
-/* "1 image", "7 images". */
+/* Formats "1 image", "7 images". */
 static const char *
 purge_tell_count(int64_t count, const char *what, char text[48])
 {
@@ -461,7 +463,7 @@ handle_cancel_pull(struct core *core, const struct control_request *request, str
     return pulls_cancel(core->pulls, told->batch, by, answer->message, sizeof answer->message);
 }
 
-/* The answer waits for the ports, unless the configuration is refused. */
+/* The reply waits until the ports are open, unless the configuration is rejected. */
 static int
 handle_reload(struct core *core, const struct control_request *request, struct answer *answer)
 {
@@ -572,7 +574,8 @@ handle_ping(struct core *core, const struct control_request *request, struct ans
     return reception->open && !reception->awaited ? 0 : -EINPROGRESS;
 }
 
-/* What operators may ask for. What changes something is answered once it is on disk, a reload once its ports are open. */
+/* The requests of operators. A request that changes data is answered once the change is on disk, a
+ * reload once its ports are open. */
 static const struct request {
     enum proto_type type;
     bool changes;
@@ -607,7 +610,7 @@ request_find(enum proto_type type)
     return NULL;
 }
 
-/* The queue's own words say best why it refused. */
+/* Fills an empty reply with the queue's reason, which is the most specific one. */
 static void
 request_explain(struct core *core, int error, struct answer *answer)
 {
@@ -626,7 +629,7 @@ request_handle(struct core *core, struct control *control, int64_t client,
     struct answer *answer = request ? calloc(1, sizeof *answer) : NULL;
     if (!answer) {
         const struct message_answer refusal = {.status = request ? -ENOMEM : -ENOSYS};
-        control_answer(control, client, &refusal); /* the command line names the number */
+        control_answer(control, client, &refusal); /* the CLI prints the error number */
         return;
     }
     answer->control = control;

@@ -37,7 +37,7 @@ configured_read(const char *file, const char *root, struct conf **conf, char **f
     return rc;
 }
 
-/* The text in memory, and a path by which the children open it. */
+/* Keeps the text in memory and sets the path by which children open it. */
 static int
 configured_keep(const char *text, int *memory, char **file)
 {

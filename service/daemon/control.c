@@ -1,8 +1,8 @@
 /*
  * control.c - see control.h.
  *
- * libuv errors are negative errnos here; strerror names them, for uv_strerror leaks a string for
- * each errno it does not know, such as EBADMSG.
+ * libuv errors are negative errnos here. strerror() formats them, because uv_strerror() leaks a
+ * string for each errno it does not know, such as EBADMSG.
  */
 #include "service/daemon/control.h"
 
@@ -27,20 +27,20 @@
 #define IDLE_MILLIS   30000u
 #define SWEEP_MILLIS  5000u
 #define LISTEN_LENGTH 128
-#define REST_MILLIS   100u /* of accepting, when there is no room for one more */
+#define REST_MILLIS   100u /* pause in accepting when a client cannot be added */
 
 struct client {
     LIST_ENTRY(client) next;
     struct control *control;
     struct channel *channel;
     int64_t number;
-    uid_t user; /* at the other end */
+    uid_t user; /* of the client process */
     uint64_t heard_at;
-    size_t unanswered; /* requests */
+    size_t unanswered; /* requests without a reply */
 };
 
 struct control {
-    uv_poll_t listener; /* of `fd`; no uv_pipe_t, which spins while accepting fails */
+    uv_poll_t listener; /* of `fd`; a uv_pipe_t would spin while accept() fails */
     int fd;
     uv_timer_t sweeper;
     struct control_events events;
@@ -60,7 +60,8 @@ client_drop(struct client *client)
     free(client);
 }
 
-/* Operators may send what is theirs to send, whole, and nothing else. */
+/* Reads a request. Returns -EBADMSG for a message type that the CLI must not send, or a broken
+ * frame. */
 static int
 client_read_request(struct proto_reader *reader, struct control_request *request)
 {
@@ -101,7 +102,7 @@ client_on_end(void *context, struct channel *channel, int status)
     client_drop(client);
 }
 
-/* Who has not been heard of for longest goes first, and who waits for an answer last. */
+/* Orders clients for closing: longest silence first, clients that wait for a reply last. */
 static bool
 client_goes_before(const struct client *client, const struct client *other)
 {
@@ -109,7 +110,7 @@ client_goes_before(const struct client *client, const struct client *other)
     return waits != other_waits ? other_waits : client->heard_at <= other->heard_at;
 }
 
-/* Room for one more: those who only hold their connection never keep anybody out. */
+/* Closes one client at the limit, so that idle connections never block a new one. */
 static void
 control_make_room(struct control *control)
 {
@@ -124,7 +125,7 @@ control_make_room(struct control *control)
     client_drop(first);
 }
 
-/* Takes over the descriptor, also when it fails. */
+/* Owns `fd` from now on, also on failure. */
 static int
 control_add_client(struct control *control, int fd)
 {
@@ -167,7 +168,7 @@ control_on_connection(uv_poll_t *listener, int status, int events)
     log_warn("control.accept_failed", LOG_STR("reason", strerror(-error)));
     if (fd >= 0)
         return;
-    /* It stays in the backlog, and would wake the loop at once. */
+    /* The connection stays in the backlog and would wake the loop at once. */
     uv_poll_stop(listener);
     uv_timer_start(&control->sweeper, control->sweeper.timer_cb, REST_MILLIS, SWEEP_MILLIS);
 }
@@ -204,8 +205,8 @@ control_answer(struct control *control, int64_t number, const struct message_ans
 /* --------------------------------------------------------------------------- open, close --- */
 
 /*
- * A socket that listens at `path`. Long roots do not fit into a socket address, so
- * it is bound through the folder's descriptor.
+ * Returns a socket that listens at `path`, or -errno. Long roots do not fit into a socket address,
+ * so it is bound through the folder's descriptor.
  */
 static int
 control_listen(const char *path, const char *folder)
@@ -220,8 +221,8 @@ control_listen(const char *path, const char *folder)
              strrchr(path, '/') + 1);
     if (!error && unlink(path) < 0 && errno != ENOENT)
         error = -errno;
-    /* The mode a socket has when it is bound is the mode of its file: it is never open to others.
-     */
+    /* The file gets the mode that the socket has when it is bound, so it is never open to
+     * others. */
     if (!error &&
         (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) < 0 ||
          listen(fd, LISTEN_LENGTH) < 0))
@@ -263,7 +264,7 @@ control_open(uv_loop_t *loop, const char *root, const struct control_events *eve
         goto fail_socket;
     control->events = *events;
     control->handles = 2;
-    uv_timer_init(loop, &control->sweeper); /* has no way to fail */
+    uv_timer_init(loop, &control->sweeper); /* cannot fail */
     control->listener.data = control->sweeper.data = control;
     uv_timer_start(&control->sweeper, control_on_sweep, 0, SWEEP_MILLIS);
     *out = control;

@@ -1,11 +1,11 @@
 /*
- * control.h - the socket operators speak to (run/control.sock, mode 0600): requests in, answers
- * out.
+ * control.h - the operators' socket (run/control.sock, mode 0600): receives requests and sends
+ * replies.
  *
- * Clients are not trusted: a broken frame, a silence or a refusal to read closes that client and
- * nothing else. While an answer is still to be given, silence is not held against it. A new client
- * always gets in: where there are too many the one that was silent for longest makes room. Clients are
- * named by numbers that are never used again, so an answer to one that has left goes nowhere.
+ * Clients are not trusted. A broken frame, silence or an unread backlog closes only that client. A
+ * client that waits for a reply may be silent. A new client always gets a connection: at the limit,
+ * the client with the longest silence is closed. Clients have numbers that are never reused, so a
+ * reply to a closed client is dropped.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_CONTROL_H
 #define NOCTULE_SERVICE_DAEMON_CONTROL_H
@@ -17,9 +17,9 @@
 
 struct control;
 
-/* A message of the command line; its strings are valid during the call. */
+/* A request of the CLI. Its strings are valid only during the call. */
 struct control_request {
-    uid_t user; /* who asks, as the kernel says */
+    uid_t user; /* of the client, as reported by the kernel */
     enum proto_type type;
     union message_any message;
 };
@@ -29,11 +29,11 @@ struct control_events {
     void *context;
 };
 
-/* Replaces a socket that a dead daemon left: the caller holds the lock of the root. */
+/* Replaces a socket that a dead daemon left: the caller must hold the lock of the root. */
 int control_open(uv_loop_t *loop, const char *root, const struct control_events *events,
                  struct control **control);
 void control_answer(struct control *control, int64_t client, const struct message_answer *answer);
-/* Flushes answers, removes the socket, frees asynchronously. NULL is allowed. */
+/* Flushes replies, removes the socket, frees asynchronously. NULL is allowed. */
 void control_close(struct control *control);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * core.c - see core.h.
  *
- * Trouble: when the disk is full or the database fails, nothing new begins, the intake pauses, and
- * what has ended waits in memory. Every second the whole of it is tried again; the first commit
- * that succeeds ends the trouble.
+ * When the disk is full or the database fails, no new work begins, the receiver pauses, and
+ * finished work waits in memory. The probe retries everything each second. The first successful
+ * commit ends this state.
  */
 #include "service/daemon/core.h"
 
@@ -41,7 +41,7 @@ core_is_trouble(int error)
     }
 }
 
-/* Why nothing can be written, for people. */
+/* Returns the reason for failed writes, for people. */
 static const char *
 trouble_text(int error)
 {
@@ -54,12 +54,13 @@ core_failed(struct core *core, int error, const char *what)
 {
     if (!error)
         return false;
-    /* In trouble everything fails, every second anew: said once. */
+    /* While writes fail, each call fails every second: only the first is an error in the log. */
     log_write(core->trouble ? LOG_DEBUG : LOG_ERROR, "queue.failed",
               LOG_FIELDS(LOG_STR("what", what), LOG_STR("error", trouble_text(error)),
                          LOG_STR("reason", queue_reason(core->queue))));
     core->probing = false;
-    /* Damage may be that of the connection alone: it is opened anew, and tried. At a start it is what it says. */
+    /* Damage may affect only this connection: the probe opens a new one. During a start it is taken
+     * as real. */
     if (!core->trouble && (core_is_trouble(error) || error == -EUCLEAN)) {
         core->trouble = true;
         core->trouble_since_ms = clock_unix_ms();

@@ -7,9 +7,8 @@
  *                                      |                                                    ^
  *                                      +---------- all children gone, all recorded ---------+
  *
- * Everything that happens to jobs is in jobs.c, everything that comes in is in arrivals.c, and what
- * goes out in deliveries.c. The daemon does not wait for anything but the loop: it parses
- * no DICOM and runs no job.
+ * jobs.c handles jobs, arrivals.c received files, and deliveries.c sending. The daemon must not
+ * block outside the loop: it parses no DICOM and runs no job.
  */
 #include "service/daemon/daemon.h"
 #include "service/daemon/caller_reports.h"
@@ -59,15 +58,15 @@
 
 #define TICK_MILLIS     1000
 #define GRACE_MILLIS    25000 /* for running jobs after SIGTERM; see TimeoutStopSec in the unit */
-#define STOPPING_MILLIS 3000  /* between STOP_JOB and the end of the children */
-#define EXTEND          "EXTEND_TIMEOUT_USEC=30000000" /* of TimeoutStartSec */
+#define STOPPING_MILLIS 3000  /* between STOP_JOB and killing the children */
+#define EXTEND          "EXTEND_TIMEOUT_USEC=30000000" /* extends TimeoutStartSec */
 
 struct daemon {
     struct core core;
     const struct daemon_options *options;
     char *root, *database;
     struct configured configured;
-    char *files; /* of the configuration in force, one per line */
+    char *files; /* files of the configuration in force, one per line */
     int locks[2];
     struct control *control;
     struct audit *audit;
@@ -75,23 +74,23 @@ struct daemon {
     struct clock_watch clock_watch;
     uv_signal_t terminate, interrupt, hangup;
     uv_timer_t tick, watchdog, deadline;
-    bool renewed;      /* a new database took the place of one that was lost */
-    bool recovered;    /* what the last daemon left has been put right */
-    bool announced;    /* systemd was told READY */
-    bool reloading;    /* and RELOADING since */
-    bool jobs_stopped; /* the grace of a drain is over */
-    char status[640];  /* last told to systemd */
+    bool renewed;      /* a new database replaces one that was lost */
+    bool recovered;    /* the state left by the last daemon is repaired */
+    bool announced;    /* READY was sent to systemd */
+    bool reloading;    /* RELOADING was sent since */
+    bool jobs_stopped; /* the grace period of a drain is over */
+    char status[640];  /* last sent to systemd */
 };
 
 /* ------------------------------------------------------------------------------ clock ------ */
 
-/* Before anything is made of the time of day. */
+/* Checks the clock. Must be called before the time of day is used. */
 static void
 daemon_watch_clock(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
     if (core->trouble && !core->probing)
-        return; /* it is noticed once it can be written */
+        return; /* checked again once the database accepts writes */
     const int64_t by_ms =
         clock_watch_look(&daemon->clock_watch, clock_unix_ms(), clock_steady_ms());
     char detail[96];
@@ -126,20 +125,21 @@ daemon_before_commit(void *context)
     jobs_before_commit(core->jobs);
     deliveries_before_commit(core->deliveries);
     pulls_before_commit(core->pulls);
-    /* The last child is reaped and its work recorded, or cannot be for now: the next start does. */
+    /* Stop after the last child is reaped and its work recorded. If it cannot be recorded now, the
+     * next start does it. */
     if (core->draining && pool_living(core->pool) == 0 &&
         (daemon_unrecorded(core) == 0 || core->trouble))
         uv_stop(&core->loop);
 }
 
-/* A commit went well while probing: work goes on. */
+/* Resumes work after a commit of the probe succeeded. */
 static void
 daemon_resume(struct core *core)
 {
     core->probing = core->trouble = false;
     log_info("queue.recovered", LOG_STR("root", core->root));
     arrivals_pause_or_resume(core, "");
-    core->windows_due_ms = 0; /* what was set may not have been committed */
+    core->windows_due_ms = 0; /* the current windows may not have been committed */
     due_now(&core->jobs_due);
     due_now(&core->deliveries_due);
 }
@@ -162,7 +162,8 @@ daemon_on_request(void *context, int64_t client, const struct control_request *r
     daemon_announce(daemon);
 }
 
-/* Without it nobody can ask, but all else goes on: its folder may be read-only, or full. */
+/* Without the socket only requests are impossible: its folder may be read-only or full, and all
+ * else continues. */
 static int
 daemon_open_control(struct daemon *daemon)
 {
@@ -174,12 +175,13 @@ daemon_open_control(struct daemon *daemon)
     return 0;
 }
 
-/* The clock may have been set back while no daemon ran: nothing waits longer than it ever has to. */
+/* Limits all waiting times to the configured maximum: the clock may have been set back while no
+ * daemon ran. */
 static int
 daemon_bound_waits(const struct core *core)
 {
     const struct conf *conf = core->conf;
-    const double most = 1.1; /* times what is configured, in backoff_ms */
+    const double most = 1.1; /* factor on the configured maximum, as in backoff_ms() */
     const int64_t now_ms = clock_unix_ms();
     return queue_bound_waits(core->queue,
                              now_ms + (int64_t)(1000 * most * conf->jobs.retry_max_seconds),
@@ -194,7 +196,7 @@ daemon_store_configuration(struct daemon *daemon, const char *cause, const char 
     return queue_set_configuration(daemon->core.queue, &is, clock_unix_ms());
 }
 
-/* Puts right what the last daemon left, before anything can be at work. */
+/* Repairs the state that the last daemon left, before any work starts. */
 static int
 daemon_recover(struct daemon *daemon)
 {
@@ -226,10 +228,10 @@ daemon_recover(struct daemon *daemon)
                  LOG_INT("pid", getpid()), LOG_INT("jobs_returned", returned),
                  LOG_INT("landlock", confine_landlock()),
                  LOG_INT("seccomp", call_filter_possible()));
-    return core->trouble ? 0 : error; /* trouble passes, and is tried again */
+    return core->trouble ? 0 : error; /* transient errors are retried */
 }
 
-/* Tries again what could not be written. */
+/* Retries failed writes. */
 static void
 daemon_on_probe(uv_timer_t *timer)
 {
@@ -238,7 +240,7 @@ daemon_on_probe(uv_timer_t *timer)
     int rc = queue_open_for_writing(core->queue, daemon->database);
     if (rc && rc != -EROFS) {
         log_error("database.lost", LOG_STR("error", strerror(-rc)));
-        _exit(EXIT_DATABASE); /* nothing is under way, and the next start has it all */
+        _exit(EXIT_DATABASE); /* no work is under way, and the next start repairs everything */
     }
     if (core_failed(core, rc, "open the database for writing"))
         return;
@@ -283,7 +285,7 @@ daemon_child_ready(void *context, int slot)
     arrivals_intake_ready(core);
 }
 
-/* READY: senders are answered; after a reload: what came of it is known. */
+/* Sends READY once the receiver accepts senders, and again when the result of a reload is known. */
 static void
 daemon_announce(struct daemon *daemon)
 {
@@ -316,7 +318,7 @@ daemon_child_frame(void *context, int slot, struct proto_reader *reader)
     } else if (workers_is_probe(core->workers, slot)) {
         workers_probe_frame(core->workers, reader);
     } else if (slot == core->page) {
-        reader->error = -EBADMSG; /* it has nothing to say */
+        reader->error = -EBADMSG; /* the web UI process must not send frames */
     } else if (slot == cluster_slot(core->cluster)) {
         cluster_frame(core->cluster, reader);
     } else if (reader->type == PROTO_FOUND || reader->type == PROTO_MOVED) {
@@ -409,7 +411,8 @@ daemon_on_stop_signal(uv_signal_t *handle, int number)
 
 /* ------------------------------------------------------------------------------- reload ----- */
 
-/* It is bound and confined by its configuration: of another one a new process begins with. */
+/* Starts, replaces or ends the web UI process: its configuration determines its port and sandbox,
+ * so a new configuration needs a new process. */
 static void
 daemon_fill_page(struct core *core)
 {
@@ -426,8 +429,8 @@ daemon_note_reload(const char *what, int error)
         log_error("reload.failed", LOG_STR("what", what), LOG_STR("error", strerror(-error)));
 }
 
-/* Loads the configuration, checks it and writes it for the children; NULL, with an error that was logged, where it is
- * refused. The caller must free *files. */
+/* Loads the configuration, checks it and writes it for the children. Returns NULL with a logged
+ * error if it is rejected. The caller must free *files. */
 static struct conf *
 daemon_load_config(struct daemon *daemon, char **files, struct error *error)
 {
@@ -449,7 +452,7 @@ daemon_load_config(struct daemon *daemon, char **files, struct error *error)
     return NULL;
 }
 
-/* Puts a configuration in force, in place of the one before. */
+/* Replaces the configuration in force. */
 static void
 daemon_take_config(struct daemon *daemon, struct conf *fresh)
 {
@@ -476,7 +479,8 @@ daemon_take_config(struct daemon *daemon, struct conf *fresh)
     retention_look(core->retention);
 }
 
-/* Reads the configuration again and stores the outcome. 0, or -errno and why the old one stays in force. */
+/* Reads the configuration again and records the outcome. Returns 0, or -errno with the reason if
+ * the old one stays in force. */
 static int
 daemon_reload(struct daemon *daemon, const char *cause, const char *by, struct error *error)
 {
@@ -534,14 +538,14 @@ daemon_notify_status(struct daemon *daemon)
                                                           : "working";
     snprintf(status, sizeof status, "%s; %zu jobs running", state, jobs_running(core->jobs));
     if (!daemon->announced)
-        notify(EXTEND); /* a port that is taken stops neither jobs nor deliveries */
+        notify(EXTEND); /* a port that is in use stops neither jobs nor deliveries */
     if (strcmp(status, daemon->status) == 0)
         return;
     memcpy(daemon->status, status, sizeof status);
     notify_status(status);
 }
 
-/* Tests need not wait for the usual tick. */
+/* Returns the tick; tests may shorten it. */
 static uint64_t
 daemon_tick_ms(void)
 {
@@ -579,9 +583,9 @@ daemon_on_watchdog(uv_timer_t *timer)
 static void
 daemon_init_timer(struct daemon *daemon, uv_timer_t *timer, uv_timer_cb callback)
 {
-    uv_timer_init(&daemon->core.loop, timer); /* has no way to fail */
+    uv_timer_init(&daemon->core.loop, timer); /* cannot fail */
     timer->data = &daemon->core;
-    timer->timer_cb = callback; /* so that it can be started from anywhere */
+    timer->timer_cb = callback; /* stored, so that any function can start the timer */
 }
 
 static int
@@ -592,7 +596,8 @@ daemon_catch_signal(struct daemon *daemon, uv_signal_t *handle, int number, uv_s
     return uv_signal_start(handle, callback, number);
 }
 
-/* After uv_loop_init; on an error close_parts still has to be called. */
+/* Must be called after uv_loop_init(). After an error the caller must still call
+ * daemon_close_parts(). */
 static int
 daemon_open_parts(struct daemon *daemon)
 {
@@ -662,7 +667,7 @@ daemon_close_parts(struct daemon *daemon)
         (uv_handle_t *)&core->deliveries_due.timer,
     };
     audit_stop(daemon->audit);
-    batch_close(core->batch); /* answers what waits */
+    batch_close(core->batch); /* runs the waiting callbacks */
     requests_end_reload(core);
     control_close(daemon->control);
     pool_close(core->pool);
@@ -727,7 +732,8 @@ daemon_end_work(struct daemon *daemon)
     return error || lost ? EXIT_DATABASE : EXIT_OK;
 }
 
-/* How it ends that could not start: what passes is no fault of its configuration, nor of its root. */
+/* Returns the exit status of a failed start: transient errors are not faults of the configuration
+ * or the root. */
 static int
 daemon_status(int error, int lasting)
 {
@@ -764,9 +770,10 @@ daemon_run(struct daemon *daemon)
 
 /* ------------------------------------------------------------------------------- start ------ */
 
-/* Exit statuses from here on; each step undoes its own. */
+/* The functions from here on return exit statuses; each undoes its own step. */
 
-/* Once in the life of a database from before schema version 11; where there is no room now, at a later start. */
+/* Rebuilds a database older than schema version 11, once. If the disk has no room now, a later
+ * start does it. */
 static void
 daemon_rebuild_database(struct daemon *daemon)
 {
@@ -780,7 +787,7 @@ daemon_rebuild_database(struct daemon *daemon)
     int rc = spool_free_mib(daemon->root, &free_mib);
     if (!rc && free_mib < 2 * mib + core->conf->min_free_mib)
         rc = -ENOSPC;
-    if (!rc) { /* systemd's, at 4 MiB a second */
+    if (!rc) { /* extends systemd's timeout, at 4 MiB per second */
         snprintf(patience, sizeof patience, "EXTEND_TIMEOUT_USEC=%.0f", (60 + mib / 4) * 1e6);
         notify(patience);
         rc = queue_rebuild(core->queue);
@@ -792,7 +799,7 @@ daemon_rebuild_database(struct daemon *daemon)
         log_info("database.rebuilt", LOG_NUM("mib", mib));
 }
 
-/* 0, or why the root has no database that it had. */
+/* Returns 0, or an error if the root has lost its database. */
 static int
 daemon_expect_database(struct daemon *daemon, struct error *error)
 {
@@ -867,7 +874,7 @@ daemon_run_configured(struct daemon *daemon)
     daemon->core.root = daemon->root;
     if (asprintf(&daemon->database, "%s/" LAYOUT_DATABASE, daemon->root) < 0)
         daemon->database = NULL;
-    int status = EX_TEMPFAIL; /* for want of memory */
+    int status = EX_TEMPFAIL; /* if there is no memory */
     if (daemon->root && daemon->database)
         status = daemon_run_in_root(daemon);
     configured_free(&daemon->configured);

@@ -13,10 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ENOUGH_AGAIN 1.1 /* times min_free_mib: where low disk ends */
+#define ENOUGH_AGAIN 1.1 /* times min_free_mib: low disk ends here */
 
-/* Jobs may use what reception leaves: what they bring to its end can be removed. Were they to wait as well, a disk
- * full of what waits for a job would stay so. */
+/* Lets jobs use the space that reception leaves: files of finished work can be removed. If jobs
+ * waited as well, a disk full of queued work would stay full. */
 static void
 disk_watch_reserve(struct core *core, double free_mib)
 {

@@ -1,7 +1,7 @@
 /* due_timer.c - see due_timer.h. */
 #include "service/daemon/due_timer.h"
 
-#define MAX_WAIT_MILLIS 60000 /* looks again at least so often: the clock may be set */
+#define MAX_WAIT_MILLIS 60000 /* longest time between checks: the clock may be set */
 
 static void
 due_on_timer(uv_timer_t *timer)
@@ -13,7 +13,7 @@ due_on_timer(uv_timer_t *timer)
 void
 due_init(struct due *due, uv_loop_t *loop)
 {
-    uv_timer_init(loop, &due->timer); /* has no way to fail */
+    uv_timer_init(loop, &due->timer); /* cannot fail */
     due->timer.data = due;
     due->now = false;
 }

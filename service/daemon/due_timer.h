@@ -1,6 +1,7 @@
 /*
- * due_timer.h - when a part of the daemon looks again at what is due: before the batch is committed once
- * something may have come, and when the earliest of what waits is due. One thread: the loop's.
+ * due_timer.h - the next time at which a part of the daemon checks for due work: before the batch
+ * is committed if work may have arrived, and when the earliest waiting item is due. Loop thread
+ * only.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_DUE_TIMER_H
 #define NOCTULE_SERVICE_DAEMON_DUE_TIMER_H
@@ -14,14 +15,15 @@ struct due {
     bool now;
 };
 
-/* The timer is the caller's to close. */
+/* Initialises the timer. The caller must close it. */
 void due_init(struct due *due, uv_loop_t *loop);
 
-/* Something may have become due. */
+/* Requests a check now. */
 void due_now(struct due *due);
-/* The earliest is due in so many milliseconds, or long ago. Replaces what was said before. */
+/* Requests a check in `millis` milliseconds; negative: now. Replaces the last request. */
 void due_in(struct due *due, int64_t millis);
-/* Is it time to look? Whoever is told so looks, and says when to look again. */
+/* Returns whether a check is due. If so, the caller must check, and then call due_in() for the next
+ * one. */
 bool due_take(struct due *due);
 
 #endif

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #define REASON_ENDING ".reason.json"
-#define REASON_SIZE   8192 /* more than the intake writes */
+#define REASON_SIZE   8192 /* more than the receiver writes */
 
-/* What the intake wrote beside the file; "" where it had no time for it. */
+/* Reads the receiver's reason file; "" if it was not written in time. */
 static void
 orphan_read_reason(int folder, const char *name, char reason[REASON_SIZE])
 {
@@ -45,7 +45,7 @@ orphan_adopt(struct core *core, int folder, const char *day, const char *name)
     return queue_adopt_quarantine(core->queue, path, reason, clock_unix_ms());
 }
 
-/* A folder that cannot be read keeps its orphans until the next start. */
+/* Skips a folder that cannot be read: the next start adopts its files. */
 static int
 orphans_adopt_day(struct core *core, int quarantine, const char *day)
 {

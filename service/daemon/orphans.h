@@ -1,14 +1,15 @@
 /*
- * orphans.h - once at start: files in quarantine/ that no row tells of, since whoever put them there was
- * stopped before the daemon had heard of it. They get the row that they would have had, from the
- * reason beside them.
+ * orphans.h - adopts files in quarantine/ without a row, once at start. They exist if a process was
+ * stopped after it moved a file and before it reported that. Each gets the row it would have had,
+ * from the reason file.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_ORPHANS_H
 #define NOCTULE_SERVICE_DAEMON_ORPHANS_H
 
 struct core;
 
-/* 0 or the -errno of the database; blocks. Told again by the intake, nothing changes. */
+/* Returns 0 or the -errno of the database. Blocks. A later report of the same file by the receiver
+ * changes no row. */
 int orphans_adopt(struct core *core);
 
 #endif

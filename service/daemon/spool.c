@@ -35,7 +35,7 @@ spool_make(const char *root, struct error *error)
                      errno == EEXIST
                  ? 0
                  : -errno;
-    /* What is mounted read-only may be writable again tomorrow. */
+    /* A file system that is mounted read-only may become writable later. */
     if (!rc && faccessat(base, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0 && errno != EROFS)
         rc = -errno;
     if (rc == -EACCES)
@@ -50,7 +50,7 @@ spool_make(const char *root, struct error *error)
     return rc;
 }
 
-/* The descriptor of the lock file, or -errno. */
+/* Returns the descriptor of the lock file, or -errno. */
 static int
 spool_open_lock(const char *root, struct error *error)
 {
@@ -81,7 +81,7 @@ spool_take_lock(const char *root, int fd, struct error *error)
                      root);
 }
 
-/* Some file systems lock no folders: there the lock file is all there is. */
+/* Some file systems cannot lock folders: there only the lock file protects the root. */
 static int
 spool_lock_folder(const char *root, int fd, struct error *error)
 {
@@ -132,7 +132,7 @@ spool_output_folder(const char *root, int64_t job)
     return asprintf(&path, "%s/" LAYOUT_OUTBOX "/%" PRId64, root, job) < 0 ? NULL : path;
 }
 
-/* Removes the files whose name ends so; a folder that cannot be read has nothing to sweep. */
+/* Removes the files with this ending; does nothing if the folder cannot be read. */
 static void
 spool_remove_files(const char *folder, const char *ending)
 {
@@ -165,7 +165,7 @@ spool_clear_output(const char *root, int64_t job, const char *ending)
     if (!folder)
         return;
     spool_remove_files(folder, ending);
-    rmdir(folder); /* stays when something is in it */
+    rmdir(folder); /* keeps a folder that is not empty */
     free(folder);
 }
 

@@ -1,4 +1,6 @@
-/* systemd_notify.c - see systemd_notify.h. A lost notification is no reason to stop working: results are ignored.
+/*
+ * systemd_notify.c - see systemd_notify.h. Ignores results: a lost notification must not stop the
+ * daemon.
  */
 #include "service/daemon/systemd_notify.h"
 
@@ -31,5 +33,5 @@ uint64_t
 notify_watchdog_ms(void)
 {
     uint64_t micros = 0;
-    return sd_watchdog_enabled(0, &micros) > 0 ? micros / 2000 : 0; /* twice as often */
+    return sd_watchdog_enabled(0, &micros) > 0 ? micros / 2000 : 0; /* twice as often as required */
 }

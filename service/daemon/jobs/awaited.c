@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Named by a segment: its kind, and the AE title that it is to come from; NULL: from anybody. */
+/* An object named by a segment: its kind, and the AE title of its sender; NULL: any sender. */
 struct awaited {
     const char *kind, *sender;
 };
 
-/* False when the segment names none. */
+/* Returns false if the segment names no object. */
 static bool
 awaited_of(const struct conf_segment *segment, struct awaited *awaited)
 {
@@ -43,7 +43,7 @@ awaited_is_named(const struct conf_pipeline *pipeline, const char *kind, const c
     return false;
 }
 
-/* ---------------------------------------------------------------------------- what is there -- */
+/* ---------------------------------------------------------------------------- present inputs -- */
 
 struct inputs {
     struct queue_input *at;
@@ -73,7 +73,8 @@ inputs_have(const struct inputs *inputs, const struct awaited *awaited)
     return false;
 }
 
-/* One that a segment before it has named is told once. */
+/* Returns whether no earlier segment names an object of the same kind, which would be described
+ * twice. */
 static bool
 awaited_is_first(const struct conf_pipeline *pipeline, size_t segment,
                  const struct awaited *awaited)
@@ -165,7 +166,7 @@ companions_have(const struct companions *companions, const struct conf_companion
     return false;
 }
 
-/* The first that is not there, in words; false: all are. */
+/* Describes the first missing series. Returns false if all are present. */
 static bool
 companions_lack(const struct companions *companions, const struct conf_rule *rule,
                 char words[AWAITED_WORDS])
@@ -208,7 +209,7 @@ awaited_lacks_study(struct core *core, const struct queue_series *series, const 
     return error;
 }
 
-/* A job that waits for a series, or did and waits for an object: what it lacks now. */
+/* Checks again the missing inputs of a job that waits for a series or an annotation object. */
 static int
 awaited_look_again(struct core *core, const struct queue_job *job,
                    const struct conf_pipeline *pipeline, bool of_study)
@@ -259,17 +260,18 @@ awaited_series_came(struct core *core, int64_t series_id)
     return error;
 }
 
-/* -------------------------------------------------------------------------------- an object -- */
+/* -------------------------------------------------------------------------- annotation object
+ * -- */
 
-/* What has come to be with one object of a series: its jobs. */
+/* State while one annotation object of a series is handled. */
 struct came {
     struct core *core;
     const char *kind, *sender;
     bool revise;
 };
 
-/* A job that has begun, or ended, without it has to be made anew; but for what an operator has
- * cancelled. One that is READY takes what there is when it starts. */
+/* Returns whether a job began or ended without the object and must be repeated. A READY job takes
+ * all objects that are present at its start; a cancelled one must stay cancelled. */
 static bool
 came_makes_anew(const struct queue_job *job)
 {
@@ -282,7 +284,7 @@ came_to_job(struct came *came, const struct queue_job *job)
 {
     struct conf_pipeline *pipeline;
     if (conf_pipeline_from_text(job->settings, &pipeline, NULL) != 0)
-        return 0; /* of another version, which is the worker's to say */
+        return 0; /* settings of another version; the worker reports that */
     const bool named = awaited_is_named(pipeline, came->kind, came->sender);
     int error = 0;
     if (named && job->awaits) {

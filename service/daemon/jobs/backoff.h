@@ -1,6 +1,6 @@
 /*
- * backoff.h - how long to wait before the next attempt at a job or a delivery. Pure: no clock, no
- * source of chance.
+ * backoff.h - delay before the next attempt of a job or a delivery. Pure: no clock, no random
+ * numbers.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_JOBS_BACKOFF_H
 #define NOCTULE_SERVICE_DAEMON_JOBS_BACKOFF_H
@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 /*
- * Milliseconds after the attempts-th attempt: first_seconds, doubled each time up to most_seconds,
- * give or take a tenth by `salt` (the row's number), so that what failed together does not come
- * back together.
+ * Returns the delay after attempt number `attempts` in milliseconds: first_seconds, doubled each
+ * time up to max_seconds, plus or minus a tenth depending on `salt` (the row's number). Rows that
+ * failed together therefore retry at different times.
  */
 int64_t backoff_ms(double first_seconds, double most_seconds, int32_t attempts, int64_t salt);
 

@@ -1,20 +1,21 @@
 /*
- * executor.h - where jobs run. jobs.c knows which are READY, makes their attempts and records how
- * they ended; an executor has the places in which they run, and hears how they do.
+ * executor.h - the interface of job executors. jobs.c knows the READY jobs, creates their attempts
+ * and records their outcomes. An executor provides the slots in which jobs run, and receives their
+ * reports.
  *
- *     takes    may jobs of this pipeline run here?
- *     room     how many of the foremost jobs it wants to choose from
- *     pick     which of these it takes now, and where
- *              - the attempts are committed as RUNNING, each in its place -
- *     start    run it
- *     stop     it is not wanted any more: cancelled, and is to end soon; or the daemon stops
- *     tick     now and then: deadlines
- *     ended    of each attempt that was started, once: the executor calls job_attempt_end
+ *     takes    returns whether jobs of this pipeline may run here
+ *     room     returns how many of the first jobs it wants to choose from
+ *     pick     chooses jobs to start now, and their slots
+ *              - the attempts are committed as RUNNING, each in its slot -
+ *     start    runs the job
+ *     stop     ends a job soon: it was cancelled, or the daemon stops
+ *     tick     checks deadlines, now and then
+ *     ended    the executor must call job_attempt_end() once for each started attempt
  *
- * local_executor.c runs jobs in the workers of this machine. They do not outlive the daemon, so
- * queue_recover takes all that are RUNNING at its start back. cluster/ hands them to Slurm, where they
- * do: it takes them over at the start (cluster_adopt). Executors are asked in the order in which jobs_open
- * was given them, the local one first.
+ * local_executor.c runs jobs in the workers of this machine. Workers end with the daemon, so
+ * queue_recover() returns all jobs that are RUNNING at its start. slurm/ submits jobs to Slurm,
+ * where they outlive the daemon: slurm_executor_adopt() takes them over at the start. jobs.c calls
+ * the executors in the order given to jobs_open(), the local one first.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_JOBS_EXECUTOR_H
 #define NOCTULE_SERVICE_DAEMON_JOBS_EXECUTOR_H
@@ -22,35 +23,36 @@
 #include "service/daemon/jobs/job_attempt.h"
 #include "service/daemon/jobs/scheduler.h"
 
-#define EXECUTOR_MAX_JOBS  64 /* to choose from here, where those that fit are not the foremost */
+#define EXECUTOR_MAX_JOBS  64 /* choices offered if the first jobs do not fit */
 #define EXECUTOR_COUNT     2
 #define EXECUTOR_MAX_PICKS SCHED_MAX_SLOTS
 
 struct executor {
     const struct executor_ops *ops;
-    const char *name; /* "local": in the rows of its jobs */
-    bool outlives;    /* what runs there runs on when the daemon ends */
+    const char *name; /* "local": stored in the rows of its jobs */
+    bool outlives;    /* its jobs continue when the daemon ends */
     struct core *core;
-    struct attempts *attempts; /* of all jobs; set by jobs_open */
+    struct attempts *attempts; /* of all jobs; set by jobs_open() */
 };
 
 struct executor_pick {
-    size_t job; /* its index */
+    size_t job; /* index */
     struct job_place place;
 };
 
 struct executor_ops {
     bool (*takes)(const struct executor *executor, const struct conf_pipeline *pipeline);
-    size_t (*room)(const struct executor *executor); /* how many could start now, if all fit */
+    /* number of jobs that could start now, if all fit */
+    size_t (*room)(const struct executor *executor);
     /*
-     * Jobs, at most as many as room said or EXECUTOR_MAX_JOBS, are in the order in which they should run;
-     * those with a not_before_ms wait for that time. Fills picks (room for EXECUTOR_MAX_PICKS) and
-     * returns how many. Where room said less than EXECUTOR_MAX_JOBS, it may be asked again with more of
-     * them, before any is started.
+     * Fills picks (room for EXECUTOR_MAX_PICKS) and returns their number. `jobs` are in the order
+     * in which they should run, at most as many as room() returned or EXECUTOR_MAX_JOBS; those with
+     * a not_before_ms wait for that time. If room() returned less than EXECUTOR_MAX_JOBS, it may be
+     * called again with more jobs before any is started.
      */
     size_t (*pick)(struct executor *executor, const struct queue_job *jobs, size_t count,
                    struct executor_pick *picks);
-    /* 0, or -errno: it is not run. */
+    /* Returns 0, or -errno if the job does not run. */
     int (*start)(struct executor *executor, struct job_attempt *attempt);
     void (*stop)(struct executor *executor, struct job_attempt *attempt);
     void (*tick)(struct executor *executor);

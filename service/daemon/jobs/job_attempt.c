@@ -119,7 +119,7 @@ job_attempt_write_finished(const struct job_attempt *attempt, enum queue_job_sta
                             clock_unix_ms());
 }
 
-/* With the deliveries of all results that are DICOM objects. */
+/* Adds deliveries for all results that are DICOM objects. */
 static int
 job_attempt_write_done(const struct job_attempt *attempt)
 {
@@ -182,7 +182,7 @@ job_attempt_recorded(struct attempt *base)
         spool_remove_output(core->root, base->id);
     if (attempt->recorded)
         attempt->recorded(attempt);
-    due_now(&core->jobs_due); /* it was held back until here, and may be READY */
+    due_now(&core->jobs_due); /* the attempt blocked the job until here; it may be READY */
     due_now(&core->deliveries_due);
 }
 

@@ -1,5 +1,5 @@
 /*
- * job_attempt.h - one run of a job: what the worker tells of it, and what becomes of the job.
+ * job_attempt.h - one run of a job: the worker's reports, and the state that they lead to.
  *
  *     ended as       recorded as
  *     DONE           DONE with its results and features
@@ -9,7 +9,7 @@
  *     REJECTED       FAILED
  *     CRASHED        DELAYED and alone from now on, after the last attempt FAILED
  *     RETURNED       READY, the attempt not counted
- *     CANCELLED      nothing: the row says so already; the output is removed
+ *     CANCELLED      not recorded: the row is CANCELLED already; the output is removed
  */
 #ifndef NOCTULE_SERVICE_DAEMON_JOBS_JOB_ATTEMPT_H
 #define NOCTULE_SERVICE_DAEMON_JOBS_JOB_ATTEMPT_H
@@ -28,14 +28,14 @@ enum job_end {
     JOB_END_CANCELLED,
 };
 
-#define JOB_STAGE 16 /* room for the name of a stage */
+#define JOB_STAGE 16 /* room for a stage's name */
 
-/* Where a job runs; no two that are RUNNING have the same name and slot. */
+/* The place in which a job runs. No two RUNNING jobs may have the same name and slot. */
 struct job_place {
-    char name[24]; /* of the worker, in the job's row: "worker-0" */
+    char name[24]; /* of the worker, stored in the job's row: "worker-0" */
     size_t worker;
     int32_t slot;
-    char nonce[33]; /* of an attempt on another machine; "" */
+    char nonce[33]; /* of an attempt on another machine; "" here */
 };
 
 struct executor;
@@ -43,38 +43,37 @@ struct cluster_task;
 
 struct job_attempt {
     struct attempt base; /* its id is the job's */
-    int32_t number;      /* of attempts, this one counted */
+    int32_t number;      /* of attempts, including this one */
     struct executor *executor;
     void (*recorded)(
-        const struct job_attempt *attempt); /* how it ended is on disk; NULL: nobody asks */
+        const struct job_attempt *attempt); /* Called when the outcome is on disk; may be NULL. */
     struct job_place place;
     bool alone;
     bool started;                  /* by its executor */
-    bool cancelled;                /* recorded so already: what is told of it does not matter */
-    double deadline_seconds;       /* of its pipeline; 0: jobs.deadline_seconds */
-    bool overdue;                  /* and told to stop */
-    uint64_t deadline_at, stop_at; /* of the loop's clock; stop_at 0: not told to stop */
-    char stage[JOB_STAGE];         /* that its worker is at; "": it has not told yet */
-    int64_t stage_ms;              /* since when, Unix time */
-    bool stage_noted;              /* its row says so, or will with the batch */
-    /* Of one in Slurm, and cluster/'s: NULL, or its task. */
+    bool cancelled;                /* already recorded as cancelled: its report is ignored */
+    double deadline_seconds;       /* of its pipeline; 0: jobs.deadline_seconds applies */
+    bool overdue;                  /* past its deadline, STOP_JOB was sent */
+    uint64_t deadline_at, stop_at; /* in the loop's clock; stop_at 0: STOP_JOB was not sent */
+    char stage[JOB_STAGE];         /* current stage; "": not reported yet */
+    int64_t stage_ms;              /* its start, Unix time */
+    bool stage_noted;              /* stored in the row, or in the open batch */
+    /* Slurm only, owned by slurm/: the task, or NULL. */
     struct cluster_task *task;
     struct job_attempt *next_of_task;
-    bool
-        collecting; /* it was asked whether it has ended: its output folder is being filled, perhaps */
-    uint64_t asked_at;  /* of the loop's clock */
-    int64_t asked_poll; /* after which of the polls */
+    bool collecting;    /* the Slurm role checks for its end and may be filling its output folder */
+    uint64_t asked_at;  /* time of that check, in the loop's clock */
+    int64_t asked_poll; /* poll after which it was sent */
     enum job_end end;
-    /* With all attempts used up it fails; false for a job that may have died of another's fault,
-     * which gets one more attempt, alone. */
+    /* Whether the job fails if all attempts are used up. False for a job that another job may have
+     * crashed: it gets one more attempt, alone. */
     bool last_chance;
     enum code code;
-    const char *message, *file_a, *file_b; /* why; "": nothing to say */
+    const char *message, *file_a, *file_b; /* the reason; "": no reason */
     char own_message[256];
     struct queue_figures figures;
     struct queue_result *results;
     size_t result_count;
-    /* As they came, frame by frame; they count when it ends as DONE, EMPTY or REVIEW. */
+    /* As received, frame by frame; used if the job ends as DONE, EMPTY or REVIEW. */
     struct feature *features;
     size_t feature_count;
     struct queue_histogram *histograms;
@@ -84,44 +83,46 @@ struct job_attempt {
     struct queue_breach *breaches;
     size_t breach_count;
     size_t measurement_bytes; /* of their frames */
-    bool out_of_memory;       /* for some of them */
-    struct job_frame *frames; /* of the worker, and paths: all strings above point into them */
+    bool out_of_memory;       /* a measurement was lost */
+    struct job_frame *frames; /* frames of the worker, and paths: they hold all strings above */
 };
 
 extern const struct attempt_type job_attempt_type;
 
-/* For a job that is being started; NULL: no memory. */
+/* Creates the attempt of a job that is being started. NULL: no memory. */
 struct job_attempt *job_attempt_new(struct attempts *attempts, int64_t job, int32_t number);
 
-/* What it is at, for its row to say (jobs_tick). 0, or -EBADMSG: that is no stage's name. */
+/* Keeps the reported stage, for jobs_tick() to store. Returns 0, or -EBADMSG for an impossible
+ * name. */
 int job_attempt_hear_progress(struct job_attempt *attempt, const struct message_progress *told);
 
 /*
- * Fills the attempt from a DONE that was read: 0 and how it ended, -EBADMSG for what cannot be,
- * -ENOMEM.
+ * Fills the attempt from a DONE message. Returns 0 and the outcome, -EBADMSG for impossible values,
+ * or -ENOMEM.
  */
 int job_attempt_read_done(struct job_attempt *attempt, struct proto_reader *reader,
                           struct message_done *told, enum job_end *end);
-/* The same, but for want of memory it ends as RETRY: 0 or -EBADMSG. */
+/* Works as job_attempt_read_done(), but ends as RETRY without memory. Returns 0 or -EBADMSG. */
 int job_attempt_hear_done(struct job_attempt *attempt, struct proto_reader *reader,
                           struct message_done *told, enum job_end *end);
 /*
- * Keeps a measurement (message_is_measurement) that was read until the job has ended: recorded with DONE,
- * EMPTY and REVIEW, dropped otherwise. Returns 0, or -EBADMSG if it is of another job (or `attempt` is NULL),
- * impossible or one too many. If there is no memory, job_attempt_read_done returns -ENOMEM.
+ * Keeps a measurement (message_is_measurement) until the job has ended: recorded with DONE, EMPTY
+ * and REVIEW, dropped otherwise. Returns 0, or -EBADMSG if it is of another job (or `attempt` is
+ * NULL), impossible or one too many. If there is no memory, job_attempt_read_done() returns -ENOMEM
+ * later.
  */
 int job_attempt_read_measurements(struct job_attempt *attempt, struct proto_reader *reader,
                                   union message_any *told);
-/* The daemon's own word for it instead. */
+/* Sets the code and message that the daemon found itself. */
 void job_attempt_blame(struct job_attempt *attempt, enum code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* It goes back as if it had not been begun. */
+/* Returns the job as if it had not begun. */
 void job_attempt_return(struct job_attempt *attempt, const char *why);
 
-/* What was read of it is freed: it is told from the beginning, or not any more. */
+/* Frees the report that was read: the report is repeated, or not needed. */
 void job_attempt_forget_report(struct job_attempt *attempt);
 
-/* It ended so, as far as the daemon is concerned: see attempt.h. */
+/* Ends the attempt with this outcome: see attempt.h. */
 void job_attempt_end(struct job_attempt *attempt, enum job_end end, bool last_chance);
 
 #endif

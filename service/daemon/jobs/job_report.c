@@ -1,6 +1,6 @@
 /*
- * job_report.c - reads the messages of a worker on a job: PROGRESS, and its DONE with the measurements before it.
- * Nothing is believed that a worker in its right mind does not say; see job_attempt.h.
+ * job_report.c - reads a worker's messages about a job: PROGRESS, and DONE with the measurements
+ * before it. Rejects values that a working worker cannot send; see job_attempt.h.
  */
 #include "service/daemon/jobs/job_attempt.h"
 
@@ -20,7 +20,7 @@ struct job_frame {
     void *memory;
 };
 
-/* Takes the memory over, to live as long as the attempt. False: there is none. */
+/* Takes over the memory for the life of the attempt. Returns false if there is none. */
 static bool
 job_report_keep(struct job_attempt *attempt, void *memory)
 {
@@ -197,7 +197,8 @@ job_report_is_int32(int64_t value)
     return value >= 0 && value <= INT32_MAX;
 }
 
-/* A child that makes up numbers is not to be believed anything. */
+/* Returns whether a feature's values are possible. A worker that sends impossible values is not
+ * trusted. */
 static bool
 job_report_is_sound(const struct message_feature *told)
 {
@@ -222,7 +223,7 @@ job_report_feature(const struct message_feature *told)
     };
 }
 
-/* False: more than any pipeline asks for. */
+/* Returns false if the total exceeds the limit of any pipeline. */
 static bool
 job_report_count_bytes(struct job_attempt *attempt, const struct proto_reader *reader)
 {
@@ -232,7 +233,7 @@ job_report_count_bytes(struct job_attempt *attempt, const struct proto_reader *r
     return true;
 }
 
-/* What finds no memory is not the worker's fault: the job has to be tried again. */
+/* Records that memory ran out. The worker is not at fault: the job must be retried. */
 static int
 job_report_forget(struct job_attempt *attempt)
 {
@@ -297,14 +298,14 @@ job_report_read_histogram(struct job_attempt *attempt, struct proto_reader *read
     return job_report_read_counts(reader, counts);
 }
 
-/* A number must be finite, or NAN where it is not known. */
+/* Returns whether the number is finite, or NAN for an unknown value. */
 static bool
 job_report_is_real(double value)
 {
     return !isinf(value);
 }
 
-/* Returns whether the box lies within a volume and is there if, and only if, there are voxels. */
+/* Returns whether the box lies within a volume, and exists if and only if there are voxels. */
 static bool
 job_report_is_box(const struct queue_segment *segment)
 {

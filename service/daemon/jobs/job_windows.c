@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SHARE_MS (INT64_C(14) * 24 * 3600 * 1000) /* two weeks have all days, twice */
+#define SHARE_MS (INT64_C(14) * 24 * 3600 * 1000) /* two weeks contain each weekday twice */
 
-/* How much of two weeks it is open: what estimates count with when one night is not enough. */
+/* Returns the open share of the next two weeks, for estimates that exceed one window. */
 static double
 window_open_share(const struct time_window *times, int64_t now_ms)
 {
@@ -41,7 +41,7 @@ window_at(const struct conf_pipeline *pipeline, int64_t now_ms)
     };
 }
 
-/* Its next change. */
+/* Returns the time of its next change. */
 static int64_t
 window_changes(const struct queue_window *window)
 {

@@ -1,8 +1,8 @@
 /*
  * jobs.c - see jobs.h.
  *
- * An attempt is made with its job's RUNNING row; once that is committed the executor runs it. What
- * becomes of the job when it has ended is job_attempt.c's.
+ * An attempt is created with its job's RUNNING row. When that is committed, the executor runs it.
+ * job_attempt.c records the outcome.
  */
 #include "service/daemon/jobs/jobs.h"
 
@@ -22,7 +22,7 @@ struct jobs {
     struct core *core;
     struct executor *const *executors; /* EXECUTOR_COUNT */
     struct attempts attempts;
-    bool drained; /* none may start, none runs, and that was told */
+    bool drained; /* jobs are paused, no job runs, and this was reported */
 };
 
 /* ----------------------------------------------------------------------------- starting ---- */
@@ -32,7 +32,7 @@ jobs_run(void *context, int status)
 {
     struct job_attempt *attempt = context;
     if (attempt->base.ended)
-        return; /* the worker went meanwhile */
+        return; /* the worker ended meanwhile */
     if (status) {
         attempt_drop(&attempt->base);
         return;
@@ -48,7 +48,7 @@ jobs_run(void *context, int status)
         job_attempt_return(attempt, "the worker could not be told");
 }
 
-/* Absolute, with the digests that are known. */
+/* Adds the absolute path of a file, with its digest if it is known. */
 static int
 jobs_take_file(const struct core *core, struct queue_file *file, struct job_spec *spec)
 {
@@ -84,7 +84,8 @@ jobs_find_inputs(const struct core *core, const struct queue_job *job, struct jo
     return error;
 }
 
-/* What its pipeline as the job has it names; what cannot be read is the worker's to say. */
+/* Finds the annotation objects that the job's own pipeline names. The worker reports unreadable
+ * settings. */
 static int
 jobs_find_objects(const struct core *core, const struct queue_job *job, struct job_spec *spec)
 {
@@ -129,7 +130,7 @@ jobs_write_file(struct core *core, const struct queue_job *job)
     return error;
 }
 
-/* Of its pipeline as the job has it; what cannot be read is the worker's to say. */
+/* Returns the deadline of the job's own pipeline. The worker reports unreadable settings. */
 static double
 jobs_own_deadline(const struct queue_job *job)
 {
@@ -141,7 +142,7 @@ jobs_own_deadline(const struct queue_job *job)
     return seconds;
 }
 
-/* 0, or -errno and the job is READY as before. */
+/* Starts a job. Returns 0, or -errno if the job is still READY. */
 static int
 jobs_begin(struct jobs *jobs, struct executor *executor, const struct queue_job *job,
            const struct job_place *place)
@@ -166,7 +167,8 @@ jobs_begin(struct jobs *jobs, struct executor *executor, const struct queue_job 
     return batch_on_commit(core->batch, jobs_run, attempt);
 }
 
-/* The pipelines that are not for it, as queue_ready takes them; free it. NULL: no memory. */
+/* Returns the pipelines that do not run on this executor, as queue_ready() takes them. The caller
+ * must free it. NULL: no memory. */
 static char *
 jobs_except(const struct executor *executor)
 {
@@ -181,7 +183,7 @@ jobs_except(const struct executor *executor)
     return text_close(&stream) ? NULL : stream.bytes;
 }
 
-/* Jobs of a pipeline that is not configured any more run where those do that say nothing. */
+/* Jobs of a removed pipeline run where pipelines without an `executor` run. */
 static bool
 jobs_is_for(const struct executor *executor, const struct queue_job *job)
 {
@@ -190,7 +192,7 @@ jobs_is_for(const struct executor *executor, const struct queue_job *job)
     return executor->ops->takes(executor, pipeline ? pipeline : &gone);
 }
 
-/* Some jobs that wait, those that should run first, and which of them begin where. */
+/* The first ready jobs, and those chosen to start. */
 struct jobs_choice {
     struct queue_job *ready;
     size_t count, picked;
@@ -214,7 +216,7 @@ jobs_choose(struct jobs *jobs, struct executor *executor, size_t limit, const ch
                             except, &choice->ready, &choice->count);
     if (error)
         return error;
-    /* READY again, but still in the slot that has to stop it, or not yet swept. */
+    /* Skip a READY job that its old slot is still stopping, or that is not swept yet. */
     for (size_t i = 0; i < choice->count; i++)
         choice->ready[i].not_before_ms =
             jobs_is_for(executor, &choice->ready[i]) &&
@@ -233,16 +235,17 @@ jobs_begin_chosen(struct jobs *jobs, struct executor *executor, struct jobs_choi
         struct executor_pick *pick = &choice->picks[i];
         error = jobs_begin(jobs, executor, &choice->ready[pick->job], &pick->place);
         if (error == -EAGAIN)
-            error = 0; /* a slice came in the same batch: its series gathers again */
+            error = 0; /* a slice came in the same batch: its series is being received again */
     }
     if (choice->picked == EXECUTOR_MAX_PICKS)
-        due_now(&jobs->core->jobs_due); /* there may be more for it */
+        due_now(&jobs->core->jobs_due); /* there may be more jobs for it */
     return error;
 }
 
 /*
- * In the open batch. The foremost are read first, as many as there is room for: each end of a job asks, and the
- * queue may be long. More are only where some of these do not fit: one that has to run alone, or elsewhere.
+ * Starts ready jobs in the open batch. Reads only as many first jobs as there is room for, because
+ * each end of a job calls this and the queue may be long. Reads more only if some of these do not
+ * fit, for example a job that must run alone or elsewhere.
  */
 static int
 jobs_start_ready(struct jobs *jobs, struct executor *executor)
@@ -283,7 +286,7 @@ jobs_start_all(struct jobs *jobs)
     return error;
 }
 
-/* Once what ran when jobs were paused has ended; the same after a start within a pause. */
+/* Reports once that no job runs while jobs are paused, also after a start within a pause. */
 static void
 jobs_tell_drained(struct jobs *jobs)
 {
@@ -302,7 +305,7 @@ jobs_start(struct jobs *jobs)
 {
     struct core *core = jobs->core;
     if (core_closed(core) || !jobs_have_room(jobs) || !due_take(&core->jobs_due))
-        return; /* each of these looks again when it is over */
+        return; /* the end of each of these conditions triggers another check */
     if (!core_change(core))
         return;
     core_failed(core, jobs_start_all(jobs), "start a job");
@@ -323,7 +326,7 @@ jobs_before_commit(struct jobs *jobs)
 
 /* ------------------------------------------------------------------------------- stages ---- */
 
-/* Those of a batch that was lost are noted again. */
+/* Marks stages as not stored if their batch was lost. */
 static void
 jobs_on_stages(void *context, int status)
 {
@@ -338,7 +341,8 @@ job_is_unnoted(const struct job_attempt *attempt)
     return !attempt->base.ended && *attempt->stage && !attempt->stage_noted;
 }
 
-/* With each tick, not with each change: a job of a fraction of a second costs no more than its end. */
+/* Stores stages once per tick instead of once per change, so that a job of a fraction of a second
+ * costs only its end. */
 static void
 jobs_note_stages(struct jobs *jobs)
 {
@@ -394,7 +398,7 @@ jobs_stop(struct jobs *jobs, int64_t job)
 {
     struct stop_order *order = malloc(sizeof *order);
     if (!order)
-        return; /* it runs to its end, which comes too late to be recorded */
+        return; /* the job runs to its end, which comes too late to be recorded */
     *order = (struct stop_order){jobs, job};
     batch_on_commit(jobs->core->batch, jobs_on_cancelled, order);
 }

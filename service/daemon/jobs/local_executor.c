@@ -1,18 +1,18 @@
 /*
  * local_executor.c - see local_executor.h.
  *
- * A slot is taken from the moment its job is picked until the worker says DONE or is gone; what
- * then becomes of the job is job_attempt.c's. When a worker dies
+ * A slot is taken from the moment its job is picked until the worker sends DONE or is gone.
+ * job_attempt.c then records the outcome. If a worker dies
  *
- *     by itself, for its silence or for a broken frame   each job in it is charged the attempt
- *     because one job outlived its deadline              that one is charged, the others go back
- *       and did not stop when it was told to
- *     by our order (drain, replacement)                  all go back, no attempt counts
- *     after it lost its device                           all go back: what it ran it has told
+ *     by itself, by silence or a broken frame           each of its jobs is charged the attempt
+ *     because one job exceeded its deadline             that job is charged, the others return
+ *       and did not stop after STOP_JOB
+ *     by order of the daemon (drain, replacement)       all its jobs return, no attempt counts
+ *     after it lost its device                          its jobs return: finished ones are reported
  *
- * When several jobs were in a worker that died by itself, or lost its device, each that did not end
- * well may have been the cause: even one whose attempts are used up then gets another, alone, so
- * that it does not fail for its neighbour's fault.
+ * If several jobs were in a worker that died by itself or lost its device, each that did not end
+ * well may be the cause. Even a job whose attempts are used up then gets one more attempt, alone,
+ * so that it does not fail because of a neighbour.
  */
 #include "service/daemon/jobs/local_executor.h"
 
@@ -29,20 +29,20 @@
 
 #define STOP_MILLIS 10000 /* between STOP_JOB and the end of the worker */
 #define MAX_SLOTS   (SCHED_MAX_SLOTS / WORKERS_MAX)
-#define WORKER_NAME "worker-%d" /* in the database: its number */
+#define WORKER_NAME "worker-%d" /* in the database; with its number */
 
 struct worker_slots {
     size_t count;
-    size_t lost_together; /* jobs that were there when its device was lost; 0: it was not */
+    size_t lost_together; /* jobs that were running when its device was lost; 0: it was not lost */
 };
 
 struct local_executor {
     struct executor base;
-    struct worker_slots workers[WORKERS_MAX]; /* by the worker's number */
+    struct worker_slots workers[WORKERS_MAX]; /* indexed by the worker's number */
 };
 
-/* Those that a worker has, one after the other; NULL at the end. They stay where they are when they
- * end. */
+/* Returns the worker's next running attempt, or NULL after the last. Ended attempts stay in the
+ * list. */
 static struct job_attempt *
 local_next(const struct local_executor *local, size_t worker, const struct job_attempt *after)
 {
@@ -64,7 +64,7 @@ local_busy(const struct local_executor *local, size_t worker)
     return busy;
 }
 
-/* The one that the worker was told to run; NULL: it was not. */
+/* Returns the attempt that the worker was sent, or NULL. */
 static struct job_attempt *
 local_find(const struct local_executor *local, size_t worker, int64_t job)
 {
@@ -114,7 +114,7 @@ local_charge_crash(struct job_attempt *attempt, bool was_alone, const struct poo
     job_attempt_end(attempt, JOB_END_CRASHED, was_alone);
 }
 
-/* Somebody else gave the worker cause to be ended: an overdue neighbour, or the daemon's stop. */
+/* Returns whether the worker ended because of another job, or was ended by the daemon. */
 static bool
 local_is_innocent(const struct local_executor *local, size_t worker, const struct pool_gone *gone)
 {
@@ -148,7 +148,7 @@ local_executor_worker_gone(struct local_executor *local, size_t worker,
     local->workers[worker].lost_together = 0;
 }
 
-/* It has read what the configuration says of lanes (its slots) by now, and runs nothing yet. */
+/* The worker has read compute.lanes (its slots) by now and runs no job yet. */
 void
 local_executor_worker_ready(struct local_executor *local, size_t worker)
 {
@@ -159,7 +159,7 @@ local_executor_worker_ready(struct local_executor *local, size_t worker)
 
 /* ------------------------------------------------------------------------------- frames ---- */
 
-/* The worker's word for it is known: the job ends so. */
+/* Ends the job with the outcome that the worker reported. */
 static void
 local_end_as_told(const struct local_executor *local, struct job_attempt *attempt, enum job_end end)
 {
@@ -183,13 +183,13 @@ local_handle_done(struct local_executor *local, size_t worker, struct proto_read
         return;
     struct job_attempt *attempt = local_find(local, worker, told.job);
     if (!attempt) {
-        reader->error = -EBADMSG; /* not a job it has */
+        reader->error = -EBADMSG; /* not a job of this worker */
         return;
     }
     enum job_end end;
     int error = job_attempt_hear_done(attempt, reader, &told, &end);
     if (error)
-        reader->error = error; /* the pool ends the worker, and that ends the job */
+        reader->error = error; /* the pool then kills the worker, which ends the job */
     else
         local_end_as_told(local, attempt, end);
 }
@@ -238,7 +238,7 @@ local_executor_frame(struct local_executor *local, size_t worker, struct proto_r
         reader->error = -EBADMSG;
 }
 
-/* ----------------------------------------------------------------- what jobs.c asks for ---- */
+/* --------------------------------------------------------------------- executor interface ---- */
 
 static bool
 local_takes(const struct executor *base, const struct conf_pipeline *pipeline)
@@ -260,7 +260,7 @@ local_room(const struct executor *base)
     return idle < EXECUTOR_MAX_JOBS ? idle : EXECUTOR_MAX_JOBS;
 }
 
-/* Its slots as the scheduler sees them; returns how many. */
+/* Describes the worker's slots for the scheduler. Returns their number. */
 static size_t
 local_describe(const struct local_executor *local, size_t worker, struct sched_slot *slots)
 {
@@ -275,7 +275,7 @@ local_describe(const struct local_executor *local, size_t worker, struct sched_s
     return local->workers[worker].count;
 }
 
-/* Its number; -1: the name is nobody's. */
+/* Returns the worker's number; -1: not a worker's name. */
 static int
 local_worker_named(const char *name)
 {
@@ -338,7 +338,7 @@ local_stop(struct executor *base, struct job_attempt *attempt)
     attempt->stop_at = uv_now(&core->loop) + STOP_MILLIS;
     struct proto_writer writer;
     message_write_stop_job(&writer, &(struct message_stop_job){.job = attempt->base.id});
-    /* A worker that left ends the job as well. */
+    /* The end of a worker also ends the job. */
     pool_send(core->pool, local_pool_slot((struct local_executor *)base, attempt), &writer);
 }
 

@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WISH_RULE 96 /* for a rule's name */
+#define WISH_RULE 96 /* room for a rule's name */
 
 /* ---------------------------------------------------------------------------------- rules ---- */
 
-/* The rules that can match the series; that of its AE title alone where it has a pipeline. `found` has
- * room for all of them and one. */
+/* Finds the rules that can match the series, or only that of its AE title if the title has a
+ * pipeline. `found` must have room for all rules and one more. */
 static size_t
 wish_find_rules(const struct conf *conf, const struct queue_series *series, struct conf_rule *found)
 {
@@ -67,19 +67,19 @@ wish_judgements(const struct conf *conf, const struct queue_series *series)
     return wanted ? wanted : 1u << routing_options_lenient(conf);
 }
 
-/* -------------------------------------------------------------------------- one judgement ---- */
+/* ---------------------------------------------------------------------- one set of options ---- */
 
-/* What is at work while a wish is made. */
+/* State while a result is made. */
 struct wishing {
     const struct conf *conf;
     const struct wish_stack *stacks;
     struct rules_series subject;
-    struct rules_stack *own; /* the stacks, those of other judgements not accepted */
+    struct rules_stack *own; /* all stacks; those of other options not accepted */
     const struct conf_rule *rules;
-    struct conf_rule *own_rules; /* those of the judgement */
+    struct conf_rule *own_rules; /* those with the current options */
     size_t rule_count, own_count;
-    const char *options; /* of the judgement; NULL: no stack is of it */
-    bool otherwise;      /* it is the turn of such rules */
+    const char *options; /* current options; NULL: no stack has them */
+    bool otherwise;      /* whether `otherwise` rules are applied */
 };
 
 static bool
@@ -120,8 +120,8 @@ wish_has(const struct wish *wish, const char *pipeline)
     return false;
 }
 
-/* Adds the first stack that a rule which got nothing would have matched, rather one that is not passed
- * over; unless one is accepted, and `stacks` does not want it. */
+/* Adds a refusal with the first stack that a rule without a job would have matched, preferably one
+ * that is not skipped. Adds none if a stack is accepted but not requested by `stacks`. */
 static void
 wish_add_refusal(const struct wishing *wishing, const struct conf_rule *rule, struct wish *wish)
 {
@@ -161,7 +161,7 @@ wish_add(const struct wishing *wishing, struct wish *wish)
             wish_add_refusal(wishing, &wishing->own_rules[i], wish);
 }
 
-/* Returns whether a rule of the judgement fits a stack, accepted or not. */
+/* Returns whether a rule with the current options matches a stack, accepted or not. */
 static bool
 wishing_fits(const struct wishing *wishing)
 {
@@ -173,7 +173,7 @@ wishing_fits(const struct wishing *wishing)
     return false;
 }
 
-/* Adds the rules of one kind. Returns whether one of them fits. */
+/* Adds the rules of one kind. Returns whether one of them matches. */
 static bool
 wish_add_rules(struct wishing *wishing, bool otherwise, struct wish *wish)
 {
@@ -187,7 +187,7 @@ wish_add_rules(struct wishing *wishing, bool otherwise, struct wish *wish)
     return fits;
 }
 
-/* ------------------------------------------------------------------------------ all of them ---- */
+/* ---------------------------------------------------------------------------------- result ---- */
 
 int
 wish_make(const struct conf *conf, const struct queue_series *series,
@@ -230,7 +230,7 @@ wish_release(struct wish *wish)
 
 /* ----------------------------------------------------------------------------------- jobs ---- */
 
-/* "head", "rule-2" of one without a name, "title NOCTULE_HEAD", or "". */
+/* Formats "head", "rule-2" for an unnamed rule, "title NOCTULE_HEAD", or "". */
 static void
 wish_name_rule(const struct rules_pick *pick, char name[WISH_RULE])
 {

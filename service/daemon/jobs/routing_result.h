@@ -1,8 +1,10 @@
 /*
- * routing_result.h - what the rules, or an operator, want done with a series: which stacks by which pipeline.
+ * routing_result.h - the jobs that rules, or an operator, request for a series: pairs of a stack
+ * and a pipeline.
  *
- * Pipelines differ in what they take, and so in the stacks that a series makes for them
- * (routing_options.h). It is judged for all that rules can name for it, and each pipeline sees its own.
+ * Pipelines accept different geometry, so the stacks of a series differ with a pipeline's options
+ * (routing_options.h). A series is checked with the options of each pipeline that rules can name
+ * for it. Each pipeline uses the stacks of its own options.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_JOBS_ROUTING_RESULT_H
 #define NOCTULE_SERVICE_DAEMON_JOBS_ROUTING_RESULT_H
@@ -14,7 +16,7 @@
 struct wish_stack {
     struct rules_stack is;
     bool passed_over;
-    const char *options; /* of the pipelines that it is of (routing_options_text) */
+    const char *options; /* of the pipelines that this stack is for (routing_options_text) */
 };
 
 struct wish {
@@ -22,45 +24,46 @@ struct wish {
     size_t count;
     struct rules_outcome outcome;
 
-    /* Pipelines that a rule names and that take none of its stacks. */
+    /* Pipelines that a rule names and that accept no stack of the series. */
     struct wish_refusal {
         const char *pipeline;
-        size_t stack; /* the first that is refused for it */
+        size_t stack; /* the first stack rejected for it */
     } * refusals;
 
     size_t refusal_count;
 };
 
-/* A bit for each judgement to ask for: of the pipelines that rules can name for the series; where no
- * rule does, of the most lenient. */
+/* Returns a bit for each set of options to check: those of the pipelines that rules can name for
+ * the series, or the most lenient set if no rule can match. */
 unsigned wish_judgements(const struct conf *conf, const struct queue_series *series);
 
-/* The number of the first rule that may match the series by what is known only while it settles
- * (routing_conditions.h); 0: none. */
+/* Returns the number of the first rule that may match the series by facts that are known only
+ * during its inspection (routing_conditions.h); 0: no rule. */
 size_t wish_find_unknown(const struct conf *conf, const struct queue_series *series);
 
 /*
- * Of the rules and titles in force; or of this rule alone, NULL: not. A pipeline whose judgement none
- * of the stacks is of (it was configured later) sees all of them, and the job finds out. -ENOMEM.
+ * Applies the rules and AE titles in force, or only this rule (NULL: all). If no stack was checked
+ * with a pipeline's options, because it was configured later, the pipeline sees all stacks and the
+ * job checks them. Returns 0 or -ENOMEM. The caller must release the result.
  */
 int wish_make(const struct conf *conf, const struct queue_series *series,
               const struct wish_stack *stacks, size_t count, const struct conf_rule *only,
               struct wish *wish);
 void wish_release(struct wish *wish);
 
-/* One job of a wish. */
+/* One job to add. */
 struct wish_job {
     const char *stack;
     const struct rules_pick *pick;
     bool again, dry_run; /* as in queue_new_job */
-    const char *asked;   /* likewise */
-    int64_t id;          /* of the job: the new one, or with -EEXIST the one that there is */
-    /* Of a new one: what it waits for, and in words; "": nothing. */
+    const char *asked;   /* as in queue_new_job */
+    int64_t id;          /* of the new job, or with -EEXIST of the existing one */
+    /* The missing inputs of a new job, as code and text; "": it can start. */
     enum code lacks_code;
     char lacks[AWAITED_WORDS];
 };
 
-/* In the open batch, as queue_add_job does; stops those that give way. */
+/* Adds a job in the open batch, as queue_add_job() does, and stops superseded jobs. */
 int wish_add_job(struct core *core, const struct queue_series *series, struct wish_job *job);
 
 #endif

@@ -1,17 +1,16 @@
 /*
  * scheduler.c - see scheduler.h.
  *
- * Slot counts are small (a handful of workers with a few slots each), so everything is looked for
- * by going through the slots.
+ * Slot counts are small (a few workers with a few slots each), so all searches are linear.
  */
 #include "service/daemon/jobs/scheduler.h"
 
 struct slot_table {
     const struct sched_slot *slots;
     size_t count;
-    bool taken[SCHED_MAX_SLOTS];    /* given away in this call */
-    bool reserved[SCHED_MAX_SLOTS]; /* by slot: its worker waits to become empty */
-    bool solitary[SCHED_MAX_SLOTS]; /* by slot: its worker was given a job that runs alone */
+    bool taken[SCHED_MAX_SLOTS];    /* assigned in this call */
+    bool reserved[SCHED_MAX_SLOTS]; /* per slot: its worker waits to become empty */
+    bool solitary[SCHED_MAX_SLOTS]; /* per slot: its worker got a job that runs alone */
 };
 
 static bool
@@ -51,7 +50,8 @@ sched_has_other(const struct slot_table *table, int worker)
 }
 
 /*
- * The slot in the least busy usable worker but `avoid`; idle_only: only slots that could start now.
+ * Returns a slot in the least busy usable worker other than `avoid`. idle_only: considers only
+ * slots that could start now.
  */
 static size_t
 sched_best_slot(const struct slot_table *table, int avoid, bool idle_only)

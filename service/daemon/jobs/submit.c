@@ -13,14 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A job that was wanted, and what came of it. */
+/* A requested job and its outcome. */
 struct submitted {
     const char *stack, *pipeline;
-    int64_t job; /* 0: there would be a new one */
+    int64_t job; /* 0: a dry run of a new job */
     bool is_new;
     enum queue_job_state state;
     enum code lacks_code;
-    char lacks[AWAITED_WORDS]; /* of a new one: what it waits for */
+    char lacks[AWAITED_WORDS]; /* missing inputs of a new job */
 };
 
 struct submission {
@@ -33,7 +33,7 @@ struct submission {
     struct wish wish;
     struct submitted *jobs;
     size_t job_count;
-    enum code code; /* why there is none */
+    enum code code; /* reason if there is no job */
     char message[512];
 };
 
@@ -63,7 +63,7 @@ submit_read(struct submission *s)
     return error;
 }
 
-/* As v_series tells it. */
+/* Repeats the reason shown in v_series. */
 static int
 submit_refuse_refused(struct submission *s)
 {
@@ -75,7 +75,7 @@ submit_refuse_refused(struct submission *s)
     return submit_refuse(s, code_find(s->stacks[first].code), "%s", s->stacks[first].message);
 }
 
-/* May jobs be made of it? */
+/* Checks that the series may have jobs. */
 static int
 submit_judge(struct submission *s)
 {
@@ -92,9 +92,10 @@ submit_judge(struct submission *s)
     return 0;
 }
 
-/* -------------------------------------------------------------------------------- wishing ---- */
+/* -------------------------------------------------------------------------------- routing ---- */
 
-/* What nobody wants is an answer, too; unless somebody named what is not there. */
+/* Explains an empty result. It is an error only if the operator named a missing stack or
+ * pipeline. */
 static int
 submit_explain_none(struct submission *s)
 {
@@ -112,7 +113,8 @@ submit_explain_none(struct submission *s)
     return 0;
 }
 
-/* What rules ask beyond what the database has is known only while a series settles. */
+/* Rejects a series if a rule uses facts that are known only during its inspection and are not
+ * stored. */
 static int
 submit_judge_rules(struct submission *s)
 {
@@ -125,7 +127,8 @@ submit_judge_rules(struct submission *s)
                          rule);
 }
 
-/* What is wanted may never come: what Noctule wrote is no object of the series. */
+/* Rejects a pipeline that needs Noctule's own results: the service never receives those as objects
+ * of a series. */
 static int
 submit_judge_own(struct submission *s, const struct conf_pipeline *pipeline)
 {
@@ -220,7 +223,7 @@ submit_add_all(struct submission *s)
     return error;
 }
 
-/* -------------------------------------------------------------------------------- telling ---- */
+/* ---------------------------------------------------------------------------------- reply ---- */
 
 static const char *
 submitted_outcome(const struct submission *s, const struct submitted *job)
@@ -316,7 +319,7 @@ submit_series(struct core *core, const struct message_submit *told, const char *
         error = submit_wish(&s);
     if (!error)
         error = submit_add_all(&s);
-    if (error && !s.code && !core_is_trouble(error)) /* the queue refused it */
+    if (error && !s.code && !core_is_trouble(error)) /* the queue rejected it */
         submit_refuse(&s, CODE_NONE, "%s", queue_reason(core->queue));
     if (!error || *s.message) {
         int told_error = submit_tell(&s, body);

@@ -1,4 +1,6 @@
-/* submit.h - jobs for a series that is stored: what `noctule submit` asks for. */
+/*
+ * submit.h - adds jobs for a stored series, as requested by `noctule submit`.
+ */
 #ifndef NOCTULE_SERVICE_DAEMON_JOBS_SUBMIT_H
 #define NOCTULE_SERVICE_DAEMON_JOBS_SUBMIT_H
 
@@ -6,9 +8,9 @@
 #include "service/daemon/core.h"
 
 /*
- * In the open batch. 0, or -errno when it was refused; *body, to be freed, is what was done, a line
- * for each job, or the reason of the refusal, or an object of JSON. When the database cannot be
- * written (core_is_trouble) it is NULL.
+ * Adds the jobs in the open batch. Returns 0, or -errno if the request was rejected. *body lists
+ * one line per job, gives the reason of the rejection, or is a JSON object. The caller must free
+ * it. NULL if the database cannot be written (core_is_transient).
  */
 int submit_series(struct core *core, const struct message_submit *submit, const char *by,
                   char **body);

@@ -14,16 +14,16 @@
 #include <sysexits.h>
 
 #define MOST_GPUS     64
-#define PROBE_MILLIS  30000 /* a probe that takes longer is not waited for */
-#define AGAIN_MILLIS  30000 /* between two probes when there must be a GPU and is none */
+#define PROBE_MILLIS  30000 /* longest time to wait for a probe */
+#define AGAIN_MILLIS  30000 /* between two probes if a GPU is required and missing */
 #define TROUBLE_BYTES 256
-#define DETAIL_BYTES  4096 /* of an event: all devices */
+#define DETAIL_BYTES  4096 /* of an event that lists all devices */
 #define CPU           "cpu"
 
-/* What a worker computes with. */
+/* A worker's compute device. */
 struct workers_device {
-    char name[KERNELS_UUID]; /* CPU, or a UUID; "": none, the slot is to stay empty */
-    int share;               /* workers that have these processors */
+    char name[KERNELS_UUID]; /* CPU, or a UUID; "": the slot must stay empty */
+    int share;               /* number of workers on its processors */
     struct numa_place place;
 };
 
@@ -31,10 +31,10 @@ struct workers_item {
     int slot;
     struct workers_device device;
     int failures; /* of its device, in a row */
-    bool lost;    /* the child there takes no job any more */
+    bool lost;    /* the child accepts no more jobs */
 };
 
-/* What the workers were started with, beside their devices. */
+/* Settings of the workers at their start, apart from the devices. */
 struct workers_settings {
     int threads, lanes;
     int memory_mib, keep_mib;
@@ -55,15 +55,15 @@ struct workers {
     size_t count;
     struct workers_settings settings;
     int probe;
-    struct workers_found found; /* by the latest probe that answered */
-    bool probing;               /* a probe is to come, or lives */
-    bool stale;                 /* and what it finds is asked for once more */
-    bool answered;              /* it has told all it has to tell */
-    uint64_t probe_overdue_at;  /* of the loop's clock; 0: nobody waits for it */
+    struct workers_found found; /* by the latest successful probe */
+    bool probing;               /* a probe is running or will start */
+    bool stale;                 /* another probe must follow it */
+    bool answered;              /* the probe has reported */
+    uint64_t probe_overdue_at;  /* in the loop's clock; 0: not waited for */
     uint64_t probe_again_at;    /* 0: not needed */
     char trouble[TROUBLE_BYTES];
-    int64_t trouble_since_ms;    /* Unix time; 0: none */
-    char notified[DETAIL_BYTES]; /* what the last event said */
+    int64_t trouble_since_ms;    /* Unix time; 0: no problem */
+    char notified[DETAIL_BYTES]; /* text of the last event */
 };
 
 static bool
@@ -84,7 +84,7 @@ workers_now(const struct workers *workers)
     return uv_now(&workers->core->loop);
 }
 
-/* ------------------------------------------------------------------------------- telling --- */
+/* ------------------------------------------------------------------------------ reporting --- */
 
 static void
 workers_describe(const struct workers *workers, char *text, size_t size)
@@ -102,7 +102,7 @@ workers_describe(const struct workers *workers, char *text, size_t size)
     }
 }
 
-/* Every device has failed so often that nobody should wait for it; "" otherwise. */
+/* Describes the problem if every device has failed too often to wait for; "" otherwise. */
 static void
 workers_judge(const struct workers *workers, char *trouble, size_t size)
 {
@@ -176,7 +176,7 @@ workers_fill(struct workers *workers, size_t number, const struct workers_device
     return 0;
 }
 
-/* Makes the workers be those of these devices. */
+/* Changes the workers to match these devices. */
 static int
 workers_apply(struct workers *workers, const struct workers_device *devices, size_t count)
 {
@@ -212,13 +212,13 @@ workers_report_missing(struct workers *workers, const struct devices_choice *cho
         log_error("device.missing", LOG_STR("device", name),
                   LOG_INT("found", workers->found.count));
         snprintf(detail, sizeof detail, "%s is in compute.devices, and not in this machine", name);
-        if (!*workers->trouble) /* while it is waited for it has been said */
+        if (!*workers->trouble) /* else the waiting event was already added */
             core_note(workers->core, "DEVICE_MISSING", detail);
     }
 }
 
-/* What was found; by a probe before this one when it failed: one GPU that has gone may keep every new process
- * from asking the driver, and the others, which work, know nothing of it. */
+/* Applies the GPUs found by the last successful probe. A GPU that is gone may block the driver for
+ * each new process, including the probe, while running workers on other GPUs are not affected. */
 static void
 workers_apply_found(struct workers *workers)
 {
@@ -321,7 +321,7 @@ workers_probe_frame(struct workers *workers, struct proto_reader *reader)
                  LOG_INT("node", found.places[i].node));
 }
 
-/* Its answer is acted upon once it is gone, so that it never shares a GPU with a worker. */
+/* The report is applied after the probe's end, so that it never shares a GPU with a worker. */
 void
 workers_probe_gone(struct workers *workers, const struct pool_gone *gone)
 {
@@ -336,7 +336,7 @@ workers_probe_gone(struct workers *workers, const struct pool_gone *gone)
     }
     workers->probe_overdue_at = 0;
     if (!answered && !waited_for)
-        return; /* it has been done without */
+        return; /* the workers run without it */
     if (!answered)
         log_error("probe.failed", LOG_INT("status", gone->exit_status),
                   LOG_INT("signal", gone->signal), LOG_INT("known", workers->found.count));
@@ -413,7 +413,8 @@ workers_give_up(struct workers *workers, size_t number)
     workers_fill(workers, number, others ? &no_device : &processors, false);
 }
 
-/* Was it the device? Its worker says so, or does not even come to life with it, and not for what it was short of. */
+/* Returns whether the device caused the worker's end: the worker reported it, or did not become
+ * ready, for another reason than a lack of resources. */
 static bool
 worker_device_failed(const struct workers_item *worker, const struct pool_gone *gone)
 {
@@ -431,7 +432,7 @@ workers_gone(struct workers *workers, size_t number, const struct pool_gone *gon
         return;
     bool failed = worker_device_failed(worker, gone);
     worker->failures += failed;
-    /* One that is tried for ever is not an event each time. */
+    /* A device that is retried forever must not add an event each time. */
     if (!gone->ordered && worker->failures <= WORKERS_GIVE_UP)
         core_note_death(workers->core, "WORKER_DIED", gone);
     if (!failed)
@@ -443,7 +444,7 @@ workers_gone(struct workers *workers, size_t number, const struct pool_gone *gon
     workers_notify(workers);
 }
 
-/* ---------------------------------------------------------------------------- asked about -- */
+/* -------------------------------------------------------------------------------- queries -- */
 
 size_t
 workers_count(const struct workers *workers)
@@ -492,7 +493,7 @@ workers_trouble_since(const struct workers *workers)
     return workers->trouble_since_ms;
 }
 
-/* ----------------------------------------------------------------------------- the whole --- */
+/* --------------------------------------------------------------------- reload, open, close --- */
 
 void
 workers_reload(struct workers *workers)

@@ -1,25 +1,25 @@
 /*
- * workers.h - which workers there are, and what each computes with: one per GPU, or one for the
- * CPUs.
+ * workers.h - the workers and their compute devices: one per GPU, or one for the CPUs.
  *
- * The daemon does not touch the driver: a child, the probe, tells which GPUs there are. It is asked
- * at the start and at each reload.
+ * The daemon must not touch the driver: a child process, the probe, reports the GPUs. It runs at
+ * the start and at each reload.
  *
- *     backend   GPUs found            none found, or the first probe fails
+ *     backend   GPUs found            no GPU found, or the first probe fails
  *     auto      one worker each       one worker for the CPUs
- *     cuda      one worker each       none: jobs wait, and the probe is asked again and again
- *     cpu       one worker for the CPUs; the probe is not asked
+ *     cuda      one worker each       no worker: jobs wait, and the probe is repeated
+ *     cpu       one worker for the CPUs, without a probe
  *
- * When a later probe fails, what the one before found holds.
+ * If a later probe fails, the GPUs of the last successful one stay in use.
  *
- * Where the machine has several nodes (numa.h) a GPU's worker is bound to its node, and shares the processors there with
- * the workers of other GPUs of it; that of the CPUs runs on all.
+ * On a machine with several NUMA nodes (numa.h), a GPU's worker is bound to the GPU's node and
+ * shares its processors with the workers of the other GPUs there. The CPU worker runs on all
+ * processors.
  *
- * A GPU whose worker cannot open it, or loses it, WORKERS_GIVE_UP times in a row without a job done
- * in between is given up until the next reload (auto): the others go on without it, and when it was
- * the last its worker takes the CPUs. With cuda it is tried for ever.
+ * A GPU that its worker cannot open, or loses, WORKERS_GIVE_UP times in a row without a finished
+ * job is not used until the next reload (auto). If it was the last GPU, its worker uses the CPUs.
+ * With cuda it is retried forever.
  *
- * Workers are numbered from 0; what runs in them is jobs.c's. One thread: the loop's.
+ * Workers are numbered from 0. jobs.c handles their jobs. Loop thread only.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_JOBS_WORKERS_H
 #define NOCTULE_SERVICE_DAEMON_JOBS_WORKERS_H
@@ -36,38 +36,38 @@ int workers_open(struct core *core, struct workers **workers);
 /* NULL is allowed. */
 void workers_close(struct workers *workers);
 
-/* The pool is open: the first workers. 0 or -errno. */
+/* Starts the first workers. Must be called after the pool is open. Returns 0 or -errno. */
 int workers_start(struct workers *workers);
-/* core->conf is another: tells those that stay, replaces and adds where what they compute with
- * changed. */
+/* Follows a change of core->conf: reloads workers that stay, and replaces or adds workers for
+ * changed devices. */
 void workers_reload(struct workers *workers);
-/* Now and then: a probe that does not answer, or has to be asked again. */
+/* Checks for a hung probe, or one to repeat, now and then. */
 void workers_tick(struct workers *workers);
 
-/* Numbers run to workers_count - 1; some may be without a child. */
+/* Returns the number of workers. Some may have no child. */
 size_t workers_count(const struct workers *workers);
 int workers_slot(const struct workers *workers, size_t number);
-/* It may be given jobs. */
+/* Returns whether the worker may get jobs. */
 bool workers_usable(const struct workers *workers, size_t number);
-/* The number of the worker in this slot, or -1; and is it the probe's slot? */
+/* Return the number of the worker in this slot, or -1; and whether it is the probe's slot. */
 int workers_find(const struct workers *workers, int slot);
 bool workers_is_probe(const struct workers *workers, int slot);
 
-/* What happens in a worker's slot, after jobs.c has seen to its jobs. */
+/* Events of a worker's slot. Must be called after jobs.c has handled its jobs. */
 void workers_ready(struct workers *workers, size_t number);
 void workers_gone(struct workers *workers, size_t number, const struct pool_gone *gone);
-/* It has told that its device is lost. */
+/* Handles a worker's report that its device is lost. */
 void workers_device_lost(struct workers *workers, size_t number, const char *why);
-/* A job of it ended well: its device is sound. */
+/* Handles a successful job of the worker: its device works. */
 void workers_proven(struct workers *workers, size_t number);
 
-/* What happens in the probe's. An unknown frame is latched as an error in the reader. */
+/* Events of the probe's slot. An unknown frame sets the reader's error. */
 void workers_probe_frame(struct workers *workers, struct proto_reader *reader);
 void workers_probe_gone(struct workers *workers, const struct pool_gone *gone);
 
-/* Why no job can run; "" when one can, as far as is known. */
+/* Returns the reason why no job can run, or "" if jobs can run as far as is known. */
 const char *workers_trouble(const struct workers *workers);
-/* Unix milliseconds; 0: none. */
+/* Returns the start of that condition in Unix milliseconds; 0: jobs can run. */
 int64_t workers_trouble_since(const struct workers *workers);
 
 #endif

@@ -11,18 +11,18 @@
 #include <unistd.h>
 
 #define TERM_MILLIS  5000 /* from SIGTERM to SIGKILL */
-#define WORDS_MILLIS 1000 /* for its last words, once it has ended */
+#define WORDS_MILLIS 1000 /* to read its last output after its end */
 #define HANDLES      3
 
 struct sending {
     uv_process_t process;
     uv_pipe_t words;
     uv_timer_t deadline;
-    int open; /* handles that the loop has not let go */
+    int open; /* handles that are not closed yet */
     bool exited, silent, late, killed;
     int64_t exit_status;
     int signal;
-    char said[SENDING_MESSAGE]; /* the end of what it wrote */
+    char said[SENDING_MESSAGE]; /* the end of its output */
     size_t used;
     char chunk[4096];
     uint64_t timeout_ms;
@@ -46,14 +46,14 @@ sending_end(struct sending *sending)
     uv_close((uv_handle_t *)&sending->deadline, sending_on_close);
 }
 
-/* The process and all of its group. */
+/* Signals the whole process group. */
 static void
 sending_kill(const struct sending *sending, int number)
 {
     kill(-sending->process.pid, number);
 }
 
-/* Lines become one: "mail: no route to host; noctule: ...". */
+/* Joins lines: "mail: no route to host; noctule: ...". */
 static void
 sending_join_lines(char *text)
 {
@@ -100,7 +100,7 @@ sending_on_deadline(uv_timer_t *timer)
 {
     struct sending *sending = timer->data;
     if (sending->exited) {
-        sending_finish(sending); /* something else has its words open */
+        sending_finish(sending); /* another process keeps its output open */
         return;
     }
     sending_kill(sending, sending->late ? SIGKILL : SIGTERM);
@@ -123,7 +123,7 @@ sending_on_exit(uv_process_t *process, int64_t exit_status, int signal_number)
     sending->exit_status = exit_status;
     sending->signal = signal_number;
     if (sending->late)
-        sending_kill(sending, SIGKILL); /* who did not hear SIGTERM */
+        sending_kill(sending, SIGKILL); /* processes of the group that ignored SIGTERM */
     uv_timer_start(&sending->deadline, sending_on_deadline, WORDS_MILLIS, 0);
     sending_finish_if_over(sending);
 }
@@ -154,7 +154,7 @@ sending_on_words(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     sending->used = kept + taken;
 }
 
-/* The program beside this one. */
+/* Sets the path of noctule in the daemon's own folder. */
 static int
 sending_program(char path[PATH_MAX])
 {
@@ -169,7 +169,8 @@ sending_program(char path[PATH_MAX])
     return 0;
 }
 
-/* What it writes of itself goes nowhere; what it complains of, and all that the command writes, is kept. */
+/* Starts noctule. Its standard output is dropped; its error output and all output of the command
+ * are kept. */
 static int
 sending_spawn(uv_loop_t *loop, const struct sending_order *order, char *program,
               struct sending *sending)
@@ -187,7 +188,8 @@ sending_spawn(uv_loop_t *loop, const struct sending_order *order, char *program,
         .exit_cb = sending_on_exit,
         .file = program,
         .args = arguments,
-        .flags = UV_PROCESS_DETACHED, /* a group of its own, to be ended whole */
+        /* a process group of its own, so that all of it can be ended */
+        .flags = UV_PROCESS_DETACHED,
         .stdio = stdio,
         .stdio_count = sizeof stdio / sizeof stdio[0],
     };
@@ -207,8 +209,8 @@ sending_start(uv_loop_t *loop, const struct sending_order *order, struct sending
     made->done = order->done;
     made->context = order->context;
     made->process.data = made->words.data = made->deadline.data = made;
-    uv_timer_init(loop, &made->deadline); /* has no way to fail */
-    uv_pipe_init(loop, &made->words, 0);  /* nor has this */
+    uv_timer_init(loop, &made->deadline); /* cannot fail */
+    uv_pipe_init(loop, &made->words, 0);  /* cannot fail */
     rc = sending_spawn(loop, order, program, made);
     if (!rc)
         rc = uv_read_start((uv_stream_t *)&made->words, sending_give_chunk, sending_on_words);

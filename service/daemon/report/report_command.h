@@ -1,6 +1,6 @@
 /*
- * report_command.h - `noctule report --send` as a process of its own, with all that it starts: the report is made
- * and handed over while the loop goes on. One thread: the loop's.
+ * report_command.h - runs `noctule report --send` as a separate process group, so that the loop
+ * continues while the report is made and delivered. Loop thread only.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_REPORT_REPORT_COMMAND_H
 #define NOCTULE_SERVICE_DAEMON_REPORT_REPORT_COMMAND_H
@@ -14,16 +14,17 @@ struct sending;
 
 struct sending_order {
     char *config_file;
-    char *since, *until; /* as noctule takes times */
-    uint64_t timeout_ms; /* then it is ended */
-    /* `failure`: what went wrong, "": nothing. The sending is gone then. */
+    char *since, *until; /* in the CLI's time format */
+    uint64_t timeout_ms; /* then the process is ended */
+    /* Called at the end with the reason of a failure; "": success. The sending is freed then. */
     void (*done)(void *context, const char *failure);
     void *context;
 };
 
-/* The sending, or -errno; done is called unless this fails. */
+/* Starts the process. Returns 0, or -errno without calling done(). */
 int sending_start(uv_loop_t *loop, const struct sending_order *order, struct sending **sending);
-/* Ends it without calling done. Frees itself, once the loop has heard of that; NULL is allowed. */
+/* Ends the process without calling done(), and frees the sending asynchronously. NULL is
+ * allowed. */
 void sending_cancel(struct sending *sending);
 
 #endif

@@ -14,15 +14,16 @@
 #include <time.h>
 
 #define HOUR_SECONDS 3600
-#define MOST_MS      (365LL * 24 * HOUR_SECONDS * 1000) /* of one night: noctule report takes a year */
+/* Longest period; noctule report accepts a year. */
+#define MOST_MS (365LL * 24 * HOUR_SECONDS * 1000)
 
 struct nights {
     struct core *core;
-    int64_t until_ms; /* when the last one ended, once known */
+    int64_t until_ms; /* end of the last period, if known */
     bool known;
-    bool waiting; /* there may be one whose report is to be handed over */
+    bool waiting; /* a period's report may be waiting for the command */
     struct sending *sending;
-    int64_t id; /* of its night */
+    int64_t id; /* of its period */
 };
 
 /* ------------------------------------------------------------------------------ calendar ---- */
@@ -38,7 +39,8 @@ nights_last_end(const struct time_window *moments, int64_t after_ms, int64_t now
 
 /* ------------------------------------------------------------------------------- the rows ---- */
 
-/* One that ends in the future is of a clock that was wrong. */
+/* Finds the end of the last period. Ignores an end in the future: it was written with a wrong
+ * clock. */
 static bool
 nights_find_last(struct nights *nights, int64_t now_ms)
 {
@@ -74,7 +76,7 @@ nights_close_last(struct nights *nights, int64_t now_ms)
     nights->waiting = true;
 }
 
-/* ------------------------------------------------------------------------------ handed over -- */
+/* ------------------------------------------------------------------------------ the command -- */
 
 static void
 nights_note_report(struct nights *nights, const char *failure)
@@ -84,7 +86,7 @@ nights_note_report(struct nights *nights, const char *failure)
         log_error("report.failed", LOG_STR("reason", failure));
     else
         log_info("report.sent", LOG_INT("night", nights->id));
-    /* Where it cannot be written now it will be handed over again. */
+    /* If the row cannot be written now, the report is passed to the command again. */
     if (core_change(core))
         core_failed(core, queue_night_reported(core->queue, nights->id, failure, clock_unix_ms()),
                     "note what became of a report");
@@ -95,7 +97,7 @@ nights_on_handed_over(void *context, const char *failure)
 {
     struct nights *nights = context;
     nights->sending = NULL;
-    nights->waiting = true; /* another one */
+    nights->waiting = true; /* for the next period */
     nights_note_report(nights, failure);
 }
 
@@ -113,7 +115,8 @@ nights_hand_over(struct nights *nights, const struct queue_night *night, char *c
         .context = nights,
     };
     nights->id = night->id;
-    int rc = core->conf->report.command ? 0 : -ENOEXEC; /* it was configured when the night ended */
+    /* the command was configured at the end of the period */
+    int rc = core->conf->report.command ? 0 : -ENOEXEC;
     if (!rc)
         rc = iso_time_from_ms(night->since_ms, since);
     if (!rc)
@@ -158,7 +161,7 @@ nights_open(struct core *core, struct nights **nights)
     if (!*nights)
         return -ENOMEM;
     (*nights)->core = core;
-    (*nights)->waiting = true; /* of before, perhaps */
+    (*nights)->waiting = true; /* an earlier period may be waiting */
     return 0;
 }
 

@@ -1,11 +1,11 @@
 /*
- * report_schedule.h - when a night ends (config: report.at) it gets its row, and its report is
- * handed to the site's command.
+ * report_schedule.h - adds a row at the end of each report period (config: report.at) and passes
+ * the report to the site's command.
  *
- * What ended while no daemon ran, or while the database could not be written, is made up for: as one night,
- * from where the last one ended. The command runs once for each, in its own time; a failure is told by an event,
- * the row and status, and not tried again. One that was cut off by the daemon's end is begun anew at the next
- * start. One thread: the loop's.
+ * Period ends that were missed, because no daemon ran or the database rejected writes, become one
+ * period since the last end. The command runs once per period. A failure is recorded as an event,
+ * in the row and in the status, and not retried. A run that the daemon's end cut off is repeated at
+ * the next start. Loop thread only.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_REPORT_REPORT_SCHEDULE_H
 #define NOCTULE_SERVICE_DAEMON_REPORT_REPORT_SCHEDULE_H
@@ -15,13 +15,15 @@
 struct nights;
 
 int nights_open(struct core *core, struct nights **nights);
-/* Ends a command that runs, of which the loop has to hear. NULL is allowed. */
+/* Ends a running command; the loop must run afterwards to free it. NULL is allowed. */
 void nights_close(struct nights *nights);
 
-/* Every second, of all that is due. `config_file`: what the report goes by. */
+/* Adds due rows and starts due reports. Must be called each second. `config_file` is passed to
+ * noctule report. */
 void nights_tick(struct nights *nights, char *config_file);
 
-/* The last of these moments ("07:00") behind `after_ms` and not behind `now_ms`; 0: there was none. */
+/* Returns the last of these times of day ("07:00") after after_ms and not after now_ms; 0: no such
+ * time. */
 struct time_window;
 int64_t nights_last_end(const struct time_window *moments, int64_t after_ms, int64_t now_ms);
 

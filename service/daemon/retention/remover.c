@@ -29,7 +29,7 @@ remover_aside(const struct remover_item *item, char name[ASIDE_NAME])
 
 /* --------------------------------------------------------------------------------- originals -- */
 
-/* What is in no inbox any more stays where it is. */
+/* Finds the inbox of an original. A path outside of all inboxes stays. */
 static void
 remover_find_inbox(struct remover_item *item, const struct conf *conf)
 {
@@ -64,7 +64,8 @@ remover_release(struct remover_item *item)
     queue_removal_clear(&item->removal);
 }
 
-/* Not another file that has come to its name since, nor one that was written again. */
+/* Returns whether the file is the one that was received: not a new file of that name, and not
+ * rewritten since. */
 static bool
 remover_is_what_was_taken(const struct remover_item *item, const struct stat *status)
 {
@@ -91,7 +92,7 @@ remover_delete_original(const struct remover_item *item)
 
 /* --------------------------------------------------------------------------------- set aside -- */
 
-/* Rows are ours, and a path that leads out of the root is none that we wrote. */
+/* Checks that the path cannot lead out of the root. The service never writes such a path. */
 static bool
 remover_path_is_sound(const char *path)
 {
@@ -115,7 +116,7 @@ remover_set_aside(const char *root, struct remover_item *item)
         return;
     }
     remover_aside(item, aside);
-    /* It may have been set aside before, by a daemon that was killed then. */
+    /* A daemon that was killed may have renamed it before. */
     if (renameat(base, item->removal.path, base, aside) != 0 && errno != ENOENT &&
         errno != ENOTEMPTY && errno != EEXIST)
         item->error = -errno;
@@ -124,7 +125,7 @@ remover_set_aside(const char *root, struct remover_item *item)
 
 /* ---------------------------------------------------------------------------------- deleting -- */
 
-/* The rename is on disk before its row goes: else a power failure could bring the files back. */
+/* Syncs the rename before its row is deleted; otherwise a power failure could restore the files. */
 static int
 remover_leave_place(int base, const char *path)
 {
@@ -132,7 +133,7 @@ remover_leave_place(int base, const char *path)
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
     const int error = durable_sync_folder(base, folder);
     if (!error && strchr(folder, '/'))
-        unlinkat(base, folder, AT_REMOVEDIR); /* a day of the quarantine, once it is empty */
+        unlinkat(base, folder, AT_REMOVEDIR); /* a day's folder in quarantine/, once it is empty */
     return error == -ENOENT ? 0 : error;
 }
 

@@ -1,9 +1,10 @@
 /*
- * remover.h - files that go: set aside at once, which is one rename and the loop's; deleted at leisure, which is
- * a thread's.
+ * remover.h - removes files in two steps: the loop renames them into removed/, then a thread
+ * deletes them.
  *
- * What lies in removed/ belongs to nobody any more. So what comes to the old place meanwhile is new, and stays.
- * An original of an inbox is not set aside: it goes if it is still what was taken in.
+ * Files in removed/ are not referenced any more. A file that appears at the old path meanwhile is
+ * therefore new, and stays. An original in an inbox is not renamed: it is deleted if it is still
+ * the file that was received.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_RETENTION_REMOVER_H
 #define NOCTULE_SERVICE_DAEMON_RETENTION_REMOVER_H
@@ -16,21 +17,22 @@
 
 struct remover_item {
     struct queue_removal removal;
-    int folder;           /* of an original: its inbox, open; else -1 */
-    const char *relative; /* below it */
-    bool gone;            /* nothing of it is left, or what is left is none of ours */
-    int error;            /* else why not */
+    int folder;           /* of an original: descriptor of its inbox; else -1 */
+    const char *relative; /* path below the inbox */
+    bool gone;            /* it is removed, or the remaining file is not the service's own */
+    int error;            /* else the reason, as -errno */
 };
 
-/* Opens what an original needs; takes the removal over. */
+/* Opens an original's inbox and takes over the removal. */
 void remover_take(struct remover_item *item, const struct queue_removal *removal,
                   const struct conf *conf);
 void remover_release(struct remover_item *item);
 
-/* The loop's part; of an original nothing. An error stays with the item. */
+/* Renames the file into removed/, in the loop; does nothing for an original. Stores an error in the
+ * item. */
 void remover_set_aside(const char *root, struct remover_item *item);
 
-/* The thread's part. `stop` lets it end early. */
+/* Deletes the files, in the thread. Setting `stop` ends it early. */
 void remover_delete(const char *root, struct remover_item *items, size_t count, atomic_bool *stop);
 
 #endif

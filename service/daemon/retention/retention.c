@@ -14,19 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MARKS            8 /* of rows in one transaction */
+#define MARKS            8 /* rows per transaction */
 #define EVENTS           500
-#define FILES            64 /* files or folders that the thread deletes at a time */
+#define FILES            64 /* files or folders per deletion in the thread */
 #define NOTE_MILLIS      3600000
 #define MEASURE_MILLIS   30000
-#define REST_MILLIS      3600000 /* between two sweeps, at most */
+#define REST_MILLIS      3600000 /* longest pause between two sweeps */
 #define REST_MIN_MILLIS  1000
-#define REST_SOON_MILLIS 60000 /* with the disk full: something may have been delivered meanwhile */
-#define AGE_PART         10    /* of an age that may pass until a sweep notices its end */
+#define REST_SOON_MILLIS 60000 /* while the disk is full: a delivery may have ended meanwhile */
+#define AGE_PART         10    /* a sweep may be late by this part of an age */
 #define STEP_MILLIS      2
-#define STEP_LOW_MILLIS  100 /* file systems tell late what a deletion has freed */
+#define STEP_LOW_MILLIS  100 /* file systems report freed space late */
 #define DAY_MILLIS       86400000.0
-#define LEAP_MILLIS      (7 * DAY_MILLIS) /* more between two notes is no hour */
+#define LEAP_MILLIS      (7 * DAY_MILLIS) /* a larger difference means that the clock was set */
 #define VACUUM_PAGES     1024
 
 struct retention {
@@ -35,17 +35,17 @@ struct retention {
     uv_work_t work;
     atomic_bool stop;
     bool working, closed, timer_gone;
-    bool low;      /* less than low_mib is free, and not high_mib yet */
-    bool again;    /* told to look while it was at work */
+    bool low;      /* less than low_mib was free, and high_mib is not reached yet */
+    bool again;    /* a sweep was requested while one was running */
     bool walking;  /* a sweep is under way */
-    bool stuck;    /* it has been told that nothing is left to remove */
+    bool stuck;    /* the event that no file can be removed was added */
     size_t marked; /* by this sweep */
-    uint64_t ends; /* of core, when it began */
+    uint64_t ends; /* core->ends when it began */
     struct queue_sweep sweep;
     char **sources;
-    int64_t after; /* of removals, in this sweep */
+    int64_t after; /* last removal in this sweep */
     int64_t noted_ms, measured_ms;
-    uint64_t trusted_at; /* of the loop's clock: until then nothing goes by its age; 0: it may */
+    uint64_t trusted_at; /* in the loop's clock: until then age removes no file; 0: no limit */
     struct remover_item items[FILES];
     size_t count;
 };
@@ -91,7 +91,7 @@ retention_add_source(struct retention *retention, const char *folder)
     return true;
 }
 
-/* Inboxes that keep their files, and what may have come from one. */
+/* Lists the inboxes that keep their files, and the source of recovered files. */
 static bool
 retention_list_sources(struct retention *retention)
 {
@@ -152,7 +152,7 @@ retention_begin(struct retention *retention)
     return true;
 }
 
-/* A sweep for space that has met only what has to stay: somebody should know. */
+/* Reports a sweep for space that found only files that must stay. */
 static void
 retention_tell_stuck(struct retention *retention)
 {
@@ -185,7 +185,7 @@ retention_end(struct retention *retention)
 
 /* ---------------------------------------------------------------------------------- a step --- */
 
-/* What is said to be removed is so on disk when this returns. */
+/* Marks rows. The marks are on disk on return. */
 static bool
 retention_mark(struct retention *retention)
 {
@@ -280,14 +280,15 @@ retention_on_deleted(uv_work_t *work, int status)
         retention_wait(retention, retention->low ? STEP_LOW_MILLIS : STEP_MILLIS);
 }
 
-/* Space was made, or is wanted, since the sweep began: another kind of sweep takes its place. */
+/* Returns whether the sweep is still of the required kind: it may free space too late, or for no
+ * reason. */
 static bool
 retention_is_of_use(const struct retention *retention)
 {
     return retention->walking && !retention->again && retention->sweep.for_space == retention->low;
 }
 
-/* True when there is more to do. */
+/* Returns whether there is more to do. */
 static bool
 retention_step(struct retention *retention)
 {
@@ -308,7 +309,7 @@ retention_on_timer(uv_timer_t *timer)
     if (retention->working || core->draining)
         return;
     if (core->auditing)
-        return; /* it looks once that is over */
+        return; /* the end of the audit starts a sweep */
     if (core->trouble) {
         retention_wait(retention, 1000);
         return;
@@ -329,7 +330,7 @@ retention_on_timer(uv_timer_t *timer)
         retention_on_deleted(&retention->work, UV_ECANCELED);
 }
 
-/* ----------------------------------------------------------------------------------- outside - */
+/* ------------------------------------------------------------------------------ operations -- */
 
 int
 retention_set_aside_all(struct core *core)
@@ -381,8 +382,8 @@ retention_distrust(struct retention *retention, double leap)
     core_note(core, "CLOCK_LEAPT", detail);
 }
 
-/* By a clock that is wrong everything is old: what it says has to last for a day, without a restart. Until then no
- * note is written that a restart would believe. */
+/* With a wrong clock all files may seem old. A new time must last a day without a restart before
+ * age removes files. Until then no time is stored that a restart would trust. */
 static bool
 retention_trusts_clock(struct retention *retention, int64_t now_ms)
 {
@@ -403,7 +404,7 @@ retention_trusts_clock(struct retention *retention, int64_t now_ms)
     return false;
 }
 
-/* For v_disk, so that nobody reads a figure older than a minute. */
+/* Stores the free space for v_disk, so that the figure is never older than a minute. */
 static void
 retention_measure_disk(struct retention *retention, double free_mib)
 {
@@ -416,7 +417,7 @@ retention_measure_disk(struct retention *retention, double free_mib)
     core_failed(core, queue_measure_disk(core->queue, free_mib, now_ms), "store the free space");
 }
 
-/* Once an hour, for v_night. */
+/* Stores the free space once per hour, for v_night. */
 static void
 retention_note_disk(struct retention *retention, double free_mib)
 {
@@ -455,7 +456,7 @@ retention_open(struct core *core, struct retention **out)
     if (!retention)
         return -ENOMEM;
     retention->core = core;
-    uv_timer_init(&core->loop, &retention->timer); /* has no way to fail */
+    uv_timer_init(&core->loop, &retention->timer); /* cannot fail */
     retention->timer.data = retention;
     retention->timer.timer_cb = retention_on_timer;
     *out = retention;

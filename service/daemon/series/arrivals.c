@@ -1,8 +1,8 @@
 /*
  * arrivals.c - see arrivals.h.
  *
- * Nothing here has to survive a restart: a row that could not be committed is reported by the
- * intake again, because it was not told STORED.
+ * No state here must survive a restart: the receiver reports a row again that could not be
+ * committed, because it got no STORED.
  */
 #include "service/daemon/series/arrivals.h"
 
@@ -26,7 +26,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-/* What may have been removed since the intake saw it is not told STORED: it takes it in anew. */
+/* Returns whether the file exists. If it was removed since the receiver saw it, sends GONE instead
+ * of STORED, and the receiver imports it again. */
 static bool
 arrivals_is_there(struct core *core, int64_t token, const char *path)
 {
@@ -38,7 +39,7 @@ arrivals_is_there(struct core *core, int64_t token, const char *path)
         return true;
     log_warn("arrival.gone", LOG_INT("token", token));
     message_write_gone(&writer, &(struct message_gone){.token = token});
-    pool_send(core->pool, core->intake, &writer); /* -EPIPE: the next intake looks anew */
+    pool_send(core->pool, core->intake, &writer); /* -EPIPE: the next receiver scans again */
     return false;
 }
 
@@ -57,7 +58,8 @@ arrivals_send_stored(void *context, int status)
     if (status == 0) {
         struct proto_writer writer;
         message_write_stored(&writer, &(struct message_stored){.token = receipt->token});
-        pool_send(core->pool, core->intake, &writer); /* -EPIPE: the next intake reports again */
+        /* -EPIPE: the next receiver reports it again */
+        pool_send(core->pool, core->intake, &writer);
     }
     free(receipt);
 }
@@ -67,19 +69,20 @@ arrivals_send_stored_on_commit(struct core *core, int64_t token)
 {
     struct receipt *receipt = malloc(sizeof *receipt);
     if (!receipt)
-        return; /* not told STORED, the intake reports again */
+        return; /* without STORED the receiver reports it again */
     *receipt = (struct receipt){core, token};
     batch_on_commit(core->batch, arrivals_send_stored, receipt);
 }
 
-/* Paths come from the intake, which reads what strangers wrote: they stay below the root. */
+/* Returns whether a path stays below the root. Paths come from the receiver, which parses untrusted
+ * files. */
 static bool
 arrivals_path_is_below_root(const char *path)
 {
     return *path && *path != '/' && strncmp(path, "../", 3) != 0 && !strstr(path, "/../");
 }
 
-/* What stands for an identifier of a patient. */
+/* Replaces a patient identifier by its pseudonym. */
 static int
 arrivals_pseudonym(struct core *core, char *value)
 {
@@ -90,7 +93,7 @@ arrivals_pseudonym(struct core *core, char *value)
     return rc;
 }
 
-/* What the series is found by, as `identifiers` wants it kept. */
+/* Changes the search attributes of the series to the form that `identifiers` requires. */
 static int
 arrivals_about(struct core *core, struct series_about *about)
 {
@@ -160,7 +163,7 @@ arrivals_object(const struct core *core, const struct message_arrived *told)
     };
 }
 
-/* It makes no series, and no job of itself. */
+/* Adds an annotation object. It creates no series and no job by itself. */
 static void
 arrivals_add_object(struct core *core, const struct message_arrived *told)
 {
@@ -175,7 +178,7 @@ arrivals_add_object(struct core *core, const struct message_arrived *told)
     log_debug("object.stored", LOG_STR("sop", object.sop_instance_uid),
               LOG_STR("kind", object.kind), LOG_INT("new", arrival == QUEUE_NEW));
     arrivals_send_stored_on_commit(core, told->token);
-    inspections_look_for_news(core->inspections); /* a series may be made anew with it */
+    inspections_look_for_news(core->inspections); /* it may reopen a series for a new revision */
 }
 
 static void
@@ -197,7 +200,7 @@ arrivals_add_instance(struct core *core, const struct message_arrived *told,
         inspections_look_for_news(core->inspections);
 }
 
-/* Gives a released file the origin of its first arrival, and takes it out of quarantine. */
+/* Gives a released file the origin of its first arrival, and removes it from quarantine. */
 static int
 arrivals_take_released(struct core *core, struct message_arrived *told, struct released *released)
 {
@@ -269,11 +272,11 @@ arrivals_handle_quarantined(struct core *core, struct proto_reader *reader)
     error = queue_add_quarantine(core->queue, &file, clock_unix_ms());
     if (core_failed(core, error, "record a quarantined file"))
         return;
-    /* Its name may be a patient's: the row has it, the log has not. */
+    /* The file name may be a patient's name: store it in the row, not in the log. */
     log_warn("file.quarantined", LOG_STR("code", code_name(told.code)),
              LOG_STR("series", told.series));
     arrivals_send_stored_on_commit(core, told.token);
-    inspections_look_for_news(core->inspections); /* a series may lack it */
+    inspections_look_for_news(core->inspections); /* a series may lack this file */
 }
 
 static void
@@ -294,7 +297,7 @@ arrivals_handle_unwanted(struct core *core, struct proto_reader *reader)
     arrivals_send_stored_on_commit(core, told.token);
 }
 
-/* ------------------------------------------------------------------------------- intake ---- */
+/* ----------------------------------------------------------------------------- receiver ---- */
 
 static void
 arrivals_handle_receiving(struct core *core, struct proto_reader *reader)
@@ -350,7 +353,7 @@ arrivals_intake_gone(struct core *core, const struct pool_gone *gone)
     core->reception = (struct intake_state){.since_ms = clock_unix_ms()};
     deliveries_intake_gone(core->deliveries);
     inspections_listening(core->inspections, false);
-    /* What it was short of is no fault of the files that it read. */
+    /* A lack of resources is not the fault of the files that it read. */
     inspections_intake_gone(core->inspections, gone->exit_status != EX_TEMPFAIL);
     known_intake_gone(core->known);
 }

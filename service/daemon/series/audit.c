@@ -1,8 +1,8 @@
 /*
  * audit.c - see audit.h.
  *
- * The paths are read in one go into one block of memory (a hundred bytes an instance); the thread
- * touches nothing but that block and its own list of what is missing.
+ * All paths are read at once into one block of memory (a hundred bytes per instance). The thread
+ * accesses only that block and its own list of missing files.
  */
 #include "service/daemon/series/audit.h"
 
@@ -24,11 +24,11 @@ struct audit {
     struct core *core;
     char *paths; /* one after the other, each with its NUL */
     size_t size, capacity;
-    size_t *missing; /* offsets of those whose file is gone */
+    size_t *missing; /* offsets of the missing ones */
     size_t missing_count, missing_capacity;
     size_t checked;
     atomic_bool stop;
-    bool over; /* the thread is done; only audit_stop is awaited */
+    bool over; /* the thread has ended, and audit_stop() must free it */
 };
 
 static int
@@ -84,7 +84,7 @@ audit_report_missing(struct audit *audit)
     for (size_t i = 0; i < audit->missing_count; i++) {
         const char *path = audit->paths + audit->missing[i];
         if (!audit_is_gone(audit, audit->missing[i]))
-            continue; /* its sender has sent it again meanwhile */
+            continue; /* the file was received again meanwhile */
         log_error("file.missing", LOG_STR("path", path));
         if (!core_change(core))
             return;

@@ -1,6 +1,6 @@
 /*
- * audit.h - once at start: are the files of all instance rows still there? (Files without rows are
- * reported by the intake.) The file system is asked in a thread, so the loop does not wait.
+ * audit.h - checks once at start that the files of all instance rows exist. (The receiver reports
+ * files without rows.) A thread accesses the file system, so the loop does not block.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_SERIES_AUDIT_H
 #define NOCTULE_SERVICE_DAEMON_SERIES_AUDIT_H
@@ -9,9 +9,9 @@
 
 struct audit;
 
-/* 0 or -errno; *audit is to be stopped. */
+/* Starts the check. Returns 0 or -errno. The caller must stop *audit. */
 int audit_start(struct core *core, struct audit **audit);
-/* Lets it end early; it frees itself when the loop has heard of that. NULL is allowed. */
+/* Ends the check early and frees it asynchronously. NULL is allowed. */
 void audit_stop(struct audit *audit);
 
 #endif

@@ -1,13 +1,13 @@
 /*
  * inspection.c - see inspection.h.
  *
- * Nothing here has to survive a restart. What is gathering, and since when, stands in the database;
- * an inspection that is lost is asked for again.
+ * No state here must survive a restart: series being received and their times are in the database,
+ * and a lost inspection is requested again.
  *
- * An inspection reads files that nobody has read so far, so it may be what kills the intake.
- * Whatever was being inspected when the intake died is inspected again with no other beside it, and
- * refused after the third death. What could not be read for want of this machine's memory or
- * descriptors is inspected again, less and less often, before that is believed.
+ * An inspection is the first to read the files and may crash the receiver. A series that was being
+ * inspected when the receiver died is inspected again alone, and rejected after the third death. If
+ * files could not be read for lack of memory or descriptors, the inspection is repeated with
+ * growing delays before that result is accepted.
  */
 #include "service/daemon/series/inspection.h"
 
@@ -33,21 +33,21 @@
 #define MAX_UNREAD        8 /* about two minutes */
 #define UNREAD_MILLIS     500
 #define INSPECTION_MILLIS 600000u
-#define MAX_LOOK_MILLIS   60000 /* looks again at least so often: the clock may be set */
+#define MAX_LOOK_MILLIS   60000 /* longest time between checks: the clock may be set */
 #define MIN_LOOK_MILLIS   50
 
 struct series_inspection {
-    int64_t series_id;           /* 0: free */
-    int32_t revision, instances; /* as they are when it is asked for */
-    int64_t last_seen_ms;        /* likewise */
-    bool allow_missing;          /* an operator takes it as it is */
-    unsigned judgements;         /* that are asked for */
-    int crash_count;             /* deaths of the intake meanwhile; above 0 it is retried alone */
-    int unread_count;            /* answers that it could not be read just now */
-    uint64_t again_at;           /* after such an answer: not before */
-    bool gathering;              /* at the last look */
-    bool planned;                /* had come to rest at the last look */
-    bool asked;                  /* of the intake that lives now */
+    int64_t series_id;           /* 0: free entry */
+    int32_t revision, instances; /* as of the request */
+    int64_t last_seen_ms;        /* as of the request */
+    bool allow_missing;          /* an operator accepts missing instances */
+    unsigned judgements;         /* sets of options to check */
+    int crash_count;             /* deaths of the receiver during it; above 0 it is retried alone */
+    int unread_count;            /* results that the files could not be read */
+    uint64_t again_at;           /* after such a result: earliest time of the next request */
+    bool gathering;              /* still being received at the last check */
+    bool planned;                /* complete at the last check */
+    bool asked;                  /* requested from the current receiver */
     uint64_t asked_at;
     char evidence[SERIES_EVIDENCE];
 };
@@ -55,13 +55,13 @@ struct series_inspection {
 struct inspections {
     struct core *core;
     uv_timer_t timer;
-    int64_t listening_since_ms; /* 0: the intake takes nothing */
+    int64_t listening_since_ms; /* 0: the receiver accepts no slices */
     struct series_inspection items[MAX_INSPECTIONS];
 };
 
-/* ------------------------------------------------------------------------- when to look ---- */
+/* ------------------------------------------------------------------------- next check ---- */
 
-/* Looks in so many milliseconds, or sooner if that was agreed before. */
+/* Schedules a check in this time, unless one is due earlier. */
 static void
 inspections_look_within(struct inspections *all, int64_t millis)
 {
@@ -78,7 +78,7 @@ inspections_look(struct inspections *all)
     inspections_look_within(all, 0);
 }
 
-/* An instance cannot make its series settle earlier than the shortest wait. */
+/* A new instance cannot complete its series before the shortest wait has passed. */
 void
 inspections_look_for_news(struct inspections *all)
 {
@@ -88,7 +88,7 @@ inspections_look_for_news(struct inspections *all)
                                    fmin(timers->complete_seconds, timers->patience_seconds))));
 }
 
-/* ------------------------------------------------------------------------------ looking ---- */
+/* ----------------------------------------------------------------------------- checking ---- */
 
 static struct series_inspection *
 inspections_find(struct inspections *all, int64_t series_id)
@@ -100,7 +100,7 @@ inspections_find(struct inspections *all, int64_t series_id)
     return NULL;
 }
 
-/* Plans the inspection of a series that has come to rest, if there is room. */
+/* Plans the inspection of a complete series, if there is a free entry. */
 static void
 inspections_plan(struct inspections *all, const struct queue_series *series, const char *evidence)
 {
@@ -126,8 +126,8 @@ inspections_forget_plans(struct inspections *all)
         all->items[i].planned = all->items[i].gathering = false;
 }
 
-/* What was not planned again is free, but for those that are retried: their counts last as long as
- * they gather. */
+/* Frees entries that were not planned again. Keeps those of retried series while they are being
+ * received, for their counts. */
 static void
 inspections_free_unplanned(struct inspections *all)
 {
@@ -139,8 +139,8 @@ inspections_free_unplanned(struct inspections *all)
     }
 }
 
-/* If not, slices came in, a missing one returned or the rules changed meanwhile: it is asked about
- * again. */
+/* Returns whether the inspection's result still applies. If slices arrived, a missing one returned
+ * or the rules changed, it is requested again. */
 static bool
 inspection_is_current(const struct conf *conf, const struct queue_series *series,
                       const struct series_inspection *inspection)
@@ -183,9 +183,9 @@ inspection_refuse(struct inspections *all, struct series_inspection *inspection,
     inspection_settle(all, inspection, &stack, NULL, 1);
 }
 
-/* ------------------------------------------------------------------------------- asking ---- */
+/* ----------------------------------------------------------------------------- requests ---- */
 
-/* The paths of its files; -ENOMEM is the writer's to tell. */
+/* Adds the paths of the series' files. Sets the writer's error to -ENOMEM without memory. */
 static void
 inspection_add_paths(const struct core *core, struct queue_file *files, size_t count,
                      struct proto_writer *writer)
@@ -228,7 +228,8 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
     return pool_send(core->pool, core->intake, &writer);
 }
 
-/* Before any of its files is opened: -E2BIG with why. */
+/* Checks the size before any file is opened. Returns 0, -E2BIG with the reason, or another
+ * -errno. */
 static int
 inspection_check_size(struct core *core, const struct series_inspection *inspection,
                       struct error *why)
@@ -273,7 +274,7 @@ inspection_ask(struct inspections *all, struct series_inspection *inspection)
     inspection->asked_at = uv_now(&all->core->loop);
 }
 
-/* Those that are retried alone go before the others. */
+/* Requests the planned inspections. Series that are retried alone go first. */
 static void
 inspections_ask_planned(struct inspections *all)
 {
@@ -296,7 +297,7 @@ inspections_ask_planned(struct inspections *all)
     }
 }
 
-/* Returns in how many milliseconds to look again. */
+/* Checks all series. Returns the time until the next check in milliseconds. */
 static int64_t
 inspections_look_at(struct inspections *all, const struct queue_series *series, size_t count)
 {
@@ -309,7 +310,7 @@ inspections_look_at(struct inspections *all, const struct queue_series *series, 
             inspection->gathering = true;
         struct series_decision decision;
         series_decide(&series[i], &all->core->conf->series, listening_ms, now_ms, &decision);
-        /* A full table is looked at again when an answer makes room. */
+        /* If the table is full, the next result triggers another check. */
         if (decision.settle)
             inspections_plan(all, &series[i], decision.evidence);
         else if (decision.due_ms - now_ms < soonest)
@@ -325,7 +326,8 @@ inspections_on_look(uv_timer_t *timer)
     struct inspections *all = timer->data;
     struct core *core = all->core;
     if (core->draining || core->trouble || core->auditing || !pool_ready(core->pool, core->intake))
-        return; /* the intake's return, the end of the trouble or of the audit look again */
+        /* the receiver's start, or the end of the failure or the audit, triggers another check */
+        return;
     struct queue_series *series;
     size_t count;
     if (core_failed(core, queue_gathering(core->queue, &series, &count),
@@ -342,9 +344,9 @@ inspections_on_look(uv_timer_t *timer)
         inspections_look_within(all, soonest);
 }
 
-/* ------------------------------------------------------------------------------ answers ---- */
+/* ------------------------------------------------------------------------------ results ---- */
 
-/* Returns CONF_ANY_ORIENTATION for a stack without an orientation, and for numbers that mean none. */
+/* Returns CONF_ANY_ORIENTATION for a stack without an orientation, and for unknown numbers. */
 static enum conf_orientation
 inspection_orientation(const struct message_stack *told)
 {
@@ -379,7 +381,7 @@ inspection_stack(const struct message_stack *told)
     };
 }
 
-/* True where it is to be asked again. */
+/* Returns whether the inspection is postponed. */
 static bool
 inspection_put_off(struct inspections *all, struct series_inspection *inspection, enum code code)
 {
@@ -404,7 +406,8 @@ inspection_facts(const struct message_inspected *told, const struct message_stac
                                 .values = stack->values};
 }
 
-/* Does the answer say what the rules in force ask? Else it is asked for again. */
+/* Returns whether the result has the attributes that the rules in force use. If not, it is
+ * requested again. */
 static bool
 inspection_answers(const struct conf *conf, const struct message_inspected *told)
 {
@@ -414,7 +417,7 @@ inspection_answers(const struct conf *conf, const struct message_inspected *told
     return same;
 }
 
-/* With room for the stacks of the frame, from it. */
+/* Reads the stacks of the frame. The arrays must have room for all of them. */
 static size_t
 inspection_read_stacks(struct proto_reader *reader, const struct message_inspected *told,
                        struct queue_stack *stacks, struct rules_facts *facts)
@@ -428,7 +431,7 @@ inspection_read_stacks(struct proto_reader *reader, const struct message_inspect
     return count;
 }
 
-/* What the frame says settles the series. */
+/* Settles the series with the stacks of the frame. */
 static void
 inspection_take(struct inspections *all, struct series_inspection *inspection,
                 const struct message_inspected *told, struct proto_reader *reader)
@@ -436,7 +439,7 @@ inspection_take(struct inspections *all, struct series_inspection *inspection,
     const size_t room = (size_t)reader->rows + 1;
     struct queue_stack *stacks = calloc(room, sizeof *stacks);
     struct rules_facts *facts = calloc(room, sizeof *facts);
-    if (stacks && facts) { /* else asked again when it has taken too long */
+    if (stacks && facts) { /* without memory, a deadline repeats the request */
         const size_t count = inspection_read_stacks(reader, told, stacks, facts);
         if (count == 0)
             inspection_refuse(all, inspection, CODE_INSPECT_FAILED,
@@ -466,7 +469,7 @@ inspections_frame(struct inspections *all, struct proto_reader *reader)
     inspection_take(all, inspection, &told, reader);
 }
 
-/* ------------------------------------------------------------------------------- intake ---- */
+/* ----------------------------------------------------------------------------- receiver ---- */
 
 void
 inspections_listening(struct inspections *all, bool listening)
@@ -517,7 +520,7 @@ inspections_open(struct core *core, struct inspections **out)
     if (!all)
         return -ENOMEM;
     all->core = core;
-    uv_timer_init(&core->loop, &all->timer); /* has no way to fail */
+    uv_timer_init(&core->loop, &all->timer); /* cannot fail */
     all->timer.data = all;
     all->timer.timer_cb = inspections_on_look;
     *out = all;

@@ -1,6 +1,6 @@
 /*
- * inspection.h - series that have come to rest: the intake is asked which stacks of slices their
- * files make, and what it says settles them.
+ * inspection.h - inspects complete series: the receiver finds the stacks of slices in their files,
+ * and the result settles the series.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_SERIES_INSPECTION_H
 #define NOCTULE_SERVICE_DAEMON_SERIES_INSPECTION_H
@@ -14,19 +14,20 @@ int inspections_open(struct core *core, struct inspections **inspections);
 /* Frees asynchronously. NULL is allowed. */
 void inspections_close(struct inspections *inspections);
 
-/* Something may have come to rest: look soon; or later, after an instance has come. */
+/* Request a check for complete series: soon, or later after an instance has arrived. */
 void inspections_look(struct inspections *inspections);
 void inspections_look_for_news(struct inspections *inspections);
 
-/* INSPECTED; a broken one is latched as an error in the reader. */
+/* Handles INSPECTED. A broken frame sets the reader's error. */
 void inspections_frame(struct inspections *inspections, struct proto_reader *reader);
-/* Does the intake take slices? As long as it does not, a series cannot be called complete. */
+/* Sets whether the receiver accepts slices. While it does not, a series cannot count as
+ * complete. */
 void inspections_listening(struct inspections *inspections, bool listening);
-/* crashed: perhaps of what it read. */
+/* Handles the end of the receiver. crashed: one of the inspected files may be the cause. */
 void inspections_intake_gone(struct inspections *inspections, bool crashed);
-/* Now and then: those that take too long. */
-/* The clock was set. */
+/* Shifts times after the clock was set. */
 void inspections_clock_was_set(struct inspections *all, int64_t by_ms);
+/* Kills the receiver if an inspection takes too long. Must be called now and then. */
 void inspections_tick(struct inspections *inspections);
 
 #endif

@@ -1,4 +1,6 @@
-/* known.c - see known.h. Portion by portion, each when the last was taken: a pipe holds one. */
+/*
+ * known.c - see known.h. Sends one portion after the other, each on request: a pipe holds one.
+ */
 #include "service/daemon/series/known.h"
 
 #include "service/common/file_ops.h"
@@ -14,12 +16,12 @@
 struct known {
     struct core *core;
     bool asked;
-    size_t inbox; /* of the configuration: those before it have been told */
-    int64_t file; /* of it, likewise */
-    char *path;   /* of files in series/; NULL: none yet */
+    size_t inbox; /* index of the inbox; those before it are sent */
+    int64_t file; /* its last file sent */
+    char *path;   /* last path sent of series/; NULL: not begun */
 };
 
-/* That was all, if need be before its end: what is not told is looked at. */
+/* Ends the list, possibly early: the receiver scans files that are not on it. */
 static void
 known_tell_last(struct known *known)
 {
@@ -53,7 +55,7 @@ known_tell_stored(struct known *known)
     core_tell_intake(known->core, &writer);
 }
 
-/* False when there is none. */
+/* Sends a portion of an inbox's kept files. Returns false if there are no more. */
 static bool
 known_tell_kept(struct known *known, const char *inbox)
 {
@@ -89,7 +91,8 @@ known_answer(struct known *known)
     if (!known->asked || core->auditing)
         return;
     known->asked = false;
-    /* A row that is not on disk may yet be undone, and its file would not be told again. */
+    /* An uncommitted row may still be rolled back, and its file would then never be reported
+     * again. */
     if (core_failed(core, batch_commit(core->batch), "commit what is known")) {
         known_tell_last(known);
         return;
@@ -115,7 +118,7 @@ known_forget(struct known *known, struct proto_reader *reader)
     while (message_next_forgotten_file(reader, &file))
         if (!core_change(core) ||
             core_failed(core, queue_forget_kept(core->queue, source, file.key), "forget a file"))
-            break; /* the next start tells it, and it is forgotten then */
+            break; /* the next receiver gets it again and forgets it then */
     free(source);
 }
 

@@ -1,9 +1,11 @@
 /*
- * known.h - tells the intake what is taken in already, so that it neither opens it nor reports it anew: files that
- * inboxes keep, as they were then, and files in series/ that have rows. The rows are written with the instance's,
- * so what is told is on disk; whatever is not told is looked at.
+ * known.h - sends the receiver the files that are already stored, so that it neither opens nor
+ * reports them again: files that inboxes keep, with their state at import, and files in series/
+ * that have rows. These rows are written together with the instance's row, so each file sent is on
+ * disk. The receiver scans all others.
  *
- * Not before the audit is over: a file that is missing is brought back by its original. One thread: the loop's.
+ * Waits for the end of the audit, because a missing file is restored from its original. Loop thread
+ * only.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_SERIES_KNOWN_H
 #define NOCTULE_SERVICE_DAEMON_SERIES_KNOWN_H
@@ -16,10 +18,10 @@ struct known;
 int known_open(struct core *core, struct known **known);
 void known_close(struct known *known); /* NULL is allowed */
 
-/* ASK_KNOWN or FORGET. */
+/* Handles ASK_KNOWN and FORGET. */
 void known_frame(struct known *known, struct proto_reader *reader);
 void known_audited(struct known *known);
-/* The next one is told from the beginning. */
+/* Resets the position: the next receiver gets the list from the beginning. */
 void known_intake_gone(struct known *known);
 
 #endif

@@ -1,8 +1,9 @@
 /*
  * quarantine_release.c - see quarantine_release.h.
  *
- * Order: link in released/, synced; then the row and its event; then the remover deletes the file in quarantine/. A daemon that is
- * killed in between has the file in both folders, and receives it again.
+ * The order is: link in released/, synced; the row and its event; deletion of the file in
+ * quarantine/ by the remover. If the daemon is killed in between, the file is in both folders and
+ * is imported again.
  */
 #include "service/daemon/series/quarantine_release.h"
 
@@ -48,7 +49,8 @@ released_release(struct core *core, int64_t id, const char *by)
     return error ? error : queue_release_quarantine(core->queue, id, by, clock_unix_ms());
 }
 
-/* Returns the inbox of the configuration that the path lies in, as rows have it, or a copy of the source. */
+/* Returns the configured inbox that contains the path, as stored in rows, or a copy of
+ * the source. */
 static char *
 released_inbox(const struct core *core, const char *original, const char *source)
 {

@@ -4,19 +4,20 @@
 
 #include "service/daemon/core.h"
 
-/* Links file `id` into released/, where the intake receives it again. Call within the open batch; 0 or -errno, for which
- * queue_reason() has the words. */
+/* Links file `id` into released/, where the receiver imports it again. Must be called in the open
+ * batch. Returns 0, or -errno with the reason in queue_reason(). */
 int released_release(struct core *core, int64_t id, const char *by);
 
 /* The origin of a file that came from released/, as of its first arrival. */
 struct released {
-    int64_t id;   /* 0: the file is none */
+    int64_t id;   /* 0: not a released file */
     char *source; /* "scu:CT1", "inbox:/srv/inbox" */
     char *sender; /* calling AE title; "" */
     char *called_ae;
 };
 
-/* Reads the origin by the source or original path that the intake reports. Release it with released_clear(). */
+/* Reads the origin by the source or original path that the receiver reports. The caller must call
+ * released_clear(). */
 int released_find(struct core *core, const char *source, struct released *released);
 void released_clear(struct released *released);
 

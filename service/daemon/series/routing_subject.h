@@ -1,11 +1,13 @@
-/* routing_subject.h - a stored series as rules see it. */
+/*
+ * routing_subject.h - converts a stored series to the input of rules.
+ */
 #ifndef NOCTULE_SERVICE_DAEMON_SERIES_ROUTING_SUBJECT_H
 #define NOCTULE_SERVICE_DAEMON_SERIES_ROUTING_SUBJECT_H
 
 #include "db/queue.h"
 #include "service/common/routing/routing_rules.h"
 
-/* Without its stacks; borrows the texts of both. */
+/* Returns the series without its stacks. Borrows the strings of both arguments. */
 struct rules_series subject_of(const struct conf *conf, const struct queue_series *series);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STACKS_NAMED   8 /* more are only counted */
+#define STACKS_NAMED   8 /* further ones are only counted */
 #define CLOCK_SLACK_MS 60000
 
 static double
@@ -46,8 +46,8 @@ series_decide(const struct queue_series *series, const struct conf_series *timer
     if (listening_since_ms > since_ms)
         since_ms = listening_since_ms;
     *decision = (struct series_decision){.due_ms = since_ms + wait_ms};
-    /* A clock that was put right by a little only makes the wait longer; after more, due_ms might
-     * never come. */
+    /* After a small correction of the clock the wait is only longer. After a large one, due_ms
+     * might never come. */
     bool clock_went_back = decision->due_ms > now_ms + 2 * wait_ms + CLOCK_SLACK_MS;
     if (now_ms < decision->due_ms && !clock_went_back && !series->complete_requested)
         return;

@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -------------------------------------------------------------------------------- lacking ---- */
+/* ----------------------------------------------------------------------- missing instances ---- */
 
 #define LACKING_MESSAGE 1024
 
-/* What the series lacks, in the words of its first damaged file. */
+/* Describes the missing instances, with the message of the first damaged file. */
 static void
 lacking_explain(const struct queue_lacking *lacking, char message[LACKING_MESSAGE])
 {
@@ -32,7 +32,7 @@ lacking_explain(const struct queue_lacking *lacking, char message[LACKING_MESSAG
              lacking->code, lacking->message, one ? "it" : "them");
 }
 
-/* What is known by name goes before what the headers say. */
+/* Rejects the stacks. A known missing instance takes precedence over the headers. */
 static void
 lacking_refuse(const struct queue_lacking *lacking, const char *message, struct queue_stack *stacks,
                size_t count)
@@ -50,10 +50,10 @@ lacking_refuse(const struct queue_lacking *lacking, const char *message, struct 
 
 /* ----------------------------------------------------------------------------------- jobs ---- */
 
-/* As judged, and one of each name: what one judgement accepts and another refuses is accepted. */
+/* The stacks as checked, and one per name: a name that one set of options accepts is accepted. */
 struct settle_stacks {
     const struct queue_stack *judged;
-    const struct rules_facts *facts; /* of those; NULL: not known */
+    const struct rules_facts *facts; /* of the checked stacks; NULL: unknown */
     size_t count;
     struct queue_stack *told;
     size_t told_count;
@@ -80,7 +80,7 @@ settle_make_wish(struct core *core, const struct queue_series *series,
     return error;
 }
 
-/* An accepted series for which nothing is to be done: somebody may have expected a result. */
+/* Flags an accepted series without a job: a user may expect a result. */
 static int
 settle_note_no_rule(struct core *core, const struct queue_series *series,
                     const struct rules_outcome *outcome)
@@ -96,7 +96,7 @@ settle_note_no_rule(struct core *core, const struct queue_series *series,
     return queue_flag_series(core->queue, series->id, CODE_NO_RULE, message, clock_unix_ms());
 }
 
-/* A rule wants more volumes than anybody would by mistake. */
+/* Flags a series of which a rule selects more volumes than plausible. */
 static int
 settle_note_too_many(struct core *core, const struct queue_series *series,
                      const struct rules_outcome *outcome)
@@ -131,8 +131,8 @@ settle_note_undecided(struct core *core, const struct queue_series *series,
                              clock_unix_ms());
 }
 
-/* Others take it, so that it is settled: who expects a result of this pipeline finds out why there is
- * none. What is passed over is so by its nature, and the evidence says it. */
+/* Flags a settled series that this pipeline rejects, to explain the missing result. Skipped images
+ * are only in the evidence. */
 static int
 settle_note_refusal(struct core *core, const struct queue_series *series,
                     const struct queue_stack *stack, const char *pipeline)
@@ -161,7 +161,7 @@ settle_add_jobs(struct core *core, const struct queue_series *series,
     return error;
 }
 
-/* ------------------------------------------------------------------------------- settling ---- */
+/* --------------------------------------------------------------------------------- outcome ---- */
 
 static bool
 settle_has_accepted(const struct queue_stack *stacks, size_t count)
@@ -173,7 +173,7 @@ settle_has_accepted(const struct queue_stack *stacks, size_t count)
     return false;
 }
 
-/* What becomes of it, behind the evidence. */
+/* Appends the outcome to the evidence. */
 static void
 settle_add_outcome(char *evidence, bool accepted, const struct queue_stack *stacks,
                    const struct wish *wish)
@@ -192,7 +192,7 @@ settle_add_outcome(char *evidence, bool accepted, const struct queue_stack *stac
                             code_name(stacks[wish->refusals[i].stack].code));
 }
 
-/* The series with its jobs, in the open batch. */
+/* Writes the series with its jobs in the open batch. */
 static int
 settle_write(struct core *core, const struct queue_series *series, const char *evidence,
              const struct settle_stacks *stacks, const struct wish *wish)
@@ -237,7 +237,7 @@ settle_judged(struct core *core, const struct queue_series *series, char *eviden
     return error;
 }
 
-/* By name; of one name the accepted one first. */
+/* Orders by name, accepted stacks first. */
 static int
 compare_told(const void *left, const void *right)
 {
