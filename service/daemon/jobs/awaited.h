@@ -16,8 +16,8 @@
 
 /*
  * Describes the annotation objects that the pipeline names and the series lacks; "" if all are
- * present. Sets *code to OBJECT_OPTIONAL if all of these are optional, else to OBJECT_WAITING. Returns
- * 0 or -errno.
+ * present. Sets *code to OBJECT_OPTIONAL if all of these are optional, else to OBJECT_WAITING.
+ * Returns 0 or -errno.
  */
 int awaited_lacks(struct core *core, int64_t series_id, const struct conf_pipeline *pipeline,
                   enum code *code, char words[AWAITED_WORDS]);
@@ -31,8 +31,8 @@ int awaited_paths(const struct core *core, int64_t series_id, const struct conf_
 
 /*
  * Describes the series of the same study that the rules for this pipeline require (`study`) and
- * that are missing; "" if all series of one rule are present. If each rule lacks some, describes those
- * of the first. Returns 0 or -errno.
+ * that are missing; "" if all series of one rule are present. If each rule lacks some, describes
+ * those of the first. Returns 0 or -errno.
  */
 int awaited_lacks_study(struct core *core, const struct queue_series *series, const char *pipeline,
                         char words[AWAITED_WORDS]);

@@ -1,4 +1,6 @@
-/* Alerts of the daemon, from its state to the lines of /readyz: ids, times, expiry, no file names. */
+/*
+ * Alerts of the daemon, from its state to the lines of /readyz: ids, times, expiry, no file names.
+ */
 #include "service/daemon/alert_daemon.h"
 
 #include "base/text.h"
@@ -21,7 +23,7 @@ static struct core core;
 static struct conf conf;
 static struct page_alerts heard_alerts;
 
-/* The page's end, by --wrap. */
+/* The web UI's end of the pipe, by --wrap. */
 static int heard; /* frames; the latest error of one */
 static int heard_error;
 
@@ -98,7 +100,7 @@ tear_down(void)
 
 static char said[2048];
 
-/* The text of /readyz that many milliseconds after the daemon's message. */
+/* Returns the text of /readyz this many milliseconds after the daemon's message. */
 static const char *
 said_after(int64_t millis, bool with_subject)
 {
@@ -143,7 +145,7 @@ START_TEST(broken_conditions_are_reported)
 
 END_TEST
 
-/* /readyz needs no token. */
+/* /readyz needs no token, so its text must not contain file names. */
 START_TEST(no_file_is_named)
 {
     struct alerts alerts = {0};
@@ -212,7 +214,7 @@ take_ack(void *context, const struct report_ack *ack)
     return 0;
 }
 
-/* How many acknowledgements the database has. */
+/* Returns the number of acknowledgements in the database. */
 static int
 acks(void)
 {
@@ -248,7 +250,8 @@ START_TEST(an_acknowledgement_ends_with_the_condition)
     ck_assert_str_eq(told(),
                      "reception: a port is not open, or an inbox is not watched (broken)\n");
     *core.reception.trouble = '\0';
-    core.started_ms = clock_steady_ms(); /* a start has a minute to find the condition again */
+    /* after a start the condition may reappear within a minute */
+    core.started_ms = clock_steady_ms();
     daemon_alerts_tick(&core);
     ck_assert_int_eq(acks(), 1);
     core.started_ms = clock_steady_ms() - 61000;

@@ -1,6 +1,6 @@
 /*
- * What the intake writes, before what the daemon makes of it: items as they are sent, by the
- * sender's own code, end as rows.
+ * The receiver's frames and the daemon's handling of them: items written by the sender's own code
+ * end as rows.
  */
 #include "service/daemon/series/arrivals.h"
 
@@ -30,7 +30,7 @@ set_up(void)
     due_init(&core.jobs_due, &core.loop);
     due_init(&core.deliveries_due, &core.loop);
     ck_assert_int_eq(pool_open(&core.loop, &no_children, &core.pool), 0);
-    core.intake = pool_reserve(core.pool, "intake", 0); /* nobody there: it is told nothing */
+    core.intake = pool_reserve(core.pool, "intake", 0); /* not running: gets no frame */
     ck_assert_int_eq(core.intake, 0);
     ck_assert_int_eq(batch_open(&core.loop, s.queue, &no_events, &core.batch), 0);
     ck_assert_int_eq(inspections_open(&core, &core.inspections), 0);
@@ -53,12 +53,12 @@ tear_down(void)
     sample_close(&s);
 }
 
-/* What the pool is asked, by --wrap. */
-static int send_error; /* of each frame to a child; 0: none */
-static bool is_there;  /* the intake */
+/* The pool's answers, by --wrap. */
+static int send_error; /* of each frame to a child; 0: success */
+static bool is_there;  /* whether the receiver runs */
 static int kills;
-static int inspected; /* series that the intake was asked about, if it is there */
-static int left;      /* of the allocations that do not fail, when it was */
+static int inspected; /* series in the last INSPECT, if the receiver runs */
+static int left;      /* remaining successful allocations at that time */
 
 int __real_pool_send(struct pool *pool, int slot, struct proto_writer *writer);
 int __wrap_pool_send(struct pool *pool, int slot, struct proto_writer *writer);
@@ -67,7 +67,7 @@ bool __wrap_pool_ready(const struct pool *pool, int slot);
 void __real_pool_kill(struct pool *pool, int slot, const char *why);
 void __wrap_pool_kill(struct pool *pool, int slot, const char *why);
 
-/* With whole paths, or not at all. */
+/* INSPECT must contain whole paths, or not be sent. */
 static int
 inspect_of_sound_paths(struct proto_writer *writer)
 {
@@ -117,7 +117,7 @@ __wrap_pool_kill(struct pool *pool, int slot, const char *why)
     __real_pool_kill(pool, slot, why);
 }
 
-/* Its file is where it is said to be. */
+/* Creates the file at its path. */
 static void
 put_file(const char *path)
 {
@@ -153,7 +153,7 @@ send_frame(struct proto_writer *writer)
     ck_assert_int_eq(batch_commit(core.batch), 0);
 }
 
-/* From import_token_write to the row, whole and believed. */
+/* Sends an item from import_token_write() to its row and checks that it is complete. */
 static void
 send_item(const struct import_token *item)
 {
@@ -226,7 +226,7 @@ START_TEST(an_image_that_its_inbox_keeps)
 
 END_TEST
 
-/* A row that is undone after it was told would leave its file where it is. */
+/* If the row were rolled back later, its file would stay unreported. */
 START_TEST(what_is_told_as_known_is_on_disk)
 {
     const struct import_token item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
@@ -242,7 +242,7 @@ START_TEST(what_is_told_as_known_is_on_disk)
 
 END_TEST
 
-/* Else the intake would wait for good. */
+/* Otherwise the receiver would wait forever. */
 START_TEST(an_intake_that_cannot_be_told)
 {
     static const int errors[] = {-EPIPE, -ENOMEM, -EMSGSIZE};
@@ -259,7 +259,7 @@ START_TEST(an_intake_that_cannot_be_told)
 
 END_TEST
 
-/* One that does not hear that the disk is full, or has room again, would be as it is for good. */
+/* If the receiver misses PAUSE or RESUME, it would stay in the wrong state. */
 START_TEST(an_intake_that_cannot_be_stopped)
 {
     is_there = true;
@@ -287,14 +287,15 @@ trouble_passes(struct core *troubled, const char *why)
 static void
 look_with(int allocations)
 {
-    inspections_intake_gone(core.inspections, false); /* whoever was asked is no more */
+    inspections_intake_gone(core.inspections, false); /* the former receiver is gone */
     inspections_look(core.inspections);
     countdown = allocations;
     uv_run(&core.loop, UV_RUN_ONCE);
     countdown = 0;
 }
 
-/* A path that there is no memory for would be that of a file that is not there, and the series refused for good. */
+/* A path that cannot be allocated must not count as a missing file, which would reject the series
+ * permanently. */
 START_TEST(a_series_asked_about_without_memory)
 {
     const struct import_token item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
@@ -309,7 +310,7 @@ START_TEST(a_series_asked_about_without_memory)
     look_with(INT_MAX);
     ck_assert_int_eq(inspected, 2);
     const int all = INT_MAX - left;
-    /* Each waits for a timer, and the frame is made last. */
+    /* The last allocations are those of the frame; each try waits for a timer. */
     for (int n = all > 40 ? all - 40 : 1; n <= all; n++)
         look_with(n);
     look_with(INT_MAX);
@@ -320,7 +321,7 @@ START_TEST(a_series_asked_about_without_memory)
 
 END_TEST
 
-/* The intake saw it, and then it was removed: no row says that it is there. */
+/* The file was removed after the receiver had seen it: no row may claim that it exists. */
 START_TEST(an_image_that_is_gone)
 {
     const struct import_token item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
@@ -348,7 +349,7 @@ START_TEST(a_file_in_quarantine)
 
 END_TEST
 
-/* Nothing of it is kept, and it must not cost the intake its life. */
+/* The file is not kept, and must not kill the receiver. */
 START_TEST(a_file_that_cannot_be_read)
 {
     char relative[] = "secret.dcm";
@@ -361,7 +362,7 @@ START_TEST(a_file_that_cannot_be_read)
 
 END_TEST
 
-/* What its series lacks is told from one end to the other. */
+/* The missing instance appears in the evidence and in the rejection. */
 START_TEST(an_instance_that_never_came_whole)
 {
     char relative[] = "1.2.3.5";

@@ -1,11 +1,13 @@
-/* Attempts by their ids, in the order of their ends, and gone from both. */
+/*
+ * Attempts found by id, in the order of their ends, and removed from both lists.
+ */
 #include "service/daemon/attempt.h"
 
 #include "tests/unit/suite.h"
 
 #include <stdlib.h>
 
-#define COUNT 20000 /* several in a bucket */
+#define COUNT 20000 /* several per bucket */
 
 static void
 free_it(struct attempt *attempt)
@@ -65,7 +67,7 @@ START_TEST(ends_are_in_their_order)
     make(5);
     for (size_t i = 0; i < 4; i++)
         attempt_end(attempts_find(&attempts, order[i]));
-    attempt_end(attempts_find(&attempts, 1)); /* a second end is none */
+    attempt_end(attempts_find(&attempts, 1)); /* a second end has no effect */
     attempt_drop(attempts_find(&attempts, 5));
     attempt_drop(attempts_find(&attempts, 3));
     const struct attempt *ended = attempts.ended;

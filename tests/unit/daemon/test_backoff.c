@@ -1,4 +1,6 @@
-/* How long to wait before the next attempt. */
+/*
+ * Delays before the next attempt.
+ */
 #include "service/daemon/jobs/backoff.h"
 
 #include <check.h>

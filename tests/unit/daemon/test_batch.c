@@ -1,4 +1,6 @@
-/* Group commit: what waits is told after the commit, in order; what is lost is told too. */
+/*
+ * Group commit: callbacks run after the commit, in order, and also after a loss.
+ */
 #include "service/daemon/batch.h"
 
 #include <check.h>
@@ -119,10 +121,10 @@ change_in_timer(uv_timer_t *timer)
     wait_for_commit(&three);
 }
 
-/* The prepare hook: what timers change does not sleep uncommitted. */
+/* The prepare hook: changes made by timers are committed before the loop sleeps. */
 START_TEST(what_a_timer_changes_is_committed_before_the_loop_sleeps)
 {
-    static uv_timer_t timer, later; /* closed by tear_down's turn of the loop */
+    static uv_timer_t timer, later; /* closed by one turn of the loop in tear_down() */
     uv_timer_init(&loop, &timer);
     uv_timer_init(&loop, &later);
     uv_timer_start(&timer, change_in_timer, 0, 0);
@@ -170,7 +172,7 @@ START_TEST(closing_commits_what_is_open)
     batch_close(batch);
     ck_assert_str_eq(seen.told, "1:0 ");
     ck_assert_int_eq(batch_open(&loop, queue, &none, &batch), 0);
-    ck_assert_int_eq(queue_begin(queue), 0); /* nothing was left open */
+    ck_assert_int_eq(queue_begin(queue), 0); /* no transaction was left open */
     ck_assert_int_eq(queue_commit(queue), 0);
 }
 

@@ -1,6 +1,6 @@
 /*
- * A circuit breaker: stories written as text. f: an attempt fails, s: one succeeds, h: hurry,
- * digits: so many seconds pass; [n]: the room is n with none under way, (n): with one under way.
+ * Circuit breaker: stories written as text. f: an attempt fails, s: one succeeds, h: hurry, digits:
+ * this many seconds pass; [n]: the room is n with no delivery under way, (n): with one under way.
  * Opening and closing are noted as O and C, in order. Three failures in a row open for 5 seconds;
  * at most 4 are under way.
  */

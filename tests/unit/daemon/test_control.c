@@ -1,4 +1,6 @@
-/* The control socket: requests and answers, and clients that are not to be trusted. */
+/*
+ * The control socket: requests and replies, and untrusted clients.
+ */
 #include "service/daemon/control.h"
 
 #include "service/common/log.h"
@@ -91,7 +93,7 @@ send_frame(int fd, struct proto_writer *writer)
     proto_release(writer);
 }
 
-/* Turns the loop until the client has an answer (1) or was hung up on (0). */
+/* Runs the loop until the client has a reply (returns 1) or is disconnected (0). */
 static int
 hear_answer(int fd, int64_t *status, char *message, size_t message_size)
 {
@@ -237,7 +239,7 @@ START_TEST(an_answer_to_a_client_that_left_goes_nowhere)
 
 END_TEST
 
-/* Who was pushed out has been hung up on. */
+/* Returns whether the client is disconnected. */
 static bool
 is_hung_up(int fd)
 {
@@ -260,10 +262,10 @@ START_TEST(idle_clients_make_room_for_new_ones)
     seen.answer = false;
     for (int i = 0; i < 140; i++) {
         fds[i] = connect_client();
-        uv_run(&loop, UV_RUN_NOWAIT); /* the backlog is shorter than this crowd */
+        uv_run(&loop, UV_RUN_NOWAIT); /* the backlog is shorter than this */
         if (i > 0)
             continue;
-        send_ping(fds[0]); /* the first waits for an answer: it stays */
+        send_ping(fds[0]); /* the first waits for a reply and must stay */
         while (seen.requests == 0)
             uv_run(&loop, UV_RUN_ONCE);
     }
@@ -274,7 +276,7 @@ START_TEST(idle_clients_make_room_for_new_ones)
     for (int i = 1; i <= 140 - 128; i++)
         ck_assert_msg(is_hung_up(fds[i]), "client %d was silent for longest", i);
     seen.answer = true;
-    assert_works(); /* a new one always gets in */
+    assert_works(); /* a new client always gets a connection */
     control_answer(control, first, &(struct message_answer){.message = "late"});
     int64_t status;
     char message[64];
@@ -315,7 +317,7 @@ START_TEST(who_connects_while_no_descriptor_is_left_waits)
     none = (struct rlimit){0, usual.rlim_max};
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
     for (int i = 0; i < 3; i++)
-        uv_run(&loop, UV_RUN_ONCE); /* it tries, and rests */
+        uv_run(&loop, UV_RUN_ONCE); /* accept() fails, then the listener pauses */
     ck_assert_int_eq(seen.requests, 0);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &usual), 0);
     ck_assert_int_eq(hear_answer(fd, &status, message, sizeof message), 1);
@@ -330,7 +332,7 @@ START_TEST(a_socket_left_behind_is_replaced)
     snprintf(kept, sizeof kept, "%s/run/kept", root);
     ck_assert_int_eq(link(socket_path, kept), 0);
     control_close(control);
-    ck_assert_int_eq(rename(kept, socket_path), 0); /* as a killed daemon leaves it */
+    ck_assert_int_eq(rename(kept, socket_path), 0); /* as left by a killed daemon */
     ck_assert_int_eq(control_open(&loop, root, &events, &control), 0);
     assert_works();
 }

@@ -1,6 +1,6 @@
 /*
- * Deliveries with a real queue, a real pool and a courier that is this very program: started with
- * --role it does what the name of each destination says.
+ * Deliveries with a real queue, a real pool and this program as the sender process: with --role it
+ * behaves as the destination's name says.
  */
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/delivery/senders.h"
@@ -14,7 +14,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
-/* ------------------------------------------------------------------------- the courier ----- */
+/* -------------------------------------------------------------------- the sender process ----- */
 
 static void
 courier_send(struct proto_writer *writer)
@@ -37,7 +37,7 @@ courier_hear(struct proto_stream *stream, struct proto_reader *reader)
     }
 }
 
-/* "1.2.3" for every one. */
+/* Reports "1.2.3" for every instance. */
 static void
 courier_report(const struct message_deliver *told, bool ok)
 {
@@ -107,7 +107,7 @@ courier_deliver(struct proto_reader *reader)
         if (!early && strcmp(to, "commits-never") != 0)
             courier_report(&told, strcmp(to, "commits-not") != 0);
     }
-    /* "is-slow" says nothing. */
+    /* "is-slow" sends no report. */
 }
 
 static void
@@ -130,7 +130,7 @@ courier_main(void)
 
 /* ------------------------------------------------------------------------- the daemon ------ */
 
-#define LOOK_SECONDS 120.0 /* only a hang lasts that long */
+#define LOOK_SECONDS 120.0 /* longer than any test takes */
 
 static struct sample s;
 static struct core core;
@@ -144,7 +144,7 @@ static char names[][16] = {
 #define DESTINATIONS (sizeof names / sizeof names[0])
 static struct conf_destination destinations[DESTINATIONS];
 static uv_timer_t wake;
-static char up[96]; /* once this file exists, "is-down" is up */
+static char up[96]; /* while this file exists, "is-down" is up */
 
 static void
 on_ready(void *context, int slot)
@@ -199,7 +199,7 @@ set_up_conf(void)
         .destinations = destinations,
         .destination_count = DESTINATIONS,
         .delivery = {.retry_seconds = 0.05,
-                     .retry_max_seconds = 5, /* beyond what a courier takes to start, wherever */
+                     .retry_max_seconds = 5, /* longer than a sender process takes to start */
                      .give_up_seconds = 3600,
                      .breaker_failures = 1000,
                      .breaker_seconds = 0.2},
@@ -258,7 +258,7 @@ tear_down(void)
     sample_close(&s);
 }
 
-/* A job that is DONE with one result for one destination. */
+/* Adds a DONE job with one result for one destination. */
 static void
 add_delivery(const char *destination)
 {
@@ -296,7 +296,7 @@ courier_switch_on(void)
 
 #define COUNT(state) "SELECT count(*) FROM v_deliveries WHERE state = '" state "'"
 
-/* Runs the daemon until the question has this answer. */
+/* Runs the daemon until the query returns this value. */
 static void
 run_until(const char *sql, const char *expected)
 {
@@ -308,7 +308,7 @@ run_until(const char *sql, const char *expected)
     }
 }
 
-/* Runs the daemon until all that is due now has been looked at: a later delivery has been sent. */
+/* Runs the daemon until all deliveries due now were checked: a later delivery has been sent. */
 static void
 run_past_what_is_due(void)
 {
@@ -363,7 +363,7 @@ static const struct {
     {"commits-never", "code || ' ' || (attempts > 1)", "COMMITMENT_TIMEOUT 1"},
 };
 
-/* However that ends, another destination gets its own, and is not charged for it. */
+/* In each case another destination gets its deliveries and is not charged. */
 START_TEST(the_table_of_ends)
 {
     char sql[300];
@@ -383,7 +383,7 @@ START_TEST(few_are_under_way_at_a_time)
     add_deliveries("is-slow", 10);
     add_deliveries("takes", 10);
     run_until(COUNT("SENT"), "10");
-    run_until(COUNT("SENDING"), "4"); /* its courier may start later than the other's */
+    run_until(COUNT("SENDING"), "4"); /* its sender may start later than the other's */
     assert_answer(&s, COUNT("PENDING"), "6");
     ck_assert_uint_eq(deliveries_under_way(core.deliveries), 4);
 }
@@ -403,8 +403,8 @@ START_TEST(a_destination_that_is_down_is_left_alone_and_found_again)
     due_now(&core.deliveries_due);
     run_until(COUNT("SENT"), "10");
     run_until("SELECT sum(attempts) >= 9 FROM v_deliveries WHERE destination = 'is-down'", "1");
-    /* Four at first, and one for each of the two that fail before the third opens it; then one each
-     * 0.2 s: without the breaker they would come in milliseconds. */
+    /* Four at first, and one for each of the two that fail before the third opens it; then one per
+     * 0.2 s. Without the breaker they would come in milliseconds. */
     ck_assert_double_gt(clock_seconds() - start, 2 * conf.delivery.breaker_seconds);
     assert_answer(&s, "SELECT count(*) FROM v_events WHERE kind = 'DESTINATION_UP'", "0");
     courier_switch_on();
@@ -482,7 +482,7 @@ START_TEST(a_new_configuration_is_obeyed)
 
 END_TEST
 
-/* Whichever allocation fails; what is of a destination that is new does not fail meanwhile. */
+/* For each allocation that may fail: deliveries to a new destination must not fail meanwhile. */
 START_TEST(a_new_configuration_without_memory_is_obeyed_later)
 {
     conf.destination_count = 1;
@@ -505,7 +505,7 @@ main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--role") == 0)
         courier_main();
-    signal(SIGPIPE, SIG_IGN); /* as main.c does */
+    signal(SIGPIPE, SIG_IGN); /* as in main.c */
     Suite *suite = suite_create("service_deliveries");
     TCase *tests = tcase_create("deliveries");
     tcase_add_checked_fixture(tests, set_up, tear_down);

@@ -1,4 +1,5 @@
-/* Which GPUs get a worker: all, or those that are named, and what is said of names that none has.
+/*
+ * Selection of GPUs for the workers: all, or the configured ones, and names without a GPU.
  */
 #include "service/daemon/jobs/devices.h"
 
@@ -22,12 +23,12 @@ static struct {
     {3, {NULL}, 0, {0, 1, 2}, 3, {0}, 0},
     {0, {NULL}, 0, {0}, 0, {0}, 0},
     {3, {C, "0"}, 2, {2, 0}, 2, {0}, 0},
-    {3, {"4"}, 1, {2}, 1, {0}, 0}, /* its index, not its place */
+    {3, {"4"}, 1, {2}, 1, {0}, 0}, /* its index, not its position */
     {3, {"2"}, 1, {0}, 0, {0}, 1},
     {3, {"1", B, "1"}, 3, {1}, 1, {0}, 0},
     {3, {"GPU-BBBBBBBB-0000-4000-8000-000000000000"}, 1, {1}, 1, {0}, 0},
     {1, {B, A, C}, 3, {0}, 1, {0, 2}, 2},
-    {3, {"GPU-aaaaaaaa"}, 1, {0}, 0, {0}, 1}, /* a part of a name is none */
+    {3, {"GPU-aaaaaaaa"}, 1, {0}, 0, {0}, 1}, /* part of a UUID does not match */
     {0, {"0"}, 1, {0}, 0, {0}, 1},
 };
 
@@ -45,7 +46,7 @@ START_TEST(devices_are_chosen)
 
 END_TEST
 
-/* Of node 1 two, of node 0 one, and one that may be anywhere. */
+/* Two workers on node 1, one on node 0, and one on any node. */
 START_TEST(processors_are_shared_by_those_that_have_them)
 {
     static const int nodes[] = {1, 0, 1, -1}, near[] = {1, 0, 1};

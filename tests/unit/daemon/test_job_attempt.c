@@ -1,6 +1,6 @@
 /*
- * What a worker tells of a job: frames that are believed end in the database with the job, whole,
- * and frames that are not are refused, whatever they hold.
+ * A worker's reports about a job: valid frames are recorded completely with the job, and invalid
+ * ones are rejected.
  */
 #include "service/daemon/jobs/local_executor.h"
 #include "service/daemon/slurm/slurm_executor.h"
@@ -93,7 +93,7 @@ add_feature(struct proto_writer *writer, const struct feature *feature, int64_t 
     message_add_feature(writer, &row);
 }
 
-/* As the executor does: the message is read before the attempt sees it. */
+/* As the executor does: the message is read before the attempt gets it. */
 static int
 read_frame(struct proto_reader *reader, enum job_end *end)
 {
@@ -113,7 +113,7 @@ hear(struct proto_writer *writer, enum job_end *end)
     ck_assert_int_eq(proto_feed(&stream, writer->bytes, writer->size), 0);
     ck_assert_int_eq(proto_next(&stream, &reader), 1);
     int error = read_frame(&reader, end);
-    memset(stream.bytes, 0xee, stream.size); /* nobody may point there any more */
+    memset(stream.bytes, 0xee, stream.size); /* no pointer into the frame may be left */
     proto_stream_release(&stream);
     proto_release(writer);
     return error;
@@ -216,7 +216,7 @@ hear_done(enum proto_verdict verdict)
     return end;
 }
 
-/* It ends as the worker has said, and that is on disk. */
+/* Ends the job with the reported outcome and commits. */
 static void
 record(enum job_end end)
 {
@@ -281,7 +281,7 @@ START_TEST(segments_and_breaches_are_recorded_with_the_end)
 
 END_TEST
 
-/* No worker that works sends these. */
+/* A working worker cannot send these. */
 START_TEST(impossible_segments_are_refused)
 {
     struct message_segment bad[] = {usual_segment, usual_segment, usual_segment, usual_segment,
@@ -298,7 +298,8 @@ START_TEST(impossible_segments_are_refused)
         job_attempt_forget_report(attempt);
     }
     ck_assert_int_eq(hear_segments(&usual_segment, 1), 0);
-    ck_assert_int_eq(hear_segments(&usual_segment, 1), -EBADMSG); /* all are in one frame */
+    /* all segments are in one frame */
+    ck_assert_int_eq(hear_segments(&usual_segment, 1), -EBADMSG);
     struct message_breach breach = usual_breach;
     breach.expectation = "";
     ck_assert_int_eq(hear_breach(&breach), -EBADMSG);
@@ -306,7 +307,7 @@ START_TEST(impossible_segments_are_refused)
 
 END_TEST
 
-/* A try that does not end well has measured nothing. */
+/* An attempt that fails has no measurements. */
 START_TEST(what_was_told_before_another_end_is_forgotten)
 {
     ck_assert_int_eq(hear_features(&usual, 1, 1), 0);
@@ -324,7 +325,7 @@ START_TEST(what_was_told_before_another_end_is_forgotten)
 
 END_TEST
 
-/* What no table takes ends the job with a word for it, and does not come back for ever. */
+/* Rows that a table rejects must end the job with a message instead of being retried forever. */
 START_TEST(the_same_feature_twice_fails_the_job)
 {
     struct feature features[] = {usual, usual};
@@ -435,8 +436,7 @@ START_TEST(made_up_histograms_are_refused)
 
 END_TEST
 
-/* More than any pipeline can ask for: the worker has lost its mind, and does not fill the memory.
- */
+/* More features than any pipeline computes: the worker is broken and must not fill the memory. */
 START_TEST(more_features_than_there_can_be_are_refused)
 {
     enum { A_FRAME = 8192 };
@@ -475,7 +475,7 @@ START_TEST(more_text_than_there_can_be_is_refused)
 
 END_TEST
 
-/* A commit that fails loses nothing: what had been written is written again. */
+/* A failed commit loses no data: the rows are written again. */
 START_TEST(an_end_that_was_lost_is_written_again)
 {
     job_attempt_end(attempt, hear_done(PROTO_VERDICT_DONE), true);
@@ -491,7 +491,7 @@ START_TEST(an_end_that_was_lost_is_written_again)
 
 END_TEST
 
-/* What the row says stands: the job was cancelled before its end was recorded. */
+/* The row's state stays: the job was cancelled before its end was recorded. */
 START_TEST(an_end_that_comes_too_late_changes_nothing)
 {
     bool was_running;
@@ -506,7 +506,7 @@ START_TEST(an_end_that_comes_too_late_changes_nothing)
 
 END_TEST
 
-/* A worker that tells of a job that it was not given, or tells its end again. */
+/* A worker reports a job that it was not sent, or reports an end twice. */
 START_TEST(frames_of_a_job_that_no_lane_runs_are_refused)
 {
     static const enum proto_type types[] = {PROTO_PROGRESS, PROTO_FEATURES, PROTO_HISTOGRAM,
@@ -585,7 +585,7 @@ START_TEST(what_a_job_is_at_is_noted_with_the_tick)
         tick();
         assert_answer(&s, STAGE_OF_JOB, expected);
     }
-    /* Since when it is known, not since it was noted; and what is told again is no news. */
+    /* The time is that of the report, not of the row; a repeated report changes no time. */
     running->stage_ms = SAMPLE_NOW + 5000;
     running->stage_noted = false;
     tick();
@@ -593,7 +593,7 @@ START_TEST(what_a_job_is_at_is_noted_with_the_tick)
     tick();
     assert_answer(&s, "SELECT stage_since FROM v_jobs", "2026-01-31T02:03:25.000Z");
 
-    /* It is the attempt's: the next begins without. */
+    /* The stage belongs to the attempt: the next one begins without. */
     ck_assert_int_eq(queue_return_job(s.queue, job, "", SAMPLE_NOW + 6000), 0);
     assert_answer(&s, STAGE_OF_JOB, " 0");
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 7000), 0);
@@ -625,7 +625,7 @@ START_TEST(what_is_no_stage_is_refused)
 
 END_TEST
 
-/* ---- as worker/report.c writes them ---- */
+/* ---- as written by worker/report.c ---- */
 
 static enum job_end
 hear_report(const struct pipeline_report *report)
@@ -669,7 +669,7 @@ START_TEST(what_the_worker_writes_of_an_empty_job_is_believed)
 
 END_TEST
 
-/* Its results are there, and go nowhere. */
+/* The results are stored and not delivered. */
 START_TEST(what_the_worker_writes_of_an_unexpected_result_is_believed)
 {
     static struct pipeline_result results[] = {

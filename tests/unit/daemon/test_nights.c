@@ -1,5 +1,5 @@
 /*
- * test_nights.c - when a night ended; base/calendar knows of clocks that are set twice a year.
+ * test_nights.c - ends of report periods; base/calendar handles clocks that are set twice a year.
  */
 #include "base/calendar/time_window.h"
 #include "db/iso_time.h"
@@ -17,7 +17,7 @@ ms_of(const char *text)
     return ms;
 }
 
-/* "": no night ended. */
+/* "": no period ended. */
 static void
 assert_end(const char *at, const char *after, const char *now, const char *expected)
 {
@@ -46,7 +46,7 @@ START_TEST(it_is_the_last_that_was)
 
 END_TEST
 
-/* The clock was set back behind the last end. */
+/* The clock was set back before the last end. */
 START_TEST(nothing_ends_before_it_begins)
 {
     assert_end("07:00 UTC", "2026-11-23T07:00:00.000Z", "2026-11-22T12:00:00.000Z", "");

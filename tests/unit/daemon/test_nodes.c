@@ -1,4 +1,6 @@
-/* Which nodes get no jobs: those that lost several in a row, for an hour. */
+/*
+ * Nodes that get no jobs: those that lost several in a row, for an hour.
+ */
 #include "service/daemon/slurm/slurm_nodes.h"
 
 #include "tests/unit/suite.h"
@@ -57,7 +59,7 @@ START_TEST(it_gets_another_chance)
 
 END_TEST
 
-/* sbatch is told names: what is none, or several, is nobody's fault. */
+/* sbatch takes names: an empty name, or a list of several, excludes no node. */
 START_TEST(only_one_node_can_be_to_blame)
 {
     static const char *const names[] = {"", "a,b", "node[1-2]", "a b"};

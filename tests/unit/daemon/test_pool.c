@@ -1,6 +1,6 @@
 /*
- * Children that behave, and children that do not. This program is its own child: started with
- * --role it does what the role's name says.
+ * Child processes that behave, and some that do not. This program is its own child: with --role it
+ * behaves as the role's name says.
  */
 #include "service/daemon/child_pool.h"
 
@@ -70,7 +70,7 @@ child_wait_for_the_end(void)
         child_hear();
 }
 
-/* Says HELLO, answers each PING with an ANSWER, leaves at DRAIN. */
+/* Sends HELLO, answers each PING with an ANSWER, exits at DRAIN. */
 static void
 child_good(const char *role)
 {
@@ -84,7 +84,7 @@ child_good(const char *role)
     }
 }
 
-/* Says HELLO, answers each RELOAD with an ANSWER, says RENEW at a PING and leaves at DRAIN. */
+/* Sends HELLO, answers each RELOAD with an ANSWER, sends RENEW at a PING and exits at DRAIN. */
 static void
 child_reloads(const char *role)
 {
@@ -100,7 +100,7 @@ child_reloads(const char *role)
         struct proto_writer writer;
         message_write_renew(&writer, &(struct message_renew){.why = "it is old"});
         child_send(&writer);
-        child_say(PROTO_ANSWER); /* what it has in hand */
+        child_say(PROTO_ANSWER); /* the reply to its current work */
     }
 }
 
@@ -121,7 +121,7 @@ run_child(const char *role)
         pause();
     }
     if (strcmp(role, "shares") == 0)
-        _exit(0); /* with a share: see main */
+        _exit(0); /* with a share: see main() */
     if (strcmp(role, "other-build") == 0)
         child_hello(role, "0123456789");
     if (strcmp(role, "other-role") == 0)
@@ -145,9 +145,9 @@ run_child(const char *role)
         child_hello(role, proto_build_id());
         struct proto_writer writer;
         proto_start(&writer, PROTO_ANSWER);
-        proto_put_i64(&writer, 1); /* the handler reads nothing: left-over bytes */
+        proto_put_i64(&writer, 1); /* the handler reads no field: bytes are left over */
         child_send(&writer);
-        child_say(PROTO_ANSWER); /* must not be heard any more */
+        child_say(PROTO_ANSWER); /* must be ignored */
     }
     if (strcmp(role, "says-and-dies") == 0) {
         child_hello(role, proto_build_id());
@@ -184,7 +184,8 @@ run_child(const char *role)
 
 /* --------------------------------------------------------------------------- the pool ------ */
 
-/* A child may take long to start on a busy machine, so only tests of these timers shorten them (be_hasty). */
+/* A child may take long to start on a busy machine, so only tests of these timers shorten them
+ * (be_hasty). */
 static struct pool_timing quick = {.hello = 60000,
                                    .silence = 60000,
                                    .term = 200,
@@ -268,7 +269,7 @@ tear_down(void)
     ck_assert_int_eq(uv_loop_close(&loop), 0);
 }
 
-/* From now on a child that sends no HELLO, or is silent, for so many milliseconds is ended. */
+/* Sets shorter limits, in milliseconds, for HELLO and for silence. */
 static void
 be_hasty(uint64_t hello, uint64_t silence)
 {
@@ -361,7 +362,7 @@ START_TEST(who_has_not_even_begun_can_be_replaced)
     ck_assert(seen.last.ordered && !seen.last.was_ready);
     ck_assert_str_eq(seen.last.why, "a new one is to take its place");
     turn_until(seen.gone == 2);
-    ck_assert(!seen.last.ordered); /* that one is as silent, and nobody told it to go */
+    ck_assert(!seen.last.ordered); /* the second one is as silent, and had no order to end */
 }
 
 END_TEST
@@ -375,7 +376,8 @@ START_TEST(one_that_starts_is_told_of_a_reload_once_it_is_there)
     pool_reload(pool, slot);
     turn_until(seen.frames == 2);
     ck_assert_int_eq(seen.gone, 0);
-    pool_kill(pool, slot, "the test wants it"); /* the next has read the new one, and is not told */
+    /* the next has read the new file, and gets no RELOAD */
+    pool_kill(pool, slot, "the test wants it");
     turn_until(seen.ready == 2);
     pool_tell(pool, slot, PROTO_PING);
     turn_until(seen.frames == 3);
@@ -383,7 +385,7 @@ START_TEST(one_that_starts_is_told_of_a_reload_once_it_is_there)
 
 END_TEST
 
-/* There is no memory for the frame: the next one has read the new configuration. */
+/* There is no memory for the frame: the next child has read the new configuration. */
 START_TEST(one_that_cannot_be_told_of_a_reload_is_replaced)
 {
     int slot = pool_add(pool, "reloads", 0);
@@ -409,11 +411,11 @@ START_TEST(one_that_asks_for_it_is_renewed)
 {
     int slot = pool_add(pool, "reloads", 0);
     for (int times = 1; times <= 4;
-         times++) { /* more often than one may die without being throttled */
+         times++) { /* more often than children may die without a delay */
         turn_until(seen.ready == times);
         pool_tell(pool, slot, PROTO_PING);
         turn_until(seen.gone == times);
-        ck_assert_int_eq(seen.frames, times); /* what it said while it left counts */
+        ck_assert_int_eq(seen.frames, times); /* frames sent while it exits count */
         ck_assert(seen.last.ordered && seen.last.was_ready);
         ck_assert_str_eq(seen.last.why, "");
     }
@@ -437,7 +439,7 @@ START_TEST(slots_do_not_disturb_each_other)
 
 END_TEST
 
-/* Each of these loses its life before it was listened to; `why` begins like this. */
+/* Each of these is killed before it is ready; `why` is the start of the reason. */
 static const struct {
     const char *role, *why;
     bool was_ready;
@@ -565,7 +567,7 @@ on_trouble(void *context, const struct pool_trouble *trouble)
     told.last = *trouble;
 }
 
-/* What is said of the pool's only child that is not well; "" when all are. */
+/* Returns the alert text of the pool's only child; "" if it is well. */
 static const char *
 trouble(void)
 {
@@ -608,7 +610,7 @@ START_TEST(who_says_nothing_is_told_before_it_is_ended)
 {
     be_hasty(quick.hello, 2000);
     bool ticked = false;
-    uv_timer_t tick; /* the loop turns while nothing happens */
+    uv_timer_t tick; /* keeps the loop running */
     uv_timer_init(&loop, &tick);
     tick.data = &ticked;
     uv_timer_start(&tick, on_time, 5, 5);
@@ -693,7 +695,8 @@ main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "--role") == 0)
         run_child(argv[2]);
     log_open("test", "error");
-    close_range(3, ~0u, 0); /* what whoever started this test left open is not the pool's */
+    /* descriptors left open by the caller of this test are not the pool's */
+    close_range(3, ~0u, 0);
     Suite *suite = suite_create("service_pool");
     TCase *tests = tcase_create("pool");
     tcase_add_checked_fixture(tests, set_up, tear_down);

@@ -1,4 +1,6 @@
-/* Files that go, and those that only have the name of one. */
+/*
+ * Files to be removed, and other files of the same name.
+ */
 #include "service/daemon/retention/remover.h"
 
 #include "service/common/layout.h"
@@ -51,7 +53,7 @@ tear_down(void)
     scratch_remove();
 }
 
-/* The item as it ends. */
+/* Removes a path and returns the item. */
 static struct remover_item
 remove_path(int64_t id, const char *path, int64_t size, int64_t taken_ms)
 {
@@ -124,7 +126,7 @@ START_TEST(an_original_goes_if_it_is_what_was_taken_in)
     ck_assert(scratch_has("inbox/a/im1"));
     ck_assert(remove_original("a/im1", 4, in_a_minute()).gone);
     ck_assert(!scratch_has("inbox/a/im1"));
-    ck_assert(remove_original("a/im1", 4, in_a_minute()).gone); /* it is gone, however */
+    ck_assert(remove_original("a/im1", 4, in_a_minute()).gone); /* it is gone in any case */
 }
 
 END_TEST
@@ -143,7 +145,8 @@ START_TEST(what_is_in_no_inbox_stays)
 {
     put("elsewhere/im1", "1234");
     ck_assert(
-        remove_path(1, scratch_path("elsewhere/im1"), 4, in_a_minute()).gone); /* none of ours */
+        /* not the service's own file */
+        remove_path(1, scratch_path("elsewhere/im1"), 4, in_a_minute()).gone);
     ck_assert(scratch_has("elsewhere/im1"));
 }
 

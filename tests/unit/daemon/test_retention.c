@@ -1,4 +1,6 @@
-/* How often the daemon looks for what is old enough to go. */
+/*
+ * Intervals between two sweeps.
+ */
 #include "service/daemon/retention/retention.h"
 #include "tests/unit/suite.h"
 

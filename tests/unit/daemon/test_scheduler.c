@@ -1,4 +1,6 @@
-/* Who runs next, and where: a table of small situations written as text. */
+/*
+ * Selection of jobs and slots: a table of small situations written as text.
+ */
 #include "service/daemon/jobs/scheduler.h"
 
 #include <check.h>
@@ -108,8 +110,8 @@ START_TEST(the_table_of_situations)
 END_TEST
 
 /*
- * Whatever the situation: no slot twice, no busy or unusable slot, nothing beside an alone job,
- * none where it failed while there is an elsewhere.
+ * In any situation: no slot twice, no busy or unusable slot, no neighbour of an alone job, and no
+ * job in the worker it failed in while there is another.
  */
 START_TEST(random_situations_keep_the_rules)
 {

@@ -1,4 +1,6 @@
-/* When a series has come to rest: a table of cases, and the words of the evidence. */
+/*
+ * Times at which a series is complete: a table of cases, and the text of the evidence.
+ */
 #include "service/daemon/series/series.h"
 
 #include <check.h>
@@ -17,7 +19,7 @@ static const struct {
     int64_t last_seen_age, listening_age;
     bool requested;
     bool settle;
-    int64_t due_in; /* when it does not settle */
+    int64_t due_in; /* if it does not settle */
 } cases[] = {
     {"unknown count, just arrived", 3, 0, 0, 999999, false, false, 60000},
     {"unknown count, half quiet", 3, 0, 30000, 999999, false, false, 30000},
@@ -67,7 +69,7 @@ START_TEST(the_table_of_decisions)
 
 END_TEST
 
-/* Looking exactly when told to look settles: no second round for a rounding error. */
+/* A check at exactly due_ms settles the series: rounding must not require a second one. */
 START_TEST(looking_when_due_settles)
 {
     struct queue_series series = {.instances = 2, .last_seen_ms = NOW};

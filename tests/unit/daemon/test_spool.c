@@ -1,4 +1,6 @@
-/* The spool: made, claimed once, swept of what others left. */
+/*
+ * The spool: created, locked once, cleared of incomplete files.
+ */
 #include "service/daemon/spool.h"
 
 #include <check.h>
@@ -153,7 +155,7 @@ START_TEST(the_output_of_a_cancelled_job_goes)
     write_file("outbox/17/job.json");
     spool_remove_output(root, 17);
     ck_assert(!is_there("outbox/17"));
-    spool_remove_output(root, 4711); /* was never there */
+    spool_remove_output(root, 4711); /* never existed */
 }
 
 END_TEST

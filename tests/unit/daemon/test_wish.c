@@ -1,4 +1,6 @@
-/* What rules want of a series whose pipelines differ in what they take. */
+/*
+ * Jobs that rules request for a series whose pipelines accept different geometry.
+ */
 #include "service/daemon/jobs/routing_result.h"
 
 #include <check.h>
@@ -41,13 +43,13 @@ START_TEST(judgements_that_are_asked_for)
     ck_assert_uint_eq(
         wish_judgements(&conf, &(struct queue_series){.modality = ct, .called_ae = title_name}),
         1 << 1);
-    /* No rule can match: as any pipeline would have it. */
+    /* No rule can match: use the most lenient options. */
     ck_assert_uint_eq(wish_judgements(&conf, &(struct queue_series){0}), 1 << 3);
 }
 
 END_TEST
 
-/* One takes the newest of two slices, the other neither. */
+/* One pipeline accepts the newer of two slices, the other neither. */
 START_TEST(one_pipeline_takes_what_another_refuses)
 {
     const struct queue_series series = {.modality = ct};
@@ -68,7 +70,7 @@ START_TEST(one_pipeline_takes_what_another_refuses)
 
 END_TEST
 
-/* Each has its own stacks; what is passed over is told only where nothing else is refused. */
+/* Each has its own stacks; skipped stacks are reported only if no other is rejected. */
 START_TEST(pipelines_have_their_own_stacks)
 {
     const struct queue_series series = {.modality = mr};
@@ -96,7 +98,7 @@ START_TEST(pipelines_have_their_own_stacks)
     ck_assert_int_eq(wish_make(&conf, &series, stacks, 4, NULL, &wish), 0);
     ck_assert_uint_eq(wish.refusals[0].stack, 1);
     wish_release(&wish);
-    stacks[0].is.planes = stacks[1].is.planes = 8; /* the rule wants more */
+    stacks[0].is.planes = stacks[1].is.planes = 8; /* the rule requires more */
     ck_assert_int_eq(wish_make(&conf, &series, stacks, 4, NULL, &wish), 0);
     ck_assert_uint_eq(wish.refusal_count, 0);
     wish_release(&wish);
@@ -104,7 +106,8 @@ START_TEST(pipelines_have_their_own_stacks)
 
 END_TEST
 
-/* What a rule does not want is not refused; nor what is too many; the title's pipeline alone counts. */
+/* A rule's unwanted stack is not a rejection, nor is one too many. If the title has a pipeline,
+ * only that counts. */
 START_TEST(what_is_not_wanted_is_not_refused)
 {
     struct wish_stack stacks[9];
@@ -129,7 +132,7 @@ START_TEST(what_is_not_wanted_is_not_refused)
 
 END_TEST
 
-/* One rule in place of all; and a pipeline that was configured after the series was judged. */
+/* One rule instead of all; and a pipeline that was configured after the series was inspected. */
 START_TEST(what_an_operator_asks_for)
 {
     const struct conf_rule only = {.pipeline = derived_name};
