@@ -192,7 +192,7 @@ START_TEST(a_silent_daemon_is_an_alert)
 
 END_TEST
 
-START_TEST(without_a_page_nothing_is_sent)
+START_TEST(without_a_web_ui_no_alerts_are_sent)
 {
     heard = 0;
     const int page = core.page;
@@ -265,5 +265,5 @@ START_TEST(an_acknowledgement_ends_with_the_condition)
 END_TEST
 
 SAMPLE_MAIN("daemon_alerts", set_up, tear_down, broken_conditions_are_reported, no_file_is_named,
-            subjects_need_the_token, a_silent_daemon_is_an_alert, without_a_page_nothing_is_sent,
-            an_acknowledgement_ends_with_the_condition)
+            subjects_need_the_token, a_silent_daemon_is_an_alert,
+            without_a_web_ui_no_alerts_are_sent, an_acknowledgement_ends_with_the_condition)

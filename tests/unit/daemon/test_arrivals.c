@@ -201,7 +201,7 @@ START_TEST(an_image_received)
 
 END_TEST
 
-START_TEST(an_image_that_its_inbox_keeps)
+START_TEST(an_image_kept_in_its_inbox)
 {
     const struct message_arrived told = {
         .sop_instance = "1.2.3.4",
@@ -227,7 +227,7 @@ START_TEST(an_image_that_its_inbox_keeps)
 END_TEST
 
 /* If the row were rolled back later, its file would stay unreported. */
-START_TEST(what_is_told_as_known_is_on_disk)
+START_TEST(known_files_are_on_disk)
 {
     const struct import_token item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
     struct proto_writer writer;
@@ -243,7 +243,7 @@ START_TEST(what_is_told_as_known_is_on_disk)
 END_TEST
 
 /* Otherwise the receiver would wait forever. */
-START_TEST(an_intake_that_cannot_be_told)
+START_TEST(a_receiver_that_cannot_be_sent_a_frame)
 {
     static const int errors[] = {-EPIPE, -ENOMEM, -EMSGSIZE};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
@@ -260,7 +260,7 @@ START_TEST(an_intake_that_cannot_be_told)
 END_TEST
 
 /* If the receiver misses PAUSE or RESUME, it would stay in the wrong state. */
-START_TEST(an_intake_that_cannot_be_stopped)
+START_TEST(a_receiver_that_cannot_be_paused)
 {
     is_there = true;
     for (int low = 1; low >= 0; low--) {
@@ -296,7 +296,7 @@ look_with(int allocations)
 
 /* A path that cannot be allocated must not count as a missing file, which would reject the series
  * permanently. */
-START_TEST(a_series_asked_about_without_memory)
+START_TEST(an_inspection_requested_without_memory)
 {
     const struct import_token item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
     is_there = true;
@@ -322,7 +322,7 @@ START_TEST(a_series_asked_about_without_memory)
 END_TEST
 
 /* The file was removed after the receiver had seen it: no row may claim that it exists. */
-START_TEST(an_image_that_is_gone)
+START_TEST(an_image_removed_before_its_row)
 {
     const struct import_token item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
     send_item(&item);
@@ -363,7 +363,7 @@ START_TEST(a_file_that_cannot_be_read)
 END_TEST
 
 /* The missing instance appears in the evidence and in the rejection. */
-START_TEST(an_instance_that_never_came_whole)
+START_TEST(an_instance_only_received_damaged)
 {
     char relative[] = "1.2.3.5";
     struct handover handover = {.sender = "CT1", .folder = "scu:CT1", .lost = true};
@@ -395,7 +395,7 @@ START_TEST(a_commitment_report)
 
 END_TEST
 
-START_TEST(whether_files_can_come_in)
+START_TEST(reports_on_reception)
 {
     static const struct message_receiving told = {.open = 1, .problem = "inbox /i: it is gone"};
     struct proto_writer writer;
@@ -412,8 +412,8 @@ START_TEST(whether_files_can_come_in)
 END_TEST
 
 SAMPLE_MAIN("arrivals", set_up, tear_down, an_image_found_at_start, an_image_received,
-            an_image_that_its_inbox_keeps, what_is_told_as_known_is_on_disk,
-            an_intake_that_cannot_be_told, an_intake_that_cannot_be_stopped,
-            a_series_asked_about_without_memory, an_image_that_is_gone, a_file_in_quarantine,
-            a_file_that_cannot_be_read, an_instance_that_never_came_whole, a_commitment_report,
-            whether_files_can_come_in)
+            an_image_kept_in_its_inbox, known_files_are_on_disk,
+            a_receiver_that_cannot_be_sent_a_frame, a_receiver_that_cannot_be_paused,
+            an_inspection_requested_without_memory, an_image_removed_before_its_row,
+            a_file_in_quarantine, a_file_that_cannot_be_read, an_instance_only_received_damaged,
+            a_commitment_report, reports_on_reception)

@@ -35,7 +35,7 @@ make(int64_t count)
         add(id);
 }
 
-START_TEST(each_is_found)
+START_TEST(each_attempt_is_found)
 {
     make(COUNT);
     for (int64_t id = 1; id <= COUNT; id++)
@@ -47,7 +47,7 @@ START_TEST(each_is_found)
 
 END_TEST
 
-START_TEST(what_is_dropped_is_gone)
+START_TEST(dropped_attempts_are_freed)
 {
     make(COUNT);
     for (int64_t id = 1; id <= COUNT; id += 3)
@@ -86,8 +86,8 @@ main(void)
 {
     Suite *suite = suite_create("attempt");
     TCase *tcase = tcase_create("attempt");
-    tcase_add_test(tcase, each_is_found);
-    tcase_add_test(tcase, what_is_dropped_is_gone);
+    tcase_add_test(tcase, each_attempt_is_found);
+    tcase_add_test(tcase, dropped_attempts_are_freed);
     tcase_add_test(tcase, ends_are_in_their_order);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

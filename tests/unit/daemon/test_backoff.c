@@ -26,7 +26,7 @@ static const struct {
     {30, 3600, INT32_MAX, 3600000},
 };
 
-START_TEST(doubled_up_to_the_limit_give_or_take_a_tenth)
+START_TEST(delays_double_up_to_the_limit_within_a_tenth)
 {
     for (int64_t salt = 1; salt < 200; salt++) {
         int64_t wait = backoff_ms(cases[_i].first, cases[_i].most, cases[_i].attempts, salt);
@@ -37,7 +37,7 @@ START_TEST(doubled_up_to_the_limit_give_or_take_a_tenth)
 
 END_TEST
 
-START_TEST(what_failed_together_comes_back_apart)
+START_TEST(rows_that_failed_together_retry_apart)
 {
     int64_t least = INT64_MAX, most = 0;
     for (int64_t salt = 1; salt <= 100; salt++) {
@@ -56,9 +56,9 @@ main(void)
 {
     Suite *suite = suite_create("service_backoff");
     TCase *tests = tcase_create("backoff");
-    tcase_add_loop_test(tests, doubled_up_to_the_limit_give_or_take_a_tenth, 0,
+    tcase_add_loop_test(tests, delays_double_up_to_the_limit_within_a_tenth, 0,
                         sizeof cases / sizeof cases[0]);
-    tcase_add_test(tests, what_failed_together_comes_back_apart);
+    tcase_add_test(tests, rows_that_failed_together_retry_apart);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

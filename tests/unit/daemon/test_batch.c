@@ -88,7 +88,7 @@ wait_for_commit(int *number)
 
 static int one = 1, two = 2, three = 3;
 
-START_TEST(the_batch_ends_with_one_commit_and_then_the_calls)
+START_TEST(callbacks_follow_one_commit_per_turn)
 {
     note("A");
     wait_for_commit(&one);
@@ -103,7 +103,7 @@ START_TEST(the_batch_ends_with_one_commit_and_then_the_calls)
 
 END_TEST
 
-START_TEST(an_empty_batch_is_not_told_but_its_calls_are)
+START_TEST(an_empty_batch_has_callbacks_but_no_event)
 {
     wait_for_commit(&one);
     uv_run(&loop, UV_RUN_NOWAIT);
@@ -122,7 +122,7 @@ change_in_timer(uv_timer_t *timer)
 }
 
 /* The prepare hook: changes made by timers are committed before the loop sleeps. */
-START_TEST(what_a_timer_changes_is_committed_before_the_loop_sleeps)
+START_TEST(changes_by_a_timer_are_committed_before_the_loop_sleeps)
 {
     static uv_timer_t timer, later; /* closed by one turn of the loop in tear_down() */
     uv_timer_init(&loop, &timer);
@@ -137,7 +137,7 @@ START_TEST(what_a_timer_changes_is_committed_before_the_loop_sleeps)
 
 END_TEST
 
-START_TEST(an_aborted_batch_tells_everybody)
+START_TEST(an_aborted_batch_calls_all_callbacks)
 {
     note("A");
     wait_for_commit(&one);
@@ -184,10 +184,10 @@ main(void)
     Suite *suite = suite_create("service_batch");
     TCase *tests = tcase_create("batch");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, the_batch_ends_with_one_commit_and_then_the_calls);
-    tcase_add_test(tests, an_empty_batch_is_not_told_but_its_calls_are);
-    tcase_add_test(tests, what_a_timer_changes_is_committed_before_the_loop_sleeps);
-    tcase_add_test(tests, an_aborted_batch_tells_everybody);
+    tcase_add_test(tests, callbacks_follow_one_commit_per_turn);
+    tcase_add_test(tests, an_empty_batch_has_callbacks_but_no_event);
+    tcase_add_test(tests, changes_by_a_timer_are_committed_before_the_loop_sleeps);
+    tcase_add_test(tests, an_aborted_batch_calls_all_callbacks);
     tcase_add_test(tests, a_long_batch_is_cut);
     tcase_add_test(tests, closing_commits_what_is_open);
     suite_add_tcase(suite, tests);

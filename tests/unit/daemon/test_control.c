@@ -134,7 +134,7 @@ assert_works(void)
     close(fd);
 }
 
-START_TEST(requests_are_heard_and_answered)
+START_TEST(requests_are_answered)
 {
     static const struct {
         enum proto_type type;
@@ -219,7 +219,7 @@ START_TEST(garbage_closes_that_client_only)
 
 END_TEST
 
-START_TEST(an_answer_to_a_client_that_left_goes_nowhere)
+START_TEST(a_reply_to_a_closed_client_is_dropped)
 {
     struct proto_writer writer;
     seen.answer = false;
@@ -287,7 +287,7 @@ START_TEST(idle_clients_make_room_for_new_ones)
     assert_works();
 }
 
-START_TEST(who_waits_for_answers_makes_room_when_all_do)
+START_TEST(waiting_clients_are_closed_if_all_wait)
 {
     int fds[128];
     seen.answer = false;
@@ -306,7 +306,7 @@ START_TEST(who_waits_for_answers_makes_room_when_all_do)
 
 END_TEST
 
-START_TEST(who_connects_while_no_descriptor_is_left_waits)
+START_TEST(connections_wait_while_no_descriptor_is_left)
 {
     struct rlimit usual, none;
     int64_t status;
@@ -360,7 +360,7 @@ START_TEST(a_long_root_is_no_obstacle)
 
 END_TEST
 
-START_TEST(a_folder_that_is_not_there_is_an_error)
+START_TEST(a_missing_folder_is_an_error)
 {
     struct control *other;
     ck_assert_int_eq(control_open(&loop, "/nowhere/at/all", &events, &other), -ENOENT);
@@ -376,17 +376,17 @@ main(void)
     Suite *suite = suite_create("service_control");
     TCase *tests = tcase_create("control");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, requests_are_heard_and_answered);
+    tcase_add_test(tests, requests_are_answered);
     tcase_add_test(tests, the_socket_is_the_owners_only);
     tcase_add_loop_test(tests, garbage_closes_that_client_only, 0,
                         sizeof garbage / sizeof garbage[0]);
-    tcase_add_test(tests, an_answer_to_a_client_that_left_goes_nowhere);
+    tcase_add_test(tests, a_reply_to_a_closed_client_is_dropped);
     tcase_add_test(tests, idle_clients_make_room_for_new_ones);
-    tcase_add_test(tests, who_waits_for_answers_makes_room_when_all_do);
-    tcase_add_test(tests, who_connects_while_no_descriptor_is_left_waits);
+    tcase_add_test(tests, waiting_clients_are_closed_if_all_wait);
+    tcase_add_test(tests, connections_wait_while_no_descriptor_is_left);
     tcase_add_test(tests, a_socket_left_behind_is_replaced);
     tcase_add_test(tests, a_long_root_is_no_obstacle);
-    tcase_add_test(tests, a_folder_that_is_not_there_is_an_error);
+    tcase_add_test(tests, a_missing_folder_is_an_error);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

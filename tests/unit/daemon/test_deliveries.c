@@ -322,7 +322,7 @@ run_past_what_is_due(void)
 
 /* --------------------------------------------------------------------------- the tests ----- */
 
-START_TEST(what_is_due_is_sent)
+START_TEST(due_deliveries_are_sent)
 {
     add_deliveries("takes", 30);
     run_until(COUNT("SENT"), "30");
@@ -332,7 +332,7 @@ START_TEST(what_is_due_is_sent)
 
 END_TEST
 
-START_TEST(what_comes_later_is_sent_as_well)
+START_TEST(later_deliveries_are_sent)
 {
     add_delivery("takes");
     run_until(COUNT("SENT"), "1");
@@ -378,7 +378,7 @@ START_TEST(the_table_of_ends)
 
 END_TEST
 
-START_TEST(few_are_under_way_at_a_time)
+START_TEST(the_number_under_way_is_limited)
 {
     add_deliveries("is-slow", 10);
     add_deliveries("takes", 10);
@@ -390,7 +390,7 @@ START_TEST(few_are_under_way_at_a_time)
 
 END_TEST
 
-START_TEST(a_destination_that_is_down_is_left_alone_and_found_again)
+START_TEST(a_down_destination_is_paused_and_resumed)
 {
     conf.delivery.breaker_failures = 3;
     conf.delivery.retry_seconds = conf.delivery.retry_max_seconds = 0.001;
@@ -414,7 +414,7 @@ START_TEST(a_destination_that_is_down_is_left_alone_and_found_again)
 
 END_TEST
 
-START_TEST(a_destination_that_kills_its_courier_is_down)
+START_TEST(a_destination_that_kills_its_sender_is_down)
 {
     conf.delivery.breaker_failures = 2;
     add_delivery("kills");
@@ -426,7 +426,7 @@ START_TEST(a_destination_that_kills_its_courier_is_down)
 
 END_TEST
 
-START_TEST(haste_does_not_wait_for_the_breaker)
+START_TEST(hurry_skips_the_breaker_delay)
 {
     conf.delivery.breaker_failures = 1;
     conf.delivery.breaker_seconds = 86400;
@@ -443,7 +443,7 @@ START_TEST(haste_does_not_wait_for_the_breaker)
 
 END_TEST
 
-START_TEST(what_is_too_old_has_failed)
+START_TEST(deliveries_fail_after_give_up_seconds)
 {
     conf.delivery.give_up_seconds = 0.3;
     add_delivery("is-down");
@@ -454,7 +454,7 @@ START_TEST(what_is_too_old_has_failed)
 
 END_TEST
 
-START_TEST(a_courier_that_is_stopped_gives_back)
+START_TEST(a_stopped_sender_returns_its_deliveries)
 {
     add_deliveries("is-slow", 6);
     run_until(COUNT("SENDING"), "4");
@@ -465,7 +465,7 @@ START_TEST(a_courier_that_is_stopped_gives_back)
 
 END_TEST
 
-START_TEST(a_new_configuration_is_obeyed)
+START_TEST(a_new_configuration_is_followed)
 {
     add_delivery("is-slow");
     add_delivery("takes");
@@ -483,7 +483,7 @@ START_TEST(a_new_configuration_is_obeyed)
 END_TEST
 
 /* For each allocation that may fail: deliveries to a new destination must not fail meanwhile. */
-START_TEST(a_new_configuration_without_memory_is_obeyed_later)
+START_TEST(a_new_configuration_without_memory_is_followed_later)
 {
     conf.destination_count = 1;
     ck_assert_int_eq(deliveries_reload(core.deliveries), 0);
@@ -509,17 +509,17 @@ main(int argc, char **argv)
     Suite *suite = suite_create("service_deliveries");
     TCase *tests = tcase_create("deliveries");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, what_is_due_is_sent);
-    tcase_add_test(tests, what_comes_later_is_sent_as_well);
+    tcase_add_test(tests, due_deliveries_are_sent);
+    tcase_add_test(tests, later_deliveries_are_sent);
     tcase_add_loop_test(tests, the_table_of_ends, 0, sizeof ends / sizeof ends[0]);
-    tcase_add_test(tests, few_are_under_way_at_a_time);
-    tcase_add_test(tests, a_destination_that_is_down_is_left_alone_and_found_again);
-    tcase_add_test(tests, a_destination_that_kills_its_courier_is_down);
-    tcase_add_test(tests, haste_does_not_wait_for_the_breaker);
-    tcase_add_test(tests, what_is_too_old_has_failed);
-    tcase_add_test(tests, a_courier_that_is_stopped_gives_back);
-    tcase_add_test(tests, a_new_configuration_is_obeyed);
-    tcase_add_loop_test(tests, a_new_configuration_without_memory_is_obeyed_later, 0,
+    tcase_add_test(tests, the_number_under_way_is_limited);
+    tcase_add_test(tests, a_down_destination_is_paused_and_resumed);
+    tcase_add_test(tests, a_destination_that_kills_its_sender_is_down);
+    tcase_add_test(tests, hurry_skips_the_breaker_delay);
+    tcase_add_test(tests, deliveries_fail_after_give_up_seconds);
+    tcase_add_test(tests, a_stopped_sender_returns_its_deliveries);
+    tcase_add_test(tests, a_new_configuration_is_followed);
+    tcase_add_loop_test(tests, a_new_configuration_without_memory_is_followed_later, 0,
                         2 + (int)DESTINATIONS);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

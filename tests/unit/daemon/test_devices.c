@@ -47,7 +47,7 @@ START_TEST(devices_are_chosen)
 END_TEST
 
 /* Two workers on node 1, one on node 0, and one on any node. */
-START_TEST(processors_are_shared_by_those_that_have_them)
+START_TEST(workers_on_a_node_share_its_processors)
 {
     static const int nodes[] = {1, 0, 1, -1}, near[] = {1, 0, 1};
     static const int expected[] = {3, 2, 3, 4}, expected_near[] = {2, 1, 2};
@@ -59,7 +59,7 @@ START_TEST(processors_are_shared_by_those_that_have_them)
 
 END_TEST
 
-START_TEST(there_is_a_limit)
+START_TEST(the_number_of_devices_is_limited)
 {
     struct kernels_gpu many[DEVICES_MAX + 5] = {{.index = 0}};
     struct devices_choice choice;
@@ -78,8 +78,8 @@ main(void)
     Suite *suite = suite_create("service_devices");
     TCase *tests = tcase_create("devices");
     tcase_add_loop_test(tests, devices_are_chosen, 0, sizeof cases / sizeof cases[0]);
-    tcase_add_test(tests, processors_are_shared_by_those_that_have_them);
-    tcase_add_test(tests, there_is_a_limit);
+    tcase_add_test(tests, workers_on_a_node_share_its_processors);
+    tcase_add_test(tests, the_number_of_devices_is_limited);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

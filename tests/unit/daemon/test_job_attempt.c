@@ -229,7 +229,7 @@ record(enum job_end end)
 
 /* -------------------------------------------------------------------------------- tests ---- */
 
-START_TEST(what_was_told_is_recorded_with_the_end)
+START_TEST(measurements_are_recorded_with_the_end)
 {
     struct feature features[] = {usual, usual, usual};
     features[1].settings = "distance=2";
@@ -282,7 +282,7 @@ START_TEST(segments_and_breaches_are_recorded_with_the_end)
 END_TEST
 
 /* A working worker cannot send these. */
-START_TEST(impossible_segments_are_refused)
+START_TEST(impossible_segments_are_rejected)
 {
     struct message_segment bad[] = {usual_segment, usual_segment, usual_segment, usual_segment,
                                     usual_segment, usual_segment, usual_segment};
@@ -308,7 +308,7 @@ START_TEST(impossible_segments_are_refused)
 END_TEST
 
 /* An attempt that fails has no measurements. */
-START_TEST(what_was_told_before_another_end_is_forgotten)
+START_TEST(measurements_of_a_failed_attempt_are_dropped)
 {
     ck_assert_int_eq(hear_features(&usual, 1, 1), 0);
     ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 3), 0);
@@ -359,7 +359,7 @@ assert_broken(const struct feature *feature)
     ck_assert_int_eq(hear_features(feature, 1, 1), -EBADMSG);
 }
 
-START_TEST(made_up_features_are_refused)
+START_TEST(impossible_features_are_rejected)
 {
     static const double numbers[] = {NAN, INFINITY, -INFINITY};
     static const char *const settings[] = {
@@ -402,7 +402,7 @@ START_TEST(made_up_features_are_refused)
 
 END_TEST
 
-START_TEST(a_segment_beyond_all_numbers_is_refused)
+START_TEST(a_segment_number_beyond_32_bits_is_rejected)
 {
     struct proto_writer writer;
     message_write_features(&writer, &(struct message_features){.job = job});
@@ -412,7 +412,7 @@ START_TEST(a_segment_beyond_all_numbers_is_refused)
 
 END_TEST
 
-START_TEST(counts_that_are_not_there_are_refused)
+START_TEST(missing_counts_are_rejected)
 {
     ck_assert_int_eq(hear_features(&usual, 1, -1), -EBADMSG);
     ck_assert_int_eq(hear_features(&usual, 1, 0), -EBADMSG);
@@ -424,7 +424,7 @@ START_TEST(counts_that_are_not_there_are_refused)
 
 END_TEST
 
-START_TEST(made_up_histograms_are_refused)
+START_TEST(impossible_histograms_are_rejected)
 {
     ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS - 1, 1), -EBADMSG);
     ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS + 1, 1), -EBADMSG);
@@ -437,7 +437,7 @@ START_TEST(made_up_histograms_are_refused)
 END_TEST
 
 /* More features than any pipeline computes: the worker is broken and must not fill the memory. */
-START_TEST(more_features_than_there_can_be_are_refused)
+START_TEST(too_many_features_are_rejected)
 {
     enum { A_FRAME = 8192 };
     struct feature *features = calloc(A_FRAME, sizeof *features);
@@ -451,7 +451,7 @@ START_TEST(more_features_than_there_can_be_are_refused)
 
 END_TEST
 
-START_TEST(more_histograms_than_there_can_be_are_refused)
+START_TEST(too_many_histograms_are_rejected)
 {
     for (int told = 0; told < PROTO_MAX_HISTOGRAMS; told++)
         ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 1), 0);
@@ -460,7 +460,7 @@ START_TEST(more_histograms_than_there_can_be_are_refused)
 
 END_TEST
 
-START_TEST(more_text_than_there_can_be_is_refused)
+START_TEST(too_much_text_is_rejected)
 {
     struct feature feature = usual;
     size_t size = PROTO_MAX_FRAME - 1024;
@@ -476,7 +476,7 @@ START_TEST(more_text_than_there_can_be_is_refused)
 END_TEST
 
 /* A failed commit loses no data: the rows are written again. */
-START_TEST(an_end_that_was_lost_is_written_again)
+START_TEST(a_lost_end_is_written_again)
 {
     job_attempt_end(attempt, hear_done(PROTO_VERDICT_DONE), true);
     attempts_write(&attempts);
@@ -492,7 +492,7 @@ START_TEST(an_end_that_was_lost_is_written_again)
 END_TEST
 
 /* The row's state stays: the job was cancelled before its end was recorded. */
-START_TEST(an_end_that_comes_too_late_changes_nothing)
+START_TEST(a_late_end_has_no_effect)
 {
     bool was_running;
     enum job_end end = hear_done(PROTO_VERDICT_DONE);
@@ -507,7 +507,7 @@ START_TEST(an_end_that_comes_too_late_changes_nothing)
 END_TEST
 
 /* A worker reports a job that it was not sent, or reports an end twice. */
-START_TEST(frames_of_a_job_that_no_lane_runs_are_refused)
+START_TEST(frames_of_an_unknown_job_are_rejected)
 {
     static const enum proto_type types[] = {PROTO_PROGRESS, PROTO_FEATURES, PROTO_HISTOGRAM,
                                             PROTO_SEGMENTS, PROTO_BREACHES, PROTO_DONE};
@@ -573,7 +573,7 @@ tick(void)
 
 #define STAGE_OF_JOB "SELECT stage || ' ' || (stage_since IS NOT NULL) FROM v_jobs"
 
-START_TEST(what_a_job_is_at_is_noted_with_the_tick)
+START_TEST(stages_are_stored_with_the_tick)
 {
     struct job_attempt *running = running_attempt();
     assert_answer(&s, STAGE_OF_JOB, " 0");
@@ -602,7 +602,7 @@ START_TEST(what_a_job_is_at_is_noted_with_the_tick)
 
 END_TEST
 
-START_TEST(a_stage_that_was_lost_is_noted_again)
+START_TEST(a_lost_stage_is_stored_again)
 {
     running_attempt();
     ck_assert_int_eq(tell_stage("pixels"), 0);
@@ -615,7 +615,7 @@ START_TEST(a_stage_that_was_lost_is_noted_again)
 
 END_TEST
 
-START_TEST(what_is_no_stage_is_refused)
+START_TEST(impossible_stages_are_rejected)
 {
     running_attempt();
     ck_assert_int_eq(tell_stage(""), -EBADMSG);
@@ -637,7 +637,7 @@ hear_report(const struct pipeline_report *report)
     return end;
 }
 
-START_TEST(what_the_worker_writes_of_a_good_job_is_believed)
+START_TEST(the_report_of_a_good_job_is_accepted)
 {
     static struct pipeline_result results[] = {
         {.kind = "seg", .file = "seg.dcm", .sop_instance_uid = "2.25.7"}};
@@ -660,7 +660,7 @@ START_TEST(what_the_worker_writes_of_a_good_job_is_believed)
 
 END_TEST
 
-START_TEST(what_the_worker_writes_of_an_empty_job_is_believed)
+START_TEST(the_report_of_an_empty_job_is_accepted)
 {
     const struct pipeline_report report = {
         .verdict = PROTO_VERDICT_DONE, .empty = true, .error = {.code = CODE_EMPTY}};
@@ -670,7 +670,7 @@ START_TEST(what_the_worker_writes_of_an_empty_job_is_believed)
 END_TEST
 
 /* The results are stored and not delivered. */
-START_TEST(what_the_worker_writes_of_an_unexpected_result_is_believed)
+START_TEST(the_report_of_an_unexpected_result_is_accepted)
 {
     static struct pipeline_result results[] = {
         {.kind = "seg", .file = "seg.dcm", .sop_instance_uid = "2.25.7"}};
@@ -690,7 +690,7 @@ START_TEST(what_the_worker_writes_of_an_unexpected_result_is_believed)
 
 END_TEST
 
-START_TEST(a_review_without_a_reason_is_refused)
+START_TEST(a_review_without_a_reason_is_rejected)
 {
     struct proto_writer writer;
     enum job_end end = JOB_END_CANCELLED;
@@ -702,7 +702,7 @@ START_TEST(a_review_without_a_reason_is_refused)
 
 END_TEST
 
-START_TEST(what_the_worker_writes_of_a_refused_job_is_believed)
+START_TEST(the_report_of_a_rejected_job_is_accepted)
 {
     const struct pipeline_report report = {
         .verdict = PROTO_VERDICT_REJECT,
@@ -714,17 +714,16 @@ START_TEST(what_the_worker_writes_of_a_refused_job_is_believed)
 
 END_TEST
 
-SAMPLE_MAIN("service_job_attempt", set_up, tear_down, what_was_told_is_recorded_with_the_end,
-            segments_and_breaches_are_recorded_with_the_end, impossible_segments_are_refused,
-            what_was_told_before_another_end_is_forgotten, the_same_feature_twice_fails_the_job,
-            the_same_histogram_twice_fails_the_job, an_end_that_was_lost_is_written_again,
-            an_end_that_comes_too_late_changes_nothing, made_up_features_are_refused,
-            a_segment_beyond_all_numbers_is_refused, counts_that_are_not_there_are_refused,
-            made_up_histograms_are_refused, more_features_than_there_can_be_are_refused,
-            more_histograms_than_there_can_be_are_refused, more_text_than_there_can_be_is_refused,
-            frames_of_a_job_that_no_lane_runs_are_refused, what_a_job_is_at_is_noted_with_the_tick,
-            a_stage_that_was_lost_is_noted_again, what_is_no_stage_is_refused,
-            what_the_worker_writes_of_an_unexpected_result_is_believed,
-            a_review_without_a_reason_is_refused, what_the_worker_writes_of_a_good_job_is_believed,
-            what_the_worker_writes_of_an_empty_job_is_believed,
-            what_the_worker_writes_of_a_refused_job_is_believed)
+SAMPLE_MAIN("service_job_attempt", set_up, tear_down, measurements_are_recorded_with_the_end,
+            segments_and_breaches_are_recorded_with_the_end, impossible_segments_are_rejected,
+            measurements_of_a_failed_attempt_are_dropped, the_same_feature_twice_fails_the_job,
+            the_same_histogram_twice_fails_the_job, a_lost_end_is_written_again,
+            a_late_end_has_no_effect, impossible_features_are_rejected,
+            a_segment_number_beyond_32_bits_is_rejected, missing_counts_are_rejected,
+            impossible_histograms_are_rejected, too_many_features_are_rejected,
+            too_many_histograms_are_rejected, too_much_text_is_rejected,
+            frames_of_an_unknown_job_are_rejected, stages_are_stored_with_the_tick,
+            a_lost_stage_is_stored_again, impossible_stages_are_rejected,
+            the_report_of_an_unexpected_result_is_accepted, a_review_without_a_reason_is_rejected,
+            the_report_of_a_good_job_is_accepted, the_report_of_an_empty_job_is_accepted,
+            the_report_of_a_rejected_job_is_accepted)

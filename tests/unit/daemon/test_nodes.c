@@ -31,7 +31,7 @@ assert_excluded(uint64_t now_ms, const char *expected)
     free(names);
 }
 
-START_TEST(three_in_a_row_are_too_many)
+START_TEST(a_node_is_excluded_after_three_losses_in_a_row)
 {
     ck_assert(!nodes_lost(&nodes, "a", 1000));
     ck_assert(!nodes_lost(&nodes, "a", 1000));
@@ -45,7 +45,7 @@ START_TEST(three_in_a_row_are_too_many)
 
 END_TEST
 
-START_TEST(it_gets_another_chance)
+START_TEST(a_node_gets_jobs_again_after_an_hour)
 {
     for (int i = 0; i < 3; i++) {
         nodes_lost(&nodes, "a", 1000);
@@ -60,7 +60,7 @@ START_TEST(it_gets_another_chance)
 END_TEST
 
 /* sbatch takes names: an empty name, or a list of several, excludes no node. */
-START_TEST(only_one_node_can_be_to_blame)
+START_TEST(only_single_nodes_are_excluded)
 {
     static const char *const names[] = {"", "a,b", "node[1-2]", "a b"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -78,9 +78,9 @@ main(void)
     Suite *suite = suite_create("nodes");
     TCase *tests = tcase_create("excluded");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, three_in_a_row_are_too_many);
-    tcase_add_test(tests, it_gets_another_chance);
-    tcase_add_test(tests, only_one_node_can_be_to_blame);
+    tcase_add_test(tests, a_node_is_excluded_after_three_losses_in_a_row);
+    tcase_add_test(tests, a_node_gets_jobs_again_after_an_hour);
+    tcase_add_test(tests, only_single_nodes_are_excluded);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

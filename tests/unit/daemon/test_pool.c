@@ -280,7 +280,7 @@ be_hasty(uint64_t hello, uint64_t silence)
     set_up_pool(&hasty);
 }
 
-START_TEST(a_good_child_is_ready_answers_and_leaves_when_told)
+START_TEST(a_good_child_becomes_ready_answers_and_drains)
 {
     int slot = pool_add(pool, "good", 3);
     ck_assert_int_eq(slot, 0);
@@ -300,7 +300,7 @@ START_TEST(a_good_child_is_ready_answers_and_leaves_when_told)
 
 END_TEST
 
-START_TEST(a_restart_brings_another_at_once)
+START_TEST(a_restart_is_immediate)
 {
     int slot = pool_add(pool, "good", 0);
     turn_until(seen.ready == 1);
@@ -312,7 +312,7 @@ START_TEST(a_restart_brings_another_at_once)
 
 END_TEST
 
-START_TEST(a_slot_is_filled_and_emptied_as_told)
+START_TEST(a_slot_is_filled_and_emptied)
 {
     int slot = pool_reserve(pool, "shares", 0);
     ck_assert_uint_eq(pool_living(pool), 0);
@@ -353,7 +353,7 @@ START_TEST(a_child_that_is_not_needed_leaves)
 
 END_TEST
 
-START_TEST(who_has_not_even_begun_can_be_replaced)
+START_TEST(a_starting_child_can_be_replaced)
 {
     be_hasty(300, quick.silence);
     int slot = pool_add(pool, "silent", 0);
@@ -367,7 +367,7 @@ START_TEST(who_has_not_even_begun_can_be_replaced)
 
 END_TEST
 
-START_TEST(one_that_starts_is_told_of_a_reload_once_it_is_there)
+START_TEST(a_starting_child_gets_reload_when_ready)
 {
     int slot = pool_add(pool, "reloads", 0);
     pool_set_config(pool, "/elsewhere", "root = \"/\";");
@@ -386,7 +386,7 @@ START_TEST(one_that_starts_is_told_of_a_reload_once_it_is_there)
 END_TEST
 
 /* There is no memory for the frame: the next child has read the new configuration. */
-START_TEST(one_that_cannot_be_told_of_a_reload_is_replaced)
+START_TEST(a_child_that_cannot_be_sent_reload_is_replaced)
 {
     int slot = pool_add(pool, "reloads", 0);
     turn_until(seen.ready == 1);
@@ -407,7 +407,7 @@ on_any_trouble(void *context, const struct pool_trouble *trouble)
     *(bool *)context = true;
 }
 
-START_TEST(one_that_asks_for_it_is_renewed)
+START_TEST(a_child_that_sends_renew_is_replaced)
 {
     int slot = pool_add(pool, "reloads", 0);
     for (int times = 1; times <= 4;
@@ -456,7 +456,7 @@ static const struct {
     {"hangs-up", "", true},
 };
 
-START_TEST(misfits_are_ended_and_replaced)
+START_TEST(misbehaving_children_are_killed_and_replaced)
 {
     be_hasty(strcmp(misfits[_i].role, "silent") == 0 ? 300 : quick.hello,
              strcmp(misfits[_i].role, "falls-silent") == 0 ? 400 : quick.silence);
@@ -472,7 +472,7 @@ START_TEST(misfits_are_ended_and_replaced)
 
 END_TEST
 
-START_TEST(what_was_said_before_death_is_heard)
+START_TEST(frames_sent_before_a_crash_are_processed)
 {
     pool_add(pool, "says-and-dies", 0);
     turn_until(seen.gone == 1);
@@ -483,7 +483,7 @@ START_TEST(what_was_said_before_death_is_heard)
 
 END_TEST
 
-START_TEST(who_ignores_term_is_killed)
+START_TEST(a_child_that_ignores_term_is_killed)
 {
     int slot = pool_add(pool, "no-term", 0);
     turn_until(seen.ready == 1);
@@ -495,7 +495,7 @@ START_TEST(who_ignores_term_is_killed)
 
 END_TEST
 
-START_TEST(who_hangs_up_and_stays_is_killed)
+START_TEST(a_child_that_hangs_up_and_stays_is_killed)
 {
     pool_add(pool, "hangs-up", 0);
     turn_until(seen.gone == 1);
@@ -504,7 +504,7 @@ START_TEST(who_hangs_up_and_stays_is_killed)
 
 END_TEST
 
-START_TEST(who_does_not_read_is_ended)
+START_TEST(a_child_that_does_not_read_is_killed)
 {
     int slot = pool_add(pool, "does-not-read", 0);
     turn_until(seen.ready == 1);
@@ -536,7 +536,7 @@ START_TEST(a_handler_may_kill_its_child)
 
 END_TEST
 
-START_TEST(a_program_that_is_not_there_is_tried_again)
+START_TEST(a_missing_program_is_retried)
 {
     const struct pool_options options = {.program = "/nowhere/noctuled",
                                          .config_file = "/nowhere",
@@ -577,7 +577,7 @@ trouble(void)
     return told.count ? told.last.text : "";
 }
 
-START_TEST(who_keeps_dying_is_told_and_why)
+START_TEST(repeated_deaths_raise_an_alert_with_the_reason)
 {
     const int64_t before = clock_unix_ms();
     pool_add(pool, "good", 0);
@@ -594,7 +594,7 @@ START_TEST(who_keeps_dying_is_told_and_why)
 
 END_TEST
 
-START_TEST(who_died_once_and_is_there_again_is_no_trouble)
+START_TEST(one_death_and_a_restart_raise_no_alert)
 {
     int slot = pool_add(pool, "says-and-dies", 0);
     turn_until(seen.gone == 1);
@@ -606,7 +606,7 @@ START_TEST(who_died_once_and_is_there_again_is_no_trouble)
 
 END_TEST
 
-START_TEST(who_says_nothing_is_told_before_it_is_ended)
+START_TEST(silence_raises_an_alert_before_the_kill)
 {
     be_hasty(quick.hello, 2000);
     bool ticked = false;
@@ -629,7 +629,7 @@ START_TEST(who_says_nothing_is_told_before_it_is_ended)
 
 END_TEST
 
-START_TEST(who_hangs_up_is_not_said_to_be_ended_for_nothing)
+START_TEST(the_alert_of_a_hang_up_has_no_empty_reason)
 {
     pool_add(pool, "hangs-up", 0);
     turn_until(*trouble());
@@ -639,7 +639,7 @@ START_TEST(who_hangs_up_is_not_said_to_be_ended_for_nothing)
 
 END_TEST
 
-START_TEST(nothing_but_fd_3_is_inherited)
+START_TEST(only_fd_3_is_inherited)
 {
     ck_assert_int_ge(open("/dev/null", O_RDONLY | O_CLOEXEC), 4);
     pool_add(pool, "good", 0);
@@ -664,7 +664,7 @@ START_TEST(draining_stops_replacements)
 
 END_TEST
 
-START_TEST(waits_grow_for_those_that_keep_dying)
+START_TEST(delays_grow_for_children_that_keep_dying)
 {
     const struct pool_timing timing = {.first_wait = 250, .longest_wait = 30000};
 
@@ -700,30 +700,30 @@ main(int argc, char **argv)
     Suite *suite = suite_create("service_pool");
     TCase *tests = tcase_create("pool");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, a_good_child_is_ready_answers_and_leaves_when_told);
-    tcase_add_test(tests, a_restart_brings_another_at_once);
-    tcase_add_test(tests, a_slot_is_filled_and_emptied_as_told);
+    tcase_add_test(tests, a_good_child_becomes_ready_answers_and_drains);
+    tcase_add_test(tests, a_restart_is_immediate);
+    tcase_add_test(tests, a_slot_is_filled_and_emptied);
     tcase_add_test(tests, a_child_that_is_not_needed_leaves);
-    tcase_add_test(tests, who_has_not_even_begun_can_be_replaced);
-    tcase_add_test(tests, one_that_starts_is_told_of_a_reload_once_it_is_there);
-    tcase_add_loop_test(tests, one_that_cannot_be_told_of_a_reload_is_replaced, 0, 4);
-    tcase_add_test(tests, one_that_asks_for_it_is_renewed);
+    tcase_add_test(tests, a_starting_child_can_be_replaced);
+    tcase_add_test(tests, a_starting_child_gets_reload_when_ready);
+    tcase_add_loop_test(tests, a_child_that_cannot_be_sent_reload_is_replaced, 0, 4);
+    tcase_add_test(tests, a_child_that_sends_renew_is_replaced);
     tcase_add_test(tests, slots_do_not_disturb_each_other);
-    tcase_add_loop_test(tests, misfits_are_ended_and_replaced, 0,
+    tcase_add_loop_test(tests, misbehaving_children_are_killed_and_replaced, 0,
                         sizeof misfits / sizeof misfits[0]);
-    tcase_add_test(tests, what_was_said_before_death_is_heard);
-    tcase_add_test(tests, who_ignores_term_is_killed);
-    tcase_add_test(tests, who_hangs_up_and_stays_is_killed);
-    tcase_add_test(tests, who_does_not_read_is_ended);
+    tcase_add_test(tests, frames_sent_before_a_crash_are_processed);
+    tcase_add_test(tests, a_child_that_ignores_term_is_killed);
+    tcase_add_test(tests, a_child_that_hangs_up_and_stays_is_killed);
+    tcase_add_test(tests, a_child_that_does_not_read_is_killed);
     tcase_add_test(tests, a_handler_may_kill_its_child);
-    tcase_add_test(tests, a_program_that_is_not_there_is_tried_again);
-    tcase_add_test(tests, who_keeps_dying_is_told_and_why);
-    tcase_add_test(tests, who_died_once_and_is_there_again_is_no_trouble);
-    tcase_add_test(tests, who_says_nothing_is_told_before_it_is_ended);
-    tcase_add_test(tests, who_hangs_up_is_not_said_to_be_ended_for_nothing);
-    tcase_add_test(tests, nothing_but_fd_3_is_inherited);
+    tcase_add_test(tests, a_missing_program_is_retried);
+    tcase_add_test(tests, repeated_deaths_raise_an_alert_with_the_reason);
+    tcase_add_test(tests, one_death_and_a_restart_raise_no_alert);
+    tcase_add_test(tests, silence_raises_an_alert_before_the_kill);
+    tcase_add_test(tests, the_alert_of_a_hang_up_has_no_empty_reason);
+    tcase_add_test(tests, only_fd_3_is_inherited);
     tcase_add_test(tests, draining_stops_replacements);
-    tcase_add_test(tests, waits_grow_for_those_that_keep_dying);
+    tcase_add_test(tests, delays_grow_for_children_that_keep_dying);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -81,7 +81,7 @@ in_a_minute(void)
     return ((int64_t)time(NULL) + 60) * 1000;
 }
 
-START_TEST(a_folder_goes_with_all_in_it)
+START_TEST(a_folder_is_removed_with_its_content)
 {
     put("series/1.2/a.dcm", "a");
     put("series/1.2/deep/b.dcm", "b");
@@ -94,7 +94,7 @@ START_TEST(a_folder_goes_with_all_in_it)
 
 END_TEST
 
-START_TEST(what_was_set_aside_before_goes_and_what_came_since_stays)
+START_TEST(renamed_files_are_removed_and_new_ones_stay)
 {
     put(LAYOUT_REMOVED "/7/a.dcm", "a");
     put("series/1.2/a.dcm", "new");
@@ -105,7 +105,7 @@ START_TEST(what_was_set_aside_before_goes_and_what_came_since_stays)
 
 END_TEST
 
-START_TEST(nothing_outside_of_the_root_goes)
+START_TEST(only_paths_below_the_root_are_removed)
 {
     static const char *const paths[] = {"series/..", "..", "series/../../etc", "series", "series/"};
     put("series/1.2/a.dcm", "a");
@@ -118,7 +118,7 @@ START_TEST(nothing_outside_of_the_root_goes)
 
 END_TEST
 
-START_TEST(an_original_goes_if_it_is_what_was_taken_in)
+START_TEST(an_unchanged_original_is_removed)
 {
     put("inbox/a/im1", "1234");
     ck_assert(remove_original("a/im1", 5, in_a_minute()).gone); /* another size */
@@ -141,7 +141,7 @@ START_TEST(a_link_in_the_inbox_leads_nowhere)
 
 END_TEST
 
-START_TEST(what_is_in_no_inbox_stays)
+START_TEST(paths_outside_inboxes_stay)
 {
     put("elsewhere/im1", "1234");
     ck_assert(
@@ -152,7 +152,7 @@ START_TEST(what_is_in_no_inbox_stays)
 
 END_TEST
 
-START_TEST(it_can_be_stopped)
+START_TEST(a_removal_can_be_stopped)
 {
     put("series/1.2/a.dcm", "a");
     atomic_store(&stop, true);
@@ -168,13 +168,13 @@ main(void)
     Suite *suite = suite_create("remover");
     TCase *tcase = tcase_create("remover");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_folder_goes_with_all_in_it);
-    tcase_add_test(tcase, what_was_set_aside_before_goes_and_what_came_since_stays);
-    tcase_add_test(tcase, nothing_outside_of_the_root_goes);
-    tcase_add_test(tcase, an_original_goes_if_it_is_what_was_taken_in);
+    tcase_add_test(tcase, a_folder_is_removed_with_its_content);
+    tcase_add_test(tcase, renamed_files_are_removed_and_new_ones_stay);
+    tcase_add_test(tcase, only_paths_below_the_root_are_removed);
+    tcase_add_test(tcase, an_unchanged_original_is_removed);
     tcase_add_test(tcase, a_link_in_the_inbox_leads_nowhere);
-    tcase_add_test(tcase, what_is_in_no_inbox_stays);
-    tcase_add_test(tcase, it_can_be_stopped);
+    tcase_add_test(tcase, paths_outside_inboxes_stay);
+    tcase_add_test(tcase, a_removal_can_be_stopped);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

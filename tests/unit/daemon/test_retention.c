@@ -21,7 +21,7 @@ static const struct {
     {{.series_days = 1e-8}, 1000},
 };
 
-START_TEST(as_often_as_the_shortest_age_asks)
+START_TEST(the_shortest_age_sets_the_interval)
 {
     ck_assert_int_eq(retention_rest_ms(&cases[_i].conf), cases[_i].rest_ms);
 }
@@ -33,7 +33,7 @@ main(void)
 {
     Suite *suite = suite_create("retention");
     TCase *tcase = tcase_create("rest");
-    tcase_add_loop_test(tcase, as_often_as_the_shortest_age_asks, 0,
+    tcase_add_loop_test(tcase, the_shortest_age_sets_the_interval, 0,
                         sizeof(cases) / sizeof(cases[0]));
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

@@ -70,7 +70,7 @@ START_TEST(the_table_of_decisions)
 END_TEST
 
 /* A check at exactly due_ms settles the series: rounding must not require a second one. */
-START_TEST(looking_when_due_settles)
+START_TEST(a_check_when_due_settles)
 {
     struct queue_series series = {.instances = 2, .last_seen_ms = NOW};
     struct conf_series odd = {.quiet_seconds = 0.3337};
@@ -96,7 +96,7 @@ evidence_of(int32_t instances, int32_t expected, int64_t age, bool requested)
     return decision.evidence;
 }
 
-START_TEST(the_evidence_says_what_was_known)
+START_TEST(the_evidence_lists_the_known_facts)
 {
     ck_assert_str_eq(evidence_of(30, 30, 5200, false), "30 of 30 expected instances, quiet 5.2 s");
     ck_assert_str_eq(evidence_of(20, 30, 600100, false),
@@ -130,7 +130,7 @@ START_TEST(the_geometry_is_added)
 
 END_TEST
 
-START_TEST(what_splits_and_what_is_passed_over_is_told)
+START_TEST(the_evidence_lists_splits_and_skipped_images)
 {
     const struct queue_stack stacks[] = {
         {.name = "localizer",
@@ -186,11 +186,11 @@ main(void)
     Suite *suite = suite_create("service_series");
     TCase *tests = tcase_create("series");
     tcase_add_loop_test(tests, the_table_of_decisions, 0, sizeof cases / sizeof cases[0]);
-    tcase_add_test(tests, looking_when_due_settles);
-    tcase_add_test(tests, the_evidence_says_what_was_known);
+    tcase_add_test(tests, a_check_when_due_settles);
+    tcase_add_test(tests, the_evidence_lists_the_known_facts);
     tcase_add_test(tests, the_geometry_is_added);
     tcase_add_test(tests, many_stacks_are_cut_and_counted);
-    tcase_add_test(tests, what_splits_and_what_is_passed_over_is_told);
+    tcase_add_test(tests, the_evidence_lists_splits_and_skipped_images);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -68,7 +68,7 @@ START_TEST(every_folder_is_made_and_making_again_is_fine)
 
 END_TEST
 
-START_TEST(a_root_that_cannot_be_is_refused_by_name)
+START_TEST(an_unusable_root_is_rejected_by_name)
 {
     char below[256];
     write_file("file");
@@ -79,7 +79,7 @@ START_TEST(a_root_that_cannot_be_is_refused_by_name)
 
 END_TEST
 
-START_TEST(the_root_is_claimed_once)
+START_TEST(the_root_is_locked_once)
 {
     int first[2], second[2];
     ck_assert_int_eq(spool_lock(root, first, &error), 0);
@@ -148,7 +148,7 @@ START_TEST(the_start_sweeps_jobs_that_ran)
 
 END_TEST
 
-START_TEST(the_output_of_a_cancelled_job_goes)
+START_TEST(the_output_of_a_cancelled_job_is_removed)
 {
     ck_assert_int_eq(mkdir(path_of("outbox/17"), 0700), 0);
     write_file("outbox/17/seg.dcm");
@@ -173,7 +173,7 @@ START_TEST(a_link_in_the_output_is_removed_and_not_followed)
 
 END_TEST
 
-START_TEST(free_space_is_told)
+START_TEST(free_space_is_reported)
 {
     double free_mib = -1;
     ck_assert_int_eq(spool_free_mib(root, &free_mib), 0);
@@ -190,14 +190,14 @@ main(void)
     TCase *tests = tcase_create("spool");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, every_folder_is_made_and_making_again_is_fine);
-    tcase_add_test(tests, a_root_that_cannot_be_is_refused_by_name);
-    tcase_add_test(tests, the_root_is_claimed_once);
+    tcase_add_test(tests, an_unusable_root_is_rejected_by_name);
+    tcase_add_test(tests, the_root_is_locked_once);
     tcase_add_test(tests, a_deleted_lock_file_is_no_way_in);
     tcase_add_test(tests, incoming_is_swept_of_parts_only);
     tcase_add_test(tests, the_start_sweeps_jobs_that_ran);
-    tcase_add_test(tests, the_output_of_a_cancelled_job_goes);
+    tcase_add_test(tests, the_output_of_a_cancelled_job_is_removed);
     tcase_add_test(tests, a_link_in_the_output_is_removed_and_not_followed);
-    tcase_add_test(tests, free_space_is_told);
+    tcase_add_test(tests, free_space_is_reported);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

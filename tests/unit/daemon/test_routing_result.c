@@ -36,7 +36,7 @@ static const struct conf conf = {.pipelines = pipelines,
                                  .rule_count = 4,
                                  .dicom = {.titles = titles, .title_count = 1}};
 
-START_TEST(judgements_that_are_asked_for)
+START_TEST(requested_sets_of_options)
 {
     ck_assert_uint_eq(wish_judgements(&conf, &(struct queue_series){.modality = ct}), 1 | 1 << 2);
     ck_assert_uint_eq(wish_judgements(&conf, &(struct queue_series){.modality = mr}), 1 | 1 << 1);
@@ -50,7 +50,7 @@ START_TEST(judgements_that_are_asked_for)
 END_TEST
 
 /* One pipeline accepts the newer of two slices, the other neither. */
-START_TEST(one_pipeline_takes_what_another_refuses)
+START_TEST(one_pipeline_accepts_a_stack_that_another_rejects)
 {
     const struct queue_series series = {.modality = ct};
     const struct wish_stack stacks[] = {stack_of("", "", 9, false),
@@ -108,7 +108,7 @@ END_TEST
 
 /* A rule's unwanted stack is not a rejection, nor is one too many. If the title has a pipeline,
  * only that counts. */
-START_TEST(what_is_not_wanted_is_not_refused)
+START_TEST(unwanted_stacks_are_not_rejections)
 {
     struct wish_stack stacks[9];
     const struct queue_series series = {.modality = ct, .called_ae = title_name};
@@ -133,7 +133,7 @@ START_TEST(what_is_not_wanted_is_not_refused)
 END_TEST
 
 /* One rule instead of all; and a pipeline that was configured after the series was inspected. */
-START_TEST(what_an_operator_asks_for)
+START_TEST(a_rule_given_by_an_operator)
 {
     const struct conf_rule only = {.pipeline = derived_name};
     const struct wish_stack stacks[] = {stack_of("", "", 9, true), stack_of("", "x", 9, false)};
@@ -152,11 +152,11 @@ main(void)
 {
     Suite *suite = suite_create("daemon_action");
     TCase *tests = tcase_create("wish");
-    tcase_add_test(tests, judgements_that_are_asked_for);
-    tcase_add_test(tests, one_pipeline_takes_what_another_refuses);
+    tcase_add_test(tests, requested_sets_of_options);
+    tcase_add_test(tests, one_pipeline_accepts_a_stack_that_another_rejects);
     tcase_add_test(tests, pipelines_have_their_own_stacks);
-    tcase_add_test(tests, what_is_not_wanted_is_not_refused);
-    tcase_add_test(tests, what_an_operator_asks_for);
+    tcase_add_test(tests, unwanted_stacks_are_not_rejections);
+    tcase_add_test(tests, a_rule_given_by_an_operator);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

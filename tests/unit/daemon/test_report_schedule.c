@@ -1,5 +1,5 @@
 /*
- * test_nights.c - ends of report periods; base/calendar handles clocks that are set twice a year.
+ * Ends of report periods; base/calendar handles clocks that are set twice a year.
  */
 #include "base/calendar/time_window.h"
 #include "db/iso_time.h"
@@ -29,7 +29,7 @@ assert_end(const char *at, const char *after, const char *now, const char *expec
     time_window_free(moments);
 }
 
-START_TEST(it_is_the_last_that_was)
+START_TEST(the_last_end_before_now_is_found)
 {
     const char *at = "07:00 Europe/Berlin"; /* 06:00 UTC, and 05:00 in summer */
     assert_end(at, "2026-11-22T06:00:00.000Z", "2026-11-23T05:59:59.999Z", "");
@@ -47,7 +47,7 @@ START_TEST(it_is_the_last_that_was)
 END_TEST
 
 /* The clock was set back before the last end. */
-START_TEST(nothing_ends_before_it_begins)
+START_TEST(no_period_ends_before_its_start)
 {
     assert_end("07:00 UTC", "2026-11-23T07:00:00.000Z", "2026-11-22T12:00:00.000Z", "");
 }
@@ -59,8 +59,8 @@ main(void)
 {
     Suite *suite = suite_create("daemon_nights");
     TCase *tests = tcase_create("nights");
-    tcase_add_test(tests, it_is_the_last_that_was);
-    tcase_add_test(tests, nothing_ends_before_it_begins);
+    tcase_add_test(tests, the_last_end_before_now_is_found);
+    tcase_add_test(tests, no_period_ends_before_its_start);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
