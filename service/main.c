@@ -26,17 +26,17 @@
 static const char usage[] =
     "usage: noctuled [--config FILE] [--root DIR] [--new-database]\n"
     "\n"
-    "Takes in DICOM series, segments them and keeps the results, until it is told to stop.\n"
+    "Receives DICOM series, segments them and stores the results until it is stopped.\n"
     "\n"
-    "  -c, --config FILE  the configuration (default: $" DAEMON_CONFIG_VARIABLE ", or\n"
+    "  -c, --config FILE  configuration file (default: $" DAEMON_CONFIG_VARIABLE ", or\n"
     "                     " DAEMON_CONFIG ")\n"
-    "  -r, --root DIR     where everything is kept, instead of the configured root\n"
-    "      --new-database begin a new database where the one of the root was lost\n"
-    "  -h, --help         this text\n"
-    "  -V, --version      the version\n"
+    "  -r, --root DIR     root folder, in place of the configured one\n"
+    "      --new-database create a new database in place of a lost one\n"
+    "  -h, --help         print this text\n"
+    "  -V, --version      print the version\n"
     "\n"
-    "Runs in the foreground and logs to standard error. SIGTERM: lets running jobs end and\n"
-    "stops. SIGHUP: reads the configuration again. See noctuled(8).\n";
+    "Runs in the foreground and logs to standard error. SIGTERM: finishes running jobs and\n"
+    "stops. SIGHUP: reloads the configuration. See noctuled(8).\n";
 
 /*
  * Prepares a child process. It keeps fd 3 and the standard descriptors, dies with the daemon, and

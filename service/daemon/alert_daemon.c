@@ -107,7 +107,7 @@ alerts_add_reception(const struct core *core, struct alerts *alerts)
                                               .text = text});
     } else if (!reception->open) {
         alerts_add(alerts, ALERT_starting, "", ALERT_BROKEN, reception->since_ms,
-                   "nothing is taken in yet");
+                   "no data is received yet");
     }
 }
 
@@ -119,11 +119,11 @@ alerts_add_own(const struct core *core, struct alerts *alerts)
                    "noctuled is stopping");
     if (core->trouble)
         alerts_add(alerts, ALERT_database, "", ALERT_BROKEN, core->trouble_since_ms,
-                   "the database cannot be written: %s; senders are told to come again, jobs wait",
+                   "the database cannot be written: %s; senders must retry, jobs wait",
                    core->trouble_why);
     if (core->disk_low)
         alerts_add(alerts, ALERT_disk, "", ALERT_BROKEN, core->disk_low_since_ms,
-                   "less than min_free_mib (%g MiB) is free; senders are told to come again%s",
+                   "less than min_free_mib (%g MiB) is free; senders must retry%s",
                    core->conf->min_free_mib, core->disk_spent ? ", jobs wait" : "");
     alerts_add_reception(core, alerts);
     pool_each_trouble(core->pool, alerts_add_child, &(struct alerts_raising){core, alerts});
@@ -141,7 +141,7 @@ daemon_alerts_add(const struct core *core, struct alerts *alerts)
     alerts_add_own(core, alerts);
     if (!*workers_trouble(core->workers) && !core_closed(core) && alerts_jobs_wait(core))
         alerts_add(alerts, ALERT_jobs_ready, "", ALERT_WAITS, 0,
-                   "jobs that are ready, for a lane: %zu run", jobs_running(core->jobs));
+                   "ready jobs wait for a lane: %zu run", jobs_running(core->jobs));
 }
 
 /* ---------------------------------------------------------------------- acknowledgements ---- */
@@ -201,13 +201,13 @@ alerts_store_ack(struct core *core, const struct alerts *alerts, const struct me
     const struct alert *alert = alerts_find(alerts, asked->alert);
     if (!alert)
         return error_set(error, -ENOENT, CODE_NONE,
-                         "there is no alert %s now; noctule status lists them", asked->alert);
+                         "there is no current alert %s; noctule status lists the alerts",
+                         asked->alert);
     if (!alert_row(alert->kind)->may_acknowledge)
-        return error_set(error, -EPERM, CODE_NONE, "%s cannot be acknowledged: %s%s%s", alert->id,
-                         alert->severity == ALERT_WAITS ? "nothing is wrong"
-                                                        : "the service does not do its work",
-                         *alert_row(alert->kind)->remedy ? "; " : "",
-                         alert_row(alert->kind)->remedy);
+        return error_set(
+            error, -EPERM, CODE_NONE, "%s cannot be acknowledged: %s%s%s", alert->id,
+            alert->severity == ALERT_WAITS ? "it is no fault" : "the service does not work",
+            *alert_row(alert->kind)->remedy ? "; " : "", alert_row(alert->kind)->remedy);
     const struct queue_ack ack = {.alert = alert->id,
                                   .by = by,
                                   .reason = asked->reason,

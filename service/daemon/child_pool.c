@@ -572,15 +572,15 @@ static void
 slot_describe_silence(const struct slot *slot, struct pool_trouble *trouble)
 {
     const uint64_t silence = slot_now(slot) - slot->heard_at;
-    const char *what = slot->state == SLOT_DYING      ? "is being ended"
-                       : slot->state == SLOT_STARTING ? "is started, and"
+    const char *what = slot->state == SLOT_DYING      ? "is being stopped:"
+                       : slot->state == SLOT_STARTING ? "is starting:"
                                                       : "hangs:";
     trouble->since_ms = clock_unix_ms() - (int64_t)silence;
-    snprintf(trouble->text, sizeof trouble->text, "%s has said nothing for %" PRIu64 " s", what,
+    snprintf(trouble->text, sizeof trouble->text, "%s no message for %" PRIu64 " s", what,
              silence / 1000);
     if (slot->state == SLOT_DYING) /* it ends by itself unless a reason is set */
         snprintf(trouble->text, sizeof trouble->text, "%s%s",
-                 *slot->gone.why ? "is being ended: " : "ends", slot->gone.why);
+                 *slot->gone.why ? "is being stopped: " : "is exiting", slot->gone.why);
 }
 
 static void
@@ -593,11 +593,11 @@ slot_describe_deaths(const struct slot *slot, struct pool_trouble *trouble)
     trouble->since_ms = slot->dying_since_ms;
     snprintf(trouble->text, sizeof trouble->text, "died %d %s, the last time %s%s", slot->deaths,
              slot->deaths == 1 ? "time" : "times", slot->last_words,
-             trouble->works ? "; it is there again" : "");
+             trouble->works ? "; it runs again" : "");
     const size_t length = strlen(trouble->text);
     if (due > 0)
         snprintf(trouble->text + length, sizeof trouble->text - length,
-                 "; started again in %" PRIu64 " s", (due + 999) / 1000);
+                 "; restarts in %" PRIu64 " s", (due + 999) / 1000);
 }
 
 void

@@ -95,8 +95,7 @@ retry_job(struct core *core, const struct queue_retry *retry, struct answer *ans
         answer_say(answer, "job %" PRId64 " is ready to run again", job);
     else
         answer_say(answer,
-                   "job %" PRId64 " is to take the place of job %" PRId64
-                   ", whose results stay until then",
+                   "job %" PRId64 " will replace job %" PRId64 ", whose results stay until then",
                    job, retry->job_id);
     return 0;
 }
@@ -130,7 +129,7 @@ handle_cancel(struct core *core, const struct control_request *request, struct a
     if (was_running)
         jobs_stop(core->jobs, job);
     answer_say(answer, "job %" PRId64 " is cancelled%s", job,
-               was_running ? "; its worker was told to stop it" : "");
+               was_running ? "; its worker stops it" : "");
     return 0;
 }
 
@@ -163,8 +162,8 @@ handle_complete(struct core *core, const struct control_request *request, struct
     if (error)
         return error;
     inspections_look(core->inspections);
-    answer_say(answer, "series %s is taken %s", told->series_uid,
-               complete.accept_missing ? "as it is" : "as complete");
+    answer_say(answer, "series %s is taken as %s", told->series_uid,
+               complete.accept_missing ? "complete without the missing instances" : "complete");
     return 0;
 }
 
@@ -200,10 +199,11 @@ hold_tell_pause(struct core *core, bool holds, struct answer *answer)
 {
     const size_t running = jobs_running(core->jobs);
     if (holds)
-        answer_say(answer,
-                   "no job starts until noctule resume, %zu run%s to the end; what comes is taken "
-                   "in, results are delivered",
-                   running, running == 1 ? "s" : "");
+        answer_say(
+            answer,
+            "no job starts until noctule resume; %zu running job%s will finish; receiving and "
+            "sending continue",
+            running, running == 1 ? "" : "s");
     else
         answer_say(answer, "jobs start again");
 }
@@ -242,7 +242,8 @@ handle_priority(struct core *core, const struct control_request *request, struct
     log_info("control.priority", LOG_INT("job", told->job), LOG_INT("priority", told->priority),
              LOG_STR("by", by));
     if (told->priority < CONF_MIN_PRIORITY || told->priority > CONF_MAX_PRIORITY) {
-        answer_say(answer, "a priority is from %d to %d", CONF_MIN_PRIORITY, CONF_MAX_PRIORITY);
+        answer_say(answer, "a priority must be from %d to %d", CONF_MIN_PRIORITY,
+                   CONF_MAX_PRIORITY);
         return -EINVAL;
     }
     int error =
@@ -265,8 +266,8 @@ accept_expect_pipeline(struct core *core, int64_t id, struct answer *answer)
         return error;
     if (job.state == QUEUE_REVIEW && !conf_find_pipeline(core->conf, job.pipeline)) {
         answer_say(answer,
-                   "%s: the configuration has no pipeline %s, so it is not known where its results "
-                   "go",
+                   "%s: the configuration has no pipeline %s, so the destinations of its results "
+                   "are unknown",
                    code_name(CODE_NO_SUCH_PIPELINE), job.pipeline);
         error = -EINVAL;
     }
@@ -282,9 +283,9 @@ accept_tell(struct core *core, int64_t id, bool is_routed, struct answer *answer
     if (error)
         return error;
     answer_say(answer, "job %" PRId64 " is accepted%s", id,
-               job.state == QUEUE_EMPTY ? ": there is nothing to deliver"
+               job.state == QUEUE_EMPTY ? ": it has no results to deliver"
                : is_routed              ? ", and its results are delivered"
-                                        : "; its pipeline delivers to nobody");
+                                        : "; its pipeline has no destinations");
     queue_job_clear(&job);
     return 0;
 }
@@ -319,13 +320,12 @@ handle_reject(struct core *core, const struct control_request *request, struct a
     request_name(request, told->login, by);
     log_info("control.reject", LOG_INT("job", told->job), LOG_STR("by", by));
     if (!*told->reason) {
-        answer_say(answer, "a rejection needs a reason");
+        answer_say(answer, "a rejection must have a reason");
         return -EINVAL;
     }
     int error = queue_reject_job(core->queue, told->job, told->reason, by, clock_unix_ms());
     if (!error)
-        answer_say(answer, "job %" PRId64 " is rejected, and nothing of it is delivered",
-                   told->job);
+        answer_say(answer, "job %" PRId64 " is rejected; its results are not delivered", told->job);
     return error;
 }
 
@@ -403,13 +403,13 @@ static void
 purge_say(const struct message_purge *told, const struct queue_purged *purged,
           struct answer *answer)
 {
-    const char *done = told->dry_run ? "would go" : "removed";
+    const char *done = told->dry_run ? "would be removed" : "removed";
     char stay[120] = "", counts[4][48];
     if (purged->originals > 0)
-        snprintf(stay, sizeof stay, "; in their inbox, and not taken in again: %s",
+        snprintf(stay, sizeof stay, "; kept in their inbox and not received again: %s",
                  purge_tell_count(purged->originals, "original", counts[0]));
     if (!*told->series_uid)
-        answer_say(answer, "%s in quarantine of no known series: %s",
+        answer_say(answer, "%s in quarantine without a known series: %s",
                    purge_tell_count(purged->quarantined, "file", counts[0]), done);
     else
         answer_say(answer, "series %s: %s, %s, %s, %s in quarantine, %.1f MiB: %s%s",
@@ -477,7 +477,7 @@ handle_reload(struct core *core, const struct control_request *request, struct a
     }
     const int rc = core->reload(core, by, &error);
     if (rc)
-        answer_say(answer, "%s: %.400s; the configuration before stays in force",
+        answer_say(answer, "%s: %.400s; the previous configuration stays in force",
                    code_name(CODE_CONFIG_REFUSED), error.message);
     return rc;
 }
@@ -509,7 +509,7 @@ handle_ack(struct core *core, const struct control_request *request, struct answ
     if (rc)
         answer_say(answer, "%s", error.message);
     else
-        answer_say(answer, asked->undo ? "%s is an alert again" : "%s is acknowledged",
+        answer_say(answer, asked->undo ? "%s is no longer acknowledged" : "%s is acknowledged",
                    asked->alert);
     return rc;
 }
@@ -528,10 +528,9 @@ quarantine_forget(struct core *core, const struct message_quarantine *told, cons
     if (error)
         return error;
     answer_say(answer, "file %" PRId64 " is forgotten%s", told->number,
-               stays
-                   ? "; its original is in the inbox still: delete it there, or it is quarantined "
-                     "again at the next start"
-                   : "");
+               stays ? "; its original is still in the inbox: delete it, or it is quarantined "
+                       "again at the next start"
+                     : "");
     return 0;
 }
 
@@ -565,11 +564,11 @@ handle_ping(struct core *core, const struct control_request *request, struct ans
     alerts_clear(&alerts);
     const struct intake_state *reception = &core->reception;
     if (reception->awaited)
-        answer_say(answer, "noctuled runs, and takes its configuration over");
+        answer_say(answer, "noctuled runs and loads its configuration");
     else if (reception->open)
         answer_say(answer, "noctuled " NOCTULE_VERSION);
     else
-        answer_say(answer, "noctuled runs, but takes nothing in: %.400s",
+        answer_say(answer, "noctuled runs, but receives no data: %.400s",
                    *reception->trouble ? reception->trouble : "it is starting");
     return reception->open && !reception->awaited ? 0 : -EINPROGRESS;
 }
@@ -618,7 +617,7 @@ request_explain(struct core *core, int error, struct answer *answer)
     if (!*answer->message)
         answer_say(answer, "%s", reason && *reason ? reason : strerror(-error));
     if (core_is_trouble(error))
-        core_failed(core, error, "do what an operator asked");
+        core_failed(core, error, "carry out a request");
 }
 
 void

@@ -45,7 +45,7 @@ core_is_trouble(int error)
 static const char *
 trouble_text(int error)
 {
-    return error == -EUCLEAN ? "SQLite finds it damaged (if that stays, restore a backup)"
+    return error == -EUCLEAN ? "SQLite reports damage (if it persists, restore a backup)"
                              : strerror(-error);
 }
 

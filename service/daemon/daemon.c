@@ -101,7 +101,7 @@ daemon_watch_clock(struct daemon *daemon)
     log_warn("clock.set", LOG_NUM("by_seconds", (double)by_ms / 1000));
     core_note(core, "CLOCK_SET", detail);
     if (core_change(core))
-        core_failed(core, queue_clock_was_set(core->queue, by_ms), "follow the clock");
+        core_failed(core, queue_clock_was_set(core->queue, by_ms), "adjust times to the clock");
     deliveries_clock_was_set(core->deliveries, by_ms);
     inspections_clock_was_set(core->inspections, by_ms);
     core->windows_due_ms = 0;
@@ -223,7 +223,7 @@ daemon_recover(struct daemon *daemon)
     if (!error)
         error = daemon_store_configuration(daemon, "start", "", daemon->files, "");
     daemon->recovered = !error;
-    if (!core_failed(core, error, "put right what the last daemon left"))
+    if (!core_failed(core, error, "repair the state left by the last daemon"))
         log_info("daemon.started", LOG_STR("version", NOCTULE_VERSION), LOG_STR("root", core->root),
                  LOG_INT("pid", getpid()), LOG_INT("jobs_returned", returned),
                  LOG_INT("landlock", confine_landlock()),
@@ -443,8 +443,8 @@ daemon_load_config(struct daemon *daemon, char **files, struct error *error)
                        "root cannot change while noctuled runs (%s to %s)", daemon->core.conf->root,
                        fresh->root);
     else if ((rc = configured_write(&daemon->configured, daemon->root, fresh)))
-        error_set(error, rc, CODE_NONE, "the configuration cannot be kept for the children: %s",
-                  strerror(-rc));
+        error_set(error, rc, CODE_NONE,
+                  "the configuration cannot be written for the child processes: %s", strerror(-rc));
     if (!rc)
         return fresh;
     log_error("config.refused", LOG_STR("reason", error->message));
@@ -468,7 +468,7 @@ daemon_take_config(struct daemon *daemon, struct conf *fresh)
     daemon_note_reload("destinations", deliveries_reload(core->deliveries));
     daemon_note_reload("sources", pulls_reload(core->pulls));
     if (core_change(core))
-        core_failed(core, callers_set(core), "decide which rejected callers are admitted now");
+        core_failed(core, callers_set(core), "update the rejected callers");
     daemon_fill_page(core);
     cluster_reload(core->cluster);
     conf_free(old);

@@ -41,7 +41,7 @@ spool_make(const char *root, struct error *error)
     if (rc == -EACCES)
         error_set(
             error, rc, CODE_NONE,
-            "%s cannot be used as the root: %s; it has to be of user %u, as whom noctuled runs",
+            "%s cannot be used as the root: %s; it must belong to user %u, as which noctuled runs",
             root, strerror(-rc), (unsigned)geteuid());
     else if (rc)
         error_set(error, rc, CODE_NONE, "%s cannot be used as the root: %s", root, strerror(-rc));
@@ -75,8 +75,8 @@ spool_take_lock(const char *root, int fd, struct error *error)
         return 0;
     const int rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
     return error_set(error, rc, CODE_NONE,
-                     rc == -EBUSY ? "another noctuled works in %s already; stop it, or give this "
-                                    "one a root of its own"
+                     rc == -EBUSY ? "another noctuled already uses %s; stop it, or set another "
+                                    "root"
                                   : "%s cannot be locked",
                      root);
 }

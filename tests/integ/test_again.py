@@ -171,7 +171,7 @@ def test_a_rule_added_later_does_what_is_stored(daemon, tmp_path):
         drop(small(tmp_path / str(seed), seed), d.inbox / str(seed))
     wait_for(lambda: len(d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'")) == 2, 60, "the series")
     told = d.ctl("submit", "--rules").stdout
-    assert [words for _, words in answers(told)] == ["NO_RULE: no rule asks for a pipeline"] * 2
+    assert [words for _, words in answers(told)] == ["NO_RULE: no rule selects a pipeline"] * 2
     change(d, 'modality = "PT"', 'modality = "CT"')
     reload(d)
     assert d.jobs() == []

@@ -179,7 +179,7 @@ def test_acknowledged(shown, tmp_path):
     (d.inbox / "LICENSE.txt").write_text(LICENCE)
     drop(phantom(tmp_path / "large", "--size", "256x256x64", "--seed", "2"), d.inbox / "large")
     expect_known(shown)
-    assert "there is no alert jobs_done now" in ack(d, "jobs_done", status=3)
+    assert "there is no current alert jobs_done" in ack(d, "jobs_done", status=3)
     assert "is not acknowledged" in ack(d, "--undo", "quarantine", status=3)
     ack(d, "--until", "2020-01-01", "quarantine", status=2)
     ack(d, "--until", "soon", "quarantine", status=2)
@@ -228,7 +228,7 @@ def test_what_the_daemon_clears(shown):
     wait_for(lambda: not d.query("SELECT 1 FROM v_acknowledgements"), 60, "the end of the acknowledgement")
     configure(shown, "min_free_mib = 1;", "min_free_mib = 1e8;")
     shown.wait("disk")
-    assert "disk cannot be acknowledged: the service does not do its work" in ack(d, "disk", status=1)
+    assert "disk cannot be acknowledged: the service does not work" in ack(d, "disk", status=1)
     assert d.stop() == 0
 
 

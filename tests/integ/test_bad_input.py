@@ -270,7 +270,7 @@ def test_low_disk_pauses_and_resumes(daemon, tmp_path):
         ballast.write_bytes(bytes(48 << 20))
         wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'DISK_LOW'"), 60, "the pause")
         drop(files, d.inbox)
-        low = "Broken      less than min_free_mib (32 MiB) is free; senders are told to come again, jobs wait (since "
+        low = "Broken      less than min_free_mib (32 MiB) is free; senders must retry, jobs wait (since "
         wait_for(lambda: low in d.ctl("status").stdout, 60, "the receiver's and the queue's pause in the status")
         assert d.ctl("status", "--check", check=False).returncode == 2
         ballast.unlink()
@@ -345,7 +345,7 @@ def test_quarantined_files_are_listed_shown_and_forgotten(daemon, tmp_path):
     assert (d.root / cut["path"]).exists()
 
     forgotten = d.ctl("quarantine", "forget", str(licence["quarantine"]))
-    assert "is forgotten; its original is in the inbox still" in forgotten.stdout
+    assert "is forgotten; its original is still in the inbox" in forgotten.stdout
     (event,) = d.query("SELECT detail FROM v_events WHERE kind = 'QUARANTINE_FORGOTTEN'")
     assert event["detail"].startswith(f"{licence['quarantine']} (NOT_DICOM) by root")
     wait_for(lambda: not (d.root / licence["path"]).exists(), 60, "the file's removal")

@@ -32,7 +32,7 @@ def test_a_pause_outlives_a_restart_and_deliveries_go_on(daemon, tmp_path):
         d.ctl("release", "--destination", "PACS")
         wait_states(d, ("PACS", "SENT"))
         said = d.ctl("pause", "--reason", "a new driver").stdout
-        assert said.startswith("no job starts until noctule resume, 0 run to the end")
+        assert said.startswith("no job starts until noctule resume; 0 running jobs will finish")
         assert d.ctl("pause", check=False).stderr == "noctule: jobs are paused already\n"
         d.ctl("resend", "1")
         wait_for(lambda: len(archive.files()) and kinds(d, "DELIVERY_RESENT"), 60, "the resend")

@@ -183,7 +183,7 @@ def test_ping_and_ready_wait_for_every_port(daemon, certificates, tmp_path):
             setattr(d, name, new)
         reload(d)
         told = ping()
-        assert told.returncode == 4 and "takes its configuration over" in told.stderr
+        assert told.returncode == 4 and "loads its configuration" in told.stderr
         assert "READY=1" not in hear("RELOADING=1")
         os.kill(intake, signal.SIGCONT)
         hear("READY=1")

@@ -125,7 +125,7 @@ def test_what_was_purged_does_not_come_back_from_its_inbox(daemon, tmp_path):
     d = working(daemon, tmp_path, after="keep")
     files = run_series(d, tmp_path)
     uid = d.query("SELECT series_uid FROM v_series")[0][0]
-    assert f"; in their inbox, and not taken in again: {len(files)} originals" in d.ctl("purge", "--yes", uid).stdout
+    assert f"; kept in their inbox and not received again: {len(files)} originals" in d.ctl("purge", "--yes", uid).stdout
     for _ in range(2):
         d.stop()
         d.start()
@@ -204,7 +204,7 @@ def test_purge_removes_what_must_go_today(daemon, tmp_path):
     (_, would) = json.loads(d.ctl("purge", "--before", "2100", "--dry-run", "--json").stdout)
     assert (would["series_uid"], would["quarantined"], would["removed"]) == ("", 1, False)
     told = d.ctl("purge", "--before", "2100", "--yes").stdout
-    assert "1 file in quarantine of no known series: removed" in told
+    assert "1 file in quarantine without a known series: removed" in told
     assert not [path for path in files_below(d) if not path.startswith("removed")]
     wait_removed(d)
     assert [row["state"] + row["code"] for row in d.query("SELECT * FROM v_deliveries")] == ["CANCELLEDPURGED"]

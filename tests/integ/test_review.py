@@ -97,7 +97,7 @@ def test_rejected_it_is_never_delivered(daemon, tmp_path):
     wait_review(d)
     assert d.ctl("reject", "1", "", check=False).returncode == 2
     assert d.ctl("reject", "1", check=False).returncode == 2
-    assert d.ctl("reject", "1", "it is the table").stdout == "job 1 is rejected, and nothing of it is delivered\n"
+    assert d.ctl("reject", "1", "it is the table").stdout == "job 1 is rejected; its results are not delivered\n"
     (job,) = d.jobs()
     assert (job["state"], job["code"]) == ("REJECTED", "REVIEW_REJECTED")
     assert job["message"].startswith(f"by {job['reviewed_by']}: it is the table (Brain: volume ")
@@ -193,7 +193,7 @@ def test_nothing_found_is_not_as_expected(daemon, tmp_path):
     (row,) = wait_review(d)
     assert row["message"] == "Brain: nothing was found" and row["result_path"] is None
     assert (d.root / row["preview_path"]).is_file()
-    assert d.ctl("accept", "1").stdout == "job 1 is accepted: there is nothing to deliver\n"
+    assert d.ctl("accept", "1").stdout == "job 1 is accepted: it has no results to deliver\n"
     assert [job["state"] for job in d.jobs()] == ["EMPTY"]
 
 

@@ -261,7 +261,7 @@ def test_what_is_missing_is_accepted_by_name(daemon, tmp_path):
     uid = judged(d, "REFUSED")["series_uid"]
     plain = d.ctl("complete", uid, check=False)
     assert plain.returncode == PARTIAL and "--accept-missing" in plain.stderr
-    assert "as it is" in d.ctl("complete", "--accept-missing", uid).stdout
+    assert "complete without the missing instances" in d.ctl("complete", "--accept-missing", uid).stdout
     (job,) = ended(d)
     row = judged(d, "SETTLED", revision=2)
     assert (job["state"], row["quarantined"], row["incomplete"]) == ("DONE", 1, "")

@@ -117,8 +117,8 @@ def test_what_waits_for_what_and_what_is_broken(daemon, tmp_path):
     couriers = d.children("courier")
     for pid in (worker, *couriers):
         os.kill(pid, signal.SIGSTOP)
-    hangs = ["Broken      the worker 0 hangs: has said nothing for", "Broken      the courier for PACS hangs: has said",
-             "Broken      the courier for OUT hangs: has said nothing for"]
+    hangs = ["Broken      the worker 0 hangs: no message for", "Broken      the courier for PACS hangs: no message",
+             "Broken      the courier for OUT hangs: no message for"]
     clock.pass_time(16)  # of silence; the intake gives its next sign of life within 5 s
     wait_for(lambda: all(line in (told := d.ctl("status").stdout) for line in hangs) and "the intake" not in told, 60, "who hangs")
     assert "the worker 0 hangs" in check(d, "CRITICAL")

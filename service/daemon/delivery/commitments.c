@@ -287,7 +287,7 @@ commitments_tick(struct commitments *commitments)
         if (!conf->destinations[i].commit)
             continue;
         int error = commitments_find_overdue(core, &conf->destinations[i]);
-        core_failed(core, error, "look for overdue commitments");
+        core_failed(core, error, "find overdue commitments");
     }
 }
 

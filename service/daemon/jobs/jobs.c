@@ -360,7 +360,7 @@ jobs_note_stages(struct jobs *jobs)
             batch_on_commit(core->batch, jobs_on_stages, jobs);
         begun = true;
         int error = queue_set_stage(core->queue, base->id, attempt->stage, attempt->stage_ms);
-        if (core_failed(core, error, "note what a job is at"))
+        if (core_failed(core, error, "store the stage of a job"))
             return;
         attempt->stage_noted = true;
     }

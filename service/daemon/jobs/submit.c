@@ -82,12 +82,13 @@ submit_judge(struct submission *s)
     if (s->series.removed)
         return submit_refuse(s, CODE_SERIES_REMOVED, "its files are removed; send them again");
     if (strcmp(s->series.state, "GATHERING") == 0)
-        return submit_refuse(s, CODE_NOT_SETTLED, "the series gathers: %d instances so far",
+        return submit_refuse(s, CODE_NOT_SETTLED,
+                             "the series is still being received: %d instances so far",
                              s->series.instances);
     if (strcmp(s->series.state, "REFUSED") == 0)
         return submit_refuse_refused(s);
     if (s->series.missing_files > 0)
-        return submit_refuse(s, CODE_FILE_UNREADABLE, "%d of its %d files are gone",
+        return submit_refuse(s, CODE_FILE_UNREADABLE, "%d of its %d files are missing",
                              s->series.missing_files, s->series.instances);
     return 0;
 }
@@ -102,14 +103,13 @@ submit_explain_none(struct submission *s)
     const struct message_submit *told = s->told;
     if (s->wish.outcome.too_many)
         return submit_refuse(s, CODE_TOO_MANY_STACKS,
-                             "the series has %zu volumes for pipeline %s: say with %s which are "
-                             "wanted",
+                             "the series has %zu volumes for pipeline %s: select them with %s",
                              s->wish.outcome.too_many, s->wish.outcome.pipeline,
                              *told->pipeline ? "--stacks" : "`stacks` in the rule");
     if (*told->pipeline)
         return submit_refuse(s, CODE_STACK_NOT_FOUND, "the series has no volume \"%s\"",
                              told->stacks);
-    submit_refuse(s, CODE_NO_RULE, "no rule asks for a pipeline");
+    submit_refuse(s, CODE_NO_RULE, "no rule selects a pipeline");
     return 0;
 }
 
@@ -122,8 +122,8 @@ submit_judge_rules(struct submission *s)
     if (*s->told->pipeline || rule == 0)
         return 0;
     return submit_refuse(s, CODE_ATTRIBUTES_NOT_KEPT,
-                         "rule %zu asks for attributes, contrast or geometry, which are not kept: "
-                         "noctule explain says which rules match; name the pipeline",
+                         "rule %zu uses attributes, contrast or geometry, which are not stored: "
+                         "noctule explain shows the matching rules; name the pipeline",
                          rule);
 }
 
@@ -141,9 +141,9 @@ submit_judge_own(struct submission *s, const struct conf_pipeline *pipeline)
         return error;
     return submit_refuse(
         s, CODE_OBJECT_MISSING,
-        "pipeline %s has object = { own = true; }, and the service takes no result "
-        "of its own in, and nothing of others' that it names is drawn on the series: "
-        "noctule run --object gives it one",
+        "pipeline %s has object = { own = true; }, but the service does not receive its own "
+        "results, and the series has no other object that the pipeline names: use "
+        "noctule run --object",
         pipeline->name);
 }
 

@@ -116,7 +116,7 @@ order_write(struct core *core, const struct order *order, const char *source, co
         rc = queue_add_pulls(core->queue, batch, source, by, order->wishes, order->count,
                              clock_unix_ms());
     if (rc == 0)
-        snprintf(say, size, "batch %" PRId64 ": %zu item%s to be pulled from %s", batch,
+        snprintf(say, size, "batch %" PRId64 ": %zu item%s to be retrieved from %s", batch,
                  order->count, order->count == 1 ? " is" : "s are", source);
     return rc;
 }
@@ -135,8 +135,7 @@ pull_order(struct core *core, const struct message_pull *told, const char *by, c
     if (rc == 0)
         rc = order_read(core, &order);
     if (rc == -EINVAL)
-        snprintf(say, size,
-                 "from 1 to %d items are asked for at once, each by an accession number or a UID",
+        snprintf(say, size, "a batch must have 1 to %d items, each an accession number or a UID",
                  LIMIT_PULL_ITEMS);
     if (rc == 0)
         rc = order_write(core, &order, told->source, by, say, size);

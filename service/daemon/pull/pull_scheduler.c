@@ -456,7 +456,7 @@ pulls_take_step(struct pulls *pulls, struct pull_attempt *attempt)
     const int rc = pull_attempt_step(attempt);
     if (rc == -EAGAIN || rc == -ENOENT) /* it was cancelled, or its parts were lost with a batch */
         pull_attempt_end(attempt, PULL_UNTRIED);
-    else if (core_failed(core, rc, "go on with a pull"))
+    else if (core_failed(core, rc, "continue a pull"))
         attempt->has_step = true;
 }
 
@@ -728,7 +728,7 @@ pulls_cancel(struct pulls *pulls, int64_t batch, const char *by, char *say, size
     free(busy.at);
     if (rc)
         return rc;
-    snprintf(say, size, "batch %" PRId64 ": %" PRId64 " item%s cancelled; what has come stays",
+    snprintf(say, size, "batch %" PRId64 ": %" PRId64 " item%s cancelled; received instances stay",
              batch, count, count == 1 ? " is" : "s are");
     return batch_on_commit(core->batch, pulls_on_cancelled, pulls);
 }

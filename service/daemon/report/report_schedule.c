@@ -49,7 +49,7 @@ nights_find_last(struct nights *nights, int64_t now_ms)
     if (!nights->known || nights->until_ms > before_ms)
         nights->known =
             !core_failed(core, queue_nights_until(core->queue, before_ms, &nights->until_ms),
-                         "look for the last night");
+                         "find the last report period");
     return nights->known;
 }
 
@@ -69,7 +69,7 @@ nights_close_last(struct nights *nights, int64_t now_ms)
     strftime(name, sizeof name, "%Y-%m-%d", localtime_r(&end, &day));
     if (core_failed(core,
                     queue_close_night(core->queue, name, begin_ms, end_ms, conf->command != NULL),
-                    "count a night"))
+                    "add a report period"))
         return;
     log_info("night.ended", LOG_STR("night", name));
     nights->until_ms = end_ms;
@@ -89,7 +89,7 @@ nights_note_report(struct nights *nights, const char *failure)
     /* If the row cannot be written now, the report is passed to the command again. */
     if (core_change(core))
         core_failed(core, queue_night_reported(core->queue, nights->id, failure, clock_unix_ms()),
-                    "note what became of a report");
+                    "record the outcome of a report");
 }
 
 static void
@@ -133,7 +133,7 @@ nights_report(struct nights *nights, char *config_file)
 {
     struct core *core = nights->core;
     struct queue_night night;
-    if (core_failed(core, queue_unreported_night(core->queue, &night), "look for a report"))
+    if (core_failed(core, queue_unreported_night(core->queue, &night), "find an unsent report"))
         return;
     nights->waiting = night.id != 0;
     if (nights->waiting)

@@ -195,7 +195,7 @@ retention_mark(struct retention *retention)
     size_t marked = 0, events = 0;
     if (!core_change(core) ||
         core_failed(core, queue_sweep(core->queue, sweep, MARKS, clock_unix_ms(), &marked),
-                    "mark what is removed"))
+                    "mark rows for removal"))
         return false;
     if (sweep->over && rows_before > 0) {
         if (core_failed(core, queue_sweep_events(core->queue, rows_before, EVENTS, &events),
@@ -204,7 +204,7 @@ retention_mark(struct retention *retention)
         sweep->over = events == 0;
     }
     retention->marked += marked;
-    if (core_failed(core, batch_commit(core->batch), "commit what is removed"))
+    if (core_failed(core, batch_commit(core->batch), "commit the removals"))
         return false;
     crash_point("retention_after_mark");
     return true;
@@ -225,7 +225,7 @@ retention_set_aside(struct retention *retention)
     if (core_failed(
             core,
             queue_removals(core->queue, retention->after, FILES, &removals, &retention->count),
-            "read what is to be removed"))
+            "read the removals"))
         return false;
     for (size_t i = 0; i < retention->count; i++) {
         remover_take(&retention->items[i], &removals[i], core->conf);
@@ -252,7 +252,7 @@ retention_forget(struct retention *retention)
     for (size_t i = 0; i < retention->count; i++) {
         struct remover_item *item = &retention->items[i];
         if (item->gone && !retention->closed && core_change(core))
-            core_failed(core, queue_removed(core->queue, item->removal.id), "forget a removal");
+            core_failed(core, queue_removed(core->queue, item->removal.id), "delete a removal");
         else if (item->error && !retention->closed)
             retention_log_error(item);
         remover_release(item);

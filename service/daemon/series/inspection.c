@@ -331,7 +331,7 @@ inspections_on_look(uv_timer_t *timer)
     struct queue_series *series;
     size_t count;
     if (core_failed(core, queue_gathering(core->queue, &series, &count),
-                    "read the gathering series")) {
+                    "read the series being received")) {
         inspections_look_within(all, MAX_LOOK_MILLIS);
         return;
     }

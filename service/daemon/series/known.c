@@ -39,7 +39,7 @@ known_tell_stored(struct known *known)
     size_t count = 0;
     core_failed(
         core, queue_paths(core->queue, known->path ? known->path : "", KNOWN_ROWS, &paths, &count),
-        "read what is stored");
+        "read the stored files");
     if (count == 0) {
         known_tell_last(known);
         return;
@@ -69,7 +69,7 @@ known_tell_kept(struct known *known, const char *inbox)
     core_failed(core,
                 queue_kept(core->queue, source, core->conf->retention.delete_originals, known->file,
                            KNOWN_ROWS, &kept, &count),
-                "read what inboxes keep");
+                "read the files that inboxes keep");
     free(source);
     if (count == 0)
         return false;
@@ -93,7 +93,7 @@ known_answer(struct known *known)
     known->asked = false;
     /* An uncommitted row may still be rolled back, and its file would then never be reported
      * again. */
-    if (core_failed(core, batch_commit(core->batch), "commit what is known")) {
+    if (core_failed(core, batch_commit(core->batch), "commit before sending known files")) {
         known_tell_last(known);
         return;
     }

@@ -38,7 +38,8 @@ cluster_record_submitted(struct cluster *cluster, const struct cluster_task *tas
          attempt = attempt->next_of_task) {
         const int rc = queue_submitted(core->queue, attempt->base.id, task->nonce, task->slurm_id,
                                        clock_unix_ms());
-        if (rc != -EAGAIN && rc != -ENOENT && core_failed(core, rc, "note a Slurm job"))
+        if (rc != -EAGAIN && rc != -ENOENT &&
+            core_failed(core, rc, "store the number of a Slurm job"))
             return;
     }
 }
@@ -140,7 +141,7 @@ cluster_place(struct cluster *cluster, struct cluster_task *task, const struct m
          attempt = attempt->next_of_task) {
         const int rc =
             queue_placed(core->queue, attempt->base.id, task->nonce, task->node, task->reason);
-        if (rc != -EAGAIN && rc != -ENOENT && core_failed(core, rc, "note where a job runs"))
+        if (rc != -EAGAIN && rc != -ENOENT && core_failed(core, rc, "store the node of a job"))
             return;
     }
 }

@@ -619,7 +619,7 @@ START_TEST(silence_raises_an_alert_before_the_kill)
     ck_assert_str_eq(trouble(), "");
     turn_until(*trouble());
     ck_assert_int_eq(seen.gone, 0);
-    ck_assert_ptr_nonnull(strstr(told.last.text, "hangs: has said nothing for "));
+    ck_assert_ptr_nonnull(strstr(told.last.text, "hangs: no message for "));
     ck_assert(!told.last.works);
     turn_until(seen.gone == 1);
     ck_assert_ptr_nonnull(strstr(trouble(), "died 1 time, the last time it was ended"));

@@ -102,7 +102,7 @@ START_TEST(a_deleted_lock_file_is_no_way_in)
     ck_assert_int_eq(spool_lock(root, first, &error), 0);
     ck_assert_int_eq(unlink(path), 0);
     ck_assert_int_eq(spool_lock(root, second, &error), -EBUSY);
-    ck_assert_ptr_nonnull(strstr(error.message, "another noctuled works in"));
+    ck_assert_ptr_nonnull(strstr(error.message, "another noctuled already uses"));
     spool_unlock(first);
     ck_assert_int_eq(spool_lock(root, second, &error), 0);
     spool_unlock(second);
