@@ -26,9 +26,9 @@ struct role_args {
 
 int receiver_main(const struct role_args *args);
 int worker_main(const struct role_args *args);
-int courier_main(const struct role_args *args);
+int sender_main(const struct role_args *args);
 int page_main(const struct role_args *args);
-int cluster_main(const struct role_args *args);
+int slurm_main(const struct role_args *args);
 /* Reports the GPUs of this machine and exits. */
 int probe_main(const struct role_args *args);
 

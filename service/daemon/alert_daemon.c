@@ -21,7 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SETTLE_MS 60000 /* after a start, before an alert that is not raised counts as cleared */
+#define ALERTS_START_MS                                                                            \
+    60000 /* after a start, before an alert that is not raised counts as cleared */
 
 /* -------------------------------------------------------------------------------- raised ---- */
 
@@ -38,8 +39,7 @@ alerts_has_worker(const struct core *core)
 
 /* One of several workers needs attention only; of the other roles each process is required. */
 static enum alert_severity
-alerts_child_severity(const struct core *core, const struct pool_trouble *child,
-                      enum alert_kind kind)
+alerts_child_severity(const struct core *core, const struct pool_alert *child, enum alert_kind kind)
 {
     if (child->works || kind == ALERT_page || kind == ALERT_probe ||
         (kind == ALERT_worker && alerts_has_worker(core)))
@@ -53,7 +53,7 @@ struct alerts_raising {
 };
 
 static void
-alerts_add_child(void *context, const struct pool_trouble *child)
+alerts_add_child(void *context, const struct pool_alert *child)
 {
     const struct alerts_raising *raising = context;
     const struct core *core = raising->core;
@@ -96,10 +96,10 @@ alerts_count_parts(const char *text)
 static void
 alerts_add_reception(const struct core *core, struct alerts *alerts)
 {
-    const struct intake_state *reception = &core->reception;
-    if (*reception->trouble) {
-        char id[] = "reception", text[sizeof reception->trouble];
-        memcpy(text, reception->trouble, sizeof text);
+    const struct receiver_state *reception = &core->reception;
+    if (*reception->problem) {
+        char id[] = "reception", text[sizeof reception->problem];
+        memcpy(text, reception->problem, sizeof text);
         alerts_append(alerts, &(struct alert){.id = id,
                                               .severity = ALERT_BROKEN,
                                               .since_ms = reception->since_ms,
@@ -117,29 +117,30 @@ alerts_add_own(const struct core *core, struct alerts *alerts)
     if (core->draining)
         alerts_add(alerts, ALERT_stopping, "", ALERT_BROKEN, core->draining_since_ms,
                    "noctuled is stopping");
-    if (core->trouble)
-        alerts_add(alerts, ALERT_database, "", ALERT_BROKEN, core->trouble_since_ms,
+    if (core->db_failed)
+        alerts_add(alerts, ALERT_database, "", ALERT_BROKEN, core->db_failed_since_ms,
                    "the database cannot be written: %s; senders must retry, jobs wait",
-                   core->trouble_why);
+                   core->db_failure);
     if (core->disk_low)
         alerts_add(alerts, ALERT_disk, "", ALERT_BROKEN, core->disk_low_since_ms,
                    "less than min_free_mib (%g MiB) is free; senders must retry%s",
                    core->conf->min_free_mib, core->disk_spent ? ", jobs wait" : "");
     alerts_add_reception(core, alerts);
-    pool_each_trouble(core->pool, alerts_add_child, &(struct alerts_raising){core, alerts});
-    if (*cluster_trouble(core->cluster))
-        alerts_add(alerts, ALERT_slurm, "", ALERT_ATTENTION, cluster_trouble_since(core->cluster),
-                   "jobs wait for Slurm: %s", cluster_trouble(core->cluster));
-    if (*workers_trouble(core->workers))
-        alerts_add(alerts, ALERT_compute, "", ALERT_BROKEN, workers_trouble_since(core->workers),
-                   "no job can run: %s", workers_trouble(core->workers));
+    pool_each_alert(core->pool, alerts_add_child, &(struct alerts_raising){core, alerts});
+    if (*slurm_executor_problem(core->slurm))
+        alerts_add(alerts, ALERT_slurm, "", ALERT_ATTENTION,
+                   slurm_executor_problem_since(core->slurm), "jobs wait for Slurm: %s",
+                   slurm_executor_problem(core->slurm));
+    if (*workers_problem(core->workers))
+        alerts_add(alerts, ALERT_compute, "", ALERT_BROKEN, workers_problem_since(core->workers),
+                   "no job can run: %s", workers_problem(core->workers));
 }
 
 void
-daemon_alerts_add(const struct core *core, struct alerts *alerts)
+alert_daemon_add(const struct core *core, struct alerts *alerts)
 {
     alerts_add_own(core, alerts);
-    if (!*workers_trouble(core->workers) && !core_closed(core) && alerts_jobs_wait(core))
+    if (!*workers_problem(core->workers) && !core_closed(core) && alerts_jobs_wait(core))
         alerts_add(alerts, ALERT_jobs_ready, "", ALERT_WAITS, 0,
                    "ready jobs wait for a lane: %zu run", jobs_running(core->jobs));
 }
@@ -188,21 +189,21 @@ alerts_collect_all(const struct core *core, struct alerts *alerts, struct error 
     free(path);
     if (rc)
         return rc;
-    daemon_alerts_add(core, alerts);
+    alert_daemon_add(core, alerts);
     rc = alerts_collect(alerts, core->conf, report, clock_unix_ms(), error);
     report_close(report);
     return rc;
 }
 
 static int
-alerts_store_ack(struct core *core, const struct alerts *alerts, const struct message_ack *asked,
+alerts_store_ack(struct core *core, const struct alerts *alerts, const struct message_ack *request,
                  const char *by, struct error *error)
 {
-    const struct alert *alert = alerts_find(alerts, asked->alert);
+    const struct alert *alert = alerts_find(alerts, request->alert);
     if (!alert)
         return error_set(error, -ENOENT, CODE_NONE,
                          "there is no current alert %s; noctule status lists the alerts",
-                         asked->alert);
+                         request->alert);
     if (!alert_row(alert->kind)->may_acknowledge)
         return error_set(
             error, -EPERM, CODE_NONE, "%s cannot be acknowledged: %s%s%s", alert->id,
@@ -210,11 +211,11 @@ alerts_store_ack(struct core *core, const struct alerts *alerts, const struct me
             *alert_row(alert->kind)->remedy ? "; " : "", alert_row(alert->kind)->remedy);
     const struct queue_ack ack = {.alert = alert->id,
                                   .by = by,
-                                  .reason = asked->reason,
+                                  .reason = request->reason,
                                   .severity = (int)alert->severity,
                                   .changed_ms = alert->changed_ms,
                                   .size = alert->size,
-                                  .until_ms = asked->until_ms,
+                                  .until_ms = request->until_ms,
                                   .from_daemon = alert_row(alert->kind)->from_daemon};
     const int rc = queue_acknowledge(core->queue, &ack, clock_unix_ms());
     if (rc == 0)
@@ -223,18 +224,18 @@ alerts_store_ack(struct core *core, const struct alerts *alerts, const struct me
 }
 
 int
-daemon_alerts_acknowledge(struct core *core, const struct message_ack *asked, const char *by,
-                          struct error *error)
+alert_daemon_acknowledge(struct core *core, const struct message_ack *request, const char *by,
+                         struct error *error)
 {
     struct alerts alerts = {0};
     int rc;
-    if (asked->undo) {
-        rc = queue_end_ack(core->queue, asked->alert, by, asked->reason, clock_unix_ms());
+    if (request->undo) {
+        rc = queue_end_ack(core->queue, request->alert, by, request->reason, clock_unix_ms());
         return rc ? error_set(error, rc, CODE_NONE, "%s", queue_reason(core->queue)) : 0;
     }
     rc = alerts_collect_all(core, &alerts, error);
     if (rc == 0)
-        rc = alerts_store_ack(core, &alerts, asked, by, error);
+        rc = alerts_store_ack(core, &alerts, request, by, error);
     alerts_clear(&alerts);
     return rc;
 }
@@ -245,19 +246,19 @@ static void
 alerts_send(const struct core *core, const struct alerts *alerts)
 {
     struct proto_writer writer;
-    if (core->page < 0 || !pool_ready(core->pool, core->page))
+    if (core->web < 0 || !pool_ready(core->pool, core->web))
         return;
     char *lines = alerts_to_lines(alerts);
     if (!lines)
         return;
     message_write_alerts(&writer, &(struct message_alerts){.lines = lines});
-    pool_send(core->pool, core->page,
+    pool_send(core->pool, core->web,
               &writer); /* -EPIPE: the next web UI process gets the alerts when it is ready */
     free(lines);
 }
 
 void
-daemon_alerts_send(const struct core *core)
+alert_daemon_send(const struct core *core)
 {
     struct alerts alerts = {0};
     alerts_add_own(core, &alerts);
@@ -266,12 +267,13 @@ daemon_alerts_send(const struct core *core)
 }
 
 void
-daemon_alerts_tick(struct core *core)
+alert_daemon_tick(struct core *core)
 {
     struct alerts alerts = {0};
     alerts_add_own(core, &alerts);
     alerts_send(core, &alerts);
-    if (!core->trouble && !core->draining && clock_steady_ms() - core->started_ms > SETTLE_MS)
+    if (!core->db_failed && !core->draining &&
+        clock_steady_ms() - core->started_ms > ALERTS_START_MS)
         alerts_end_acks(core, &alerts, true);
     alerts_clear(&alerts);
 }

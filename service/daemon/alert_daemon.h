@@ -9,19 +9,19 @@
 #include "service/daemon/core.h"
 
 /* Adds the daemon's alerts to the list, with the reason why ready jobs wait. */
-void daemon_alerts_add(const struct core *core, struct alerts *alerts);
+void alert_daemon_add(const struct core *core, struct alerts *alerts);
 
 /* Sends ALERTS to the web UI process, if it runs, and ends acknowledgements of alerts that the
  * daemon has cleared. */
-void daemon_alerts_tick(struct core *core);
+void alert_daemon_tick(struct core *core);
 /* Sends ALERTS without ending acknowledgements. */
-void daemon_alerts_send(const struct core *core);
+void alert_daemon_send(const struct core *core);
 
 /* Acknowledges an alert of the complete list, or ends its acknowledgement. Returns 0, -ENOENT if
  * there is no such alert, -EPERM if its kind may not be acknowledged, or another -errno. Sets
  * `error` on failure. */
 struct message_ack;
-int daemon_alerts_acknowledge(struct core *core, const struct message_ack *asked, const char *by,
-                              struct error *error);
+int alert_daemon_acknowledge(struct core *core, const struct message_ack *request, const char *by,
+                             struct error *error);
 
 #endif

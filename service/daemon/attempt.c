@@ -75,10 +75,10 @@ attempt_write(struct attempt *attempt)
     attempt->superseded = rc == -EAGAIN || rc == -ENOENT;
     if (!rc || attempt->superseded)
         return 0;
-    if (!core_is_trouble(rc))
+    if (!core_is_transient(rc))
         rc = attempt_refused(attempt);
     /* The next start repairs a row that accepts neither the outcome nor the failure. */
-    return core_is_trouble(rc) ? rc : 0;
+    return core_is_transient(rc) ? rc : 0;
 }
 
 static void
@@ -119,7 +119,7 @@ attempts_write(struct attempts *attempts)
         if (!core_change(attempts->core))
             return;
         int rc = attempt_write_in_batch(attempts_first_unwritten(attempts));
-        if (core_failed(attempts->core, rc, attempts->type->what))
+        if (core_failed(attempts->core, rc, attempts->type->action))
             return;
     }
 }

@@ -23,7 +23,7 @@ struct attempt;
 struct attempt_type {
     const char *subject; /* "job": used in log events */
     const char *child;   /* role of the child that reports the outcome, for messages */
-    const char *what;    /* "record how a job ended": the action named in database errors */
+    const char *action;  /* "record how a job ended": the action named in database errors */
     /* Returns whether the attempt may be written now. NULL: always. */
     bool (*may_write)(const struct attempt *attempt);
     /* Writes the outcome in the open batch. Returns 0, or -errno without any change. */

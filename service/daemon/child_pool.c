@@ -59,11 +59,11 @@ struct slot {
     uint64_t ready_at;
     int early_deaths; /* in a row */
     struct pool_gone gone;
-    uint64_t heard_at;      /* time of its last frame, or of its start */
+    uint64_t last_frame_at; /* time of its last frame, or of its start */
     int deaths;             /* unordered deaths, each soon after the one before */
     uint64_t died_at;       /* time of the last of them */
     int64_t dying_since_ms; /* Unix time of the first of them */
-    char last_words[96];    /* cause of its last death */
+    char last_cause[96];    /* cause of its last death */
 };
 
 struct pool {
@@ -183,7 +183,7 @@ slot_note_death(struct slot *slot, const char *how)
     }
     slot->deaths++;
     slot->died_at = now;
-    snprintf(slot->last_words, sizeof slot->last_words, "%s", how);
+    snprintf(slot->last_cause, sizeof slot->last_cause, "%s", how);
 }
 
 static void
@@ -231,8 +231,8 @@ slot_on_exit(uv_process_t *process, int64_t exit_status, int term_signal)
     slot->gone.exit_status = exit_status;
     slot->gone.signal = term_signal;
     /* A child that was ordered to end before its HELLO was ended by a signal. */
-    bool as_told = !slot->gone.was_ready || (!exit_status && !term_signal);
-    slot->gone.ordered = slot->gone.ordered && as_told;
+    bool as_ordered = !slot->gone.was_ready || (!exit_status && !term_signal);
+    slot->gone.ordered = slot->gone.ordered && as_ordered;
     slot->state = SLOT_DYING;
     uv_timer_stop(&slot->timer);
     slot_reap_if_over(slot);
@@ -297,7 +297,7 @@ slot_on_frame(void *context, struct channel *channel, struct proto_reader *reade
     struct slot *slot = context;
     if (slot->distrusted)
         return;
-    slot->heard_at = slot_now(slot);
+    slot->last_frame_at = slot_now(slot);
     if (slot->state == SLOT_STARTING) {
         slot_handle_hello(slot, reader);
         return;
@@ -372,7 +372,7 @@ slot_try_start(struct slot *slot)
     slot->state = SLOT_STARTING;
     slot->exited = slot->term_sent = slot->distrusted = slot->outdated = false;
     slot->gone = (struct pool_gone){.why = ""};
-    slot->heard_at = slot_now(slot);
+    slot->last_frame_at = slot_now(slot);
     slot_set_deadline(slot, slot->pool->timing.hello);
     const struct channel_events events = {slot_on_frame, slot_on_end, slot};
     if (channel_adopt(pipe, &events, &slot->channel))
@@ -446,7 +446,7 @@ pool_send(struct pool *pool, int index, struct proto_writer *writer)
 }
 
 int
-pool_tell(struct pool *pool, int slot, enum proto_type type)
+pool_send_empty(struct pool *pool, int slot, enum proto_type type)
 {
     struct proto_writer writer;
     proto_start(&writer, type);
@@ -492,7 +492,7 @@ slot_dismiss(struct slot *slot, const char *why)
     if (slot->state != SLOT_STARTING && slot->state != SLOT_READY)
         return;
     slot->gone.ordered = true;
-    if (slot->state == SLOT_STARTING || pool_tell(slot->pool, slot->index, PROTO_DRAIN))
+    if (slot->state == SLOT_STARTING || pool_send_empty(slot->pool, slot->index, PROTO_DRAIN))
         slot_end_child(slot, why);
     else
         slot->state = SLOT_LEAVING;
@@ -554,7 +554,7 @@ static bool
 slot_is_silent(const struct slot *slot)
 {
     const struct pool_timing *timing = &slot->pool->timing;
-    const uint64_t silence = slot_now(slot) - slot->heard_at;
+    const uint64_t silence = slot_now(slot) - slot->last_frame_at;
     return slot->state == SLOT_DYING ||
            (slot->state == SLOT_STARTING && silence > timing->hello / 4) ||
            ((slot->state == SLOT_READY || slot->state == SLOT_LEAVING) &&
@@ -569,54 +569,54 @@ pool_works(const struct pool *pool, int index)
 }
 
 static void
-slot_describe_silence(const struct slot *slot, struct pool_trouble *trouble)
+slot_describe_silence(const struct slot *slot, struct pool_alert *alert)
 {
-    const uint64_t silence = slot_now(slot) - slot->heard_at;
-    const char *what = slot->state == SLOT_DYING      ? "is being stopped:"
-                       : slot->state == SLOT_STARTING ? "is starting:"
-                                                      : "hangs:";
-    trouble->since_ms = clock_unix_ms() - (int64_t)silence;
-    snprintf(trouble->text, sizeof trouble->text, "%s no message for %" PRIu64 " s", what,
+    const uint64_t silence = slot_now(slot) - slot->last_frame_at;
+    const char *condition = slot->state == SLOT_DYING      ? "is being stopped:"
+                            : slot->state == SLOT_STARTING ? "is starting:"
+                                                           : "hangs:";
+    alert->since_ms = clock_unix_ms() - (int64_t)silence;
+    snprintf(alert->text, sizeof alert->text, "%s no message for %" PRIu64 " s", condition,
              silence / 1000);
     if (slot->state == SLOT_DYING) /* it ends by itself unless a reason is set */
-        snprintf(trouble->text, sizeof trouble->text, "%s%s",
+        snprintf(alert->text, sizeof alert->text, "%s%s",
                  *slot->gone.why ? "is being stopped: " : "is exiting", slot->gone.why);
 }
 
 static void
-slot_describe_deaths(const struct slot *slot, struct pool_trouble *trouble)
+slot_describe_deaths(const struct slot *slot, struct pool_alert *alert)
 {
     const uint64_t due =
         slot->state == SLOT_EMPTY && uv_is_active((const uv_handle_t *)&slot->timer)
             ? uv_timer_get_due_in(&slot->timer)
             : 0;
-    trouble->since_ms = slot->dying_since_ms;
-    snprintf(trouble->text, sizeof trouble->text, "died %d %s, the last time %s%s", slot->deaths,
-             slot->deaths == 1 ? "time" : "times", slot->last_words,
-             trouble->works ? "; it runs again" : "");
-    const size_t length = strlen(trouble->text);
+    alert->since_ms = slot->dying_since_ms;
+    snprintf(alert->text, sizeof alert->text, "died %d %s, the last time %s%s", slot->deaths,
+             slot->deaths == 1 ? "time" : "times", slot->last_cause,
+             alert->works ? "; it runs again" : "");
+    const size_t length = strlen(alert->text);
     if (due > 0)
-        snprintf(trouble->text + length, sizeof trouble->text - length,
-                 "; restarts in %" PRIu64 " s", (due + 999) / 1000);
+        snprintf(alert->text + length, sizeof alert->text - length, "; restarts in %" PRIu64 " s",
+                 (due + 999) / 1000);
 }
 
 void
-pool_each_trouble(const struct pool *pool,
-                  void (*tell)(void *context, const struct pool_trouble *trouble), void *context)
+pool_each_alert(const struct pool *pool,
+                void (*report)(void *context, const struct pool_alert *alert), void *context)
 {
     for (int i = 0; i < pool->count; i++) {
         const struct slot *slot = pool->slots[i];
         const bool silent = slot_is_silent(slot);
         const bool dies = slot->deaths > 0 && slot_now(slot) - slot->died_at <= pool->timing.calm;
-        struct pool_trouble trouble = {
+        struct pool_alert alert = {
             .role = slot->role, .slot = i, .number = slot->number, .works = pool_works(pool, i)};
         if (silent && !slot->gone.ordered)
-            slot_describe_silence(slot, &trouble);
-        else if (dies && slot->wanted && (!trouble.works || slot->deaths > 1))
-            slot_describe_deaths(slot, &trouble);
+            slot_describe_silence(slot, &alert);
+        else if (dies && slot->wanted && (!alert.works || slot->deaths > 1))
+            slot_describe_deaths(slot, &alert);
         else
             continue;
-        tell(context, &trouble);
+        report(context, &alert);
     }
 }
 

@@ -29,7 +29,7 @@ struct pool_gone {
 };
 
 /* A condition of a child that needs an alert. */
-struct pool_trouble {
+struct pool_alert {
     const char *role;
     int slot, number;
     int64_t since_ms; /* Unix time */
@@ -98,7 +98,7 @@ bool pool_works(const struct pool *pool, int slot);
  * child whose backlog of unread frames exceeds 16 MiB. */
 int pool_send(struct pool *pool, int slot, struct proto_writer *writer);
 /* Sends a frame that has no fields. */
-int pool_tell(struct pool *pool, int slot, enum proto_type type);
+int pool_send_empty(struct pool *pool, int slot, enum proto_type type);
 
 /* Sets the configuration file for children that start later, and the text that RELOAD carries.
  * Without memory for the file's name, the former name stays. The caller owns `config` and must keep
@@ -118,9 +118,8 @@ void pool_kill_all(struct pool *pool, const char *why);
 size_t pool_living(const struct pool *pool);
 
 /* Reports each slot whose child keeps dying, does not become ready or sends no frames. */
-void pool_each_trouble(const struct pool *pool,
-                       void (*tell)(void *context, const struct pool_trouble *trouble),
-                       void *context);
+void pool_each_alert(const struct pool *pool,
+                     void (*report)(void *context, const struct pool_alert *alert), void *context);
 
 /* Frees the pool asynchronously. All children must be gone. NULL is allowed. */
 void pool_close(struct pool *pool);

@@ -38,7 +38,7 @@ struct answer {
 
 /* Sets the message of a reply. If it stays empty, the reply carries the queue's reason. */
 static void __attribute__((format(printf, 2, 3)))
-answer_say(struct answer *answer, const char *format, ...)
+answer_set(struct answer *answer, const char *format, ...)
 {
     va_list values;
     va_start(values, format);
@@ -51,7 +51,7 @@ answer_send(void *context, int status)
 {
     struct answer *answer = context;
     if (status)
-        answer_say(answer, "the database cannot be written (%s); nothing was changed",
+        answer_set(answer, "the database cannot be written (%s); nothing was changed",
                    strerror(-status));
     const struct message_answer message = {.status = status ? status : answer->status,
                                            .message = answer->message,
@@ -74,7 +74,7 @@ retry_settings(struct core *core, int64_t id, char **settings, struct answer *an
     const struct conf_pipeline *pipeline = conf_find_pipeline(core->conf, job.pipeline);
     *settings = pipeline ? conf_pipeline_to_text(pipeline) : NULL;
     if (!pipeline)
-        answer_say(answer, "the configuration has no pipeline %s", job.pipeline);
+        answer_set(answer, "the configuration has no pipeline %s", job.pipeline);
     queue_job_clear(&job);
     return *settings ? 0 : pipeline ? -ENOMEM : -EINVAL;
 }
@@ -87,14 +87,14 @@ retry_job(struct core *core, const struct queue_retry *retry, struct answer *ans
     int error = queue_retry_job(core->queue, retry, clock_unix_ms(), &job, &running);
     jobs_stop_superseded(core->jobs, &running);
     if (error == -EEXIST)
-        answer_say(answer, "%s; --force runs it again", queue_reason(core->queue));
+        answer_set(answer, "%s; --force runs it again", queue_reason(core->queue));
     if (error)
         return error;
     due_now(&core->jobs_due);
     if (job == retry->job_id)
-        answer_say(answer, "job %" PRId64 " is ready to run again", job);
+        answer_set(answer, "job %" PRId64 " is ready to run again", job);
     else
-        answer_say(answer,
+        answer_set(answer,
                    "job %" PRId64 " will replace job %" PRId64 ", whose results stay until then",
                    job, retry->job_id);
     return 0;
@@ -103,13 +103,13 @@ retry_job(struct core *core, const struct queue_retry *retry, struct answer *ans
 static int
 handle_retry(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    const struct message_retry *told = &request->message.retry;
+    const struct message_retry *message = &request->message.retry;
     char *settings = NULL;
-    log_info("control.retry", LOG_INT("job", told->job), LOG_INT("current", told->current),
-             LOG_INT("again", told->again));
-    int error = told->current ? retry_settings(core, told->job, &settings, answer) : 0;
+    log_info("control.retry", LOG_INT("job", message->job), LOG_INT("current", message->current),
+             LOG_INT("again", message->again));
+    int error = message->current ? retry_settings(core, message->job, &settings, answer) : 0;
     if (error == 0) {
-        const struct queue_retry retry = {told->job, settings, told->again != 0};
+        const struct queue_retry retry = {message->job, settings, message->again != 0};
         error = retry_job(core, &retry, answer);
     }
     free(settings);
@@ -128,7 +128,7 @@ handle_cancel(struct core *core, const struct control_request *request, struct a
         return error;
     if (was_running)
         jobs_stop(core->jobs, job);
-    answer_say(answer, "job %" PRId64 " is cancelled%s", job,
+    answer_set(answer, "job %" PRId64 " is cancelled%s", job,
                was_running ? "; its worker stops it" : "");
     return 0;
 }
@@ -152,17 +152,17 @@ request_name(const struct control_request *request, const char *login, char name
 static int
 handle_complete(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    const struct message_complete *told = &request->message.complete;
+    const struct message_complete *message = &request->message.complete;
     char by[2 * USER_NAME];
-    request_name(request, told->login, by);
-    const struct queue_complete complete = {told->series_uid, told->accept_missing != 0, by};
-    log_info("control.complete", LOG_STR("series", told->series_uid),
+    request_name(request, message->login, by);
+    const struct queue_complete complete = {message->series_uid, message->accept_missing != 0, by};
+    log_info("control.complete", LOG_STR("series", message->series_uid),
              LOG_INT("accept_missing", complete.accept_missing), LOG_STR("by", by));
     int error = queue_request_complete(core->queue, &complete, clock_unix_ms());
     if (error)
         return error;
-    inspections_look(core->inspections);
-    answer_say(answer, "series %s is taken as %s", told->series_uid,
+    inspections_check(core->inspections);
+    answer_set(answer, "series %s is taken as %s", message->series_uid,
                complete.accept_missing ? "complete without the missing instances" : "complete");
     return 0;
 }
@@ -170,65 +170,66 @@ handle_complete(struct core *core, const struct control_request *request, struct
 static int
 handle_submit(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    const struct message_submit *told = &request->message.submit;
+    const struct message_submit *message = &request->message.submit;
     char by[2 * USER_NAME];
-    request_name(request, told->login, by);
-    log_info("control.submit", LOG_STR("series", told->series_uid),
-             LOG_STR("pipeline", told->pipeline), LOG_STR("stacks", told->stacks),
-             LOG_INT("again", told->again), LOG_INT("dry_run", told->dry_run), LOG_STR("by", by));
-    return submit_series(core, told, by, &answer->body);
+    request_name(request, message->login, by);
+    log_info("control.submit", LOG_STR("series", message->series_uid),
+             LOG_STR("pipeline", message->pipeline), LOG_STR("stacks", message->stacks),
+             LOG_INT("again", message->again), LOG_INT("dry_run", message->dry_run),
+             LOG_STR("by", by));
+    return submit_series(core, message, by, &answer->body);
 }
 
 /* Returns 0, or -EINVAL with a message if the pipeline or destination is not configured. */
 static int
-hold_is_configured(struct core *core, const struct message_hold *told, struct answer *answer)
+hold_is_configured(struct core *core, const struct message_hold *message, struct answer *answer)
 {
-    const bool pipeline = strcmp(told->kind, "pipeline") == 0;
-    if (pipeline ? conf_find_pipeline(core->conf, told->name) != NULL
-                 : strcmp(told->kind, "destination") != 0 ||
-                       conf_find_destination(core->conf, told->name) != NULL)
+    const bool pipeline = strcmp(message->kind, "pipeline") == 0;
+    if (pipeline ? conf_find_pipeline(core->conf, message->name) != NULL
+                 : strcmp(message->kind, "destination") != 0 ||
+                       conf_find_destination(core->conf, message->name) != NULL)
         return 0;
-    answer_say(answer, "%s: the configuration has no %s %s",
-               code_name(pipeline ? CODE_NO_SUCH_PIPELINE : CODE_NO_SUCH_DESTINATION), told->kind,
-               told->name);
+    answer_set(answer, "%s: the configuration has no %s %s",
+               code_name(pipeline ? CODE_NO_SUCH_PIPELINE : CODE_NO_SUCH_DESTINATION),
+               message->kind, message->name);
     return -EINVAL;
 }
 
 static void
-hold_tell_pause(struct core *core, bool holds, struct answer *answer)
+hold_reply_pause(struct core *core, bool holds, struct answer *answer)
 {
     const size_t running = jobs_running(core->jobs);
     if (holds)
-        answer_say(
+        answer_set(
             answer,
             "no job starts until noctule resume; %zu running job%s will finish; receiving and "
             "sending continue",
             running, running == 1 ? "" : "s");
     else
-        answer_say(answer, "jobs start again");
+        answer_set(answer, "jobs start again");
 }
 
 static int
 handle_hold(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    const struct message_hold *told = &request->message.hold;
+    const struct message_hold *message = &request->message.hold;
     const bool holds = request->type == PROTO_HOLD;
     char by[2 * USER_NAME];
-    request_name(request, told->login, by);
-    log_info(holds ? "control.hold" : "control.release", LOG_STR("kind", told->kind),
-             LOG_STR("name", told->name), LOG_STR("by", by));
-    const struct queue_hold hold = {told->kind, told->name, by, told->reason};
-    int error = holds ? hold_is_configured(core, told, answer) : 0;
+    request_name(request, message->login, by);
+    log_info(holds ? "control.hold" : "control.release", LOG_STR("kind", message->kind),
+             LOG_STR("name", message->name), LOG_STR("by", by));
+    const struct queue_hold hold = {message->kind, message->name, by, message->reason};
+    int error = holds ? hold_is_configured(core, message, answer) : 0;
     if (!error)
         error = (holds ? queue_hold : queue_release)(core->queue, &hold, clock_unix_ms());
     if (error)
         return error;
     due_now(&core->jobs_due);
     due_now(&core->deliveries_due);
-    if (strcmp(told->kind, "jobs") == 0)
-        hold_tell_pause(core, holds, answer);
+    if (strcmp(message->kind, "jobs") == 0)
+        hold_reply_pause(core, holds, answer);
     else
-        answer_say(answer, "%s%s%s is %s", told->kind, *told->name ? " " : "", told->name,
+        answer_set(answer, "%s%s%s is %s", message->kind, *message->name ? " " : "", message->name,
                    holds ? "held" : "released");
     return 0;
 }
@@ -236,36 +237,36 @@ handle_hold(struct core *core, const struct control_request *request, struct ans
 static int
 handle_priority(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    const struct message_priority *told = &request->message.priority;
+    const struct message_priority *message = &request->message.priority;
     char by[2 * USER_NAME];
-    request_name(request, told->login, by);
-    log_info("control.priority", LOG_INT("job", told->job), LOG_INT("priority", told->priority),
-             LOG_STR("by", by));
-    if (told->priority < CONF_MIN_PRIORITY || told->priority > CONF_MAX_PRIORITY) {
-        answer_say(answer, "a priority must be from %d to %d", CONF_MIN_PRIORITY,
+    request_name(request, message->login, by);
+    log_info("control.priority", LOG_INT("job", message->job),
+             LOG_INT("priority", message->priority), LOG_STR("by", by));
+    if (message->priority < CONF_MIN_PRIORITY || message->priority > CONF_MAX_PRIORITY) {
+        answer_set(answer, "a priority must be from %d to %d", CONF_MIN_PRIORITY,
                    CONF_MAX_PRIORITY);
         return -EINVAL;
     }
-    int error =
-        queue_set_priority(core->queue, told->job, (int32_t)told->priority, by, clock_unix_ms());
+    int error = queue_set_priority(core->queue, message->job, (int32_t)message->priority, by,
+                                   clock_unix_ms());
     if (error)
         return error;
     due_now(&core->jobs_due);
-    answer_say(answer, "job %" PRId64 " has priority %" PRId64, told->job, told->priority);
+    answer_set(answer, "job %" PRId64 " has priority %" PRId64, message->job, message->priority);
     return 0;
 }
 
 /* Returns -EINVAL if the pipeline of a job in review is no longer configured, so its destinations
  * are unknown. */
 static int
-accept_expect_pipeline(struct core *core, int64_t id, struct answer *answer)
+accept_check_pipeline(struct core *core, int64_t id, struct answer *answer)
 {
     struct queue_job job;
     int error = queue_get_job(core->queue, id, &job);
     if (error)
         return error;
     if (job.state == QUEUE_REVIEW && !conf_find_pipeline(core->conf, job.pipeline)) {
-        answer_say(answer,
+        answer_set(answer,
                    "%s: the configuration has no pipeline %s, so the destinations of its results "
                    "are unknown",
                    code_name(CODE_NO_SUCH_PIPELINE), job.pipeline);
@@ -276,13 +277,13 @@ accept_expect_pipeline(struct core *core, int64_t id, struct answer *answer)
 }
 
 static int
-accept_tell(struct core *core, int64_t id, bool is_routed, struct answer *answer)
+accept_reply(struct core *core, int64_t id, bool is_routed, struct answer *answer)
 {
     struct queue_job job;
     int error = queue_get_job(core->queue, id, &job);
     if (error)
         return error;
-    answer_say(answer, "job %" PRId64 " is accepted%s", id,
+    answer_set(answer, "job %" PRId64 " is accepted%s", id,
                job.state == QUEUE_EMPTY ? ": it has no results to deliver"
                : is_routed              ? ", and its results are delivered"
                                         : "; its pipeline has no destinations");
@@ -293,20 +294,20 @@ accept_tell(struct core *core, int64_t id, bool is_routed, struct answer *answer
 static int
 handle_accept(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    const struct message_accept *told = &request->message.accept;
+    const struct message_accept *message = &request->message.accept;
     char by[2 * USER_NAME];
     struct routes routes;
-    request_name(request, told->login, by);
-    log_info("control.accept", LOG_INT("job", told->job), LOG_STR("by", by));
-    int error = accept_expect_pipeline(core, told->job, answer);
+    request_name(request, message->login, by);
+    log_info("control.accept", LOG_INT("job", message->job), LOG_STR("by", by));
+    int error = accept_check_pipeline(core, message->job, answer);
     if (error)
         return error;
-    error = routes_find(core, told->job, &routes);
+    error = routes_find(core, message->job, &routes);
     if (!error)
-        error = queue_accept_job(core->queue, told->job, routes.destinations, routes.count, by,
+        error = queue_accept_job(core->queue, message->job, routes.destinations, routes.count, by,
                                  clock_unix_ms());
     if (!error)
-        error = accept_tell(core, told->job, routes.count > 0, answer);
+        error = accept_reply(core, message->job, routes.count > 0, answer);
     routes_free(&routes);
     due_now(&core->deliveries_due);
     return error;
@@ -315,17 +316,18 @@ handle_accept(struct core *core, const struct control_request *request, struct a
 static int
 handle_reject(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    const struct message_reject *told = &request->message.reject;
+    const struct message_reject *message = &request->message.reject;
     char by[2 * USER_NAME];
-    request_name(request, told->login, by);
-    log_info("control.reject", LOG_INT("job", told->job), LOG_STR("by", by));
-    if (!*told->reason) {
-        answer_say(answer, "a rejection must have a reason");
+    request_name(request, message->login, by);
+    log_info("control.reject", LOG_INT("job", message->job), LOG_STR("by", by));
+    if (!*message->reason) {
+        answer_set(answer, "a rejection must have a reason");
         return -EINVAL;
     }
-    int error = queue_reject_job(core->queue, told->job, told->reason, by, clock_unix_ms());
+    int error = queue_reject_job(core->queue, message->job, message->reason, by, clock_unix_ms());
     if (!error)
-        answer_say(answer, "job %" PRId64 " is rejected; its results are not delivered", told->job);
+        answer_set(answer, "job %" PRId64 " is rejected; its results are not delivered",
+                   message->job);
     return error;
 }
 
@@ -345,8 +347,8 @@ handle_resend(struct core *core, const struct control_request *request, struct a
     int error = queue_resend(core->queue, &which, clock_unix_ms(), &count);
     if (error)
         return error;
-    deliveries_hurry(core->deliveries);
-    answer_say(answer,
+    deliveries_retry_now(core->deliveries);
+    answer_set(answer,
                count == 1 ? "%" PRId64 " delivery is sent again"
                           : "%" PRId64 " deliveries are sent again",
                count);
@@ -354,17 +356,17 @@ handle_resend(struct core *core, const struct control_request *request, struct a
 }
 
 static int
-purge_describe(const struct message_purge *told, const struct queue_purged *purged, int error,
+purge_describe(const struct message_purge *message, const struct queue_purged *purged, int error,
                const char *refusal, struct answer *answer)
 {
     struct text_stream text;
-    if (!told->json || error == -ENOENT)
+    if (!message->json || error == -ENOENT)
         return 0;
     if (text_open(&text))
         return -ENOMEM;
     struct json json = {.out = text.out};
     json_begin_object(&json, NULL);
-    json_string(&json, "series_uid", told->series_uid);
+    json_string(&json, "series_uid", message->series_uid);
     json_integer(&json, "images", purged->images);
     json_integer(&json, "objects", purged->objects);
     json_integer(&json, "results", purged->results);
@@ -372,7 +374,7 @@ purge_describe(const struct message_purge *told, const struct queue_purged *purg
     json_integer(&json, "bytes", purged->bytes);
     json_integer(&json, "undelivered", purged->undelivered);
     json_integer(&json, "originals", purged->originals);
-    json_boolean(&json, "removed", !error && !told->dry_run);
+    json_boolean(&json, "removed", !error && !message->dry_run);
     json_string(&json, "refused", error ? refusal : "");
     json_end_object(&json);
     int rc = text_close(&text);
@@ -387,80 +389,81 @@ purge_now(struct core *core)
     int error = batch_commit(core->batch);
     if (!error)
         error = retention_set_aside_all(core);
-    retention_look(core->retention);
+    retention_sweep_now(core->retention);
     return error;
 }
 
 /* Formats "1 image", "7 images". */
 static const char *
-purge_tell_count(int64_t count, const char *what, char text[48])
+purge_format_count(int64_t count, const char *noun, char text[48])
 {
-    snprintf(text, 48, "%" PRId64 " %s%s", count, what, count == 1 ? "" : "s");
+    snprintf(text, 48, "%" PRId64 " %s%s", count, noun, count == 1 ? "" : "s");
     return text;
 }
 
 static void
-purge_say(const struct message_purge *told, const struct queue_purged *purged,
-          struct answer *answer)
+purge_reply(const struct message_purge *message, const struct queue_purged *purged,
+            struct answer *answer)
 {
-    const char *done = told->dry_run ? "would be removed" : "removed";
+    const char *done = message->dry_run ? "would be removed" : "removed";
     char stay[120] = "", counts[4][48];
     if (purged->originals > 0)
         snprintf(stay, sizeof stay, "; kept in their inbox and not received again: %s",
-                 purge_tell_count(purged->originals, "original", counts[0]));
-    if (!*told->series_uid)
-        answer_say(answer, "%s in quarantine without a known series: %s",
-                   purge_tell_count(purged->quarantined, "file", counts[0]), done);
+                 purge_format_count(purged->originals, "original", counts[0]));
+    if (!*message->series_uid)
+        answer_set(answer, "%s in quarantine without a known series: %s",
+                   purge_format_count(purged->quarantined, "file", counts[0]), done);
     else
-        answer_say(answer, "series %s: %s, %s, %s, %s in quarantine, %.1f MiB: %s%s",
-                   told->series_uid, purge_tell_count(purged->images, "image", counts[0]),
-                   purge_tell_count(purged->objects, "object", counts[1]),
-                   purge_tell_count(purged->results, "result", counts[2]),
-                   purge_tell_count(purged->quarantined, "file", counts[3]),
+        answer_set(answer, "series %s: %s, %s, %s, %s in quarantine, %.1f MiB: %s%s",
+                   message->series_uid, purge_format_count(purged->images, "image", counts[0]),
+                   purge_format_count(purged->objects, "object", counts[1]),
+                   purge_format_count(purged->results, "result", counts[2]),
+                   purge_format_count(purged->quarantined, "file", counts[3]),
                    (double)purged->bytes / (1 << 20), done, stay);
 }
 
 static int
 handle_purge(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    const struct message_purge *told = &request->message.purge;
+    const struct message_purge *message = &request->message.purge;
     char by[2 * USER_NAME];
-    request_name(request, told->login, by);
-    log_info("control.purge", LOG_STR("series", told->series_uid),
-             LOG_INT("undelivered", told->undelivered), LOG_INT("dry_run", told->dry_run),
+    request_name(request, message->login, by);
+    log_info("control.purge", LOG_STR("series", message->series_uid),
+             LOG_INT("undelivered", message->undelivered), LOG_INT("dry_run", message->dry_run),
              LOG_STR("by", by));
-    const struct queue_purge purge = {told->series_uid, told->before, told->dry_run != 0,
-                                      told->undelivered != 0, by};
+    const struct queue_purge purge = {message->series_uid, message->before, message->dry_run != 0,
+                                      message->undelivered != 0, by};
     struct queue_purged purged;
     int error = queue_purge(core->queue, &purge, clock_unix_ms(), &purged);
-    const int described = purge_describe(told, &purged, error, queue_reason(core->queue), answer);
+    const int described =
+        purge_describe(message, &purged, error, queue_reason(core->queue), answer);
     if (!error)
         error = described;
-    if (!error && !told->dry_run)
+    if (!error && !message->dry_run)
         error = purge_now(core);
     if (!error)
-        purge_say(told, &purged, answer);
+        purge_reply(message, &purged, answer);
     return error;
 }
 
 static int
 handle_pull(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    const struct message_pull *told = &request->message.pull;
+    const struct message_pull *message = &request->message.pull;
     char by[2 * USER_NAME];
-    request_name(request, told->login, by);
-    log_info("control.pull", LOG_STR("source", told->source), LOG_STR("by", by));
-    return pull_order(core, told, by, answer->message, sizeof answer->message);
+    request_name(request, message->login, by);
+    log_info("control.pull", LOG_STR("source", message->source), LOG_STR("by", by));
+    return pull_order(core, message, by, answer->message, sizeof answer->message);
 }
 
 static int
 handle_cancel_pull(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    const struct message_cancel_pull *told = &request->message.cancel_pull;
+    const struct message_cancel_pull *message = &request->message.cancel_pull;
     char by[2 * USER_NAME];
-    request_name(request, told->login, by);
-    log_info("control.cancel_pull", LOG_INT("batch", told->batch), LOG_STR("by", by));
-    return pulls_cancel(core->pulls, told->batch, by, answer->message, sizeof answer->message);
+    request_name(request, message->login, by);
+    log_info("control.cancel_pull", LOG_INT("batch", message->batch), LOG_STR("by", by));
+    return pulls_cancel(core->pulls, message->batch, by, answer->message, sizeof answer->message);
 }
 
 /* The reply waits until the ports are open, unless the configuration is rejected. */
@@ -472,12 +475,12 @@ handle_reload(struct core *core, const struct control_request *request, struct a
     request_name(request, request->message.reload_config.login, by);
     log_info("control.reload", LOG_STR("by", by));
     if (core->draining) {
-        answer_say(answer, "noctuled is stopping");
+        answer_set(answer, "noctuled is stopping");
         return -ECANCELED;
     }
     const int rc = core->reload(core, by, &error);
     if (rc)
-        answer_say(answer, "%s: %.400s; the previous configuration stays in force",
+        answer_set(answer, "%s: %.400s; the previous configuration stays in force",
                    code_name(CODE_CONFIG_REFUSED), error.message);
     return rc;
 }
@@ -488,10 +491,10 @@ requests_end_reload(struct core *core)
     while (core->reloading) {
         struct answer *answer = core->reloading;
         core->reloading = answer->next;
-        const char *trouble = core->reception.trouble;
-        answer->status = *trouble ? -EINPROGRESS : 0;
-        answer_say(answer, "the configuration is loaded%s%.400s", *trouble ? ", but " : "",
-                   trouble);
+        const char *problem = core->reception.problem;
+        answer->status = *problem ? -EINPROGRESS : 0;
+        answer_set(answer, "the configuration is loaded%s%.400s", *problem ? ", but " : "",
+                   problem);
         answer_send(answer, 0);
     }
 }
@@ -499,35 +502,35 @@ requests_end_reload(struct core *core)
 static int
 handle_ack(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    const struct message_ack *asked = &request->message.ack;
+    const struct message_ack *message = &request->message.ack;
     struct error error = {0};
     char by[2 * USER_NAME];
-    request_name(request, asked->login, by);
-    log_info("control.ack", LOG_STR("alert", asked->alert), LOG_INT("undo", asked->undo),
+    request_name(request, message->login, by);
+    log_info("control.ack", LOG_STR("alert", message->alert), LOG_INT("undo", message->undo),
              LOG_STR("by", by));
-    const int rc = daemon_alerts_acknowledge(core, asked, by, &error);
+    const int rc = alert_daemon_acknowledge(core, message, by, &error);
     if (rc)
-        answer_say(answer, "%s", error.message);
+        answer_set(answer, "%s", error.message);
     else
-        answer_say(answer, asked->undo ? "%s is no longer acknowledged" : "%s is acknowledged",
-                   asked->alert);
+        answer_set(answer, message->undo ? "%s is no longer acknowledged" : "%s is acknowledged",
+                   message->alert);
     return rc;
 }
 
 static int
-quarantine_forget(struct core *core, const struct message_quarantine *told, const char *by,
+quarantine_forget(struct core *core, const struct message_quarantine *message, const char *by,
                   struct answer *answer)
 {
     struct queue_released file;
-    int error = queue_find_released(core->queue, told->number, &file);
+    int error = queue_find_released(core->queue, message->number, &file);
     const bool stays =
         !error && *file.original_path == '/' && access(file.original_path, F_OK) == 0;
     queue_released_clear(&file);
     if (!error)
-        error = queue_forget_quarantine(core->queue, told->number, by, clock_unix_ms());
+        error = queue_forget_quarantine(core->queue, message->number, by, clock_unix_ms());
     if (error)
         return error;
-    answer_say(answer, "file %" PRId64 " is forgotten%s", told->number,
+    answer_set(answer, "file %" PRId64 " is forgotten%s", message->number,
                stays ? "; its original is still in the inbox: delete it, or it is quarantined "
                        "again at the next start"
                      : "");
@@ -537,20 +540,20 @@ quarantine_forget(struct core *core, const struct message_quarantine *told, cons
 static int
 handle_quarantine(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    const struct message_quarantine *told = &request->message.quarantine;
-    const bool forgets = strcmp(told->action, "forget") == 0;
+    const struct message_quarantine *message = &request->message.quarantine;
+    const bool forgets = strcmp(message->action, "forget") == 0;
     char by[2 * USER_NAME];
-    request_name(request, told->login, by);
-    log_info("control.quarantine", LOG_STR("action", told->action), LOG_INT("file", told->number),
-             LOG_STR("by", by));
-    if (!forgets && strcmp(told->action, "release") != 0)
+    request_name(request, message->login, by);
+    log_info("control.quarantine", LOG_STR("action", message->action),
+             LOG_INT("file", message->number), LOG_STR("by", by));
+    if (!forgets && strcmp(message->action, "release") != 0)
         return -EINVAL;
-    int error = forgets ? quarantine_forget(core, told, by, answer)
-                        : released_release(core, told->number, by);
+    int error = forgets ? quarantine_forget(core, message, by, answer)
+                        : quarantine_release_link(core, message->number, by);
     if (error)
         return error;
     if (!forgets)
-        answer_say(answer, "file %" PRId64 " is received again", told->number);
+        answer_set(answer, "file %" PRId64 " is received again", message->number);
     return purge_now(core);
 }
 
@@ -559,17 +562,17 @@ handle_ping(struct core *core, const struct control_request *request, struct ans
 {
     (void)request;
     struct alerts alerts = {0};
-    daemon_alerts_add(core, &alerts);
+    alert_daemon_add(core, &alerts);
     answer->body = alerts_to_lines(&alerts);
     alerts_clear(&alerts);
-    const struct intake_state *reception = &core->reception;
+    const struct receiver_state *reception = &core->reception;
     if (reception->awaited)
-        answer_say(answer, "noctuled runs and loads its configuration");
+        answer_set(answer, "noctuled runs and loads its configuration");
     else if (reception->open)
-        answer_say(answer, "noctuled " NOCTULE_VERSION);
+        answer_set(answer, "noctuled " NOCTULE_VERSION);
     else
-        answer_say(answer, "noctuled runs, but receives no data: %.400s",
-                   *reception->trouble ? reception->trouble : "it is starting");
+        answer_set(answer, "noctuled runs, but receives no data: %.400s",
+                   *reception->problem ? reception->problem : "it is starting");
     return reception->open && !reception->awaited ? 0 : -EINPROGRESS;
 }
 
@@ -615,16 +618,16 @@ request_explain(struct core *core, int error, struct answer *answer)
 {
     const char *reason = queue_reason(core->queue);
     if (!*answer->message)
-        answer_say(answer, "%s", reason && *reason ? reason : strerror(-error));
-    if (core_is_trouble(error))
+        answer_set(answer, "%s", reason && *reason ? reason : strerror(-error));
+    if (core_is_transient(error))
         core_failed(core, error, "carry out a request");
 }
 
 void
 request_handle(struct core *core, struct control *control, int64_t client,
-               const struct control_request *asked)
+               const struct control_request *message)
 {
-    const struct request *request = request_find(asked->type);
+    const struct request *request = request_find(message->type);
     struct answer *answer = request ? calloc(1, sizeof *answer) : NULL;
     if (!answer) {
         const struct message_answer refusal = {.status = request ? -ENOMEM : -ENOSYS};
@@ -637,7 +640,7 @@ request_handle(struct core *core, struct control *control, int64_t client,
         answer_send(answer, -EIO);
         return;
     }
-    answer->status = request->handle(core, asked, answer);
+    answer->status = request->handle(core, message, answer);
     if (answer->status && !answer->body)
         request_explain(core, answer->status, answer);
     if (request->changes) {

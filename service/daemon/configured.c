@@ -39,7 +39,7 @@ configured_read(const char *file, const char *root, struct conf **conf, char **f
 
 /* Keeps the text in memory and sets the path by which children open it. */
 static int
-configured_keep(const char *text, int *memory, char **file)
+configured_store_in_memory(const char *text, int *memory, char **file)
 {
     *file = NULL;
     int fd = memfd_create("noctule.conf", MFD_CLOEXEC);
@@ -63,10 +63,10 @@ configured_write(struct configured *configured, const char *root, const struct c
     int memory = -1;
     if (!error)
         error = durable_write(AT_FDCWD, file, text, strlen(text), 0600, DURABLE_REPLACE);
-    if (error && file && core_is_trouble(error)) {
+    if (error && file && core_is_transient(error)) {
         log_warn("config.in_memory", LOG_STR("file", file), LOG_STR("error", strerror(-error)));
         free(file);
-        error = configured_keep(text, &memory, &file);
+        error = configured_store_in_memory(text, &memory, &file);
     }
     if (error) {
         free(text);

@@ -35,7 +35,7 @@ struct client {
     struct channel *channel;
     int64_t number;
     uid_t user; /* of the client process */
-    uint64_t heard_at;
+    uint64_t last_frame_at;
     size_t unanswered; /* requests without a reply */
 };
 
@@ -85,7 +85,7 @@ client_on_frame(void *context, struct channel *channel, struct proto_reader *rea
         return;
     }
     struct control *control = client->control;
-    client->heard_at = uv_now(control->listener.loop);
+    client->last_frame_at = uv_now(control->listener.loop);
     client->unanswered++;
     request.user = client->user;
     control->events.request(control->events.context, client->number, &request);
@@ -104,10 +104,10 @@ client_on_end(void *context, struct channel *channel, int status)
 
 /* Orders clients for closing: longest silence first, clients that wait for a reply last. */
 static bool
-client_goes_before(const struct client *client, const struct client *other)
+client_closes_before(const struct client *client, const struct client *other)
 {
     const bool waits = client->unanswered > 0, other_waits = other->unanswered > 0;
-    return waits != other_waits ? other_waits : client->heard_at <= other->heard_at;
+    return waits != other_waits ? other_waits : client->last_frame_at <= other->last_frame_at;
 }
 
 /* Closes one client at the limit, so that idle connections never block a new one. */
@@ -116,7 +116,7 @@ control_make_room(struct control *control)
 {
     struct client *first = LIST_FIRST(&control->clients);
     for (struct client *client = first; client; client = LIST_NEXT(client, next)) {
-        if (client_goes_before(client, first))
+        if (client_closes_before(client, first))
             first = client;
     }
     if (control->count < MAX_CLIENTS)
@@ -150,7 +150,7 @@ control_add_client(struct control *control, int fd)
     client->control = control;
     client->number = ++control->last_number;
     client->user = peer.uid;
-    client->heard_at = uv_now(control->listener.loop);
+    client->last_frame_at = uv_now(control->listener.loop);
     LIST_INSERT_HEAD(&control->clients, client, next);
     control->count++;
     return 0;
@@ -180,7 +180,7 @@ control_on_sweep(uv_timer_t *timer)
     struct client *next;
     for (struct client *client = LIST_FIRST(&control->clients); client; client = next) {
         next = LIST_NEXT(client, next);
-        if (client->unanswered == 0 && uv_now(timer->loop) - client->heard_at > IDLE_MILLIS)
+        if (client->unanswered == 0 && uv_now(timer->loop) - client->last_frame_at > IDLE_MILLIS)
             client_drop(client);
     }
     uv_poll_start(&control->listener, UV_READABLE, control_on_connection);
@@ -195,7 +195,7 @@ control_answer(struct control *control, int64_t number, const struct message_ans
     if (!client)
         return;
     client->unanswered--;
-    client->heard_at = uv_now(control->listener.loop);
+    client->last_frame_at = uv_now(control->listener.loop);
     struct proto_writer writer;
     message_write_answer(&writer, answer);
     if (channel_send(client->channel, &writer) || channel_backlog(client->channel) > MAX_BACKLOG)

@@ -20,11 +20,11 @@
 bool
 core_closed(const struct core *core)
 {
-    return core->draining || core->disk_spent || core->trouble;
+    return core->draining || core->disk_spent || core->db_failed;
 }
 
 bool
-core_is_trouble(int error)
+core_is_transient(int error)
 {
     switch (-error) {
     case ENOSPC:
@@ -43,32 +43,32 @@ core_is_trouble(int error)
 
 /* Returns the reason for failed writes, for people. */
 static const char *
-trouble_text(int error)
+core_failure_text(int error)
 {
     return error == -EUCLEAN ? "SQLite reports damage (if it persists, restore a backup)"
                              : strerror(-error);
 }
 
 bool
-core_failed(struct core *core, int error, const char *what)
+core_failed(struct core *core, int error, const char *action)
 {
     if (!error)
         return false;
     /* While writes fail, each call fails every second: only the first is an error in the log. */
-    log_write(core->trouble ? LOG_DEBUG : LOG_ERROR, "queue.failed",
-              LOG_FIELDS(LOG_STR("what", what), LOG_STR("error", trouble_text(error)),
+    log_write(core->db_failed ? LOG_DEBUG : LOG_ERROR, "queue.failed",
+              LOG_FIELDS(LOG_STR("what", action), LOG_STR("error", core_failure_text(error)),
                          LOG_STR("reason", queue_reason(core->queue))));
     core->probing = false;
     /* Damage may affect only this connection: the probe opens a new one. During a start it is taken
      * as real. */
-    if (!core->trouble && (core_is_trouble(error) || error == -EUCLEAN)) {
-        core->trouble = true;
-        core->trouble_since_ms = clock_unix_ms();
-        snprintf(core->trouble_why, sizeof core->trouble_why, "%s", trouble_text(error));
+    if (!core->db_failed && (core_is_transient(error) || error == -EUCLEAN)) {
+        core->db_failed = true;
+        core->db_failed_since_ms = clock_unix_ms();
+        snprintf(core->db_failure, sizeof core->db_failure, "%s", core_failure_text(error));
     }
-    if (core->trouble)
-        core->on_trouble(core, trouble_text(error));
-    if (core->trouble && !uv_is_active((uv_handle_t *)&core->probe))
+    if (core->db_failed)
+        core->on_db_failure(core, core_failure_text(error));
+    if (core->db_failed && !uv_is_active((uv_handle_t *)&core->probe))
         uv_timer_start(&core->probe, core->probe.timer_cb, PROBE_MILLIS, 0);
     return true;
 }
@@ -96,9 +96,9 @@ core_note_death(struct core *core, const char *kind, const struct pool_gone *gon
 }
 
 int32_t
-core_count(int64_t told)
+core_count(int64_t count)
 {
-    return told < 0 ? 0 : told > INT32_MAX ? INT32_MAX : (int32_t)told;
+    return count < 0 ? 0 : count > INT32_MAX ? INT32_MAX : (int32_t)count;
 }
 
 int64_t
@@ -117,9 +117,9 @@ core_path(const struct core *core, const char *path)
 }
 
 void
-core_tell_intake(const struct core *core, struct proto_writer *writer)
+core_send_receiver(const struct core *core, struct proto_writer *writer)
 {
-    const int error = pool_send(core->pool, core->intake, writer);
+    const int error = pool_send(core->pool, core->receiver, writer);
     if (error && error != -EPIPE)
-        pool_kill(core->pool, core->intake, "it cannot be told what it waits for");
+        pool_kill(core->pool, core->receiver, "it cannot be told what it waits for");
 }

@@ -17,24 +17,24 @@
 #include <uv.h>
 
 struct answer;
-struct cluster;
-struct couriers;
+struct slurm_executor;
+struct senders;
 struct deliveries;
 struct inspections;
 struct jobs;
 struct known;
 struct local_executor;
-struct nights;
+struct report_schedule;
 struct pulls;
 struct retention;
 struct workers;
 
 /* The state that the receiver reported last. */
-struct intake_state {
+struct receiver_state {
     bool awaited;      /* a new configuration was sent, and its result has not arrived */
     bool open;         /* its ports are open and its inboxes watched */
     int64_t since_ms;  /* Unix time of the problem, or of the daemon's start */
-    char trouble[512]; /* "": no problem */
+    char problem[512]; /* "": no problem */
 };
 
 struct core {
@@ -48,36 +48,36 @@ struct core {
     struct known *known;
     struct jobs *jobs;
     struct local_executor *local;
-    struct cluster *cluster;
+    struct slurm_executor *slurm;
     struct executor *executors[2]; /* these two; count: EXECUTOR_COUNT */
     struct workers *workers;
-    struct couriers *couriers;
+    struct senders *senders;
     struct deliveries *deliveries;
     struct pulls *pulls;
     struct retention *retention;
-    struct nights *nights;
+    struct report_schedule *reports;
     struct due jobs_due, deliveries_due; /* time of the next check for work to start */
     int64_t windows_due_ms;              /* next opening or closing of a window; 0: unknown */
-    int intake;                          /* slot; -1: not added yet */
-    int page; /* slot, empty if no web UI is configured; -1: not added yet */
-    struct intake_state reception;
+    int receiver;                        /* slot; -1: not added yet */
+    int web; /* slot, empty if no web UI is configured; -1: not added yet */
+    struct receiver_state reception;
     struct pseudonym_key pseudonym_key;
-    bool intake_paused; /* PAUSE was sent */
+    bool receiver_paused; /* PAUSE was sent */
     bool draining;
     int64_t draining_since_ms; /* Unix time */
     int64_t started_ms;        /* of clock_steady_ms() */
     /* finished jobs, deliveries and commitments; a change means that files may be removable */
     uint64_t ends;
-    bool disk_low;            /* less than min_free_mib is free: reception stops */
-    bool disk_spent;          /* less than half of min_free_mib is free: no job starts either */
-    bool trouble;             /* the database rejects writes */
-    int64_t trouble_since_ms; /* Unix time, as for disk_low_since_ms */
+    bool disk_low;              /* less than min_free_mib is free: reception stops */
+    bool disk_spent;            /* less than half of min_free_mib is free: no job starts either */
+    bool db_failed;             /* the database rejects writes */
+    int64_t db_failed_since_ms; /* Unix time, as for disk_low_since_ms */
     int64_t disk_low_since_ms;
-    char trouble_why[128];
+    char db_failure[128];
     bool probing;     /* a trial write is under way */
     bool auditing;    /* the audit of missing files is unfinished: no series is inspected */
     uv_timer_t probe; /* its callback and the next two members are set by daemon.c */
-    void (*on_trouble)(struct core *core, const char *why);
+    void (*on_db_failure)(struct core *core, const char *why);
     int (*reload)(struct core *core, const char *by, struct error *error);
     struct answer
         *reloading; /* requests that wait for the ports of a reload (command_requests.c) */
@@ -91,9 +91,9 @@ bool core_change(struct core *core);
 
 /*
  * Returns whether a queue call failed, and logs the failure. If the disk or the database caused it,
- * calls on_trouble() and starts the probe timer. `what` names the action: "store an instance".
+ * calls on_db_failure() and starts the probe timer. `action` is for the log: "store an instance".
  */
-bool core_failed(struct core *core, int error, const char *what);
+bool core_failed(struct core *core, int error, const char *action);
 
 /* Adds an event row. An event that a full disk loses is only logged. */
 void core_note(struct core *core, const char *kind, const char *detail);
@@ -103,10 +103,10 @@ void core_note_death(struct core *core, const char *kind, const struct pool_gone
 
 /* Returns whether the error is transient: caused by the disk, the database or a lack of resources,
  * not by the data. */
-bool core_is_trouble(int error);
+bool core_is_transient(int error);
 
 /* Returns a count from a child's message, limited to the range of a column. */
-int32_t core_count(int64_t told);
+int32_t core_count(int64_t count);
 
 /* Returns the waiting time that raises a job's priority by one, in milliseconds; 0: never
  * raised. */
@@ -114,7 +114,7 @@ int64_t core_ageing_ms(const struct core *core);
 
 /* Sends a frame that the receiver waits for. If there is no memory for it, the receiver is killed.
  * The next one sends its request again. */
-void core_tell_intake(const struct core *core, struct proto_writer *writer);
+void core_send_receiver(const struct core *core, struct proto_writer *writer);
 
 /* Returns "<root>/<path>", or a copy of an absolute path. The caller must free it; NULL: no
  * memory. */

@@ -70,7 +70,7 @@ struct daemon {
     int locks[2];
     struct control *control;
     struct audit *audit;
-    struct couriers couriers;
+    struct senders senders;
     struct clock_watch clock_watch;
     uv_signal_t terminate, interrupt, hangup;
     uv_timer_t tick, watchdog, deadline;
@@ -89,10 +89,10 @@ static void
 daemon_watch_clock(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
-    if (core->trouble && !core->probing)
+    if (core->db_failed && !core->probing)
         return; /* checked again once the database accepts writes */
     const int64_t by_ms =
-        clock_watch_look(&daemon->clock_watch, clock_unix_ms(), clock_steady_ms());
+        clock_watch_check(&daemon->clock_watch, clock_unix_ms(), clock_steady_ms());
     char detail[96];
     if (!by_ms)
         return;
@@ -128,7 +128,7 @@ daemon_before_commit(void *context)
     /* Stop after the last child is reaped and its work recorded. If it cannot be recorded now, the
      * next start does it. */
     if (core->draining && pool_living(core->pool) == 0 &&
-        (daemon_unrecorded(core) == 0 || core->trouble))
+        (daemon_unrecorded(core) == 0 || core->db_failed))
         uv_stop(&core->loop);
 }
 
@@ -136,7 +136,7 @@ daemon_before_commit(void *context)
 static void
 daemon_resume(struct core *core)
 {
-    core->probing = core->trouble = false;
+    core->probing = core->db_failed = false;
     log_info("queue.recovered", LOG_STR("root", core->root));
     arrivals_pause_or_resume(core, "");
     core->windows_due_ms = 0; /* the current windows may not have been committed */
@@ -169,7 +169,7 @@ daemon_open_control(struct daemon *daemon)
 {
     const struct control_events events = {daemon_on_request, daemon};
     int error = control_open(&daemon->core.loop, daemon->core.root, &events, &daemon->control);
-    if (!error || !core_is_trouble(error))
+    if (!error || !core_is_transient(error))
         return error;
     log_error("control.closed", LOG_STR("error", strerror(-error)));
     return 0;
@@ -181,11 +181,11 @@ static int
 daemon_bound_waits(const struct core *core)
 {
     const struct conf *conf = core->conf;
-    const double most = 1.1; /* factor on the configured maximum, as in backoff_ms() */
+    const double max_factor = 1.1; /* factor on the configured maximum, as in backoff_ms() */
     const int64_t now_ms = clock_unix_ms();
-    return queue_bound_waits(core->queue,
-                             now_ms + (int64_t)(1000 * most * conf->jobs.retry_max_seconds),
-                             now_ms + (int64_t)(1000 * most * conf->delivery.retry_max_seconds));
+    return queue_bound_waits(
+        core->queue, now_ms + (int64_t)(1000 * max_factor * conf->jobs.retry_max_seconds),
+        now_ms + (int64_t)(1000 * max_factor * conf->delivery.retry_max_seconds));
 }
 
 static int
@@ -228,7 +228,7 @@ daemon_recover(struct daemon *daemon)
                  LOG_INT("pid", getpid()), LOG_INT("jobs_returned", returned),
                  LOG_INT("landlock", confine_landlock()),
                  LOG_INT("seccomp", call_filter_possible()));
-    return core->trouble ? 0 : error; /* transient errors are retried */
+    return core->db_failed ? 0 : error; /* transient errors are retried */
 }
 
 /* Retries failed writes. */
@@ -270,29 +270,29 @@ daemon_child_ready(void *context, int slot)
     }
     if (workers_is_probe(core->workers, slot))
         return;
-    if (slot == core->page) {
-        daemon_alerts_send(core);
+    if (slot == core->web) {
+        alert_daemon_send(core);
         return;
     }
-    if (slot == cluster_slot(core->cluster)) {
+    if (slot == slurm_executor_slot(core->slurm)) {
         due_now(&core->jobs_due);
         return;
     }
-    if (slot != core->intake) {
-        deliveries_courier_ready(core->deliveries);
+    if (slot != core->receiver) {
+        deliveries_sender_ready(core->deliveries);
         return;
     }
-    arrivals_intake_ready(core);
+    arrivals_receiver_ready(core);
 }
 
 /* Sends READY once the receiver accepts senders, and again when the result of a reload is known. */
 static void
 daemon_announce(struct daemon *daemon)
 {
-    const struct intake_state *reception = &daemon->core.reception;
+    const struct receiver_state *reception = &daemon->core.reception;
     const bool ready = !daemon->announced && reception->open;
     const bool reloaded =
-        daemon->reloading && !reception->awaited && (reception->open || *reception->trouble);
+        daemon->reloading && !reception->awaited && (reception->open || *reception->problem);
     if (ready || (daemon->announced && reloaded))
         notify("READY=1");
     daemon->announced = daemon->announced || ready;
@@ -308,19 +308,19 @@ daemon_child_frame(void *context, int slot, struct proto_reader *reader)
     struct core *core = &daemon->core;
     int worker = workers_find(core->workers, slot);
     daemon_watch_clock(daemon);
-    if (slot == core->intake) {
+    if (slot == core->receiver) {
         arrivals_frame(core, reader);
         if (reader->type == PROTO_RECEIVING)
-            daemon_alerts_send(core);
+            alert_daemon_send(core);
         daemon_announce(daemon);
     } else if (worker >= 0) {
         local_executor_frame(core->local, (size_t)worker, reader);
     } else if (workers_is_probe(core->workers, slot)) {
         workers_probe_frame(core->workers, reader);
-    } else if (slot == core->page) {
+    } else if (slot == core->web) {
         reader->error = -EBADMSG; /* the web UI process must not send frames */
-    } else if (slot == cluster_slot(core->cluster)) {
-        cluster_frame(core->cluster, reader);
+    } else if (slot == slurm_executor_slot(core->slurm)) {
+        slurm_executor_frame(core->slurm, reader);
     } else if (reader->type == PROTO_FOUND || reader->type == PROTO_MOVED) {
         pulls_frame(core->pulls, reader);
     } else {
@@ -335,9 +335,9 @@ daemon_child_gone(void *context, int slot, const struct pool_gone *gone)
     struct core *core = &daemon->core;
     bool expected = gone->ordered || core->draining;
     int worker = workers_find(core->workers, slot);
-    if (slot == core->intake) {
+    if (slot == core->receiver) {
         spool_sweep_incoming(core->root);
-        arrivals_intake_gone(core, gone);
+        arrivals_receiver_gone(core, gone);
         if (!expected)
             core_note_death(core, "INTAKE_DIED", gone);
     } else if (worker >= 0) {
@@ -345,16 +345,16 @@ daemon_child_gone(void *context, int slot, const struct pool_gone *gone)
         workers_gone(core->workers, (size_t)worker, gone);
     } else if (workers_is_probe(core->workers, slot)) {
         workers_probe_gone(core->workers, gone);
-    } else if (slot == core->page) {
+    } else if (slot == core->web) {
         if (!expected)
             core_note_death(core, "PAGE_DIED", gone);
-    } else if (slot == cluster_slot(core->cluster)) {
-        cluster_gone(core->cluster);
+    } else if (slot == slurm_executor_slot(core->slurm)) {
+        slurm_executor_gone(core->slurm);
         if (!expected)
             core_note_death(core, "CLUSTER_DIED", gone);
     } else {
-        deliveries_courier_gone(core->deliveries, slot, gone);
-        pulls_courier_gone(core->pulls, slot, gone);
+        deliveries_sender_gone(core->deliveries, slot, gone);
+        pulls_sender_gone(core->pulls, slot, gone);
         if (!expected)
             core_note_death(core, "COURIER_DIED", gone);
     }
@@ -414,19 +414,19 @@ daemon_on_stop_signal(uv_signal_t *handle, int number)
 /* Starts, replaces or ends the web UI process: its configuration determines its port and sandbox,
  * so a new configuration needs a new process. */
 static void
-daemon_fill_page(struct core *core)
+daemon_fill_web(struct core *core)
 {
     if (core->conf->page.port > 0)
-        pool_fill(core->pool, core->page, NULL);
+        pool_fill(core->pool, core->web, NULL);
     else
-        pool_empty(core->pool, core->page);
+        pool_empty(core->pool, core->web);
 }
 
 static void
-daemon_note_reload(const char *what, int error)
+daemon_note_reload(const char *part, int error)
 {
     if (error)
-        log_error("reload.failed", LOG_STR("what", what), LOG_STR("error", strerror(-error)));
+        log_error("reload.failed", LOG_STR("what", part), LOG_STR("error", strerror(-error)));
 }
 
 /* Loads the configuration, checks it and writes it for the children. Returns NULL with a logged
@@ -462,21 +462,21 @@ daemon_take_config(struct daemon *daemon, struct conf *fresh)
     log_set_level(fresh->log_level);
     log_info("config.reloaded", LOG_STR("file", daemon->options->config_file));
     pool_set_config(core->pool, daemon->configured.file, daemon->configured.text);
-    core->reception.awaited = pool_ready(core->pool, core->intake);
-    pool_reload(core->pool, core->intake);
+    core->reception.awaited = pool_ready(core->pool, core->receiver);
+    pool_reload(core->pool, core->receiver);
     workers_reload(core->workers);
     daemon_note_reload("destinations", deliveries_reload(core->deliveries));
     daemon_note_reload("sources", pulls_reload(core->pulls));
     if (core_change(core))
         core_failed(core, callers_set(core), "update the rejected callers");
-    daemon_fill_page(core);
-    cluster_reload(core->cluster);
+    daemon_fill_web(core);
+    slurm_executor_reload(core->slurm);
     conf_free(old);
     core->windows_due_ms = 0;
     due_now(&core->jobs_due);
     windows_tick(core);
-    inspections_look(core->inspections);
-    retention_look(core->retention);
+    inspections_check(core->inspections);
+    retention_sweep_now(core->retention);
 }
 
 /* Reads the configuration again and records the outcome. Returns 0, or -errno with the reason if
@@ -530,10 +530,10 @@ daemon_notify_status(struct daemon *daemon)
     const struct core *core = &daemon->core;
     char status[sizeof daemon->status];
     const char *state = core->draining                    ? "draining"
-                        : core->trouble                   ? "paused, the database cannot be written"
+                        : core->db_failed                 ? "paused, the database cannot be written"
                         : core->disk_low                  ? "paused, the disk is almost full"
-                        : *core->reception.trouble        ? core->reception.trouble
-                        : *workers_trouble(core->workers) ? workers_trouble(core->workers)
+                        : *core->reception.problem        ? core->reception.problem
+                        : *workers_problem(core->workers) ? workers_problem(core->workers)
                         : !core->reception.open           ? "starting"
                                                           : "working";
     snprintf(status, sizeof status, "%s; %zu jobs running", state, jobs_running(core->jobs));
@@ -565,8 +565,8 @@ daemon_on_tick(uv_timer_t *timer)
     jobs_tick(core->jobs);
     deliveries_tick(core->deliveries);
     pulls_tick(core->pulls);
-    nights_tick(core->nights, ((struct daemon *)core)->configured.file);
-    daemon_alerts_tick(core);
+    report_schedule_tick(core->reports, ((struct daemon *)core)->configured.file);
+    alert_daemon_tick(core);
     daemon_announce((struct daemon *)core);
     daemon_notify_status((struct daemon *)core);
 }
@@ -613,7 +613,7 @@ daemon_open_parts(struct daemon *daemon)
     daemon_init_timer(daemon, &daemon->watchdog, daemon_on_watchdog);
     daemon_init_timer(daemon, &daemon->deadline, daemon_on_deadline);
     daemon_init_timer(daemon, &core->probe, daemon_on_probe);
-    core->on_trouble = arrivals_pause_or_resume;
+    core->on_db_failure = arrivals_pause_or_resume;
     core->reload = daemon_on_request_to_reload;
     due_init(&core->jobs_due, &core->loop);
     due_init(&core->deliveries_due, &core->loop);
@@ -628,10 +628,10 @@ daemon_open_parts(struct daemon *daemon)
     if (!error)
         error = local_executor_open(core, &core->local);
     if (!error)
-        error = cluster_open(core, &core->cluster);
+        error = slurm_executor_open(core, &core->slurm);
     if (!error) {
         core->executors[0] = local_executor_base(core->local);
-        core->executors[1] = cluster_base(core->cluster);
+        core->executors[1] = slurm_executor_base(core->slurm);
         error = jobs_open(core, core->executors, &core->jobs);
     }
     if (!error)
@@ -643,7 +643,7 @@ daemon_open_parts(struct daemon *daemon)
     if (!error)
         error = retention_open(core, &core->retention);
     if (!error)
-        error = nights_open(core, &core->nights);
+        error = report_schedule_open(core, &core->reports);
     if (!error)
         error = pool_open(&core->loop, &pool_options, &core->pool);
     if (!error)
@@ -673,15 +673,15 @@ daemon_close_parts(struct daemon *daemon)
     pool_close(core->pool);
     jobs_close(core->jobs);
     local_executor_close(core->local);
-    cluster_close(core->cluster);
+    slurm_executor_close(core->slurm);
     workers_close(core->workers);
     deliveries_close(core->deliveries);
     pulls_close(core->pulls);
-    free(daemon->couriers.spare);
+    free(daemon->senders.spare);
     inspections_close(core->inspections);
     known_close(core->known);
     retention_close(core->retention);
-    nights_close(core->nights);
+    report_schedule_close(core->reports);
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)
         uv_close(handles[i], NULL);
     uv_run(&core->loop, UV_RUN_DEFAULT);
@@ -699,17 +699,17 @@ daemon_begin_work(struct daemon *daemon)
     error = audit_start(core, &daemon->audit);
     if (error)
         log_error("audit.failed", LOG_STR("error", strerror(-error)));
-    core->intake = pool_add(core->pool, "intake", 0);
-    error = core->intake < 0 ? core->intake : workers_start(core->workers);
+    core->receiver = pool_add(core->pool, "intake", 0);
+    error = core->receiver < 0 ? core->receiver : workers_start(core->workers);
     if (!error) {
-        core->page = pool_reserve(core->pool, "page", 0);
-        error = core->page < 0 ? core->page : 0;
+        core->web = pool_reserve(core->pool, "page", 0);
+        error = core->web < 0 ? core->web : 0;
     }
     if (!error)
-        error = cluster_start(core->cluster);
+        error = slurm_executor_start(core->slurm);
     if (error)
         return error;
-    daemon_fill_page(core);
+    daemon_fill_web(core);
     disk_watch(core);
     retention_start(core->retention);
     const uint64_t tick = daemon_tick_ms();
@@ -737,7 +737,7 @@ daemon_end_work(struct daemon *daemon)
 static int
 daemon_status(int error, int lasting)
 {
-    return core_is_trouble(error) ? EX_TEMPFAIL : lasting;
+    return core_is_transient(error) ? EX_TEMPFAIL : lasting;
 }
 
 static int
@@ -778,7 +778,7 @@ static void
 daemon_rebuild_database(struct daemon *daemon)
 {
     const struct core *core = &daemon->core;
-    char patience[64];
+    char extension[64];
     double free_mib = 0;
     int64_t bytes = 0;
     if (queue_rebuild_size(core->queue, &bytes) || bytes == 0)
@@ -788,8 +788,8 @@ daemon_rebuild_database(struct daemon *daemon)
     if (!rc && free_mib < 2 * mib + core->conf->min_free_mib)
         rc = -ENOSPC;
     if (!rc) { /* extends systemd's timeout, at 4 MiB per second */
-        snprintf(patience, sizeof patience, "EXTEND_TIMEOUT_USEC=%.0f", (60 + mib / 4) * 1e6);
-        notify(patience);
+        snprintf(extension, sizeof extension, "EXTEND_TIMEOUT_USEC=%.0f", (60 + mib / 4) * 1e6);
+        notify(extension);
         rc = queue_rebuild(core->queue);
     }
     if (rc)
@@ -891,8 +891,8 @@ daemon_main(const struct daemon_options *options)
     if (!daemon)
         return EX_TEMPFAIL;
     daemon->options = options;
-    daemon->core.couriers = &daemon->couriers;
-    daemon->core.intake = daemon->core.page = -1;
+    daemon->core.senders = &daemon->senders;
+    daemon->core.receiver = daemon->core.web = -1;
     daemon->configured = configured_none;
     daemon->core.reception.since_ms = clock_unix_ms();
     daemon->core.started_ms = clock_steady_ms();

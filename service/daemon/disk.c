@@ -13,15 +13,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ENOUGH_AGAIN 1.1 /* times min_free_mib: low disk ends here */
+#define RECOVERY_FACTOR 1.1 /* times min_free_mib: low disk ends here */
 
 /* Lets jobs use the space that reception leaves: files of finished work can be removed. If jobs
  * waited as well, a disk full of queued work would stay full. */
 static void
 disk_watch_reserve(struct core *core, double free_mib)
 {
-    const double least = core->conf->min_free_mib / 2;
-    const bool spent = free_mib < (core->disk_spent ? ENOUGH_AGAIN * least : least);
+    const double min_mib = core->conf->min_free_mib / 2;
+    const bool spent = free_mib < (core->disk_spent ? RECOVERY_FACTOR * min_mib : min_mib);
     if (spent == core->disk_spent)
         return;
     core->disk_spent = spent;
@@ -31,7 +31,7 @@ disk_watch_reserve(struct core *core, double free_mib)
 void
 disk_watch(struct core *core)
 {
-    double free_mib, least = core->conf->min_free_mib;
+    double free_mib, min_mib = core->conf->min_free_mib;
     char detail[128];
     int error = spool_free_mib(core->root, &free_mib);
     if (error) {
@@ -40,16 +40,17 @@ disk_watch(struct core *core)
     }
     retention_disk(core->retention, free_mib);
     disk_watch_reserve(core, free_mib);
-    bool low = free_mib < (core->disk_low ? ENOUGH_AGAIN * least : least);
+    bool low = free_mib < (core->disk_low ? RECOVERY_FACTOR * min_mib : min_mib);
     if (low == core->disk_low)
         return;
     core->disk_low = low;
     core->disk_low_since_ms = clock_unix_ms();
-    snprintf(detail, sizeof detail, "%.0f MiB are free, min_free_mib is %.0f", free_mib, least);
+    snprintf(detail, sizeof detail, "%.0f MiB are free, min_free_mib is %.0f", free_mib, min_mib);
     if (low)
-        log_error("disk.low", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", least));
+        log_error("disk.low", LOG_NUM("free_mib", floor(free_mib)),
+                  LOG_NUM("min_free_mib", min_mib));
     else
-        log_info("disk.ok", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", least));
+        log_info("disk.ok", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", min_mib));
     core_note(core, low ? "DISK_LOW" : "DISK_OK", detail);
     arrivals_pause_or_resume(core, "the disk is almost full");
 }

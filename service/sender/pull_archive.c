@@ -12,7 +12,7 @@
 struct pull_task {
     struct pull_task *next;
     uv_work_t work;
-    struct puller *puller;
+    struct pull_archive *archive;
     struct settings *settings;
     const struct conf_source *source; /* belongs to the settings */
     int64_t pull;
@@ -54,7 +54,7 @@ pull_task_run(uv_work_t *work)
 }
 
 static void
-pull_task_tell_moved(const struct pull_task *task)
+pull_task_send_moved(const struct pull_task *task)
 {
     struct proto_writer writer;
     const struct message_moved message = {.pull = task->pull,
@@ -62,11 +62,11 @@ pull_task_tell_moved(const struct pull_task *task)
                                           .code = task->error.code,
                                           .message = task->error.message};
     message_write_moved(&writer, &message);
-    child_send(task->puller->child, &writer);
+    child_send(task->archive->child, &writer);
 }
 
 static void
-pull_task_tell_found(const struct pull_task *task)
+pull_task_send_found(const struct pull_task *task)
 {
     struct proto_writer writer;
     const struct message_found message = {.pull = task->pull,
@@ -79,7 +79,7 @@ pull_task_tell_found(const struct pull_task *task)
         const struct message_part row = {part->study_uid, part->series_uid, part->instances};
         message_add_part(&writer, &row);
     }
-    child_send(task->puller->child, &writer);
+    child_send(task->archive->child, &writer);
 }
 
 static void
@@ -94,28 +94,29 @@ static void
 pull_task_ended(uv_work_t *work, int status)
 {
     struct pull_task *task = work->data;
-    struct puller *puller = task->puller;
-    struct pull_task **place = &puller->tasks;
+    struct pull_archive *archive = task->archive;
+    struct pull_task **place = &archive->tasks;
     while (*place != task)
         place = &(*place)->next;
     *place = task->next;
     if (status) /* it did not begin */
         task->outcome = PROTO_PULL_RETURNED;
-    (task->moves ? pull_task_tell_moved : pull_task_tell_found)(task);
+    (task->moves ? pull_task_send_moved : pull_task_send_found)(task);
     pull_task_free(task);
-    if (!puller->tasks)
-        puller->idle(puller->context);
+    if (!archive->tasks)
+        archive->idle(archive->context);
 }
 
 /* -------------------------------------------------------------------------------- frames --- */
 
 static struct pull_task *
-pull_task_new(struct puller *puller, struct settings *settings, const char *source, int64_t pull)
+pull_task_new(struct pull_archive *archive, struct settings *settings, const char *source,
+              int64_t pull)
 {
     struct pull_task *task = calloc(1, sizeof *task);
     if (!task)
         return NULL;
-    task->puller = puller;
+    task->archive = archive;
     task->settings = settings_keep(settings);
     task->source = conf_find_source(settings->conf, source);
     task->pull = pull;
@@ -129,11 +130,11 @@ pull_task_new(struct puller *puller, struct settings *settings, const char *sour
 static void
 pull_task_begin(struct pull_task *task)
 {
-    struct puller *puller = task->puller;
-    task->next = puller->tasks;
-    puller->tasks = task;
-    if (task->source && !puller->child->draining &&
-        uv_queue_work(puller->child->loop, &task->work, pull_task_run, pull_task_ended) == 0)
+    struct pull_archive *archive = task->archive;
+    task->next = archive->tasks;
+    archive->tasks = task;
+    if (task->source && !archive->child->draining &&
+        uv_queue_work(archive->child->loop, &task->work, pull_task_run, pull_task_ended) == 0)
         return;
     error_set(&task->error, -ECANCELED, CODE_RETURNED,
               "It was not tried: the source is gone, or the courier is ending.");
@@ -142,7 +143,7 @@ pull_task_begin(struct pull_task *task)
 
 /* Copies a string that was read. Returns false for a broken frame. */
 static bool
-pull_take(char *to, size_t size, const char *text, struct proto_reader *reader)
+pull_task_copy(char *to, size_t size, const char *text, struct proto_reader *reader)
 {
     if (strlen(text) >= size)
         reader->error = -EBADMSG;
@@ -152,37 +153,39 @@ pull_take(char *to, size_t size, const char *text, struct proto_reader *reader)
 }
 
 static void
-puller_handle_find(struct puller *puller, struct settings *settings, struct proto_reader *reader)
+pull_archive_handle_find(struct pull_archive *archive, struct settings *settings,
+                         struct proto_reader *reader)
 {
-    struct message_find told;
-    if (message_read_find(reader, &told))
+    struct message_find message;
+    if (message_read_find(reader, &message))
         return;
-    struct pull_task *task = pull_task_new(puller, settings, told.source, told.pull);
+    struct pull_task *task = pull_task_new(archive, settings, message.source, message.pull);
     if (!task)
-        child_fail(puller->child, "no memory for a pull");
-    else if (pull_take(task->accession_number, sizeof task->accession_number, told.accession,
-                       reader) &&
-             pull_take(task->study_uid, sizeof task->study_uid, told.study, reader) &&
-             pull_take(task->series_uid, sizeof task->series_uid, told.series, reader))
+        child_fail(archive->child, "no memory for a pull");
+    else if (pull_task_copy(task->accession_number, sizeof task->accession_number,
+                            message.accession, reader) &&
+             pull_task_copy(task->study_uid, sizeof task->study_uid, message.study, reader) &&
+             pull_task_copy(task->series_uid, sizeof task->series_uid, message.series, reader))
         pull_task_begin(task);
     else
         pull_task_free(task);
 }
 
 static void
-puller_handle_move(struct puller *puller, struct settings *settings, struct proto_reader *reader)
+pull_archive_handle_move(struct pull_archive *archive, struct settings *settings,
+                         struct proto_reader *reader)
 {
-    struct message_move told;
-    if (message_read_move(reader, &told))
+    struct message_move message;
+    if (message_read_move(reader, &message))
         return;
-    struct pull_task *task = pull_task_new(puller, settings, told.source, told.pull);
+    struct pull_task *task = pull_task_new(archive, settings, message.source, message.pull);
     if (!task) {
-        child_fail(puller->child, "no memory for a pull");
+        child_fail(archive->child, "no memory for a pull");
         return;
     }
     task->moves = true;
-    if (pull_take(task->study_uid, sizeof task->study_uid, told.study, reader) &&
-        pull_take(task->series_uid, sizeof task->series_uid, told.series, reader))
+    if (pull_task_copy(task->study_uid, sizeof task->study_uid, message.study, reader) &&
+        pull_task_copy(task->series_uid, sizeof task->series_uid, message.series, reader))
         pull_task_begin(task);
     else
         pull_task_free(task);
@@ -190,30 +193,31 @@ puller_handle_move(struct puller *puller, struct settings *settings, struct prot
 
 /* Stops a task. Has no effect if it has just ended. */
 static void
-puller_handle_stop(const struct puller *puller, struct proto_reader *reader)
+pull_archive_handle_stop(const struct pull_archive *archive, struct proto_reader *reader)
 {
-    struct message_stop_pull told;
-    if (message_read_stop_pull(reader, &told))
+    struct message_stop_pull message;
+    if (message_read_stop_pull(reader, &message))
         return;
-    for (struct pull_task *task = puller->tasks; task; task = task->next)
-        if (task->pull == told.pull)
+    for (struct pull_task *task = archive->tasks; task; task = task->next)
+        if (task->pull == message.pull)
             atomic_store(&task->stop, true);
 }
 
 void
-puller_handle(struct puller *puller, struct settings *settings, struct proto_reader *reader)
+pull_archive_handle(struct pull_archive *archive, struct settings *settings,
+                    struct proto_reader *reader)
 {
     if (reader->type == PROTO_FIND)
-        puller_handle_find(puller, settings, reader);
+        pull_archive_handle_find(archive, settings, reader);
     else if (reader->type == PROTO_MOVE)
-        puller_handle_move(puller, settings, reader);
+        pull_archive_handle_move(archive, settings, reader);
     else
-        puller_handle_stop(puller, reader);
+        pull_archive_handle_stop(archive, reader);
 }
 
 void
-puller_stop(struct puller *puller)
+pull_archive_stop(struct pull_archive *archive)
 {
-    for (struct pull_task *task = puller->tasks; task; task = task->next)
+    for (struct pull_task *task = archive->tasks; task; task = task->next)
         atomic_store(&task->stop, true);
 }

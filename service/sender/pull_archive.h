@@ -8,7 +8,7 @@
 #include "service/common/settings.h"
 #include "service/common/wire/child.h"
 
-struct puller {
+struct pull_archive {
     struct child *child;
     struct pull_task *tasks;     /* requests under way */
     void (*idle)(void *context); /* called when the last one has ended */
@@ -17,8 +17,9 @@ struct puller {
 
 /* Handles FIND, MOVE and STOP_PULL, reading the frame to its end. Each of the first two is answered
  * by exactly one FOUND or MOVED. */
-void puller_handle(struct puller *puller, struct settings *settings, struct proto_reader *reader);
+void pull_archive_handle(struct pull_archive *archive, struct settings *settings,
+                         struct proto_reader *reader);
 /* Cancels the requests as soon as the peers allow it, and returns them. */
-void puller_stop(struct puller *puller);
+void pull_archive_stop(struct pull_archive *archive);
 
 #endif

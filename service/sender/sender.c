@@ -42,7 +42,7 @@ struct sender {
     /* Used only by the thread. */
     struct dicom_association *association; /* NULL: not open */
     double last_use;                       /* as of clock_seconds() */
-    int64_t owed;                          /* commitment reports expected on this association */
+    int64_t expected_reports;              /* commitment reports expected on this association */
     struct stow *stow;                     /* NULL: not open */
 };
 
@@ -127,7 +127,7 @@ drop_association(struct sender *sender)
 {
     dicom_release(sender->association);
     sender->association = NULL;
-    sender->owed = 0;
+    sender->expected_reports = 0;
 }
 
 /* Passes on the peer's commitment reports, and drops an association that has ended. */
@@ -139,7 +139,7 @@ take_reports(struct sender *sender)
     while (sender->association && (found = dicom_report(sender->association, &report)) > 0) {
         send_committed(sender, report);
         sender->last_use = clock_seconds();
-        sender->owed -= sender->owed > 0;
+        sender->expected_reports -= sender->expected_reports > 0;
     }
     if (found < 0)
         drop_association(sender);
@@ -158,8 +158,8 @@ has_class(char classes[][DICOM_UID_SIZE], size_t count, const char *sop_class)
 /* Collects the storage classes of the task and of those queued behind it. Copies the strings under
  * the lock. */
 static size_t
-gather_classes(struct sender *sender, const struct sender_task *task,
-               char classes[][DICOM_UID_SIZE])
+collect_classes(struct sender *sender, const struct sender_task *task,
+                char classes[][DICOM_UID_SIZE])
 {
     size_t count = 1;
     snprintf(classes[0], DICOM_UID_SIZE, "%s", task->sop_class);
@@ -180,7 +180,7 @@ connect_for(struct sender *sender, const struct sender_task *task, struct send_a
     char classes[MAX_CLASSES][DICOM_UID_SIZE] = {{0}};
     struct dicom_context contexts[2 * MAX_CLASSES + 1];
     struct dicom_peer peer;
-    size_t count = 0, class_count = gather_classes(sender, task, classes);
+    size_t count = 0, class_count = collect_classes(sender, task, classes);
     for (size_t i = 0; i < class_count; i++) {
         contexts[count++] = (struct dicom_context){classes[i], DICOM_EXPLICIT_LITTLE};
         contexts[count++] = (struct dicom_context){classes[i], DICOM_IMPLICIT_LITTLE};
@@ -218,7 +218,7 @@ sender_commit(struct sender *sender, const struct sender_task *task, struct send
     int rc = dicom_commit(sender->association, attempt->transaction, &reference, 1,
                           &attempt->answer, &attempt->error);
     if (rc == 0) {
-        sender->owed++;
+        sender->expected_reports++;
         attempt->commitment = PROTO_COMMITMENT_REQUESTED;
     }
     return rc;
@@ -301,8 +301,8 @@ deliver_to_folder(struct sender *sender, const struct sender_task *task,
                   struct send_attempt *attempt)
 {
     attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
-    int rc = folder_deliver(sender->options.destination->folder, task->file, task->sop_instance,
-                            &attempt->error);
+    int rc = sender_folder_deliver(sender->options.destination->folder, task->file,
+                                   task->sop_instance, &attempt->error);
     return rc ? dicom_outcome_of(attempt->error.code, &attempt->answer) : DICOM_SENT;
 }
 
@@ -354,14 +354,14 @@ log_attempt(const struct sender *sender, const struct sender_task *task, enum di
 static void
 sender_attempt(struct sender *sender, const struct sender_task *task)
 {
-    static const enum proto_delivery told[] = {[DICOM_SENT] = PROTO_DELIVERY_SENT,
-                                               [DICOM_TRANSIENT] = PROTO_DELIVERY_TRANSIENT,
-                                               [DICOM_PERMANENT] = PROTO_DELIVERY_PERMANENT};
+    static const enum proto_delivery message[] = {[DICOM_SENT] = PROTO_DELIVERY_SENT,
+                                                  [DICOM_TRANSIENT] = PROTO_DELIVERY_TRANSIENT,
+                                                  [DICOM_PERMANENT] = PROTO_DELIVERY_PERMANENT};
     struct send_attempt attempt = {.store_status = -1};
     const double start = clock_seconds();
     const enum dicom_outcome outcome = sender_deliver_task(sender, task, &attempt);
     log_attempt(sender, task, outcome, &attempt, clock_seconds() - start);
-    send_delivered(sender, task, told[outcome], &attempt);
+    send_delivered(sender, task, message[outcome], &attempt);
     take_reports(sender); /* some may have arrived during the delivery */
 }
 
@@ -407,7 +407,7 @@ idle_left(const struct sender *sender)
 {
     const struct conf_destination *destination = sender->options.destination;
     double patience = destination->idle_seconds;
-    if (sender->owed > 0)
+    if (sender->expected_reports > 0)
         patience = fmax(patience, destination->dimse_seconds);
     return sender->last_use + patience - clock_seconds();
 }

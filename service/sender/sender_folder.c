@@ -91,7 +91,8 @@ deliver(int source, int base, const char *folder, const char *file, const char *
 }
 
 int
-folder_deliver(const char *folder, const char *file, const char *sop_instance, struct error *error)
+sender_folder_deliver(const char *folder, const char *file, const char *sop_instance,
+                      struct error *error)
 {
     int source = open(file, O_RDONLY | O_CLOEXEC);
     if (source < 0)

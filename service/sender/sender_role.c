@@ -25,27 +25,27 @@
 #include <unistd.h>
 
 /* A sender in the list. A sender of older settings has been stopped. */
-struct post {
-    struct post *next;
+struct sender_entry {
+    struct sender_entry *next;
     struct settings *settings;
     const struct conf_destination *destination;
     struct sender *sender;
 };
 
-struct letter {
-    struct letter *next;
+struct sender_frame {
+    struct sender_frame *next;
     struct proto_writer frame;
 };
 
-struct courier {
+struct sender_process {
     struct child child;
     uv_loop_t loop;
     uv_async_t news; /* frames were queued, or a sender ended */
     struct settings *settings;
-    struct post *posts;
-    struct puller puller;
+    struct sender_entry *entries;
+    struct pull_archive archive;
     pthread_mutex_t mutex;
-    struct letter *first, **last; /* guarded by the mutex, as is out_of_memory */
+    struct sender_frame *first, **last; /* guarded by the mutex, as is out_of_memory */
     bool out_of_memory;
 };
 
@@ -53,7 +53,7 @@ struct courier {
 
 /* Opens the settings. Unusable certificates affect only destinations with TLS. */
 static int
-courier_open_settings(struct conf *conf, struct settings **settings)
+sender_role_open_settings(struct conf *conf, struct settings **settings)
 {
     struct error error;
     const int rc = settings_open(conf, false, settings, &error);
@@ -67,138 +67,140 @@ courier_open_settings(struct conf *conf, struct settings **settings)
 
 /* Called in a sender's thread. */
 static void
-courier_on_letter(void *context, struct proto_writer *frame)
+sender_role_on_frame(void *context, struct proto_writer *frame)
 {
-    struct courier *courier = context;
-    struct letter *letter = calloc(1, sizeof *letter);
-    pthread_mutex_lock(&courier->mutex);
-    if (letter) {
-        letter->frame = *frame;
-        *courier->last = letter;
-        courier->last = &letter->next;
+    struct sender_process *process = context;
+    struct sender_frame *entry = calloc(1, sizeof *entry);
+    pthread_mutex_lock(&process->mutex);
+    if (entry) {
+        entry->frame = *frame;
+        *process->last = entry;
+        process->last = &entry->next;
     } else {
-        courier->out_of_memory = true;
+        process->out_of_memory = true;
     }
-    pthread_mutex_unlock(&courier->mutex);
-    if (!letter)
+    pthread_mutex_unlock(&process->mutex);
+    if (!entry)
         proto_release(frame);
-    uv_async_send(&courier->news);
+    uv_async_send(&process->news);
 }
 
 /* Called in a sender's thread. */
 static void
-courier_on_ended(void *context)
+sender_role_on_ended(void *context)
 {
-    struct courier *courier = context;
-    uv_async_send(&courier->news);
+    struct sender_process *process = context;
+    uv_async_send(&process->news);
 }
 
-static struct letter *
-take_letters(struct courier *courier)
+static struct sender_frame *
+take_frames(struct sender_process *process)
 {
-    pthread_mutex_lock(&courier->mutex);
-    struct letter *letters = courier->first;
-    courier->first = NULL;
-    courier->last = &courier->first;
-    const bool out_of_memory = courier->out_of_memory;
-    pthread_mutex_unlock(&courier->mutex);
+    pthread_mutex_lock(&process->mutex);
+    struct sender_frame *frames = process->first;
+    process->first = NULL;
+    process->last = &process->first;
+    const bool out_of_memory = process->out_of_memory;
+    pthread_mutex_unlock(&process->mutex);
     if (out_of_memory)
-        child_fail(&courier->child, "no memory for a frame");
-    return letters;
+        child_fail(&process->child, "no memory for a frame");
+    return frames;
 }
 
 static void
-free_post(struct post *post)
+free_entry(struct sender_entry *entry)
 {
-    sender_close(post->sender);
-    settings_drop(post->settings);
-    free(post);
+    sender_close(entry->sender);
+    settings_drop(entry->settings);
+    free(entry);
 }
 
 /* Frees the senders that have ended. */
 static void
-sweep_posts(struct courier *courier)
+sweep_entries(struct sender_process *process)
 {
-    for (struct post **place = &courier->posts; *place;) {
-        struct post *post = *place;
-        if (sender_has_ended(post->sender)) {
-            *place = post->next;
-            free_post(post);
+    for (struct sender_entry **place = &process->entries; *place;) {
+        struct sender_entry *entry = *place;
+        if (sender_has_ended(entry->sender)) {
+            *place = entry->next;
+            free_entry(entry);
         } else {
-            place = &post->next;
+            place = &entry->next;
         }
     }
 }
 
 static void
-courier_end_if_idle(void *context)
+sender_role_end_if_idle(void *context)
 {
-    struct courier *courier = context;
-    if (courier->child.draining && !courier->posts && !courier->puller.tasks)
-        uv_stop(&courier->loop);
+    struct sender_process *process = context;
+    if (process->child.draining && !process->entries && !process->archive.tasks)
+        uv_stop(&process->loop);
 }
 
 static void
-courier_on_news(uv_async_t *news)
+sender_role_on_news(uv_async_t *news)
 {
-    struct courier *courier = news->data;
-    sweep_posts(courier); /* first, so that the last frames of an ended sender are taken next */
-    struct letter *letters = take_letters(courier);
-    if (letters) /* a folder, or the resolver's files, may have changed */
-        child_check_places(&courier->child, courier->settings->conf);
-    for (struct letter *letter = letters, *next; letter; letter = next) {
-        next = letter->next;
-        child_send(&courier->child, &letter->frame);
-        free(letter);
+    struct sender_process *process = news->data;
+    sweep_entries(process); /* first, so that the last frames of an ended sender are taken next */
+    struct sender_frame *frames = take_frames(process);
+    if (frames) /* a folder, or the resolver's files, may have changed */
+        child_check_places(&process->child, process->settings->conf);
+    for (struct sender_frame *frame = frames, *next; frame; frame = next) {
+        next = frame->next;
+        child_send(&process->child, &frame->frame);
+        free(frame);
     }
-    courier_end_if_idle(courier);
+    sender_role_end_if_idle(process);
 }
 
 /* ------------------------------------------------------------------------------ messages ---- */
 
-static struct post *
-find_post(struct courier *courier, const struct conf_destination *destination)
+static struct sender_entry *
+find_entry(struct sender_process *process, const struct conf_destination *destination)
 {
-    for (struct post *post = courier->posts; post; post = post->next) {
-        if (post->destination == destination)
-            return post;
+    for (struct sender_entry *entry = process->entries; entry; entry = entry->next) {
+        if (entry->destination == destination)
+            return entry;
     }
     return NULL;
 }
 
 /* Returns the sender of a destination of the settings in force, created if necessary. */
 static int
-open_post(struct courier *courier, const struct conf_destination *destination, struct sender **out)
+open_entry(struct sender_process *process, const struct conf_destination *destination,
+           struct sender **out)
 {
-    struct post *post = find_post(courier, destination);
-    if (post) {
-        *out = post->sender;
+    struct sender_entry *entry = find_entry(process, destination);
+    if (entry) {
+        *out = entry->sender;
         return 0;
     }
-    post = calloc(1, sizeof *post);
-    if (!post)
+    entry = calloc(1, sizeof *entry);
+    if (!entry)
         return -ENOMEM;
-    const struct sender_options options = {
-        .destination = destination,
-        .dicom = &courier->settings->conf->dicom,
-        .tls = courier->settings->tls,
-        .events = {.frame = courier_on_letter, .ended = courier_on_ended, .context = courier}};
-    int error = sender_open(&options, &post->sender);
+    const struct sender_options options = {.destination = destination,
+                                           .dicom = &process->settings->conf->dicom,
+                                           .tls = process->settings->tls,
+                                           .events = {.frame = sender_role_on_frame,
+                                                      .ended = sender_role_on_ended,
+                                                      .context = process}};
+    int error = sender_open(&options, &entry->sender);
     if (error) {
-        free(post);
+        free(entry);
         return error;
     }
-    post->destination = destination;
-    post->settings = settings_keep(courier->settings);
-    post->next = courier->posts;
-    courier->posts = post;
-    *out = post->sender;
+    entry->destination = destination;
+    entry->settings = settings_keep(process->settings);
+    entry->next = process->entries;
+    process->entries = entry;
+    *out = entry->sender;
     return 0;
 }
 
 /* Returns a delivery untried: RELOAD removed its destination, or the process is ending. */
 static void
-courier_return_delivery(struct courier *courier, int64_t delivery)
+sender_role_return_delivery(struct sender_process *process, int64_t delivery)
 {
     struct proto_writer writer;
     const struct message_delivered message = {
@@ -210,51 +212,51 @@ courier_return_delivery(struct courier *courier, int64_t delivery)
         .commitment = PROTO_COMMITMENT_NONE,
     };
     message_write_delivered(&writer, &message);
-    child_send(&courier->child, &writer);
+    child_send(&process->child, &writer);
 }
 
 /* Checks a UID, which becomes a file name and part of a request. */
 static bool
-courier_is_uid(const char *text)
+sender_role_is_uid(const char *text)
 {
     const size_t length = strlen(text);
     return length > 0 && length < DICOM_UID_SIZE && strspn(text, "0123456789.") == length;
 }
 
 static void
-handle_deliver(struct courier *courier, struct proto_reader *reader)
+handle_deliver(struct sender_process *process, struct proto_reader *reader)
 {
-    struct message_deliver told;
+    struct message_deliver message;
     struct sender *sender;
-    if (message_read_deliver(reader, &told) != 0)
+    if (message_read_deliver(reader, &message) != 0)
         return;
-    if (*told.file != '/' || !courier_is_uid(told.sop_class) ||
-        !courier_is_uid(told.sop_instance)) {
+    if (*message.file != '/' || !sender_role_is_uid(message.sop_class) ||
+        !sender_role_is_uid(message.sop_instance)) {
         reader->error = -EBADMSG;
         return;
     }
     const struct conf_destination *destination =
-        conf_find_destination(courier->settings->conf, told.destination);
-    if (!destination || courier->child.draining)
-        courier_return_delivery(courier, told.delivery);
-    else if (open_post(courier, destination, &sender) != 0 ||
-             sender_deliver(sender, told.delivery, told.file, told.sop_class, told.sop_instance) !=
-                 0)
-        child_fail(&courier->child, "no memory or thread for a delivery");
+        conf_find_destination(process->settings->conf, message.destination);
+    if (!destination || process->child.draining)
+        sender_role_return_delivery(process, message.delivery);
+    else if (open_entry(process, destination, &sender) != 0 ||
+             sender_deliver(sender, message.delivery, message.file, message.sop_class,
+                            message.sop_instance) != 0)
+        child_fail(&process->child, "no memory or thread for a delivery");
 }
 
 static void
-courier_on_message(void *context, struct proto_reader *reader)
+sender_role_on_message(void *context, struct proto_reader *reader)
 {
-    struct courier *courier = context;
+    struct sender_process *process = context;
     switch (reader->type) {
     case PROTO_DELIVER:
-        handle_deliver(courier, reader);
+        handle_deliver(process, reader);
         break;
     case PROTO_FIND:
     case PROTO_MOVE:
     case PROTO_STOP_PULL:
-        puller_handle(&courier->puller, courier->settings, reader);
+        pull_archive_handle(&process->archive, process->settings, reader);
         break;
     default:
         reader->error = -EBADMSG;
@@ -262,41 +264,41 @@ courier_on_message(void *context, struct proto_reader *reader)
 }
 
 static void
-stop_posts(struct courier *courier)
+stop_entries(struct sender_process *process)
 {
-    for (struct post *post = courier->posts; post; post = post->next)
-        sender_stop(post->sender);
+    for (struct sender_entry *entry = process->entries; entry; entry = entry->next)
+        sender_stop(entry->sender);
 }
 
 static int
-courier_on_reload(void *context, struct conf *conf, struct error *error)
+sender_role_on_reload(void *context, struct conf *conf, struct error *error)
 {
-    struct courier *courier = context;
+    struct sender_process *process = context;
     struct settings *settings;
     int rc = settings_open_all(conf, false, &settings, error);
     if (rc)
         return rc;
-    stop_posts(courier);
-    settings_drop(courier->settings);
-    courier->settings = settings;
-    child_check_places(&courier->child, settings->conf);
+    stop_entries(process);
+    settings_drop(process->settings);
+    process->settings = settings;
+    child_check_places(&process->child, settings->conf);
     return 0;
 }
 
 static void
-courier_on_drain(void *context)
+sender_role_on_drain(void *context)
 {
-    struct courier *courier = context;
-    stop_posts(courier);
-    puller_stop(&courier->puller);
-    courier_end_if_idle(courier);
+    struct sender_process *process = context;
+    stop_entries(process);
+    pull_archive_stop(&process->archive);
+    sender_role_end_if_idle(process);
 }
 
-static const struct child_role courier_role = {.name = "courier",
-                                               .confined = CONFINE_COURIER,
-                                               .message = courier_on_message,
-                                               .reload = courier_on_reload,
-                                               .drain = courier_on_drain};
+static const struct child_role sender_child_role = {.name = "courier",
+                                                    .confined = CONFINE_COURIER,
+                                                    .message = sender_role_on_message,
+                                                    .reload = sender_role_on_reload,
+                                                    .drain = sender_role_on_drain};
 
 /* ---------------------------------------------------------------------------- the process ---- */
 
@@ -305,38 +307,38 @@ static const struct child_role courier_role = {.name = "courier",
  * a slow peer. After a hang-up it exits at once, since their outcomes cannot be sent.
  */
 static void
-courier_serve(struct courier *courier)
+sender_role_serve(struct sender_process *process)
 {
-    const struct child *child = &courier->child;
-    uv_run(&courier->loop, UV_RUN_DEFAULT);
+    const struct child *child = &process->child;
+    uv_run(&process->loop, UV_RUN_DEFAULT);
     if (child->hung_up || child->failed)
         _exit(child_status(child));
-    child_close(&courier->child);
+    child_close(&process->child);
 }
 
 static int
-run_courier(struct courier *courier)
+sender_role_run(struct sender_process *process)
 {
-    int error = uv_loop_init(&courier->loop);
+    int error = uv_loop_init(&process->loop);
     if (error)
         return error;
-    courier->news.data = courier;
-    error = uv_async_init(&courier->loop, &courier->news, courier_on_news);
+    process->news.data = process;
+    error = uv_async_init(&process->loop, &process->news, sender_role_on_news);
     if (error == 0) {
         error = call_filter_install(CONFINE_COURIER);
         if (error == 0)
-            error = child_open(&courier->child, &courier->loop, &courier_role, courier);
+            error = child_open(&process->child, &process->loop, &sender_child_role, process);
         if (error == 0)
-            courier_serve(courier);
-        uv_close((uv_handle_t *)&courier->news, NULL);
+            sender_role_serve(process);
+        uv_close((uv_handle_t *)&process->news, NULL);
     }
-    uv_run(&courier->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&courier->loop);
+    uv_run(&process->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&process->loop);
     return error;
 }
 
 static int
-courier_load_settings(struct courier *courier, const char *config_file)
+sender_role_load_settings(struct sender_process *process, const char *config_file)
 {
     struct error error;
     struct conf *conf;
@@ -346,23 +348,24 @@ courier_load_settings(struct courier *courier, const char *config_file)
         return rc;
     }
     log_set_level(conf->log_level);
-    return courier_open_settings(conf, &courier->settings);
+    return sender_role_open_settings(conf, &process->settings);
 }
 
 int
-courier_main(const struct role_args *args)
+sender_main(const struct role_args *args)
 {
-    struct courier courier = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-    courier.last = &courier.first;
-    courier.puller = (struct puller){&courier.child, NULL, courier_end_if_idle, &courier};
+    struct sender_process process = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    process.last = &process.first;
+    process.archive =
+        (struct pull_archive){&process.child, NULL, sender_role_end_if_idle, &process};
     dicom_init();
-    int error = courier_load_settings(&courier, args->config_file);
+    int error = sender_role_load_settings(&process, args->config_file);
     if (error)
         return child_start_status(error);
-    error = confine_self(CONFINE_COURIER, courier.settings->conf);
+    error = confine_self(CONFINE_COURIER, process.settings->conf);
     if (!error)
-        error = run_courier(&courier);
-    settings_drop(courier.settings);
+        error = sender_role_run(&process);
+    settings_drop(process.settings);
     if (error)
         log_error("courier.start", LOG_STR("error", strerror(-error)));
     return child_start_status(error);

@@ -22,10 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ROWS_MOST 2000 /* per frame */
+#define ROWS_MAX 2000 /* per frame */
 
 struct proto_writer *
-site_answer(struct site_request *request)
+slurm_request_reply(struct slurm_request *request)
 {
     static struct proto_writer nowhere; /* never sent, since the process fails */
     struct proto_writer *grown =
@@ -39,7 +39,7 @@ site_answer(struct site_request *request)
 }
 
 static struct slurm_attempt_id
-site_id(int64_t job, int64_t number, const char *nonce)
+slurm_request_id(int64_t job, int64_t number, const char *nonce)
 {
     struct slurm_attempt_id id = {.job = job, .number = number};
     snprintf(id.nonce, sizeof id.nonce, "%s", nonce);
@@ -49,8 +49,8 @@ site_id(int64_t job, int64_t number, const char *nonce)
 /* ---------------------------------------------------------------------------- submitting ---- */
 
 static int
-site_make_folder(const struct site_request *request, const struct message_task_job *row,
-                 struct error *error)
+slurm_request_make_folder(const struct slurm_request *request, const struct message_task_job *row,
+                          struct error *error)
 {
     const struct conf *conf = request->site->conf;
     struct job_spec *spec = NULL;
@@ -58,7 +58,7 @@ site_make_folder(const struct site_request *request, const struct message_task_j
     if (rc)
         return rc;
     const struct slurm_attempt_order order = {
-        .id = site_id(row->job, row->number, request->told.submit_task.nonce),
+        .id = slurm_request_id(row->job, row->number, request->message.submit_task.nonce),
         .spec = spec,
         .deadline_seconds = row->deadline_seconds,
         .backend = conf->compute.backend,
@@ -72,42 +72,42 @@ site_make_folder(const struct site_request *request, const struct message_task_j
 }
 
 static void
-site_tell_unfit(struct site_request *request, int64_t job, const struct error *error)
+slurm_request_add_unfit(struct slurm_request *request, int64_t job, const struct error *error)
 {
-    const struct message_unfit told = {.job = job,
-                                       .nonce = request->told.submit_task.nonce,
-                                       .code = error->code,
-                                       .message = error->message,
-                                       .file = error->file[0]};
-    message_write_unfit(site_answer(request), &told);
+    const struct message_unfit message = {.job = job,
+                                          .nonce = request->message.submit_task.nonce,
+                                          .code = error->code,
+                                          .message = error->message,
+                                          .file = error->file[0]};
+    message_write_unfit(slurm_request_reply(request), &message);
 }
 
 /* Returns the path of the attempt's folder. NULL: it could not be made, and UNFIT was added. */
 static char *
-site_make_attempt(struct site_request *request, const struct message_task_job *row)
+slurm_request_make_attempt(struct slurm_request *request, const struct message_task_job *row)
 {
     struct error error = {0};
     char name[ATTEMPT_NAME_SIZE], *path = NULL;
     const struct slurm_attempt_id id =
-        site_id(row->job, row->number, request->told.submit_task.nonce);
-    int rc = site_make_folder(request, row, &error);
+        slurm_request_id(row->job, row->number, request->message.submit_task.nonce);
+    int rc = slurm_request_make_folder(request, row, &error);
     slurm_folder_name_write(&id, name);
     if (!rc && asprintf(&path, "%s/%s", request->site->folder, name) < 0)
         rc = error_set_system(&error, -ENOMEM, "name the folder of an attempt");
     if (!rc)
         return path;
-    site_tell_unfit(request, row->job, &error);
+    slurm_request_add_unfit(request, row->job, &error);
     return NULL;
 }
 
 static int
-site_run_sbatch(const struct site_request *request, const char *const *folders, size_t count,
-                int64_t *slurm_id, struct error *error)
+slurm_request_run_sbatch(const struct slurm_request *request, const char *const *folders,
+                         size_t count, int64_t *slurm_id, struct error *error)
 {
-    const struct message_submit_task *told = &request->told.submit_task;
+    const struct message_submit_task *message = &request->message.submit_task;
     const struct conf *conf = request->site->conf;
     char *output, *series = NULL;
-    if (asprintf(&output, "%s/task-%s.log", request->site->folder, told->nonce) < 0)
+    if (asprintf(&output, "%s/task-%s.log", request->site->folder, message->nonce) < 0)
         return error_set_system(error, -ENOMEM, "name the log of a Slurm job");
     if (asprintf(&series, "%s/" LAYOUT_SERIES, conf->root) < 0) {
         free(output);
@@ -115,8 +115,8 @@ site_run_sbatch(const struct site_request *request, const char *const *folders, 
     }
     const struct slurm_order order = {
         .name = request->site->name,
-        .comment = told->nonce,
-        .exclude = told->exclude,
+        .comment = message->nonce,
+        .exclude = message->exclude,
         .output = output,
         .script = request->site->script,
         .series = slurm_folder_is_shared(conf->compute.slurm.share, series) ? series : "",
@@ -132,23 +132,24 @@ site_run_sbatch(const struct site_request *request, const char *const *folders, 
 
 /* Submits the attempts that have a folder. Without any, only reports that. */
 static void
-site_submit_folders(struct site_request *request, const char *const *folders, size_t count)
+slurm_request_submit_folders(struct slurm_request *request, const char *const *folders,
+                             size_t count)
 {
     struct error error = {0};
     int64_t slurm_id = 0;
-    const int rc = count ? site_run_sbatch(request, folders, count, &slurm_id, &error) : 0;
-    const struct message_submitted told = {.nonce = request->told.submit_task.nonce,
-                                           .slurm_id = rc ? 0 : slurm_id,
-                                           .unsure = rc && error.code != CODE_SLURM_REFUSED,
-                                           .code = error.code,
-                                           .message = error.message};
-    message_write_submitted(site_answer(request), &told);
+    const int rc = count ? slurm_request_run_sbatch(request, folders, count, &slurm_id, &error) : 0;
+    const struct message_submitted message = {.nonce = request->message.submit_task.nonce,
+                                              .slurm_id = rc ? 0 : slurm_id,
+                                              .unsure = rc && error.code != CODE_SLURM_REFUSED,
+                                              .code = error.code,
+                                              .message = error.message};
+    message_write_submitted(slurm_request_reply(request), &message);
 }
 
 /* Creates only the last folder: if the share is not mounted, no folder must be created in its
  * place. */
 static void
-site_make_root(const struct site *site)
+slurm_request_make_root(const struct slurm_site *site)
 {
     if (mkdir(site->folder, 0700) < 0 && errno != EEXIST)
         log_warn("cluster.share", LOG_STR("folder", site->folder),
@@ -156,22 +157,22 @@ site_make_root(const struct site *site)
 }
 
 void
-site_submit(struct site_request *request)
+slurm_request_submit(struct slurm_request *request)
 {
-    const size_t most = (size_t)request->rows.rows;
+    const size_t limit = (size_t)request->rows.rows;
     struct message_task_job row;
     size_t count = 0;
-    char **folders = calloc(most + 1, sizeof *folders);
+    char **folders = calloc(limit + 1, sizeof *folders);
     if (!folders) {
         request->out_of_memory = true;
         return;
     }
-    site_make_root(request->site);
-    while (count < most && message_next_task_job(&request->rows, &row)) {
-        folders[count] = site_make_attempt(request, &row);
+    slurm_request_make_root(request->site);
+    while (count < limit && message_next_task_job(&request->rows, &row)) {
+        folders[count] = slurm_request_make_attempt(request, &row);
         count += folders[count] != NULL;
     }
-    site_submit_folders(request, (const char *const *)folders, count);
+    slurm_request_submit_folders(request, (const char *const *)folders, count);
     for (size_t i = 0; i < count; i++)
         free(folders[i]);
     free(folders);
@@ -179,17 +180,17 @@ site_submit(struct site_request *request)
 
 /* ------------------------------------------------------------------------------- polling ---- */
 
-struct site_polled {
-    struct site_request *request;
+struct slurm_polled {
+    struct slurm_request *request;
     struct proto_writer *writer; /* NULL: the next row begins a frame */
     size_t rows;
 };
 
 static struct proto_writer *
-site_begin_tasks(struct site_request *request, bool last, const struct error *error)
+slurm_request_begin_tasks(struct slurm_request *request, bool last, const struct error *error)
 {
-    struct proto_writer *writer = site_answer(request);
-    message_write_tasks(writer, &(struct message_tasks){.number = request->told.poll.number,
+    struct proto_writer *writer = slurm_request_reply(request);
+    message_write_tasks(writer, &(struct message_tasks){.number = request->message.poll.number,
                                                         .last = last,
                                                         .code = error->code,
                                                         .message = error->message});
@@ -197,12 +198,12 @@ site_begin_tasks(struct site_request *request, bool last, const struct error *er
 }
 
 static void
-site_on_job(void *context, const struct slurm_job *job)
+slurm_request_on_job(void *context, const struct slurm_job *job)
 {
     static const struct error none;
-    struct site_polled *polled = context;
-    if (polled->rows % ROWS_MOST == 0)
-        site_begin_tasks(polled->request, false, &none);
+    struct slurm_polled *polled = context;
+    if (polled->rows % ROWS_MAX == 0)
+        slurm_request_begin_tasks(polled->request, false, &none);
     polled->rows++;
     if (polled->request->out_of_memory)
         return;
@@ -216,36 +217,37 @@ site_on_job(void *context, const struct slurm_job *job)
 }
 
 void
-site_poll(struct site_request *request)
+slurm_request_poll(struct slurm_request *request)
 {
     struct error error = {0};
-    struct site_polled polled = {.request = request};
-    if (slurm_list(request->site->name, site_on_job, &polled, &error) == 0)
+    struct slurm_polled polled = {.request = request};
+    if (slurm_list(request->site->name, slurm_request_on_job, &polled, &error) == 0)
         error = (struct error){0};
-    site_begin_tasks(request, true, &error);
+    slurm_request_begin_tasks(request, true, &error);
 }
 
 /* ---------------------------------------------------------------------------- collecting ---- */
 
 static void
-site_tell_collected(struct site_request *request, bool has_ended, const struct error *error)
+slurm_request_add_collected(struct slurm_request *request, bool has_ended,
+                            const struct error *error)
 {
-    const struct message_collect *asked = &request->told.collect;
-    const struct message_collected told = {.job = asked->job,
-                                           .nonce = asked->nonce,
-                                           .has_ended = has_ended,
-                                           .code = error->code,
-                                           .message = error->message};
-    message_write_collected(site_answer(request), &told);
+    const struct message_collect *collect = &request->message.collect;
+    const struct message_collected message = {.job = collect->job,
+                                              .nonce = collect->nonce,
+                                              .has_ended = has_ended,
+                                              .code = error->code,
+                                              .message = error->message};
+    message_write_collected(slurm_request_reply(request), &message);
 }
 
 static int
-site_bring_results(const struct site_request *request, const struct manifest *manifest,
-                   struct error *error)
+slurm_request_fetch_results(const struct slurm_request *request, const struct manifest *manifest,
+                            struct error *error)
 {
     char *output;
     if (asprintf(&output, "%s/" LAYOUT_OUTBOX "/%" PRId64, request->site->conf->root,
-                 request->told.collect.job) < 0)
+                 request->message.collect.job) < 0)
         return error_set_system(error, -ENOMEM, "name the folder of results");
     crash_point("cluster_before_results");
     const int rc = manifest_collect(manifest, output, &request->site->stop, error);
@@ -255,38 +257,39 @@ site_bring_results(const struct site_request *request, const struct manifest *ma
 }
 
 static void
-site_tell_report(struct site_request *request, struct manifest *manifest)
+slurm_request_add_report(struct slurm_request *request, struct manifest *manifest)
 {
     static const struct error none;
     struct proto_reader frame;
-    site_tell_collected(request, true, &none);
+    slurm_request_add_collected(request, true, &none);
     while (manifest_next(manifest, &frame))
-        proto_copy(site_answer(request), &frame);
+        proto_copy(slurm_request_reply(request), &frame);
 }
 
 void
-site_collect(struct site_request *request)
+slurm_request_collect(struct slurm_request *request)
 {
-    const struct message_collect *asked = &request->told.collect;
-    const struct slurm_attempt_id id = site_id(asked->job, asked->number, asked->nonce);
+    const struct message_collect *message = &request->message.collect;
+    const struct slurm_attempt_id id =
+        slurm_request_id(message->job, message->number, message->nonce);
     struct manifest *manifest = NULL;
     struct error error = {0};
     int rc = manifest_read(request->site->folder, &id, &manifest, &error);
     if (!rc)
-        rc = site_bring_results(request, manifest, &error);
+        rc = slurm_request_fetch_results(request, manifest, &error);
     if (rc == -ENOENT)
         error = (struct error){0};
     if (rc)
-        site_tell_collected(request, false, &error);
+        slurm_request_add_collected(request, false, &error);
     else
-        site_tell_report(request, manifest);
+        slurm_request_add_report(request, manifest);
     manifest_free(manifest);
 }
 
 /* ------------------------------------------------------------------------------ sweeping ---- */
 
 static void
-site_remove_log(const struct site *site, const char *nonce)
+slurm_request_remove_log(const struct slurm_site *site, const char *nonce)
 {
     char *log;
     if (asprintf(&log, "%s/task-%s.log", site->folder, nonce) < 0)
@@ -296,13 +299,13 @@ site_remove_log(const struct site *site, const char *nonce)
 }
 
 void
-site_dismiss(struct site_request *request)
+slurm_request_dismiss(struct slurm_request *request)
 {
     struct message_dismissed row;
     while (message_next_dismissed(&request->rows, &row)) {
         if (row.well)
-            site_remove_log(request->site, row.nonce);
-        const struct slurm_attempt_id id = site_id(row.job, row.number, row.nonce);
+            slurm_request_remove_log(request->site, row.nonce);
+        const struct slurm_attempt_id id = slurm_request_id(row.job, row.number, row.nonce);
         const int rc = slurm_folder_remove(request->site->folder, &id);
         if (rc)
             log_warn("cluster.folder_stays", LOG_INT("job", row.job), LOG_STR("nonce", row.nonce),
@@ -311,10 +314,10 @@ site_dismiss(struct site_request *request)
 }
 
 void
-site_cancel(struct site_request *request)
+slurm_request_cancel(struct slurm_request *request)
 {
     struct error error;
-    const int64_t id = request->told.cancel_task.slurm_id;
+    const int64_t id = request->message.cancel_task.slurm_id;
     if (slurm_cancel(&id, 1, &error))
         log_warn("cluster.not_cancelled", LOG_INT("slurm_id", id),
                  LOG_STR("message", error.message));
@@ -322,7 +325,7 @@ site_cancel(struct site_request *request)
 
 /* Removes logs of Slurm jobs that are a week old. */
 static void
-site_sweep_log(int folder, const char *name)
+slurm_request_sweep_log(int folder, const char *name)
 {
     struct stat status;
     if (strncmp(name, "task-", 5) == 0 &&
@@ -332,7 +335,7 @@ site_sweep_log(int folder, const char *name)
 }
 
 void
-site_list_folders(struct site_request *request)
+slurm_request_list_folders(struct slurm_request *request)
 {
     DIR *directory;
     size_t rows = 0;
@@ -341,11 +344,11 @@ site_list_folders(struct site_request *request)
     for (const struct dirent *entry; (entry = readdir(directory)) && !request->out_of_memory;) {
         struct slurm_attempt_id id;
         if (!slurm_folder_name_read(entry->d_name, &id)) {
-            site_sweep_log(dirfd(directory), entry->d_name);
+            slurm_request_sweep_log(dirfd(directory), entry->d_name);
             continue;
         }
-        if (rows++ % ROWS_MOST == 0)
-            message_write_folders(site_answer(request), &(struct message_folders){});
+        if (rows++ % ROWS_MAX == 0)
+            message_write_folders(slurm_request_reply(request), &(struct message_folders){});
         if (!request->out_of_memory)
             message_add_folder(
                 &request->answers[request->answer_count - 1],

@@ -28,33 +28,33 @@
 
 #define ID_DIGITS 16
 
-struct gateway {
+struct slurm_process {
     struct child child;
     uv_loop_t loop;
-    struct site site;
+    struct slurm_site site;
     size_t under_way; /* requests */
 };
 
 /* ------------------------------------------------------------------------------ requests ---- */
 
-typedef void gateway_do(struct site_request *request);
+typedef void slurm_work_call(struct slurm_request *request);
 
-struct gateway_work {
-    struct site_request request; /* must be first */
+struct slurm_work {
+    struct slurm_request request; /* must be first */
     uv_work_t work;
-    struct gateway *gateway;
-    gateway_do *call;
+    struct slurm_process *process;
+    slurm_work_call *call;
 };
 
 static void
-gateway_on_thread(uv_work_t *work)
+slurm_work_run(uv_work_t *work)
 {
-    struct gateway_work *order = work->data;
+    struct slurm_work *order = work->data;
     order->call(&order->request);
 }
 
 static void
-gateway_free_work(struct gateway_work *order)
+slurm_work_free(struct slurm_work *order)
 {
     free(order->request.answers);
     free(order->request.memory);
@@ -62,98 +62,98 @@ gateway_free_work(struct gateway_work *order)
 }
 
 static void
-gateway_after(uv_work_t *work, int status)
+slurm_work_ended(uv_work_t *work, int status)
 {
-    struct gateway_work *order = work->data;
-    struct gateway *gateway = order->gateway;
-    const struct site_request *request = &order->request;
+    struct slurm_work *order = work->data;
+    struct slurm_process *process = order->process;
+    const struct slurm_request *request = &order->request;
     for (size_t i = 0; i < request->answer_count; i++) {
         if (status || request->out_of_memory)
             proto_release(&request->answers[i]);
         else
-            child_send(&gateway->child, &request->answers[i]);
+            child_send(&process->child, &request->answers[i]);
     }
     if (status || request->out_of_memory)
-        child_fail(&gateway->child, "no memory for an answer");
-    gateway_free_work(order);
-    gateway->under_way--;
-    if (gateway->child.draining && gateway->under_way == 0)
-        uv_stop(&gateway->loop);
+        child_fail(&process->child, "no memory for an answer");
+    slurm_work_free(order);
+    process->under_way--;
+    if (process->child.draining && process->under_way == 0)
+        uv_stop(&process->loop);
 }
 
 static void
-gateway_begin(struct gateway *gateway, struct gateway_work *order, gateway_do *call)
+slurm_work_begin(struct slurm_process *process, struct slurm_work *order, slurm_work_call *call)
 {
-    order->request.site = &gateway->site;
-    order->gateway = gateway;
+    order->request.site = &process->site;
+    order->process = process;
     order->call = call;
     order->work.data = order;
-    gateway->under_way++;
-    uv_queue_work(&gateway->loop, &order->work, gateway_on_thread, gateway_after); /* cannot fail */
+    process->under_way++;
+    uv_queue_work(&process->loop, &order->work, slurm_work_run, slurm_work_ended); /* cannot fail */
 }
 
-static gateway_do *
-gateway_call_of(enum proto_type type)
+static slurm_work_call *
+slurm_work_call_of(enum proto_type type)
 {
     switch ((int)type) {
     case PROTO_SUBMIT_TASK:
-        return site_submit;
+        return slurm_request_submit;
     case PROTO_POLL:
-        return site_poll;
+        return slurm_request_poll;
     case PROTO_COLLECT:
-        return site_collect;
+        return slurm_request_collect;
     case PROTO_DISMISS:
-        return site_dismiss;
+        return slurm_request_dismiss;
     case PROTO_CANCEL_TASK:
-        return site_cancel;
+        return slurm_request_cancel;
     default:
         return NULL;
     }
 }
 
 static void
-gateway_on_message(void *context, struct proto_reader *reader)
+slurm_role_on_message(void *context, struct proto_reader *reader)
 {
-    struct gateway *gateway = context;
-    gateway_do *call = gateway_call_of(reader->type);
-    union message_any told;
+    struct slurm_process *process = context;
+    slurm_work_call *call = slurm_work_call_of(reader->type);
+    union message_any message;
     if (!call) {
         reader->error = -EBADMSG;
         return;
     }
-    if (message_read(reader, reader->type, &told) || gateway->child.draining)
+    if (message_read(reader, reader->type, &message) || process->child.draining)
         return; /* the next process gets unanswered requests again */
-    struct gateway_work *order = calloc(1, sizeof *order);
-    void *memory = order ? message_keep(reader, reader->type, &told) : NULL;
+    struct slurm_work *order = calloc(1, sizeof *order);
+    void *memory = order ? message_keep(reader, reader->type, &message) : NULL;
     if (!memory) {
         free(order);
-        child_fail(&gateway->child, "no memory for a request");
+        child_fail(&process->child, "no memory for a request");
         return;
     }
-    order->request.told = told;
+    order->request.message = message;
     order->request.rows = *reader;
     order->request.memory = memory;
-    gateway_begin(gateway, order, call);
+    slurm_work_begin(process, order, call);
 }
 
 static void
-gateway_on_drain(void *context)
+slurm_role_on_drain(void *context)
 {
-    struct gateway *gateway = context;
-    atomic_store(&gateway->site.stop, true);
-    if (gateway->under_way == 0)
-        uv_stop(&gateway->loop);
+    struct slurm_process *process = context;
+    atomic_store(&process->site.stop, true);
+    if (process->under_way == 0)
+        uv_stop(&process->loop);
 }
 
-static const struct child_role cluster_role = {
-    .name = "cluster", .message = gateway_on_message, .drain = gateway_on_drain};
+static const struct child_role slurm_child_role = {
+    .name = "cluster", .message = slurm_role_on_message, .drain = slurm_role_on_drain};
 
 /* ---------------------------------------------------------------------------------- site ---- */
 
 /* Reads the root's id, created once. It marks this root's jobs in Slurm: those of another daemon
  * must not be cancelled. */
 static int
-gateway_read_id(const char *root, char id[ID_DIGITS + 1])
+slurm_role_read_id(const char *root, char id[ID_DIGITS + 1])
 {
     char *path, nonce[ATTEMPT_NONCE_SIZE];
     if (asprintf(&path, "%s/" LAYOUT_CLUSTER_ID, root) < 0)
@@ -176,10 +176,10 @@ gateway_read_id(const char *root, char id[ID_DIGITS + 1])
 }
 
 static int
-gateway_open_site(struct site *site)
+slurm_role_open_site(struct slurm_site *site)
 {
     char id[ID_DIGITS + 1];
-    int rc = site->conf->compute.slurm.share ? gateway_read_id(site->conf->root, id) : -EINVAL;
+    int rc = site->conf->compute.slurm.share ? slurm_role_read_id(site->conf->root, id) : -EINVAL;
     if (rc)
         return rc;
     snprintf(site->name, sizeof site->name, "noctule-%s", id);
@@ -199,52 +199,52 @@ gateway_open_site(struct site *site)
 /* Serves until the daemon ends it. Then it exits without waiting for requests: their replies are
  * not needed, and a hanging share must not block it. */
 static void
-gateway_serve(struct gateway *gateway)
+slurm_role_serve(struct slurm_process *process)
 {
-    const struct child *child = &gateway->child;
-    struct gateway_work *order = calloc(1, sizeof *order);
+    const struct child *child = &process->child;
+    struct slurm_work *order = calloc(1, sizeof *order);
     if (order)
-        gateway_begin(gateway, order, site_list_folders);
-    uv_run(&gateway->loop, UV_RUN_DEFAULT);
-    if (child->hung_up || child->failed || gateway->under_way > 0)
+        slurm_work_begin(process, order, slurm_request_list_folders);
+    uv_run(&process->loop, UV_RUN_DEFAULT);
+    if (child->hung_up || child->failed || process->under_way > 0)
         _exit(child_status(child));
-    child_close(&gateway->child);
+    child_close(&process->child);
 }
 
 static int
-gateway_run(struct gateway *gateway)
+slurm_role_run(struct slurm_process *process)
 {
-    int rc = uv_loop_init(&gateway->loop);
+    int rc = uv_loop_init(&process->loop);
     if (rc)
         return rc;
-    rc = child_open(&gateway->child, &gateway->loop, &cluster_role, gateway);
+    rc = child_open(&process->child, &process->loop, &slurm_child_role, process);
     if (!rc)
-        gateway_serve(gateway);
-    uv_run(&gateway->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&gateway->loop);
+        slurm_role_serve(process);
+    uv_run(&process->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&process->loop);
     return rc;
 }
 
 int
-cluster_main(const struct role_args *args)
+slurm_main(const struct role_args *args)
 {
-    struct gateway gateway = {0};
+    struct slurm_process process = {0};
     struct error error = {0};
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     setenv("UV_THREADPOOL_SIZE", SLURM_THREADS, 0); /* read at the first work request */
-    int rc = conf_load(args->config_file, &gateway.site.conf, &error);
+    int rc = conf_load(args->config_file, &process.site.conf, &error);
     if (rc) {
         log_error("cluster.config", LOG_STR("error", error.message));
         return child_start_status(rc);
     }
-    log_set_level(gateway.site.conf->log_level);
-    rc = gateway_open_site(&gateway.site);
+    log_set_level(process.site.conf->log_level);
+    rc = slurm_role_open_site(&process.site);
     if (rc)
         log_error("cluster.start", LOG_STR("error", strerror(-rc)));
     else
-        rc = gateway_run(&gateway);
-    free(gateway.site.folder);
-    free(gateway.site.script);
-    conf_free(gateway.site.conf);
-    return rc ? child_start_status(rc) : child_status(&gateway.child);
+        rc = slurm_role_run(&process);
+    free(process.site.folder);
+    free(process.site.script);
+    conf_free(process.site.conf);
+    return rc ? child_start_status(rc) : child_status(&process.child);
 }

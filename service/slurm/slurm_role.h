@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 /* Shared by all threads and, except for `stop`, never changed. */
-struct site {
+struct slurm_site {
     struct conf *conf;
     char *folder; /* of the attempts: <share>/noctule-<id> */
     char *script;
@@ -20,9 +20,9 @@ struct site {
 };
 
 /* A request of the daemon, and the frames of the reply. */
-struct site_request {
-    const struct site *site;
-    union message_any told;
+struct slurm_request {
+    const struct slurm_site *site;
+    union message_any message;
     struct proto_reader rows;
     void *memory; /* holds the strings of both */
     struct proto_writer *answers;
@@ -32,15 +32,15 @@ struct site_request {
 
 /* Returns the next frame of the reply, to be filled. All frames are sent when the thread has
  * finished. */
-struct proto_writer *site_answer(struct site_request *request);
+struct proto_writer *slurm_request_reply(struct slurm_request *request);
 
 /* Handle one request each, in a pool thread. They block on the share and on Slurm. */
-void site_submit(struct site_request *request);
-void site_poll(struct site_request *request);
-void site_collect(struct site_request *request);
-void site_dismiss(struct site_request *request);
-void site_cancel(struct site_request *request);
+void slurm_request_submit(struct slurm_request *request);
+void slurm_request_poll(struct slurm_request *request);
+void slurm_request_collect(struct slurm_request *request);
+void slurm_request_dismiss(struct slurm_request *request);
+void slurm_request_cancel(struct slurm_request *request);
 /* Lists the folders that exist at the start. */
-void site_list_folders(struct site_request *request);
+void slurm_request_list_folders(struct slurm_request *request);
 
 #endif

@@ -16,16 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_GPUS 64
+#define MAX_GPUS 64
 
 static void
 send_devices(struct child *child)
 {
-    struct kernels_gpu gpus[MOST_GPUS];
-    int count = kernels_gpus(gpus, MOST_GPUS);
+    struct kernels_gpu gpus[MAX_GPUS];
+    int count = kernels_gpus(gpus, MAX_GPUS);
     struct proto_writer writer;
     message_write_devices(&writer, NULL);
-    for (int i = 0; i < count && i < MOST_GPUS; i++) {
+    for (int i = 0; i < count && i < MAX_GPUS; i++) {
         const struct numa_place place = numa_of_pci(numa_sys(), gpus[i].pci);
         const struct message_device device = {.index = gpus[i].index,
                                               .uuid = gpus[i].uuid,

@@ -40,7 +40,7 @@ struct job_slot {
     const struct task *running; /* NULL: idle */
     const char *stage;
     double fraction;
-    double told; /* time of the last progress report */
+    double reported_at; /* time of the last progress report */
     bool has_news;
     bool has_memory; /* memory of earlier jobs */
 };
@@ -82,7 +82,7 @@ task_free(struct task *task)
 
 /* Returns a waiting task as stopped. The caller must hold the lock. */
 static void
-give_back(struct slots *slots, struct task *task)
+return_task(struct slots *slots, struct task *task)
 {
     STAILQ_REMOVE(&slots->waiting, task, task, next);
     task->report.verdict = PROTO_VERDICT_STOPPED;
@@ -91,10 +91,10 @@ give_back(struct slots *slots, struct task *task)
 }
 
 static void
-give_back_all(struct slots *slots)
+return_all_tasks(struct slots *slots)
 {
     while (!STAILQ_EMPTY(&slots->waiting))
-        give_back(slots, STAILQ_FIRST(&slots->waiting));
+        return_task(slots, STAILQ_FIRST(&slots->waiting));
 }
 
 /* ------------------------------------------------------------------------ a slot's thread -- */
@@ -105,9 +105,9 @@ on_progress(void *context, const char *stage, double fraction)
     struct job_slot *slot = context;
     double now = clock_seconds();
     pthread_mutex_lock(&slot->slots->lock);
-    bool due = stage != slot->stage || now - slot->told >= PROGRESS_SECONDS;
+    bool due = stage != slot->stage || now - slot->reported_at >= PROGRESS_SECONDS;
     if (due) {
-        slot->told = now;
+        slot->reported_at = now;
         slot->stage = stage;
         slot->fraction = fraction;
         slot->has_news = true;
@@ -136,7 +136,7 @@ run_task(struct job_slot *slot, struct task *task)
 }
 
 static bool
-has_nothing_to_do(const struct slots *slots)
+slots_have_no_task(const struct slots *slots)
 {
     return (STAILQ_EMPTY(&slots->waiting) || slots->lost) && !slots->closing;
 }
@@ -151,7 +151,7 @@ slot_wait(struct job_slot *slot)
     const double at = (double)rest.tv_sec + 1e-9 * (double)rest.tv_nsec + slots->rest_seconds;
     rest.tv_sec = (time_t)floor(at);
     rest.tv_nsec = (long)(1e9 * (at - floor(at)));
-    while (has_nothing_to_do(slots)) {
+    while (slots_have_no_task(slots)) {
         if (!slot->has_memory) {
             pthread_cond_wait(&slots->changed, &slots->lock);
         } else if (pthread_cond_timedwait(&slots->changed, &slots->lock, &rest) == ETIMEDOUT) {
@@ -174,7 +174,7 @@ begin_task(struct job_slot *slot)
     struct task *task = slots->closing ? NULL : take_first(&slots->waiting);
     slot->running = task;
     slot->stage = NULL;
-    slot->told = 0;
+    slot->reported_at = 0;
     atomic_store(&slot->stop, false);
     pthread_mutex_unlock(&slots->lock);
     return task;
@@ -190,7 +190,7 @@ end_task(struct job_slot *slot, struct task *task)
     STAILQ_INSERT_TAIL(&slots->ended, task, next);
     if (task->report.device_lost) {
         slots->lost = true;
-        give_back_all(slots);
+        return_all_tasks(slots);
     }
     pthread_mutex_unlock(&slots->lock);
     slots->wake(slots->context);
@@ -240,7 +240,7 @@ open_device(struct slots *slots, const struct slots_options *wanted, struct erro
     struct kernels_device_options options = {.backend = is_cpu ? "cpu" : "cuda",
                                              .device = is_cpu ? "" : name,
                                              .threads = wanted->threads};
-    return job_device_open(&options, wanted->most_bytes, &slots->device, error);
+    return job_device_open(&options, wanted->max_bytes, &slots->device, error);
 }
 
 int
@@ -331,7 +331,7 @@ slots_run(struct slots *slots, int64_t job, const char *file)
     pthread_mutex_lock(&slots->lock);
     STAILQ_INSERT_TAIL(&slots->waiting, task, next);
     if (slots->lost)
-        give_back_all(slots);
+        return_all_tasks(slots);
     bool lost = slots->lost;
     pthread_cond_signal(&slots->changed);
     pthread_mutex_unlock(&slots->lock);
@@ -351,23 +351,23 @@ slots_stop(struct slots *slots, int64_t job)
     for (struct task *task = STAILQ_FIRST(&slots->waiting), *next; task; task = next) {
         next = STAILQ_NEXT(task, next);
         if (task->job == job)
-            give_back(slots, task);
+            return_task(slots, task);
     }
     pthread_mutex_unlock(&slots->lock);
     slots->wake(slots->context);
 }
 
 void
-slots_give_back(struct slots *slots)
+slots_return_queued(struct slots *slots)
 {
     pthread_mutex_lock(&slots->lock);
-    give_back_all(slots);
+    return_all_tasks(slots);
     pthread_mutex_unlock(&slots->lock);
     slots->wake(slots->context);
 }
 
 bool
-slots_lost(struct slots *slots)
+slots_device_lost(struct slots *slots)
 {
     pthread_mutex_lock(&slots->lock);
     bool lost = slots->lost;

@@ -14,7 +14,7 @@ struct slots;
 struct slots_options {
     const char *device; /* "cpu", or the UUID of a GPU */
     int threads;        /* of a job that runs alone; 0: one per processor */
-    int64_t most_bytes; /* memory limit of each slot; 0: the machine's memory */
+    int64_t max_bytes;  /* memory limit of each slot; 0: the machine's memory */
     int count;
     int64_t keep_bytes; /* pinned memory that each slot takes at its start and keeps; 0: not used */
     double rest_seconds; /* without a job, after which a slot frees the memory beyond keep_bytes */
@@ -30,14 +30,14 @@ const char *slots_description(const struct slots *slots);
  * Returns whether the device failed during a job, which has COMPUTE_DEVICE_LOST. Other running jobs
  * continue to their end. No job starts any more, and queued and new ones are returned.
  */
-bool slots_lost(struct slots *slots);
+bool slots_device_lost(struct slots *slots);
 
 /* Queues a job. A slot reads its spec from `file` when it takes the job. Returns 0 or -ENOMEM. */
 int slots_run(struct slots *slots, int64_t job, const char *file);
 /* Ends a job as soon as possible. It gets its SLOTS_DONE like any other. */
 void slots_stop(struct slots *slots, int64_t job);
 /* Returns all queued jobs: each gets a SLOTS_DONE with STOPPED. */
-void slots_give_back(struct slots *slots);
+void slots_return_queued(struct slots *slots);
 /* Returns whether no job is running, queued, or ended without its event taken. */
 bool slots_idle(struct slots *slots);
 

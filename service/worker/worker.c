@@ -71,7 +71,7 @@ static void
 send_loss(struct worker_process *worker)
 {
     struct proto_writer writer;
-    if (worker->lost || !slots_lost(worker->slots))
+    if (worker->lost || !slots_device_lost(worker->slots))
         return;
     worker->lost = worker->draining = true;
     log_error("worker.device_lost", LOG_STR("device", slots_description(worker->slots)));
@@ -119,7 +119,7 @@ handle_run(struct worker_process *worker, struct proto_reader *reader)
     if (slots_run(worker->slots, run.job, run.job_file) != 0)
         child_fail(&worker->child, "no memory for a job");
     else if (worker->draining)
-        slots_give_back(worker->slots);
+        slots_return_queued(worker->slots);
 }
 
 static void
@@ -147,7 +147,7 @@ worker_on_drain(void *context)
 {
     struct worker_process *worker = context;
     worker->draining = true;
-    slots_give_back(worker->slots);
+    slots_return_queued(worker->slots);
 }
 
 /* Has no reload: a job file contains its own settings, and the daemon restarts workers whose slots
@@ -163,7 +163,7 @@ static const struct child_role worker_role = {
  * logged.
  */
 static void
-step_back(void)
+lower_priority(void)
 {
     static const char score[] = "500";
     errno = 0;
@@ -179,7 +179,7 @@ step_back(void)
 /* Binds the process to its NUMA node. Must be called before the device is opened, so that the
  * driver's threads and memory are on that node too. A failure is only logged. */
 static void
-stay_near(const struct role_args *args)
+bind_to_node(const struct role_args *args)
 {
     const int rc = args->node < 0 ? 0 : numa_bind(numa_sys(), args->node);
     if (rc)
@@ -211,10 +211,10 @@ memory_of(const struct conf *conf)
 static int64_t
 kept_of(const struct conf *conf, const struct role_args *args)
 {
-    const int64_t kept = (int64_t)(conf->compute.keep_mib * (1 << 20)), most = memory_of(conf);
+    const int64_t kept = (int64_t)(conf->compute.keep_mib * (1 << 20)), limit = memory_of(conf);
     if (strcmp(args->device, "cpu") == 0)
         return 0;
-    return kept < most ? kept : most;
+    return kept < limit ? kept : limit;
 }
 
 /* Limits the memory: each lane may use the limit of a job, and 64 MiB for each of its threads. */
@@ -235,7 +235,7 @@ open_slots(struct worker_process *worker, const struct conf *conf, const struct 
     struct error error;
     const struct slots_options options = {.device = args->device,
                                           .threads = threads_of(conf, args),
-                                          .most_bytes = memory_of(conf),
+                                          .max_bytes = memory_of(conf),
                                           .count = conf->compute.lanes,
                                           .keep_bytes = kept_of(conf, args),
                                           .rest_seconds = REST_SECONDS,
@@ -310,8 +310,8 @@ worker_main(const struct role_args *args)
         return child_start_status(rc);
     }
     log_set_level(conf->log_level);
-    step_back();
-    stay_near(args);
+    lower_priority();
+    bind_to_node(args);
     dicom_init();
     worker.confined = strcmp(args->device, "cpu") == 0 ? CONFINE_WORKER : CONFINE_GPU_WORKER;
     rc = confine_self(worker.confined, conf);

@@ -29,7 +29,7 @@ breaker_failed(struct breaker *breaker, const struct conf_delivery *settings, ui
 }
 
 void
-breaker_hurry(struct breaker *breaker)
+breaker_probe_now(struct breaker *breaker)
 {
     breaker->probe_at_ms = 0;
 }

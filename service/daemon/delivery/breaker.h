@@ -36,6 +36,6 @@ enum breaker_change breaker_succeeded(struct breaker *breaker);
 enum breaker_change breaker_failed(struct breaker *breaker, const struct conf_delivery *settings,
                                    uint64_t now_ms);
 /* Allows the probe of an open breaker at once: an operator or a reload requests another try. */
-void breaker_hurry(struct breaker *breaker);
+void breaker_probe_now(struct breaker *breaker);
 
 #endif

@@ -41,7 +41,7 @@ struct commitments {
     struct core *core;
     const struct attempts *deliveries;
     struct attempts reports;
-    uint64_t look_at; /* in the loop's clock: time of the next search for overdue ones */
+    uint64_t check_at; /* in the loop's clock: time of the next search for overdue ones */
 };
 
 /* -------------------------------------------------------------------------- one report ----- */
@@ -58,40 +58,40 @@ commitment_report_free(struct attempt *base)
 static int
 commitment_report_read_items(struct commitment_report *report, struct proto_reader *reader)
 {
-    struct message_reference told;
+    struct message_reference message;
     report->items = calloc((size_t)reader->rows + 1, sizeof *report->items);
     if (!report->items)
         return -ENOMEM;
-    while (message_next_reference(reader, &told))
+    while (message_next_reference(reader, &message))
         report->items[report->count++] =
-            (struct commitment_item){.sop_instance_uid = told.sop_instance,
-                                     .committed = told.ok != 0,
-                                     .reason = told.failure_reason};
+            (struct commitment_item){.sop_instance_uid = message.sop_instance,
+                                     .committed = message.ok != 0,
+                                     .reason = message.failure_reason};
     return 0;
 }
 
 void
-commitments_handle(struct commitments *commitments, struct proto_reader *reader, bool by_intake)
+commitments_handle(struct commitments *commitments, struct proto_reader *reader, bool by_receiver)
 {
-    struct message_committed told;
+    struct message_committed message;
     struct commitment_report *report =
-        message_read_committed(reader, &told) ? NULL : calloc(1, sizeof *report);
+        message_read_committed(reader, &message) ? NULL : calloc(1, sizeof *report);
     if (!report)
         return; /* a broken frame, or no memory: the peer gets no reply */
-    attempt_add(&commitments->reports, &report->base, told.token);
+    attempt_add(&commitments->reports, &report->base, message.token);
     attempt_end(&report->base);
     report->commitments = commitments;
-    report->unanswered = !by_intake;
-    report->frame = message_keep_committed(reader, &told);
-    report->ae_title = told.ae_title;
-    report->destination = told.destination;
-    report->transaction_uid = told.transaction_uid;
+    report->unanswered = !by_receiver;
+    report->frame = message_keep_committed(reader, &message);
+    report->ae_title = message.ae_title;
+    report->destination = message.destination;
+    report->transaction_uid = message.transaction_uid;
     if (!report->frame || commitment_report_read_items(report, reader) != 0)
         attempt_drop(&report->base);
 }
 
 void
-commitments_intake_gone(struct commitments *commitments)
+commitments_receiver_gone(struct commitments *commitments)
 {
     for (struct attempt *base = commitments->reports.first; base; base = base->next)
         ((struct commitment_report *)base)->unanswered = true;
@@ -125,8 +125,8 @@ commitment_report_write_refusal(struct core *core, const struct commitment_repor
 
 /* Returns whether the report comes from the destination itself. */
 static bool
-commitment_report_is_credible(struct core *core, const struct commitment_report *report,
-                              const struct commitment_item *item)
+commitment_report_is_trusted(struct core *core, const struct commitment_report *report,
+                             const struct commitment_item *item)
 {
     struct queue_delivery delivery;
     if (queue_find_commitment(core->queue, report->transaction_uid, item->sop_instance_uid,
@@ -134,23 +134,23 @@ commitment_report_is_credible(struct core *core, const struct commitment_report 
         return true; /* an unknown transaction, ignored later */
     const struct conf_destination *destination =
         conf_find_destination(core->conf, delivery.destination);
-    const bool credible = *report->destination
-                              ? strcmp(report->destination, delivery.destination) == 0
-                              : destination && destination->ae_title &&
-                                    strcmp(report->ae_title, destination->ae_title) == 0;
-    if (!credible)
+    const bool trusted = *report->destination
+                             ? strcmp(report->destination, delivery.destination) == 0
+                             : destination && destination->ae_title &&
+                                   strcmp(report->ae_title, destination->ae_title) == 0;
+    if (!trusted)
         log_warn("commitment.disbelieved", LOG_STR("transaction", report->transaction_uid),
                  LOG_STR("sop", item->sop_instance_uid), LOG_STR("calling", report->ae_title),
                  LOG_STR("destination", delivery.destination));
     queue_delivery_clear(&delivery);
-    return credible;
+    return trusted;
 }
 
 static int
 commitment_report_write_item(struct core *core, const struct commitment_report *report,
                              const struct commitment_item *item)
 {
-    if (!commitment_report_is_credible(core, report, item))
+    if (!commitment_report_is_trusted(core, report, item))
         return 0;
     int error = item->committed ? queue_delivery_committed(core->queue, report->transaction_uid,
                                                            item->sop_instance_uid, true, CODE_NONE,
@@ -162,7 +162,7 @@ commitment_report_write_item(struct core *core, const struct commitment_report *
                          LOG_STR("sop", item->sop_instance_uid),
                          LOG_INT("committed", item->committed), LOG_INT("reason", item->reason),
                          LOG_STR("error", error ? strerror(-error) : "")));
-    return core_is_trouble(error) ? error : 0;
+    return core_is_transient(error) ? error : 0;
 }
 
 static bool
@@ -209,11 +209,11 @@ commitment_report_recorded(struct attempt *base)
         return;
     struct proto_writer writer;
     message_write_stored(&writer, &(struct message_stored){.token = base->id});
-    pool_send(core->pool, core->intake, &writer); /* a receiver that ended needs no reply */
+    pool_send(core->pool, core->receiver, &writer); /* a receiver that ended needs no reply */
 }
 
 static const struct attempt_type commitment_report_type = {
-    .what = "record a storage commitment",
+    .action = "record a storage commitment",
     .may_write = commitment_report_may_write,
     .write = commitment_report_write, /* permanent errors are logged per item */
     .recorded = commitment_report_recorded,
@@ -229,8 +229,8 @@ commitments_write(struct commitments *commitments)
 /* ------------------------------------------------------------------------------ overdue ---- */
 
 static int
-commitments_give_up(struct core *core, const struct conf_destination *destination,
-                    const struct queue_delivery *delivery)
+commitments_expire(struct core *core, const struct conf_destination *destination,
+                   const struct queue_delivery *delivery)
 {
     char message[128];
     snprintf(message, sizeof message, "no storage commitment came within %g s",
@@ -254,7 +254,7 @@ commitments_find_overdue(struct core *core, const struct conf_destination *desti
     if (error)
         return error;
     for (size_t i = 0; i < count && !error && core_change(core); i++)
-        error = commitments_give_up(core, destination, &overdue[i]);
+        error = commitments_expire(core, destination, &overdue[i]);
     for (size_t i = 0; i < count; i++)
         queue_delivery_clear(&overdue[i]);
     free(overdue);
@@ -264,7 +264,7 @@ commitments_find_overdue(struct core *core, const struct conf_destination *desti
 /* Returns a quarter of the shortest commit_seconds, between one second and one minute, in
  * milliseconds. */
 static uint64_t
-commitments_look_again_ms(const struct conf *conf)
+commitments_interval_ms(const struct conf *conf)
 {
     double seconds = 240;
     for (size_t i = 0; i < conf->destination_count; i++) {
@@ -280,9 +280,9 @@ commitments_tick(struct commitments *commitments)
     struct core *core = commitments->core;
     const struct conf *conf = core->conf;
     uint64_t now = uv_now(&core->loop);
-    if (now < commitments->look_at || core->trouble || core->draining)
+    if (now < commitments->check_at || core->db_failed || core->draining)
         return;
-    commitments->look_at = now + commitments_look_again_ms(conf);
+    commitments->check_at = now + commitments_interval_ms(conf);
     for (size_t i = 0; i < conf->destination_count; i++) {
         if (!conf->destinations[i].commit)
             continue;

@@ -22,9 +22,9 @@ void commitments_close(struct commitments *commitments);
 /* Handles COMMITTED. A report from the receiver is answered with STORED once its rows are on
  * disk. */
 void commitments_handle(struct commitments *commitments, struct proto_reader *reader,
-                        bool by_intake);
+                        bool by_receiver);
 /* Drops the replies that the receiver waited for. */
-void commitments_intake_gone(struct commitments *commitments);
+void commitments_receiver_gone(struct commitments *commitments);
 
 /* Writes the reports. Must be called before a commit, after the delivery attempts are written. */
 void commitments_write(struct commitments *commitments);

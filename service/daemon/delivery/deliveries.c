@@ -35,7 +35,7 @@
 
 struct delivery_target {
     char *destination;
-    int courier; /* slot; -1: no delivery was due yet */
+    int sender; /* slot; -1: no delivery was due yet */
     struct breaker breaker;
 };
 
@@ -77,7 +77,7 @@ deliveries_sending(const struct deliveries *deliveries, const char *destination)
 static size_t
 deliveries_room(const struct deliveries *deliveries, const struct delivery_target *target)
 {
-    if (target->courier >= 0 && !pool_ready(deliveries->core->pool, target->courier))
+    if (target->sender >= 0 && !pool_ready(deliveries->core->pool, target->sender))
         return 0;
     return breaker_room(&target->breaker, deliveries_sending(deliveries, target->destination),
                         MAX_UNDER_WAY, uv_now(&deliveries->core->loop));
@@ -128,7 +128,7 @@ deliveries_target_failed(struct deliveries *deliveries, struct delivery_target *
 
 /* Updates the circuit breaker from the sender's report. */
 static void
-deliveries_judge_target(struct deliveries *deliveries, const struct delivery_attempt *attempt)
+deliveries_update_breaker(struct deliveries *deliveries, const struct delivery_attempt *attempt)
 {
     struct core *core = deliveries->core;
     struct delivery_target *target =
@@ -151,16 +151,16 @@ deliveries_free_targets(struct delivery_target *targets, size_t count)
 
 /* Moves the senders from the former targets to those in force. */
 static void
-deliveries_reload_couriers(struct deliveries *deliveries, const struct delivery_target *before,
-                           size_t count)
+deliveries_reload_senders(struct deliveries *deliveries, const struct delivery_target *before,
+                          size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const struct delivery_target *now =
             deliveries_find_target(deliveries, before[i].destination);
         if (!now)
-            couriers_give(deliveries->core, before[i].courier);
-        else if (now->courier >= 0)
-            pool_reload(deliveries->core->pool, now->courier);
+            senders_release(deliveries->core, before[i].sender);
+        else if (now->sender >= 0)
+            pool_reload(deliveries->core->pool, now->sender);
     }
 }
 
@@ -176,7 +176,7 @@ deliveries_renew_targets(struct deliveries *deliveries)
     for (size_t i = 0; i < count && complete; i++) {
         const struct delivery_target *before =
             deliveries_find_target(deliveries, conf->destinations[i].name);
-        targets[i] = before ? *before : (struct delivery_target){.courier = -1};
+        targets[i] = before ? *before : (struct delivery_target){.sender = -1};
         targets[i].destination = strdup(conf->destinations[i].name);
         complete = targets[i].destination != NULL;
     }
@@ -189,7 +189,7 @@ deliveries_renew_targets(struct deliveries *deliveries)
     deliveries->targets = targets;
     deliveries->target_count = count;
     deliveries->blocked = blocked;
-    deliveries_reload_couriers(deliveries, targets_before, count_before);
+    deliveries_reload_senders(deliveries, targets_before, count_before);
     deliveries_free_targets(targets_before, count_before);
     return 0;
 }
@@ -200,7 +200,7 @@ deliveries_reload(struct deliveries *deliveries)
     const int error = deliveries_renew_targets(deliveries);
     deliveries->outdated = error != 0;
     if (!error)
-        deliveries_hurry(deliveries);
+        deliveries_retry_now(deliveries);
     return error;
 }
 
@@ -221,7 +221,7 @@ deliveries_send(struct core *core, const struct delivery_attempt *attempt)
                                             .sop_instance = delivery->sop_instance_uid};
     message_write_deliver(&writer, &deliver);
     free(file);
-    return pool_send(core->pool, attempt->courier, &writer);
+    return pool_send(core->pool, attempt->sender, &writer);
 }
 
 static void
@@ -235,8 +235,8 @@ deliveries_on_commit(void *context, int status)
     }
     crash_point("daemon_after_sending_before_deliver");
     if (deliveries_send(attempt->base.all->core, attempt)) {
-        delivery_attempt_blame(attempt, PROTO_DELIVERY_RETURNED, CODE_RETURNED,
-                               "the courier could not be told");
+        delivery_attempt_set_outcome(attempt, PROTO_DELIVERY_RETURNED, CODE_RETURNED,
+                                     "the courier could not be told");
         delivery_attempt_end(attempt);
         return;
     }
@@ -255,7 +255,7 @@ deliveries_begin(struct deliveries *deliveries, const struct delivery_target *ta
     struct delivery_attempt *attempt = delivery_attempt_new(&deliveries->attempts, delivery);
     if (!attempt)
         return -ENOMEM;
-    attempt->courier = target->courier;
+    attempt->sender = target->sender;
     int error = queue_start_delivery(core->queue, attempt->base.id, clock_unix_ms());
     if (error) {
         attempt_drop(&attempt->base);
@@ -278,12 +278,12 @@ deliveries_fail_unknown(struct core *core, const struct queue_delivery *delivery
 
 /* Starts the sender of a target. Due deliveries are checked again when it is ready. */
 static int
-deliveries_start_courier(struct deliveries *deliveries, struct delivery_target *target)
+deliveries_start_sender(struct deliveries *deliveries, struct delivery_target *target)
 {
-    const int slot = couriers_take(deliveries->core);
+    const int slot = senders_take(deliveries->core);
     if (slot < 0)
         return slot;
-    target->courier = slot;
+    target->sender = slot;
     return 0;
 }
 
@@ -297,8 +297,8 @@ deliveries_start_or_fail(struct deliveries *deliveries, struct queue_delivery *d
         due_now(&deliveries->core->deliveries_due);
         return deliveries_fail_unknown(deliveries->core, delivery);
     }
-    if (target->courier < 0)
-        return deliveries_start_courier(deliveries, target);
+    if (target->sender < 0)
+        return deliveries_start_sender(deliveries, target);
     return deliveries_room(deliveries, target) > 0 ? deliveries_begin(deliveries, target, delivery)
                                                    : 0;
 }
@@ -348,7 +348,8 @@ static void
 deliveries_start(struct deliveries *deliveries)
 {
     struct core *core = deliveries->core;
-    if (core->draining || core->trouble || deliveries->outdated || !due_take(&core->deliveries_due))
+    if (core->draining || core->db_failed || deliveries->outdated ||
+        !due_take(&core->deliveries_due))
         return; /* the end of each of these conditions triggers another check */
     if (core_failed(core, deliveries_start_due(deliveries), "start a delivery"))
         due_in(&core->deliveries_due, RETRY_MILLIS);
@@ -357,10 +358,10 @@ deliveries_start(struct deliveries *deliveries)
 }
 
 void
-deliveries_hurry(struct deliveries *deliveries)
+deliveries_retry_now(struct deliveries *deliveries)
 {
     for (size_t i = 0; i < deliveries->target_count; i++)
-        breaker_hurry(&deliveries->targets[i].breaker);
+        breaker_probe_now(&deliveries->targets[i].breaker);
     due_now(&deliveries->core->deliveries_due);
 }
 
@@ -368,7 +369,7 @@ void
 deliveries_before_commit(struct deliveries *deliveries)
 {
     const struct core *core = deliveries->core;
-    if (core->trouble && !core->probing)
+    if (core->db_failed && !core->probing)
         return;
     attempts_write(&deliveries->attempts);
     commitments_write(deliveries->commitments);
@@ -396,24 +397,24 @@ deliveries_tick(struct deliveries *deliveries)
 static void
 deliveries_handle_delivered(struct deliveries *deliveries, struct proto_reader *reader)
 {
-    struct message_delivered told;
-    if (message_read_delivered(reader, &told))
+    struct message_delivered message;
+    if (message_read_delivered(reader, &message))
         return;
-    struct attempt *base = attempts_find(&deliveries->attempts, told.delivery);
+    struct attempt *base = attempts_find(&deliveries->attempts, message.delivery);
     struct delivery_attempt *attempt = (struct delivery_attempt *)base;
     if (!base || base->ended) {
         reader->error = -EBADMSG; /* not a delivery of this sender */
         return;
     }
-    int error = delivery_attempt_read(attempt, reader, &told);
+    int error = delivery_attempt_read(attempt, reader, &message);
     if (error == -ENOMEM) {
-        delivery_attempt_blame(attempt, PROTO_DELIVERY_TRANSIENT, CODE_OUT_OF_MEMORY,
-                               "the daemon had no memory to note how the delivery ended");
+        delivery_attempt_set_outcome(attempt, PROTO_DELIVERY_TRANSIENT, CODE_OUT_OF_MEMORY,
+                                     "the daemon had no memory to note how the delivery ended");
     } else if (error) {
         reader->error = error; /* the pool then kills the sender, which ends the delivery */
         return;
     } else {
-        deliveries_judge_target(deliveries, attempt);
+        deliveries_update_breaker(deliveries, attempt);
         /* The sender does not know the destination, for example if it could not read the new
          * configuration. Retry later and count the attempt. */
         if (attempt->end == PROTO_DELIVERY_RETURNED && !deliveries->core->draining)
@@ -435,27 +436,27 @@ deliveries_frame(struct deliveries *deliveries, struct proto_reader *reader)
 }
 
 void
-deliveries_courier_ready(struct deliveries *deliveries)
+deliveries_sender_ready(struct deliveries *deliveries)
 {
     due_now(&deliveries->core->deliveries_due);
 }
 
 void
-deliveries_courier_gone(struct deliveries *deliveries, int slot, const struct pool_gone *gone)
+deliveries_sender_gone(struct deliveries *deliveries, int slot, const struct pool_gone *gone)
 {
     bool returned = gone->ordered || deliveries->core->draining;
     struct delivery_target *guilty = NULL;
     for (struct attempt *base = deliveries->attempts.first; base; base = base->next) {
         struct delivery_attempt *attempt = (struct delivery_attempt *)base;
-        if (base->ended || attempt->courier != slot)
+        if (base->ended || attempt->sender != slot)
             continue;
         if (returned) {
-            delivery_attempt_blame(attempt, PROTO_DELIVERY_RETURNED, CODE_RETURNED,
-                                   "the courier was stopped");
+            delivery_attempt_set_outcome(attempt, PROTO_DELIVERY_RETURNED, CODE_RETURNED,
+                                         "the courier was stopped");
         } else {
             guilty = deliveries_find_target(deliveries, attempt->delivery.destination);
-            delivery_attempt_blame(attempt, PROTO_DELIVERY_TRANSIENT, CODE_COURIER_DIED,
-                                   "the courier died while it had this delivery");
+            delivery_attempt_set_outcome(attempt, PROTO_DELIVERY_TRANSIENT, CODE_COURIER_DIED,
+                                         "the courier died while it had this delivery");
         }
         delivery_attempt_end(attempt);
     }
@@ -471,16 +472,16 @@ deliveries_committed(struct deliveries *deliveries, struct proto_reader *reader)
 }
 
 void
-deliveries_intake_gone(struct deliveries *deliveries)
+deliveries_receiver_gone(struct deliveries *deliveries)
 {
-    commitments_intake_gone(deliveries->commitments);
+    commitments_receiver_gone(deliveries->commitments);
 }
 
 const char *
 deliveries_served_from(const struct deliveries *deliveries, int slot)
 {
     for (size_t i = 0; i < deliveries->target_count; i++) {
-        if (deliveries->targets[i].courier == slot)
+        if (deliveries->targets[i].sender == slot)
             return deliveries->targets[i].destination;
     }
     return "";

@@ -14,17 +14,17 @@ int deliveries_open(struct core *core, struct deliveries **deliveries);
 void deliveries_close(struct deliveries *deliveries);
 
 /* Events of a sender's slot. An unknown or invalid frame sets the reader's error. */
-void deliveries_courier_ready(struct deliveries *deliveries);
-void deliveries_courier_gone(struct deliveries *deliveries, int slot, const struct pool_gone *gone);
+void deliveries_sender_ready(struct deliveries *deliveries);
+void deliveries_sender_gone(struct deliveries *deliveries, int slot, const struct pool_gone *gone);
 void deliveries_frame(struct deliveries *deliveries, struct proto_reader *reader);
 
 /* Handles the receiver's COMMITTED, and the end of the receiver, which also ends the peer's
  * association. */
 void deliveries_committed(struct deliveries *deliveries, struct proto_reader *reader);
-void deliveries_intake_gone(struct deliveries *deliveries);
+void deliveries_receiver_gone(struct deliveries *deliveries);
 
 /* Sets core->deliveries_due to now and allows the probe of each open circuit breaker. */
-void deliveries_hurry(struct deliveries *deliveries);
+void deliveries_retry_now(struct deliveries *deliveries);
 /* Records finished deliveries and starts due ones. Must be called before a commit. */
 void deliveries_before_commit(struct deliveries *deliveries);
 /* Shifts the start times of running deliveries after the clock was set. */

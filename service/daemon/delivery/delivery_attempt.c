@@ -52,8 +52,8 @@ delivery_attempt_free(struct attempt *base)
 }
 
 void
-delivery_attempt_blame(struct delivery_attempt *attempt, enum proto_delivery end, enum code code,
-                       const char *message)
+delivery_attempt_set_outcome(struct delivery_attempt *attempt, enum proto_delivery end,
+                             enum code code, const char *message)
 {
     attempt->end = end;
     attempt->answer = (struct queue_attempt){-1, code, message};
@@ -79,23 +79,24 @@ delivery_attempt_end(struct delivery_attempt *attempt)
 
 int
 delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *reader,
-                      struct message_delivered *told)
+                      struct message_delivered *message)
 {
-    const bool asked = told->commitment == PROTO_COMMITMENT_REQUESTED;
-    if (told->outcome < PROTO_DELIVERY_SENT || told->outcome > PROTO_DELIVERY_RETURNED ||
-        told->dimse_status < -1 || told->dimse_status > UINT16_MAX ||
-        told->commitment < PROTO_COMMITMENT_NONE || told->commitment > PROTO_COMMITMENT_REFUSED ||
-        (told->commitment != PROTO_COMMITMENT_NONE && told->outcome != PROTO_DELIVERY_SENT) ||
-        asked != (*told->transaction_uid != 0))
+    const bool requested = message->commitment == PROTO_COMMITMENT_REQUESTED;
+    if (message->outcome < PROTO_DELIVERY_SENT || message->outcome > PROTO_DELIVERY_RETURNED ||
+        message->dimse_status < -1 || message->dimse_status > UINT16_MAX ||
+        message->commitment < PROTO_COMMITMENT_NONE ||
+        message->commitment > PROTO_COMMITMENT_REFUSED ||
+        (message->commitment != PROTO_COMMITMENT_NONE && message->outcome != PROTO_DELIVERY_SENT) ||
+        requested != (*message->transaction_uid != 0))
         return -EBADMSG;
-    attempt->frame = message_keep_delivered(reader, told);
+    attempt->frame = message_keep_delivered(reader, message);
     if (!attempt->frame)
         return -ENOMEM;
-    attempt->end = (enum proto_delivery)told->outcome;
+    attempt->end = (enum proto_delivery)message->outcome;
     attempt->answer =
-        (struct queue_attempt){(int32_t)told->dimse_status, told->code, told->message};
-    attempt->transaction_uid = told->transaction_uid;
-    attempt->commitment_refused = told->commitment == PROTO_COMMITMENT_REFUSED;
+        (struct queue_attempt){(int32_t)message->dimse_status, message->code, message->message};
+    attempt->transaction_uid = message->transaction_uid;
+    attempt->commitment_refused = message->commitment == PROTO_COMMITMENT_REFUSED;
     return 0;
 }
 
@@ -202,7 +203,7 @@ delivery_attempt_recorded(struct attempt *base)
 const struct attempt_type delivery_attempt_type = {
     .subject = "delivery",
     .child = "courier",
-    .what = "record how a delivery ended",
+    .action = "record how a delivery ended",
     .write = delivery_attempt_write,
     .fail = delivery_attempt_fail,
     .recorded = delivery_attempt_recorded,

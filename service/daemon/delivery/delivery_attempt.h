@@ -20,7 +20,7 @@ struct delivery_attempt {
     enum proto_delivery end;
     struct queue_attempt answer;
     const char *transaction_uid; /* of the requested commitment; "": not requested */
-    int courier;                 /* slot of its sender */
+    int sender;                  /* slot of its sender */
     bool commitment_refused;     /* the peer refused the commitment request */
     void *frame;                 /* the DELIVERED frame that holds the strings, or NULL */
 };
@@ -35,10 +35,10 @@ struct delivery_attempt *delivery_attempt_new(struct attempts *attempts,
 /* Fills the attempt from a DELIVERED message. Returns 0, -EBADMSG for impossible values, or
  * -ENOMEM. */
 int delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *reader,
-                          struct message_delivered *told);
+                          struct message_delivered *message);
 /* Sets the outcome that the daemon found itself. `message` must be a literal. */
-void delivery_attempt_blame(struct delivery_attempt *attempt, enum proto_delivery end,
-                            enum code code, const char *message);
+void delivery_attempt_set_outcome(struct delivery_attempt *attempt, enum proto_delivery end,
+                                  enum code code, const char *message);
 /* Ends the attempt with its current outcome: see attempt.h. */
 void delivery_attempt_end(struct delivery_attempt *attempt);
 

@@ -5,28 +5,28 @@
 #include <stdlib.h>
 
 int
-couriers_take(struct core *core)
+senders_take(struct core *core)
 {
-    struct couriers *couriers = core->couriers;
-    if (couriers->spare_count > 0) {
-        const int slot = couriers->spare[--couriers->spare_count];
+    struct senders *senders = core->senders;
+    if (senders->spare_count > 0) {
+        const int slot = senders->spare[--senders->spare_count];
         pool_fill(core->pool, slot, NULL);
         return slot;
     }
-    int *spare = reallocarray(couriers->spare, (size_t)couriers->made + 1, sizeof *spare);
+    int *spare = reallocarray(senders->spare, (size_t)senders->made + 1, sizeof *spare);
     if (!spare)
         return -ENOMEM;
-    couriers->spare = spare;
-    const int slot = pool_add(core->pool, "courier", couriers->made);
-    couriers->made += slot >= 0;
+    senders->spare = spare;
+    const int slot = pool_add(core->pool, "courier", senders->made);
+    senders->made += slot >= 0;
     return slot;
 }
 
 void
-couriers_give(struct core *core, int slot)
+senders_release(struct core *core, int slot)
 {
     if (slot < 0)
         return;
     pool_empty(core->pool, slot);
-    core->couriers->spare[core->couriers->spare_count++] = slot;
+    core->senders->spare[core->senders->spare_count++] = slot;
 }

@@ -7,14 +7,14 @@
 
 #include "service/daemon/core.h"
 
-struct couriers {
+struct senders {
     int *spare; /* has room for all slots */
     int spare_count, made;
 };
 
 /* Returns a slot that is being filled, or -errno. */
-int couriers_take(struct core *core);
+int senders_take(struct core *core);
 /* Ends the slot's sender and frees the slot; -1 is allowed. */
-void couriers_give(struct core *core, int slot);
+void senders_release(struct core *core, int slot);
 
 #endif

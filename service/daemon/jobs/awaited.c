@@ -88,10 +88,10 @@ awaited_is_first(const struct conf_pipeline *pipeline, size_t segment,
 }
 
 static void
-awaited_tell(const struct awaited *awaited, char words[AWAITED_WORDS])
+awaited_describe(const struct awaited *awaited, char text[AWAITED_TEXT])
 {
-    const size_t used = strlen(words);
-    snprintf(words + used, AWAITED_WORDS - used, "%s %s%s%s", used ? "," : "It waits for a",
+    const size_t used = strlen(text);
+    snprintf(text + used, AWAITED_TEXT - used, "%s %s%s%s", used ? "," : "It waits for a",
              strcmp(awaited->kind, "rtstruct") == 0 ? "structure set (rtstruct)"
              : strcmp(awaited->kind, "seg") == 0    ? "segmentation (seg)"
                                                     : "report (sr)",
@@ -100,11 +100,11 @@ awaited_tell(const struct awaited *awaited, char words[AWAITED_WORDS])
 
 int
 awaited_lacks(struct core *core, int64_t series_id, const struct conf_pipeline *pipeline,
-              enum code *code, char words[AWAITED_WORDS])
+              enum code *code, char text[AWAITED_TEXT])
 {
     struct inputs inputs;
     struct awaited awaited;
-    *words = '\0';
+    *text = '\0';
     *code = CODE_OBJECT_OPTIONAL;
     int error = inputs_read(core, series_id, &inputs);
     if (error)
@@ -115,12 +115,12 @@ awaited_lacks(struct core *core, int64_t series_id, const struct conf_pipeline *
         if (!pipeline->segments[i].object.optional)
             *code = CODE_OBJECT_WAITING;
         if (awaited_is_first(pipeline, i, &awaited))
-            awaited_tell(&awaited, words);
+            awaited_describe(&awaited, text);
     }
     inputs_free(&inputs);
-    const size_t used = strlen(words);
+    const size_t used = strlen(text);
     if (used > 0)
-        snprintf(words + used, AWAITED_WORDS - used, " drawn on the series.%s",
+        snprintf(text + used, AWAITED_TEXT - used, " drawn on the series.%s",
                  *code == CODE_OBJECT_OPTIONAL ? " If none comes, it runs without." : "");
     return 0;
 }
@@ -169,14 +169,14 @@ companions_have(const struct companions *companions, const struct conf_companion
 /* Describes the first missing series. Returns false if all are present. */
 static bool
 companions_lack(const struct companions *companions, const struct conf_rule *rule,
-                char words[AWAITED_WORDS])
+                char text[AWAITED_TEXT])
 {
     char wanted[CONDITION_TEXT];
     for (size_t i = 0; i < rule->study_count; i++) {
         if (companions_have(companions, &rule->study[i]))
             continue;
         conditions_describe_companion(&rule->study[i], wanted);
-        snprintf(words, AWAITED_WORDS, "It waits for another series of the study: %s.", wanted);
+        snprintf(text, AWAITED_TEXT, "It waits for another series of the study: %s.", wanted);
         return true;
     }
     return false;
@@ -184,13 +184,13 @@ companions_lack(const struct companions *companions, const struct conf_rule *rul
 
 int
 awaited_lacks_study(struct core *core, const struct queue_series *series, const char *pipeline,
-                    char words[AWAITED_WORDS])
+                    char text[AWAITED_TEXT])
 {
-    const struct rules_series subject = subject_of(core->conf, series);
+    const struct rules_series subject = routing_subject(core->conf, series);
     struct companions companions;
-    char lacks[AWAITED_WORDS];
+    char lacks[AWAITED_TEXT];
     bool whole = false;
-    *words = '\0';
+    *text = '\0';
     int error = queue_companions(core->queue, series->id, &companions.at, &companions.count);
     for (size_t i = 0; i < core->conf->rule_count && !error && !whole; i++) {
         const struct conf_rule *rule = &core->conf->rules[i];
@@ -198,11 +198,11 @@ awaited_lacks_study(struct core *core, const struct queue_series *series, const 
             !rules_match_series(rule, &subject))
             continue;
         whole = !companions_lack(&companions, rule, lacks);
-        if (!whole && !*words)
-            strcpy(words, lacks);
+        if (!whole && !*text)
+            strcpy(text, lacks);
     }
     if (whole)
-        *words = '\0';
+        *text = '\0';
     for (size_t i = 0; i < companions.count; i++)
         queue_companion_clear(&companions.at[i]);
     free(companions.at);
@@ -211,24 +211,24 @@ awaited_lacks_study(struct core *core, const struct queue_series *series, const 
 
 /* Checks again the missing inputs of a job that waits for a series or an annotation object. */
 static int
-awaited_look_again(struct core *core, const struct queue_job *job,
-                   const struct conf_pipeline *pipeline, bool of_study)
+awaited_check_again(struct core *core, const struct queue_job *job,
+                    const struct conf_pipeline *pipeline, bool of_study)
 {
     struct queue_series series;
-    char words[AWAITED_WORDS] = "";
+    char text[AWAITED_TEXT] = "";
     enum code code = CODE_STUDY_WAITING;
     int error = of_study ? queue_get_series(core->queue, job->series_id, &series) : 0;
     if (error)
         return error;
     if (of_study) {
-        error = awaited_lacks_study(core, &series, job->pipeline, words);
+        error = awaited_lacks_study(core, &series, job->pipeline, text);
         queue_series_clear(&series);
     }
-    if (!error && !*words)
-        error = awaited_lacks(core, job->series_id, pipeline, &code, words);
+    if (!error && !*text)
+        error = awaited_lacks(core, job->series_id, pipeline, &code, text);
     if (error)
         return error;
-    return queue_job_lacks(core->queue, job->id, code, *words ? words : NULL, clock_unix_ms());
+    return queue_job_lacks(core->queue, job->id, code, *text ? text : NULL, clock_unix_ms());
 }
 
 static int
@@ -240,7 +240,7 @@ awaited_job_of_study(struct core *core, int64_t job_id)
     if (error)
         return error;
     if (conf_pipeline_from_text(job.settings, &pipeline, NULL) == 0) {
-        error = awaited_look_again(core, &job, pipeline, true);
+        error = awaited_check_again(core, &job, pipeline, true);
         conf_pipeline_free(pipeline);
     }
     queue_job_clear(&job);
@@ -248,7 +248,7 @@ awaited_job_of_study(struct core *core, int64_t job_id)
 }
 
 int
-awaited_series_came(struct core *core, int64_t series_id)
+awaited_series_completed(struct core *core, int64_t series_id)
 {
     struct queue_ids jobs;
     int error = queue_study_waiting(core->queue, series_id, &jobs);
@@ -264,7 +264,7 @@ awaited_series_came(struct core *core, int64_t series_id)
  * -- */
 
 /* State while one annotation object of a series is handled. */
-struct came {
+struct new_object {
     struct core *core;
     const char *kind, *sender;
     bool revise;
@@ -273,46 +273,46 @@ struct came {
 /* Returns whether a job began or ended without the object and must be repeated. A READY job takes
  * all objects that are present at its start; a cancelled one must stay cancelled. */
 static bool
-came_makes_anew(const struct queue_job *job)
+new_object_repeats(const struct queue_job *job)
 {
     return job->state != QUEUE_READY && job->state != QUEUE_DELAYED &&
            job->state != QUEUE_CANCELLED;
 }
 
 static int
-came_to_job(struct came *came, const struct queue_job *job)
+new_object_of_job(struct new_object *new_object, const struct queue_job *job)
 {
     struct conf_pipeline *pipeline;
     if (conf_pipeline_from_text(job->settings, &pipeline, NULL) != 0)
         return 0; /* settings of another version; the worker reports that */
-    const bool named = awaited_is_named(pipeline, came->kind, came->sender);
+    const bool named = awaited_is_named(pipeline, new_object->kind, new_object->sender);
     int error = 0;
     if (named && job->awaits) {
-        error = awaited_look_again(came->core, job, pipeline, job->awaits_study);
-    } else if (named && came_makes_anew(job)) {
-        came->revise = true;
+        error = awaited_check_again(new_object->core, job, pipeline, job->awaits_study);
+    } else if (named && new_object_repeats(job)) {
+        new_object->revise = true;
     }
     conf_pipeline_free(pipeline);
     return error;
 }
 
 static int
-came_to_series(struct came *came, int64_t series_id)
+new_object_of_series(struct new_object *new_object, int64_t series_id)
 {
-    struct core *core = came->core;
+    struct core *core = new_object->core;
     struct queue_job *jobs;
     size_t count;
     int error = queue_series_jobs(core->queue, series_id, &jobs, &count);
     if (error)
         return error;
-    came->revise = false;
+    new_object->revise = false;
     for (size_t i = 0; i < count; i++) {
         if (!error)
-            error = came_to_job(came, &jobs[i]);
+            error = new_object_of_job(new_object, &jobs[i]);
         queue_job_clear(&jobs[i]);
     }
     free(jobs);
-    if (error || !came->revise)
+    if (error || !new_object->revise)
         return error;
     error = queue_revise_series(core->queue, series_id, "another version of an object came",
                                 clock_unix_ms());
@@ -320,16 +320,16 @@ came_to_series(struct came *came, int64_t series_id)
 }
 
 int
-awaited_came(struct core *core, int64_t object_id, const char *kind, const char *sender)
+awaited_object_arrived(struct core *core, int64_t object_id, const char *kind, const char *sender)
 {
-    struct came came = {.core = core, .kind = kind, .sender = sender};
+    struct new_object new_object = {.core = core, .kind = kind, .sender = sender};
     struct queue_ids series;
     int error = queue_object_is_input(core->queue, object_id);
     if (error <= 0)
         return error;
     error = queue_object_series(core->queue, object_id, &series);
     for (size_t i = 0; i < series.count && !error; i++)
-        error = came_to_series(&came, series.at[i]);
+        error = new_object_of_series(&new_object, series.at[i]);
     free(series.at);
     due_now(&core->jobs_due);
     return error;

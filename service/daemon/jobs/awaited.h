@@ -12,7 +12,7 @@
 
 #include "service/daemon/core.h"
 
-#define AWAITED_WORDS 256
+#define AWAITED_TEXT 256
 
 /*
  * Describes the annotation objects that the pipeline names and the series lacks; "" if all are
@@ -20,7 +20,7 @@
  * Returns 0 or -errno.
  */
 int awaited_lacks(struct core *core, int64_t series_id, const struct conf_pipeline *pipeline,
-                  enum code *code, char words[AWAITED_WORDS]);
+                  enum code *code, char text[AWAITED_TEXT]);
 
 /*
  * Returns 0 and the absolute paths of the series' annotation objects that the pipeline names. The
@@ -35,17 +35,18 @@ int awaited_paths(const struct core *core, int64_t series_id, const struct conf_
  * those of the first. Returns 0 or -errno.
  */
 int awaited_lacks_study(struct core *core, const struct queue_series *series, const char *pipeline,
-                        char words[AWAITED_WORDS]);
+                        char text[AWAITED_TEXT]);
 
 /* Sets jobs to READY that waited for this series of their study, now complete. Returns 0 or
  * -errno. */
-int awaited_series_came(struct core *core, int64_t series_id);
+int awaited_series_completed(struct core *core, int64_t series_id);
 
 /*
  * Handles a new annotation object, or a new file of one. Jobs that waited for it become READY. A
  * series whose jobs have begun without it is reopened for a new revision. The caller must then call
- * inspections_look_for_news(). Returns 0 or -errno.
+ * inspections_check_later(). Returns 0 or -errno.
  */
-int awaited_came(struct core *core, int64_t object_id, const char *kind, const char *sender);
+int awaited_object_arrived(struct core *core, int64_t object_id, const char *kind,
+                           const char *sender);
 
 #endif

@@ -12,6 +12,6 @@
  * time up to max_seconds, plus or minus a tenth depending on `salt` (the row's number). Rows that
  * failed together therefore retry at different times.
  */
-int64_t backoff_ms(double first_seconds, double most_seconds, int32_t attempts, int64_t salt);
+int64_t backoff_ms(double first_seconds, double max_seconds, int32_t attempts, int64_t salt);
 
 #endif

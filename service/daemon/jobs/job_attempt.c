@@ -21,7 +21,7 @@ job_attempt_new(struct attempts *attempts, int64_t job, int32_t number)
         return NULL;
     attempt_add(attempts, &attempt->base, job);
     attempt->number = number;
-    job_attempt_blame(attempt, CODE_NONE, "%s", "");
+    job_attempt_set_reason(attempt, CODE_NONE, "%s", "");
     return attempt;
 }
 
@@ -29,12 +29,12 @@ static void
 job_attempt_free(struct attempt *base)
 {
     struct job_attempt *attempt = (struct job_attempt *)base;
-    job_attempt_forget_report(attempt);
+    job_attempt_clear_report(attempt);
     free(attempt);
 }
 
 void
-job_attempt_blame(struct job_attempt *attempt, enum code code, const char *format, ...)
+job_attempt_set_reason(struct job_attempt *attempt, enum code code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -73,7 +73,7 @@ job_attempt_end(struct job_attempt *attempt, enum job_end end, bool last_chance)
 void
 job_attempt_return(struct job_attempt *attempt, const char *why)
 {
-    job_attempt_blame(attempt, CODE_RETURNED, "%s", why);
+    job_attempt_set_reason(attempt, CODE_RETURNED, "%s", why);
     job_attempt_end(attempt, JOB_END_RETURNED, true);
 }
 
@@ -189,7 +189,7 @@ job_attempt_recorded(struct attempt *base)
 const struct attempt_type job_attempt_type = {
     .subject = "job",
     .child = "worker",
-    .what = "record how a job ended",
+    .action = "record how a job ended",
     .write = job_attempt_write,
     .fail = job_attempt_fail,
     .recorded = job_attempt_recorded,

@@ -39,7 +39,7 @@ struct job_place {
 };
 
 struct executor;
-struct cluster_task;
+struct slurm_task;
 
 struct job_attempt {
     struct attempt base; /* its id is the job's */
@@ -58,11 +58,11 @@ struct job_attempt {
     int64_t stage_ms;              /* its start, Unix time */
     bool stage_noted;              /* stored in the row, or in the open batch */
     /* Slurm only, owned by slurm/: the task, or NULL. */
-    struct cluster_task *task;
+    struct slurm_task *task;
     struct job_attempt *next_of_task;
-    bool collecting;    /* the Slurm role checks for its end and may be filling its output folder */
-    uint64_t asked_at;  /* time of that check, in the loop's clock */
-    int64_t asked_poll; /* poll after which it was sent */
+    bool collecting; /* the Slurm role checks for its end and may be filling its output folder */
+    uint64_t requested_at;  /* time of that check, in the loop's clock */
+    int64_t requested_poll; /* poll after which it was sent */
     enum job_end end;
     /* Whether the job fails if all attempts are used up. False for a job that another job may have
      * crashed: it gets one more attempt, alone. */
@@ -94,17 +94,17 @@ struct job_attempt *job_attempt_new(struct attempts *attempts, int64_t job, int3
 
 /* Keeps the reported stage, for jobs_tick() to store. Returns 0, or -EBADMSG for an impossible
  * name. */
-int job_attempt_hear_progress(struct job_attempt *attempt, const struct message_progress *told);
+int job_attempt_on_progress(struct job_attempt *attempt, const struct message_progress *message);
 
 /*
  * Fills the attempt from a DONE message. Returns 0 and the outcome, -EBADMSG for impossible values,
  * or -ENOMEM.
  */
 int job_attempt_read_done(struct job_attempt *attempt, struct proto_reader *reader,
-                          struct message_done *told, enum job_end *end);
+                          struct message_done *message, enum job_end *end);
 /* Works as job_attempt_read_done(), but ends as RETRY without memory. Returns 0 or -EBADMSG. */
-int job_attempt_hear_done(struct job_attempt *attempt, struct proto_reader *reader,
-                          struct message_done *told, enum job_end *end);
+int job_attempt_on_done(struct job_attempt *attempt, struct proto_reader *reader,
+                        struct message_done *message, enum job_end *end);
 /*
  * Keeps a measurement (message_is_measurement) until the job has ended: recorded with DONE, EMPTY
  * and REVIEW, dropped otherwise. Returns 0, or -EBADMSG if it is of another job (or `attempt` is
@@ -112,15 +112,15 @@ int job_attempt_hear_done(struct job_attempt *attempt, struct proto_reader *read
  * later.
  */
 int job_attempt_read_measurements(struct job_attempt *attempt, struct proto_reader *reader,
-                                  union message_any *told);
+                                  union message_any *message);
 /* Sets the code and message that the daemon found itself. */
-void job_attempt_blame(struct job_attempt *attempt, enum code code, const char *format, ...)
+void job_attempt_set_reason(struct job_attempt *attempt, enum code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Returns the job as if it had not begun. */
 void job_attempt_return(struct job_attempt *attempt, const char *why);
 
 /* Frees the report that was read: the report is repeated, or not needed. */
-void job_attempt_forget_report(struct job_attempt *attempt);
+void job_attempt_clear_report(struct job_attempt *attempt);
 
 /* Ends the attempt with this outcome: see attempt.h. */
 void job_attempt_end(struct job_attempt *attempt, enum job_end end, bool last_chance);

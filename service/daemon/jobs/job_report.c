@@ -35,7 +35,7 @@ job_report_keep(struct job_attempt *attempt, void *memory)
 }
 
 void
-job_attempt_forget_report(struct job_attempt *attempt)
+job_attempt_clear_report(struct job_attempt *attempt)
 {
     struct job_frame *next;
     free(attempt->results);
@@ -63,16 +63,16 @@ job_attempt_forget_report(struct job_attempt *attempt)
 /* ---------------------------------------------------------------------------- PROGRESS ---- */
 
 int
-job_attempt_hear_progress(struct job_attempt *attempt, const struct message_progress *told)
+job_attempt_on_progress(struct job_attempt *attempt, const struct message_progress *message)
 {
-    const size_t length = strlen(told->stage);
+    const size_t length = strlen(message->stage);
     if (length == 0 || length >= sizeof attempt->stage)
         return -EBADMSG;
-    log_debug("job.progress", LOG_INT("job", attempt->base.id), LOG_STR("stage", told->stage),
-              LOG_NUM("fraction", told->fraction));
-    if (strcmp(attempt->stage, told->stage) == 0)
+    log_debug("job.progress", LOG_INT("job", attempt->base.id), LOG_STR("stage", message->stage),
+              LOG_NUM("fraction", message->fraction));
+    if (strcmp(attempt->stage, message->stage) == 0)
         return 0;
-    memcpy(attempt->stage, told->stage, length + 1);
+    memcpy(attempt->stage, message->stage, length + 1);
     attempt->stage_ms = clock_unix_ms();
     attempt->stage_noted = false;
     return 0;
@@ -81,44 +81,44 @@ job_attempt_hear_progress(struct job_attempt *attempt, const struct message_prog
 /* -------------------------------------------------------------------------------- DONE ---- */
 
 static struct queue_figures
-job_report_figures(const struct message_done *told)
+job_report_figures(const struct message_done *message)
 {
     return (struct queue_figures){
-        .read_seconds = told->read_seconds,
-        .compute_seconds = told->compute_seconds,
-        .write_seconds = told->write_seconds,
-        .verify_seconds = told->verify_seconds,
-        .total_seconds = told->total_seconds,
-        .voxels = told->voxels,
-        .segmented_voxels = told->segmented,
-        .peak_bytes = told->peak_bytes,
-        .backend = told->backend,
-        .note = told->note,
-        .voxel = {.spacing = {told->spacing_x, told->spacing_y, told->spacing_z},
-                  .source_spacing = {told->source_x, told->source_y},
-                  .source_steps = {told->source_step_min, told->source_step_max},
-                  .straightened = told->straightened},
+        .read_seconds = message->read_seconds,
+        .compute_seconds = message->compute_seconds,
+        .write_seconds = message->write_seconds,
+        .verify_seconds = message->verify_seconds,
+        .total_seconds = message->total_seconds,
+        .voxels = message->voxels,
+        .segmented_voxels = message->segmented,
+        .peak_bytes = message->peak_bytes,
+        .backend = message->backend,
+        .note = message->note,
+        .voxel = {.spacing = {message->spacing_x, message->spacing_y, message->spacing_z},
+                  .source_spacing = {message->source_x, message->source_y},
+                  .source_steps = {message->source_step_min, message->source_step_max},
+                  .straightened = message->straightened},
     };
 }
 
 static int
-job_report_read_result(struct job_attempt *attempt, size_t i, const struct message_result *told)
+job_report_read_result(struct job_attempt *attempt, size_t i, const struct message_result *message)
 {
-    if (!*told->file || strchr(told->file, '/'))
+    if (!*message->file || strchr(message->file, '/'))
         return -EBADMSG;
     char *path;
-    if (asprintf(&path, LAYOUT_OUTBOX "/%" PRId64 "/%s", attempt->base.id, told->file) < 0 ||
+    if (asprintf(&path, LAYOUT_OUTBOX "/%" PRId64 "/%s", attempt->base.id, message->file) < 0 ||
         !job_report_keep(attempt, path))
         return -ENOMEM;
     attempt->results[i] = (struct queue_result){
-        .kind = told->kind,
+        .kind = message->kind,
         .path = path,
-        .sop_class_uid = told->sop_class,
-        .sop_instance_uid = told->sop_instance,
-        .series_uid = told->series,
-        .replaces = told->replaces,
-        .size = told->size,
-        .frames = told->frames,
+        .sop_class_uid = message->sop_class,
+        .sop_instance_uid = message->sop_instance,
+        .series_uid = message->series,
+        .replaces = message->replaces,
+        .size = message->size,
+        .frames = message->frames,
     };
     return 0;
 }
@@ -127,24 +127,24 @@ static int
 job_report_read_results(struct job_attempt *attempt, struct proto_reader *reader)
 {
     const size_t count = (size_t)reader->rows;
-    struct message_result told;
+    struct message_result message;
     attempt->results = calloc(count + 1, sizeof *attempt->results);
     if (!attempt->results)
         return -ENOMEM;
     attempt->result_count = count;
     int error = 0;
-    for (size_t i = 0; i < count && !error && message_next_result(reader, &told); i++)
-        error = job_report_read_result(attempt, i, &told);
+    for (size_t i = 0; i < count && !error && message_next_result(reader, &message); i++)
+        error = job_report_read_result(attempt, i, &message);
     return error;
 }
 
 static int
-job_report_end(const struct message_done *told, enum job_end *end)
+job_report_end(const struct message_done *message, enum job_end *end)
 {
-    switch (told->verdict) {
+    switch (message->verdict) {
     case PROTO_VERDICT_DONE:
-        *end = told->review ? JOB_END_REVIEW : told->empty ? JOB_END_EMPTY : JOB_END_DONE;
-        return told->review && told->code != CODE_EXPECTATION_BROKEN ? -EBADMSG : 0;
+        *end = message->review ? JOB_END_REVIEW : message->empty ? JOB_END_EMPTY : JOB_END_DONE;
+        return message->review && message->code != CODE_EXPECTATION_BROKEN ? -EBADMSG : 0;
     case PROTO_VERDICT_RETRY:
         *end = JOB_END_RETRY;
         return 0;
@@ -161,30 +161,30 @@ job_report_end(const struct message_done *told, enum job_end *end)
 
 int
 job_attempt_read_done(struct job_attempt *attempt, struct proto_reader *reader,
-                      struct message_done *told, enum job_end *end)
+                      struct message_done *message, enum job_end *end)
 {
-    if (attempt->out_of_memory || !job_report_keep(attempt, message_keep_done(reader, told)))
+    if (attempt->out_of_memory || !job_report_keep(attempt, message_keep_done(reader, message)))
         return -ENOMEM;
-    if (job_report_end(told, end) || (*end == JOB_END_DONE && reader->rows == 0))
+    if (job_report_end(message, end) || (*end == JOB_END_DONE && reader->rows == 0))
         return -EBADMSG;
-    attempt->code = told->code;
-    attempt->message = told->message;
-    attempt->file_a = told->file_a;
-    attempt->file_b = told->file_b;
-    attempt->figures = job_report_figures(told);
+    attempt->code = message->code;
+    attempt->message = message->message;
+    attempt->file_a = message->file_a;
+    attempt->file_b = message->file_b;
+    attempt->figures = job_report_figures(message);
     return job_report_read_results(attempt, reader);
 }
 
 int
-job_attempt_hear_done(struct job_attempt *attempt, struct proto_reader *reader,
-                      struct message_done *told, enum job_end *end)
+job_attempt_on_done(struct job_attempt *attempt, struct proto_reader *reader,
+                    struct message_done *message, enum job_end *end)
 {
     *end = JOB_END_RETRY;
-    int rc = job_attempt_read_done(attempt, reader, told, end);
+    int rc = job_attempt_read_done(attempt, reader, message, end);
     if (rc != -ENOMEM)
         return rc;
-    job_attempt_blame(attempt, CODE_OUT_OF_MEMORY,
-                      "the daemon had no memory to note how the job ended");
+    job_attempt_set_reason(attempt, CODE_OUT_OF_MEMORY,
+                           "the daemon had no memory to note how the job ended");
     *end = JOB_END_RETRY;
     return 0;
 }
@@ -200,26 +200,26 @@ job_report_is_int32(int64_t value)
 /* Returns whether a feature's values are possible. A worker that sends impossible values is not
  * trusted. */
 static bool
-job_report_is_sound(const struct message_feature *told)
+job_report_is_feature(const struct message_feature *message)
 {
-    return job_report_is_int32(told->segment) && isfinite(told->value) && *told->name &&
-           feature_settings_are_sound(told->settings);
+    return job_report_is_int32(message->segment) && isfinite(message->value) && *message->name &&
+           feature_settings_are_sound(message->settings);
 }
 
 static struct feature
-job_report_feature(const struct message_feature *told)
+job_report_feature(const struct message_feature *message)
 {
     return (struct feature){
-        .segment = (int32_t)told->segment,
-        .label = told->label,
-        .family = told->family,
-        .name = told->name,
-        .meaning = told->meaning,
-        .ibsi = told->ibsi,
-        .value = told->value,
-        .missing_reason = told->missing_reason,
-        .unit = told->unit,
-        .settings = told->settings,
+        .segment = (int32_t)message->segment,
+        .label = message->label,
+        .family = message->family,
+        .name = message->name,
+        .meaning = message->meaning,
+        .ibsi = message->ibsi,
+        .value = message->value,
+        .missing_reason = message->missing_reason,
+        .unit = message->unit,
+        .settings = message->settings,
     };
 }
 
@@ -235,7 +235,7 @@ job_report_count_bytes(struct job_attempt *attempt, const struct proto_reader *r
 
 /* Records that memory ran out. The worker is not at fault: the job must be retried. */
 static int
-job_report_forget(struct job_attempt *attempt)
+job_report_no_memory(struct job_attempt *attempt)
 {
     attempt->out_of_memory = true;
     return 0;
@@ -243,7 +243,7 @@ job_report_forget(struct job_attempt *attempt)
 
 static int
 job_report_read_features(struct job_attempt *attempt, struct proto_reader *reader,
-                         struct message_features *told)
+                         struct message_features *message)
 {
     const size_t count = (size_t)reader->rows;
     struct message_feature feature;
@@ -253,10 +253,10 @@ job_report_read_features(struct job_attempt *attempt, struct proto_reader *reade
         realloc(attempt->features, (attempt->feature_count + count + 1) * sizeof *grown);
     if (grown)
         attempt->features = grown;
-    if (!grown || !job_report_keep(attempt, message_keep_features(reader, told)))
-        return job_report_forget(attempt);
+    if (!grown || !job_report_keep(attempt, message_keep_features(reader, message)))
+        return job_report_no_memory(attempt);
     while (message_next_feature(reader, &feature)) {
-        if (!job_report_is_sound(&feature))
+        if (!job_report_is_feature(&feature))
             return -EBADMSG;
         grown[attempt->feature_count++] = job_report_feature(&feature);
     }
@@ -277,10 +277,10 @@ job_report_read_counts(struct proto_reader *reader, int64_t *counts)
 
 static int
 job_report_read_histogram(struct job_attempt *attempt, struct proto_reader *reader,
-                          struct message_histogram *told)
+                          struct message_histogram *message)
 {
     if (attempt->histogram_count == PROTO_MAX_HISTOGRAMS || reader->rows != PROTO_HISTOGRAM_ROWS ||
-        !job_report_is_int32(told->segment) || !*told->pattern)
+        !job_report_is_int32(message->segment) || !*message->pattern)
         return -EBADMSG;
     struct queue_histogram *grown =
         realloc(attempt->histograms, (attempt->histogram_count + 1) * sizeof *grown);
@@ -288,13 +288,14 @@ job_report_read_histogram(struct job_attempt *attempt, struct proto_reader *read
         attempt->histograms = grown;
     int64_t *counts = calloc(PROTO_HISTOGRAM_ROWS, sizeof *counts);
     if (!job_report_keep(attempt, counts) || !grown ||
-        !job_report_keep(attempt, message_keep_histogram(reader, told)))
-        return job_report_forget(attempt);
-    grown[attempt->histogram_count++] = (struct queue_histogram){.segment = (int32_t)told->segment,
-                                                                 .label = told->label,
-                                                                 .pattern = told->pattern,
-                                                                 .settings = told->settings,
-                                                                 .counts = counts};
+        !job_report_keep(attempt, message_keep_histogram(reader, message)))
+        return job_report_no_memory(attempt);
+    grown[attempt->histogram_count++] =
+        (struct queue_histogram){.segment = (int32_t)message->segment,
+                                 .label = message->label,
+                                 .pattern = message->pattern,
+                                 .settings = message->settings,
+                                 .counts = counts};
     return job_report_read_counts(reader, counts);
 }
 
@@ -318,49 +319,50 @@ job_report_is_box(const struct queue_segment *segment)
 }
 
 static bool
-job_report_is_segment(const struct message_segment *told, const struct queue_segment *segment)
+job_report_is_segment(const struct message_segment *message, const struct queue_segment *segment)
 {
-    return job_report_is_int32(told->number) && told->number > 0 && told->voxels >= 0 &&
-           isfinite(told->millilitres) && told->millilitres >= 0 &&
-           job_report_is_real(told->mean) && job_report_is_real(told->minimum) &&
-           job_report_is_real(told->maximum) && job_report_is_real(told->x) &&
-           job_report_is_real(told->y) && job_report_is_real(told->z) && job_report_is_box(segment);
+    return job_report_is_int32(message->number) && message->number > 0 && message->voxels >= 0 &&
+           isfinite(message->millilitres) && message->millilitres >= 0 &&
+           job_report_is_real(message->mean) && job_report_is_real(message->minimum) &&
+           job_report_is_real(message->maximum) && job_report_is_real(message->x) &&
+           job_report_is_real(message->y) && job_report_is_real(message->z) &&
+           job_report_is_box(segment);
 }
 
 static struct queue_segment
-job_report_segment(const struct message_segment *told, const char *unit)
+job_report_segment(const struct message_segment *message, const char *unit)
 {
     return (struct queue_segment){
-        .number = (int32_t)told->number,
-        .label = told->label,
-        .method = told->method,
+        .number = (int32_t)message->number,
+        .label = message->label,
+        .method = message->method,
         .unit = unit,
-        .voxels = told->voxels,
-        .millilitres = told->millilitres,
-        .mean = told->mean,
-        .minimum = told->minimum,
-        .maximum = told->maximum,
-        .first = {told->first_column, told->first_row, told->first_slice},
-        .last = {told->last_column, told->last_row, told->last_slice},
-        .centroid = {told->x, told->y, told->z},
+        .voxels = message->voxels,
+        .millilitres = message->millilitres,
+        .mean = message->mean,
+        .minimum = message->minimum,
+        .maximum = message->maximum,
+        .first = {message->first_column, message->first_row, message->first_slice},
+        .last = {message->last_column, message->last_row, message->last_slice},
+        .centroid = {message->x, message->y, message->z},
     };
 }
 
 /* Reads all segments of a job, which are in one frame. */
 static int
 job_report_read_segments(struct job_attempt *attempt, struct proto_reader *reader,
-                         struct message_segments *told)
+                         struct message_segments *message)
 {
     const size_t count = (size_t)reader->rows;
     struct message_segment row;
     if (count > PROTO_MAX_SEGMENTS || attempt->segments)
         return -EBADMSG;
     attempt->segments = calloc(count + 1, sizeof *attempt->segments);
-    if (!attempt->segments || !job_report_keep(attempt, message_keep_segments(reader, told)))
-        return job_report_forget(attempt);
+    if (!attempt->segments || !job_report_keep(attempt, message_keep_segments(reader, message)))
+        return job_report_no_memory(attempt);
     while (message_next_segment(reader, &row)) {
         struct queue_segment *segment = &attempt->segments[attempt->segment_count];
-        *segment = job_report_segment(&row, told->unit);
+        *segment = job_report_segment(&row, message->unit);
         if (!job_report_is_segment(&row, segment))
             return -EBADMSG;
         attempt->segment_count++;
@@ -371,15 +373,15 @@ job_report_read_segments(struct job_attempt *attempt, struct proto_reader *reade
 /* Reads all broken expectations of a job, which are in one frame. */
 static int
 job_report_read_breaches(struct job_attempt *attempt, struct proto_reader *reader,
-                         struct message_breaches *told)
+                         struct message_breaches *message)
 {
     const size_t count = (size_t)reader->rows;
     struct message_breach row;
     if (count > PROTO_MAX_BREACHES || attempt->breaches)
         return -EBADMSG;
     attempt->breaches = calloc(count + 1, sizeof *attempt->breaches);
-    if (!attempt->breaches || !job_report_keep(attempt, message_keep_breaches(reader, told)))
-        return job_report_forget(attempt);
+    if (!attempt->breaches || !job_report_keep(attempt, message_keep_breaches(reader, message)))
+        return job_report_no_memory(attempt);
     while (message_next_breach(reader, &row)) {
         if (!job_report_is_int32(row.number) || !*row.expectation || isinf(row.found))
             return -EBADMSG;
@@ -396,20 +398,20 @@ job_report_read_breaches(struct job_attempt *attempt, struct proto_reader *reade
 
 int
 job_attempt_read_measurements(struct job_attempt *attempt, struct proto_reader *reader,
-                              union message_any *told)
+                              union message_any *message)
 {
-    if (!attempt || attempt->base.id != told->features.job ||
+    if (!attempt || attempt->base.id != message->features.job ||
         !job_report_count_bytes(attempt, reader))
         return -EBADMSG;
     switch ((int)reader->type) {
     case PROTO_FEATURES:
-        return job_report_read_features(attempt, reader, &told->features);
+        return job_report_read_features(attempt, reader, &message->features);
     case PROTO_HISTOGRAM:
-        return job_report_read_histogram(attempt, reader, &told->histogram);
+        return job_report_read_histogram(attempt, reader, &message->histogram);
     case PROTO_SEGMENTS:
-        return job_report_read_segments(attempt, reader, &told->segments);
+        return job_report_read_segments(attempt, reader, &message->segments);
     case PROTO_BREACHES:
-        return job_report_read_breaches(attempt, reader, &told->breaches);
+        return job_report_read_breaches(attempt, reader, &message->breaches);
     default:
         return -EBADMSG;
     }

@@ -76,7 +76,7 @@ windows_set(struct core *core)
 void
 windows_tick(struct core *core)
 {
-    if (clock_unix_ms() < core->windows_due_ms || (core->trouble && !core->probing) ||
+    if (clock_unix_ms() < core->windows_due_ms || (core->db_failed && !core->probing) ||
         !core_change(core))
         return;
     core_failed(core, windows_set(core), "set the windows");
@@ -84,7 +84,7 @@ windows_tick(struct core *core)
 }
 
 int64_t
-windows_done_by(const struct conf_pipeline *pipeline, int64_t now_ms)
+windows_deadline(const struct conf_pipeline *pipeline, int64_t now_ms)
 {
     const int64_t at_ms = pipeline->done_by ? time_window_starts(pipeline->done_by->times, now_ms)
                                             : TIME_WINDOW_NEVER;

@@ -13,6 +13,6 @@ int windows_set(struct core *core);
 void windows_tick(struct core *core);
 
 /* Returns the deadline of the pipeline's jobs for a series that is complete now; 0: no deadline. */
-int64_t windows_done_by(const struct conf_pipeline *pipeline, int64_t now_ms);
+int64_t windows_deadline(const struct conf_pipeline *pipeline, int64_t now_ms);
 
 #endif

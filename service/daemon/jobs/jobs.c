@@ -288,7 +288,7 @@ jobs_start_all(struct jobs *jobs)
 
 /* Reports once that no job runs while jobs are paused, also after a start within a pause. */
 static void
-jobs_tell_drained(struct jobs *jobs)
+jobs_report_drained(struct jobs *jobs)
 {
     struct core *core = jobs->core;
     const bool drained =
@@ -309,7 +309,7 @@ jobs_start(struct jobs *jobs)
     if (!core_change(core))
         return;
     core_failed(core, jobs_start_all(jobs), "start a job");
-    jobs_tell_drained(jobs);
+    jobs_report_drained(jobs);
     int64_t due_ms;
     if (queue_next_due(core->queue, &due_ms) == 0)
         due_in(&core->jobs_due, due_ms - clock_unix_ms());
@@ -318,7 +318,7 @@ jobs_start(struct jobs *jobs)
 void
 jobs_before_commit(struct jobs *jobs)
 {
-    if (jobs->core->trouble && !jobs->core->probing)
+    if (jobs->core->db_failed && !jobs->core->probing)
         return;
     attempts_write(&jobs->attempts);
     jobs_start(jobs);
@@ -348,7 +348,7 @@ jobs_note_stages(struct jobs *jobs)
 {
     struct core *core = jobs->core;
     bool begun = false;
-    if (core->trouble && !core->probing)
+    if (core->db_failed && !core->probing)
         return;
     for (struct attempt *base = jobs->attempts.first; base; base = base->next) {
         struct job_attempt *attempt = (struct job_attempt *)base;

@@ -92,7 +92,7 @@ local_deadline_seconds(const struct local_executor *local, const struct job_atte
 static void
 local_charge_overdue(const struct local_executor *local, struct job_attempt *attempt)
 {
-    job_attempt_blame(
+    job_attempt_set_reason(
         attempt, CODE_DEADLINE_EXCEEDED, "attempt %d took longer than %s (%g s)", attempt->number,
         attempt->deadline_seconds > 0 ? "its pipeline's deadline_seconds" : "jobs.deadline_seconds",
         local_deadline_seconds(local, attempt));
@@ -103,14 +103,16 @@ static void
 local_charge_crash(struct job_attempt *attempt, bool was_alone, const struct pool_gone *gone)
 {
     if (*gone->why)
-        job_attempt_blame(attempt, CODE_CRASHED, "the worker was ended in attempt %d: %s",
-                          attempt->number, gone->why);
+        job_attempt_set_reason(attempt, CODE_CRASHED, "the worker was ended in attempt %d: %s",
+                               attempt->number, gone->why);
     else if (gone->signal)
-        job_attempt_blame(attempt, CODE_CRASHED, "the worker died in attempt %d of signal %d (%s)",
-                          attempt->number, gone->signal, strsignal(gone->signal));
+        job_attempt_set_reason(attempt, CODE_CRASHED,
+                               "the worker died in attempt %d of signal %d (%s)", attempt->number,
+                               gone->signal, strsignal(gone->signal));
     else
-        job_attempt_blame(attempt, CODE_CRASHED, "the worker ended in attempt %d with status %d",
-                          attempt->number, (int)gone->exit_status);
+        job_attempt_set_reason(attempt, CODE_CRASHED,
+                               "the worker ended in attempt %d with status %d", attempt->number,
+                               (int)gone->exit_status);
     job_attempt_end(attempt, JOB_END_CRASHED, was_alone);
 }
 
@@ -161,7 +163,8 @@ local_executor_worker_ready(struct local_executor *local, size_t worker)
 
 /* Ends the job with the outcome that the worker reported. */
 static void
-local_end_as_told(const struct local_executor *local, struct job_attempt *attempt, enum job_end end)
+local_end_as_reported(const struct local_executor *local, struct job_attempt *attempt,
+                      enum job_end end)
 {
     size_t worker = attempt->place.worker, together = local->workers[worker].lost_together;
     const bool well = end == JOB_END_DONE || end == JOB_END_EMPTY || end == JOB_END_REVIEW;
@@ -178,49 +181,49 @@ local_end_as_told(const struct local_executor *local, struct job_attempt *attemp
 static void
 local_handle_done(struct local_executor *local, size_t worker, struct proto_reader *reader)
 {
-    struct message_done told;
-    if (message_read_done(reader, &told))
+    struct message_done message;
+    if (message_read_done(reader, &message))
         return;
-    struct job_attempt *attempt = local_find(local, worker, told.job);
+    struct job_attempt *attempt = local_find(local, worker, message.job);
     if (!attempt) {
         reader->error = -EBADMSG; /* not a job of this worker */
         return;
     }
     enum job_end end;
-    int error = job_attempt_hear_done(attempt, reader, &told, &end);
+    int error = job_attempt_on_done(attempt, reader, &message, &end);
     if (error)
         reader->error = error; /* the pool then kills the worker, which ends the job */
     else
-        local_end_as_told(local, attempt, end);
+        local_end_as_reported(local, attempt, end);
 }
 
 static void
 local_handle_measurements(struct local_executor *local, size_t worker, struct proto_reader *reader)
 {
-    union message_any told;
-    if (message_read(reader, reader->type, &told) == 0)
-        reader->error = job_attempt_read_measurements(local_find(local, worker, told.features.job),
-                                                      reader, &told);
+    union message_any message;
+    if (message_read(reader, reader->type, &message) == 0)
+        reader->error = job_attempt_read_measurements(
+            local_find(local, worker, message.features.job), reader, &message);
 }
 
 static void
 local_handle_device_lost(struct local_executor *local, size_t worker, struct proto_reader *reader)
 {
-    struct message_device_lost told;
-    if (message_read_device_lost(reader, &told))
+    struct message_device_lost message;
+    if (message_read_device_lost(reader, &message))
         return;
     local->workers[worker].lost_together = local_busy(local, worker);
-    workers_device_lost(local->base.core->workers, worker, told.why);
+    workers_device_lost(local->base.core->workers, worker, message.why);
 }
 
 static void
 local_handle_progress(struct local_executor *local, size_t worker, struct proto_reader *reader)
 {
-    struct message_progress told;
-    if (message_read_progress(reader, &told))
+    struct message_progress message;
+    if (message_read_progress(reader, &message))
         return;
-    struct job_attempt *attempt = local_find(local, worker, told.job);
-    reader->error = attempt ? job_attempt_hear_progress(attempt, &told) : -EBADMSG;
+    struct job_attempt *attempt = local_find(local, worker, message.job);
+    reader->error = attempt ? job_attempt_on_progress(attempt, &message) : -EBADMSG;
 }
 
 void

@@ -13,16 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WISH_RULE 96 /* room for a rule's name */
+#define ROUTING_RULE_NAME 96 /* room for a rule's name */
 
 /* ---------------------------------------------------------------------------------- rules ---- */
 
 /* Finds the rules that can match the series, or only that of its AE title if the title has a
  * pipeline. `found` must have room for all rules and one more. */
 static size_t
-wish_find_rules(const struct conf *conf, const struct queue_series *series, struct conf_rule *found)
+routing_find_rules(const struct conf *conf, const struct queue_series *series,
+                   struct conf_rule *found)
 {
-    const struct rules_series subject = subject_of(conf, series);
+    const struct rules_series subject = routing_subject(conf, series);
     const struct conf_title *title =
         conf_find_title(conf, series->called_ae ? series->called_ae : "");
     size_t count = 0;
@@ -38,9 +39,9 @@ wish_find_rules(const struct conf *conf, const struct queue_series *series, stru
 }
 
 size_t
-wish_find_unknown(const struct conf *conf, const struct queue_series *series)
+routing_find_unknown(const struct conf *conf, const struct queue_series *series)
 {
-    const struct rules_series subject = subject_of(conf, series);
+    const struct rules_series subject = routing_subject(conf, series);
     const struct conf_title *title =
         conf_find_title(conf, series->called_ae ? series->called_ae : "");
     for (size_t i = 0; i < conf->rule_count && !(title && title->pipeline); i++)
@@ -50,19 +51,19 @@ wish_find_unknown(const struct conf *conf, const struct queue_series *series)
 }
 
 static int
-judgement_of_rule(const struct conf *conf, const struct conf_rule *rule)
+routing_option_set_of(const struct conf *conf, const struct conf_rule *rule)
 {
     return routing_options_of(conf_find_pipeline(conf, rule->pipeline));
 }
 
 unsigned
-wish_judgements(const struct conf *conf, const struct queue_series *series)
+routing_option_sets(const struct conf *conf, const struct queue_series *series)
 {
     unsigned wanted = 0;
     struct conf_rule *rules = calloc(conf->rule_count + 1, sizeof *rules);
-    const size_t count = rules ? wish_find_rules(conf, series, rules) : 0;
+    const size_t count = rules ? routing_find_rules(conf, series, rules) : 0;
     for (size_t i = 0; i < count; i++)
-        wanted |= 1u << judgement_of_rule(conf, &rules[i]);
+        wanted |= 1u << routing_option_set_of(conf, &rules[i]);
     free(rules);
     return wanted ? wanted : 1u << routing_options_lenient(conf);
 }
@@ -70,9 +71,9 @@ wish_judgements(const struct conf *conf, const struct queue_series *series)
 /* ---------------------------------------------------------------------- one set of options ---- */
 
 /* State while a result is made. */
-struct wishing {
+struct routing_work {
     const struct conf *conf;
-    const struct wish_stack *stacks;
+    const struct routing_stack *stacks;
     struct rules_series subject;
     struct rules_stack *own; /* all stacks; those of other options not accepted */
     const struct conf_rule *rules;
@@ -83,39 +84,39 @@ struct wishing {
 };
 
 static bool
-wishing_owns(const struct wishing *wishing, size_t i)
+routing_owns(const struct routing_work *work, size_t i)
 {
-    return !wishing->options || strcmp(wishing->stacks[i].options, wishing->options) == 0;
+    return !work->options || strcmp(work->stacks[i].options, work->options) == 0;
 }
 
 static void
-wishing_begin(struct wishing *wishing, int judgement)
+routing_begin_set(struct routing_work *work, int set)
 {
-    wishing->own_count = 0;
-    for (size_t i = 0; i < wishing->rule_count; i++)
-        if (wishing->rules[i].otherwise == wishing->otherwise &&
-            judgement_of_rule(wishing->conf, &wishing->rules[i]) == judgement)
-            wishing->own_rules[wishing->own_count++] = wishing->rules[i];
+    work->own_count = 0;
+    for (size_t i = 0; i < work->rule_count; i++)
+        if (work->rules[i].otherwise == work->otherwise &&
+            routing_option_set_of(work->conf, &work->rules[i]) == set)
+            work->own_rules[work->own_count++] = work->rules[i];
     bool any = false;
-    wishing->options = routing_options_text(judgement);
-    for (size_t i = 0; i < wishing->subject.stack_count; i++)
-        any |= wishing_owns(wishing, i);
+    work->options = routing_options_text(set);
+    for (size_t i = 0; i < work->subject.stack_count; i++)
+        any |= routing_owns(work, i);
     if (!any)
-        wishing->options = NULL;
-    for (size_t i = 0; i < wishing->subject.stack_count; i++) {
-        wishing->own[i] = wishing->stacks[i].is;
-        wishing->own[i].accepted &= wishing_owns(wishing, i);
+        work->options = NULL;
+    for (size_t i = 0; i < work->subject.stack_count; i++) {
+        work->own[i] = work->stacks[i].is;
+        work->own[i].accepted &= routing_owns(work, i);
     }
 }
 
 static bool
-wish_has(const struct wish *wish, const char *pipeline)
+routing_has(const struct routing_result *result, const char *pipeline)
 {
-    for (size_t i = 0; i < wish->count; i++)
-        if (strcmp(wish->picks[i].pipeline, pipeline) == 0)
+    for (size_t i = 0; i < result->count; i++)
+        if (strcmp(result->picks[i].pipeline, pipeline) == 0)
             return true;
-    for (size_t i = 0; i < wish->refusal_count; i++)
-        if (strcmp(wish->refusals[i].pipeline, pipeline) == 0)
+    for (size_t i = 0; i < result->refusal_count; i++)
+        if (strcmp(result->refusals[i].pipeline, pipeline) == 0)
             return true;
     return false;
 }
@@ -123,66 +124,66 @@ wish_has(const struct wish *wish, const char *pipeline)
 /* Adds a refusal with the first stack that a rule without a job would have matched, preferably one
  * that is not skipped. Adds none if a stack is accepted but not requested by `stacks`. */
 static void
-wish_add_refusal(const struct wishing *wishing, const struct conf_rule *rule, struct wish *wish)
+routing_add_refusal(const struct routing_work *work, const struct conf_rule *rule,
+                    struct routing_result *result)
 {
-    const size_t none = wishing->subject.stack_count;
+    const size_t none = work->subject.stack_count;
     size_t refused = none;
     for (size_t i = 0; i < none; i++) {
-        if (!wishing_owns(wishing, i) ||
-            !rules_match(rule, &wishing->subject, &wishing->own[i], NULL))
+        if (!routing_owns(work, i) || !rules_match(rule, &work->subject, &work->own[i], NULL))
             continue;
-        if (wishing->own[i].accepted)
+        if (work->own[i].accepted)
             return;
-        if (refused == none ||
-            (wishing->stacks[refused].passed_over && !wishing->stacks[i].passed_over))
+        if (refused == none || (work->stacks[refused].passed_over && !work->stacks[i].passed_over))
             refused = i;
     }
     if (refused < none)
-        wish->refusals[wish->refusal_count++] = (struct wish_refusal){rule->pipeline, refused};
+        result->refusals[result->refusal_count++] =
+            (struct routing_refusal){rule->pipeline, refused};
 }
 
 static void
-wish_add(const struct wishing *wishing, struct wish *wish)
+routing_add_set(const struct routing_work *work, struct routing_result *result)
 {
     struct rules_outcome outcome;
-    wish->count += rules_pick(wishing->own_rules, wishing->own_count, &wishing->subject,
-                              wish->picks + wish->count, &outcome);
-    wish->outcome.matched |= outcome.matched;
-    if (!wish->outcome.too_many) {
-        wish->outcome.too_many = outcome.too_many;
-        wish->outcome.pipeline = outcome.pipeline;
+    result->count += rules_pick(work->own_rules, work->own_count, &work->subject,
+                                result->picks + result->count, &outcome);
+    result->outcome.matched |= outcome.matched;
+    if (!result->outcome.too_many) {
+        result->outcome.too_many = outcome.too_many;
+        result->outcome.pipeline = outcome.pipeline;
     }
-    if (!wish->outcome.undecided) {
-        wish->outcome.undecided = outcome.undecided;
-        wish->outcome.undecided_pipeline = outcome.undecided_pipeline;
+    if (!result->outcome.undecided) {
+        result->outcome.undecided = outcome.undecided;
+        result->outcome.undecided_pipeline = outcome.undecided_pipeline;
     }
-    for (size_t i = 0; i < wishing->own_count; i++)
-        if (!wish_has(wish, wishing->own_rules[i].pipeline))
-            wish_add_refusal(wishing, &wishing->own_rules[i], wish);
+    for (size_t i = 0; i < work->own_count; i++)
+        if (!routing_has(result, work->own_rules[i].pipeline))
+            routing_add_refusal(work, &work->own_rules[i], result);
 }
 
 /* Returns whether a rule with the current options matches a stack, accepted or not. */
 static bool
-wishing_fits(const struct wishing *wishing)
+routing_fits(const struct routing_work *work)
 {
-    for (size_t i = 0; i < wishing->own_count; i++)
-        for (size_t k = 0; k < wishing->subject.stack_count; k++)
-            if (wishing_owns(wishing, k) && !wishing->stacks[k].passed_over &&
-                rules_match(&wishing->own_rules[i], &wishing->subject, &wishing->own[k], NULL))
+    for (size_t i = 0; i < work->own_count; i++)
+        for (size_t k = 0; k < work->subject.stack_count; k++)
+            if (routing_owns(work, k) && !work->stacks[k].passed_over &&
+                rules_match(&work->own_rules[i], &work->subject, &work->own[k], NULL))
                 return true;
     return false;
 }
 
 /* Adds the rules of one kind. Returns whether one of them matches. */
 static bool
-wish_add_rules(struct wishing *wishing, bool otherwise, struct wish *wish)
+routing_add_rules(struct routing_work *work, bool otherwise, struct routing_result *result)
 {
     bool fits = false;
-    wishing->otherwise = otherwise;
-    for (int judgement = 0; judgement < ROUTING_OPTION_SETS; judgement++) {
-        wishing_begin(wishing, judgement);
-        wish_add(wishing, wish);
-        fits |= wishing_fits(wishing);
+    work->otherwise = otherwise;
+    for (int set = 0; set < ROUTING_OPTION_SETS; set++) {
+        routing_begin_set(work, set);
+        routing_add_set(work, result);
+        fits |= routing_fits(work);
     }
     return fits;
 }
@@ -190,59 +191,60 @@ wish_add_rules(struct wishing *wishing, bool otherwise, struct wish *wish)
 /* ---------------------------------------------------------------------------------- result ---- */
 
 int
-wish_make(const struct conf *conf, const struct queue_series *series,
-          const struct wish_stack *stacks, size_t count, const struct conf_rule *only,
-          struct wish *wish)
+routing_result_make(const struct conf *conf, const struct queue_series *series,
+                    const struct routing_stack *stacks, size_t count, const struct conf_rule *only,
+                    struct routing_result *result)
 {
     const size_t room = conf->rule_count + 1;
     struct conf_rule *rules = calloc(2 * room, sizeof *rules);
     struct rules_stack *own = calloc(count + 1, sizeof *own);
-    *wish = (struct wish){.picks = calloc(count * room + 1, sizeof *wish->picks),
-                          .refusals = calloc(room, sizeof *wish->refusals)};
-    const bool able = rules && own && wish->picks && wish->refusals;
+    *result = (struct routing_result){.picks = calloc(count * room + 1, sizeof *result->picks),
+                                      .refusals = calloc(room, sizeof *result->refusals)};
+    const bool able = rules && own && result->picks && result->refusals;
     if (able) {
-        struct wishing wishing = {.conf = conf,
-                                  .stacks = stacks,
-                                  .subject = subject_of(conf, series),
-                                  .own = own,
-                                  .rules = only ? only : rules,
-                                  .own_rules = rules + room,
-                                  .rule_count = only ? 1 : wish_find_rules(conf, series, rules)};
-        wishing.subject.stacks = own;
-        wishing.subject.stack_count = count;
-        if (!wish_add_rules(&wishing, false, wish))
-            wish_add_rules(&wishing, true, wish);
+        struct routing_work work = {.conf = conf,
+                                    .stacks = stacks,
+                                    .subject = routing_subject(conf, series),
+                                    .own = own,
+                                    .rules = only ? only : rules,
+                                    .own_rules = rules + room,
+                                    .rule_count =
+                                        only ? 1 : routing_find_rules(conf, series, rules)};
+        work.subject.stacks = own;
+        work.subject.stack_count = count;
+        if (!routing_add_rules(&work, false, result))
+            routing_add_rules(&work, true, result);
     }
     free(rules);
     free(own);
     if (!able)
-        wish_release(wish);
+        routing_result_release(result);
     return able ? 0 : -ENOMEM;
 }
 
 void
-wish_release(struct wish *wish)
+routing_result_release(struct routing_result *result)
 {
-    free(wish->picks);
-    free(wish->refusals);
-    *wish = (struct wish){0};
+    free(result->picks);
+    free(result->refusals);
+    *result = (struct routing_result){0};
 }
 
 /* ----------------------------------------------------------------------------------- jobs ---- */
 
 /* Formats "head", "rule-2" for an unnamed rule, "title NOCTULE_HEAD", or "". */
 static void
-wish_name_rule(const struct rules_pick *pick, char name[WISH_RULE])
+routing_name_rule(const struct rules_pick *pick, char name[ROUTING_RULE_NAME])
 {
     if (pick->number && !pick->rule)
-        snprintf(name, WISH_RULE, "rule-%d", pick->number);
+        snprintf(name, ROUTING_RULE_NAME, "rule-%d", pick->number);
     else
-        snprintf(name, WISH_RULE, "%s%s", pick->number || !pick->rule ? "" : "title ",
+        snprintf(name, ROUTING_RULE_NAME, "%s%s", pick->number || !pick->rule ? "" : "title ",
                  pick->rule ? pick->rule : "");
 }
 
 int
-wish_add_job(struct core *core, const struct queue_series *series, struct wish_job *job)
+routing_add_job(struct core *core, const struct queue_series *series, struct routing_job *job)
 {
     const char *pipeline = job->pick->pipeline;
     const struct conf_pipeline *conf = conf_find_pipeline(core->conf, pipeline);
@@ -254,8 +256,8 @@ wish_add_job(struct core *core, const struct queue_series *series, struct wish_j
     char *settings = error ? NULL : conf_pipeline_to_text(conf);
     if (!settings)
         return error ? error : -ENOMEM;
-    char rule[WISH_RULE];
-    wish_name_rule(job->pick, rule);
+    char rule[ROUTING_RULE_NAME];
+    routing_name_rule(job->pick, rule);
     const struct queue_new_job new_job = {.series_id = series->id,
                                           .revision = series->revision,
                                           .stack = job->stack,
@@ -265,7 +267,7 @@ wish_add_job(struct core *core, const struct queue_series *series, struct wish_j
                                           .again = job->again,
                                           .asked = job->asked,
                                           .dry_run = job->dry_run,
-                                          .done_by_ms = windows_done_by(conf, clock_unix_ms()),
+                                          .done_by_ms = windows_deadline(conf, clock_unix_ms()),
                                           .lacks = job->lacks[0] ? job->lacks : NULL,
                                           .lacks_code = job->lacks_code,
                                           .until_ms = clock_unix_ms() +

@@ -20,7 +20,7 @@ sched_is_idle(const struct slot_table *table, size_t slot)
 }
 
 static size_t
-sched_busy_beside(const struct slot_table *table, size_t slot)
+sched_busy_neighbours(const struct slot_table *table, size_t slot)
 {
     size_t busy = 0;
     for (size_t i = 0; i < table->count; i++)
@@ -56,15 +56,15 @@ sched_has_other(const struct slot_table *table, int worker)
 static size_t
 sched_best_slot(const struct slot_table *table, int avoid, bool idle_only)
 {
-    size_t best = table->count, least = SIZE_MAX;
+    size_t best = table->count, min_busy = SIZE_MAX;
     for (size_t i = 0; i < table->count; i++) {
         if (!table->slots[i].usable || table->slots[i].worker == avoid || table->reserved[i] ||
             sched_has_solitary(table, i) || (idle_only && !sched_is_idle(table, i)))
             continue;
-        size_t busy = sched_busy_beside(table, i);
-        if (busy < least) {
+        size_t busy = sched_busy_neighbours(table, i);
+        if (busy < min_busy) {
             best = i;
-            least = busy;
+            min_busy = busy;
         }
     }
     return best;
@@ -86,7 +86,7 @@ sched_place(struct slot_table *table, const struct sched_job *job)
     size_t slot = sched_best_slot(table, avoid, !job->alone);
     if (slot == table->count)
         return slot;
-    if (job->alone && sched_busy_beside(table, slot) > 0) {
+    if (job->alone && sched_busy_neighbours(table, slot) > 0) {
         sched_mark_worker(table, table->reserved, slot);
         return table->count;
     }

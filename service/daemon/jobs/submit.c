@@ -20,17 +20,17 @@ struct submitted {
     bool is_new;
     enum queue_job_state state;
     enum code lacks_code;
-    char lacks[AWAITED_WORDS]; /* missing inputs of a new job */
+    char lacks[AWAITED_TEXT]; /* missing inputs of a new job */
 };
 
 struct submission {
     struct core *core;
-    const struct message_submit *told;
+    const struct message_submit *request;
     const char *by;
     struct queue_series series;
     struct queue_stored_stack *stacks;
     size_t stack_count;
-    struct wish wish;
+    struct routing_result result;
     struct submitted *jobs;
     size_t job_count;
     enum code code; /* reason if there is no job */
@@ -55,7 +55,7 @@ submit_read(struct submission *s)
 {
     struct queue *queue = s->core->queue;
     int64_t id;
-    int error = queue_find_series(queue, s->told->series_uid, &id);
+    int error = queue_find_series(queue, s->request->series_uid, &id);
     if (!error)
         error = queue_get_series(queue, id, &s->series);
     if (!error)
@@ -77,7 +77,7 @@ submit_refuse_refused(struct submission *s)
 
 /* Checks that the series may have jobs. */
 static int
-submit_judge(struct submission *s)
+submit_check_series(struct submission *s)
 {
     if (s->series.removed)
         return submit_refuse(s, CODE_SERIES_REMOVED, "its files are removed; send them again");
@@ -100,15 +100,15 @@ submit_judge(struct submission *s)
 static int
 submit_explain_none(struct submission *s)
 {
-    const struct message_submit *told = s->told;
-    if (s->wish.outcome.too_many)
+    const struct message_submit *request = s->request;
+    if (s->result.outcome.too_many)
         return submit_refuse(s, CODE_TOO_MANY_STACKS,
                              "the series has %zu volumes for pipeline %s: select them with %s",
-                             s->wish.outcome.too_many, s->wish.outcome.pipeline,
-                             *told->pipeline ? "--stacks" : "`stacks` in the rule");
-    if (*told->pipeline)
+                             s->result.outcome.too_many, s->result.outcome.pipeline,
+                             *request->pipeline ? "--stacks" : "`stacks` in the rule");
+    if (*request->pipeline)
         return submit_refuse(s, CODE_STACK_NOT_FOUND, "the series has no volume \"%s\"",
-                             told->stacks);
+                             request->stacks);
     submit_refuse(s, CODE_NO_RULE, "no rule selects a pipeline");
     return 0;
 }
@@ -116,10 +116,10 @@ submit_explain_none(struct submission *s)
 /* Rejects a series if a rule uses facts that are known only during its inspection and are not
  * stored. */
 static int
-submit_judge_rules(struct submission *s)
+submit_check_rules(struct submission *s)
 {
-    const size_t rule = wish_find_unknown(s->core->conf, &s->series);
-    if (*s->told->pipeline || rule == 0)
+    const size_t rule = routing_find_unknown(s->core->conf, &s->series);
+    if (*s->request->pipeline || rule == 0)
         return 0;
     return submit_refuse(s, CODE_ATTRIBUTES_NOT_KEPT,
                          "rule %zu uses attributes, contrast or geometry, which are not stored: "
@@ -130,9 +130,9 @@ submit_judge_rules(struct submission *s)
 /* Rejects a pipeline that needs Noctule's own results: the service never receives those as objects
  * of a series. */
 static int
-submit_judge_own(struct submission *s, const struct conf_pipeline *pipeline)
+submit_check_own_results(struct submission *s, const struct conf_pipeline *pipeline)
 {
-    char lacks[AWAITED_WORDS];
+    char lacks[AWAITED_TEXT];
     enum code code;
     if (!pipeline || !conf_pipeline_takes_own(pipeline))
         return 0;
@@ -148,31 +148,31 @@ submit_judge_own(struct submission *s, const struct conf_pipeline *pipeline)
 }
 
 static int
-submit_wish(struct submission *s)
+submit_route(struct submission *s)
 {
-    const struct message_submit *told = s->told;
+    const struct message_submit *request = s->request;
     const struct conf_pipeline *pipeline =
-        *told->pipeline ? conf_find_pipeline(s->core->conf, told->pipeline) : NULL;
-    if (*told->pipeline && !pipeline)
+        *request->pipeline ? conf_find_pipeline(s->core->conf, request->pipeline) : NULL;
+    if (*request->pipeline && !pipeline)
         return submit_refuse(s, CODE_NO_SUCH_PIPELINE, "the configuration has no pipeline %s",
-                             told->pipeline);
-    int error = submit_judge_own(s, pipeline);
+                             request->pipeline);
+    int error = submit_check_own_results(s, pipeline);
     if (error)
         return error;
-    struct wish_stack *stacks = calloc(s->stack_count + 1, sizeof *stacks);
+    struct routing_stack *stacks = calloc(s->stack_count + 1, sizeof *stacks);
     if (!stacks)
         return -ENOMEM;
     for (size_t i = 0; i < s->stack_count; i++)
-        stacks[i] = (struct wish_stack){
+        stacks[i] = (struct routing_stack){
             .is = {s->stacks[i].name, s->stacks[i].planes, s->stacks[i].accepted, NULL},
             .options = s->stacks[i].options};
     const struct conf_rule only = {.pipeline = pipeline ? pipeline->name : NULL,
-                                   .stacks =
-                                       *told->stacks ? (char *)(uintptr_t)told->stacks : NULL};
-    error = wish_make(s->core->conf, &s->series, stacks, s->stack_count, pipeline ? &only : NULL,
-                      &s->wish);
+                                   .stacks = *request->stacks ? (char *)(uintptr_t)request->stacks
+                                                              : NULL};
+    error = routing_result_make(s->core->conf, &s->series, stacks, s->stack_count,
+                                pipeline ? &only : NULL, &s->result);
     free(stacks);
-    return error || s->wish.count ? error : submit_explain_none(s);
+    return error || s->result.count ? error : submit_explain_none(s);
 }
 
 /* ----------------------------------------------------------------------------------- jobs ---- */
@@ -180,12 +180,12 @@ submit_wish(struct submission *s)
 static int
 submit_add(struct submission *s, const struct rules_pick *pick, const char *asked)
 {
-    struct wish_job job = {.stack = s->stacks[pick->stack].name,
-                           .pick = pick,
-                           .again = s->told->again != 0,
-                           .dry_run = s->told->dry_run != 0,
-                           .asked = asked};
-    int error = wish_add_job(s->core, &s->series, &job);
+    struct routing_job job = {.stack = s->stacks[pick->stack].name,
+                              .pick = pick,
+                              .again = s->request->again != 0,
+                              .dry_run = s->request->dry_run != 0,
+                              .asked = asked};
+    int error = routing_add_job(s->core, &s->series, &job);
     if (error && error != -EEXIST)
         return error;
     struct submitted *submitted = &s->jobs[s->job_count++];
@@ -213,11 +213,11 @@ submit_add_all(struct submission *s)
     char asked[128];
     int error = 0;
     snprintf(asked, sizeof asked, "submitted by %.100s", s->by);
-    s->jobs = calloc(s->wish.count + 1, sizeof *s->jobs);
+    s->jobs = calloc(s->result.count + 1, sizeof *s->jobs);
     if (!s->jobs)
         return -ENOMEM;
-    for (size_t i = 0; i < s->wish.count && !error; i++)
-        error = submit_add(s, &s->wish.picks[i], asked);
+    for (size_t i = 0; i < s->result.count && !error; i++)
+        error = submit_add(s, &s->result.picks[i], asked);
     if (!error && s->job_count > 0)
         crash_point("daemon_after_submit_before_commit");
     return error;
@@ -228,7 +228,7 @@ submit_add_all(struct submission *s)
 static const char *
 submitted_outcome(const struct submission *s, const struct submitted *job)
 {
-    return !job->is_new ? "known" : s->told->dry_run ? "would be new" : "new";
+    return !job->is_new ? "known" : s->request->dry_run ? "would be new" : "new";
 }
 
 static void
@@ -236,7 +236,7 @@ submit_print_json(const struct submission *s, FILE *out)
 {
     struct json json = {.out = out};
     json_begin_object(&json, NULL);
-    json_string(&json, "series_uid", s->told->series_uid);
+    json_string(&json, "series_uid", s->request->series_uid);
     json_string(&json, "code", code_name(s->code));
     json_string(&json, "message", s->message);
     json_begin_array(&json, "jobs");
@@ -259,13 +259,13 @@ submit_print_json(const struct submission *s, FILE *out)
 static void
 submit_print_text(const struct submission *s, FILE *out)
 {
-    const char *uid = s->told->series_uid;
+    const char *uid = s->request->series_uid;
     if (*s->message)
         fprintf(out, "%s: %s%s%s\n", uid, code_name(s->code), s->code ? ": " : "", s->message);
     for (size_t i = 0; i < s->job_count; i++) {
         const struct submitted *job = &s->jobs[i];
         fprintf(out, "%s: ", uid);
-        if (job->is_new && s->told->dry_run)
+        if (job->is_new && s->request->dry_run)
             fprintf(out, "a job would be new");
         else if (job->is_new)
             fprintf(out, "job %" PRId64 " is new", job->job);
@@ -279,13 +279,13 @@ submit_print_text(const struct submission *s, FILE *out)
 }
 
 static int
-submit_tell(const struct submission *s, char **body)
+submit_reply(const struct submission *s, char **body)
 {
     struct text_stream text;
     int error = text_open(&text);
     if (error)
         return error;
-    if (s->told->json)
+    if (s->request->json)
         submit_print_json(s, text.out);
     else
         submit_print_text(s, text.out);
@@ -301,29 +301,29 @@ submit_release(struct submission *s)
         queue_stored_stack_clear(&s->stacks[i]);
     free(s->stacks);
     free(s->jobs);
-    wish_release(&s->wish);
+    routing_result_release(&s->result);
     queue_series_clear(&s->series);
 }
 
 int
-submit_series(struct core *core, const struct message_submit *told, const char *by, char **body)
+submit_series(struct core *core, const struct message_submit *request, const char *by, char **body)
 {
-    struct submission s = {.core = core, .told = told, .by = by};
+    struct submission s = {.core = core, .request = request, .by = by};
     *body = NULL;
     int error = submit_read(&s);
     if (!error)
-        error = submit_judge(&s);
+        error = submit_check_series(&s);
     if (!error)
-        error = submit_judge_rules(&s);
+        error = submit_check_rules(&s);
     if (!error)
-        error = submit_wish(&s);
+        error = submit_route(&s);
     if (!error)
         error = submit_add_all(&s);
-    if (error && !s.code && !core_is_trouble(error)) /* the queue rejected it */
+    if (error && !s.code && !core_is_transient(error)) /* the queue rejected it */
         submit_refuse(&s, CODE_NONE, "%s", queue_reason(core->queue));
     if (!error || *s.message) {
-        int told_error = submit_tell(&s, body);
-        error = error ? error : told_error;
+        int reply_error = submit_reply(&s, body);
+        error = error ? error : reply_error;
     }
     submit_release(&s);
     return error;

@@ -13,10 +13,10 @@
 #include <string.h>
 #include <sysexits.h>
 
-#define MOST_GPUS     64
+#define MAX_GPUS      64
 #define PROBE_MILLIS  30000 /* longest time to wait for a probe */
 #define AGAIN_MILLIS  30000 /* between two probes if a GPU is required and missing */
-#define TROUBLE_BYTES 256
+#define PROBLEM_BYTES 256
 #define DETAIL_BYTES  4096 /* of an event that lists all devices */
 #define CPU           "cpu"
 
@@ -41,8 +41,8 @@ struct workers_settings {
 };
 
 struct workers_found {
-    struct kernels_gpu gpus[MOST_GPUS];
-    struct numa_place places[MOST_GPUS];
+    struct kernels_gpu gpus[MAX_GPUS];
+    struct numa_place places[MAX_GPUS];
     size_t count;
 };
 
@@ -61,8 +61,8 @@ struct workers {
     bool answered;              /* the probe has reported */
     uint64_t probe_overdue_at;  /* in the loop's clock; 0: not waited for */
     uint64_t probe_again_at;    /* 0: not needed */
-    char trouble[TROUBLE_BYTES];
-    int64_t trouble_since_ms;    /* Unix time; 0: no problem */
+    char problem[PROBLEM_BYTES];
+    int64_t problem_since_ms;    /* Unix time; 0: no problem */
     char notified[DETAIL_BYTES]; /* text of the last event */
 };
 
@@ -104,33 +104,34 @@ workers_describe(const struct workers *workers, char *text, size_t size)
 
 /* Describes the problem if every device has failed too often to wait for; "" otherwise. */
 static void
-workers_judge(const struct workers *workers, char *trouble, size_t size)
+workers_describe_problem(const struct workers *workers, char *problem, size_t size)
 {
-    *trouble = '\0';
+    *problem = '\0';
     size_t wanted = 0, failing = 0;
     for (size_t i = 0; i < workers->count; i++) {
         wanted += *workers->items[i].device.name != 0;
-        failing += workers->items[i].failures >= WORKERS_GIVE_UP && !workers_usable(workers, i);
+        failing +=
+            workers->items[i].failures >= WORKERS_MAX_FAILURES && !workers_usable(workers, i);
     }
     if (wanted == 0)
-        snprintf(trouble, size,
+        snprintf(problem, size,
                  workers->core->conf->compute.device_count
                      ? "backend = \"cuda\", and none of compute.devices was found"
                      : "backend = \"cuda\", and no GPU was found");
     else if (failing == wanted)
-        snprintf(trouble, size, "backend = \"cuda\", and every GPU fails");
+        snprintf(problem, size, "backend = \"cuda\", and every GPU fails");
 }
 
 static void
 workers_notify(struct workers *workers)
 {
     char detail[DETAIL_BYTES];
-    workers_judge(workers, workers->trouble, sizeof workers->trouble);
-    bool waiting = *workers->trouble;
-    if (waiting != (workers->trouble_since_ms > 0))
-        workers->trouble_since_ms = waiting ? clock_unix_ms() : 0;
+    workers_describe_problem(workers, workers->problem, sizeof workers->problem);
+    bool waiting = *workers->problem;
+    if (waiting != (workers->problem_since_ms > 0))
+        workers->problem_since_ms = waiting ? clock_unix_ms() : 0;
     if (waiting)
-        snprintf(detail, sizeof detail, "%s", workers->trouble);
+        snprintf(detail, sizeof detail, "%s", workers->problem);
     else
         workers_describe(workers, detail, sizeof detail);
     if (strcmp(detail, workers->notified) == 0)
@@ -206,13 +207,13 @@ workers_apply_cpu(struct workers *workers)
 static void
 workers_report_missing(struct workers *workers, const struct devices_choice *choice)
 {
-    char detail[TROUBLE_BYTES];
+    char detail[PROBLEM_BYTES];
     for (size_t i = 0; i < choice->missing_count; i++) {
         const char *name = workers->core->conf->compute.devices[choice->missing[i]];
         log_error("device.missing", LOG_STR("device", name),
                   LOG_INT("found", workers->found.count));
         snprintf(detail, sizeof detail, "%s is in compute.devices, and not in this machine", name);
-        if (!*workers->trouble) /* else the waiting event was already added */
+        if (!*workers->problem) /* else the waiting event was already added */
             core_note(workers->core, "DEVICE_MISSING", detail);
     }
 }
@@ -276,29 +277,31 @@ workers_begin(struct workers *workers)
 
 static bool
 workers_take_gpu(struct kernels_gpu *gpu, struct numa_place *place,
-                 const struct message_device *told)
+                 const struct message_device *message)
 {
-    if (told->index < 0 || told->index > INT32_MAX || !*told->uuid ||
-        strlen(told->uuid) >= sizeof gpu->uuid || told->node < -1 || told->node >= CPU_SETSIZE)
+    if (message->index < 0 || message->index > INT32_MAX || !*message->uuid ||
+        strlen(message->uuid) >= sizeof gpu->uuid || message->node < -1 ||
+        message->node >= CPU_SETSIZE)
         return false;
-    *place = (struct numa_place){.node = (int)told->node};
-    snprintf(place->processors, sizeof place->processors, "%s", told->processors);
-    *gpu = (struct kernels_gpu){.index = (int)told->index, .memory_bytes = told->memory_bytes};
-    snprintf(gpu->uuid, sizeof gpu->uuid, "%s", told->uuid);
-    snprintf(gpu->name, sizeof gpu->name, "%s", told->name);
+    *place = (struct numa_place){.node = (int)message->node};
+    snprintf(place->processors, sizeof place->processors, "%s", message->processors);
+    *gpu =
+        (struct kernels_gpu){.index = (int)message->index, .memory_bytes = message->memory_bytes};
+    snprintf(gpu->uuid, sizeof gpu->uuid, "%s", message->uuid);
+    snprintf(gpu->name, sizeof gpu->name, "%s", message->name);
     return true;
 }
 
 static int
 workers_read_found(struct proto_reader *reader, struct workers_found *found)
 {
-    struct message_device told;
-    if (message_read_devices(reader, NULL) || reader->rows > MOST_GPUS)
+    struct message_device message;
+    if (message_read_devices(reader, NULL) || reader->rows > MAX_GPUS)
         return -EBADMSG;
     found->count = 0;
-    while (message_next_device(reader, &told)) {
+    while (message_next_device(reader, &message)) {
         const size_t i = found->count++;
-        if (!workers_take_gpu(&found->gpus[i], &found->places[i], &told))
+        if (!workers_take_gpu(&found->gpus[i], &found->places[i], &message))
             reader->error = -EBADMSG;
     }
     return reader->error;
@@ -374,7 +377,7 @@ void
 workers_device_lost(struct workers *workers, size_t number, const char *why)
 {
     struct workers_item *worker = &workers->items[number];
-    char detail[TROUBLE_BYTES];
+    char detail[PROBLEM_BYTES];
     worker->lost = true;
     log_error("device.lost", LOG_INT("number", number), LOG_STR("device", worker->device.name),
               LOG_STR("what", why));
@@ -400,11 +403,11 @@ workers_others_serve(const struct workers *workers, size_t number)
 }
 
 static void
-workers_give_up(struct workers *workers, size_t number)
+workers_disable(struct workers *workers, size_t number)
 {
     struct workers_item *worker = &workers->items[number];
     bool others = workers_others_serve(workers, number);
-    char detail[TROUBLE_BYTES];
+    char detail[PROBLEM_BYTES];
     snprintf(detail, sizeof detail, "%s failed %d times in a row; until the next reload %s",
              worker->device.name, worker->failures,
              others ? "the others work without it" : "jobs run on the CPUs");
@@ -433,14 +436,14 @@ workers_gone(struct workers *workers, size_t number, const struct pool_gone *gon
     bool failed = worker_device_failed(worker, gone);
     worker->failures += failed;
     /* A device that is retried forever must not add an event each time. */
-    if (!gone->ordered && worker->failures <= WORKERS_GIVE_UP)
+    if (!gone->ordered && worker->failures <= WORKERS_MAX_FAILURES)
         core_note_death(workers->core, "WORKER_DIED", gone);
     if (!failed)
         return;
     log_error("device.failed", LOG_INT("number", number), LOG_STR("device", worker->device.name),
               LOG_INT("in_a_row", worker->failures));
-    if (worker->failures == WORKERS_GIVE_UP && workers_is_backend(workers, "auto"))
-        workers_give_up(workers, number);
+    if (worker->failures == WORKERS_MAX_FAILURES && workers_is_backend(workers, "auto"))
+        workers_disable(workers, number);
     workers_notify(workers);
 }
 
@@ -482,15 +485,15 @@ workers_is_probe(const struct workers *workers, int slot)
 }
 
 const char *
-workers_trouble(const struct workers *workers)
+workers_problem(const struct workers *workers)
 {
-    return workers->trouble;
+    return workers->problem;
 }
 
 int64_t
-workers_trouble_since(const struct workers *workers)
+workers_problem_since(const struct workers *workers)
 {
-    return workers->trouble_since_ms;
+    return workers->problem_since_ms;
 }
 
 /* --------------------------------------------------------------------- reload, open, close --- */

@@ -15,9 +15,9 @@
  * shares its processors with the workers of the other GPUs there. The CPU worker runs on all
  * processors.
  *
- * A GPU that its worker cannot open, or loses, WORKERS_GIVE_UP times in a row without a finished
- * job is not used until the next reload (auto). If it was the last GPU, its worker uses the CPUs.
- * With cuda it is retried forever.
+ * A GPU that its worker cannot open, or loses, WORKERS_MAX_FAILURES times in a row without a
+ * finished job is not used until the next reload (auto). If it was the last GPU, its worker uses
+ * the CPUs. With cuda it is retried forever.
  *
  * Workers are numbered from 0. jobs.c handles their jobs. Loop thread only.
  */
@@ -27,8 +27,8 @@
 #include "service/daemon/core.h"
 #include "service/daemon/jobs/devices.h"
 
-#define WORKERS_MAX     DEVICES_MAX
-#define WORKERS_GIVE_UP 5
+#define WORKERS_MAX          DEVICES_MAX
+#define WORKERS_MAX_FAILURES 5
 
 struct workers;
 
@@ -66,8 +66,8 @@ void workers_probe_frame(struct workers *workers, struct proto_reader *reader);
 void workers_probe_gone(struct workers *workers, const struct pool_gone *gone);
 
 /* Returns the reason why no job can run, or "" if jobs can run as far as is known. */
-const char *workers_trouble(const struct workers *workers);
+const char *workers_problem(const struct workers *workers);
 /* Returns the start of that condition in Unix milliseconds; 0: jobs can run. */
-int64_t workers_trouble_since(const struct workers *workers);
+int64_t workers_problem_since(const struct workers *workers);
 
 #endif

@@ -21,7 +21,7 @@
 
 /* Returns the descriptor of the folder, or -errno. */
 static int
-vault_open(const struct core *core)
+accessions_open(const struct core *core)
 {
     char *path = core_path(core, LAYOUT_PULL);
     const int folder = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
@@ -31,13 +31,13 @@ vault_open(const struct core *core)
 }
 
 static void
-vault_name(int64_t batch, char name[32])
+accessions_name(int64_t batch, char name[32])
 {
     snprintf(name, 32, "%" PRId64, batch);
 }
 
 static int
-vault_write(int folder, int64_t batch, const char *const *accessions, size_t count)
+accessions_write(int folder, int64_t batch, const char *const *accessions, size_t count)
 {
     struct text_stream text;
     char name[32];
@@ -48,7 +48,7 @@ vault_write(int folder, int64_t batch, const char *const *accessions, size_t cou
         if (accessions[i])
             fprintf(text.out, "%zu %s\n", i, accessions[i]);
     rc = text_close(&text);
-    vault_name(batch, name);
+    accessions_name(batch, name);
     if (rc == 0)
         rc = durable_write(folder, name, text.bytes, strlen(text.bytes), 0600, DURABLE_REPLACE);
     if (rc == 0)
@@ -58,19 +58,20 @@ vault_write(int folder, int64_t batch, const char *const *accessions, size_t cou
 }
 
 int
-vault_keep(const struct core *core, int64_t batch, const char *const *accessions, size_t count)
+pull_accessions_store(const struct core *core, int64_t batch, const char *const *accessions,
+                      size_t count)
 {
-    const int folder = vault_open(core);
+    const int folder = accessions_open(core);
     if (folder < 0)
         return folder;
-    const int rc = vault_write(folder, batch, accessions, count);
+    const int rc = accessions_write(folder, batch, accessions, count);
     close(folder);
     return rc;
 }
 
 /* Reads the line of this number. Returns 0, -EBADMSG for an invalid line, or -ENOENT. */
 static int
-vault_read_line(FILE *file, int32_t line, char accession[PULL_ACCESSION_SIZE])
+accessions_read_line(FILE *file, int32_t line, char accession[PULL_ACCESSION_SIZE])
 {
     char text[64];
     while (fgets(text, sizeof text, file)) {
@@ -87,14 +88,14 @@ vault_read_line(FILE *file, int32_t line, char accession[PULL_ACCESSION_SIZE])
 }
 
 int
-vault_find(const struct core *core, int64_t batch, int32_t line,
-           char accession[PULL_ACCESSION_SIZE])
+pull_accessions_find(const struct core *core, int64_t batch, int32_t line,
+                     char accession[PULL_ACCESSION_SIZE])
 {
     char name[32];
-    const int folder = vault_open(core);
+    const int folder = accessions_open(core);
     if (folder < 0)
         return folder;
-    vault_name(batch, name);
+    accessions_name(batch, name);
     const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     int rc = fd < 0 ? -errno : 0;
     close(folder);
@@ -104,14 +105,14 @@ vault_find(const struct core *core, int64_t batch, int32_t line,
             close(fd);
         return rc ? rc : -ENOMEM;
     }
-    rc = vault_read_line(file, line, accession);
+    rc = accessions_read_line(file, line, accession);
     fclose(file);
     return rc;
 }
 
 /* Returns whether the file belongs to no batch, or to one that no longer needs it. */
 static bool
-vault_may_go(const struct core *core, const char *name)
+accessions_is_obsolete(const struct core *core, const char *name)
 {
     char *end;
     const int64_t batch = strtoll(name, &end, 10);
@@ -119,9 +120,9 @@ vault_may_go(const struct core *core, const char *name)
 }
 
 void
-vault_sweep(const struct core *core)
+pull_accessions_sweep(const struct core *core)
 {
-    const int folder = vault_open(core);
+    const int folder = accessions_open(core);
     DIR *directory = folder < 0 ? NULL : fdopendir(folder);
     const struct dirent *entry;
     if (!directory) {
@@ -131,7 +132,7 @@ vault_sweep(const struct core *core)
         return;
     }
     while ((entry = readdir(directory)))
-        if (vault_may_go(core, entry->d_name))
+        if (accessions_is_obsolete(core, entry->d_name))
             unlinkat(folder, entry->d_name, 0);
     closedir(directory);
 }

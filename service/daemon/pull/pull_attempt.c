@@ -61,7 +61,7 @@ pull_attempt_is_here(const struct pull_attempt *attempt)
 }
 
 bool
-pull_code_is_away(enum code code)
+pull_code_is_unreachable(enum code code)
 {
     switch (code) {
     case CODE_PEER_UNREACHABLE:
@@ -75,7 +75,7 @@ pull_code_is_away(enum code code)
 }
 
 void
-pull_attempt_blame(struct pull_attempt *attempt, enum code code, const char *message)
+pull_attempt_set_error(struct pull_attempt *attempt, enum code code, const char *message)
 {
     if (attempt->error.code == CODE_NONE)
         error_set(&attempt->error, -EREMOTEIO, code, "%s", message);
@@ -87,7 +87,7 @@ pull_attempt_end(struct pull_attempt *attempt, enum pull_end end)
     static const char *const names[] = {"ALL_HERE", "NOTHING_THERE", "SHORT",
                                         "AWAY",     "REFUSED",       "UNTRIED"};
     attempt->end = end;
-    attempt->asked = attempt->has_step = false;
+    attempt->requested = attempt->has_step = false;
     attempt_end(&attempt->base);
     log_write(end == PULL_ALL_HERE ? LOG_INFO : LOG_WARN, "pull.ended",
               LOG_FIELDS(LOG_INT("item", attempt->base.id), LOG_INT("batch", attempt->pull.batch),
@@ -183,13 +183,13 @@ static void
 pull_attempt_recorded(struct attempt *base)
 {
     if (((const struct pull_attempt *)base)->accession)
-        vault_sweep(base->all->core);
+        pull_accessions_sweep(base->all->core);
 }
 
 const struct attempt_type pull_attempt_type = {
     .subject = "item",
     .child = "courier",
-    .what = "record how a pull ended",
+    .action = "record how a pull ended",
     .write = pull_attempt_write,
     .fail = pull_attempt_fail,
     .recorded = pull_attempt_recorded,

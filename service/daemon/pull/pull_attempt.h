@@ -37,9 +37,9 @@ struct pull_attempt {
     struct attempt base;    /* its id is the item's */
     struct queue_pull pull; /* as of its start */
     char *accession;        /* NULL: requested by a UID */
-    int courier;            /* slot of its sender */
+    int sender;             /* slot of its sender */
     enum pull_stage stage;
-    bool asked;                    /* FIND or MOVE is under way */
+    bool requested;                /* FIND or MOVE is under way */
     bool has_step;                 /* a database change must be written before it continues */
     struct queue_pull_part *parts; /* set by FOUND */
     size_t part_count, next;       /* index of the next part to move */
@@ -59,7 +59,7 @@ struct pull_attempt *pull_attempt_new(struct attempts *attempts, struct queue_pu
                                       char *accession);
 
 /* Records an error of a request, unless there is an earlier one. */
-void pull_attempt_blame(struct pull_attempt *attempt, enum code code, const char *message);
+void pull_attempt_set_error(struct pull_attempt *attempt, enum code code, const char *message);
 void pull_attempt_end(struct pull_attempt *attempt, enum pull_end end);
 
 /* Return whether a part, or all parts of the attempt, are stored here, as far as the archive's
@@ -67,6 +67,6 @@ void pull_attempt_end(struct pull_attempt *attempt, enum pull_end end);
 bool pull_part_is_here(const struct queue_pull_part *part);
 bool pull_attempt_is_here(const struct pull_attempt *attempt);
 /* Returns whether the code means that the source was not reached. */
-bool pull_code_is_away(enum code code);
+bool pull_code_is_unreachable(enum code code);
 
 #endif

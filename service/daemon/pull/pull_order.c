@@ -14,7 +14,7 @@
 
 struct order {
     char *text; /* copy of the request, split into words */
-    struct queue_pull_wish *wishes;
+    struct queue_pull_wish *items;
     const char **accessions;            /* for the accession store; NULL: not an accession number */
     char (*pseudonyms)[PSEUDONYM_SIZE]; /* in place of accession numbers */
     size_t count;
@@ -26,7 +26,7 @@ order_free(struct order *order)
 {
     free(order->pseudonyms);
     free(order->accessions);
-    free(order->wishes);
+    free(order->items);
     free(order->text);
 }
 
@@ -37,15 +37,16 @@ order_open(struct order *order, const char *items)
     for (const char *at = items; (at = strchr(at, '\n')); at++)
         lines++;
     *order = (struct order){.text = strdup(items),
-                            .wishes = calloc(lines, sizeof *order->wishes),
+                            .items = calloc(lines, sizeof *order->items),
                             .accessions = calloc(lines, sizeof *order->accessions),
                             .pseudonyms = calloc(lines, sizeof *order->pseudonyms)};
-    return order->text && order->wishes && order->accessions && order->pseudonyms ? 0 : -ENOMEM;
+    return order->text && order->items && order->accessions && order->pseudonyms ? 0 : -ENOMEM;
 }
 
 /* Sets the identifier that a row may hold for an accession number. */
 static int
-order_hide(struct core *core, struct order *order, const char *accession, char **identifier)
+order_set_identifier(struct core *core, struct order *order, const char *accession,
+                     char **identifier)
 {
     char *word = order->pseudonyms[order->count];
     *identifier = word;
@@ -69,23 +70,23 @@ order_take_number(char *text, int32_t *number, char **rest)
 static int
 order_take_line(struct core *core, struct order *order, char *line)
 {
-    struct queue_pull_wish *wish = &order->wishes[order->count];
+    struct queue_pull_wish *item = &order->items[order->count];
     char *value = strchr(line, ' ');
     if (!value)
         return -EINVAL;
     *value++ = '\0';
-    if (!queue_pull_key_find(line, &wish->key) ||
-        !order_take_number(value, &wish->list_line, &value))
+    if (!queue_pull_key_find(line, &item->key) ||
+        !order_take_number(value, &item->list_line, &value))
         return -EINVAL;
-    const bool is_accession = wish->key == QUEUE_PULL_ACCESSION;
+    const bool is_accession = item->key == QUEUE_PULL_ACCESSION;
     if (!(is_accession ? pull_accession_fits(value) : pull_uid_fits(value)))
         return -EINVAL;
     int rc = 0;
-    wish->identifier = value;
+    item->identifier = value;
     if (is_accession) {
         order->has_accession = true;
         order->accessions[order->count] = value;
-        rc = order_hide(core, order, value, &wish->identifier);
+        rc = order_set_identifier(core, order, value, &item->identifier);
     }
     order->count++;
     return rc;
@@ -106,39 +107,39 @@ order_read(struct core *core, struct order *order)
 
 static int
 order_write(struct core *core, const struct order *order, const char *source, const char *by,
-            char *say, size_t size)
+            char *reply, size_t size)
 {
     int64_t batch;
     int rc = queue_next_batch(core->queue, &batch);
     if (rc == 0 && order->has_accession)
-        rc = vault_keep(core, batch, order->accessions, order->count);
+        rc = pull_accessions_store(core, batch, order->accessions, order->count);
     if (rc == 0)
-        rc = queue_add_pulls(core->queue, batch, source, by, order->wishes, order->count,
+        rc = queue_add_pulls(core->queue, batch, source, by, order->items, order->count,
                              clock_unix_ms());
     if (rc == 0)
-        snprintf(say, size, "batch %" PRId64 ": %zu item%s to be retrieved from %s", batch,
+        snprintf(reply, size, "batch %" PRId64 ": %zu item%s to be retrieved from %s", batch,
                  order->count, order->count == 1 ? " is" : "s are", source);
     return rc;
 }
 
 int
-pull_order(struct core *core, const struct message_pull *told, const char *by, char *say,
+pull_order(struct core *core, const struct message_pull *message, const char *by, char *reply,
            size_t size)
 {
     struct order order;
-    if (!conf_find_source(core->conf, told->source)) {
-        snprintf(say, size, "%s: the configuration in force has no source %s",
-                 code_name(CODE_NO_SUCH_SOURCE), told->source);
+    if (!conf_find_source(core->conf, message->source)) {
+        snprintf(reply, size, "%s: the configuration in force has no source %s",
+                 code_name(CODE_NO_SUCH_SOURCE), message->source);
         return -EINVAL;
     }
-    int rc = order_open(&order, told->items);
+    int rc = order_open(&order, message->items);
     if (rc == 0)
         rc = order_read(core, &order);
     if (rc == -EINVAL)
-        snprintf(say, size, "a batch must have 1 to %d items, each an accession number or a UID",
+        snprintf(reply, size, "a batch must have 1 to %d items, each an accession number or a UID",
                  LIMIT_PULL_ITEMS);
     if (rc == 0)
-        rc = order_write(core, &order, told->source, by, say, size);
+        rc = order_write(core, &order, message->source, by, reply, size);
     order_free(&order);
     return rc;
 }

@@ -29,7 +29,7 @@
 
 struct pull_target {
     char *source;
-    int courier; /* slot; -1: no item was due yet */
+    int sender; /* slot; -1: no item was due yet */
     struct breaker breaker;
 };
 
@@ -38,9 +38,9 @@ struct pulls {
     struct pull_target *targets; /* one per configured source */
     size_t target_count;
     struct attempts attempts;
-    bool look;     /* an item may be ready to start */
-    bool outdated; /* there was no memory to follow the configuration: no item starts */
-    bool swept;    /* items of sources that were removed from the configuration have failed */
+    bool check_due; /* an item may be ready to start */
+    bool outdated;  /* there was no memory to follow the configuration: no item starts */
+    bool swept;     /* items of sources that were removed from the configuration have failed */
 };
 
 /* ------------------------------------------------------------------------------- targets --- */
@@ -64,14 +64,14 @@ pulls_free_targets(struct pull_target *targets, size_t count)
 
 /* Moves the senders from the former targets to those in force. */
 static void
-pulls_reload_couriers(struct pulls *pulls, const struct pull_target *before, size_t count)
+pulls_reload_senders(struct pulls *pulls, const struct pull_target *before, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const struct pull_target *now = pulls_find_target(pulls, before[i].source);
         if (!now)
-            couriers_give(pulls->core, before[i].courier);
-        else if (now->courier >= 0)
-            pool_reload(pulls->core->pool, now->courier);
+            senders_release(pulls->core, before[i].sender);
+        else if (now->sender >= 0)
+            pool_reload(pulls->core->pool, now->sender);
     }
 }
 
@@ -85,8 +85,8 @@ pulls_renew_targets(struct pulls *pulls)
     bool complete = targets != NULL;
     for (size_t i = 0; i < conf->source_count && complete; i++) {
         const struct pull_target *old = pulls_find_target(pulls, conf->sources[i].name);
-        targets[i] = old ? *old : (struct pull_target){.courier = -1};
-        breaker_hurry(&targets[i].breaker);
+        targets[i] = old ? *old : (struct pull_target){.sender = -1};
+        breaker_probe_now(&targets[i].breaker);
         targets[i].source = strdup(conf->sources[i].name);
         complete = targets[i].source != NULL;
     }
@@ -96,7 +96,7 @@ pulls_renew_targets(struct pulls *pulls)
     }
     pulls->targets = targets;
     pulls->target_count = conf->source_count;
-    pulls_reload_couriers(pulls, before, count_before);
+    pulls_reload_senders(pulls, before, count_before);
     pulls_free_targets(before, count_before);
     return 0;
 }
@@ -106,7 +106,7 @@ pulls_reload(struct pulls *pulls)
 {
     const int error = pulls_renew_targets(pulls);
     pulls->outdated = error != 0;
-    pulls->look = true;
+    pulls->check_due = true;
     pulls->swept = false;
     return error;
 }
@@ -130,18 +130,18 @@ pulls_note_breaker(struct pulls *pulls, const struct pull_target *target,
 
 /* Updates the circuit breaker from the sender's report. */
 static void
-pulls_judge_target(struct pulls *pulls, const struct pull_attempt *attempt, enum code code,
-                   const char *message)
+pulls_update_breaker(struct pulls *pulls, const struct pull_attempt *attempt, enum code code,
+                     const char *message)
 {
     struct core *core = pulls->core;
     struct pull_target *target = pulls_find_target(pulls, attempt->pull.source);
     if (!target)
         return;
-    const bool away = pull_code_is_away(code);
+    const bool unreachable = pull_code_is_unreachable(code);
     pulls_note_breaker(
         pulls, target,
-        away ? breaker_failed(&target->breaker, &core->conf->delivery, uv_now(&core->loop))
-             : breaker_succeeded(&target->breaker),
+        unreachable ? breaker_failed(&target->breaker, &core->conf->delivery, uv_now(&core->loop))
+                    : breaker_succeeded(&target->breaker),
         message);
 }
 
@@ -149,7 +149,7 @@ pulls_judge_target(struct pulls *pulls, const struct pull_attempt *attempt, enum
 
 /* Sets the deadline of the next request. */
 static void
-pull_attempt_allow(struct pull_attempt *attempt)
+pull_attempt_set_deadline(struct pull_attempt *attempt)
 {
     const struct core *core = attempt->base.all->core;
     const struct conf_source *source = conf_find_source(core->conf, attempt->pull.source);
@@ -159,12 +159,12 @@ pull_attempt_allow(struct pull_attempt *attempt)
 }
 
 static void
-pull_attempt_ask(struct pull_attempt *attempt, struct proto_writer *writer)
+pull_attempt_request(struct pull_attempt *attempt, struct proto_writer *writer)
 {
-    attempt->asked = true;
-    pull_attempt_allow(attempt);
-    if (pool_send(attempt->base.all->core->pool, attempt->courier, writer)) {
-        pull_attempt_blame(attempt, CODE_RETURNED, "the courier could not be told");
+    attempt->requested = true;
+    pull_attempt_set_deadline(attempt);
+    if (pool_send(attempt->base.all->core->pool, attempt->sender, writer)) {
+        pull_attempt_set_error(attempt, CODE_RETURNED, "the courier could not be told");
         pull_attempt_end(attempt, PULL_UNTRIED);
     }
 }
@@ -182,7 +182,7 @@ pull_attempt_send_find(struct pull_attempt *attempt)
         .series = pull->key == QUEUE_PULL_SERIES ? pull->identifier : "",
     };
     message_write_find(&writer, &message);
-    pull_attempt_ask(attempt, &writer);
+    pull_attempt_request(attempt, &writer);
 }
 
 static void
@@ -195,7 +195,7 @@ pull_attempt_send_move(struct pull_attempt *attempt)
                                          .study = part->study_uid,
                                          .series = part->series_uid};
     message_write_move(&writer, &message);
-    pull_attempt_ask(attempt, &writer);
+    pull_attempt_request(attempt, &writer);
 }
 
 static void
@@ -231,7 +231,7 @@ pull_read_accession(const struct core *core, const struct queue_pull *pull, char
     *accession = NULL;
     if (pull->key != QUEUE_PULL_ACCESSION)
         return 0;
-    int rc = vault_find(core, pull->batch, pull->line, text);
+    int rc = pull_accessions_find(core, pull->batch, pull->line, text);
     if (rc == 0)
         *accession = strdup(text);
     return rc || *accession ? rc : -ENOMEM;
@@ -262,7 +262,7 @@ pulls_begin(struct pulls *pulls, const struct pull_target *target, struct queue_
         free(accession);
         return rc ? rc : -ENOMEM;
     }
-    attempt->courier = target->courier;
+    attempt->sender = target->sender;
     rc = queue_start_pull(core->queue, attempt->base.id, clock_unix_ms());
     if (rc) {
         attempt_drop(&attempt->base);
@@ -299,12 +299,12 @@ static int
 pulls_start_next(struct pulls *pulls, struct pull_target *target, struct queue_pull *pull)
 {
     struct core *core = pulls->core;
-    if (target->courier < 0) {
-        const int slot = couriers_take(core);
-        target->courier = slot < 0 ? -1 : slot;
+    if (target->sender < 0) {
+        const int slot = senders_take(core);
+        target->sender = slot < 0 ? -1 : slot;
         return slot < 0 ? slot : 0;
     }
-    if (!pool_ready(core->pool, target->courier) || !core_change(core))
+    if (!pool_ready(core->pool, target->sender) || !core_change(core))
         return 0;
     return pulls_begin(pulls, target, pull);
 }
@@ -351,7 +351,7 @@ pulls_on_swept(void *context, int status)
     struct pulls *pulls = context;
     pulls->swept = !status;
     if (!status)
-        vault_sweep(pulls->core);
+        pull_accessions_sweep(pulls->core);
 }
 
 /* Fails the items of removed sources and removes accession numbers that are no longer needed, once
@@ -375,12 +375,12 @@ static void
 pulls_start(struct pulls *pulls)
 {
     struct core *core = pulls->core;
-    if (!pulls->look || pulls->outdated || core->draining || core->disk_low || core->trouble)
+    if (!pulls->check_due || pulls->outdated || core->draining || core->disk_low || core->db_failed)
         return;
     /* A source that cannot connect to our port would use up the attempts of an item. */
     if (!core->reception.open)
         return;
-    pulls->look = false;
+    pulls->check_due = false;
     int rc = pulls->swept ? 0 : pulls_sweep(pulls);
     for (size_t i = 0; i < pulls->target_count && rc == 0; i++)
         rc = pulls_start_of(pulls, &pulls->targets[i]);
@@ -462,7 +462,7 @@ pulls_take_step(struct pulls *pulls, struct pull_attempt *attempt)
 
 /* Ends the attempt if all instances are stored or the wait is over. */
 static void
-pull_attempt_judge(struct pull_attempt *attempt)
+pull_attempt_check(struct pull_attempt *attempt)
 {
     if (pull_attempt_is_here(attempt)) {
         pull_attempt_end(attempt, PULL_ALL_HERE);
@@ -470,7 +470,7 @@ pull_attempt_judge(struct pull_attempt *attempt)
     }
     if (uv_now(&attempt->base.all->core->loop) < attempt->stop_at)
         return;
-    pull_attempt_blame(
+    pull_attempt_set_error(
         attempt, CODE_PULL_INCOMPLETE,
         "The source says that it has sent all of it, and not all of it has come. See its "
         "log, and v_quarantine.");
@@ -487,7 +487,7 @@ pulls_stop(struct pulls *pulls, struct pull_attempt *attempt)
     attempt->stopped = true;
     attempt->kill_at = uv_now(&pulls->core->loop) + STOP_MILLIS;
     message_write_stop_pull(&writer, &message);
-    pool_send(pulls->core->pool, attempt->courier, &writer);
+    pool_send(pulls->core->pool, attempt->sender, &writer);
 }
 
 static void
@@ -495,12 +495,12 @@ pulls_watch(struct pulls *pulls, struct pull_attempt *attempt)
 {
     const uint64_t now = uv_now(&pulls->core->loop);
     if (!attempt->stopped && now >= attempt->stop_at) {
-        pull_attempt_blame(
+        pull_attempt_set_error(
             attempt, CODE_PULL_DEADLINE,
             "The source took longer than its deadline_seconds, and was told to stop.");
         pulls_stop(pulls, attempt);
     } else if (attempt->stopped && now >= attempt->kill_at) {
-        pool_kill(pulls->core->pool, attempt->courier, "a pull did not stop when it was told to");
+        pool_kill(pulls->core->pool, attempt->sender, "a pull did not stop when it was told to");
     }
 }
 
@@ -511,27 +511,27 @@ pulls_tick(struct pulls *pulls)
         (void)pulls_reload(pulls);
     for (struct attempt *base = pulls->attempts.first; base; base = base->next) {
         struct pull_attempt *attempt = (struct pull_attempt *)base;
-        if (!base->ended && attempt->asked)
+        if (!base->ended && attempt->requested)
             pulls_watch(pulls, attempt);
     }
-    pulls->look = true;
+    pulls->check_due = true;
 }
 
 /* Continues the attempts that wait for the database or for instances. */
 static void
-pulls_go_on(struct pulls *pulls)
+pulls_continue(struct pulls *pulls)
 {
     const bool draining = pulls->core->draining;
     for (struct attempt *base = pulls->attempts.first; base; base = base->next) {
         struct pull_attempt *attempt = (struct pull_attempt *)base;
-        if (base->ended || attempt->asked)
+        if (base->ended || attempt->requested)
             continue;
         if (draining && (attempt->has_step || attempt->stage == PULL_ARRIVING))
             pull_attempt_end(attempt, PULL_UNTRIED);
         else if (attempt->has_step)
             pulls_take_step(pulls, attempt);
         if (!base->ended && attempt->stage == PULL_ARRIVING && pull_attempt_count(attempt) == 0)
-            pull_attempt_judge(attempt);
+            pull_attempt_check(attempt);
     }
 }
 
@@ -539,9 +539,9 @@ void
 pulls_before_commit(struct pulls *pulls)
 {
     const struct core *core = pulls->core;
-    if (core->trouble && !core->probing)
+    if (core->db_failed && !core->probing)
         return;
-    pulls_go_on(pulls);
+    pulls_continue(pulls);
     attempts_write(&pulls->attempts);
     pulls_start(pulls);
 }
@@ -555,7 +555,7 @@ pulls_expect(const struct pulls *pulls, struct proto_reader *reader, int64_t id,
 {
     struct attempt *base = attempts_find(&pulls->attempts, id);
     struct pull_attempt *attempt = (struct pull_attempt *)base;
-    if (base && !base->ended && attempt->asked && attempt->stage == stage &&
+    if (base && !base->ended && attempt->requested && attempt->stage == stage &&
         outcome >= PROTO_PULL_OK && outcome <= PROTO_PULL_RETURNED)
         return attempt;
     reader->error = -EBADMSG;
@@ -577,29 +577,29 @@ pulls_end_failed(struct pulls *pulls, struct pull_attempt *attempt, int64_t outc
     const bool deadline = attempt->stopped && attempt->error.code == CODE_PULL_DEADLINE;
     pulls_expect_source(pulls, attempt);
     if (outcome == PROTO_PULL_RETURNED) {
-        pull_attempt_blame(attempt, CODE_RETURNED, message);
+        pull_attempt_set_error(attempt, CODE_RETURNED, message);
         pull_attempt_end(attempt, deadline ? PULL_SHORT : PULL_UNTRIED);
         return;
     }
-    pulls_judge_target(pulls, attempt, code, message);
-    pull_attempt_blame(attempt, code, message);
-    pull_attempt_end(attempt, outcome == PROTO_PULL_PERMANENT ? PULL_REFUSED
-                              : pull_code_is_away(code)       ? PULL_AWAY
-                                                              : PULL_SHORT);
+    pulls_update_breaker(pulls, attempt, code, message);
+    pull_attempt_set_error(attempt, code, message);
+    pull_attempt_end(attempt, outcome == PROTO_PULL_PERMANENT  ? PULL_REFUSED
+                              : pull_code_is_unreachable(code) ? PULL_AWAY
+                                                               : PULL_SHORT);
 }
 
 static int
 pull_attempt_read_parts(struct pull_attempt *attempt, struct proto_reader *reader)
 {
-    struct message_part told;
+    struct message_part message;
     attempt->parts = calloc((size_t)reader->rows + 1, sizeof *attempt->parts);
     if (!attempt->parts)
         return -ENOMEM;
-    while (message_next_part(reader, &told)) {
+    while (message_next_part(reader, &message)) {
         struct queue_pull_part *part = &attempt->parts[attempt->part_count++];
         /* some archives send 0 if they do not count */
-        *part = (struct queue_pull_part){strdup(told.study), strdup(told.series),
-                                         told.instances > 0 ? told.instances : -1, 0, 0};
+        *part = (struct queue_pull_part){strdup(message.study), strdup(message.series),
+                                         message.instances > 0 ? message.instances : -1, 0, 0};
         if (!part->study_uid || !part->series_uid)
             return -ENOMEM;
     }
@@ -609,21 +609,22 @@ pull_attempt_read_parts(struct pull_attempt *attempt, struct proto_reader *reade
 static void
 pulls_handle_found(struct pulls *pulls, struct proto_reader *reader)
 {
-    struct message_found told;
-    if (message_read_found(reader, &told))
+    struct message_found message;
+    if (message_read_found(reader, &message))
         return;
     struct pull_attempt *attempt =
-        pulls_expect(pulls, reader, told.pull, PULL_FINDING, told.outcome);
+        pulls_expect(pulls, reader, message.pull, PULL_FINDING, message.outcome);
     if (!attempt)
         return;
-    attempt->asked = false;
-    if (told.outcome != PROTO_PULL_OK) {
-        pulls_end_failed(pulls, attempt, told.outcome, told.code, told.message);
+    attempt->requested = false;
+    if (message.outcome != PROTO_PULL_OK) {
+        pulls_end_failed(pulls, attempt, message.outcome, message.code, message.message);
     } else if (pull_attempt_read_parts(attempt, reader)) {
-        pull_attempt_blame(attempt, CODE_OUT_OF_MEMORY, "the daemon had no memory for the answer");
+        pull_attempt_set_error(attempt, CODE_OUT_OF_MEMORY,
+                               "the daemon had no memory for the answer");
         pull_attempt_end(attempt, PULL_SHORT);
     } else {
-        pulls_judge_target(pulls, attempt, CODE_NONE, "");
+        pulls_update_breaker(pulls, attempt, CODE_NONE, "");
         attempt->has_step = true;
         if (attempt->part_count == 0)
             pull_attempt_end(attempt, PULL_NOTHING_THERE);
@@ -641,21 +642,21 @@ pull_is_of_part(enum code code)
 static void
 pulls_handle_moved(struct pulls *pulls, struct proto_reader *reader)
 {
-    struct message_moved told;
-    if (message_read_moved(reader, &told))
+    struct message_moved message;
+    if (message_read_moved(reader, &message))
         return;
     struct pull_attempt *attempt =
-        pulls_expect(pulls, reader, told.pull, PULL_MOVING, told.outcome);
+        pulls_expect(pulls, reader, message.pull, PULL_MOVING, message.outcome);
     if (!attempt)
         return;
-    attempt->asked = false;
-    if (told.outcome != PROTO_PULL_OK && !pull_is_of_part(told.code)) {
-        pulls_end_failed(pulls, attempt, told.outcome, told.code, told.message);
+    attempt->requested = false;
+    if (message.outcome != PROTO_PULL_OK && !pull_is_of_part(message.code)) {
+        pulls_end_failed(pulls, attempt, message.outcome, message.code, message.message);
         return;
     }
-    pulls_judge_target(pulls, attempt, told.code, told.message);
-    if (told.outcome != PROTO_PULL_OK)
-        pull_attempt_blame(attempt, told.code, told.message);
+    pulls_update_breaker(pulls, attempt, message.code, message.message);
+    if (message.outcome != PROTO_PULL_OK)
+        pull_attempt_set_error(attempt, message.code, message.message);
     attempt->next++;
     attempt->has_step = true;
 }
@@ -667,31 +668,31 @@ pulls_frame(struct pulls *pulls, struct proto_reader *reader)
         pulls_handle_found(pulls, reader);
     else
         pulls_handle_moved(pulls, reader);
-    pulls->look = true;
+    pulls->check_due = true;
 }
 
 void
-pulls_courier_gone(struct pulls *pulls, int slot, const struct pool_gone *gone)
+pulls_sender_gone(struct pulls *pulls, int slot, const struct pool_gone *gone)
 {
     const bool returned = gone->ordered || pulls->core->draining;
     for (struct attempt *base = pulls->attempts.first; base; base = base->next) {
         struct pull_attempt *attempt = (struct pull_attempt *)base;
-        if (base->ended || !attempt->asked || attempt->courier != slot)
+        if (base->ended || !attempt->requested || attempt->sender != slot)
             continue;
         pulls_expect_source(pulls, attempt);
-        pull_attempt_blame(attempt, returned ? CODE_RETURNED : CODE_COURIER_DIED,
-                           returned ? "the courier was stopped"
-                                    : "the courier died while it was at this");
+        pull_attempt_set_error(attempt, returned ? CODE_RETURNED : CODE_COURIER_DIED,
+                               returned ? "the courier was stopped"
+                                        : "the courier died while it was at this");
         pull_attempt_end(attempt, returned ? PULL_UNTRIED : PULL_SHORT);
     }
-    pulls->look = true;
+    pulls->check_due = true;
 }
 
 const char *
 pulls_served_from(const struct pulls *pulls, int slot)
 {
     for (size_t i = 0; i < pulls->target_count; i++)
-        if (pulls->targets[i].courier == slot)
+        if (pulls->targets[i].sender == slot)
             return pulls->targets[i].source;
     return "";
 }
@@ -709,11 +710,11 @@ pulls_on_cancelled(void *context, int status)
 {
     struct pulls *pulls = context;
     if (!status)
-        vault_sweep(pulls->core);
+        pull_accessions_sweep(pulls->core);
 }
 
 int
-pulls_cancel(struct pulls *pulls, int64_t batch, const char *by, char *say, size_t size)
+pulls_cancel(struct pulls *pulls, int64_t batch, const char *by, char *reply, size_t size)
 {
     struct core *core = pulls->core;
     struct queue_ids busy;
@@ -722,14 +723,15 @@ pulls_cancel(struct pulls *pulls, int64_t batch, const char *by, char *say, size
     for (size_t i = 0; i < busy.count && rc == 0; i++) {
         struct pull_attempt *attempt =
             (struct pull_attempt *)attempts_find(&pulls->attempts, busy.at[i]);
-        if (attempt && !attempt->base.ended && attempt->asked && !attempt->stopped)
+        if (attempt && !attempt->base.ended && attempt->requested && !attempt->stopped)
             pulls_stop(pulls, attempt);
     }
     free(busy.at);
     if (rc)
         return rc;
-    snprintf(say, size, "batch %" PRId64 ": %" PRId64 " item%s cancelled; received instances stay",
-             batch, count, count == 1 ? " is" : "s are");
+    snprintf(reply, size,
+             "batch %" PRId64 ": %" PRId64 " item%s cancelled; received instances stay", batch,
+             count, count == 1 ? " is" : "s are");
     return batch_on_commit(core->batch, pulls_on_cancelled, pulls);
 }
 

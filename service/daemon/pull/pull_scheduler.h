@@ -18,7 +18,7 @@ void pulls_close(struct pulls *pulls);
 /* Handles FOUND and MOVED. An unknown or invalid frame sets the reader's error. */
 void pulls_frame(struct pulls *pulls, struct proto_reader *reader);
 /* Handles the end of any sender. */
-void pulls_courier_gone(struct pulls *pulls, int slot, const struct pool_gone *gone);
+void pulls_sender_gone(struct pulls *pulls, int slot, const struct pool_gone *gone);
 
 /* Must be called before a commit. */
 void pulls_before_commit(struct pulls *pulls);
@@ -32,8 +32,8 @@ const char *pulls_served_from(const struct pulls *pulls, int slot);
 /* Returns the number of items that are under way, or ended and not recorded. */
 size_t pulls_unrecorded(const struct pulls *pulls);
 
-/* Cancels a batch in the open transaction. Returns 0, or -errno if it was rejected. Sets `say` to
+/* Cancels a batch in the open transaction. Returns 0, or -errno if it was rejected. Sets `reply` to
  * the reply. */
-int pulls_cancel(struct pulls *pulls, int64_t batch, const char *by, char *say, size_t size);
+int pulls_cancel(struct pulls *pulls, int64_t batch, const char *by, char *reply, size_t size);
 
 #endif

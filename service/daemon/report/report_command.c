@@ -10,19 +10,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TERM_MILLIS  5000 /* from SIGTERM to SIGKILL */
-#define WORDS_MILLIS 1000 /* to read its last output after its end */
-#define HANDLES      3
+#define TERM_MILLIS   5000 /* from SIGTERM to SIGKILL */
+#define OUTPUT_MILLIS 1000 /* to read its last output after its end */
+#define HANDLES       3
 
-struct sending {
+struct report_command {
     uv_process_t process;
-    uv_pipe_t words;
+    uv_pipe_t output;
     uv_timer_t deadline;
     int open; /* handles that are not closed yet */
     bool exited, silent, late, killed;
     int64_t exit_status;
     int signal;
-    char said[SENDING_MESSAGE]; /* the end of its output */
+    char text[REPORT_COMMAND_MESSAGE]; /* the end of its output */
     size_t used;
     char chunk[4096];
     uint64_t timeout_ms;
@@ -31,33 +31,33 @@ struct sending {
 };
 
 static void
-sending_on_close(uv_handle_t *handle)
+report_command_on_close(uv_handle_t *handle)
 {
-    struct sending *sending = handle->data;
-    if (--sending->open == 0)
-        free(sending);
+    struct report_command *command = handle->data;
+    if (--command->open == 0)
+        free(command);
 }
 
 static void
-sending_end(struct sending *sending)
+report_command_end(struct report_command *command)
 {
-    uv_close((uv_handle_t *)&sending->process, sending_on_close);
-    uv_close((uv_handle_t *)&sending->words, sending_on_close);
-    uv_close((uv_handle_t *)&sending->deadline, sending_on_close);
+    uv_close((uv_handle_t *)&command->process, report_command_on_close);
+    uv_close((uv_handle_t *)&command->output, report_command_on_close);
+    uv_close((uv_handle_t *)&command->deadline, report_command_on_close);
 }
 
 /* Signals the whole process group. */
 static void
-sending_kill(const struct sending *sending, int number)
+report_command_kill(const struct report_command *command, int number)
 {
-    kill(-sending->process.pid, number);
+    kill(-command->process.pid, number);
 }
 
 /* Joins lines: "mail: no route to host; noctule: ...". */
 static void
-sending_join_lines(char *text)
+report_command_join_lines(char *text)
 {
-    char joined[SENDING_MESSAGE] = "", *rest = NULL;
+    char joined[REPORT_COMMAND_MESSAGE] = "", *rest = NULL;
     size_t used = 0;
     for (char *line = strtok_r(text, "\r\n", &rest); line && used < sizeof joined;
          line = strtok_r(NULL, "\r\n", &rest))
@@ -67,96 +67,96 @@ sending_join_lines(char *text)
 }
 
 static void
-sending_failure(struct sending *sending, char failure[SENDING_MESSAGE])
+report_command_failure(struct report_command *command, char failure[REPORT_COMMAND_MESSAGE])
 {
     char how[128] = "";
-    sending->said[sending->used] = '\0';
-    sending_join_lines(sending->said);
-    if (sending->late)
+    command->text[command->used] = '\0';
+    report_command_join_lines(command->text);
+    if (command->late)
         snprintf(how, sizeof how, "it took longer than report.timeout_seconds (%g s)%s",
-                 (double)sending->timeout_ms / 1000, *sending->said ? ": " : "");
-    else if (!*sending->said && sending->signal)
-        snprintf(how, sizeof how, "it was ended by signal %d", sending->signal);
-    else if (!*sending->said)
-        snprintf(how, sizeof how, "it ended with status %d", (int)sending->exit_status);
-    const size_t length = (size_t)snprintf(failure, SENDING_MESSAGE, "%s", how);
-    snprintf(failure + length, SENDING_MESSAGE - length, "%s", sending->said);
+                 (double)command->timeout_ms / 1000, *command->text ? ": " : "");
+    else if (!*command->text && command->signal)
+        snprintf(how, sizeof how, "it was ended by signal %d", command->signal);
+    else if (!*command->text)
+        snprintf(how, sizeof how, "it ended with status %d", (int)command->exit_status);
+    const size_t length = (size_t)snprintf(failure, REPORT_COMMAND_MESSAGE, "%s", how);
+    snprintf(failure + length, REPORT_COMMAND_MESSAGE - length, "%s", command->text);
 }
 
 static void
-sending_finish(struct sending *sending)
+report_command_finish(struct report_command *command)
 {
-    char failure[SENDING_MESSAGE] = "";
-    void (*const done)(void *, const char *) = sending->done;
-    void *const context = sending->context;
-    if (sending->late || sending->exit_status || sending->signal)
-        sending_failure(sending, failure);
-    sending_end(sending);
+    char failure[REPORT_COMMAND_MESSAGE] = "";
+    void (*const done)(void *, const char *) = command->done;
+    void *const context = command->context;
+    if (command->late || command->exit_status || command->signal)
+        report_command_failure(command, failure);
+    report_command_end(command);
     done(context, failure);
 }
 
 static void
-sending_on_deadline(uv_timer_t *timer)
+report_command_on_deadline(uv_timer_t *timer)
 {
-    struct sending *sending = timer->data;
-    if (sending->exited) {
-        sending_finish(sending); /* another process keeps its output open */
+    struct report_command *command = timer->data;
+    if (command->exited) {
+        report_command_finish(command); /* another process keeps its output open */
         return;
     }
-    sending_kill(sending, sending->late ? SIGKILL : SIGTERM);
-    sending->late = true;
-    uv_timer_start(timer, sending_on_deadline, TERM_MILLIS, 0);
+    report_command_kill(command, command->late ? SIGKILL : SIGTERM);
+    command->late = true;
+    uv_timer_start(timer, report_command_on_deadline, TERM_MILLIS, 0);
 }
 
 static void
-sending_finish_if_over(struct sending *sending)
+report_command_finish_if_over(struct report_command *command)
 {
-    if (sending->exited && sending->silent)
-        sending_finish(sending);
+    if (command->exited && command->silent)
+        report_command_finish(command);
 }
 
 static void
-sending_on_exit(uv_process_t *process, int64_t exit_status, int signal_number)
+report_command_on_exit(uv_process_t *process, int64_t exit_status, int signal_number)
 {
-    struct sending *sending = process->data;
-    sending->exited = true;
-    sending->exit_status = exit_status;
-    sending->signal = signal_number;
-    if (sending->late)
-        sending_kill(sending, SIGKILL); /* processes of the group that ignored SIGTERM */
-    uv_timer_start(&sending->deadline, sending_on_deadline, WORDS_MILLIS, 0);
-    sending_finish_if_over(sending);
+    struct report_command *command = process->data;
+    command->exited = true;
+    command->exit_status = exit_status;
+    command->signal = signal_number;
+    if (command->late)
+        report_command_kill(command, SIGKILL); /* processes of the group that ignored SIGTERM */
+    uv_timer_start(&command->deadline, report_command_on_deadline, OUTPUT_MILLIS, 0);
+    report_command_finish_if_over(command);
 }
 
 static void
-sending_give_chunk(uv_handle_t *handle, size_t size, uv_buf_t *buffer)
+report_command_on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buffer)
 {
-    struct sending *sending = handle->data;
+    struct report_command *command = handle->data;
     (void)size;
-    *buffer = uv_buf_init(sending->chunk, sizeof sending->chunk);
+    *buffer = uv_buf_init(command->chunk, sizeof command->chunk);
 }
 
 static void
-sending_on_words(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
+report_command_on_output(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
-    struct sending *sending = stream->data;
-    const size_t room = sizeof sending->said - 1;
+    struct report_command *command = stream->data;
+    const size_t room = sizeof command->text - 1;
     if (size < 0) {
-        sending->silent = true;
+        command->silent = true;
         uv_read_stop(stream);
-        sending_finish_if_over(sending);
+        report_command_finish_if_over(command);
         return;
     }
     const size_t taken = (size_t)size < room ? (size_t)size : room;
-    const size_t kept = sending->used < room - taken ? sending->used : room - taken;
-    memmove(sending->said, sending->said + sending->used - kept, kept);
-    memcpy(sending->said + kept, buffer->base + (size_t)size - taken, taken);
-    sending->used = kept + taken;
+    const size_t kept = command->used < room - taken ? command->used : room - taken;
+    memmove(command->text, command->text + command->used - kept, kept);
+    memcpy(command->text + kept, buffer->base + (size_t)size - taken, taken);
+    command->used = kept + taken;
 }
 
 /* Sets the path of noctule in the daemon's own folder. */
 static int
-sending_program(char path[PATH_MAX])
+report_command_program(char path[PATH_MAX])
 {
     const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
     if (length < 0)
@@ -172,8 +172,8 @@ sending_program(char path[PATH_MAX])
 /* Starts noctule. Its standard output is dropped; its error output and all output of the command
  * are kept. */
 static int
-sending_spawn(uv_loop_t *loop, const struct sending_order *order, char *program,
-              struct sending *sending)
+report_command_spawn(uv_loop_t *loop, const struct report_command_options *order, char *program,
+                     struct report_command *command)
 {
     char name[] = "noctule", config[] = "--config", report[] = "report", send[] = "--send";
     char since[] = "--since", until[] = "--until";
@@ -182,10 +182,11 @@ sending_spawn(uv_loop_t *loop, const struct sending_order *order, char *program,
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_IGNORE},
-        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&sending->words},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE,
+         .data.stream = (uv_stream_t *)&command->output},
     };
     const uv_process_options_t options = {
-        .exit_cb = sending_on_exit,
+        .exit_cb = report_command_on_exit,
         .file = program,
         .args = arguments,
         /* a process group of its own, so that all of it can be ended */
@@ -193,42 +194,44 @@ sending_spawn(uv_loop_t *loop, const struct sending_order *order, char *program,
         .stdio = stdio,
         .stdio_count = sizeof stdio / sizeof stdio[0],
     };
-    return uv_spawn(loop, &sending->process, &options);
+    return uv_spawn(loop, &command->process, &options);
 }
 
 int
-sending_start(uv_loop_t *loop, const struct sending_order *order, struct sending **sending)
+report_command_start(uv_loop_t *loop, const struct report_command_options *options,
+                     struct report_command **command)
 {
     char program[PATH_MAX];
-    int rc = sending_program(program);
-    struct sending *made = rc ? NULL : calloc(1, sizeof *made);
+    int rc = report_command_program(program);
+    struct report_command *made = rc ? NULL : calloc(1, sizeof *made);
     if (!made)
         return rc ? rc : -ENOMEM;
     made->open = HANDLES;
-    made->timeout_ms = order->timeout_ms;
-    made->done = order->done;
-    made->context = order->context;
-    made->process.data = made->words.data = made->deadline.data = made;
+    made->timeout_ms = options->timeout_ms;
+    made->done = options->done;
+    made->context = options->context;
+    made->process.data = made->output.data = made->deadline.data = made;
     uv_timer_init(loop, &made->deadline); /* cannot fail */
-    uv_pipe_init(loop, &made->words, 0);  /* cannot fail */
-    rc = sending_spawn(loop, order, program, made);
+    uv_pipe_init(loop, &made->output, 0); /* cannot fail */
+    rc = report_command_spawn(loop, options, program, made);
     if (!rc)
-        rc = uv_read_start((uv_stream_t *)&made->words, sending_give_chunk, sending_on_words);
+        rc = uv_read_start((uv_stream_t *)&made->output, report_command_on_alloc,
+                           report_command_on_output);
     if (rc) {
-        sending_cancel(made);
+        report_command_cancel(made);
         return rc;
     }
-    uv_timer_start(&made->deadline, sending_on_deadline, order->timeout_ms, 0);
-    *sending = made;
+    uv_timer_start(&made->deadline, report_command_on_deadline, options->timeout_ms, 0);
+    *command = made;
     return 0;
 }
 
 void
-sending_cancel(struct sending *sending)
+report_command_cancel(struct report_command *command)
 {
-    if (!sending)
+    if (!command)
         return;
-    if (sending->process.pid > 0 && !sending->exited)
-        sending_kill(sending, SIGKILL);
-    sending_end(sending);
+    if (command->process.pid > 0 && !command->exited)
+        report_command_kill(command, SIGKILL);
+    report_command_end(command);
 }

@@ -8,23 +8,24 @@
 #include <stdint.h>
 #include <uv.h>
 
-#define SENDING_MESSAGE 512
+#define REPORT_COMMAND_MESSAGE 512
 
-struct sending;
+struct report_command;
 
-struct sending_order {
+struct report_command_options {
     char *config_file;
     char *since, *until; /* in the CLI's time format */
     uint64_t timeout_ms; /* then the process is ended */
-    /* Called at the end with the reason of a failure; "": success. The sending is freed then. */
+    /* Called at the end with the reason of a failure; "": success. The command is freed then. */
     void (*done)(void *context, const char *failure);
     void *context;
 };
 
 /* Starts the process. Returns 0, or -errno without calling done(). */
-int sending_start(uv_loop_t *loop, const struct sending_order *order, struct sending **sending);
-/* Ends the process without calling done(), and frees the sending asynchronously. NULL is
+int report_command_start(uv_loop_t *loop, const struct report_command_options *options,
+                         struct report_command **command);
+/* Ends the process without calling done(), and frees it asynchronously. NULL is
  * allowed. */
-void sending_cancel(struct sending *sending);
+void report_command_cancel(struct report_command *command);
 
 #endif

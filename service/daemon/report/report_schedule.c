@@ -15,21 +15,21 @@
 
 #define HOUR_SECONDS 3600
 /* Longest period; noctule report accepts a year. */
-#define MOST_MS (365LL * 24 * HOUR_SECONDS * 1000)
+#define MAX_PERIOD_MS (365LL * 24 * HOUR_SECONDS * 1000)
 
-struct nights {
+struct report_schedule {
     struct core *core;
     int64_t until_ms; /* end of the last period, if known */
     bool known;
     bool waiting; /* a period's report may be waiting for the command */
-    struct sending *sending;
+    struct report_command *command;
     int64_t id; /* of its period */
 };
 
 /* ------------------------------------------------------------------------------ calendar ---- */
 
 int64_t
-nights_last_end(const struct time_window *moments, int64_t after_ms, int64_t now_ms)
+report_schedule_last_end(const struct time_window *moments, int64_t after_ms, int64_t now_ms)
 {
     int64_t last = 0, next = after_ms;
     while ((next = time_window_starts(moments, next)) <= now_ms)
@@ -42,25 +42,25 @@ nights_last_end(const struct time_window *moments, int64_t after_ms, int64_t now
 /* Finds the end of the last period. Ignores an end in the future: it was written with a wrong
  * clock. */
 static bool
-nights_find_last(struct nights *nights, int64_t now_ms)
+report_schedule_find_last(struct report_schedule *schedule, int64_t now_ms)
 {
-    struct core *core = nights->core;
+    struct core *core = schedule->core;
     const int64_t before_ms = now_ms + HOUR_SECONDS * 1000LL;
-    if (!nights->known || nights->until_ms > before_ms)
-        nights->known =
-            !core_failed(core, queue_nights_until(core->queue, before_ms, &nights->until_ms),
+    if (!schedule->known || schedule->until_ms > before_ms)
+        schedule->known =
+            !core_failed(core, queue_nights_until(core->queue, before_ms, &schedule->until_ms),
                          "find the last report period");
-    return nights->known;
+    return schedule->known;
 }
 
 static void
-nights_close_last(struct nights *nights, int64_t now_ms)
+report_schedule_end_period(struct report_schedule *schedule, int64_t now_ms)
 {
-    struct core *core = nights->core;
+    struct core *core = schedule->core;
     const struct conf_report *conf = &core->conf->report;
-    const int64_t least_ms = now_ms - MOST_MS;
-    const int64_t begin_ms = nights->until_ms > least_ms ? nights->until_ms : least_ms;
-    const int64_t end_ms = nights_last_end(conf->at->times, begin_ms, now_ms);
+    const int64_t least_ms = now_ms - MAX_PERIOD_MS;
+    const int64_t begin_ms = schedule->until_ms > least_ms ? schedule->until_ms : least_ms;
+    const int64_t end_ms = report_schedule_last_end(conf->at->times, begin_ms, now_ms);
     const time_t end = (time_t)(end_ms / 1000);
     struct tm day;
     char name[16];
@@ -72,103 +72,104 @@ nights_close_last(struct nights *nights, int64_t now_ms)
                     "add a report period"))
         return;
     log_info("night.ended", LOG_STR("night", name));
-    nights->until_ms = end_ms;
-    nights->waiting = true;
+    schedule->until_ms = end_ms;
+    schedule->waiting = true;
 }
 
 /* ------------------------------------------------------------------------------ the command -- */
 
 static void
-nights_note_report(struct nights *nights, const char *failure)
+report_schedule_note_outcome(struct report_schedule *schedule, const char *failure)
 {
-    struct core *core = nights->core;
+    struct core *core = schedule->core;
     if (*failure)
         log_error("report.failed", LOG_STR("reason", failure));
     else
-        log_info("report.sent", LOG_INT("night", nights->id));
+        log_info("report.sent", LOG_INT("night", schedule->id));
     /* If the row cannot be written now, the report is passed to the command again. */
     if (core_change(core))
-        core_failed(core, queue_night_reported(core->queue, nights->id, failure, clock_unix_ms()),
+        core_failed(core, queue_night_reported(core->queue, schedule->id, failure, clock_unix_ms()),
                     "record the outcome of a report");
 }
 
 static void
-nights_on_handed_over(void *context, const char *failure)
+report_schedule_on_done(void *context, const char *failure)
 {
-    struct nights *nights = context;
-    nights->sending = NULL;
-    nights->waiting = true; /* for the next period */
-    nights_note_report(nights, failure);
+    struct report_schedule *schedule = context;
+    schedule->command = NULL;
+    schedule->waiting = true; /* for the next period */
+    report_schedule_note_outcome(schedule, failure);
 }
 
 static void
-nights_hand_over(struct nights *nights, const struct queue_night *night, char *config_file)
+report_schedule_start_command(struct report_schedule *schedule, const struct queue_night *period,
+                              char *config_file)
 {
-    struct core *core = nights->core;
+    struct core *core = schedule->core;
     char since[ISO_TIME_SIZE], until[ISO_TIME_SIZE];
-    const struct sending_order order = {
+    const struct report_command_options order = {
         .config_file = config_file,
         .since = since,
         .until = until,
         .timeout_ms = (uint64_t)(1000 * core->conf->report.timeout_seconds),
-        .done = nights_on_handed_over,
-        .context = nights,
+        .done = report_schedule_on_done,
+        .context = schedule,
     };
-    nights->id = night->id;
+    schedule->id = period->id;
     /* the command was configured at the end of the period */
     int rc = core->conf->report.command ? 0 : -ENOEXEC;
     if (!rc)
-        rc = iso_time_from_ms(night->since_ms, since);
+        rc = iso_time_from_ms(period->since_ms, since);
     if (!rc)
-        rc = iso_time_from_ms(night->until_ms, until);
+        rc = iso_time_from_ms(period->until_ms, until);
     if (!rc)
-        rc = sending_start(&core->loop, &order, &nights->sending);
+        rc = report_command_start(&core->loop, &order, &schedule->command);
     if (rc)
-        nights_note_report(nights,
-                           rc == -ENOEXEC ? "there is no report.command any more" : strerror(-rc));
+        report_schedule_note_outcome(
+            schedule, rc == -ENOEXEC ? "there is no report.command any more" : strerror(-rc));
 }
 
 static void
-nights_report(struct nights *nights, char *config_file)
+report_schedule_send_next(struct report_schedule *schedule, char *config_file)
 {
-    struct core *core = nights->core;
-    struct queue_night night;
-    if (core_failed(core, queue_unreported_night(core->queue, &night), "find an unsent report"))
+    struct core *core = schedule->core;
+    struct queue_night period;
+    if (core_failed(core, queue_unreported_night(core->queue, &period), "find an unsent report"))
         return;
-    nights->waiting = night.id != 0;
-    if (nights->waiting)
-        nights_hand_over(nights, &night, config_file);
+    schedule->waiting = period.id != 0;
+    if (schedule->waiting)
+        report_schedule_start_command(schedule, &period, config_file);
 }
 
 void
-nights_tick(struct nights *nights, char *config_file)
+report_schedule_tick(struct report_schedule *schedule, char *config_file)
 {
-    struct core *core = nights->core;
+    struct core *core = schedule->core;
     const int64_t now_ms = clock_unix_ms();
-    if (core_closed(core) || !nights_find_last(nights, now_ms))
+    if (core_closed(core) || !report_schedule_find_last(schedule, now_ms))
         return;
-    nights_close_last(nights, now_ms);
-    if (nights->waiting && !nights->sending)
-        nights_report(nights, config_file);
+    report_schedule_end_period(schedule, now_ms);
+    if (schedule->waiting && !schedule->command)
+        report_schedule_send_next(schedule, config_file);
 }
 
 /* ------------------------------------------------------------------------------ open, close -- */
 
 int
-nights_open(struct core *core, struct nights **nights)
+report_schedule_open(struct core *core, struct report_schedule **schedule)
 {
-    *nights = calloc(1, sizeof **nights);
-    if (!*nights)
+    *schedule = calloc(1, sizeof **schedule);
+    if (!*schedule)
         return -ENOMEM;
-    (*nights)->core = core;
-    (*nights)->waiting = true; /* an earlier period may be waiting */
+    (*schedule)->core = core;
+    (*schedule)->waiting = true; /* an earlier period may be waiting */
     return 0;
 }
 
 void
-nights_close(struct nights *nights)
+report_schedule_close(struct report_schedule *schedule)
 {
-    if (nights)
-        sending_cancel(nights->sending);
-    free(nights);
+    if (schedule)
+        report_command_cancel(schedule->command);
+    free(schedule);
 }

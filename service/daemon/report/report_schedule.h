@@ -12,19 +12,20 @@
 
 #include "service/daemon/core.h"
 
-struct nights;
+struct report_schedule;
 
-int nights_open(struct core *core, struct nights **nights);
+int report_schedule_open(struct core *core, struct report_schedule **schedule);
 /* Ends a running command; the loop must run afterwards to free it. NULL is allowed. */
-void nights_close(struct nights *nights);
+void report_schedule_close(struct report_schedule *schedule);
 
 /* Adds due rows and starts due reports. Must be called each second. `config_file` is passed to
  * noctule report. */
-void nights_tick(struct nights *nights, char *config_file);
+void report_schedule_tick(struct report_schedule *schedule, char *config_file);
 
 /* Returns the last of these times of day ("07:00") after after_ms and not after now_ms; 0: no such
  * time. */
 struct time_window;
-int64_t nights_last_end(const struct time_window *moments, int64_t after_ms, int64_t now_ms);
+int64_t report_schedule_last_end(const struct time_window *moments, int64_t after_ms,
+                                 int64_t now_ms);
 
 #endif

@@ -67,7 +67,7 @@ remover_release(struct remover_item *item)
 /* Returns whether the file is the one that was received: not a new file of that name, and not
  * rewritten since. */
 static bool
-remover_is_what_was_taken(const struct remover_item *item, const struct stat *status)
+remover_is_unchanged(const struct remover_item *item, const struct stat *status)
 {
     const int64_t written_ms =
         (int64_t)status->st_mtim.tv_sec * 1000 + status->st_mtim.tv_nsec / 1000000;
@@ -84,7 +84,7 @@ remover_delete_original(const struct remover_item *item)
     if (folder < 0)
         return folder;
     int error = fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
-    if (!error && remover_is_what_was_taken(item, &status) && unlinkat(folder, name, 0) != 0)
+    if (!error && remover_is_unchanged(item, &status) && unlinkat(folder, name, 0) != 0)
         error = -errno;
     close(folder);
     return error;
@@ -94,7 +94,7 @@ remover_delete_original(const struct remover_item *item)
 
 /* Checks that the path cannot lead out of the root. The service never writes such a path. */
 static bool
-remover_path_is_sound(const char *path)
+remover_path_is_valid(const char *path)
 {
     return strchr(path, '/') && !strstr(path, "..") && !strstr(path, "//") &&
            path[strlen(path) - 1] != '/';
@@ -106,7 +106,7 @@ remover_set_aside(const char *root, struct remover_item *item)
     char aside[ASIDE_NAME];
     if (remover_is_original(item))
         return;
-    if (!remover_path_is_sound(item->removal.path)) {
+    if (!remover_path_is_valid(item->removal.path)) {
         item->error = -EINVAL;
         return;
     }

@@ -154,7 +154,7 @@ retention_begin(struct retention *retention)
 
 /* Reports a sweep for space that found only files that must stay. */
 static void
-retention_tell_stuck(struct retention *retention)
+retention_report_stuck(struct retention *retention)
 {
     if (retention->stuck)
         return;
@@ -172,14 +172,14 @@ retention_end(struct retention *retention)
     const bool for_space = retention->sweep.for_space;
     retention->walking = false;
     if (for_space && retention->low && retention->marked == 0)
-        retention_tell_stuck(retention);
+        retention_report_stuck(retention);
     if (retention->marked > 0)
         log_info("retention.swept", LOG_INT("marked", retention->marked),
                  LOG_INT("for_space", for_space));
-    if (batch_commit(core->batch) == 0 && !core->trouble)
+    if (batch_commit(core->batch) == 0 && !core->db_failed)
         core_failed(core, queue_tidy(core->queue, VACUUM_PAGES), "tidy the database");
     const int64_t rest = retention_rest_ms(&core->conf->retention);
-    const bool soon = (retention->low || core->trouble) && rest > REST_SOON_MILLIS;
+    const bool soon = (retention->low || core->db_failed) && rest > REST_SOON_MILLIS;
     retention_wait(retention, soon ? REST_SOON_MILLIS : rest);
 }
 
@@ -283,7 +283,7 @@ retention_on_deleted(uv_work_t *work, int status)
 /* Returns whether the sweep is still of the required kind: it may free space too late, or for no
  * reason. */
 static bool
-retention_is_of_use(const struct retention *retention)
+retention_is_needed(const struct retention *retention)
 {
     return retention->walking && !retention->again && retention->sweep.for_space == retention->low;
 }
@@ -292,7 +292,7 @@ retention_is_of_use(const struct retention *retention)
 static bool
 retention_step(struct retention *retention)
 {
-    if (!retention_is_of_use(retention) && !retention_begin(retention))
+    if (!retention_is_needed(retention) && !retention_begin(retention))
         return false;
     retention->again = false;
     if ((!retention->sweep.over && !retention_mark(retention)) || !retention_set_aside(retention))
@@ -310,7 +310,7 @@ retention_on_timer(uv_timer_t *timer)
         return;
     if (core->auditing)
         return; /* the end of the audit starts a sweep */
-    if (core->trouble) {
+    if (core->db_failed) {
         retention_wait(retention, 1000);
         return;
     }
@@ -361,7 +361,7 @@ retention_start(struct retention *retention)
 }
 
 void
-retention_look(struct retention *retention)
+retention_sweep_now(struct retention *retention)
 {
     retention->again = true;
     if (!retention->working)
@@ -410,7 +410,7 @@ retention_measure_disk(struct retention *retention, double free_mib)
 {
     struct core *core = retention->core;
     const int64_t now_ms = clock_unix_ms();
-    if (llabs(now_ms - retention->measured_ms) < MEASURE_MILLIS || core->trouble ||
+    if (llabs(now_ms - retention->measured_ms) < MEASURE_MILLIS || core->db_failed ||
         !core_change(core))
         return;
     retention->measured_ms = now_ms;
@@ -423,7 +423,7 @@ retention_note_disk(struct retention *retention, double free_mib)
 {
     struct core *core = retention->core;
     const int64_t now_ms = clock_unix_ms();
-    if (llabs(now_ms - retention->noted_ms) < NOTE_MILLIS || core->trouble ||
+    if (llabs(now_ms - retention->noted_ms) < NOTE_MILLIS || core->db_failed ||
         !retention_trusts_clock(retention, now_ms) || !core_change(core))
         return;
     retention->noted_ms = now_ms;

@@ -23,7 +23,7 @@ int retention_set_aside_all(struct core *core);
 /* Starts the sweeps. Later ones follow as often as the ages require, and when the disk fills. */
 void retention_start(struct retention *retention);
 /* Starts a sweep now, after the configuration changed or rows were marked. */
-void retention_look(struct retention *retention);
+void retention_sweep_now(struct retention *retention);
 /* Updates the free space. Must be called each second. */
 void retention_disk(struct retention *retention, double free_mib);
 

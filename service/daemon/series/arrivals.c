@@ -29,7 +29,7 @@
 /* Returns whether the file exists. If it was removed since the receiver saw it, sends GONE instead
  * of STORED, and the receiver imports it again. */
 static bool
-arrivals_is_there(struct core *core, int64_t token, const char *path)
+arrivals_file_exists(struct core *core, int64_t token, const char *path)
 {
     struct proto_writer writer;
     char *whole = core_path(core, path);
@@ -39,7 +39,7 @@ arrivals_is_there(struct core *core, int64_t token, const char *path)
         return true;
     log_warn("arrival.gone", LOG_INT("token", token));
     message_write_gone(&writer, &(struct message_gone){.token = token});
-    pool_send(core->pool, core->intake, &writer); /* -EPIPE: the next receiver scans again */
+    pool_send(core->pool, core->receiver, &writer); /* -EPIPE: the next receiver scans again */
     return false;
 }
 
@@ -59,7 +59,7 @@ arrivals_send_stored(void *context, int status)
         struct proto_writer writer;
         message_write_stored(&writer, &(struct message_stored){.token = receipt->token});
         /* -EPIPE: the next receiver reports it again */
-        pool_send(core->pool, core->intake, &writer);
+        pool_send(core->pool, core->receiver, &writer);
     }
     free(receipt);
 }
@@ -111,81 +111,81 @@ arrivals_about(struct core *core, struct series_about *about)
 }
 
 static struct queue_instance
-arrivals_instance(const struct core *core, const struct message_arrived *told,
+arrivals_instance(const struct core *core, const struct message_arrived *message,
                   const struct series_about *about)
 {
     return (struct queue_instance){
-        .sop_instance_uid = told->sop_instance,
-        .sop_class_uid = told->sop_class,
-        .transfer_syntax_uid = told->transfer_syntax,
-        .series_uid = told->series,
-        .study_uid = told->study,
-        .modality = told->modality,
-        .body_part = told->body_part,
-        .series_description = told->series_description,
+        .sop_instance_uid = message->sop_instance,
+        .sop_class_uid = message->sop_class,
+        .transfer_syntax_uid = message->transfer_syntax,
+        .series_uid = message->series,
+        .study_uid = message->study,
+        .modality = message->modality,
+        .body_part = message->body_part,
+        .series_description = message->series_description,
         .about = about,
-        .frame_of_reference = told->frame_of_reference,
-        .path = told->path,
-        .sha256 = told->sha256,
-        .source = told->source,
-        .original_path = core->conf->retention.delete_originals ? told->original : "",
-        .called_ae = told->called_ae,
-        .sender = told->sender,
-        .size = told->size,
-        .frames = core_count(told->frames),
-        .expected_instances = core_count(told->expected),
-        .replaced = core_count(told->replaced),
-        .kept = {told->kept_key, told->kept_look},
+        .frame_of_reference = message->frame_of_reference,
+        .path = message->path,
+        .sha256 = message->sha256,
+        .source = message->source,
+        .original_path = core->conf->retention.delete_originals ? message->original : "",
+        .called_ae = message->called_ae,
+        .sender = message->sender,
+        .size = message->size,
+        .frames = core_count(message->frames),
+        .expected_instances = core_count(message->expected),
+        .replaced = core_count(message->replaced),
+        .kept = {message->kept_key, message->kept_look},
     };
 }
 
 static struct queue_object
-arrivals_object(const struct core *core, const struct message_arrived *told)
+arrivals_object(const struct core *core, const struct message_arrived *message)
 {
     return (struct queue_object){
-        .sop_instance_uid = told->sop_instance,
-        .sop_class_uid = told->sop_class,
-        .transfer_syntax_uid = told->transfer_syntax,
-        .series_uid = told->series,
-        .study_uid = told->study,
-        .kind = told->object_kind,
-        .label = told->label,
-        .description = told->series_description,
-        .made = told->made,
-        .path = told->path,
-        .source = told->source,
-        .original_path = core->conf->retention.delete_originals ? told->original : "",
-        .sender = told->sender,
-        .references = told->references,
-        .size = told->size,
-        .replaced = core_count(told->replaced),
-        .kept = {told->kept_key, told->kept_look},
+        .sop_instance_uid = message->sop_instance,
+        .sop_class_uid = message->sop_class,
+        .transfer_syntax_uid = message->transfer_syntax,
+        .series_uid = message->series,
+        .study_uid = message->study,
+        .kind = message->object_kind,
+        .label = message->label,
+        .description = message->series_description,
+        .made = message->made,
+        .path = message->path,
+        .source = message->source,
+        .original_path = core->conf->retention.delete_originals ? message->original : "",
+        .sender = message->sender,
+        .references = message->references,
+        .size = message->size,
+        .replaced = core_count(message->replaced),
+        .kept = {message->kept_key, message->kept_look},
     };
 }
 
 /* Adds an annotation object. It creates no series and no job by itself. */
 static void
-arrivals_add_object(struct core *core, const struct message_arrived *told)
+arrivals_add_object(struct core *core, const struct message_arrived *message)
 {
-    const struct queue_object object = arrivals_object(core, told);
+    const struct queue_object object = arrivals_object(core, message);
     enum queue_arrival arrival;
     int64_t id;
     int error = queue_add_object(core->queue, &object, clock_unix_ms(), &arrival, &id);
     if (!error && arrival != QUEUE_KNOWN)
-        error = awaited_came(core, id, object.kind, object.sender);
+        error = awaited_object_arrived(core, id, object.kind, object.sender);
     if (core_failed(core, error, "store an object"))
         return;
     log_debug("object.stored", LOG_STR("sop", object.sop_instance_uid),
               LOG_STR("kind", object.kind), LOG_INT("new", arrival == QUEUE_NEW));
-    arrivals_send_stored_on_commit(core, told->token);
-    inspections_look_for_news(core->inspections); /* it may reopen a series for a new revision */
+    arrivals_send_stored_on_commit(core, message->token);
+    inspections_check_later(core->inspections); /* it may reopen a series for a new revision */
 }
 
 static void
-arrivals_add_instance(struct core *core, const struct message_arrived *told,
+arrivals_add_instance(struct core *core, const struct message_arrived *message,
                       struct series_about *about)
 {
-    const struct queue_instance instance = arrivals_instance(core, told, about);
+    const struct queue_instance instance = arrivals_instance(core, message, about);
     enum queue_arrival arrival;
     int64_t series_id;
     int error = arrivals_about(core, about);
@@ -195,106 +195,108 @@ arrivals_add_instance(struct core *core, const struct message_arrived *told,
         return;
     log_debug("instance.stored", LOG_STR("sop", instance.sop_instance_uid),
               LOG_STR("series", instance.series_uid), LOG_INT("new", arrival == QUEUE_NEW));
-    arrivals_send_stored_on_commit(core, told->token);
+    arrivals_send_stored_on_commit(core, message->token);
     if (arrival != QUEUE_KNOWN)
-        inspections_look_for_news(core->inspections);
+        inspections_check_later(core->inspections);
 }
 
 /* Gives a released file the origin of its first arrival, and removes it from quarantine. */
 static int
-arrivals_take_released(struct core *core, struct message_arrived *told, struct released *released)
+arrivals_take_released(struct core *core, struct message_arrived *message,
+                       struct released *released)
 {
-    int error = released_find(core, told->source, released);
+    int error = quarantine_release_find(core, message->source, released);
     if (error || !released->id)
         return error;
-    told->source = released->source;
-    told->sender = released->sender;
-    told->called_ae = released->called_ae;
+    message->source = released->source;
+    message->sender = released->sender;
+    message->called_ae = released->called_ae;
     error = queue_release_quarantine(core->queue, released->id, NULL, clock_unix_ms());
     if (error)
-        released_clear(released);
+        quarantine_release_clear(released);
     else
-        retention_look(core->retention);
+        retention_sweep_now(core->retention);
     return error;
 }
 
 static void
 arrivals_handle_arrived(struct core *core, struct proto_reader *reader)
 {
-    struct message_arrived told;
+    struct message_arrived message;
     struct series_about about;
-    if (message_read_arrived(reader, &told))
+    if (message_read_arrived(reader, &message))
         return;
-    if (!arrivals_path_is_below_root(told.path) ||
-        (*told.sha256 && !digest_is_sha256(told.sha256)) ||
-        (!*told.object_kind && !series_about_split(told.about, &about))) {
+    if (!arrivals_path_is_below_root(message.path) ||
+        (*message.sha256 && !digest_is_sha256(message.sha256)) ||
+        (!*message.object_kind && !series_about_split(message.about, &about))) {
         reader->error = -EBADMSG;
         return;
     }
-    if (!arrivals_is_there(core, told.token, told.path) || !core_change(core))
+    if (!arrivals_file_exists(core, message.token, message.path) || !core_change(core))
         return;
     struct released released;
-    const int error = arrivals_take_released(core, &told, &released);
+    const int error = arrivals_take_released(core, &message, &released);
     if (core_failed(core, error, "find a released file"))
         return;
-    if (*told.object_kind)
-        arrivals_add_object(core, &told);
+    if (*message.object_kind)
+        arrivals_add_object(core, &message);
     else
-        arrivals_add_instance(core, &told, &about);
-    released_clear(&released);
+        arrivals_add_instance(core, &message, &about);
+    quarantine_release_clear(&released);
 }
 
 static void
 arrivals_handle_quarantined(struct core *core, struct proto_reader *reader)
 {
-    struct message_quarantined told;
-    if (message_read_quarantined(reader, &told))
+    struct message_quarantined message;
+    if (message_read_quarantined(reader, &message))
         return;
-    if (*told.path && !arrivals_path_is_below_root(told.path)) {
+    if (*message.path && !arrivals_path_is_below_root(message.path)) {
         reader->error = -EBADMSG;
         return;
     }
-    if ((*told.path && !arrivals_is_there(core, told.token, told.path)) || !core_change(core))
+    if ((*message.path && !arrivals_file_exists(core, message.token, message.path)) ||
+        !core_change(core))
         return;
     struct released released;
-    int error = released_find(core, told.original, &released);
+    int error = quarantine_release_find(core, message.original, &released);
     if (core_failed(core, error, "find a released file"))
         return;
-    const struct queue_quarantine file = {.path = told.path,
-                                          .original_path = told.original,
-                                          .series_uid = told.series,
-                                          .sop_instance_uid = told.sop_instance,
-                                          .called_ae = told.called_ae,
-                                          .code = told.code,
-                                          .message = told.message,
+    const struct queue_quarantine file = {.path = message.path,
+                                          .original_path = message.original,
+                                          .series_uid = message.series,
+                                          .sop_instance_uid = message.sop_instance,
+                                          .called_ae = message.called_ae,
+                                          .code = message.code,
+                                          .message = message.message,
                                           .released = released.id};
-    released_clear(&released);
+    quarantine_release_clear(&released);
     error = queue_add_quarantine(core->queue, &file, clock_unix_ms());
     if (core_failed(core, error, "record a quarantined file"))
         return;
     /* The file name may be a patient's name: store it in the row, not in the log. */
-    log_warn("file.quarantined", LOG_STR("code", code_name(told.code)),
-             LOG_STR("series", told.series));
-    arrivals_send_stored_on_commit(core, told.token);
-    inspections_look_for_news(core->inspections); /* a series may lack this file */
+    log_warn("file.quarantined", LOG_STR("code", code_name(message.code)),
+             LOG_STR("series", message.series));
+    arrivals_send_stored_on_commit(core, message.token);
+    inspections_check_later(core->inspections); /* a series may lack this file */
 }
 
 static void
 arrivals_handle_unwanted(struct core *core, struct proto_reader *reader)
 {
-    struct message_unwanted told;
-    if (message_read_unwanted(reader, &told) || !core_change(core))
+    struct message_unwanted message;
+    if (message_read_unwanted(reader, &message) || !core_change(core))
         return;
-    const struct queue_unwanted instance = {.sop_instance_uid = told.sop_instance,
-                                            .sop_class_uid = told.sop_class,
-                                            .series_uid = told.series,
-                                            .study_uid = told.study};
+    const struct queue_unwanted instance = {.sop_instance_uid = message.sop_instance,
+                                            .sop_class_uid = message.sop_class,
+                                            .series_uid = message.series,
+                                            .study_uid = message.study};
     if (core_failed(core, queue_add_unwanted(core->queue, &instance),
                     "record an unwanted instance"))
         return;
-    log_debug("instance.unwanted", LOG_STR("sop", told.sop_instance),
-              LOG_STR("class", told.sop_class));
-    arrivals_send_stored_on_commit(core, told.token);
+    log_debug("instance.unwanted", LOG_STR("sop", message.sop_instance),
+              LOG_STR("class", message.sop_class));
+    arrivals_send_stored_on_commit(core, message.token);
 }
 
 /* ----------------------------------------------------------------------------- receiver ---- */
@@ -302,17 +304,17 @@ arrivals_handle_unwanted(struct core *core, struct proto_reader *reader)
 static void
 arrivals_handle_receiving(struct core *core, struct proto_reader *reader)
 {
-    struct message_receiving told;
-    struct intake_state *reception = &core->reception;
-    if (message_read_receiving(reader, &told))
+    struct message_receiving message;
+    struct receiver_state *reception = &core->reception;
+    if (message_read_receiving(reader, &message))
         return;
-    reception->open = told.open != 0;
+    reception->open = message.open != 0;
     reception->awaited = false;
     reception->since_ms = clock_unix_ms();
-    snprintf(reception->trouble, sizeof reception->trouble, "%s", told.problem);
-    if (*told.problem)
+    snprintf(reception->problem, sizeof reception->problem, "%s", message.problem);
+    if (*message.problem)
         log_error("reception.trouble", LOG_INT("open", reception->open),
-                  LOG_STR("why", reception->trouble));
+                  LOG_STR("why", reception->problem));
 }
 
 void
@@ -339,39 +341,40 @@ arrivals_frame(struct core *core, struct proto_reader *reader)
 }
 
 void
-arrivals_intake_ready(struct core *core)
+arrivals_receiver_ready(struct core *core)
 {
-    core->intake_paused = false;
+    core->receiver_paused = false;
     inspections_listening(core->inspections, true);
     arrivals_pause_or_resume(core, "the daemon is not ready for more");
-    inspections_look(core->inspections);
+    inspections_check(core->inspections);
 }
 
 void
-arrivals_intake_gone(struct core *core, const struct pool_gone *gone)
+arrivals_receiver_gone(struct core *core, const struct pool_gone *gone)
 {
-    core->reception = (struct intake_state){.since_ms = clock_unix_ms()};
-    deliveries_intake_gone(core->deliveries);
+    core->reception = (struct receiver_state){.since_ms = clock_unix_ms()};
+    deliveries_receiver_gone(core->deliveries);
     inspections_listening(core->inspections, false);
     /* A lack of resources is not the fault of the files that it read. */
-    inspections_intake_gone(core->inspections, gone->exit_status != EX_TEMPFAIL);
-    known_intake_gone(core->known);
+    inspections_receiver_gone(core->inspections, gone->exit_status != EX_TEMPFAIL);
+    known_receiver_gone(core->known);
 }
 
 void
 arrivals_pause_or_resume(struct core *core, const char *why)
 {
-    bool pause = core->disk_low || core->trouble;
-    if (core->intake < 0 || pause == core->intake_paused || !pool_ready(core->pool, core->intake))
+    bool pause = core->disk_low || core->db_failed;
+    if (core->receiver < 0 || pause == core->receiver_paused ||
+        !pool_ready(core->pool, core->receiver))
         return;
-    core->intake_paused = pause;
+    core->receiver_paused = pause;
     inspections_listening(core->inspections, !pause);
     struct proto_writer writer;
     if (pause)
         message_write_pause(&writer, &(struct message_pause){.why = why});
     else
         proto_start(&writer, PROTO_RESUME);
-    core_tell_intake(core, &writer);
+    core_send_receiver(core, &writer);
     if (!pause)
-        inspections_look(core->inspections);
+        inspections_check(core->inspections);
 }

@@ -9,8 +9,8 @@
 #include "service/daemon/core.h"
 
 /* Events of the receiver's slot. An unknown frame sets the reader's error. */
-void arrivals_intake_ready(struct core *core);
-void arrivals_intake_gone(struct core *core, const struct pool_gone *gone);
+void arrivals_receiver_ready(struct core *core);
+void arrivals_receiver_gone(struct core *core, const struct pool_gone *gone);
 void arrivals_frame(struct core *core, struct proto_reader *reader);
 
 /* Sends PAUSE or RESUME to the receiver if reception must stop or may continue. */

@@ -118,9 +118,9 @@ audit_on_checked(uv_work_t *work, int status)
     audit_report_missing(audit);
     audit->over = true;
     audit->core->auditing = false;
-    inspections_look(audit->core->inspections);
+    inspections_check(audit->core->inspections);
     known_audited(audit->core->known);
-    retention_look(audit->core->retention);
+    retention_sweep_now(audit->core->retention);
 }
 
 int

@@ -33,8 +33,8 @@
 #define MAX_UNREAD        8 /* about two minutes */
 #define UNREAD_MILLIS     500
 #define INSPECTION_MILLIS 600000u
-#define MAX_LOOK_MILLIS   60000 /* longest time between checks: the clock may be set */
-#define MIN_LOOK_MILLIS   50
+#define MAX_CHECK_MILLIS  60000 /* longest time between checks: the clock may be set */
+#define MIN_CHECK_MILLIS  50
 
 struct series_inspection {
     int64_t series_id;           /* 0: free entry */
@@ -45,10 +45,10 @@ struct series_inspection {
     int crash_count;             /* deaths of the receiver during it; above 0 it is retried alone */
     int unread_count;            /* results that the files could not be read */
     uint64_t again_at;           /* after such a result: earliest time of the next request */
-    bool gathering;              /* still being received at the last check */
+    bool receiving;              /* still being received at the last check */
     bool planned;                /* complete at the last check */
-    bool asked;                  /* requested from the current receiver */
-    uint64_t asked_at;
+    bool requested;              /* requested from the current receiver */
+    uint64_t requested_at;
     char evidence[SERIES_EVIDENCE];
 };
 
@@ -63,27 +63,27 @@ struct inspections {
 
 /* Schedules a check in this time, unless one is due earlier. */
 static void
-inspections_look_within(struct inspections *all, int64_t millis)
+inspections_check_within(struct inspections *all, int64_t millis)
 {
-    uint64_t delay = (uint64_t)(millis < MIN_LOOK_MILLIS   ? MIN_LOOK_MILLIS
-                                : millis > MAX_LOOK_MILLIS ? MAX_LOOK_MILLIS
-                                                           : millis);
+    uint64_t delay = (uint64_t)(millis < MIN_CHECK_MILLIS   ? MIN_CHECK_MILLIS
+                                : millis > MAX_CHECK_MILLIS ? MAX_CHECK_MILLIS
+                                                            : millis);
     if (!uv_is_active((uv_handle_t *)&all->timer) || uv_timer_get_due_in(&all->timer) > delay)
         uv_timer_start(&all->timer, all->timer.timer_cb, delay, 0);
 }
 
 void
-inspections_look(struct inspections *all)
+inspections_check(struct inspections *all)
 {
-    inspections_look_within(all, 0);
+    inspections_check_within(all, 0);
 }
 
 /* A new instance cannot complete its series before the shortest wait has passed. */
 void
-inspections_look_for_news(struct inspections *all)
+inspections_check_later(struct inspections *all)
 {
     const struct conf_series *timers = &all->core->conf->series;
-    inspections_look_within(
+    inspections_check_within(
         all, (int64_t)(1000 * fmin(timers->quiet_seconds,
                                    fmin(timers->complete_seconds, timers->patience_seconds))));
 }
@@ -107,15 +107,15 @@ inspections_plan(struct inspections *all, const struct queue_series *series, con
     struct series_inspection *inspection = inspections_find(all, series->id);
     if (!inspection)
         inspection = inspections_find(all, 0);
-    if (!inspection || inspection->asked)
+    if (!inspection || inspection->requested)
         return;
     inspection->series_id = series->id;
     inspection->revision = series->revision;
     inspection->instances = series->instances;
     inspection->last_seen_ms = series->last_seen_ms;
     inspection->allow_missing = *series->missing_accepted_by != 0;
-    inspection->judgements = wish_judgements(all->core->conf, series);
-    inspection->gathering = inspection->planned = true;
+    inspection->judgements = routing_option_sets(all->core->conf, series);
+    inspection->receiving = inspection->planned = true;
     snprintf(inspection->evidence, sizeof inspection->evidence, "%s", evidence);
 }
 
@@ -123,7 +123,7 @@ static void
 inspections_forget_plans(struct inspections *all)
 {
     for (int i = 0; i < MAX_INSPECTIONS; i++)
-        all->items[i].planned = all->items[i].gathering = false;
+        all->items[i].planned = all->items[i].receiving = false;
 }
 
 /* Frees entries that were not planned again. Keeps those of retried series while they are being
@@ -134,7 +134,7 @@ inspections_free_unplanned(struct inspections *all)
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
         struct series_inspection *inspection = &all->items[i];
         bool retried = inspection->crash_count + inspection->unread_count > 0;
-        if (!inspection->asked && !inspection->planned && !(retried && inspection->gathering))
+        if (!inspection->requested && !inspection->planned && !(retried && inspection->receiving))
             *inspection = (struct series_inspection){0};
     }
 }
@@ -148,7 +148,7 @@ inspection_is_current(const struct conf *conf, const struct queue_series *series
     return series->revision == inspection->revision && series->instances == inspection->instances &&
            series->last_seen_ms == inspection->last_seen_ms &&
            (*series->missing_accepted_by != 0) == inspection->allow_missing &&
-           wish_judgements(conf, series) == inspection->judgements;
+           routing_option_sets(conf, series) == inspection->judgements;
 }
 
 static void
@@ -159,7 +159,7 @@ inspection_settle(struct inspections *all, struct series_inspection *inspection,
     struct queue_series series;
     struct series_inspection inspected = *inspection;
     *inspection = (struct series_inspection){0};
-    inspections_look(all);
+    inspections_check(all);
     int error = queue_get_series(core->queue, inspected.series_id, &series);
     if (core_failed(core, error, "read a series"))
         return;
@@ -225,7 +225,7 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
     inspection_add_paths(core, files, count, &writer);
     free(files);
     free(attributes);
-    return pool_send(core->pool, core->intake, &writer);
+    return pool_send(core->pool, core->receiver, &writer);
 }
 
 /* Checks the size before any file is opened. Returns 0, -E2BIG with the reason, or another
@@ -248,11 +248,11 @@ inspection_check_size(struct core *core, const struct series_inspection *inspect
 }
 
 static void
-inspection_ask(struct inspections *all, struct series_inspection *inspection)
+inspection_request(struct inspections *all, struct series_inspection *inspection)
 {
     const uint64_t now = uv_now(&all->core->loop);
     if (now < inspection->again_at) {
-        inspections_look_within(all, (int64_t)(inspection->again_at - now));
+        inspections_check_within(all, (int64_t)(inspection->again_at - now));
         return;
     }
     struct error why;
@@ -270,44 +270,44 @@ inspection_ask(struct inspections *all, struct series_inspection *inspection)
     }
     if (error && error != -EPIPE)
         core_failed(all->core, error, "inspect a series");
-    inspection->asked = error == 0;
-    inspection->asked_at = uv_now(&all->core->loop);
+    inspection->requested = error == 0;
+    inspection->requested_at = uv_now(&all->core->loop);
 }
 
 /* Requests the planned inspections. Series that are retried alone go first. */
 static void
-inspections_ask_planned(struct inspections *all)
+inspections_request_planned(struct inspections *all)
 {
-    size_t asked = 0;
+    size_t requested = 0;
     struct series_inspection *alone = NULL;
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
         struct series_inspection *inspection = &all->items[i];
-        asked += inspection->asked;
-        if (inspection->crash_count > 0 && (inspection->planned || inspection->asked))
-            alone = inspection->asked || !alone ? inspection : alone;
+        requested += inspection->requested;
+        if (inspection->crash_count > 0 && (inspection->planned || inspection->requested))
+            alone = inspection->requested || !alone ? inspection : alone;
     }
     if (alone) {
-        if (asked == 0)
-            inspection_ask(all, alone);
+        if (requested == 0)
+            inspection_request(all, alone);
         return;
     }
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
-        if (all->items[i].planned && !all->items[i].asked)
-            inspection_ask(all, &all->items[i]);
+        if (all->items[i].planned && !all->items[i].requested)
+            inspection_request(all, &all->items[i]);
     }
 }
 
 /* Checks all series. Returns the time until the next check in milliseconds. */
 static int64_t
-inspections_look_at(struct inspections *all, const struct queue_series *series, size_t count)
+inspections_check_all(struct inspections *all, const struct queue_series *series, size_t count)
 {
-    int64_t now_ms = clock_unix_ms(), soonest = MAX_LOOK_MILLIS;
+    int64_t now_ms = clock_unix_ms(), soonest = MAX_CHECK_MILLIS;
     int64_t listening_ms = all->listening_since_ms ? all->listening_since_ms : now_ms;
     inspections_forget_plans(all);
     for (size_t i = 0; i < count; i++) {
         struct series_inspection *inspection = inspections_find(all, series[i].id);
         if (inspection)
-            inspection->gathering = true;
+            inspection->receiving = true;
         struct series_decision decision;
         series_decide(&series[i], &all->core->conf->series, listening_ms, now_ms, &decision);
         /* If the table is full, the next result triggers another check. */
@@ -321,69 +321,70 @@ inspections_look_at(struct inspections *all, const struct queue_series *series, 
 }
 
 static void
-inspections_on_look(uv_timer_t *timer)
+inspections_on_check(uv_timer_t *timer)
 {
     struct inspections *all = timer->data;
     struct core *core = all->core;
-    if (core->draining || core->trouble || core->auditing || !pool_ready(core->pool, core->intake))
+    if (core->draining || core->db_failed || core->auditing ||
+        !pool_ready(core->pool, core->receiver))
         /* the receiver's start, or the end of the failure or the audit, triggers another check */
         return;
     struct queue_series *series;
     size_t count;
     if (core_failed(core, queue_gathering(core->queue, &series, &count),
                     "read the series being received")) {
-        inspections_look_within(all, MAX_LOOK_MILLIS);
+        inspections_check_within(all, MAX_CHECK_MILLIS);
         return;
     }
-    int64_t soonest = inspections_look_at(all, series, count);
+    int64_t soonest = inspections_check_all(all, series, count);
     for (size_t i = 0; i < count; i++)
         queue_series_clear(&series[i]);
     free(series);
-    inspections_ask_planned(all);
+    inspections_request_planned(all);
     if (count)
-        inspections_look_within(all, soonest);
+        inspections_check_within(all, soonest);
 }
 
 /* ------------------------------------------------------------------------------ results ---- */
 
 /* Returns CONF_ANY_ORIENTATION for a stack without an orientation, and for unknown numbers. */
 static enum conf_orientation
-inspection_orientation(const struct message_stack *told)
+inspection_orientation(const struct message_stack *message)
 {
-    return told->orientation > 0 && told->orientation <= CONF_OBLIQUE
-               ? (enum conf_orientation)told->orientation
+    return message->orientation > 0 && message->orientation <= CONF_OBLIQUE
+               ? (enum conf_orientation)message->orientation
                : CONF_ANY_ORIENTATION;
 }
 
 static struct queue_stack
-inspection_stack(const struct message_stack *told)
+inspection_stack(const struct message_stack *message)
 {
-    const enum conf_orientation orientation = inspection_orientation(told);
+    const enum conf_orientation orientation = inspection_orientation(message);
     return (struct queue_stack){
-        .name = told->name,
-        .accepted = told->accepted != 0,
-        .passed_over = told->passed_over != 0,
-        .split_by = told->split_by,
-        .planes = core_count(told->planes),
-        .columns = core_count(told->columns),
-        .rows = core_count(told->rows),
-        .spacing_mm = told->spacing,
-        .code = told->code,
-        .message = told->message,
-        .file_a = told->file_a,
-        .file_b = told->file_b,
-        .times = core_count(told->times),
-        .times_announced = core_count(told->times_announced),
-        .options = routing_options_text(told->options),
-        .pixel_mm = {told->column_mm, told->row_mm},
+        .name = message->name,
+        .accepted = message->accepted != 0,
+        .passed_over = message->passed_over != 0,
+        .split_by = message->split_by,
+        .planes = core_count(message->planes),
+        .columns = core_count(message->columns),
+        .rows = core_count(message->rows),
+        .spacing_mm = message->spacing,
+        .code = message->code,
+        .message = message->message,
+        .file_a = message->file_a,
+        .file_b = message->file_b,
+        .times = core_count(message->times),
+        .times_announced = core_count(message->times_announced),
+        .options = routing_options_text(message->options),
+        .pixel_mm = {message->column_mm, message->row_mm},
         .orientation = orientation ? conditions_orientation_name(orientation) : "",
-        .cosines = told->cosines,
+        .cosines = message->cosines,
     };
 }
 
 /* Returns whether the inspection is postponed. */
 static bool
-inspection_put_off(struct inspections *all, struct series_inspection *inspection, enum code code)
+inspection_postpone(struct inspections *all, struct series_inspection *inspection, enum code code)
 {
     if ((code != CODE_IO_ERROR && code != CODE_OUT_OF_MEMORY) ||
         ++inspection->unread_count >= MAX_UNREAD)
@@ -391,41 +392,41 @@ inspection_put_off(struct inspections *all, struct series_inspection *inspection
     log_warn("inspection.put_off", LOG_INT("series_id", inspection->series_id),
              LOG_STR("code", code_name(code)), LOG_INT("times", inspection->unread_count));
     const uint64_t wait = (uint64_t)UNREAD_MILLIS << inspection->unread_count;
-    inspection->asked = false;
+    inspection->requested = false;
     inspection->again_at = uv_now(&all->core->loop) + wait;
-    inspections_look(all);
+    inspections_check(all);
     return true;
 }
 
 static struct rules_facts
-inspection_facts(const struct message_inspected *told, const struct message_stack *stack)
+inspection_facts(const struct message_inspected *message, const struct message_stack *stack)
 {
     return (struct rules_facts){.orientation = inspection_orientation(stack),
                                 .spacing = stack->planes > 1 ? stack->spacing : 0,
-                                .asked = told->attributes,
+                                .asked = message->attributes,
                                 .values = stack->values};
 }
 
 /* Returns whether the result has the attributes that the rules in force use. If not, it is
  * requested again. */
 static bool
-inspection_answers(const struct conf *conf, const struct message_inspected *told)
+inspection_answers(const struct conf *conf, const struct message_inspected *message)
 {
-    char *asked = conditions_attributes(conf->rules, conf->rule_count);
-    const bool same = asked && strcmp(asked, told->attributes) == 0;
-    free(asked);
+    char *attributes = conditions_attributes(conf->rules, conf->rule_count);
+    const bool same = attributes && strcmp(attributes, message->attributes) == 0;
+    free(attributes);
     return same;
 }
 
 /* Reads the stacks of the frame. The arrays must have room for all of them. */
 static size_t
-inspection_read_stacks(struct proto_reader *reader, const struct message_inspected *told,
+inspection_read_stacks(struct proto_reader *reader, const struct message_inspected *message,
                        struct queue_stack *stacks, struct rules_facts *facts)
 {
     struct message_stack stack;
     size_t count = 0;
     while (message_next_stack(reader, &stack)) {
-        facts[count] = inspection_facts(told, &stack);
+        facts[count] = inspection_facts(message, &stack);
         stacks[count++] = inspection_stack(&stack);
     }
     return count;
@@ -434,17 +435,17 @@ inspection_read_stacks(struct proto_reader *reader, const struct message_inspect
 /* Settles the series with the stacks of the frame. */
 static void
 inspection_take(struct inspections *all, struct series_inspection *inspection,
-                const struct message_inspected *told, struct proto_reader *reader)
+                const struct message_inspected *message, struct proto_reader *reader)
 {
     const size_t room = (size_t)reader->rows + 1;
     struct queue_stack *stacks = calloc(room, sizeof *stacks);
     struct rules_facts *facts = calloc(room, sizeof *facts);
     if (stacks && facts) { /* without memory, a deadline repeats the request */
-        const size_t count = inspection_read_stacks(reader, told, stacks, facts);
+        const size_t count = inspection_read_stacks(reader, message, stacks, facts);
         if (count == 0)
             inspection_refuse(all, inspection, CODE_INSPECT_FAILED,
                               "the inspection found no stack of slices in the series");
-        else if (!inspection_put_off(all, inspection, stacks[0].code))
+        else if (!inspection_postpone(all, inspection, stacks[0].code))
             inspection_settle(all, inspection, stacks, facts, count);
     }
     free(facts);
@@ -454,19 +455,19 @@ inspection_take(struct inspections *all, struct series_inspection *inspection,
 void
 inspections_frame(struct inspections *all, struct proto_reader *reader)
 {
-    struct message_inspected told;
-    if (message_read_inspected(reader, &told))
+    struct message_inspected message;
+    if (message_read_inspected(reader, &message))
         return;
     struct series_inspection *inspection =
-        told.series_id > 0 ? inspections_find(all, told.series_id) : NULL;
-    if (!inspection || !inspection->asked || inspection->revision != told.revision)
+        message.series_id > 0 ? inspections_find(all, message.series_id) : NULL;
+    if (!inspection || !inspection->requested || inspection->revision != message.revision)
         return;
-    if (!inspection_answers(all->core->conf, &told)) {
-        inspection->asked = false;
-        inspections_look(all);
+    if (!inspection_answers(all->core->conf, &message)) {
+        inspection->requested = false;
+        inspections_check(all);
         return;
     }
-    inspection_take(all, inspection, &told, reader);
+    inspection_take(all, inspection, &message, reader);
 }
 
 /* ----------------------------------------------------------------------------- receiver ---- */
@@ -482,17 +483,17 @@ inspections_clock_was_set(struct inspections *all, int64_t by_ms)
 {
     if (all->listening_since_ms)
         all->listening_since_ms += by_ms;
-    inspections_look(all);
+    inspections_check(all);
 }
 
 void
-inspections_intake_gone(struct inspections *all, bool crashed)
+inspections_receiver_gone(struct inspections *all, bool crashed)
 {
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
         struct series_inspection *inspection = &all->items[i];
-        if (!inspection->asked)
+        if (!inspection->requested)
             continue;
-        inspection->asked = false;
+        inspection->requested = false;
         inspection->crash_count += crashed;
         if (inspection->crash_count >= MAX_CRASHES)
             inspection_refuse(all, inspection, CODE_INSPECT_FAILED,
@@ -506,8 +507,9 @@ inspections_tick(struct inspections *all)
     struct core *core = all->core;
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
         const struct series_inspection *inspection = &all->items[i];
-        if (inspection->asked && uv_now(&core->loop) - inspection->asked_at > INSPECTION_MILLIS)
-            pool_kill(core->pool, core->intake, "an inspection takes too long");
+        if (inspection->requested &&
+            uv_now(&core->loop) - inspection->requested_at > INSPECTION_MILLIS)
+            pool_kill(core->pool, core->receiver, "an inspection takes too long");
     }
 }
 
@@ -522,7 +524,7 @@ inspections_open(struct core *core, struct inspections **out)
     all->core = core;
     uv_timer_init(&core->loop, &all->timer); /* cannot fail */
     all->timer.data = all;
-    all->timer.timer_cb = inspections_on_look;
+    all->timer.timer_cb = inspections_on_check;
     *out = all;
     return 0;
 }

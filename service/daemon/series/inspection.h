@@ -15,8 +15,8 @@ int inspections_open(struct core *core, struct inspections **inspections);
 void inspections_close(struct inspections *inspections);
 
 /* Request a check for complete series: soon, or later after an instance has arrived. */
-void inspections_look(struct inspections *inspections);
-void inspections_look_for_news(struct inspections *inspections);
+void inspections_check(struct inspections *inspections);
+void inspections_check_later(struct inspections *inspections);
 
 /* Handles INSPECTED. A broken frame sets the reader's error. */
 void inspections_frame(struct inspections *inspections, struct proto_reader *reader);
@@ -24,7 +24,7 @@ void inspections_frame(struct inspections *inspections, struct proto_reader *rea
  * complete. */
 void inspections_listening(struct inspections *inspections, bool listening);
 /* Handles the end of the receiver. crashed: one of the inspected files may be the cause. */
-void inspections_intake_gone(struct inspections *inspections, bool crashed);
+void inspections_receiver_gone(struct inspections *inspections, bool crashed);
 /* Shifts times after the clock was set. */
 void inspections_clock_was_set(struct inspections *all, int64_t by_ms);
 /* Kills the receiver if an inspection takes too long. Must be called now and then. */

@@ -15,7 +15,7 @@
 
 struct known {
     struct core *core;
-    bool asked;
+    bool requested;
     size_t inbox; /* index of the inbox; those before it are sent */
     int64_t file; /* its last file sent */
     char *path;   /* last path sent of series/; NULL: not begun */
@@ -23,15 +23,15 @@ struct known {
 
 /* Ends the list, possibly early: the receiver scans files that are not on it. */
 static void
-known_tell_last(struct known *known)
+known_send_last(struct known *known)
 {
     struct proto_writer writer;
     message_write_known(&writer, &(struct message_known){.inbox = "", .last = 1});
-    core_tell_intake(known->core, &writer);
+    core_send_receiver(known->core, &writer);
 }
 
 static void
-known_tell_stored(struct known *known)
+known_send_stored(struct known *known)
 {
     struct core *core = known->core;
     struct proto_writer writer;
@@ -41,7 +41,7 @@ known_tell_stored(struct known *known)
         core, queue_paths(core->queue, known->path ? known->path : "", KNOWN_ROWS, &paths, &count),
         "read the stored files");
     if (count == 0) {
-        known_tell_last(known);
+        known_send_last(known);
         return;
     }
     message_write_known(&writer, &(struct message_known){.inbox = ""});
@@ -52,12 +52,12 @@ known_tell_stored(struct known *known)
         known->path = paths[i];
     }
     free(paths);
-    core_tell_intake(known->core, &writer);
+    core_send_receiver(known->core, &writer);
 }
 
 /* Sends a portion of an inbox's kept files. Returns false if there are no more. */
 static bool
-known_tell_kept(struct known *known, const char *inbox)
+known_send_kept(struct known *known, const char *inbox)
 {
     struct core *core = known->core;
     struct queue_kept *kept = NULL;
@@ -79,7 +79,7 @@ known_tell_kept(struct known *known, const char *inbox)
             &writer, &(struct message_known_file){.key = kept[i].file, .look = kept[i].look});
     known->file = kept[count - 1].file;
     free(kept);
-    core_tell_intake(known->core, &writer);
+    core_send_receiver(known->core, &writer);
     return true;
 }
 
@@ -88,32 +88,32 @@ known_answer(struct known *known)
 {
     struct core *core = known->core;
     const struct conf *conf = core->conf;
-    if (!known->asked || core->auditing)
+    if (!known->requested || core->auditing)
         return;
-    known->asked = false;
+    known->requested = false;
     /* An uncommitted row may still be rolled back, and its file would then never be reported
      * again. */
     if (core_failed(core, batch_commit(core->batch), "commit before sending known files")) {
-        known_tell_last(known);
+        known_send_last(known);
         return;
     }
     for (; known->inbox < conf->inbox_count; known->inbox++) {
         const struct conf_inbox *inbox = &conf->inboxes[known->inbox];
-        if (inbox->after == CONF_KEEP && known_tell_kept(known, inbox->path))
+        if (inbox->after == CONF_KEEP && known_send_kept(known, inbox->path))
             return;
         known->file = INT64_MIN;
     }
-    known_tell_stored(known);
+    known_send_stored(known);
 }
 
 static void
 known_forget(struct known *known, struct proto_reader *reader)
 {
     struct core *core = known->core;
-    struct message_forget told;
+    struct message_forget message;
     struct message_forgotten_file file;
     char *source;
-    if (message_read_forget(reader, &told) || !(source = layout_inbox_source(told.inbox)))
+    if (message_read_forget(reader, &message) || !(source = layout_inbox_source(message.inbox)))
         return;
     while (message_next_forgotten_file(reader, &file))
         if (!core_change(core) ||
@@ -128,7 +128,7 @@ known_frame(struct known *known, struct proto_reader *reader)
     if (reader->type == PROTO_FORGET) {
         known_forget(known, reader);
     } else if (proto_end(reader) == 0) {
-        known->asked = true;
+        known->requested = true;
         known_answer(known);
     }
 }
@@ -140,7 +140,7 @@ known_audited(struct known *known)
 }
 
 void
-known_intake_gone(struct known *known)
+known_receiver_gone(struct known *known)
 {
     free(known->path);
     *known = (struct known){.core = known->core, .file = INT64_MIN};
@@ -153,7 +153,7 @@ known_open(struct core *core, struct known **out)
     if (!known)
         return -ENOMEM;
     known->core = core;
-    known_intake_gone(known);
+    known_receiver_gone(known);
     *out = known;
     return 0;
 }

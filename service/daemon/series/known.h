@@ -22,6 +22,6 @@ void known_close(struct known *known); /* NULL is allowed */
 void known_frame(struct known *known, struct proto_reader *reader);
 void known_audited(struct known *known);
 /* Resets the position: the next receiver gets the list from the beginning. */
-void known_intake_gone(struct known *known);
+void known_receiver_gone(struct known *known);
 
 #endif

@@ -38,7 +38,7 @@ released_link(const struct core *core, const char *path, int64_t id)
 }
 
 int
-released_release(struct core *core, int64_t id, const char *by)
+quarantine_release_link(struct core *core, int64_t id, const char *by)
 {
     struct queue_released file;
     int error = queue_find_released(core->queue, id, &file);
@@ -77,7 +77,7 @@ released_take(const struct core *core, const struct queue_released *file, const 
 }
 
 int
-released_find(struct core *core, const char *source, struct released *released)
+quarantine_release_find(struct core *core, const char *source, struct released *released)
 {
     struct queue_released file;
     const size_t length = strlen(RELEASED_SOURCE);
@@ -91,14 +91,14 @@ released_find(struct core *core, const char *source, struct released *released)
     error = released_take(core, &file, source, released);
     queue_released_clear(&file);
     if (error)
-        released_clear(released);
+        quarantine_release_clear(released);
     else
         released->id = id;
     return error;
 }
 
 void
-released_clear(struct released *released)
+quarantine_release_clear(struct released *released)
 {
     free(released->source);
     free(released->sender);

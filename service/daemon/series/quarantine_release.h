@@ -6,7 +6,7 @@
 
 /* Links file `id` into released/, where the receiver imports it again. Must be called in the open
  * batch. Returns 0, or -errno with the reason in queue_reason(). */
-int released_release(struct core *core, int64_t id, const char *by);
+int quarantine_release_link(struct core *core, int64_t id, const char *by);
 
 /* The origin of a file that came from released/, as of its first arrival. */
 struct released {
@@ -17,8 +17,8 @@ struct released {
 };
 
 /* Reads the origin by the source or original path that the receiver reports. The caller must call
- * released_clear(). */
-int released_find(struct core *core, const char *source, struct released *released);
-void released_clear(struct released *released);
+ * quarantine_release_clear(). */
+int quarantine_release_find(struct core *core, const char *source, struct released *released);
+void quarantine_release_clear(struct released *released);
 
 #endif

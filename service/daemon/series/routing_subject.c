@@ -2,7 +2,7 @@
 #include "service/daemon/series/routing_subject.h"
 
 struct rules_series
-subject_of(const struct conf *conf, const struct queue_series *series)
+routing_subject(const struct conf *conf, const struct queue_series *series)
 {
     return (struct rules_series){
         .modality = series->modality ? series->modality : "",

@@ -8,6 +8,6 @@
 #include "service/common/routing/routing_rules.h"
 
 /* Returns the series without its stacks. Borrows the strings of both arguments. */
-struct rules_series subject_of(const struct conf *conf, const struct queue_series *series);
+struct rules_series routing_subject(const struct conf *conf, const struct queue_series *series);
 
 #endif

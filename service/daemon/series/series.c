@@ -91,8 +91,7 @@ series_add_stacks(char evidence[SERIES_EVIDENCE], const struct queue_stack *stac
 }
 
 static void
-series_add_passed_over(char evidence[SERIES_EVIDENCE], const struct queue_stack *stacks,
-                       size_t count)
+series_add_skipped(char evidence[SERIES_EVIDENCE], const struct queue_stack *stacks, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (stacks[i].passed_over)
@@ -116,7 +115,7 @@ series_add_geometry(char evidence[SERIES_EVIDENCE], const struct queue_stack *st
     if (images > 0)
         series_add_evidence(evidence, ":");
     series_add_stacks(evidence, stacks, count);
-    series_add_passed_over(evidence, stacks, count);
+    series_add_skipped(evidence, stacks, count);
     if (count > 0 && stacks[0].times < stacks[0].times_announced)
         series_add_evidence(evidence, "; %d of %d temporal positions", stacks[0].times,
                             stacks[0].times_announced);

@@ -52,31 +52,32 @@ lacking_refuse(const struct queue_lacking *lacking, const char *message, struct 
 
 /* The stacks as checked, and one per name: a name that one set of options accepts is accepted. */
 struct settle_stacks {
-    const struct queue_stack *judged;
+    const struct queue_stack *checked;
     const struct rules_facts *facts; /* of the checked stacks; NULL: unknown */
     size_t count;
-    struct queue_stack *told;
-    size_t told_count;
+    struct queue_stack *merged;
+    size_t merged_count;
 };
 
 static int
-settle_make_wish(struct core *core, const struct queue_series *series,
-                 const struct settle_stacks *stacks, struct wish *wish)
+settle_route(struct core *core, const struct queue_series *series,
+             const struct settle_stacks *stacks, struct routing_result *result)
 {
     const size_t count = stacks->count;
-    const struct queue_stack *judged = stacks->judged;
-    struct wish_stack *told = calloc(count + 1, sizeof *told);
-    if (!told)
+    const struct queue_stack *checked = stacks->checked;
+    struct routing_stack *inputs = calloc(count + 1, sizeof *inputs);
+    if (!inputs)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)
-        told[i] = (struct wish_stack){.is = {.name = judged[i].name,
-                                             .planes = judged[i].planes,
-                                             .accepted = judged[i].accepted,
-                                             .facts = stacks->facts ? &stacks->facts[i] : NULL},
-                                      .passed_over = judged[i].passed_over,
-                                      .options = judged[i].options};
-    int error = wish_make(core->conf, series, told, count, NULL, wish);
-    free(told);
+        inputs[i] =
+            (struct routing_stack){.is = {.name = checked[i].name,
+                                          .planes = checked[i].planes,
+                                          .accepted = checked[i].accepted,
+                                          .facts = stacks->facts ? &stacks->facts[i] : NULL},
+                                   .passed_over = checked[i].passed_over,
+                                   .options = checked[i].options};
+    int error = routing_result_make(core->conf, series, inputs, count, NULL, result);
+    free(inputs);
     return error;
 }
 
@@ -150,12 +151,13 @@ settle_note_refusal(struct core *core, const struct queue_series *series,
 
 static int
 settle_add_jobs(struct core *core, const struct queue_series *series,
-                const struct queue_stack *stacks, const struct wish *wish)
+                const struct queue_stack *stacks, const struct routing_result *result)
 {
     int error = 0;
-    for (size_t i = 0; i < wish->count && !error; i++) {
-        struct wish_job job = {.stack = stacks[wish->picks[i].stack].name, .pick = &wish->picks[i]};
-        error = wish_add_job(core, series, &job);
+    for (size_t i = 0; i < result->count && !error; i++) {
+        struct routing_job job = {.stack = stacks[result->picks[i].stack].name,
+                                  .pick = &result->picks[i]};
+        error = routing_add_job(core, series, &job);
         error = error == -EEXIST ? 0 : error;
     }
     return error;
@@ -176,70 +178,70 @@ settle_has_accepted(const struct queue_stack *stacks, size_t count)
 /* Appends the outcome to the evidence. */
 static void
 settle_add_outcome(char *evidence, bool accepted, const struct queue_stack *stacks,
-                   const struct wish *wish)
+                   const struct routing_result *result)
 {
-    if (accepted && wish->outcome.too_many)
+    if (accepted && result->outcome.too_many)
         series_add_evidence(evidence, "; %zu volumes, and `stacks` does not say which",
-                            wish->outcome.too_many);
-    else if (accepted && wish->outcome.undecided)
+                            result->outcome.too_many);
+    else if (accepted && result->outcome.undecided)
         series_add_evidence(evidence, "; %s cannot be compared for pipeline %s",
-                            wish->outcome.undecided, wish->outcome.undecided_pipeline);
-    else if (accepted && wish->count == 0)
-        series_add_evidence(evidence, wish->outcome.matched ? "; `stacks` of the rules names none"
-                                                            : "; no rule matches");
-    for (size_t i = 0; i < wish->refusal_count && accepted; i++)
-        series_add_evidence(evidence, "; none for pipeline %s (%s)", wish->refusals[i].pipeline,
-                            code_name(stacks[wish->refusals[i].stack].code));
+                            result->outcome.undecided, result->outcome.undecided_pipeline);
+    else if (accepted && result->count == 0)
+        series_add_evidence(evidence, result->outcome.matched ? "; `stacks` of the rules names none"
+                                                              : "; no rule matches");
+    for (size_t i = 0; i < result->refusal_count && accepted; i++)
+        series_add_evidence(evidence, "; none for pipeline %s (%s)", result->refusals[i].pipeline,
+                            code_name(stacks[result->refusals[i].stack].code));
 }
 
 /* Writes the series with its jobs in the open batch. */
 static int
 settle_write(struct core *core, const struct queue_series *series, const char *evidence,
-             const struct settle_stacks *stacks, const struct wish *wish)
+             const struct settle_stacks *stacks, const struct routing_result *result)
 {
-    const bool accepted = settle_has_accepted(stacks->judged, stacks->count);
-    int error = queue_settle(core->queue, series->id, series->revision, evidence, stacks->told,
-                             stacks->told_count, clock_unix_ms());
+    const bool accepted = settle_has_accepted(stacks->checked, stacks->count);
+    int error = queue_settle(core->queue, series->id, series->revision, evidence, stacks->merged,
+                             stacks->merged_count, clock_unix_ms());
     if (!error)
-        error = settle_add_jobs(core, series, stacks->judged, wish);
+        error = settle_add_jobs(core, series, stacks->checked, result);
     if (!error && accepted)
-        error = awaited_series_came(core, series->id);
-    for (size_t i = 0; i < wish->refusal_count && accepted && !error; i++)
-        error = settle_note_refusal(core, series, &stacks->judged[wish->refusals[i].stack],
-                                    wish->refusals[i].pipeline);
-    if (!error && wish->outcome.too_many)
-        return settle_note_too_many(core, series, &wish->outcome);
-    if (!error && accepted && wish->outcome.undecided)
-        return settle_note_undecided(core, series, &wish->outcome);
-    if (!error && wish->count == 0 && accepted)
-        error = settle_note_no_rule(core, series, &wish->outcome);
+        error = awaited_series_completed(core, series->id);
+    for (size_t i = 0; i < result->refusal_count && accepted && !error; i++)
+        error = settle_note_refusal(core, series, &stacks->checked[result->refusals[i].stack],
+                                    result->refusals[i].pipeline);
+    if (!error && result->outcome.too_many)
+        return settle_note_too_many(core, series, &result->outcome);
+    if (!error && accepted && result->outcome.undecided)
+        return settle_note_undecided(core, series, &result->outcome);
+    if (!error && result->count == 0 && accepted)
+        error = settle_note_no_rule(core, series, &result->outcome);
     return error;
 }
 
 static int
-settle_judged(struct core *core, const struct queue_series *series, char *evidence,
-              const struct settle_stacks *stacks)
+settle_checked(struct core *core, const struct queue_series *series, char *evidence,
+               const struct settle_stacks *stacks)
 {
-    struct wish wish;
-    const bool accepted = settle_has_accepted(stacks->judged, stacks->count);
-    int error = settle_make_wish(core, series, stacks, &wish);
+    struct routing_result result;
+    const bool accepted = settle_has_accepted(stacks->checked, stacks->count);
+    int error = settle_route(core, series, stacks, &result);
     if (error)
         return error;
-    series_add_geometry(evidence, stacks->told, stacks->told_count);
-    settle_add_outcome(evidence, accepted, stacks->judged, &wish);
-    error = settle_write(core, series, evidence, stacks, &wish);
+    series_add_geometry(evidence, stacks->merged, stacks->merged_count);
+    settle_add_outcome(evidence, accepted, stacks->checked, &result);
+    error = settle_write(core, series, evidence, stacks, &result);
     if (!error)
         log_info(accepted ? "series.settled" : "series.refused",
                  LOG_STR("series", series->series_uid), LOG_INT("revision", series->revision),
-                 LOG_INT("stacks", stacks->told_count), LOG_INT("jobs", wish.count),
+                 LOG_INT("stacks", stacks->merged_count), LOG_INT("jobs", result.count),
                  LOG_STR("evidence", evidence));
-    wish_release(&wish);
+    routing_result_release(&result);
     return error;
 }
 
 /* Orders by name, accepted stacks first. */
 static int
-compare_told(const void *left, const void *right)
+compare_merged(const void *left, const void *right)
 {
     const struct queue_stack *a = left, *b = right;
     int order = strverscmp(a->name, b->name);
@@ -249,20 +251,21 @@ compare_told(const void *left, const void *right)
 }
 
 static int
-settle_judged_once(struct core *core, const struct queue_series *series, char *evidence,
-                   const struct queue_stack *judged, const struct rules_facts *facts, size_t count)
+settle_merged(struct core *core, const struct queue_series *series, char *evidence,
+              const struct queue_stack *checked, const struct rules_facts *facts, size_t count)
 {
-    struct settle_stacks stacks = {judged, facts, count, calloc(count + 1, sizeof *judged), 0};
-    if (!stacks.told)
+    struct settle_stacks stacks = {checked, facts, count, calloc(count + 1, sizeof *checked), 0};
+    if (!stacks.merged)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)
-        stacks.told[i] = judged[i];
-    qsort(stacks.told, count, sizeof *stacks.told, compare_told);
+        stacks.merged[i] = checked[i];
+    qsort(stacks.merged, count, sizeof *stacks.merged, compare_merged);
     for (size_t i = 0; i < count; i++)
-        if (i == 0 || strcmp(stacks.told[i].name, stacks.told[stacks.told_count - 1].name) != 0)
-            stacks.told[stacks.told_count++] = stacks.told[i];
-    int error = settle_judged(core, series, evidence, &stacks);
-    free(stacks.told);
+        if (i == 0 ||
+            strcmp(stacks.merged[i].name, stacks.merged[stacks.merged_count - 1].name) != 0)
+            stacks.merged[stacks.merged_count++] = stacks.merged[i];
+    int error = settle_checked(core, series, evidence, &stacks);
+    free(stacks.merged);
     return error;
 }
 
@@ -283,7 +286,7 @@ settle_series(struct core *core, const struct queue_series *series, char *eviden
         lacking_explain(&lacking, message);
         lacking_refuse(&lacking, message, stacks, count);
     }
-    error = settle_judged_once(core, series, evidence, stacks, facts, count);
+    error = settle_merged(core, series, evidence, stacks, facts, count);
     queue_lacking_clear(&lacking);
     return error;
 }

@@ -11,39 +11,39 @@
 #include <string.h>
 
 #define HOLD_FIRST_SECONDS 5.0
-#define HOLD_MOST_MS       300000
+#define HOLD_MAX_MS        300000
 
 /* ------------------------------------------------------------------------------ attempts ---- */
 
 void
-cluster_end(struct cluster *cluster, struct job_attempt *attempt, enum job_end end,
-            bool last_chance)
+slurm_end(struct slurm_executor *slurm, struct job_attempt *attempt, enum job_end end,
+          bool last_chance)
 {
-    struct cluster_task *task = attempt->task;
+    struct slurm_task *task = attempt->task;
     task_leave(attempt);
     job_attempt_end(attempt, end, last_chance);
-    cluster_drop_if_done(cluster, task);
+    slurm_drop_if_done(slurm, task);
 }
 
 void
-cluster_give_back(struct cluster *cluster, struct job_attempt *attempt, const char *why)
+slurm_return(struct slurm_executor *slurm, struct job_attempt *attempt, const char *why)
 {
-    job_attempt_blame(attempt, CODE_RETURNED, "%s", why);
-    cluster_end(cluster, attempt, JOB_END_RETURNED, true);
+    job_attempt_set_reason(attempt, CODE_RETURNED, "%s", why);
+    slurm_end(slurm, attempt, JOB_END_RETURNED, true);
 }
 
 /* Maps a Slurm state to the outcome of an attempt that left no manifest. */
-struct cluster_fate {
+struct slurm_outcome {
     const char *state;
     enum code code;
     enum job_end end;
     bool node; /* counts against the node */
 };
 
-static const struct cluster_fate *
-cluster_fate_of(const char *state)
+static const struct slurm_outcome *
+slurm_outcome_of(const char *state)
 {
-    static const struct cluster_fate fates[] = {
+    static const struct slurm_outcome fates[] = {
         {"NODE_FAIL", CODE_SLURM_NODE_FAILED, JOB_END_CRASHED, true},
         {"BOOT_FAIL", CODE_SLURM_NODE_FAILED, JOB_END_CRASHED, true},
         {"TIMEOUT", CODE_SLURM_TIMEOUT, JOB_END_CRASHED, false},
@@ -53,21 +53,21 @@ cluster_fate_of(const char *state)
         {"PREEMPTED", CODE_RETURNED, JOB_END_RETURNED, false},
         {"", CODE_SLURM_LOST, JOB_END_CRASHED, true},
     };
-    const struct cluster_fate *fate = fates;
+    const struct slurm_outcome *fate = fates;
     while (*fate->state && strcmp(fate->state, state) != 0)
         fate++;
     return fate;
 }
 
 static void
-cluster_count_loss(struct cluster *cluster, const char *node)
+slurm_count_loss(struct slurm_executor *slurm, const char *node)
 {
-    struct core *core = cluster->base.core;
+    struct core *core = slurm->base.core;
     char detail[160];
-    if (!nodes_lost(&cluster->nodes, node, uv_now(&core->loop)))
+    if (!nodes_lost(&slurm->nodes, node, uv_now(&core->loop)))
         return;
     snprintf(detail, sizeof detail, "%s lost %d jobs in a row, and gets none for an hour", node,
-             NODES_LOST_MOST);
+             NODES_LOST_MAX);
     log_warn("node.excluded", LOG_STR("node", node));
     core_note(core, code_name(CODE_NODE_EXCLUDED), detail);
 }
@@ -75,104 +75,105 @@ cluster_count_loss(struct cluster *cluster, const char *node)
 /* Ends a lost attempt. As with the jobs of a worker that dies, each of several in one task may be
  * the cause. */
 void
-cluster_lose(struct cluster *cluster, struct job_attempt *attempt)
+slurm_lose(struct slurm_executor *slurm, struct job_attempt *attempt)
 {
-    const struct cluster_task *task = attempt->task;
-    const struct cluster_fate *fate = cluster_fate_of(task->state);
+    const struct slurm_task *task = attempt->task;
+    const struct slurm_outcome *fate = slurm_outcome_of(task->state);
     if (task->slurm_id == 0) {
-        cluster_give_back(cluster, attempt, "Slurm does not have it");
+        slurm_return(slurm, attempt, "Slurm does not have it");
         return;
     }
     if (fate->end == JOB_END_RETURNED)
-        job_attempt_blame(attempt, fate->code, "Slurm ended it for another job (%s)", task->state);
+        job_attempt_set_reason(attempt, fate->code, "Slurm ended it for another job (%s)",
+                               task->state);
     else
-        job_attempt_blame(
+        job_attempt_set_reason(
             attempt, fate->code,
             "attempt %d left no manifest: Slurm job %lld%s%s ended as %s; what it wrote is in "
             "task-%s.log of the shared folder",
             attempt->number, (long long)task->slurm_id, *task->node ? " on " : "", task->node,
             *task->state ? task->state : "one that Slurm does not know any more", task->nonce);
     if (fate->node)
-        cluster_count_loss(cluster, task->node);
-    cluster_end(cluster, attempt, fate->end, task->size == 1);
+        slurm_count_loss(slurm, task->node);
+    slurm_end(slurm, attempt, fate->end, task->size == 1);
 }
 
 /* --------------------------------------------------------------------------------- tasks ---- */
 
 void
-cluster_drop_if_done(struct cluster *cluster, struct cluster_task *task)
+slurm_drop_if_done(struct slurm_executor *slurm, struct slurm_task *task)
 {
     const bool known_to_slurm =
         task->slurm_id > 0 || task->phase == TASK_SENT || task->phase == TASK_UNSURE;
     if (task->attempts || (known_to_slurm && !task->over))
         return;
-    tasks_remove(&cluster->tasks, task);
-    due_now(&cluster->base.core->jobs_due); /* there is room for another task */
+    tasks_remove(&slurm->tasks, task);
+    due_now(&slurm->base.core->jobs_due); /* there is room for another task */
 }
 
 void
-cluster_tell_trouble(struct cluster *cluster, enum code code, const char *message)
+slurm_report_problem(struct slurm_executor *slurm, enum code code, const char *message)
 {
-    struct core *core = cluster->base.core;
-    if (code == CODE_NONE && *cluster->trouble) {
+    struct core *core = slurm->base.core;
+    if (code == CODE_NONE && *slurm->problem) {
         log_info("slurm.answers", LOG_STR("root", core->root));
         core_note(core, "SLURM_ANSWERS", "Slurm can be asked again");
-    } else if (code != CODE_NONE && !*cluster->trouble) {
+    } else if (code != CODE_NONE && !*slurm->problem) {
         log_error("slurm.trouble", LOG_STR("code", code_name(code)), LOG_STR("message", message));
         core_note(core, code_name(code), message);
-        cluster->trouble_since_ms = clock_unix_ms();
+        slurm->problem_since_ms = clock_unix_ms();
     }
     if (code == CODE_NONE)
-        *cluster->trouble = '\0';
+        *slurm->problem = '\0';
     else
-        snprintf(cluster->trouble, sizeof cluster->trouble, "%s: %s", code_name(code), message);
+        snprintf(slurm->problem, sizeof slurm->problem, "%s: %s", code_name(code), message);
 }
 
 /* Holds submissions for 5 s, or for the interval between two polls if that is shorter. The time
  * doubles with each rejection in a row, up to five minutes. */
 static void
-cluster_hold(struct cluster *cluster)
+slurm_hold(struct slurm_executor *slurm)
 {
-    const struct core *core = cluster->base.core;
+    const struct core *core = slurm->base.core;
     uint64_t wait =
         (uint64_t)(1000 * fmin(HOLD_FIRST_SECONDS, core->conf->compute.slurm.poll_seconds));
-    for (int i = 0; i < cluster->refusals && wait < HOLD_MOST_MS; i++)
+    for (int i = 0; i < slurm->refusals && wait < HOLD_MAX_MS; i++)
         wait *= 2;
-    cluster->refusals++;
-    cluster->hold_until = uv_now(&core->loop) + (wait < HOLD_MOST_MS ? wait : HOLD_MOST_MS);
+    slurm->refusals++;
+    slurm->hold_until = uv_now(&core->loop) + (wait < HOLD_MAX_MS ? wait : HOLD_MAX_MS);
 }
 
 void
-cluster_put_off(struct cluster *cluster, struct job_attempt *attempt, enum code code,
-                const char *message)
+slurm_postpone(struct slurm_executor *slurm, struct job_attempt *attempt, enum code code,
+               const char *message)
 {
     if (code != CODE_NONE)
-        cluster_tell_trouble(cluster, code, message);
-    if (!cluster->hold_until)
-        cluster_hold(cluster);
-    cluster_give_back(cluster, attempt, message);
+        slurm_report_problem(slurm, code, message);
+    if (!slurm->hold_until)
+        slurm_hold(slurm);
+    slurm_return(slurm, attempt, message);
 }
 
 void
-cluster_give_task_back(struct cluster *cluster, struct cluster_task *task, const char *why)
+slurm_return_task(struct slurm_executor *slurm, struct slurm_task *task, const char *why)
 {
     struct job_attempt *next;
     task->over = true;
     for (struct job_attempt *attempt = task->attempts; attempt; attempt = next) {
         next = attempt->next_of_task;
         const bool last = !next;
-        cluster_give_back(cluster, attempt, why); /* the last one also frees the task */
+        slurm_return(slurm, attempt, why); /* the last one also frees the task */
         if (last)
             return;
     }
-    cluster_drop_if_done(cluster, task);
+    slurm_drop_if_done(slurm, task);
 }
 
 void
-cluster_refused(struct cluster *cluster, struct cluster_task *task, enum code code,
-                const char *message)
+slurm_reject_task(struct slurm_executor *slurm, struct slurm_task *task, enum code code,
+                  const char *message)
 {
-    cluster_tell_trouble(cluster, code, message);
-    cluster_hold(cluster);
-    cluster_give_task_back(cluster, task, message);
+    slurm_report_problem(slurm, code, message);
+    slurm_hold(slurm);
+    slurm_return_task(slurm, task, message);
 }

@@ -15,27 +15,27 @@
 
 /* Limit of a poll; after this the role's process counts as hung on the share. */
 #define ANSWER_MS  300000
-#define GROUP_MOST 256 /* attempts per task */
+#define GROUP_MAX  256 /* attempts per task */
 #define PLACE_NAME "slurm"
 
-static struct cluster *
-cluster_of(struct executor *base)
+static struct slurm_executor *
+slurm_executor_of(struct executor *base)
 {
-    return (struct cluster *)base;
+    return (struct slurm_executor *)base;
 }
 
 /* Returns whether the role's process is needed. */
 static bool
-cluster_is_configured(const struct cluster *cluster)
+slurm_is_configured(const struct slurm_executor *slurm)
 {
-    return cluster->base.core->conf->compute.slurm.share != NULL &&
-           (conf_uses_slurm(cluster->base.core->conf) || cluster->tasks.count > 0);
+    return slurm->base.core->conf->compute.slurm.share != NULL &&
+           (conf_uses_slurm(slurm->base.core->conf) || slurm->tasks.count > 0);
 }
 
 /* ------------------------------------------------------------------------------- picking ---- */
 
 static bool
-cluster_takes(const struct executor *base, const struct conf_pipeline *pipeline)
+slurm_takes(const struct executor *base, const struct conf_pipeline *pipeline)
 {
     if (pipeline->executor == CONF_ANYWHERE)
         return base->core->conf->compute.executor != CONF_EXECUTOR_LOCAL;
@@ -43,26 +43,26 @@ cluster_takes(const struct executor *base, const struct conf_pipeline *pipeline)
 }
 
 static size_t
-cluster_left_to_others(const struct conf *conf)
+slurm_backlog(const struct conf *conf)
 {
     return conf->compute.executor == CONF_EXECUTOR_BOTH ? (size_t)conf->compute.slurm.backlog_jobs
                                                         : 0;
 }
 
 static size_t
-cluster_room(const struct executor *base)
+slurm_room(const struct executor *base)
 {
-    const struct cluster *cluster = (const struct cluster *)base;
+    const struct slurm_executor *slurm = (const struct slurm_executor *)base;
     const struct conf *conf = base->core->conf;
-    if (!conf_uses_slurm(conf) || !cluster_hears(cluster) || cluster->hold_until || cluster->away ||
-        cluster->tasks.count >= (size_t)conf->compute.slurm.max_submitted)
+    if (!conf_uses_slurm(conf) || !slurm_is_ready(slurm) || slurm->hold_until ||
+        slurm->unreachable || slurm->tasks.count >= (size_t)conf->compute.slurm.max_submitted)
         return 0;
-    return EXECUTOR_MAX_PICKS + cluster_left_to_others(conf);
+    return EXECUTOR_MAX_PICKS + slurm_backlog(conf);
 }
 
 /* Returns whether a waiting job may go to Slurm; *left counts jobs left to this machine. */
 static bool
-cluster_wants(const struct conf *conf, const struct queue_job *job, size_t *left)
+slurm_may_take(const struct conf *conf, const struct queue_job *job, size_t *left)
 {
     const struct conf_pipeline *pipeline = conf_find_pipeline(conf, job->pipeline);
     if (job->not_before_ms)
@@ -74,30 +74,30 @@ cluster_wants(const struct conf *conf, const struct queue_job *job, size_t *left
 }
 
 /* Marks the slots that an attempt uses; they need not be contiguous. */
-struct cluster_slots {
+struct slurm_slots {
     bool *taken;
     size_t room, next;
 };
 
 /* Finds as many free slots as may be picked. Returns 0 or -ENOMEM. */
 static int
-cluster_find_slots(const struct cluster *cluster, struct cluster_slots *slots)
+slurm_find_slots(const struct slurm_executor *slurm, struct slurm_slots *slots)
 {
     *slots =
-        (struct cluster_slots){.room = attempts_count(cluster->base.attempts) + EXECUTOR_MAX_PICKS};
+        (struct slurm_slots){.room = attempts_count(slurm->base.attempts) + EXECUTOR_MAX_PICKS};
     slots->taken = calloc(slots->room, sizeof *slots->taken);
     if (!slots->taken)
         return -ENOMEM;
-    for (const struct attempt *base = cluster->base.attempts->first; base; base = base->next) {
+    for (const struct attempt *base = slurm->base.attempts->first; base; base = base->next) {
         const struct job_attempt *attempt = (const struct job_attempt *)base;
-        if (attempt->executor == &cluster->base && (size_t)attempt->place.slot < slots->room)
+        if (attempt->executor == &slurm->base && (size_t)attempt->place.slot < slots->room)
             slots->taken[attempt->place.slot] = true;
     }
     return 0;
 }
 
 static int32_t
-cluster_next_slot(struct cluster_slots *slots)
+slurm_next_slot(struct slurm_slots *slots)
 {
     while (slots->taken[slots->next])
         slots->next++;
@@ -105,8 +105,8 @@ cluster_next_slot(struct cluster_slots *slots)
 }
 
 /* A task while it is being filled. */
-struct cluster_group {
-    struct cluster_task *task;
+struct slurm_group {
+    struct slurm_task *task;
     size_t count;
     double seconds;
     bool closed;
@@ -117,33 +117,34 @@ struct cluster_group {
 /* Returns the mean seconds of a pipeline's jobs; 0 without a measurement. Such a job gets a task of
  * its own and is measured. */
 static double
-cluster_mean(const struct cluster *cluster, struct cluster_group *group, const char *pipeline)
+slurm_mean_seconds(const struct slurm_executor *slurm, struct slurm_group *group,
+                   const char *pipeline)
 {
     if (!group->pipeline || strcmp(group->pipeline, pipeline) != 0) {
         group->pipeline = pipeline;
-        if (queue_mean_seconds(cluster->base.core->queue, pipeline, &group->mean))
+        if (queue_mean_seconds(slurm->base.core->queue, pipeline, &group->mean))
             group->mean = 0;
     }
     return group->mean;
 }
 
 /* Returns the task for the job; NULL: the limit of tasks is reached. */
-static struct cluster_task *
-cluster_task_for(struct cluster *cluster, const struct queue_job *job, struct cluster_group *group)
+static struct slurm_task *
+slurm_task_for(struct slurm_executor *slurm, const struct queue_job *job, struct slurm_group *group)
 {
-    const struct conf_slurm *conf = &cluster->base.core->conf->compute.slurm;
-    const double mean = cluster_mean(cluster, group, job->pipeline);
+    const struct conf_slurm *conf = &slurm->base.core->conf->compute.slurm;
+    const double mean = slurm_mean_seconds(slurm, group, job->pipeline);
     const bool alone = job->alone || mean <= 0;
     char nonce[ATTEMPT_NONCE_SIZE];
-    if (group->task && !group->closed && !alone && group->count < GROUP_MOST &&
+    if (group->task && !group->closed && !alone && group->count < GROUP_MAX &&
         group->seconds + mean <= conf->batch_seconds) {
         group->count++;
         group->seconds += mean;
         return group->task;
     }
-    if (cluster->tasks.count >= (size_t)conf->max_submitted || slurm_nonce_make(nonce))
+    if (slurm->tasks.count >= (size_t)conf->max_submitted || slurm_nonce_make(nonce))
         return NULL;
-    group->task = tasks_add(&cluster->tasks, nonce, TASK_PICKED);
+    group->task = tasks_add(&slurm->tasks, nonce, TASK_PICKED);
     group->count = 1;
     group->seconds = mean;
     group->closed = alone;
@@ -151,24 +152,24 @@ cluster_task_for(struct cluster *cluster, const struct queue_job *job, struct cl
 }
 
 static size_t
-cluster_pick(struct executor *base, const struct queue_job *jobs, size_t count,
-             struct executor_pick *picks)
+slurm_pick(struct executor *base, const struct queue_job *jobs, size_t count,
+           struct executor_pick *picks)
 {
-    struct cluster *cluster = cluster_of(base);
-    struct cluster_group group = {0};
-    struct cluster_slots slots;
-    size_t picked = 0, left = cluster_left_to_others(base->core->conf);
-    if (cluster_find_slots(cluster, &slots))
+    struct slurm_executor *slurm = slurm_executor_of(base);
+    struct slurm_group group = {0};
+    struct slurm_slots slots;
+    size_t picked = 0, left = slurm_backlog(base->core->conf);
+    if (slurm_find_slots(slurm, &slots))
         return 0;
     for (size_t i = 0; i < count && picked < EXECUTOR_MAX_PICKS; i++) {
-        if (!cluster_wants(base->core->conf, &jobs[i], &left))
+        if (!slurm_may_take(base->core->conf, &jobs[i], &left))
             continue;
-        const struct cluster_task *task = cluster_task_for(cluster, &jobs[i], &group);
+        const struct slurm_task *task = slurm_task_for(slurm, &jobs[i], &group);
         if (!task)
             break;
         struct job_place *place = &picks[picked].place;
         picks[picked++].job = i;
-        *place = (struct job_place){.name = PLACE_NAME, .slot = cluster_next_slot(&slots)};
+        *place = (struct job_place){.name = PLACE_NAME, .slot = slurm_next_slot(&slots)};
         snprintf(place->nonce, sizeof place->nonce, "%s", task->nonce);
     }
     free(slots.taken);
@@ -178,51 +179,51 @@ cluster_pick(struct executor *base, const struct queue_job *jobs, size_t count,
 /* ------------------------------------------------------------------------------ starting ---- */
 
 static void
-cluster_recorded(const struct job_attempt *attempt)
+slurm_recorded(const struct job_attempt *attempt)
 {
     const enum job_end end = attempt->end;
-    cluster_dismiss(cluster_of(attempt->executor), attempt,
-                    end == JOB_END_DONE || end == JOB_END_EMPTY || end == JOB_END_REVIEW);
+    slurm_send_dismiss(slurm_executor_of(attempt->executor), attempt,
+                       end == JOB_END_DONE || end == JOB_END_EMPTY || end == JOB_END_REVIEW);
 }
 
 /* Starts an attempt whose row is committed. The tick submits its task when all its attempts are
  * started. */
 static int
-cluster_start_attempt(struct executor *base, struct job_attempt *attempt)
+slurm_start_attempt(struct executor *base, struct job_attempt *attempt)
 {
-    struct cluster_task *task = tasks_find(&cluster_of(base)->tasks, attempt->place.nonce);
+    struct slurm_task *task = tasks_find(&slurm_executor_of(base)->tasks, attempt->place.nonce);
     if (!task || task->phase != TASK_PICKED)
         return -ENOENT;
-    attempt->recorded = cluster_recorded;
+    attempt->recorded = slurm_recorded;
     task_join(task, attempt);
     return 0;
 }
 
 /* Stops a cancelled attempt. When the daemon stops, tasks in Slurm continue. */
 static void
-cluster_stop(struct executor *base, struct job_attempt *attempt)
+slurm_stop(struct executor *base, struct job_attempt *attempt)
 {
-    struct cluster *cluster = cluster_of(base);
-    struct cluster_task *task = attempt->task;
+    struct slurm_executor *slurm = slurm_executor_of(base);
+    struct slurm_task *task = attempt->task;
     if (!attempt->cancelled || !task)
         return;
     if (!task->attempts->next_of_task) {
         task->cancelled = true;
         if (task->slurm_id > 0)
-            cluster_cancel(cluster, task->slurm_id);
+            slurm_send_cancel(slurm, task->slurm_id);
     }
     if (!attempt->collecting) /* else its results are being fetched */
-        cluster_end(cluster, attempt, JOB_END_CANCELLED, true);
+        slurm_end(slurm, attempt, JOB_END_CANCELLED, true);
 }
 
 static bool
-cluster_may_poll(const struct cluster *cluster, uint64_t now)
+slurm_may_poll(const struct slurm_executor *slurm, uint64_t now)
 {
-    if (cluster->polling || now < cluster->poll_due)
+    if (slurm->polling || now < slurm->poll_due)
         return false;
-    if (cluster->away)
+    if (slurm->unreachable)
         return true;
-    for (const struct cluster_task *task = cluster->tasks.first; task; task = task->next) {
+    for (const struct slurm_task *task = slurm->tasks.first; task; task = task->next) {
         if (task->phase == TASK_SUBMITTED || task->phase == TASK_UNSURE)
             return true;
     }
@@ -230,70 +231,69 @@ cluster_may_poll(const struct cluster *cluster, uint64_t now)
 }
 
 static void
-cluster_tick(struct executor *base)
+slurm_tick(struct executor *base)
 {
-    struct cluster *cluster = cluster_of(base);
+    struct slurm_executor *slurm = slurm_executor_of(base);
     struct core *core = base->core;
     const uint64_t now = uv_now(&core->loop);
-    if (cluster->hold_until && now >= cluster->hold_until) {
-        cluster->hold_until = 0;
+    if (slurm->hold_until && now >= slurm->hold_until) {
+        slurm->hold_until = 0;
         due_now(&core->jobs_due);
     }
-    if (!cluster_hears(cluster))
+    if (!slurm_is_ready(slurm))
         return;
-    cluster_submit_picked(cluster);
-    if (cluster_may_poll(cluster, now))
-        cluster_poll(cluster);
-    else if (cluster->polling && now > cluster->polled_at + ANSWER_MS)
-        pool_kill(core->pool, cluster->slot, "it does not come back: the share hangs, perhaps");
+    slurm_submit_picked(slurm);
+    if (slurm_may_poll(slurm, now))
+        slurm_send_poll(slurm);
+    else if (slurm->polling && now > slurm->polled_at + ANSWER_MS)
+        pool_kill(core->pool, slurm->slot, "it does not come back: the share hangs, perhaps");
 }
 
 /* ---------------------------------------------------------------------------- the process ---- */
 
 /* Handles the end of the role's process. The next one repeats incomplete reports. */
 void
-cluster_gone(struct cluster *cluster)
+slurm_executor_gone(struct slurm_executor *slurm)
 {
-    struct cluster_task *next_task;
-    cluster->polling = false;
-    cluster->poll_due = 0;
-    cluster->collecting = 0;
-    cluster->reported = NULL;
-    for (struct cluster_task *task = cluster->tasks.first; task; task = next_task) {
+    struct slurm_task *next_task;
+    slurm->polling = false;
+    slurm->poll_due = 0;
+    slurm->collecting = 0;
+    slurm->reported = NULL;
+    for (struct slurm_task *task = slurm->tasks.first; task; task = next_task) {
         struct job_attempt *next;
         next_task = task->next;
         if (task->phase == TASK_SENT) {
             task->phase = TASK_UNSURE;
-            task->first_poll = cluster->polls + 1;
+            task->first_poll = slurm->polls + 1;
         }
         for (struct job_attempt *attempt = task->attempts; attempt; attempt = next) {
             next = attempt->next_of_task;
             attempt->collecting = false;
             if (attempt->cancelled)
-                cluster_end(cluster, attempt, JOB_END_CANCELLED, true);
+                slurm_end(slurm, attempt, JOB_END_CANCELLED, true);
         }
     }
 }
 
 int
-cluster_slot(const struct cluster *cluster)
+slurm_executor_slot(const struct slurm_executor *slurm)
 {
-    return cluster->slot;
+    return slurm->slot;
 }
 
 static int
-cluster_adopt_one(struct cluster *cluster, const struct queue_elsewhere *row)
+slurm_adopt_one(struct slurm_executor *slurm, const struct queue_elsewhere *row)
 {
-    struct job_attempt *attempt =
-        job_attempt_new(cluster->base.attempts, row->job_id, row->attempts);
-    struct cluster_task *task = tasks_find(&cluster->tasks, row->nonce);
+    struct job_attempt *attempt = job_attempt_new(slurm->base.attempts, row->job_id, row->attempts);
+    struct slurm_task *task = tasks_find(&slurm->tasks, row->nonce);
     if (!task)
-        task = tasks_add(&cluster->tasks, row->nonce,
-                         row->slurm_id > 0 ? TASK_SUBMITTED : TASK_UNSURE);
+        task =
+            tasks_add(&slurm->tasks, row->nonce, row->slurm_id > 0 ? TASK_SUBMITTED : TASK_UNSURE);
     if (!attempt || !task)
         return -ENOMEM;
-    attempt->executor = &cluster->base;
-    attempt->recorded = cluster_recorded;
+    attempt->executor = &slurm->base;
+    attempt->recorded = slurm_recorded;
     attempt->alone = row->alone;
     attempt->started = true;
     attempt->place = (struct job_place){.name = PLACE_NAME, .slot = row->lane};
@@ -307,103 +307,103 @@ cluster_adopt_one(struct cluster *cluster, const struct queue_elsewhere *row)
 }
 
 static int
-cluster_adopt(struct cluster *cluster)
+slurm_adopt(struct slurm_executor *slurm)
 {
     struct queue_elsewhere *rows;
     size_t count;
-    int rc = queue_elsewhere(cluster->base.core->queue, &rows, &count);
+    int rc = queue_elsewhere(slurm->base.core->queue, &rows, &count);
     if (rc)
         return rc;
     for (size_t i = 0; i < count; i++) {
         if (!rc)
-            rc = cluster_adopt_one(cluster, &rows[i]);
+            rc = slurm_adopt_one(slurm, &rows[i]);
         queue_elsewhere_clear(&rows[i]);
     }
     free(rows);
     if (count > 0)
-        log_info("slurm.adopted", LOG_INT("jobs", count), LOG_INT("tasks", cluster->tasks.count));
+        log_info("slurm.adopted", LOG_INT("jobs", count), LOG_INT("tasks", slurm->tasks.count));
     return rc;
 }
 
 /* Returns all attempts: without a share their results cannot be found. */
 static void
-cluster_give_all_back(struct cluster *cluster)
+slurm_return_all(struct slurm_executor *slurm)
 {
-    struct cluster_task *next_task;
-    for (struct cluster_task *task = cluster->tasks.first; task; task = next_task) {
+    struct slurm_task *next_task;
+    for (struct slurm_task *task = slurm->tasks.first; task; task = next_task) {
         struct job_attempt *next;
         next_task = task->next;
         task->over = true;
         for (struct job_attempt *attempt = task->attempts; attempt; attempt = next) {
             next = attempt->next_of_task;
-            cluster_give_back(cluster, attempt, "compute.slurm.share is not configured any more");
+            slurm_return(slurm, attempt, "compute.slurm.share is not configured any more");
         }
     }
 }
 
 void
-cluster_reload(struct cluster *cluster)
+slurm_executor_reload(struct slurm_executor *slurm)
 {
-    struct core *core = cluster->base.core;
-    cluster->hold_until = 0; /* the cause of a rejection may have been corrected */
+    struct core *core = slurm->base.core;
+    slurm->hold_until = 0; /* the cause of a rejection may have been corrected */
     if (!core->conf->compute.slurm.share)
-        cluster_give_all_back(cluster);
-    if (cluster_is_configured(cluster)) {
-        pool_fill(core->pool, cluster->slot, NULL);
+        slurm_return_all(slurm);
+    if (slurm_is_configured(slurm)) {
+        pool_fill(core->pool, slurm->slot, NULL);
     } else {
-        cluster_tell_trouble(cluster, CODE_NONE, "");
-        pool_empty(core->pool, cluster->slot);
+        slurm_report_problem(slurm, CODE_NONE, "");
+        pool_empty(core->pool, slurm->slot);
     }
 }
 
 int
-cluster_start(struct cluster *cluster)
+slurm_executor_start(struct slurm_executor *slurm)
 {
-    cluster->slot = pool_reserve(cluster->base.core->pool, "cluster", 0);
-    int rc = cluster->slot < 0 ? cluster->slot : cluster_adopt(cluster);
+    slurm->slot = pool_reserve(slurm->base.core->pool, "cluster", 0);
+    int rc = slurm->slot < 0 ? slurm->slot : slurm_adopt(slurm);
     if (!rc)
-        cluster_reload(cluster);
+        slurm_executor_reload(slurm);
     return rc;
 }
 
 const char *
-cluster_trouble(const struct cluster *cluster)
+slurm_executor_problem(const struct slurm_executor *slurm)
 {
-    return cluster->trouble;
+    return slurm->problem;
 }
 
 int64_t
-cluster_trouble_since(const struct cluster *cluster)
+slurm_executor_problem_since(const struct slurm_executor *slurm)
 {
-    return *cluster->trouble ? cluster->trouble_since_ms : 0;
+    return *slurm->problem ? slurm->problem_since_ms : 0;
 }
 
 int
-cluster_open(struct core *core, struct cluster **out)
+slurm_executor_open(struct core *core, struct slurm_executor **out)
 {
-    static const struct executor_ops ops = {cluster_takes,         cluster_room, cluster_pick,
-                                            cluster_start_attempt, cluster_stop, cluster_tick};
-    struct cluster *cluster = calloc(1, sizeof *cluster);
-    if (!cluster)
+    static const struct executor_ops ops = {slurm_takes,         slurm_room, slurm_pick,
+                                            slurm_start_attempt, slurm_stop, slurm_tick};
+    struct slurm_executor *slurm = calloc(1, sizeof *slurm);
+    if (!slurm)
         return -ENOMEM;
-    cluster->base = (struct executor){.ops = &ops, .name = "slurm", .outlives = true, .core = core};
-    cluster->slot = -1;
-    *out = cluster;
+    slurm->base = (struct executor){.ops = &ops, .name = "slurm", .outlives = true, .core = core};
+    slurm->slot = -1;
+    *out = slurm;
     return 0;
 }
 
 void
-cluster_close(struct cluster *cluster)
+slurm_executor_close(struct slurm_executor *slurm)
 {
-    if (!cluster)
+    if (!slurm)
         return;
-    tasks_free(&cluster->tasks);
-    nodes_free(&cluster->nodes);
-    free(cluster);
+    tasks_free(&slurm->tasks);
+    nodes_free(&slurm->nodes);
+    free(slurm);
 }
 
 struct executor *
-cluster_base(struct cluster *cluster)
+slurm_executor_base(struct slurm_executor *slurm)
 {
-    return &cluster->base;
+    return &slurm->base;
 }

@@ -29,28 +29,28 @@
 
 #include "service/daemon/jobs/executor.h"
 
-struct cluster;
+struct slurm_executor;
 
-int cluster_open(struct core *core, struct cluster **cluster);
+int slurm_executor_open(struct core *core, struct slurm_executor **slurm);
 /* NULL is allowed. */
-void cluster_close(struct cluster *cluster);
-struct executor *cluster_base(struct cluster *cluster);
+void slurm_executor_close(struct slurm_executor *slurm);
+struct executor *slurm_executor_base(struct slurm_executor *slurm);
 
 /* Takes over the tasks that the last daemon left in Slurm, and starts the role. Returns 0 or
  * -errno. */
-int cluster_start(struct cluster *cluster);
+int slurm_executor_start(struct slurm_executor *slurm);
 /* Follows a change of the configuration: restarts the role's process, or ends it. */
-void cluster_reload(struct cluster *cluster);
+void slurm_executor_reload(struct slurm_executor *slurm);
 
 /* Returns the slot of the role's process; -1: not added yet. */
-int cluster_slot(const struct cluster *cluster);
+int slurm_executor_slot(const struct slurm_executor *slurm);
 /* Events of that slot. An unknown or invalid frame sets the reader's error. */
-void cluster_frame(struct cluster *cluster, struct proto_reader *reader);
-void cluster_gone(struct cluster *cluster);
+void slurm_executor_frame(struct slurm_executor *slurm, struct proto_reader *reader);
+void slurm_executor_gone(struct slurm_executor *slurm);
 
 /* Returns the reason why no job is submitted to Slurm, or "". */
-const char *cluster_trouble(const struct cluster *cluster);
+const char *slurm_executor_problem(const struct slurm_executor *slurm);
 /* Returns the start of that problem in Unix milliseconds; 0: no problem. */
-int64_t cluster_trouble_since(const struct cluster *cluster);
+int64_t slurm_executor_problem_since(const struct slurm_executor *slurm);
 
 #endif

@@ -39,7 +39,7 @@ bool
 nodes_lost(struct nodes *nodes, const char *name, uint64_t now_ms)
 {
     struct nodes_row *row = nodes_make(nodes, name);
-    if (!row || ++row->lost < NODES_LOST_MOST)
+    if (!row || ++row->lost < NODES_LOST_MAX)
         return false;
     row->lost = 0;
     row->until_ms = now_ms + NODES_REST_MS;

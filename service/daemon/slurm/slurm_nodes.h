@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NODES_LOST_MOST 3
-#define NODES_REST_MS   3600000
+#define NODES_LOST_MAX 3
+#define NODES_REST_MS  3600000
 
 struct nodes_row {
     char name[64];

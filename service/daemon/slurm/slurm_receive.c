@@ -15,10 +15,10 @@
 
 /* Returns the running attempt with that nonce; NULL: the nonce is void. */
 static struct job_attempt *
-cluster_attempt(const struct cluster *cluster, int64_t job, const char *nonce)
+slurm_find_attempt(const struct slurm_executor *slurm, int64_t job, const char *nonce)
 {
-    struct job_attempt *attempt = (struct job_attempt *)attempts_find(cluster->base.attempts, job);
-    const bool is_it = attempt && attempt->executor == &cluster->base && attempt->task &&
+    struct job_attempt *attempt = (struct job_attempt *)attempts_find(slurm->base.attempts, job);
+    const bool is_it = attempt && attempt->executor == &slurm->base && attempt->task &&
                        strcmp(attempt->place.nonce, nonce) == 0;
     return is_it ? attempt : NULL;
 }
@@ -28,9 +28,9 @@ cluster_attempt(const struct cluster *cluster, int64_t job, const char *nonce)
 /* Stores the Slurm job's number in each row. A row that cannot be written now is written at a later
  * poll, and must not stop the others. */
 static void
-cluster_record_submitted(struct cluster *cluster, const struct cluster_task *task)
+slurm_record_submitted(struct slurm_executor *slurm, const struct slurm_task *task)
 {
-    struct core *core = cluster->base.core;
+    struct core *core = slurm->base.core;
     crash_point("daemon_before_submitted");
     if (!core_change(core))
         return;
@@ -45,61 +45,61 @@ cluster_record_submitted(struct cluster *cluster, const struct cluster_task *tas
 }
 
 static void
-cluster_found(struct cluster *cluster, struct cluster_task *task, int64_t slurm_id)
+slurm_set_submitted(struct slurm_executor *slurm, struct slurm_task *task, int64_t slurm_id)
 {
     task->phase = TASK_SUBMITTED;
     task->slurm_id = slurm_id;
-    task->first_poll = cluster->polls + 1;
+    task->first_poll = slurm->polls + 1;
     log_info("slurm.submitted", LOG_INT("slurm_id", slurm_id), LOG_STR("nonce", task->nonce),
              LOG_INT("jobs", task->size));
-    cluster_record_submitted(cluster, task);
+    slurm_record_submitted(slurm, task);
     if (!task->attempts)
         task->cancelled = true;
     if (task->cancelled)
-        cluster_cancel(cluster, slurm_id);
+        slurm_send_cancel(slurm, slurm_id);
 }
 
 /* Sets whether Slurm is unreachable. Meanwhile no job is picked for it: queued jobs may run
  * here. */
 static void
-cluster_set_away(struct cluster *cluster, bool away)
+slurm_set_unreachable(struct slurm_executor *slurm, bool unreachable)
 {
-    if (cluster->away && !away)
-        due_now(&cluster->base.core->jobs_due);
-    cluster->away = away;
+    if (slurm->unreachable && !unreachable)
+        due_now(&slurm->base.core->jobs_due);
+    slurm->unreachable = unreachable;
 }
 
 static void
-cluster_handle_submitted(struct cluster *cluster, struct proto_reader *reader)
+slurm_handle_submitted(struct slurm_executor *slurm, struct proto_reader *reader)
 {
-    struct message_submitted told;
-    if (message_read_submitted(reader, &told))
+    struct message_submitted message;
+    if (message_read_submitted(reader, &message))
         return;
-    struct cluster_task *task = tasks_find(&cluster->tasks, told.nonce);
+    struct slurm_task *task = tasks_find(&slurm->tasks, message.nonce);
     if (!task || task->phase != TASK_SENT) {
         reader->error = -EBADMSG; /* it was not requested */
-    } else if (told.slurm_id > 0) {
-        cluster->refusals = 0;
-        cluster_tell_trouble(cluster, CODE_NONE, "");
-        cluster_found(cluster, task, told.slurm_id);
-    } else if (told.unsure) {
-        cluster_tell_trouble(cluster, told.code, told.message);
-        cluster_set_away(cluster, true);
+    } else if (message.slurm_id > 0) {
+        slurm->refusals = 0;
+        slurm_report_problem(slurm, CODE_NONE, "");
+        slurm_set_submitted(slurm, task, message.slurm_id);
+    } else if (message.unsure) {
+        slurm_report_problem(slurm, message.code, message.message);
+        slurm_set_unreachable(slurm, true);
         task->phase = TASK_UNSURE;
-        task->first_poll = cluster->polls + 1;
-    } else if (told.code != CODE_NONE) {
-        cluster_refused(cluster, task, told.code, told.message);
+        task->first_poll = slurm->polls + 1;
+    } else if (message.code != CODE_NONE) {
+        slurm_reject_task(slurm, task, message.code, message.message);
     } else { /* its attempts had no folder */
         task->over = true;
-        cluster_drop_if_done(cluster, task);
+        slurm_drop_if_done(slurm, task);
     }
-    cluster_submit_picked(cluster);
+    slurm_submit_picked(slurm);
 }
 
 /* Returns whether the share or this machine failed, not the job. NONE: the role was ordered to end
  * meanwhile. */
 static bool
-cluster_is_system(enum code code)
+slurm_is_system_code(enum code code)
 {
     return code == CODE_NONE || code == CODE_DISK_FULL || code == CODE_IO_ERROR ||
            code == CODE_OUT_OF_MEMORY || code == CODE_OUTPUT_UNWRITABLE;
@@ -108,28 +108,30 @@ cluster_is_system(enum code code)
 /* Charges the job an attempt for an unreadable input, as a worker does: the file may become
  * readable. */
 static void
-cluster_handle_unfit(struct cluster *cluster, struct proto_reader *reader)
+slurm_handle_unfit(struct slurm_executor *slurm, struct proto_reader *reader)
 {
-    struct message_unfit told;
-    if (message_read_unfit(reader, &told))
+    struct message_unfit message;
+    if (message_read_unfit(reader, &message))
         return;
-    struct job_attempt *attempt = cluster_attempt(cluster, told.job, told.nonce);
+    struct job_attempt *attempt = slurm_find_attempt(slurm, message.job, message.nonce);
     if (!attempt)
         return; /* cancelled meanwhile */
-    if (cluster_is_system(told.code)) {
-        cluster_put_off(cluster, attempt, told.code, told.message);
+    if (slurm_is_system_code(message.code)) {
+        slurm_postpone(slurm, attempt, message.code, message.message);
         return;
     }
-    job_attempt_blame(attempt, told.code, "it could not be handed to Slurm: %s", told.message);
-    cluster_end(cluster, attempt, JOB_END_RETRY, true);
+    job_attempt_set_reason(attempt, message.code, "it could not be handed to Slurm: %s",
+                           message.message);
+    slurm_end(slurm, attempt, JOB_END_RETRY, true);
 }
 
 /* ------------------------------------------------------------------------------- polling ---- */
 
 static void
-cluster_place(struct cluster *cluster, struct cluster_task *task, const struct message_task *row)
+slurm_set_node(struct slurm_executor *slurm, struct slurm_task *task,
+               const struct message_task *row)
 {
-    struct core *core = cluster->base.core;
+    struct core *core = slurm->base.core;
     const char *node = *row->node ? row->node : task->node; /* the node it had before */
     const char *reason = strcmp(row->state, "PENDING") == 0 ? row->reason : "";
     if ((strcmp(task->node, node) == 0 && strcmp(task->reason, reason) == 0) || !core_change(core))
@@ -147,218 +149,218 @@ cluster_place(struct cluster *cluster, struct cluster_task *task, const struct m
 }
 
 static void
-cluster_mark_over(struct cluster *cluster, struct cluster_task *task, const char *state)
+slurm_mark_over(struct slurm_executor *slurm, struct slurm_task *task, const char *state)
 {
     snprintf(task->state, sizeof task->state, "%s", state);
     if (!task->over)
-        task->over_at = uv_now(&cluster->base.core->loop);
+        task->over_at = uv_now(&slurm->base.core->loop);
     task->over = true;
 }
 
 static void
-cluster_see(struct cluster *cluster, const struct message_task *row, int64_t poll)
+slurm_on_listed(struct slurm_executor *slurm, const struct message_task *row, int64_t poll)
 {
-    struct cluster_task *task = tasks_find(&cluster->tasks, row->nonce);
+    struct slurm_task *task = tasks_find(&slurm->tasks, row->nonce);
     if (!task) {
         if (row->lives) /* its attempts were returned: its results are not used */
-            cluster_cancel(cluster, row->slurm_id);
+            slurm_send_cancel(slurm, row->slurm_id);
         return;
     }
     task->seen_poll = poll;
     if (task->phase == TASK_UNSURE)
-        cluster_found(cluster, task, row->slurm_id);
+        slurm_set_submitted(slurm, task, row->slurm_id);
     snprintf(task->state, sizeof task->state, "%s", row->state);
-    cluster_place(cluster, task, row);
+    slurm_set_node(slurm, task, row);
     if (!row->lives)
-        cluster_mark_over(cluster, task, row->state);
+        slurm_mark_over(slurm, task, row->state);
     else if (task->cancelled)
-        cluster_cancel(cluster, task->slurm_id);
+        slurm_send_cancel(slurm, task->slurm_id);
 }
 
 /* Handles a complete poll: tasks missing from it do not exist in Slurm. Collects all attempts that
  * may have ended. */
 static void
-cluster_look(struct cluster *cluster)
+slurm_on_complete_poll(struct slurm_executor *slurm)
 {
-    struct cluster_task *next;
-    for (struct cluster_task *task = cluster->tasks.first; task; task = next) {
+    struct slurm_task *next;
+    for (struct slurm_task *task = slurm->tasks.first; task; task = next) {
         next = task->next;
         const bool could_be_known = (task->phase == TASK_UNSURE || task->phase == TASK_SUBMITTED) &&
-                                    task->first_poll <= cluster->polls;
-        if (could_be_known && task->seen_poll != cluster->polls)
-            cluster_mark_over(cluster, task, "");
+                                    task->first_poll <= slurm->polls;
+        if (could_be_known && task->seen_poll != slurm->polls)
+            slurm_mark_over(slurm, task, "");
         task->to_collect = task->over || (*task->state && strcmp(task->state, "PENDING") != 0);
-        cluster_drop_if_done(cluster, task);
+        slurm_drop_if_done(slurm, task);
     }
-    cluster_collect(cluster);
+    slurm_collect(slurm);
 }
 
 /* Collects submitted attempts while Slurm is unreachable: they may continue and write manifests. */
 static void
-cluster_look_without_slurm(struct cluster *cluster)
+slurm_on_failed_poll(struct slurm_executor *slurm)
 {
-    for (struct cluster_task *task = cluster->tasks.first; task; task = task->next)
+    for (struct slurm_task *task = slurm->tasks.first; task; task = task->next)
         task->to_collect = task->phase == TASK_SUBMITTED;
-    cluster_collect(cluster);
+    slurm_collect(slurm);
 }
 
 static void
-cluster_handle_tasks(struct cluster *cluster, struct proto_reader *reader)
+slurm_handle_tasks(struct slurm_executor *slurm, struct proto_reader *reader)
 {
-    const struct core *core = cluster->base.core;
-    struct message_tasks told;
+    const struct core *core = slurm->base.core;
+    struct message_tasks message;
     struct message_task row;
-    if (message_read_tasks(reader, &told))
+    if (message_read_tasks(reader, &message))
         return;
-    if (!cluster->polling || told.number != cluster->polls) {
+    if (!slurm->polling || message.number != slurm->polls) {
         reader->error = -EBADMSG;
         return;
     }
     while (message_next_task(reader, &row))
-        cluster_see(cluster, &row, told.number);
-    if (!told.last)
+        slurm_on_listed(slurm, &row, message.number);
+    if (!message.last)
         return;
-    cluster->polling = false;
-    cluster->looked = told.number;
-    cluster->poll_due =
+    slurm->polling = false;
+    slurm->complete_poll = message.number;
+    slurm->poll_due =
         uv_now(&core->loop) + (uint64_t)(1000 * core->conf->compute.slurm.poll_seconds);
-    cluster_set_away(cluster, told.code != CODE_NONE);
-    if (cluster->away) {
-        cluster_tell_trouble(cluster, told.code, told.message);
-        cluster_look_without_slurm(cluster);
+    slurm_set_unreachable(slurm, message.code != CODE_NONE);
+    if (slurm->unreachable) {
+        slurm_report_problem(slurm, message.code, message.message);
+        slurm_on_failed_poll(slurm);
         return;
     }
-    if (!cluster->hold_until) /* the last rejection must stay visible */
-        cluster_tell_trouble(cluster, CODE_NONE, "");
-    cluster_look(cluster);
+    if (!slurm->hold_until) /* the last rejection must stay visible */
+        slurm_report_problem(slurm, CODE_NONE, "");
+    slurm_on_complete_poll(slurm);
 }
 
 /* ---------------------------------------------------------------------------- collecting ---- */
 
 /* Handles an attempt without a visible manifest. */
 static void
-cluster_miss(struct cluster *cluster, struct job_attempt *attempt)
+slurm_on_no_manifest(struct slurm_executor *slurm, struct job_attempt *attempt)
 {
-    const struct cluster_task *task = attempt->task;
-    const uint64_t now = uv_now(&cluster->base.core->loop);
+    const struct slurm_task *task = attempt->task;
+    const uint64_t now = uv_now(&slurm->base.core->loop);
     const bool completed = strcmp(task->state, "COMPLETED") == 0;
-    if (!task->over || attempt->asked_at < task->over_at ||
+    if (!task->over || attempt->requested_at < task->over_at ||
         (completed && now < task->over_at + GRACE_MS))
         return; /* the next poll checks again */
-    cluster_lose(cluster, attempt);
+    slurm_lose(slurm, attempt);
 }
 
 static void
-cluster_handle_collected(struct cluster *cluster, struct proto_reader *reader)
+slurm_handle_collected(struct slurm_executor *slurm, struct proto_reader *reader)
 {
-    struct message_collected told;
-    if (message_read_collected(reader, &told))
+    struct message_collected message;
+    if (message_read_collected(reader, &message))
         return;
-    struct job_attempt *attempt = cluster_attempt(cluster, told.job, told.nonce);
-    if (!attempt || !attempt->collecting || cluster->reported) {
+    struct job_attempt *attempt = slurm_find_attempt(slurm, message.job, message.nonce);
+    if (!attempt || !attempt->collecting || slurm->reported) {
         reader->error = -EBADMSG; /* it was not requested */
         return;
     }
     attempt->collecting = false;
-    if (--cluster->collecting == CLUSTER_COLLECTS / 2)
-        cluster_collect(cluster);
-    if (told.has_ended) {
-        job_attempt_forget_report(attempt); /* of a process that died while it sent the report */
-        cluster->reported = attempt;
+    if (--slurm->collecting == SLURM_MAX_COLLECTS / 2)
+        slurm_collect(slurm);
+    if (message.has_ended) {
+        job_attempt_clear_report(attempt); /* of a process that died while it sent the report */
+        slurm->reported = attempt;
     } else if (attempt->cancelled) {
-        cluster_end(cluster, attempt, JOB_END_CANCELLED, true);
+        slurm_end(slurm, attempt, JOB_END_CANCELLED, true);
     } else {
-        if (told.code != CODE_NONE)
-            log_warn("attempt.unreadable", LOG_INT("job", told.job),
-                     LOG_STR("code", code_name(told.code)), LOG_STR("message", told.message));
-        cluster_miss(cluster, attempt);
+        if (message.code != CODE_NONE)
+            log_warn("attempt.unreadable", LOG_INT("job", message.job),
+                     LOG_STR("code", code_name(message.code)), LOG_STR("message", message.message));
+        slurm_on_no_manifest(slurm, attempt);
     }
 }
 
 static void
-cluster_handle_done(struct cluster *cluster, struct proto_reader *reader)
+slurm_handle_done(struct slurm_executor *slurm, struct proto_reader *reader)
 {
-    struct job_attempt *attempt = cluster->reported;
-    struct message_done told;
+    struct job_attempt *attempt = slurm->reported;
+    struct message_done message;
     enum job_end end;
-    if (message_read_done(reader, &told))
+    if (message_read_done(reader, &message))
         return;
-    int error = attempt && told.job == attempt->base.id
-                    ? job_attempt_hear_done(attempt, reader, &told, &end)
+    int error = attempt && message.job == attempt->base.id
+                    ? job_attempt_on_done(attempt, reader, &message, &end)
                     : -EBADMSG;
     if (error) {
         reader->error = error;
         return;
     }
-    cluster->reported = NULL;
+    slurm->reported = NULL;
     if (end == JOB_END_DONE || end == JOB_END_EMPTY || end == JOB_END_REVIEW)
-        nodes_well(&cluster->nodes, attempt->task->node);
-    cluster_end(cluster, attempt, end, true);
+        nodes_well(&slurm->nodes, attempt->task->node);
+    slurm_end(slurm, attempt, end, true);
 }
 
 static void
-cluster_handle_measurements(struct cluster *cluster, struct proto_reader *reader)
+slurm_handle_measurements(struct slurm_executor *slurm, struct proto_reader *reader)
 {
-    union message_any told;
-    if (message_read(reader, reader->type, &told) == 0)
-        reader->error = job_attempt_read_measurements(cluster->reported, reader, &told);
+    union message_any message;
+    if (message_read(reader, reader->type, &message) == 0)
+        reader->error = job_attempt_read_measurements(slurm->reported, reader, &message);
 }
 
 /* ------------------------------------------------------------------------------- folders ---- */
 
 /* Returns whether the folder's attempt is running, or its outcome not on disk yet. */
 static bool
-cluster_needs(const struct cluster *cluster, const struct message_folder *row)
+slurm_needs_folder(const struct slurm_executor *slurm, const struct message_folder *row)
 {
     const struct job_attempt *attempt =
-        (const struct job_attempt *)attempts_find(cluster->base.attempts, row->job);
+        (const struct job_attempt *)attempts_find(slurm->base.attempts, row->job);
     return attempt && strcmp(attempt->place.nonce, row->nonce) == 0;
 }
 
 static void
-cluster_handle_folders(struct cluster *cluster, struct proto_reader *reader)
+slurm_handle_folders(struct slurm_executor *slurm, struct proto_reader *reader)
 {
-    struct message_folders told;
+    struct message_folders message;
     struct message_folder row;
-    if (message_read_folders(reader, &told))
+    if (message_read_folders(reader, &message))
         return;
     while (message_next_folder(reader, &row)) {
         struct job_attempt left = {.number = (int32_t)row.number};
-        if (cluster_needs(cluster, &row))
+        if (slurm_needs_folder(slurm, &row))
             continue;
         left.base.id = row.job;
         snprintf(left.place.nonce, sizeof left.place.nonce, "%s", row.nonce);
-        cluster_dismiss(cluster, &left, false);
+        slurm_send_dismiss(slurm, &left, false);
     }
 }
 
 void
-cluster_frame(struct cluster *cluster, struct proto_reader *reader)
+slurm_executor_frame(struct slurm_executor *slurm, struct proto_reader *reader)
 {
     switch ((int)reader->type) {
     case PROTO_SUBMITTED:
-        cluster_handle_submitted(cluster, reader);
+        slurm_handle_submitted(slurm, reader);
         break;
     case PROTO_UNFIT:
-        cluster_handle_unfit(cluster, reader);
+        slurm_handle_unfit(slurm, reader);
         break;
     case PROTO_TASKS:
-        cluster_handle_tasks(cluster, reader);
+        slurm_handle_tasks(slurm, reader);
         break;
     case PROTO_COLLECTED:
-        cluster_handle_collected(cluster, reader);
+        slurm_handle_collected(slurm, reader);
         break;
     case PROTO_DONE:
-        cluster_handle_done(cluster, reader);
+        slurm_handle_done(slurm, reader);
         break;
     case PROTO_FEATURES:
     case PROTO_HISTOGRAM:
     case PROTO_SEGMENTS:
     case PROTO_BREACHES:
-        cluster_handle_measurements(cluster, reader);
+        slurm_handle_measurements(slurm, reader);
         break;
     case PROTO_FOLDERS:
-        cluster_handle_folders(cluster, reader);
+        slurm_handle_folders(slurm, reader);
         break;
     default:
         reader->error = -EBADMSG;

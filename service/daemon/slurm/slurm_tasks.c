@@ -14,13 +14,13 @@ task_bucket(const char *nonce)
     return strtoul(digits, NULL, 16) % TASK_BUCKETS;
 }
 
-struct cluster_task *
+struct slurm_task *
 tasks_add(struct tasks *tasks, const char *nonce, enum task_phase phase)
 {
-    struct cluster_task *task = calloc(1, sizeof *task);
+    struct slurm_task *task = calloc(1, sizeof *task);
     if (!task)
         return NULL;
-    struct cluster_task **bucket = &tasks->buckets[task_bucket(nonce)];
+    struct slurm_task **bucket = &tasks->buckets[task_bucket(nonce)];
     snprintf(task->nonce, sizeof task->nonce, "%s", nonce);
     task->phase = phase;
     task->next_in_bucket = *bucket;
@@ -34,19 +34,19 @@ tasks_add(struct tasks *tasks, const char *nonce, enum task_phase phase)
     return task;
 }
 
-struct cluster_task *
+struct slurm_task *
 tasks_find(const struct tasks *tasks, const char *nonce)
 {
-    struct cluster_task *task = tasks->buckets[task_bucket(nonce)];
+    struct slurm_task *task = tasks->buckets[task_bucket(nonce)];
     while (task && strcmp(task->nonce, nonce) != 0)
         task = task->next_in_bucket;
     return task;
 }
 
 void
-tasks_remove(struct tasks *tasks, struct cluster_task *task)
+tasks_remove(struct tasks *tasks, struct slurm_task *task)
 {
-    struct cluster_task **place = &tasks->first, *before = NULL;
+    struct slurm_task **place = &tasks->first, *before = NULL;
     for (; *place != task; place = &before->next)
         before = *place;
     *place = task->next;
@@ -68,7 +68,7 @@ tasks_free(struct tasks *tasks)
 }
 
 void
-task_join(struct cluster_task *task, struct job_attempt *attempt)
+task_join(struct slurm_task *task, struct job_attempt *attempt)
 {
     struct job_attempt **place = &task->attempts;
     while (*place)

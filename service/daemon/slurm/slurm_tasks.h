@@ -11,8 +11,8 @@
 
 enum task_phase { TASK_PICKED, TASK_SENT, TASK_UNSURE, TASK_SUBMITTED };
 
-struct cluster_task {
-    struct cluster_task *next, *next_in_bucket;
+struct slurm_task {
+    struct slurm_task *next, *next_in_bucket;
     char nonce[33];
     enum task_phase phase;
     int64_t slurm_id;   /* 0: unknown */
@@ -29,20 +29,20 @@ struct cluster_task {
 };
 
 struct tasks {
-    struct cluster_task *first, *last, *buckets[TASK_BUCKETS]; /* in the order of creation */
+    struct slurm_task *first, *last, *buckets[TASK_BUCKETS]; /* in the order of creation */
     size_t count;
 };
 
 /* Adds a task. NULL: no memory. */
-struct cluster_task *tasks_add(struct tasks *tasks, const char *nonce, enum task_phase phase);
+struct slurm_task *tasks_add(struct tasks *tasks, const char *nonce, enum task_phase phase);
 /* Returns the task, or NULL. */
-struct cluster_task *tasks_find(const struct tasks *tasks, const char *nonce);
+struct slurm_task *tasks_find(const struct tasks *tasks, const char *nonce);
 /* Frees a task. It must have no attempts. */
-void tasks_remove(struct tasks *tasks, struct cluster_task *task);
+void tasks_remove(struct tasks *tasks, struct slurm_task *task);
 void tasks_free(struct tasks *tasks);
 
 /* Adds an attempt. The attempts run in this order. */
-void task_join(struct cluster_task *task, struct job_attempt *attempt);
+void task_join(struct slurm_task *task, struct job_attempt *attempt);
 /* Must be called before the attempt ends, since that may free it. */
 void task_leave(struct job_attempt *attempt);
 

@@ -30,8 +30,8 @@ set_up(void)
     due_init(&core.jobs_due, &core.loop);
     due_init(&core.deliveries_due, &core.loop);
     ck_assert_int_eq(pool_open(&core.loop, &no_children, &core.pool), 0);
-    core.intake = pool_reserve(core.pool, "intake", 0); /* not running: gets no frame */
-    ck_assert_int_eq(core.intake, 0);
+    core.receiver = pool_reserve(core.pool, "intake", 0); /* not running: gets no frame */
+    ck_assert_int_eq(core.receiver, 0);
     ck_assert_int_eq(batch_open(&core.loop, s.queue, &no_events, &core.batch), 0);
     ck_assert_int_eq(inspections_open(&core, &core.inspections), 0);
     ck_assert_int_eq(deliveries_open(&core, &core.deliveries), 0);
@@ -203,7 +203,7 @@ END_TEST
 
 START_TEST(an_image_kept_in_its_inbox)
 {
-    const struct message_arrived told = {
+    const struct message_arrived message = {
         .sop_instance = "1.2.3.4",
         .series = "1.2.3",
         .path = image.path,
@@ -214,12 +214,12 @@ START_TEST(an_image_kept_in_its_inbox)
     };
     struct proto_writer writer;
     put_file(image.path);
-    message_write_arrived(&writer, &told);
+    message_write_arrived(&writer, &message);
     send_frame(&writer);
     assert_answer(&s, "SELECT source || look FROM kept", "inbox:/drop4711");
     message_write_forget(&writer, &(struct message_forget){.inbox = "/drop"});
     message_add_forgotten_file(&writer, &(struct message_forgotten_file){.key = 1});
-    message_add_forgotten_file(&writer, &(struct message_forgotten_file){.key = told.kept_key});
+    message_add_forgotten_file(&writer, &(struct message_forgotten_file){.key = message.kept_key});
     send_frame(&writer);
     assert_answer(&s, "SELECT count(*) FROM kept", "0");
 }
@@ -270,7 +270,7 @@ START_TEST(a_receiver_that_cannot_be_paused)
         arrivals_pause_or_resume(&core, "the disk is almost full");
         send_error = 0;
         ck_assert_int_eq(kills, 1);
-        ck_assert_int_eq(core.intake_paused, low);
+        ck_assert_int_eq(core.receiver_paused, low);
     }
     is_there = false;
 }
@@ -278,17 +278,17 @@ START_TEST(a_receiver_that_cannot_be_paused)
 END_TEST
 
 static void
-trouble_passes(struct core *troubled, const char *why)
+failure_ends(struct core *failed, const char *why)
 {
     (void)why;
-    troubled->trouble = false;
+    failed->db_failed = false;
 }
 
 static void
-look_with(int allocations)
+check_with(int allocations)
 {
-    inspections_intake_gone(core.inspections, false); /* the former receiver is gone */
-    inspections_look(core.inspections);
+    inspections_receiver_gone(core.inspections, false); /* the former receiver is gone */
+    inspections_check(core.inspections);
     countdown = allocations;
     uv_run(&core.loop, UV_RUN_ONCE);
     countdown = 0;
@@ -300,20 +300,20 @@ START_TEST(an_inspection_requested_without_memory)
 {
     const struct import_token item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
     is_there = true;
-    core.on_trouble = trouble_passes;
+    core.on_db_failure = failure_ends;
     conf.series = (struct conf_series){.max_instances = 10, .max_mib = 1};
     ck_assert_int_eq(uv_timer_init(&core.loop, &core.probe), 0);
     put_file(image.path);
     send_item(&item);
     inspected = 0;
-    look_with(INT_MAX); /* statements are prepared */
-    look_with(INT_MAX);
+    check_with(INT_MAX); /* statements are prepared */
+    check_with(INT_MAX);
     ck_assert_int_eq(inspected, 2);
     const int all = INT_MAX - left;
     /* The last allocations are those of the frame; each try waits for a timer. */
     for (int n = all > 40 ? all - 40 : 1; n <= all; n++)
-        look_with(n);
-    look_with(INT_MAX);
+        check_with(n);
+    check_with(INT_MAX);
     ck_assert_int_gt(inspected, 2);
     is_there = false;
     uv_close((uv_handle_t *)&core.probe, NULL);
@@ -397,16 +397,16 @@ END_TEST
 
 START_TEST(reports_on_reception)
 {
-    static const struct message_receiving told = {.open = 1, .problem = "inbox /i: it is gone"};
+    static const struct message_receiving message = {.open = 1, .problem = "inbox /i: it is gone"};
     struct proto_writer writer;
-    message_write_receiving(&writer, &told);
+    message_write_receiving(&writer, &message);
     ck_assert(!core.reception.open);
     send_frame(&writer);
     ck_assert(core.reception.open);
-    ck_assert_str_eq(core.reception.trouble, told.problem);
-    arrivals_intake_gone(&core, &(struct pool_gone){.why = ""});
+    ck_assert_str_eq(core.reception.problem, message.problem);
+    arrivals_receiver_gone(&core, &(struct pool_gone){.why = ""});
     ck_assert(!core.reception.open);
-    ck_assert_str_eq(core.reception.trouble, "");
+    ck_assert_str_eq(core.reception.problem, "");
 }
 
 END_TEST

@@ -18,7 +18,7 @@ static struct batch *batch;
 static struct {
     int ending, ended;
     int last_status;
-    char told[4096]; /* "1:0 2:-28 " */
+    char calls[4096]; /* "1:0 2:-28 " */
 } seen;
 
 static void
@@ -39,8 +39,8 @@ on_ended(void *context, int status)
 static void
 on_told(void *context, int status)
 {
-    size_t used = strlen(seen.told);
-    snprintf(seen.told + used, sizeof seen.told - used, "%d:%d ", *(const int *)context, status);
+    size_t used = strlen(seen.calls);
+    snprintf(seen.calls + used, sizeof seen.calls - used, "%d:%d ", *(const int *)context, status);
 }
 
 static void
@@ -94,9 +94,9 @@ START_TEST(callbacks_follow_one_commit_per_turn)
     wait_for_commit(&one);
     note("B");
     wait_for_commit(&two);
-    ck_assert_str_eq(seen.told, "");
+    ck_assert_str_eq(seen.calls, "");
     uv_run(&loop, UV_RUN_NOWAIT);
-    ck_assert_str_eq(seen.told, "1:0 2:0 ");
+    ck_assert_str_eq(seen.calls, "1:0 2:0 ");
     ck_assert_int_eq(seen.ended, 1);
     ck_assert_int_ge(seen.ending, 1);
 }
@@ -107,7 +107,7 @@ START_TEST(an_empty_batch_has_callbacks_but_no_event)
 {
     wait_for_commit(&one);
     uv_run(&loop, UV_RUN_NOWAIT);
-    ck_assert_str_eq(seen.told, "1:0 ");
+    ck_assert_str_eq(seen.calls, "1:0 ");
     ck_assert_int_eq(seen.ended, 0);
 }
 
@@ -130,7 +130,7 @@ START_TEST(changes_by_a_timer_are_committed_before_the_loop_sleeps)
     uv_timer_start(&timer, change_in_timer, 0, 0);
     uv_timer_start(&later, change_in_timer, 60000, 0);
     uv_run(&loop, UV_RUN_NOWAIT);
-    ck_assert_str_eq(seen.told, "3:0 ");
+    ck_assert_str_eq(seen.calls, "3:0 ");
     uv_close((uv_handle_t *)&timer, NULL);
     uv_close((uv_handle_t *)&later, NULL);
 }
@@ -143,12 +143,12 @@ START_TEST(an_aborted_batch_calls_all_callbacks)
     wait_for_commit(&one);
     wait_for_commit(&two);
     batch_abort(batch, -ENOSPC);
-    ck_assert_str_eq(seen.told, "1:-28 2:-28 ");
+    ck_assert_str_eq(seen.calls, "1:-28 2:-28 ");
     ck_assert_int_eq(seen.last_status, -ENOSPC);
     note("B");
     wait_for_commit(&three);
     ck_assert_int_eq(batch_commit(batch), 0);
-    ck_assert_str_eq(seen.told, "1:-28 2:-28 3:0 ");
+    ck_assert_str_eq(seen.calls, "1:-28 2:-28 3:0 ");
 }
 
 END_TEST
@@ -170,7 +170,7 @@ START_TEST(closing_commits_what_is_open)
     note("A");
     wait_for_commit(&one);
     batch_close(batch);
-    ck_assert_str_eq(seen.told, "1:0 ");
+    ck_assert_str_eq(seen.calls, "1:0 ");
     ck_assert_int_eq(batch_open(&loop, queue, &none, &batch), 0);
     ck_assert_int_eq(queue_begin(queue), 0); /* no transaction was left open */
     ck_assert_int_eq(queue_commit(queue), 0);

@@ -52,7 +52,7 @@ START_TEST(the_table_of_stories)
         else if (*at == 's')
             note(changes, breaker_succeeded(&breaker));
         else if (*at == 'h')
-            breaker_hurry(&breaker);
+            breaker_probe_now(&breaker);
         else if (isdigit(*at))
             now_ms += 1000u * (unsigned)(*at - '0');
         else {

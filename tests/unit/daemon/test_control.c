@@ -95,7 +95,7 @@ send_frame(int fd, struct proto_writer *writer)
 
 /* Runs the loop until the client has a reply (returns 1) or is disconnected (0). */
 static int
-hear_answer(int fd, int64_t *status, char *message, size_t message_size)
+read_answer(int fd, int64_t *status, char *message, size_t message_size)
 {
     struct proto_stream stream = {0};
     struct proto_reader reader;
@@ -130,7 +130,7 @@ assert_works(void)
     int fd = connect_client();
     proto_start(&writer, PROTO_PING);
     send_frame(fd, &writer);
-    ck_assert_int_eq(hear_answer(fd, &status, message, sizeof message), 1);
+    ck_assert_int_eq(read_answer(fd, &status, message, sizeof message), 1);
     close(fd);
 }
 
@@ -160,7 +160,7 @@ START_TEST(requests_are_answered)
         for (int flags = cases[i].type == PROTO_RETRY ? 2 : 0; flags > 0; flags--)
             proto_put_i64(&writer, 0);
         send_frame(fd, &writer);
-        ck_assert_int_eq(hear_answer(fd, &status, message, sizeof message), 1);
+        ck_assert_int_eq(read_answer(fd, &status, message, sizeof message), 1);
         ck_assert_int_eq(status, -ENOENT);
         ck_assert_str_eq(message, "no such job");
         ck_assert_int_eq(seen.requests, i + 1);
@@ -211,7 +211,7 @@ START_TEST(garbage_closes_that_client_only)
     int fd = connect_client();
     ck_assert_int_eq(send(fd, garbage[_i].bytes, garbage[_i].size, MSG_NOSIGNAL),
                      (ssize_t)garbage[_i].size);
-    ck_assert_msg(hear_answer(fd, &status, message, sizeof message) == 0, "%s", garbage[_i].what);
+    ck_assert_msg(read_answer(fd, &status, message, sizeof message) == 0, "%s", garbage[_i].what);
     ck_assert_int_eq(seen.requests, 0);
     close(fd);
     assert_works();
@@ -280,7 +280,7 @@ START_TEST(idle_clients_make_room_for_new_ones)
     control_answer(control, first, &(struct message_answer){.message = "late"});
     int64_t status;
     char message[64];
-    ck_assert_int_eq(hear_answer(fds[0], &status, message, sizeof message), 1);
+    ck_assert_int_eq(read_answer(fds[0], &status, message, sizeof message), 1);
     ck_assert_str_eq(message, "late");
     for (int i = 0; i < 140; i++)
         close(fds[i]);
@@ -320,7 +320,7 @@ START_TEST(connections_wait_while_no_descriptor_is_left)
         uv_run(&loop, UV_RUN_ONCE); /* accept() fails, then the listener pauses */
     ck_assert_int_eq(seen.requests, 0);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &usual), 0);
-    ck_assert_int_eq(hear_answer(fd, &status, message, sizeof message), 1);
+    ck_assert_int_eq(read_answer(fd, &status, message, sizeof message), 1);
     close(fd);
 }
 

@@ -17,7 +17,7 @@
 /* -------------------------------------------------------------------- the sender process ----- */
 
 static void
-courier_send(struct proto_writer *writer)
+sender_write(struct proto_writer *writer)
 {
     if (proto_finish(writer) || send(3, writer->bytes, writer->size, MSG_NOSIGNAL) < 0)
         _exit(90);
@@ -25,7 +25,7 @@ courier_send(struct proto_writer *writer)
 }
 
 static void
-courier_hear(struct proto_stream *stream, struct proto_reader *reader)
+sender_read(struct proto_stream *stream, struct proto_reader *reader)
 {
     char bytes[512];
     while (proto_next(stream, reader) == 0) {
@@ -39,23 +39,23 @@ courier_hear(struct proto_stream *stream, struct proto_reader *reader)
 
 /* Reports "1.2.3" for every instance. */
 static void
-courier_report(const struct message_deliver *told, bool ok)
+sender_report(const struct message_deliver *message, bool ok)
 {
     struct proto_writer writer;
     const struct message_reference reference = {
-        .sop_instance = told->sop_instance, .ok = ok, .failure_reason = ok ? 0 : 0x0112};
-    const struct message_committed committed = {.destination = told->destination,
+        .sop_instance = message->sop_instance, .ok = ok, .failure_reason = ok ? 0 : 0x0112};
+    const struct message_committed committed = {.destination = message->destination,
                                                 .transaction_uid = "1.2.3"};
     message_write_committed(&writer, &committed);
     message_add_reference(&writer, &reference);
-    courier_send(&writer);
+    sender_write(&writer);
 }
 
 static void
-courier_answer(int64_t delivery, enum proto_delivery outcome, int64_t status, enum code code,
-               enum proto_commitment commitment)
+sender_answer(int64_t delivery, enum proto_delivery outcome, int64_t status, enum code code,
+              enum proto_commitment commitment)
 {
-    const bool asked = commitment == PROTO_COMMITMENT_REQUESTED;
+    const bool request = commitment == PROTO_COMMITMENT_REQUESTED;
     struct proto_writer writer;
     const struct message_delivered delivered = {.delivery = delivery,
                                                 .outcome = outcome,
@@ -63,66 +63,66 @@ courier_answer(int64_t delivery, enum proto_delivery outcome, int64_t status, en
                                                 .code = code,
                                                 .message = code ? "so it is" : "",
                                                 .commitment = commitment,
-                                                .transaction_uid = asked ? "1.2.3" : ""};
+                                                .transaction_uid = request ? "1.2.3" : ""};
     message_write_delivered(&writer, &delivered);
-    courier_send(&writer);
+    sender_write(&writer);
 }
 
 static void
-courier_deliver(struct proto_reader *reader)
+sender_on_deliver(struct proto_reader *reader)
 {
-    struct message_deliver told;
-    if (message_read_deliver(reader, &told) || *told.file != '/')
+    struct message_deliver message;
+    if (message_read_deliver(reader, &message) || *message.file != '/')
         _exit(93);
-    const int64_t delivery = told.delivery;
-    const char *const to = told.destination;
+    const int64_t delivery = message.delivery;
+    const char *const to = message.destination;
     bool up = access(getenv("COURIER_UP"), F_OK) == 0;
     if (strcmp(to, "takes") == 0 || (up && strcmp(to, "is-down") == 0))
-        courier_answer(delivery, PROTO_DELIVERY_SENT, 0, CODE_NONE, PROTO_COMMITMENT_NONE);
+        sender_answer(delivery, PROTO_DELIVERY_SENT, 0, CODE_NONE, PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "is-down") == 0)
-        courier_answer(delivery, PROTO_DELIVERY_TRANSIENT, -1, CODE_PEER_UNREACHABLE,
-                       PROTO_COMMITMENT_NONE);
+        sender_answer(delivery, PROTO_DELIVERY_TRANSIENT, -1, CODE_PEER_UNREACHABLE,
+                      PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "refuses") == 0)
-        courier_answer(delivery, PROTO_DELIVERY_PERMANENT, 0xa900, CODE_STORE_REFUSED,
-                       PROTO_COMMITMENT_NONE);
+        sender_answer(delivery, PROTO_DELIVERY_PERMANENT, 0xa900, CODE_STORE_REFUSED,
+                      PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "no-seg") == 0)
-        courier_answer(delivery, PROTO_DELIVERY_PERMANENT, -1, CODE_NO_PRESENTATION_CONTEXT,
-                       PROTO_COMMITMENT_NONE);
+        sender_answer(delivery, PROTO_DELIVERY_PERMANENT, -1, CODE_NO_PRESENTATION_CONTEXT,
+                      PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "returns") == 0)
-        courier_answer(delivery, PROTO_DELIVERY_RETURNED, -1, CODE_RETURNED, PROTO_COMMITMENT_NONE);
+        sender_answer(delivery, PROTO_DELIVERY_RETURNED, -1, CODE_RETURNED, PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "kills") == 0)
         raise(SIGKILL);
     else if (strcmp(to, "lies") == 0)
-        courier_answer(delivery + 1000, PROTO_DELIVERY_SENT, 0, CODE_NONE, PROTO_COMMITMENT_NONE);
+        sender_answer(delivery + 1000, PROTO_DELIVERY_SENT, 0, CODE_NONE, PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "broken") == 0)
-        courier_answer(delivery, 17, 0, CODE_NONE, PROTO_COMMITMENT_NONE);
+        sender_answer(delivery, 17, 0, CODE_NONE, PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "refuses-commit") == 0)
-        courier_answer(delivery, PROTO_DELIVERY_SENT, 0, CODE_COMMIT_FAILED,
-                       PROTO_COMMITMENT_REFUSED);
+        sender_answer(delivery, PROTO_DELIVERY_SENT, 0, CODE_COMMIT_FAILED,
+                      PROTO_COMMITMENT_REFUSED);
     else if (strncmp(to, "commits", 7) == 0) {
         bool early = strcmp(to, "commits-early") == 0;
         if (early)
-            courier_report(&told, true);
-        courier_answer(delivery, PROTO_DELIVERY_SENT, 0, CODE_NONE, PROTO_COMMITMENT_REQUESTED);
+            sender_report(&message, true);
+        sender_answer(delivery, PROTO_DELIVERY_SENT, 0, CODE_NONE, PROTO_COMMITMENT_REQUESTED);
         if (!early && strcmp(to, "commits-never") != 0)
-            courier_report(&told, strcmp(to, "commits-not") != 0);
+            sender_report(&message, strcmp(to, "commits-not") != 0);
     }
     /* "is-slow" sends no report. */
 }
 
 static void
-courier_main(void)
+sender_main(void)
 {
     struct proto_writer writer;
     const struct message_hello hello = {.role = "courier", .build_id = proto_build_id()};
     message_write_hello(&writer, &hello);
-    courier_send(&writer);
+    sender_write(&writer);
     struct proto_stream stream = {0};
     for (;;) {
         struct proto_reader reader;
-        courier_hear(&stream, &reader);
+        sender_read(&stream, &reader);
         if (reader.type == PROTO_DELIVER)
-            courier_deliver(&reader);
+            sender_on_deliver(&reader);
         else if (reader.type == PROTO_DRAIN)
             _exit(0);
     }
@@ -134,7 +134,7 @@ courier_main(void)
 
 static struct sample s;
 static struct core core;
-static struct couriers couriers;
+static struct senders couriers;
 static struct conf conf;
 static char names[][16] = {
     "takes",        "is-down",     "refuses",       "no-seg",         "returns",
@@ -151,7 +151,7 @@ on_ready(void *context, int slot)
 {
     (void)context;
     (void)slot;
-    deliveries_courier_ready(core.deliveries);
+    deliveries_sender_ready(core.deliveries);
 }
 
 static void
@@ -166,7 +166,7 @@ static void
 on_gone(void *context, int slot, const struct pool_gone *gone)
 {
     (void)context;
-    deliveries_courier_gone(core.deliveries, slot, gone);
+    deliveries_sender_gone(core.deliveries, slot, gone);
 }
 
 static void
@@ -225,8 +225,7 @@ set_up(void)
     snprintf(up, sizeof up, "%s/up", s.folder);
     setenv("COURIER_UP", up, 1);
     set_up_conf();
-    core =
-        (struct core){.root = "/nowhere", .conf = &conf, .queue = s.queue, .couriers = &couriers};
+    core = (struct core){.root = "/nowhere", .conf = &conf, .queue = s.queue, .senders = &couriers};
     ck_assert_int_eq(uv_loop_init(&core.loop), 0);
     due_init(&core.deliveries_due, &core.loop);
     ck_assert_int_eq(batch_open(&core.loop, s.queue, &batch_events, &core.batch), 0);
@@ -249,7 +248,7 @@ tear_down(void)
     pool_close(core.pool);
     deliveries_close(core.deliveries);
     free(couriers.spare);
-    couriers = (struct couriers){0};
+    couriers = (struct senders){0};
     inspections_close(core.inspections);
     uv_close((uv_handle_t *)&wake, NULL);
     uv_close((uv_handle_t *)&core.deliveries_due.timer, NULL);
@@ -310,7 +309,7 @@ run_until(const char *sql, const char *expected)
 
 /* Runs the daemon until all deliveries due now were checked: a later delivery has been sent. */
 static void
-run_past_what_is_due(void)
+run_past_due(void)
 {
     int sent = atoi(sample_ask(&s, COUNT("SENT")));
     char expected[16];
@@ -435,9 +434,9 @@ START_TEST(hurry_skips_the_breaker_delay)
     courier_switch_on();
     run_until("SELECT not_before_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now') FROM v_deliveries",
               "1");
-    run_past_what_is_due();
+    run_past_due();
     assert_answer(&s, "SELECT state FROM v_deliveries WHERE job = 1", "DELAYED");
-    deliveries_hurry(core.deliveries);
+    deliveries_retry_now(core.deliveries);
     run_until(COUNT("SENT"), "2");
 }
 
@@ -504,7 +503,7 @@ int
 main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--role") == 0)
-        courier_main();
+        sender_main();
     signal(SIGPIPE, SIG_IGN); /* as in main.c */
     Suite *suite = suite_create("service_deliveries");
     TCase *tests = tcase_create("deliveries");

@@ -33,9 +33,9 @@ set_up(void)
     due_init(&core.deliveries_due, &core.loop);
     ck_assert_int_eq(batch_open(&core.loop, s.queue, &no_events, &core.batch), 0);
     ck_assert_int_eq(local_executor_open(&core, &core.local), 0);
-    ck_assert_int_eq(cluster_open(&core, &core.cluster), 0);
+    ck_assert_int_eq(slurm_executor_open(&core, &core.slurm), 0);
     core.executors[0] = local_executor_base(core.local);
-    core.executors[1] = cluster_base(core.cluster);
+    core.executors[1] = slurm_executor_base(core.slurm);
     ck_assert_int_eq(jobs_open(&core, core.executors, &core.jobs), 0);
     ck_assert_int_eq(deliveries_open(&core, &core.deliveries), 0);
     attempts = (struct attempts){.core = &core, .type = &job_attempt_type};
@@ -49,7 +49,7 @@ tear_down(void)
     attempts_free(&attempts);
     jobs_close(core.jobs);
     local_executor_close(core.local);
-    cluster_close(core.cluster);
+    slurm_executor_close(core.slurm);
     deliveries_close(core.deliveries);
     batch_close(core.batch);
     uv_close((uv_handle_t *)&core.jobs_due.timer, NULL);
@@ -97,15 +97,15 @@ add_feature(struct proto_writer *writer, const struct feature *feature, int64_t 
 static int
 read_frame(struct proto_reader *reader, enum job_end *end)
 {
-    union message_any told;
-    if (message_read(reader, reader->type, &told))
+    union message_any message;
+    if (message_read(reader, reader->type, &message))
         return reader->error;
-    return reader->type == PROTO_DONE ? job_attempt_read_done(attempt, reader, &told.done, end)
-                                      : job_attempt_read_measurements(attempt, reader, &told);
+    return reader->type == PROTO_DONE ? job_attempt_read_done(attempt, reader, &message.done, end)
+                                      : job_attempt_read_measurements(attempt, reader, &message);
 }
 
 static int
-hear(struct proto_writer *writer, enum job_end *end)
+read_message(struct proto_writer *writer, enum job_end *end)
 {
     struct proto_stream stream = {0};
     struct proto_reader reader;
@@ -120,18 +120,18 @@ hear(struct proto_writer *writer, enum job_end *end)
 }
 
 static int
-hear_features(const struct feature *features, int64_t count, int64_t told)
+read_features(const struct feature *features, int64_t count, int64_t message)
 {
     struct proto_writer writer;
     message_write_features(&writer, &(struct message_features){.job = job});
     for (int64_t i = 0; i < count; i++)
         add_feature(&writer, &features[i], features[i].segment);
-    memcpy(writer.bytes + writer.count_at, &told, sizeof told);
-    return hear(&writer, NULL);
+    memcpy(writer.bytes + writer.count_at, &message, sizeof message);
+    return read_message(&writer, NULL);
 }
 
 static int
-hear_histogram(const char *pattern, int64_t codes, int64_t count)
+read_histogram(const char *pattern, int64_t codes, int64_t count)
 {
     struct proto_writer writer;
     const struct message_histogram histogram = {
@@ -139,7 +139,7 @@ hear_histogram(const char *pattern, int64_t codes, int64_t count)
     message_write_histogram(&writer, &histogram);
     for (int64_t i = 0; i < codes; i++)
         message_add_count(&writer, &(struct message_count){.voxels = count});
-    return hear(&writer, NULL);
+    return read_message(&writer, NULL);
 }
 
 static const struct message_segment usual_segment = {
@@ -168,26 +168,26 @@ static const struct message_breach usual_breach = {.number = 1,
                                                    .text = "Brain: volume 0.5 ml, expected 1 to 2"};
 
 static int
-hear_segments(const struct message_segment *segments, int count)
+read_segments(const struct message_segment *segments, int count)
 {
     struct proto_writer writer;
     message_write_segments(&writer, &(struct message_segments){.job = job, .unit = "Bq/ml"});
     for (int i = 0; i < count; i++)
         message_add_segment(&writer, &segments[i]);
-    return hear(&writer, NULL);
+    return read_message(&writer, NULL);
 }
 
 static int
-hear_breach(const struct message_breach *breach)
+read_breach(const struct message_breach *breach)
 {
     struct proto_writer writer;
     message_write_breaches(&writer, &(struct message_breaches){.job = job});
     message_add_breach(&writer, breach);
-    return hear(&writer, NULL);
+    return read_message(&writer, NULL);
 }
 
 static enum job_end
-hear_done(enum proto_verdict verdict)
+read_done(enum proto_verdict verdict)
 {
     static const struct message_result result = {.kind = "seg",
                                                  .file = "seg.dcm",
@@ -212,7 +212,7 @@ hear_done(enum proto_verdict verdict)
     message_write_done(&writer, &done);
     if (verdict == PROTO_VERDICT_DONE)
         message_add_result(&writer, &result);
-    ck_assert_int_eq(hear(&writer, &end), 0);
+    ck_assert_int_eq(read_message(&writer, &end), 0);
     return end;
 }
 
@@ -234,11 +234,11 @@ START_TEST(measurements_are_recorded_with_the_end)
     struct feature features[] = {usual, usual, usual};
     features[1].settings = "distance=2";
     features[2].segment = 0;
-    ck_assert_int_eq(hear_features(features, 2, 2), 0);
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 3), 0);
-    ck_assert_int_eq(hear_features(features + 2, 1, 1), 0);
+    ck_assert_int_eq(read_features(features, 2, 2), 0);
+    ck_assert_int_eq(read_histogram("lbp", PROTO_HISTOGRAM_ROWS, 3), 0);
+    ck_assert_int_eq(read_features(features + 2, 1, 1), 0);
     assert_answer(&s, "SELECT count(*) FROM v_features", "0");
-    record(hear_done(PROTO_VERDICT_DONE));
+    record(read_done(PROTO_VERDICT_DONE));
     assert_answer(&s,
                   "SELECT group_concat(place || ' ' || segment || ' ' || distance || ' ' || "
                   "(value = 1.0 / 3), ', ') FROM (SELECT * FROM v_features ORDER BY place)",
@@ -265,10 +265,10 @@ START_TEST(segments_and_breaches_are_recorded_with_the_end)
                                                 .x = NAN,
                                                 .y = NAN,
                                                 .z = NAN}};
-    ck_assert_int_eq(hear_segments(segments, 2), 0);
-    ck_assert_int_eq(hear_breach(&usual_breach), 0);
+    ck_assert_int_eq(read_segments(segments, 2), 0);
+    ck_assert_int_eq(read_breach(&usual_breach), 0);
     assert_answer(&s, "SELECT count(*) FROM v_segments", "0");
-    record(hear_done(PROTO_VERDICT_DONE));
+    record(read_done(PROTO_VERDICT_DONE));
     assert_answer(
         &s,
         "SELECT group_concat(segment || ' ' || label || ' ' || voxels || ' ' || volume_ml "
@@ -294,15 +294,15 @@ START_TEST(impossible_segments_are_rejected)
     bad[5].last_row = -1;
     bad[6].first_slice = -1;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        ck_assert_int_eq(hear_segments(&bad[i], 1), -EBADMSG);
-        job_attempt_forget_report(attempt);
+        ck_assert_int_eq(read_segments(&bad[i], 1), -EBADMSG);
+        job_attempt_clear_report(attempt);
     }
-    ck_assert_int_eq(hear_segments(&usual_segment, 1), 0);
+    ck_assert_int_eq(read_segments(&usual_segment, 1), 0);
     /* all segments are in one frame */
-    ck_assert_int_eq(hear_segments(&usual_segment, 1), -EBADMSG);
+    ck_assert_int_eq(read_segments(&usual_segment, 1), -EBADMSG);
     struct message_breach breach = usual_breach;
     breach.expectation = "";
-    ck_assert_int_eq(hear_breach(&breach), -EBADMSG);
+    ck_assert_int_eq(read_breach(&breach), -EBADMSG);
 }
 
 END_TEST
@@ -310,11 +310,11 @@ END_TEST
 /* An attempt that fails has no measurements. */
 START_TEST(measurements_of_a_failed_attempt_are_dropped)
 {
-    ck_assert_int_eq(hear_features(&usual, 1, 1), 0);
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 3), 0);
-    ck_assert_int_eq(hear_segments(&usual_segment, 1), 0);
-    ck_assert_int_eq(hear_breach(&usual_breach), 0);
-    record(hear_done(PROTO_VERDICT_REJECT));
+    ck_assert_int_eq(read_features(&usual, 1, 1), 0);
+    ck_assert_int_eq(read_histogram("lbp", PROTO_HISTOGRAM_ROWS, 3), 0);
+    ck_assert_int_eq(read_segments(&usual_segment, 1), 0);
+    ck_assert_int_eq(read_breach(&usual_breach), 0);
+    record(read_done(PROTO_VERDICT_REJECT));
     assert_answer(&s, "SELECT state FROM v_jobs", "FAILED");
     assert_answer(&s,
                   "SELECT (SELECT count(*) FROM v_features) || "
@@ -329,8 +329,8 @@ END_TEST
 START_TEST(the_same_feature_twice_fails_the_job)
 {
     struct feature features[] = {usual, usual};
-    ck_assert_int_eq(hear_features(features, 2, 2), 0);
-    record(hear_done(PROTO_VERDICT_DONE));
+    ck_assert_int_eq(read_features(features, 2, 2), 0);
+    record(read_done(PROTO_VERDICT_DONE));
     assert_answer(&s, "SELECT state || ' ' || code FROM v_jobs", "FAILED RECORD_FAILED");
     assert_answer(&s, "SELECT message FROM v_jobs",
                   "what the worker said cannot be recorded: the feature joint_entropy of segment 1 "
@@ -342,9 +342,9 @@ END_TEST
 
 START_TEST(the_same_histogram_twice_fails_the_job)
 {
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 3), 0);
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 3), 0);
-    record(hear_done(PROTO_VERDICT_DONE));
+    ck_assert_int_eq(read_histogram("lbp", PROTO_HISTOGRAM_ROWS, 3), 0);
+    ck_assert_int_eq(read_histogram("lbp", PROTO_HISTOGRAM_ROWS, 3), 0);
+    record(read_done(PROTO_VERDICT_DONE));
     assert_answer(&s, "SELECT state || ' ' || code FROM v_jobs", "FAILED RECORD_FAILED");
     assert_answer(&s, "SELECT message FROM v_jobs",
                   "what the worker said cannot be recorded: the histogram lbp of segment 1 is "
@@ -356,7 +356,7 @@ END_TEST
 static void
 assert_broken(const struct feature *feature)
 {
-    ck_assert_int_eq(hear_features(feature, 1, 1), -EBADMSG);
+    ck_assert_int_eq(read_features(feature, 1, 1), -EBADMSG);
 }
 
 START_TEST(impossible_features_are_rejected)
@@ -397,7 +397,7 @@ START_TEST(impossible_features_are_rejected)
     assert_broken((feature = usual, feature.name = "", &feature));
     feature = usual;
     feature.value = -DBL_MAX;
-    ck_assert_int_eq(hear_features(&feature, 1, 1), 0);
+    ck_assert_int_eq(read_features(&feature, 1, 1), 0);
 }
 
 END_TEST
@@ -407,31 +407,31 @@ START_TEST(a_segment_number_beyond_32_bits_is_rejected)
     struct proto_writer writer;
     message_write_features(&writer, &(struct message_features){.job = job});
     add_feature(&writer, &usual, INT64_C(1) << 32);
-    ck_assert_int_eq(hear(&writer, NULL), -EBADMSG);
+    ck_assert_int_eq(read_message(&writer, NULL), -EBADMSG);
 }
 
 END_TEST
 
 START_TEST(missing_counts_are_rejected)
 {
-    ck_assert_int_eq(hear_features(&usual, 1, -1), -EBADMSG);
-    ck_assert_int_eq(hear_features(&usual, 1, 0), -EBADMSG);
-    ck_assert_int_eq(hear_features(&usual, 1, 2), -EBADMSG);
-    ck_assert_int_eq(hear_features(&usual, 1, PROTO_MAX_FEATURES), -EBADMSG);
-    ck_assert_int_eq(hear_features(&usual, 1, INT64_MAX), -EBADMSG);
-    ck_assert_int_eq(hear_features(&usual, 1, INT64_MIN), -EBADMSG);
+    ck_assert_int_eq(read_features(&usual, 1, -1), -EBADMSG);
+    ck_assert_int_eq(read_features(&usual, 1, 0), -EBADMSG);
+    ck_assert_int_eq(read_features(&usual, 1, 2), -EBADMSG);
+    ck_assert_int_eq(read_features(&usual, 1, PROTO_MAX_FEATURES), -EBADMSG);
+    ck_assert_int_eq(read_features(&usual, 1, INT64_MAX), -EBADMSG);
+    ck_assert_int_eq(read_features(&usual, 1, INT64_MIN), -EBADMSG);
 }
 
 END_TEST
 
 START_TEST(impossible_histograms_are_rejected)
 {
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS - 1, 1), -EBADMSG);
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS + 1, 1), -EBADMSG);
-    ck_assert_int_eq(hear_histogram("lbp", 0, 1), -EBADMSG);
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, -1), -EBADMSG);
-    ck_assert_int_eq(hear_histogram("", PROTO_HISTOGRAM_ROWS, 1), -EBADMSG);
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, INT64_MAX), 0);
+    ck_assert_int_eq(read_histogram("lbp", PROTO_HISTOGRAM_ROWS - 1, 1), -EBADMSG);
+    ck_assert_int_eq(read_histogram("lbp", PROTO_HISTOGRAM_ROWS + 1, 1), -EBADMSG);
+    ck_assert_int_eq(read_histogram("lbp", 0, 1), -EBADMSG);
+    ck_assert_int_eq(read_histogram("lbp", PROTO_HISTOGRAM_ROWS, -1), -EBADMSG);
+    ck_assert_int_eq(read_histogram("", PROTO_HISTOGRAM_ROWS, 1), -EBADMSG);
+    ck_assert_int_eq(read_histogram("lbp", PROTO_HISTOGRAM_ROWS, INT64_MAX), 0);
 }
 
 END_TEST
@@ -443,9 +443,9 @@ START_TEST(too_many_features_are_rejected)
     struct feature *features = calloc(A_FRAME, sizeof *features);
     for (int i = 0; i < A_FRAME; i++)
         features[i] = usual;
-    for (int told = 0; told < PROTO_MAX_FEATURES; told += A_FRAME)
-        ck_assert_int_eq(hear_features(features, A_FRAME, A_FRAME), 0);
-    ck_assert_int_eq(hear_features(features, 1, 1), -EBADMSG);
+    for (int message = 0; message < PROTO_MAX_FEATURES; message += A_FRAME)
+        ck_assert_int_eq(read_features(features, A_FRAME, A_FRAME), 0);
+    ck_assert_int_eq(read_features(features, 1, 1), -EBADMSG);
     free(features);
 }
 
@@ -453,9 +453,9 @@ END_TEST
 
 START_TEST(too_many_histograms_are_rejected)
 {
-    for (int told = 0; told < PROTO_MAX_HISTOGRAMS; told++)
-        ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 1), 0);
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 1), -EBADMSG);
+    for (int message = 0; message < PROTO_MAX_HISTOGRAMS; message++)
+        ck_assert_int_eq(read_histogram("lbp", PROTO_HISTOGRAM_ROWS, 1), 0);
+    ck_assert_int_eq(read_histogram("lbp", PROTO_HISTOGRAM_ROWS, 1), -EBADMSG);
 }
 
 END_TEST
@@ -467,9 +467,10 @@ START_TEST(too_much_text_is_rejected)
     char *label = calloc(1, size + 1);
     memset(label, 'x', size);
     feature.label = label;
-    for (size_t told = 0; told + PROTO_MAX_FRAME <= PROTO_MAX_MEASUREMENTS; told += PROTO_MAX_FRAME)
-        ck_assert_int_eq(hear_features(&feature, 1, 1), 0);
-    ck_assert_int_eq(hear_features(&feature, 1, 1), -EBADMSG);
+    for (size_t message = 0; message + PROTO_MAX_FRAME <= PROTO_MAX_MEASUREMENTS;
+         message += PROTO_MAX_FRAME)
+        ck_assert_int_eq(read_features(&feature, 1, 1), 0);
+    ck_assert_int_eq(read_features(&feature, 1, 1), -EBADMSG);
     free(label);
 }
 
@@ -478,7 +479,7 @@ END_TEST
 /* A failed commit loses no data: the rows are written again. */
 START_TEST(a_lost_end_is_written_again)
 {
-    job_attempt_end(attempt, hear_done(PROTO_VERDICT_DONE), true);
+    job_attempt_end(attempt, read_done(PROTO_VERDICT_DONE), true);
     attempts_write(&attempts);
     batch_abort(core.batch, -ENOSPC);
     ck_assert_uint_eq(attempts_count(&attempts), 1);
@@ -495,7 +496,7 @@ END_TEST
 START_TEST(a_late_end_has_no_effect)
 {
     bool was_running;
-    enum job_end end = hear_done(PROTO_VERDICT_DONE);
+    enum job_end end = read_done(PROTO_VERDICT_DONE);
     ck_assert_int_eq(
         queue_cancel_job(s.queue, job, CODE_CANCELLED, "a test", SAMPLE_NOW, &was_running), 0);
     ck_assert(was_running);
@@ -628,12 +629,12 @@ END_TEST
 /* ---- as written by worker/report.c ---- */
 
 static enum job_end
-hear_report(const struct pipeline_report *report)
+read_report(const struct pipeline_report *report)
 {
     struct proto_writer writer;
     enum job_end end = JOB_END_CANCELLED;
     report_write_done(&writer, job, report);
-    ck_assert_int_eq(hear(&writer, &end), 0);
+    ck_assert_int_eq(read_message(&writer, &end), 0);
     return end;
 }
 
@@ -650,10 +651,10 @@ START_TEST(the_report_of_a_good_job_is_accepted)
     static const struct feature_histogram histogram = {.label = "Brain", .pattern = "lbp"};
     struct proto_writer writer;
     report_write_features(&writer, job, features, 2);
-    ck_assert_int_eq(hear(&writer, NULL), 0);
+    ck_assert_int_eq(read_message(&writer, NULL), 0);
     report_write_histogram(&writer, job, &histogram);
-    ck_assert_int_eq(hear(&writer, NULL), 0);
-    ck_assert_int_eq(hear_report(&report), JOB_END_DONE);
+    ck_assert_int_eq(read_message(&writer, NULL), 0);
+    ck_assert_int_eq(read_report(&report), JOB_END_DONE);
     record(JOB_END_DONE);
     assert_answer(&s, "SELECT count(*) FROM v_features", "2");
 }
@@ -664,7 +665,7 @@ START_TEST(the_report_of_an_empty_job_is_accepted)
 {
     const struct pipeline_report report = {
         .verdict = PROTO_VERDICT_DONE, .empty = true, .error = {.code = CODE_EMPTY}};
-    ck_assert_int_eq(hear_report(&report), JOB_END_EMPTY);
+    ck_assert_int_eq(read_report(&report), JOB_END_EMPTY);
 }
 
 END_TEST
@@ -680,7 +681,7 @@ START_TEST(the_report_of_an_unexpected_result_is_accepted)
         .results = results,
         .result_count = 1,
         .error = {.code = CODE_EXPECTATION_BROKEN, .message = "Brain: 31 ml"}};
-    ck_assert_int_eq(hear_report(&report), JOB_END_REVIEW);
+    ck_assert_int_eq(read_report(&report), JOB_END_REVIEW);
     record(JOB_END_REVIEW);
     assert_answer(&s,
                   "SELECT state || ' ' || code || ' ' || message || ' ' || result_path FROM v_jobs",
@@ -697,7 +698,7 @@ START_TEST(a_review_without_a_reason_is_rejected)
     message_write_done(
         &writer,
         &(struct message_done){.job = job, .verdict = PROTO_VERDICT_DONE, .review = 1, .empty = 1});
-    ck_assert_int_eq(hear(&writer, &end), -EBADMSG);
+    ck_assert_int_eq(read_message(&writer, &end), -EBADMSG);
 }
 
 END_TEST
@@ -707,7 +708,7 @@ START_TEST(the_report_of_a_rejected_job_is_accepted)
     const struct pipeline_report report = {
         .verdict = PROTO_VERDICT_REJECT,
         .error = {.code = CODE_MISSING_SLICE, .message = "One is missing.", .file = {"/a", "/b"}}};
-    ck_assert_int_eq(hear_report(&report), JOB_END_REJECTED);
+    ck_assert_int_eq(read_report(&report), JOB_END_REJECTED);
     record(JOB_END_REJECTED);
     assert_answer(&s, "SELECT code FROM v_jobs", "MISSING_SLICE");
 }

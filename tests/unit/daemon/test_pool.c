@@ -39,7 +39,7 @@ child_hello(const char *role, const char *build)
 }
 
 static void
-child_say(enum proto_type type)
+child_write(enum proto_type type)
 {
     struct proto_writer writer;
     proto_start(&writer, type);
@@ -48,7 +48,7 @@ child_say(enum proto_type type)
 
 /* Waits for a frame; exits when the pipe ends. */
 static enum proto_type
-child_hear(void)
+child_read(void)
 {
     static struct proto_stream stream;
     struct proto_reader reader;
@@ -67,7 +67,7 @@ static void
 child_wait_for_the_end(void)
 {
     for (;;)
-        child_hear();
+        child_read();
 }
 
 /* Sends HELLO, answers each PING with an ANSWER, exits at DRAIN. */
@@ -76,11 +76,11 @@ child_good(const char *role)
 {
     child_hello(role, proto_build_id());
     for (;;) {
-        enum proto_type type = child_hear();
+        enum proto_type type = child_read();
         if (type == PROTO_DRAIN)
             _exit(0);
         if (type == PROTO_PING)
-            child_say(PROTO_ANSWER);
+            child_write(PROTO_ANSWER);
     }
 }
 
@@ -90,17 +90,17 @@ child_reloads(const char *role)
 {
     child_hello(role, proto_build_id());
     for (;;) {
-        enum proto_type type = child_hear();
+        enum proto_type type = child_read();
         if (type == PROTO_DRAIN)
             _exit(0);
         if (type == PROTO_RELOAD)
-            child_say(PROTO_ANSWER);
+            child_write(PROTO_ANSWER);
         if (type != PROTO_PING)
             continue;
         struct proto_writer writer;
         message_write_renew(&writer, &(struct message_renew){.why = "it is old"});
         child_send(&writer);
-        child_say(PROTO_ANSWER); /* the reply to its current work */
+        child_write(PROTO_ANSWER); /* the reply to its current work */
     }
 }
 
@@ -127,7 +127,7 @@ run_child(const char *role)
     if (strcmp(role, "other-role") == 0)
         child_hello("intake", proto_build_id());
     if (strcmp(role, "no-hello") == 0)
-        child_say(PROTO_ALIVE);
+        child_write(PROTO_ALIVE);
     if (strcmp(role, "long-hello") == 0) {
         struct proto_writer writer;
         proto_start(&writer, PROTO_HELLO);
@@ -147,11 +147,11 @@ run_child(const char *role)
         proto_start(&writer, PROTO_ANSWER);
         proto_put_i64(&writer, 1); /* the handler reads no field: bytes are left over */
         child_send(&writer);
-        child_say(PROTO_ANSWER); /* must be ignored */
+        child_write(PROTO_ANSWER); /* must be ignored */
     }
     if (strcmp(role, "says-and-dies") == 0) {
         child_hello(role, proto_build_id());
-        child_say(PROTO_ANSWER);
+        child_write(PROTO_ANSWER);
         raise(SIGKILL);
     }
     if (strcmp(role, "hangs-up") == 0) {
@@ -162,7 +162,7 @@ run_child(const char *role)
     }
     if (strcmp(role, "falls-silent") == 0) {
         child_hello(role, proto_build_id());
-        child_say(PROTO_ALIVE);
+        child_write(PROTO_ALIVE);
     }
     if (strcmp(role, "no-term") == 0) {
         signal(SIGTERM, SIG_IGN);
@@ -284,10 +284,10 @@ START_TEST(a_good_child_becomes_ready_answers_and_drains)
 {
     int slot = pool_add(pool, "good", 3);
     ck_assert_int_eq(slot, 0);
-    ck_assert_int_eq(pool_tell(pool, slot, PROTO_PING), -EPIPE);
+    ck_assert_int_eq(pool_send_empty(pool, slot, PROTO_PING), -EPIPE);
     turn_until(seen.ready == 1);
     ck_assert(pool_ready(pool, slot));
-    ck_assert_int_eq(pool_tell(pool, slot, PROTO_PING), 0);
+    ck_assert_int_eq(pool_send_empty(pool, slot, PROTO_PING), 0);
     turn_until(seen.frames == 1);
     pool_drain(pool);
     ck_assert(!pool_ready(pool, slot));
@@ -379,7 +379,7 @@ START_TEST(a_starting_child_gets_reload_when_ready)
     /* the next has read the new file, and gets no RELOAD */
     pool_kill(pool, slot, "the test wants it");
     turn_until(seen.ready == 2);
-    pool_tell(pool, slot, PROTO_PING);
+    pool_send_empty(pool, slot, PROTO_PING);
     turn_until(seen.frames == 3);
 }
 
@@ -401,9 +401,9 @@ START_TEST(a_child_that_cannot_be_sent_reload_is_replaced)
 END_TEST
 
 static void
-on_any_trouble(void *context, const struct pool_trouble *trouble)
+on_any_trouble(void *context, const struct pool_alert *problem)
 {
-    (void)trouble;
+    (void)problem;
     *(bool *)context = true;
 }
 
@@ -413,16 +413,16 @@ START_TEST(a_child_that_sends_renew_is_replaced)
     for (int times = 1; times <= 4;
          times++) { /* more often than children may die without a delay */
         turn_until(seen.ready == times);
-        pool_tell(pool, slot, PROTO_PING);
+        pool_send_empty(pool, slot, PROTO_PING);
         turn_until(seen.gone == times);
         ck_assert_int_eq(seen.frames, times); /* frames sent while it exits count */
         ck_assert(seen.last.ordered && seen.last.was_ready);
         ck_assert_str_eq(seen.last.why, "");
     }
     turn_until(seen.ready == 5);
-    bool trouble = false;
-    pool_each_trouble(pool, on_any_trouble, &trouble);
-    ck_assert(!trouble);
+    bool problem = false;
+    pool_each_alert(pool, on_any_trouble, &problem);
+    ck_assert(!problem);
 }
 
 END_TEST
@@ -529,7 +529,7 @@ START_TEST(a_handler_may_kill_its_child)
     seen.kill_on_frame = true;
     int slot = pool_add(pool, "good", 0);
     turn_until(seen.ready == 1);
-    pool_tell(pool, slot, PROTO_PING);
+    pool_send_empty(pool, slot, PROTO_PING);
     turn_until(seen.gone == 1);
     ck_assert_str_eq(seen.last.why, "the handler wants it");
 }
@@ -556,25 +556,25 @@ END_TEST
 
 static struct {
     int count;
-    struct pool_trouble last;
-} told;
+    struct pool_alert last;
+} message;
 
 static void
-on_trouble(void *context, const struct pool_trouble *trouble)
+on_db_failure(void *context, const struct pool_alert *problem)
 {
     ck_assert_ptr_eq(context, pool);
-    told.count++;
-    told.last = *trouble;
+    message.count++;
+    message.last = *problem;
 }
 
 /* Returns the alert text of the pool's only child; "" if it is well. */
 static const char *
-trouble(void)
+problem(void)
 {
-    told.count = 0;
-    pool_each_trouble(pool, on_trouble, pool);
-    ck_assert_int_le(told.count, 1);
-    return told.count ? told.last.text : "";
+    message.count = 0;
+    pool_each_alert(pool, on_db_failure, pool);
+    ck_assert_int_le(message.count, 1);
+    return message.count ? message.last.text : "";
 }
 
 START_TEST(repeated_deaths_raise_an_alert_with_the_reason)
@@ -584,12 +584,12 @@ START_TEST(repeated_deaths_raise_an_alert_with_the_reason)
     turn_until(seen.ready == 1);
     pool_add(pool, "exits", 7);
     turn_until(seen.gone == 3);
-    ck_assert_ptr_nonnull(strstr(trouble(), "died 3 times, the last time with exit status 7"));
-    ck_assert_str_eq(told.last.role, "exits");
-    ck_assert_int_eq(told.last.number, 7);
-    ck_assert(!told.last.works);
-    ck_assert_int_ge(told.last.since_ms, before);
-    ck_assert_int_le(told.last.since_ms, clock_unix_ms());
+    ck_assert_ptr_nonnull(strstr(problem(), "died 3 times, the last time with exit status 7"));
+    ck_assert_str_eq(message.last.role, "exits");
+    ck_assert_int_eq(message.last.number, 7);
+    ck_assert(!message.last.works);
+    ck_assert_int_ge(message.last.since_ms, before);
+    ck_assert_int_le(message.last.since_ms, clock_unix_ms());
 }
 
 END_TEST
@@ -598,10 +598,10 @@ START_TEST(one_death_and_a_restart_raise_no_alert)
 {
     int slot = pool_add(pool, "says-and-dies", 0);
     turn_until(seen.gone == 1);
-    ck_assert_ptr_nonnull(strstr(trouble(), "died 1 time, the last time by signal 9"));
+    ck_assert_ptr_nonnull(strstr(problem(), "died 1 time, the last time by signal 9"));
     turn_until(seen.gone >= 2 && seen.ready >= 2);
     pool_empty(pool, slot);
-    ck_assert_str_eq(trouble(), "");
+    ck_assert_str_eq(problem(), "");
 }
 
 END_TEST
@@ -616,13 +616,13 @@ START_TEST(silence_raises_an_alert_before_the_kill)
     uv_timer_start(&tick, on_time, 5, 5);
     pool_add(pool, "falls-silent", 0);
     turn_until(seen.ready == 1);
-    ck_assert_str_eq(trouble(), "");
-    turn_until(*trouble());
+    ck_assert_str_eq(problem(), "");
+    turn_until(*problem());
     ck_assert_int_eq(seen.gone, 0);
-    ck_assert_ptr_nonnull(strstr(told.last.text, "hangs: no message for "));
-    ck_assert(!told.last.works);
+    ck_assert_ptr_nonnull(strstr(message.last.text, "hangs: no message for "));
+    ck_assert(!message.last.works);
     turn_until(seen.gone == 1);
-    ck_assert_ptr_nonnull(strstr(trouble(), "died 1 time, the last time it was ended"));
+    ck_assert_ptr_nonnull(strstr(problem(), "died 1 time, the last time it was ended"));
     uv_close((uv_handle_t *)&tick, NULL);
     uv_run(&loop, UV_RUN_NOWAIT);
 }
@@ -632,8 +632,8 @@ END_TEST
 START_TEST(the_alert_of_a_hang_up_has_no_empty_reason)
 {
     pool_add(pool, "hangs-up", 0);
-    turn_until(*trouble());
-    ck_assert_str_eq(told.last.text, "ends");
+    turn_until(*problem());
+    ck_assert_str_eq(message.last.text, "is exiting");
     turn_until(seen.gone == 1);
 }
 

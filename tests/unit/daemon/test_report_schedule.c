@@ -24,7 +24,7 @@ assert_end(const char *at, const char *after, const char *now, const char *expec
     struct time_window *moments;
     char why[TIME_WINDOW_WHY];
     ck_assert_int_eq(time_window_parse_moments(at, &moments, why), 0);
-    const int64_t end = nights_last_end(moments, ms_of(after), ms_of(now));
+    const int64_t end = report_schedule_last_end(moments, ms_of(after), ms_of(now));
     ck_assert_int_eq(end, *expected ? ms_of(expected) : 0);
     time_window_free(moments);
 }

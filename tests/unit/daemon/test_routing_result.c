@@ -24,10 +24,10 @@ static struct conf_rule rules[] = {
 
 static struct conf_title titles[] = {{.ae_title = title_name, .pipeline = derived_name}};
 
-static struct wish_stack
+static struct routing_stack
 stack_of(const char *options, const char *name, int32_t planes, bool accepted)
 {
-    return (struct wish_stack){.is = {name, planes, accepted}, .options = options};
+    return (struct routing_stack){.is = {name, planes, accepted}, .options = options};
 }
 
 static const struct conf conf = {.pipelines = pipelines,
@@ -38,13 +38,15 @@ static const struct conf conf = {.pipelines = pipelines,
 
 START_TEST(requested_sets_of_options)
 {
-    ck_assert_uint_eq(wish_judgements(&conf, &(struct queue_series){.modality = ct}), 1 | 1 << 2);
-    ck_assert_uint_eq(wish_judgements(&conf, &(struct queue_series){.modality = mr}), 1 | 1 << 1);
+    ck_assert_uint_eq(routing_option_sets(&conf, &(struct queue_series){.modality = ct}),
+                      1 | 1 << 2);
+    ck_assert_uint_eq(routing_option_sets(&conf, &(struct queue_series){.modality = mr}),
+                      1 | 1 << 1);
     ck_assert_uint_eq(
-        wish_judgements(&conf, &(struct queue_series){.modality = ct, .called_ae = title_name}),
+        routing_option_sets(&conf, &(struct queue_series){.modality = ct, .called_ae = title_name}),
         1 << 1);
     /* No rule can match: use the most lenient options. */
-    ck_assert_uint_eq(wish_judgements(&conf, &(struct queue_series){0}), 1 << 3);
+    ck_assert_uint_eq(routing_option_sets(&conf, &(struct queue_series){0}), 1 << 3);
 }
 
 END_TEST
@@ -53,19 +55,19 @@ END_TEST
 START_TEST(one_pipeline_accepts_a_stack_that_another_rejects)
 {
     const struct queue_series series = {.modality = ct};
-    const struct wish_stack stacks[] = {stack_of("", "", 9, false),
-                                        stack_of("duplicates", "", 8, true),
-                                        stack_of("duplicates", "older slices", 1, false)};
-    struct wish wish;
-    ck_assert_int_eq(wish_make(&conf, &series, stacks, 3, NULL, &wish), 0);
-    ck_assert_uint_eq(wish.count, 1);
-    ck_assert_str_eq(wish.picks[0].pipeline, "newest");
-    ck_assert_uint_eq(wish.picks[0].stack, 1);
-    ck_assert_int_eq(wish.picks[0].priority, 3);
-    ck_assert_uint_eq(wish.refusal_count, 1);
-    ck_assert_str_eq(wish.refusals[0].pipeline, "strict");
-    ck_assert_uint_eq(wish.refusals[0].stack, 0);
-    wish_release(&wish);
+    const struct routing_stack stacks[] = {stack_of("", "", 9, false),
+                                           stack_of("duplicates", "", 8, true),
+                                           stack_of("duplicates", "older slices", 1, false)};
+    struct routing_result result;
+    ck_assert_int_eq(routing_result_make(&conf, &series, stacks, 3, NULL, &result), 0);
+    ck_assert_uint_eq(result.count, 1);
+    ck_assert_str_eq(result.picks[0].pipeline, "newest");
+    ck_assert_uint_eq(result.picks[0].stack, 1);
+    ck_assert_int_eq(result.picks[0].priority, 3);
+    ck_assert_uint_eq(result.refusal_count, 1);
+    ck_assert_str_eq(result.refusals[0].pipeline, "strict");
+    ck_assert_uint_eq(result.refusals[0].stack, 0);
+    routing_result_release(&result);
 }
 
 END_TEST
@@ -74,34 +76,34 @@ END_TEST
 START_TEST(pipelines_have_their_own_stacks)
 {
     const struct queue_series series = {.modality = mr};
-    struct wish_stack stacks[] = {stack_of("", "", 9, true), stack_of("", "derived", 6, false),
-                                  stack_of("derived", "axial", 9, true),
-                                  stack_of("derived", "coronal", 6, true)};
+    struct routing_stack stacks[] = {stack_of("", "", 9, true), stack_of("", "derived", 6, false),
+                                     stack_of("derived", "axial", 9, true),
+                                     stack_of("derived", "coronal", 6, true)};
     stacks[1].passed_over = true;
-    struct wish wish;
-    ck_assert_int_eq(wish_make(&conf, &series, stacks, 4, NULL, &wish), 0);
-    ck_assert_uint_eq(wish.count, 3);
-    ck_assert_str_eq(wish.picks[0].pipeline, "strict");
-    ck_assert_uint_eq(wish.picks[0].stack, 0);
-    ck_assert_str_eq(wish.picks[1].pipeline, "derived");
-    ck_assert_uint_eq(wish.picks[1].stack, 2);
-    ck_assert_uint_eq(wish.picks[2].stack, 3);
-    ck_assert_uint_eq(wish.refusal_count, 0);
-    wish_release(&wish);
+    struct routing_result result;
+    ck_assert_int_eq(routing_result_make(&conf, &series, stacks, 4, NULL, &result), 0);
+    ck_assert_uint_eq(result.count, 3);
+    ck_assert_str_eq(result.picks[0].pipeline, "strict");
+    ck_assert_uint_eq(result.picks[0].stack, 0);
+    ck_assert_str_eq(result.picks[1].pipeline, "derived");
+    ck_assert_uint_eq(result.picks[1].stack, 2);
+    ck_assert_uint_eq(result.picks[2].stack, 3);
+    ck_assert_uint_eq(result.refusal_count, 0);
+    routing_result_release(&result);
     stacks[1].is.planes = 9;
     stacks[0] = stacks[1];
-    ck_assert_int_eq(wish_make(&conf, &series, stacks, 4, NULL, &wish), 0);
-    ck_assert_uint_eq(wish.refusal_count, 1);
-    ck_assert_uint_eq(wish.refusals[0].stack, 0);
-    wish_release(&wish);
+    ck_assert_int_eq(routing_result_make(&conf, &series, stacks, 4, NULL, &result), 0);
+    ck_assert_uint_eq(result.refusal_count, 1);
+    ck_assert_uint_eq(result.refusals[0].stack, 0);
+    routing_result_release(&result);
     stacks[1].passed_over = false;
-    ck_assert_int_eq(wish_make(&conf, &series, stacks, 4, NULL, &wish), 0);
-    ck_assert_uint_eq(wish.refusals[0].stack, 1);
-    wish_release(&wish);
+    ck_assert_int_eq(routing_result_make(&conf, &series, stacks, 4, NULL, &result), 0);
+    ck_assert_uint_eq(result.refusals[0].stack, 1);
+    routing_result_release(&result);
     stacks[0].is.planes = stacks[1].is.planes = 8; /* the rule requires more */
-    ck_assert_int_eq(wish_make(&conf, &series, stacks, 4, NULL, &wish), 0);
-    ck_assert_uint_eq(wish.refusal_count, 0);
-    wish_release(&wish);
+    ck_assert_int_eq(routing_result_make(&conf, &series, stacks, 4, NULL, &result), 0);
+    ck_assert_uint_eq(result.refusal_count, 0);
+    routing_result_release(&result);
 }
 
 END_TEST
@@ -110,24 +112,24 @@ END_TEST
  * only that counts. */
 START_TEST(unwanted_stacks_are_not_rejections)
 {
-    struct wish_stack stacks[9];
+    struct routing_stack stacks[9];
     const struct queue_series series = {.modality = ct, .called_ae = title_name};
-    struct wish wish;
+    struct routing_result result;
     for (size_t i = 0; i < 9; i++)
         stacks[i] = stack_of("derived", "volume", 9, i > 0);
-    ck_assert_int_eq(wish_make(&conf, &series, stacks, 9, NULL, &wish), 0);
-    ck_assert_uint_eq(wish.count, 8);
-    ck_assert_uint_eq(wish.refusal_count, 0);
-    wish_release(&wish);
+    ck_assert_int_eq(routing_result_make(&conf, &series, stacks, 9, NULL, &result), 0);
+    ck_assert_uint_eq(result.count, 8);
+    ck_assert_uint_eq(result.refusal_count, 0);
+    routing_result_release(&result);
     stacks[0].is.accepted = true;
-    ck_assert_int_eq(wish_make(&conf, &series, stacks, 9, NULL, &wish), 0);
-    ck_assert(wish.count == 0 && wish.outcome.too_many == 9 && wish.outcome.matched);
-    ck_assert_uint_eq(wish.refusal_count, 0);
-    wish_release(&wish);
+    ck_assert_int_eq(routing_result_make(&conf, &series, stacks, 9, NULL, &result), 0);
+    ck_assert(result.count == 0 && result.outcome.too_many == 9 && result.outcome.matched);
+    ck_assert_uint_eq(result.refusal_count, 0);
+    routing_result_release(&result);
     titles[0].stacks = first;
-    ck_assert_int_eq(wish_make(&conf, &series, stacks, 9, NULL, &wish), 0);
-    ck_assert(wish.count == 1 && wish.picks[0].stack == 0);
-    wish_release(&wish);
+    ck_assert_int_eq(routing_result_make(&conf, &series, stacks, 9, NULL, &result), 0);
+    ck_assert(result.count == 1 && result.picks[0].stack == 0);
+    routing_result_release(&result);
 }
 
 END_TEST
@@ -136,13 +138,14 @@ END_TEST
 START_TEST(a_rule_given_by_an_operator)
 {
     const struct conf_rule only = {.pipeline = derived_name};
-    const struct wish_stack stacks[] = {stack_of("", "", 9, true), stack_of("", "x", 9, false)};
-    struct wish wish;
-    ck_assert_int_eq(
-        wish_make(&conf, &(struct queue_series){.modality = ct}, stacks, 2, &only, &wish), 0);
-    ck_assert(wish.count == 1 && wish.picks[0].stack == 0 && wish.refusal_count == 0);
-    ck_assert_str_eq(wish.picks[0].pipeline, "derived");
-    wish_release(&wish);
+    const struct routing_stack stacks[] = {stack_of("", "", 9, true), stack_of("", "x", 9, false)};
+    struct routing_result result;
+    ck_assert_int_eq(routing_result_make(&conf, &(struct queue_series){.modality = ct}, stacks, 2,
+                                         &only, &result),
+                     0);
+    ck_assert(result.count == 1 && result.picks[0].stack == 0 && result.refusal_count == 0);
+    ck_assert_str_eq(result.picks[0].pipeline, "derived");
+    routing_result_release(&result);
 }
 
 END_TEST

@@ -234,7 +234,7 @@ START_TEST(waiting_jobs_are_given_back_and_running_ones_end)
     open_slots(1);
     for (int i = 1; i <= JOBS; i++)
         ck_assert_int_eq(slots_run(slots, i, files[i]), 0);
-    slots_give_back(slots);
+    slots_return_queued(slots);
     for (int i = 1; i <= JOBS; i++) {
         struct slots_event event = wait_done();
         done += event.report.verdict == PROTO_VERDICT_DONE;
@@ -303,7 +303,7 @@ START_TEST(what_a_lost_device_leaves_is_given_back)
         struct slots_event event = wait_done();
         given_back += event.report.verdict == PROTO_VERDICT_STOPPED;
         lost += event.report.device_lost;
-        ck_assert(!event.report.device_lost || slots_lost(slots));
+        ck_assert(!event.report.device_lost || slots_device_lost(slots));
         pipeline_report_clear(&event.report);
     }
     ck_assert_int_ge(lost, 1); /* the other slot may have begun another before it was known */
