@@ -1,5 +1,8 @@
-/* caller_reports.c - see caller_reports.h. */
-#include "service/daemon/caller_reports.h"
+/*
+ * caller_reports.c - records callers that the receiver rejected, and clears their alerts once the
+ * configuration admits them. Loop thread only. Declared in daemon.h.
+ */
+#include "service/daemon/daemon.h"
 
 #include "db/caller_rows.h"
 #include "service/common/admission.h"

@@ -1,5 +1,7 @@
-/* command_requests.c - see command_requests.h. */
-#include "service/daemon/command_requests.h"
+/*
+ * command_requests.c - carries out operators' requests (control.h). Declared in daemon.h.
+ */
+#include "service/daemon/daemon.h"
 
 #include "base/test_hook.h"
 #include "base/text.h"
@@ -11,12 +13,10 @@
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/delivery/delivery_routes.h"
 #include "service/daemon/jobs/jobs.h"
-#include "service/daemon/jobs/submit.h"
-#include "service/daemon/pull/pull_order.h"
 #include "service/daemon/pull/pull_scheduler.h"
 #include "service/daemon/retention/retention.h"
 #include "service/daemon/series/inspection.h"
-#include "service/daemon/series/quarantine_release.h"
+#include "service/daemon/series/series.h"
 
 #include <errno.h>
 #include <inttypes.h>

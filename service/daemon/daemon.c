@@ -11,7 +11,6 @@
  * block outside the loop: it parses no DICOM and runs no job.
  */
 #include "service/daemon/daemon.h"
-#include "service/daemon/caller_reports.h"
 
 #include "base/test_hook.h"
 #include "db/retention_rows.h"
@@ -23,28 +22,21 @@
 #include "service/common/log.h"
 #include "service/daemon/alert_daemon.h"
 #include "service/daemon/clock_watch.h"
-#include "service/daemon/command_requests.h"
 #include "service/daemon/configured.h"
 #include "service/daemon/control.h"
 #include "service/daemon/core.h"
 #include "service/daemon/delivery/deliveries.h"
-#include "service/daemon/delivery/senders.h"
-#include "service/daemon/disk.h"
-#include "service/daemon/jobs/job_windows.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/local_executor.h"
 #include "service/daemon/jobs/workers.h"
-#include "service/daemon/orphans.h"
 #include "service/daemon/pull/pull_scheduler.h"
 #include "service/daemon/report/report_schedule.h"
 #include "service/daemon/retention/retention.h"
-#include "service/daemon/series/arrivals.h"
-#include "service/daemon/series/audit.h"
 #include "service/daemon/series/inspection.h"
 #include "service/daemon/series/known.h"
+#include "service/daemon/series/series.h"
 #include "service/daemon/slurm/slurm_executor.h"
 #include "service/daemon/spool.h"
-#include "service/daemon/systemd_notify.h"
 
 #include <errno.h>
 #include <inttypes.h>

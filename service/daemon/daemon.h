@@ -1,10 +1,15 @@
 /*
- * daemon.h - the daemon: the role that owns the queue and makes all decisions.
+ * daemon.h - the daemon: the role that owns the queue and makes all decisions, and its small parts.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_DAEMON_H
 #define NOCTULE_SERVICE_DAEMON_DAEMON_H
 
+#include "service/common/wire/proto.h"
+#include "service/daemon/control.h"
+#include "service/daemon/core.h"
+
 #include <stdbool.h>
+#include <stdint.h>
 
 struct daemon_options {
     const char *config_file;
@@ -18,5 +23,44 @@ struct daemon_options {
  * the root cannot be used, EX_OSERR (71) if the system rejects another call.
  */
 int daemon_main(const struct daemon_options *options);
+
+/* --------------------------------------------------------------------------------- disk.c ---- */
+
+/* Checks the free space, and pauses or resumes reception and jobs. */
+void disk_watch(struct core *core);
+
+/* ------------------------------------------------------------------------------ orphans.c ---- */
+
+/* Returns 0 or the -errno of the database. Blocks. A later report of the same file by the receiver
+ * changes no row. */
+int orphans_adopt(struct core *core);
+
+/* --------------------------------------------------------------------- command_requests.c ---- */
+
+/* Handles a request and sends the reply when the change is on disk. */
+void request_handle(struct core *core, struct control *control, int64_t client,
+                    const struct control_request *request);
+
+/* Answers reload requests, once the ports are open as configured or one has failed to open. */
+void requests_end_reload(struct core *core);
+
+/* ----------------------------------------------------------------------- systemd_notify.c ---- */
+
+/* Sends a state of sd_notify(3): "READY=1", "STOPPING=1", "WATCHDOG=1". */
+void notify(const char *state);
+void notify_reloading(void); /* until READY */
+void notify_status(const char *status);
+
+/* Returns the interval at which WATCHDOG must be sent, in milliseconds; 0: no watchdog. */
+uint64_t notify_watchdog_ms(void);
+
+/* ----------------------------------------------------------------------- caller_reports.c ---- */
+
+/* Reads CALLERS. A broken frame sets the reader's error. */
+void callers_frame(struct core *core, struct proto_reader *reader);
+
+/* Checks again which callers the configuration in force admits. Returns 0 or -errno of the
+ * queue. */
+int callers_set(struct core *core);
 
 #endif

@@ -1,12 +1,13 @@
 /*
- * disk.c - see disk.h.
+ * disk.c - limits by free space on the root's file system: reception stops below min_free_mib, and
+ * no job starts below half of it. Loop thread only. Declared in daemon.h.
  */
-#include "service/daemon/disk.h"
+#include "service/daemon/daemon.h"
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/daemon/retention/retention.h"
-#include "service/daemon/series/arrivals.h"
+#include "service/daemon/series/series.h"
 #include "service/daemon/spool.h"
 
 #include <math.h>

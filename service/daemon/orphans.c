@@ -1,5 +1,9 @@
-/* orphans.c - see orphans.h. */
-#include "service/daemon/orphans.h"
+/*
+ * orphans.c - adopts files in quarantine/ without a row, once at start. They exist if a process was
+ * stopped after it moved a file and before it reported that. Each gets the row it would have had,
+ * from the reason file. Declared in daemon.h.
+ */
+#include "service/daemon/daemon.h"
 
 #include "base/text.h"
 #include "service/common/clock.h"

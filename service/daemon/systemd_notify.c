@@ -1,8 +1,8 @@
 /*
- * systemd_notify.c - see systemd_notify.h. Ignores results: a lost notification must not stop the
- * daemon.
+ * systemd_notify.c - notifications to systemd. Has no effect if systemd did not start the process.
+ * Ignores results: a lost notification must not stop the daemon. Declared in daemon.h.
  */
-#include "service/daemon/systemd_notify.h"
+#include "service/daemon/daemon.h"
 
 #include <inttypes.h>
 #include <systemd/sd-daemon.h>

@@ -8,7 +8,6 @@
 #include "service/common/log.h"
 #include "service/common/stow/stow.h"
 #include "service/common/wire/child.h"
-#include "service/sender/sender_folder.h"
 
 #include <errno.h>
 #include <math.h>

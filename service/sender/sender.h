@@ -11,6 +11,7 @@
 #define NOCTULE_SERVICE_SENDER_SENDER_H
 
 #include "config/config.h"
+#include "dicom/dicom.h"
 #include "dicom/net/scp.h"
 #include "service/common/wire/messages.h"
 
@@ -42,5 +43,15 @@ void sender_stop(struct sender *sender);
 bool sender_has_ended(const struct sender *sender);
 /* Waits for the end and frees the sender. NULL is allowed. */
 void sender_close(struct sender *sender);
+
+/* ------------------------------------------------------------------------ sender_folder.c ---- */
+
+/*
+ * Copies `file`. An existing file with the same bytes counts as delivered. One with other bytes
+ * stays, and the call fails. Creates the folder if it is missing. Blocks. Returns 0, or -errno with
+ * a code: FOLDER_CONFLICT (-EEXIST), FOLDER_UNWRITABLE, DISK_FULL or FILE_UNREADABLE.
+ */
+int sender_folder_deliver(const char *folder, const char *file, const char *sop_instance,
+                          struct error *error);
 
 #endif

@@ -1,4 +1,8 @@
-#include "service/sender/sender_folder.h"
+/*
+ * sender_folder.c - a folder as a destination: writes FOLDER/<SOP Instance UID>.dcm atomically and
+ * synced. Declared in sender.h.
+ */
+#include "service/sender/sender.h"
 
 #include "base/durable.h"
 #include "base/error.h"
@@ -42,13 +46,6 @@ folder_open(const char *folder)
     return base < 0 ? -errno : base;
 }
 
-static int
-write_part(int source, int base, const char *part, bool *read_failed)
-{
-    int copy = durable_create(base, part, 0640);
-    return copy < 0 ? copy : durable_finish(copy, file_copy(source, copy, read_failed));
-}
-
 /* Compares an existing file of that name with the source. */
 static int
 compare(int source, int base, const char *name, const char *folder, struct error *error)
@@ -75,7 +72,9 @@ deliver(int source, int base, const char *folder, const char *file, const char *
     bool read_failed = false;
     snprintf(name, sizeof name, "%s.dcm", sop_instance);
     snprintf(part, sizeof part, ".%s.dcm.part", sop_instance);
-    int rc = write_part(source, base, part, &read_failed);
+    int rc = durable_create(base, part, 0640);
+    if (rc >= 0)
+        rc = durable_finish(rc, file_copy(source, rc, &read_failed));
     crash_point("courier_after_part");
     if (rc == 0)
         rc = durable_rename_new(base, part, base, name);

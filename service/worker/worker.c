@@ -14,7 +14,6 @@
 #include "service/common/parallel.h"
 #include "service/common/wire/child.h"
 #include "service/pipeline/report_frames.h"
-#include "service/worker/bound.h"
 #include "service/worker/slots.h"
 
 #include <errno.h>
@@ -22,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define REST_SECONDS 30
@@ -215,6 +215,36 @@ kept_of(const struct conf *conf, const struct role_args *args)
     if (strcmp(args->device, "cpu") == 0)
         return 0;
     return kept < limit ? kept : limit;
+}
+
+/* Returns the bytes that count against RLIMIT_DATA now, or -errno. */
+static int64_t
+bound_data(void)
+{
+    long long kib;
+    char line[128];
+    int64_t data = -ENODATA;
+    FILE *status = fopen("/proc/self/status", "re");
+    if (!status)
+        return -errno;
+    while (data < 0 && fgets(line, sizeof line, status))
+        if (sscanf(line, "VmData: %lld kB", &kib) == 1)
+            data = (int64_t)kib * 1024;
+    fclose(status);
+    return data;
+}
+
+/* Limits the process permanently to `more` bytes beyond its current use: memory that is not counted
+ * before a job begins (decoded files, written results) cannot exceed it. Must be called after the
+ * device is open, since a GPU driver maps memory that it never uses. Returns 0 or -errno. */
+static int
+bound_memory(int64_t more)
+{
+    const int64_t data = bound_data();
+    if (data < 0)
+        return (int)data;
+    const struct rlimit limit = {(rlim_t)(data + more), (rlim_t)(data + more)};
+    return setrlimit(RLIMIT_DATA, &limit) == 0 ? 0 : -errno;
 }
 
 /* Limits the memory: each lane may use the limit of a job, and 64 MiB for each of its threads. */

@@ -21,7 +21,6 @@
 #include "service/daemon/delivery/breaker.h"
 #include "service/daemon/delivery/commitments.h"
 #include "service/daemon/delivery/delivery_attempt.h"
-#include "service/daemon/delivery/senders.h"
 
 #include <errno.h>
 #include <stdio.h>

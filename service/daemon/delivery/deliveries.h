@@ -42,4 +42,16 @@ size_t deliveries_under_way(const struct deliveries *deliveries);
 /* Returns the number of deliveries that are under way, or ended and not recorded. */
 size_t deliveries_unrecorded(const struct deliveries *deliveries);
 
+/* ------------------------------------------------------------------------------ senders.c ---- */
+
+struct senders {
+    int *spare; /* has room for all slots */
+    int spare_count, made;
+};
+
+/* Returns a slot that is being filled, or -errno. */
+int senders_take(struct core *core);
+/* Ends the slot's sender and frees the slot; -1 is allowed. */
+void senders_release(struct core *core, int slot);
+
 #endif

@@ -1,5 +1,8 @@
-/* senders.c - see senders.h. */
-#include "service/daemon/delivery/senders.h"
+/*
+ * senders.c - pool slots for sender processes: one per destination or source that has had work. The
+ * slot of a removed name is reused. Loop thread only. Declared in deliveries.h.
+ */
+#include "service/daemon/delivery/deliveries.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/daemon/series/routing_subject.h"
+#include "service/daemon/series/series.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,10 +1,14 @@
 /*
- * jobs.h - passes READY jobs to the executors and records the outcomes.
+ * jobs.h - jobs: passes READY jobs to the executors, records the outcomes, adds jobs on request.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_JOBS_JOBS_H
 #define NOCTULE_SERVICE_DAEMON_JOBS_JOBS_H
 
+#include "service/common/wire/messages.h"
+#include "service/daemon/core.h"
 #include "service/daemon/jobs/executor.h"
+
+#include <stdint.h>
 
 /* Opens the jobs. The caller owns the executors and the array, and must close the executors after
  * the jobs. */
@@ -29,5 +33,25 @@ size_t jobs_running(const struct jobs *jobs);
 /* Returns the number of jobs that the daemon must wait for: running here, or ended but not
  * recorded. */
 size_t jobs_unrecorded(const struct jobs *jobs);
+
+/* -------------------------------------------------------------------------- job_windows.c ---- */
+
+/* Updates them now, in the open transaction or in one of its own. Returns 0 or -errno. */
+int windows_set(struct core *core);
+/* Updates them if due. Must be called each second, and after windows_due_ms was set to 0. */
+void windows_tick(struct core *core);
+
+/* Returns the deadline of the pipeline's jobs for a series that is complete now; 0: no deadline. */
+int64_t windows_deadline(const struct conf_pipeline *pipeline, int64_t now_ms);
+
+/* ------------------------------------------------------------------------------- submit.c ---- */
+
+/*
+ * Adds the jobs in the open batch. Returns 0, or -errno if the request was rejected. *body lists
+ * one line per job, gives the reason of the rejection, or is a JSON object. The caller must free
+ * it. NULL if the database cannot be written (core_is_transient).
+ */
+int submit_series(struct core *core, const struct message_submit *submit, const char *by,
+                  char **body);
 
 #endif

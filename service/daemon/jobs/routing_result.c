@@ -4,9 +4,8 @@
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/common/routing/routing_options.h"
-#include "service/daemon/jobs/job_windows.h"
 #include "service/daemon/jobs/jobs.h"
-#include "service/daemon/series/routing_subject.h"
+#include "service/daemon/series/series.h"
 
 #include <errno.h>
 #include <stdio.h>

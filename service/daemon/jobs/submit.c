@@ -1,5 +1,7 @@
-/* submit.c - see submit.h. */
-#include "service/daemon/jobs/submit.h"
+/*
+ * submit.c - adds jobs for a stored series, as requested by `noctule submit`. Declared in jobs.h.
+ */
+#include "service/daemon/jobs/jobs.h"
 
 #include "base/test_hook.h"
 #include "base/text.h"

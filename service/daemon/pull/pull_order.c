@@ -1,5 +1,8 @@
-/* pull_order.c - see pull_order.h. */
-#include "service/daemon/pull/pull_order.h"
+/*
+ * pull_order.c - adds a batch of items of noctule pull, as an operator requests it. Loop thread
+ * only. Declared in pull_scheduler.h.
+ */
+#include "service/daemon/pull/pull_scheduler.h"
 
 #include "base/limits.h"
 #include "db/pull_queue.h"

@@ -15,7 +15,7 @@
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/daemon/delivery/breaker.h"
-#include "service/daemon/delivery/senders.h"
+#include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/pull/pull_accessions.h"
 #include "service/daemon/pull/pull_attempt.h"
 

@@ -6,6 +6,7 @@
 #ifndef NOCTULE_SERVICE_DAEMON_PULL_PULL_SCHEDULER_H
 #define NOCTULE_SERVICE_DAEMON_PULL_PULL_SCHEDULER_H
 
+#include "service/common/wire/messages.h"
 #include "service/common/wire/proto.h"
 #include "service/daemon/core.h"
 
@@ -35,5 +36,15 @@ size_t pulls_unrecorded(const struct pulls *pulls);
 /* Cancels a batch in the open transaction. Returns 0, or -errno if it was rejected. Sets `reply` to
  * the reply. */
 int pulls_cancel(struct pulls *pulls, int64_t batch, const char *by, char *reply, size_t size);
+
+/* --------------------------------------------------------------------------- pull_order.c ---- */
+
+/*
+ * Adds the batch in the open transaction. Returns 0, or -errno if it was rejected. Sets `reply` to
+ * the reply; "": use the queue's reason. Accession numbers are stored before their rows are on
+ * disk; if the rows are lost, a sweep removes them.
+ */
+int pull_order(struct core *core, const struct message_pull *message, const char *by, char *reply,
+               size_t size);
 
 #endif

@@ -1,23 +1,23 @@
 /*
- * arrivals.c - see arrivals.h.
+ * arrivals.c - handles the receiver's reports: received instances and quarantined files become
+ * rows. Declared in series.h.
  *
  * No state here must survive a restart: the receiver reports a row again that could not be
  * committed, because it got no STORED.
  */
-#include "service/daemon/series/arrivals.h"
+#include "service/daemon/series/series.h"
 
 #include "db/pull_queue.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/common/slurm/slurm_digest.h"
 #include "service/common/wire/messages.h"
-#include "service/daemon/caller_reports.h"
+#include "service/daemon/daemon.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/awaited.h"
 #include "service/daemon/retention/retention.h"
 #include "service/daemon/series/inspection.h"
 #include "service/daemon/series/known.h"
-#include "service/daemon/series/quarantine_release.h"
 
 #include <errno.h>
 #include <stdio.h>

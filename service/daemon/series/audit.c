@@ -1,10 +1,12 @@
 /*
- * audit.c - see audit.h.
+ * audit.c - checks once at start that the files of all instance rows exist. (The receiver reports
+ * files without rows.) A thread accesses the file system, so the loop does not block. Declared in
+ * series.h.
  *
  * All paths are read at once into one block of memory (a hundred bytes per instance). The thread
  * accesses only that block and its own list of missing files.
  */
-#include "service/daemon/series/audit.h"
+#include "service/daemon/series/series.h"
 
 #include "base/array.h"
 #include "service/common/clock.h"

@@ -20,7 +20,6 @@
 #include "service/common/wire/messages.h"
 #include "service/daemon/jobs/routing_result.h"
 #include "service/daemon/series/series.h"
-#include "service/daemon/series/settle.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,11 +1,12 @@
 /*
- * quarantine_release.c - see quarantine_release.h.
+ * quarantine_release.c - quarantined files that an operator releases or forgets. Declared in
+ * series.h.
  *
  * The order is: link in released/, synced; the row and its event; deletion of the file in
  * quarantine/ by the remover. If the daemon is killed in between, the file is in both folders and
  * is imported again.
  */
-#include "service/daemon/series/quarantine_release.h"
+#include "service/daemon/series/series.h"
 
 #include "base/test_hook.h"
 #include "service/common/clock.h"

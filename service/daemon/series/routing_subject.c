@@ -1,5 +1,7 @@
-/* routing_subject.c - see routing_subject.h. */
-#include "service/daemon/series/routing_subject.h"
+/*
+ * routing_subject.c - converts a stored series to the input of rules. Declared in series.h.
+ */
+#include "service/daemon/series/series.h"
 
 struct rules_series
 routing_subject(const struct conf *conf, const struct queue_series *series)

@@ -1,5 +1,8 @@
-/* settle.c - see settle.h. */
-#include "service/daemon/series/settle.h"
+/*
+ * settle.c - decides the outcome of an inspected series: SETTLED with the jobs of its rules or AE
+ * title, or REFUSED. Declared in series.h.
+ */
+#include "service/daemon/series/series.h"
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -7,7 +10,6 @@
 #include "service/common/log.h"
 #include "service/daemon/jobs/awaited.h"
 #include "service/daemon/jobs/routing_result.h"
-#include "service/daemon/series/series.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * The receiver's frames and the daemon's handling of them: items written by the sender's own code
  * end as rows.
  */
-#include "service/daemon/series/arrivals.h"
+#include "service/daemon/series/series.h"
 
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/series/inspection.h"

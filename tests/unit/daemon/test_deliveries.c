@@ -3,7 +3,6 @@
  * behaves as the destination's name says.
  */
 #include "service/daemon/delivery/deliveries.h"
-#include "service/daemon/delivery/senders.h"
 
 #include "service/common/clock.h"
 #include "service/common/wire/messages.h"
