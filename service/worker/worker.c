@@ -150,8 +150,8 @@ worker_on_drain(void *context)
     slots_return_queued(worker->slots);
 }
 
-/* Has no reload: a job file contains its own settings, and the daemon restarts workers whose slots
- * change. */
+/* Has no reload: a job file contains its own settings, and the daemon restarts workers when their
+ * slots change. */
 static const struct child_role worker_role = {
     .name = "worker", .message = worker_on_message, .drain = worker_on_drain};
 

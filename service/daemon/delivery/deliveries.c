@@ -263,7 +263,7 @@ deliveries_begin(struct deliveries *deliveries, const struct delivery_target *ta
     return batch_on_commit(core->batch, deliveries_on_commit, attempt);
 }
 
-/* Fails a delivery whose destination was removed from the configuration. */
+/* Fails a delivery to a destination that was removed from the configuration. */
 static int
 deliveries_fail_unknown(struct core *core, const struct queue_delivery *delivery)
 {

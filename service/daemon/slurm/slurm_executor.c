@@ -186,7 +186,7 @@ slurm_recorded(const struct job_attempt *attempt)
                        end == JOB_END_DONE || end == JOB_END_EMPTY || end == JOB_END_REVIEW);
 }
 
-/* Starts an attempt whose row is committed. The tick submits its task when all its attempts are
+/* Starts an attempt after its row is committed. The tick submits its task when all its attempts are
  * started. */
 static int
 slurm_start_attempt(struct executor *base, struct job_attempt *attempt)

@@ -17,7 +17,7 @@
  *     UNSURE --squeue: missing, and no manifest--> attempts returned, and task freed
  *
  * The state in squeue is only a hint. The manifest of an attempt decides: it is searched while the
- * task runs and when it is over. An attempt whose task is over and which has no manifest is lost.
+ * task runs and when it is over. An attempt without a manifest is lost when its task is over.
  * Slurm may report states late, and the share may show a manifest late, so a COMPLETED task gets
  * one minute. A returned or cancelled task may still run, on a node that cannot be reached: its
  * nonce is void then. Tasks in squeue that are no longer known are cancelled.
