@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALERTS_START_MS                                                                            \
-    60000 /* after a start, before an alert that is not raised counts as cleared */
+/* after a start, before an alert that is not raised counts as cleared */
+#define ALERTS_START_MS 60000
 
 /* -------------------------------------------------------------------------------- raised ---- */
 

@@ -79,8 +79,8 @@ struct core {
     uv_timer_t probe; /* its callback and the next two members are set by daemon.c */
     void (*on_db_failure)(struct core *core, const char *why);
     int (*reload)(struct core *core, const char *by, struct error *error);
-    struct answer
-        *reloading; /* requests that wait for the ports of a reload (command_requests.c) */
+    /* requests that wait for the ports of a reload (command_requests.c) */
+    struct answer *reloading;
 };
 
 /* Returns whether no new work may begin. */

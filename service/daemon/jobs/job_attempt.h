@@ -45,8 +45,8 @@ struct job_attempt {
     struct attempt base; /* its id is the job's */
     int32_t number;      /* of attempts, including this one */
     struct executor *executor;
-    void (*recorded)(
-        const struct job_attempt *attempt); /* Called when the outcome is on disk; may be NULL. */
+    /* Called when the outcome is on disk; may be NULL. */
+    void (*recorded)(const struct job_attempt *attempt);
     struct job_place place;
     bool alone;
     bool started;                  /* by its executor */

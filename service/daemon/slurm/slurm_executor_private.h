@@ -17,8 +17,8 @@ struct slurm_executor {
     struct tasks tasks;
     struct nodes nodes;
     size_t collecting; /* attempts with a pending COLLECT */
-    struct job_attempt
-        *reported;         /* attempt of the measurements and DONE that arrive now, or NULL */
+    /* attempt of the measurements and DONE that arrive now, or NULL */
+    struct job_attempt *reported;
     int64_t polls;         /* number of the last poll */
     int64_t complete_poll; /* number of the last complete poll */
     bool polling;
