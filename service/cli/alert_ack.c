@@ -1,4 +1,7 @@
-/* alert_ack.c - `noctule ack`: acknowledges alerts, or ends acknowledgements. The daemon checks and stores them. */
+/*
+ * alert_ack.c - `noctule ack`: sends acknowledgements of alerts to the daemon, which checks and
+ * stores them.
+ */
 #include "service/cli/control_requests.h"
 
 #include "db/iso_time.h"
@@ -10,7 +13,7 @@
 struct ack {
     const char *until, *reason; /* NULL: not given */
     bool undo;
-    int64_t until_ms; /* of until; 0: no end */
+    int64_t until_ms; /* parsed from until; 0: no end */
 };
 
 static void

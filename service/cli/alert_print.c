@@ -19,7 +19,10 @@ const struct cli_alert_word cli_alert_words[] = {
     [ALERT_ATTENTION] = {"Attention", "attention", "WARNING", CLI_DOUBTFUL},
     [ALERT_BROKEN] = {"Broken", "broken", "CRITICAL", CLI_BAD}};
 
-/* How a daemon that does not run has ended, by the database. */
+/*
+ * Describes from the database how a stopped daemon ended. Writes no text if the database has no
+ * record of it.
+ */
 static void
 alert_describe_end(struct report *report, char *text, size_t size, int64_t *since_ms)
 {
@@ -155,7 +158,10 @@ alert_to_json(const struct alert *alert, struct json *json)
     json_end_object(json);
 }
 
-/* Acknowledged ones are left out: scripts that read this key know no acknowledgements. */
+/*
+ * Writes the key of earlier versions. Leaves out acknowledged alerts, which its readers cannot
+ * recognise.
+ */
 static void
 alerts_to_old_json(const struct alerts *alerts, struct json *json)
 {

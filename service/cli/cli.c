@@ -1,4 +1,4 @@
-/* cli.c - `noctule`: one command of the table, with its configuration. */
+/* cli.c - `noctule`: loads the configuration and runs one command of the table. */
 #include "service/cli/cli.h"
 
 #include "dicom/dicom.h"
@@ -6,7 +6,10 @@
 
 #include <stdlib.h>
 
-/* A file with a typo stops no command that has no use for it while the daemon runs well on what it has. */
+/*
+ * If the file has an error, commands that do not need the file itself use the configuration in
+ * force.
+ */
 static struct conf *
 load_conf(const struct cli_call *call)
 {
@@ -20,14 +23,17 @@ load_conf(const struct cli_call *call)
     conf = cli_load_conf_in_force(context);
     if (!conf)
         return cli_load_conf(context, context->config_path, NULL);
-    if (call->command != &cli_reload) /* which gives the reason itself */
+    if (call->command != &cli_reload) /* reload prints the reason itself */
         cli_complain(
             "warning: %s; this goes on with the configuration in force (noctule check-config)",
             error.message);
     return conf;
 }
 
-/* Standalone commands read the configuration that is named, or the usual one; others follow the daemon. */
+/*
+ * Standalone commands read the given or the default configuration. Other commands follow the
+ * running daemon.
+ */
 static int
 run_with_conf(struct cli_call *call)
 {
@@ -66,7 +72,7 @@ run_call(struct cli_call *call)
     return call->context->help ? EXIT_OK : EXIT_USAGE;
 }
 
-/* What was printed has to have arrived: a full disk is no success. */
+/* Returns EXIT_PARTIAL if the output could not be written, for example to a full disk. */
 static int
 flush_output(int status)
 {

@@ -1,9 +1,9 @@
 /*
- * cli.h - the commands of `noctule`, one struct cli_command each, and what they share; their table is in
- * commands.c, what a row is in line/line.h.
+ * cli.h - the commands of `noctule`, one struct cli_command each, and their shared functions. The
+ * table of commands is in commands.c; line/line.h describes a row.
  *
- * A command writes results to standard output and complaints to standard error, and returns one of
- * exit_codes.h.
+ * A command must write results to standard output and errors to standard error, and must return a
+ * code of exit_codes.h.
  */
 #ifndef NOCTULE_SERVICE_CLI_CLI_H
 #define NOCTULE_SERVICE_CLI_CLI_H
@@ -22,55 +22,84 @@ extern const struct cli_command cli_run, cli_run_job, cli_explain, cli_status, c
     cli_profiles, cli_cohort, cli_version, cli_help;
 
 /*
- * Which configuration it is, where none was given: that of the daemon that runs here, which is said on standard error
- * where it is not the usual one; else the usual one. --root says which daemon where several run. A no for an answer is
- * -EEXIST, several run with different ones, or -EACCES, one runs that this user cannot or should not follow, and the
- * usual one is not there; or -ENOMEM.
+ * Chooses the configuration if no option or variable gives one: that of the running daemon, else
+ * the default. Prints a line on standard error if it is not the default. With --root, only the
+ * daemon of that root counts.
+ *
+ * Returns 0; -EEXIST if several daemons run with different configurations; -EACCES if the default
+ * is missing and this user cannot see or must not trust the daemon's; or -ENOMEM. An error has a
+ * message.
  */
 int cli_choose_conf(struct cli_context *context, struct error *error);
 
-/* The configuration; NULL after complaints of all that is wrong with it. `findings` (may be NULL): what is
- * doubtful of a good one is told, too, and they are the caller's to free, either way. conf_free. */
+/*
+ * Loads the configuration. Returns NULL after printing all errors. If `findings` is not NULL,
+ * warnings are printed too, and the caller must free the findings in either case. The caller must
+ * call conf_free.
+ */
 struct conf *cli_load_conf(const struct cli_context *context, const char *path,
                            struct conf_findings *findings);
 
-/* The configuration in force, of a daemon that answers, where the file cannot be loaded; NULL: there is none. conf_free. */
+/*
+ * Returns the configuration in force of a daemon that answers, or NULL. Used if the file cannot be
+ * loaded. The caller must call conf_free.
+ */
 struct conf *cli_load_conf_in_force(const struct cli_context *context);
 
-/* A job or delivery number or a count as decimal digits, 1 .. INT64_MAX; 0 or -EINVAL. */
+/*
+ * Parses a job number, a delivery number or a count: decimal digits, 1 to INT64_MAX. Returns 0 or
+ * -EINVAL.
+ */
 int cli_parse_number(const char *text, int64_t *number);
 
-/* Unix milliseconds of a time that may lack its end, "2026-01-31T07". Returns 0 or -EINVAL. */
+/*
+ * Converts a time to Unix milliseconds. The end of the text may be missing: "2026-01-31T07".
+ * Returns 0 or -EINVAL.
+ */
 int cli_time_to_ms(const char *text, int64_t *ms);
 
-/* A Series Instance UID, by its looks. */
+/* Checks the form of a Series Instance UID: 1 to 64 digits and points. */
 bool cli_is_uid(const char *text);
 
-/* The pipeline of that name: EXIT_OK, or EXIT_NOT_FOUND after a complaint that names those there are. */
+/*
+ * Finds a pipeline by name. Returns EXIT_OK, or EXIT_NOT_FOUND after printing the names of all
+ * pipelines.
+ */
 int cli_find_pipeline(const struct conf *conf, const char *name,
                       const struct conf_pipeline **pipeline);
 
-/* Adds an input's files as collect_input does, or complains. */
+/*
+ * Adds the files of an input as collect_input does. Returns EXIT_OK, or another exit code after an
+ * error message.
+ */
 struct collection;
 int cli_collect(struct collection *files, const char *input);
 
-/* The database of the root folder, to be read; EXIT_OK, or EXIT_DATABASE after a complaint. */
+/*
+ * Opens the database of the root folder for reading. Returns EXIT_OK, or EXIT_DATABASE after an
+ * error message.
+ */
 struct report;
 int cli_open_report(const struct conf *conf, struct report **report);
-/* The same without a word: 0 or -errno. */
+/* Does the same without printing. Returns 0 or -errno with a message. */
 int cli_try_report(const struct conf *conf, struct report **report, struct error *error);
 
-#define CLI_DAEMON_SECONDS 10 /* that commands wait for each answer */
+#define CLI_DAEMON_SECONDS 10 /* time limit of commands for each answer */
 
 /*
- * PING: 0 when a daemon serves this root and takes files in, -EINPROGRESS when it does not take in
- * any, another errno when none answers. Its message, and its alerts in lines (alerts_from_lines): malloc'd, "" or
- * NULL if it sent none.
+ * Sends a PING. Returns 0 if a daemon serves this root and receives files, -EINPROGRESS if it does
+ * not receive files yet, or another -errno if no daemon answers. Sets *message, and *alerts in the
+ * lines of alerts_from_lines. Each is "" or NULL without an answer. The caller must free both.
  */
 int cli_ask_daemon(const char *root, int seconds, char **message, char **alerts);
-/* Why it did not answer, of another errno: the word for what it is then ("not running", "not
- * answering", "unknown"), and a message. */
+/*
+ * Explains another -errno of cli_ask_daemon. Returns the state of the daemon ("not running", "not
+ * answering", "unknown") and writes a message into `why`.
+ */
 const char *cli_no_answer(const char *root, int seconds, int rc, char *why, size_t size);
-/* The process that works in this root; 0: none, or it cannot be seen. */
+/*
+ * Returns the process ID of the daemon of this root, or 0 if there is no such process or this user
+ * cannot see it.
+ */
 int cli_find_daemon(const char *root);
 #endif

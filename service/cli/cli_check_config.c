@@ -1,4 +1,4 @@
-/* cli_check_config.c - `noctule check-config`: is the file good, and what does it say? */
+/* cli_check_config.c - `noctule check-config`: checks a configuration file and prints a summary. */
 #include "service/cli/cli.h"
 
 #include "db/report.h"
@@ -50,7 +50,7 @@ print_pipeline(const struct conf_pipeline *pipeline)
     putchar(')');
 }
 
-/* Prints why results of the pipeline's segments are held, or that the site delivers them nevertheless. */
+/* Prints why the results of a segment are held, or that the site delivers them without review. */
 static void
 print_unvalidated(const struct conf_pipeline *pipeline)
 {
@@ -65,7 +65,7 @@ print_unvalidated(const struct conf_pipeline *pipeline)
     }
 }
 
-/* Ends the line of one that another file than the one that was asked about has. */
+/* Ends a line. Adds the file and line if an included file has the entry. */
 static void
 print_place(const char *path, const struct conf_findings *findings, size_t number)
 {
@@ -112,7 +112,7 @@ print_rule(const struct conf_rule *rule)
     printf("%s -> %s", rule->otherwise ? ", where no other rule fits" : "", rule->pipeline);
 }
 
-/* What becomes of its files; those that are kept stay beside the copy of the service. */
+/* Prints the fate of the inbox's files. Kept files remain in addition to the stored copy. */
 static void
 print_inbox(const struct conf *conf, const struct conf_inbox *inbox)
 {
@@ -157,7 +157,10 @@ check_config_summary(const char *path, const struct conf *conf,
         printf("rule: none; series make jobs only through a title that names a pipeline\n");
 }
 
-/* Root checks with the rights of the service, which has to load the file, too; a draft of root's it need not. */
+/*
+ * As root, loads the file again with the rights of the service, which must be able to read it.
+ * Drafts of root only get a warning.
+ */
 static int
 check_config_as_service(const struct cli_call *call, const char *path, const struct conf *conf)
 {
@@ -179,7 +182,9 @@ check_config_as_service(const struct cli_call *call, const char *path, const str
     return draft ? EXIT_OK : EXIT_CONFIG;
 }
 
-/* Can the files of TLS be used, with the rights of the service where root asks? */
+/*
+ * Checks that the TLS files can be used, with the rights of the service if root runs the command.
+ */
 static int
 check_config_tls(const struct conf_dicom *dicom)
 {
@@ -218,7 +223,7 @@ check_config_doubt(void *context, const char *pipeline, const char *text)
     return 0;
 }
 
-/* By what the service measured, where it has run and may be read. */
+/* Prints doubts about deadlines, from measured run times if the database exists and is readable. */
 static void
 check_config_done_by(const struct conf *conf)
 {

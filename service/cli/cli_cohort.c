@@ -1,4 +1,6 @@
-/* cli_cohort.c - `noctule cohort`: what a pipeline measured as one table, for statistics. */
+/*
+ * cli_cohort.c - `noctule cohort`: prints the features of a pipeline as one table for statistics.
+ */
 #include "service/cli/cli.h"
 
 #include "base/durable.h"

@@ -1,4 +1,4 @@
-/* cli_common.c - what the commands of `noctule` share. */
+/* cli_common.c - functions that several commands of `noctule` use. */
 #include "service/cli/cli.h"
 
 #include "db/iso_time.h"
@@ -50,7 +50,10 @@ cli_daemon_answers(const char *root)
     return rc == 0 || rc == -EINPROGRESS;
 }
 
-/* The default is the root of the usual file alone: another one that gives none may be of another service. */
+/*
+ * Uses the default root for the default file only. Another file without a root may belong to
+ * another service.
+ */
 static char *
 cli_find_root(const struct cli_context *context)
 {

@@ -1,8 +1,9 @@
 /*
- * cli_control.c - the commands that speak to the daemon: retry, cancel, complete, accept, reject, resend,
- * ping ...; purge_command.c has purge.
+ * cli_control.c - the commands that send requests to the daemon: retry, cancel, complete, accept,
+ * reject, resend, ping and others. purge is in purge_command.c.
  *
- * One connection per command, one frame and one ANSWER per thing asked for; blocking, with a timeout.
+ * A command opens one connection. For each argument it sends one frame and reads one ANSWER. Calls
+ * block, with a time limit.
  */
 #include "service/cli/control_requests.h"
 
@@ -25,8 +26,8 @@
 #include <unistd.h>
 
 /*
- * The address of the socket in the root folder. A path too long for sockaddr_un goes through the
- * open folder; *folder is that descriptor, to be closed after connecting, or -1.
+ * Builds the address of the control socket. A path that is too long for sockaddr_un goes through
+ * the open root folder. The caller must close *folder after connecting, unless it is -1.
  */
 static int
 socket_address(const char *root, struct sockaddr_un *address, int *folder)
@@ -56,7 +57,7 @@ connect_within(int fd, const struct sockaddr_un *address, int seconds)
     return 0;
 }
 
-/* A connected descriptor, or a negative errno. */
+/* Returns a connected descriptor or -errno. */
 static int
 connect_daemon(const char *root, int seconds)
 {
@@ -90,7 +91,7 @@ control_send(int fd, struct proto_writer *writer)
     return rc;
 }
 
-/* The next frame; it points into the stream. */
+/* Reads the next frame, which points into the stream. Returns 0 or -errno. */
 static int
 control_receive(int fd, struct proto_stream *stream, struct proto_reader *reader)
 {
@@ -111,8 +112,10 @@ control_receive(int fd, struct proto_stream *stream, struct proto_reader *reader
     return rc < 0 ? rc : 0;
 }
 
-/* Sends the frame and reads the ANSWER, which points into the stream: 0 when there is one, whatever
- * it says. */
+/*
+ * Sends a frame and reads the ANSWER, which points into the stream. Returns 0 for any answer, else
+ * -errno.
+ */
 static int
 control_ask(int fd, struct proto_writer *writer, struct proto_stream *stream,
             struct message_answer *answer)
@@ -124,7 +127,7 @@ control_ask(int fd, struct proto_writer *writer, struct proto_stream *stream,
     return rc < 0 ? rc : message_read_answer(&reader, answer);
 }
 
-/* The kernel is asked: a lock that is tried would be in the way of a daemon that starts. */
+/* Reads the lock's owner from the kernel. Trying the lock could block a daemon that starts. */
 int
 cli_find_daemon(const char *root)
 {
@@ -146,7 +149,7 @@ cli_find_daemon(const char *root)
     return found;
 }
 
-/* Only its own user and root may ask the daemon. */
+/* Only the daemon's own user and root may connect. */
 static void
 control_describe_refusal(const char *root, char *why, size_t size)
 {
@@ -195,7 +198,7 @@ no_daemon(const char *root, int rc)
     return EXIT_NO_DAEMON;
 }
 
-/* `before`: printed before a body. */
+/* `before` is printed before a body. */
 static int
 print_answer(const char *what, const struct message_answer *answer, const char *before)
 {
@@ -213,12 +216,12 @@ print_answer(const char *what, const struct message_answer *answer, const char *
     return answer->status == -ENOENT ? EXIT_NOT_FOUND : EXIT_PARTIAL;
 }
 
-/* What came of asking: the daemon is gone; a body was printed. */
+/* State over several requests. */
 struct asked {
     bool lost, told;
 };
 
-/* One thing asked for and the answer printed, `before` before a body. */
+/* Sends one request and prints the answer, with `before` before a body. */
 static int
 control_ask_about(int fd, const char *root, const char *what, struct proto_writer *writer,
                   const char *before, struct asked *asked)
@@ -233,7 +236,7 @@ control_ask_about(int fd, const char *root, const char *what, struct proto_write
     return status;
 }
 
-/* Several failures of one kind keep their exit code; unlike ones are a partial failure. */
+/* Combines exit codes: equal failures keep their code, different ones are EXIT_PARTIAL. */
 static int
 worse(int before, int now)
 {
@@ -277,10 +280,9 @@ write_cancel(struct proto_writer *writer, enum proto_type type, const char *job,
     message_write(writer, type, &message);
 }
 
-/* What `retry` was asked for. */
 struct retry {
     bool current, force, failed, dry_run;
-    struct report_filter filter; /* of --failed */
+    struct report_filter filter; /* filter of --failed */
 };
 
 static void
@@ -300,7 +302,6 @@ control_login(char *login, size_t size)
     return login;
 }
 
-/* What `complete` was asked for. */
 struct complete {
     bool accept_missing;
 };
@@ -317,7 +318,7 @@ write_series(struct proto_writer *writer, enum proto_type type, const char *seri
     message_write(writer, type, &message);
 }
 
-/* About each of the arguments. */
+/* Sends a request for each argument. */
 static int
 control_ask_each(const struct cli_call *call, const struct question *question)
 {
@@ -325,7 +326,7 @@ control_ask_each(const struct cli_call *call, const struct question *question)
                            call->options);
 }
 
-/* About none in particular. */
+/* Sends one request without an argument. */
 static int
 control_ask_once(const struct cli_call *call, const struct question *question)
 {
@@ -349,7 +350,10 @@ const struct cli_command cli_cancel = {.name = "cancel",
                                        JOBS(1),
                                        .run = cancel_run};
 
-/* Asks about all rows that the filter chooses. `would`: NULL, or what would become of each: then nothing is asked. */
+/*
+ * Sends a request for all rows that match the filter. If `would` is not NULL, only lists them with
+ * this verb.
+ */
 static int
 control_ask_chosen(const struct cli_context *context, const struct question *question,
                    const struct report_list *list, const struct report_filter *filter,
@@ -438,11 +442,10 @@ const struct cli_command cli_retry = {
     .check = retry_check,
     .run = retry_run};
 
-/* What `submit` was asked for. */
 struct submit {
-    const char *pipeline, *stacks; /* NULL: not given */
+    const char *pipeline, *stacks; /* NULL if not given */
     bool rules, all, force, dry_run, json;
-    struct report_filter filter; /* of --all */
+    struct report_filter filter; /* filter of --all */
 };
 
 static void
@@ -469,7 +472,7 @@ submit_check(struct cli_call *call)
     struct submit *submit = call->options;
     const char *name = call->command->name;
     const bool none = call->count == 0;
-    submit->all |= submit->rules && none; /* the rules are for everything */
+    submit->all |= submit->rules && none; /* --rules without series applies to all */
     if ((submit->pipeline != NULL) == submit->rules)
         return cli_usage_error(name, "needs --pipeline or --rules");
     if (submit->all != none)
@@ -553,12 +556,11 @@ const struct cli_command cli_complete = {
     .needs = "one or more Series Instance UIDs",
     .run = complete_run};
 
-/* What `hold` and `release` were asked for. */
 struct hold {
     const char *pipeline, *destination;
     bool queue;
     const char *reason;
-    const char *kind, *name; /* of these; NULL: jobs */
+    const char *kind, *name; /* set by hold_check; NULL: jobs */
 };
 
 static void
@@ -693,10 +695,10 @@ const struct cli_command cli_priority = {
     .check = priority_check,
     .run = priority_run};
 
-/* What `accept` and `reject` were asked for. */
+/* Options of `accept` and `reject`. */
 struct rejection {
-    const char *reason;          /* NULL: it is accepted */
-    struct report_filter filter; /* of accept, in place of jobs */
+    const char *reason;          /* NULL: accept */
+    struct report_filter filter; /* for accept without job numbers */
     bool dry_run;
 };
 
@@ -728,7 +730,7 @@ accept_check(struct cli_call *call)
     return EXIT_OK;
 }
 
-/* Results of a newer revision cannot be accepted: the filter leaves these out. */
+/* Selects current results only: superseded ones cannot be accepted. */
 static int
 accept_run(struct cli_call *call)
 {
@@ -794,10 +796,10 @@ const struct cli_command cli_reject = {
     .check = reject_check,
     .run = reject_run};
 
-/* What `resend` was asked for beside deliveries by number: all of a job, or all of a destination. */
+/* Options of `resend` for all deliveries of a job or a destination. */
 struct resend {
-    int64_t job;             /* 0: not given */
-    const char *destination; /* NULL: not given */
+    int64_t job;             /* 0 if not given */
+    const char *destination; /* NULL if not given */
     bool not_arrived;
 };
 
@@ -874,9 +876,9 @@ cli_ask_daemon(const char *root, int seconds, char **message, char **alerts)
     return rc < 0 ? rc : (int)answer.status;
 }
 
-#define RELOAD_SECONDS 120 /* for ports to be opened; systemd gives a reload 90 s and more */
+#define RELOAD_SECONDS 120 /* opening ports takes time; systemd allows a reload 90 s or more */
 
-/* 0 in force, else why it is not. */
+/* Prints the outcome and returns an exit code. */
 static int
 reload_end(const char *root, int rc, const struct message_answer *answer)
 {

@@ -1,4 +1,4 @@
-/* cli_echo.c - `noctule echo`; no daemon is needed. See echo.h. */
+/* cli_echo.c - `noctule echo`: tests a destination without the daemon. See echo.h. */
 #include "service/cli/cli.h"
 
 #include "dicom/net/scu.h"
@@ -36,7 +36,7 @@ echo_within(double configured, double seconds)
     return seconds > 0 ? fmin(configured, seconds) : configured;
 }
 
-/* Of who is called, a destination or a source: the options that AE_ROWS gives both. */
+/* Builds a peer from a destination or a source. Both have the options of AE_ROWS. */
 #define ECHO_PEER(called)                                                                          \
     {                                                                                              \
         .calling_ae = (called)->calling_ae_title, .called_ae = (called)->ae_title,                 \
@@ -44,7 +44,7 @@ echo_within(double configured, double seconds)
         .connect_seconds = (called)->connect_seconds, .dimse_seconds = (called)->dimse_seconds     \
     }
 
-/* `peer` is as ECHO_PEER made it. */
+/* `peer` must come from ECHO_PEER. */
 static int
 echo_ae(const struct conf *conf, bool with_tls, double seconds, struct dicom_peer *peer, char *said,
         size_t size, struct error *error)

@@ -1,6 +1,6 @@
 /*
  * cli_lists.c - the commands that read the database: jobs, review, show, features, series,
- * destinations, deliveries; status is in cli_status.c.
+ * destinations, deliveries. status is in cli_status.c.
  */
 #include "service/cli/cli.h"
 
@@ -45,21 +45,21 @@ report_status_code(int rc, const struct error *error)
     if (rc == 0)
         return EXIT_OK;
     cli_complain("%s", error->message[0] ? error->message : "the database cannot be read");
-    if (rc == -EINVAL) /* there is no such state */
+    if (rc == -EINVAL) /* unknown state */
         return EXIT_USAGE;
     return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
 }
 
-/* What is asked: the command's options, how it is answered, and the number of a job where it takes one. */
+/* Options of a list command, its print function, and the job number if it takes one. */
 struct report_request {
     int (*print)(struct report *report, const struct report_request *request, struct error *error);
     const struct report_list *list;
     const struct conf *conf;
     int64_t job;
-    int64_t segment; /* of features; 0: the whole volume */
+    int64_t segment; /* for features; 0: the whole volume */
     bool json, csv;
     struct watch watch;
-    struct report_filter filter; /* of lists */
+    struct report_filter filter; /* for lists */
 };
 
 static int
@@ -124,8 +124,10 @@ take_feature(void *context, const struct feature *row)
     return feature_set_add(context, row);
 }
 
-/* features.json or features.csv again: what the database has is the set that the worker told, and
- * the same code writes it. */
+/*
+ * Prints features.json or features.csv from the database. The rows equal the set of the worker, and
+ * the same code writes them.
+ */
 static int
 answer_features(struct report *report, const struct report_request *request, struct error *error)
 {
@@ -150,12 +152,12 @@ features_check(struct cli_call *call)
                : EXIT_OK;
 }
 
-/* What stands for an identifier where the database has no other; of the one that was asked for. */
+/* Hashes of the given identifiers, for databases that store only hashes. */
 struct stand_ins {
     char accession[PSEUDONYM_SIZE], patient[PSEUDONYM_SIZE];
 };
 
-/* What is kept in both ways is looked for. */
+/* Adds the hashes to the filter, so that plain and hashed identifiers are both found. */
 static void
 report_find_stand_ins(struct report_request *request, struct stand_ins *words)
 {
@@ -164,7 +166,7 @@ report_find_stand_ins(struct report_request *request, struct stand_ins *words)
     if (!filter->accession[0] && !filter->patient[0])
         return;
     int rc = pseudonym_key_read(request->conf->root, &key);
-    if (rc == -ENOENT) /* nothing was kept that way yet */
+    if (rc == -ENOENT) /* the database has no hashes yet */
         return;
     if (rc == 0 && filter->accession[0]) {
         rc = pseudonym_of(&key, filter->accession[0], words->accession);

@@ -1,9 +1,9 @@
 /*
- * cli_presets.c - `noctule presets` and `noctule profiles`: what is shipped in share/noctule/presets and
- * profiles, as the heads of the files say it.
+ * cli_presets.c - `noctule presets` and `noctule profiles`: list the installed files of
+ * share/noctule/presets and profiles from their head comments.
  *
- * A head is the comment that a file begins with: "# NAME: what it is", then "# Key: text" for each key
- * of its shelf, in this order, where a line "#   text" goes on.
+ * A head comment has "# NAME: title", then "# Key: text" for each key of its shelf in this order. A
+ * line "#   text" continues the text above.
  */
 #include "service/cli/cli.h"
 
@@ -20,16 +20,16 @@
 #define MAX_TEXT 2048
 #define MAX_KEYS 5
 
-/* A folder of them. */
+/* A folder of presets or profiles. */
 struct shelf {
     const char *folder, *one; /* "presets", "preset" */
 
     struct {
-        const char *head, *json, *shown; /* in a file, in JSON, in the list */
-    } keys[MAX_KEYS];                    /* fewer end with NULL */
+        const char *head, *json, *shown; /* in the file, in JSON, in the list */
+    } keys[MAX_KEYS];                    /* unused entries are NULL */
 
-    bool included;    /* by @include; JSON says of what */
-    const char *last; /* what the list ends with */
+    bool included;    /* used by @include; JSON then has the path */
+    const char *last; /* printed after the list */
 };
 
 static const struct shelf presets = {
@@ -74,7 +74,7 @@ shipped_append(char text[MAX_TEXT], const char *line)
              line);
 }
 
-/* A line of the head; *into is the text that it goes on with. */
+/* Reads a line of the head. *into is the text that the next line may continue. */
 static void
 shipped_read_line(struct shipped *shipped, const char *line, char **into)
 {
@@ -98,7 +98,7 @@ shipped_read_line(struct shipped *shipped, const char *line, char **into)
     }
 }
 
-/* 0 or -errno. */
+/* Returns 0 or -errno. */
 static int
 shipped_read(struct shipped *shipped)
 {
@@ -115,7 +115,7 @@ shipped_read(struct shipped *shipped)
 
 /* ----------------------------------------------------------------------------- printing ---- */
 
-/* A text from column `indent` on, in lines of 100 characters. */
+/* Prints a text from column `indent` on, in lines of at most 100 characters. */
 static void
 print_wrapped(const char *head, const char *text, int indent)
 {
@@ -207,7 +207,7 @@ shelf_list(const struct shelf *shelf, const char *folder, bool as_json)
     return status;
 }
 
-/* The file itself. */
+/* Prints the file itself. */
 static int
 shelf_print_one(const struct shelf *shelf, const char *folder, const char *name)
 {

@@ -1,7 +1,6 @@
 /*
- * cli_status.c - how the night goes: what the database counts, what the daemon says of itself, and
- * what is not well. --check says it in one line, and with an exit status, as monitoring systems
- * that follow Nagios' plugins expect.
+ * cli_status.c - `noctule status`: counts of the database, the state of the daemon, and alerts.
+ * --check prints one line and sets the exit status as Nagios plugins do.
  */
 #include "service/cli/cli.h"
 
@@ -22,10 +21,10 @@ struct status {
     bool json, check;
     struct watch watch;
     struct cli_alerts alerts;
-    struct error refused; /* of the file; no message: it was loaded */
+    struct error refused; /* error of the file; no message if it was loaded */
 };
 
-/* ---------------------------------------------------------------------------- telling ------ */
+/* ------------------------------------------------------------------------------- output ---- */
 
 static void
 status_print_alert(const struct alert *alert)
@@ -60,7 +59,7 @@ status_print_json_alerts(const struct status *status, bool after_night)
     json_end_object(&json);
 }
 
-/* The night's object stays open for what is not of the database. */
+/* Leaves the object of report_status open and adds the alerts. */
 static int
 status_print_json(const struct status *status, struct report *report, struct error *error)
 {
@@ -79,7 +78,7 @@ status_print_json(const struct status *status, struct report *report, struct err
     return rc ? rc : closed ? error_set_system(error, closed, "make the text") : 0;
 }
 
-/* Without a report what the daemon says, which it may all the same. */
+/* Without a database, prints only the daemon and its alerts. */
 static int
 status_print(const struct status *status, struct report *report, struct error *error)
 {
@@ -93,7 +92,7 @@ status_print(const struct status *status, struct report *report, struct error *e
     return rc;
 }
 
-/* A bar ends the text: figures follow. */
+/* Replaces bars, because a bar ends the text of a plugin. */
 static void
 status_print_check_text(const char *before, const char *text)
 {
@@ -102,7 +101,7 @@ status_print_check_text(const char *before, const char *text)
         putchar(*text == '|' ? '/' : *text);
 }
 
-/* One alert of --check: "ID: text (since ...)". */
+/* Prints one alert of --check: "ID: text (since ...)". */
 static void
 status_print_check_alert(const char *before, const struct alert *alert)
 {
@@ -125,7 +124,10 @@ status_print_check_known(const struct alerts *alerts)
     }
 }
 
-/* "NOCTULE WARNING: jobs_failed: ...; known: quarantine | jobs_ready=0 ..."; returns the severity, the exit status. */
+/*
+ * Prints "NOCTULE WARNING: jobs_failed: ...; known: quarantine | jobs_ready=0 ...". Returns the
+ * severity as exit status.
+ */
 static int
 status_print_check(const struct status *status, struct report *report)
 {
@@ -149,7 +151,10 @@ status_print_check(const struct status *status, struct report *report)
     return (int)worst;
 }
 
-/* A fault that no reload has met yet: the next start would. */
+/*
+ * Adds an alert for an error in the file that no reload has reported yet. It would stop the next
+ * start.
+ */
 static void
 status_add_refusal(struct status *status)
 {
@@ -191,7 +196,7 @@ status_tell(struct status *status)
     return EXIT_DATABASE;
 }
 
-/* --check answers as any plugin does, also where there is no configuration to go by. */
+/* With --check, prints a plugin line even without a configuration. */
 static int
 status_refuse(const struct status *status, const struct error *error)
 {
@@ -250,7 +255,7 @@ status_run(struct cli_call *call)
     return status->watch.on ? watch_run(call, &status->watch, status_draw) : status_draw(call);
 }
 
-/* It reads the configuration itself: --check answers without one, too. */
+/* Loads the configuration itself, so that --check prints a line without one. */
 const struct cli_command cli_status = {
     .name = "status",
     .help = "how the night goes: jobs, series, what is not well",

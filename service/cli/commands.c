@@ -1,4 +1,4 @@
-/* commands.c - the table of commands, in the order of help. */
+/* commands.c - the table of commands, in the order of the help. */
 #include "service/cli/cli.h"
 
 static int

@@ -1,5 +1,6 @@
 /*
- * control_requests.h - questions to the daemon, one for each argument, and their answers printed. Blocking, with a timeout.
+ * control_requests.h - sends one request per argument to the daemon and prints the answers. Calls
+ * block, with a time limit.
  */
 #ifndef NOCTULE_SERVICE_CLI_CONTROL_REQUESTS_H
 #define NOCTULE_SERVICE_CLI_CONTROL_REQUESTS_H
@@ -9,20 +10,23 @@
 
 #include <stddef.h>
 
-/* What is asked about each argument; `options` are those of the command, NULL where it has none. */
+/* A request about one argument. `options` are those of the command, or NULL. */
 struct question {
     enum proto_type type;
-    const char *noun; /* "job" */
+    const char *noun; /* for messages: "job" */
     void (*write)(struct proto_writer *writer, enum proto_type type, const char *argument,
                   const void *options);
-    bool array; /* the answers are elements of one of JSON */
+    bool array; /* print the answers as elements of one JSON array */
 };
 
-/* On one connection; a question without an argument has a NULL one. One of exit_codes.h. */
+/*
+ * Sends the requests on one connection. A request without an argument has a NULL argument. Returns
+ * a code of exit_codes.h.
+ */
 int control_ask_all(const char *root, const struct question *question, char **arguments, int count,
                     const void *options);
 
-/* Who had logged in; "": not known. */
+/* Returns the login name of the operator, or "" if unknown. */
 const char *control_login(char *login, size_t size);
 
 #endif

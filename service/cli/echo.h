@@ -1,4 +1,4 @@
-/* echo.h - is a destination or a source there? Asked by this process, as its user. */
+/* echo.h - tests a destination or a source from this process, with the rights of its user. */
 #ifndef NOCTULE_SERVICE_CLI_ECHO_H
 #define NOCTULE_SERVICE_CLI_ECHO_H
 
@@ -7,12 +7,13 @@
 #include <stddef.h>
 
 /*
- * 0 and what it said, or -errno with a code and why not: an AE is sent a C-ECHO, a folder has to be writable.
- * `seconds` bounds each of its waits, 0: as configured. Any thread, after dicom_init.
+ * Tests a destination: sends a C-ECHO, tries STOW-RS, or checks that a folder is writable. Returns
+ * 0 and the answer in `said`, or -errno with a code and a message. `seconds` limits each wait; 0
+ * uses the configured limits. Any thread may call it after dicom_init.
  */
 int echo_destination(const struct conf *conf, const struct conf_destination *destination,
                      double seconds, char *said, size_t size, struct error *error);
-/* The same of an archive that noctule pull asks. */
+/* Does the same for an archive of `noctule pull`. */
 int echo_source(const struct conf *conf, const struct conf_source *source, double seconds,
                 char *said, size_t size, struct error *error);
 

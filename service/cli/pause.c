@@ -1,6 +1,6 @@
 /*
- * pause.c - pause, resume and drain: no job starts, while series are received and results delivered. They are
- * `hold` and `release` of all jobs; drain also waits until what ran has ended.
+ * pause.c - pause, resume and drain: no job starts, while series are received and results
+ * delivered. They hold or release all jobs. drain also waits until no job runs.
  */
 #include "service/cli/control_requests.h"
 
@@ -15,7 +15,7 @@
 
 struct pause {
     const char *reason;
-    int64_t seconds; /* of drain; 0: as long as it takes */
+    int64_t seconds; /* of drain; 0: no limit */
 };
 
 static void
@@ -54,7 +54,7 @@ resume_run(struct cli_call *call)
 
 /* ------------------------------------------------------------------------------- drain ------ */
 
-/* Tells how many run whenever that changes. */
+/* Prints the number of running jobs whenever it changes. */
 static int
 drain_look(struct report *report, int64_t *told, struct report_pause *pause)
 {
@@ -72,7 +72,10 @@ drain_look(struct report *report, int64_t *told, struct report_pause *pause)
     return EXIT_OK;
 }
 
-/* Why it does not wait for the last job; EXIT_OK: it does. */
+/*
+ * Checks whether to wait for the last job. Returns EXIT_OK to wait, else the exit code after an
+ * error message.
+ */
 static int
 drain_go_on(const struct cli_call *call, const struct report_pause *pause, double until)
 {

@@ -14,7 +14,7 @@
 #define BAR            28
 #define REDRAW_SECONDS 0.1
 
-/* Share of a job's time that each of pipeline_stages takes, roughly: a bar need not be exact. */
+/* Approximate share of each of pipeline_stages in the time of a job. */
 static const double weights[] = {0.1, 0.45, 0.1, 0.1, 0.125, 0.125};
 
 struct progress {
@@ -22,7 +22,7 @@ struct progress {
     pthread_mutex_t lock;
     char title[48];
     double begun, drawn;
-    double done; /* of the job, 0..1; never falls */
+    double done; /* share of the job, 0 to 1; must not fall */
 };
 
 struct progress *
@@ -80,7 +80,7 @@ progress_tell(void *context, const char *stage, double fraction)
 {
     struct progress *progress = context;
     if (!progress->drawing || pthread_mutex_trylock(&progress->lock) != 0)
-        return; /* another thread is drawing: it tells the same */
+        return; /* another thread draws the same progress */
     progress->done = fmax(progress->done, done_of_job(stage, fraction));
     double now = clock_seconds();
     if (now - progress->drawn >= REDRAW_SECONDS)

@@ -1,4 +1,4 @@
-/* progress.h - a bar on the terminal: how far a job is and how long it will take. Thread-safe. */
+/* progress.h - a progress bar on the terminal with the remaining time. Thread-safe. */
 #ifndef NOCTULE_SERVICE_CLI_PROGRESS_H
 #define NOCTULE_SERVICE_CLI_PROGRESS_H
 
@@ -6,14 +6,16 @@
 
 struct progress;
 
-/* On standard error when that is a terminal and `wanted`; otherwise a bar that is never drawn.
- * NULL: no memory. */
+/*
+ * Opens a bar on standard error. The bar is not drawn if `wanted` is false or standard error is not
+ * a terminal. Returns NULL without memory.
+ */
 struct progress *progress_open(bool wanted);
-/* A new job begins: what it is called. */
+/* Begins a job with this title. */
 void progress_begin(struct progress *progress, const char *title);
-/* As struct pipeline_watch wants it; context is the struct progress. */
+/* Updates the bar, as the callback of struct pipeline_watch. context is the struct progress. */
 void progress_tell(void *context, const char *stage, double fraction);
-/* Wipes the bar off, so that other lines can be written. */
+/* Erases the bar, so that other lines can be printed. */
 void progress_clear(struct progress *progress);
 void progress_close(struct progress *progress);
 

@@ -1,6 +1,6 @@
 /*
- * pull_command.c - `noctule pull`: archives are asked for studies, and what became of that is listed. The daemon asks; with --dry-run this
- * process does, and nothing is sent.
+ * pull_command.c - `noctule pull`: retrieves studies from archives, and lists retrievals. The
+ * daemon retrieves. With --dry-run this process queries the archive, and no study is sent.
  */
 #include "service/cli/control_requests.h"
 
@@ -25,18 +25,18 @@
 
 struct pull {
     bool accession, study, series, dry_run, json;
-    const char *list; /* a file; NULL: the arguments are what is asked for */
-    int64_t cancel;   /* a batch; 0: none */
+    const char *list; /* a file; NULL: the arguments are the values */
+    int64_t cancel;   /* a batch; 0 if not given */
     struct report_filter filter;
-    /* What is asked for. */
+    /* requested items */
     struct queue_pull_wish *wishes; /* malloc'd, with their identifiers */
     size_t count;
     int32_t
-        list_line; /* of the value that is read: in the list, then its place among the arguments */
+        list_line; /* of the current value: line of the list, then position among the arguments */
     const char *source;
 };
 
-/* ------------------------------------------------------------------------ what is asked for -- */
+/* ---------------------------------------------------------------------------------- items ---- */
 
 static bool
 pull_has(const struct pull *pull, enum queue_pull_key key, const char *value)
@@ -47,7 +47,7 @@ pull_has(const struct pull *pull, enum queue_pull_key key, const char *value)
     return false;
 }
 
-/* Of what the options say. */
+/* Returns the kind of the values by the options. */
 static enum queue_pull_key
 pull_key(const struct pull *pull)
 {
@@ -56,7 +56,7 @@ pull_key(const struct pull *pull)
                            : QUEUE_PULL_SERIES;
 }
 
-/* Each once. */
+/* Adds a value once. Returns an exit code. */
 static int
 pull_add(struct pull *pull, const char *value)
 {
@@ -88,7 +88,7 @@ pull_add(struct pull *pull, const char *value)
     return EXIT_OK;
 }
 
-/* Blanks around it are none of it; "" of a line that is empty or a comment. */
+/* Removes blanks around a line. Returns "" for an empty line or a comment. */
 static const char *
 pull_trim(char *line)
 {
@@ -101,7 +101,9 @@ pull_trim(char *line)
     return *line == '#' ? "" : line;
 }
 
-/* Adds the value of a line, which must be text: C would cut it at a NUL, and ask for another value. */
+/*
+ * Adds the value of a line. A line with a NUL must be refused, because C would cut the value there.
+ */
 static int
 pull_add_line(struct pull *pull, char *line, size_t length)
 {
@@ -164,7 +166,7 @@ pull_free(struct pull *pull)
     free(pull->wishes);
 }
 
-/* ----------------------------------------------------------------------------------- asking -- */
+/* ---------------------------------------------------------------------------------- query ---- */
 
 static void
 pull_tell_found(const struct queue_pull_wish *wish, const struct pull_found *found)
@@ -225,7 +227,7 @@ pull_ask(const struct pull *pull, const struct conf *conf, const struct conf_sou
     return status;
 }
 
-/* --------------------------------------------------------------------------------- ordering -- */
+/* -------------------------------------------------------------------------------- request ---- */
 
 static void
 write_pull(struct proto_writer *writer, enum proto_type type, const char *items,
@@ -258,7 +260,7 @@ write_pull_items(struct proto_writer *writer, enum proto_type type, const char *
     struct text_stream text;
     (void)argument;
     if (text_open(&text)) {
-        write_pull(writer, type, "", options); /* which is refused */
+        write_pull(writer, type, "", options); /* the daemon refuses an empty list */
         return;
     }
     for (size_t i = 0; i < pull->count; i++)
@@ -268,9 +270,9 @@ write_pull_items(struct proto_writer *writer, enum proto_type type, const char *
     free(text.bytes);
 }
 
-/* ---------------------------------------------------------------------------------- listing -- */
+/* ----------------------------------------------------------------------------------- list ---- */
 
-/* Why what waits does not begin. */
+/* Prints when closed windows open. */
 static void
 pull_tell_windows(const struct conf_pull *conf)
 {

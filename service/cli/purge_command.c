@@ -1,6 +1,7 @@
 /*
- * purge_command.c - `noctule purge`: what is to go today. The daemon removes, for it alone knows what is at work; whose a
- * series is stands in its files only.
+ * purge_command.c - `noctule purge`: selects series and has the daemon remove them. Only the daemon
+ * knows which series are in use. Patients are read from the files, because the database does not
+ * store them.
  */
 #include "service/cli/control_requests.h"
 
@@ -15,16 +16,16 @@
 #include <unistd.h>
 
 struct purge {
-    const char *patient; /* NULL: not given */
+    const char *patient; /* NULL if not given */
     bool undelivered, dry_run, yes, json;
-    struct report_filter filter; /* of --before and --patient */
-    char **keys;                 /* Series Instance UIDs; malloc'd where `chosen` */
+    struct report_filter filter; /* for --before and --patient */
+    char **keys;                 /* Series Instance UIDs; owned if `chosen` */
     size_t count;
-    size_t images; /* series of images, which come first; then those of objects, then "" */
+    size_t images; /* number of image series, which come first; object series and "" follow */
     bool chosen;
 };
 
-/* ---------------------------------------------------------------------------------- choosing -- */
+/* ------------------------------------------------------------------------------- selection ---- */
 
 static bool
 purge_is_of_patient(const struct purge *purge, const char *root, const char *path)
@@ -55,7 +56,7 @@ purge_match(const struct purge *purge, const char *root, struct report *report,
     return rc;
 }
 
-/* Keeps those of the patient. */
+/* Keeps the series of the patient only. */
 static int
 purge_choose_patient(struct purge *purge, const char *root, struct report *report,
                      struct error *error)
@@ -88,7 +89,10 @@ purge_add_key(struct purge *purge, const char *key, struct error *error)
     return 0;
 }
 
-/* Nothing tells whose a file of no known series is, so only its age finds it: "" stands for them all. */
+/*
+ * Quarantined files without a known series have no patient and are found by age only. The key ""
+ * stands for all of them.
+ */
 static int
 purge_choose_strays(struct purge *purge, struct report *report, struct error *error)
 {
@@ -104,7 +108,7 @@ purge_choose_strays(struct purge *purge, struct report *report, struct error *er
     return purge_add_key(purge, "", error);
 }
 
-/* Whether all that it was drawn on is to go, so that it goes with that. */
+/* Returns whether all images of an object are to be removed, so that the object goes with them. */
 static bool
 purge_takes_with_it(const struct purge *purge, const struct report_object *object)
 {
@@ -121,8 +125,10 @@ purge_takes_with_it(const struct purge *purge, const struct report_object *objec
     return object->drawn_on[0] != '\0';
 }
 
-/* A patient's wherever they were drawn; else those of no series that is there, by their age. What lies
- * among images goes with them. */
+/*
+ * With --patient, selects objects of the patient on any images, else old objects without stored
+ * images. Objects in an image series go with it.
+ */
 static bool
 purge_wants_object(const struct purge *purge, const char *root, const struct report_object *object)
 {
@@ -133,7 +139,7 @@ purge_wants_object(const struct purge *purge, const char *root, const struct rep
     return !purge_takes_with_it(purge, object) && purge_is_of_patient(purge, root, object->path);
 }
 
-/* By their own series, each once. */
+/* Adds the series of each object once. */
 static int
 purge_choose_objects(struct purge *purge, const char *root, struct report *report,
                      struct error *error)
@@ -178,7 +184,7 @@ purge_choose(const struct cli_context *context, struct purge *purge)
     return EXIT_DATABASE;
 }
 
-/* ------------------------------------------------------------------------------------ asking -- */
+/* -------------------------------------------------------------------------------- requests ---- */
 
 static void
 purge_write(struct proto_writer *writer, enum proto_type type, const char *series_uid,
@@ -205,7 +211,7 @@ purge_ask(const struct cli_context *context, const struct purge *purge, bool dry
     return control_ask_all(context->conf->root, &question, purge->keys, (int)purge->count, &asked);
 }
 
-/* What would go has been told. */
+/* Asks for confirmation, after the list of removals was printed. */
 static bool
 purge_is_meant(const struct purge *purge)
 {

@@ -1,4 +1,7 @@
-/* quarantine_command.c - files that could not be received: list, show, release, forget. */
+/*
+ * quarantine_command.c - `noctule quarantine`: lists, shows, releases or forgets files that could
+ * not be received.
+ */
 #include "service/cli/control_requests.h"
 
 #include "db/report.h"

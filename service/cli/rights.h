@@ -1,5 +1,6 @@
 /*
- * rights.h - the rights of the service: root may read what the service may not, so root checks with the service's.
+ * rights.h - the rights of the service. Root must check with them, since root may read files that
+ * the service cannot read.
  */
 #ifndef NOCTULE_SERVICE_CLI_RIGHTS_H
 #define NOCTULE_SERVICE_CLI_RIGHTS_H
@@ -9,9 +10,10 @@
 #include <pwd.h>
 
 /*
- * Finds the service's user: the owner of the root folder, or the one that is installed where there is no such folder
- * (*user is NULL where neither is known). Root becomes that user, but keeps its own as the saved one. Returns 1 where
- * the rights changed, 0, or -errno. Call it before there are threads.
+ * Finds the service's user: the owner of the root folder, else the installed user. *user is NULL if
+ * both are unknown. If root calls it, the process becomes that user, with the caller's ID as saved
+ * ID. Returns 1 if the rights changed, 0 if not, or -errno. Must be called before other threads
+ * start.
  */
 int rights_take(const struct conf *conf, const struct passwd **user);
 

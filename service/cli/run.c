@@ -1,6 +1,4 @@
-/*
- * run.c - `noctule run`: options, the files they stand for, a job for each stack, and what to tell.
- */
+/* run.c - `noctule run`: reads the input files, runs a job per stack and prints the results. */
 #include "service/cli/cli.h"
 
 #include "service/cli/input/input_collect.h"
@@ -33,7 +31,7 @@ struct options {
     const struct conf_pipeline *pipeline; /* of that name */
     const char *output;
     const char *stack, *stacks; /* NULL: see struct units_request */
-    int64_t wanted_threads;     /* 0: as the configuration says */
+    int64_t wanted_threads;     /* 0: as configured */
     int threads;
     bool accept_missing, json, quiet;
     char **inputs;
@@ -48,8 +46,8 @@ struct direct_run {
     struct headers headers;
     struct units units;
     struct passed_over passed_over;
-    struct found_objects found; /* among the images; used where no --object is given */
-    char **unit_objects;        /* of the current unit; room for all of them */
+    struct found_objects found; /* among the images; used without --object */
+    char **unit_objects;        /* of the current unit; has room for all */
     size_t faulty;
     size_t refused, empty, review;
     char *settings;
@@ -58,7 +56,8 @@ struct direct_run {
     struct progress *progress;
     struct json json;
     enum confine_role confined;
-    char *kept; /* the folder in which the output path was made; NULL: the output folder existed */
+    /* existing folder in which the output path was created; NULL: the output folder existed */
+    char *kept;
 };
 
 static atomic_bool stop;
@@ -78,7 +77,7 @@ catch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
-    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an errno, not a death */
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit must be an error, not a signal */
 }
 
 /* ------------------------------------------------------------------------------- options ---- */
@@ -128,7 +127,7 @@ collect(struct direct_run *run)
     return status;
 }
 
-/* It lies among the images, and is no surprise. */
+/* Returns whether the file is an --object, which is not reported as skipped. */
 static bool
 run_is_given_object(const struct direct_run *run, const char *path)
 {
@@ -153,7 +152,7 @@ run_wants_objects(const struct direct_run *run)
     return false;
 }
 
-/* Adds a file that is no image to the objects, or to the files that are passed over. */
+/* Adds a non-image file to the objects or to the skipped files. */
 static int
 sort_other(struct direct_run *run, char *path, const struct error *error)
 {
@@ -166,7 +165,7 @@ sort_other(struct direct_run *run, char *path, const struct error *error)
     return passed_over_add(&run->passed_over, path, reason.code, reason.message);
 }
 
-/* Reports the files that cannot be read; folders hold other things than images, too. */
+/* Reports unreadable files. Other files in a folder are no error. */
 static int
 sort_out(struct direct_run *run)
 {
@@ -211,7 +210,7 @@ read_headers(struct direct_run *run)
     return error ? EXIT_PARTIAL : EXIT_OK;
 }
 
-/* Why there is nothing to do. */
+/* Prints why there is no work. Returns the exit code. */
 static int
 tell_nothing(const struct direct_run *run)
 {
@@ -243,7 +242,7 @@ make_units(struct direct_run *run)
         return EXIT_PARTIAL;
     }
     progress_clear(run->progress);
-    /* Where nothing is left they are the reasons. */
+    /* without units, the skipped files are the reason */
     if (run->units.count == 0 || !run->options.quiet)
         passed_over_tell(&run->passed_over);
     return EXIT_OK;
@@ -251,7 +250,7 @@ make_units(struct direct_run *run)
 
 /* ------------------------------------------------------------------------------- running ---- */
 
-/* Voxels of all series that are run; units of one series follow each other. */
+/* Counts the voxels of all series to run. Units of one series are neighbours. */
 static int64_t
 run_voxels(const struct direct_run *run)
 {
@@ -270,7 +269,7 @@ run_voxels(const struct direct_run *run)
     return voxels;
 }
 
-/* Backend "auto" takes the processors where they are predicted to end before a GPU is open. */
+/* For backend "auto", returns "cpu" if the CPU is predicted to finish before a GPU is open. */
 static const char *
 run_backend(const struct direct_run *run)
 {
@@ -282,7 +281,7 @@ run_backend(const struct direct_run *run)
     return backend;
 }
 
-/* The first of the configured GPUs, or the CPU. */
+/* Opens the first configured GPU, or the CPU. */
 static int
 run_open_device(struct direct_run *run)
 {
@@ -302,7 +301,7 @@ run_open_device(struct direct_run *run)
     return rc ? EXIT_PARTIAL : EXIT_OK;
 }
 
-/* The first of that name: where there are several distances, that of the first. */
+/* Returns the first feature with the name, which has the smallest distance if there are several. */
 static const struct feature *
 find_feature(const struct feature_set *set, int32_t segment, const char *name)
 {
@@ -312,7 +311,7 @@ find_feature(const struct feature_set *set, int32_t segment, const char *name)
     return NULL;
 }
 
-/* A few of what was measured, in a line; features.json has all of it. */
+/* Prints selected features on one line. features.json has all. */
 static void
 run_tell_features(const struct feature_set *set, int32_t segment)
 {
@@ -367,7 +366,7 @@ tell_files(const struct unit *unit, const struct pipeline_report *report)
         printf("%s/matrices.json\n", unit->output);
 }
 
-/* Each in a line; errors are not, and nothing is left out of what was written. */
+/* Prints unmet expectations, one per line. The files are complete nevertheless. */
 static void
 run_tell_breaches(const struct unit *unit, const struct pipeline_report *report)
 {
@@ -420,7 +419,7 @@ run_tell(struct direct_run *run, const struct unit *unit, const struct job_spec 
     }
 }
 
-/* What was refused before anything was opened or written. */
+/* Makes the report of a unit that was refused before its job. */
 static void
 run_refuse(const struct unit *unit, struct pipeline_report *report)
 {
@@ -508,7 +507,7 @@ run_units(struct direct_run *run)
     return run->review > 0 ? EXIT_REVIEW : run->empty > 0 ? EXIT_EMPTY : EXIT_OK;
 }
 
-/* Removes the output folder and those above it that were made for it, if they are empty. */
+/* Removes the output folder and the folders created for it, if they are empty. */
 static void
 remove_output(const struct direct_run *run)
 {
@@ -520,7 +519,10 @@ remove_output(const struct direct_run *run)
     free(path);
 }
 
-/* Makes the output folder. Returns 0 if it cannot be made, too: each job then reports it. -ENOMEM after a complaint. */
+/*
+ * Creates the output folder. Returns 0 even if that fails, because each job then reports the error.
+ * Returns -ENOMEM after an error message.
+ */
 static int
 make_output(struct direct_run *run)
 {
@@ -545,8 +547,8 @@ make_output(struct direct_run *run)
 }
 
 /*
- * Images are foreign bytes. What a driver needs to open a device is known to itself alone, so that its calls are filtered
- * once that is done.
+ * Confines the process, because images are foreign data. A GPU driver needs unknown system calls to
+ * open a device, so their filter follows later.
  */
 static int
 run_confine(struct direct_run *run)

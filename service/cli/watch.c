@@ -1,9 +1,9 @@
 /*
  * watch.c - see watch.h.
  *
- * A drawing is made in memory, and then written over the one before, line by line: nothing flickers, and
- * what does not fit is said below instead of scrolling away. Signals come by a descriptor, between two
- * drawings, so that none finds the terminal half drawn.
+ * Each frame is built in memory and written over the last one line by line, which avoids flicker.
+ * Lines that do not fit are counted in the last line. Signals arrive through a descriptor between
+ * frames, so that they cannot interrupt a frame.
  */
 #include "service/cli/watch.h"
 
@@ -21,23 +21,23 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The screen beside the usual one, without a cursor, and lines that end at its edge. */
+/* Switches to the alternate screen, without a cursor and without line wrap. */
 #define SCREEN_OPEN  "\033[?1049h\033[?25l\033[?7l"
 #define SCREEN_CLOSE "\033[?7h\033[?25h\033[?1049l"
 #define SCREEN_HOME  "\033[H"
 #define LINE_END     "\033[K\n"
 #define SCREEN_BELOW "\033[J"
 #define LEAST_LINES  3
-#define WRAP_INDENT  12 /* of what goes on in the next line: as the texts of status */
+#define WRAP_INDENT  12 /* of continuation lines, as in the text of status */
 
 struct screen {
     struct termios before; /* of standard input */
-    bool has_keys;         /* it is a terminal, which was changed */
-    sigset_t mask;         /* before */
+    bool has_keys;         /* standard input is a terminal and was changed */
+    sigset_t mask;         /* the mask to restore */
     int signals;
-    char *text; /* of one drawing */
+    char *text; /* of one frame */
     size_t size;
-    FILE *out, *usual[2]; /* where drawings are written; standard output and error */
+    FILE *out, *usual[2]; /* output of frames; saved standard output and error */
 };
 
 enum wish { WISH_DRAW, WISH_END };
@@ -121,7 +121,7 @@ screen_close(struct screen *screen)
 
 /* ------------------------------------------------------------------------------ drawing ---- */
 
-/* Standard output and error go to memory, and look as if they were on the terminal. */
+/* Redirects standard output and error to memory, as if they were the terminal. */
 static int
 screen_catch(struct screen *screen)
 {
@@ -166,7 +166,7 @@ screen_put_head(struct screen *screen, const struct cli_call *call, int64_t seco
             cli_style(CLI_PLAIN, screen->out), now, (long long)seconds);
 }
 
-/* Returns the bytes of a text up to the next character that takes a place on the screen, or to its end. */
+/* Returns the number of bytes up to the next visible character, or to the end. */
 static size_t
 screen_skip(const char *text)
 {
@@ -179,7 +179,7 @@ screen_skip(const char *text)
     return bytes;
 }
 
-/* Breaks a line that is longer than the screen behind a word. */
+/* Breaks a line after a word if it is wider than the screen. */
 static void
 screen_wrap_line(const char *line, size_t length, size_t columns, FILE *out)
 {
@@ -189,7 +189,7 @@ screen_wrap_line(const char *line, size_t length, size_t columns, FILE *out)
             space = i;
         if (++width <= columns)
             continue;
-        /* Behind the label of the first line a break would make no room. */
+        /* a break after the label of the first line would not make room */
         const size_t end = space > (begin ? begin : WRAP_INDENT) ? space : i;
         fprintf(out, "%.*s\n%*s", (int)(end - begin), line + begin, WRAP_INDENT, "");
         begin = end + (line[end] == ' ');
@@ -199,7 +199,7 @@ screen_wrap_line(const char *line, size_t length, size_t columns, FILE *out)
     fprintf(out, "%.*s\n", (int)(length - begin), line + begin);
 }
 
-/* Breaks all lines of the drawing that are too long. Without memory they end at the edge of the screen. */
+/* Breaks all lines that are too wide. Without memory, lines are cut at the edge of the screen. */
 static void
 screen_wrap(struct screen *screen)
 {
@@ -223,7 +223,7 @@ screen_wrap(struct screen *screen)
     }
 }
 
-/* As many lines as there is room for, the last one for how many there is none for. */
+/* Writes the lines that fit. The last line then gives the number of the others. */
 static void
 screen_put_text(struct screen *screen)
 {
@@ -273,7 +273,7 @@ screen_take_signals(struct screen *screen)
     while (read(screen->signals, &signal, sizeof signal) == sizeof signal) {
         if (signal.ssi_signo == SIGTSTP) {
             screen_hide(screen);
-            raise(SIGSTOP); /* until it is in the foreground again */
+            raise(SIGSTOP); /* until it is continued in the foreground */
             screen_show(screen);
         } else if (signal.ssi_signo != SIGWINCH) {
             return WISH_END;
@@ -282,7 +282,7 @@ screen_take_signals(struct screen *screen)
     return WISH_DRAW;
 }
 
-/* Any other key draws at once; an input that has ended has none any more. */
+/* Ends on q; any other key draws at once. At the end of input, stops reading keys. */
 static enum wish
 screen_take_key(struct screen *screen)
 {

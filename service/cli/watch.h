@@ -1,16 +1,13 @@
-/*
- * watch.h - --watch: what a command tells, drawn again and again in its place on a terminal, until q or
- * Ctrl-C.
- */
+/* watch.h - --watch: draws the output of a command repeatedly on a terminal, until q or Ctrl-C. */
 #ifndef NOCTULE_SERVICE_CLI_WATCH_H
 #define NOCTULE_SERVICE_CLI_WATCH_H
 
 #include "service/cli/line/line.h"
 
-/* Of a command's struct. */
+/* Options of a command with --watch. */
 struct watch {
     bool on;
-    int64_t seconds; /* from one drawing to the next; 0: WATCH_SECONDS */
+    int64_t seconds; /* between frames; 0: WATCH_SECONDS */
 };
 
 #define WATCH_SECONDS     2
@@ -24,11 +21,16 @@ struct watch {
             .help = "with --watch, every so many seconds; 2 when not given", .noun = "SECONDS"     \
     }
 
-/* Of a command whose text is to be watched, before anything is read; EXIT_OK, or EXIT_USAGE after a
- * complaint. `streams`: it prints what is no text for people. */
+/*
+ * Checks the options before data is read. `streams` is true if the output is not text for a
+ * terminal. Returns EXIT_OK, or EXIT_USAGE after an error message.
+ */
 int watch_check(const struct cli_call *call, const struct watch *watch, bool streams);
 
-/* Draws what `draw` writes to standard output and error; its last status. The terminal is as it was then. */
+/*
+ * Draws the output of `draw` until the user ends it, and restores the terminal. Returns the last
+ * status of `draw`.
+ */
 int watch_run(struct cli_call *call, const struct watch *watch, int (*draw)(struct cli_call *call));
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * web.h - the page: who is let in, what an address is answered with, and how it looks. Read-only; without scripts, and
- * without anything from elsewhere.
+ * web.h - the web UI: access control, routes and style. Read-only, without scripts or external
+ * resources.
  *
- * One thread at a time.
+ * One thread at a time may use it.
  */
 #ifndef NOCTULE_SERVICE_WEB_WEB_H
 #define NOCTULE_SERVICE_WEB_WEB_H
@@ -17,16 +17,19 @@
 
 struct page {
     const struct conf *conf;
-    char *database;        /* its path */
-    struct report *report; /* NULL: it could not be opened, and is tried again */
+    char *database;        /* path of the database */
+    struct report *report; /* NULL: could not be opened; the next request tries again */
     struct metrics *metrics;
     struct gate gate;
     struct page_alerts alerts;
-    struct pseudonym_key key; /* of identifiers that are hashed */
-    bool lost; /* the database failed: whether it is another one has to be looked at */
+    struct pseudonym_key key; /* for hashed identifiers */
+    bool lost;                /* the database failed and may have been replaced */
 };
 
-/* Always makes an answer. */
+/*
+ * Answers a request. Sets status and type, and writes the text to answer->out or sets
+ * answer->bytes.
+ */
 void page_answer(struct page *page, const struct page_request *request, struct page_reply *answer);
 
 #endif

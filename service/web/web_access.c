@@ -14,7 +14,7 @@
 
 /* ---------------------------------------------------------------------------------- token ---- */
 
-/* A shorter one is guessed. */
+/* shorter tokens could be guessed */
 #define LEAST_TOKEN 16
 
 int
@@ -42,7 +42,7 @@ gate_read_token(const struct conf_page *page, struct gate *gate, struct error *e
     return 0;
 }
 
-/* Of their hashes, which are equally long. */
+/* Compares hashes of equal length in constant time. */
 static bool
 gate_is_token(const struct gate *gate, const char *shown)
 {
@@ -53,7 +53,7 @@ gate_is_token(const struct gate *gate, const char *shown)
            CRYPTO_memcmp(own, told, size) == 0;
 }
 
-/* "USER:PASSWORD" in base64: where the password begins; NULL: it is nothing of the kind. */
+/* Decodes "USER:PASSWORD" from base64. Returns the password, or NULL if the text is invalid. */
 static const char *
 gate_password(const char *encoded, char text[GATE_TOKEN + HOST])
 {
@@ -64,7 +64,7 @@ gate_password(const char *encoded, char text[GATE_TOKEN + HOST])
         EVP_DecodeBlock((unsigned char *)text, (const unsigned char *)encoded, (int)length);
     if (size < 0)
         return NULL;
-    text[size] = '\0'; /* what pads is decoded as such an end, too */
+    text[size] = '\0'; /* padding is decoded to zero bytes as well */
     char *colon = strchr(text, ':');
     return colon ? colon + 1 : NULL;
 }
@@ -87,7 +87,7 @@ gate_lets_in(const struct gate *gate, const char *authorization)
 
 /* ----------------------------------------------------------------------------------- host ---- */
 
-/* "NAME", "NAME:PORT", "[ADDRESS]:PORT": without the port and the brackets. */
+/* Extracts the host from "NAME", "NAME:PORT" or "[ADDRESS]:PORT". */
 static bool
 gate_host_name(const char *host, char name[HOST])
 {

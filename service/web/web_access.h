@@ -1,8 +1,9 @@
 /*
- * web_access.h - who is let in: by the name that a browser asked for, and by a token.
+ * web_access.h - access control by host name and token.
  *
- * A page elsewhere can have its reader's browser ask 127.0.0.1 under a name of its own (DNS rebinding), and would then read what is
- * answered: names that are not ours are turned away. Pure but for gate_read_token; from any thread.
+ * With DNS rebinding, a foreign page can make a browser send requests to 127.0.0.1 under a name of
+ * its own and read the answers. Requests with unknown names must be refused. All functions except
+ * web_access_read_token are pure; any thread may call them.
  */
 #ifndef NOCTULE_SERVICE_WEB_WEB_ACCESS_H
 #define NOCTULE_SERVICE_WEB_WEB_ACCESS_H
@@ -14,18 +15,25 @@
 
 struct gate {
     const struct conf_page *page;
-    char token[GATE_TOKEN]; /* "": none is asked for */
+    char token[GATE_TOKEN]; /* "": no token needed */
 };
 
-/* The file's first line, where one is configured. 0 or -errno, with a message. */
+/*
+ * Reads the first line of the token file, if one is configured. Returns 0 or -errno with a message.
+ */
 int gate_read_token(const struct conf_page *page, struct gate *gate, struct error *error);
 
-/* Is a request with this Host header ours? An address is, and localhost, and what is configured; all names where a page
- * that others reach has none configured, for that asks for a token. */
+/*
+ * Checks the Host header. Accepts addresses, localhost and configured names. If no name is
+ * configured and other machines can reach the web UI, accepts all names, because a token is needed
+ * then.
+ */
 bool gate_knows_host(const struct gate *gate, const char *host);
 
-/* Does the Authorization header show the token, as Bearer, or as the password of Basic? In a time that says nothing of the
- * token. */
+/*
+ * Checks the token of the Authorization header: Bearer, or the password of Basic. The time must not
+ * depend on the token.
+ */
 bool gate_lets_in(const struct gate *gate, const char *authorization);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * web_alerts.h - the list of alerts as the web process has it: the daemon sends its own each second, the database has the
- * others. One thread at a time.
+ * web_alerts.h - the alerts of the web UI. The daemon sends its own alerts each second; the others
+ * come from the database. One thread at a time may use it.
  */
 #ifndef NOCTULE_SERVICE_WEB_WEB_ALERTS_H
 #define NOCTULE_SERVICE_WEB_WEB_ALERTS_H
@@ -10,26 +10,27 @@
 
 #include <stdio.h>
 
-#define PAGE_ALERTS_SECONDS 10 /* after which a silent daemon is an alert */
+#define PAGE_ALERTS_SECONDS 10 /* time after which a silent daemon is an alert */
 
 struct page_alerts {
-    char *lines; /* the daemon's latest ALERTS; NULL: none */
+    char *lines; /* last ALERTS of the daemon, or NULL */
     int64_t received_ms;
     struct alerts list; /* made at made_ms; both times are of clock_steady_ms, 0: never */
     int64_t made_ms;
 };
 
-/* Takes an ALERTS message. Another one is latched in the reader as an error. */
+/* Takes an ALERTS message. Another message sets the error of the reader. */
 void page_alerts_receive(struct page_alerts *alerts, struct proto_reader *reader, int64_t now_ms);
 
-/* Makes the list, unless it was made less than a second ago. Returns 0 or -errno with a message. */
+/* Makes the list, unless it is less than a second old. Returns 0 or -errno with a message. */
 int page_alerts_make(struct page_alerts *alerts, const struct conf *conf, struct report *report,
                      int64_t now_ms, struct error *error);
 void page_alerts_clear(struct page_alerts *alerts);
 
 /*
- * /readyz: a line per alert, "ID: message (attention, since WHEN)". with_subject: ids in full; else their kinds alone,
- * which name nothing of the site. Returns whether the service is ready: no alert is broken, acknowledged or not.
+ * Writes /readyz: a line per alert, "ID: message (attention, since WHEN)". If with_subject is
+ * false, writes only the kinds, which name no destination or pipeline. Returns whether the service
+ * is ready: no alert is broken, even an acknowledged one.
  */
 bool page_alerts_write(const struct alerts *alerts, bool with_subject, FILE *out);
 

@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Labels of one metric, at most: names that came from configurations of years. Further ones are not told. */
+/*
+ * max labels of one metric; further ones are ignored. Names may come from configurations of years.
+ */
 #define MOST_LABELS 200
 
-/* What a metric has for one label. */
+/* The value of a metric for one label. */
 struct sample {
     enum metric_name name;
     char *label;
@@ -23,10 +25,10 @@ struct sample {
 struct metrics {
     struct sample *samples;
     size_t count, room;
-    int64_t seen; /* the last event that is counted */
+    int64_t seen; /* the last counted event */
 };
 
-/* One metric that is being read. */
+/* A metric that is being read. */
 struct metrics_reading {
     struct metrics *metrics;
     enum metric_name name;
@@ -87,7 +89,7 @@ metrics_take(void *context, const char *label, double value)
     return 0;
 }
 
-/* Gauges, which are what they are and not what they were, or all. */
+/* Clears all samples, or only the gauges, which are read again. */
 static void
 metrics_forget(struct metrics *metrics, bool all)
 {
@@ -100,7 +102,7 @@ metrics_forget(struct metrics *metrics, bool all)
     metrics->count = kept;
 }
 
-/* What has no label is there from the first, so that nobody takes what is not counted yet for unknown. */
+/* Creates samples without labels at zero, so that monitoring sees them before the first event. */
 static void
 metrics_begin(struct metrics *metrics)
 {
@@ -109,7 +111,10 @@ metrics_begin(struct metrics *metrics)
             metrics_sample(metrics, (enum metric_name)i, "");
 }
 
-/* Where it fails in the middle all counting begins anew, as at a start, which whoever asks knows to take. */
+/*
+ * Reads new events and gauges. After an error, counting restarts at zero, which monitoring systems
+ * accept.
+ */
 static int
 metrics_read(struct metrics *metrics, struct report *report, struct error *error)
 {
@@ -150,7 +155,7 @@ metrics_write_label(const char *text, FILE *out)
     }
 }
 
-/* NAME{LABEL="...",le="..."} */
+/* Writes NAME{LABEL="...",le="..."}. */
 static void
 metrics_write_name(const struct sample *sample, const char *suffix, const char *bound, FILE *out)
 {
@@ -215,7 +220,7 @@ metrics_write_one(const struct metrics *metrics, enum metric_name name, FILE *ou
     }
 }
 
-/* Acknowledged ones are 0. */
+/* Acknowledged alerts have the value 0. */
 static void
 metrics_add_alerts(struct metrics *metrics, const struct alerts *alerts)
 {
@@ -239,7 +244,7 @@ metrics_write(struct metrics *metrics, struct report *report, const struct alert
     return rc;
 }
 
-/* ---------------------------------------------------------------------------- life, death ---- */
+/* -------------------------------------------------------------------- opening and closing ---- */
 
 int
 metrics_open(struct report *report, struct metrics **opened, struct error *error)

@@ -1,8 +1,8 @@
 /*
- * web_metrics.h - figures for monitoring, in Prometheus' text format (version 0.0.4): those of db/metrics.h, gathered when they
- * are asked for, and what the page counts itself.
+ * web_metrics.h - metrics in Prometheus' text format (version 0.0.4): those of db/metrics.h, read
+ * at each request, and those of the web UI.
  *
- * What is counted is counted since the page began. One thread.
+ * Counters start at zero with the process. One thread at a time may use it.
  */
 #ifndef NOCTULE_SERVICE_WEB_WEB_METRICS_H
 #define NOCTULE_SERVICE_WEB_WEB_METRICS_H
@@ -16,14 +16,14 @@
 
 struct metrics;
 
-/* Counts what happens from now on. 0 or -errno. */
+/* Opens the metrics and counts from now on. Returns 0 or -errno with a message. */
 int metrics_open(struct report *report, struct metrics **opened, struct error *error);
 void metrics_close(struct metrics *metrics); /* NULL is allowed */
 
-/* One more of the page's own, or one more thing measured. What there is no memory for is not counted. */
+/* Adds to a counter or histogram of the web UI. Without memory, the value is lost. */
 void metrics_add(struct metrics *metrics, enum metric_name name, const char *label, double value);
 
-/* Looks at what happened meanwhile, and writes all. */
+/* Reads new values of the database and writes all metrics. Returns 0 or -errno with a message. */
 int metrics_write(struct metrics *metrics, struct report *report, const struct alerts *alerts,
                   FILE *out, struct error *error);
 

@@ -1,10 +1,10 @@
-/* web_pages.c - the pages that are lists. */
+/* web_pages.c - the pages that consist of lists. */
 #include "service/web/web_view.h"
 
 #include "db/report.h"
 #include "service/web/web_preview.h"
 
-/* A list of its own, as the request goes on with it. */
+/* Adds a list, from the row that the request continues with. */
 static int
 lists_add(const struct view *view, enum page_list_name name, const char *empty, struct error *error)
 {
@@ -14,7 +14,7 @@ lists_add(const struct view *view, enum page_list_name name, const char *empty, 
 
 struct lists_part {
     enum page_list_name name;
-    const char *empty; /* what is said of it then; NULL: nothing */
+    const char *empty; /* text without rows; NULL: leave the list out */
 };
 
 static int

@@ -1,4 +1,7 @@
-/* web_report.c - the report of the last 24 hours or of a night, and which nights there were. */
+/*
+ * web_report.c - the report of the last 24 hours or of a recorded period, and the list of recorded
+ * periods.
+ */
 #include "service/web/web_view.h"
 
 #include "service/common/clock.h"
@@ -7,7 +10,10 @@
 
 #define DAY_MS (24 * 3600 * 1000LL)
 
-/* Of the night that ended on that date, by the clock of the service. */
+/*
+ * Finds the recorded period that ended on a date, by local time. Returns 0 or -errno with a
+ * message.
+ */
 static int
 view_night_span(const struct view *view, const char *day, int64_t *since_ms, int64_t *until_ms,
                 struct error *error)

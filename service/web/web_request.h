@@ -1,5 +1,6 @@
 /*
- * web_request.h - what somebody asks of the page, and what is answered: without HTTP's own, which web_server.c does.
+ * web_request.h - a request to the web UI and its answer, without the HTTP part, which is in
+ * web_server.c.
  */
 #ifndef NOCTULE_SERVICE_WEB_WEB_REQUEST_H
 #define NOCTULE_SERVICE_WEB_WEB_REQUEST_H
@@ -9,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What a request can say behind its path. Others are passed over. */
+/* Names of query parameters. Others are ignored. */
 #define REQUEST_VALUES(VALUE)                                                                      \
     VALUE(id) VALUE(uid) VALUE(q) VALUE(after) VALUE(list) VALUE(day) VALUE(still)
 #define REQUEST_VALUE(name) REQUEST_##name,
@@ -20,23 +21,23 @@ extern const char *const request_value_names[REQUEST_VALUE_COUNT];
 
 struct page_request {
     const char *path;
-    const char *values[REQUEST_VALUE_COUNT]; /* UTF-8, decoded; "" where not given */
-    const char *host, *authorization;        /* headers; "" where there are none */
+    const char *values[REQUEST_VALUE_COUNT]; /* UTF-8, decoded; "" if missing */
+    const char *host, *authorization;        /* headers; "" if missing */
 };
 
 struct page_reply {
     int status;
     const char *type; /* static */
-    bool keeps;       /* browsers may keep it for an hour: nothing of a patient */
-    bool asks_token;  /* who has none is asked */
-    FILE *out;        /* the text goes here; its failures are web_server.c's */
-    char *bytes;      /* or this is it, malloc'd: the server's from then on */
+    bool keeps;       /* browsers may cache it for an hour; must not contain patient data */
+    bool asks_token;  /* request credentials from the browser */
+    FILE *out;        /* stream for the text; web_server.c checks it for errors */
+    char *bytes;      /* or the content, malloc'd; the server frees it */
     size_t size;
 };
 
-/* A positive number of decimal digits; 0: it is none. */
+/* Returns a positive decimal number, or 0 if it is not one. */
 int64_t request_number(const struct page_request *request, enum request_value value);
-/* A UID: digits and points, as many as DICOM allows. */
+/* Checks the form of a UID: 1 to 64 digits and points. */
 bool request_is_uid(const char *text);
 
 #endif

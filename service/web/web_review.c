@@ -1,4 +1,4 @@
-/* web_review.c - what is under review, with its pictures. */
+/* web_review.c - results under review with their previews. */
 #include "service/web/web_preview.h"
 
 #include <inttypes.h>

@@ -1,8 +1,9 @@
 /*
- * web_role.c - the role that serves the page. It binds its port and opens the database before it is confined, and then reads
- * what people ask for; the daemon sends it the alerts.
+ * web_role.c - the process that serves the web UI. It binds its port and opens the database, then
+ * confines itself and answers requests. The daemon sends it the alerts.
  *
- * The loop's thread has the pipe and the clock; the server's answers. Of a new configuration another process begins with.
+ * The loop's thread handles the pipe and the timer; the server's thread answers. A new
+ * configuration starts a new process.
  */
 #include "service/common/role.h"
 
@@ -32,12 +33,12 @@ struct page_role {
     uv_loop_t loop;
     uv_timer_t tick;
     struct conf *conf;
-    pthread_mutex_t lock; /* of the page, once it is served */
+    pthread_mutex_t lock; /* of the web UI, once it is served */
     struct page page;
     struct server *server;
 };
 
-/* ------------------------------------------------------------------------------- answering ---- */
+/* --------------------------------------------------------------------------------- answers ---- */
 
 static void
 role_on_request(void *context, const struct page_request *request, struct page_reply *answer)
@@ -74,7 +75,7 @@ role_on_message(void *context, struct proto_reader *reader)
 static const struct child_role page_role = {
     .name = "page", .confined = CONFINE_PAGE, .message = role_on_message};
 
-/* A database that failed may be another file by now, which only a new process is let in to. */
+/* A failed database may have been replaced by another file, which only a new process can open. */
 static void
 role_on_tick(uv_timer_t *timer)
 {
@@ -88,7 +89,7 @@ role_on_tick(uv_timer_t *timer)
         child_check_places(&role->child, role->conf);
 }
 
-/* --------------------------------------------------------------------------------- a life ---- */
+/* -------------------------------------------------------------------------- start and end ---- */
 
 static int
 role_run_loop(struct page_role *role, int fd)
@@ -104,7 +105,7 @@ role_run_loop(struct page_role *role, int fd)
         error = child_open(&role->child, &role->loop, &page_role, role);
     if (error)
         return error;
-    uv_timer_init(&role->loop, &role->tick); /* has no way to fail */
+    uv_timer_init(&role->loop, &role->tick); /* cannot fail */
     role->tick.data = role;
     uv_timer_start(&role->tick, role_on_tick, TICK_MS, TICK_MS);
     uv_run(&role->loop, UV_RUN_DEFAULT);
@@ -135,7 +136,7 @@ role_read_key(struct page *page, struct error *error)
     return rc ? error_set_system(error, rc, "read the key of identifiers") : 0;
 }
 
-/* All that a confined process could not open. */
+/* Opens all files that a confined process could not open. */
 static int
 role_open_page(struct page_role *role, struct error *error)
 {

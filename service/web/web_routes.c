@@ -1,4 +1,4 @@
-/* web_routes.c - what an address is answered with. */
+/* web_routes.c - the routes of the web UI. */
 #include "service/web/web.h"
 
 #include "base/text.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QUERY_SECONDS   5 /* for all that an answer asks of the database */
+#define QUERY_SECONDS   5 /* for all queries of an answer */
 #define REFRESH_SECONDS 30
 
 enum { OK = 200, UNAUTHORIZED = 401, NOT_FOUND = 404, MISDIRECTED = 421, UNAVAILABLE = 503 };
@@ -22,12 +22,12 @@ enum { OK = 200, UNAUTHORIZED = 401, NOT_FOUND = 404, MISDIRECTED = 421, UNAVAIL
 struct route {
     const char *path;
     const char *title;                                         /* of a page */
-    int (*view)(const struct view *view, struct error *error); /* a page; NULL: `answer` does */
+    int (*view)(const struct view *view, struct error *error); /* a page; NULL: use `answer` */
     int (*answer)(struct page *page, const struct page_request *request, struct page_reply *answer,
                   struct error *error);
     bool in_menu, refreshes;
-    bool open;     /* says nothing that a token is asked for */
-    bool is_alone; /* the database is not asked */
+    bool open;     /* no token needed */
+    bool is_alone; /* does not use the database */
 };
 
 static int
@@ -36,7 +36,7 @@ page_make_alerts(struct page *page, struct error *error)
     return page_alerts_make(&page->alerts, page->conf, page->report, clock_steady_ms(), error);
 }
 
-/* ------------------------------------------------------------------------- not for people ---- */
+/* ------------------------------------------------------------------- answers for programs ---- */
 
 static int
 answer_health(struct page *page, const struct page_request *request, struct page_reply *answer,
@@ -48,7 +48,10 @@ answer_health(struct page *page, const struct page_request *request, struct page
     return 0;
 }
 
-/* Whether the service does its work. Ids name destinations and pipelines, so that they need the token. */
+/*
+ * Returns the readiness of the service. Ids of alerts name destinations and pipelines, so they need
+ * the token.
+ */
 static int
 answer_ready(struct page *page, const struct page_request *request, struct page_reply *answer,
              struct error *error)
@@ -121,7 +124,7 @@ enum { ROUTES = sizeof routes / sizeof *routes };
 
 /* -------------------------------------------------------------------------- head and foot ---- */
 
-/* The state of the service, on each page: from the list that /readyz has. */
+/* Writes the state of the service from the list of /readyz. */
 static void
 frame_state(const struct alerts *alerts, FILE *out)
 {
@@ -203,7 +206,7 @@ frame_write(const struct route *here, const char *title, const struct page_reque
           out);
 }
 
-/* ------------------------------------------------------------------------------- the ways ---- */
+/* -------------------------------------------------------------------------------- routing ---- */
 
 static const struct route *
 route_find(const char *path)
@@ -238,7 +241,7 @@ route_refuse(const struct route *route, const struct page_request *request, int 
     free(text);
 }
 
-/* "Job 12" for the page of a job. */
+/* Makes the title, such as "Job 12". */
 static void
 route_put_title(const struct route *route, const struct page_request *request, char *title,
                 size_t size)
@@ -250,7 +253,7 @@ route_put_title(const struct route *route, const struct page_request *request, c
         snprintf(title, size, "%s", route->title);
 }
 
-/* Whole, or told why not: a page that ends in its middle would be taken for all there is. */
+/* Writes the complete page or an error. A truncated page could look complete. */
 static int
 route_view(struct page *page, const struct route *route, const struct page_request *request,
            struct page_reply *answer, struct error *error)
@@ -275,7 +278,10 @@ route_view(struct page *page, const struct route *route, const struct page_reque
     return rc;
 }
 
-/* What failed, but for time, may be the file's: it is opened anew, where it can be. */
+/*
+ * After an error other than a time limit, the database is opened again, because the file may have
+ * been replaced.
+ */
 static int
 page_open_database(struct page *page, struct error *error)
 {
@@ -305,7 +311,7 @@ route_take(struct page *page, const struct route *route, const struct page_reque
 {
     int rc = route->is_alone ? 0 : page_open_database(page, error);
     if (rc)
-        return rc == -ENOENT ? -EIO : rc; /* what was asked for may be there */
+        return rc == -ENOENT ? -EIO : rc; /* the requested item may exist */
     rc = route->view ? route_view(page, route, request, answer, error)
                      : route->answer(page, request, answer, error);
     if (!route->is_alone)
@@ -313,7 +319,7 @@ route_take(struct page *page, const struct route *route, const struct page_reque
     return rc;
 }
 
-/* The reason may name files and folders: it is for the log, and for who is let in. */
+/* The reason may contain paths. Only the log and authorized users get it. */
 static void
 route_fail(const struct route *route, const struct page_request *request, int rc,
            const struct error *error, struct page_reply *answer)

@@ -1,10 +1,10 @@
-/* web_search.c - series by what people know of them: accession number, patient, UIDs; jobs by their number. */
+/* web_search.c - finds series by accession number, patient or UID, and jobs by number. */
 #include "service/web/web_view.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* What stands for what was typed, where identifiers are kept so; "": nothing. */
+/* Hashes the search text if identifiers are stored as hashes, else sets "". */
 static void
 search_pseudonym(const struct page *page, const char *typed, char word[PSEUDONYM_SIZE])
 {
@@ -33,7 +33,7 @@ search_job(const struct view *view, int64_t job, struct error *error)
     return 0;
 }
 
-/* A study's UID has no index: it is looked for where nothing else was found. */
+/* Study UIDs have no index, so they are searched only if all else fails. */
 static int
 search_series(const struct view *view, struct page_asked asked, struct error *error)
 {

@@ -1,9 +1,10 @@
 /*
  * web_server.c - see web_server.h.
  *
- * libmicrohttpd parses, on a thread of its own. It bounds memory and idleness. The age of connections is bounded here, since a
- * peer that sends a byte now and then is never idle. So is their number: a newcomer beyond it takes the place of a connection
- * that has not sent its request, so that /healthz is answered whatever the others do.
+ * libmicrohttpd parses requests on its own thread, and limits memory and idle time. This file
+ * limits the age of connections, because a peer that sends a byte now and then is never idle. It
+ * also limits their number: a new connection beyond the limit replaces one without a complete
+ * request, so that /healthz is always answered.
  */
 #include "service/web/web_server.h"
 
@@ -23,25 +24,25 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A connection's memory is that of its request and of its answer's head. */
+/* memory for the request and the head of the answer */
 #define CONNECTION_BYTES (2 * LIMIT_PAGE_REQUEST_BYTES)
-#define PATIENCE_SECONDS 2 /* with what has been ended */
-#define ROOM_TO_TURN     16 /* connections that libmicrohttpd may have while others are being ended */
+#define PATIENCE_SECONDS 2  /* wait for closed connections */
+#define ROOM_TO_TURN     16 /* extra connections of libmicrohttpd while others are being closed */
 
 struct server_visit {
     LIST_ENTRY(server_visit) next;
     int fd;
     int64_t since_ms;
     char host[INET6_ADDRSTRLEN];
-    bool asked; /* its request is there */
-    bool ended; /* to make room; libmicrohttpd has not closed it yet */
+    bool asked; /* its request is complete */
+    bool ended; /* closed to make room, but still open in libmicrohttpd */
 };
 
 struct server {
     struct MHD_Daemon *daemon;
     struct server_events events;
-    pthread_mutex_t lock;  /* of the visits */
-    pthread_cond_t nobody; /* the last of them has ended */
+    pthread_mutex_t lock;  /* protects the list of connections */
+    pthread_cond_t nobody; /* signalled when the list is empty */
     LIST_HEAD(visits, server_visit) visits;
 };
 
@@ -76,7 +77,10 @@ server_add_headers(struct MHD_Response *response, const struct page_reply *answe
     return all;
 }
 
-/* With all of its headers, for a browser keeps to what they forbid; NULL: there was no memory. */
+/*
+ * Makes a response. It must have all headers, because browsers enforce them. Returns NULL without
+ * memory.
+ */
 static struct MHD_Response *
 server_response(struct page_reply *answer)
 {
@@ -92,7 +96,7 @@ server_response(struct page_reply *answer)
     return NULL;
 }
 
-/* The connection ends where there is no memory for an answer. */
+/* Sends an answer. Without memory, the connection ends. */
 static enum MHD_Result
 server_send(struct server *server, struct MHD_Connection *connection, struct page_reply *answer,
             int64_t since_ms)
@@ -173,8 +177,7 @@ server_make_answer(struct server *server, struct MHD_Connection *connection, con
         server->events.answer(server->events.context, &request, answer);
 }
 
-/* Called first when the request's head is there: it is answered at once, whatever comes behind it. */
-/* The visit is not made room for any more. */
+/* Marks the connection as complete, so that a newcomer does not replace it. */
 static void
 server_note_request(struct server *server, struct MHD_Connection *connection)
 {
@@ -229,8 +232,10 @@ server_name_host(struct MHD_Connection *connection, char host[INET6_ADDRSTRLEN])
                   INET6_ADDRSTRLEN);
 }
 
-/* With the lock. Returns the oldest visit of the host (NULL: of any) whose request has not come, else the oldest that is being
- * answered. *count: visits of that host that are not ended. */
+/*
+ * Finds the oldest connection of the host (NULL: of any host) without a complete request, else the
+ * oldest one. Sets *count to the open connections of that host. The caller must hold the lock.
+ */
 static struct server_visit *
 server_oldest(const struct server *server, const char *host, size_t *count)
 {
@@ -247,7 +252,10 @@ server_oldest(const struct server *server, const char *host, size_t *count)
     return oldest;
 }
 
-/* With the lock. Ends a visit if there are too many: of the newcomer's own host where it has more than half of them. */
+/*
+ * Closes a connection if there are too many. If the newcomer's host has more than half of them,
+ * closes one of that host. The caller must hold the lock.
+ */
 static void
 server_make_room(struct server *server, const struct server_visit *newcomer)
 {
@@ -293,7 +301,7 @@ server_on_connection(void *context, struct MHD_Connection *connection, void **so
     pthread_mutex_unlock(&server->lock);
 }
 
-/* The server's thread sees that they ended, and closes them. */
+/* The server's thread notices closed sockets and frees them. */
 void
 server_tick(struct server *server)
 {
@@ -316,7 +324,7 @@ server_on_log(void *context, const char *format, va_list values)
     log_debug("page.http", LOG_STR("what", line));
 }
 
-/* ---------------------------------------------------------------------------- life, death ---- */
+/* -------------------------------------------------------------------- opening and closing ---- */
 
 static void
 server_free(struct server *server)
@@ -326,7 +334,7 @@ server_free(struct server *server)
     free(server);
 }
 
-/* Names of values that stand twice, or are badly encoded, are as the library has them. */
+/* libmicrohttpd decides on repeated names and bad encodings of parameters. */
 int
 server_open(int fd, const struct server_events *events, struct server **opened)
 {
@@ -355,8 +363,10 @@ server_open(int fd, const struct server_events *events, struct server **opened)
     return 0;
 }
 
-/* Ends all connections, and waits until they have: a server that is stopped while it refuses a request which is too large
- * reads an answer that is none (libmicrohttpd 0.9.75). */
+/*
+ * Closes all connections and waits until they are gone. If libmicrohttpd 0.9.75 stops while it
+ * refuses a request that is too large, it reads an invalid answer.
+ */
 static void
 server_empty(struct server *server)
 {
@@ -378,7 +388,8 @@ server_close(struct server *server)
 {
     if (!server)
         return;
-    const int fd = MHD_quiesce_daemon(server->daemon); /* nobody comes any more; it is ours now */
+    /* no new connections; the descriptor is ours again */
+    const int fd = MHD_quiesce_daemon(server->daemon);
     server_empty(server);
     MHD_stop_daemon(server->daemon);
     if (fd >= 0)

@@ -1,8 +1,10 @@
 /*
- * web_server.h - HTTP for the page: connections, requests and answers within bounds (base/limits.def), the headers of every
- * answer. GET and HEAD alone; one request a connection, which lives for so long at most.
+ * web_server.h - HTTP for the web UI: connections, requests and answers within the limits of
+ * base/limits.def, and the security headers. Only GET and HEAD are allowed. A connection serves one
+ * request and has a time limit.
  *
- * One thread of its own answers, one request after another; server_tick is any other's.
+ * The server answers on its own thread, one request at a time. Another thread must call
+ * web_server_tick.
  */
 #ifndef NOCTULE_SERVICE_WEB_WEB_SERVER_H
 #define NOCTULE_SERVICE_WEB_WEB_SERVER_H
@@ -12,18 +14,18 @@
 struct server;
 
 struct server_events {
-    /* On the server's thread. The answer is empty, with a stream that takes all of it. */
+    /* Makes an answer on the server's thread. answer->out is an open stream for the text. */
     void (*answer)(void *context, const struct page_request *request, struct page_reply *answer);
-    /* Once it was made, also where the server itself refused: what it came to, and how long it took. */
+    /* Reports a sent answer, also one that the server refused: the status and the time it took. */
     void (*answered)(void *context, int status, double seconds);
     void *context;
 };
 
-/* `fd` listens already, is not blocking, and is the server's from now on. 0 or -errno. */
+/* Starts a server. `fd` must listen and not block. The server then owns it. Returns 0 or -errno. */
 int server_open(int fd, const struct server_events *events, struct server **server);
-/* Ends connections that are too old; for every second or so. */
+/* Closes connections that are too old. Must be called about once per second. */
 void server_tick(struct server *server);
-/* Ends all of them. NULL is allowed. */
+/* Closes all connections and frees the server. NULL is allowed. */
 void server_close(struct server *server);
 
 #endif

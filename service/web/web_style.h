@@ -1,4 +1,6 @@
-/* web_style.h - how the page looks beyond what all pages share (service/common/html/html.h). */
+/*
+ * web_style.h - styles of the web UI in addition to the shared ones (service/common/html/html.h).
+ */
 #ifndef NOCTULE_SERVICE_WEB_WEB_STYLE_H
 #define NOCTULE_SERVICE_WEB_WEB_STYLE_H
 

@@ -1,4 +1,4 @@
-/* web_view.c - lists on pages. */
+/* web_view.c - lists on the pages of the web UI. */
 #include "service/web/web_view.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ view_asked(const struct view *view, enum page_list_name name)
                                .text = {request->values[REQUEST_uid], ""}};
 }
 
-/* The request's own values stay. */
+/* Writes a link to the next rows. Keeps the other parameters of the request. */
 void
 view_more(const struct view *view, const struct page_list *list)
 {

@@ -1,6 +1,6 @@
 /*
- * web_view.h - what the pages are made of, and the pages: each writes what stands between head and foot. 0, -ENOENT where the thing asked
- * for is not there, or another -errno.
+ * web_view.h - the pages of the web UI and their parts. Each function writes the part between head
+ * and foot. Returns 0, -ENOENT if the requested item does not exist, or another -errno.
  */
 #ifndef NOCTULE_SERVICE_WEB_WEB_VIEW_H
 #define NOCTULE_SERVICE_WEB_WEB_VIEW_H
@@ -14,24 +14,27 @@ struct view {
     FILE *out;
 };
 
-/* Where cells of lists lead. */
+/* Links of list cells. */
 extern const struct html_link view_links[];
 
-/* What is asked of a list by the request: where to go on, if this is the list that it goes on with. */
+/*
+ * Returns the query of a list: the item of the request, and the row to continue after if the
+ * request names this list.
+ */
 struct page_asked view_asked(const struct view *view, enum page_list_name name);
 
 /*
- * A list as a section, and where to go on. One without rows is left out, or with `empty` says that. Where the request
- * goes on with another list, nothing.
+ * Writes a list as a section, with a link to the next rows. Without rows, writes `empty`, or leaves
+ * the section out if it is NULL. If the request continues another list, writes only that one.
  */
 int view_list(const struct view *view, enum page_list_name name, const char *empty,
               const struct page_asked *asked, struct error *error);
-/* A list of one row, as figures. */
+/* Writes a list of one row as figures. */
 int view_figures(const struct view *view, enum page_list_name name, struct error *error);
-/* ... or line by line: -ENOENT where there is none. */
+/* Writes a list of one row line by line. Returns -ENOENT without a row. */
 int view_details(const struct view *view, enum page_list_name name, const struct page_asked *asked,
                  struct error *error);
-/* "Older", where there is more. */
+/* Writes the link to the next rows, if there are more. */
 void view_more(const struct view *view, const struct page_list *list);
 
 int view_now(const struct view *view, struct error *error);

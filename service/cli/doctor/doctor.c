@@ -1,6 +1,6 @@
 /*
- * doctor.c - `noctule doctor`: what is wrong with an installation, and what to do. Root looks with the rights of the
- * service's user, for what root may says nothing of the service.
+ * doctor.c - `noctule doctor`: checks an installation and prints remedies. Root checks with the
+ * rights of the service's user, because the service has no other rights.
  */
 #include "service/cli/doctor/doctor.h"
 
@@ -25,8 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TEXT_COLUMN 26 /* behind the name and the verdict */
-#define NARROWEST   30 /* that lines are broken for */
+#define TEXT_COLUMN 26 /* after name and verdict */
+#define NARROWEST   30 /* below this width lines are not broken */
 
 static const struct doctor_check checks[] = {
     {"configuration", "the file: all errors, who may read and write it",
@@ -136,9 +136,9 @@ examination_verdict(const struct examination *examination)
     return worst;
 }
 
-/* ----------------------------------------------------------------------------- looking ---- */
+/* ------------------------------------------------------------------------------ checks ---- */
 
-/* A look under way, freed by whoever leaves last. */
+/* A running check. The thread or the main thread frees it, whichever is last. */
 struct doctor_visit {
     struct examination examination;
     pthread_t thread;
@@ -178,7 +178,10 @@ check_deadline(const struct doctor_check *check)
     return DOCTOR_DEADLINE + (check->on_nodes ? DOCTOR_NODE_SECONDS : 0);
 }
 
-/* True where the look ended; what it found is in *found. One that did not is told so. */
+/*
+ * Returns true and the findings in *found if the check ended. If it did not end in time, *found has
+ * that as a finding.
+ */
 static bool
 doctor_visit_end(struct doctor_visit *visit, const struct timespec *began,
                  struct examination *found)
@@ -214,7 +217,7 @@ doctor_count(const struct doctor *doctor, const struct doctor_check *check)
     return check->count ? check->count(doctor->conf) : 1;
 }
 
-/* All at once. *hung: some were left behind, and go on using what the doctor has. */
+/* Runs all checks in parallel. If *hung is set, some checks still run and use the doctor's data. */
 static int
 doctor_look(const struct doctor *doctor, struct examination **found, size_t *count, bool *hung)
 {
@@ -239,9 +242,9 @@ doctor_look(const struct doctor *doctor, struct examination **found, size_t *cou
     return memory ? 0 : -ENOMEM;
 }
 
-/* ----------------------------------------------------------------------------- telling ---- */
+/* ------------------------------------------------------------------------------ output ---- */
 
-/* In lines of the terminal, below one another; elsewhere in one. */
+/* Breaks a text into lines of the terminal. Other outputs get one line. */
 static void
 doctor_print_words(const char *text)
 {
@@ -268,7 +271,7 @@ doctor_print_text(const char *text)
     free(localised);
 }
 
-/* word: NULL: that of the verdict. */
+/* If word is NULL, prints the word of the verdict. */
 static void
 doctor_print_line(const char *name, enum doctor_verdict verdict, const char *word, const char *text)
 {
@@ -335,7 +338,10 @@ doctor_print_json(const struct doctor *doctor, const struct examination *found, 
 
 /* ------------------------------------------------------------------------------- rights ---- */
 
-/* The service has to load the file, too: a file of conf.d may be root's alone. */
+/*
+ * Loads the file with the rights of the service, which must read it. A file of conf.d may be
+ * readable for root only.
+ */
 static void
 doctor_load_as_service(struct doctor *doctor, const char *root)
 {
@@ -346,8 +352,11 @@ doctor_load_as_service(struct doctor *doctor, const char *root)
     conf_free(conf);
 }
 
-/* Before there are threads. Slurm goes by whose process it is, and not by its rights, so both are changed; what was is kept
- * aside for look_at_backup, and for no program that is run. A root whose owner nobody knows stays without a name. */
+/*
+ * Must run before other threads start. Slurm identifies users by the real user ID, so the real and
+ * the effective ID change. The saved ID stays for doctor_check_backup only. If the owner of the
+ * root folder has no name, there is no service user.
+ */
 static int
 doctor_take_rights(struct doctor *doctor, const char *root)
 {
@@ -431,7 +440,7 @@ doctor_run(struct cli_call *call)
             doctor_ask_daemon(&doctor);
         status = doctor_tell(&doctor, options->json, &hung);
     }
-    if (hung) /* nothing is taken from under them */
+    if (hung) /* hung checks still use this memory */
         _exit(fflush(stdout) == 0 ? status : DOCTOR_BROKEN);
     free(doctor.daemon_alerts);
     conf_findings_free(&findings);

@@ -1,7 +1,7 @@
 /*
- * doctor.h - what `noctule doctor` looks at: a row for each check. A row's look runs once for each thing that the
- * configuration has of its kind, in a thread of its own beside all others, and is left behind when it does not end in
- * time: a share may hang.
+ * doctor.h - the checks of `noctule doctor`, one row each. A check runs once for each configured
+ * item of its kind, in a thread of its own. The doctor abandons a check after its time limit,
+ * because a network share may hang.
  */
 #ifndef NOCTULE_SERVICE_CLI_DOCTOR_DOCTOR_H
 #define NOCTULE_SERVICE_CLI_DOCTOR_DOCTOR_H
@@ -15,35 +15,36 @@
 
 #define DOCTOR_FINDINGS     32
 #define DOCTOR_TEXT         1024
-#define DOCTOR_SECONDS      3 /* that a look gives whom it asks; DOCTOR_DEADLINE bounds the look */
+#define DOCTOR_SECONDS      3 /* time limit for a server to answer */
 #define DOCTOR_DEADLINE     6
-#define DOCTOR_NODE_SECONDS 60 /* for a node; DOCTOR_DEADLINE comes on top */
+#define DOCTOR_NODE_SECONDS 60 /* for a node, in addition to DOCTOR_DEADLINE */
 
-/* As the exit status has them. */
+/* The values are the exit status. */
 enum doctor_verdict { DOCTOR_OK, DOCTOR_ATTENTION, DOCTOR_BROKEN };
 
 struct doctor {
-    const char *config_path; /* NULL: it is not known which one (no_conf) */
-    bool with_nodes;         /* Slurm is to be given a job */
-    bool has_dictionary;     /* without it DICOM cannot be spoken */
-    struct conf *conf;       /* NULL: it is wrong */
+    const char *config_path; /* NULL: unknown (no_conf) */
+    bool with_nodes;         /* submit a job to Slurm */
+    bool has_dictionary;     /* DICOM checks need DCMTK's dictionary */
+    struct conf *conf;       /* NULL: it has errors */
     struct conf_findings *findings;
-    const char *no_conf;        /* why, where there are no findings */
-    char not_for_service[1024]; /* why the service cannot load what this user can; "" */
+    const char *no_conf; /* reason without a configuration and without findings */
+    /* error of the service's user, if only this user can load the file; else "" */
+    char not_for_service[1024];
     uid_t asked_by;
-    char user[64];         /* the service's */
-    bool has_user;         /* there is one */
-    bool is_service;       /* rights are those of the service's user */
-    char daemon_state[32]; /* "running", "starting" ... (cli_no_answer) */
-    char *daemon_alerts;   /* lines of PING's answer; NULL: none */
-    char daemon_why[1024]; /* why it did not answer */
-    int daemon_pid;        /* 0: unknown */
+    char user[64];         /* the service's user */
+    bool has_user;         /* that user exists */
+    bool is_service;       /* the checks run with that user's rights */
+    char daemon_state[32]; /* "running", "starting", or a state of cli_no_answer */
+    char *daemon_alerts;   /* lines of the PING answer, or NULL */
+    char daemon_why[1024]; /* reason if it did not answer, else "" */
+    int daemon_pid;        /* 0 if unknown */
 };
 
 struct examination {
     const struct doctor *doctor;
     const struct doctor_check *check;
-    size_t index; /* of what the configuration has of its kind */
+    size_t index; /* among the configured items of this kind */
 
     struct {
         enum doctor_verdict verdict;
@@ -51,31 +52,40 @@ struct examination {
     } findings[DOCTOR_FINDINGS];
 
     size_t count;
-    char fine[DOCTOR_TEXT]; /* where nothing was found */
-    bool unknown;           /* nothing was found, for nothing could be checked */
+    char fine[DOCTOR_TEXT]; /* text without findings */
+    bool unknown;           /* no finding, because the check was not possible */
 };
 
 struct doctor_check {
     const char *name, *about;
-    size_t (*count)(const struct conf *conf); /* NULL: it is one */
+    size_t (*count)(const struct conf *conf); /* NULL: one item */
     void (*look)(struct examination *examination);
     bool without_conf, needs_dicom;
-    bool on_nodes; /* only where that was asked for, and with its own deadline */
+    bool on_nodes; /* only with --nodes, and with its own time limit */
 };
 
-/* Says what is wrong, and what to do. Findings beyond DOCTOR_FINDINGS raise the last one's verdict. */
+/*
+ * Adds a finding: the fault and the remedy. Findings beyond DOCTOR_FINDINGS only raise the verdict
+ * of the last one.
+ */
 void doctor_find(struct examination *examination, enum doctor_verdict verdict, const char *format,
                  ...) __attribute__((format(printf, 3, 4)));
-/* Sets the text of a check that had nothing to check. */
+/* Sets the text of a check that had no data to check. */
 void doctor_unknown(struct examination *examination, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* What is said where nothing was found. */
+/* Sets the text of a check without findings. */
 void doctor_fine(struct examination *examination, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Why GPUs that are asked for cannot be used, and what to do: by the driver's CUDA (0: there is none), and this build's
- * (0: likewise; kernels/gpu.h). */
+/*
+ * Explains why configured GPUs cannot be used, with a remedy. `driver` is the CUDA version of the
+ * driver and `program` that of this build (kernels/gpu.h); 0 means none. Returns the text in
+ * `text`.
+ */
 void doctor_explain_no_gpu(int driver, int program, const char *user, char text[DOCTOR_TEXT]);
-/* An errno of what could not be looked at: for want of rights where they are not the service's, else broken. */
+/*
+ * Adds a finding for an errno: attention if this user lacks rights that the service may have, else
+ * broken.
+ */
 void doctor_failed(struct examination *examination, int error, const char *what,
                    const char *remedy);
 

@@ -1,4 +1,4 @@
-/* doctor_backup.c - how old the newest backup is, of those that are made as docs/operations.md has it. */
+/* doctor_backup.c - checks the age of the newest backup made as in docs/operations.md. */
 #include "base/text.h"
 #include "service/cli/doctor/doctor.h"
 #include "service/common/clock.h"
@@ -15,16 +15,18 @@
 
 #define HOUR_MS   (3600 * 1000.0)
 #define SLACK_MS  (5 * 60 * 1000)
-#define UNIT_FROM 48 /* hours are told as days */
+#define UNIT_FROM 48 /* older backups are given in days */
 
 struct backup_newest {
-    size_t count; /* of all */
+    size_t count; /* number of backups */
     int64_t copied_ms;
     char name[NAME_MAX + 1];
 };
 
-/* A folder with a database that was copied whole: one under way has another name, and the link to the last is no
- * folder. 0, also for what is no backup, or -errno. */
+/*
+ * Notes a backup: a folder with a complete copy of the database. Ignores unfinished copies and the
+ * link to the last one. Returns 0 or -errno.
+ */
 static int
 backup_try(int folder, const char *name, struct backup_newest *newest)
 {
@@ -89,8 +91,7 @@ backup_tell(struct examination *examination, const struct backup_newest *newest)
     doctor_fine(examination, "the newest of %zu in %s is %s old", newest->count, conf->folder, age);
 }
 
-/* Backups are the administrator's, and the service may not read them: this thread alone looks with the rights of
- * whoever asks. */
+/* The service may not read backups. This thread alone uses the rights of the calling user. */
 void
 look_at_backup(struct examination *examination)
 {

@@ -1,4 +1,4 @@
-/* doctor_files.c - the configuration's file, the root folder, and inboxes. */
+/* doctor_files.c - checks the configuration file, the root folder and the inboxes. */
 #include "db/filesystem.h"
 #include "db/report.h"
 #include "service/cli/cli.h"
@@ -28,7 +28,7 @@ configuration_mode(struct examination *examination, const char *path)
     struct stat status;
     const char *not_for_service = examination->doctor->not_for_service;
     if (!path || stat(path, &status) < 0)
-        return; /* is among its errors */
+        return; /* already a configuration error */
     if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) < 0)
         doctor_failed(examination, errno, path, "chgrp it to the service's group, and chmod 0640");
     else if (*not_for_service)
@@ -77,7 +77,7 @@ root_rights(struct examination *examination, const char *root, const struct stat
                     root, status->st_mode & 07777);
 }
 
-/* Files are made durable by renaming them from one of these into another. */
+/* Files are moved between these folders by rename(2), so they must share one file system. */
 static void
 root_folders(struct examination *examination, const char *root, dev_t device)
 {
@@ -90,7 +90,7 @@ root_folders(struct examination *examination, const char *root, dev_t device)
         struct stat status;
         snprintf(path, sizeof path, "%s/%s", root, folders[i]);
         if (stat(path, &status) < 0) {
-            if (errno != ENOENT) /* it is made at the start */
+            if (errno != ENOENT) /* the daemon creates it */
                 doctor_failed(examination, errno, path, "chown it to the service's user");
         } else if (status.st_dev != device)
             doctor_find(examination, DOCTOR_BROKEN,
@@ -108,7 +108,7 @@ root_folders(struct examination *examination, const char *root, dev_t device)
                     root, name);
 }
 
-/* Days that it lasts at the week's rate; -1: unknown. */
+/* Returns the days until the space is used at the rate of the last week, or -1 if unknown. */
 static double
 root_days(const struct conf *conf, double spare_mib)
 {

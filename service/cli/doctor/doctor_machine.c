@@ -1,4 +1,4 @@
-/* doctor_machine.c - GPUs, DCMTK's dictionary, limits, confinement. */
+/* doctor_machine.c - checks GPUs, DCMTK's dictionary, limits and confinement. */
 #include "kernels/gpu.h"
 #include "service/cli/doctor/doctor.h"
 #include "service/common/confine/call_filter.h"
@@ -15,14 +15,14 @@
 #include <unistd.h>
 
 #define MOST_GPUS            64
-#define FILES_BESIDE         1024 /* of a process, beside its associations */
+#define FILES_BESIDE         1024 /* of a process, in addition to its associations */
 #define FILES_PER_PEER       4
 #define SMALLEST_GPU_MIB     2048
 #define LANDLOCK_WITH_RENAME 2
 
 /* ----------------------------------------------------------------------------- devices ---- */
 
-/* The highest CUDA that the driver is made for, 1000 a version; 0: there is no driver. */
+/* Returns the highest CUDA version of the driver, 1000 per major version, or 0 without a driver. */
 static int
 devices_driver(void)
 {
@@ -82,7 +82,7 @@ devices_have(const struct kernels_gpu *gpus, int count, const char *wanted)
     return false;
 }
 
-/* Of machines with several nodes: where each GPU is. */
+/* On machines with several NUMA nodes, lists the node of each GPU. */
 static void
 devices_places(const struct kernels_gpu *gpus, int count, char *text, size_t size)
 {
@@ -159,7 +159,7 @@ look_at_dictionary(struct examination *examination)
 
 /* ------------------------------------------------------------------------------ limits ---- */
 
-/* The hard limit of open files of the daemon where it runs, which it takes; else of this process. */
+/* Returns the hard limit of open files: of the running daemon, else of this process. */
 static int64_t
 limits_files(int daemon)
 {
@@ -192,7 +192,7 @@ limits_read_mib(const char *group, const char *name)
     return bytes < 0 ? -1 : (double)bytes / (1 << 20);
 }
 
-/* The least of what the groups above allow, and of what the machine has. */
+/* Returns the smallest memory limit of the daemon's control groups and the machine. */
 static double
 limits_memory_mib(int daemon)
 {

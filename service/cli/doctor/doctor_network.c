@@ -1,4 +1,4 @@
-/* doctor_network.c - ports, TLS, destinations, sources. */
+/* doctor_network.c - checks ports, TLS files, destinations and sources. */
 #include "service/cli/doctor/doctor.h"
 #include "service/cli/echo.h"
 #include "service/common/bind_at.h"
@@ -22,10 +22,10 @@ struct own_port {
     const char *group; /* of the configuration */
     const char *bind;
     int port;
-    char lacks[32]; /* how the daemon tells that it has not got it */
+    char lacks[32]; /* text in the daemon's alert while the port is not open */
 };
 
-/* Those that are configured; how many. */
+/* Lists the configured ports and returns their number. */
 static size_t
 port_list(const struct conf *conf, struct own_port ports[3])
 {
@@ -39,7 +39,7 @@ port_list(const struct conf *conf, struct own_port ports[3])
         if (all[i].port == 0)
             continue;
         ports[count] = all[i];
-        if (!*ports[count].lacks) /* as the listener tells it */
+        if (!*ports[count].lacks) /* as in the listener's alert */
             snprintf(ports[count].lacks, sizeof ports->lacks, "port %d is not open", all[i].port);
         count++;
     }
@@ -95,7 +95,7 @@ look_at_port(struct examination *examination)
                     "port %d cannot be bound by %s: take 11112, or give the unit "
                     "AmbientCapabilities=CAP_NET_BIND_SERVICE if it lacks it (noctuled(8))",
                     port, doctor->user);
-    else if (fd == -EACCES) /* the unit may have let it */
+    else if (fd == -EACCES) /* the unit may grant the capability */
         doctor_fine(examination, "%d; the daemon says whether it has it", port);
     else if (fd < 0)
         doctor_find(examination, DOCTOR_BROKEN, "port %d of %s cannot be bound: %s%s%s%s", port,
@@ -119,7 +119,7 @@ count_tls(const struct conf *conf)
     return conf->dicom.tls.certificate || conf->dicom.tls.ca ? 1 : 0;
 }
 
-/* Of the first that ends among a file's certificates. */
+/* Checks the dates of all certificates in a file. The one that expires first decides. */
 static void
 tls_dates(struct examination *examination, const char *path)
 {
@@ -246,7 +246,7 @@ count_sources(const struct conf *conf)
     return conf->pull.source_count;
 }
 
-/* Also outside its window, in which it is asked for studies: whether it is there is asked by day. */
+/* C-ECHO is allowed outside the source's window. */
 void
 look_at_source(struct examination *examination)
 {

@@ -1,4 +1,4 @@
-/* doctor_slurm.c - Slurm: its commands and settings, and the folder that is shared with its nodes. */
+/* doctor_slurm.c - checks Slurm's commands and settings, and the folder shared with its nodes. */
 #include "service/cli/doctor/doctor.h"
 #include "service/common/slurm/slurm.h"
 
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MIN_JOB_AGE 600 /* for which Slurm has to remember what has ended, while nobody asks */
+#define MIN_JOB_AGE 600 /* seconds; Slurm must remember ended jobs until the daemon queries them */
 
 size_t
 count_clusters(const struct conf *conf)
@@ -18,7 +18,7 @@ count_clusters(const struct conf *conf)
     return conf_uses_slurm(conf);
 }
 
-/* What every attempt does there: 0 or an errno. */
+/* Writes, syncs and renames a file as every attempt does. Returns 0 or an errno. */
 static int
 share_try(int folder)
 {

@@ -1,6 +1,6 @@
 /*
- * doctor_slurm_nodes.c - `doctor --nodes`: is what this machine writes in the shared folder there for a node, and back? Slurm is given a job
- * that reads a file and writes another, as every attempt does.
+ * doctor_slurm_nodes.c - `doctor --nodes`: checks that a node and this machine see each other's
+ * files in the shared folder. A Slurm job reads one file and writes another, as every attempt does.
  */
 #include "service/cli/doctor/doctor.h"
 
@@ -20,18 +20,21 @@
 #include <unistd.h>
 
 #define JOB_NAME "noctule-doctor"
-#define LOOK_MS  250  /* for the node's file, which is opened anew each time */
-#define ASK_MS   2000 /* Slurm, meanwhile */
+#define LOOK_MS  250  /* interval for the node's file, opened anew each time */
+#define ASK_MS   2000 /* interval for queries to Slurm */
 #define FOUND    512
 
-/* What sbatch runs as SCRIPT PROGRAM run-job FOLDER: the manifest, too, is written beside, and given its name then. */
+/*
+ * sbatch runs it as SCRIPT PROGRAM run-job FOLDER. Like a manifest, the file is written under a
+ * temporary name and then renamed.
+ */
 static const char script[] = "#!/bin/sh\n"
                              "cd \"$3\" || exit 1\n"
                              "{ cat here && echo && echo \"$SLURMD_NODENAME\" && id -u && \"$1\" "
                              "--version; } >there.part || exit 1\n"
                              "sync there.part; mv there.part there\n";
 
-/* A job that is given to Slurm, and what is seen of it. */
+/* A submitted Slurm job and its observed state. */
 struct node_visit {
     struct examination *examination;
     const struct conf_slurm *conf;
@@ -39,15 +42,15 @@ struct node_visit {
     char *folder;
     int fd; /* of the folder */
     int64_t slurm_id;
-    bool known; /* Slurm told of it the last time; what follows is what it said */
+    bool known; /* the last query listed the job; the next members are from it */
     bool ended;
     char state[32], node[64], reason[64];
-    char said[FOUND]; /* by the node; "": nothing yet */
+    char said[FOUND]; /* by the node; "" before its file arrives */
 };
 
-/* ----------------------------------------------------------------------------- its folder ---- */
+/* --------------------------------------------------------------------------------- folder ---- */
 
-/* 0 or -errno. */
+/* Returns 0 or -errno. */
 static int
 visit_write(struct node_visit *visit)
 {
@@ -82,7 +85,7 @@ visit_remove(const struct node_visit *visit)
     free(visit->folder);
 }
 
-/* False: it is not there, or not whole. */
+/* Returns false if the file is missing or empty. */
 static bool
 visit_read(const struct node_visit *visit, const char *name, char text[FOUND])
 {
@@ -94,7 +97,7 @@ visit_read(const struct node_visit *visit, const char *name, char text[FOUND])
     return length > 0;
 }
 
-/* ----------------------------------------------------------------------------- in Slurm ---- */
+/* -------------------------------------------------------------------------------- Slurm ---- */
 
 static int
 visit_submit(struct node_visit *visit, struct error *error)
@@ -136,7 +139,7 @@ visit_on_job(void *context, const struct slurm_job *job)
     snprintf(visit->reason, sizeof visit->reason, "%s", job->reason);
 }
 
-/* Until the node's file is seen, or the job has ended badly, or time is over. */
+/* Waits until the node's file arrives, the job fails, or the time is over. */
 static void
 visit_wait(struct node_visit *visit)
 {
@@ -149,16 +152,17 @@ visit_wait(struct node_visit *visit)
         if (visit->ended && strcmp(visit->state, "COMPLETED") != 0)
             return;
         if (now_ms >= ask_at_ms) {
-            slurm_list(JOB_NAME, visit_on_job, visit, &error); /* or it is asked the next time */
+            /* an error is ignored: the next query follows */
+            slurm_list(JOB_NAME, visit_on_job, visit, &error);
             ask_at_ms = now_ms + ASK_MS;
         }
         poll(NULL, 0, LOOK_MS);
     }
 }
 
-/* ------------------------------------------------------------------------------- telling ---- */
+/* -------------------------------------------------------------------------------- output ---- */
 
-/* The next of its lines. */
+/* Returns the next line of the node's file. */
 static const char *
 said_line(char **rest)
 {
@@ -247,7 +251,7 @@ visit_make(struct node_visit *visit)
         visit_compare(visit, clock_steady_ms() - began_ms);
     } else {
         visit_tell_missing(visit);
-        slurm_cancel(&visit->slurm_id, 1, &error); /* or it finds its folder gone */
+        slurm_cancel(&visit->slurm_id, 1, &error); /* if this fails, the job finds no folder */
     }
 }
 

@@ -1,4 +1,4 @@
-/* doctor_state.c - the database, the daemon, the clock, and the unit. */
+/* doctor_state.c - checks the database, the daemon, alerts, the clock and the systemd unit. */
 #include "db/iso_time.h"
 #include "db/report.h"
 #include "service/cli/alert_print.h"
@@ -93,7 +93,7 @@ look_at_daemon(struct examination *examination)
                         ? "systemctl start noctule"
                         : "its log says why (journalctl -u noctule)");
     const bool has_alerts =
-        doctor->daemon_alerts && *doctor->daemon_alerts; /* which have the reason */
+        doctor->daemon_alerts && *doctor->daemon_alerts; /* the alerts contain the reason */
     if (strcmp(doctor->daemon_state, "starting") == 0 && !has_alerts)
         doctor_find(examination, DOCTOR_ATTENTION,
                     "noctuled takes nothing in yet: ask again in a minute");
@@ -114,7 +114,7 @@ alerts_find_one(struct examination *examination, const struct alert *alert)
     free(remedy);
 }
 
-/* One that does not respond is the finding of look_at_daemon. */
+/* A daemon that does not answer is a finding of doctor_check_daemon. */
 void
 look_at_alerts(struct examination *examination)
 {
@@ -174,7 +174,10 @@ struct unit_file {
     char writable[4096];
 };
 
-/* systemctl's answer; NULL where it cannot be asked. The caller waits for the child. */
+/*
+ * Starts systemctl. Returns its output, or NULL if it cannot run. The caller must wait for the
+ * child.
+ */
 static FILE *
 unit_ask(pid_t *child)
 {
@@ -190,7 +193,7 @@ unit_ask(pid_t *child)
     posix_spawn_file_actions_t files;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return NULL;
-    posix_spawn_file_actions_init(&files); /* fails for want of memory, and then so does the next */
+    posix_spawn_file_actions_init(&files); /* if it fails without memory, the next call fails too */
     int rc = posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
     if (!rc)
         rc = posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
@@ -235,7 +238,7 @@ unit_read(struct unit_file *unit)
     return waitpid(child, &status, 0) == child && status == 0 && strcmp(unit->load, "loaded") == 0;
 }
 
-/* Is the path below one of the unit's? */
+/* Checks that a path is inside a writable path of the unit. */
 static bool
 unit_lets_write(const struct unit_file *unit, const char *path)
 {

@@ -1,7 +1,7 @@
 /*
- * explain.c - `noctule explain`: what would become of files or of a stored series, and why.
+ * explain.c - `noctule explain`: shows the processing of files or of a stored series, with reasons.
  *
- * Reads, and runs nothing.
+ * It only reads. No job runs.
  */
 #include "service/cli/cli.h"
 
@@ -26,11 +26,11 @@ struct explain {
     const char *pipeline;
     bool json;
     struct explained_request request;
-    bool is_stored; /* a series of the database */
+    bool is_stored; /* the input is a series of the database */
     struct report_stored stored;
     struct collection files;
-    size_t asked;            /* of them; behind these come those that lie beside */
-    struct collection named; /* files by themselves, by path */
+    size_t asked;            /* number of files given; later ones come from the same folders */
+    struct collection named; /* files given by name, sorted by path */
     struct headers headers;
     struct passed_over passed_over;
     struct explained_objects objects;
@@ -40,7 +40,7 @@ struct explain {
 
 /* --------------------------------------------------------------------------------- input ---- */
 
-/* The files of a stored series, below the root folder. */
+/* Collects the files of a stored series below the root folder. */
 static int
 explain_collect_stored(struct explain *explain)
 {
@@ -96,7 +96,7 @@ explain_add_beside(struct explain *explain, const char *folder, const struct col
     return status;
 }
 
-/* A file that is named stands for its series, as far as that lies in its folder. */
+/* For a file given by name, adds the files of its folder, which may belong to its series. */
 static int
 explain_collect_beside(struct explain *explain)
 {
@@ -144,7 +144,7 @@ explain_collect(struct explain *explain, char **inputs, int count)
     return status == EXIT_OK && explain->named.count > 0 ? explain_collect_beside(explain) : status;
 }
 
-/* What a stored series lacks is in quarantine, or has never come whole. */
+/* Adds the instances that a stored series lacks: they are in quarantine or arrived incomplete. */
 static void
 add_lacking(struct explain *explain)
 {
@@ -169,7 +169,7 @@ explain_asks_about(const struct explain *explain, const struct dicom_instance *i
     return false;
 }
 
-/* What lies beside and is of other series, or of none. */
+/* Drops neighbour files of other series. */
 static void
 explain_drop_others(struct explain *explain)
 {
@@ -182,7 +182,7 @@ explain_drop_others(struct explain *explain)
     }
 }
 
-/* What was drawn on images is told; what is none of that is passed over. */
+/* Adds a file to the annotation objects or to the skipped files. */
 static int
 explain_other_thing(struct explain *explain, size_t i)
 {
@@ -221,7 +221,7 @@ explain_sort(struct explain *explain)
     return rc ? EXIT_PARTIAL : EXIT_OK;
 }
 
-/* --------------------------------------------------------------------------------- telling --- */
+/* --------------------------------------------------------------------------------- output ---- */
 
 static void
 put_origin(const struct explained_request *request)
@@ -265,7 +265,7 @@ put_stored_json(struct explain *explain)
     json_end_object(&explain->out);
 }
 
-/* Of which files that is said. */
+/* Prints which files the result covers. */
 static void
 put_extent(const struct explained *explained)
 {
@@ -309,8 +309,10 @@ put_explained(struct explain *explain, const struct explained *explained)
     return rc;
 }
 
-/* The other series of the study of series i: that are stored beside it, or among the files. -ENOMEM; the
- * caller's to free. */
+/*
+ * Finds the other series of the study of series i, among the stored ones and among the files.
+ * Returns 0 or -ENOMEM. The caller must free the list.
+ */
 static int
 explain_find_study(const struct explain *explain, size_t i, struct rules_study *study)
 {
@@ -349,7 +351,7 @@ explain_one(struct explain *explain, size_t i)
     return rc;
 }
 
-/* Of files that lie in one; NULL: they do not. */
+/* Returns the inbox that contains the file, or NULL. */
 static const struct conf_inbox *
 inbox_of_file(const struct conf *conf, const char *path)
 {
@@ -377,7 +379,7 @@ explain_each(struct explain *explain)
     return rc ? EXIT_PARTIAL : EXIT_OK;
 }
 
-/* What cannot be read, and why. */
+/* Prints the files that cannot be read, with the reason. */
 static void
 put_damaged(struct explain *explain)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------------------- judging ---- */
+/* ------------------------------------------------------------------------ geometry check ---- */
 
 static struct rules_series
 explained_subject(const struct explained_request *request, const struct explained *explained)
@@ -31,7 +31,7 @@ judgement_of_name(const struct conf *conf, const char *pipeline)
     return routing_options_of(conf_find_pipeline(conf, pipeline));
 }
 
-/* A bit for each that is asked for, as the daemon's inspection has them. */
+/* Returns a bit for each set of routing options in use, as the daemon's inspection computes it. */
 static unsigned
 explained_judgements(const struct explained_request *request, const struct explained *explained)
 {
@@ -124,13 +124,13 @@ explained_place_frames(struct explained *explained)
 
 /* --------------------------------------------------------------------------------- rules ---- */
 
-/* The stacks of a view as rules see them, and room for its rules and what they pick. */
+/* The stacks of a view in the form of the rules, with buffers for the rules and their results. */
 struct asking {
     const struct geometry_series *grouped;
     struct rules_series series;
     struct rules_stack *stacks;
-    struct rules_facts *facts; /* of each */
-    char *asked, **values;     /* of attributes, of each stack */
+    struct rules_facts *facts; /* one per stack */
+    char *asked, **values;     /* requested attributes, and their values per stack */
     struct rules_pick *picks;
     struct conf_rule *rules;
     size_t rule_count;
@@ -149,7 +149,7 @@ asking_release(struct asking *asking)
     free(asking->rules);
 }
 
-/* What the daemon's inspection is told of a stack. */
+/* Fills in the facts of a stack as the daemon's inspection does. */
 static void
 asking_add_stack(struct asking *asking, size_t i)
 {
@@ -188,7 +188,7 @@ asking_open(const struct explained_request *request, const struct explained *exp
     }
     asking->series.stacks = asking->stacks;
     asking->series.stack_count = count;
-    struct error error; /* a file that cannot be read any more is not known */
+    struct error error; /* an unreadable file leaves its values unknown */
     if (grouped)
         routing_read_stack_values(grouped, (const char *const *)explained->files->paths,
                                   asking->asked, asking->values, &error);
@@ -197,7 +197,7 @@ asking_open(const struct explained_request *request, const struct explained *exp
     return 0;
 }
 
-/* Where the conditions of a rule are put; `full` where there was no memory for one. */
+/* Collects the conditions of a rule. `full` is set without memory for one. */
 struct condition_list {
     struct explained_rule *answer;
     size_t room;
@@ -221,7 +221,7 @@ condition_list_add(void *context, const struct rules_condition *condition)
     snprintf(added->note, sizeof added->note, "%s", condition->note);
 }
 
-/* -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 static int
 ask_rule(struct asking *asking, struct explained_rule *answer)
 {
@@ -263,7 +263,10 @@ job_judge(struct explained_job *job, const struct geometry_series *grouped)
               "with the pipeline's own limits the series has no such stack.");
 }
 
-/* By the limits of one pipeline, as a worker has them: whether the series is whole is settled then. */
+/*
+ * Checks the stacks with the limits of one pipeline, as a worker does. Completeness is already
+ * decided.
+ */
 static int
 explained_judge_jobs(const struct explained_request *request, struct explained *explained,
                      const char *name)
@@ -282,8 +285,10 @@ explained_judge_jobs(const struct explained_request *request, struct explained *
     return 0;
 }
 
-/* What a job waits for whose rules all ask for other series of the study, as the daemon has it
- * (service/daemon/jobs/awaited.c): nothing, once one of them has all. */
+/*
+ * Finds the series of the study that a job waits for, as the daemon does
+ * (service/daemon/jobs/awaited.c). A job does not wait once one of its rules has all its series.
+ */
 static void
 job_await_study(const struct explained_request *request, const struct rules_series *series,
                 struct explained_job *job)
@@ -338,7 +343,7 @@ explained_add_jobs(const struct explained_request *request, struct explained *ex
     return rc;
 }
 
-/* Whom to ask: the pipeline that is given or that the AE title has, else the rules. */
+/* Selects the rules: the given pipeline, else that of the AE title, else the configured rules. */
 static int
 explained_find_rules(const struct explained_request *request, struct explained *explained)
 {
@@ -359,7 +364,7 @@ explained_find_rules(const struct explained_request *request, struct explained *
     return 0;
 }
 
-/* The view of a rule's pipeline; of one that cannot match the series, the first. */
+/* Returns the view of a rule's pipeline, or the first view if the rule cannot match the series. */
 static const struct explained_view *
 view_of_rule(const struct explained_request *request, const struct explained *explained,
              const struct conf_rule *rule)
@@ -396,7 +401,7 @@ explained_ask_view(const struct explained_request *request, struct explained *ex
     return rc;
 }
 
-/* The rules with `otherwise` come last, and only where no other fits. */
+/* Rules with `otherwise` apply last, and only if no other rule matches. */
 static int
 explained_ask_rules(const struct explained_request *request, struct explained *explained)
 {
@@ -420,7 +425,7 @@ explained_ask_rules(const struct explained_request *request, struct explained *e
     return rc;
 }
 
-/* ------------------------------------------------------------------------------ the whole --- */
+/* -------------------------------------------------------------------------- entry points ---- */
 
 int
 explained_make(const struct explained_request *request, const struct sorted_series *series,

@@ -1,4 +1,4 @@
-/* explained_json.c - an explanation for programs: all of it; see explained.h. */
+/* explained_json.c - writes the complete result as JSON; see explained.h. */
 #include "service/cli/explain/explained.h"
 
 static void

@@ -61,16 +61,16 @@ explained_objects_add(struct explained_objects *objects, const char *path)
     return 1;
 }
 
-/* ------------------------------------------------------------------------------------ wanting -- */
+/* ------------------------------------------------------------------- requested regions ---- */
 
-/* NULL: the segment is no region of an object. */
+/* Returns NULL if the segment does not come from an annotation object. */
 static const struct conf_object *
 wanted_of(const struct conf_segment *segment)
 {
     return segment->method == CONF_OBJECT ? &segment->object : NULL;
 }
 
-/* An unknown sender ("") is nobody who is named. */
+/* An unknown sender ("") matches no given AE title. */
 static bool
 wanted_fits(const struct conf_object *wanted, const char *kind, const char *sender)
 {
@@ -91,9 +91,9 @@ wanted_tell(const struct conf_object *wanted, char text[EXPLAINED_TEXT])
              wanted->from_ae ? wanted->from_ae : "");
 }
 
-/* -------------------------------------------------------------------------------------- files -- */
+/* ------------------------------------------------------------------------------- files ---- */
 
-/* NULL: it is not stored. Under one UID in several series it is told as the first of them. */
+/* Returns the stored row, or NULL. If several series have the UID, returns the first. */
 static const struct report_object *
 object_row(const struct explained_object *object)
 {
@@ -164,7 +164,7 @@ object_text_taker(const struct explained_object *object, const struct explained_
         row && !wanted_fits(wanted, row->kind, row->sender) ? "not of this sender" : taken);
 }
 
-#define MOST_REFERENCES 4 /* that are told one by one */
+#define MOST_REFERENCES 4 /* references printed one by one */
 
 static void
 object_text_references(const char *lines)
@@ -267,9 +267,9 @@ explained_objects_put(const struct explained_objects *objects, struct json *json
         json_end_array(json);
 }
 
-/* --------------------------------------------------------------------------------- of a series -- */
+/* ------------------------------------------------------------------------------ series ---- */
 
-/* Stored, current and not ours; then those among the files. */
+/* Stored current objects that Noctule did not write, then those among the files. */
 struct waits {
     const struct explained_objects *objects;
     const struct explained *explained;
@@ -292,24 +292,24 @@ waits_is_drawn_on(const struct waits *waits, const struct object_peek *peek)
     return false;
 }
 
-/* What a segment wants, and what there is of it. */
+/* The requested object of a segment, and the objects found for it. */
 struct waits_search {
     const struct conf_segment *segment;
-    const struct conf_object *wanted; /* the segment's */
-    int32_t offered;                  /* objects of the kind, from who is to send it */
-    char path[4096]; /* as it is told: of the first that has the region, else of the first */
-    enum code code;  /* why a job would not take it; CODE_NONE: it would */
-    char words[EXPLAINED_WORDS]; /* what is in it */
+    const struct conf_object *wanted; /* of the segment */
+    int32_t offered;                  /* matching objects: kind and sender */
+    char path[4096];             /* of the first object with the region, else of the first object */
+    enum code code;              /* why a job would refuse it, or CODE_NONE */
+    char words[EXPLAINED_WORDS]; /* description of the object */
 };
 
-/* Returns whether an object with this finding has the region. */
+/* Returns whether an object with this code has the region. */
 static bool
 waits_has_region(enum code code)
 {
     return code == CODE_NONE || code == CODE_TAG_MISSING;
 }
 
-/* One more; `told`: how its path is told. */
+/* Considers one more object. `told` is the path for the output. */
 static void
 waits_consider(struct waits_search *search, const char *path, const char *told)
 {
@@ -394,7 +394,7 @@ waits_put(const struct waits *waits, const struct conf_pipeline *pipeline,
     json_end_object(waits->json);
 }
 
-/* A pipeline once, however many stacks it is for. */
+/* Returns true if an earlier job has the same pipeline, so that each pipeline is listed once. */
 static bool
 waits_are_told(const struct explained *explained, size_t job)
 {

@@ -57,7 +57,7 @@ explained_regions_check(const struct explained_regions *regions, const struct co
     return CODE_NONE;
 }
 
-/* Room is left for how many more there are. */
+/* Keeps space for the number of the regions left out. */
 void
 explained_regions_tell(const struct explained_regions *regions, const struct conf_object *wanted,
                        char text[EXPLAINED_TEXT])

@@ -1,6 +1,6 @@
 /*
- * explained_regions.h - what an object offers: its regions, and which of them a segment would take, as the job
- * judges it (object_set.h).
+ * explained_regions.h - the regions of an annotation object, and those that a segment would use by
+ * the rules of a job (object_set.h).
  */
 #ifndef NOCTULE_SERVICE_CLI_EXPLAIN_EXPLAINED_REGIONS_H
 #define NOCTULE_SERVICE_CLI_EXPLAIN_EXPLAINED_REGIONS_H
@@ -10,27 +10,33 @@
 #include "service/pipeline/segment/object_set.h"
 
 struct explained_regions {
-    struct object_set *set; /* NULL: the file cannot be read */
-    struct error error;     /* then why */
+    struct object_set *set; /* NULL if the file cannot be read */
+    struct error error;     /* reason for that */
 };
 
-/* Of the object of this kind ("rtstruct", "seg", "sr") at the path, which is borrowed. */
+/* Opens the object of this kind ("rtstruct", "seg", "sr"). The path must outlive the regions. */
 void explained_regions_open(struct explained_regions *regions, const char *kind, const char *path);
 void explained_regions_close(struct explained_regions *regions);
 
-/* How many of them the segment would take, of which a job wants one; all where `wanted` is NULL. */
+/*
+ * Returns the number of matching regions, or of all regions if `wanted` is NULL. A job needs one,
+ * unless the segment has `each` or `unite`.
+ */
 int32_t explained_regions_count(const struct explained_regions *regions,
                                 const struct conf_object *wanted);
 
-/* Returns why a job would take none of them for the segment; CODE_NONE: it would take one, or all of `each` and `unite`. */
+/* Returns why a job would use no region for the segment, or CODE_NONE. */
 enum code explained_regions_check(const struct explained_regions *regions,
                                   const struct conf_segment *segment);
 
-/* These as `1 "GTV", 2 "Heart"`; where there are none, or the file cannot be read, that. */
+/*
+ * Lists regions as `1 "GTV", 2 "Heart"`. The text is "none" without regions, and has the error code
+ * of an unreadable file.
+ */
 void explained_regions_tell(const struct explained_regions *regions,
                             const struct conf_object *wanted, char text[EXPLAINED_TEXT]);
 
-/* All of them, as the array "regions" of the open object. */
+/* Writes all regions as the array "regions" of the open JSON object. */
 void explained_regions_put(const struct explained_regions *regions, struct json *json);
 
 #endif

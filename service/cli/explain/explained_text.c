@@ -1,4 +1,4 @@
-/* explained_text.c - an explanation for people, in lines that fit a terminal; see explained.h. */
+/* explained_text.c - prints the result as text that fits a terminal; see explained.h. */
 #include "service/cli/explain/explained.h"
 
 #include "base/text.h"
@@ -9,13 +9,13 @@
 #include <string.h>
 
 #define WIDTH       96
-#define MOST_VALUES 64 /* that are told apart; more are only said to be more */
-#define MOST_TOLD   4  /* of them, one by one */
-#define MOST_FILES  20 /* that are told one by one */
+#define MOST_VALUES 64 /* distinct values counted; beyond that the list ends in "..." */
+#define MOST_TOLD   4  /* values printed */
+#define MOST_FILES  20 /* files printed one by one */
 
 /* ---------------------------------------------------------------------------------- lines ---- */
 
-/* Where a word ends that begins at `text`. */
+/* Returns the length of the word at `text`. */
 static size_t
 word_length(const char *text)
 {
@@ -32,8 +32,7 @@ text_clean(const char *text, size_t length)
     }
 }
 
-/* "  title         the text, and where it is longer than a line
- *                 the rest of it" */
+/* "  title         the text; its rest continues below, in the same column" */
 static void
 text_wrapped(const char *title, const char *text)
 {
@@ -74,7 +73,7 @@ plural(size_t count)
 
 /* ---------------------------------------------------------------------------------- facts ---- */
 
-/* The different values of a fact, in order of first appearance. */
+/* The distinct values of a fact, in order of first appearance. */
 struct fact_values {
     char texts[MOST_VALUES][EXPLAINED_TEXT];
     size_t count;
@@ -183,7 +182,7 @@ plane_name(const struct explained *explained, const struct geometry_stack *stack
     return text_base_name(explained->files->paths[stack->planes[plane].instance]);
 }
 
-/* Why segments are found on an upright grid. */
+/* Returns why the stack is resampled for processing. */
 static const char *
 text_crooked(const struct geometry_stack *stack)
 {
@@ -304,7 +303,7 @@ text_rule(const struct explained *explained, size_t number, const struct explain
                            rule->reasons[0] ? "; for others not: " : "", rule->reasons);
 }
 
-/* Those of a rule that has several, and one that there is more to say of. */
+/* Prints the conditions of a rule with several ones, and each condition with a note. */
 static void
 text_conditions(const struct explained_rule *rule)
 {
@@ -332,7 +331,7 @@ text_rules(const struct explained *explained)
     }
 }
 
-/* ", would wait for its window, 22:00-06:00, wanted by 07:00" */
+/* ", would wait for its window, 22:00-06:00, deadline 07:00" */
 static void
 text_times(const struct explained_job *job, char *text, size_t size)
 {

@@ -1,4 +1,4 @@
-/* facts.c - what a header says, one function a fact; see explained.h. */
+/* facts.c - the facts of a DICOM header, one function each; see explained.h. */
 #include "service/cli/explain/explained.h"
 
 #include <math.h>
@@ -64,7 +64,10 @@ FACT(thickness)
         snprintf(text, size, "%g mm", frame->slice_thickness);
 }
 
-/* By the largest part of the normal; within 18 degrees of an axis it is not oblique. */
+/*
+ * Names the axis of the largest component of the normal. More than 18 degrees off every axis is
+ * oblique.
+ */
 static const char *
 orientation_word(const double o[6])
 {
@@ -77,7 +80,7 @@ orientation_word(const double o[6])
     return "oblique";
 }
 
-/* To four digits after the point, and no negative zero. */
+/* Rounds to four decimals, without a negative zero. */
 static double
 cosine_for_people(double cosine)
 {

@@ -25,7 +25,7 @@ is_unfinished(const FTSENT *entry)
            (text_ends_in(entry->fts_name, ".part") || text_ends_in(entry->fts_name, ".tmp"));
 }
 
-/* A link of the spool's, to what took a file's place. */
+/* Returns whether the entry is the spool's link to a replacement file. */
 static bool
 is_replaced(const FTSENT *entry)
 {
@@ -69,11 +69,11 @@ visit(struct collection *collection, FTS *walk, FTSENT *entry)
     case FTS_ERR:
     case FTS_NS:
         return entry->fts_errno ? -entry->fts_errno : -EIO;
-    case FTS_SLNONE: /* a dangling link is a file that cannot be read */
+    case FTS_SLNONE: /* a dangling link is reported as an unreadable file */
         return is_replaced(entry) || is_hidden(entry) || is_unfinished(entry)
                    ? 0
                    : collect_add(collection, entry->fts_path);
-    default: /* the way back out of a folder, loops of links, sockets and devices */
+    default: /* leaving a folder, link loops, sockets and devices */
         return 0;
     }
 }

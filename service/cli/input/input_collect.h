@@ -1,4 +1,4 @@
-/* input_collect.h - the files that a list of files and folders stands for. */
+/* input_collect.h - expands a list of files and folders to a list of files. */
 #ifndef NOCTULE_SERVICE_CLI_INPUT_INPUT_COLLECT_H
 #define NOCTULE_SERVICE_CLI_INPUT_INPUT_COLLECT_H
 
@@ -6,21 +6,21 @@
 #include <stddef.h>
 
 struct collection {
-    char **paths; /* absolute; in the order of the inputs, and by name below a folder */
+    char **paths; /* absolute; in the order of the inputs, by name within a folder */
     size_t count;
     size_t capacity;
-    bool flat; /* of a folder, only what lies in it itself */
+    bool flat; /* do not descend into subfolders */
 };
 
 /*
- * Adds `input`: a file itself; a folder every regular file below it, through symbolic links, also
- * those that point nowhere, but none whose name or folder begins with a dot or that ends in .part or .tmp. 0 or -errno with
- * *where (the caller frees it) naming what could not be read.
+ * Adds a file, or every regular file below a folder. Follows symbolic links and adds dangling ones.
+ * Skips names and folders that begin with a dot, and names that end in .part or .tmp. Returns 0, or
+ * -errno with the unreadable path in *where. The caller must free *where.
  */
 int collect_input(struct collection *collection, const char *input, char **where);
-/* Adds a path as it is: 0 or -ENOMEM. */
+/* Adds a path unchanged. Returns 0 or -ENOMEM. */
 int collect_add(struct collection *collection, const char *path);
-/* By path; and whether a collection in that order has one. */
+/* Sorts by path. collect_has needs a sorted collection. */
 void collect_sort(struct collection *collection);
 bool collect_has(const struct collection *collection, const char *path);
 void collect_free(struct collection *collection);

@@ -12,17 +12,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The folders that files lie in, as they follow each other. */
+/* The folders of the input files, in order. */
 struct confined_folders {
-    struct collection real; /* through symbolic links */
-    char last[PATH_MAX];    /* as it was named */
+    struct collection real; /* without symbolic links */
+    char last[PATH_MAX];    /* as given */
 };
 
 static int
 confined_add_real(struct confined_folders *folders, const char *path)
 {
     char real[PATH_MAX];
-    if (!realpath(path, real)) /* it is reported when it is read */
+    if (!realpath(path, real)) /* reading it reports the error */
         return 0;
     const size_t count = folders->real.count;
     if (count > 0 && strcmp(folders->real.paths[count - 1], real) == 0)
@@ -30,7 +30,10 @@ confined_add_real(struct confined_folders *folders, const char *path)
     return collect_add(&folders->real, real);
 }
 
-/* A link leads to a folder of its own; of other files the folder is looked at once. */
+/*
+ * Adds the folder of a file. A link adds the folder of its target. Equal folders in a row are
+ * resolved once.
+ */
 static int
 confined_add_file(struct confined_folders *folders, const char *file)
 {

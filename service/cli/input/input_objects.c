@@ -45,7 +45,7 @@ has_instance(const struct headers *series, const char *uid, size_t length)
     return false;
 }
 
-/* Returns whether a line of an object's references, without its end, names the series. */
+/* Returns whether a reference line of an object, without its end, names the series. */
 static bool
 line_names(const char *line, size_t length, const struct headers *series)
 {

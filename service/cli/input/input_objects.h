@@ -1,4 +1,4 @@
-/* input_objects.h - RTSTRUCT, SEG and SR objects that lie among the images of `noctule run`. */
+/* input_objects.h - RTSTRUCT, SEG and SR objects among the images of `noctule run`. */
 #ifndef NOCTULE_SERVICE_CLI_INPUT_INPUT_OBJECTS_H
 #define NOCTULE_SERVICE_CLI_INPUT_INPUT_OBJECTS_H
 
@@ -15,11 +15,13 @@ struct found_objects {
     size_t count, room;
 };
 
-/* Adds a file. Returns 1; 0 if it is no such object, with the reason; or -ENOMEM. */
+/* Adds a file. Returns 1; 0 with the reason if it is not such an object; or -ENOMEM. */
 int found_objects_add(struct found_objects *all, char *path, struct error *reason);
 
-/* Fills paths, which has room for all->count, with the objects that refer to a series, its images or its frame of reference.
- * Returns how many there are. */
+/*
+ * Writes the paths of the objects that refer to a series, its images or its frame of reference.
+ * `paths` must have all->count elements. Returns their number.
+ */
 size_t found_objects_of(const struct found_objects *all, const struct headers *series,
                         char **paths);
 

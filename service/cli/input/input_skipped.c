@@ -68,7 +68,7 @@ passed_over_sort(struct passed_over *all)
         qsort(all->files, all->count, sizeof *all->files, compare_files);
 }
 
-/* How much is told in one line. */
+/* The files that one line covers. */
 enum grouping { BY_FILE, BY_FOLDER, BY_CODE };
 
 static bool

@@ -1,4 +1,4 @@
-/* input_skipped.h - files that `run` does not process and that are no failure, each with why. */
+/* input_skipped.h - files that `run` and `explain` skip without an error, with the reasons. */
 #ifndef NOCTULE_SERVICE_CLI_INPUT_INPUT_SKIPPED_H
 #define NOCTULE_SERVICE_CLI_INPUT_INPUT_SKIPPED_H
 
@@ -18,16 +18,19 @@ struct passed_over {
     size_t count, room;
 };
 
-/* 0 or -ENOMEM. */
+/* Adds a file. Returns 0 or -ENOMEM. */
 int passed_over_add(struct passed_over *all, const char *path, enum code code, const char *message);
 
-/* On standard error: a line each, or when there are many one for each code and folder, or code. */
+/*
+ * Prints the files on standard error: one line per file, or, if there are too many, per code and
+ * folder, or per code.
+ */
 void passed_over_tell(struct passed_over *all);
 
-/* The array "passed_over". */
+/* Writes the JSON array "passed_over". */
 void passed_over_put(struct passed_over *all, struct json *json);
 
-/* An object of a list of files that something is said of: {file, code, message}. */
+/* Writes one element of a file list: {file, code, message}. */
 void passed_over_put_one(struct json *json, const char *path, enum code code, const char *message);
 
 void passed_over_clear(struct passed_over *all);

@@ -105,8 +105,10 @@ has_file_beside(const struct sorted_series *series, const char *path)
     return i < series->headers.count;
 }
 
-/* What cannot be read is missing in the series that it names; when it names none, in those whose
- * files lie beside it. */
+/*
+ * Counts an unreadable file as missing in the series of its header. If the header has no series,
+ * counts it for all series in the same folder.
+ */
 static void
 place_damage(struct sorted *sorted, const char *path, const struct error *error)
 {
@@ -132,7 +134,7 @@ place_damages(struct sorted *sorted, const struct headers *headers, char *const 
             place_damage(sorted, paths[i], &headers->errors[i]);
 }
 
-/* -------------------------------------------------------------------------------- twins ---- */
+/* --------------------------------------------------------------------------- duplicates ---- */
 
 static int
 compare_sop_instances(const void *left, const void *right, void *context)
@@ -155,7 +157,10 @@ sorted_compare(const char *a, const char *b, enum dicom_likeness *likeness)
     return rc;
 }
 
-/* Two files of one SOP Instance UID: the second is marked (NULL) and told, or the series refused. */
+/*
+ * Checks two files with the same SOP Instance UID. Skips the second (sets it to NULL) if it is
+ * equal, else refuses the series.
+ */
 static int
 judge_twin(struct sorted_series *series, size_t first, size_t second,
            struct passed_over *passed_over)
@@ -194,7 +199,7 @@ drop_marked(struct sorted_series *series)
     series->headers.count = kept;
 }
 
-/* Of files that are the same one stays; two of one SOP Instance UID that are not are a refusal. */
+/* Removes duplicate files. Different files with the same SOP Instance UID refuse the series. */
 static int
 sort_out_twins(struct sorted_series *series, struct passed_over *passed_over)
 {
@@ -219,7 +224,7 @@ sort_out_twins(struct sorted_series *series, struct passed_over *passed_over)
     return rc;
 }
 
-/* ----------------------------------------------------------------------------- the whole ---- */
+/* -------------------------------------------------------------------------- entry points ---- */
 
 static void
 refuse_too_large(struct sorted_series *series, const struct conf_series *most)

@@ -31,7 +31,7 @@ add_unit(struct units *units, const struct sorted_series *series, const char *st
     return unit;
 }
 
-/* The beginning, "im1.dcm is a localizer.", said of `path`. */
+/* Writes the first sentence, "im1.dcm is a localizer.", for the file at `path`. */
 static void
 tell_of_file(const struct geometry_stack *stack, const char *path, char *message, size_t size)
 {
@@ -46,7 +46,7 @@ tell_of_file(const struct geometry_stack *stack, const char *path, char *message
     snprintf(message, size, "%s%.*s", text_base_name(path), (int)kept, words + length);
 }
 
-/* Each file of a stack once: frames of one follow each other, or tell the same again. */
+/* Skips each file of a stack once, although several frames may come from one file. */
 static int
 pass_over_stack(const struct sorted_series *series, const struct geometry_stack *stack,
                 struct passed_over *passed_over)
@@ -66,14 +66,14 @@ pass_over_stack(const struct sorted_series *series, const struct geometry_stack 
     return rc;
 }
 
-/* --------------------------------------------------------------------------- choosing ---- */
+/* -------------------------------------------------------------------------- selection ---- */
 
-/* The stacks of one series, and which of them are asked for. */
+/* The stacks of one series, and the selected ones. */
 struct choice {
     const struct geometry_series *grouped;
     struct rules_stack *stacks;
     bool *chosen;
-    size_t too_many; /* accepted ones, where it is not said which; 0: no */
+    size_t too_many; /* accepted stacks, if there are too many to run without a selection; else 0 */
 };
 
 static void
@@ -92,7 +92,10 @@ choice_names(const struct units_request *request, const char *stack)
            fnmatch(request->stacks, stack, 0) == 0;
 }
 
-/* As a rule with that `stacks` takes accepted ones; picks has room for all of them. */
+/*
+ * Selects accepted stacks as a rule with this `stacks` does. `picks` must have room for all of
+ * them.
+ */
 static void
 choose_as(const struct conf_rule *rule, struct choice *choice, struct rules_pick *picks)
 {
@@ -122,7 +125,7 @@ choose_accepted(const struct units_request *request, struct choice *choice)
     return able ? 0 : -ENOMEM;
 }
 
-/* What is refused is told where it is named, or where nothing else is to be told. */
+/* Selects refused stacks that are named, or all refused ones if no other stack is selected. */
 static void
 choose_refused(const struct units_request *request, struct choice *choice)
 {
@@ -180,7 +183,7 @@ tell_too_many(const struct choice *choice, struct error *refusal)
               choice->too_many, names, told < choice->too_many ? "; ..." : "");
 }
 
-/* ------------------------------------------------------------------- judging a series ---- */
+/* ------------------------------------------------------------------ checking a series ---- */
 
 static int
 make_chosen(struct units *units, const struct sorted_series *series, const struct choice *choice)
@@ -235,7 +238,10 @@ message_without_remedy(const char *message)
     return remedy ? (size_t)(remedy - message) : strlen(message);
 }
 
-/* Says in the units from `first` on what they lack. `strict`: as judged if that were not accepted. */
+/*
+ * Notes the missing files or slices in the units from `first` on. `strict` is the result without
+ * accept_missing.
+ */
 static void
 note_missing(struct units *units, size_t first, const struct sorted_series *series,
              const struct geometry_series *strict)
@@ -297,7 +303,7 @@ judge_stacks(struct units *units, const struct sorted_series *series,
     return rc;
 }
 
-/* A series that cannot be judged by stacks is one unit that is refused. */
+/* A series without stacks becomes one refused unit. */
 static int
 judge_series(struct units *units, const struct sorted_series *series,
              const struct units_request *request)
@@ -324,7 +330,10 @@ unique_number(const struct units *units, const struct headers *series)
     return number;
 }
 
-/* A part of a file name: letters, digits, dots and underscores as they are, one dash for others. */
+/*
+ * Makes a part of a file name: keeps letters, digits, dots and underscores, and replaces other runs
+ * by one dash.
+ */
 static void
 plain_name(char *to, size_t size, const char *from)
 {

@@ -1,13 +1,13 @@
-/* help.c - what the table says to people. */
+/* help.c - prints the help from the table of commands. */
 #include "service/cli/line/line.h"
 
 #include <ctype.h>
 #include <string.h>
 
 #define HELP_WIDTH  79
-#define HELP_COLUMN 26 /* of what options do */
+#define HELP_COLUMN 26 /* where option texts begin */
 
-/* Words in lines that begin at the column; the first begins where the line has come to. */
+/* Prints words in lines that begin at `column`. The first line begins at `at`. */
 static void
 help_wrap(FILE *out, const char *text, int at, int column)
 {

@@ -1,4 +1,4 @@
-/* help_style.c - colours, and what is said on standard error. */
+/* help_style.c - colours and error messages. */
 #include "service/cli/line/line.h"
 
 #include "base/terminal.h"
@@ -22,7 +22,7 @@ cli_style(enum cli_style style, FILE *out)
     return plain || !isatty(terminal_of(out)) ? "" : escapes[style];
 }
 
-/* "noctule: run: ", and the rest. */
+/* Prints "noctule: run: " and the message. */
 __attribute__((format(printf, 2, 0))) static void
 style_complain(const char *command, const char *format, va_list values)
 {

@@ -1,4 +1,4 @@
-/* kinds.c - what values of the command line are. */
+/* kinds.c - the kinds of values on the command line. */
 #include "service/cli/cli.h"
 
 #include <errno.h>
@@ -70,7 +70,7 @@ kind_segment(struct cli_call *call, char *text, void *member)
     return 0;
 }
 
-/* Does it begin like one? */
+/* Checks whether a text begins like a time. */
 static bool
 when_is_time(const char *text)
 {
@@ -82,7 +82,7 @@ when_is_time(const char *text)
     return !text[i] && i >= 4 && i < CLI_TIME;
 }
 
-/* The seconds of the last letter of "36h"; 0: it is none. */
+/* Returns the seconds of the unit letter of "36h", or 0 if there is no such letter. */
 static int64_t
 when_unit(const char *text)
 {
@@ -99,7 +99,7 @@ when_unit(const char *text)
     }
 }
 
-/* When a day began by the clock here, as many days ago. */
+/* Returns the local midnight that began the day `days_ago` days ago. */
 static time_t
 when_midnight(int days_ago)
 {
@@ -112,7 +112,10 @@ when_midnight(int days_ago)
     return mktime(&day);
 }
 
-/* Of "today", "yesterday", and "36h" ago or, with a direction of 1, from now. Returns 0 or -EINVAL. */
+/*
+ * Parses "today", "yesterday", or a duration such as "36h": ago, or from now if direction is 1.
+ * Returns 0 or -EINVAL.
+ */
 static int
 when_counted(const char *text, int direction, time_t *then)
 {
@@ -131,12 +134,14 @@ when_counted(const char *text, int direction, time_t *then)
     return 0;
 }
 
-/* A time of UTC as the database has it, how such a text begins ("2026-01-31", "2026-01-31T07:30"),
- * how long ago it was ("90m", "36h", "7d"), or "today" and "yesterday", which begin at midnight here. */
+/*
+ * Takes a UTC time in the form of the database or its beginning ("2026-01-31", "2026-01-31T07:30"),
+ * a duration ("90m", "36h", "7d"), or "today" and "yesterday", which begin at local midnight.
+ */
 static int
 when_take(struct cli_call *call, char *text, void *member, int direction)
 {
-    const char *given = member ? *(const char **)member : NULL; /* again */
+    const char *given = member ? *(const char **)member : NULL; /* set if the option repeats */
     char *when = call->when[given == call->when[0] || (!given && call->when_count == 0) ? 0 : 1];
     time_t then;
     struct tm utc;

@@ -1,4 +1,4 @@
-/* parse.c - a command line by its table. */
+/* parse.c - parses a command line with the table of commands. */
 #include "service/cli/line/line.h"
 
 #include "base/nearest.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is left of the command line. */
+/* The rest of the command line. */
 struct line {
     struct cli_call *call;
     int argc;
@@ -43,11 +43,11 @@ line_command(const struct line *line)
 
 /* ------------------------------------------------------------------------------- names ---- */
 
-/* An option, and the struct that it fills. */
+/* An option that was found, and the struct that it fills. */
 struct found {
     const struct cli_option *option;
     void *object;
-    int several; /* begin with the name, of which it is the last */
+    int several; /* number of options that begin with the name; this is the last one */
     bool exact;
 };
 
@@ -127,7 +127,7 @@ line_refuse_value(const struct line *line, const char *text, const struct cli_ki
     return cli_usage_error(line_command(line), "\"%s\" is not %s", text, kind->is);
 }
 
-/* `value`: what stands with it, or NULL, where it is the next argument. */
+/* `value` is the part after "=", or NULL if it is the next argument. */
 static int
 line_take(struct line *line, const struct found *found, char *value)
 {
@@ -141,7 +141,7 @@ line_take(struct line *line, const struct found *found, char *value)
     return rc < 0 ? line_refuse_value(line, value, option->kind, rc) : EXIT_OK;
 }
 
-/* --name, --name=VALUE, --name VALUE, and names that are cut off where that is clear. */
+/* Takes --name, --name=VALUE, --name VALUE, and unambiguous abbreviations. */
 static int
 line_take_long(struct line *line, char *name)
 {
@@ -161,7 +161,7 @@ line_take_long(struct line *line, char *name)
     return line_take(line, &found, value);
 }
 
-/* -j, -jq, -pNAME, -p NAME. */
+/* Takes -j, -jq, -pNAME and -p NAME. */
 static int
 line_take_letters(struct line *line, char *letters)
 {
@@ -195,14 +195,14 @@ line_begin_command(struct line *line, const char *name)
     return EXIT_OK;
 }
 
-/* An option begins with a dash; "-5" is a number, and "-" an argument. */
+/* An option begins with a dash. "-5" is a number, and "-" an argument. */
 static bool
 is_option(const char *argument)
 {
     return argument[0] == '-' && argument[1] && !isdigit((unsigned char)argument[1]);
 }
 
-/* Arguments move to the front as they are found. */
+/* Moves arguments to the front of argv. */
 static int
 line_take_argument(struct line *line, char *argument, bool *options_end)
 {

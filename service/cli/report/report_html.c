@@ -1,6 +1,6 @@
 /*
- * report_html.c - the report as a page: one file without scripts and without anything from elsewhere, which the
- * policy in its head forbids beside. It follows the reader's light or dark, a phone's width, and prints.
+ * report_html.c - the report as one HTML file without scripts or external resources; the policy in
+ * its head forbids both. The style supports light and dark mode, phones and printing.
  */
 #include "service/cli/report/report_print.h"
 

@@ -1,4 +1,4 @@
-/* report_json.c - the report for programs: keys are those of the tables and columns, and stay. */
+/* report_json.c - the report as JSON. The keys of tables and columns must not change. */
 #include "service/cli/report/report_print.h"
 
 #include "service/common/json.h"

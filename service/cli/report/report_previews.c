@@ -1,6 +1,6 @@
 /*
- * report_previews.c - what is under review, with its pictures, which go into the page as they are: so many, and
- * so many bytes, that mail takes it.
+ * report_previews.c - results under review with their previews, embedded in the page. Number and
+ * size are limited so that mail servers accept the page.
  */
 #include "service/cli/report/report_print.h"
 
@@ -31,7 +31,7 @@ preview_encode(const unsigned char *bytes, size_t size, FILE *out)
     }
 }
 
-/* The picture, where it is one and fits: its size, or 0. */
+/* Loads the preview of a row if it exists and fits. Returns its size, or 0. */
 static size_t
 preview_load(const struct night_report *report, size_t row, size_t room, unsigned char **bytes)
 {

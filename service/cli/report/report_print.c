@@ -1,4 +1,6 @@
-/* report_print.c - `noctule report`: what became of what came in a time, for whoever reads it in the morning. */
+/*
+ * report_print.c - `noctule report`: results and alerts of a period, for example of the last night.
+ */
 #include "service/cli/report/report_print.h"
 
 #include "base/durable.h"
@@ -12,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NIGHT_MS (24 * 3600 * 1000LL) /* when nothing else is said */
+#define NIGHT_MS (24 * 3600 * 1000LL) /* default period */
 
 struct night_request {
     const char *since, *until, *html;
@@ -34,7 +36,7 @@ night_check(struct cli_call *call)
     return EXIT_OK;
 }
 
-/* Also where the page is fetched while it is written. */
+/* Replaces the file as a whole, so that readers never see half a page. */
 int
 night_save(const struct night_report *report, const char *path)
 {
@@ -68,7 +70,10 @@ night_tell(const struct night_report *report, const struct cli_call *call)
     return status == EXIT_OK && report->attention ? EXIT_PARTIAL : status;
 }
 
-/* What somebody must act on, unless it is acknowledged: that of an older period cannot be. */
+/*
+ * Returns whether an operator must act. Acknowledged alerts do not count, but only in a recent
+ * period.
+ */
 static bool
 night_needs_attention(const struct night *night, const struct alerts *alerts, bool is_recent)
 {

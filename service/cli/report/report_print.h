@@ -1,8 +1,9 @@
 /*
- * report_print.h - `noctule report`: the tables of db/report_period.h and what is not well, as text, JSON and a page.
+ * report_print.h - `noctule report`: the tables of db/report_period.h and the alerts, as text, JSON
+ * and HTML.
  *
- * Everything that came from images, senders and people is escaped once per kind of output
- * (service/common/html/). What cannot be written shows in the stream, which is the caller's.
+ * Text from images, senders and people is escaped once per output format (service/common/html/).
+ * The caller must check its stream for write errors.
  */
 #ifndef NOCTULE_SERVICE_CLI_REPORT_REPORT_PRINT_H
 #define NOCTULE_SERVICE_CLI_REPORT_REPORT_PRINT_H
@@ -14,22 +15,28 @@
 
 struct night_report {
     const struct night *night;
-    const struct cli_alerts *alerts; /* now */
-    const char *root;                /* the folder that paths are relative to */
-    bool attention;                  /* somebody has to look at something */
+    const struct cli_alerts *alerts; /* current alerts */
+    const char *root;                /* folder of the relative paths */
+    bool attention;                  /* an operator must act */
 };
 
 void night_write_text(const struct night_report *report, FILE *out);
 void night_write_json(const struct night_report *report, FILE *out);
-/* One file that needs no other: styles, charts and a bounded number of previews are within. */
+/* Writes one self-contained file with styles, charts and a limited number of previews. */
 void night_write_html(const struct night_report *report, FILE *out);
 
-/* The page, whole or not at all; EXIT_OK, or EXIT_PARTIAL after a complaint. */
+/*
+ * Writes the HTML file, completely or not at all. Returns EXIT_OK, or EXIT_PARTIAL after an error
+ * message.
+ */
 int night_save(const struct night_report *report, const char *path);
-/* Text and page to the site's command; EXIT_OK, or EXIT_PARTIAL after a complaint. */
+/*
+ * Passes text and HTML to the site's command. Returns EXIT_OK, or EXIT_PARTIAL after an error
+ * message.
+ */
 int night_send(const struct night_report *report, const char *command);
 
-/* The previews of jobs that are under review, as many as may be, with what was found. */
+/* Writes the previews of jobs under review with their findings, up to the limit. */
 void night_html_previews(const struct night_report *report, FILE *out);
 
 #endif

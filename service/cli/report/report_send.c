@@ -1,4 +1,7 @@
-/* report_send.c - the report handed to the site's command: its text on standard input, its page in a file. */
+/*
+ * report_send.c - runs the site's report command with the text on standard input and the page in a
+ * file.
+ */
 #include "service/cli/report/report_print.h"
 
 #include "base/durable.h"
@@ -16,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A descriptor from which the text is read; -errno. */
+/* Returns a descriptor with the text, or -errno. */
 static int
 send_text(const struct night_report *report)
 {
@@ -53,7 +56,10 @@ send_set_environment(const struct night_report *report, const char *page)
                : 0;
 }
 
-/* All that it writes goes to standard error; what waitpid has to say of it. */
+/*
+ * Runs the command with its output on standard error. Sets *how to the status of waitpid. Returns 0
+ * or -errno.
+ */
 static int
 send_run(const char *command, int text, int *how)
 {

@@ -1,4 +1,7 @@
-/* report_text.c - the report for a terminal: no line is longer than 80 characters unless a word is. */
+/*
+ * report_text.c - the report for a terminal. Lines have at most 80 characters, except for longer
+ * words.
+ */
 #include "service/cli/report/report_print.h"
 
 #include "service/common/html/html.h"
@@ -9,9 +12,9 @@
 
 #define LINE_WIDTH 80
 #define LABEL      12 /* "Deliveries  " */
-#define MOST_SHOWN 8  /* rows of a table */
+#define MOST_SHOWN 8  /* max rows of a table */
 
-/* A paragraph that is being filled. */
+/* A paragraph in progress. */
 struct paragraph {
     FILE *out;
     int indent, column;
@@ -43,7 +46,7 @@ paragraph_print(struct paragraph *p, const char *text, size_t bytes)
     }
 }
 
-/* The words go on in the line while they fit in. */
+/* Adds words, and breaks the line before a word that does not fit. */
 static void
 paragraph_add_words(struct paragraph *p, const char *text)
 {
@@ -131,7 +134,7 @@ text_cell(struct paragraph *p, const char *text, int width, bool right)
     fprintf(p->out, "%*s", right ? 0 : padding, "");
 }
 
-/* Row -1: the titles. */
+/* Row -1 is the titles. */
 static void
 text_line(const struct night_table *table, int row, size_t rows, FILE *out)
 {

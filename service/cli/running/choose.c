@@ -1,4 +1,4 @@
-/* choose.c - which configuration a command goes by that was given none (cli.h). */
+/* choose.c - chooses a configuration for a command that has no --config (cli.h). */
 #include "service/cli/cli.h"
 #include "service/cli/running/running.h"
 #include "service/common/daemon_line.h"
@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 /*
- * A file and a command line that another user made may say what is run with the rights of this one (report.command).
- * So a daemon is followed that is this user's own; or root's or the service's, with a file that no other user can have
- * written.
+ * A configuration may run commands with the rights of the caller (report.command). So a daemon is
+ * trusted if it belongs to this user. A daemon of root or of the service is trusted if no other
+ * user can write its file.
  */
 static bool
 choose_trusts(const struct running_daemon *daemon)
@@ -37,8 +37,10 @@ choose_same(const struct running_daemon *one, const struct running_daemon *other
     return strcmp(one->config, other->config) == 0 && strcmp(one->root, other->root) == 0;
 }
 
-/* Those that --root leaves, and of several with the same configuration and root the first, come to the front; how many.
- * *hidden, where that is none: one that is not followed, or NULL. */
+/*
+ * Moves the trusted daemons that match `root` to the front, one per configuration and root, and
+ * returns their number. Sets *hidden to a daemon that is not trusted, or NULL.
+ */
 static size_t
 choose_sift(struct running_daemon *daemons, size_t count, const char *root,
             struct running_daemon **hidden)
@@ -90,7 +92,7 @@ choose_refuse_hidden(const struct running_daemon *daemon, struct error *error)
                      daemon->config[0] ? daemon->config : "one that this user cannot see");
 }
 
-/* Which one is worth a line where it is not where everybody looks. */
+/* Prints the chosen configuration, unless it is the default. */
 static void
 choose_tell(const struct running_daemon *daemon)
 {

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_WORDS 32 /* of a daemon's command line */
+#define MOST_WORDS 32 /* max arguments of a daemon */
 
 static FILE *
 running_open(int process, const char *name)
@@ -27,7 +27,7 @@ running_open(int process, const char *name)
     return file;
 }
 
-/* Do its paths begin where ours do? One that may not be looked into is taken at its word. */
+/* Checks that a process has the same root directory. If that cannot be read, returns true. */
 static bool
 running_shares_root(int process)
 {
@@ -36,7 +36,7 @@ running_shares_root(int process)
            (own.st_dev == other.st_dev && own.st_ino == other.st_ino);
 }
 
-/* Is it one by its name, in our namespace of processes? A child has another name. */
+/* Checks the name and the PID namespace of a process. Child processes have another name. */
 static bool
 running_is_daemon(int process, struct running_daemon *daemon)
 {
@@ -47,7 +47,7 @@ running_is_daemon(int process, struct running_daemon *daemon)
     while (file && fgets(line, sizeof line, file)) {
         named |= strcmp(line, "Name:\t" DAEMON_PROGRAM "\n") == 0;
         has_user |= sscanf(line, "Uid: %u %u", &user, &effective) == 2;
-        if (strncmp(line, "NSpid:\t", 7) == 0) /* a number for each namespace that it is in */
+        if (strncmp(line, "NSpid:\t", 7) == 0) /* one number per PID namespace */
             here = !strchr(line + 7, '\t');
     }
     if (file)
@@ -56,7 +56,10 @@ running_is_daemon(int process, struct running_daemon *daemon)
     return named && here && has_user && running_shares_root(process);
 }
 
-/* The words of its command line, each to be freed, ended by NULL; 0: it has none, or too many. */
+/*
+ * Reads the arguments of a process into `words`, ended by NULL. The caller must free each word.
+ * Returns their number, or 0 if there are too many or no arguments.
+ */
 static int
 running_words(int process, char *words[MOST_WORDS + 1])
 {
@@ -75,7 +78,10 @@ running_words(int process, char *words[MOST_WORDS + 1])
     return count < MOST_WORDS ? count : 0;
 }
 
-/* What its environment says of the configuration, to be freed: 0, also where it says nothing (NULL), or -errno. */
+/*
+ * Reads NOCTULE_CONFIG of a process into *value, or NULL if it is not set. The caller must free it.
+ * Returns 0 or -errno.
+ */
 static int
 running_variable(int process, char **value)
 {
@@ -95,7 +101,7 @@ running_variable(int process, char **value)
     return rc;
 }
 
-/* As the daemon understands it: below the folder that it runs in. */
+/* Makes a path absolute, relative to the working directory of the process. */
 static int
 running_path(int process, const char *path, char absolute[PATH_MAX])
 {
@@ -125,7 +131,7 @@ running_config(int process, const struct daemon_line *line, struct running_daemo
     return rc;
 }
 
-/* True where the process is a daemon, whatever could be seen of it. */
+/* Returns true if the process is a daemon. Details may be missing if this user cannot read them. */
 static bool
 running_look(int process, struct running_daemon *daemon)
 {

@@ -1,8 +1,9 @@
 /*
- * running.h - daemons that run on this machine, with what each was started with. The kernel is asked (proc(5)), each
- * time: nothing is kept anywhere that a crash or a restart could make untrue.
+ * running.h - finds the daemons on this machine and their configurations in proc(5). No state is
+ * stored, so that a crash cannot leave stale data.
  *
- * A daemon in a container or a chroot is none of these: its paths lead elsewhere. From the main thread only.
+ * Daemons in containers or chroots are left out, since their paths differ. Must be called from the
+ * main thread.
  */
 #ifndef NOCTULE_SERVICE_CLI_RUNNING_RUNNING_H
 #define NOCTULE_SERVICE_CLI_RUNNING_RUNNING_H
@@ -14,11 +15,14 @@
 struct running_daemon {
     pid_t pid;
     uid_t user;
-    char config[PATH_MAX]; /* absolute; "": this user cannot see it */
-    char root[PATH_MAX];   /* absolute, what --root says; "": the configuration does */
+    char config[PATH_MAX]; /* absolute; "" if this user cannot read it */
+    char root[PATH_MAX];   /* absolute, from --root; "" if the configuration sets it */
 };
 
-/* In order of their numbers, which are `proc`'s. 0 or -errno; the list, NULL where it is empty, is the caller's to free. */
+/*
+ * Lists the daemons of the folder `proc` by process ID. Returns 0 or -errno. The caller must free
+ * the list with free(); it is NULL if empty.
+ */
 int running_daemons(const char *proc, struct running_daemon **daemons, size_t *count);
 
 #endif

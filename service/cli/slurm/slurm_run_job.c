@@ -1,4 +1,7 @@
-/* slurm_run_job.c - `noctule run-job`: attempts of jobs that a daemon left on a shared folder (slurm_step.h). */
+/*
+ * slurm_run_job.c - `noctule run-job`: runs attempts of jobs that a daemon left in a shared folder
+ * (slurm_step.h).
+ */
 #include "service/cli/cli.h"
 
 #include "service/cli/slurm/slurm_step.h"
@@ -30,7 +33,7 @@ run_job_catch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
-    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an errno, not a death */
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit must be an error, not a signal */
 }
 
 static void

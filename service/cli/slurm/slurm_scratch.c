@@ -13,7 +13,10 @@
 
 #define SCRATCH_PREFIX "noctule-step-"
 
-/* Between its making and its lock another step may take it away: then there is another. */
+/*
+ * Before the lock, another step may remove the new folder. Returns -EAGAIN then, and the caller
+ * creates another one.
+ */
 static int
 scratch_lock(struct scratch *scratch)
 {
@@ -74,7 +77,7 @@ scratch_close(struct scratch *scratch)
 {
     if (scratch->path) {
         scratch_clear(scratch);
-        rmdir(scratch->path); /* a confined process may not try whether it is a file */
+        rmdir(scratch->path); /* a confined process must not call unlink first */
         close(scratch->fd);
     }
     free(scratch->results);

@@ -1,6 +1,6 @@
 /*
- * slurm_scratch.h - a folder of this node that a step computes in: scratch/noctule-step-XXXXXX, locked while it is in use, so
- * that what a killed step left can be told from what another one is at.
+ * slurm_scratch.h - a local folder in which a step computes: scratch/noctule-step-XXXXXX. It is
+ * locked while in use, so that other steps can remove folders of killed ones.
  */
 #ifndef NOCTULE_SERVICE_CLI_SLURM_SLURM_SCRATCH_H
 #define NOCTULE_SERVICE_CLI_SLURM_SLURM_SCRATCH_H
@@ -8,18 +8,21 @@
 #include "base/error.h"
 
 struct scratch {
-    char *path;    /* NULL: it is not open */
-    char *results; /* below it, for the job's output */
+    char *path;    /* NULL: not open */
+    char *results; /* inside it, for the job's output */
     int fd;
 };
 
-/* Makes it below `where`. 0 or -errno; scratch_close either way. */
+/*
+ * Creates the folder below `where`. Returns 0 or -errno with a message. The caller must call
+ * slurm_scratch_close in either case.
+ */
 int scratch_open(struct scratch *scratch, const char *where, struct error *error);
-/* Removes what one job left in it. */
+/* Removes the files of one job. */
 void scratch_clear(const struct scratch *scratch);
-/* Removes it with all that is in it. */
+/* Removes the folder with its content. */
 void scratch_close(struct scratch *scratch);
-/* Removes what steps that were killed left below `where`, as far as it is this user's. */
+/* Removes folders of killed steps of this user below `where`. */
 void scratch_sweep(const char *where);
 
 #endif

@@ -18,9 +18,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define STEP_GRACE_SECONDS 10 /* between the deadline and the end of a process that does not stop */
+#define STEP_GRACE_SECONDS 10 /* from the deadline to the forced end of the process */
 
-/* One attempt. */
+/* An attempt in progress. */
 struct step_attempt {
     struct job_step *step;
     struct slurm_folder *folder;
@@ -29,7 +29,7 @@ struct step_attempt {
 
 /* ----------------------------------------------------------------------------- deadline ---- */
 
-static atomic_bool job_stop; /* the job that runs is to stop */
+static atomic_bool job_stop; /* stops the running job */
 static atomic_bool job_overdue;
 
 void
@@ -38,7 +38,10 @@ step_interrupt(void)
     atomic_store(&job_stop, true);
 }
 
-/* A job that does not stop then takes its process with it, as a worker's does: without a manifest. */
+/*
+ * If the job does not stop after the first alarm, the second one ends the process without a
+ * manifest, as in a worker.
+ */
 static void
 step_on_alarm(int number)
 {
@@ -85,7 +88,7 @@ step_has_device(const struct job_step *step, const struct message_attempt *told)
            step->opened.threads == (int)told->threads && step->memory_bytes == told->memory_bytes;
 }
 
-/* The driver, if there is one, has what it needs by now. */
+/* Installs the system call filter. A driver is open by now. */
 static int
 step_filter_calls(struct job_step *step, struct error *error)
 {
@@ -94,7 +97,7 @@ step_filter_calls(struct job_step *step, struct error *error)
     return rc ? error_set_system(error, rc, "give up system calls") : 0;
 }
 
-/* Once it does not work it is not tried again. */
+/* Opens the device, unless an earlier attempt failed. */
 static int
 step_open_device(struct job_step *step, const struct message_attempt *told, struct error *error)
 {
@@ -121,9 +124,9 @@ step_open_device(struct job_step *step, const struct message_attempt *told, stru
     return rc;
 }
 
-/* ---------------------------------------------------------------------------- computing ---- */
+/* -------------------------------------------------------------------------- computation ---- */
 
-/* Whatever it came to before. */
+/* Replaces the report by a failure. */
 static void
 step_fail(struct step_attempt *attempt, enum proto_verdict verdict, const struct error *error)
 {
@@ -154,7 +157,10 @@ step_compute(struct step_attempt *attempt)
     }
 }
 
-/* Inputs first: what is not as it was when it came, or the attempt was made, is not computed. */
+/*
+ * Checks the inputs first. Inputs that changed since their arrival or the start of the attempt must
+ * not be computed.
+ */
 static void
 step_check_and_compute(struct step_attempt *attempt)
 {
@@ -180,7 +186,7 @@ step_charge_overdue(struct step_attempt *attempt)
     step_fail(attempt, PROTO_VERDICT_RETRY, &error);
 }
 
-/* How it ended, in the report. False: it was told to end while it ran, and says nothing. */
+/* Runs an attempt. Returns false if a signal ended it, so that no manifest is written. */
 static bool
 step_attempt_run(struct step_attempt *attempt)
 {
@@ -207,7 +213,7 @@ step_attempt_run(struct step_attempt *attempt)
     return !atomic_load(step->terminated);
 }
 
-/* ------------------------------------------------------------------------------ telling ---- */
+/* ------------------------------------------------------------------------------- output ---- */
 
 static bool
 step_take_frame(void *context, struct proto_writer *frame)
@@ -227,8 +233,11 @@ step_publish(struct step_attempt *attempt, const struct manifest_run *run, struc
     return manifest_publish(&writer, attempt->folder, error);
 }
 
-/* What cannot be copied is another failure of this attempt, if that can be told. What was copied stays whatever is said
- * of its manifest, which may be there all the same: over a network an answer may be lost, or a sync fail. */
+/*
+ * Copies the results and publishes the manifest. A copy error is published as a failure of the
+ * attempt. Copied results stay even if publishing fails, because a manifest may exist after a
+ * network error.
+ */
 static int
 step_tell_results(struct step_attempt *attempt, struct error *error)
 {
@@ -277,9 +286,9 @@ step_run(struct job_step *step, const char *path, struct error *error)
     return end;
 }
 
-/* ------------------------------------------------------------------------- opening, closing - */
+/* ------------------------------------------------------------------- opening and closing ---- */
 
-/* Slurm's name of the node is the one that it can be told to leave out. */
+/* Uses Slurm's name of the node, which sbatch can exclude. */
 static void
 step_name_node(struct job_step *step)
 {
@@ -298,7 +307,7 @@ step_open(struct job_step *step, const struct step_task *task, const atomic_bool
     step_name_node(step);
     scratch_sweep(task->where);
     scratch_open(&step->scratch, task->where,
-                 &step->scratch_error); /* manifests say why it is none */
+                 &step->scratch_error); /* manifests then contain the reason */
     const struct step_places places = {.series = task->series,
                                        .scratch = step->scratch.path,
                                        .attempts = task->folders,

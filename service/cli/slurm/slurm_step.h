@@ -1,11 +1,13 @@
 /*
- * slurm_step.h - attempts of jobs on a node: `noctule run-job`, which a scheduler starts (service/common/slurm).
+ * slurm_step.h - runs attempts of jobs on a node: `noctule run-job`, started by a scheduler
+ * (service/common/slurm).
  *
- * A job runs as in a worker (job_lane.h), into a folder of this node; what came of it is copied to the shared
- * one, and then the manifest says so. Of an attempt that has a manifest already nothing is done; of one that
- * was given up nothing is written.
+ * A job runs as in a worker (job_lane.h), with its output in a local folder. The results are copied
+ * to the shared folder, and the manifest is written last. An attempt with a manifest is not run
+ * again. A voided attempt gets no output.
  *
- * It is confined as a worker is, by Landlock and seccomp: images are foreign bytes on a node, too.
+ * Landlock and seccomp confine the process as they confine a worker, because images are foreign
+ * data.
  */
 #ifndef NOCTULE_SERVICE_CLI_SLURM_SLURM_STEP_H
 #define NOCTULE_SERVICE_CLI_SLURM_SLURM_STEP_H
@@ -15,44 +17,51 @@
 #include "service/pipeline/job_lane.h"
 
 enum step_end {
-    STEP_TOLD, /* its manifest says how it ended, whoever wrote it */
-    STEP_VOID, /* it was given up */
-    STEP_LEFT, /* without a manifest: it was told to end, or the shared folder cannot be written */
+    STEP_TOLD, /* it has a manifest, from this or another process */
+    STEP_VOID, /* it was voided */
+    STEP_LEFT, /* no manifest: a signal ended it, or the shared folder cannot be written */
 };
 
-/* What the process is for. Borrowed, for step_open alone. */
+/* The work of the process. Must be valid during slurm_step_open only. */
 struct step_task {
-    const char *where;    /* a folder of this node, to compute in */
-    const char *series;   /* what is below it is read where it lies; NULL: all of it was copied */
-    char *const *folders; /* of attempts: no others can be written */
+    const char *where;    /* local folder for computations */
+    const char *series;   /* read images below it in place; NULL: all were copied */
+    char *const *folders; /* of attempts: the only folders that can be written */
     size_t folder_count;
 };
 
 struct job_step {
     struct scratch scratch;
-    struct error scratch_error; /* why there is none */
+    struct error scratch_error; /* reason if scratch is not open */
     enum confine_role role;
-    char node[128];                /* what the scheduler calls it */
-    const atomic_bool *terminated; /* told to end: what runs is left, what follows is given back */
-    /* Of the attempt before, for the next one that asks for the same: */
+    char node[128]; /* name of the node in the scheduler */
+    /* set by a signal: the running attempt is left, later ones are returned */
+    const atomic_bool *terminated;
+    /* Kept from the last attempt for the next one with the same request: */
     struct job_device *device;
     struct job_lane *lane;
     struct kernels_device_options opened;
     char backend[16];
     int64_t memory_bytes;
-    bool calls_filtered; /* once the first device is open */
+    bool calls_filtered; /* true after the first device is open */
     bool device_lost;
     struct error device_error;
 };
 
-/* Once, before there are other threads: from then on the process may do what its attempts need, and no more. 0, or -errno, which
- * is in the log: it could not be confined. step_close either way. */
+/*
+ * Prepares and confines the process. Must be called once, before other threads start. Returns 0, or
+ * -errno after logging that confinement failed. The caller must call slurm_step_close in either
+ * case.
+ */
 int step_open(struct job_step *step, const struct step_task *task, const atomic_bool *terminated);
-/* One attempt, by the path of its folder; `error` says why it was left, or what its manifest says of a failure. */
+/*
+ * Runs one attempt in the folder `path`. `error` gets the reason if it was left, or the failure of
+ * the manifest.
+ */
 enum step_end step_run(struct job_step *step, const char *path, struct error *error);
 void step_close(struct job_step *step);
 
-/* To be called by the handlers of TERM and the like, once *terminated is set. */
+/* Stops the running job. Signal handlers may call it after they set *terminated. */
 void step_interrupt(void);
 
 #endif
