@@ -63,7 +63,7 @@ run_child(const struct daemon_line *line)
         const char *name;
         int (*run)(const struct role_args *args);
     } roles[] = {{"intake", receiver_main}, {"worker", worker_main}, {"courier", sender_main},
-                 {"page", page_main},       {"cluster", slurm_main}, {"probe", probe_main}};
+                 {"page", web_main},        {"cluster", slurm_main}, {"probe", probe_main}};
     const struct role_args args = {.config_file = line->config_file,
                                    .slot = line->slot,
                                    .device = line->device,

@@ -48,9 +48,9 @@ ack_check(struct cli_call *call)
 static int
 ack_run(struct cli_call *call)
 {
-    static const struct question question = {PROTO_ACK, "alert", write_ack, false};
-    return control_ask_all(call->context->conf->root, &question, call->arguments, call->count,
-                           call->options);
+    static const struct cli_request request = {PROTO_ACK, "alert", write_ack, false};
+    return control_request_all(call->context->conf->root, &request, call->arguments, call->count,
+                               call->options);
 }
 
 const struct cli_command cli_ack = {
@@ -70,8 +70,8 @@ const struct cli_command cli_ack = {
             {0}},
     .size = sizeof(struct ack),
     .kind = &cli_alert,
-    .least = 1,
-    .most = INT_MAX,
+    .min_arguments = 1,
+    .max_arguments = INT_MAX,
     .needs = "one or more ids of alerts",
     .check = ack_check,
     .run = ack_run};

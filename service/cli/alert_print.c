@@ -50,7 +50,7 @@ alerts_query_daemon(struct cli_alerts *alerts, const char *root, struct report *
 {
     char *message, *lines, why[PATH_MAX + 64], end[256] = "";
     int64_t since_ms = 0;
-    const int rc = cli_ask_daemon(root, CLI_DAEMON_SECONDS, &message, &lines);
+    const int rc = cli_ping_daemon(root, CLI_DAEMON_SECONDS, &message, &lines);
     if (lines)
         alerts_from_lines(&alerts->list, lines);
     free(message);

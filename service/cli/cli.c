@@ -24,7 +24,7 @@ load_conf(const struct cli_call *call)
     if (!conf)
         return cli_load_conf(context, context->config_path, NULL);
     if (call->command != &cli_reload) /* reload prints the reason itself */
-        cli_complain(
+        cli_print_error(
             "warning: %s; this goes on with the configuration in force (noctule check-config)",
             error.message);
     return conf;
@@ -42,7 +42,7 @@ run_with_conf(struct cli_call *call)
     if (call->command->standalone && !context->config_path)
         context->config_path = DAEMON_CONFIG;
     if (cli_choose_conf(context, &error) < 0) {
-        cli_complain("%s", error.message);
+        cli_print_error("%s", error.message);
         return EXIT_CONFIG;
     }
     struct conf *conf = load_conf(call);
@@ -78,7 +78,7 @@ flush_output(int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    cli_complain("standard output cannot be written");
+    cli_print_error("standard output cannot be written");
     return status == EXIT_OK ? EXIT_PARTIAL : status;
 }
 

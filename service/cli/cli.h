@@ -69,7 +69,7 @@ int cli_find_pipeline(const struct conf *conf, const char *name,
                       const struct conf_pipeline **pipeline);
 
 /*
- * Adds the files of an input as collect_input does. Returns EXIT_OK, or another exit code after an
+ * Adds the files of an input as input_collect does. Returns EXIT_OK, or another exit code after an
  * error message.
  */
 struct collection;
@@ -91,9 +91,9 @@ int cli_try_report(const struct conf *conf, struct report **report, struct error
  * not receive files yet, or another -errno if no daemon answers. Sets *message, and *alerts in the
  * lines of alerts_from_lines. Each is "" or NULL without an answer. The caller must free both.
  */
-int cli_ask_daemon(const char *root, int seconds, char **message, char **alerts);
+int cli_ping_daemon(const char *root, int seconds, char **message, char **alerts);
 /*
- * Explains another -errno of cli_ask_daemon. Returns the state of the daemon ("not running", "not
+ * Explains another -errno of cli_ping_daemon. Returns the state of the daemon ("not running", "not
  * answering", "unknown") and writes a message into `why`.
  */
 const char *cli_no_answer(const char *root, int seconds, int rc, char *why, size_t size);

@@ -170,15 +170,15 @@ check_config_as_service(const struct cli_call *call, const char *path, const str
     const bool draft = call->count > 0 && strcmp(path, DAEMON_CONFIG) != 0;
     const int taken = rights_take(conf, &user);
     if (taken < 0)
-        cli_complain("cannot check as %s: %s", user->pw_name, strerror(-taken));
+        cli_print_error("cannot check as %s: %s", user->pw_name, strerror(-taken));
     if (taken <= 0 || conf_load_with_root(path, call->context->root, &again, &error) == 0) {
         conf_free(again);
         return taken < 0 ? EXIT_PARTIAL : EXIT_OK;
     }
-    cli_complain("%s%s: user %s, as whom the service runs, cannot load it: chgrp it to the "
-                 "service's group, and chmod "
-                 "0640",
-                 draft ? "warning: " : "", error.message, user->pw_name);
+    cli_print_error("%s%s: user %s, as whom the service runs, cannot load it: chgrp it to the "
+                    "service's group, and chmod "
+                    "0640",
+                    draft ? "warning: " : "", error.message, user->pw_name);
     return draft ? EXIT_OK : EXIT_CONFIG;
 }
 
@@ -194,7 +194,7 @@ check_config_tls(const struct conf_dicom *dicom)
     dicom_init();
     struct dicom_tls *tls = settings_open_tls(&dicom->tls, dicom->tls_port > 0, &error);
     if (!tls) {
-        cli_complain("%s", error.message);
+        cli_print_error("%s", error.message);
         return EXIT_CONFIG;
     }
     dicom_tls_close(tls);
@@ -206,7 +206,7 @@ check_config_text(const struct conf *conf)
 {
     char *text = conf_to_text(conf);
     if (!text) {
-        cli_complain("out of memory");
+        cli_print_error("out of memory");
         return EXIT_PARTIAL;
     }
     fputs(text, stdout);
@@ -218,8 +218,8 @@ static int
 check_config_doubt(void *context, const char *pipeline, const char *text)
 {
     (void)context, (void)pipeline;
-    cli_complain("%swarning: %s%s", cli_style(CLI_DOUBTFUL, stderr), cli_style(CLI_PLAIN, stderr),
-                 text);
+    cli_print_error("%swarning: %s%s", cli_style(CLI_DOUBTFUL, stderr),
+                    cli_style(CLI_PLAIN, stderr), text);
     return 0;
 }
 
@@ -246,7 +246,7 @@ check_config_run(struct cli_call *call)
     struct conf_findings findings;
     struct error error;
     if (call->count == 0 && cli_choose_conf(call->context, &error) < 0) {
-        cli_complain("%s", error.message);
+        cli_print_error("%s", error.message);
         return EXIT_CONFIG;
     }
     const char *path = call->count > 0 ? call->arguments[0] : call->context->config_path;
@@ -276,7 +276,7 @@ const struct cli_command cli_check_config = {
             {0}},
     .size = sizeof(struct check_config_options),
     .kind = &cli_file,
-    .most = 1,
+    .max_arguments = 1,
     .needs = "one file at most",
     .without_conf = true,
     .run = check_config_run};

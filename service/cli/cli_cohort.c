@@ -36,7 +36,7 @@ cohort_save(struct text_stream *dictionary, const char *path)
     free(dictionary->bytes);
     if (rc == 0)
         return EXIT_OK;
-    cli_complain("%s: the dictionary cannot be written: %s", path, strerror(-rc));
+    cli_print_error("%s: the dictionary cannot be written: %s", path, strerror(-rc));
     return EXIT_PARTIAL;
 }
 
@@ -46,7 +46,7 @@ cohort_print(struct report *report, const struct cohort_request *request)
     struct text_stream dictionary;
     struct error error = {0};
     if (request->dictionary && text_open(&dictionary) < 0) {
-        cli_complain("out of memory");
+        cli_print_error("out of memory");
         return EXIT_PARTIAL;
     }
     int rc = report_cohort(report, &request->what, stdout,
@@ -55,7 +55,7 @@ cohort_print(struct report *report, const struct cohort_request *request)
         return request->dictionary ? cohort_save(&dictionary, request->dictionary) : EXIT_OK;
     if (request->dictionary && text_close(&dictionary) == 0)
         free(dictionary.bytes);
-    cli_complain("%s", error.message);
+    cli_print_error("%s", error.message);
     return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
 }
 

@@ -12,15 +12,15 @@
 #include <string.h>
 
 static void
-cli_tell_findings(const struct conf_findings *findings, bool wrong)
+cli_print_findings(const struct conf_findings *findings, bool wrong)
 {
     for (size_t i = 0; i < findings->count; i++)
         if (findings->items[i].wrong == wrong)
-            cli_complain("%s%s%s%s", cli_style(wrong ? CLI_PLAIN : CLI_DOUBTFUL, stderr),
-                         wrong ? "" : "warning: ", cli_style(CLI_PLAIN, stderr),
-                         findings->items[i].message);
+            cli_print_error("%s%s%s%s", cli_style(wrong ? CLI_PLAIN : CLI_DOUBTFUL, stderr),
+                            wrong ? "" : "warning: ", cli_style(CLI_PLAIN, stderr),
+                            findings->items[i].message);
     if (findings->more > 0)
-        cli_complain("and %zu more", findings->more);
+        cli_print_error("and %zu more", findings->more);
 }
 
 struct conf *
@@ -31,10 +31,10 @@ cli_load_conf(const struct cli_context *context, const char *path, struct conf_f
     struct conf *conf = NULL;
     int rc = conf_load_all(path, context->root, &conf, found, &error);
     if (rc < 0 && found->count == 0)
-        cli_complain("%s%s", error.message,
-                     rc == -ENOENT ? "; --config or NOCTULE_CONFIG says where it is" : "");
+        cli_print_error("%s%s", error.message,
+                        rc == -ENOENT ? "; --config or NOCTULE_CONFIG says where it is" : "");
     else if (rc < 0 || findings)
-        cli_tell_findings(found, rc < 0);
+        cli_print_findings(found, rc < 0);
     if (!findings)
         conf_findings_free(found);
     return conf;
@@ -44,7 +44,7 @@ static bool
 cli_daemon_answers(const char *root)
 {
     char *message, *troubles;
-    const int rc = cli_ask_daemon(root, CLI_DAEMON_SECONDS, &message, &troubles);
+    const int rc = cli_ping_daemon(root, CLI_DAEMON_SECONDS, &message, &troubles);
     free(message);
     free(troubles);
     return rc == 0 || rc == -EINPROGRESS;
@@ -121,9 +121,9 @@ cli_find_pipeline(const struct conf *conf, const char *name, const struct conf_p
     *pipeline = conf_find_pipeline(conf, name);
     if (*pipeline)
         return EXIT_OK;
-    cli_complain("the configuration has no pipeline \"%s\"; it has:", name);
+    cli_print_error("the configuration has no pipeline \"%s\"; it has:", name);
     for (size_t i = 0; i < conf->pipeline_count; i++)
-        cli_complain("  %s", conf->pipelines[i].name);
+        cli_print_error("  %s", conf->pipelines[i].name);
     return EXIT_NOT_FOUND;
 }
 
@@ -131,10 +131,10 @@ int
 cli_collect(struct collection *files, const char *input)
 {
     char *where;
-    int rc = collect_input(files, input, &where);
+    int rc = input_collect(files, input, &where);
     if (rc == 0)
         return EXIT_OK;
-    cli_complain("%s: %s", where ? where : input, strerror(-rc));
+    cli_print_error("%s: %s", where ? where : input, strerror(-rc));
     free(where);
     return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_PARTIAL;
 }

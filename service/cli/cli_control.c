@@ -117,8 +117,8 @@ control_receive(int fd, struct proto_stream *stream, struct proto_reader *reader
  * -errno.
  */
 static int
-control_ask(int fd, struct proto_writer *writer, struct proto_stream *stream,
-            struct message_answer *answer)
+control_exchange(int fd, struct proto_writer *writer, struct proto_stream *stream,
+                 struct message_answer *answer)
 {
     struct proto_reader reader;
     int rc = control_send(fd, writer);
@@ -194,7 +194,7 @@ no_daemon(const char *root, int rc)
 {
     char why[PATH_MAX + 64];
     cli_no_answer(root, CLI_DAEMON_SECONDS, rc, why, sizeof why);
-    cli_complain("%s", why);
+    cli_print_error("%s", why);
     return EXIT_NO_DAEMON;
 }
 
@@ -208,29 +208,29 @@ print_answer(const char *what, const struct message_answer *answer, const char *
         printf("%s%s\n", *answer->message ? answer->message : what,
                *answer->message ? "" : ": done");
     else if (*answer->message)
-        cli_complain("%s", answer->message);
+        cli_print_error("%s", answer->message);
     else
-        cli_complain("%s: %s", what, strerror((int)-answer->status));
+        cli_print_error("%s: %s", what, strerror((int)-answer->status));
     if (answer->status == 0)
         return EXIT_OK;
     return answer->status == -ENOENT ? EXIT_NOT_FOUND : EXIT_PARTIAL;
 }
 
 /* State over several requests. */
-struct asked {
-    bool lost, told;
+struct control_state {
+    bool lost, printed;
 };
 
 /* Sends one request and prints the answer, with `before` before a body. */
 static int
-control_ask_about(int fd, const char *root, const char *what, struct proto_writer *writer,
-                  const char *before, struct asked *asked)
+control_request_one(int fd, const char *root, const char *what, struct proto_writer *writer,
+                    const char *before, struct control_state *asked)
 {
     struct proto_stream stream = {0};
     struct message_answer answer;
-    const int rc = control_ask(fd, writer, &stream, &answer);
+    const int rc = control_exchange(fd, writer, &stream, &answer);
     asked->lost = rc < 0;
-    asked->told |= rc == 0 && *answer.body;
+    asked->printed |= rc == 0 && *answer.body;
     const int status = rc < 0 ? no_daemon(root, rc) : print_answer(what, &answer, before);
     proto_stream_release(&stream);
     return status;
@@ -246,27 +246,27 @@ worse(int before, int now)
 }
 
 int
-control_ask_all(const char *root, const struct question *question, char **arguments, int count,
-                const void *options)
+control_request_all(const char *root, const struct cli_request *request, char **arguments,
+                    int count, const void *options)
 {
     int fd = connect_daemon(root, CLI_DAEMON_SECONDS);
     if (fd < 0)
         return no_daemon(root, fd);
     int status = EXIT_OK;
-    struct asked asked = {false, false};
-    fputs(question->array ? "[\n" : "", stdout);
+    struct control_state asked = {false, false};
+    fputs(request->array ? "[\n" : "", stdout);
     for (int i = 0; i < count && !asked.lost; i++) {
         char what[80];
         struct proto_writer writer;
-        snprintf(what, sizeof(what), "%s%s%s", question->noun, arguments[i] ? " " : "",
+        snprintf(what, sizeof(what), "%s%s%s", request->noun, arguments[i] ? " " : "",
                  arguments[i] ? arguments[i] : "");
-        question->write(&writer, question->type, arguments[i], options);
-        status =
-            worse(status, control_ask_about(fd, root, what, &writer,
-                                            question->array && asked.told ? ",\n" : "", &asked));
+        request->write(&writer, request->type, arguments[i], options);
+        status = worse(status,
+                       control_request_one(fd, root, what, &writer,
+                                           request->array && asked.printed ? ",\n" : "", &asked));
     }
     close(fd);
-    fputs(question->array ? "]\n" : "", stdout);
+    fputs(request->array ? "]\n" : "", stdout);
     return status;
 }
 
@@ -320,28 +320,29 @@ write_series(struct proto_writer *writer, enum proto_type type, const char *seri
 
 /* Sends a request for each argument. */
 static int
-control_ask_each(const struct cli_call *call, const struct question *question)
+control_request_each(const struct cli_call *call, const struct cli_request *request)
 {
-    return control_ask_all(call->context->conf->root, question, call->arguments, call->count,
-                           call->options);
+    return control_request_all(call->context->conf->root, request, call->arguments, call->count,
+                               call->options);
 }
 
 /* Sends one request without an argument. */
 static int
-control_ask_once(const struct cli_call *call, const struct question *question)
+control_request_once(const struct cli_call *call, const struct cli_request *request)
 {
     char *none = NULL;
-    return control_ask_all(call->context->conf->root, question, &none, 1, call->options);
+    return control_request_all(call->context->conf->root, request, &none, 1, call->options);
 }
 
 #define JOBS(least_)                                                                               \
-    .kind = &cli_job, .least = (least_), .most = INT_MAX, .needs = "one or more job numbers"
+    .kind = &cli_job, .min_arguments = (least_), .max_arguments = INT_MAX,                         \
+    .needs = "one or more job numbers"
 
 static int
 cancel_run(struct cli_call *call)
 {
-    static const struct question question = {PROTO_CANCEL, "job", write_cancel, false};
-    return control_ask_each(call, &question);
+    static const struct cli_request request = {PROTO_CANCEL, "job", write_cancel, false};
+    return control_request_each(call, &request);
 }
 
 const struct cli_command cli_cancel = {.name = "cancel",
@@ -355,9 +356,9 @@ const struct cli_command cli_cancel = {.name = "cancel",
  * this verb.
  */
 static int
-control_ask_chosen(const struct cli_context *context, const struct question *question,
-                   const struct report_list *list, const struct report_filter *filter,
-                   const void *options, const char *would)
+control_request_matching(const struct cli_context *context, const struct cli_request *request,
+                         const struct report_list *list, const struct report_filter *filter,
+                         const void *options, const char *would)
 {
     struct report *report;
     struct error error = {0};
@@ -369,18 +370,18 @@ control_ask_chosen(const struct cli_context *context, const struct question *que
     int rc = report_keys(report, list, filter, &keys, &count, &error);
     report_close(report);
     if (rc < 0) {
-        cli_complain("%s", error.message);
+        cli_print_error("%s", error.message);
         return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
     }
-    if (count == 0 && question->array)
+    if (count == 0 && request->array)
         puts("[]");
     else if (count == 0)
-        printf("there is no such %s\n", question->noun);
+        printf("there is no such %s\n", request->noun);
     else if (!would)
-        status = control_ask_all(context->conf->root, question, keys, (int)count, options);
+        status = control_request_all(context->conf->root, request, keys, (int)count, options);
     for (size_t i = 0; i < count; i++) {
         if (would)
-            printf("%s %s: would %s\n", question->noun, keys[i], would);
+            printf("%s %s: would %s\n", request->noun, keys[i], would);
         free(keys[i]);
     }
     free(keys);
@@ -407,14 +408,14 @@ retry_check(struct cli_call *call)
 static int
 retry_run(struct cli_call *call)
 {
-    static const struct question question = {PROTO_RETRY, "job", write_retry, false};
+    static const struct cli_request request = {PROTO_RETRY, "job", write_retry, false};
     struct retry *retry = call->options;
     retry->filter.state = "FAILED";
     retry->filter.current = true;
     if (!retry->failed)
-        return control_ask_each(call, &question);
-    return control_ask_chosen(call->context, &question, &report_jobs, &retry->filter, retry,
-                              retry->dry_run ? "run again" : NULL);
+        return control_request_each(call, &request);
+    return control_request_matching(call->context, &request, &report_jobs, &retry->filter, retry,
+                                    retry->dry_run ? "run again" : NULL);
 }
 
 const struct cli_command cli_retry = {
@@ -488,7 +489,7 @@ static int
 submit_run(struct cli_call *call)
 {
     struct submit *submit = call->options;
-    const struct question question = {PROTO_SUBMIT, "series", write_submit, submit->json};
+    const struct cli_request request = {PROTO_SUBMIT, "series", write_submit, submit->json};
     const struct conf_pipeline *pipeline;
     int status = submit->pipeline
                      ? cli_find_pipeline(call->context->conf, submit->pipeline, &pipeline)
@@ -497,9 +498,9 @@ submit_run(struct cli_call *call)
         return status;
     submit->filter.state = "SETTLED";
     submit->filter.current = true;
-    return submit->all ? control_ask_chosen(call->context, &question, &report_series,
-                                            &submit->filter, submit, NULL)
-                       : control_ask_each(call, &question);
+    return submit->all ? control_request_matching(call->context, &request, &report_series,
+                                                  &submit->filter, submit, NULL)
+                       : control_request_each(call, &request);
 }
 
 const struct cli_command cli_submit = {
@@ -529,15 +530,15 @@ const struct cli_command cli_submit = {
             {0}},
     .size = sizeof(struct submit),
     .kind = &cli_uid,
-    .most = INT_MAX,
+    .max_arguments = INT_MAX,
     .check = submit_check,
     .run = submit_run};
 
 static int
 complete_run(struct cli_call *call)
 {
-    static const struct question question = {PROTO_COMPLETE, "series", write_series, false};
-    return control_ask_each(call, &question);
+    static const struct cli_request request = {PROTO_COMPLETE, "series", write_series, false};
+    return control_request_each(call, &request);
 }
 
 const struct cli_command cli_complete = {
@@ -551,8 +552,8 @@ const struct cli_command cli_complete = {
             {0}},
     .size = sizeof(struct complete),
     .kind = &cli_uid,
-    .least = 1,
-    .most = INT_MAX,
+    .min_arguments = 1,
+    .max_arguments = INT_MAX,
     .needs = "one or more Series Instance UIDs",
     .run = complete_run};
 
@@ -592,23 +593,23 @@ hold_check(struct cli_call *call)
 }
 
 static int
-hold_ask(const struct cli_call *call, enum proto_type type)
+hold_request(const struct cli_call *call, enum proto_type type)
 {
     const struct hold *hold = call->options;
-    const struct question question = {type, hold->kind ? hold->kind : "job", write_hold, false};
-    return hold->kind ? control_ask_once(call, &question) : control_ask_each(call, &question);
+    const struct cli_request request = {type, hold->kind ? hold->kind : "job", write_hold, false};
+    return hold->kind ? control_request_once(call, &request) : control_request_each(call, &request);
 }
 
 static int
 hold_run(struct cli_call *call)
 {
-    return hold_ask(call, PROTO_HOLD);
+    return hold_request(call, PROTO_HOLD);
 }
 
 static int
 release_run(struct cli_call *call)
 {
-    return hold_ask(call, PROTO_RELEASE);
+    return hold_request(call, PROTO_RELEASE);
 }
 
 #define HOLD_OPTIONS                                                                               \
@@ -679,9 +680,9 @@ priority_check(struct cli_call *call)
 static int
 priority_run(struct cli_call *call)
 {
-    static const struct question question = {PROTO_PRIORITY, "job", write_priority, false};
+    static const struct cli_request request = {PROTO_PRIORITY, "job", write_priority, false};
     call->count = 1;
-    return control_ask_each(call, &question);
+    return control_request_each(call, &request);
 }
 
 const struct cli_command cli_priority = {
@@ -689,8 +690,8 @@ const struct cli_command cli_priority = {
     .help = "change the priority of a job that waits: -1000 to 1000, larger ones run first",
     .usage = {"JOB N"},
     .size = sizeof(struct priority),
-    .least = 2,
-    .most = 2,
+    .min_arguments = 2,
+    .max_arguments = 2,
     .needs = "a job number and a priority",
     .check = priority_check,
     .run = priority_run};
@@ -734,14 +735,14 @@ accept_check(struct cli_call *call)
 static int
 accept_run(struct cli_call *call)
 {
-    static const struct question question = {PROTO_ACCEPT, "job", write_word, false};
+    static const struct cli_request request = {PROTO_ACCEPT, "job", write_word, false};
     struct rejection *accepted = call->options;
     if (call->count > 0)
-        return control_ask_each(call, &question);
+        return control_request_each(call, &request);
     accepted->filter.state = "REVIEW";
     accepted->filter.current = true;
-    return control_ask_chosen(call->context, &question, &report_jobs, &accepted->filter, accepted,
-                              accepted->dry_run ? "be accepted" : NULL);
+    return control_request_matching(call->context, &request, &report_jobs, &accepted->filter,
+                                    accepted, accepted->dry_run ? "be accepted" : NULL);
 }
 
 const struct cli_command cli_accept = {
@@ -777,9 +778,9 @@ reject_check(struct cli_call *call)
 static int
 reject_run(struct cli_call *call)
 {
-    static const struct question question = {PROTO_REJECT, "job", write_word, false};
+    static const struct cli_request request = {PROTO_REJECT, "job", write_word, false};
     call->count = 1;
-    return control_ask_each(call, &question);
+    return control_request_each(call, &request);
 }
 
 const struct cli_command cli_reject = {
@@ -790,8 +791,8 @@ const struct cli_command cli_reject = {
             "the job: "
             "names of patients have no place in it.",
     .size = sizeof(struct rejection),
-    .least = 2,
-    .most = 2,
+    .min_arguments = 2,
+    .max_arguments = 2,
     .needs = "a job number and a reason, in quotes where it is of several words",
     .check = reject_check,
     .run = reject_run};
@@ -831,10 +832,10 @@ write_resend(struct proto_writer *writer, enum proto_type type, const char *deli
 static int
 resend_run(struct cli_call *call)
 {
-    static const struct question by_number = {PROTO_RESEND, "delivery", write_resend, false};
-    static const struct question by_option = {PROTO_RESEND, "resend", write_resend, false};
-    return call->count > 0 ? control_ask_each(call, &by_number)
-                           : control_ask_once(call, &by_option);
+    static const struct cli_request by_number = {PROTO_RESEND, "delivery", write_resend, false};
+    static const struct cli_request by_option = {PROTO_RESEND, "resend", write_resend, false};
+    return call->count > 0 ? control_request_each(call, &by_number)
+                           : control_request_once(call, &by_option);
 }
 
 const struct cli_command cli_resend = {
@@ -851,12 +852,12 @@ const struct cli_command cli_resend = {
             {0}},
     .size = sizeof(struct resend),
     .kind = &cli_id,
-    .most = INT_MAX,
+    .max_arguments = INT_MAX,
     .check = resend_check,
     .run = resend_run};
 
 int
-cli_ask_daemon(const char *root, int seconds, char **message, char **alerts)
+cli_ping_daemon(const char *root, int seconds, char **message, char **alerts)
 {
     *message = *alerts = NULL;
     int fd = connect_daemon(root, seconds);
@@ -866,7 +867,7 @@ cli_ask_daemon(const char *root, int seconds, char **message, char **alerts)
     struct proto_stream stream = {0};
     struct message_answer answer;
     proto_start(&writer, PROTO_PING);
-    const int rc = control_ask(fd, &writer, &stream, &answer);
+    const int rc = control_exchange(fd, &writer, &stream, &answer);
     if (rc == 0) {
         *message = strdup(answer.message);
         *alerts = strdup(answer.body);
@@ -885,7 +886,7 @@ reload_end(const char *root, int rc, const struct message_answer *answer)
     if (rc < 0) {
         char why[PATH_MAX + 64];
         cli_no_answer(root, RELOAD_SECONDS, rc, why, sizeof why);
-        cli_complain("%s", why);
+        cli_print_error("%s", why);
         return EXIT_NO_DAEMON;
     }
     const int status = print_answer("reload", answer, "");
@@ -905,7 +906,7 @@ reload_run(struct cli_call *call)
     int rc = fd < 0 ? fd : 0;
     if (rc == 0) {
         message_write(&writer, PROTO_RELOAD_CONFIG, &message);
-        rc = control_ask(fd, &writer, &stream, &answer);
+        rc = control_exchange(fd, &writer, &stream, &answer);
     }
     const int status = reload_end(root, rc, &answer);
     proto_stream_release(&stream);
@@ -927,11 +928,11 @@ ping_run(struct cli_call *call)
 {
     const char *root = call->context->conf->root;
     char *message, *alerts;
-    int rc = cli_ask_daemon(root, CLI_DAEMON_SECONDS, &message, &alerts);
+    int rc = cli_ping_daemon(root, CLI_DAEMON_SECONDS, &message, &alerts);
     if (rc == 0)
         printf("noctuled answers; root %s\n", root);
     else if (message)
-        cli_complain("%s", message);
+        cli_print_error("%s", message);
     else
         no_daemon(root, rc);
     free(message);

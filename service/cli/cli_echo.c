@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SAID_SIZE 512
+#define ANSWER_SIZE 512
 
 static int
-echo_folder(const char *folder, char *said, size_t size, struct error *error)
+echo_folder(const char *folder, char *answer, size_t size, struct error *error)
 {
     struct stat status;
     int rc = faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
@@ -26,7 +26,7 @@ echo_folder(const char *folder, char *said, size_t size, struct error *error)
     if (rc)
         return error_set(error, rc, CODE_NONE, "the folder %s cannot be written by this user: %s",
                          folder, strerror(-rc));
-    snprintf(said, size, "the folder %s can be written by this user", folder);
+    snprintf(answer, size, "the folder %s can be written by this user", folder);
     return 0;
 }
 
@@ -46,8 +46,8 @@ echo_within(double configured, double seconds)
 
 /* `peer` must come from ECHO_PEER. */
 static int
-echo_ae(const struct conf *conf, bool with_tls, double seconds, struct dicom_peer *peer, char *said,
-        size_t size, struct error *error)
+echo_ae(const struct conf *conf, bool with_tls, double seconds, struct dicom_peer *peer,
+        char *answer, size_t size, struct error *error)
 {
     if (with_tls && !(peer->tls = settings_open_tls(&conf->dicom.tls, false, error)))
         return -EINVAL;
@@ -55,44 +55,44 @@ echo_ae(const struct conf *conf, bool with_tls, double seconds, struct dicom_pee
     peer->acse_seconds = echo_within(conf->dicom.acse_seconds, seconds);
     peer->dimse_seconds = echo_within(peer->dimse_seconds, seconds);
     peer->max_pdu = (uint32_t)conf->dicom.max_pdu_kib << 10;
-    const int rc = dicom_echo(peer, said, size, error);
+    const int rc = dicom_echo(peer, answer, size, error);
     dicom_tls_close(peer->tls);
     return rc;
 }
 
 static int
-echo_stow(const struct conf_destination *destination, double seconds, char *said, size_t size,
+echo_stow(const struct conf_destination *destination, double seconds, char *answer, size_t size,
           struct error *error)
 {
-    struct conf_destination asked = *destination;
+    struct conf_destination bounded = *destination;
     struct stow *stow;
-    asked.connect_seconds = echo_within(destination->connect_seconds, seconds);
-    asked.dimse_seconds = echo_within(destination->dimse_seconds, seconds);
-    int rc = stow_open(&asked, &stow, error);
+    bounded.connect_seconds = echo_within(destination->connect_seconds, seconds);
+    bounded.dimse_seconds = echo_within(destination->dimse_seconds, seconds);
+    int rc = stow_open(&bounded, &stow, error);
     if (rc)
         return rc;
-    rc = stow_echo(stow, said, size, error);
+    rc = stow_echo(stow, answer, size, error);
     stow_close(stow);
     return rc;
 }
 
 int
 echo_destination(const struct conf *conf, const struct conf_destination *destination,
-                 double seconds, char *said, size_t size, struct error *error)
+                 double seconds, char *answer, size_t size, struct error *error)
 {
     struct dicom_peer peer = ECHO_PEER(destination);
     if (destination->folder)
-        return echo_folder(destination->folder, said, size, error);
-    return destination->stow ? echo_stow(destination, seconds, said, size, error)
-                             : echo_ae(conf, destination->tls, seconds, &peer, said, size, error);
+        return echo_folder(destination->folder, answer, size, error);
+    return destination->stow ? echo_stow(destination, seconds, answer, size, error)
+                             : echo_ae(conf, destination->tls, seconds, &peer, answer, size, error);
 }
 
 int
-echo_source(const struct conf *conf, const struct conf_source *source, double seconds, char *said,
+echo_source(const struct conf *conf, const struct conf_source *source, double seconds, char *answer,
             size_t size, struct error *error)
 {
     struct dicom_peer peer = ECHO_PEER(source);
-    return echo_ae(conf, source->tls, seconds, &peer, said, size, error);
+    return echo_ae(conf, source->tls, seconds, &peer, answer, size, error);
 }
 
 static int
@@ -100,19 +100,19 @@ echo_run(struct cli_call *call)
 {
     const struct conf *conf = call->context->conf;
     const struct conf_destination *destination = conf_find_destination(conf, call->arguments[0]);
-    char said[SAID_SIZE] = "";
+    char answer[ANSWER_SIZE] = "";
     struct error error;
     if (!destination) {
-        cli_complain("there is no destination \"%s\" in the configuration", call->arguments[0]);
+        cli_print_error("there is no destination \"%s\" in the configuration", call->arguments[0]);
         return EXIT_NOT_FOUND;
     }
     dicom_init();
-    if (echo_destination(conf, destination, 0, said, sizeof said, &error) < 0) {
-        cli_complain("%s: %s%s%s", destination->name, code_name(error.code), error.code ? ": " : "",
-                     error.message);
+    if (echo_destination(conf, destination, 0, answer, sizeof answer, &error) < 0) {
+        cli_print_error("%s: %s%s%s", destination->name, code_name(error.code),
+                        error.code ? ": " : "", error.message);
         return EXIT_PARTIAL;
     }
-    printf("%s: %s\n", destination->name, said);
+    printf("%s: %s\n", destination->name, answer);
     return EXIT_OK;
 }
 
@@ -120,8 +120,8 @@ const struct cli_command cli_echo = {.name = "echo",
                                      .help = "ask a destination whether it is there (C-ECHO, HTTP)",
                                      .usage = {"DESTINATION"},
                                      .kind = &cli_destination,
-                                     .least = 1,
-                                     .most = 1,
+                                     .min_arguments = 1,
+                                     .max_arguments = 1,
                                      .needs = "the name of one destination",
                                      .as_written = true,
                                      .run = echo_run};

@@ -35,7 +35,7 @@ cli_open_report(const struct conf *conf, struct report **report)
     struct error error;
     int rc = cli_try_report(conf, report, &error);
     if (rc < 0)
-        cli_complain("%s", error.message);
+        cli_print_error("%s", error.message);
     return rc < 0 ? EXIT_DATABASE : EXIT_OK;
 }
 
@@ -44,7 +44,7 @@ report_status_code(int rc, const struct error *error)
 {
     if (rc == 0)
         return EXIT_OK;
-    cli_complain("%s", error->message[0] ? error->message : "the database cannot be read");
+    cli_print_error("%s", error->message[0] ? error->message : "the database cannot be read");
     if (rc == -EINVAL) /* unknown state */
         return EXIT_USAGE;
     return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
@@ -153,13 +153,13 @@ features_check(struct cli_call *call)
 }
 
 /* Hashes of the given identifiers, for databases that store only hashes. */
-struct stand_ins {
+struct report_hashes {
     char accession[PSEUDONYM_SIZE], patient[PSEUDONYM_SIZE];
 };
 
 /* Adds the hashes to the filter, so that plain and hashed identifiers are both found. */
 static void
-report_find_stand_ins(struct report_request *request, struct stand_ins *words)
+report_find_hashes(struct report_request *request, struct report_hashes *words)
 {
     struct report_filter *filter = &request->filter;
     struct pseudonym_key key;
@@ -177,8 +177,8 @@ report_find_stand_ins(struct report_request *request, struct stand_ins *words)
         filter->patient[1] = words->patient;
     }
     if (rc)
-        cli_complain("%s/" LAYOUT_PSEUDONYM_KEY ": %s; who is kept as a hash is not found",
-                     request->conf->root, strerror(-rc));
+        cli_print_error("%s/" LAYOUT_PSEUDONYM_KEY ": %s; who is kept as a hash is not found",
+                        request->conf->root, strerror(-rc));
 }
 
 static int
@@ -186,9 +186,9 @@ report_draw(struct cli_call *call)
 {
     struct report_request *request = call->options;
     struct report *report;
-    struct stand_ins words;
+    struct report_hashes words;
     request->conf = call->context->conf;
-    report_find_stand_ins(request, &words);
+    report_find_hashes(request, &words);
     if (call->count > 0)
         cli_parse_number(call->arguments[0], &request->job);
     int status = cli_open_report(request->conf, &report);
@@ -292,8 +292,8 @@ const struct cli_command cli_show = {.name = "show",
                                      .usage = {"[--json] JOB"},
                                      .options = (const struct cli_option[]){JSON, {0}},
                                      .kind = &cli_job,
-                                     .least = 1,
-                                     .most = 1,
+                                     .min_arguments = 1,
+                                     .max_arguments = 1,
                                      .needs = "one job number",
                                      REPORTS(answer_job, NULL)};
 
@@ -309,8 +309,8 @@ const struct cli_command cli_features = {
                                             .help = "print a table for programs"},
                                            {0}},
     .kind = &cli_job,
-    .least = 1,
-    .most = 1,
+    .min_arguments = 1,
+    .max_arguments = 1,
     .needs = "one job number",
     .check = features_check,
     REPORTS(answer_features, NULL)};

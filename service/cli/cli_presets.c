@@ -172,7 +172,7 @@ shelf_list_one(const struct shelf *shelf, const char *folder, const char *file, 
     snprintf(shipped.path, sizeof(shipped.path), "%s/%s", folder, file);
     int rc = shipped_read(&shipped);
     if (rc < 0) {
-        cli_complain("%s: %s", shipped.path, strerror(-rc));
+        cli_print_error("%s: %s", shipped.path, strerror(-rc));
         return EXIT_PARTIAL;
     }
     if (json)
@@ -189,7 +189,7 @@ shelf_list(const struct shelf *shelf, const char *folder, bool as_json)
     struct json json = {.out = stdout};
     int count = scandir(folder, &entries, is_shipped, alphasort), status = EXIT_OK;
     if (count < 0) {
-        cli_complain("%s: %s", folder, strerror(errno));
+        cli_print_error("%s: %s", folder, strerror(errno));
         return EXIT_PARTIAL;
     }
     if (as_json)
@@ -217,8 +217,8 @@ shelf_print_one(const struct shelf *shelf, const char *folder, const char *name)
     FILE *file = fopen(path, "re");
     free(path);
     if (!file) {
-        cli_complain("there is no %s \"%s\": noctule %s names those there are", shelf->one, name,
-                     shelf->folder);
+        cli_print_error("there is no %s \"%s\": noctule %s names those there are", shelf->one, name,
+                        shelf->folder);
         return EXIT_NOT_FOUND;
     }
     while (fgets(line, sizeof(line), file))
@@ -248,7 +248,7 @@ shelf_run(const struct shelf *shelf, const struct cli_call *call)
     const struct shelf_options *options = call->options;
     char *folder = conf_share_path(shelf->folder);
     if (!folder) {
-        cli_complain("out of memory");
+        cli_print_error("out of memory");
         return EXIT_PARTIAL;
     }
     const int status = call->count > 0 ? shelf_print_one(shelf, folder, call->arguments[0])
@@ -276,7 +276,7 @@ const struct cli_command cli_presets = {
     .options = shelf_rows,
     .size = sizeof(struct shelf_options),
     .kind = &cli_preset,
-    .most = 1,
+    .max_arguments = 1,
     .needs = "the name of one preset at most",
     .without_conf = true,
     .check = shelf_check,
@@ -289,7 +289,7 @@ const struct cli_command cli_profiles = {
     .options = shelf_rows,
     .size = sizeof(struct shelf_options),
     .kind = &cli_profile,
-    .most = 1,
+    .max_arguments = 1,
     .needs = "the name of one profile at most",
     .without_conf = true,
     .check = shelf_check,

@@ -50,10 +50,10 @@ status_print_alerts(const struct status *status)
 }
 
 static void
-status_print_json_alerts(const struct status *status, bool after_night)
+status_print_json_alerts(const struct status *status, bool after_report)
 {
-    struct json json = {.out = stdout, .depth = after_night, .filled = after_night};
-    if (!after_night)
+    struct json json = {.out = stdout, .depth = after_report, .filled = after_report};
+    if (!after_report)
         json_begin_object(&json, NULL);
     cli_alerts_to_json(&status->alerts, &json);
     json_end_object(&json);
@@ -63,18 +63,18 @@ status_print_json_alerts(const struct status *status, bool after_night)
 static int
 status_print_json(const struct status *status, struct report *report, struct error *error)
 {
-    struct text_stream night;
-    int rc = text_open(&night);
+    struct text_stream text;
+    int rc = text_open(&text);
     if (rc)
         return error_set_system(error, rc, "make the text");
-    rc = report ? report_status(report, night.out, true, error) : 0;
-    int closed = text_close(&night);
-    char *end = rc || closed ? NULL : strrchr(night.bytes, '}');
+    rc = report ? report_status(report, text.out, true, error) : 0;
+    int closed = text_close(&text);
+    char *end = rc || closed ? NULL : strrchr(text.bytes, '}');
     if (end)
-        fwrite(night.bytes, 1, (size_t)(end - night.bytes), stdout);
+        fwrite(text.bytes, 1, (size_t)(end - text.bytes), stdout);
     if (!closed)
         status_print_json_alerts(status, end != NULL);
-    free(night.bytes);
+    free(text.bytes);
     return rc ? rc : closed ? error_set_system(error, closed, "make the text") : 0;
 }
 
@@ -169,7 +169,7 @@ status_add_refusal(struct status *status)
 }
 
 static int
-status_tell(struct status *status)
+status_output(struct status *status)
 {
     struct report *report = NULL;
     struct error error = {0};
@@ -192,7 +192,7 @@ status_tell(struct status *status)
     report_close(report);
     if (rc == 0 || status->check)
         return level;
-    cli_complain("%s", error.message);
+    cli_print_error("%s", error.message);
     return EXIT_DATABASE;
 }
 
@@ -201,7 +201,7 @@ static int
 status_refuse(const struct status *status, const struct error *error)
 {
     if (!status->check) {
-        cli_complain("%s", error->message);
+        cli_print_error("%s", error->message);
         return EXIT_CONFIG;
     }
     printf("NOCTULE %s:", cli_alert_words[ALERT_BROKEN].verdict);
@@ -237,7 +237,7 @@ status_draw(struct cli_call *call)
     struct status *status = call->options;
     int rc = status_load(status);
     if (rc == EXIT_OK)
-        rc = status_tell(status);
+        rc = status_output(status);
     conf_free(status->conf);
     status->conf = NULL;
     cli_alerts_clear(&status->alerts);

@@ -30,7 +30,7 @@ const struct cli_command cli_help = {.name = "help",
                                      .help = "print this, or what a command takes",
                                      .usage = {"[COMMAND]"},
                                      .kind = &cli_command_name,
-                                     .most = 1,
+                                     .max_arguments = 1,
                                      .needs = "one command at most",
                                      .without_conf = true,
                                      .run = help_run};

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#define DRAIN_LOOK_MILLIS 300
+#define DRAIN_MILLIS 300
 
 struct pause {
     const char *reason;
@@ -33,42 +33,42 @@ write_pause(struct proto_writer *writer, enum proto_type type, const char *argum
 }
 
 static int
-pause_ask(const struct cli_call *call, enum proto_type type)
+pause_request(const struct cli_call *call, enum proto_type type)
 {
-    const struct question question = {type, "jobs", write_pause, false};
-    return control_ask_all(call->context->conf->root, &question, (char *[]){NULL}, 1,
-                           call->options);
+    const struct cli_request request = {type, "jobs", write_pause, false};
+    return control_request_all(call->context->conf->root, &request, (char *[]){NULL}, 1,
+                               call->options);
 }
 
 static int
 pause_run(struct cli_call *call)
 {
-    return pause_ask(call, PROTO_HOLD);
+    return pause_request(call, PROTO_HOLD);
 }
 
 static int
 resume_run(struct cli_call *call)
 {
-    return pause_ask(call, PROTO_RELEASE);
+    return pause_request(call, PROTO_RELEASE);
 }
 
 /* ------------------------------------------------------------------------------- drain ------ */
 
 /* Prints the number of running jobs whenever it changes. */
 static int
-drain_look(struct report *report, int64_t *told, struct report_pause *pause)
+drain_print_jobs(struct report *report, int64_t *printed_jobs, struct report_pause *pause)
 {
     struct error error;
     if (report_pause(report, pause, &error) < 0) {
-        cli_complain("%s", error.message);
+        cli_print_error("%s", error.message);
         return EXIT_DATABASE;
     }
-    if (pause->jobs_running != *told && pause->jobs_running > 0) {
+    if (pause->jobs_running != *printed_jobs && pause->jobs_running > 0) {
         printf("%" PRId64 " job%s\n", pause->jobs_running,
                pause->jobs_running == 1 ? " runs" : "s run");
         fflush(stdout);
     }
-    *told = pause->jobs_running;
+    *printed_jobs = pause->jobs_running;
     return EXIT_OK;
 }
 
@@ -77,21 +77,21 @@ drain_look(struct report *report, int64_t *told, struct report_pause *pause)
  * error message.
  */
 static int
-drain_go_on(const struct cli_call *call, const struct report_pause *pause, double until)
+drain_check(const struct cli_call *call, const struct report_pause *pause, double until)
 {
     const struct pause *options = call->options;
     if (!pause->is_paused) {
-        cli_complain("somebody let jobs start again");
+        cli_print_error("somebody let jobs start again");
         return EXIT_PARTIAL;
     }
     if (!cli_find_daemon(call->context->conf->root)) {
-        cli_complain(
+        cli_print_error(
             "noctuled has ended; the jobs that ran wait for its next start, and stay paused");
         return EXIT_NO_DAEMON;
     }
     if (options->seconds > 0 && clock_seconds() > until) {
-        cli_complain("%" PRId64 " run still after %" PRId64 " seconds; jobs stay paused",
-                     pause->jobs_running, options->seconds);
+        cli_print_error("%" PRId64 " run still after %" PRId64 " seconds; jobs stay paused",
+                        pause->jobs_running, options->seconds);
         return EXIT_PARTIAL;
     }
     return EXIT_OK;
@@ -102,13 +102,13 @@ drain_wait(const struct cli_call *call, struct report *report, struct report_pau
 {
     const struct pause *options = call->options;
     const double until = clock_seconds() + (double)options->seconds;
-    int64_t told = -1;
-    int rc = drain_look(report, &told, pause);
+    int64_t printed_jobs = -1;
+    int rc = drain_print_jobs(report, &printed_jobs, pause);
     while (rc == EXIT_OK && pause->jobs_running > 0) {
-        rc = drain_go_on(call, pause, until);
+        rc = drain_check(call, pause, until);
         if (rc == EXIT_OK) {
-            nanosleep(&(struct timespec){.tv_nsec = DRAIN_LOOK_MILLIS * 1000000L}, NULL);
-            rc = drain_look(report, &told, pause);
+            nanosleep(&(struct timespec){.tv_nsec = DRAIN_MILLIS * 1000000L}, NULL);
+            rc = drain_print_jobs(report, &printed_jobs, pause);
         }
     }
     if (rc == EXIT_OK)
@@ -122,13 +122,13 @@ drain_run(struct cli_call *call)
 {
     struct report *report;
     struct report_pause pause;
-    int64_t told = 0;
+    int64_t printed_jobs = 0;
     int rc = cli_open_report(call->context->conf, &report);
     if (rc != EXIT_OK)
         return rc;
-    rc = drain_look(report, &told, &pause);
+    rc = drain_print_jobs(report, &printed_jobs, &pause);
     if (rc == EXIT_OK && !pause.is_paused)
-        rc = pause_ask(call, PROTO_HOLD);
+        rc = pause_request(call, PROTO_HOLD);
     if (rc == EXIT_OK)
         rc = drain_wait(call, report, &pause);
     report_close(report);

@@ -76,7 +76,7 @@ draw(struct progress *progress, const char *stage, double now)
 }
 
 void
-progress_tell(void *context, const char *stage, double fraction)
+progress_update(void *context, const char *stage, double fraction)
 {
     struct progress *progress = context;
     if (!progress->drawing || pthread_mutex_trylock(&progress->lock) != 0)

@@ -14,7 +14,7 @@ struct progress *progress_open(bool wanted);
 /* Begins a job with this title. */
 void progress_begin(struct progress *progress, const char *title);
 /* Updates the bar, as the callback of struct pipeline_watch. context is the struct progress. */
-void progress_tell(void *context, const char *stage, double fraction);
+void progress_update(void *context, const char *stage, double fraction);
 /* Erases the bar, so that other lines can be printed. */
 void progress_clear(struct progress *progress);
 void progress_close(struct progress *progress);

@@ -29,7 +29,7 @@ struct pull {
     int64_t cancel;   /* a batch; 0 if not given */
     struct report_filter filter;
     /* requested items */
-    struct queue_pull_wish *wishes; /* malloc'd, with their identifiers */
+    struct queue_pull_wish *items; /* malloc'd, with their identifiers */
     size_t count;
     int32_t
         list_line; /* of the current value: line of the list, then position among the arguments */
@@ -42,7 +42,7 @@ static bool
 pull_has(const struct pull *pull, enum queue_pull_key key, const char *value)
 {
     for (size_t i = 0; i < pull->count; i++)
-        if (pull->wishes[i].key == key && strcmp(pull->wishes[i].identifier, value) == 0)
+        if (pull->items[i].key == key && strcmp(pull->items[i].identifier, value) == 0)
             return true;
     return false;
 }
@@ -62,29 +62,28 @@ pull_add(struct pull *pull, const char *value)
 {
     const enum queue_pull_key key = pull_key(pull);
     if (!(key == QUEUE_PULL_ACCESSION ? pull_accession_fits(value) : pull_uid_fits(value))) {
-        cli_complain(key == QUEUE_PULL_ACCESSION
-                         ? "\"%s\" cannot be asked for: an accession number has at most 16 "
-                           "characters of ASCII without *, ? and \\"
-                         : "\"%s\" is no UID",
-                     value);
+        cli_print_error(key == QUEUE_PULL_ACCESSION
+                            ? "\"%s\" cannot be asked for: an accession number has at most 16 "
+                              "characters of ASCII without *, ? and \\"
+                            : "\"%s\" is no UID",
+                        value);
         return EXIT_USAGE;
     }
     if (pull_has(pull, key, value))
         return EXIT_OK;
     if (!pull_count_fits(pull->count + 1)) {
-        cli_complain("more than %d items cannot be asked for at once", LIMIT_PULL_ITEMS);
+        cli_print_error("more than %d items cannot be asked for at once", LIMIT_PULL_ITEMS);
         return EXIT_USAGE;
     }
-    struct queue_pull_wish *grown =
-        reallocarray(pull->wishes, pull->count + 1, sizeof *pull->wishes);
+    struct queue_pull_wish *grown = reallocarray(pull->items, pull->count + 1, sizeof *pull->items);
     char *copy = grown ? strdup(value) : NULL;
     if (grown)
-        pull->wishes = grown;
+        pull->items = grown;
     if (!copy) {
-        cli_complain("out of memory");
+        cli_print_error("out of memory");
         return EXIT_PARTIAL;
     }
-    pull->wishes[pull->count++] = (struct queue_pull_wish){key, copy, pull->list_line};
+    pull->items[pull->count++] = (struct queue_pull_wish){key, copy, pull->list_line};
     return EXIT_OK;
 }
 
@@ -109,9 +108,10 @@ pull_add_line(struct pull *pull, char *line, size_t length)
 {
     pull->list_line++;
     if (strlen(line) != length) {
-        cli_complain("%s: line %" PRId32 " has a NUL in it, and the list must be text. Save it as "
-                     "plain text (ASCII or UTF-8) and try again",
-                     pull->list, pull->list_line);
+        cli_print_error("%s: line %" PRId32
+                        " has a NUL in it, and the list must be text. Save it as "
+                        "plain text (ASCII or UTF-8) and try again",
+                        pull->list, pull->list_line);
         return EXIT_USAGE;
     }
     const char *value = pull_trim(line);
@@ -128,14 +128,14 @@ pull_read_list(struct pull *pull)
     ssize_t length;
     int status = EXIT_OK;
     if (!file) {
-        cli_complain("%s: %s", pull->list, strerror(errno));
+        cli_print_error("%s: %s", pull->list, strerror(errno));
         return EXIT_NOT_FOUND;
     }
     while (status == EXIT_OK && (length = getline(&line, &size, file)) >= 0)
         status = pull_add_line(pull, line, (size_t)length);
     free(line);
     if (status == EXIT_OK && ferror(file)) {
-        cli_complain("%s: %s", pull->list, strerror(errno));
+        cli_print_error("%s: %s", pull->list, strerror(errno));
         status = EXIT_PARTIAL;
     }
     if (!standard)
@@ -152,7 +152,7 @@ pull_gather(struct pull *pull, char *const *values, int count)
         status = pull_add(pull, values[i]);
     }
     if (status == EXIT_OK && pull->count == 0) {
-        cli_complain("nothing is asked for");
+        cli_print_error("nothing is asked for");
         status = EXIT_USAGE;
     }
     return status;
@@ -162,20 +162,20 @@ static void
 pull_free(struct pull *pull)
 {
     for (size_t i = 0; i < pull->count; i++)
-        free(pull->wishes[i].identifier);
-    free(pull->wishes);
+        free(pull->items[i].identifier);
+    free(pull->items);
 }
 
 /* ---------------------------------------------------------------------------------- query ---- */
 
 static void
-pull_tell_found(const struct queue_pull_wish *wish, const struct pull_found *found)
+pull_print_found(const struct queue_pull_wish *item, const struct pull_found *found)
 {
     if (found->count == 0)
-        printf("%s %s: nothing\n", queue_pull_key_name(wish->key), wish->identifier);
+        printf("%s %s: nothing\n", queue_pull_key_name(item->key), item->identifier);
     for (size_t i = 0; i < found->count; i++) {
         const struct dicom_match *part = &found->parts[i];
-        printf("%s %s: study %s", queue_pull_key_name(wish->key), wish->identifier,
+        printf("%s %s: study %s", queue_pull_key_name(item->key), item->identifier,
                part->study_uid);
         if (*part->series_uid)
             printf(", series %s", part->series_uid);
@@ -187,41 +187,41 @@ pull_tell_found(const struct queue_pull_wish *wish, const struct pull_found *fou
 }
 
 static int
-pull_ask_one(const struct pull_request *asking, const struct queue_pull_wish *wish)
+pull_query_one(const struct pull_request *asking, const struct queue_pull_wish *item)
 {
     const struct pull_key key = {
-        wish->key == QUEUE_PULL_ACCESSION ? wish->identifier : "",
-        wish->key == QUEUE_PULL_STUDY ? wish->identifier : "",
-        wish->key == QUEUE_PULL_SERIES ? wish->identifier : "",
+        item->key == QUEUE_PULL_ACCESSION ? item->identifier : "",
+        item->key == QUEUE_PULL_STUDY ? item->identifier : "",
+        item->key == QUEUE_PULL_SERIES ? item->identifier : "",
     };
     struct pull_found found;
     struct dicom_answer answer;
     struct error error;
     const int rc = pull_find(asking, &key, &found, &answer, &error);
     if (rc)
-        cli_complain("%s %s: %s%s%s", queue_pull_key_name(wish->key), wish->identifier,
-                     code_name(error.code), error.code ? ": " : "", error.message);
+        cli_print_error("%s %s: %s%s%s", queue_pull_key_name(item->key), item->identifier,
+                        code_name(error.code), error.code ? ": " : "", error.message);
     else
-        pull_tell_found(wish, &found);
+        pull_print_found(item, &found);
     const bool some = rc == 0 && found.count > 0;
     free(found.parts);
     return some ? EXIT_OK : EXIT_PARTIAL;
 }
 
 static int
-pull_ask(const struct pull *pull, const struct conf *conf, const struct conf_source *source)
+pull_query_all(const struct pull *pull, const struct conf *conf, const struct conf_source *source)
 {
     struct error error;
     dicom_init();
     struct dicom_tls *tls = source->tls ? settings_open_tls(&conf->dicom.tls, false, &error) : NULL;
     if (source->tls && !tls) {
-        cli_complain("%s", error.message);
+        cli_print_error("%s", error.message);
         return EXIT_CONFIG;
     }
     const struct pull_request asking = {conf, source, tls, NULL};
     int status = EXIT_OK;
     for (size_t i = 0; i < pull->count; i++)
-        if (pull_ask_one(&asking, &pull->wishes[i]) != EXIT_OK)
+        if (pull_query_one(&asking, &pull->items[i]) != EXIT_OK)
             status = EXIT_PARTIAL;
     dicom_tls_close(tls);
     return status;
@@ -264,8 +264,8 @@ write_pull_items(struct proto_writer *writer, enum proto_type type, const char *
         return;
     }
     for (size_t i = 0; i < pull->count; i++)
-        fprintf(text.out, "%s %" PRId32 " %s\n", queue_pull_key_name(pull->wishes[i].key),
-                pull->wishes[i].list_line, pull->wishes[i].identifier);
+        fprintf(text.out, "%s %" PRId32 " %s\n", queue_pull_key_name(pull->items[i].key),
+                pull->items[i].list_line, pull->items[i].identifier);
     write_pull(writer, type, text_close(&text) ? "" : text.bytes, options);
     free(text.bytes);
 }
@@ -274,7 +274,7 @@ write_pull_items(struct proto_writer *writer, enum proto_type type, const char *
 
 /* Prints when closed windows open. */
 static void
-pull_tell_windows(const struct conf_pull *conf)
+pull_print_windows(const struct conf_pull *conf)
 {
     const int64_t now_ms = clock_unix_ms();
     for (size_t i = 0; i < conf->source_count; i++) {
@@ -302,11 +302,11 @@ pull_list(const struct pull *pull, const struct conf *conf)
     int rc = report_list(report, &report_pulls, &pull->filter, stdout, pull->json, &error);
     report_close(report);
     if (rc) {
-        cli_complain("%s", error.message);
+        cli_print_error("%s", error.message);
         return rc == -EINVAL ? EXIT_USAGE : EXIT_DATABASE;
     }
     if (!pull->json)
-        pull_tell_windows(&conf->pull);
+        pull_print_windows(&conf->pull);
     return EXIT_OK;
 }
 
@@ -318,16 +318,16 @@ pull_check(struct cli_call *call)
     const struct pull *pull = call->options;
     const char *name = call->command->name;
     const int keys = pull->accession + pull->study + pull->series;
-    const bool asks = call->count > 0;
-    if (pull->cancel && (asks || keys || pull->list || pull->dry_run))
+    const bool retrieves = call->count > 0;
+    if (pull->cancel && (retrieves || keys || pull->list || pull->dry_run))
         return cli_usage_error(name, "--cancel goes with nothing else");
-    if (!asks && (keys || pull->list || pull->dry_run))
+    if (!retrieves && (keys || pull->list || pull->dry_run))
         return cli_usage_error(name, "needs the name of a source");
-    if (asks && keys != 1)
+    if (retrieves && keys != 1)
         return cli_usage_error(name, "needs one of --accession, --study and --series");
-    if (asks && call->count == 1 && !pull->list)
+    if (retrieves && call->count == 1 && !pull->list)
         return cli_usage_error(name, "needs what to ask for, or --list");
-    if ((asks || pull->cancel) && (pull->json || pull->filter.state || pull->filter.batch))
+    if ((retrieves || pull->cancel) && (pull->json || pull->filter.state || pull->filter.batch))
         return cli_usage_error(name, "--json, --state and --batch are of the list");
     return EXIT_OK;
 }
@@ -338,16 +338,16 @@ pull_find_source(const struct conf *conf, const char *name, const struct conf_so
     *source = conf_find_source(conf, name);
     if (*source)
         return EXIT_OK;
-    cli_complain("the configuration has no source \"%s\" (pull.sources); it has:", name);
+    cli_print_error("the configuration has no source \"%s\" (pull.sources); it has:", name);
     for (size_t i = 0; i < conf->pull.source_count; i++)
-        cli_complain("  %s", conf->pull.sources[i].name);
+        cli_print_error("  %s", conf->pull.sources[i].name);
     return EXIT_NOT_FOUND;
 }
 
 static int
 pull_order(const struct cli_call *call, struct pull *pull)
 {
-    static const struct question question = {PROTO_PULL, "pull", write_pull_items, false};
+    static const struct cli_request request = {PROTO_PULL, "pull", write_pull_items, false};
     const struct conf *conf = call->context->conf;
     const struct conf_source *source;
     char *none = NULL;
@@ -357,18 +357,18 @@ pull_order(const struct cli_call *call, struct pull *pull)
     if (status != EXIT_OK)
         return status;
     pull->source = source->name;
-    return pull->dry_run ? pull_ask(pull, conf, source)
-                         : control_ask_all(conf->root, &question, &none, 1, pull);
+    return pull->dry_run ? pull_query_all(pull, conf, source)
+                         : control_request_all(conf->root, &request, &none, 1, pull);
 }
 
 static int
 pull_run(struct cli_call *call)
 {
-    static const struct question cancel = {PROTO_CANCEL_PULL, "batch", write_cancel_pull, false};
+    static const struct cli_request cancel = {PROTO_CANCEL_PULL, "batch", write_cancel_pull, false};
     struct pull *pull = call->options;
     char *none = NULL;
     if (pull->cancel)
-        return control_ask_all(call->context->conf->root, &cancel, &none, 1, pull);
+        return control_request_all(call->context->conf->root, &cancel, &none, 1, pull);
     if (call->count == 0)
         return pull_list(pull, call->context->conf);
     const int status = pull_order(call, pull);
@@ -414,6 +414,6 @@ const struct cli_command cli_pull = {
             {0}},
     .size = sizeof(struct pull),
     .kind = &cli_text,
-    .most = INT_MAX,
+    .max_arguments = INT_MAX,
     .check = pull_check,
     .run = pull_run};

@@ -180,7 +180,7 @@ purge_choose(const struct cli_context *context, struct purge *purge)
     report_close(report);
     if (rc == 0)
         return EXIT_OK;
-    cli_complain("%s", error.message);
+    cli_print_error("%s", error.message);
     return EXIT_DATABASE;
 }
 
@@ -202,13 +202,14 @@ purge_write(struct proto_writer *writer, enum proto_type type, const char *serie
 }
 
 static int
-purge_ask(const struct cli_context *context, const struct purge *purge, bool dry_run)
+purge_request(const struct cli_context *context, const struct purge *purge, bool dry_run)
 {
-    const struct question question = {
+    const struct cli_request request = {
         .type = PROTO_PURGE, .noun = "series", .write = purge_write, .array = purge->json};
-    struct purge asked = *purge;
-    asked.dry_run = dry_run;
-    return control_ask_all(context->conf->root, &question, purge->keys, (int)purge->count, &asked);
+    struct purge options = *purge;
+    options.dry_run = dry_run;
+    return control_request_all(context->conf->root, &request, purge->keys, (int)purge->count,
+                               &options);
 }
 
 /* Asks for confirmation, after the list of removals was printed. */
@@ -217,7 +218,7 @@ purge_is_meant(const struct purge *purge)
 {
     char answer[16] = "";
     if (!isatty(STDIN_FILENO)) {
-        cli_complain("nothing was removed: --yes removes without asking");
+        cli_print_error("nothing was removed: --yes removes without asking");
         return false;
     }
     printf("Remove %s for ever? [y/N] ", purge->count == 1 ? "it" : "them");
@@ -236,13 +237,13 @@ purge_run(const struct cli_context *context, const struct purge *purge)
         return EXIT_OK;
     }
     if (!purge->yes) {
-        const int status = purge_ask(context, purge, true);
+        const int status = purge_request(context, purge, true);
         if (purge->dry_run || status != EXIT_OK)
             return status;
         if (!purge_is_meant(purge))
             return EXIT_PARTIAL;
     }
-    return purge_ask(context, purge, false);
+    return purge_request(context, purge, false);
 }
 
 static int
@@ -300,6 +301,6 @@ const struct cli_command cli_purge = {
             {0}},
     .size = sizeof(struct purge),
     .kind = &cli_uid,
-    .most = INT_MAX,
+    .max_arguments = INT_MAX,
     .check = purge_check,
     .run = purge_command};

@@ -86,7 +86,7 @@ quarantine_read(const struct cli_call *call)
     report_close(report);
     if (rc == 0)
         return EXIT_OK;
-    cli_complain("%s", error.message);
+    cli_print_error("%s", error.message);
     return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
 }
 
@@ -105,11 +105,11 @@ write_quarantine(struct proto_writer *writer, enum proto_type type, const char *
 static int
 quarantine_run(struct cli_call *call)
 {
-    static const struct question question = {PROTO_QUARANTINE, "file", write_quarantine, false};
+    static const struct cli_request request = {PROTO_QUARANTINE, "file", write_quarantine, false};
     if (quarantine_lists(call) || quarantine_is(call, "show"))
         return quarantine_read(call);
-    return control_ask_all(call->context->conf->root, &question, call->arguments + 1,
-                           call->count - 1, call);
+    return control_request_all(call->context->conf->root, &request, call->arguments + 1,
+                               call->count - 1, call);
 }
 
 const struct cli_command cli_quarantine = {
@@ -130,6 +130,6 @@ const struct cli_command cli_quarantine = {
             {0}},
     .size = sizeof(struct quarantine),
     .kind = &cli_text,
-    .most = INT_MAX,
+    .max_arguments = INT_MAX,
     .check = quarantine_check,
     .run = quarantine_run};

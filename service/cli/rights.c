@@ -12,13 +12,13 @@ int
 rights_take(const struct conf *conf, const struct passwd **user)
 {
     struct stat root;
-    const uid_t asked_by = getuid();
+    const uid_t caller = getuid();
     *user = conf && stat(conf->root, &root) == 0 ? getpwuid(root.st_uid) : getpwnam(DAEMON_USER);
     if (!*user || geteuid() != 0 || (*user)->pw_uid == 0)
         return 0;
     if (initgroups((*user)->pw_name, (*user)->pw_gid) < 0 ||
         setresgid((*user)->pw_gid, (*user)->pw_gid, (*user)->pw_gid) < 0 ||
-        setresuid((*user)->pw_uid, (*user)->pw_uid, asked_by) < 0)
+        setresuid((*user)->pw_uid, (*user)->pw_uid, caller) < 0)
         return -errno;
     return 1;
 }

@@ -45,8 +45,8 @@ struct direct_run {
     struct collection files;
     struct headers headers;
     struct units units;
-    struct passed_over passed_over;
-    struct found_objects found; /* among the images; used without --object */
+    struct input_skipped skipped;
+    struct input_objects found; /* among the images; used without --object */
     char **unit_objects;        /* of the current unit; has room for all */
     size_t faulty;
     size_t refused, empty, review;
@@ -115,7 +115,8 @@ static void
 complain_error(struct direct_run *run, const char *what, const struct error *error)
 {
     progress_clear(run->progress);
-    cli_complain("%s%s%s: %s", what, what[0] ? ": " : "", code_name(error->code), error->message);
+    cli_print_error("%s%s%s: %s", what, what[0] ? ": " : "", code_name(error->code),
+                    error->message);
 }
 
 static int
@@ -154,28 +155,28 @@ run_wants_objects(const struct direct_run *run)
 
 /* Adds a non-image file to the objects or to the skipped files. */
 static int
-sort_other(struct direct_run *run, char *path, const struct error *error)
+run_sort_other(struct direct_run *run, char *path, const struct error *error)
 {
     struct error reason = *error;
     int rc = 0;
     if (error->code == CODE_SOP_CLASS_UNSUPPORTED && run_wants_objects(run))
-        rc = found_objects_add(&run->found, path, &reason);
+        rc = input_objects_add(&run->found, path, &reason);
     if (rc != 0 || run_is_given_object(run, path))
         return rc < 0 ? rc : 0;
-    return passed_over_add(&run->passed_over, path, reason.code, reason.message);
+    return input_skipped_add(&run->skipped, path, reason.code, reason.message);
 }
 
 /* Reports unreadable files. Other files in a folder are no error. */
 static int
-sort_out(struct direct_run *run)
+run_sort_files(struct direct_run *run)
 {
     int rc = 0;
     for (size_t i = 0; i < run->headers.count && rc == 0; i++) {
         const struct error *error = &run->headers.errors[i];
         if (run->headers.rc[i] == 0)
             continue;
-        if (sorted_is_other_thing(error)) {
-            rc = sort_other(run, run->files.paths[i], error);
+        if (input_sorted_is_other(error)) {
+            rc = run_sort_other(run, run->files.paths[i], error);
             continue;
         }
         run->faulty++;
@@ -189,7 +190,7 @@ sort_out(struct direct_run *run)
 static void
 run_headers_progress(void *context, double fraction)
 {
-    progress_tell(context, "headers", fraction);
+    progress_update(context, "headers", fraction);
 }
 
 static int
@@ -201,26 +202,27 @@ read_headers(struct direct_run *run)
                              &run->headers);
     if (error) {
         if (error != -ECANCELED)
-            cli_complain("the files cannot be read: %s", strerror(-error));
+            cli_print_error("the files cannot be read: %s", strerror(-error));
         return EXIT_PARTIAL;
     }
-    error = sort_out(run);
+    error = run_sort_files(run);
     if (error)
-        cli_complain("%s", strerror(-error));
+        cli_print_error("%s", strerror(-error));
     return error ? EXIT_PARTIAL : EXIT_OK;
 }
 
 /* Prints why there is no work. Returns the exit code. */
 static int
-tell_nothing(const struct direct_run *run)
+run_print_no_work(const struct direct_run *run)
 {
     const struct options *options = &run->options;
     if (run->units.stacks == 0) {
-        cli_complain("no image to process among %zu files", run->headers.count);
+        cli_print_error("no image to process among %zu files", run->headers.count);
         return run->faulty > 0 ? EXIT_PARTIAL : EXIT_NOT_FOUND;
     }
-    cli_complain("STACK_NOT_FOUND: no series has a stack named \"%s\"; noctule explain lists them",
-                 options->stack ? options->stack : options->stacks);
+    cli_print_error(
+        "STACK_NOT_FOUND: no series has a stack named \"%s\"; noctule explain lists them",
+        options->stack ? options->stack : options->stacks);
     return EXIT_NOT_FOUND;
 }
 
@@ -231,20 +233,20 @@ make_units(struct direct_run *run)
     const struct units_request request = {.headers = &run->headers,
                                           .paths = run->files.paths,
                                           .pipeline = run->options.pipeline,
-                                          .most = &run->conf->series,
+                                          .series_limits = &run->conf->series,
                                           .stack = run->options.stack,
                                           .stacks = run->options.stacks,
                                           .accept_missing = run->options.accept_missing,
                                           .output = run->options.output,
-                                          .passed_over = &run->passed_over};
-    if (units_make(&request, &run->units, &error) != 0) {
+                                          .skipped = &run->skipped};
+    if (input_units_make(&request, &run->units, &error) != 0) {
         complain_error(run, "", &error);
         return EXIT_PARTIAL;
     }
     progress_clear(run->progress);
     /* without units, the skipped files are the reason */
     if (run->units.count == 0 || !run->options.quiet)
-        passed_over_tell(&run->passed_over);
+        input_skipped_print(&run->skipped);
     return EXIT_OK;
 }
 
@@ -295,7 +297,7 @@ run_open_device(struct direct_run *run)
     if (rc == 0)
         rc = job_lane_open(run->device, &run->lane, &error);
     if (rc)
-        cli_complain("the compute backend cannot be opened: %s", error.message);
+        cli_print_error("the compute backend cannot be opened: %s", error.message);
     else if (run->confined == CONFINE_GPU_STEP)
         rc = cli_confine_calls(run->confined);
     return rc ? EXIT_PARTIAL : EXIT_OK;
@@ -313,7 +315,7 @@ find_feature(const struct feature_set *set, int32_t segment, const char *name)
 
 /* Prints selected features on one line. features.json has all. */
 static void
-run_tell_features(const struct feature_set *set, int32_t segment)
+run_print_features(const struct feature_set *set, int32_t segment)
 {
     static const char *const names[][2] = {
         {"mean", "mean"},       {"standard_deviation", "SD"},       {"minimum", "minimum"},
@@ -335,26 +337,26 @@ run_tell_features(const struct feature_set *set, int32_t segment)
 }
 
 static void
-tell_segments(const struct pipeline_report *report)
+run_print_segments(const struct pipeline_report *report)
 {
     for (int32_t i = 0; i < report->segment_count; i++) {
         const struct pipeline_segment *segment = &report->segments[i];
         printf("  %-24s %12" PRId64 " voxels %10.2f ml%s\n", segment->label, segment->voxels,
                segment->millilitres, segment->number > 0 ? "" : "  (hidden)");
         if (segment->number > 0)
-            run_tell_features(&report->features, segment->number);
+            run_print_features(&report->features, segment->number);
     }
     if (find_feature(&report->features, 0, "mean") ||
         find_feature(&report->features, 0, "contrast")) {
         const double *spacing = report->spacing;
         printf("  %-24s %12" PRId64 " voxels %10.2f ml\n", "(whole volume)", report->voxels,
                (double)report->voxels * spacing[0] * spacing[1] * spacing[2] / 1000);
-        run_tell_features(&report->features, 0);
+        run_print_features(&report->features, 0);
     }
 }
 
 static void
-tell_files(const struct unit *unit, const struct pipeline_report *report)
+run_print_files(const struct unit *unit, const struct pipeline_report *report)
 {
     for (int32_t i = 0; i < report->result_count; i++)
         printf("%s/%s\n", unit->output, report->results[i].file);
@@ -368,24 +370,24 @@ tell_files(const struct unit *unit, const struct pipeline_report *report)
 
 /* Prints unmet expectations, one per line. The files are complete nevertheless. */
 static void
-run_tell_breaches(const struct unit *unit, const struct pipeline_report *report)
+run_print_unmet(const struct unit *unit, const struct pipeline_report *report)
 {
     for (size_t i = 0; i < report->breaches.count; i++)
-        cli_complain("%s: not as expected: %s", unit->output, report->breaches.at[i].text);
+        cli_print_error("%s: not as expected: %s", unit->output, report->breaches.at[i].text);
     if (report->review)
-        cli_complain("%s: a daemon would deliver nothing of it before noctule accept: look at "
-                     "preview.png",
-                     unit->output);
+        cli_print_error("%s: a daemon would deliver nothing of it before noctule accept: look at "
+                        "preview.png",
+                        unit->output);
 }
 
 static void
-tell_done(const struct direct_run *run, const struct unit *unit,
-          const struct pipeline_report *report)
+run_print_done(const struct direct_run *run, const struct unit *unit,
+               const struct pipeline_report *report)
 {
     if (run->options.quiet || run->options.json)
         return;
-    tell_files(unit, report);
-    tell_segments(report);
+    run_print_files(unit, report);
+    run_print_segments(report);
     printf("  %d slices of %d x %d in %.2f s: read %.2f, compute %.2f, write %.2f, verify %.2f\n",
            report->planes, report->columns, report->rows, report->total_seconds,
            report->read_seconds, report->compute_seconds, report->write_seconds,
@@ -395,22 +397,22 @@ tell_done(const struct direct_run *run, const struct unit *unit,
 }
 
 static void
-run_tell(struct direct_run *run, const struct unit *unit, const struct job_spec *spec,
-         const struct pipeline_report *report)
+run_print(struct direct_run *run, const struct unit *unit, const struct job_spec *spec,
+          const struct pipeline_report *report)
 {
     if (report->verdict != PROTO_VERDICT_DONE) {
         run->refused++;
         complain_error(run, unit->output, &report->error);
         for (int i = 0; i < 2 && report->error.file[i][0]; i++)
-            cli_complain("  %s", report->error.file[i]);
+            cli_print_error("  %s", report->error.file[i]);
     } else {
         run->review += report->review;
         run->empty += report->empty;
         if (report->empty)
             complain_error(run, unit->output, &report->error);
         else
-            tell_done(run, unit, report);
-        run_tell_breaches(unit, report);
+            run_print_done(run, unit, report);
+        run_print_unmet(unit, report);
     }
     if (run->options.json) {
         const struct record record = {report, spec, run->options.pipeline->name,
@@ -431,7 +433,7 @@ static void
 run_compute(struct direct_run *run, const struct unit *unit, const struct job_spec *spec,
             struct pipeline_report *report)
 {
-    const struct pipeline_watch watch = {progress_tell, run->progress, &stop};
+    const struct pipeline_watch watch = {progress_update, run->progress, &stop};
     char title[48];
     snprintf(title, sizeof title, "%.24s %zu/%zu", run->options.pipeline->name,
              (size_t)(unit - run->units.items) + 1, run->units.count);
@@ -455,13 +457,13 @@ run_unit(struct direct_run *run, struct unit *unit)
     struct pipeline_report report;
     if (run->found.count > 0) {
         spec.objects = run->unit_objects;
-        spec.object_count = found_objects_of(&run->found, unit->headers, run->unit_objects);
+        spec.object_count = input_objects_of(&run->found, unit->headers, run->unit_objects);
     }
     if (unit->refusal.code == CODE_NONE)
         run_compute(run, unit, &spec, &report);
     else
         run_refuse(unit, &report);
-    run_tell(run, unit, &spec, &report);
+    run_print(run, unit, &spec, &report);
     pipeline_report_clear(&report);
 }
 
@@ -471,8 +473,8 @@ put_warnings(struct direct_run *run)
     json_begin_array(&run->json, "warnings");
     for (size_t i = 0; i < run->headers.count; i++) {
         const struct error *error = &run->headers.errors[i];
-        if (run->headers.rc[i] != 0 && !sorted_is_other_thing(error))
-            passed_over_put_one(&run->json, run->files.paths[i], error->code, error->message);
+        if (run->headers.rc[i] != 0 && !input_sorted_is_other(error))
+            input_skipped_put_one(&run->json, run->files.paths[i], error->code, error->message);
     }
     json_end_array(&run->json);
 }
@@ -483,7 +485,7 @@ run_all_units(struct direct_run *run)
     if (run->options.json) {
         run->json.out = stdout;
         json_begin_object(&run->json, NULL);
-        passed_over_put(&run->passed_over, &run->json);
+        input_skipped_put(&run->skipped, &run->json);
         put_warnings(run);
         json_begin_array(&run->json, "jobs");
     }
@@ -500,7 +502,7 @@ run_units(struct direct_run *run)
 {
     run_all_units(run);
     if (run->units.count == 0)
-        return tell_nothing(run);
+        return run_print_no_work(run);
     const size_t lost = run->options.accept_missing ? run->units.sorted.orphans : run->faulty;
     if (run->refused > 0 || lost > 0)
         return EXIT_PARTIAL;
@@ -530,7 +532,7 @@ make_output(struct direct_run *run)
         return 0;
     char *kept = strdup(run->options.output);
     if (!kept) {
-        cli_complain("%s", strerror(ENOMEM));
+        cli_print_error("%s", strerror(ENOMEM));
         return -ENOMEM;
     }
     do {
@@ -584,7 +586,7 @@ run_all(struct direct_run *run)
     run->settings = conf_pipeline_to_text(run->options.pipeline);
     run->progress = progress_open(!run->options.quiet && !run->options.json);
     if (!run->settings || !run->progress) {
-        cli_complain("%s", strerror(ENOMEM));
+        cli_print_error("%s", strerror(ENOMEM));
         return EXIT_PARTIAL;
     }
     int status = collect(run);
@@ -604,12 +606,12 @@ run_release(struct direct_run *run)
 {
     job_lane_close(run->lane);
     job_device_close(run->device);
-    units_free(&run->units);
-    passed_over_clear(&run->passed_over);
-    found_objects_free(&run->found);
+    input_units_free(&run->units);
+    input_skipped_clear(&run->skipped);
+    input_objects_free(&run->found);
     free(run->unit_objects);
     headers_free(&run->headers);
-    collect_free(&run->files);
+    input_collect_free(&run->files);
     progress_close(run->progress);
     free(run->settings);
     remove_output(run);
@@ -662,8 +664,8 @@ const struct cli_command cli_run = {
             {0}},
     .size = sizeof(struct options),
     .kind = &cli_file,
-    .least = 1,
-    .most = INT_MAX,
+    .min_arguments = 1,
+    .max_arguments = INT_MAX,
     .needs = "files or folders",
     .standalone = true,
     .check = run_check,

@@ -27,7 +27,7 @@
 #define SCREEN_HOME  "\033[H"
 #define LINE_END     "\033[K\n"
 #define SCREEN_BELOW "\033[J"
-#define LEAST_LINES  3
+#define MIN_LINES    3
 #define WRAP_INDENT  12 /* of continuation lines, as in the text of status */
 
 struct screen {
@@ -40,7 +40,7 @@ struct screen {
     FILE *out, *usual[2]; /* output of frames; saved standard output and error */
 };
 
-enum wish { WISH_DRAW, WISH_END };
+enum watch_next { WATCH_DRAW, WATCH_END };
 
 int
 watch_check(const struct cli_call *call, const struct watch *watch, bool streams)
@@ -150,7 +150,7 @@ screen_lines(const struct screen *screen)
 {
     struct winsize size;
     const bool known = ioctl(fileno(screen->out), TIOCGWINSZ, &size) == 0 && size.ws_row > 0;
-    return known && size.ws_row > LEAST_LINES ? size.ws_row : known ? LEAST_LINES : 24;
+    return known && size.ws_row > MIN_LINES ? size.ws_row : known ? MIN_LINES : 24;
 }
 
 static void
@@ -266,7 +266,7 @@ screen_draw(struct screen *screen, struct cli_call *call, int64_t seconds,
 
 /* ------------------------------------------------------------------------------ waiting ---- */
 
-static enum wish
+static enum watch_next
 screen_take_signals(struct screen *screen)
 {
     struct signalfd_siginfo signal;
@@ -276,33 +276,33 @@ screen_take_signals(struct screen *screen)
             raise(SIGSTOP); /* until it is continued in the foreground */
             screen_show(screen);
         } else if (signal.ssi_signo != SIGWINCH) {
-            return WISH_END;
+            return WATCH_END;
         }
     }
-    return WISH_DRAW;
+    return WATCH_DRAW;
 }
 
 /* Ends on q; any other key draws at once. At the end of input, stops reading keys. */
-static enum wish
+static enum watch_next
 screen_take_key(struct screen *screen)
 {
     char key;
     const ssize_t got = read(STDIN_FILENO, &key, 1);
     if (got <= 0)
         screen->has_keys = false;
-    return got == 1 && (key == 'q' || key == 'Q') ? WISH_END : WISH_DRAW;
+    return got == 1 && (key == 'q' || key == 'Q') ? WATCH_END : WATCH_DRAW;
 }
 
-static enum wish
+static enum watch_next
 screen_wait(struct screen *screen, int64_t seconds)
 {
     struct pollfd ends[] = {{.fd = screen->signals, .events = POLLIN},
                             {.fd = screen->has_keys ? STDIN_FILENO : -1, .events = POLLIN}};
     if (poll(ends, 2, (int)(1000 * seconds)) < 0)
-        return errno == EINTR ? WISH_DRAW : WISH_END;
+        return errno == EINTR ? WATCH_DRAW : WATCH_END;
     if (ends[0].revents)
         return screen_take_signals(screen);
-    return ends[1].revents ? screen_take_key(screen) : WISH_DRAW;
+    return ends[1].revents ? screen_take_key(screen) : WATCH_DRAW;
 }
 
 int
@@ -314,11 +314,11 @@ watch_run(struct cli_call *call, const struct watch *watch, int (*draw)(struct c
     int rc = screen_open(&screen);
     while (rc == 0) {
         rc = screen_draw(&screen, call, seconds, draw, &status);
-        if (rc == 0 && screen_wait(&screen, seconds) == WISH_END)
+        if (rc == 0 && screen_wait(&screen, seconds) == WATCH_END)
             break;
     }
     screen_close(&screen);
     if (rc)
-        cli_complain("the terminal cannot be drawn on: %s", strerror(-rc));
+        cli_print_error("the terminal cannot be drawn on: %s", strerror(-rc));
     return rc ? EXIT_PARTIAL : status;
 }

@@ -15,13 +15,13 @@
 #include "service/web/web_metrics.h"
 #include "service/web/web_request.h"
 
-struct page {
+struct web {
     const struct conf *conf;
     char *database;        /* path of the database */
     struct report *report; /* NULL: could not be opened; the next request tries again */
-    struct metrics *metrics;
-    struct gate gate;
-    struct page_alerts alerts;
+    struct web_metrics *metrics;
+    struct web_access access;
+    struct web_alerts alerts;
     struct pseudonym_key key; /* for hashed identifiers */
     bool lost;                /* the database failed and may have been replaced */
 };
@@ -30,6 +30,6 @@ struct page {
  * Answers a request. Sets status and type, and writes the text to answer->out or sets
  * answer->bytes.
  */
-void page_answer(struct page *page, const struct page_request *request, struct page_reply *answer);
+void web_answer(struct web *web, const struct web_request *request, struct web_reply *answer);
 
 #endif

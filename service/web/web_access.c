@@ -15,50 +15,50 @@
 /* ---------------------------------------------------------------------------------- token ---- */
 
 /* shorter tokens could be guessed */
-#define LEAST_TOKEN 16
+#define MIN_TOKEN 16
 
 int
-gate_read_token(const struct conf_page *page, struct gate *gate, struct error *error)
+web_access_read_token(const struct conf_page *page, struct web_access *access, struct error *error)
 {
-    *gate = (struct gate){.page = page};
+    *access = (struct web_access){.page = page};
     if (!page->token_file)
         return 0;
     const int fd = open(page->token_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const ssize_t got = fd < 0 ? -1 : read(fd, gate->token, sizeof gate->token - 1);
+    const ssize_t got = fd < 0 ? -1 : read(fd, access->token, sizeof access->token - 1);
     const int failure = errno;
     if (fd >= 0)
         close(fd);
     if (got < 0)
         return error_set(error, -failure, CODE_NONE, "%s cannot be read (page.token_file): %s",
                          page->token_file, strerror(failure));
-    const size_t length = strcspn(gate->token, "\r\n");
-    const bool whole = gate->token[length] != '\0' || got < GATE_TOKEN - 1;
-    gate->token[length] = '\0';
-    if (length < LEAST_TOKEN || !whole)
+    const size_t length = strcspn(access->token, "\r\n");
+    const bool whole = access->token[length] != '\0' || got < WEB_ACCESS_TOKEN - 1;
+    access->token[length] = '\0';
+    if (length < MIN_TOKEN || !whole)
         return error_set(error, -EINVAL, CODE_NONE,
                          "%s: its first line has to be a token of %d to %d characters, such as "
                          "openssl rand -hex 24 writes",
-                         page->token_file, LEAST_TOKEN, GATE_TOKEN - 2);
+                         page->token_file, MIN_TOKEN, WEB_ACCESS_TOKEN - 2);
     return 0;
 }
 
 /* Compares hashes of equal length in constant time. */
 static bool
-gate_is_token(const struct gate *gate, const char *shown)
+web_access_is_token(const struct web_access *access, const char *shown)
 {
-    unsigned char own[EVP_MAX_MD_SIZE], told[EVP_MAX_MD_SIZE];
+    unsigned char own[EVP_MAX_MD_SIZE], given[EVP_MAX_MD_SIZE];
     unsigned size = 0;
-    return EVP_Digest(gate->token, strlen(gate->token), own, &size, EVP_sha256(), NULL) == 1 &&
-           EVP_Digest(shown, strlen(shown), told, &size, EVP_sha256(), NULL) == 1 &&
-           CRYPTO_memcmp(own, told, size) == 0;
+    return EVP_Digest(access->token, strlen(access->token), own, &size, EVP_sha256(), NULL) == 1 &&
+           EVP_Digest(shown, strlen(shown), given, &size, EVP_sha256(), NULL) == 1 &&
+           CRYPTO_memcmp(own, given, size) == 0;
 }
 
 /* Decodes "USER:PASSWORD" from base64. Returns the password, or NULL if the text is invalid. */
 static const char *
-gate_password(const char *encoded, char text[GATE_TOKEN + HOST])
+web_access_password(const char *encoded, char text[WEB_ACCESS_TOKEN + HOST])
 {
     const size_t length = strlen(encoded);
-    if (length == 0 || length % 4 != 0 || length / 4 * 3 >= GATE_TOKEN + HOST)
+    if (length == 0 || length % 4 != 0 || length / 4 * 3 >= WEB_ACCESS_TOKEN + HOST)
         return NULL;
     const int size =
         EVP_DecodeBlock((unsigned char *)text, (const unsigned char *)encoded, (int)length);
@@ -70,26 +70,26 @@ gate_password(const char *encoded, char text[GATE_TOKEN + HOST])
 }
 
 bool
-gate_lets_in(const struct gate *gate, const char *authorization)
+web_access_is_authorized(const struct web_access *access, const char *authorization)
 {
-    char text[GATE_TOKEN + HOST];
+    char text[WEB_ACCESS_TOKEN + HOST];
     const size_t word = strcspn(authorization, " ");
     const char *rest = authorization + word + strspn(authorization + word, " ");
-    if (!*gate->token)
+    if (!*access->token)
         return true;
     if (word == strlen("Bearer") && strncasecmp(authorization, "Bearer", word) == 0)
-        return gate_is_token(gate, rest);
+        return web_access_is_token(access, rest);
     if (word != strlen("Basic") || strncasecmp(authorization, "Basic", word) != 0)
         return false;
-    const char *password = gate_password(rest, text);
-    return password && gate_is_token(gate, password);
+    const char *password = web_access_password(rest, text);
+    return password && web_access_is_token(access, password);
 }
 
 /* ----------------------------------------------------------------------------------- host ---- */
 
 /* Extracts the host from "NAME", "NAME:PORT" or "[ADDRESS]:PORT". */
 static bool
-gate_host_name(const char *host, char name[HOST])
+web_access_host_name(const char *host, char name[HOST])
 {
     const bool bracket = host[0] == '[';
     const size_t length = strcspn(host + bracket, bracket ? "]" : ":");
@@ -102,12 +102,12 @@ gate_host_name(const char *host, char name[HOST])
 }
 
 bool
-gate_knows_host(const struct gate *gate, const char *host)
+web_access_is_known_host(const struct web_access *access, const char *host)
 {
-    const struct conf_page *page = gate->page;
+    const struct conf_page *page = access->page;
     struct in6_addr address;
     char name[HOST];
-    if (!gate_host_name(host, name))
+    if (!web_access_host_name(host, name))
         return false;
     if (inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1 ||
         strcasecmp(name, "localhost") == 0)

@@ -11,29 +11,30 @@
 #include "base/error.h"
 #include "config/config.h"
 
-#define GATE_TOKEN 512
+#define WEB_ACCESS_TOKEN 512
 
-struct gate {
+struct web_access {
     const struct conf_page *page;
-    char token[GATE_TOKEN]; /* "": no token needed */
+    char token[WEB_ACCESS_TOKEN]; /* "": no token needed */
 };
 
 /*
  * Reads the first line of the token file, if one is configured. Returns 0 or -errno with a message.
  */
-int gate_read_token(const struct conf_page *page, struct gate *gate, struct error *error);
+int web_access_read_token(const struct conf_page *page, struct web_access *access,
+                          struct error *error);
 
 /*
  * Checks the Host header. Accepts addresses, localhost and configured names. If no name is
  * configured and other machines can reach the web UI, accepts all names, because a token is needed
  * then.
  */
-bool gate_knows_host(const struct gate *gate, const char *host);
+bool web_access_is_known_host(const struct web_access *access, const char *host);
 
 /*
  * Checks the token of the Authorization header: Bearer, or the password of Basic. The time must not
  * depend on the token.
  */
-bool gate_lets_in(const struct gate *gate, const char *authorization);
+bool web_access_is_authorized(const struct web_access *access, const char *authorization);
 
 #endif

@@ -11,7 +11,7 @@
 #define FRESH_MS 1000
 
 void
-page_alerts_receive(struct page_alerts *alerts, struct proto_reader *reader, int64_t now_ms)
+web_alerts_receive(struct web_alerts *alerts, struct proto_reader *reader, int64_t now_ms)
 {
     struct message_alerts message;
     if (message_read_alerts(reader, &message))
@@ -25,16 +25,16 @@ page_alerts_receive(struct page_alerts *alerts, struct proto_reader *reader, int
 }
 
 int
-page_alerts_make(struct page_alerts *alerts, const struct conf *conf, struct report *report,
-                 int64_t now_ms, struct error *error)
+web_alerts_make(struct web_alerts *alerts, const struct conf *conf, struct report *report,
+                int64_t now_ms, struct error *error)
 {
     if (alerts->made_ms > 0 && now_ms - alerts->made_ms < FRESH_MS)
         return 0;
     alerts_clear(&alerts->list);
     alerts->made_ms = 0;
-    if (!alerts->lines || now_ms - alerts->received_ms > 1000 * PAGE_ALERTS_SECONDS)
+    if (!alerts->lines || now_ms - alerts->received_ms > 1000 * WEB_ALERTS_SECONDS)
         alerts_add(&alerts->list, ALERT_daemon, "", ALERT_BROKEN, 0,
-                   "noctuled has not reported for %d s", PAGE_ALERTS_SECONDS);
+                   "noctuled has not reported for %d s", WEB_ALERTS_SECONDS);
     else
         alerts_from_lines(&alerts->list, alerts->lines);
     const int rc = alerts_collect(&alerts->list, conf, report, clock_unix_ms(), error);
@@ -44,15 +44,15 @@ page_alerts_make(struct page_alerts *alerts, const struct conf *conf, struct rep
 }
 
 void
-page_alerts_clear(struct page_alerts *alerts)
+web_alerts_clear(struct web_alerts *alerts)
 {
     free(alerts->lines);
     alerts_clear(&alerts->list);
-    *alerts = (struct page_alerts){0};
+    *alerts = (struct web_alerts){0};
 }
 
 static void
-alerts_write_line(const struct alert *alert, bool with_subject, FILE *out)
+web_alerts_write_line(const struct alert *alert, bool with_subject, FILE *out)
 {
     char since[ISO_TIME_SIZE];
     const struct alert_row *row = alert_row(alert->kind);
@@ -64,7 +64,7 @@ alerts_write_line(const struct alert *alert, bool with_subject, FILE *out)
 }
 
 bool
-page_alerts_write(const struct alerts *alerts, bool with_subject, FILE *out)
+web_alerts_write(const struct alerts *alerts, bool with_subject, FILE *out)
 {
     bool is_ready = true;
     for (size_t i = 0; i < alerts->count; i++)
@@ -73,6 +73,6 @@ page_alerts_write(const struct alerts *alerts, bool with_subject, FILE *out)
         fputs("ok\n", out);
     for (size_t i = 0; i < alerts->count; i++)
         if (alerts->items[i].severity != ALERT_WAITS)
-            alerts_write_line(&alerts->items[i], with_subject, out);
+            web_alerts_write_line(&alerts->items[i], with_subject, out);
     return is_ready;
 }

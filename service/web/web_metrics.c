@@ -12,7 +12,7 @@
 /*
  * max labels of one metric; further ones are ignored. Names may come from configurations of years.
  */
-#define MOST_LABELS 200
+#define MAX_LABELS 200
 
 /* The value of a metric for one label. */
 struct sample {
@@ -22,26 +22,26 @@ struct sample {
     int64_t count, below[METRIC_BOUNDS]; /* of a histogram */
 };
 
-struct metrics {
+struct web_metrics {
     struct sample *samples;
     size_t count, room;
     int64_t seen; /* the last counted event */
 };
 
 /* A metric that is being read. */
-struct metrics_reading {
-    struct metrics *metrics;
+struct web_metrics_reading {
+    struct web_metrics *metrics;
     enum metric_name name;
 };
 
 static bool
-metrics_is_gauge(enum metric_name name)
+web_metrics_is_gauge(enum metric_name name)
 {
     return metric_table[name].kind == METRIC_GAUGE || metric_table[name].kind == METRIC_OWN_GAUGE;
 }
 
 static struct sample *
-metrics_sample(struct metrics *metrics, enum metric_name name, const char *label)
+web_metrics_sample(struct web_metrics *metrics, enum metric_name name, const char *label)
 {
     size_t labels = 0;
     for (size_t i = 0; i < metrics->count; i++) {
@@ -50,9 +50,9 @@ metrics_sample(struct metrics *metrics, enum metric_name name, const char *label
             return sample;
         labels += sample->name == name;
     }
-    struct sample *grown = labels < MOST_LABELS ? array_grow(metrics->samples, &metrics->room,
-                                                             metrics->count + 1, sizeof *grown)
-                                                : NULL;
+    struct sample *grown = labels < MAX_LABELS ? array_grow(metrics->samples, &metrics->room,
+                                                            metrics->count + 1, sizeof *grown)
+                                               : NULL;
     if (!grown)
         return NULL;
     metrics->samples = grown;
@@ -69,9 +69,9 @@ sample_measure(struct sample *sample, const double *bounds, double value)
 }
 
 void
-metrics_add(struct metrics *metrics, enum metric_name name, const char *label, double value)
+web_metrics_add(struct web_metrics *metrics, enum metric_name name, const char *label, double value)
 {
-    struct sample *sample = metrics_sample(metrics, name, label);
+    struct sample *sample = web_metrics_sample(metrics, name, label);
     if (!sample)
         return;
     sample->value += value;
@@ -82,20 +82,20 @@ metrics_add(struct metrics *metrics, enum metric_name name, const char *label, d
 /* -------------------------------------------------------------------------------- reading ---- */
 
 static int
-metrics_take(void *context, const char *label, double value)
+web_metrics_take(void *context, const char *label, double value)
 {
-    const struct metrics_reading *reading = context;
-    metrics_add(reading->metrics, reading->name, label, value);
+    const struct web_metrics_reading *reading = context;
+    web_metrics_add(reading->metrics, reading->name, label, value);
     return 0;
 }
 
 /* Clears all samples, or only the gauges, which are read again. */
 static void
-metrics_forget(struct metrics *metrics, bool all)
+web_metrics_forget(struct web_metrics *metrics, bool all)
 {
     size_t kept = 0;
     for (size_t i = 0; i < metrics->count; i++)
-        if (all || metrics_is_gauge(metrics->samples[i].name))
+        if (all || web_metrics_is_gauge(metrics->samples[i].name))
             free(metrics->samples[i].label);
         else
             metrics->samples[kept++] = metrics->samples[i];
@@ -104,11 +104,11 @@ metrics_forget(struct metrics *metrics, bool all)
 
 /* Creates samples without labels at zero, so that monitoring sees them before the first event. */
 static void
-metrics_begin(struct metrics *metrics)
+web_metrics_begin(struct web_metrics *metrics)
 {
     for (int i = 0; i < METRIC_COUNT; i++)
-        if (!metrics_is_gauge((enum metric_name)i) && !*metric_table[i].label)
-            metrics_sample(metrics, (enum metric_name)i, "");
+        if (!web_metrics_is_gauge((enum metric_name)i) && !*metric_table[i].label)
+            web_metrics_sample(metrics, (enum metric_name)i, "");
 }
 
 /*
@@ -116,22 +116,22 @@ metrics_begin(struct metrics *metrics)
  * accept.
  */
 static int
-metrics_read(struct metrics *metrics, struct report *report, struct error *error)
+web_metrics_read(struct web_metrics *metrics, struct report *report, struct error *error)
 {
     int64_t until;
     int rc = report_last_event(report, &until, error);
-    metrics_forget(metrics, false);
+    web_metrics_forget(metrics, false);
     if (rc)
         return rc;
     for (int i = 0; rc == 0 && i < METRIC_COUNT; i++) {
-        struct metrics_reading reading = {metrics, (enum metric_name)i};
-        rc = report_each_sample(report, reading.name, metrics->seen, until, metrics_take, &reading,
-                                error);
+        struct web_metrics_reading reading = {metrics, (enum metric_name)i};
+        rc = report_each_sample(report, reading.name, metrics->seen, until, web_metrics_take,
+                                &reading, error);
     }
     metrics->seen = until;
     if (rc) {
-        metrics_forget(metrics, true);
-        metrics_begin(metrics);
+        web_metrics_forget(metrics, true);
+        web_metrics_begin(metrics);
     }
     return rc;
 }
@@ -139,7 +139,7 @@ metrics_read(struct metrics *metrics, struct report *report, struct error *error
 /* -------------------------------------------------------------------------------- writing ---- */
 
 static void
-metrics_write_label(const char *text, FILE *out)
+web_metrics_write_label(const char *text, FILE *out)
 {
     size_t length;
     for (; *text; text += length) {
@@ -157,7 +157,8 @@ metrics_write_label(const char *text, FILE *out)
 
 /* Writes NAME{LABEL="...",le="..."}. */
 static void
-metrics_write_name(const struct sample *sample, const char *suffix, const char *bound, FILE *out)
+web_metrics_write_name(const struct sample *sample, const char *suffix, const char *bound,
+                       FILE *out)
 {
     const struct metric *metric = &metric_table[sample->name];
     const bool labelled = *metric->label != '\0';
@@ -167,7 +168,7 @@ metrics_write_name(const struct sample *sample, const char *suffix, const char *
     fputc('{', out);
     if (labelled) {
         fprintf(out, "%s=\"", metric->label);
-        metrics_write_label(sample->label, out);
+        web_metrics_write_label(sample->label, out);
         fputs(bound ? "\"," : "\"", out);
     }
     if (bound)
@@ -176,7 +177,7 @@ metrics_write_name(const struct sample *sample, const char *suffix, const char *
 }
 
 static void
-metrics_write_number(double value, FILE *out)
+web_metrics_write_number(double value, FILE *out)
 {
     char text[TEXT_DIGITS];
     text_digits(value, text);
@@ -184,85 +185,87 @@ metrics_write_number(double value, FILE *out)
 }
 
 static void
-metrics_write_histogram(const struct sample *sample, FILE *out)
+web_metrics_write_histogram(const struct sample *sample, FILE *out)
 {
     const double *bounds = metric_table[sample->name].bounds;
     for (int i = 0; i < METRIC_BOUNDS && bounds[i] > 0.0; i++) {
         char bound[TEXT_DIGITS];
         text_digits(bounds[i], bound);
-        metrics_write_name(sample, "_bucket", bound, out);
+        web_metrics_write_name(sample, "_bucket", bound, out);
         fprintf(out, " %" PRId64 "\n", sample->below[i]);
     }
-    metrics_write_name(sample, "_bucket", "+Inf", out);
+    web_metrics_write_name(sample, "_bucket", "+Inf", out);
     fprintf(out, " %" PRId64 "\n", sample->count);
-    metrics_write_name(sample, "_sum", NULL, out);
-    metrics_write_number(sample->value, out);
-    metrics_write_name(sample, "_count", NULL, out);
+    web_metrics_write_name(sample, "_sum", NULL, out);
+    web_metrics_write_number(sample->value, out);
+    web_metrics_write_name(sample, "_count", NULL, out);
     fprintf(out, " %" PRId64 "\n", sample->count);
 }
 
 static void
-metrics_write_one(const struct metrics *metrics, enum metric_name name, FILE *out)
+web_metrics_write_one(const struct web_metrics *metrics, enum metric_name name, FILE *out)
 {
     const struct metric *metric = &metric_table[name];
-    const char *type = metric->bounds ? "histogram" : metrics_is_gauge(name) ? "gauge" : "counter";
+    const char *type = metric->bounds               ? "histogram"
+                       : web_metrics_is_gauge(name) ? "gauge"
+                                                    : "counter";
     fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help, metric->name, type);
     for (size_t i = 0; i < metrics->count; i++) {
         const struct sample *sample = &metrics->samples[i];
         if (sample->name != name)
             continue;
         if (metric->bounds) {
-            metrics_write_histogram(sample, out);
+            web_metrics_write_histogram(sample, out);
         } else {
-            metrics_write_name(sample, "", NULL, out);
-            metrics_write_number(sample->value, out);
+            web_metrics_write_name(sample, "", NULL, out);
+            web_metrics_write_number(sample->value, out);
         }
     }
 }
 
 /* Acknowledged alerts have the value 0. */
 static void
-metrics_add_alerts(struct metrics *metrics, const struct alerts *alerts)
+web_metrics_add_alerts(struct web_metrics *metrics, const struct alerts *alerts)
 {
     for (size_t i = 0; i < alerts->count; i++) {
         const struct alert *alert = &alerts->items[i];
         if (alert->severity != ALERT_WAITS)
-            metrics_add(metrics, METRIC_noctule_alert, alert->id,
-                        alert->ack.by ? 0 : (double)alert->severity);
+            web_metrics_add(metrics, METRIC_noctule_alert, alert->id,
+                            alert->ack.by ? 0 : (double)alert->severity);
     }
 }
 
 int
-metrics_write(struct metrics *metrics, struct report *report, const struct alerts *alerts,
-              FILE *out, struct error *error)
+web_metrics_write(struct web_metrics *metrics, struct report *report, const struct alerts *alerts,
+                  FILE *out, struct error *error)
 {
-    const int rc = metrics_read(metrics, report, error);
+    const int rc = web_metrics_read(metrics, report, error);
     if (rc == 0)
-        metrics_add_alerts(metrics, alerts);
+        web_metrics_add_alerts(metrics, alerts);
     for (int i = 0; rc == 0 && i < METRIC_COUNT; i++)
-        metrics_write_one(metrics, (enum metric_name)i, out);
+        web_metrics_write_one(metrics, (enum metric_name)i, out);
     return rc;
 }
 
 /* -------------------------------------------------------------------- opening and closing ---- */
 
 int
-metrics_open(struct report *report, struct metrics **opened, struct error *error)
+web_metrics_open(struct report *report, struct web_metrics **opened, struct error *error)
 {
-    struct metrics *metrics = calloc(1, sizeof *metrics);
+    struct web_metrics *metrics = calloc(1, sizeof *metrics);
     int rc = metrics ? report_last_event(report, &metrics->seen, error)
                      : error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "out of memory");
     if (rc) {
-        metrics_close(metrics);
+        web_metrics_close(metrics);
         return rc;
     }
-    metrics_begin(metrics);
+    web_metrics_begin(metrics);
     *opened = metrics;
     return 0;
 }
 
 void
-metrics_close(struct metrics *metrics)
+web_metrics_close(struct web_metrics *metrics)
 {
     for (size_t i = 0; metrics && i < metrics->count; i++)
         free(metrics->samples[i].label);

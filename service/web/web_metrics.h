@@ -14,17 +14,18 @@
 
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-struct metrics;
+struct web_metrics;
 
 /* Opens the metrics and counts from now on. Returns 0 or -errno with a message. */
-int metrics_open(struct report *report, struct metrics **opened, struct error *error);
-void metrics_close(struct metrics *metrics); /* NULL is allowed */
+int web_metrics_open(struct report *report, struct web_metrics **opened, struct error *error);
+void web_metrics_close(struct web_metrics *metrics); /* NULL is allowed */
 
 /* Adds to a counter or histogram of the web UI. Without memory, the value is lost. */
-void metrics_add(struct metrics *metrics, enum metric_name name, const char *label, double value);
+void web_metrics_add(struct web_metrics *metrics, enum metric_name name, const char *label,
+                     double value);
 
 /* Reads new values of the database and writes all metrics. Returns 0 or -errno with a message. */
-int metrics_write(struct metrics *metrics, struct report *report, const struct alerts *alerts,
-                  FILE *out, struct error *error);
+int web_metrics_write(struct web_metrics *metrics, struct report *report,
+                      const struct alerts *alerts, FILE *out, struct error *error);
 
 #endif

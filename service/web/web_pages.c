@@ -6,10 +6,11 @@
 
 /* Adds a list, from the row that the request continues with. */
 static int
-lists_add(const struct view *view, enum page_list_name name, const char *empty, struct error *error)
+lists_add(const struct web_view *view, enum page_list_name name, const char *empty,
+          struct error *error)
 {
-    const struct page_asked asked = view_asked(view, name);
-    return view_list(view, name, empty, &asked, error);
+    const struct page_asked query = web_view_query(view, name);
+    return web_view_list(view, name, empty, &query, error);
 }
 
 struct lists_part {
@@ -18,7 +19,7 @@ struct lists_part {
 };
 
 static int
-lists_add_all(const struct view *view, const struct lists_part *parts, size_t count,
+lists_add_all(const struct web_view *view, const struct lists_part *parts, size_t count,
               struct error *error)
 {
     int rc = 0;
@@ -32,9 +33,9 @@ lists_add_all(const struct view *view, const struct lists_part *parts, size_t co
 /* ------------------------------------------------------------------------------------- now ---- */
 
 static void
-now_list_alerts(const struct view *view)
+now_list_alerts(const struct web_view *view)
 {
-    const struct alerts *alerts = &view->page->alerts.list;
+    const struct alerts *alerts = &view->web->alerts.list;
     const enum alert_severity worst = alerts_worst(alerts);
     fprintf(view->out, "<section class=\"verdict%s\"><h2>Alerts</h2>",
             worst == ALERT_BROKEN      ? " bad"
@@ -47,7 +48,7 @@ now_list_alerts(const struct view *view)
 }
 
 int
-view_now(const struct view *view, struct error *error)
+web_view_now(const struct web_view *view, struct error *error)
 {
     static const struct lists_part parts[] = {{PAGE_RUNNING, "no job runs"},
                                               {PAGE_CONFIGURATION, NULL}};
@@ -58,7 +59,7 @@ view_now(const struct view *view, struct error *error)
     now_list_alerts(view);
     fputs("<div class=\"ones\">\n", view->out);
     for (size_t i = 0; rc == 0 && i < sizeof figures / sizeof *figures; i++)
-        rc = view_figures(view, figures[i], error);
+        rc = web_view_figures(view, figures[i], error);
     fputs("</div>\n", view->out);
     return rc ? rc : ADD_ALL(parts);
 }
@@ -66,7 +67,7 @@ view_now(const struct view *view, struct error *error)
 /* ---------------------------------------------------------------------------------- others ---- */
 
 int
-view_queue(const struct view *view, struct error *error)
+web_view_queue(const struct web_view *view, struct error *error)
 {
     static const struct lists_part parts[] = {{PAGE_HOLDS, NULL},
                                               {PAGE_RUNNING, "no job runs"},
@@ -77,7 +78,7 @@ view_queue(const struct view *view, struct error *error)
 }
 
 int
-view_failures(const struct view *view, struct error *error)
+web_view_failures(const struct web_view *view, struct error *error)
 {
     static const struct lists_part parts[] = {{PAGE_FAILED, "no job has failed"},
                                               {PAGE_REFUSED, "no series was refused"},
@@ -88,7 +89,7 @@ view_failures(const struct view *view, struct error *error)
 }
 
 int
-view_deliveries(const struct view *view, struct error *error)
+web_view_deliveries(const struct web_view *view, struct error *error)
 {
     static const struct lists_part parts[] = {
         {PAGE_DESTINATIONS, "nothing has gone to a destination yet"},
@@ -98,9 +99,9 @@ view_deliveries(const struct view *view, struct error *error)
 }
 
 static void
-devices_tell_settings(const struct view *view)
+devices_print_settings(const struct web_view *view)
 {
-    const struct conf_compute *compute = &view->page->conf->compute;
+    const struct conf_compute *compute = &view->web->conf->compute;
     fputs("<section><h2>As configured</h2><dl class=\"below\"><dt>backend</dt><dd>", view->out);
     html_text(compute->backend, view->out);
     fputs("</dd><dt>devices</dt><dd>", view->out);
@@ -113,36 +114,36 @@ devices_tell_settings(const struct view *view)
 }
 
 int
-view_devices(const struct view *view, struct error *error)
+web_view_devices(const struct web_view *view, struct error *error)
 {
     static const struct lists_part parts[] = {{PAGE_DEVICES, "no job ended in the last 24 hours"},
                                               {PAGE_DEVICE_EVENTS, NULL}};
-    devices_tell_settings(view);
+    devices_print_settings(view);
     return ADD_ALL(parts);
 }
 
 int
-view_job(const struct view *view, struct error *error)
+web_view_job(const struct web_view *view, struct error *error)
 {
     static const struct lists_part parts[] = {
         {PAGE_JOB_RESULTS, NULL}, {PAGE_JOB_DELIVERIES, NULL}, {PAGE_JOB_EVENTS, NULL}};
-    const struct page_asked asked = view_asked(view, PAGE_JOB);
-    const int rc = view_details(view, PAGE_JOB, &asked, error);
+    const struct page_asked query = web_view_query(view, PAGE_JOB);
+    const int rc = web_view_details(view, PAGE_JOB, &query, error);
     if (rc)
         return rc;
     const int listed = lists_add(view, PAGE_JOB_SEGMENTS, NULL, error);
     if (listed)
         return listed;
-    preview_section(view, asked.job);
+    web_preview_section(view, query.job);
     return ADD_ALL(parts);
 }
 
 int
-view_series(const struct view *view, struct error *error)
+web_view_series(const struct web_view *view, struct error *error)
 {
     static const struct lists_part parts[] = {{PAGE_SERIES_JOBS, "it has no jobs"},
                                               {PAGE_SERIES_STACKS, NULL}};
-    const struct page_asked asked = view_asked(view, PAGE_SERIES);
-    const int rc = view_details(view, PAGE_SERIES, &asked, error);
+    const struct page_asked query = web_view_query(view, PAGE_SERIES);
+    const int rc = web_view_details(view, PAGE_SERIES, &query, error);
     return rc ? rc : ADD_ALL(parts);
 }

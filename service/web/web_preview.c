@@ -9,19 +9,19 @@
 #include <sys/stat.h>
 
 int
-preview_find(const struct page *page, int64_t job, unsigned char **bytes, size_t *size)
+web_preview_find(const struct web *web, int64_t job, unsigned char **bytes, size_t *size)
 {
     char path[64];
     snprintf(path, sizeof path, LAYOUT_OUTBOX "/%" PRId64 "/preview.png", job);
-    return html_read_preview(page->conf->root, path, (size_t)LIMIT_PREVIEW_MIB << 20, bytes, size);
+    return html_read_preview(web->conf->root, path, (size_t)LIMIT_PREVIEW_MIB << 20, bytes, size);
 }
 
 bool
-preview_is_there(const struct page *page, int64_t job)
+web_preview_is_there(const struct web *web, int64_t job)
 {
     char *path;
     struct stat status;
-    if (asprintf(&path, "%s/" LAYOUT_OUTBOX "/%" PRId64 "/preview.png", page->conf->root, job) < 0)
+    if (asprintf(&path, "%s/" LAYOUT_OUTBOX "/%" PRId64 "/preview.png", web->conf->root, job) < 0)
         return false;
     const bool found = lstat(path, &status) == 0 && S_ISREG(status.st_mode);
     free(path);
@@ -29,7 +29,7 @@ preview_is_there(const struct page *page, int64_t job)
 }
 
 void
-preview_image(const struct view *view, int64_t job)
+web_preview_image(const struct web_view *view, int64_t job)
 {
     fprintf(view->out,
             "<img alt=\"Preview of the segments of job %" PRId64 "\" src=\"preview?id=%" PRId64
@@ -38,11 +38,11 @@ preview_image(const struct view *view, int64_t job)
 }
 
 void
-preview_section(const struct view *view, int64_t job)
+web_preview_section(const struct web_view *view, int64_t job)
 {
-    if (*view->request->values[REQUEST_list] || !preview_is_there(view->page, job))
+    if (*view->request->values[REQUEST_list] || !web_preview_is_there(view->web, job))
         return;
     fputs("<section class=\"preview\"><h2>Preview</h2>", view->out);
-    preview_image(view, job);
+    web_preview_image(view, job);
     fputs("</section>\n", view->out);
 }

@@ -5,12 +5,12 @@
 #include "service/web/web_view.h"
 
 /* Reads the preview file. Returns 0 or -errno. The caller must free *bytes. */
-int preview_find(const struct page *page, int64_t job, unsigned char **bytes, size_t *size);
+int web_preview_find(const struct web *web, int64_t job, unsigned char **bytes, size_t *size);
 
-bool preview_is_there(const struct page *page, int64_t job);
+bool web_preview_is_there(const struct web *web, int64_t job);
 /* Writes the image element. */
-void preview_image(const struct view *view, int64_t job);
+void web_preview_image(const struct web_view *view, int64_t job);
 /* Writes a section with the image, if it exists. */
-void preview_section(const struct view *view, int64_t job);
+void web_preview_section(const struct web_view *view, int64_t job);
 
 #endif

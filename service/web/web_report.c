@@ -15,12 +15,12 @@
  * message.
  */
 static int
-view_night_span(const struct view *view, const char *day, int64_t *since_ms, int64_t *until_ms,
+web_report_span(const struct web_view *view, const char *day, int64_t *since_ms, int64_t *until_ms,
                 struct error *error)
 {
     struct page_list list;
-    const struct page_asked asked = {.text = {day}};
-    int rc = report_page_list(view->page->report, PAGE_NIGHT, &asked, &list, error);
+    const struct page_asked query = {.text = {day}};
+    int rc = report_page_list(view->web->report, PAGE_NIGHT, &query, &list, error);
     if (rc < 0)
         return rc;
     if (list.table.row_count == 0 ||
@@ -32,28 +32,28 @@ view_night_span(const struct view *view, const char *day, int64_t *since_ms, int
 }
 
 static void
-view_night_tell(const struct view *view, const struct night *night)
+web_report_print(const struct web_view *view, const struct night *night)
 {
     char since[SHOWN_TIME], until[SHOWN_TIME];
     shown_time(night->since, since);
     shown_time(night->until, until);
     fprintf(view->out, "<p>%s to %s</p>\n", since, until);
     html_report_figures(night, view->out);
-    html_report_tables(night, view_links, view->out);
+    html_report_tables(night, web_view_links, view->out);
 }
 
 int
-view_night(const struct view *view, struct error *error)
+web_view_report(const struct web_view *view, struct error *error)
 {
     const char *day = view->request->values[REQUEST_day];
     struct night *night = NULL;
     int64_t until_ms = clock_unix_ms(), since_ms = until_ms - DAY_MS;
-    int rc = *day ? view_night_span(view, day, &since_ms, &until_ms, error) : 0;
+    int rc = *day ? web_report_span(view, day, &since_ms, &until_ms, error) : 0;
     if (rc == 0)
-        rc = report_night(view->page->report, since_ms, until_ms, &night, error);
+        rc = report_night(view->web->report, since_ms, until_ms, &night, error);
     if (rc == 0)
-        view_night_tell(view, night);
+        web_report_print(view, night);
     night_free(night);
-    const struct page_asked asked = view_asked(view, PAGE_NIGHTS);
-    return rc ? rc : view_list(view, PAGE_NIGHTS, NULL, &asked, error);
+    const struct page_asked query = web_view_query(view, PAGE_NIGHTS);
+    return rc ? rc : web_view_list(view, PAGE_NIGHTS, NULL, &query, error);
 }

@@ -6,10 +6,10 @@
 
 #define REQUEST_NAME(name) #name,
 
-const char *const request_value_names[] = {REQUEST_VALUES(REQUEST_NAME)};
+const char *const web_request_value_names[] = {REQUEST_VALUES(REQUEST_NAME)};
 
 int64_t
-request_number(const struct page_request *request, enum request_value value)
+web_request_number(const struct web_request *request, enum request_value value)
 {
     const char *text = request->values[value];
     const size_t length = strlen(text);
@@ -19,7 +19,7 @@ request_number(const struct page_request *request, enum request_value value)
 }
 
 bool
-request_is_uid(const char *text)
+web_request_is_uid(const char *text)
 {
     const size_t length = strlen(text);
     return length > 0 && length <= 64 && strspn(text, "0123456789.") == length;

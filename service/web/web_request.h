@@ -17,27 +17,27 @@
 
 enum request_value { REQUEST_VALUES(REQUEST_VALUE) REQUEST_VALUE_COUNT };
 
-extern const char *const request_value_names[REQUEST_VALUE_COUNT];
+extern const char *const web_request_value_names[REQUEST_VALUE_COUNT];
 
-struct page_request {
+struct web_request {
     const char *path;
     const char *values[REQUEST_VALUE_COUNT]; /* UTF-8, decoded; "" if missing */
     const char *host, *authorization;        /* headers; "" if missing */
 };
 
-struct page_reply {
+struct web_reply {
     int status;
     const char *type; /* static */
     bool keeps;       /* browsers may cache it for an hour; must not contain patient data */
-    bool asks_token;  /* request credentials from the browser */
+    bool needs_token; /* request credentials from the browser */
     FILE *out;        /* stream for the text; web_server.c checks it for errors */
     char *bytes;      /* or the content, malloc'd; the server frees it */
     size_t size;
 };
 
 /* Returns a positive decimal number, or 0 if it is not one. */
-int64_t request_number(const struct page_request *request, enum request_value value);
+int64_t web_request_number(const struct web_request *request, enum request_value value);
 /* Checks the form of a UID: 1 to 64 digits and points. */
-bool request_is_uid(const char *text);
+bool web_request_is_uid(const char *text);
 
 #endif

@@ -17,14 +17,14 @@ review_line(const struct night_table *table, size_t row, const char *key, const 
 }
 
 static void
-review_figure(const struct view *view, const struct night_table *table, size_t row)
+review_figure(const struct web_view *view, const struct night_table *table, size_t row)
 {
     FILE *out = view->out;
     const char *job = night_cell(table, row, "job"), *uid = night_cell(table, row, "series_uid");
     const int64_t number = strtoll(job, NULL, 10);
     fprintf(out, "<figure><a href=\"job?id=%" PRId64 "\">", number);
-    if (preview_is_there(view->page, number))
-        preview_image(view, number);
+    if (web_preview_is_there(view->web, number))
+        web_preview_image(view, number);
     else
         fputs("<span class=\"small\">no preview</span>", out);
     fprintf(out, "</a><figcaption><strong><a href=\"job?id=%" PRId64 "\">Job %" PRId64 "</a>, ",
@@ -43,11 +43,11 @@ review_figure(const struct view *view, const struct night_table *table, size_t r
 }
 
 int
-view_review(const struct view *view, struct error *error)
+web_view_review(const struct web_view *view, struct error *error)
 {
     struct page_list list;
-    const struct page_asked asked = view_asked(view, PAGE_REVIEW);
-    const int rc = report_page_list(view->page->report, PAGE_REVIEW, &asked, &list, error);
+    const struct page_asked query = web_view_query(view, PAGE_REVIEW);
+    const int rc = report_page_list(view->web->report, PAGE_REVIEW, &query, &list, error);
     if (rc < 0)
         return rc;
     fprintf(view->out, "<section><h2>%s</h2>\n<div class=\"looks\">", list.table.heading);
@@ -60,7 +60,7 @@ view_review(const struct view *view, struct error *error)
         fprintf(view->out, "<p class=\"hint small faint\">See <code>%s</code></p>",
                 list.table.hint);
     fputs("</section>\n", view->out);
-    view_more(view, &list);
+    web_view_more(view, &list);
     page_list_free(&list);
     return 0;
 }

@@ -28,36 +28,36 @@
 #define TICK_MS 1000
 #define BACKLOG 64
 
-struct page_role {
+struct web_role {
     struct child child;
     uv_loop_t loop;
     uv_timer_t tick;
     struct conf *conf;
     pthread_mutex_t lock; /* of the web UI, once it is served */
-    struct page page;
-    struct server *server;
+    struct web web;
+    struct web_server *server;
 };
 
 /* --------------------------------------------------------------------------------- answers ---- */
 
 static void
-role_on_request(void *context, const struct page_request *request, struct page_reply *answer)
+role_on_request(void *context, const struct web_request *request, struct web_reply *answer)
 {
-    struct page_role *role = context;
+    struct web_role *role = context;
     pthread_mutex_lock(&role->lock);
-    page_answer(&role->page, request, answer);
+    web_answer(&role->web, request, answer);
     pthread_mutex_unlock(&role->lock);
 }
 
 static void
 role_on_answered(void *context, int status, double seconds)
 {
-    struct page_role *role = context;
+    struct web_role *role = context;
     char label[16];
     snprintf(label, sizeof label, "%d", status);
     pthread_mutex_lock(&role->lock);
-    metrics_add(role->page.metrics, METRIC_noctule_page_requests_total, label, 1);
-    metrics_add(role->page.metrics, METRIC_noctule_page_request_seconds, "", seconds);
+    web_metrics_add(role->web.metrics, METRIC_noctule_page_requests_total, label, 1);
+    web_metrics_add(role->web.metrics, METRIC_noctule_page_request_seconds, "", seconds);
     pthread_mutex_unlock(&role->lock);
 }
 
@@ -66,24 +66,24 @@ role_on_answered(void *context, int status, double seconds)
 static void
 role_on_message(void *context, struct proto_reader *reader)
 {
-    struct page_role *role = context;
+    struct web_role *role = context;
     pthread_mutex_lock(&role->lock);
-    page_alerts_receive(&role->page.alerts, reader, clock_steady_ms());
+    web_alerts_receive(&role->web.alerts, reader, clock_steady_ms());
     pthread_mutex_unlock(&role->lock);
 }
 
-static const struct child_role page_role = {
+static const struct child_role web_role = {
     .name = "page", .confined = CONFINE_PAGE, .message = role_on_message};
 
 /* A failed database may have been replaced by another file, which only a new process can open. */
 static void
 role_on_tick(uv_timer_t *timer)
 {
-    struct page_role *role = timer->data;
-    server_tick(role->server);
+    struct web_role *role = timer->data;
+    web_server_tick(role->server);
     pthread_mutex_lock(&role->lock);
-    const bool lost = role->page.lost;
-    role->page.lost = false;
+    const bool lost = role->web.lost;
+    role->web.lost = false;
     pthread_mutex_unlock(&role->lock);
     if (lost)
         child_check_places(&role->child, role->conf);
@@ -92,17 +92,17 @@ role_on_tick(uv_timer_t *timer)
 /* -------------------------------------------------------------------------- start and end ---- */
 
 static int
-role_run_loop(struct page_role *role, int fd)
+role_run_loop(struct web_role *role, int fd)
 {
-    const struct server_events events = {role_on_request, role_on_answered, role};
-    int error = server_open(fd, &events, &role->server);
+    const struct web_server_events events = {role_on_request, role_on_answered, role};
+    int error = web_server_open(fd, &events, &role->server);
     if (error) {
         close(fd);
         return error;
     }
     error = call_filter_install(CONFINE_PAGE);
     if (!error)
-        error = child_open(&role->child, &role->loop, &page_role, role);
+        error = child_open(&role->child, &role->loop, &web_role, role);
     if (error)
         return error;
     uv_timer_init(&role->loop, &role->tick); /* cannot fail */
@@ -116,46 +116,46 @@ role_run_loop(struct page_role *role, int fd)
 }
 
 static int
-role_listen(const struct conf_page *page)
+role_listen(const struct conf_page *conf)
 {
-    const int fd = bind_at(page->bind, page->port);
+    const int fd = bind_at(conf->bind, conf->port);
     if (fd >= 0 && listen(fd, BACKLOG) == 0)
         return fd;
     const int error = fd < 0 ? fd : -errno;
     if (fd >= 0)
         close(fd);
-    log_error("page.listen", LOG_STR("bind", page->bind), LOG_INT("port", page->port),
+    log_error("page.listen", LOG_STR("bind", conf->bind), LOG_INT("port", conf->port),
               LOG_STR("error", strerror(-error)));
     return error;
 }
 
 static int
-role_read_key(struct page *page, struct error *error)
+role_read_key(struct web *web, struct error *error)
 {
-    const int rc = pseudonym_key_read(page->conf->root, &page->key);
+    const int rc = pseudonym_key_read(web->conf->root, &web->key);
     return rc ? error_set_system(error, rc, "read the key of identifiers") : 0;
 }
 
 /* Opens all files that a confined process could not open. */
 static int
-role_open_page(struct page_role *role, struct error *error)
+role_open_web(struct web_role *role, struct error *error)
 {
-    struct page *page = &role->page;
-    page->conf = role->conf;
-    if (asprintf(&page->database, "%s/" LAYOUT_DATABASE, role->conf->root) < 0) {
-        page->database = NULL;
+    struct web *web = &role->web;
+    web->conf = role->conf;
+    if (asprintf(&web->database, "%s/" LAYOUT_DATABASE, role->conf->root) < 0) {
+        web->database = NULL;
         return error_set_system(error, -ENOMEM, "begin");
     }
-    int rc = gate_read_token(&role->conf->page, &page->gate, error);
+    int rc = web_access_read_token(&role->conf->page, &web->access, error);
     if (!rc)
-        rc = role_read_key(page, error);
+        rc = role_read_key(web, error);
     if (!rc)
-        rc = report_open(page->database, &page->report, error);
-    return rc ? rc : metrics_open(page->report, &page->metrics, error);
+        rc = report_open(web->database, &web->report, error);
+    return rc ? rc : web_metrics_open(web->report, &web->metrics, error);
 }
 
 static int
-role_serve(struct page_role *role)
+role_serve(struct web_role *role)
 {
     const int fd = role_listen(&role->conf->page);
     int error = fd < 0 ? fd : confine_self(CONFINE_PAGE, role->conf);
@@ -170,35 +170,35 @@ role_serve(struct page_role *role)
         return error;
     }
     error = role_run_loop(role, fd);
-    server_close(role->server);
+    web_server_close(role->server);
     uv_loop_close(&role->loop);
     return error;
 }
 
 static int
-role_load(struct page_role *role, const char *config_file, struct error *error)
+role_load(struct web_role *role, const char *config_file, struct error *error)
 {
     const int rc = conf_load(config_file, &role->conf, error);
     if (rc)
         return rc;
     log_set_level(role->conf->log_level);
-    return role_open_page(role, error);
+    return role_open_web(role, error);
 }
 
 int
-page_main(const struct role_args *args)
+web_main(const struct role_args *args)
 {
-    struct page_role role = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct web_role role = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct error error = {0};
     int rc = role_load(&role, args->config_file, &error);
     if (rc)
         log_error("page.start", LOG_STR("error", error.message));
     else
         rc = role_serve(&role);
-    page_alerts_clear(&role.page.alerts);
-    metrics_close(role.page.metrics);
-    report_close(role.page.report);
-    free(role.page.database);
+    web_alerts_clear(&role.web.alerts);
+    web_metrics_close(role.web.metrics);
+    report_close(role.web.report);
+    free(role.web.database);
     conf_free(role.conf);
     return rc ? child_start_status(rc) : child_status(&role.child);
 }

@@ -21,9 +21,9 @@ enum { OK = 200, UNAUTHORIZED = 401, NOT_FOUND = 404, MISDIRECTED = 421, UNAVAIL
 
 struct route {
     const char *path;
-    const char *title;                                         /* of a page */
-    int (*view)(const struct view *view, struct error *error); /* a page; NULL: use `answer` */
-    int (*answer)(struct page *page, const struct page_request *request, struct page_reply *answer,
+    const char *title;                                             /* of a web */
+    int (*view)(const struct web_view *view, struct error *error); /* a web; NULL: use `answer` */
+    int (*answer)(struct web *web, const struct web_request *request, struct web_reply *answer,
                   struct error *error);
     bool in_menu, refreshes;
     bool open;     /* no token needed */
@@ -31,18 +31,18 @@ struct route {
 };
 
 static int
-page_make_alerts(struct page *page, struct error *error)
+web_make_alerts(struct web *web, struct error *error)
 {
-    return page_alerts_make(&page->alerts, page->conf, page->report, clock_steady_ms(), error);
+    return web_alerts_make(&web->alerts, web->conf, web->report, clock_steady_ms(), error);
 }
 
 /* ------------------------------------------------------------------- answers for programs ---- */
 
 static int
-answer_health(struct page *page, const struct page_request *request, struct page_reply *answer,
+answer_health(struct web *web, const struct web_request *request, struct web_reply *answer,
               struct error *error)
 {
-    (void)page, (void)request, (void)error;
+    (void)web, (void)request, (void)error;
     answer->type = "text/plain; charset=utf-8";
     fputs("ok\n", answer->out);
     return 0;
@@ -53,49 +53,50 @@ answer_health(struct page *page, const struct page_request *request, struct page
  * the token.
  */
 static int
-answer_ready(struct page *page, const struct page_request *request, struct page_reply *answer,
+answer_ready(struct web *web, const struct web_request *request, struct web_reply *answer,
              struct error *error)
 {
-    const int rc = page_make_alerts(page, error);
+    const int rc = web_make_alerts(web, error);
     if (rc)
         return rc;
     answer->type = "text/plain; charset=utf-8";
-    if (!page_alerts_write(&page->alerts.list, gate_lets_in(&page->gate, request->authorization),
-                           answer->out))
+    if (!web_alerts_write(&web->alerts.list,
+                          web_access_is_authorized(&web->access, request->authorization),
+                          answer->out))
         answer->status = UNAVAILABLE;
     return 0;
 }
 
 static int
-answer_metrics(struct page *page, const struct page_request *request, struct page_reply *answer,
+answer_metrics(struct web *web, const struct web_request *request, struct web_reply *answer,
                struct error *error)
 {
     (void)request;
-    const int rc = page_make_alerts(page, error);
+    const int rc = web_make_alerts(web, error);
     answer->type = METRICS_TYPE;
     return rc ? rc
-              : metrics_write(page->metrics, page->report, &page->alerts.list, answer->out, error);
+              : web_metrics_write(web->metrics, web->report, &web->alerts.list, answer->out, error);
 }
 
 static int
-answer_style(struct page *page, const struct page_request *request, struct page_reply *answer,
+answer_style(struct web *web, const struct web_request *request, struct web_reply *answer,
              struct error *error)
 {
-    (void)page, (void)request, (void)error;
+    (void)web, (void)request, (void)error;
     answer->type = "text/css; charset=utf-8";
     answer->keeps = true;
     fputs(html_style, answer->out);
-    fputs(page_style, answer->out);
+    fputs(web_style, answer->out);
     return 0;
 }
 
 static int
-answer_preview(struct page *page, const struct page_request *request, struct page_reply *answer,
+answer_preview(struct web *web, const struct web_request *request, struct web_reply *answer,
                struct error *error)
 {
     unsigned char *bytes;
-    const int64_t job = request_number(request, REQUEST_id);
-    if (job == 0 || preview_find(page, job, &bytes, &answer->size) != 0)
+    const int64_t job = web_request_number(request, REQUEST_id);
+    if (job == 0 || web_preview_find(web, job, &bytes, &answer->size) != 0)
         return error_set(error, -ENOENT, CODE_NONE, "there is no such preview");
     answer->type = "image/png";
     answer->bytes = (char *)bytes;
@@ -103,16 +104,20 @@ answer_preview(struct page *page, const struct page_request *request, struct pag
 }
 
 static const struct route routes[] = {
-    {.path = "/", .title = "Now", .view = view_now, .in_menu = true, .refreshes = true},
-    {.path = "/queue", .title = "Queue", .view = view_queue, .in_menu = true, .refreshes = true},
-    {.path = "/review", .title = "Review", .view = view_review, .in_menu = true},
-    {.path = "/failures", .title = "Failures", .view = view_failures, .in_menu = true},
-    {.path = "/deliveries", .title = "Deliveries", .view = view_deliveries, .in_menu = true},
-    {.path = "/night", .title = "Night", .view = view_night, .in_menu = true},
-    {.path = "/devices", .title = "Devices", .view = view_devices, .in_menu = true},
-    {.path = "/job", .title = "Job", .view = view_job},
-    {.path = "/series", .title = "Series", .view = view_series},
-    {.path = "/search", .title = "Search", .view = view_search},
+    {.path = "/", .title = "Now", .view = web_view_now, .in_menu = true, .refreshes = true},
+    {.path = "/queue",
+     .title = "Queue",
+     .view = web_view_queue,
+     .in_menu = true,
+     .refreshes = true},
+    {.path = "/review", .title = "Review", .view = web_view_review, .in_menu = true},
+    {.path = "/failures", .title = "Failures", .view = web_view_failures, .in_menu = true},
+    {.path = "/deliveries", .title = "Deliveries", .view = web_view_deliveries, .in_menu = true},
+    {.path = "/night", .title = "Night", .view = web_view_report, .in_menu = true},
+    {.path = "/devices", .title = "Devices", .view = web_view_devices, .in_menu = true},
+    {.path = "/job", .title = "Job", .view = web_view_job},
+    {.path = "/series", .title = "Series", .view = web_view_series},
+    {.path = "/search", .title = "Search", .view = web_view_search},
     {.path = "/preview", .answer = answer_preview, .is_alone = true},
     {.path = "/style.css", .answer = answer_style, .open = true, .is_alone = true},
     {.path = "/metrics", .answer = answer_metrics},
@@ -142,8 +147,8 @@ frame_state(const struct alerts *alerts, FILE *out)
 }
 
 static void
-frame_menu(const struct route *here, const struct page_request *request,
-           const struct alerts *alerts, FILE *out)
+frame_menu(const struct route *here, const struct web_request *request, const struct alerts *alerts,
+           FILE *out)
 {
     fputs(
         "<header><a class=\"skip\" href=\"#content\">To the content</a><nav aria-label=\"Pages\">",
@@ -164,7 +169,7 @@ frame_menu(const struct route *here, const struct page_request *request,
 }
 
 static void
-frame_refresh(const struct route *here, const struct page_request *request, FILE *out)
+frame_refresh(const struct route *here, const struct web_request *request, FILE *out)
 {
     if (!here || !here->refreshes)
         return;
@@ -183,7 +188,7 @@ frame_refresh(const struct route *here, const struct page_request *request, FILE
 }
 
 static void
-frame_write(const struct route *here, const char *title, const struct page_request *request,
+frame_write(const struct route *here, const char *title, const struct web_request *request,
             const struct alerts *alerts, const char *content, FILE *out)
 {
     const bool refreshes = here && here->refreshes && !*request->values[REQUEST_still] &&
@@ -218,8 +223,8 @@ route_find(const char *path)
 }
 
 static void
-route_refuse(const struct route *route, const struct page_request *request, int status,
-             const char *title, const char *why, struct page_reply *answer)
+route_refuse(const struct route *route, const struct web_request *request, int status,
+             const char *title, const char *why, struct web_reply *answer)
 {
     char *text = NULL;
     size_t size = 0;
@@ -243,27 +248,27 @@ route_refuse(const struct route *route, const struct page_request *request, int 
 
 /* Makes the title, such as "Job 12". */
 static void
-route_put_title(const struct route *route, const struct page_request *request, char *title,
+route_put_title(const struct route *route, const struct web_request *request, char *title,
                 size_t size)
 {
-    const int64_t job = route->view == view_job ? request_number(request, REQUEST_id) : 0;
+    const int64_t job = route->view == web_view_job ? web_request_number(request, REQUEST_id) : 0;
     if (job > 0)
         snprintf(title, size, "%s %lld", route->title, (long long)job);
     else
         snprintf(title, size, "%s", route->title);
 }
 
-/* Writes the complete page or an error. A truncated page could look complete. */
+/* Writes the complete web or an error. A truncated web could look complete. */
 static int
-route_view(struct page *page, const struct route *route, const struct page_request *request,
-           struct page_reply *answer, struct error *error)
+route_view(struct web *web, const struct route *route, const struct web_request *request,
+           struct web_reply *answer, struct error *error)
 {
     struct text_stream content;
     int rc = text_open(&content);
     if (rc)
         return error_set_system(error, rc, "make the page");
-    const struct view view = {page, request, content.out};
-    rc = page_make_alerts(page, error);
+    const struct web_view view = {web, request, content.out};
+    rc = web_make_alerts(web, error);
     if (rc == 0)
         rc = route->view(&view, error);
     const int closed = text_close(&content);
@@ -272,7 +277,7 @@ route_view(struct page *page, const struct route *route, const struct page_reque
     if (rc == 0) {
         char title[64];
         route_put_title(route, request, title, sizeof title);
-        frame_write(route, title, request, &page->alerts.list, content.bytes, answer->out);
+        frame_write(route, title, request, &web->alerts.list, content.bytes, answer->out);
     }
     free(content.bytes);
     return rc;
@@ -283,46 +288,46 @@ route_view(struct page *page, const struct route *route, const struct page_reque
  * been replaced.
  */
 static int
-page_open_database(struct page *page, struct error *error)
+web_open_database(struct web *web, struct error *error)
 {
-    int rc = page->report ? 0 : report_open(page->database, &page->report, error);
+    int rc = web->report ? 0 : report_open(web->database, &web->report, error);
     if (rc == 0)
-        report_bound(page->report, QUERY_SECONDS);
+        report_bound(web->report, QUERY_SECONDS);
     else
-        page->lost = true;
+        web->lost = true;
     return rc;
 }
 
 static void
-page_close_database(struct page *page, int rc)
+web_close_database(struct web *web, int rc)
 {
     if (rc == 0 || rc == -ENOENT || rc == -ETIMEDOUT || rc == -ENOSPC || rc == -EINVAL) {
-        report_release(page->report);
+        report_release(web->report);
         return;
     }
-    report_close(page->report);
-    page->report = NULL;
-    page->lost = true;
+    report_close(web->report);
+    web->report = NULL;
+    web->lost = true;
 }
 
 static int
-route_take(struct page *page, const struct route *route, const struct page_request *request,
-           struct page_reply *answer, struct error *error)
+route_handle(struct web *web, const struct route *route, const struct web_request *request,
+             struct web_reply *answer, struct error *error)
 {
-    int rc = route->is_alone ? 0 : page_open_database(page, error);
+    int rc = route->is_alone ? 0 : web_open_database(web, error);
     if (rc)
         return rc == -ENOENT ? -EIO : rc; /* the requested item may exist */
-    rc = route->view ? route_view(page, route, request, answer, error)
-                     : route->answer(page, request, answer, error);
+    rc = route->view ? route_view(web, route, request, answer, error)
+                     : route->answer(web, request, answer, error);
     if (!route->is_alone)
-        page_close_database(page, rc);
+        web_close_database(web, rc);
     return rc;
 }
 
 /* The reason may contain paths. Only the log and authorized users get it. */
 static void
-route_fail(const struct route *route, const struct page_request *request, int rc,
-           const struct error *error, struct page_reply *answer)
+route_fail(const struct route *route, const struct web_request *request, int rc,
+           const struct error *error, struct web_reply *answer)
 {
     if (rc == -ENOENT) {
         route_refuse(route, request, NOT_FOUND, "Not found", error->message, answer);
@@ -339,15 +344,16 @@ route_fail(const struct route *route, const struct page_request *request, int rc
 }
 
 void
-page_answer(struct page *page, const struct page_request *request, struct page_reply *answer)
+web_answer(struct web *web, const struct web_request *request, struct web_reply *answer)
 {
     const struct route *route = route_find(request->path);
     struct error error = {0};
-    if (!gate_knows_host(&page->gate, request->host)) {
+    if (!web_access_is_known_host(&web->access, request->host)) {
         route_refuse(route, request, MISDIRECTED, "Not here",
                      "this page is not known by that name (page.hosts)", answer);
-    } else if (!(route && route->open) && !gate_lets_in(&page->gate, request->authorization)) {
-        answer->asks_token = true;
+    } else if (!(route && route->open) &&
+               !web_access_is_authorized(&web->access, request->authorization)) {
+        answer->needs_token = true;
         route_refuse(route, request, UNAUTHORIZED, "Who are you?",
                      "this page asks for a token (page.token_file): any user, the token as "
                      "password",
@@ -355,7 +361,7 @@ page_answer(struct page *page, const struct page_request *request, struct page_r
     } else if (!route) {
         route_refuse(NULL, request, NOT_FOUND, "Not found", "there is no such page", answer);
     } else {
-        const int rc = route_take(page, route, request, answer, &error);
+        const int rc = route_handle(web, route, request, answer, &error);
         if (rc)
             route_fail(route, request, rc, &error, answer);
     }

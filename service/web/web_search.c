@@ -6,22 +6,22 @@
 
 /* Hashes the search text if identifiers are stored as hashes, else sets "". */
 static void
-search_pseudonym(const struct page *page, const char *typed, char word[PSEUDONYM_SIZE])
+search_pseudonym(const struct web *web, const char *text, char word[PSEUDONYM_SIZE])
 {
     word[0] = '\0';
-    if (page->conf->identifiers == CONF_IDENTIFIERS_HASHED &&
-        pseudonym_of(&page->key, typed, word) != 0)
+    if (web->conf->identifiers == CONF_IDENTIFIERS_HASHED &&
+        pseudonym_of(&web->key, text, word) != 0)
         word[0] = '\0';
 }
 
 static int
-search_job(const struct view *view, int64_t job, struct error *error)
+search_job(const struct web_view *view, int64_t job, struct error *error)
 {
     struct page_list list;
-    const struct page_asked asked = {.job = job};
+    const struct page_asked query = {.job = job};
     if (job == 0)
         return 0;
-    const int rc = report_page_list(view->page->report, PAGE_JOB, &asked, &list, error);
+    const int rc = report_page_list(view->web->report, PAGE_JOB, &query, &list, error);
     if (rc < 0)
         return rc;
     if (list.table.row_count > 0)
@@ -35,29 +35,29 @@ search_job(const struct view *view, int64_t job, struct error *error)
 
 /* Study UIDs have no index, so they are searched only if all else fails. */
 static int
-search_series(const struct view *view, struct page_asked asked, struct error *error)
+search_series(const struct web_view *view, struct page_asked query, struct error *error)
 {
     struct page_list list;
-    int rc = report_page_list(view->page->report, PAGE_FOUND, &asked, &list, error);
-    if (rc == 0 && list.table.row_count == 0 && request_is_uid(asked.text[0])) {
+    int rc = report_page_list(view->web->report, PAGE_FOUND, &query, &list, error);
+    if (rc == 0 && list.table.row_count == 0 && web_request_is_uid(query.text[0])) {
         page_list_free(&list);
-        rc = report_page_list(view->page->report, PAGE_FOUND_STUDY, &asked, &list, error);
+        rc = report_page_list(view->web->report, PAGE_FOUND_STUDY, &query, &list, error);
     }
     if (rc < 0)
         return rc;
     if (list.table.row_count > 0)
-        html_table(&list.table, view_links, view->out);
+        html_table(&list.table, web_view_links, view->out);
     else
         fputs("<section><h2>Found</h2><p class=\"faint\">no series</p></section>\n", view->out);
-    view_more(view, &list);
+    web_view_more(view, &list);
     page_list_free(&list);
     return 0;
 }
 
 static void
-search_tell_what(const struct view *view)
+search_print_help(const struct web_view *view)
 {
-    const bool none = view->page->conf->identifiers == CONF_IDENTIFIERS_NONE;
+    const bool none = view->web->conf->identifiers == CONF_IDENTIFIERS_NONE;
     fprintf(view->out,
             "<section><p>Series are found by %sthe UID of a series, a study, an instance or a "
             "result; jobs by their number.%s Type all of it.</p></section>\n",
@@ -66,17 +66,17 @@ search_tell_what(const struct view *view)
 }
 
 int
-view_search(const struct view *view, struct error *error)
+web_view_search(const struct web_view *view, struct error *error)
 {
-    const char *typed = view->request->values[REQUEST_q];
+    const char *text = view->request->values[REQUEST_q];
     char word[PSEUDONYM_SIZE];
-    if (!*typed) {
-        search_tell_what(view);
+    if (!*text) {
+        search_print_help(view);
         return 0;
     }
-    search_pseudonym(view->page, typed, word);
-    const char *goes_on = view->request->values[REQUEST_after];
-    const struct page_asked asked = {.after = goes_on, .text = {typed, word}};
-    int rc = *goes_on ? 0 : search_job(view, request_number(view->request, REQUEST_q), error);
-    return rc ? rc : search_series(view, asked, error);
+    search_pseudonym(view->web, text, word);
+    const char *continues = view->request->values[REQUEST_after];
+    const struct page_asked query = {.after = continues, .text = {text, word}};
+    int rc = *continues ? 0 : search_job(view, web_request_number(view->request, REQUEST_q), error);
+    return rc ? rc : search_series(view, query, error);
 }

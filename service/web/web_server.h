@@ -11,21 +11,21 @@
 
 #include "service/web/web_request.h"
 
-struct server;
+struct web_server;
 
-struct server_events {
+struct web_server_events {
     /* Makes an answer on the server's thread. answer->out is an open stream for the text. */
-    void (*answer)(void *context, const struct page_request *request, struct page_reply *answer);
+    void (*answer)(void *context, const struct web_request *request, struct web_reply *answer);
     /* Reports a sent answer, also one that the server refused: the status and the time it took. */
     void (*answered)(void *context, int status, double seconds);
     void *context;
 };
 
 /* Starts a server. `fd` must listen and not block. The server then owns it. Returns 0 or -errno. */
-int server_open(int fd, const struct server_events *events, struct server **server);
+int web_server_open(int fd, const struct web_server_events *events, struct web_server **server);
 /* Closes connections that are too old. Must be called about once per second. */
-void server_tick(struct server *server);
+void web_server_tick(struct web_server *server);
 /* Closes all connections and frees the server. NULL is allowed. */
-void server_close(struct server *server);
+void web_server_close(struct web_server *server);
 
 #endif

@@ -2,7 +2,7 @@
 #include "service/web/web_style.h"
 
 /* clang-format off */
-const char page_style[] =
+const char web_style[] =
     "header{background:var(--card);border-bottom:1px solid var(--line);padding:8px 16px;display:flex;\n"
     "    flex-wrap:wrap;gap:8px 20px;align-items:center;justify-content:space-between}\n"
     "nav a{display:inline-block;padding:8px 10px;border-radius:6px;text-decoration:none;color:var(--ink)}\n"

@@ -4,6 +4,6 @@
 #ifndef NOCTULE_SERVICE_WEB_WEB_STYLE_H
 #define NOCTULE_SERVICE_WEB_WEB_STYLE_H
 
-extern const char page_style[];
+extern const char web_style[];
 
 #endif

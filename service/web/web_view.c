@@ -4,32 +4,32 @@
 #include <errno.h>
 #include <string.h>
 
-const struct html_link view_links[] = {{"job", "job?id="},
-                                       {"superseded_by", "job?id="},
-                                       {"series_uid", "series?uid="},
-                                       {"night", "night?day="},
-                                       {NULL, NULL}};
+const struct html_link web_view_links[] = {{"job", "job?id="},
+                                           {"superseded_by", "job?id="},
+                                           {"series_uid", "series?uid="},
+                                           {"night", "night?day="},
+                                           {NULL, NULL}};
 
 static bool
-view_goes_on_elsewhere(const struct view *view, const struct page_list *list)
+web_view_continues_other(const struct web_view *view, const struct page_list *list)
 {
     const char *name = view->request->values[REQUEST_list];
     return *name && strcmp(name, list->table.key) != 0;
 }
 
 struct page_asked
-view_asked(const struct view *view, enum page_list_name name)
+web_view_query(const struct web_view *view, enum page_list_name name)
 {
-    const struct page_request *request = view->request;
-    const bool goes_on = strcmp(request->values[REQUEST_list], page_list_key(name)) == 0;
-    return (struct page_asked){.after = goes_on ? request->values[REQUEST_after] : "",
-                               .job = request_number(request, REQUEST_id),
+    const struct web_request *request = view->request;
+    const bool continues = strcmp(request->values[REQUEST_list], page_list_key(name)) == 0;
+    return (struct page_asked){.after = continues ? request->values[REQUEST_after] : "",
+                               .job = web_request_number(request, REQUEST_id),
                                .text = {request->values[REQUEST_uid], ""}};
 }
 
 /* Writes a link to the next rows. Keeps the other parameters of the request. */
 void
-view_more(const struct view *view, const struct page_list *list)
+web_view_more(const struct web_view *view, const struct page_list *list)
 {
     static const enum request_value kept[] = {REQUEST_id, REQUEST_uid, REQUEST_q};
 
@@ -42,38 +42,38 @@ view_more(const struct view *view, const struct page_list *list)
         const char *value = view->request->values[kept[i]];
         if (!*value)
             continue;
-        fprintf(view->out, "&amp;%s=", request_value_names[kept[i]]);
+        fprintf(view->out, "&amp;%s=", web_request_value_names[kept[i]]);
         html_query(value, view->out);
     }
     fputs("\">Further ones</a></p>\n", view->out);
 }
 
 int
-view_list(const struct view *view, enum page_list_name name, const char *empty,
-          const struct page_asked *asked, struct error *error)
+web_view_list(const struct web_view *view, enum page_list_name name, const char *empty,
+              const struct page_asked *query, struct error *error)
 {
     struct page_list list;
-    const int rc = report_page_list(view->page->report, name, asked, &list, error);
+    const int rc = report_page_list(view->web->report, name, query, &list, error);
     if (rc < 0)
         return rc;
-    if (!view_goes_on_elsewhere(view, &list)) {
+    if (!web_view_continues_other(view, &list)) {
         if (list.table.row_count > 0)
-            html_table(&list.table, view_links, view->out);
+            html_table(&list.table, web_view_links, view->out);
         else if (empty)
             fprintf(view->out, "<section><h2>%s</h2><p class=\"faint\">%s</p></section>\n",
                     list.table.heading, empty);
-        view_more(view, &list);
+        web_view_more(view, &list);
     }
     page_list_free(&list);
     return 0;
 }
 
 int
-view_figures(const struct view *view, enum page_list_name name, struct error *error)
+web_view_figures(const struct web_view *view, enum page_list_name name, struct error *error)
 {
     struct page_list list;
     const struct page_asked all = {0};
-    const int rc = report_page_list(view->page->report, name, &all, &list, error);
+    const int rc = report_page_list(view->web->report, name, &all, &list, error);
     if (rc < 0)
         return rc;
     if (list.table.row_count > 0)
@@ -83,15 +83,15 @@ view_figures(const struct view *view, enum page_list_name name, struct error *er
 }
 
 int
-view_details(const struct view *view, enum page_list_name name, const struct page_asked *asked,
-             struct error *error)
+web_view_details(const struct web_view *view, enum page_list_name name,
+                 const struct page_asked *query, struct error *error)
 {
     struct page_list list;
-    int rc = report_page_list(view->page->report, name, asked, &list, error);
+    int rc = report_page_list(view->web->report, name, query, &list, error);
     if (rc < 0)
         return rc;
     if (list.table.row_count > 0)
-        html_details(&list.table, view_links, view->out);
+        html_details(&list.table, web_view_links, view->out);
     else
         rc = error_set(error, -ENOENT, CODE_NONE, "there is none of that name");
     page_list_free(&list);

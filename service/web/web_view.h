@@ -8,44 +8,44 @@
 #include "service/common/html/html.h"
 #include "service/web/web.h"
 
-struct view {
-    struct page *page;
-    const struct page_request *request;
+struct web_view {
+    struct web *web;
+    const struct web_request *request;
     FILE *out;
 };
 
 /* Links of list cells. */
-extern const struct html_link view_links[];
+extern const struct html_link web_view_links[];
 
 /*
  * Returns the query of a list: the item of the request, and the row to continue after if the
  * request names this list.
  */
-struct page_asked view_asked(const struct view *view, enum page_list_name name);
+struct page_asked web_view_query(const struct web_view *view, enum page_list_name name);
 
 /*
  * Writes a list as a section, with a link to the next rows. Without rows, writes `empty`, or leaves
  * the section out if it is NULL. If the request continues another list, writes only that one.
  */
-int view_list(const struct view *view, enum page_list_name name, const char *empty,
-              const struct page_asked *asked, struct error *error);
+int web_view_list(const struct web_view *view, enum page_list_name name, const char *empty,
+                  const struct page_asked *query, struct error *error);
 /* Writes a list of one row as figures. */
-int view_figures(const struct view *view, enum page_list_name name, struct error *error);
+int web_view_figures(const struct web_view *view, enum page_list_name name, struct error *error);
 /* Writes a list of one row line by line. Returns -ENOENT without a row. */
-int view_details(const struct view *view, enum page_list_name name, const struct page_asked *asked,
-                 struct error *error);
+int web_view_details(const struct web_view *view, enum page_list_name name,
+                     const struct page_asked *query, struct error *error);
 /* Writes the link to the next rows, if there are more. */
-void view_more(const struct view *view, const struct page_list *list);
+void web_view_more(const struct web_view *view, const struct page_list *list);
 
-int view_now(const struct view *view, struct error *error);
-int view_queue(const struct view *view, struct error *error);
-int view_review(const struct view *view, struct error *error);
-int view_failures(const struct view *view, struct error *error);
-int view_deliveries(const struct view *view, struct error *error);
-int view_night(const struct view *view, struct error *error);
-int view_devices(const struct view *view, struct error *error);
-int view_job(const struct view *view, struct error *error);
-int view_series(const struct view *view, struct error *error);
-int view_search(const struct view *view, struct error *error);
+int web_view_now(const struct web_view *view, struct error *error);
+int web_view_queue(const struct web_view *view, struct error *error);
+int web_view_review(const struct web_view *view, struct error *error);
+int web_view_failures(const struct web_view *view, struct error *error);
+int web_view_deliveries(const struct web_view *view, struct error *error);
+int web_view_report(const struct web_view *view, struct error *error);
+int web_view_devices(const struct web_view *view, struct error *error);
+int web_view_job(const struct web_view *view, struct error *error);
+int web_view_series(const struct web_view *view, struct error *error);
+int web_view_search(const struct web_view *view, struct error *error);
 
 #endif

@@ -2,7 +2,7 @@
  * fuzz_page_request.c - any bytes as a request to the web UI. A client without the token must not get a protected
  * page. A request to another host name must be rejected. The answer must be whole and must not contain a script.
  *
- * An input consists of lines: the gate ('0' + GATE_ flags), then path, Host, Authorization and the values in the
+ * An input consists of lines: the access ('0' + GATE_ flags), then path, Host, Authorization and the values in the
  * order of web_request.h. The database has no rows.
  */
 #include "base/text.h"
@@ -36,7 +36,7 @@ static char local[] = "127.0.0.1", everywhere[] = "", name[] = NAME;
 static char *names[] = {name};
 static struct conf *conf;
 static struct conf_page loaded; /* the configuration's own, restored before it is freed */
-static struct page page = {.database = database};
+static struct web page = {.database = database};
 
 static int
 remove_entry(const char *path, const struct stat *status, int kind, struct FTW *walk)
@@ -48,8 +48,8 @@ remove_entry(const char *path, const struct stat *status, int kind, struct FTW *
 static void
 close_page(void)
 {
-    page_alerts_clear(&page.alerts);
-    metrics_close(page.metrics);
+    web_alerts_clear(&page.alerts);
+    web_metrics_close(page.metrics);
     report_close(page.report);
     conf->page = loaded;
     conf_free(conf);
@@ -67,7 +67,7 @@ read_configuration(void)
     must(conf_load(configuration, &conf, &error) == 0);
     loaded = conf->page;
     page.conf = conf;
-    page.gate.page = &conf->page;
+    page.access.page = &conf->page;
 }
 
 static void
@@ -85,7 +85,7 @@ open_page(void)
     must(queue_open(database, &queue, &error) == 0);
     queue_close(queue);
     must(report_open(database, &page.report, &error) == 0);
-    must(metrics_open(page.report, &page.metrics, &error) == 0);
+    must(web_metrics_open(page.report, &page.metrics, &error) == 0);
     page.alerts.lines = strdup(""); /* the daemon reports no alert */
     must(page.alerts.lines != NULL);
     page.alerts.received_ms = INT64_MAX;
@@ -150,24 +150,24 @@ is_open(const char *path)
 }
 
 static void
-check_status(const struct page_request *request, const struct page_reply *answer)
+check_status(const struct web_request *request, const struct web_reply *answer)
 {
-    const bool known = gate_knows_host(&page.gate, request->host);
-    const bool in = gate_lets_in(&page.gate, request->authorization);
+    const bool known = web_access_is_known_host(&page.access, request->host);
+    const bool in = web_access_is_authorized(&page.access, request->authorization);
     if (known)
         must_be_ours(request->host);
-    if (in && *page.gate.token)
+    if (in && *page.access.token)
         must_have_shown_token(request->authorization);
     must((answer->status == 421) == !known);
     must(!known || (answer->status == 401) == !(in || is_open(request->path)));
-    must(answer->asks_token == (answer->status == 401));
+    must(answer->needs_token == (answer->status == 401));
     must(answer->status == 200 || answer->status == 401 || answer->status == 404 ||
          answer->status == 421);
 }
 
 /* Checks that the answer reveals only the requested facts about this machine. */
 static void
-check_text(const struct page_request *request, const struct page_reply *answer, const char *text,
+check_text(const struct web_request *request, const struct web_reply *answer, const char *text,
            size_t size)
 {
     static const char end[] = "</html>\n";
@@ -180,13 +180,13 @@ check_text(const struct page_request *request, const struct page_reply *answer, 
 /* ------------------------------------------------------------------------------- an input ---- */
 
 static void
-ask(const struct page_request *request)
+ask(const struct web_request *request)
 {
     struct text_stream stream;
-    struct page_reply answer = {.status = 200, .type = "text/html; charset=utf-8"};
+    struct web_reply answer = {.status = 200, .type = "text/html; charset=utf-8"};
     must(text_open(&stream) == 0);
     answer.out = stream.out;
-    page_answer(&page, request, &answer);
+    web_answer(&page, request, &answer);
     must(text_close(&stream) == 0 && !answer.bytes); /* there is no preview */
     check_status(request, &answer);
     check_text(request, &answer, stream.bytes, stream.size);
@@ -199,7 +199,8 @@ set_gate(unsigned flags)
     conf->page.bind = flags & GATE_IS_REACHED ? everywhere : local;
     conf->page.hosts = names;
     conf->page.host_count = flags & GATE_HAS_NAME ? 1 : 0;
-    snprintf(page.gate.token, sizeof page.gate.token, "%s", flags & GATE_HAS_TOKEN ? TOKEN : "");
+    snprintf(page.access.token, sizeof page.access.token, "%s",
+             flags & GATE_HAS_TOKEN ? TOKEN : "");
 }
 
 int
@@ -208,16 +209,16 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const char *lines[LINES];
     char *text = strndup((const char *)bytes, size),
          *rest = text; /* a sanitizer detects reads beyond its end */
-    const char *gate = strsep(&rest, "\n");
+    const char *access = strsep(&rest, "\n");
     for (int i = 0; i < LINES; i++) {
         lines[i] = strsep(&rest, "\n");
         lines[i] = lines[i] ? lines[i] : "";
     }
-    struct page_request request = {
+    struct web_request request = {
         .path = lines[PATH], .host = lines[HOST], .authorization = lines[AUTHORIZATION]};
     memcpy(request.values, lines + VALUES, sizeof request.values);
     open_page();
-    set_gate((unsigned char)*gate);
+    set_gate((unsigned char)*access);
     ask(&request);
     free(text);
     return 0;

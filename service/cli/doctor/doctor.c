@@ -26,36 +26,38 @@
 #include <unistd.h>
 
 #define TEXT_COLUMN 26 /* after name and verdict */
-#define NARROWEST   30 /* below this width lines are not broken */
+#define MIN_WIDTH   30 /* below this width lines are not broken */
 
 static const struct doctor_check checks[] = {
     {"configuration", "the file: all errors, who may read and write it",
-     .look = look_at_configuration, .without_conf = true},
-    {"root", "folder, rights, free space, file systems", .look = look_at_root},
-    {"inbox", "readable, writable where files go, settled", .count = count_inboxes,
-     .look = look_at_inbox},
-    {"watches", "folders of inboxes against what inotify allows", .look = look_at_watches},
-    {"database", "version, damage, size of its log", .look = look_at_database},
-    {"backup", "how old the newest is", .look = look_at_backup},
-    {"daemon", "runs and responds", .look = look_at_daemon},
-    {"alerts", "those that noctule status lists", .look = look_at_alerts},
-    {"port", "ours, or free to be bound", .count = count_ports, .look = look_at_port},
-    {"tls", "certificate and key: readable, of a pair, valid", .count = count_tls,
-     .look = look_at_tls, .needs_dicom = true},
-    {"destination", "answers a C-ECHO, or can be written", .count = count_destinations,
-     .look = look_at_destination, .needs_dicom = true},
-    {"source", "answers a C-ECHO", .count = count_sources, .look = look_at_source,
+     .check = doctor_check_configuration, .without_conf = true},
+    {"root", "folder, rights, free space, file systems", .check = doctor_check_root},
+    {"inbox", "readable, writable where files go, settled", .count = doctor_count_inboxes,
+     .check = doctor_check_inbox},
+    {"watches", "folders of inboxes against what inotify allows", .check = doctor_check_watches},
+    {"database", "version, damage, size of its log", .check = doctor_check_database},
+    {"backup", "how old the newest is", .check = doctor_check_backup},
+    {"daemon", "runs and responds", .check = doctor_check_daemon},
+    {"alerts", "those that noctule status lists", .check = doctor_check_alerts},
+    {"port", "ours, or free to be bound", .count = doctor_count_ports, .check = doctor_check_port},
+    {"tls", "certificate and key: readable, of a pair, valid", .count = doctor_count_tls,
+     .check = doctor_check_tls, .needs_dicom = true},
+    {"destination", "answers a C-ECHO, or can be written", .count = doctor_count_destinations,
+     .check = doctor_check_destination, .needs_dicom = true},
+    {"source", "answers a C-ECHO", .count = doctor_count_sources, .check = doctor_check_source,
      .needs_dicom = true},
-    {"devices", "GPUs, driver and memory against what is asked for", .look = look_at_devices},
+    {"devices", "GPUs, driver and memory against what is asked for", .check = doctor_check_devices},
     {"slurm", "answers, would take a job, and what is shared with its nodes",
-     .count = count_clusters, .look = look_at_cluster},
+     .count = doctor_count_slurm, .check = doctor_check_slurm},
     {"nodes", "with --nodes: a node of Slurm reads what is written here, and is read",
-     .count = count_clusters, .look = look_at_nodes, .on_nodes = true},
-    {"dictionary", "DCMTK's data dictionary", .look = look_at_dictionary, .without_conf = true},
-    {"clock", "against the database, and synchronised", .look = look_at_clock},
-    {"limits", "open files, memory of the control group", .look = look_at_limits},
-    {"confinement", "seccomp and Landlock", .look = look_at_confinement, .without_conf = true},
-    {"unit", "systemd's, where there is one", .look = look_at_unit},
+     .count = doctor_count_slurm, .check = doctor_check_nodes, .on_nodes = true},
+    {"dictionary", "DCMTK's data dictionary", .check = doctor_check_dictionary,
+     .without_conf = true},
+    {"clock", "against the database, and synchronised", .check = doctor_check_clock},
+    {"limits", "open files, memory of the control group", .check = doctor_check_limits},
+    {"confinement", "seccomp and Landlock", .check = doctor_check_confinement,
+     .without_conf = true},
+    {"unit", "systemd's, where there is one", .check = doctor_check_unit},
 };
 
 #define CHECKS (sizeof checks / sizeof *checks)
@@ -155,7 +157,7 @@ visit_main(void *argument)
         doctor_find(&visit->examination, DOCTOR_ATTENTION,
                     "it could not be looked at without DCMTK's dictionary");
     else
-        check->look(&visit->examination);
+        check->check(&visit->examination);
     if (atomic_exchange(&visit->left, true))
         free(visit);
     return NULL;
@@ -219,25 +221,26 @@ doctor_count(const struct doctor *doctor, const struct doctor_check *check)
 
 /* Runs all checks in parallel. If *hung is set, some checks still run and use the doctor's data. */
 static int
-doctor_look(const struct doctor *doctor, struct examination **found, size_t *count, bool *hung)
+doctor_run_checks(const struct doctor *doctor, struct examination **found, size_t *count,
+                  bool *hung)
 {
     size_t total = 0, begun = 0;
     for (size_t i = 0; i < CHECKS; i++)
         total += doctor_count(doctor, &checks[i]);
-    struct doctor_visit **visits = calloc(total, sizeof(struct doctor_visit *));
+    struct doctor_visit **running = calloc(total, sizeof(struct doctor_visit *));
     *found = calloc(total, sizeof **found);
-    for (size_t i = 0; visits && *found && i < CHECKS; i++) {
+    for (size_t i = 0; running && *found && i < CHECKS; i++) {
         for (size_t k = 0; k < doctor_count(doctor, &checks[i]); k++)
-            visits[begun++] = doctor_visit_begin(doctor, &checks[i], k);
+            running[begun++] = doctor_visit_begin(doctor, &checks[i], k);
     }
     struct timespec began;
     clock_gettime(CLOCK_MONOTONIC, &began);
-    bool memory = visits && *found;
+    bool memory = running && *found;
     for (size_t i = 0; i < begun; i++) {
-        memory &= visits[i] != NULL;
-        *hung |= visits[i] && !doctor_visit_end(visits[i], &began, &(*found)[i]);
+        memory &= running[i] != NULL;
+        *hung |= running[i] && !doctor_visit_end(running[i], &began, &(*found)[i]);
     }
-    free(visits);
+    free(running);
     *count = total;
     return memory ? 0 : -ENOMEM;
 }
@@ -252,7 +255,7 @@ doctor_print_words(const char *text)
     int at = 0;
     while (*text) {
         const int word = (int)strcspn(text, " ");
-        if (at > 0 && room >= NARROWEST && at + 1 + word > room) {
+        if (at > 0 && room >= MIN_WIDTH && at + 1 + word > room) {
             printf("\n%*s", TEXT_COLUMN, "");
             at = 0;
         }
@@ -361,7 +364,7 @@ static int
 doctor_take_rights(struct doctor *doctor, const char *root)
 {
     const struct passwd *user;
-    doctor->asked_by = getuid();
+    doctor->caller = getuid();
     const int rc = rights_take(doctor->conf, &user);
     snprintf(doctor->user, sizeof doctor->user, "%s", user ? user->pw_name : DAEMON_USER);
     if (rc < 0)
@@ -380,11 +383,11 @@ struct doctor_options {
 };
 
 static void
-doctor_ask_daemon(struct doctor *doctor)
+doctor_ping_daemon(struct doctor *doctor)
 {
     char *message;
     const char *root = doctor->conf->root;
-    const int rc = cli_ask_daemon(root, DOCTOR_SECONDS, &message, &doctor->daemon_alerts);
+    const int rc = cli_ping_daemon(root, DOCTOR_SECONDS, &message, &doctor->daemon_alerts);
     const char *state = rc == 0 ? "running" : "starting";
     if (rc != 0 && rc != -EINPROGRESS)
         state =
@@ -395,13 +398,13 @@ doctor_ask_daemon(struct doctor *doctor)
 }
 
 static int
-doctor_tell(const struct doctor *doctor, bool as_json, bool *hung)
+doctor_print_result(const struct doctor *doctor, bool as_json, bool *hung)
 {
     struct examination *found = NULL;
     size_t count = 0;
     enum doctor_verdict worst = DOCTOR_OK;
-    if (doctor_look(doctor, &found, &count, hung) < 0) {
-        cli_complain("out of memory");
+    if (doctor_run_checks(doctor, &found, &count, hung) < 0) {
+        cli_print_error("out of memory");
         worst = DOCTOR_BROKEN;
     } else {
         for (size_t i = 0; i < count; i++)
@@ -431,14 +434,14 @@ doctor_run(struct cli_call *call)
     doctor.no_conf = error.message;
     const int taken = doctor_take_rights(&doctor, call->context->root);
     if (taken < 0) {
-        cli_complain("cannot look as %s: %s", doctor.user, strerror(-taken));
+        cli_print_error("cannot look as %s: %s", doctor.user, strerror(-taken));
     } else {
         doctor.has_dictionary = dicom_has_dictionary();
         if (doctor.has_dictionary)
             dicom_init();
         if (doctor.conf)
-            doctor_ask_daemon(&doctor);
-        status = doctor_tell(&doctor, options->json, &hung);
+            doctor_ping_daemon(&doctor);
+        status = doctor_print_result(&doctor, options->json, &hung);
     }
     if (hung) /* hung checks still use this memory */
         _exit(fflush(stdout) == 0 ? status : DOCTOR_BROKEN);

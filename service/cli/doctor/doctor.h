@@ -31,7 +31,7 @@ struct doctor {
     const char *no_conf; /* reason without a configuration and without findings */
     /* error of the service's user, if only this user can load the file; else "" */
     char not_for_service[1024];
-    uid_t asked_by;
+    uid_t caller;
     char user[64];         /* the service's user */
     bool has_user;         /* that user exists */
     bool is_service;       /* the checks run with that user's rights */
@@ -59,7 +59,7 @@ struct examination {
 struct doctor_check {
     const char *name, *about;
     size_t (*count)(const struct conf *conf); /* NULL: one item */
-    void (*look)(struct examination *examination);
+    void (*check)(struct examination *examination);
     bool without_conf, needs_dicom;
     bool on_nodes; /* only with --nodes, and with its own time limit */
 };
@@ -89,31 +89,31 @@ void doctor_explain_no_gpu(int driver, int program, const char *user, char text[
 void doctor_failed(struct examination *examination, int error, const char *what,
                    const char *remedy);
 
-void look_at_configuration(struct examination *examination);
-void look_at_root(struct examination *examination);
-size_t count_inboxes(const struct conf *conf);
-void look_at_inbox(struct examination *examination);
-void look_at_watches(struct examination *examination);
-void look_at_database(struct examination *examination);
-void look_at_backup(struct examination *examination);
-void look_at_daemon(struct examination *examination);
-void look_at_alerts(struct examination *examination);
-void look_at_clock(struct examination *examination);
-void look_at_unit(struct examination *examination);
-size_t count_ports(const struct conf *conf);
-void look_at_port(struct examination *examination);
-size_t count_tls(const struct conf *conf);
-void look_at_tls(struct examination *examination);
-size_t count_destinations(const struct conf *conf);
-void look_at_destination(struct examination *examination);
-size_t count_sources(const struct conf *conf);
-void look_at_source(struct examination *examination);
-void look_at_devices(struct examination *examination);
-size_t count_clusters(const struct conf *conf);
-void look_at_cluster(struct examination *examination);
-void look_at_nodes(struct examination *examination);
-void look_at_dictionary(struct examination *examination);
-void look_at_limits(struct examination *examination);
-void look_at_confinement(struct examination *examination);
+void doctor_check_configuration(struct examination *examination);
+void doctor_check_root(struct examination *examination);
+size_t doctor_count_inboxes(const struct conf *conf);
+void doctor_check_inbox(struct examination *examination);
+void doctor_check_watches(struct examination *examination);
+void doctor_check_database(struct examination *examination);
+void doctor_check_backup(struct examination *examination);
+void doctor_check_daemon(struct examination *examination);
+void doctor_check_alerts(struct examination *examination);
+void doctor_check_clock(struct examination *examination);
+void doctor_check_unit(struct examination *examination);
+size_t doctor_count_ports(const struct conf *conf);
+void doctor_check_port(struct examination *examination);
+size_t doctor_count_tls(const struct conf *conf);
+void doctor_check_tls(struct examination *examination);
+size_t doctor_count_destinations(const struct conf *conf);
+void doctor_check_destination(struct examination *examination);
+size_t doctor_count_sources(const struct conf *conf);
+void doctor_check_source(struct examination *examination);
+void doctor_check_devices(struct examination *examination);
+size_t doctor_count_slurm(const struct conf *conf);
+void doctor_check_slurm(struct examination *examination);
+void doctor_check_nodes(struct examination *examination);
+void doctor_check_dictionary(struct examination *examination);
+void doctor_check_limits(struct examination *examination);
+void doctor_check_confinement(struct examination *examination);
 
 #endif

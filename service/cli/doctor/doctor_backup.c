@@ -68,7 +68,7 @@ backup_find(const char *path, struct backup_newest *newest)
 }
 
 static void
-backup_tell(struct examination *examination, const struct backup_newest *newest)
+backup_report_age(struct examination *examination, const struct backup_newest *newest)
 {
     const struct conf_backup *conf = &examination->doctor->conf->backup;
     const double age_ms = (double)(clock_unix_ms() - newest->copied_ms);
@@ -93,7 +93,7 @@ backup_tell(struct examination *examination, const struct backup_newest *newest)
 
 /* The service may not read backups. This thread alone uses the rights of the calling user. */
 void
-look_at_backup(struct examination *examination)
+doctor_check_backup(struct examination *examination)
 {
     const char *path = examination->doctor->conf->backup.folder;
     struct backup_newest newest;
@@ -102,7 +102,7 @@ look_at_backup(struct examination *examination)
                                     "(operations.md, Backup)");
         return;
     }
-    setfsuid(examination->doctor->asked_by);
+    setfsuid(examination->doctor->caller);
     const int rc = backup_find(path, &newest);
     if (rc == -EACCES || rc == -EPERM)
         doctor_find(examination, DOCTOR_ATTENTION,
@@ -116,5 +116,5 @@ look_at_backup(struct examination *examination)
                     ": operations.md, Backup, says how to make one",
                     path);
     else
-        backup_tell(examination, &newest);
+        backup_report_age(examination, &newest);
 }

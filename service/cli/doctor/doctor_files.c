@@ -43,7 +43,7 @@ configuration_mode(struct examination *examination, const char *path)
 }
 
 void
-look_at_configuration(struct examination *examination)
+doctor_check_configuration(struct examination *examination)
 {
     const struct doctor *doctor = examination->doctor;
     for (size_t i = 0; i < doctor->findings->count; i++)
@@ -151,7 +151,7 @@ root_space(struct examination *examination)
 }
 
 void
-look_at_root(struct examination *examination)
+doctor_check_root(struct examination *examination)
 {
     const char *root = examination->doctor->conf->root;
     struct stat status;
@@ -180,7 +180,7 @@ look_at_root(struct examination *examination)
 /* ----------------------------------------------------------------------------- inboxes ---- */
 
 size_t
-count_inboxes(const struct conf *conf)
+doctor_count_inboxes(const struct conf *conf)
 {
     return conf->inbox_count;
 }
@@ -205,7 +205,7 @@ inbox_folder(struct examination *examination, const char *path, bool written)
 }
 
 void
-look_at_inbox(struct examination *examination)
+doctor_check_inbox(struct examination *examination)
 {
     const struct conf_inbox *inbox = &examination->doctor->conf->inboxes[examination->index];
     const char *name = NULL;
@@ -251,7 +251,7 @@ watches_count(int parent, const char *name, int depth, int64_t end_ms)
 }
 
 void
-look_at_watches(struct examination *examination)
+doctor_check_watches(struct examination *examination)
 {
     const struct conf *conf = examination->doctor->conf;
     const int64_t end_ms = clock_unix_ms() + DOCTOR_SECONDS * INT64_C(1000);

@@ -14,10 +14,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define MOST_GPUS            64
-#define FILES_BESIDE         1024 /* of a process, in addition to its associations */
+#define MAX_GPUS             64
+#define FILES_OF_PROCESS     1024 /* of a process, in addition to its associations */
 #define FILES_PER_PEER       4
-#define SMALLEST_GPU_MIB     2048
+#define MIN_GPU_MIB          2048
 #define LANDLOCK_WITH_RENAME 2
 
 /* ----------------------------------------------------------------------------- devices ---- */
@@ -28,8 +28,9 @@ devices_driver(void)
 {
     int version = 0;
     void *const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    int (*const ask)(int *) = driver ? (int (*)(int *))dlsym(driver, "cuDriverGetVersion") : NULL;
-    return ask && ask(&version) == 0 ? version : 0;
+    int (*const get_version)(int *) =
+        driver ? (int (*)(int *))dlsym(driver, "cuDriverGetVersion") : NULL;
+    return get_version && get_version(&version) == 0 ? version : 0;
 }
 
 #define OR_CPU "or say compute.backend = \"cpu\""
@@ -109,7 +110,7 @@ devices_seen(struct examination *examination, const struct kernels_gpu *gpus, in
                         "lists them",
                         compute->devices[i], count);
     for (int i = 0; i < count; i++)
-        if (gpus[i].memory_bytes < (int64_t)SMALLEST_GPU_MIB << 20)
+        if (gpus[i].memory_bytes < (int64_t)MIN_GPU_MIB << 20)
             doctor_find(examination, DOCTOR_ATTENTION,
                         "%s has %" PRId64 " MiB: large series go to the processors", gpus[i].name,
                         gpus[i].memory_bytes >> 20);
@@ -123,18 +124,18 @@ devices_seen(struct examination *examination, const struct kernels_gpu *gpus, in
 }
 
 void
-look_at_devices(struct examination *examination)
+doctor_check_devices(struct examination *examination)
 {
     const struct conf_compute *compute = &examination->doctor->conf->compute;
-    struct kernels_gpu gpus[MOST_GPUS];
+    struct kernels_gpu gpus[MAX_GPUS];
     if (strcmp(compute->backend, "cpu") == 0) {
         doctor_fine(examination, "the processors compute, as configured");
         return;
     }
-    const int there = kernels_gpus(gpus, MOST_GPUS);
+    const int gpu_count = kernels_gpus(gpus, MAX_GPUS);
     const int driver = devices_driver();
-    if (there > 0)
-        devices_seen(examination, gpus, there < MOST_GPUS ? there : MOST_GPUS, driver);
+    if (gpu_count > 0)
+        devices_seen(examination, gpus, gpu_count < MAX_GPUS ? gpu_count : MAX_GPUS, driver);
     else if (strcmp(compute->backend, "cuda") == 0 || compute->device_count > 0)
         devices_lack(examination, DOCTOR_BROKEN, driver);
     else if (driver > 0)
@@ -146,7 +147,7 @@ look_at_devices(struct examination *examination)
 /* -------------------------------------------------------------------------- dictionary ---- */
 
 void
-look_at_dictionary(struct examination *examination)
+doctor_check_dictionary(struct examination *examination)
 {
     const char *path = getenv("DCMDICTPATH");
     if (!examination->doctor->has_dictionary)
@@ -197,7 +198,7 @@ static double
 limits_memory_mib(int daemon)
 {
     char path[64], line[PATH_MAX];
-    double least = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
+    double min_mib = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
     snprintf(path, sizeof path, daemon > 0 ? "/proc/%d/cgroup" : "/proc/self/cgroup", daemon);
     FILE *file = fopen(path, "re");
     char *group = NULL;
@@ -210,41 +211,42 @@ limits_memory_mib(int daemon)
         group[strcspn(group, "\n")] = '\0';
     while (group) {
         const double allowed = limits_read_mib(group, "memory.max");
-        least = allowed >= 0 && allowed < least ? allowed : least;
+        min_mib = allowed >= 0 && allowed < min_mib ? allowed : min_mib;
         char *const slash = strrchr(group, '/');
         if (!slash || !*group)
             break;
         *slash = '\0';
     }
-    return least;
+    return min_mib;
 }
 
 void
-look_at_limits(struct examination *examination)
+doctor_check_limits(struct examination *examination)
 {
     const struct doctor *doctor = examination->doctor;
     const struct conf *conf = doctor->conf;
     const int64_t files = limits_files(doctor->daemon_pid);
-    const int64_t wanted = FILES_BESIDE + FILES_PER_PEER * (int64_t)conf->dicom.max_associations;
+    const int64_t wanted =
+        FILES_OF_PROCESS + FILES_PER_PEER * (int64_t)conf->dicom.max_associations;
     const double memory = limits_memory_mib(doctor->daemon_pid);
-    const double asked = conf->jobs.memory_mib * conf->compute.lanes;
+    const double wanted_mib = conf->jobs.memory_mib * conf->compute.lanes;
     if (files >= 0 && files < wanted)
         doctor_find(examination, DOCTOR_ATTENTION,
                     "%" PRId64 " files may be open at a time, and %d associations may want %" PRId64
                     ": LimitNOFILE= of the unit, or ulimit -Hn",
                     files, conf->dicom.max_associations, wanted);
-    if (asked > memory)
+    if (wanted_mib > memory)
         doctor_find(examination, DOCTOR_ATTENTION,
                     "jobs may take %.0f MiB (jobs.memory_mib times compute.lanes), and there are "
                     "%.0f: lower these, or raise MemoryMax= of the unit",
-                    asked, memory);
+                    wanted_mib, memory);
     doctor_fine(examination, "%" PRId64 " open files, %.1f GiB of memory", files, memory / 1024);
 }
 
 /* ------------------------------------------------------------------------- confinement ---- */
 
 void
-look_at_confinement(struct examination *examination)
+doctor_check_confinement(struct examination *examination)
 {
     const long landlock = confine_landlock();
     if (landlock < LANDLOCK_WITH_RENAME)

@@ -47,7 +47,7 @@ port_list(const struct conf *conf, struct own_port ports[3])
 }
 
 size_t
-count_ports(const struct conf *conf)
+doctor_count_ports(const struct conf *conf)
 {
     struct own_port ports[3];
     return port_list(conf, ports);
@@ -79,7 +79,7 @@ port_in_use(struct examination *examination, const struct own_port *own)
 }
 
 void
-look_at_port(struct examination *examination)
+doctor_check_port(struct examination *examination)
 {
     const struct doctor *doctor = examination->doctor;
     struct own_port ports[3];
@@ -114,7 +114,7 @@ look_at_port(struct examination *examination)
 /* --------------------------------------------------------------------------------- TLS ---- */
 
 size_t
-count_tls(const struct conf *conf)
+doctor_count_tls(const struct conf *conf)
 {
     return conf->dicom.tls.certificate || conf->dicom.tls.ca ? 1 : 0;
 }
@@ -124,7 +124,7 @@ static void
 tls_dates(struct examination *examination, const char *path)
 {
     FILE *file = path ? fopen(path, "re") : NULL;
-    int least = INT_MAX, days, seconds;
+    int first_days = INT_MAX, days, seconds;
     X509 *certificate;
     while (file && (certificate = PEM_read_X509(file, NULL, NULL, NULL))) {
         if (X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0)
@@ -132,22 +132,22 @@ tls_dates(struct examination *examination, const char *path)
                         path);
         if (ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(certificate)) == 1) {
             days = days < 0 || seconds < 0 ? -1 : days;
-            least = days < least ? days : least;
+            first_days = days < first_days ? days : first_days;
         }
         X509_free(certificate);
     }
     if (file)
         fclose(file);
-    if (least < 0)
+    if (first_days < 0)
         doctor_find(examination, DOCTOR_BROKEN,
                     "%s has expired, and peers refuse it: have it renewed, then systemctl reload "
                     "noctule",
                     path);
-    else if (least < WARN_DAYS)
+    else if (first_days < WARN_DAYS)
         doctor_find(examination, DOCTOR_ATTENTION, "%s expires in %d days: have it renewed", path,
-                    least);
-    else if (least < INT_MAX)
-        doctor_fine(examination, "certificates are valid for %d days and more", least);
+                    first_days);
+    else if (first_days < INT_MAX)
+        doctor_fine(examination, "certificates are valid for %d days and more", first_days);
 }
 
 static void
@@ -169,7 +169,7 @@ tls_revocations(struct examination *examination, const char *path)
 }
 
 void
-look_at_tls(struct examination *examination)
+doctor_check_tls(struct examination *examination)
 {
     const struct conf *conf = examination->doctor->conf;
     const struct conf_tls *files = &conf->dicom.tls;
@@ -203,7 +203,7 @@ look_at_tls(struct examination *examination)
 /* ------------------------------------------------------------------------ destinations ---- */
 
 size_t
-count_destinations(const struct conf *conf)
+doctor_count_destinations(const struct conf *conf)
 {
     return conf->destination_count;
 }
@@ -218,15 +218,16 @@ ae_is_silent(struct examination *examination, const char *name, const char *ours
 }
 
 void
-look_at_destination(struct examination *examination)
+doctor_check_destination(struct examination *examination)
 {
     const struct conf *conf = examination->doctor->conf;
     const struct conf_destination *destination = &conf->destinations[examination->index];
-    char said[512] = "";
+    char answer[512] = "";
     struct error error = {0};
-    const int rc = echo_destination(conf, destination, DOCTOR_SECONDS, said, sizeof said, &error);
+    const int rc =
+        echo_destination(conf, destination, DOCTOR_SECONDS, answer, sizeof answer, &error);
     if (rc == 0)
-        doctor_fine(examination, "%s: %s", destination->name, said);
+        doctor_fine(examination, "%s: %s", destination->name, answer);
     else if (destination->folder)
         doctor_failed(examination, -rc, destination->folder,
                       "make or mount it, and let the service's user write there");
@@ -241,21 +242,21 @@ look_at_destination(struct examination *examination)
 /* ----------------------------------------------------------------------------- sources ---- */
 
 size_t
-count_sources(const struct conf *conf)
+doctor_count_sources(const struct conf *conf)
 {
     return conf->pull.source_count;
 }
 
 /* C-ECHO is allowed outside the source's window. */
 void
-look_at_source(struct examination *examination)
+doctor_check_source(struct examination *examination)
 {
     const struct conf *conf = examination->doctor->conf;
     const struct conf_source *source = &conf->pull.sources[examination->index];
-    char said[512] = "";
+    char answer[512] = "";
     struct error error = {0};
-    if (echo_source(conf, source, DOCTOR_SECONDS, said, sizeof said, &error) == 0)
-        doctor_fine(examination, "%s: %s", source->name, said);
+    if (echo_source(conf, source, DOCTOR_SECONDS, answer, sizeof answer, &error) == 0)
+        doctor_fine(examination, "%s: %s", source->name, answer);
     else
         ae_is_silent(examination, source->name, source->calling_ae_title, &error);
 }

@@ -13,7 +13,7 @@
 #define MIN_JOB_AGE 600 /* seconds; Slurm must remember ended jobs until the daemon queries them */
 
 size_t
-count_clusters(const struct conf *conf)
+doctor_count_slurm(const struct conf *conf)
 {
     return conf_uses_slurm(conf);
 }
@@ -38,7 +38,7 @@ share_try(int folder)
 }
 
 static void
-cluster_look_at_share(struct examination *examination, const struct conf_slurm *slurm)
+slurm_check_share(struct examination *examination, const struct conf_slurm *slurm)
 {
     struct stat status;
     const int folder = open(slurm->share, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -57,7 +57,7 @@ cluster_look_at_share(struct examination *examination, const struct conf_slurm *
 }
 
 static void
-cluster_look_at_settings(struct examination *examination, const struct conf_slurm *slurm)
+slurm_check_settings(struct examination *examination, const struct conf_slurm *slurm)
 {
     struct error error;
     int64_t age = 0, jobs = 0;
@@ -81,12 +81,12 @@ cluster_look_at_settings(struct examination *examination, const struct conf_slur
 }
 
 void
-look_at_cluster(struct examination *examination)
+doctor_check_slurm(struct examination *examination)
 {
     const struct conf_slurm *slurm = &examination->doctor->conf->compute.slurm;
     struct error error;
-    cluster_look_at_share(examination, slurm);
-    cluster_look_at_settings(examination, slurm);
+    slurm_check_share(examination, slurm);
+    slurm_check_settings(examination, slurm);
     if (examination->count == 0 && slurm_try(slurm, &error))
         doctor_find(examination, DOCTOR_BROKEN, "%s: %s", error.message,
                     error.code == CODE_SLURM_REFUSED

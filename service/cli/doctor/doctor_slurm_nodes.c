@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #define JOB_NAME "noctule-doctor"
-#define LOOK_MS  250  /* interval for the node's file, opened anew each time */
-#define ASK_MS   2000 /* interval for queries to Slurm */
+#define FILE_MS  250  /* interval for the node's file, opened anew each time */
+#define QUERY_MS 2000 /* interval for queries to Slurm */
 #define FOUND    512
 
 /*
@@ -45,7 +45,7 @@ struct node_visit {
     bool known; /* the last query listed the job; the next members are from it */
     bool ended;
     char state[32], node[64], reason[64];
-    char said[FOUND]; /* by the node; "" before its file arrives */
+    char answer[FOUND]; /* by the node; "" before its file arrives */
 };
 
 /* --------------------------------------------------------------------------------- folder ---- */
@@ -144,19 +144,19 @@ static void
 visit_wait(struct node_visit *visit)
 {
     const int64_t until_ms = clock_steady_ms() + INT64_C(1000) * DOCTOR_NODE_SECONDS;
-    int64_t ask_at_ms = 0;
+    int64_t query_at_ms = 0;
     struct error error;
     for (int64_t now_ms = clock_steady_ms(); now_ms < until_ms; now_ms = clock_steady_ms()) {
-        if (visit_read(visit, "there", visit->said))
+        if (visit_read(visit, "there", visit->answer))
             return;
         if (visit->ended && strcmp(visit->state, "COMPLETED") != 0)
             return;
-        if (now_ms >= ask_at_ms) {
+        if (now_ms >= query_at_ms) {
             /* an error is ignored: the next query follows */
             slurm_list(JOB_NAME, visit_on_job, visit, &error);
-            ask_at_ms = now_ms + ASK_MS;
+            query_at_ms = now_ms + QUERY_MS;
         }
-        poll(NULL, 0, LOOK_MS);
+        poll(NULL, 0, FILE_MS);
     }
 }
 
@@ -164,7 +164,7 @@ visit_wait(struct node_visit *visit)
 
 /* Returns the next line of the node's file. */
 static const char *
-said_line(char **rest)
+visit_next_line(char **rest)
 {
     const char *line = strsep(rest, "\n");
     return line ? line : "";
@@ -174,9 +174,9 @@ static void
 visit_compare(struct node_visit *visit, int64_t took_ms)
 {
     struct examination *examination = visit->examination;
-    char *rest = visit->said, ours[32];
-    const char *nonce = said_line(&rest), *node = said_line(&rest), *user = said_line(&rest),
-               *version = said_line(&rest);
+    char *rest = visit->answer, ours[32];
+    const char *nonce = visit_next_line(&rest), *node = visit_next_line(&rest),
+               *user = visit_next_line(&rest), *version = visit_next_line(&rest);
     snprintf(ours, sizeof ours, "%u", (unsigned)geteuid());
     if (strcmp(nonce, visit->nonce) != 0)
         doctor_find(examination, DOCTOR_BROKEN,
@@ -199,7 +199,7 @@ visit_compare(struct node_visit *visit, int64_t took_ms)
 }
 
 static void
-visit_tell_missing(struct node_visit *visit)
+visit_report_missing(struct node_visit *visit)
 {
     struct examination *examination = visit->examination;
     char log[FOUND];
@@ -247,16 +247,16 @@ visit_make(struct node_visit *visit)
         return;
     }
     visit_wait(visit);
-    if (*visit->said) {
+    if (*visit->answer) {
         visit_compare(visit, clock_steady_ms() - began_ms);
     } else {
-        visit_tell_missing(visit);
+        visit_report_missing(visit);
         slurm_cancel(&visit->slurm_id, 1, &error); /* if this fails, the job finds no folder */
     }
 }
 
 void
-look_at_nodes(struct examination *examination)
+doctor_check_nodes(struct examination *examination)
 {
     struct node_visit visit = {
         .examination = examination, .conf = &examination->doctor->conf->compute.slurm, .fd = -1};

@@ -44,7 +44,7 @@ database_whole(struct examination *examination, struct report *report, const cha
 }
 
 void
-look_at_database(struct examination *examination)
+doctor_check_database(struct examination *examination)
 {
     const struct doctor *doctor = examination->doctor;
     char path[PATH_MAX], log[PATH_MAX + 8];
@@ -81,7 +81,7 @@ look_at_database(struct examination *examination)
 /* ------------------------------------------------------------------------------ daemon ---- */
 
 void
-look_at_daemon(struct examination *examination)
+doctor_check_daemon(struct examination *examination)
 {
     const struct doctor *doctor = examination->doctor;
     const bool answers = !doctor->daemon_why[0];
@@ -116,7 +116,7 @@ alerts_find_one(struct examination *examination, const struct alert *alert)
 
 /* A daemon that does not answer is a finding of doctor_check_daemon. */
 void
-look_at_alerts(struct examination *examination)
+doctor_check_alerts(struct examination *examination)
 {
     const struct doctor *doctor = examination->doctor;
     struct alerts alerts = {0};
@@ -141,7 +141,7 @@ look_at_alerts(struct examination *examination)
 /* ------------------------------------------------------------------------------- clock ---- */
 
 void
-look_at_clock(struct examination *examination)
+doctor_check_clock(struct examination *examination)
 {
     const int64_t now_ms = clock_unix_ms();
     struct timex kernel = {.modes = 0};
@@ -179,7 +179,7 @@ struct unit_file {
  * child.
  */
 static FILE *
-unit_ask(pid_t *child)
+unit_run_systemctl(pid_t *child)
 {
     char *const command[] = {"timeout",
                              "3",
@@ -201,12 +201,12 @@ unit_ask(pid_t *child)
         rc = posix_spawnp(child, command[0], &files, NULL, command, environ);
     posix_spawn_file_actions_destroy(&files);
     close(ends[1]);
-    FILE *said = rc ? NULL : fdopen(ends[0], "r");
-    if (!said)
+    FILE *output = rc ? NULL : fdopen(ends[0], "r");
+    if (!output)
         close(ends[0]);
-    if (!said && !rc)
+    if (!output && !rc)
         waitpid(*child, NULL, 0);
-    return said;
+    return output;
 }
 
 static bool
@@ -225,16 +225,16 @@ unit_read(struct unit_file *unit)
     char line[sizeof unit->writable + 32];
     pid_t child;
     int status = -1;
-    FILE *said = unit_ask(&child);
-    if (!said)
+    FILE *output = unit_run_systemctl(&child);
+    if (!output)
         return false;
-    while (fgets(line, sizeof line, said)) {
+    while (fgets(line, sizeof line, output)) {
         line[strcspn(line, "\n")] = '\0';
         for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
             if (strncmp(line, lines[i].key, strlen(lines[i].key)) == 0)
                 snprintf(lines[i].value, lines[i].size, "%s", line + strlen(lines[i].key));
     }
-    fclose(said);
+    fclose(output);
     return waitpid(child, &status, 0) == child && status == 0 && strcmp(unit->load, "loaded") == 0;
 }
 
@@ -264,7 +264,7 @@ unit_expect_write(struct examination *examination, const struct unit_file *unit,
 }
 
 void
-look_at_unit(struct examination *examination)
+doctor_check_unit(struct examination *examination)
 {
     const struct conf *conf = examination->doctor->conf;
     struct unit_file unit = {0};

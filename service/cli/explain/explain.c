@@ -29,10 +29,10 @@ struct explain {
     bool is_stored; /* the input is a series of the database */
     struct report_stored stored;
     struct collection files;
-    size_t asked;            /* number of files given; later ones come from the same folders */
+    size_t given;            /* number of files given; later ones come from the same folders */
     struct collection named; /* files given by name, sorted by path */
     struct headers headers;
-    struct passed_over passed_over;
+    struct input_skipped skipped;
     struct explained_objects objects;
     struct sorted sorted;
     struct json out;
@@ -65,12 +65,12 @@ explain_find_stored(struct explain *explain, const char *series_uid)
     int rc = report_stored_series(report, series_uid, &explain->stored, &error);
     report_close(report);
     if (rc) {
-        cli_complain("%s", error.message);
+        cli_print_error("%s", error.message);
         return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
     }
     if (explain->stored.removed_at[0]) {
-        cli_complain("%s: its files were removed at %s; send it again",
-                     code_name(CODE_SERIES_REMOVED), explain->stored.removed_at);
+        cli_print_error("%s: its files were removed at %s; send it again",
+                        code_name(CODE_SERIES_REMOVED), explain->stored.removed_at);
         return EXIT_NOT_FOUND;
     }
     explain->is_stored = true;
@@ -80,40 +80,41 @@ explain_find_stored(struct explain *explain, const char *series_uid)
     explain->request.accept_missing = explain->stored.missing_accepted_by[0] != '\0';
     rc = explain_collect_stored(explain);
     if (rc)
-        cli_complain("%s", strerror(-rc));
+        cli_print_error("%s", strerror(-rc));
     return rc ? EXIT_PARTIAL : EXIT_OK;
 }
 
 static int
-explain_add_beside(struct explain *explain, const char *folder, const struct collection *known)
+explain_add_neighbours(struct explain *explain, const char *folder, const struct collection *known)
 {
-    struct collection beside = {.flat = true};
-    int status = cli_collect(&beside, folder);
-    for (size_t i = 0; i < beside.count && status == EXIT_OK; i++)
-        if (!collect_has(known, beside.paths[i]) && collect_add(&explain->files, beside.paths[i]))
+    struct collection neighbours = {.flat = true};
+    int status = cli_collect(&neighbours, folder);
+    for (size_t i = 0; i < neighbours.count && status == EXIT_OK; i++)
+        if (!input_collect_has(known, neighbours.paths[i]) &&
+            input_collect_add(&explain->files, neighbours.paths[i]))
             status = EXIT_PARTIAL;
-    collect_free(&beside);
+    input_collect_free(&neighbours);
     return status;
 }
 
 /* For a file given by name, adds the files of its folder, which may belong to its series. */
 static int
-explain_collect_beside(struct explain *explain)
+explain_collect_neighbours(struct explain *explain)
 {
     char folder[PATH_MAX] = "", before[PATH_MAX] = "";
-    struct collection known = {.count = explain->asked};
+    struct collection known = {.count = explain->given};
     known.paths = calloc(known.count, sizeof *known.paths);
     int status = known.paths ? EXIT_OK : EXIT_PARTIAL;
     if (known.paths)
         memcpy(known.paths, explain->files.paths, known.count * sizeof *known.paths);
     if (known.paths)
-        collect_sort(&known);
-    collect_sort(&explain->named);
+        input_collect_sort(&known);
+    input_collect_sort(&explain->named);
     for (size_t i = 0; i < explain->named.count && status == EXIT_OK; i++) {
         const char *path = explain->named.paths[i];
         snprintf(folder, sizeof folder, "%.*s", (int)(text_base_name(path) - path), path);
         if (strcmp(folder, before) != 0)
-            status = explain_add_beside(explain, folder, &known);
+            status = explain_add_neighbours(explain, folder, &known);
         memcpy(before, folder, sizeof before);
     }
     free(known.paths);
@@ -128,7 +129,7 @@ explain_collect_input(struct explain *explain, const char *input)
     if (exit_status != EXIT_OK || stat(input, &status) != 0 || !S_ISREG(status.st_mode))
         return exit_status;
     const char *path = explain->files.paths[explain->files.count - 1];
-    return collect_add(&explain->named, path) ? EXIT_PARTIAL : EXIT_OK;
+    return input_collect_add(&explain->named, path) ? EXIT_PARTIAL : EXIT_OK;
 }
 
 static int
@@ -140,8 +141,9 @@ explain_collect(struct explain *explain, char **inputs, int count)
     else
         for (int i = 0; i < count && status == EXIT_OK; i++)
             status = explain_collect_input(explain, inputs[i]);
-    explain->asked = explain->files.count;
-    return status == EXIT_OK && explain->named.count > 0 ? explain_collect_beside(explain) : status;
+    explain->given = explain->files.count;
+    return status == EXIT_OK && explain->named.count > 0 ? explain_collect_neighbours(explain)
+                                                         : status;
 }
 
 /* Adds the instances that a stored series lacks: they are in quarantine or arrived incomplete. */
@@ -159,11 +161,11 @@ add_lacking(struct explain *explain)
 }
 
 static bool
-explain_asks_about(const struct explain *explain, const struct dicom_instance *instance)
+explain_covers(const struct explain *explain, const struct dicom_instance *instance)
 {
-    for (size_t i = 0; i < explain->asked; i++) {
-        const struct dicom_instance *asked = explain->headers.instances[i];
-        if (asked && strcmp(asked->series_uid, instance->series_uid) == 0)
+    for (size_t i = 0; i < explain->given; i++) {
+        const struct dicom_instance *given = explain->headers.instances[i];
+        if (given && strcmp(given->series_uid, instance->series_uid) == 0)
             return true;
     }
     return false;
@@ -174,8 +176,8 @@ static void
 explain_drop_others(struct explain *explain)
 {
     struct headers *headers = &explain->headers;
-    for (size_t i = explain->asked; i < headers->count; i++) {
-        if (!headers->instances[i] || explain_asks_about(explain, headers->instances[i]))
+    for (size_t i = explain->given; i < headers->count; i++) {
+        if (!headers->instances[i] || explain_covers(explain, headers->instances[i]))
             continue;
         dicom_instance_free(headers->instances[i]);
         headers->instances[i] = NULL;
@@ -184,7 +186,7 @@ explain_drop_others(struct explain *explain)
 
 /* Adds a file to the annotation objects or to the skipped files. */
 static int
-explain_other_thing(struct explain *explain, size_t i)
+explain_add_other(struct explain *explain, size_t i)
 {
     const struct error *error = &explain->headers.errors[i];
     const char *path = explain->files.paths[i];
@@ -193,7 +195,7 @@ explain_other_thing(struct explain *explain, size_t i)
                               : 0;
     if (is_object != 0)
         return is_object < 0 ? is_object : 0;
-    return passed_over_add(&explain->passed_over, path, error->code, error->message);
+    return input_skipped_add(&explain->skipped, path, error->code, error->message);
 }
 
 static int
@@ -210,14 +212,14 @@ explain_sort(struct explain *explain)
     if (rc == 0)
         explain_drop_others(explain);
     if (rc == 0)
-        rc = sorted_make(&explain->headers, explain->files.paths, &explain->conf->series,
-                         &explain->passed_over, &explain->sorted);
-    for (size_t i = 0; rc == 0 && i < explain->asked; i++)
-        if (explain->headers.rc[i] && sorted_is_other_thing(&explain->headers.errors[i]))
-            rc = explain_other_thing(explain, i);
+        rc = input_sorted_make(&explain->headers, explain->files.paths, &explain->conf->series,
+                               &explain->skipped, &explain->sorted);
+    for (size_t i = 0; rc == 0 && i < explain->given; i++)
+        if (explain->headers.rc[i] && input_sorted_is_other(&explain->headers.errors[i]))
+            rc = explain_add_other(explain, i);
     add_lacking(explain);
     if (rc)
-        cli_complain("%s", strerror(-rc));
+        cli_print_error("%s", strerror(-rc));
     return rc ? EXIT_PARTIAL : EXIT_OK;
 }
 
@@ -375,7 +377,7 @@ explain_each(struct explain *explain)
         rc = explain_one(explain, i);
     }
     if (rc)
-        cli_complain("%s", strerror(-rc));
+        cli_print_error("%s", strerror(-rc));
     return rc ? EXIT_PARTIAL : EXIT_OK;
 }
 
@@ -385,13 +387,13 @@ put_damaged(struct explain *explain)
 {
     if (explain->json)
         json_begin_array(&explain->out, "warnings");
-    for (size_t i = 0; i < explain->asked; i++) {
+    for (size_t i = 0; i < explain->given; i++) {
         const struct error *error = &explain->headers.errors[i];
-        if (explain->headers.rc[i] == 0 || sorted_is_other_thing(error))
+        if (explain->headers.rc[i] == 0 || input_sorted_is_other(error))
             continue;
         if (explain->json)
-            passed_over_put_one(&explain->out, explain->files.paths[i], error->code,
-                                error->message);
+            input_skipped_put_one(&explain->out, explain->files.paths[i], error->code,
+                                  error->message);
         else
             explained_put_line("cannot be read", "%s: %s: %s", explain->files.paths[i],
                                code_name(error->code), error->message);
@@ -401,12 +403,12 @@ put_damaged(struct explain *explain)
 }
 
 static int
-explain_tell(struct explain *explain)
+explain_print(struct explain *explain)
 {
     if (explain->json) {
         explain->out.out = stdout;
         json_begin_object(&explain->out, NULL);
-        passed_over_put(&explain->passed_over, &explain->out);
+        input_skipped_put(&explain->skipped, &explain->out);
     }
     put_damaged(explain);
     explained_objects_put(&explain->objects, explain->json ? &explain->out : NULL);
@@ -418,10 +420,10 @@ explain_tell(struct explain *explain)
         json_end_object(&explain->out);
     } else {
         fflush(stdout);
-        passed_over_tell(&explain->passed_over);
+        input_skipped_print(&explain->skipped);
     }
     if (status == EXIT_OK && explain->sorted.count == 0 && explain->objects.count == 0)
-        cli_complain("no image to process among %zu files", explain->asked);
+        cli_print_error("no image to process among %zu files", explain->given);
     return status;
 }
 
@@ -429,11 +431,11 @@ static void
 explain_release(struct explain *explain)
 {
     explained_objects_close(&explain->objects);
-    sorted_free(&explain->sorted);
-    passed_over_clear(&explain->passed_over);
+    input_sorted_free(&explain->sorted);
+    input_skipped_clear(&explain->skipped);
     headers_free(&explain->headers);
-    collect_free(&explain->files);
-    collect_free(&explain->named);
+    input_collect_free(&explain->files);
+    input_collect_free(&explain->named);
     report_stored_clear(&explain->stored);
 }
 
@@ -456,7 +458,7 @@ explain_run(struct cli_call *call)
     if (status == EXIT_OK)
         status = explain_sort(explain);
     if (status == EXIT_OK)
-        status = explain_tell(explain);
+        status = explain_print(explain);
     explain_release(explain);
     return status;
 }
@@ -474,8 +476,8 @@ const struct cli_command cli_explain = {
             {0}},
     .size = sizeof(struct explain),
     .kind = &cli_file,
-    .least = 1,
-    .most = INT_MAX,
+    .min_arguments = 1,
+    .max_arguments = INT_MAX,
     .needs = "files, folders or a Series Instance UID",
     .as_written = true,
     .run = explain_run};

@@ -26,21 +26,21 @@ explained_subject(const struct explained_request *request, const struct explaine
 }
 
 static int
-judgement_of_name(const struct conf *conf, const char *pipeline)
+explained_options_of(const struct conf *conf, const char *pipeline)
 {
     return routing_options_of(conf_find_pipeline(conf, pipeline));
 }
 
 /* Returns a bit for each set of routing options in use, as the daemon's inspection computes it. */
 static unsigned
-explained_judgements(const struct explained_request *request, const struct explained *explained)
+explained_option_sets(const struct explained_request *request, const struct explained *explained)
 {
     const struct rules_series subject = explained_subject(request, explained);
     const struct conf *conf = request->conf;
     unsigned wanted = 0;
     for (size_t i = 0; i < explained->rule_count; i++)
         if (rules_match_series(explained->rules[i].rule, &subject))
-            wanted |= 1u << judgement_of_name(conf, explained->rules[i].rule->pipeline);
+            wanted |= 1u << explained_options_of(conf, explained->rules[i].rule->pipeline);
     return wanted ? wanted : 1u << routing_options_lenient(conf);
 }
 
@@ -74,14 +74,14 @@ explained_add_view(const struct explained_request *request, struct explained *ex
         return 0;
     int rc = explained_group(explained, &limits, &view->grouped, &explained->refusal);
     if (rc == 0 && !request->accept_missing)
-        sorted_refuse_damaged(explained->files, view->grouped);
+        input_sorted_refuse_damaged(explained->files, view->grouped);
     return rc == -ENOMEM ? rc : 0;
 }
 
 static int
-explained_judge(const struct explained_request *request, struct explained *explained)
+explained_group_all(const struct explained_request *request, struct explained *explained)
 {
-    const unsigned wanted = explained_judgements(request, explained);
+    const unsigned wanted = explained_option_sets(request, explained);
     int rc = 0;
     explained->refusal = explained->files->refusal;
     for (int judgement = 0; judgement < ROUTING_OPTION_SETS && rc == 0; judgement++)
@@ -125,75 +125,75 @@ explained_place_frames(struct explained *explained)
 /* --------------------------------------------------------------------------------- rules ---- */
 
 /* The stacks of a view in the form of the rules, with buffers for the rules and their results. */
-struct asking {
+struct rule_check {
     const struct geometry_series *grouped;
     struct rules_series series;
     struct rules_stack *stacks;
-    struct rules_facts *facts; /* one per stack */
-    char *asked, **values;     /* requested attributes, and their values per stack */
+    struct rules_facts *facts;  /* one per stack */
+    char *attributes, **values; /* requested attributes, and their values per stack */
     struct rules_pick *picks;
     struct conf_rule *rules;
     size_t rule_count;
 };
 
 static void
-asking_release(struct asking *asking)
+rule_check_release(struct rule_check *check)
 {
-    for (size_t i = 0; asking->values && i < asking->series.stack_count; i++)
-        free(asking->values[i]);
-    free(asking->values);
-    free(asking->asked);
-    free(asking->facts);
-    free(asking->stacks);
-    free(asking->picks);
-    free(asking->rules);
+    for (size_t i = 0; check->values && i < check->series.stack_count; i++)
+        free(check->values[i]);
+    free(check->values);
+    free(check->attributes);
+    free(check->facts);
+    free(check->stacks);
+    free(check->picks);
+    free(check->rules);
 }
 
 /* Fills in the facts of a stack as the daemon's inspection does. */
 static void
-asking_add_stack(struct asking *asking, size_t i)
+rule_check_add_stack(struct rule_check *check, size_t i)
 {
-    const struct geometry_stack *stack = &asking->grouped->stacks[i];
-    struct rules_facts *facts = &asking->facts[i];
+    const struct geometry_stack *stack = &check->grouped->stacks[i];
+    struct rules_facts *facts = &check->facts[i];
     *facts = conditions_facts(stack->normal, stack->spacing[2], stack->plane_count);
     if (!stack->has_geometry)
         facts->orientation = CONF_ANY_ORIENTATION;
-    facts->asked = asking->asked;
-    facts->values = asking->values[i] ? asking->values[i] : "";
-    asking->stacks[i] = (struct rules_stack){.name = stack->name,
-                                             .planes = stack->plane_count,
-                                             .accepted = stack->accepted,
-                                             .facts = facts};
+    facts->asked = check->attributes;
+    facts->values = check->values[i] ? check->values[i] : "";
+    check->stacks[i] = (struct rules_stack){.name = stack->name,
+                                            .planes = stack->plane_count,
+                                            .accepted = stack->accepted,
+                                            .facts = facts};
 }
 
 static int
-asking_open(const struct explained_request *request, const struct explained *explained,
-            const struct explained_view *view, struct asking *asking)
+rule_check_open(const struct explained_request *request, const struct explained *explained,
+                const struct explained_view *view, struct rule_check *check)
 {
     const struct geometry_series *grouped = view->grouped;
     const size_t count = grouped ? (size_t)grouped->stack_count : 0;
-    *asking = (struct asking){
+    *check = (struct rule_check){
         .grouped = grouped,
         .series = explained_subject(request, explained),
-        .stacks = calloc(count + 1, sizeof *asking->stacks),
-        .facts = calloc(count + 1, sizeof *asking->facts),
-        .asked = conditions_attributes(request->conf->rules, request->conf->rule_count),
-        .values = calloc(count + 1, sizeof *asking->values),
-        .picks = calloc(count * (explained->rule_count + 1) + 1, sizeof *asking->picks),
-        .rules = calloc(explained->rule_count + 1, sizeof *asking->rules)};
-    if (!asking->stacks || !asking->facts || !asking->asked || !asking->values || !asking->picks ||
-        !asking->rules) {
-        asking_release(asking);
+        .stacks = calloc(count + 1, sizeof *check->stacks),
+        .facts = calloc(count + 1, sizeof *check->facts),
+        .attributes = conditions_attributes(request->conf->rules, request->conf->rule_count),
+        .values = calloc(count + 1, sizeof *check->values),
+        .picks = calloc(count * (explained->rule_count + 1) + 1, sizeof *check->picks),
+        .rules = calloc(explained->rule_count + 1, sizeof *check->rules)};
+    if (!check->stacks || !check->facts || !check->attributes || !check->values || !check->picks ||
+        !check->rules) {
+        rule_check_release(check);
         return -ENOMEM;
     }
-    asking->series.stacks = asking->stacks;
-    asking->series.stack_count = count;
+    check->series.stacks = check->stacks;
+    check->series.stack_count = count;
     struct error error; /* an unreadable file leaves its values unknown */
     if (grouped)
         routing_read_stack_values(grouped, (const char *const *)explained->files->paths,
-                                  asking->asked, asking->values, &error);
+                                  check->attributes, check->values, &error);
     for (size_t i = 0; i < count; i++)
-        asking_add_stack(asking, i);
+        rule_check_add_stack(check, i);
     return 0;
 }
 
@@ -223,43 +223,43 @@ condition_list_add(void *context, const struct rules_condition *condition)
 
 /* Returns 0 or -ENOMEM. */
 static int
-ask_rule(struct asking *asking, struct explained_rule *answer)
+explained_apply_rule(struct rule_check *check, struct explained_rule *answer)
 {
     char reasons[RULES_REASONS];
     const struct rules_stack *shown = NULL;
-    for (size_t i = 0; i < asking->series.stack_count; i++) {
-        if (asking->grouped->stacks[i].passed_over)
+    for (size_t i = 0; i < check->series.stack_count; i++) {
+        if (check->grouped->stacks[i].passed_over)
             continue;
-        answer->asked++;
-        shown = shown ? shown : &asking->stacks[i];
-        if (rules_match(answer->rule, &asking->series, &asking->stacks[i], reasons)) {
+        answer->checked++;
+        shown = shown ? shown : &check->stacks[i];
+        if (rules_match(answer->rule, &check->series, &check->stacks[i], reasons)) {
             answer->matching++;
-            answer->accepted += asking->stacks[i].accepted;
+            answer->accepted += check->stacks[i].accepted;
         } else if (!answer->reasons[0]) {
             memcpy(answer->reasons, reasons, sizeof reasons);
-            shown = &asking->stacks[i];
+            shown = &check->stacks[i];
         }
     }
     struct condition_list list = {.answer = answer};
-    conditions_hold(answer->rule, &asking->series, shown, condition_list_add, &list);
+    conditions_hold(answer->rule, &check->series, shown, condition_list_add, &list);
     struct rules_outcome outcome;
-    answer->wanted = rules_pick(answer->rule, 1, &asking->series, asking->picks, &outcome);
+    answer->wanted = rules_pick(answer->rule, 1, &check->series, check->picks, &outcome);
     answer->too_many = outcome.too_many > 0;
     return list.full ? -ENOMEM : 0;
 }
 
 static void
-job_judge(struct explained_job *job, const struct geometry_series *grouped)
+explained_job_check(struct explained_job *job, const struct geometry_series *grouped)
 {
     for (int32_t i = 0; i < grouped->stack_count; i++) {
         const struct geometry_stack *stack = &grouped->stacks[i];
         if (strcmp(stack->name, job->stack->name) != 0)
             continue;
         if (!stack->accepted)
-            job->gate = stack->error;
+            job->geometry = stack->error;
         return;
     }
-    error_set(&job->gate, 0, CODE_STACK_NOT_FOUND,
+    error_set(&job->geometry, 0, CODE_STACK_NOT_FOUND,
               "with the pipeline's own limits the series has no such stack.");
 }
 
@@ -268,7 +268,7 @@ job_judge(struct explained_job *job, const struct geometry_series *grouped)
  * decided.
  */
 static int
-explained_judge_jobs(const struct explained_request *request, struct explained *explained,
+explained_check_jobs(const struct explained_request *request, struct explained *explained,
                      const char *name)
 {
     struct geometry_limits limits = pipeline_limits(conf_find_pipeline(request->conf, name));
@@ -280,7 +280,7 @@ explained_judge_jobs(const struct explained_request *request, struct explained *
         return rc;
     for (size_t i = 0; i < explained->job_count; i++)
         if (strcmp(explained->jobs[i].pipeline, name) == 0)
-            job_judge(&explained->jobs[i], grouped);
+            explained_job_check(&explained->jobs[i], grouped);
     geometry_series_free(grouped);
     return 0;
 }
@@ -313,9 +313,9 @@ job_await_study(const struct explained_request *request, const struct rules_seri
 
 static int
 explained_add_jobs(const struct explained_request *request, struct explained *explained,
-                   const struct asking *asking, size_t count)
+                   const struct rule_check *check, size_t count)
 {
-    const struct rules_pick *picks = asking->picks;
+    const struct rules_pick *picks = check->picks;
     const size_t total = explained->job_count + count;
     struct explained_job *jobs = realloc(explained->jobs, (total + 1) * sizeof *jobs);
     if (!jobs)
@@ -328,9 +328,9 @@ explained_add_jobs(const struct explained_request *request, struct explained *ex
                                    .priority = picks[i].priority,
                                    .window = pipeline ? pipeline->window : NULL,
                                    .done_by = pipeline ? pipeline->done_by : NULL,
-                                   .stack = &asking->grouped->stacks[picks[i].stack]};
+                                   .stack = &check->grouped->stacks[picks[i].stack]};
         if (picks[i].waits)
-            job_await_study(request, &asking->series, &jobs[explained->job_count - 1]);
+            job_await_study(request, &check->series, &jobs[explained->job_count - 1]);
     }
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
@@ -338,7 +338,7 @@ explained_add_jobs(const struct explained_request *request, struct explained *ex
         while (strcmp(picks[first].pipeline, picks[i].pipeline) != 0)
             first++;
         if (first == i)
-            rc = explained_judge_jobs(request, explained, picks[i].pipeline);
+            rc = explained_check_jobs(request, explained, picks[i].pipeline);
     }
     return rc;
 }
@@ -369,7 +369,7 @@ static const struct explained_view *
 view_of_rule(const struct explained_request *request, const struct explained *explained,
              const struct conf_rule *rule)
 {
-    const int judgement = judgement_of_name(request->conf, rule->pipeline);
+    const int judgement = explained_options_of(request->conf, rule->pipeline);
     for (size_t i = 0; i < explained->view_count; i++)
         if (explained->views[i].judgement == judgement)
             return &explained->views[i];
@@ -377,12 +377,12 @@ view_of_rule(const struct explained_request *request, const struct explained *ex
 }
 
 static int
-explained_ask_view(const struct explained_request *request, struct explained *explained,
-                   const struct explained_view *view, bool otherwise)
+explained_apply_view(const struct explained_request *request, struct explained *explained,
+                     const struct explained_view *view, bool otherwise)
 {
-    struct asking asking;
+    struct rule_check check;
     struct rules_outcome outcome;
-    int rc = asking_open(request, explained, view, &asking);
+    int rc = rule_check_open(request, explained, view, &check);
     if (rc)
         return rc;
     for (size_t i = 0; i < explained->rule_count && rc == 0; i++) {
@@ -390,35 +390,35 @@ explained_ask_view(const struct explained_request *request, struct explained *ex
         if (answer->rule->otherwise != otherwise ||
             view_of_rule(request, explained, answer->rule) != view)
             continue;
-        rc = ask_rule(&asking, answer);
-        asking.rules[asking.rule_count++] = *answer->rule;
+        rc = explained_apply_rule(&check, answer);
+        check.rules[check.rule_count++] = *answer->rule;
     }
     const size_t count =
-        rules_pick(asking.rules, asking.rule_count, &asking.series, asking.picks, &outcome);
+        rules_pick(check.rules, check.rule_count, &check.series, check.picks, &outcome);
     if (rc == 0)
-        rc = explained_add_jobs(request, explained, &asking, count);
-    asking_release(&asking);
+        rc = explained_add_jobs(request, explained, &check, count);
+    rule_check_release(&check);
     return rc;
 }
 
 /* Rules with `otherwise` apply last, and only if no other rule matches. */
 static int
-explained_ask_rules(const struct explained_request *request, struct explained *explained)
+explained_apply_rules(const struct explained_request *request, struct explained *explained)
 {
     const struct explained_rule *fits = NULL;
     int rc = 0;
     for (size_t i = 0; i < explained->view_count && rc == 0; i++)
-        rc = explained_ask_view(request, explained, &explained->views[i], false);
+        rc = explained_apply_view(request, explained, &explained->views[i], false);
     for (size_t i = 0; i < explained->rule_count && !fits; i++)
         if (explained->rules[i].matching > 0)
             fits = &explained->rules[i];
     for (size_t i = 0; i < explained->view_count && rc == 0 && !fits; i++)
-        rc = explained_ask_view(request, explained, &explained->views[i], true);
+        rc = explained_apply_view(request, explained, &explained->views[i], true);
     for (size_t i = 0; i < explained->rule_count && fits; i++) {
         struct explained_rule *answer = &explained->rules[i];
         if (!answer->rule->otherwise)
             continue;
-        answer->asked = 1;
+        answer->checked = 1;
         snprintf(answer->reasons, sizeof answer->reasons, "otherwise: rule %zu fits",
                  (size_t)(fits - explained->rules) + 1);
     }
@@ -434,11 +434,11 @@ explained_make(const struct explained_request *request, const struct sorted_seri
     *explained = (struct explained){.files = series, .named = request->named};
     int rc = explained_find_rules(request, explained);
     if (rc == 0)
-        rc = explained_judge(request, explained);
+        rc = explained_group_all(request, explained);
     if (rc == 0)
         rc = explained_place_frames(explained);
     if (rc == 0)
-        rc = explained_ask_rules(request, explained);
+        rc = explained_apply_rules(request, explained);
     if (rc)
         explained_free(explained);
     return rc;
@@ -447,7 +447,7 @@ explained_make(const struct explained_request *request, const struct sorted_seri
 bool
 explained_is_named(const struct explained *explained, size_t i)
 {
-    return collect_has(explained->named, explained->files->paths[i]);
+    return input_collect_has(explained->named, explained->files->paths[i]);
 }
 
 void

@@ -34,8 +34,8 @@ struct explained_condition {
 /* The result of a rule for all stacks that are not skipped. */
 struct explained_rule {
     const struct conf_rule *rule;
-    size_t asked, matching; /* numbers of stacks */
-    size_t accepted;        /* of the matching ones */
+    size_t checked, matching; /* numbers of stacks */
+    size_t accepted;          /* of the matching ones */
     /* of the accepted ones, selected by the rule's `stacks` */
     size_t wanted;
     bool too_many;                          /* too many stacks for a rule without `stacks` */
@@ -49,7 +49,7 @@ struct explained_job {
     int priority;
     const struct conf_window *window, *done_by; /* NULL if unset */
     const struct geometry_stack *stack;
-    struct error gate;          /* result with the pipeline's own limits; CODE_NONE: accepted */
+    struct error geometry;      /* result with the pipeline's own limits; CODE_NONE: accepted */
     char lacks[CONDITION_TEXT]; /* the series of the study that it would wait for, or "" */
 };
 
@@ -98,8 +98,8 @@ struct explained_fact {
     const char *title; /* for text output; the attributes, for facts that split volumes */
     const char *key;
     bool sets_apart; /* one of keys.def: it splits a series into volumes */
-    void (*tell)(const struct dicom_instance *instance, const struct dicom_frame *frame, char *text,
-                 size_t size);
+    void (*describe)(const struct dicom_instance *instance, const struct dicom_frame *frame,
+                     char *text, size_t size);
 };
 
 extern const struct explained_fact explained_facts[]; /* ends with a NULL title */

@@ -27,7 +27,7 @@ explanation_facts(struct json *json, const struct dicom_instance *instance,
         char text[EXPLAINED_TEXT];
         if (fact->sets_apart != sets_apart)
             continue;
-        fact->tell(instance, frame, text, sizeof text);
+        fact->describe(instance, frame, text, sizeof text);
         if (text[0])
             json_string(json, fact->key, text);
     }
@@ -105,7 +105,7 @@ explanation_rule(struct json *json, const struct explained_rule *rule)
     json_string(json, "pipeline", rule->rule->pipeline);
     json_boolean(json, "matches", rule->matching > 0);
     json_string(json, "stacks", rule->rule->stacks ? rule->rule->stacks : "");
-    json_integer(json, "stacks_asked", (int64_t)rule->asked);
+    json_integer(json, "stacks_asked", (int64_t)rule->checked);
     json_integer(json, "stacks_matching", (int64_t)rule->matching);
     json_integer(json, "stacks_accepted", (int64_t)rule->accepted);
     json_integer(json, "stacks_wanted", (int64_t)rule->wanted);
@@ -136,8 +136,8 @@ explanation_job(struct json *json, const struct explained_job *job)
     if (job->done_by)
         json_string(json, "done_by", job->done_by->text);
     json_string(json, "waits_for_series", job->lacks);
-    json_boolean(json, "accepted", job->gate.code == CODE_NONE);
-    explanation_error(json, &job->gate);
+    json_boolean(json, "accepted", job->geometry.code == CODE_NONE);
+    explanation_error(json, &job->geometry);
     json_end_object(json);
 }
 

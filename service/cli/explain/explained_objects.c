@@ -79,7 +79,7 @@ wanted_fits(const struct conf_object *wanted, const char *kind, const char *send
 }
 
 static void
-wanted_tell(const struct conf_object *wanted, char text[EXPLAINED_TEXT])
+wanted_describe(const struct conf_object *wanted, char text[EXPLAINED_TEXT])
 {
     char which[EXPLAINED_TEXT / 2];
     if (wanted->roi)
@@ -126,14 +126,14 @@ object_text_stored(const struct explained_object *object)
 
 /* Describes the regions that a segment finds in an object of its kind. */
 static void
-object_tell_taken(const struct explained_regions *regions, const struct conf_segment *segment,
-                  char text[EXPLAINED_WORDS])
+object_describe_use(const struct explained_regions *regions, const struct conf_segment *segment,
+                    char text[EXPLAINED_WORDS])
 {
-    char told[EXPLAINED_TEXT];
+    char regions_text[EXPLAINED_TEXT];
     const struct conf_object *wanted = &segment->object;
     const enum code code = explained_regions_check(regions, segment);
     const bool absent = code == CODE_ROI_NOT_FOUND;
-    explained_regions_tell(regions, regions->set && !absent ? wanted : NULL, told);
+    explained_regions_describe(regions, regions->set && !absent ? wanted : NULL, regions_text);
     snprintf(text, EXPLAINED_WORDS, "%s%s",
              !regions->set                ? ""
              : absent && wanted->optional ? "it has no such region, so the segment is empty; "
@@ -145,34 +145,34 @@ object_tell_taken(const struct explained_regions *regions, const struct conf_seg
              : wanted->each               ? "a segment each of "
              : wanted->unite              ? "one segment of "
                                           : "it has ",
-             told);
+             regions_text);
 }
 
 static void
-object_text_taker(const struct explained_object *object, const struct explained_regions *regions,
-                  const struct conf_pipeline *pipeline, const struct conf_segment *segment)
+object_text_user(const struct explained_object *object, const struct explained_regions *regions,
+                 const struct conf_pipeline *pipeline, const struct conf_segment *segment)
 {
     const struct report_object *row = object_row(object);
     const struct conf_object *wanted = wanted_of(segment);
     char text[EXPLAINED_TEXT], taken[EXPLAINED_WORDS];
     if (!wanted || strcmp(conf_object_kind_names[wanted->kind], object->peek->kind) != 0)
         return;
-    wanted_tell(wanted, text);
-    object_tell_taken(regions, segment, taken);
+    wanted_describe(wanted, text);
+    object_describe_use(regions, segment, taken);
     explained_put_line(
         "pipeline", "%s: segment \"%s\" waits for %s: %s", pipeline->name, segment->label, text,
         row && !wanted_fits(wanted, row->kind, row->sender) ? "not of this sender" : taken);
 }
 
-#define MOST_REFERENCES 4 /* references printed one by one */
+#define MAX_REFERENCES 4 /* references printed one by one */
 
 static void
 object_text_references(const char *lines)
 {
     char kind[16], uid[DICOM_UID_SIZE];
-    int length, told = 0, more = 0;
+    int length, printed = 0, more = 0;
     for (; sscanf(lines, "%15s %64s%n", kind, uid, &length) == 2; lines += length)
-        if (told < MOST_REFERENCES && ++told)
+        if (printed < MAX_REFERENCES && ++printed)
             explained_put_line(strcmp(kind, "predecessor") == 0 ? "takes the place of" : "drawn on",
                                "%s %s", strcmp(kind, "frame") == 0 ? "frame of reference" : kind,
                                uid);
@@ -187,28 +187,28 @@ object_text(const struct explained_objects *objects, const struct explained_obje
 {
     const struct object_peek *peek = object->peek;
     struct explained_regions regions;
-    char told[EXPLAINED_TEXT];
+    char regions_text[EXPLAINED_TEXT];
     explained_regions_open(&regions, peek->kind, object->path);
-    explained_regions_tell(&regions, NULL, told);
+    explained_regions_describe(&regions, NULL, regions_text);
     printf("object %s\n", peek->sop_instance_uid);
     explained_put_line("file", "%s", object->path);
     explained_put_line("kind", "%s%s%s%s", peek->kind, peek->label[0] ? ", \"" : "", peek->label,
                        peek->label[0] ? "\"" : "");
-    explained_put_line("regions", "%s", told);
+    explained_put_line("regions", "%s", regions_text);
     object_text_references(peek->references);
     if (objects->report)
         object_text_stored(object);
     for (size_t i = 0; i < objects->conf->pipeline_count; i++)
         for (size_t k = 0; k < objects->conf->pipelines[i].segment_count; k++)
-            object_text_taker(object, &regions, &objects->conf->pipelines[i],
-                              &objects->conf->pipelines[i].segments[k]);
+            object_text_user(object, &regions, &objects->conf->pipelines[i],
+                             &objects->conf->pipelines[i].segments[k]);
     explained_regions_close(&regions);
     putchar('\n');
 }
 
 static void
-object_json_takers(const struct explained_objects *objects, const struct explained_object *object,
-                   const struct explained_regions *regions, struct json *json)
+object_json_users(const struct explained_objects *objects, const struct explained_object *object,
+                  const struct explained_regions *regions, struct json *json)
 {
     const struct report_object *row = object_row(object);
     json_begin_array(json, "pipelines");
@@ -248,7 +248,7 @@ object_json(const struct explained_objects *objects, const struct explained_obje
     json_string(json, "state", row ? object_state(row) : "");
     json_string(json, "drawn_on", row ? row->drawn_on : "");
     explained_regions_put(&regions, json);
-    object_json_takers(objects, object, &regions, json);
+    object_json_users(objects, object, &regions, json);
     json_end_object(json);
     explained_regions_close(&regions);
 }
@@ -309,21 +309,21 @@ waits_has_region(enum code code)
     return code == CODE_NONE || code == CODE_TAG_MISSING;
 }
 
-/* Considers one more object. `told` is the path for the output. */
+/* Considers one more object. `shown` is the path for the output. */
 static void
-waits_consider(struct waits_search *search, const char *path, const char *told)
+waits_consider(struct waits_search *search, const char *path, const char *shown)
 {
     struct explained_regions regions;
     explained_regions_open(&regions, conf_object_kind_names[search->wanted->kind], path);
     const enum code code = explained_regions_check(&regions, search->segment);
     if (search->offered++ == 0 || (search->code == CODE_ROI_NOT_FOUND && code != search->code)) {
         search->code = code;
-        snprintf(search->path, sizeof search->path, "%s", told);
-        object_tell_taken(&regions, search->segment, search->words);
+        snprintf(search->path, sizeof search->path, "%s", shown);
+        object_describe_use(&regions, search->segment, search->words);
     } else if (waits_has_region(search->code) && waits_has_region(code)) {
         search->code = CODE_OBJECT_AMBIGUOUS;
         snprintf(search->words, sizeof search->words,
-                 "another object has it, too (OBJECT_AMBIGUOUS): %.300s", told);
+                 "another object has it, too (OBJECT_AMBIGUOUS): %.300s", shown);
     }
     explained_regions_close(&regions);
 }
@@ -375,7 +375,7 @@ waits_put(const struct waits *waits, const struct conf_pipeline *pipeline,
     if (!search.wanted)
         return;
     waits_search_run(waits, &search);
-    wanted_tell(search.wanted, text);
+    wanted_describe(search.wanted, text);
     if (!waits->json) {
         explained_put_line("  waits for", "%s: segment \"%s\" is %s: %s%s%s%s", pipeline->name,
                            segment->label, text, search.offered > 0 ? "there, " : "", search.path,
@@ -396,7 +396,7 @@ waits_put(const struct waits *waits, const struct conf_pipeline *pipeline,
 
 /* Returns true if an earlier job has the same pipeline, so that each pipeline is listed once. */
 static bool
-waits_are_told(const struct explained *explained, size_t job)
+waits_are_listed(const struct explained *explained, size_t job)
 {
     size_t first = 0;
     while (strcmp(explained->jobs[first].pipeline, explained->jobs[job].pipeline) != 0)
@@ -414,7 +414,7 @@ explained_objects_put_waits(const struct explained_objects *objects,
         .drawn_on = explained->files->headers.instances[0]->series_uid};
     if (objects->report &&
         report_objects(objects->report, &filter, &waits.stored, &waits.stored_count, &error)) {
-        cli_complain("%s", error.message);
+        cli_print_error("%s", error.message);
         return -EIO;
     }
     if (json)
@@ -422,7 +422,7 @@ explained_objects_put_waits(const struct explained_objects *objects,
     for (size_t i = 0; i < explained->job_count; i++) {
         const struct conf_pipeline *pipeline =
             conf_find_pipeline(objects->conf, explained->jobs[i].pipeline);
-        for (size_t k = 0; !waits_are_told(explained, i) && k < pipeline->segment_count; k++)
+        for (size_t k = 0; !waits_are_listed(explained, i) && k < pipeline->segment_count; k++)
             waits_put(&waits, pipeline, &pipeline->segments[k]);
     }
     if (json)

@@ -59,32 +59,32 @@ explained_regions_check(const struct explained_regions *regions, const struct co
 
 /* Keeps space for the number of the regions left out. */
 void
-explained_regions_tell(const struct explained_regions *regions, const struct conf_object *wanted,
-                       char text[EXPLAINED_TEXT])
+explained_regions_describe(const struct explained_regions *regions,
+                           const struct conf_object *wanted, char text[EXPLAINED_TEXT])
 {
     enum { ROOM_FOR_REST = 24, LONGEST = 160 };
 
     const int32_t count = explained_regions_count(regions, wanted);
     size_t used = 0;
-    int32_t told = 0;
+    int32_t listed = 0;
     snprintf(text, EXPLAINED_TEXT, "%s", regions->set ? "none" : "");
     if (!regions->set)
         snprintf(text, EXPLAINED_TEXT, "cannot be read: %s", code_name(regions->error.code));
-    for (int32_t i = 0; told < count && i < regions->set->item_count; i++) {
+    for (int32_t i = 0; listed < count && i < regions->set->item_count; i++) {
         const struct object_item *item = &regions->set->items[i];
         char one[LONGEST];
         if (!region_fits(wanted, item))
             continue;
-        snprintf(one, sizeof one, "%s%" PRId32 " \"%.70s\"%s%.70s%s", told > 0 ? ", " : "",
+        snprintf(one, sizeof one, "%s%" PRId32 " \"%.70s\"%s%.70s%s", listed > 0 ? ", " : "",
                  item->number, item->name, item->finding[0] ? " (" : "", item->finding,
                  item->finding[0] ? ")" : "");
         text_utf8_mend_end(one);
         if (used + strlen(one) + ROOM_FOR_REST >= EXPLAINED_TEXT) {
-            snprintf(text + used, EXPLAINED_TEXT - used, " and %" PRId32 " more", count - told);
+            snprintf(text + used, EXPLAINED_TEXT - used, " and %" PRId32 " more", count - listed);
             return;
         }
         used += (size_t)snprintf(text + used, EXPLAINED_TEXT - used, "%s", one);
-        told++;
+        listed++;
     }
 }
 

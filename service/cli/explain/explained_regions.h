@@ -33,8 +33,8 @@ enum code explained_regions_check(const struct explained_regions *regions,
  * Lists regions as `1 "GTV", 2 "Heart"`. The text is "none" without regions, and has the error code
  * of an unreadable file.
  */
-void explained_regions_tell(const struct explained_regions *regions,
-                            const struct conf_object *wanted, char text[EXPLAINED_TEXT]);
+void explained_regions_describe(const struct explained_regions *regions,
+                                const struct conf_object *wanted, char text[EXPLAINED_TEXT]);
 
 /* Writes all regions as the array "regions" of the open JSON object. */
 void explained_regions_put(const struct explained_regions *regions, struct json *json);

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WIDTH       96
-#define MOST_VALUES 64 /* distinct values counted; beyond that the list ends in "..." */
-#define MOST_TOLD   4  /* values printed */
-#define MOST_FILES  20 /* files printed one by one */
+#define WIDTH      96
+#define MAX_VALUES 64 /* distinct values counted; beyond that the list ends in "..." */
+#define MAX_TOLD   4  /* values printed */
+#define MAX_FILES  20 /* files printed one by one */
 
 /* ---------------------------------------------------------------------------------- lines ---- */
 
@@ -75,7 +75,7 @@ plural(size_t count)
 
 /* The distinct values of a fact, in order of first appearance. */
 struct fact_values {
-    char texts[MOST_VALUES][EXPLAINED_TEXT];
+    char texts[MAX_VALUES][EXPLAINED_TEXT];
     size_t count;
     bool more;
 };
@@ -86,7 +86,7 @@ fact_values_add(struct fact_values *values, const char *text)
     for (size_t i = 0; i < values->count; i++)
         if (strcmp(values->texts[i], text) == 0)
             return;
-    if (values->count == MOST_VALUES)
+    if (values->count == MAX_VALUES)
         values->more = true;
     else
         snprintf(values->texts[values->count++], EXPLAINED_TEXT, "%s", text);
@@ -101,7 +101,8 @@ fact_values_find(const struct explained_fact *fact, const struct headers *header
     for (size_t i = 0; i < headers->count && !values->more; i++)
         for (int32_t f = 0; f < headers->instances[i]->frame_count && !values->more; f++) {
             char text[EXPLAINED_TEXT];
-            fact->tell(headers->instances[i], &headers->instances[i]->frames[f], text, sizeof text);
+            fact->describe(headers->instances[i], &headers->instances[i]->frames[f], text,
+                           sizeof text);
             fact_values_add(values, text);
         }
 }
@@ -109,16 +110,16 @@ fact_values_find(const struct explained_fact *fact, const struct headers *header
 static void
 text_fact(const struct explained_fact *fact, const struct fact_values *values)
 {
-    char text[(MOST_TOLD + 2) * (EXPLAINED_TEXT + 4)] = "";
+    char text[(MAX_TOLD + 2) * (EXPLAINED_TEXT + 4)] = "";
     size_t used = 0;
     if (values->count == 0 || (values->count == 1 && !values->texts[0][0]))
         return;
-    for (size_t i = 0; i < values->count && i < MOST_TOLD; i++)
+    for (size_t i = 0; i < values->count && i < MAX_TOLD; i++)
         used += (size_t)sprintf(text + used, "%s%s", i ? ", " : "",
                                 values->texts[i][0] ? values->texts[i] : "none");
     if (values->more)
-        used += (size_t)sprintf(text + used, ", ... (more than %d values)", MOST_VALUES);
-    else if (values->count > MOST_TOLD)
+        used += (size_t)sprintf(text + used, ", ... (more than %d values)", MAX_VALUES);
+    else if (values->count > MAX_TOLD)
         used += (size_t)sprintf(text + used, ", ... (%zu values)", values->count);
     if (fact->sets_apart)
         sprintf(text + used, "; %s", fact->title);
@@ -271,8 +272,8 @@ text_files(const struct explained *explained)
 {
     const size_t count = explained->files->headers.count;
     for (size_t i = 0; i < count; i++)
-        if (count <= MOST_FILES ||
-            (explained->named->count <= MOST_FILES && explained_is_named(explained, i)))
+        if (count <= MAX_FILES ||
+            (explained->named->count <= MAX_FILES && explained_is_named(explained, i)))
             text_file(explained, i);
 }
 
@@ -288,7 +289,7 @@ text_rule(const struct explained *explained, size_t number, const struct explain
         snprintf(title, sizeof title, "  pipeline");
     if (rule->matching == 0)
         explained_put_line(title, "%s: no: %s", rule->rule->pipeline,
-                           rule->asked ? rule->reasons : "there is no stack to match");
+                           rule->checked ? rule->reasons : "there is no stack to match");
     else if (rule->too_many)
         explained_put_line(title,
                            "%s: yes, but the series has %zu volumes, and nothing says which are "
@@ -298,7 +299,7 @@ text_rule(const struct explained *explained, size_t number, const struct explain
         explained_put_line(title, "%s: yes, but no stack is accepted", rule->rule->pipeline);
     else
         explained_put_line(title, "%s: yes, for %zu of %zu stacks%s%s%s%s%s", rule->rule->pipeline,
-                           rule->wanted, rule->asked, stacks ? " (stacks = \"" : "",
+                           rule->wanted, rule->checked, stacks ? " (stacks = \"" : "",
                            stacks ? stacks : "", stacks ? "\")" : "",
                            rule->reasons[0] ? "; for others not: " : "", rule->reasons);
 }
@@ -353,15 +354,15 @@ text_jobs(const struct explained *explained)
         const struct explained_job *job = &explained->jobs[i];
         char times[900];
         text_times(job, times, sizeof times);
-        if (job->gate.code == CODE_NONE)
+        if (job->geometry.code == CODE_NONE)
             explained_put_line(
                 "  job", "%s on %s, priority %d%s%s%s", job->pipeline, stack_name(job->stack),
                 job->priority, times,
                 job->lacks[0] ? ", would wait for another series of the study: " : "", job->lacks);
         else
             explained_put_line("  job", "%s on %s would be refused: %s: %s", job->pipeline,
-                               stack_name(job->stack), code_name(job->gate.code),
-                               job->gate.message);
+                               stack_name(job->stack), code_name(job->geometry.code),
+                               job->geometry.message);
     }
 }
 

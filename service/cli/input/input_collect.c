@@ -40,7 +40,7 @@ by_name(const FTSENT **a, const FTSENT **b)
 }
 
 int
-collect_add(struct collection *collection, const char *path)
+input_collect_add(struct collection *collection, const char *path)
 {
     char **grown =
         array_grow(collection->paths, &collection->capacity, collection->count + 1, sizeof *grown);
@@ -63,8 +63,9 @@ visit(struct collection *collection, FTS *walk, FTSENT *entry)
             fts_set(walk, entry, FTS_SKIP);
         return 0;
     case FTS_F:
-        return is_hidden(entry) || is_unfinished(entry) ? 0
-                                                        : collect_add(collection, entry->fts_path);
+        return is_hidden(entry) || is_unfinished(entry)
+                   ? 0
+                   : input_collect_add(collection, entry->fts_path);
     case FTS_DNR:
     case FTS_ERR:
     case FTS_NS:
@@ -72,14 +73,14 @@ visit(struct collection *collection, FTS *walk, FTSENT *entry)
     case FTS_SLNONE: /* a dangling link is reported as an unreadable file */
         return is_replaced(entry) || is_hidden(entry) || is_unfinished(entry)
                    ? 0
-                   : collect_add(collection, entry->fts_path);
+                   : input_collect_add(collection, entry->fts_path);
     default: /* leaving a folder, link loops, sockets and devices */
         return 0;
     }
 }
 
 int
-collect_input(struct collection *collection, const char *input, char **where)
+input_collect(struct collection *collection, const char *input, char **where)
 {
     char absolute[PATH_MAX];
     *where = NULL;
@@ -111,21 +112,21 @@ compare_paths(const void *a, const void *b)
 }
 
 void
-collect_sort(struct collection *collection)
+input_collect_sort(struct collection *collection)
 {
     if (collection->count > 0)
         qsort(collection->paths, collection->count, sizeof *collection->paths, compare_paths);
 }
 
 bool
-collect_has(const struct collection *collection, const char *path)
+input_collect_has(const struct collection *collection, const char *path)
 {
     return collection->count > 0 && bsearch(&path, collection->paths, collection->count,
                                             sizeof *collection->paths, compare_paths);
 }
 
 void
-collect_free(struct collection *collection)
+input_collect_free(struct collection *collection)
 {
     for (size_t i = 0; i < collection->count; i++)
         free(collection->paths[i]);

@@ -17,12 +17,12 @@ struct collection {
  * Skips names and folders that begin with a dot, and names that end in .part or .tmp. Returns 0, or
  * -errno with the unreadable path in *where. The caller must free *where.
  */
-int collect_input(struct collection *collection, const char *input, char **where);
+int input_collect(struct collection *collection, const char *input, char **where);
 /* Adds a path unchanged. Returns 0 or -ENOMEM. */
-int collect_add(struct collection *collection, const char *path);
-/* Sorts by path. collect_has needs a sorted collection. */
-void collect_sort(struct collection *collection);
-bool collect_has(const struct collection *collection, const char *path);
-void collect_free(struct collection *collection);
+int input_collect_add(struct collection *collection, const char *path);
+/* Sorts by path. input_collect_has needs a sorted collection. */
+void input_collect_sort(struct collection *collection);
+bool input_collect_has(const struct collection *collection, const char *path);
+void input_collect_free(struct collection *collection);
 
 #endif

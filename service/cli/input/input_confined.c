@@ -27,7 +27,7 @@ confined_add_real(struct confined_folders *folders, const char *path)
     const size_t count = folders->real.count;
     if (count > 0 && strcmp(folders->real.paths[count - 1], real) == 0)
         return 0;
-    return collect_add(&folders->real, real);
+    return input_collect_add(&folders->real, real);
 }
 
 /*
@@ -56,8 +56,9 @@ static int
 confined_complain(int rc)
 {
     if (rc)
-        cli_complain("this process cannot be confined, and foreign files are not read without: %s",
-                     strerror(-rc));
+        cli_print_error(
+            "this process cannot be confined, and foreign files are not read without: %s",
+            strerror(-rc));
     return rc;
 }
 
@@ -74,7 +75,7 @@ cli_confine(enum confine_role role, const struct collection *files, char *const 
     const struct command_places places = {folders.real.paths, folders.real.count, output, kept};
     if (!rc)
         rc = confine_command(role, &places);
-    collect_free(&folders.real);
+    input_collect_free(&folders.real);
     return confined_complain(rc);
 }
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 int
-found_objects_add(struct found_objects *all, char *path, struct error *reason)
+input_objects_add(struct input_objects *all, char *path, struct error *reason)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct object_peek *peek = NULL;
@@ -20,13 +20,13 @@ found_objects_add(struct found_objects *all, char *path, struct error *reason)
     close(fd);
     if (rc)
         return rc == -ENOMEM ? rc : 0;
-    struct found_object *grown = array_grow(all->items, &all->room, all->count + 1, sizeof *grown);
+    struct input_object *grown = array_grow(all->items, &all->room, all->count + 1, sizeof *grown);
     if (!grown) {
         object_peek_free(peek);
         return -ENOMEM;
     }
     all->items = grown;
-    grown[all->count++] = (struct found_object){path, peek};
+    grown[all->count++] = (struct input_object){path, peek};
     return 1;
 }
 
@@ -75,7 +75,7 @@ object_names(const struct object_peek *peek, const struct headers *series)
 }
 
 size_t
-found_objects_of(const struct found_objects *all, const struct headers *series, char **paths)
+input_objects_of(const struct input_objects *all, const struct headers *series, char **paths)
 {
     size_t count = 0;
     for (size_t i = 0; i < all->count; i++)
@@ -85,10 +85,10 @@ found_objects_of(const struct found_objects *all, const struct headers *series, 
 }
 
 void
-found_objects_free(struct found_objects *all)
+input_objects_free(struct input_objects *all)
 {
     for (size_t i = 0; i < all->count; i++)
         object_peek_free(all->items[i].peek);
     free(all->items);
-    *all = (struct found_objects){0};
+    *all = (struct input_objects){0};
 }

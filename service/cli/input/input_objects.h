@@ -5,26 +5,26 @@
 #include "dicom/read/object_peek.h"
 #include "service/pipeline/headers.h"
 
-struct found_object {
+struct input_object {
     char *path; /* borrowed */
     struct object_peek *peek;
 };
 
-struct found_objects {
-    struct found_object *items;
+struct input_objects {
+    struct input_object *items;
     size_t count, room;
 };
 
 /* Adds a file. Returns 1; 0 with the reason if it is not such an object; or -ENOMEM. */
-int found_objects_add(struct found_objects *all, char *path, struct error *reason);
+int input_objects_add(struct input_objects *all, char *path, struct error *reason);
 
 /*
  * Writes the paths of the objects that refer to a series, its images or its frame of reference.
  * `paths` must have all->count elements. Returns their number.
  */
-size_t found_objects_of(const struct found_objects *all, const struct headers *series,
+size_t input_objects_of(const struct input_objects *all, const struct headers *series,
                         char **paths);
 
-void found_objects_free(struct found_objects *all);
+void input_objects_free(struct input_objects *all);
 
 #endif

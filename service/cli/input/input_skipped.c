@@ -10,18 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_LINES 12
+#define MAX_LINES 12
 
 int
-passed_over_add(struct passed_over *all, const char *path, enum code code, const char *message)
+input_skipped_add(struct input_skipped *all, const char *path, enum code code, const char *message)
 {
-    struct passed_over_file *files =
+    struct input_skipped_file *files =
         array_grow(all->files, &all->room, all->count + 1, sizeof *files);
     if (!files)
         return -ENOMEM;
     all->files = files;
-    struct passed_over_file *file = &files[all->count];
-    *file = (struct passed_over_file){path, code, strdup(message)};
+    struct input_skipped_file *file = &files[all->count];
+    *file = (struct input_skipped_file){path, code, strdup(message)};
     if (!file->message)
         return -ENOMEM;
     all->count++;
@@ -29,12 +29,12 @@ passed_over_add(struct passed_over *all, const char *path, enum code code, const
 }
 
 void
-passed_over_clear(struct passed_over *all)
+input_skipped_clear(struct input_skipped *all)
 {
     for (size_t i = 0; i < all->count; i++)
         free(all->files[i].message);
     free(all->files);
-    *all = (struct passed_over){0};
+    *all = (struct input_skipped){0};
 }
 
 static int
@@ -54,7 +54,7 @@ compare_folders(const char *a, const char *b)
 static int
 compare_files(const void *left, const void *right)
 {
-    const struct passed_over_file *a = left, *b = right;
+    const struct input_skipped_file *a = left, *b = right;
     if (a->code != b->code)
         return a->code < b->code ? -1 : 1;
     const int order = compare_folders(a->path, b->path);
@@ -62,7 +62,7 @@ compare_files(const void *left, const void *right)
 }
 
 static void
-passed_over_sort(struct passed_over *all)
+skipped_sort(struct input_skipped *all)
 {
     if (all->count > 0)
         qsort(all->files, all->count, sizeof *all->files, compare_files);
@@ -72,59 +72,60 @@ passed_over_sort(struct passed_over *all)
 enum grouping { BY_FILE, BY_FOLDER, BY_CODE };
 
 static bool
-is_together(const struct passed_over_file *a, const struct passed_over_file *b, enum grouping by)
+skipped_same_group(const struct input_skipped_file *a, const struct input_skipped_file *b,
+                   enum grouping by)
 {
     return by != BY_FILE && a->code == b->code &&
            (by == BY_CODE || compare_folders(a->path, b->path) == 0);
 }
 
 static size_t
-group_end(const struct passed_over *all, size_t start, enum grouping by)
+group_end(const struct input_skipped *all, size_t start, enum grouping by)
 {
     size_t end = start + 1;
-    while (end < all->count && is_together(&all->files[start], &all->files[end], by))
+    while (end < all->count && skipped_same_group(&all->files[start], &all->files[end], by))
         end++;
     return end;
 }
 
 static enum grouping
-choose_grouping(const struct passed_over *all)
+choose_grouping(const struct input_skipped *all)
 {
     size_t lines = 0;
-    if (all->count <= MOST_LINES)
+    if (all->count <= MAX_LINES)
         return BY_FILE;
     for (size_t i = 0; i < all->count; i = group_end(all, i, BY_FOLDER))
         lines++;
-    return lines <= MOST_LINES ? BY_FOLDER : BY_CODE;
+    return lines <= MAX_LINES ? BY_FOLDER : BY_CODE;
 }
 
 static void
-tell_group(const struct passed_over_file *first, size_t count, enum grouping by)
+skipped_print_group(const struct input_skipped_file *first, size_t count, enum grouping by)
 {
     const char *code = code_name(first->code);
     if (count == 1)
-        cli_complain("passed over: %s: %s: %s", first->path, code, first->message);
+        cli_print_error("passed over: %s: %s: %s", first->path, code, first->message);
     else if (by == BY_FOLDER)
-        cli_complain("passed over: %zu files in %.*s: %s, as %s", count, folder_length(first->path),
-                     first->path, code, first->message);
+        cli_print_error("passed over: %zu files in %.*s: %s, as %s", count,
+                        folder_length(first->path), first->path, code, first->message);
     else
-        cli_complain("passed over: %zu files: %s, as %s: %s", count, code, first->path,
-                     first->message);
+        cli_print_error("passed over: %zu files: %s, as %s: %s", count, code, first->path,
+                        first->message);
 }
 
 void
-passed_over_tell(struct passed_over *all)
+input_skipped_print(struct input_skipped *all)
 {
-    passed_over_sort(all);
+    skipped_sort(all);
     const enum grouping by = choose_grouping(all);
     for (size_t i = 0, end; i < all->count; i = end) {
         end = group_end(all, i, by);
-        tell_group(&all->files[i], end - i, by);
+        skipped_print_group(&all->files[i], end - i, by);
     }
 }
 
 void
-passed_over_put_one(struct json *json, const char *path, enum code code, const char *message)
+input_skipped_put_one(struct json *json, const char *path, enum code code, const char *message)
 {
     json_begin_object(json, NULL);
     json_string(json, "file", path);
@@ -134,11 +135,11 @@ passed_over_put_one(struct json *json, const char *path, enum code code, const c
 }
 
 void
-passed_over_put(struct passed_over *all, struct json *json)
+input_skipped_put(struct input_skipped *all, struct json *json)
 {
-    passed_over_sort(all);
+    skipped_sort(all);
     json_begin_array(json, "passed_over");
     for (size_t i = 0; i < all->count; i++)
-        passed_over_put_one(json, all->files[i].path, all->files[i].code, all->files[i].message);
+        input_skipped_put_one(json, all->files[i].path, all->files[i].code, all->files[i].message);
     json_end_array(json);
 }

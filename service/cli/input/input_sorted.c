@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 bool
-sorted_is_other_thing(const struct error *error)
+input_sorted_is_other(const struct error *error)
 {
     const char *suffix = strrchr(text_base_name(error->file[0]), '.');
     if (error->code == CODE_NOT_DICOM)
@@ -90,17 +90,17 @@ series_add_damage(struct sorted_series *series, const char *path, const struct e
 }
 
 static bool
-lies_beside(const char *a, const char *b)
+sorted_same_folder(const char *a, const char *b)
 {
     const size_t length = (size_t)(text_base_name(a) - a);
     return length == (size_t)(text_base_name(b) - b) && strncmp(a, b, length) == 0;
 }
 
 static bool
-has_file_beside(const struct sorted_series *series, const char *path)
+sorted_has_neighbour(const struct sorted_series *series, const char *path)
 {
     size_t i = 0;
-    while (i < series->headers.count && !lies_beside(series->paths[i], path))
+    while (i < series->headers.count && !sorted_same_folder(series->paths[i], path))
         i++;
     return i < series->headers.count;
 }
@@ -110,7 +110,7 @@ has_file_beside(const struct sorted_series *series, const char *path)
  * counts it for all series in the same folder.
  */
 static void
-place_damage(struct sorted *sorted, const char *path, const struct error *error)
+sorted_place_damage(struct sorted *sorted, const char *path, const struct error *error)
 {
     struct dicom_identity identity;
     dicom_identify(path, &identity);
@@ -118,7 +118,7 @@ place_damage(struct sorted *sorted, const char *path, const struct error *error)
     for (size_t i = 0; i < sorted->count; i++) {
         struct sorted_series *series = &sorted->series[i];
         if (identity.series_uid[0] ? strcmp(identity.series_uid, series_uid(series)) != 0
-                                   : !has_file_beside(series, path))
+                                   : !sorted_has_neighbour(series, path))
             continue;
         series_add_damage(series, path, error);
         placed = true;
@@ -127,11 +127,11 @@ place_damage(struct sorted *sorted, const char *path, const struct error *error)
 }
 
 static void
-place_damages(struct sorted *sorted, const struct headers *headers, char *const *paths)
+sorted_place_damages(struct sorted *sorted, const struct headers *headers, char *const *paths)
 {
     for (size_t i = 0; i < headers->count; i++)
-        if (headers->rc[i] && !sorted_is_other_thing(&headers->errors[i]))
-            place_damage(sorted, paths[i], &headers->errors[i]);
+        if (headers->rc[i] && !input_sorted_is_other(&headers->errors[i]))
+            sorted_place_damage(sorted, paths[i], &headers->errors[i]);
 }
 
 /* --------------------------------------------------------------------------- duplicates ---- */
@@ -162,8 +162,8 @@ sorted_compare(const char *a, const char *b, enum dicom_likeness *likeness)
  * equal, else refuses the series.
  */
 static int
-judge_twin(struct sorted_series *series, size_t first, size_t second,
-           struct passed_over *passed_over)
+sorted_check_duplicate(struct sorted_series *series, size_t first, size_t second,
+                       struct input_skipped *skipped)
 {
     char *const *paths = series->paths;
     enum dicom_likeness likeness;
@@ -179,11 +179,11 @@ judge_twin(struct sorted_series *series, size_t first, size_t second,
             likeness == DICOM_RECODED ? "are in two transfer syntaxes" : "are not the same");
     if (likeness != DICOM_SAME)
         return 0;
-    struct error told;
-    error_set(&told, 0, CODE_DUPLICATE_FILE, "%s is the same as %s.", text_base_name(paths[second]),
-              paths[first]);
+    struct error duplicate;
+    error_set(&duplicate, 0, CODE_DUPLICATE_FILE, "%s is the same as %s.",
+              text_base_name(paths[second]), paths[first]);
     series->headers.instances[second] = NULL;
-    return passed_over_add(passed_over, paths[second], told.code, told.message);
+    return input_skipped_add(skipped, paths[second], duplicate.code, duplicate.message);
 }
 
 static void
@@ -201,7 +201,7 @@ drop_marked(struct sorted_series *series)
 
 /* Removes duplicate files. Different files with the same SOP Instance UID refuse the series. */
 static int
-sort_out_twins(struct sorted_series *series, struct passed_over *passed_over)
+sorted_remove_duplicates(struct sorted_series *series, struct input_skipped *skipped)
 {
     const size_t count = series->headers.count;
     size_t *order = calloc(count, sizeof *order);
@@ -215,7 +215,7 @@ sort_out_twins(struct sorted_series *series, struct passed_over *passed_over)
         struct dicom_instance *const *instances = series->headers.instances;
         if (strcmp(instances[order[first]]->sop_instance_uid,
                    instances[order[i]]->sop_instance_uid) == 0)
-            rc = judge_twin(series, order[first], order[i], passed_over);
+            rc = sorted_check_duplicate(series, order[first], order[i], skipped);
         else
             first = i;
     }
@@ -227,34 +227,35 @@ sort_out_twins(struct sorted_series *series, struct passed_over *passed_over)
 /* -------------------------------------------------------------------------- entry points ---- */
 
 static void
-refuse_too_large(struct sorted_series *series, const struct conf_series *most)
+refuse_too_large(struct sorted_series *series, const struct conf_series *series_limits)
 {
     int64_t bytes = 0;
     for (size_t i = 0; i < series->headers.count; i++)
         bytes += series->headers.instances[i]->file_size;
-    series_size_check(most, series_uid(series), (int64_t)series->headers.count, bytes,
+    series_size_check(series_limits, series_uid(series), (int64_t)series->headers.count, bytes,
                       &series->refusal);
 }
 
 int
-sorted_make(const struct headers *headers, char *const *paths, const struct conf_series *most,
-            struct passed_over *passed_over, struct sorted *sorted)
+input_sorted_make(const struct headers *headers, char *const *paths,
+                  const struct conf_series *series_limits, struct input_skipped *skipped,
+                  struct sorted *sorted)
 {
     *sorted = (struct sorted){0};
     int rc = split_by_series(sorted, headers);
     if (rc == 0)
-        place_damages(sorted, headers, paths);
+        sorted_place_damages(sorted, headers, paths);
     for (size_t i = 0; i < sorted->count && rc == 0; i++) {
-        rc = sort_out_twins(&sorted->series[i], passed_over);
-        refuse_too_large(&sorted->series[i], most);
+        rc = sorted_remove_duplicates(&sorted->series[i], skipped);
+        refuse_too_large(&sorted->series[i], series_limits);
     }
     if (rc)
-        sorted_free(sorted);
+        input_sorted_free(sorted);
     return rc;
 }
 
 void
-sorted_free(struct sorted *sorted)
+input_sorted_free(struct sorted *sorted)
 {
     for (size_t i = 0; i < sorted->count; i++) {
         free(sorted->series[i].headers.instances);
@@ -266,7 +267,7 @@ sorted_free(struct sorted *sorted)
 }
 
 void
-sorted_refuse_damaged(const struct sorted_series *series, struct geometry_series *grouped)
+input_sorted_refuse_damaged(const struct sorted_series *series, struct geometry_series *grouped)
 {
     for (int32_t i = 0; i < grouped->stack_count && series->damaged > 0; i++) {
         struct geometry_stack *stack = &grouped->stacks[i];

@@ -27,22 +27,24 @@ struct sorted {
  * Returns whether an error means that the file is not an image to process, which is not a failure.
  * A file named .dcm that is not DICOM may be a damaged image and is a failure.
  */
-bool sorted_is_other_thing(const struct error *error);
+bool input_sorted_is_other(const struct error *error);
 
 /*
  * Sorts the files. `paths` has headers->count elements; both must outlive the result. Of equal
- * files with one SOP Instance UID the first is used, and the others are added to `passed_over`. An
+ * files with one SOP Instance UID the first is used, and the others are added to `skipped`. An
  * unreadable file is missing in the series of its header, else in those of its folder. A series
- * beyond the limits of `most` is refused. Returns 0 or -errno.
+ * beyond the limits of `series_limits` is refused. Returns 0 or -errno.
  */
-int sorted_make(const struct headers *headers, char *const *paths, const struct conf_series *most,
-                struct passed_over *passed_over, struct sorted *sorted);
-void sorted_free(struct sorted *sorted);
+int input_sorted_make(const struct headers *headers, char *const *paths,
+                      const struct conf_series *series_limits, struct input_skipped *skipped,
+                      struct sorted *sorted);
+void input_sorted_free(struct sorted *sorted);
 
 /*
  * Refuses every accepted stack of a series with unreadable files, and sets the reason of
  * INCOMPLETE_SERIES.
  */
-void sorted_refuse_damaged(const struct sorted_series *series, struct geometry_series *grouped);
+void input_sorted_refuse_damaged(const struct sorted_series *series,
+                                 struct geometry_series *grouped);
 
 #endif

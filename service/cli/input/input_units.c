@@ -31,9 +31,10 @@ add_unit(struct units *units, const struct sorted_series *series, const char *st
     return unit;
 }
 
-/* Writes the first sentence, "im1.dcm is a localizer.", for the file at `path`. */
+/* Writes the first part, "im1.dcm is a localizer.", for the file at `path`. */
 static void
-tell_of_file(const struct geometry_stack *stack, const char *path, char *message, size_t size)
+describe_skipped_file(const struct geometry_stack *stack, const char *path, char *message,
+                      size_t size)
 {
     const char *words = stack->error.message, *name = text_base_name(stack->error.file[0]);
     const size_t length = strlen(name);
@@ -48,21 +49,21 @@ tell_of_file(const struct geometry_stack *stack, const char *path, char *message
 
 /* Skips each file of a stack once, although several frames may come from one file. */
 static int
-pass_over_stack(const struct sorted_series *series, const struct geometry_stack *stack,
-                struct passed_over *passed_over)
+skip_stack(const struct sorted_series *series, const struct geometry_stack *stack,
+           struct input_skipped *skipped)
 {
-    bool *told = calloc(series->headers.count + 1, sizeof *told);
-    int rc = told ? 0 : -ENOMEM;
+    bool *is_listed = calloc(series->headers.count + 1, sizeof *is_listed);
+    int rc = is_listed ? 0 : -ENOMEM;
     for (int32_t i = 0; i < stack->plane_count && rc == 0; i++) {
         const int32_t at = stack->planes[i].instance;
         char message[sizeof stack->error.message];
-        if (told[at])
+        if (is_listed[at])
             continue;
-        told[at] = true;
-        tell_of_file(stack, series->paths[at], message, sizeof message);
-        rc = passed_over_add(passed_over, series->paths[at], stack->error.code, message);
+        is_listed[at] = true;
+        describe_skipped_file(stack, series->paths[at], message, sizeof message);
+        rc = input_skipped_add(skipped, series->paths[at], stack->error.code, message);
     }
-    free(told);
+    free(is_listed);
     return rc;
 }
 
@@ -167,20 +168,20 @@ choice_make(const struct units_request *request, const struct geometry_series *g
 
 /* "75 volumes: b 0, b 1000 #2, ..." */
 static void
-tell_too_many(const struct choice *choice, struct error *refusal)
+describe_too_many(const struct choice *choice, struct error *refusal)
 {
     char names[320] = "";
-    size_t used = 0, told = 0;
+    size_t used = 0, is_listed = 0;
     for (int32_t i = 0; i < choice->grouped->stack_count; i++) {
         const char *name = choice->grouped->stacks[i].name;
         if (!choice->grouped->stacks[i].accepted || used + strlen(name) + 3 > sizeof names)
             continue;
-        used += (size_t)sprintf(names + used, "%s%s", told++ > 0 ? "; " : "", name);
+        used += (size_t)sprintf(names + used, "%s%s", is_listed++ > 0 ? "; " : "", name);
     }
     error_set(refusal, 0, CODE_TOO_MANY_STACKS,
               "the series has %zu volumes: %s%s. Say with --stacks all, first, last, b0 or a "
               "pattern, or with --stack NAME, which are wanted.",
-              choice->too_many, names, told < choice->too_many ? "; ..." : "");
+              choice->too_many, names, is_listed < choice->too_many ? "; ..." : "");
 }
 
 /* ------------------------------------------------------------------ checking a series ---- */
@@ -197,7 +198,7 @@ make_chosen(struct units *units, const struct sorted_series *series, const struc
     struct error refusal = {0};
     if (choice->too_many == 0)
         return 0;
-    tell_too_many(choice, &refusal);
+    describe_too_many(choice, &refusal);
     return add_unit(units, series, "", &refusal) ? 0 : -ENOMEM;
 }
 
@@ -209,7 +210,7 @@ units_of_stacks(struct units *units, const struct sorted_series *series,
     int rc = 0;
     for (int32_t i = 0; i < grouped->stack_count && rc == 0; i++) {
         if (grouped->stacks[i].passed_over)
-            rc = pass_over_stack(series, &grouped->stacks[i], request->passed_over);
+            rc = skip_stack(series, &grouped->stacks[i], request->skipped);
         else
             units->stacks++;
     }
@@ -261,8 +262,8 @@ note_missing(struct units *units, size_t first, const struct sorted_series *seri
 }
 
 static int
-judge_strictly(struct units *units, size_t first, const struct sorted_series *series,
-               struct geometry_limits limits)
+units_check_strictly(struct units *units, size_t first, const struct sorted_series *series,
+                     struct geometry_limits limits)
 {
     struct geometry_series *strict;
     struct error refusal;
@@ -283,8 +284,8 @@ judge_strictly(struct units *units, size_t first, const struct sorted_series *se
 }
 
 static int
-judge_stacks(struct units *units, const struct sorted_series *series,
-             const struct units_request *request, struct error *refusal)
+units_check_stacks(struct units *units, const struct sorted_series *series,
+                   const struct units_request *request, struct error *refusal)
 {
     struct geometry_limits limits = pipeline_limits(request->pipeline);
     limits.allow_missing = request->accept_missing;
@@ -295,21 +296,22 @@ judge_stacks(struct units *units, const struct sorted_series *series,
     if (rc)
         return rc;
     if (!request->accept_missing)
-        sorted_refuse_damaged(series, grouped);
+        input_sorted_refuse_damaged(series, grouped);
     rc = units_of_stacks(units, series, request, grouped);
     geometry_series_free(grouped);
     if (rc == 0 && request->accept_missing && units->count > first)
-        rc = judge_strictly(units, first, series, limits);
+        rc = units_check_strictly(units, first, series, limits);
     return rc;
 }
 
 /* A series without stacks becomes one refused unit. */
 static int
-judge_series(struct units *units, const struct sorted_series *series,
-             const struct units_request *request)
+units_check_series(struct units *units, const struct sorted_series *series,
+                   const struct units_request *request)
 {
     struct error refusal = series->refusal;
-    int rc = refusal.code == CODE_NONE ? judge_stacks(units, series, request, &refusal) : -EINVAL;
+    int rc =
+        refusal.code == CODE_NONE ? units_check_stacks(units, series, request, &refusal) : -EINVAL;
     if (rc != -EINVAL)
         return rc;
     units->stacks++;
@@ -399,28 +401,28 @@ name_units(struct units *units, const char *output)
 }
 
 int
-units_make(const struct units_request *request, struct units *units, struct error *error)
+input_units_make(const struct units_request *request, struct units *units, struct error *error)
 {
     *units = (struct units){0};
-    int rc = sorted_make(request->headers, request->paths, request->most, request->passed_over,
-                         &units->sorted);
+    int rc = input_sorted_make(request->headers, request->paths, request->series_limits,
+                               request->skipped, &units->sorted);
     for (size_t i = 0; i < units->sorted.count && rc == 0; i++)
-        rc = judge_series(units, &units->sorted.series[i], request);
+        rc = units_check_series(units, &units->sorted.series[i], request);
     if (rc == 0)
         rc = name_units(units, request->output);
     if (rc) {
         error_set_system(error, rc, "sort the files");
-        units_free(units);
+        input_units_free(units);
     }
     return rc;
 }
 
 void
-units_free(struct units *units)
+input_units_free(struct units *units)
 {
     for (size_t i = 0; i < units->count; i++)
         free(units->items[i].output);
     free(units->items);
-    sorted_free(&units->sorted);
+    input_sorted_free(&units->sorted);
     *units = (struct units){0};
 }

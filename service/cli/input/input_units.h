@@ -30,12 +30,12 @@ struct units_request {
     const struct headers *headers; /* borrowed */
     char *const *paths;            /* headers->count elements */
     const struct conf_pipeline *pipeline;
-    const struct conf_series *most;
+    const struct conf_series *series_limits;
     const char *stack;   /* stack name; NULL: see `stacks` */
     const char *stacks;  /* as the option of a rule; NULL: all, unless there are too many */
     bool accept_missing; /* run incomplete series */
     const char *output;
-    struct passed_over *passed_over; /* skipped files are added here */
+    struct input_skipped *skipped; /* skipped files are added here */
 };
 
 /*
@@ -44,7 +44,7 @@ struct units_request {
  * replaces a missing or ambiguous number, and "-<stack>" follows if a series has several stacks.
  * Returns 0 or -errno with a message.
  */
-int units_make(const struct units_request *request, struct units *units, struct error *error);
-void units_free(struct units *units);
+int input_units_make(const struct units_request *request, struct units *units, struct error *error);
+void input_units_free(struct units *units);
 
 #endif

@@ -17,8 +17,8 @@ cli_style(enum cli_style style, FILE *out)
                                           [CLI_GOOD] = "\033[32m",
                                           [CLI_DOUBTFUL] = "\033[33m",
                                           [CLI_BAD] = "\033[31m"};
-    const char *wish = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    const bool plain = (wish && wish[0]) || (terminal && strcmp(terminal, "dumb") == 0);
+    const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    const bool plain = (no_color && no_color[0]) || (terminal && strcmp(terminal, "dumb") == 0);
     return plain || !isatty(terminal_of(out)) ? "" : escapes[style];
 }
 
@@ -32,7 +32,7 @@ style_complain(const char *command, const char *format, va_list values)
 }
 
 void
-cli_complain(const char *format, ...)
+cli_print_error(const char *format, ...)
 {
     va_list values;
     va_start(values, format);
@@ -48,8 +48,8 @@ cli_usage_error(const char *command, const char *format, ...)
     va_start(values, format);
     style_complain(command, format, values);
     va_end(values);
-    const bool asks = format[strlen(format) - 1] == '?';
-    fprintf(stderr, "%s noctule %s%s\n", asks ? " See" : "; see", command ? command : "",
+    const bool is_hint = format[strlen(format) - 1] == '?';
+    fprintf(stderr, "%s noctule %s%s\n", is_hint ? " See" : "; see", command ? command : "",
             command ? " --help" : "help");
     return EXIT_USAGE;
 }

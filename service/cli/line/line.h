@@ -47,11 +47,11 @@ extern const struct cli_kind cli_flag, /* bool */
     cli_choice, cli_command_name, /* const char *, unchanged */
     cli_files,                    /* struct cli_texts: all values in order */
     cli_uid,                      /* const char * in the form of a UID */
-    cli_when,                     /* const char *, a time; at most two per command */
+    cli_when,                     /* const char *, a time; at max_arguments two per command */
     cli_later,                    /* const char *, a time in the future */
     cli_alert,                    /* const char *, the id of an alert */
-    cli_job, cli_count, cli_id,   /* int64_t, at least 1 */
-    cli_segment;                  /* int64_t, at least 0 */
+    cli_job, cli_count, cli_id,   /* int64_t, at min_arguments 1 */
+    cli_segment;                  /* int64_t, at min_arguments 0 */
 
 /* Values of an option that may be repeated. cli_release frees `items`. */
 struct cli_texts {
@@ -81,11 +81,11 @@ struct cli_command {
     const char *usage[5]; /* arguments after the name; NULL after the last */
     const char *more;     /* more text for the help, or NULL */
     const struct cli_option *options;
-    size_t size;                 /* of the struct with the options; 0 if absent */
-    const void *initial;         /* initial values; NULL: zeros */
-    const struct cli_kind *kind; /* of arguments; NULL: any text */
-    int least, most;             /* limits of the number of arguments */
-    const char *needs;           /* text for a wrong number: "one or more job numbers" */
+    size_t size;                      /* of the struct with the options; 0 if absent */
+    const void *initial;              /* initial values; NULL: zeros */
+    const struct cli_kind *kind;      /* of arguments; NULL: any text */
+    int min_arguments, max_arguments; /* limits of the number of arguments */
+    const char *needs;                /* text for a wrong number: "one or more job numbers" */
     bool without_conf;
     bool standalone; /* must not follow a running daemon: see run_with_conf */
     bool as_written; /* needs the file itself; others may use the configuration in force */
@@ -147,7 +147,7 @@ void cli_print_help(FILE *out);
 void cli_print_command(const struct cli_command *command, FILE *out);
 
 /* Prints "noctule: " and the message on standard error. */
-void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void cli_print_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints an error in the arguments and where to find help. Returns EXIT_USAGE. */
 int cli_usage_error(const char *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

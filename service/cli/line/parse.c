@@ -226,10 +226,10 @@ line_check_arguments(struct line *line)
     struct cli_call *call = line->call;
     const struct cli_command *command = call->command;
     const struct cli_kind *kind = command->kind ? command->kind : &cli_text;
-    if (call->count > command->most && !command->needs)
+    if (call->count > command->max_arguments && !command->needs)
         return cli_usage_error(command->name, "\"%s\" is one argument too many",
-                               call->arguments[command->most]);
-    if (call->count < command->least || call->count > command->most)
+                               call->arguments[command->max_arguments]);
+    if (call->count < command->min_arguments || call->count > command->max_arguments)
         return cli_usage_error(command->name, "needs %s", command->needs);
     for (int i = 0; i < call->count; i++)
         if (kind->take(call, call->arguments[i], NULL) < 0)

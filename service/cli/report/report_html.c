@@ -9,7 +9,7 @@
 #include <string.h>
 
 static void
-night_html_head(const struct night_report *report, FILE *out)
+report_html_head(const struct report_content *report, FILE *out)
 {
     char since[SHOWN_TIME], until[SHOWN_TIME];
     shown_time(report->night->since, since);
@@ -30,12 +30,12 @@ night_html_head(const struct night_report *report, FILE *out)
 }
 
 void
-night_write_html(const struct night_report *report, FILE *out)
+report_write_html(const struct report_content *report, FILE *out)
 {
     const struct night *night = report->night;
-    night_html_head(report, out);
+    report_html_head(report, out);
     html_report_figures(night, out);
-    night_html_previews(report, out);
+    report_html_previews(report, out);
     html_report_tables(night, NULL, out);
     fputs("</main></body></html>\n", out);
 }

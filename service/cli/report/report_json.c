@@ -7,7 +7,7 @@
 #include <string.h>
 
 static void
-json_night_cell(struct json *json, const struct night_column *column, const char *text)
+report_json_cell(struct json *json, const struct night_column *column, const char *text)
 {
     if (!text)
         json_null(json, column->key);
@@ -20,29 +20,29 @@ json_night_cell(struct json *json, const struct night_column *column, const char
 }
 
 static void
-json_night_row(struct json *json, const struct night_table *table, size_t row, const char *key)
+report_json_row(struct json *json, const struct night_table *table, size_t row, const char *key)
 {
     json_begin_object(json, key);
     for (size_t i = 0; i < table->column_count; i++)
-        json_night_cell(json, &table->columns[i], table->cells[row * table->column_count + i]);
+        report_json_cell(json, &table->columns[i], table->cells[row * table->column_count + i]);
     json_end_object(json);
 }
 
 static void
-json_night_table(struct json *json, const struct night_table *table)
+report_json_table(struct json *json, const struct night_table *table)
 {
     if (table->one) {
-        json_night_row(json, table, 0, table->key);
+        report_json_row(json, table, 0, table->key);
         return;
     }
     json_begin_array(json, table->key);
     for (size_t row = 0; row < table->row_count; row++)
-        json_night_row(json, table, row, NULL);
+        report_json_row(json, table, row, NULL);
     json_end_array(json);
 }
 
 void
-night_write_json(const struct night_report *report, FILE *out)
+report_write_json(const struct report_content *report, FILE *out)
 {
     struct json json = {.out = out};
     json_begin_object(&json, NULL);
@@ -51,6 +51,6 @@ night_write_json(const struct night_report *report, FILE *out)
     json_boolean(&json, "attention", report->attention);
     cli_alerts_to_json(report->alerts, &json);
     for (int i = 0; i < NIGHT_TABLE_COUNT; i++)
-        json_night_table(&json, &report->night->tables[i]);
+        report_json_table(&json, &report->night->tables[i]);
     json_end_object(&json);
 }

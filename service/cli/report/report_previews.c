@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_PREVIEWS      12
-#define MOST_PREVIEW_BYTES (256 * 1024)
-#define MOST_BYTES         (2 * 1024 * 1024)
+#define MAX_PREVIEWS      12
+#define MAX_PREVIEW_BYTES (256 * 1024)
+#define MAX_BYTES         (2 * 1024 * 1024)
 
 static const char base64_digits[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -33,25 +33,25 @@ preview_encode(const unsigned char *bytes, size_t size, FILE *out)
 
 /* Loads the preview of a row if it exists and fits. Returns its size, or 0. */
 static size_t
-preview_load(const struct night_report *report, size_t row, size_t room, unsigned char **bytes)
+preview_load(const struct report_content *report, size_t row, size_t room, unsigned char **bytes)
 {
     const char *path = night_cell(&report->night->tables[NIGHT_REVIEW], row, "preview_path");
-    const size_t most = room < MOST_PREVIEW_BYTES ? room : MOST_PREVIEW_BYTES;
+    const size_t max_bytes = room < MAX_PREVIEW_BYTES ? room : MAX_PREVIEW_BYTES;
     size_t size = 0;
-    return path && html_read_preview(report->root, path, most, bytes, &size) == 0 ? size : 0;
+    return path && html_read_preview(report->root, path, max_bytes, bytes, &size) == 0 ? size : 0;
 }
 
 static void
 preview_caption(const struct night_table *table, size_t row, FILE *out)
 {
-    static const char *const told[] = {"message", "series_description", "series_uid"};
+    static const char *const keys[] = {"message", "series_description", "series_uid"};
     fputs("<figcaption><strong>Job ", out);
     html_text(night_cell(table, row, "job"), out);
     fputs(", ", out);
     html_text(night_cell(table, row, "pipeline"), out);
     fputs("</strong>", out);
-    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
-        const char *text = night_cell(table, row, told[i]);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *text = night_cell(table, row, keys[i]);
         if (!text || !*text)
             continue;
         fprintf(out, "<br><bdi%s>", i == 2 ? " class=\"uid faint\"" : "");
@@ -62,10 +62,10 @@ preview_caption(const struct night_table *table, size_t row, FILE *out)
 }
 
 static void
-preview_figures(const struct night_report *report, size_t count, FILE *out)
+report_preview_figures(const struct report_content *report, size_t count, FILE *out)
 {
     const struct night_table *table = &report->night->tables[NIGHT_REVIEW];
-    size_t room = MOST_BYTES;
+    size_t room = MAX_BYTES;
     fputs("<div class=\"looks\">\n", out);
     for (size_t row = 0; row < count; row++) {
         unsigned char *bytes = NULL;
@@ -87,14 +87,14 @@ preview_figures(const struct night_report *report, size_t count, FILE *out)
 }
 
 void
-night_html_previews(const struct night_report *report, FILE *out)
+report_html_previews(const struct report_content *report, FILE *out)
 {
     const struct night_table *table = &report->night->tables[NIGHT_REVIEW];
-    const size_t count = table->row_count < MOST_PREVIEWS ? table->row_count : MOST_PREVIEWS;
+    const size_t count = table->row_count < MAX_PREVIEWS ? table->row_count : MAX_PREVIEWS;
     if (count == 0)
         return;
     fprintf(out, "<section><h2>%s</h2>\n", table->heading);
-    preview_figures(report, count, out);
+    report_preview_figures(report, count, out);
     if (count < table->row_count)
         fprintf(out, "<p class=\"faint\">and %zu more: <code>noctule review</code></p>",
                 table->row_count - count);

@@ -14,17 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NIGHT_MS (24 * 3600 * 1000LL) /* default period */
+#define REPORT_PERIOD_MS (24 * 3600 * 1000LL) /* default period */
 
-struct night_request {
+struct report_print_request {
     const char *since, *until, *html;
     bool json, send;
 };
 
 static int
-night_check(struct cli_call *call)
+report_print_check(struct cli_call *call)
 {
-    const struct night_request *request = call->options;
+    const struct report_print_request *request = call->options;
     int64_t ms;
     if (request->send && (request->json || request->html))
         return cli_usage_error(call->command->name, "--send excludes --json and --html");
@@ -38,12 +38,12 @@ night_check(struct cli_call *call)
 
 /* Replaces the file as a whole, so that readers never see half a page. */
 int
-night_save(const struct night_report *report, const char *path)
+report_save(const struct report_content *report, const char *path)
 {
     struct text_stream page;
     int rc = text_open(&page);
     if (rc == 0) {
-        night_write_html(report, page.out);
+        report_write_html(report, page.out);
         rc = text_close(&page);
     }
     if (rc == 0) {
@@ -52,21 +52,21 @@ night_save(const struct night_report *report, const char *path)
     }
     if (rc == 0)
         return EXIT_OK;
-    cli_complain("%s: the page cannot be written: %s", path, strerror(-rc));
+    cli_print_error("%s: the page cannot be written: %s", path, strerror(-rc));
     return EXIT_PARTIAL;
 }
 
 static int
-night_tell(const struct night_report *report, const struct cli_call *call)
+report_print_output(const struct report_content *report, const struct cli_call *call)
 {
-    const struct night_request *request = call->options;
+    const struct report_print_request *request = call->options;
     if (request->send)
-        return night_send(report, call->context->conf->report.command);
+        return report_send(report, call->context->conf->report.command);
     if (request->json)
-        night_write_json(report, stdout);
+        report_write_json(report, stdout);
     else if (!request->html)
-        night_write_text(report, stdout);
-    const int status = request->html ? night_save(report, request->html) : EXIT_OK;
+        report_write_text(report, stdout);
+    const int status = request->html ? report_save(report, request->html) : EXIT_OK;
     return status == EXIT_OK && report->attention ? EXIT_PARTIAL : status;
 }
 
@@ -75,7 +75,7 @@ night_tell(const struct night_report *report, const struct cli_call *call)
  * period.
  */
 static bool
-night_needs_attention(const struct night *night, const struct alerts *alerts, bool is_recent)
+report_needs_attention(const struct night *night, const struct alerts *alerts, bool is_recent)
 {
     static const struct {
         enum night_table_name table;
@@ -92,7 +92,8 @@ night_needs_attention(const struct night *night, const struct alerts *alerts, bo
 }
 
 static int
-night_make(struct cli_call *call, struct report *database, int64_t since_ms, int64_t until_ms)
+report_print_make(struct cli_call *call, struct report *database, int64_t since_ms,
+                  int64_t until_ms)
 {
     const char *root = call->context->conf->root;
     struct cli_alerts alerts = {0};
@@ -103,12 +104,12 @@ night_make(struct cli_call *call, struct report *database, int64_t since_ms, int
     if (rc == 0)
         rc = report_night(database, since_ms, until_ms, &night, &error);
     if (rc == 0) {
-        const bool is_recent = clock_unix_ms() - until_ms < NIGHT_MS;
-        const struct night_report report = {night, &alerts, root,
-                                            night_needs_attention(night, &alerts.list, is_recent)};
-        status = night_tell(&report, call);
+        const bool is_recent = clock_unix_ms() - until_ms < REPORT_PERIOD_MS;
+        const struct report_content report = {
+            night, &alerts, root, report_needs_attention(night, &alerts.list, is_recent)};
+        status = report_print_output(&report, call);
     } else {
-        cli_complain("%s", error.message);
+        cli_print_error("%s", error.message);
         status = rc == -EINVAL ? EXIT_USAGE : EXIT_DATABASE;
     }
     night_free(night);
@@ -117,31 +118,31 @@ night_make(struct cli_call *call, struct report *database, int64_t since_ms, int
 }
 
 static int
-night_run(struct cli_call *call)
+report_print_run(struct cli_call *call)
 {
-    const struct night_request *request = call->options;
+    const struct report_print_request *request = call->options;
     struct report *database;
     if (request->send && !call->context->conf->report.command) {
-        cli_complain("report.command of the configuration is not given");
+        cli_print_error("report.command of the configuration is not given");
         return EXIT_CONFIG;
     }
     int64_t until_ms = clock_unix_ms();
     if (request->until)
         cli_time_to_ms(request->until, &until_ms);
-    int64_t since_ms = until_ms - NIGHT_MS;
+    int64_t since_ms = until_ms - REPORT_PERIOD_MS;
     if (request->since)
         cli_time_to_ms(request->since, &since_ms);
     int status = cli_open_report(call->context->conf, &database);
     if (status != EXIT_OK)
         return status;
-    status = night_make(call, database, since_ms, until_ms);
+    status = report_print_make(call, database, since_ms, until_ms);
     report_close(database);
     return status;
 }
 
 #define WHEN(name_, help_)                                                                         \
     {                                                                                              \
-#name_, 0, &cli_when, CLI_AT(struct night_request, name_), .help = (help_)                 \
+#name_, 0, &cli_when, CLI_AT(struct report_print_request, name_), .help = (help_)          \
     }
 
 const struct cli_command cli_report = {
@@ -158,14 +159,14 @@ const struct cli_command cli_report = {
             WHEN(since, "from then on: yesterday, 2026-01-31, 36h; 24 h before the end when not "
                         "given"),
             WHEN(until, "before then; now when not given"),
-            CLI_JSON(struct night_request),
-            {"html", 0, &cli_file, CLI_AT(struct night_request, html),
+            CLI_JSON(struct report_print_request),
+            {"html", 0, &cli_file, CLI_AT(struct report_print_request, html),
              .help = "write a page to this file, in place of text"},
-            {"send", 0, &cli_flag, CLI_AT(struct night_request, send),
+            {"send", 0, &cli_flag, CLI_AT(struct report_print_request, send),
              .help = "hand it to report.command of the configuration; the status says whether that "
                      "went well"},
             {0}},
-    .size = sizeof(struct night_request),
-    .check = night_check,
+    .size = sizeof(struct report_print_request),
+    .check = report_print_check,
     .as_written = true, /* its command is run */
-    .run = night_run};
+    .run = report_print_run};

@@ -13,30 +13,30 @@
 
 #include <stdio.h>
 
-struct night_report {
+struct report_content {
     const struct night *night;
     const struct cli_alerts *alerts; /* current alerts */
     const char *root;                /* folder of the relative paths */
     bool attention;                  /* an operator must act */
 };
 
-void night_write_text(const struct night_report *report, FILE *out);
-void night_write_json(const struct night_report *report, FILE *out);
+void report_write_text(const struct report_content *report, FILE *out);
+void report_write_json(const struct report_content *report, FILE *out);
 /* Writes one self-contained file with styles, charts and a limited number of previews. */
-void night_write_html(const struct night_report *report, FILE *out);
+void report_write_html(const struct report_content *report, FILE *out);
 
 /*
  * Writes the HTML file, completely or not at all. Returns EXIT_OK, or EXIT_PARTIAL after an error
  * message.
  */
-int night_save(const struct night_report *report, const char *path);
+int report_save(const struct report_content *report, const char *path);
 /*
  * Passes text and HTML to the site's command. Returns EXIT_OK, or EXIT_PARTIAL after an error
  * message.
  */
-int night_send(const struct night_report *report, const char *command);
+int report_send(const struct report_content *report, const char *command);
 
 /* Writes the previews of jobs under review with their findings, up to the limit. */
-void night_html_previews(const struct night_report *report, FILE *out);
+void report_html_previews(const struct report_content *report, FILE *out);
 
 #endif

@@ -21,13 +21,13 @@
 
 /* Returns a descriptor with the text, or -errno. */
 static int
-send_text(const struct night_report *report)
+send_text(const struct report_content *report)
 {
     struct text_stream text;
     int rc = text_open(&text);
     if (rc)
         return rc;
-    night_write_text(report, text.out);
+    report_write_text(report, text.out);
     rc = text_close(&text);
     if (rc)
         return rc;
@@ -42,7 +42,7 @@ send_text(const struct night_report *report)
 }
 
 static int
-send_set_environment(const struct night_report *report, const char *page)
+send_set_environment(const struct report_content *report, const char *page)
 {
     char since[SHOWN_TIME], until[SHOWN_TIME], host[128] = "", subject[256];
     shown_time(report->night->since, since);
@@ -85,26 +85,26 @@ send_run(const char *command, int text, int *how)
 }
 
 static int
-send_judge(int rc, int how)
+send_print_outcome(int rc, int how)
 {
     if (rc)
-        cli_complain("the report cannot be handed over: %s", strerror(-rc));
+        cli_print_error("the report cannot be handed over: %s", strerror(-rc));
     else if (WIFSIGNALED(how))
-        cli_complain("report.command was ended by signal %d", WTERMSIG(how));
+        cli_print_error("report.command was ended by signal %d", WTERMSIG(how));
     else if (WEXITSTATUS(how))
-        cli_complain("report.command ended with status %d", WEXITSTATUS(how));
+        cli_print_error("report.command ended with status %d", WEXITSTATUS(how));
     else
         return EXIT_OK;
     return EXIT_PARTIAL;
 }
 
 int
-night_send(const struct night_report *report, const char *command)
+report_send(const struct report_content *report, const char *command)
 {
     char page[PATH_MAX];
     int how = 0;
     snprintf(page, sizeof page, "%s/" LAYOUT_REPORT, report->root);
-    const int status = night_save(report, page);
+    const int status = report_save(report, page);
     if (status != EXIT_OK)
         return status;
     const int text = send_text(report);
@@ -113,5 +113,5 @@ night_send(const struct night_report *report, const char *command)
         rc = send_run(command, text, &how);
     if (text >= 0)
         close(text);
-    return send_judge(rc, how);
+    return send_print_outcome(rc, how);
 }

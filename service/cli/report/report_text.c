@@ -1,5 +1,5 @@
 /*
- * report_text.c - the report for a terminal. Lines have at most 80 characters, except for longer
+ * report_text.c - the report for a terminal. Lines have at widest 80 characters, except for longer
  * words.
  */
 #include "service/cli/report/report_print.h"
@@ -12,7 +12,7 @@
 
 #define LINE_WIDTH 80
 #define LABEL      12 /* "Deliveries  " */
-#define MOST_SHOWN 8  /* max rows of a table */
+#define MAX_SHOWN  8  /* max rows of a table */
 
 /* A paragraph in progress. */
 struct paragraph {
@@ -115,14 +115,14 @@ cell_width(const char *text)
 static int
 column_needs(const struct night_table *table, size_t column, size_t rows)
 {
-    int most = cell_width(table->columns[column].title);
+    int widest = cell_width(table->columns[column].title);
     for (size_t row = 0; row < rows; row++) {
         char buffer[SHOWN_CELL];
         const char *shown = shown_cell(table, row, column, buffer);
         const int width = shown ? cell_width(shown) : 0;
-        most = width > most ? width : most;
+        widest = width > widest ? width : widest;
     }
-    return most;
+    return widest;
 }
 
 static void
@@ -172,7 +172,7 @@ text_below(const struct night_table *table, size_t row, FILE *out)
 static void
 text_list(const struct night_table *table, FILE *out)
 {
-    const size_t rows = table->row_count < MOST_SHOWN ? table->row_count : MOST_SHOWN;
+    const size_t rows = table->row_count < MAX_SHOWN ? table->row_count : MAX_SHOWN;
     fprintf(out, "\n%s\n", table->heading);
     text_line(table, -1, rows, out);
     for (size_t row = 0; row < rows; row++) {
@@ -208,7 +208,7 @@ text_alerts(const struct alerts *alerts, FILE *out)
 }
 
 static void
-text_head(const struct night_report *report, FILE *out)
+text_head(const struct report_content *report, FILE *out)
 {
     char since[SHOWN_TIME], until[SHOWN_TIME];
     shown_time(report->night->since, since);
@@ -219,7 +219,7 @@ text_head(const struct night_report *report, FILE *out)
 }
 
 void
-night_write_text(const struct night_report *report, FILE *out)
+report_write_text(const struct report_content *report, FILE *out)
 {
     const struct night *night = report->night;
     text_head(report, out);

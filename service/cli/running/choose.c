@@ -94,7 +94,7 @@ choose_refuse_hidden(const struct running_daemon *daemon, struct error *error)
 
 /* Prints the chosen configuration, unless it is the default. */
 static void
-choose_tell(const struct running_daemon *daemon)
+choose_print(const struct running_daemon *daemon)
 {
     if (strcmp(daemon->config, DAEMON_CONFIG) == 0 && !daemon->root[0])
         return;
@@ -112,7 +112,7 @@ choose_take(struct cli_context *context, const struct running_daemon *daemon, st
     context->config_path = context->chosen[0];
     if (!context->root && daemon->root[0])
         context->root = context->chosen[1];
-    choose_tell(daemon);
+    choose_print(daemon);
     return 0;
 }
 

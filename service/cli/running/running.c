@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_WORDS 32 /* max arguments of a daemon */
+#define MAX_WORDS 32 /* max arguments of a daemon */
 
 static FILE *
 running_open(int process, const char *name)
@@ -61,13 +61,13 @@ running_is_daemon(int process, struct running_daemon *daemon)
  * Returns their number, or 0 if there are too many or no arguments.
  */
 static int
-running_words(int process, char *words[MOST_WORDS + 1])
+running_words(int process, char *words[MAX_WORDS + 1])
 {
     int count = 0;
     size_t size = 0;
     FILE *file = running_open(process, "cmdline");
     words[0] = NULL;
-    while (file && count < MOST_WORDS && getdelim(&words[count], &size, '\0', file) > 0) {
+    while (file && count < MAX_WORDS && getdelim(&words[count], &size, '\0', file) > 0) {
         words[++count] = NULL;
         size = 0;
     }
@@ -75,7 +75,7 @@ running_words(int process, char *words[MOST_WORDS + 1])
     words[count] = NULL;
     if (file)
         fclose(file);
-    return count < MOST_WORDS ? count : 0;
+    return count < MAX_WORDS ? count : 0;
 }
 
 /*
@@ -133,18 +133,18 @@ running_config(int process, const struct daemon_line *line, struct running_daemo
 
 /* Returns true if the process is a daemon. Details may be missing if this user cannot read them. */
 static bool
-running_look(int process, struct running_daemon *daemon)
+running_is_one(int process, struct running_daemon *daemon)
 {
-    char *words[MOST_WORDS + 1], *order[MOST_WORDS + 1];
+    char *words[MAX_WORDS + 1], *order[MAX_WORDS + 1];
     struct daemon_line line;
-    const int told = opterr;
+    const int saved_opterr = opterr;
     if (!running_is_daemon(process, daemon))
         return false;
     const int count = running_words(process, words);
     memcpy(order, words, sizeof order);
     opterr = 0;
     const bool runs = count > 0 && daemon_line_parse(count, order, &line) == DAEMON_RUN;
-    opterr = told;
+    opterr = saved_opterr;
     const bool is_daemon = runs && !line.role;
     if (is_daemon)
         running_config(process, &line, daemon);
@@ -158,7 +158,7 @@ running_add(int folder, const char *name, struct running_daemon **daemons, size_
 {
     struct running_daemon daemon = {.pid = (pid_t)strtol(name, NULL, 10)};
     const int process = openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool is_one = process >= 0 && running_look(process, &daemon);
+    const bool is_one = process >= 0 && running_is_one(process, &daemon);
     if (process >= 0)
         close(process);
     struct running_daemon *more =

@@ -23,7 +23,7 @@ run_job_on_signal(int number)
 {
     run_job_signal = number;
     atomic_store(&run_job_terminated, true);
-    step_interrupt();
+    slurm_step_interrupt();
 }
 
 static void
@@ -37,14 +37,16 @@ run_job_catch_signals(void)
 }
 
 static void
-run_job_tell(const char *folder, enum step_end end, const struct error *error)
+run_job_print(const char *folder, enum step_end end, const struct error *error)
 {
-    static const char *const words[] = {
-        [STEP_TOLD] = "has a manifest", [STEP_VOID] = "was given up", [STEP_LEFT] = "was left"};
+    static const char *const words[] = {[STEP_PUBLISHED] = "has a manifest",
+                                        [STEP_VOID] = "was given up",
+                                        [STEP_LEFT] = "was left"};
     if (error->code == CODE_NONE && end != STEP_LEFT)
         printf("%s: %s\n", folder, words[end]);
     else
-        cli_complain("%s: %s: %s: %s", folder, words[end], code_name(error->code), error->message);
+        cli_print_error("%s: %s: %s: %s", folder, words[end], code_name(error->code),
+                        error->message);
 }
 
 static int
@@ -53,8 +55,8 @@ run_job_run_all(struct job_step *step, char *const *folders, int count)
     int status = EXIT_OK;
     for (int i = 0; i < count; i++) {
         struct error error;
-        const enum step_end end = step_run(step, folders[i], &error);
-        run_job_tell(folders[i], end, &error);
+        const enum step_end end = slurm_step_run(step, folders[i], &error);
+        run_job_print(folders[i], end, &error);
         status = end == STEP_LEFT ? EXIT_PARTIAL : status;
     }
     return status;
@@ -75,9 +77,9 @@ run_job_run(struct cli_call *call)
     log_open("run-job", "warn");
     run_job_catch_signals();
     dicom_init();
-    if (step_open(&step, &task, &run_job_terminated) == 0)
+    if (slurm_step_open(&step, &task, &run_job_terminated) == 0)
         status = run_job_run_all(&step, call->arguments, call->count);
-    step_close(&step);
+    slurm_step_close(&step);
     return atomic_load(&run_job_terminated) ? 128 + (int)run_job_signal : status;
 }
 
@@ -95,8 +97,8 @@ const struct cli_command cli_run_job = {
             {0}},
     .size = sizeof(struct run_job_options),
     .kind = &cli_folder,
-    .least = 1,
-    .most = INT_MAX,
+    .min_arguments = 1,
+    .max_arguments = INT_MAX,
     .needs = "the folders of attempts",
     .without_conf = true,
     .run = run_job_run};

@@ -52,7 +52,7 @@ scratch_make(struct scratch *scratch, const char *where)
 }
 
 int
-scratch_open(struct scratch *scratch, const char *where, struct error *error)
+slurm_scratch_open(struct scratch *scratch, const char *where, struct error *error)
 {
     char what[400];
     *scratch = (struct scratch){0};
@@ -66,17 +66,17 @@ scratch_open(struct scratch *scratch, const char *where, struct error *error)
 }
 
 void
-scratch_clear(const struct scratch *scratch)
+slurm_scratch_clear(const struct scratch *scratch)
 {
     if (scratch->results)
         file_remove(AT_FDCWD, scratch->results, NULL);
 }
 
 void
-scratch_close(struct scratch *scratch)
+slurm_scratch_close(struct scratch *scratch)
 {
     if (scratch->path) {
-        scratch_clear(scratch);
+        slurm_scratch_clear(scratch);
         rmdir(scratch->path); /* a confined process must not call unlink first */
         close(scratch->fd);
     }
@@ -98,7 +98,7 @@ scratch_sweep_one(int base, const char *name)
 }
 
 void
-scratch_sweep(const char *where)
+slurm_scratch_sweep(const char *where)
 {
     DIR *entries;
     if (file_open_directory(AT_FDCWD, where, 0, &entries) != 0)

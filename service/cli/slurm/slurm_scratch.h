@@ -17,12 +17,12 @@ struct scratch {
  * Creates the folder below `where`. Returns 0 or -errno with a message. The caller must call
  * slurm_scratch_close in either case.
  */
-int scratch_open(struct scratch *scratch, const char *where, struct error *error);
+int slurm_scratch_open(struct scratch *scratch, const char *where, struct error *error);
 /* Removes the files of one job. */
-void scratch_clear(const struct scratch *scratch);
+void slurm_scratch_clear(const struct scratch *scratch);
 /* Removes the folder with its content. */
-void scratch_close(struct scratch *scratch);
+void slurm_scratch_close(struct scratch *scratch);
 /* Removes folders of killed steps of this user below `where`. */
-void scratch_sweep(const char *where);
+void slurm_scratch_sweep(const char *where);
 
 #endif

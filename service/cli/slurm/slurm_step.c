@@ -33,7 +33,7 @@ static atomic_bool job_stop; /* stops the running job */
 static atomic_bool job_overdue;
 
 void
-step_interrupt(void)
+slurm_step_interrupt(void)
 {
     atomic_store(&job_stop, true);
 }
@@ -82,10 +82,11 @@ step_close_device(struct job_step *step)
 }
 
 static bool
-step_has_device(const struct job_step *step, const struct message_attempt *told)
+step_has_device(const struct job_step *step, const struct message_attempt *request)
 {
-    return step->lane && strcmp(step->backend, told->backend) == 0 &&
-           step->opened.threads == (int)told->threads && step->memory_bytes == told->memory_bytes;
+    return step->lane && strcmp(step->backend, request->backend) == 0 &&
+           step->opened.threads == (int)request->threads &&
+           step->memory_bytes == request->memory_bytes;
 }
 
 /* Installs the system call filter. A driver is open by now. */
@@ -99,20 +100,20 @@ step_filter_calls(struct job_step *step, struct error *error)
 
 /* Opens the device, unless an earlier attempt failed. */
 static int
-step_open_device(struct job_step *step, const struct message_attempt *told, struct error *error)
+step_open_device(struct job_step *step, const struct message_attempt *request, struct error *error)
 {
     if (step->device_lost) {
         *error = step->device_error;
         return -ENODEV;
     }
-    if (step_has_device(step, told))
+    if (step_has_device(step, request))
         return 0;
     step_close_device(step);
-    snprintf(step->backend, sizeof step->backend, "%s", told->backend);
+    snprintf(step->backend, sizeof step->backend, "%s", request->backend);
     step->opened =
-        (struct kernels_device_options){.backend = step->backend, .threads = (int)told->threads};
-    step->memory_bytes = told->memory_bytes;
-    int rc = job_device_open(&step->opened, told->memory_bytes, &step->device, error);
+        (struct kernels_device_options){.backend = step->backend, .threads = (int)request->threads};
+    step->memory_bytes = request->memory_bytes;
+    int rc = job_device_open(&step->opened, request->memory_bytes, &step->device, error);
     if (rc == 0)
         rc = job_lane_open(step->device, &step->lane, error);
     if (rc == 0)
@@ -239,7 +240,7 @@ step_publish(struct step_attempt *attempt, const struct manifest_run *run, struc
  * network error.
  */
 static int
-step_tell_results(struct step_attempt *attempt, struct error *error)
+step_publish_results(struct step_attempt *attempt, struct error *error)
 {
     struct manifest_run run;
     int rc = manifest_run_take(attempt->folder, attempt->step->scratch.results, &run, error);
@@ -254,18 +255,18 @@ step_tell_results(struct step_attempt *attempt, struct error *error)
 }
 
 static enum step_end
-step_tell(struct step_attempt *attempt, struct error *error)
+step_publish_end(struct step_attempt *attempt, struct error *error)
 {
     const int rc = attempt->report.verdict == PROTO_VERDICT_DONE
-                       ? step_tell_results(attempt, error)
+                       ? step_publish_results(attempt, error)
                        : step_publish(attempt, NULL, error);
     if (rc == 0)
         *error = attempt->report.error;
-    return rc == 0 || rc == -EEXIST ? STEP_TOLD : rc == -ESTALE ? STEP_VOID : STEP_LEFT;
+    return rc == 0 || rc == -EEXIST ? STEP_PUBLISHED : rc == -ESTALE ? STEP_VOID : STEP_LEFT;
 }
 
 enum step_end
-step_run(struct job_step *step, const char *path, struct error *error)
+slurm_step_run(struct job_step *step, const char *path, struct error *error)
 {
     struct step_attempt attempt = {.step = step};
     enum step_end end = STEP_LEFT;
@@ -273,14 +274,14 @@ step_run(struct job_step *step, const char *path, struct error *error)
     if (slurm_folder_open(path, &attempt.folder, error) != 0)
         return STEP_LEFT;
     if (manifest_exists(attempt.folder))
-        end = STEP_TOLD;
+        end = STEP_PUBLISHED;
     else if (slurm_folder_is_void(attempt.folder))
         end = STEP_VOID;
     else if (step_attempt_run(&attempt))
-        end = step_tell(&attempt, error);
+        end = step_publish_end(&attempt, error);
     else
         *error = attempt.report.error;
-    scratch_clear(&step->scratch);
+    slurm_scratch_clear(&step->scratch);
     pipeline_report_clear(&attempt.report);
     slurm_folder_close(attempt.folder);
     return end;
@@ -300,14 +301,14 @@ step_name_node(struct job_step *step)
 }
 
 int
-step_open(struct job_step *step, const struct step_task *task, const atomic_bool *terminated)
+slurm_step_open(struct job_step *step, const struct step_task *task, const atomic_bool *terminated)
 {
     *step = (struct job_step){.terminated = terminated,
                               .role = places_have_gpus() ? CONFINE_GPU_STEP : CONFINE_STEP};
     step_name_node(step);
-    scratch_sweep(task->where);
-    scratch_open(&step->scratch, task->where,
-                 &step->scratch_error); /* manifests then contain the reason */
+    slurm_scratch_sweep(task->where);
+    slurm_scratch_open(&step->scratch, task->where,
+                       &step->scratch_error); /* manifests then contain the reason */
     const struct step_places places = {.series = task->series,
                                        .scratch = step->scratch.path,
                                        .attempts = task->folders,
@@ -316,8 +317,8 @@ step_open(struct job_step *step, const struct step_task *task, const atomic_bool
 }
 
 void
-step_close(struct job_step *step)
+slurm_step_close(struct job_step *step)
 {
     step_close_device(step);
-    scratch_close(&step->scratch);
+    slurm_scratch_close(&step->scratch);
 }

@@ -17,9 +17,9 @@
 #include "service/pipeline/job_lane.h"
 
 enum step_end {
-    STEP_TOLD, /* it has a manifest, from this or another process */
-    STEP_VOID, /* it was voided */
-    STEP_LEFT, /* no manifest: a signal ended it, or the shared folder cannot be written */
+    STEP_PUBLISHED, /* it has a manifest, from this or another process */
+    STEP_VOID,      /* it was voided */
+    STEP_LEFT,      /* no manifest: a signal ended it, or the shared folder cannot be written */
 };
 
 /* The work of the process. Must be valid during slurm_step_open only. */
@@ -53,15 +53,16 @@ struct job_step {
  * -errno after logging that confinement failed. The caller must call slurm_step_close in either
  * case.
  */
-int step_open(struct job_step *step, const struct step_task *task, const atomic_bool *terminated);
+int slurm_step_open(struct job_step *step, const struct step_task *task,
+                    const atomic_bool *terminated);
 /*
  * Runs one attempt in the folder `path`. `error` gets the reason if it was left, or the failure of
  * the manifest.
  */
-enum step_end step_run(struct job_step *step, const char *path, struct error *error);
-void step_close(struct job_step *step);
+enum step_end slurm_step_run(struct job_step *step, const char *path, struct error *error);
+void slurm_step_close(struct job_step *step);
 
 /* Stops the running job. Signal handlers may call it after they set *terminated. */
-void step_interrupt(void);
+void slurm_step_interrupt(void);
 
 #endif

@@ -89,8 +89,9 @@ START_TEST(every_row_is_complete)
     EACH_COMMAND(command)
     {
         ck_assert_ptr_eq(cli_find_command(command->name), command);
-        ck_assert(command->help && command->run && command->most >= command->least);
-        ck_assert_msg(!command->least || command->needs, "%s", command->name);
+        ck_assert(command->help && command->run &&
+                  command->max_arguments >= command->min_arguments);
+        ck_assert_msg(!command->min_arguments || command->needs, "%s", command->name);
         ck_assert(!command->options || command->size > 0);
         check_usage(command);
         EACH_OPTION(option, command)
@@ -303,7 +304,7 @@ put_bash_command(FILE *out, const struct cli_command *command)
         between = " ";
     }
     fprintf(out, "'\n        kind=%s\n        ;;\n",
-            command->most == 0
+            command->max_arguments == 0
                 ? "nothing"
                 : completions[command->kind ? command->kind->completion : CLI_NOTHING]);
 }
@@ -440,9 +441,9 @@ put_zsh_command(FILE *out, const struct cli_command *command)
     put_zsh_option(out, option, "                ");
     for (const struct cli_option *option = cli_globals; option->name; option++)
         put_zsh_option(out, option, "                ");
-    if (command->most > 0)
-        fprintf(out, "                '%s:%s:%s'\n", command->most == 1 ? "1" : "*", kind->noun,
-                zsh_action(kind->completion));
+    if (command->max_arguments > 0)
+        fprintf(out, "                '%s:%s:%s'\n", command->max_arguments == 1 ? "1" : "*",
+                kind->noun, zsh_action(kind->completion));
     else
         fputs("                ':: : '\n", out);
     fputs("            ;;\n", out);

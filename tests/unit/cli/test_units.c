@@ -23,7 +23,7 @@ static struct headers headers;
 static struct conf_pipeline pipeline;
 static struct conf_series most;
 static struct units units;
-static struct passed_over passed_over;
+static struct input_skipped skipped;
 static char *file_paths[MOST];
 static struct units_request request;
 
@@ -39,18 +39,18 @@ set_up(void)
     pipeline = (struct conf_pipeline){.min_slices = 1, .spacing_tolerance = 0.01};
     most = (struct conf_series){.max_instances = MOST, .max_mib = 1};
     request = (struct units_request){.headers = &headers,
-                                     .most = &most,
+                                     .series_limits = &most,
                                      .paths = file_paths,
                                      .pipeline = &pipeline,
                                      .output = "/out",
-                                     .passed_over = &passed_over};
+                                     .skipped = &skipped};
 }
 
 static void
 tear_down(void)
 {
-    units_free(&units);
-    passed_over_clear(&passed_over);
+    input_units_free(&units);
+    input_skipped_clear(&skipped);
 }
 
 /* Three axial slices of a series. */
@@ -90,7 +90,7 @@ static void
 make(void)
 {
     struct error error = {0};
-    int rc = units_make(&request, &units, &error);
+    int rc = input_units_make(&request, &units, &error);
     ck_assert_msg(rc == 0, "%s", error.message);
 }
 
@@ -145,12 +145,12 @@ START_TEST(stacks_are_apart_and_can_be_picked)
     ck_assert_ptr_null(strpbrk(units.items[0].output + 5, " /\\:"));
     char name[128];
     snprintf(name, sizeof name, "%s", units.items[1].stack);
-    units_free(&units);
+    input_units_free(&units);
     make_stack(name);
     ck_assert_uint_eq(units.count, 1);
     ck_assert_str_eq(units.items[0].stack, name);
     ck_assert_str_eq(units.items[0].output, "/out");
-    units_free(&units);
+    input_units_free(&units);
     make_stack("no such stack");
     ck_assert_uint_eq(units.count, 0);
 }
@@ -207,7 +207,7 @@ START_TEST(what_is_called_dcm_and_is_none_is_damage)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct error error = {.code = CODE_NOT_DICOM};
         snprintf(error.file[0], sizeof error.file[0], "%s", cases[i].path);
-        ck_assert_int_eq(sorted_is_other_thing(&error), !cases[i].damage);
+        ck_assert_int_eq(input_sorted_is_other(&error), !cases[i].damage);
     }
 }
 
@@ -227,7 +227,7 @@ START_TEST(a_damaged_file_makes_the_series_beside_it_incomplete)
     ck_assert_str_eq(units.items[0].refusal.file[0], "/in/2");
     ck_assert_ptr_nonnull(strstr(units.items[0].refusal.message, "2 cannot be used (FILE_EMPTY)"));
     ck_assert_int_eq(units.items[1].refusal.code, CODE_NONE);
-    units_free(&units);
+    input_units_free(&units);
 
     request.accept_missing = true;
     make();
@@ -264,7 +264,7 @@ START_TEST(what_is_missing_is_refused_or_accepted)
     make();
     ck_assert_uint_eq(units.count, 1);
     ck_assert_int_eq(units.items[0].refusal.code, CODE_INCOMPLETE_SERIES);
-    units_free(&units);
+    input_units_free(&units);
     request.accept_missing = true;
     make();
     ck_assert_uint_eq(units.count, 1);
@@ -284,13 +284,13 @@ START_TEST(scouts_are_passed_over_file_by_file)
     ck_assert_uint_eq(units.count, 1);
     ck_assert_uint_eq(units.stacks, 1);
     ck_assert_str_eq(units.items[0].stack, "");
-    ck_assert_uint_eq(passed_over.count, 3);
+    ck_assert_uint_eq(skipped.count, 3);
     for (size_t i = 0; i < 3; i++) {
         char words[64];
         snprintf(words, sizeof words, "%zu is a localizer.", i);
-        ck_assert_str_eq(passed_over.files[i].path, paths[i]);
-        ck_assert_int_eq(passed_over.files[i].code, CODE_LOCALIZER);
-        ck_assert_str_eq(passed_over.files[i].message, words);
+        ck_assert_str_eq(skipped.files[i].path, paths[i]);
+        ck_assert_int_eq(skipped.files[i].code, CODE_LOCALIZER);
+        ck_assert_str_eq(skipped.files[i].message, words);
     }
 }
 
@@ -360,7 +360,7 @@ START_TEST(too_many_stacks_are_none)
     add_echoes(8, false);
     make();
     ck_assert_uint_eq(units.count, 8);
-    units_free(&units);
+    input_units_free(&units);
     set_up();
     headers.count = 0;
     add_echoes(9, false);
@@ -370,7 +370,7 @@ START_TEST(too_many_stacks_are_none)
     ck_assert_ptr_nonnull(strstr(units.items[0].refusal.message,
                                  "9 volumes: echo 1; echo 2; echo 3; echo 4; echo 5; echo 6; "
                                  "echo 7; echo 8; echo 9. "));
-    units_free(&units);
+    input_units_free(&units);
     make_stack("echo 7");
     ck_assert_uint_eq(units.count, 1);
     ck_assert_str_eq(units.items[0].stack, "echo 7");
@@ -382,7 +382,7 @@ END_TEST
 static const char *
 make_large(int max_instances, double max_mib)
 {
-    units_free(&units);
+    input_units_free(&units);
     set_up();
     most = (struct conf_series){.max_instances = max_instances, .max_mib = max_mib};
     add_series("1.1", 1, "");
@@ -452,7 +452,7 @@ START_TEST(folders_are_walked_in_order)
     snprintf(link_path, sizeof link_path, "%s/a/loop", folder);
     ck_assert_int_eq(symlink(folder, link_path), 0);
 
-    ck_assert_int_eq(collect_input(&collection, folder, &where), 0);
+    ck_assert_int_eq(input_collect(&collection, folder, &where), 0);
     /* Through the loop of links each folder is entered once more at most; what counts is the rest.
      */
     size_t at = 0;
@@ -465,16 +465,16 @@ START_TEST(folders_are_walked_in_order)
         at++;
     }
     ck_assert_uint_eq(at, sizeof expected / sizeof expected[0]);
-    collect_free(&collection);
+    input_collect_free(&collection);
 
     snprintf(target, sizeof target, "%s/.hid", folder); /* named outright: taken */
-    ck_assert_int_eq(collect_input(&collection, target, &where), 0);
+    ck_assert_int_eq(input_collect(&collection, target, &where), 0);
     ck_assert_uint_eq(collection.count, 1);
     snprintf(target, sizeof target, "%s/none", folder);
-    ck_assert_int_eq(collect_input(&collection, target, &where), -ENOENT);
+    ck_assert_int_eq(input_collect(&collection, target, &where), -ENOENT);
     ck_assert_str_eq(where, target);
     free(where);
-    collect_free(&collection);
+    input_collect_free(&collection);
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     ck_assert_int_eq(system(command), 0);
 }

@@ -20,8 +20,8 @@ knows(const char *bind, size_t count, const char *host)
 {
     char *own = strdup(bind);
     const struct conf_page page = {.port = 1, .bind = own, .hosts = names, .host_count = count};
-    const struct gate gate = {.page = &page};
-    const bool answer = gate_knows_host(&gate, host);
+    const struct web_access access = {.page = &page};
+    const bool answer = web_access_is_known_host(&access, host);
     free(own);
     return answer;
 }
@@ -59,9 +59,9 @@ static const struct conf_page open_page = {.bind = local};
 static bool
 lets_in(const char *token, const char *authorization)
 {
-    struct gate gate = {.page = &open_page};
-    snprintf(gate.token, sizeof gate.token, "%s", token);
-    return gate_lets_in(&gate, authorization);
+    struct web_access access = {.page = &open_page};
+    snprintf(access.token, sizeof access.token, "%s", token);
+    return web_access_is_authorized(&access, authorization);
 }
 
 static bool
@@ -96,7 +96,7 @@ START_TEST(a_token_is_shown)
 END_TEST
 
 static int
-read_token(const char *text, size_t size, struct gate *gate)
+read_token(const char *text, size_t size, struct web_access *access)
 {
     char path[] = "/tmp/noctule-gate-XXXXXX";
     const int fd = mkstemp(path);
@@ -105,28 +105,28 @@ read_token(const char *text, size_t size, struct gate *gate)
     close(fd);
     struct error error;
     const struct conf_page page = {.bind = local, .token_file = path};
-    const int rc = gate_read_token(&page, gate, &error);
+    const int rc = web_access_read_token(&page, access, &error);
     unlink(path);
     return rc;
 }
 
 START_TEST(a_token_is_the_first_line_of_a_file)
 {
-    struct gate gate;
+    struct web_access access;
     struct error error;
-    ck_assert_int_eq(read_token(TOKEN "\nmore\n", strlen(TOKEN) + 6, &gate), 0);
-    ck_assert_str_eq(gate.token, TOKEN);
-    ck_assert_int_eq(read_token(TOKEN, strlen(TOKEN), &gate), 0);
-    ck_assert_str_eq(gate.token, TOKEN);
-    char most[GATE_TOKEN];
+    ck_assert_int_eq(read_token(TOKEN "\nmore\n", strlen(TOKEN) + 6, &access), 0);
+    ck_assert_str_eq(access.token, TOKEN);
+    ck_assert_int_eq(read_token(TOKEN, strlen(TOKEN), &access), 0);
+    ck_assert_str_eq(access.token, TOKEN);
+    char most[WEB_ACCESS_TOKEN];
     memset(most, 'x', sizeof most);
-    ck_assert_int_eq(read_token(most, GATE_TOKEN - 2, &gate), 0);
-    ck_assert_int_eq(read_token(most, GATE_TOKEN, &gate), -EINVAL);
-    ck_assert_int_eq(read_token("short\n", 6, &gate), -EINVAL);
-    ck_assert_int_eq(read_token("\n", 1, &gate), -EINVAL);
+    ck_assert_int_eq(read_token(most, WEB_ACCESS_TOKEN - 2, &access), 0);
+    ck_assert_int_eq(read_token(most, WEB_ACCESS_TOKEN, &access), -EINVAL);
+    ck_assert_int_eq(read_token("short\n", 6, &access), -EINVAL);
+    ck_assert_int_eq(read_token("\n", 1, &access), -EINVAL);
     char nowhere[] = "/nowhere/token";
     const struct conf_page page = {.bind = local, .token_file = nowhere};
-    ck_assert_int_eq(gate_read_token(&page, &gate, &error), -ENOENT);
+    ck_assert_int_eq(web_access_read_token(&page, &access, &error), -ENOENT);
     ck_assert_ptr_nonnull(strstr(error.message, "/nowhere/token"));
 }
 

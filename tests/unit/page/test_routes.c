@@ -20,7 +20,7 @@ static char local[] = "127.0.0.1";
 static char *const root = scratch;
 static char database[300];
 static struct conf conf;
-static struct page page;
+static struct web page;
 
 static void
 open_page(void)
@@ -28,7 +28,7 @@ open_page(void)
     scratch_make();
     snprintf(database, sizeof database, "%s/noctule.db", root);
     conf = (struct conf){.root = root, .page = {.port = 1, .bind = local}};
-    page = (struct page){.conf = &conf, .database = database, .gate = {.page = &conf.page}};
+    page = (struct web){.conf = &conf, .database = database, .access = {.page = &conf.page}};
 }
 
 static void
@@ -43,19 +43,19 @@ static char body[65536];
 static int
 answer_of(const char *path, const char *id, const char *authorization)
 {
-    struct page_request request = {
+    struct web_request request = {
         .path = path, .host = "localhost", .authorization = authorization};
-    struct page_reply answer = {.status = 200};
+    struct web_reply answer = {.status = 200};
     struct text_stream stream;
     for (int i = 0; i < REQUEST_VALUE_COUNT; i++)
         request.values[i] = "";
     request.values[REQUEST_id] = id;
     ck_assert_int_eq(text_open(&stream), 0);
     answer.out = stream.out;
-    page_answer(&page, &request, &answer);
+    web_answer(&page, &request, &answer);
     ck_assert_int_eq(text_close(&stream), 0);
     snprintf(body, sizeof body, "%s", answer.bytes ? "bytes" : stream.bytes);
-    ck_assert_int_eq(answer.asks_token, answer.status == 401);
+    ck_assert_int_eq(answer.needs_token, answer.status == 401);
     free(answer.bytes);
     free(stream.bytes);
     return answer.status;
@@ -91,7 +91,7 @@ END_TEST
 
 START_TEST(a_token_is_asked_for_but_for_health)
 {
-    strcpy(page.gate.token, TOKEN);
+    strcpy(page.access.token, TOKEN);
     static const char *const closed[] = {"/",        "/queue",   "/preview",
                                          "/metrics", "/nothing", "/search"};
     for (size_t i = 0; i < sizeof closed / sizeof *closed; i++)
@@ -145,21 +145,21 @@ START_TEST(a_preview_is_a_picture_and_no_link)
     unsigned char *bytes;
     size_t size;
     write_preview(100);
-    ck_assert_int_eq(preview_find(&page, 7, &bytes, &size), 0);
+    ck_assert_int_eq(web_preview_find(&page, 7, &bytes, &size), 0);
     free(bytes);
     snprintf(path, sizeof path, "%s/outbox/7/preview.png", root);
     snprintf(target, sizeof target, "%s/outbox/7/other.png", root);
     ck_assert_int_eq(rename(path, target), 0);
     ck_assert_int_eq(symlink(target, path), 0);
-    ck_assert_int_eq(preview_find(&page, 7, &bytes, &size), -ELOOP);
+    ck_assert_int_eq(web_preview_find(&page, 7, &bytes, &size), -ELOOP);
     unlink(path);
     ck_assert_int_eq(mkfifo(path, 0600), 0);
-    ck_assert_int_eq(preview_find(&page, 7, &bytes, &size), -EBADMSG);
+    ck_assert_int_eq(web_preview_find(&page, 7, &bytes, &size), -EBADMSG);
     unlink(path);
     const int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     ck_assert_int_eq(write(fd, "GIF89a, and so on", 17), 17);
     close(fd);
-    ck_assert_int_eq(preview_find(&page, 7, &bytes, &size), -EBADMSG);
+    ck_assert_int_eq(web_preview_find(&page, 7, &bytes, &size), -EBADMSG);
 }
 
 END_TEST

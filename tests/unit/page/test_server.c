@@ -18,12 +18,12 @@
 
 #define HANGS_MS 60000 /* nothing here waits that long unless it hangs */
 
-static struct server *server;
+static struct web_server *server;
 static int port;
 static atomic_int answered, last_status;
 
 static void
-answer_it(void *context, const struct page_request *request, struct page_reply *answer)
+answer_it(void *context, const struct web_request *request, struct web_reply *answer)
 {
     (void)context;
     fprintf(answer->out, "path %s q %s host %s", request->path, request->values[REQUEST_q],
@@ -42,7 +42,7 @@ note_it(void *context, int status, double seconds)
 static void
 open_server(void)
 {
-    const struct server_events events = {answer_it, note_it, NULL};
+    const struct web_server_events events = {answer_it, note_it, NULL};
     struct sockaddr_in address;
     socklen_t size = sizeof address;
     const int fd = bind_at("127.0.0.1", 0);
@@ -50,14 +50,14 @@ open_server(void)
     ck_assert_int_eq(listen(fd, 256), 0);
     ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &size), 0);
     port = ntohs(address.sin_port);
-    ck_assert_int_eq(server_open(fd, &events, &server), 0);
+    ck_assert_int_eq(web_server_open(fd, &events, &server), 0);
     atomic_store(&answered, 0);
 }
 
 static void
 close_server(void)
 {
-    server_close(server);
+    web_server_close(server);
 }
 
 static int
@@ -132,7 +132,7 @@ START_TEST(a_request_is_answered)
     ck_assert_int_eq(status_of(text), 200);
     ck_assert_ptr_null(strstr(text, "path"));
     ck_assert_int_eq(status_of(ask("GET / HTTP/1.0\r\n\r\n")),
-                     200); /* what there is to a name is the gate's */
+                     200); /* what there is to a name is the access's */
     ck_assert_int_eq(atomic_load(&answered), 3);
 }
 
@@ -302,11 +302,11 @@ START_TEST(a_connection_ends_in_time)
     say(fd, "GET / HTTP/1.1\r\nX: ", 19);
     ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200); /* it was seen */
     atomic_store(&clock_ahead_s, (int)edge.most - 1);
-    server_tick(server);
+    web_server_tick(server);
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
     ck_assert_int_eq(poll(&poll_fd, 1, 200), 0);
     atomic_store(&clock_ahead_s, (int)edge.most + 1);
-    server_tick(server);
+    web_server_tick(server);
     atomic_store(&clock_ahead_s, 0);
     ck_assert_int_eq(status_of(hear(fd)), 0);
     ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200);
