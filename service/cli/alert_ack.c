@@ -37,12 +37,12 @@ ack_check(struct cli_call *call)
     if (!ack->until)
         return EXIT_OK;
     if (ack->undo)
-        return cli_usage_error(name, "--until and --undo exclude each other");
+        return cli_usage_error(name, "--until and --undo cannot be combined");
     if (cli_time_to_ms(ack->until, &ack->until_ms) != 0)
-        return cli_usage_error(name, "\"%s\" is not a time", ack->until);
+        return cli_usage_error(name, "\"%s\" is not a time: use 2026-01-31, 12h or 3d", ack->until);
     return ack->until_ms > clock_unix_ms()
                ? EXIT_OK
-               : cli_usage_error(name, "--until %s has passed", ack->until);
+               : cli_usage_error(name, "--until %s is in the past", ack->until);
 }
 
 static int
@@ -55,23 +55,22 @@ ack_run(struct cli_call *call)
 
 const struct cli_command cli_ack = {
     .name = "ack",
-    .help = "acknowledge alerts, so that status is not yellow for what is known",
+    .help = "acknowledge alerts: they no longer count in status --check and report",
     .usage = {"[--until WHEN] [--reason WORDS] ALERT...", "--undo [--reason WORDS] ALERT..."},
-    .more = "The ids are in noctule status. An acknowledged alert stays in every list. It is an "
-            "alert again when it becomes worse, occurs anew, or at --until.",
+    .more = "noctule status shows the ids. Acknowledged alerts stay in the lists. They count again "
+            "if they get worse, occur again, or after --until.",
     .options =
         (const struct cli_option[]){
             {"until", 0, &cli_later, CLI_AT(struct ack, until),
-             .help = "end of the acknowledgement: 2026-01-31, 12h or 3d from now; no end by "
-                     "default"},
+             .help = "time when it ends: 2026-01-31, or 12h or 3d from now; default: no end"},
             {"reason", 0, &cli_text, CLI_AT(struct ack, reason),
-             .help = "why, without names of patients"},
+             .help = "text stored with it; must not name patients"},
             {"undo", 0, &cli_flag, CLI_AT(struct ack, undo), .help = "end the acknowledgement now"},
             {0}},
     .size = sizeof(struct ack),
     .kind = &cli_alert,
     .min_arguments = 1,
     .max_arguments = INT_MAX,
-    .needs = "one or more ids of alerts",
+    .needs = "one or more alert ids",
     .check = ack_check,
     .run = ack_run};

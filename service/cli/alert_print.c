@@ -33,14 +33,14 @@ alert_describe_end(struct report *report, char *text, size_t size, int64_t *sinc
         iso_time_from_ms(life.last_ms, last) != 0)
         return;
     if (life.jobs_running > 0)
-        snprintf(jobs, sizeof jobs, "; jobs that it was at, which the next start returns: %" PRId64,
+        snprintf(jobs, sizeof jobs, "; running jobs, which the next start queues again: %" PRId64,
                  life.jobs_running);
     if (life.stopped)
         snprintf(text, size, ": it was stopped");
     else
         snprintf(text, size,
-                 ": it ended without being stopped, and its log may say why; "
-                 "the last that it recorded is of %s%s",
+                 ": it ended unexpectedly, see its log (journalctl -u noctule); its last record is "
+                 "from %s%s",
                  last, jobs);
     *since_ms = life.stopped ? life.last_ms : 0;
 }
@@ -120,7 +120,7 @@ cli_alert_remedy(const struct alert *alert)
     } else {
         fputs(row->remedy, stream.out);
         if (row->may_acknowledge)
-            fprintf(stream.out, "; if it is known, noctule ack %s", alert->id);
+            fprintf(stream.out, "; to acknowledge it, noctule ack %s", alert->id);
     }
     return text_close(&stream) ? NULL : stream.bytes;
 }

@@ -25,7 +25,7 @@ load_conf(const struct cli_call *call)
         return cli_load_conf(context, context->config_path, NULL);
     if (call->command != &cli_reload) /* reload prints the reason itself */
         cli_print_error(
-            "warning: %s; this goes on with the configuration in force (noctule check-config)",
+            "warning: %s; using the configuration in force instead (see noctule check-config)",
             error.message);
     return conf;
 }
@@ -78,7 +78,7 @@ flush_output(int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    cli_print_error("standard output cannot be written");
+    cli_print_error("cannot write to standard output");
     return status == EXIT_OK ? EXIT_PARTIAL : status;
 }
 

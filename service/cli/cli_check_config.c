@@ -26,14 +26,14 @@ print_dicom(const struct conf_dicom *dicom)
     for (size_t i = 0; i < dicom->peer_count; i++)
         printf("peer: %s, %s%s\n", dicom->peers[i].ae_title,
                dicom->peers[i].host ? dicom->peers[i].host : "any address",
-               dicom->peers[i].certificate ? ", with its certificate" : "");
+               dicom->peers[i].certificate ? ", identified by certificate" : "");
 }
 
 static void
 print_page(const struct conf_page *page)
 {
     if (page->port)
-        printf("page: %s, port %d%s\n", page->bind[0] ? page->bind : "every address", page->port,
+        printf("web UI: %s, port %d%s\n", page->bind[0] ? page->bind : "every address", page->port,
                page->token_file ? ", with a token" : "");
 }
 
@@ -72,7 +72,7 @@ print_place(const char *path, const struct conf_findings *findings, size_t numbe
     const char *place = number < findings->place_count ? findings->places[number] : "";
     const size_t length = strlen(path);
     if (*place && !(strncmp(place, path, length) == 0 && place[length] == ':'))
-        printf(", by %s", place);
+        printf(", from %s", place);
     putchar('\n');
 }
 
@@ -109,7 +109,7 @@ print_rule(const struct conf_rule *rule)
            rule->description ? rule->description : "any description");
     if (more)
         printf(", %zu more condition%s", more, more == 1 ? "" : "s");
-    printf("%s -> %s", rule->otherwise ? ", where no other rule fits" : "", rule->pipeline);
+    printf("%s -> %s", rule->otherwise ? ", if no other rule matches" : "", rule->pipeline);
 }
 
 /* Prints the fate of the inbox's files. Kept files remain in addition to the stored copy. */
@@ -122,9 +122,10 @@ print_inbox(const struct conf *conf, const struct conf_inbox *inbox)
     else if (inbox->after == CONF_DELETE)
         puts("files are deleted once they are stored");
     else if (conf->retention.delete_originals)
-        puts("files are kept, and deleted with their series");
+        puts("files are kept until their series is removed");
     else
-        puts("files are kept for ever beside the stored copy (after, retention.inbox)");
+        puts("files are kept forever in addition to the stored copy (see the options after and "
+             "retention.inbox)");
 }
 
 static void
@@ -154,7 +155,7 @@ check_config_summary(const char *path, const struct conf *conf,
         print_place(path, findings, pipelines + conf->destination_count + i);
     }
     if (conf->rule_count == 0)
-        printf("rule: none; series make jobs only through a title that names a pipeline\n");
+        printf("rule: none; only AE titles with a pipeline create jobs\n");
 }
 
 /*
@@ -170,14 +171,13 @@ check_config_as_service(const struct cli_call *call, const char *path, const str
     const bool draft = call->count > 0 && strcmp(path, DAEMON_CONFIG) != 0;
     const int taken = rights_take(conf, &user);
     if (taken < 0)
-        cli_print_error("cannot check as %s: %s", user->pw_name, strerror(-taken));
+        cli_print_error("cannot switch to user %s: %s", user->pw_name, strerror(-taken));
     if (taken <= 0 || conf_load_with_root(path, call->context->root, &again, &error) == 0) {
         conf_free(again);
         return taken < 0 ? EXIT_PARTIAL : EXIT_OK;
     }
-    cli_print_error("%s%s: user %s, as whom the service runs, cannot load it: chgrp it to the "
-                    "service's group, and chmod "
-                    "0640",
+    cli_print_error("%s%s: the service's user %s cannot read this file: chgrp it to the service's "
+                    "group and chmod it to 0640",
                     draft ? "warning: " : "", error.message, user->pw_name);
     return draft ? EXIT_OK : EXIT_CONFIG;
 }
@@ -267,16 +267,16 @@ check_config_run(struct cli_call *call)
 
 const struct cli_command cli_check_config = {
     .name = "check-config",
-    .help = "check a configuration file: all that is wrong, or a summary",
+    .help = "check a configuration file: print all errors, or a summary",
     .usage = {"[--print] [FILE]"},
     .options =
         (const struct cli_option[]){
             {"print", 0, &cli_flag, CLI_AT(struct check_config_options, print),
-             .help = "print it as it is understood: includes expanded, defaults written out"},
+             .help = "print the effective configuration: includes expanded, defaults filled in"},
             {0}},
     .size = sizeof(struct check_config_options),
     .kind = &cli_file,
     .max_arguments = 1,
-    .needs = "one file at most",
+    .needs = "at most one file",
     .without_conf = true,
     .run = check_config_run};

@@ -36,7 +36,7 @@ cohort_save(struct text_stream *dictionary, const char *path)
     free(dictionary->bytes);
     if (rc == 0)
         return EXIT_OK;
-    cli_print_error("%s: the dictionary cannot be written: %s", path, strerror(-rc));
+    cli_print_error("%s: cannot write the dictionary: %s", path, strerror(-rc));
     return EXIT_PARTIAL;
 }
 
@@ -73,20 +73,20 @@ cohort_run(struct cli_call *call)
 
 const struct cli_command cli_cohort = {
     .name = "cohort",
-    .help = "what a pipeline measured as one table: a row a region, a column a feature",
+    .help = "print features as a table (CSV): one row per region, one column per feature",
     .usage = {"--pipeline NAME [OPTION]... > FILE.csv"},
     .options =
         (const struct cli_option[]){
             {"pipeline", 'p', &cli_pipeline, CLI_AT(struct cohort_request, what.pipeline),
-             .help = "of this pipeline"},
+             .help = "pipeline of the jobs (required)"},
             {"since", 0, &cli_when, CLI_AT(struct cohort_request, what.since),
-             .help = "of jobs that ended since; a time, or how long ago: 2026-01-31, 36h"},
+             .help = "only jobs that ended since: 2026-01-31, or 36h ago"},
             {"modality", 0, &cli_text, CLI_AT(struct cohort_request, what.modality),
-             .help = "of this modality: CT, MR, ...", .noun = "MODALITY"},
+             .help = "only this modality: CT, MR, ...", .noun = "MODALITY"},
             {"all-revisions", 0, &cli_flag, CLI_AT(struct cohort_request, what.all_revisions),
-             .help = "also what a newer revision or another run has taken the place of"},
+             .help = "include superseded results"},
             {"dictionary", 0, &cli_file, CLI_AT(struct cohort_request, dictionary),
-             .help = "write what the columns are to this file, with units and settings"},
+             .help = "write a description of the columns to this file, with units and settings"},
             {0}},
     .size = sizeof(struct cohort_request),
     .check = cohort_check,

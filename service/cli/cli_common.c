@@ -32,7 +32,7 @@ cli_load_conf(const struct cli_context *context, const char *path, struct conf_f
     int rc = conf_load_all(path, context->root, &conf, found, &error);
     if (rc < 0 && found->count == 0)
         cli_print_error("%s%s", error.message,
-                        rc == -ENOENT ? "; --config or NOCTULE_CONFIG says where it is" : "");
+                        rc == -ENOENT ? "; give its path with --config or NOCTULE_CONFIG" : "");
     else if (rc < 0 || findings)
         cli_print_findings(found, rc < 0);
     if (!findings)

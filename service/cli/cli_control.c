@@ -149,7 +149,7 @@ cli_find_daemon(const char *root)
     return found;
 }
 
-/* Only the daemon's own user and root may connect. */
+/* Only the daemon's own user or root may connect. */
 static void
 control_describe_refusal(const char *root, char *why, size_t size)
 {
@@ -157,9 +157,8 @@ control_describe_refusal(const char *root, char *why, size_t size)
     struct stat folder;
     snprintf(path, sizeof path, "%s/" LAYOUT_RUN, root);
     const struct passwd *owner = stat(path, &folder) == 0 ? getpwuid(folder.st_uid) : NULL;
-    snprintf(why, size, "this user may not ask noctuled: only %s%s may",
-             owner ? owner->pw_name : "its own user",
-             owner && owner->pw_uid == 0 ? "" : " and root");
+    snprintf(why, size, "no permission to connect to noctuled: run this as %s%s",
+             owner ? owner->pw_name : "its user", owner && owner->pw_uid == 0 ? "" : " or root");
 }
 
 const char *
@@ -178,7 +177,7 @@ cli_no_answer(const char *root, int seconds, int rc, char *why, size_t size)
         return "not answering";
     }
     if (daemon) {
-        snprintf(why, size, "noctuled%s runs, but cannot be asked: %s", process, strerror(-rc));
+        snprintf(why, size, "noctuled%s runs but cannot be reached: %s", process, strerror(-rc));
         return "not answering";
     }
     if (rc == -ENOENT || rc == -ECONNREFUSED || rc == -ENOTDIR) {
@@ -376,7 +375,7 @@ control_request_matching(const struct cli_context *context, const struct cli_req
     if (count == 0 && request->array)
         puts("[]");
     else if (count == 0)
-        printf("there is no such %s\n", request->noun);
+        printf("no matching %s\n", request->noun);
     else if (!would)
         status = control_request_all(context->conf->root, request, keys, (int)count, options);
     for (size_t i = 0; i < count; i++) {
@@ -395,9 +394,9 @@ retry_check(struct cli_call *call)
     const struct report_filter *filter = &retry->filter;
     const char *name = call->command->name;
     if (!retry->failed && (filter->pipeline || filter->code || filter->since))
-        return cli_usage_error(name, "--pipeline, --code and --since go with --failed");
+        return cli_usage_error(name, "--pipeline, --code and --since need --failed");
     if (!retry->failed && retry->dry_run)
-        return cli_usage_error(name, "--dry-run goes with --failed");
+        return cli_usage_error(name, "--dry-run needs --failed");
     if (retry->failed && call->count > 0)
         return cli_usage_error(name, "--failed takes no job numbers");
     if (!retry->failed && call->count == 0)
@@ -425,18 +424,19 @@ const struct cli_command cli_retry = {
     .options =
         (const struct cli_option[]){
             {"current", 0, &cli_flag, CLI_AT(struct retry, current),
-             .help = "with the pipeline as the configuration has it now"},
-            {"force", 0, &cli_flag, CLI_AT(struct retry, force), .help = "also what went well"},
+             .help = "use the pipeline's current configuration; default: that of the job"},
+            {"force", 0, &cli_flag, CLI_AT(struct retry, force),
+             .help = "include jobs that are DONE, EMPTY, under review or REJECTED"},
             {"failed", 0, &cli_flag, CLI_AT(struct retry, failed),
-             .help = "all jobs that have failed"},
+             .help = "all jobs in state FAILED"},
             {"pipeline", 0, &cli_pipeline, CLI_AT(struct retry, filter.pipeline),
-             .help = "of them, those of this pipeline"},
+             .help = "with --failed: only jobs of this pipeline"},
             {"code", 0, &cli_text, CLI_AT(struct retry, filter.code),
-             .help = "of them, those with this code", .noun = "CODE"},
+             .help = "with --failed: only jobs with this code", .noun = "CODE"},
             {"since", 0, &cli_when, CLI_AT(struct retry, filter.since),
-             .help = "of them, those that ended since; a time, or how long ago: 2026-01-31, 36h"},
+             .help = "with --failed: only jobs that ended since: 2026-01-31, or 36h ago"},
             {"dry-run", 0, &cli_flag, CLI_AT(struct retry, dry_run),
-             .help = "only list them; nothing is run"},
+             .help = "list the jobs without running them"},
             {0}},
     .size = sizeof(struct retry),
     JOBS(0),
@@ -479,9 +479,9 @@ submit_check(struct cli_call *call)
     if (submit->all != none)
         return cli_usage_error(name, "needs Series Instance UIDs or --all");
     if (submit->stacks && submit->rules)
-        return cli_usage_error(name, "--stacks goes with --pipeline");
+        return cli_usage_error(name, "--stacks needs --pipeline");
     if (submit->filter.since && !submit->all)
-        return cli_usage_error(name, "--since goes with --all or --rules");
+        return cli_usage_error(name, "--since needs --all or --rules");
     return EXIT_OK;
 }
 
@@ -505,27 +505,26 @@ submit_run(struct cli_call *call)
 
 const struct cli_command cli_submit = {
     .name = "submit",
-    .help = "make jobs of stored series: for a pipeline, or what the rules say now",
+    .help = "create jobs for stored series: with a pipeline, or by the current rules",
     .usage = {"--pipeline NAME [OPTION]... SERIES_UID...",
               "--pipeline NAME --all [--since WHEN] [OPTION]...",
               "--rules [OPTION]... SERIES_UID...", "--rules [--since WHEN] [OPTION]..."},
     .options =
         (const struct cli_option[]){
             {"pipeline", 0, &cli_pipeline, CLI_AT(struct submit, pipeline),
-             .help = "the pipeline to run"},
+             .help = "pipeline to run"},
             {"stacks", 0, &cli_text, CLI_AT(struct submit, stacks),
-             .help = "of each series all, first, last or b0, or those whose names fit a pattern",
+             .help = "stacks of each series: all, first, last, b0, or a pattern of names",
              .noun = "WHICH"},
             {"rules", 0, &cli_flag, CLI_AT(struct submit, rules),
-             .help = "what rules and AE titles say, as the daemon has them now"},
-            {"all", 0, &cli_flag, CLI_AT(struct submit, all),
-             .help = "all series that have settled"},
+             .help = "apply the rules and AE titles of the daemon's configuration"},
+            {"all", 0, &cli_flag, CLI_AT(struct submit, all), .help = "all complete series"},
             {"since", 0, &cli_when, CLI_AT(struct submit, filter.since),
-             .help = "of all, those that something came to since; a time, or how long ago: "
-                     "2026-01-31, 36h"},
-            {"force", 0, &cli_flag, CLI_AT(struct submit, force), .help = "also what has ended"},
+             .help = "only series with instances received since: 2026-01-31, or 36h ago"},
+            {"force", 0, &cli_flag, CLI_AT(struct submit, force),
+             .help = "run again even if a job with this pipeline has ended"},
             {"dry-run", 0, &cli_flag, CLI_AT(struct submit, dry_run),
-             .help = "tell only what would be made"},
+             .help = "list the jobs without creating them"},
             CLI_JSON(struct submit),
             {0}},
     .size = sizeof(struct submit),
@@ -543,12 +542,12 @@ complete_run(struct cli_call *call)
 
 const struct cli_command cli_complete = {
     .name = "complete",
-    .help = "count series as complete now, judge refused ones again",
+    .help = "treat series as complete now, and check refused ones again",
     .usage = {"[--accept-missing] SERIES_UID..."},
     .options =
         (const struct cli_option[]){
             {"accept-missing", 0, &cli_flag, CLI_AT(struct complete, accept_missing),
-             .help = "as they are, also those refused as INCOMPLETE_SERIES"},
+             .help = "accept missing instances, also after INCOMPLETE_SERIES"},
             {0}},
     .size = sizeof(struct complete),
     .kind = &cli_uid,
@@ -616,20 +615,21 @@ release_run(struct cli_call *call)
     {"pipeline", 0, &cli_pipeline, CLI_AT(struct hold, pipeline),                                  \
      .help = "all jobs of this pipeline"},                                                         \
         {"destination", 0, &cli_destination, CLI_AT(struct hold, destination),                     \
-         .help = "all that is sent there"},                                                        \
+         .help = "all deliveries to this destination"},                                            \
     {                                                                                              \
-        "queue", 0, &cli_flag, CLI_AT(struct hold, queue), .help = "everything"                    \
+        "queue", 0, &cli_flag, CLI_AT(struct hold, queue), .help = "all jobs and all deliveries"   \
     }
 
 const struct cli_command cli_hold = {
     .name = "hold",
-    .help = "start no such job, send nothing there, until it is released",
+    .help = "hold jobs, a pipeline or a destination until noctule release",
     .usage = {"[--reason WORDS] JOB...", "[--reason WORDS] --pipeline NAME",
               "[--reason WORDS] --destination NAME", "[--reason WORDS] --queue"},
-    .options = (const struct cli_option[]){HOLD_OPTIONS,
-                                           {"reason", 0, &cli_text, CLI_AT(struct hold, reason),
-                                            .help = "why, told with what is held"},
-                                           {0}},
+    .options =
+        (const struct cli_option[]){HOLD_OPTIONS,
+                                    {"reason", 0, &cli_text, CLI_AT(struct hold, reason),
+                                     .help = "text shown with the hold; must not name patients"},
+                                    {0}},
     .size = sizeof(struct hold),
     JOBS(0),
     .check = hold_check,
@@ -637,7 +637,7 @@ const struct cli_command cli_hold = {
 
 const struct cli_command cli_release_held = {
     .name = "release",
-    .help = "let what was held go on",
+    .help = "release held jobs, pipelines or destinations",
     .usage = {"JOB...", "--pipeline NAME", "--destination NAME", "--queue"},
     .options = (const struct cli_option[]){HOLD_OPTIONS, {0}},
     .size = sizeof(struct hold),
@@ -673,7 +673,8 @@ priority_check(struct cli_call *call)
     errno = 0;
     priority->priority = strtoll(call->arguments[1], &end, 10);
     if (errno || end == call->arguments[1] || *end)
-        return cli_usage_error(name, "\"%s\" is no priority", call->arguments[1]);
+        return cli_usage_error(name, "\"%s\" is not a priority: use a number from -1000 to 1000",
+                               call->arguments[1]);
     return EXIT_OK;
 }
 
@@ -687,7 +688,7 @@ priority_run(struct cli_call *call)
 
 const struct cli_command cli_priority = {
     .name = "priority",
-    .help = "change the priority of a job that waits: -1000 to 1000, larger ones run first",
+    .help = "set the priority of a waiting job: -1000 to 1000, larger numbers run first",
     .usage = {"JOB N"},
     .size = sizeof(struct priority),
     .min_arguments = 2,
@@ -725,7 +726,7 @@ accept_check(struct cli_call *call)
     if (chosen && call->count > 0)
         return cli_usage_error(name, "--pipeline and --code take no job numbers");
     if (!chosen && accepted->dry_run)
-        return cli_usage_error(name, "--dry-run goes with --pipeline or --code");
+        return cli_usage_error(name, "--dry-run needs --pipeline or --code");
     if (!chosen && call->count == 0)
         return cli_usage_error(name, "needs one or more job numbers, --pipeline or --code");
     return EXIT_OK;
@@ -747,17 +748,17 @@ accept_run(struct cli_call *call)
 
 const struct cli_command cli_accept = {
     .name = "accept",
-    .help = "take results under review as they are, and deliver them",
+    .help = "accept results under review and deliver them",
     .usage = {"JOB...", "[--dry-run] --pipeline NAME | --code CODE"},
     .options =
-        (const struct cli_option[]){{"pipeline", 0, &cli_pipeline,
-                                     CLI_AT(struct rejection, filter.pipeline),
-                                     .help = "all under review of this pipeline"},
-                                    {"code", 0, &cli_text, CLI_AT(struct rejection, filter.code),
-                                     .help = "all under review with this code", .noun = "CODE"},
-                                    {"dry-run", 0, &cli_flag, CLI_AT(struct rejection, dry_run),
-                                     .help = "only list them; nothing is accepted"},
-                                    {0}},
+        (const struct cli_option[]){
+            {"pipeline", 0, &cli_pipeline, CLI_AT(struct rejection, filter.pipeline),
+             .help = "all results under review of this pipeline"},
+            {"code", 0, &cli_text, CLI_AT(struct rejection, filter.code),
+             .help = "all results under review with this code", .noun = "CODE"},
+            {"dry-run", 0, &cli_flag, CLI_AT(struct rejection, dry_run),
+             .help = "list the results without accepting them"},
+            {0}},
     .size = sizeof(struct rejection),
     JOBS(0),
     .check = accept_check,
@@ -785,15 +786,14 @@ reject_run(struct cli_call *call)
 
 const struct cli_command cli_reject = {
     .name = "reject",
-    .help = "end a job under review; nothing is delivered",
+    .help = "reject the result of a job under review; it is not delivered",
     .usage = {"JOB REASON"},
-    .more = "The reason is one argument, in quotes where it is of several words. It is told with "
-            "the job: "
-            "names of patients have no place in it.",
+    .more = "The reason must be one argument, in quotes if it has several words. It is shown with "
+            "the job and must not name patients.",
     .size = sizeof(struct rejection),
     .min_arguments = 2,
     .max_arguments = 2,
-    .needs = "a job number and a reason, in quotes where it is of several words",
+    .needs = "a job number and a reason, in quotes if it has several words",
     .check = reject_check,
     .run = reject_run};
 
@@ -812,7 +812,7 @@ resend_check(struct cli_call *call)
     if ((call->count > 0) + (resend->job != 0) + (resend->destination != NULL) != 1)
         return cli_usage_error(name, "needs delivery numbers, or --job, or --destination");
     if (call->count > 0 && resend->not_arrived)
-        return cli_usage_error(name, "--failed goes with --job or --destination");
+        return cli_usage_error(name, "--failed needs --job or --destination");
     return EXIT_OK;
 }
 
@@ -840,15 +840,15 @@ resend_run(struct cli_call *call)
 
 const struct cli_command cli_resend = {
     .name = "resend",
-    .help = "send results once more",
+    .help = "send results again",
     .usage = {"DELIVERY...", "--job JOB [--failed]", "--destination NAME [--failed]"},
     .options =
         (const struct cli_option[]){
             {"job", 0, &cli_job, CLI_AT(struct resend, job), .help = "all results of this job"},
             {"destination", 0, &cli_destination, CLI_AT(struct resend, destination),
-             .help = "all results that go there"},
+             .help = "all results for this destination"},
             {"failed", 0, &cli_flag, CLI_AT(struct resend, not_arrived),
-             .help = "only those that have not arrived"},
+             .help = "only results that have not arrived"},
             {0}},
     .size = sizeof(struct resend),
     .kind = &cli_id,
@@ -917,10 +917,9 @@ reload_run(struct cli_call *call)
 
 const struct cli_command cli_reload = {
     .name = "reload",
-    .help = "load the configuration again, and wait for the outcome",
-    .more = "Ends with 0 once the new configuration is in force and its ports are open, 1 where a "
-            "port is not, and 5 with "
-            "the reason where the configuration is refused: the one before stays in force then.",
+    .help = "reload the configuration and wait for the outcome",
+    .more = "Exit status: 0 if the new configuration is in force and its ports are open, 1 if a "
+            "port is not open, 5 if the configuration is refused. The old one then stays in force.",
     .run = reload_run};
 
 static int
@@ -941,4 +940,4 @@ ping_run(struct cli_call *call)
 }
 
 const struct cli_command cli_ping = {
-    .name = "ping", .help = "ask whether the daemon runs and takes files in", .run = ping_run};
+    .name = "ping", .help = "check that the daemon runs and receives files", .run = ping_run};

@@ -24,9 +24,9 @@ echo_folder(const char *folder, char *answer, size_t size, struct error *error)
     if (rc == 0 && stat(folder, &status) == 0 && !S_ISDIR(status.st_mode))
         rc = -ENOTDIR;
     if (rc)
-        return error_set(error, rc, CODE_NONE, "the folder %s cannot be written by this user: %s",
-                         folder, strerror(-rc));
-    snprintf(answer, size, "the folder %s can be written by this user", folder);
+        return error_set(error, rc, CODE_NONE, "this user cannot write the folder %s: %s", folder,
+                         strerror(-rc));
+    snprintf(answer, size, "this user can write the folder %s", folder);
     return 0;
 }
 
@@ -103,7 +103,9 @@ echo_run(struct cli_call *call)
     char answer[ANSWER_SIZE] = "";
     struct error error;
     if (!destination) {
-        cli_print_error("there is no destination \"%s\" in the configuration", call->arguments[0]);
+        cli_print_error(
+            "the configuration has no destination \"%s\" (noctule destinations lists them)",
+            call->arguments[0]);
         return EXIT_NOT_FOUND;
     }
     dicom_init();
@@ -116,12 +118,13 @@ echo_run(struct cli_call *call)
     return EXIT_OK;
 }
 
-const struct cli_command cli_echo = {.name = "echo",
-                                     .help = "ask a destination whether it is there (C-ECHO, HTTP)",
-                                     .usage = {"DESTINATION"},
-                                     .kind = &cli_destination,
-                                     .min_arguments = 1,
-                                     .max_arguments = 1,
-                                     .needs = "the name of one destination",
-                                     .as_written = true,
-                                     .run = echo_run};
+const struct cli_command cli_echo = {
+    .name = "echo",
+    .help = "test the connection to a destination (C-ECHO, STOW-RS, folder)",
+    .usage = {"DESTINATION"},
+    .kind = &cli_destination,
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .needs = "the name of one destination",
+    .as_written = true,
+    .run = echo_run};

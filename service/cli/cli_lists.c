@@ -44,7 +44,7 @@ report_status_code(int rc, const struct error *error)
 {
     if (rc == 0)
         return EXIT_OK;
-    cli_print_error("%s", error->message[0] ? error->message : "the database cannot be read");
+    cli_print_error("%s", error->message[0] ? error->message : "cannot read the database");
     if (rc == -EINVAL) /* unknown state */
         return EXIT_USAGE;
     return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
@@ -148,7 +148,7 @@ features_check(struct cli_call *call)
 {
     const struct report_request *request = call->options;
     return request->json && request->csv
-               ? cli_usage_error(call->command->name, "--json and --csv exclude each other")
+               ? cli_usage_error(call->command->name, "--json and --csv cannot be combined")
                : EXIT_OK;
 }
 
@@ -177,7 +177,8 @@ report_find_hashes(struct report_request *request, struct report_hashes *words)
         filter->patient[1] = words->patient;
     }
     if (rc)
-        cli_print_error("%s/" LAYOUT_PSEUDONYM_KEY ": %s; who is kept as a hash is not found",
+        cli_print_error("%s/" LAYOUT_PSEUDONYM_KEY
+                        ": %s; cannot search hashed identifiers without this key",
                         request->conf->root, strerror(-rc));
 }
 
@@ -240,19 +241,19 @@ state_of_deliveries(size_t i)
                                                                            __VA_ARGS__             \
     }
 #define STATE(word_)                                                                               \
-    FILTER("state", &cli_choice, state, "in this state", .noun = "STATE", .word = (word_))
-#define PIPELINE FILTER("pipeline", &cli_pipeline, pipeline, "of this pipeline", NULL)
-#define SERIES   FILTER("series", &cli_text, series, "of this series", .noun = "UID")
-#define SINCE(help)                                                                                \
-    FILTER("since", &cli_when, since, help "; a time, or how long ago: 2026-01-31, 36h", NULL)
+    FILTER("state", &cli_choice, state, "only this state", .noun = "STATE", .word = (word_))
+#define PIPELINE    FILTER("pipeline", &cli_pipeline, pipeline, "only this pipeline", NULL)
+#define SERIES      FILTER("series", &cli_text, series, "only this series", .noun = "UID")
+#define SINCE(help) FILTER("since", &cli_when, since, help ": 2026-01-31, or 36h ago", NULL)
 #define FOUND_BY                                                                                   \
-    FILTER("modality", &cli_text, modality, "of this modality: CT, MR, ...", .noun = "MODALITY"),  \
-        FILTER("accession", &cli_text, accession[0], "of this Accession Number",                   \
+    FILTER("modality", &cli_text, modality, "only this modality: CT, MR, ...",                     \
+           .noun = "MODALITY"),                                                                    \
+        FILTER("accession", &cli_text, accession[0], "only this Accession Number",                 \
                .noun = "NUMBER"),                                                                  \
-        FILTER("patient", &cli_text, patient[0], "of this Patient ID", .noun = "ID"),              \
-        FILTER("sender", &cli_text, sender, "sent by this AE title", .noun = "TITLE")
-#define CODE  FILTER("code", &cli_text, code, "with this code", .noun = "CODE")
-#define LIMIT FILTER("limit", &cli_count, limit, "so many; 50 when not given", NULL)
+        FILTER("patient", &cli_text, patient[0], "only this Patient ID", .noun = "ID"),            \
+        FILTER("sender", &cli_text, sender, "only from this sender (AE title)", .noun = "TITLE")
+#define CODE  FILTER("code", &cli_text, code, "only this code", .noun = "CODE")
+#define LIMIT FILTER("limit", &cli_count, limit, "max number of rows; default 50", NULL)
 #define JSON  CLI_JSON(struct report_request)
 #define WATCH WATCH_OPTIONS(struct report_request)
 
@@ -263,32 +264,32 @@ state_of_deliveries(size_t i)
                                               .segment = REPORT_ALL_SEGMENTS},                     \
     .run = report_run
 
-const struct cli_command cli_jobs = {.name = "jobs",
-                                     .help = "list jobs, newest first",
-                                     .usage = {"[OPTION]..."},
-                                     .options =
-                                         (const struct cli_option[]){STATE(state_of_jobs),
-                                                                     PIPELINE,
-                                                                     SERIES,
-                                                                     CODE,
-                                                                     FOUND_BY,
-                                                                     SINCE("made or ended since"),
-                                                                     LIMIT,
-                                                                     WATCH,
-                                                                     JSON,
-                                                                     {0}},
-                                     .check = list_check,
-                                     REPORTS(answer_list, &report_jobs)};
+const struct cli_command cli_jobs = {
+    .name = "jobs",
+    .help = "list jobs, newest first",
+    .usage = {"[OPTION]..."},
+    .options = (const struct cli_option[]){STATE(state_of_jobs),
+                                           PIPELINE,
+                                           SERIES,
+                                           CODE,
+                                           FOUND_BY,
+                                           SINCE("only jobs created or ended since"),
+                                           LIMIT,
+                                           WATCH,
+                                           JSON,
+                                           {0}},
+    .check = list_check,
+    REPORTS(answer_list, &report_jobs)};
 
 const struct cli_command cli_review = {
     .name = "review",
-    .help = "results that are not as expected and wait for accept or reject, oldest first",
+    .help = "list results under review, which wait for accept or reject, oldest first",
     .usage = {"[OPTION]..."},
     .options = (const struct cli_option[]){PIPELINE, SERIES, LIMIT, JSON, {0}},
     REPORTS(answer_review, NULL)};
 
 const struct cli_command cli_show = {.name = "show",
-                                     .help = "one job with its results and events",
+                                     .help = "show one job with its results and events",
                                      .usage = {"[--json] JOB"},
                                      .options = (const struct cli_option[]){JSON, {0}},
                                      .kind = &cli_job,
@@ -299,14 +300,14 @@ const struct cli_command cli_show = {.name = "show",
 
 const struct cli_command cli_features = {
     .name = "features",
-    .help = "what a job measured",
+    .help = "print the features of a job",
     .usage = {"[--segment N] [--json | --csv] JOB"},
     .options = (const struct cli_option[]){{"segment", 0, &cli_segment,
                                             CLI_AT(struct report_request, segment),
-                                            .help = "of one segment only; 0: the whole volume"},
+                                            .help = "only this segment; 0: the whole volume"},
                                            JSON,
                                            {"csv", 0, &cli_flag, CLI_AT(struct report_request, csv),
-                                            .help = "print a table for programs"},
+                                            .help = "print CSV instead of text"},
                                            {0}},
     .kind = &cli_job,
     .min_arguments = 1,
@@ -323,7 +324,7 @@ const struct cli_command cli_series = {
                                            SERIES,
                                            CODE,
                                            FOUND_BY,
-                                           SINCE("something came since"),
+                                           SINCE("only series with instances received since"),
                                            LIMIT,
                                            WATCH,
                                            JSON,
@@ -332,8 +333,7 @@ const struct cli_command cli_series = {
     REPORTS(answer_list, &report_series)};
 
 const struct cli_command cli_destinations = {.name = "destinations",
-                                             .help =
-                                                 "where results go, and how it stands with each",
+                                             .help = "list destinations with their state",
                                              .usage = {"[--json]"},
                                              .options = (const struct cli_option[]){JSON, {0}},
                                              REPORTS(answer_destinations, NULL)};
@@ -344,8 +344,8 @@ const struct cli_command cli_deliveries = {
     .usage = {"[OPTION]..."},
     .options = (const struct cli_option[]){STATE(state_of_deliveries),
                                            FILTER("destination", &cli_destination, destination,
-                                                  "to this destination", NULL),
-                                           FILTER("job", &cli_job, job, "of this job", NULL),
+                                                  "only to this destination", NULL),
+                                           FILTER("job", &cli_job, job, "only of this job", NULL),
                                            LIMIT,
                                            WATCH,
                                            JSON,

@@ -38,10 +38,10 @@ static const struct shelf presets = {
     {{"# Modality: ", "modality", "modality: "},
      {"# Segments: ", "segments", "segments: "},
      {"# Gate: ", "gate", "gate: "},
-     {"# Evidence: ", "evidence", "rests on: "},
+     {"# Evidence: ", "evidence", "evidence: "},
      {"# Limits: ", "limits", "limits: "}},
     true,
-    "A preset is the segments of a pipeline, which gets its name and all else from you:\n"
+    "A preset is the list of segments of a pipeline. Include it in a pipeline of your own:\n"
     "    { name = \"my-lungs\"; deliver = [ \"PACS\" ];\n"
     "@include \"presets/lung.conf\"\n"
     "    }"};
@@ -51,9 +51,8 @@ static const struct shelf profiles = {
     "profile",
     {{"# Source: ", "source", "source: "}, {"# Limits: ", "limits", "limits: "}},
     false,
-    "A profile is what a group texture of a pipeline begins with; what the group sets itself "
-    "stands in "
-    "its place:\n"
+    "A profile has settings for the group texture of a pipeline. Options of the group replace "
+    "those of the profile:\n"
     "    texture = { profile = \"ibsi-c\"; range = [ -500.0, 200.0 ]; };"};
 
 struct shipped {
@@ -217,7 +216,7 @@ shelf_print_one(const struct shelf *shelf, const char *folder, const char *name)
     FILE *file = fopen(path, "re");
     free(path);
     if (!file) {
-        cli_print_error("there is no %s \"%s\": noctule %s names those there are", shelf->one, name,
+        cli_print_error("there is no %s \"%s\": noctule %s lists them", shelf->one, name,
                         shelf->folder);
         return EXIT_NOT_FOUND;
     }
@@ -271,26 +270,26 @@ profiles_run(struct cli_call *call)
 
 const struct cli_command cli_presets = {
     .name = "presets",
-    .help = "list the presets that are shipped, what they rest on and their limits; or print one",
+    .help = "list installed presets with their evidence and limits, or print one",
     .usage = {"[--json]", "NAME"},
     .options = shelf_rows,
     .size = sizeof(struct shelf_options),
     .kind = &cli_preset,
     .max_arguments = 1,
-    .needs = "the name of one preset at most",
+    .needs = "at most one preset name",
     .without_conf = true,
     .check = shelf_check,
     .run = presets_run};
 
 const struct cli_command cli_profiles = {
     .name = "profiles",
-    .help = "list the profiles of texture that are shipped, and where they are from; or print one",
+    .help = "list installed texture profiles with their sources, or print one",
     .usage = {"[--json]", "NAME"},
     .options = shelf_rows,
     .size = sizeof(struct shelf_options),
     .kind = &cli_profile,
     .max_arguments = 1,
-    .needs = "the name of one profile at most",
+    .needs = "at most one profile name",
     .without_conf = true,
     .check = shelf_check,
     .run = profiles_run};

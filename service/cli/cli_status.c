@@ -143,7 +143,7 @@ status_print_check(const struct status *status, struct report *report)
         before = "; ";
     }
     if (worst == ALERT_WAITS)
-        fputs(" all is well", stdout);
+        fputs(" no alert needs attention", stdout);
     status_print_check_known(alerts);
     fputs(" | ", stdout);
     if (!report || report_figures(report, stdout, &error) != 0)
@@ -162,10 +162,10 @@ status_add_refusal(struct status *status)
     const struct alert *known = alerts_find(alerts, "configuration");
     const char *fault = status->refused.message;
     if (*fault && !(known && strstr(known->text, fault)))
-        alerts_add(
-            alerts, ALERT_config_file, "", ALERT_ATTENTION, 0,
-            "%s; the configuration in force stays, but noctuled would not start with this one",
-            fault);
+        alerts_add(alerts, ALERT_config_file, "", ALERT_ATTENTION, 0,
+                   "%s; noctuled keeps the configuration in force, but would not start with this "
+                   "file: correct it (noctule check-config)",
+                   fault);
 }
 
 static int
@@ -227,7 +227,7 @@ status_check(struct cli_call *call)
 {
     const struct status *status = call->options;
     return status->json && status->check
-               ? cli_usage_error(call->command->name, "--json and --check exclude each other")
+               ? cli_usage_error(call->command->name, "--json and --check cannot be combined")
                : watch_check(call, &status->watch, status->json || status->check);
 }
 
@@ -258,14 +258,14 @@ status_run(struct cli_call *call)
 /* Loads the configuration itself, so that --check prints a line without one. */
 const struct cli_command cli_status = {
     .name = "status",
-    .help = "how the night goes: jobs, series, what is not well",
+    .help = "show the queue, the series and current alerts",
     .usage = {"[--json]", "--watch [--interval SECONDS]", "--check"},
     .options =
         (const struct cli_option[]){
             WATCH_OPTIONS(struct status),
             CLI_JSON(struct status),
             {"check", 0, &cli_flag, CLI_AT(struct status, check),
-             .help = "one line and the status 0, 1 or 2, for monitoring systems (Nagios)"},
+             .help = "print one line and set exit status 0, 1 or 2, for Nagios"},
             {0}},
     .size = sizeof(struct status),
     .without_conf = true,

@@ -27,11 +27,11 @@ const struct cli_command cli_version = {
     .name = "version", .help = "print the version", .without_conf = true, .run = version_run};
 
 const struct cli_command cli_help = {.name = "help",
-                                     .help = "print this, or what a command takes",
+                                     .help = "print this list, or the help of a command",
                                      .usage = {"[COMMAND]"},
                                      .kind = &cli_command_name,
                                      .max_arguments = 1,
-                                     .needs = "one command at most",
+                                     .needs = "at most one command",
                                      .without_conf = true,
                                      .run = help_run};
 
@@ -48,8 +48,8 @@ static const struct cli_command *const checking[] = {&cli_check_config, &cli_doc
                                                      &cli_presets,      &cli_profiles, &cli_version,
                                                      &cli_help,         NULL};
 
-const struct cli_group cli_groups[] = {{"Processing", processing},
-                                       {"Reading", reading},
-                                       {"Steering, for which the daemon has to run", steering},
-                                       {"Checking", checking},
+const struct cli_group cli_groups[] = {{"Processing without the daemon", processing},
+                                       {"Status and results", reading},
+                                       {"Control (the daemon must run)", steering},
+                                       {"Checks and information", checking},
                                        {0}};

@@ -81,16 +81,16 @@ drain_check(const struct cli_call *call, const struct report_pause *pause, doubl
 {
     const struct pause *options = call->options;
     if (!pause->is_paused) {
-        cli_print_error("somebody let jobs start again");
+        cli_print_error("drain ended: another user resumed the jobs");
         return EXIT_PARTIAL;
     }
     if (!cli_find_daemon(call->context->conf->root)) {
         cli_print_error(
-            "noctuled has ended; the jobs that ran wait for its next start, and stay paused");
+            "noctuled has ended; its running jobs wait for the next start, and jobs stay paused");
         return EXIT_NO_DAEMON;
     }
     if (options->seconds > 0 && clock_seconds() > until) {
-        cli_print_error("%" PRId64 " run still after %" PRId64 " seconds; jobs stay paused",
+        cli_print_error("%" PRId64 " jobs still run after %" PRId64 " seconds; jobs stay paused",
                         pause->jobs_running, options->seconds);
         return EXIT_PARTIAL;
     }
@@ -137,29 +137,29 @@ drain_run(struct cli_call *call)
 
 #define PAUSE_REASON                                                                               \
     {                                                                                              \
-        "reason", 0, &cli_text, CLI_AT(struct pause, reason), .help = "why, told in status"        \
+        "reason", 0, &cli_text, CLI_AT(struct pause, reason),                                      \
+            .help = "text shown in noctule status"                                                 \
     }
 
-const struct cli_command cli_pause = {
-    .name = "pause",
-    .help = "start no job until noctule resume; receiving and delivering go on",
-    .usage = {"[--reason WORDS]"},
-    .options = (const struct cli_option[]){PAUSE_REASON, {0}},
-    .size = sizeof(struct pause),
-    .run = pause_run};
+const struct cli_command cli_pause = {.name = "pause",
+                                      .help = "stop starting jobs; reception and delivery continue",
+                                      .usage = {"[--reason WORDS]"},
+                                      .options = (const struct cli_option[]){PAUSE_REASON, {0}},
+                                      .size = sizeof(struct pause),
+                                      .run = pause_run};
 
 const struct cli_command cli_resume = {.name = "resume",
-                                       .help = "let jobs start again after pause or drain",
+                                       .help = "start jobs again after pause or drain",
                                        .size = sizeof(struct pause),
                                        .run = resume_run};
 
 const struct cli_command cli_drain = {
     .name = "drain",
-    .help = "pause, and wait until no job runs any more",
+    .help = "pause, and wait until no job runs",
     .usage = {"[--reason WORDS] [--wait SECONDS]"},
     .options = (const struct cli_option[]){PAUSE_REASON,
                                            {"wait", 0, &cli_count, CLI_AT(struct pause, seconds),
-                                            .help = "at most; without it as long as it takes"},
+                                            .help = "max seconds to wait; default: no limit"},
                                            {0}},
     .size = sizeof(struct pause),
     .run = drain_run};

@@ -63,16 +63,16 @@ pull_add(struct pull *pull, const char *value)
     const enum queue_pull_key key = pull_key(pull);
     if (!(key == QUEUE_PULL_ACCESSION ? pull_accession_fits(value) : pull_uid_fits(value))) {
         cli_print_error(key == QUEUE_PULL_ACCESSION
-                            ? "\"%s\" cannot be asked for: an accession number has at most 16 "
-                              "characters of ASCII without *, ? and \\"
-                            : "\"%s\" is no UID",
+                            ? "\"%s\" is not an Accession Number: it must have at most 16 ASCII "
+                              "characters, without *, ? and \\"
+                            : "\"%s\" is not a UID",
                         value);
         return EXIT_USAGE;
     }
     if (pull_has(pull, key, value))
         return EXIT_OK;
     if (!pull_count_fits(pull->count + 1)) {
-        cli_print_error("more than %d items cannot be asked for at once", LIMIT_PULL_ITEMS);
+        cli_print_error("at most %d items per request: split the list", LIMIT_PULL_ITEMS);
         return EXIT_USAGE;
     }
     struct queue_pull_wish *grown = reallocarray(pull->items, pull->count + 1, sizeof *pull->items);
@@ -152,7 +152,7 @@ pull_gather(struct pull *pull, char *const *values, int count)
         status = pull_add(pull, values[i]);
     }
     if (status == EXIT_OK && pull->count == 0) {
-        cli_print_error("nothing is asked for");
+        cli_print_error("the list has no values");
         status = EXIT_USAGE;
     }
     return status;
@@ -172,7 +172,7 @@ static void
 pull_print_found(const struct queue_pull_wish *item, const struct pull_found *found)
 {
     if (found->count == 0)
-        printf("%s %s: nothing\n", queue_pull_key_name(item->key), item->identifier);
+        printf("%s %s: not found\n", queue_pull_key_name(item->key), item->identifier);
     for (size_t i = 0; i < found->count; i++) {
         const struct dicom_match *part = &found->parts[i];
         printf("%s %s: study %s", queue_pull_key_name(item->key), item->identifier,
@@ -182,7 +182,7 @@ pull_print_found(const struct queue_pull_wish *item, const struct pull_found *fo
         if (part->instances > 0)
             printf(", %" PRId32 " instances\n", part->instances);
         else
-            printf(", it is not said how many instances\n");
+            printf(", unknown number of instances\n");
     }
 }
 
@@ -285,9 +285,9 @@ pull_print_windows(const struct conf_pull *conf)
         const int64_t opens_ms = time_window_opens(source->window->times, now_ms);
         if (opens_ms != TIME_WINDOW_NEVER && iso_time_from_ms(opens_ms, opens) == 0 &&
             iso_time_to_local(opens, local) == 0)
-            printf("%s is asked from %s on (%s).\n", source->name, local, source->window->text);
+            printf("%s: retrieval starts at %s (%s).\n", source->name, local, source->window->text);
         else
-            printf("%s is never asked (%s).\n", source->name, source->window->text);
+            printf("%s: the window never opens (%s).\n", source->name, source->window->text);
     }
 }
 
@@ -320,15 +320,15 @@ pull_check(struct cli_call *call)
     const int keys = pull->accession + pull->study + pull->series;
     const bool retrieves = call->count > 0;
     if (pull->cancel && (retrieves || keys || pull->list || pull->dry_run))
-        return cli_usage_error(name, "--cancel goes with nothing else");
+        return cli_usage_error(name, "--cancel cannot be combined with other options");
     if (!retrieves && (keys || pull->list || pull->dry_run))
         return cli_usage_error(name, "needs the name of a source");
     if (retrieves && keys != 1)
         return cli_usage_error(name, "needs one of --accession, --study and --series");
     if (retrieves && call->count == 1 && !pull->list)
-        return cli_usage_error(name, "needs what to ask for, or --list");
+        return cli_usage_error(name, "needs one or more values, or --list");
     if ((retrieves || pull->cancel) && (pull->json || pull->filter.state || pull->filter.batch))
-        return cli_usage_error(name, "--json, --state and --batch are of the list");
+        return cli_usage_error(name, "--json, --state and --batch need the list: give no source");
     return EXIT_OK;
 }
 
@@ -384,12 +384,10 @@ state_of_pulls(size_t i)
 
 const struct cli_command cli_pull = {
     .name = "pull",
-    .help = "ask an archive for studies, or list what became of that",
+    .help = "retrieve studies from an archive, or list retrievals",
     .usage = {"[OPTION]... SOURCE VALUE...", "[OPTION]... SOURCE --list FILE", "--cancel BATCH",
               "[OPTION]..."},
-    .more = "Anybody on this machine sees the arguments of a process, but not what is in a file: "
-            "give accession "
-            "numbers by --list.",
+    .more = "Other users can see the arguments of a process: give Accession Numbers with --list.",
     .options =
         (const struct cli_option[]){
             {"accession", 0, &cli_flag, CLI_AT(struct pull, accession),
@@ -399,17 +397,17 @@ const struct cli_command cli_pull = {
             {"series", 0, &cli_flag, CLI_AT(struct pull, series),
              .help = "values are Series Instance UIDs"},
             {"list", 0, &cli_file, CLI_AT(struct pull, list),
-             .help = "a file with a value a line, # begins a comment; -: standard input"},
+             .help = "file with one value per line, # begins a comment; -: standard input"},
             {"dry-run", 0, &cli_flag, CLI_AT(struct pull, dry_run),
-             .help = "only ask what the archive has, and print it"},
+             .help = "only query the archive and print the matches"},
             {"cancel", 0, &cli_count, CLI_AT(struct pull, cancel), .noun = "BATCH",
-             .help = "what of this batch has not ended"},
+             .help = "cancel the unfinished items of this batch"},
             {"state", 0, &cli_choice, CLI_AT(struct pull, filter.state), .noun = "STATE",
-             .word = state_of_pulls, .help = "of the list: in this state"},
+             .word = state_of_pulls, .help = "list: only this state"},
             {"batch", 0, &cli_count, CLI_AT(struct pull, filter.batch),
-             .help = "of the list: of this batch"},
+             .help = "list: only this batch"},
             {"limit", 0, &cli_count, CLI_AT(struct pull, filter.limit),
-             .help = "of the list: so many; 50 when not given"},
+             .help = "list: max number of rows; default 50"},
             CLI_JSON(struct pull),
             {0}},
     .size = sizeof(struct pull),

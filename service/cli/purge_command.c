@@ -218,10 +218,10 @@ purge_is_meant(const struct purge *purge)
 {
     char answer[16] = "";
     if (!isatty(STDIN_FILENO)) {
-        cli_print_error("nothing was removed: --yes removes without asking");
+        cli_print_error("nothing was removed: confirm on a terminal, or give --yes");
         return false;
     }
-    printf("Remove %s for ever? [y/N] ", purge->count == 1 ? "it" : "them");
+    printf("Remove %s permanently? [y/N] ", purge->count == 1 ? "it" : "them");
     fflush(stdout);
     if (fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y'))
         return true;
@@ -233,7 +233,7 @@ static int
 purge_run(const struct cli_context *context, const struct purge *purge)
 {
     if (purge->count == 0) {
-        puts(purge->json ? "[]" : "there is no such series");
+        puts(purge->json ? "[]" : "no matching series");
         return EXIT_OK;
     }
     if (!purge->yes) {
@@ -256,9 +256,9 @@ purge_check(struct cli_call *call)
     if ((call->count > 0) == (purge->patient || purge->filter.before))
         return cli_usage_error(name, "needs Series Instance UIDs, or --patient or --before");
     if (purge->dry_run && purge->yes)
-        return cli_usage_error(name, "--dry-run and --yes exclude each other");
+        return cli_usage_error(name, "--dry-run and --yes cannot be combined");
     if (purge->json && !purge->dry_run && !purge->yes)
-        return cli_usage_error(name, "--json goes with --dry-run or --yes");
+        return cli_usage_error(name, "--json needs --dry-run or --yes");
     return EXIT_OK;
 }
 
@@ -282,21 +282,20 @@ purge_command(struct cli_call *call)
 
 const struct cli_command cli_purge = {
     .name = "purge",
-    .help = "remove series now: images, results, quarantined files, and names; asks first",
+    .help = "remove series now: images, results, quarantined files, descriptions; asks first",
     .usage = {"[OPTION]... SERIES_UID...", "[OPTION]... --patient ID", "[OPTION]... --before WHEN"},
     .options =
         (const struct cli_option[]){
             {"patient", 0, &cli_text, CLI_AT(struct purge, patient),
-             .help = "the series of this Patient ID", .noun = "ID"},
+             .help = "all series of this Patient ID", .noun = "ID"},
             {"before", 0, &cli_when, CLI_AT(struct purge, filter.before),
-             .help = "the series that nothing has come to since, and strays in quarantine; a time, "
-                     "or how long "
-                     "ago: 2026-01-31, 36h"},
+             .help = "series without new instances since, and quarantined files without a series: "
+                     "2026-01-31, or 36h ago"},
             {"undelivered", 0, &cli_flag, CLI_AT(struct purge, undelivered),
-             .help = "also those with results that have not arrived"},
+             .help = "include series with undelivered results"},
             {"dry-run", 0, &cli_flag, CLI_AT(struct purge, dry_run),
-             .help = "tell only what would go"},
-            {"yes", 0, &cli_flag, CLI_AT(struct purge, yes), .help = "do not ask"},
+             .help = "list the removals without removing"},
+            {"yes", 0, &cli_flag, CLI_AT(struct purge, yes), .help = "do not ask for confirmation"},
             CLI_JSON(struct purge),
             {0}},
     .size = sizeof(struct purge),

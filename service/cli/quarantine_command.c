@@ -48,11 +48,11 @@ quarantine_check(struct cli_call *call)
         return cli_usage_error(name, "%s needs one or more file numbers", call->arguments[0]);
     for (int i = 1; i < call->count; i++)
         if (cli_parse_number(call->arguments[i], &number))
-            return cli_usage_error(name, "\"%s\" is no file number", call->arguments[i]);
+            return cli_usage_error(name, "\"%s\" is not a file number", call->arguments[i]);
     if (options->filter.code || options->filter.since || options->filter.limit)
-        return cli_usage_error(name, "--code, --since and --limit are of the list");
+        return cli_usage_error(name, "--code, --since and --limit need list");
     if (options->json && !quarantine_is(call, "show"))
-        return cli_usage_error(name, "--json is of list and show");
+        return cli_usage_error(name, "--json needs list or show");
     return EXIT_OK;
 }
 
@@ -116,16 +116,16 @@ const struct cli_command cli_quarantine = {
     .name = "quarantine",
     .help = "list, show, release or forget files that could not be received",
     .usage = {"[list] [OPTION]...", "show [--json] FILE...", "release FILE...", "forget FILE..."},
-    .more = "FILE is the number in the list. release receives the file again, as if it had just "
-            "come. forget deletes the file and its row, and an event records who did.",
+    .more = "FILE is the number in the list. release receives the file again, like a new file. "
+            "forget deletes the file and its row; an event records the user.",
     .options =
         (const struct cli_option[]){
             {"code", 0, &cli_text, CLI_AT(struct quarantine, filter.code), .noun = "CODE",
-             .help = "of the list: with this code"},
+             .help = "list: only this code"},
             {"since", 0, &cli_when, CLI_AT(struct quarantine, filter.since),
-             .help = "of the list: since a time, or how long ago: 2026-01-31, 36h"},
+             .help = "list: only files received since: 2026-01-31, or 36h ago"},
             {"limit", 0, &cli_count, CLI_AT(struct quarantine, filter.limit),
-             .help = "of the list: so many; 50 when not given"},
+             .help = "list: max number of rows; default 50"},
             CLI_JSON(struct quarantine),
             {0}},
     .size = sizeof(struct quarantine),

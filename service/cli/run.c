@@ -90,11 +90,11 @@ run_check(struct cli_call *call)
     if (options->wanted_threads > MAX_THREADS)
         return cli_usage_error(name, "--threads takes a number from 1 to %d", MAX_THREADS);
     if (!options->output || options->output[0] == '\0')
-        return cli_usage_error(name, "--output is missing");
+        return cli_usage_error(name, "needs --output DIR");
     if (options->stack && options->stacks)
-        return cli_usage_error(name, "--stack and --stacks exclude each other");
+        return cli_usage_error(name, "--stack and --stacks cannot be combined");
     if (!options->wanted)
-        return cli_usage_error(name, "--pipeline is missing");
+        return cli_usage_error(name, "needs --pipeline NAME");
     return EXIT_OK;
 }
 
@@ -202,7 +202,7 @@ read_headers(struct direct_run *run)
                              &run->headers);
     if (error) {
         if (error != -ECANCELED)
-            cli_print_error("the files cannot be read: %s", strerror(-error));
+            cli_print_error("cannot read the files: %s", strerror(-error));
         return EXIT_PARTIAL;
     }
     error = run_sort_files(run);
@@ -221,7 +221,7 @@ run_print_no_work(const struct direct_run *run)
         return run->faulty > 0 ? EXIT_PARTIAL : EXIT_NOT_FOUND;
     }
     cli_print_error(
-        "STACK_NOT_FOUND: no series has a stack named \"%s\"; noctule explain lists them",
+        "STACK_NOT_FOUND: no series has a stack named \"%s\"; noctule explain lists the stacks",
         options->stack ? options->stack : options->stacks);
     return EXIT_NOT_FOUND;
 }
@@ -297,7 +297,7 @@ run_open_device(struct direct_run *run)
     if (rc == 0)
         rc = job_lane_open(run->device, &run->lane, &error);
     if (rc)
-        cli_print_error("the compute backend cannot be opened: %s", error.message);
+        cli_print_error("cannot open the compute backend: %s", error.message);
     else if (run->confined == CONFINE_GPU_STEP)
         rc = cli_confine_calls(run->confined);
     return rc ? EXIT_PARTIAL : EXIT_OK;
@@ -375,9 +375,9 @@ run_print_unmet(const struct unit *unit, const struct pipeline_report *report)
     for (size_t i = 0; i < report->breaches.count; i++)
         cli_print_error("%s: not as expected: %s", unit->output, report->breaches.at[i].text);
     if (report->review)
-        cli_print_error("%s: a daemon would deliver nothing of it before noctule accept: look at "
-                        "preview.png",
-                        unit->output);
+        cli_print_error(
+            "%s: check preview.png; a daemon would hold this result until noctule accept",
+            unit->output);
 }
 
 static void
@@ -636,29 +636,27 @@ run_command(struct cli_call *call)
 
 const struct cli_command cli_run = {
     .name = "run",
-    .help = "process files or folders now, without the daemon",
+    .help = "process files or folders now",
     .usage = {"--pipeline NAME --output DIR [OPTION]... INPUT..."},
-    .more = "Ends with 7 where some job found no voxel, with 8 where some result is not as its "
-            "pipeline "
-            "expects, and with 128 plus the number of the signal that ended it.",
+    .more = "Exit status: 7 if a job found no voxel, 8 if a result does not meet the expectations "
+            "of its pipeline, 128 plus the signal number after a signal.",
     .options =
         (const struct cli_option[]){
             {"pipeline", 'p', &cli_pipeline, CLI_AT(struct options, wanted),
-             .help = "the pipeline to run"},
+             .help = "pipeline to run (required)"},
             {"output", 'o', &cli_folder, CLI_AT(struct options, output),
-             .help = "where results go; those of several stacks into folders below"},
+             .help = "output folder (required); several stacks get one folder each below it"},
             {"stack", 's', &cli_text, CLI_AT(struct options, stack),
-             .help = "only the stacks of this name", .noun = "NAME"},
+             .help = "only stacks with this name", .noun = "NAME"},
             {"stacks", 0, &cli_text, CLI_AT(struct options, stacks),
-             .help = "of each series all, first, last or b0, or those whose names fit a pattern",
+             .help = "stacks of each series: all, first, last, b0, or a pattern of names",
              .noun = "WHICH"},
             {"object", 0, &cli_files, CLI_AT(struct options, objects),
-             .help = "RTSTRUCT, SEG or SR object; may be given several times; default: those among "
-                     "the inputs"},
+             .help = "RTSTRUCT, SEG or SR file; may be repeated; default: those among the inputs"},
             {"accept-missing", 0, &cli_flag, CLI_AT(struct options, accept_missing),
-             .help = "take series that are known to be incomplete"},
+             .help = "process incomplete series"},
             {"threads", 't', &cli_count, CLI_AT(struct options, wanted_threads),
-             .help = "CPU threads, in place of compute.threads"},
+             .help = "number of CPU threads; default: compute.threads"},
             CLI_JSON(struct options),
             {"quiet", 'q', &cli_flag, CLI_AT(struct options, quiet), .help = "print errors only"},
             {0}},

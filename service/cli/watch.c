@@ -48,15 +48,14 @@ watch_check(const struct cli_call *call, const struct watch *watch, bool streams
     if (watch->seconds > MAX_WATCH_SECONDS)
         return cli_usage_error(call->command->name, "--interval is at most %d", MAX_WATCH_SECONDS);
     if (watch->seconds && !watch->on)
-        return cli_usage_error(call->command->name, "--interval goes with --watch");
+        return cli_usage_error(call->command->name, "--interval needs --watch");
     if (watch->on && streams)
         return cli_usage_error(call->command->name,
-                               "--watch draws text for people: it goes with no other format");
+                               "--watch cannot be combined with another output format");
     if (watch->on && !isatty(STDOUT_FILENO))
         return cli_usage_error(
             call->command->name,
-            "--watch draws on a terminal, and standard output is none: ask again "
-            "and again without it");
+            "--watch needs a terminal as standard output: repeat the command without it");
     return EXIT_OK;
 }
 
@@ -161,7 +160,8 @@ screen_put_head(struct screen *screen, const struct cli_call *call, int64_t seco
     struct tm local;
     if (localtime_r(&at, &local))
         strftime(now, sizeof now, "%Y-%m-%d %H:%M:%S", &local);
-    fprintf(screen->out, SCREEN_HOME "%snoctule %s%s  %s, every %lld s; q ends" LINE_END LINE_END,
+    fprintf(screen->out,
+            SCREEN_HOME "%snoctule %s%s  %s, every %lld s; press q to quit" LINE_END LINE_END,
             cli_style(CLI_HEADING, screen->out), call->command->name,
             cli_style(CLI_PLAIN, screen->out), now, (long long)seconds);
 }
@@ -319,6 +319,6 @@ watch_run(struct cli_call *call, const struct watch *watch, int (*draw)(struct c
     }
     screen_close(&screen);
     if (rc)
-        cli_print_error("the terminal cannot be drawn on: %s", strerror(-rc));
+        cli_print_error("cannot draw on the terminal: %s", strerror(-rc));
     return rc ? EXIT_PARTIAL : status;
 }

@@ -15,10 +15,10 @@ struct watch {
 
 #define WATCH_OPTIONS(type)                                                                        \
     {"watch", 'w', &cli_flag, CLI_AT(type, watch.on),                                              \
-     .help = "draw it again and again, until q or Ctrl-C; on a terminal only"},                    \
+     .help = "redraw until q or Ctrl-C; needs a terminal"},                                        \
     {                                                                                              \
         "interval", 0, &cli_count, CLI_AT(type, watch.seconds),                                    \
-            .help = "with --watch, every so many seconds; 2 when not given", .noun = "SECONDS"     \
+            .help = "seconds between redraws with --watch; default 2", .noun = "SECONDS"           \
     }
 
 /*

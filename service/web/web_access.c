@@ -29,15 +29,15 @@ web_access_read_token(const struct conf_page *page, struct web_access *access, s
     if (fd >= 0)
         close(fd);
     if (got < 0)
-        return error_set(error, -failure, CODE_NONE, "%s cannot be read (page.token_file): %s",
+        return error_set(error, -failure, CODE_NONE, "cannot read %s (page.token_file): %s",
                          page->token_file, strerror(failure));
     const size_t length = strcspn(access->token, "\r\n");
     const bool whole = access->token[length] != '\0' || got < WEB_ACCESS_TOKEN - 1;
     access->token[length] = '\0';
     if (length < MIN_TOKEN || !whole)
         return error_set(error, -EINVAL, CODE_NONE,
-                         "%s: its first line has to be a token of %d to %d characters, such as "
-                         "openssl rand -hex 24 writes",
+                         "%s: the first line must be a token of %d to %d characters; create one "
+                         "with openssl rand -hex 24",
                          page->token_file, MIN_TOKEN, WEB_ACCESS_TOKEN - 2);
     return 0;
 }

@@ -42,7 +42,7 @@ now_list_alerts(const struct web_view *view)
             : worst == ALERT_ATTENTION ? " warn"
                                        : "");
     if (worst == ALERT_WAITS)
-        fputs("<p>Nothing needs attention.</p>", view->out);
+        fputs("<p>No alert needs attention.</p>", view->out);
     html_alerts(alerts, view->out);
     fputs("</section>\n", view->out);
 }
@@ -50,7 +50,7 @@ now_list_alerts(const struct web_view *view)
 int
 web_view_now(const struct web_view *view, struct error *error)
 {
-    static const struct lists_part parts[] = {{PAGE_RUNNING, "no job runs"},
+    static const struct lists_part parts[] = {{PAGE_RUNNING, "no running jobs"},
                                               {PAGE_CONFIGURATION, NULL}};
 
     static const enum page_list_name figures[] = {PAGE_NOW, PAGE_NOW_SERIES, PAGE_NOW_DELIVERIES};
@@ -70,9 +70,9 @@ int
 web_view_queue(const struct web_view *view, struct error *error)
 {
     static const struct lists_part parts[] = {{PAGE_HOLDS, NULL},
-                                              {PAGE_RUNNING, "no job runs"},
-                                              {PAGE_WAITING, "no job waits"},
-                                              {PAGE_GATHERING, "no series gathers"},
+                                              {PAGE_RUNNING, "no running jobs"},
+                                              {PAGE_WAITING, "no waiting jobs"},
+                                              {PAGE_GATHERING, "no series is being received"},
                                               {PAGE_PULLING, NULL}};
     return ADD_ALL(parts);
 }
@@ -80,9 +80,9 @@ web_view_queue(const struct web_view *view, struct error *error)
 int
 web_view_failures(const struct web_view *view, struct error *error)
 {
-    static const struct lists_part parts[] = {{PAGE_FAILED, "no job has failed"},
-                                              {PAGE_REFUSED, "no series was refused"},
-                                              {PAGE_QUARANTINED, "no file is in quarantine"},
+    static const struct lists_part parts[] = {{PAGE_FAILED, "no failed jobs"},
+                                              {PAGE_REFUSED, "no refused series"},
+                                              {PAGE_QUARANTINED, "no files in quarantine"},
                                               {PAGE_UNPULLED, NULL},
                                               {PAGE_CALLERS, NULL}};
     return ADD_ALL(parts);
@@ -91,10 +91,9 @@ web_view_failures(const struct web_view *view, struct error *error)
 int
 web_view_deliveries(const struct web_view *view, struct error *error)
 {
-    static const struct lists_part parts[] = {
-        {PAGE_DESTINATIONS, "nothing has gone to a destination yet"},
-        {PAGE_UNDELIVERED, "all has arrived"},
-        {PAGE_DELIVERED, NULL}};
+    static const struct lists_part parts[] = {{PAGE_DESTINATIONS, "no deliveries yet"},
+                                              {PAGE_UNDELIVERED, "no undelivered results"},
+                                              {PAGE_DELIVERED, NULL}};
     return ADD_ALL(parts);
 }
 
@@ -102,21 +101,21 @@ static void
 devices_print_settings(const struct web_view *view)
 {
     const struct conf_compute *compute = &view->web->conf->compute;
-    fputs("<section><h2>As configured</h2><dl class=\"below\"><dt>backend</dt><dd>", view->out);
+    fputs("<section><h2>Configuration</h2><dl class=\"below\"><dt>backend</dt><dd>", view->out);
     html_text(compute->backend, view->out);
     fputs("</dd><dt>devices</dt><dd>", view->out);
     for (size_t i = 0; i < compute->device_count; i++) {
         fputs(i ? ", " : "", view->out);
         html_text(compute->devices[i], view->out);
     }
-    fprintf(view->out, "%s</dd><dt>jobs at a time in each</dt><dd>%d</dd></dl></section>\n",
-            compute->device_count ? "" : "all there are", compute->lanes);
+    fprintf(view->out, "%s</dd><dt>jobs per device</dt><dd>%d</dd></dl></section>\n",
+            compute->device_count ? "" : "all", compute->lanes);
 }
 
 int
 web_view_devices(const struct web_view *view, struct error *error)
 {
-    static const struct lists_part parts[] = {{PAGE_DEVICES, "no job ended in the last 24 hours"},
+    static const struct lists_part parts[] = {{PAGE_DEVICES, "no jobs in the last 24 hours"},
                                               {PAGE_DEVICE_EVENTS, NULL}};
     devices_print_settings(view);
     return ADD_ALL(parts);
@@ -141,7 +140,7 @@ web_view_job(const struct web_view *view, struct error *error)
 int
 web_view_series(const struct web_view *view, struct error *error)
 {
-    static const struct lists_part parts[] = {{PAGE_SERIES_JOBS, "it has no jobs"},
+    static const struct lists_part parts[] = {{PAGE_SERIES_JOBS, "no jobs"},
                                               {PAGE_SERIES_STACKS, NULL}};
     const struct page_asked query = web_view_query(view, PAGE_SERIES);
     const int rc = web_view_details(view, PAGE_SERIES, &query, error);

@@ -26,7 +26,8 @@ web_report_span(const struct web_view *view, const char *day, int64_t *since_ms,
     if (list.table.row_count == 0 ||
         iso_time_to_ms(night_cell(&list.table, 0, "since"), since_ms) != 0 ||
         iso_time_to_ms(night_cell(&list.table, 0, "until"), until_ms) != 0)
-        rc = error_set(error, -ENOENT, CODE_NONE, "no night of that date was recorded");
+        rc = error_set(error, -ENOENT, CODE_NONE,
+                       "no report period that ended on this date is recorded");
     page_list_free(&list);
     return rc;
 }

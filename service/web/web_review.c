@@ -55,7 +55,7 @@ web_view_review(const struct web_view *view, struct error *error)
         review_figure(view, &list.table, row);
     fputs("</div>", view->out);
     if (list.table.row_count == 0)
-        fputs("<p class=\"faint\">no job is under review</p>", view->out);
+        fputs("<p class=\"faint\">no results under review</p>", view->out);
     else
         fprintf(view->out, "<p class=\"hint small faint\">See <code>%s</code></p>",
                 list.table.hint);

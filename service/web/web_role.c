@@ -133,7 +133,7 @@ static int
 role_read_key(struct web *web, struct error *error)
 {
     const int rc = pseudonym_key_read(web->conf->root, &web->key);
-    return rc ? error_set_system(error, rc, "read the key of identifiers") : 0;
+    return rc ? error_set_system(error, rc, "read the key for hashed identifiers") : 0;
 }
 
 /* Opens all files that a confined process could not open. */

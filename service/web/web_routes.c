@@ -97,7 +97,7 @@ answer_preview(struct web *web, const struct web_request *request, struct web_re
     unsigned char *bytes;
     const int64_t job = web_request_number(request, REQUEST_id);
     if (job == 0 || web_preview_find(web, job, &bytes, &answer->size) != 0)
-        return error_set(error, -ENOENT, CODE_NONE, "there is no such preview");
+        return error_set(error, -ENOENT, CODE_NONE, "this job has no preview");
     answer->type = "image/png";
     answer->bytes = (char *)bytes;
     return 0;
@@ -113,7 +113,7 @@ static const struct route routes[] = {
     {.path = "/review", .title = "Review", .view = web_view_review, .in_menu = true},
     {.path = "/failures", .title = "Failures", .view = web_view_failures, .in_menu = true},
     {.path = "/deliveries", .title = "Deliveries", .view = web_view_deliveries, .in_menu = true},
-    {.path = "/night", .title = "Night", .view = web_view_report, .in_menu = true},
+    {.path = "/night", .title = "Report", .view = web_view_report, .in_menu = true},
     {.path = "/devices", .title = "Devices", .view = web_view_devices, .in_menu = true},
     {.path = "/job", .title = "Job", .view = web_view_job},
     {.path = "/series", .title = "Series", .view = web_view_series},
@@ -151,7 +151,7 @@ frame_menu(const struct route *here, const struct web_request *request, const st
            FILE *out)
 {
     fputs(
-        "<header><a class=\"skip\" href=\"#content\">To the content</a><nav aria-label=\"Pages\">",
+        "<header><a class=\"skip\" href=\"#content\">Skip to content</a><nav aria-label=\"Pages\">",
         out);
     for (int i = 0; i < ROUTES; i++)
         if (routes[i].in_menu)
@@ -175,15 +175,14 @@ frame_refresh(const struct route *here, const struct web_request *request, FILE 
         return;
     const char *address = here->path[1] ? here->path + 1 : "./";
     if (*request->values[REQUEST_still])
-        fprintf(
-            out,
-            "<p class=\"refresh faint small\">This page stands still: <a href=\"%s\">refresh it "
-            "every %d s</a></p>\n",
-            address, REFRESH_SECONDS);
+        fprintf(out,
+                "<p class=\"refresh faint small\">This page is not refreshed: <a "
+                "href=\"%s\">refresh it every %d s</a></p>\n",
+                address, REFRESH_SECONDS);
     else
         fprintf(out,
-                "<p class=\"refresh faint small\">This page refreshes itself every %d s: <a "
-                "href=\"%s?still=1\">stop that</a></p>\n",
+                "<p class=\"refresh faint small\">This page is refreshed every %d s: <a "
+                "href=\"%s?still=1\">stop</a></p>\n",
                 REFRESH_SECONDS, address);
 }
 
@@ -332,10 +331,10 @@ route_fail(const struct route *route, const struct web_request *request, int rc,
     if (rc == -ENOENT) {
         route_refuse(route, request, NOT_FOUND, "Not found", error->message, answer);
     } else if (rc == -ETIMEDOUT) {
-        route_refuse(route, request, UNAVAILABLE, "Too slow",
-                     "the database took too long to answer that; ask it with sqlite3 (v_jobs, "
-                     "v_series)",
-                     answer);
+        route_refuse(
+            route, request, UNAVAILABLE, "Too slow",
+            "the database query took too long; use sqlite3 instead (views v_jobs, v_series)",
+            answer);
     } else {
         log_warn("page.failed", LOG_STR("path", route->path), LOG_STR("reason", error->message));
         route_refuse(route, request, UNAVAILABLE, "Not ready",
@@ -349,17 +348,15 @@ web_answer(struct web *web, const struct web_request *request, struct web_reply 
     const struct route *route = route_find(request->path);
     struct error error = {0};
     if (!web_access_is_known_host(&web->access, request->host)) {
-        route_refuse(route, request, MISDIRECTED, "Not here",
-                     "this page is not known by that name (page.hosts)", answer);
+        route_refuse(route, request, MISDIRECTED, "Wrong host name",
+                     "this host name is not configured (page.hosts)", answer);
     } else if (!(route && route->open) &&
                !web_access_is_authorized(&web->access, request->authorization)) {
         answer->needs_token = true;
-        route_refuse(route, request, UNAUTHORIZED, "Who are you?",
-                     "this page asks for a token (page.token_file): any user, the token as "
-                     "password",
-                     answer);
+        route_refuse(route, request, UNAUTHORIZED, "Token required",
+                     "enter any user name, and the token of page.token_file as password", answer);
     } else if (!route) {
-        route_refuse(NULL, request, NOT_FOUND, "Not found", "there is no such page", answer);
+        route_refuse(NULL, request, NOT_FOUND, "Not found", "this page does not exist", answer);
     } else {
         const int rc = route_handle(web, route, request, answer, &error);
         if (rc)

@@ -26,7 +26,7 @@ search_job(const struct web_view *view, int64_t job, struct error *error)
         return rc;
     if (list.table.row_count > 0)
         fprintf(view->out,
-                "<section><h2>A job of that number</h2><p><a href=\"job?id=%" PRId64
+                "<section><h2>Job with this number</h2><p><a href=\"job?id=%" PRId64
                 "\">Job %" PRId64 "</a></p></section>\n",
                 job, job);
     page_list_free(&list);
@@ -48,7 +48,8 @@ search_series(const struct web_view *view, struct page_asked query, struct error
     if (list.table.row_count > 0)
         html_table(&list.table, web_view_links, view->out);
     else
-        fputs("<section><h2>Found</h2><p class=\"faint\">no series</p></section>\n", view->out);
+        fputs("<section><h2>Results</h2><p class=\"faint\">no matching series</p></section>\n",
+              view->out);
     web_view_more(view, &list);
     page_list_free(&list);
     return 0;
@@ -59,10 +60,11 @@ search_print_help(const struct web_view *view)
 {
     const bool none = view->web->conf->identifiers == CONF_IDENTIFIERS_NONE;
     fprintf(view->out,
-            "<section><p>Series are found by %sthe UID of a series, a study, an instance or a "
-            "result; jobs by their number.%s Type all of it.</p></section>\n",
-            none ? "" : "accession number or patient ID, and by ",
-            none ? " Accession numbers and patient IDs are not kept here (identifiers)." : "");
+            "<section><p>Search series by %sthe UID of a series, a study, an instance or a result; "
+            "search jobs by number.%s Enter the complete value.</p></section>\n",
+            none ? "" : "accession number, patient ID, or ",
+            none ? " Accession numbers and patient IDs are not stored here (option identifiers)."
+                 : "");
 }
 
 int

@@ -173,9 +173,9 @@ web_server_make_answer(struct web_server *server, struct MHD_Connection *connect
         web_server_refuse(answer, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE,
                           "the request is too large");
     else if (!reads)
-        web_server_refuse(answer, MHD_HTTP_METHOD_NOT_ALLOWED, "the page is read-only");
+        web_server_refuse(answer, MHD_HTTP_METHOD_NOT_ALLOWED, "the web UI is read-only");
     else if (web_server_has_body(connection))
-        web_server_refuse(answer, MHD_HTTP_CONTENT_TOO_LARGE, "a request has no body here");
+        web_server_refuse(answer, MHD_HTTP_CONTENT_TOO_LARGE, "a request must not have a body");
     else
         server->events.answer(server->events.context, &request, answer);
 }

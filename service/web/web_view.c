@@ -45,7 +45,7 @@ web_view_more(const struct web_view *view, const struct page_list *list)
         fprintf(view->out, "&amp;%s=", web_request_value_names[kept[i]]);
         html_query(value, view->out);
     }
-    fputs("\">Further ones</a></p>\n", view->out);
+    fputs("\">More</a></p>\n", view->out);
 }
 
 int
@@ -93,7 +93,7 @@ web_view_details(const struct web_view *view, enum page_list_name name,
     if (list.table.row_count > 0)
         html_details(&list.table, web_view_links, view->out);
     else
-        rc = error_set(error, -ENOENT, CODE_NONE, "there is none of that name");
+        rc = error_set(error, -ENOENT, CODE_NONE, "not found in the database");
     page_list_free(&list);
     return rc;
 }

@@ -121,7 +121,7 @@ def test_backup_restore_and_back(services, tmp_path):
         d.kill_all()
         (told,) = [check for check in json.loads(d.ctl("doctor", "--json", check=False).stdout)["checks"]
                    if check["check"] == "backup"]
-        assert told["text"] == f"the newest of 2 in {copies} is 0 hours old"
+        assert told["text"] == f"the newest of 2 backups in {copies} is 0 hours old"
         every, promised = sorted(path for path in copies.iterdir() if not path.is_symlink()), hospital.promised
         assert len(every) == 2 and before.keys() < promised.keys()
         assert any(path.stat().st_nlink > 1 for path in every[1].rglob("*.dcm"))

@@ -19,7 +19,7 @@ pytestmark = needs_emulator
 POINTS = int(os.environ.get("NOCTULE_FAULT_POINTS", "1"))
 KINDS = {"once": "", "memory": ":memory", "lost": ":lost"}
 LIVES = 2 * os.cpu_count()  # at once
-UNOPENED = "the compute backend cannot be opened"
+UNOPENED = "cannot open the compute backend"
 CODES = {"COMPUTE_FAILED", "COMPUTE_DEVICE_LOST"}
 
 SETTINGS = """

@@ -185,7 +185,7 @@ def test_a_rule_added_later_does_what_is_stored(daemon, tmp_path):
     for _ in range(2):
         assert [words for _, words in answers(d.ctl("submit", "--rules").stdout)] == \
             ["job 1 is DONE already (head-ct)", "job 2 is DONE already (head-ct)"]
-    assert d.ctl("submit", "--rules", "--since", "2999-01-01").stdout == "there is no such series\n"
+    assert d.ctl("submit", "--rules", "--since", "2999-01-01").stdout == "no matching series\n"
     assert d.jobs()[0]["priority"] == 5
     assert "submitted by" in d.query("SELECT detail FROM v_events WHERE kind = 'JOB_ADDED'")[0][0]
     change_pipeline(d)
@@ -243,7 +243,7 @@ def test_submit_says_why_not(daemon, tmp_path):
     d.ctl("purge", "--yes", uid["SETTLED"])
     assert refusal("--pipeline", "head-ct", uid["SETTLED"]) == "SERIES_REMOVED"
     assert "SERIES_REMOVED" in d.ctl("retry", "--force", "2", check=False).stderr
-    assert d.ctl("submit", "--rules").stdout == "there is no such series\n"
+    assert d.ctl("submit", "--rules").stdout == "no matching series\n"
 
 
 def test_what_was_refused_is_judged_again(daemon, tmp_path):

@@ -113,13 +113,13 @@ def configure(shown, old, new):
 def test_every_place_shows_the_same(shown, tmp_path):
     site, d = shown.site, shown.d
     assert shown.check()[:2] == ("NOCTULE OK", 0)
-    assert "Nothing needs attention." in site.page("").data and "✓ ok" in site.page("queue").data
+    assert "No alert needs attention." in site.page("").data and "✓ ok" in site.page("queue").data
 
     configure(shown, 'backend = "cpu"', 'backend = "cuda"')  # and no device
     shown.wait("compute")
     assert shown.check()[:2] == ("NOCTULE CRITICAL", 2)
     assert site.ask("readyz")[0] == 503 and site.figures()['noctule_alert{alert="compute"}'] == 2
-    assert "Nothing needs attention." not in site.page("").data and "broken: 1 alert" in site.page("queue").data
+    assert "No alert needs attention." not in site.page("").data and "broken: 1 alert" in site.page("queue").data
     configure(shown, 'backend = "cuda"', 'backend = "cpu"')
     shown.wait()
 
@@ -191,7 +191,7 @@ def test_acknowledged(shown, tmp_path):
     assert about["reason"] == "a | licence <b>" and about["by"] and about["at"] and about["until"] is None
     text = d.ctl("status").stdout
     assert re.search(r"^Known       1 file came into quarantine", text, re.M) and "noctule ack --undo quarantine" in text
-    assert "Nothing needs attention." in site.page("").data and "a | licence <b>" in site.page("").data
+    assert "No alert needs attention." in site.page("").data and "a | licence <b>" in site.page("").data
     assert [row for row in json.loads(d.ctl("status", "--json").stdout)["troubles"] if row["level"] != "waits"] == []
 
     assert d.stop() == 0

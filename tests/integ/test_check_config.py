@@ -30,9 +30,9 @@ def test_summary(tmp_path, certificates):
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     for line in ("listens: 127.0.0.1, port 11112", "listens: 127.0.0.1, port 2762, TLS", "title: NOCTULE -> rules",
-                 "peer: CT1, 10.0.0.5", "peer: PACS, any address, with its certificate",
+                 "peer: CT1, 10.0.0.5", "peer: PACS, any address, identified by certificate",
                  "destination: PACS, ARCHIVE at pacs, port 104, TLS", "destination: shelf, folder /srv/results",
-                 "rule: none; series make jobs only through a title that names a pipeline"):
+                 "rule: none; only AE titles with a pipeline create jobs"):
         assert line in lines, (line, lines)
 
 
@@ -220,14 +220,14 @@ def test_the_commented_rules_of_the_shipped_file_are_some(tmp_path):
     path.write_text(text)
     (tmp_path / "presets").symlink_to(SOURCE / "config" / "presets")
     told = run_program("noctule", "check-config", path).stdout
-    assert "rule: head: CT, HEAD, brain, " in told and "rule: rest: CT, any body part, any description, where no other rule fits" in told
+    assert "rule: head: CT, HEAD, brain, " in told and "rule: rest: CT, any body part, any description, if no other rule matches" in told
 
 
 @pytest.mark.parametrize("settings, told", [
     ("", "files are kept for ever beside the stored copy"),
     ('inbox = ( { path = "inbox"; after = "delete"; } );', "files are deleted once they are stored"),
     ('inbox = ( { path = "inbox"; after = "move"; move_to = "/srv/done"; } );', "files are moved to /srv/done"),
-    ('retention = { inbox = "delete"; };', "files are kept, and deleted with their series"),
+    ('retention = { inbox = "delete"; };', "files are kept until their series is removed"),
 ])
 def test_what_becomes_of_files_in_the_inbox(tmp_path, settings, told):
     result = check(tmp_path / "noctule.conf", settings)
@@ -246,9 +246,9 @@ def test_the_page_and_what_is_hidden(tmp_path):
             f'pipelines = ( {{ name = "lungs";\n@include "{SOURCE}/config/presets/lung.conf"\n}} );\n')
     done = check(path, text)
     assert done.returncode == 0, done.stderr
-    assert "page: 127.0.0.1, port 8043\n" in done.stdout
+    assert "web UI: 127.0.0.1, port 8043\n" in done.stdout
     assert re.search(r"(?m)^pipeline: lungs \(1 segment, \d hidden\)", done.stdout), done.stdout
     (tmp_path / "token").write_text("0123456789abcdef\n")
     done = check(path, text.replace("8043;", f'8043; bind = "::"; token_file = "{tmp_path}/token";'))
-    assert "page: ::, port 8043, with a token\n" in done.stdout, done.stderr
+    assert "web UI: ::, port 8043, with a token\n" in done.stdout, done.stderr
     assert "page:" not in check(path, text.replace("port = 8043;", "")).stdout

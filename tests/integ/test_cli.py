@@ -101,7 +101,7 @@ def test_colours_are_for_terminals_that_want_them():
 
 def test_a_configuration_that_is_not_there(tmp_path):
     result = noctule("jobs", config=tmp_path / "none.conf")
-    assert result.returncode == CONFIG and "--config or NOCTULE_CONFIG says where it is" in result.stderr
+    assert result.returncode == CONFIG and "give its path with --config or NOCTULE_CONFIG" in result.stderr
 
 
 COMPLETIONS = SOURCE / "docs" / "completions"

@@ -74,7 +74,7 @@ def test_a_healthy_service(daemon, tmp_path, certificates):
         assert not wrong(d)
         assert set(checks) == {"configuration", "root", "inbox", "watches", "database", "backup", "daemon", "alerts", "port", "tls", "destination",
                                "devices", "dictionary", "clock", "limits", "confinement", "unit"}
-        assert [check["text"] for check in checks["port"]] == [f"{d.port} is noctuled's", f"{d.tls_port} is noctuled's"]
+        assert [check["text"] for check in checks["port"]] == [f"{d.port} is open in noctuled", f"{d.tls_port} is open in noctuled"]
         assert len(checks["destination"]) == 2 and f"process {d.process.pid}" in checks["daemon"][0]["text"]
         text = subprocess.run([BIN / "noctule", "--config", d.config, "doctor"], text=True, capture_output=True)
         lines = text.stdout.splitlines()
@@ -110,18 +110,18 @@ def test_the_root(daemon, tmp_path):
     shutil.rmtree(d.root)
     found = without_daemon(d)
     found.pop(("root", "attention"), None)  # of the user, where there is none
-    assert "is not there: install -d -o" in found["root", "broken"] and set(found) == {("root", "broken"), ("inbox", "broken")}
+    assert "does not exist: install -d -o" in found["root", "broken"] and set(found) == {("root", "broken"), ("inbox", "broken")}
 
 
 def test_how_long_the_space_lasts(daemon, tmp_path):
     d = daemon().start()
     d.root.chmod(0o750)
-    assert "which lasts" not in doctor(d)["root"][0]["text"]
+    assert "enough for" not in doctor(d)["root"][0]["text"]
     drop(small(tmp_path / "images"), d.inbox / "images")
     d.wait_jobs()
     bytes_in_a_week = sum(path.stat().st_size for path in (d.root / "series").rglob("*.dcm"))
     disk = os.statvfs(d.root)
-    days = re.search(r"GiB free, which lasts (\d+) days as the last week went$", doctor(d)["root"][0]["text"])
+    days = re.search(r"GiB free, enough for (\d+) days at the rate of the last week$", doctor(d)["root"][0]["text"])
     assert int(days[1]) == pytest.approx(7 * disk.f_bavail * disk.f_frsize / bytes_in_a_week, rel=0.05)
 
 
@@ -160,8 +160,8 @@ def test_the_rights_of_the_service(daemon, open_folder):  # noqa: F811
     d.config.chmod(0o644)
     assert not without_daemon(d, user=NOBODY)
     found = wrong(d, user=1)
-    assert "for want of rights: ask as root, or as nobody" in found["root", "attention"]
-    assert "ask as root" in found["daemon", "attention"]
+    assert "run doctor as root or as nobody" in found["root", "attention"]
+    assert "run this as" in found["daemon", "attention"]
 
 
 def test_the_port_of_the_page(daemon):
@@ -169,10 +169,10 @@ def test_the_port_of_the_page(daemon):
     d = daemon(quiet=600.0, extra=f"page = {{ port = {port}; }};\n")
     d.root.chmod(0o750)
     with socket.create_server(("127.0.0.1", port)):
-        only(without_daemon(d), "port", "broken", f"port {port} is taken by another program: ss -tlnp says which")
+        only(without_daemon(d), "port", "broken", f"another program uses port {port} (ss -tlnp shows it)")
         d.start()
         wait_for(lambda: "the page" in d.ctl("status", check=False).stdout, 60, "the trouble")
-        assert f"port {port} is taken by another program, and noctuled waits for it" in wrong(d)["port", "broken"]
+        assert f"another program uses port {port}, and noctuled waits for it" in wrong(d)["port", "broken"]
     wait_for(lambda: is_listening(port), 60, "the page, now that it has its port")
 
 
@@ -184,11 +184,11 @@ def test_a_port_of_another_program(daemon, tmp_path):
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", d.port))
         other.listen()
-        only(without_daemon(d), "port", "broken", f"port {d.port} is taken by another program: ss -tlnp says which")
+        only(without_daemon(d), "port", "broken", f"another program uses port {d.port} (ss -tlnp shows it)")
         d.start(wait=False)
         wait_for(lambda: "is not open" in d.ctl("status", check=False).stdout, 60, "the trouble")
         found = wrong(d)
-        assert f"port {d.port} is taken by another program, and noctuled waits for it" in found["port", "broken"]
+        assert f"another program uses port {d.port}, and noctuled waits for it" in found["port", "broken"]
         assert f"port {d.port} is not open" in found["alerts", "broken"] and len(found) == 2
     clock.pass_time(5)  # until the port is tried again
     wait_for(lambda: not wrong(d), 60, "a healthy service")
@@ -206,10 +206,10 @@ def test_tls(daemon, tmp_path, certificates):
     subprocess.run(["openssl", "x509", "-in", certificates.server, "-signkey", certificates.server_key, "-days", "-1",
                     "-out", expired], check=True, capture_output=True)
     d.config.write_text(text.replace(str(certificates.server), str(expired)))
-    only(without_daemon(d), "tls", "broken", "expired.pem has expired", "have it renewed")
+    only(without_daemon(d), "tls", "broken", "expired.pem has expired", "renew it")
     subprocess.run(["openssl", "x509", "-in", certificates.server, "-signkey", certificates.server_key, "-days", "20",
                     "-out", expired], check=True, capture_output=True)
-    only(without_daemon(d), "tls", "attention", "expired.pem expires in ", "have it renewed")
+    only(without_daemon(d), "tls", "attention", "expired.pem expires in ", "renew it")
 
 
 def test_what_hangs_is_left_behind(daemon, tmp_path, certificates):
@@ -283,7 +283,7 @@ def test_backups(daemon, tmp_path):
     assert doctor(d)["backup"][0]["text"].startswith("not checked: set backup.folder to the folder of the backups")
     lines = d.ctl("doctor", check=False).stdout.splitlines()
     assert any(re.match("backup +unknown +not checked: ", line) for line in lines)
-    (counted,) = re.findall(r"\n\d+ broken, \d+ for attention, (\d+) ok\n", "\n".join(lines) + "\n")
+    (counted,) = re.findall(r"\n\d+ broken, \d+ need attention, (\d+) ok\n", "\n".join(lines) + "\n")
     assert int(counted) == sum(re.match(r"\S+ +ok ", line) is not None for line in lines)
     copies = tmp_path / "copies"
     d.config.write_text(d.config.read_text() + f'backup = {{ folder = "{copies}"; }};\n')
@@ -296,15 +296,15 @@ def test_backups(daemon, tmp_path):
     (copies / "empty" / "noctule.db").touch()
     backup(tmp_path / "elsewhere", 1)
     (copies / "link").symlink_to(tmp_path / "elsewhere")
-    only(without_daemon(d), "backup", "broken", f"{copies} has no backup, which is a folder with a noctule.db")
+    only(without_daemon(d), "backup", "broken", f"{copies} has no backup (a folder with noctule.db")
     backup(copies / "2026-11-20T020000", 97)
-    only(without_daemon(d), "backup", "attention", f"the newest in {copies}, 2026-11-20T020000, is 4 days old",
+    only(without_daemon(d), "backup", "attention", f"the newest backup in {copies}, 2026-11-20T020000, is 4 days old",
          "backup.max_age_hours is 36", "operations.md, Backup")
     backup(copies / "2026-11-22T020000", 37)
     only(without_daemon(d), "backup", "attention", "2026-11-22T020000, is 37 hours old")
     backup(copies / "2026-11-21T020000", 35)  # the file's time counts, and not the name
     assert not without_daemon(d)
-    assert doctor(d)["backup"][0]["text"] == f"the newest of 3 in {copies} is 35 hours old"
+    assert doctor(d)["backup"][0]["text"] == f"the newest of 3 backups in {copies} is 35 hours old"
     d.config.write_text(d.config.read_text().replace(f'{copies}";', f'{copies}"; max_age_hours = 34.5;'))
     only(without_daemon(d), "backup", "attention", "2026-11-21T020000, is 35 hours old", "34.5")
     backup(copies / "2026-11-23T020000", -1)
@@ -326,7 +326,7 @@ def test_backups_that_the_service_may_not_read(daemon, open_folder):  # noqa: F8
         (open_folder / folder).chmod(mode)
         checks = doctor(d)
         assert checks["backup"][0]["text"].endswith("is 2 hours old") and checks["root"][0]["verdict"] == "ok"
-        only(without_daemon(d, user=NOBODY), "backup", "attention", "for want of rights: ask as root")
+        only(without_daemon(d, user=NOBODY), "backup", "attention", "no permission to read", "run doctor as root")
 
 
 def test_a_dictionary_that_is_missing(daemon, tmp_path):
@@ -366,7 +366,7 @@ def test_the_clock_and_the_unit(daemon, tmp_path):
     subprocess.run(["sqlite3", d.root / "noctule.db", "INSERT INTO event (at, kind, detail) "
                     "VALUES ('2999-01-01T00:00:00.000Z', 'STOP', '')"], check=True)
     told = doctor(d)["clock"][0]["findings"][0]
-    assert told["verdict"] == "broken" and "of 2999-01-01" in told["text"] and told["text"].endswith("set the clock")
+    assert told["verdict"] == "broken" and "from 2999-01-01" in told["text"] and told["text"].endswith("set the clock")
     systemctl = tmp_path / "systemctl"
     systemctl.write_text("#!/bin/sh\nprintf 'LoadState=loaded\\nActiveState=failed\\nUnitFileState=disabled\\nUser=pacs\\n"
                          "ReadWritePaths=/var/lib/noctule\\n'\n")

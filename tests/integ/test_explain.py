@@ -178,7 +178,7 @@ def test_one_file_and_what_is_none(explain, tmp_path):
     alone = pathlib.Path(shutil.copy(files[2], tmp_path))
     text = " ".join(explain(alone).stdout.split())
     assert f"named file {alone.name}: number 3, the only one, slice 1 of 1" in text
-    assert "no other file of its series lies beside" in text
+    assert "no other file of this series" in text
     (tmp_path / "note.txt").write_text("words, words, words\n" * 20)
     result = explain(tmp_path / "note.txt", "--json")
     assert json.loads(result.stdout)["series"] == [] and "no image to process among 1 files" in result.stderr

@@ -99,7 +99,7 @@ def test_a_command_that_fails_is_told_and_not_run_again(daemon, tmp_path, kept):
     d, clock = started(daemon, tmp_path, kept, 'echo "mail: no route to relay" >&2; echo x >> "$KEPT/runs"; exit 75')
     clock.jump(2 * HOUR + 60)
     (night,) = wait_for(lambda: [row for row in nights(d) if row["report"] == "FAILED"], 60, "the failure")
-    said = "mail: no route to relay; noctule: report.command ended with status 75"
+    said = "mail: no route to relay; noctule: report.command failed with exit status 75"
     assert night["report_message"] == said
     (event,) = d.query("SELECT detail FROM v_events WHERE kind = 'REPORT_FAILED'")
     assert event["detail"] == said
@@ -112,7 +112,7 @@ def test_a_command_that_fails_is_told_and_not_run_again(daemon, tmp_path, kept):
         done = run_program("noctule", "--config", d.config, "report", "--send", env=d.environment, check=False)
         assert done.returncode == status and len((kept / "runs").read_text().split()) == runs
         assert done.stdout == "" and (status == 0) == (done.stderr == "")
-    assert (kept / "attention").read_text() == "1\n" and "Somebody should look at this." in (kept / "text").read_text()
+    assert (kept / "attention").read_text() == "1\n" and "An operator must act." in (kept / "text").read_text()
     assert [row["report"] for row in nights(d)] == ["FAILED"]
     assert d.ctl("report", "--send", "--json", check=False).returncode == 2
 
@@ -150,7 +150,7 @@ def test_without_a_command_nights_are_counted_all_the_same(daemon, tmp_path, kep
     (night,) = wait_for(lambda: nights(d), 60, "the night")
     assert night["report"] == "" and night["report_at"] is None
     done = d.ctl("report", "--send", check=False)
-    assert done.returncode == 5 and "report.command of the configuration is not given" in done.stderr
+    assert done.returncode == 5 and "--send needs report.command in the configuration" in done.stderr
 
 
 def test_a_night_ends_by_the_clock_here(daemon, tmp_path, kept):

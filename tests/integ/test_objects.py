@@ -215,7 +215,7 @@ def test_purge_finds_what_has_no_series(daemon, files, tmp_path):
     assert [row["sop_instance_uid"] for row in objects(d, "removed_at IS NULL")] == [other.SOPInstanceUID]
     wait_for(lambda: not d.query("SELECT 1 FROM removal"), 60, "the end of the files")
     assert files_below(d) == [f"series/{other.SeriesInstanceUID}/{other.SOPInstanceUID}.dcm"]
-    assert d.ctl("purge", "--patient", patient, "--yes").stdout == "there is no such series\n"
+    assert d.ctl("purge", "--patient", patient, "--yes").stdout == "no matching series\n"
     assert f"series {other.SeriesInstanceUID}: 0 images, 1 object, " in d.ctl("purge", "--before", "2100", "--yes").stdout
     assert not objects(d, "removed_at IS NULL")
 
@@ -384,17 +384,17 @@ def test_explain_tells_what_is_waited_for(daemon, files, tmp_path):
     path = save(plan, tmp_path / "images" / "plan.dcm")
     text, told = told_by_explain(d, path)  # nothing is stored yet
     assert f"object {plan.SOPInstanceUID}" in text and 'kind rtstruct, "Plan"' in text and " stored no " in text
-    assert f"drawn on series {pydicom.dcmread(files[0]).SeriesInstanceUID}" in text
-    assert 'pipeline gtv: segment "GTV" waits for "GTV*" of an rtstruct from TPS' in text and "passed over" not in text
+    assert f"refers to series {pydicom.dcmread(files[0]).SeriesInstanceUID}" in text
+    assert 'pipeline gtv: segment "GTV" needs "GTV*" of an rtstruct from TPS' in text and "skipped" not in text
     assert [(row["kind"], row["stored"], row["pipelines"]) for row in told["objects"]] == [("rtstruct", False, [])]
     storescu(d.port, *files)
     uid = gtv(d, "DELAYED")["series_uid"]
     assert send(d.port, seg, plan) == [0, 0]
     text, told = told_by_explain(d, uid)
-    assert 'waits for gtv: segment "GTV" is "GTV*" of an rtstruct from TPS: none is there' in text
+    assert 'waits for gtv: segment "GTV" is "GTV*" of an rtstruct from TPS: not stored' in text
     assert [(row["pipeline"], row["kind"], row["path"]) for row in told["series"][0]["waits_for"]] == [("gtv", "rtstruct", "")]
     text, _ = told_by_explain(d, path)
-    assert "stored from PYNETDICOM" in text and f"stored series {uid}" in text and "TPS: not of this sender" in text
+    assert "stored from PYNETDICOM" in text and f"stored series {uid}" in text and "TPS: not from this sender" in text
     mine = structure_set(files, label="Mine")
     assert send(d.port, mine, calling="TPS") == [0] and gtv(d, "DONE")
     text, told = told_by_explain(d, uid)
@@ -417,10 +417,10 @@ def two_regions(ds, name):
 
 
 @pytest.mark.parametrize(("wanted", "names", "code", "found"), [
-    ('roi = "GTV*"; each = true;', ["GTV", "GTV left"], "", 'a segment each of 1 "GTV", 2 "GTV left"'),
-    ('roi = "GTV*"; unite = true;', ["GTV", "GTV left"], "", 'one segment of 1 "GTV", 2 "GTV left"'),
-    ('roi = "GTV*"; each = true;', ["Liver", "Heart"], "ROI_NOT_FOUND", 'it has no such region (ROI_NOT_FOUND); what it has: 1 "Liver"'),
-    ('roi = "GTV*"; each = true; optional = true;', ["Liver", "Heart"], "", 'it has no such region, so the segment is empty; what it has: '),
+    ('roi = "GTV*"; each = true;', ["GTV", "GTV left"], "", 'one segment each for 1 "GTV", 2 "GTV left"'),
+    ('roi = "GTV*"; unite = true;', ["GTV", "GTV left"], "", 'one segment from 1 "GTV", 2 "GTV left"'),
+    ('roi = "GTV*"; each = true;', ["Liver", "Heart"], "ROI_NOT_FOUND", 'no such region (ROI_NOT_FOUND); regions: 1 "Liver"'),
+    ('roi = "GTV*"; each = true; optional = true;', ["Liver", "Heart"], "", 'no such region, so the segment is empty; regions: '),
 ])
 def test_explain_of_every_region_that_matches(daemon, files, tmp_path, wanted, names, code, found):
     d = naming(daemon, tmp_path, wanted=f'kind = "rtstruct"; {wanted}')
@@ -469,4 +469,4 @@ def test_explain_tells_which_regions_there_are(daemon, files, tmp_path):
 def test_explain_of_what_takes_our_own_says_that_it_never_comes(daemon, files, tmp_path):
     d = naming(daemon, tmp_path, wanted='kind = "seg"; roi = "GTV*"; own = true;', rule="head-ct")
     text, _ = told_by_explain(d, "--pipeline", "gtv", files[0].parent)
-    assert "none is there, and what Noctule wrote only noctule run --object gives it" in text
+    assert "not stored; give results of Noctule with noctule run --object" in text

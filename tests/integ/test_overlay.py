@@ -69,7 +69,7 @@ destinations = ( { name = "shelf"; folder = "/elsewhere"; } );
 """)
     folder = site.folder
     assert site().splitlines()[1:] == [
-        "root: /tmp", "inbox: /in/c, files are kept for ever beside the stored copy (after, retention.inbox)", "title: NOCTULE -> rules",
+        "root: /tmp", "inbox: /in/c, files are kept forever in addition to the stored copy (see the options after and retention.inbox)", "title: NOCTULE -> rules",
         f"destination: shelf, folder /elsewhere, by {folder}/conf.d/20-more.conf:2",
         f"pipeline: one (1 segment), by {folder}/conf.d/10-site.conf:5", "pipeline: two (1 segment)",
         f"pipeline: three (1 segment), by {folder}/conf.d/10-site.conf:4",

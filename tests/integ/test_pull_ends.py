@@ -25,7 +25,7 @@ def test_outside_its_window_nothing_is_asked(daemon, study):
         archive.destination = other.destination = d.port
         d.start()
         pull(d, "PACS", "--accession", FIRST)
-        assert "PACS is asked from" in d.ctl("pull").stdout
+        assert "PACS: retrieval starts at" in d.ctl("pull").stdout
         file, = vault(d)
         assert stat.S_IMODE(file.stat().st_mode) == 0o600 and FIRST in file.read_text()
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700

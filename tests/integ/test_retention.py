@@ -70,7 +70,7 @@ def test_what_is_delivered_goes_and_may_come_again(daemon, tmp_path):
                           (("explain", series["series_uid"]), "SERIES_REMOVED")):
         answer = d.ctl(*command, check=False)
         assert answer.returncode != 0 and code in answer.stderr + answer.stdout
-    assert d.ctl("submit", "--rules").stdout == "there is no such series\n"
+    assert d.ctl("submit", "--rules").stdout == "no matching series\n"
     keep(d, "series_days = 0.0;")
     storescu(d.port, *files)
     d.wait_jobs(2)
@@ -192,8 +192,8 @@ def test_purge_removes_what_must_go_today(daemon, tmp_path):
     assert told.returncode == PARTIAL and "--undelivered" in told.stderr
     told = d.ctl("purge", "--undelivered", uid, check=False)
     assert told.returncode == PARTIAL and "6 images" in told.stdout and "--yes" in told.stderr
-    assert d.ctl("purge", "--patient", "nobody", "--yes").stdout == "there is no such series\n"
-    assert d.ctl("purge", "--before", "1d", "--yes").stdout == "there is no such series\n"
+    assert d.ctl("purge", "--patient", "nobody", "--yes").stdout == "no matching series\n"
+    assert d.ctl("purge", "--before", "1d", "--yes").stdout == "no matching series\n"
     assert files_below(d) == before, "what was only told of"
     (would,) = json.loads(d.ctl("purge", "--patient", PATIENT, "--undelivered", "--dry-run", "--json").stdout)
     assert (would["series_uid"], would["images"], would["undelivered"], would["removed"]) == (uid, 6, 1, False)

@@ -202,8 +202,8 @@ def test_all_of_a_pipeline_are_accepted(daemon, tmp_path):
     for seed in (1, 2):
         drop(small(tmp_path / str(seed), seed), d.inbox / str(seed))
     wait_review(d, 2)
-    assert d.ctl("accept", "--pipeline", "other").stdout == "there is no such job\n"
-    assert d.ctl("accept", "--code", "EMPTY").stdout == "there is no such job\n"
+    assert d.ctl("accept", "--pipeline", "other").stdout == "no matching job\n"
+    assert d.ctl("accept", "--code", "EMPTY").stdout == "no matching job\n"
     told = d.ctl("accept", "--dry-run", "--code", "EXPECTATION_BROKEN", "--pipeline", "head-ct").stdout
     assert told == "job 1: would be accepted\njob 2: would be accepted\n" and len(under_review(d)) == 2
     d.ctl("accept", "--pipeline", "head-ct")

@@ -203,7 +203,7 @@ def test_a_rule_asks_how_a_series_came(daemon, tmp_path):
     assert "C-STORE from" in told
     for what in (uids[1], d.inbox / dropped[0].name):
         told = re.sub(r"\s+", " ", d.ctl("explain", what).stdout)
-        assert "rule 1 head-ct: yes" in told and f"came by inbox ct ({d.inbox})" in told
+        assert "rule 1 head-ct: yes" in told and f"received by inbox ct ({d.inbox})" in told
     # The same files elsewhere: nobody knows how they would come.
     (told,) = json.loads(d.ctl("explain", "--json", *dropped).stdout)["series"]
     assert told["inbox"] == "" and not told["rules"][0]["matches"]
@@ -230,7 +230,7 @@ def test_which_rule_made_a_job_and_the_one_for_all_others(daemon, tmp_path):
     assert {slices: by_uid[uid]["priority"] for slices, uid in uids.items()} == {12: 0, 6: 0, 8: 5}
     assert re.search(r"^rule +rest$", d.ctl("show", str(by_uid[uids[8]]["job"])).stdout, re.MULTILINE)
     told = re.sub(r"[ \n]+", " ", d.ctl("explain", uids[12]).stdout)
-    assert "rule 1, thin head-ct: yes" in told and "rule 3, rest head-ct: no: otherwise: rule 1 fits" in told
+    assert "rule 1, thin head-ct: yes" in told and "rule 3, rest head-ct: no: otherwise: rule 1 matches" in told
     (told,) = json.loads(d.ctl("explain", "--json", uids[8]).stdout)["series"]
     assert [(rule["rule"], rule["matches"]) for rule in told["rules"]] == [("thin", False), ("", False), ("rest", True)]
     assert [job["pipeline"] for job in told["jobs"]] == ["head-ct"]

@@ -260,7 +260,7 @@ def test_what_is_no_image_is_passed_over(run, tmp_path):
     assert {(os.path.basename(f["file"]), f["code"]) for f in told["passed_over"]} == {
         ("LICENSE.txt", "NOT_DICOM"), ("job.json", "NOT_DICOM"), ("preview.png", "NOT_DICOM"), ("seg.dcm", "OWN_RESULT")}
     for file in told["passed_over"]:
-        assert f"passed over: {file['file']}: {file['code']}: {file['message']}\n" in result.stderr
+        assert f"skipped: {file['file']}: {file['code']}: {file['message']}\n" in result.stderr
     assert len(told["jobs"]) == 1
 
 
@@ -270,13 +270,13 @@ def test_many_files_are_passed_over_in_few_lines(run, tmp_path):
         (tmp_path / "in" / f"{number:02}.txt").write_text("words, words, words\n" * 20)
     result = run("ball", tmp_path / "out", tmp_path / "in", "--json")
     assert len(json.loads(result.stdout)["passed_over"]) == 40
-    assert result.stderr == (f"noctule: passed over: 40 files in {tmp_path}/in/: NOT_DICOM, "
+    assert result.stderr == (f"noctule: skipped: 40 files in {tmp_path}/in/: NOT_DICOM: for example: "
                              "as 00.txt is not a DICOM file.\n")
     for number in range(40):
         (tmp_path / "in" / f"{number}").mkdir()
         (tmp_path / "in" / f"{number:02}.txt").rename(tmp_path / "in" / f"{number}" / "note.txt")
     result = run("ball", tmp_path / "out", tmp_path / "in")
-    assert result.stderr == (f"noctule: passed over: 40 files: NOT_DICOM, as {tmp_path}/in/0/note.txt: "
+    assert result.stderr == (f"noctule: skipped: 40 files: NOT_DICOM: for example {tmp_path}/in/0/note.txt: "
                              "note.txt is not a DICOM file.\n")
 
 

@@ -144,7 +144,7 @@ def test_several_series_end_each_for_itself(site, tmp_path):
         file.write(b"x")
     run_program("attempt", "void", site.share, void)
     told = site.run(first, rejected, site.share, altered, void, last, status=1)
-    assert "was left: ATTEMPT_OTHER" in told and f"{void}: was given up" in told
+    assert "was left unfinished: ATTEMPT_OTHER" in told and f"{void}: was voided" in told
     site.ended(first)
     site.ended(rejected, REJECT, "TOO_FEW_SLICES")
     site.ended(altered, RETRY, "ATTEMPT_FILE_DIFFERS")
@@ -229,7 +229,7 @@ def test_a_folder_that_is_taken_away_is_not_made_again(site, tmp_path):
     folder.rename(tmp_path / "gone")
     process.send_signal(signal.SIGCONT)
     told, _ = process.communicate(timeout=60)
-    assert process.returncode == 0 and "was given up" in told, told
+    assert process.returncode == 0 and "was voided" in told, told
     assert list(site.share.iterdir()) == [] and not (tmp_path / "gone" / "manifest").exists()
     site.assert_clean()
 

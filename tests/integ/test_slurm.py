@@ -348,7 +348,7 @@ def test_doctor_knows_the_site(daemon, cluster, tmp_path):
     picky.write_text(f'#!/bin/sh\ncd "$(dirname "$0")" || exit 1\n. ./do\nexec {BIN}/noctule "$@"\n')
     picky.chmod(0o755)
     d.config.write_text(d.config.read_text().replace(f"{BIN}/noctule", str(picky)))
-    for does, finding in (("echo noctule 0.0.1; exit 0", '"noctule 0.0.1", here noctule is'),
+    for does, finding in (("echo noctule 0.0.1; exit 0", '"noctule 0.0.1", this machine has noctule'),
                           ("echo it is broken >&2; exit 1", "ended as FAILED, saying: it is broken")):
         (tmp_path / "do").write_text(does)
         told = ask("--nodes").stdout
@@ -365,4 +365,4 @@ def test_doctor_knows_the_site(daemon, cluster, tmp_path):
     d.stop()
     site.kill("slurmctld")
     told = ask().stdout
-    assert "see to slurmctld and munge" in " ".join(told.split()), told
+    assert "check slurmctld and munge" in " ".join(told.split()), told

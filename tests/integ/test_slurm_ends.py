@@ -265,7 +265,7 @@ def test_munge(daemon, cluster, tmp_path):
         drop_all(d, made[count - 1:count])
         unavailable = wait_for(lambda n=count - 1: details(d, "SLURM_UNAVAILABLE")[n - 1:], 120, "SLURM_UNAVAILABLE")[0]
         assert said in unavailable, unavailable
-        assert "see to slurmctld and munge" in ask_doctor()
+        assert "check slurmctld and munge" in ask_doctor()
         assert "SLURM_UNAVAILABLE" in d.ctl("status", check=False).stdout
         assert not d.jobs("FAILED") and not d.jobs("DELAYED") and not details(d, "SLURM_REFUSED")
         if key:

@@ -46,7 +46,7 @@ def test_a_daemon_that_cannot_be_asked(daemon, open_folder):
     assert json.loads(d.ctl("status", "--json").stdout)["daemon"] == "running"
     if os.geteuid() == 0:  # may become another
         told = check(d, "CRITICAL", user=NOBODY)
-        assert told.startswith("daemon: this user may not ask noctuled: only root may | jobs_ready=0"), told
+        assert told.startswith("daemon: no permission to connect to noctuled: run this as root | jobs_ready=0"), told
     os.kill(d.process.pid, signal.SIGSTOP)
     try:
         told = check(d, "CRITICAL", env={**os.environ, **HURRY})
@@ -56,11 +56,11 @@ def test_a_daemon_that_cannot_be_asked(daemon, open_folder):
     (d.root / "run" / "control.sock").unlink()
     told = d.ctl("status").stdout
     assert "Daemon      not answering\n" in told
-    assert f"Broken      noctuled (process {d.process.pid}) runs, but cannot be asked: No such file or directory\n" in told
+    assert f"Broken      noctuled (process {d.process.pid}) runs but cannot be reached: No such file or directory\n" in told
     d.kill_all()
     told = d.ctl("status")
     assert told.returncode == 0 and "Daemon      not running\n" in told.stdout
-    assert "it ended without being stopped, and its log may say why; the last that it recorded is of 20" in told.stdout
+    assert "it ended unexpectedly, see its log (journalctl -u noctule); its last record is from 20" in told.stdout
     d.start()
     assert d.stop() == 0
     assert re.search(r"noctuled does not run with root .*: it was stopped \(since 20\S+ \S+ [+-]\d{4}\) \| ", check(d, "CRITICAL"))

@@ -63,7 +63,7 @@ class Terminal:
 def test_jobs_are_drawn_as_they_come(daemon, tmp_path):
     d = daemon(quiet=600.0).start()
     terminal = Terminal(d, "jobs", "--watch", "--interval", "1")
-    terminal.wait_for("noctule jobs .*every 1 s; q ends", 2)
+    terminal.wait_for("noctule jobs .*every 1 s; press q to quit", 2)
     assert "head-ct" not in terminal.said
     drop(phantom(tmp_path / "a", "--size", "32x32x6"), d.inbox)
     terminal.wait_for("DONE")
@@ -125,7 +125,7 @@ def test_a_service_that_goes_away_is_told_on_the_screen(daemon):
     (["jobs", "--watch"], "standard output is none"),
     (["status", "--watch", "--check"], "goes with no other format"),
     (["series", "--watch", "--json"], "goes with no other format"),
-    (["series", "--interval", "5"], "--interval goes with --watch"),
+    (["series", "--interval", "5"], "--interval needs --watch"),
 ])
 def test_it_needs_a_terminal(daemon, arguments, words):
     result = daemon().ctl(*arguments, check=False)

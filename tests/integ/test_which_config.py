@@ -103,14 +103,14 @@ def without_daemon(machine):
 def test_none_runs(machine):
     without_daemon(machine)
     if not USUAL.exists():
-        assert "--config or NOCTULE_CONFIG says where it is" in machine.noctule("jobs", status=CONFIG).stderr
+        assert "give its path with --config or NOCTULE_CONFIG" in machine.noctule("jobs", status=CONFIG).stderr
 
 
 def test_the_one_that_runs(machine, tmp_path):
     config, root = configure(tmp_path / "one")
     other, _ = configure(tmp_path / "other")
     number, waits = machine.start(config, "--config", config)
-    line = f"noctule: with {config}, as noctuled (process {number})\n"
+    line = f"noctule: using {config} of the running noctuled (process {number})\n"
     for words in READING:
         done = machine.noctule(*words, status=None)
         assert done.returncode in ((0, 1, 2) if words[0] == "doctor" else (0, 1)), done
@@ -130,7 +130,7 @@ def test_the_one_that_runs(machine, tmp_path):
     machine.kill(number, waits)
     without_daemon(machine)
     number, _ = machine.start(config, "--config", config)
-    assert machine.noctule("ping").stderr == f"noctule: with {config}, as noctuled (process {number})\n"
+    assert machine.noctule("ping").stderr == f"noctule: using {config} of the running noctuled (process {number})\n"
 
 
 @pytest.mark.parametrize("words, named", [(["--config", "noctule.conf"], {}), (["-cnoctule.conf"], {}),
@@ -140,7 +140,7 @@ def test_however_it_was_told(machine, tmp_path, words, named):
     number, _ = machine.start(config, *words, folder=tmp_path / "one", **named)
     done = machine.noctule("ping")
     assert f"root {root}" in done.stdout and done.stderr.endswith(f"noctule.conf, as noctuled (process {number})\n")
-    assert done.stderr.startswith(f"noctule: with {tmp_path}/one/")
+    assert done.stderr.startswith(f"noctule: using {tmp_path}/one/")
 
 
 def test_another_root_than_the_configured_one(machine, tmp_path):
@@ -149,7 +149,7 @@ def test_another_root_than_the_configured_one(machine, tmp_path):
     number, _ = machine.start(config, "--config", config, "--root", "there", root=tmp_path / "there", folder=tmp_path)
     done = machine.noctule("ping")
     assert f"root {tmp_path}/there\n" in done.stdout
-    assert done.stderr == f"noctule: with {config} and root {tmp_path}/there, as noctuled (process {number})\n"
+    assert done.stderr == f"noctule: using {config} and root {tmp_path}/there of the running noctuled (process {number})\n"
 
 
 def usual_run(machine, folder, user=None):
@@ -176,7 +176,7 @@ def test_several(machine, tmp_path):
     configs, roots = zip(*(configure(tmp_path / name) for name in ("one", "two")), strict=True)
     first, second = (machine.start(config, "--config", config) for config in configs)
     names = [f"{config} (process {number})" for config, (number, _) in zip(configs, (first, second), strict=True)]
-    sentence = "--config has to say which configuration is meant, since noctuled runs with several: " + ", ".join(names)
+    sentence = "give --config, because noctuled runs with several configurations: " + ", ".join(names)
     for words in (("jobs",), ("status",), ("cancel", "1"), ("check-config",)):
         assert machine.noctule(*words, status=CONFIG).stderr == f"noctule: {sentence}\n"
     assert machine.noctule("status", "--check", status=2).stdout == f"NOCTULE CRITICAL: {sentence} |\n"
@@ -187,7 +187,7 @@ def test_several(machine, tmp_path):
     assert f"root {roots[1]}" in done.stdout and f"process {second[0]}" in done.stderr
     assert not machine.noctule("jobs", NOCTULE_CONFIG=str(configs[0])).stderr
     machine.kill(*first)
-    assert machine.noctule("ping").stderr == f"noctule: with {configs[1]}, as noctuled (process {second[0]})\n"
+    assert machine.noctule("ping").stderr == f"noctule: using {configs[1]} of the running noctuled (process {second[0]})\n"
     machine.kill(*second)
     without_daemon(machine)
 
@@ -219,7 +219,7 @@ def test_of_other_users(open_folder, machine):  # noqa: F811
     done = without_daemon(machine)
     if not USUAL.exists():
         assert done.returncode == CONFIG
-        assert f"{USUAL} is not there, and noctuled (process {number} of user nobody) runs with {config}" in done.stderr
+        assert f"{USUAL} does not exist, and noctuled (process {number} of user nobody) runs with {config}" in done.stderr
     usual_run(machine, open_folder)
     os.chown(config, 0, 0)  # root's file; but who says that it is to be used?
     without_daemon(machine)
@@ -239,5 +239,5 @@ def test_of_other_users(open_folder, machine):  # noqa: F811
     without = machine.noctule("check-config", status=None, user=NOBODY)
     assert "as noctuled" not in without.stderr
     if not USUAL.exists():
-        assert f"noctuled (process {number} of user root) runs with one that this user cannot see" in without.stderr
+        assert f"noctuled (process {number} of user root) runs with a file that this user cannot see" in without.stderr
     assert f"process {number}" in machine.noctule("ping").stderr

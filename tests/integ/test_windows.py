@@ -107,7 +107,7 @@ def test_when_a_job_runs_and_is_wanted_is_explained(daemon, tmp_path, clock):
     told = json.loads(d.ctl("explain", "--json", *sorted((tmp_path / "1").iterdir())).stdout)
     assert '"window": "22:00-06:00 UTC"' in json.dumps(told) and '"done_by": "07:00 UTC"' in json.dumps(told)
     said = " ".join(d.ctl("explain", *sorted((tmp_path / "1").iterdir())).stdout.split())
-    assert "window, 22:00-06:00 UTC, wanted by 07:00 UTC" in said
+    assert "window, 22:00-06:00 UTC, deadline 07:00 UTC" in said
 
 
 def test_what_cannot_be_there_in_time_is_told_before_there_is_a_job(daemon):

@@ -29,35 +29,36 @@
 #define MIN_WIDTH   30 /* below this width lines are not broken */
 
 static const struct doctor_check checks[] = {
-    {"configuration", "the file: all errors, who may read and write it",
+    {"configuration", "errors of the file, and its permissions",
      .check = doctor_check_configuration, .without_conf = true},
-    {"root", "folder, rights, free space, file systems", .check = doctor_check_root},
-    {"inbox", "readable, writable where files go, settled", .count = doctor_count_inboxes,
+    {"root", "folder, permissions, free space, file systems", .check = doctor_check_root},
+    {"inbox", "readable, and writable if files are moved or deleted", .count = doctor_count_inboxes,
      .check = doctor_check_inbox},
-    {"watches", "folders of inboxes against what inotify allows", .check = doctor_check_watches},
-    {"database", "version, damage, size of its log", .check = doctor_check_database},
-    {"backup", "how old the newest is", .check = doctor_check_backup},
-    {"daemon", "runs and responds", .check = doctor_check_daemon},
-    {"alerts", "those that noctule status lists", .check = doctor_check_alerts},
-    {"port", "ours, or free to be bound", .count = doctor_count_ports, .check = doctor_check_port},
-    {"tls", "certificate and key: readable, of a pair, valid", .count = doctor_count_tls,
+    {"watches", "number of inbox folders against the limit of inotify",
+     .check = doctor_check_watches},
+    {"database", "version, integrity, size of its log", .check = doctor_check_database},
+    {"backup", "age of the newest backup", .check = doctor_check_backup},
+    {"daemon", "runs and answers", .check = doctor_check_daemon},
+    {"alerts", "alerts of noctule status", .check = doctor_check_alerts},
+    {"port", "used by noctuled, or free", .count = doctor_count_ports, .check = doctor_check_port},
+    {"tls", "certificate and key: readable, matching, valid", .count = doctor_count_tls,
      .check = doctor_check_tls, .needs_dicom = true},
-    {"destination", "answers a C-ECHO, or can be written", .count = doctor_count_destinations,
-     .check = doctor_check_destination, .needs_dicom = true},
+    {"destination", "answers a C-ECHO or STOW-RS request, or is writable",
+     .count = doctor_count_destinations, .check = doctor_check_destination, .needs_dicom = true},
     {"source", "answers a C-ECHO", .count = doctor_count_sources, .check = doctor_check_source,
      .needs_dicom = true},
-    {"devices", "GPUs, driver and memory against what is asked for", .check = doctor_check_devices},
-    {"slurm", "answers, would take a job, and what is shared with its nodes",
+    {"devices", "GPUs, driver and memory against the configuration", .check = doctor_check_devices},
+    {"slurm", "answers, accepts jobs, and its shared folder is writable",
      .count = doctor_count_slurm, .check = doctor_check_slurm},
-    {"nodes", "with --nodes: a node of Slurm reads what is written here, and is read",
+    {"nodes", "with --nodes: a Slurm node and this machine read each other's files",
      .count = doctor_count_slurm, .check = doctor_check_nodes, .on_nodes = true},
     {"dictionary", "DCMTK's data dictionary", .check = doctor_check_dictionary,
      .without_conf = true},
-    {"clock", "against the database, and synchronised", .check = doctor_check_clock},
+    {"clock", "not behind the database, and synchronised", .check = doctor_check_clock},
     {"limits", "open files, memory of the control group", .check = doctor_check_limits},
     {"confinement", "seccomp and Landlock", .check = doctor_check_confinement,
      .without_conf = true},
-    {"unit", "systemd's, where there is one", .check = doctor_check_unit},
+    {"unit", "the systemd unit, if installed", .check = doctor_check_unit},
 };
 
 #define CHECKS (sizeof checks / sizeof *checks)
@@ -121,8 +122,7 @@ doctor_failed(struct examination *examination, int error, const char *what, cons
     const struct doctor *doctor = examination->doctor;
     if ((error == EACCES || error == EPERM) && !doctor->is_service)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "%s could not be looked at for want of rights: ask as root, or as %s", what,
-                    doctor->user);
+                    "no permission to check %s: run doctor as root or as %s", what, doctor->user);
     else
         doctor_find(examination, DOCTOR_BROKEN, "%s%s%s: %s: %s", what,
                     doctor->is_service ? ", as " : "", doctor->is_service ? doctor->user : "",
@@ -155,7 +155,7 @@ visit_main(void *argument)
     const struct doctor_check *check = visit->examination.check;
     if (check->needs_dicom && !visit->examination.doctor->has_dictionary)
         doctor_find(&visit->examination, DOCTOR_ATTENTION,
-                    "it could not be looked at without DCMTK's dictionary");
+                    "not checked: DCMTK's dictionary is missing");
     else
         check->check(&visit->examination);
     if (atomic_exchange(&visit->left, true))
@@ -194,7 +194,7 @@ doctor_visit_end(struct doctor_visit *visit, const struct timespec *began,
                                   .check = visit->examination.check,
                                   .index = visit->examination.index};
     if (!visit->started) {
-        doctor_find(found, DOCTOR_ATTENTION, "there is no thread to look at it: try again");
+        doctor_find(found, DOCTOR_ATTENTION, "not checked: cannot start a thread; try again");
         free(visit);
         return true;
     }
@@ -205,7 +205,8 @@ doctor_visit_end(struct doctor_visit *visit, const struct timespec *began,
         *found = visit->examination;
     else
         doctor_find(found, DOCTOR_BROKEN,
-                    "it did not answer within %d seconds: a share or a server hangs", seconds);
+                    "no answer within %d seconds: check the network share or server that it uses",
+                    seconds);
     if (atomic_exchange(&visit->left, true))
         free(visit);
     return ended;
@@ -299,12 +300,12 @@ doctor_print(const struct doctor *doctor, const struct examination *found, size_
                               found[i].findings[k].text);
     }
     if (!doctor->conf)
-        puts("\nNothing else can be looked at before the configuration is right.");
+        puts("\nThe other checks need a valid configuration.");
     if (!doctor->is_service)
-        printf("\nLooked at with the rights of this user, not of %s: ask as root for what the "
-               "service may.\n",
+        printf("\nChecked with the permissions of this user, not of %s: run doctor as root to "
+               "check those of the service.\n",
                doctor->user);
-    printf("\n%zu broken, %zu for attention, %zu ok\n", of[DOCTOR_BROKEN], of[DOCTOR_ATTENTION],
+    printf("\n%zu broken, %zu need attention, %zu ok\n", of[DOCTOR_BROKEN], of[DOCTOR_ATTENTION],
            of[DOCTOR_OK]);
 }
 
@@ -434,7 +435,7 @@ doctor_run(struct cli_call *call)
     doctor.no_conf = error.message;
     const int taken = doctor_take_rights(&doctor, call->context->root);
     if (taken < 0) {
-        cli_print_error("cannot look as %s: %s", doctor.user, strerror(-taken));
+        cli_print_error("cannot switch to user %s: %s", doctor.user, strerror(-taken));
     } else {
         doctor.has_dictionary = dicom_has_dictionary();
         if (doctor.has_dictionary)
@@ -453,18 +454,17 @@ doctor_run(struct cli_call *call)
 
 const struct cli_command cli_doctor = {
     .name = "doctor",
-    .help = "what is wrong with this installation, and what to do",
+    .help = "check the installation, and print faults with remedies",
     .usage = {"[--nodes] [--json]"},
-    .more = "Ends with 0 where all is ok, 1 where something wants attention, 2 where something is "
-            "broken. Root looks with the rights of the service's user, the owner of the root "
-            "folder.",
+    .more =
+        "Exit status: 0 if all is ok, 1 if a check needs attention, 2 if a check is broken. As "
+        "root, it checks with the permissions of the service's user, the owner of the root folder.",
     .options =
-        (const struct cli_option[]){
-            {"nodes", 0, &cli_flag, CLI_AT(struct doctor_options, nodes),
-             .help = "give Slurm a job, too, that reads and writes the shared folder on a node; it "
-                     "takes a minute at most"},
-            CLI_JSON(struct doctor_options),
-            {0}},
+        (const struct cli_option[]){{"nodes", 0, &cli_flag, CLI_AT(struct doctor_options, nodes),
+                                     .help = "also run a Slurm job that tests the shared folder on "
+                                             "a node; takes up to a minute"},
+                                    CLI_JSON(struct doctor_options),
+                                    {0}},
     .size = sizeof(struct doctor_options),
     .without_conf = true,
     .run = doctor_run};

@@ -80,15 +80,15 @@ backup_report_age(struct examination *examination, const struct backup_newest *n
         snprintf(age, sizeof age, "%.0f days", hours / 24);
     if (age_ms < -SLACK_MS)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "%s/%s is newer than this machine's clock: how old it is cannot be told",
-                    conf->folder, newest->name);
+                    "%s/%s has a time in the future: set the clock of this machine", conf->folder,
+                    newest->name);
     else if (hours > conf->max_age_hours)
-        doctor_find(
-            examination, DOCTOR_ATTENTION,
-            "the newest in %s, %s, is %s old, and backup.max_age_hours is %g: see what became "
-            "of the ones since (operations.md, Backup)",
-            conf->folder, newest->name, age, conf->max_age_hours);
-    doctor_fine(examination, "the newest of %zu in %s is %s old", newest->count, conf->folder, age);
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "the newest backup in %s, %s, is %s old, more than backup.max_age_hours (%g): "
+                    "check the backup job (operations.md, Backup)",
+                    conf->folder, newest->name, age, conf->max_age_hours);
+    doctor_fine(examination, "the newest of %zu backups in %s is %s old", newest->count,
+                conf->folder, age);
 }
 
 /* The service may not read backups. This thread alone uses the rights of the calling user. */
@@ -105,15 +105,15 @@ doctor_check_backup(struct examination *examination)
     setfsuid(examination->doctor->caller);
     const int rc = backup_find(path, &newest);
     if (rc == -EACCES || rc == -EPERM)
-        doctor_find(examination, DOCTOR_ATTENTION,
-                    "%s could not be looked at for want of rights: ask as root", path);
+        doctor_find(examination, DOCTOR_ATTENTION, "no permission to read %s: run doctor as root",
+                    path);
     else if (rc < 0)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "%s: %s: mount what holds it, or correct backup.folder", path, strerror(-rc));
+                    "%s: %s: mount its file system, or correct backup.folder", path, strerror(-rc));
     else if (newest.count == 0)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "%s has no backup, which is a folder with a " LAYOUT_DATABASE
-                    ": operations.md, Backup, says how to make one",
+                    "%s has no backup (a folder with " LAYOUT_DATABASE
+                    "): make one as in operations.md, Backup",
                     path);
     else
         backup_report_age(examination, &newest);

@@ -33,13 +33,12 @@ configuration_mode(struct examination *examination, const char *path)
         doctor_failed(examination, errno, path, "chgrp it to the service's group, and chmod 0640");
     else if (*not_for_service)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "%s: user %s, as whom the service runs, cannot load it: chgrp it to the "
-                    "service's group, and chmod 0640",
+                    "%s: the service's user %s cannot read this file: chgrp it to the service's "
+                    "group, and chmod 0640",
                     not_for_service, examination->doctor->user);
     if (status.st_mode & S_IWOTH)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "%s may be written by everybody, who thus says where images go: chmod 0640",
-                    path);
+                    "every user can write %s and so redirect images: chmod 0640", path);
 }
 
 void
@@ -51,10 +50,10 @@ doctor_check_configuration(struct examination *examination)
                     doctor->findings->items[i].wrong ? DOCTOR_BROKEN : DOCTOR_ATTENTION, "%s",
                     doctor->findings->items[i].message);
     if (doctor->findings->more > 0 || doctor->findings->count > DOCTOR_FINDINGS)
-        doctor_find(examination, DOCTOR_ATTENTION, "and more: noctule check-config tells all");
+        doctor_find(examination, DOCTOR_ATTENTION, "and more errors: see noctule check-config");
     if (!doctor->conf && doctor->findings->count == 0)
         doctor_find(examination, DOCTOR_BROKEN, "%s%s", doctor->no_conf,
-                    doctor->config_path ? "; --config or NOCTULE_CONFIG says where it is" : "");
+                    doctor->config_path ? "; give its path with --config or NOCTULE_CONFIG" : "");
     configuration_mode(examination, doctor->config_path);
     if (doctor->conf)
         doctor_fine(examination, "%s: %zu pipelines, %zu rules", doctor->config_path,
@@ -68,12 +67,12 @@ root_rights(struct examination *examination, const char *root, const struct stat
 {
     if (faccessat(AT_FDCWD, root, R_OK | W_OK | X_OK, AT_EACCESS) < 0)
         doctor_failed(examination, errno, root,
-                      errno == EROFS ? "it is mounted read-only: remount it"
+                      errno == EROFS ? "it is mounted read-only: remount it read-write"
                                      : "chown it to the service's user, and chmod 0750");
     if (status->st_mode & S_IRWXO)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "%s is open to every user of this machine (mode %04o), and holds patients' "
-                    "images: chmod 0750",
+                    "every user of this machine can access %s with the patients' images (mode "
+                    "%04o): chmod 0750",
                     root, status->st_mode & 07777);
 }
 
@@ -94,8 +93,8 @@ root_folders(struct examination *examination, const char *root, dev_t device)
                 doctor_failed(examination, errno, path, "chown it to the service's user");
         } else if (status.st_dev != device)
             doctor_find(examination, DOCTOR_BROKEN,
-                        "%s is on another file system than %s: files cannot be moved there in one "
-                        "step; mount one file system for the whole root",
+                        "%s is on another file system than %s, so files cannot be renamed into it: "
+                        "use one file system for the whole root",
                         path, root);
         else if (faccessat(AT_FDCWD, path, R_OK | W_OK | X_OK, AT_EACCESS) < 0 && errno != EROFS)
             doctor_failed(examination, errno, path, "chown it to the service's user");
@@ -104,7 +103,8 @@ root_folders(struct examination *examination, const char *root, dev_t device)
     snprintf(database, sizeof database, "%s/" LAYOUT_DATABASE, root);
     if (filesystem_check(database, &name) == -EREMOTE)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "%s is on %s, where databases get lost: give the root a local file system",
+                    "%s is on %s, where SQLite databases can be damaged: move the root to a local "
+                    "file system",
                     root, name);
 }
 
@@ -135,17 +135,17 @@ root_space(struct examination *examination)
     const double days = root_days(conf, free_mib - conf->min_free_mib);
     char lasts[96] = "";
     if (days >= 0)
-        snprintf(lasts, sizeof lasts, ", which lasts %.0f days as the last week went", days);
+        snprintf(lasts, sizeof lasts, ", enough for %.0f days at the rate of the last week", days);
     if (free_mib < conf->min_free_mib)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "%s has %.0f MiB free, less than min_free_mib (%g): nothing is taken in; make "
-                    "room, or set retention",
+                    "%s has %.0f MiB free, less than min_free_mib (%g), so reception stops: free "
+                    "space, or set retention",
                     conf->root, free_mib, conf->min_free_mib);
     else if (status.f_files > 0 && status.f_favail == 0)
-        doctor_find(examination, DOCTOR_BROKEN, "%s has no inodes left: remove files", conf->root);
+        doctor_find(examination, DOCTOR_BROKEN, "%s has no free inodes: remove files", conf->root);
     else if (days >= 0 && days < SHORT_DAYS && !removes)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "%s has %.0f MiB free%s: make room, or set retention", conf->root, free_mib,
+                    "%s has %.0f MiB free%s: free space, or set retention", conf->root, free_mib,
                     lasts);
     doctor_fine(examination, "%s: %.1f GiB free%s", conf->root, free_mib / 1024, lasts);
 }
@@ -156,20 +156,22 @@ doctor_check_root(struct examination *examination)
     const char *root = examination->doctor->conf->root;
     struct stat status;
     if (!examination->doctor->has_user)
-        doctor_find(examination, DOCTOR_ATTENTION,
-                    "there is no user for the service: systemd-sysusers makes it, or useradd -r %s",
-                    examination->doctor->user);
+        doctor_find(
+            examination, DOCTOR_ATTENTION,
+            "the service's user %s does not exist: create it with systemd-sysusers or useradd -r",
+            examination->doctor->user);
     if (stat(root, &status) < 0) {
         if (errno == ENOENT)
             doctor_find(examination, DOCTOR_BROKEN,
-                        "%s is not there: install -d -o %s -g %s -m 0750 %s", root,
+                        "%s does not exist: install -d -o %s -g %s -m 0750 %s", root,
                         examination->doctor->user, examination->doctor->user, root);
         else
-            doctor_failed(examination, errno, root, "the folders above it have to be passable");
+            doctor_failed(examination, errno, root,
+                          "allow the service's user to enter the folders above it");
         return;
     }
     if (!S_ISDIR(status.st_mode)) {
-        doctor_find(examination, DOCTOR_BROKEN, "%s is no folder: move it away", root);
+        doctor_find(examination, DOCTOR_BROKEN, "%s is not a folder: move it away", root);
         return;
     }
     root_rights(examination, root, &status);
@@ -190,15 +192,15 @@ inbox_folder(struct examination *examination, const char *path, bool written)
 {
     struct stat status;
     if (stat(path, &status) < 0)
-        doctor_failed(examination, errno, path, "make the folder, or mount what holds it");
+        doctor_failed(examination, errno, path, "create the folder, or mount its file system");
     else if (!S_ISDIR(status.st_mode))
-        doctor_find(examination, DOCTOR_BROKEN, "%s is no folder", path);
+        doctor_find(examination, DOCTOR_BROKEN, "%s is not a folder: move it away", path);
     else if (faccessat(AT_FDCWD, path, R_OK | X_OK, AT_EACCESS) < 0)
-        doctor_failed(examination, errno, path, "give the service's group the right to read it");
+        doctor_failed(examination, errno, path, "allow the service's group to read it");
     else if (written && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0)
         doctor_failed(examination, errno, path,
-                      "files are to be taken from or put into it: give the service's group the "
-                      "right to write, or say after = \"keep\"");
+                      "files are moved from or to it: allow the service's group to write, or set "
+                      "after = \"keep\"");
     else
         return true;
     return false;
@@ -215,13 +217,13 @@ doctor_check_inbox(struct examination *examination)
         inbox_folder(examination, inbox->move_to, true);
     const bool twice =
         inbox->after == CONF_KEEP && !examination->doctor->conf->retention.delete_originals;
-    const char *kept = twice ? "; its files are kept for ever beside the stored copy: after, and "
-                               "retention.inbox, say otherwise"
+    const char *kept = twice ? "; its files are kept forever in addition to the stored copy (see "
+                               "the options after and retention.inbox)"
                              : "";
     filesystem_check(inbox->path, &name);
     if (name)
         doctor_fine(examination,
-                    "%s, on %s: what other machines put there is found every %g seconds%s",
+                    "%s, on %s: files from other machines are found every %g seconds%s",
                     inbox->path, name, inbox->sweep_seconds, kept);
     else
         doctor_fine(examination, "%s%s", inbox->path, kept);
@@ -267,9 +269,9 @@ doctor_check_watches(struct examination *examination)
     const bool whole = clock_unix_ms() < end_ms;
     if (allowed >= 0 && count > allowed)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "inboxes have %lld folders%s, and inotify allows %lld: the rest is found by "
-                    "sweeps alone; raise fs.inotify.max_user_watches (sysctl)",
-                    (long long)count, whole ? "" : " and more", allowed);
-    doctor_fine(examination, "%lld folders%s in inboxes, of %lld that inotify allows",
-                (long long)count, whole ? "" : " and more", allowed);
+                    "inboxes have %lld folders%s, and inotify allows %lld; files in the others are "
+                    "found by sweeps only: raise fs.inotify.max_user_watches (sysctl)",
+                    (long long)count, whole ? "" : " or more", allowed);
+    doctor_fine(examination, "%lld inbox folders%s; inotify allows %lld", (long long)count,
+                whole ? "" : " or more", allowed);
 }

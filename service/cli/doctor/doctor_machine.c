@@ -33,33 +33,31 @@ devices_driver(void)
     return get_version && get_version(&version) == 0 ? version : 0;
 }
 
-#define OR_CPU "or say compute.backend = \"cpu\""
+#define OR_CPU "or set compute.backend = \"cpu\""
 
 void
 doctor_explain_no_gpu(int driver, int program, const char *user, char text[DOCTOR_TEXT])
 {
     char refusal[256];
     if (program == 0) {
-        snprintf(
-            text, DOCTOR_TEXT,
-            "GPUs are asked for, and this build has no CUDA: install the one that has, " OR_CPU);
+        snprintf(text, DOCTOR_TEXT,
+                 "GPUs are configured, but this build has no CUDA: install the build with "
+                 "CUDA, " OR_CPU);
     } else if (driver == 0) {
-        snprintf(
-            text, DOCTOR_TEXT,
-            "GPUs are asked for, and there is no NVIDIA driver (libcuda.so.1), which has to be for "
-            "CUDA %d: install it, " OR_CPU,
-            program / 1000);
+        snprintf(text, DOCTOR_TEXT,
+                 "GPUs are configured, but the NVIDIA driver (libcuda.so.1) is missing: install a "
+                 "driver for CUDA %d, " OR_CPU,
+                 program / 1000);
     } else if (!kernels_driver_serves(driver, program)) {
         kernels_driver_refusal(driver, program, refusal, sizeof refusal);
-        snprintf(text, DOCTOR_TEXT, "%s; install it, " OR_CPU " (nvidia-smi shows what is there)",
-                 refusal);
+        snprintf(text, DOCTOR_TEXT,
+                 "%s; install it, " OR_CPU " (nvidia-smi shows the installed driver)", refusal);
     } else {
-        snprintf(
-            text, DOCTOR_TEXT,
-            "the driver is for CUDA up to %d.%d, which serves this program's %d.%d, and no GPU can "
-            "be used: may %s not open /dev/nvidia*? nvidia-smi says more; the unit needs the "
-            "drop-in gpu.conf",
-            driver / 1000, driver % 1000 / 10, program / 1000, program % 1000 / 10, user);
+        snprintf(text, DOCTOR_TEXT,
+                 "the driver for CUDA up to %d.%d suits this program (%d.%d), but no GPU can be "
+                 "used: check that user %s can open /dev/nvidia*, that the unit has the drop-in "
+                 "gpu.conf, and see nvidia-smi",
+                 driver / 1000, driver % 1000 / 10, program / 1000, program % 1000 / 10, user);
     }
 }
 
@@ -106,19 +104,19 @@ devices_seen(struct examination *examination, const struct kernels_gpu *gpus, in
     for (size_t i = 0; i < compute->device_count; i++)
         if (!devices_have(gpus, count, compute->devices[i]))
             doctor_find(examination, DOCTOR_BROKEN,
-                        "compute.devices names %s, which is none of the %d GPUs: nvidia-smi -L "
-                        "lists them",
+                        "compute.devices has %s, which is not one of the %d GPUs: correct it "
+                        "(nvidia-smi -L lists them)",
                         compute->devices[i], count);
     for (int i = 0; i < count; i++)
         if (gpus[i].memory_bytes < (int64_t)MIN_GPU_MIB << 20)
             doctor_find(examination, DOCTOR_ATTENTION,
-                        "%s has %" PRId64 " MiB: large series go to the processors", gpus[i].name,
-                        gpus[i].memory_bytes >> 20);
+                        "%s has % " PRId64 " MiB: large series are processed on the CPU",
+                        gpus[i].name, gpus[i].memory_bytes >> 20);
     char places[DOCTOR_TEXT / 2];
     devices_places(gpus, count, places, sizeof places);
     doctor_fine(examination,
                 "%d GPU%s: %s, %" PRId64
-                " GiB%s; the driver is for CUDA up to %d.%d, this program was made with %d.%d",
+                " GiB%s; the driver supports CUDA up to %d.%d, this program uses %d.%d",
                 count, count == 1 ? "" : "s, the first", gpus[0].name, gpus[0].memory_bytes >> 30,
                 places, driver / 1000, driver % 1000 / 10, program / 1000, program % 1000 / 10);
 }
@@ -129,7 +127,7 @@ doctor_check_devices(struct examination *examination)
     const struct conf_compute *compute = &examination->doctor->conf->compute;
     struct kernels_gpu gpus[MAX_GPUS];
     if (strcmp(compute->backend, "cpu") == 0) {
-        doctor_fine(examination, "the processors compute, as configured");
+        doctor_fine(examination, "jobs run on the CPU, as configured");
         return;
     }
     const int gpu_count = kernels_gpus(gpus, MAX_GPUS);
@@ -141,7 +139,7 @@ doctor_check_devices(struct examination *examination)
     else if (driver > 0)
         devices_lack(examination, DOCTOR_ATTENTION, driver);
     else
-        doctor_fine(examination, "there is no GPU, and the processors compute");
+        doctor_fine(examination, "no GPU found; jobs run on the CPU");
 }
 
 /* -------------------------------------------------------------------------- dictionary ---- */
@@ -152,10 +150,10 @@ doctor_check_dictionary(struct examination *examination)
     const char *path = getenv("DCMDICTPATH");
     if (!examination->doctor->has_dictionary)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "DCMTK's data dictionary cannot be read (dicom.dic%s%s), and nothing is done "
-                    "without: install DCMTK anew, or correct DCMDICTPATH",
-                    path ? ", where DCMDICTPATH says: " : "", path ? path : "");
-    doctor_fine(examination, "DCMTK's is loaded");
+                    "cannot read DCMTK's data dictionary (dicom.dic%s%s), which noctuled needs: "
+                    "reinstall DCMTK, or correct DCMDICTPATH",
+                    path ? "; DCMDICTPATH is " : "", path ? path : "");
+    doctor_fine(examination, "DCMTK's data dictionary is loaded");
 }
 
 /* ------------------------------------------------------------------------------ limits ---- */
@@ -232,13 +230,13 @@ doctor_check_limits(struct examination *examination)
     const double wanted_mib = conf->jobs.memory_mib * conf->compute.lanes;
     if (files >= 0 && files < wanted)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "%" PRId64 " files may be open at a time, and %d associations may want %" PRId64
-                    ": LimitNOFILE= of the unit, or ulimit -Hn",
+                    "%" PRId64 " open files are allowed, but %d associations may need %" PRId64
+                    ": raise LimitNOFILE= of the unit, or ulimit -Hn",
                     files, conf->dicom.max_associations, wanted);
     if (wanted_mib > memory)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "jobs may take %.0f MiB (jobs.memory_mib times compute.lanes), and there are "
-                    "%.0f: lower these, or raise MemoryMax= of the unit",
+                    "jobs may use %.0f MiB (jobs.memory_mib times compute.lanes), but only %.0f "
+                    "MiB are available: lower these options, or raise MemoryMax= of the unit",
                     wanted_mib, memory);
     doctor_fine(examination, "%" PRId64 " open files, %.1f GiB of memory", files, memory / 1024);
 }
@@ -251,11 +249,12 @@ doctor_check_confinement(struct examination *examination)
     const long landlock = confine_landlock();
     if (landlock < LANDLOCK_WITH_RENAME)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "the kernel has %s Landlock: children may reach all files of the service's "
-                    "user; boot with lsm=landlock,... or a kernel from 5.19 on",
+                    "the kernel has %s Landlock, so child processes can access all files of the "
+                    "service's user: boot with lsm=landlock,... or a kernel from 5.19 on",
                     landlock ? "an early" : "no");
     if (!call_filter_possible())
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "the kernel has no seccomp: children may make all system calls");
-    doctor_fine(examination, "seccomp, and Landlock %ld", landlock);
+                    "the kernel has no seccomp, so child processes can use all system calls: use a "
+                    "kernel with CONFIG_SECCOMP_FILTER");
+    doctor_fine(examination, "seccomp, and Landlock version %ld", landlock);
 }

@@ -61,21 +61,18 @@ port_in_use(struct examination *examination, const struct own_port *own)
     const bool answers = !doctor->daemon_why[0];
     if (!answers && doctor->daemon_pid == 0)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "port %d is taken by another program: ss -tlnp says which; end it, or change "
-                    "the port",
+                    "another program uses port %d (ss -tlnp shows it): stop it, or change the port",
                     port);
     else if (answers && doctor->daemon_alerts && strstr(doctor->daemon_alerts, own->lacks))
         doctor_find(examination, DOCTOR_BROKEN,
-                    "port %d is taken by another program, and noctuled waits for it: ss -tlnp "
-                    "says which; end it, or change the port",
+                    "another program uses port %d, and noctuled waits for it (ss -tlnp shows the "
+                    "program): stop it, or change the port",
                     port);
     else if (!answers)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "port %d is in use; whether by noctuled cannot be seen while that does not "
-                    "answer",
-                    port);
+                    "port %d is in use, perhaps by noctuled, which does not answer", port);
     else
-        doctor_fine(examination, "%d is noctuled's", port);
+        doctor_fine(examination, "%d is open in noctuled", port);
 }
 
 void
@@ -92,20 +89,20 @@ doctor_check_port(struct examination *examination)
         port_in_use(examination, own);
     else if (fd == -EACCES && doctor->is_service && strcmp(doctor->daemon_state, "running") != 0)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "port %d cannot be bound by %s: take 11112, or give the unit "
-                    "AmbientCapabilities=CAP_NET_BIND_SERVICE if it lacks it (noctuled(8))",
-                    port, doctor->user);
+                    "user %s cannot bind port %d: use 11112, or add "
+                    "AmbientCapabilities=CAP_NET_BIND_SERVICE to the unit (noctuled(8))",
+                    doctor->user, port);
     else if (fd == -EACCES) /* the unit may grant the capability */
-        doctor_fine(examination, "%d; the daemon says whether it has it", port);
+        doctor_fine(examination, "%d; see the daemon's alerts for its state", port);
     else if (fd < 0)
-        doctor_find(examination, DOCTOR_BROKEN, "port %d of %s cannot be bound: %s%s%s%s", port,
+        doctor_find(examination, DOCTOR_BROKEN, "cannot bind port %d of %s: %s%s%s%s", port,
                     own->bind[0] ? own->bind : "every address", strerror(-fd),
                     fd == -EADDRNOTAVAIL ? ": " : "", fd == -EADDRNOTAVAIL ? own->group : "",
-                    fd == -EADDRNOTAVAIL ? ".bind is no address of this machine" : "");
+                    fd == -EADDRNOTAVAIL ? ".bind is not an address of this machine" : "");
     else if (strcmp(doctor->daemon_state, "running") == 0)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "noctuled runs, and nobody listens on port %d: reload it if the configuration "
-                    "is newer (systemctl reload noctule)",
+                    "noctuled runs but does not listen on port %d: reload a changed configuration "
+                    "(systemctl reload noctule)",
                     port);
     else
         doctor_fine(examination, "%d is free", port);
@@ -128,7 +125,7 @@ tls_dates(struct examination *examination, const char *path)
     X509 *certificate;
     while (file && (certificate = PEM_read_X509(file, NULL, NULL, NULL))) {
         if (X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0)
-            doctor_find(examination, DOCTOR_BROKEN, "%s is not valid yet: set the clock, or wait",
+            doctor_find(examination, DOCTOR_BROKEN, "%s is not valid yet: check the clock, or wait",
                         path);
         if (ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(certificate)) == 1) {
             days = days < 0 || seconds < 0 ? -1 : days;
@@ -140,14 +137,13 @@ tls_dates(struct examination *examination, const char *path)
         fclose(file);
     if (first_days < 0)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "%s has expired, and peers refuse it: have it renewed, then systemctl reload "
-                    "noctule",
+                    "%s has expired, so peers refuse it: renew it, then systemctl reload noctule",
                     path);
     else if (first_days < WARN_DAYS)
-        doctor_find(examination, DOCTOR_ATTENTION, "%s expires in %d days: have it renewed", path,
+        doctor_find(examination, DOCTOR_ATTENTION, "%s expires in %d days: renew it", path,
                     first_days);
     else if (first_days < INT_MAX)
-        doctor_fine(examination, "certificates are valid for %d days and more", first_days);
+        doctor_fine(examination, "certificates are valid for at least %d days", first_days);
 }
 
 static void
@@ -165,7 +161,7 @@ tls_revocations(struct examination *examination, const char *path)
         fclose(file);
     if (over)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "%s is past its next update, and every peer is refused: fetch a new one", path);
+                    "%s is past its next update, so all peers are refused: fetch a new list", path);
 }
 
 void
@@ -179,15 +175,14 @@ doctor_check_tls(struct examination *examination)
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         if (paths[i] && faccessat(AT_FDCWD, paths[i], R_OK, AT_EACCESS) < 0) {
             doctor_failed(examination, errno, paths[i],
-                          "put it there, readable for the service's group");
+                          "create it, readable by the service's group");
             return;
         }
     }
     struct dicom_tls *tls = settings_open_tls(files, conf->dicom.tls_port > 0, &error);
     if (!tls) {
         doctor_find(examination, DOCTOR_BROKEN,
-                    "%s Name the key that the certificate was made for, both PEM and without a "
-                    "pass phrase.",
+                    "%s Use the key of the certificate, both in PEM format without a pass phrase.",
                     error.message);
         return;
     }
@@ -197,7 +192,7 @@ doctor_check_tls(struct examination *examination)
     tls_revocations(examination, files->crl);
     if (files->key && stat(files->key, &status) == 0 && status.st_mode & S_IRWXO)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "the key %s is open to every user of this machine: chmod 0640", files->key);
+                    "every user of this machine can read the key %s: chmod 0640", files->key);
 }
 
 /* ------------------------------------------------------------------------ destinations ---- */
@@ -213,8 +208,9 @@ ae_is_silent(struct examination *examination, const char *name, const char *ours
              const struct error *error)
 {
     doctor_find(examination, DOCTOR_BROKEN,
-                "%s: %s Is it on, are host, port and titles right, and does it know %s?", name,
-                error->message, ours);
+                "%s: %s Check that it is running, that host, port and AE titles are correct, and "
+                "that it accepts %s.",
+                name, error->message, ours);
 }
 
 void
@@ -230,10 +226,11 @@ doctor_check_destination(struct examination *examination)
         doctor_fine(examination, "%s: %s", destination->name, answer);
     else if (destination->folder)
         doctor_failed(examination, -rc, destination->folder,
-                      "make or mount it, and let the service's user write there");
+                      "create or mount it, and allow the service's user to write");
     else if (destination->stow)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "%s: %s Is it on, is the address right, and does it let us in?",
+                    "%s: %s Check that it is running, and that the address and the credentials are "
+                    "correct.",
                     destination->name, error.message);
     else
         ae_is_silent(examination, destination->name, destination->calling_ae_title, &error);

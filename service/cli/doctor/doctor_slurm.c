@@ -45,12 +45,11 @@ slurm_check_share(struct examination *examination, const struct conf_slurm *slur
     const int error = folder < 0 || fstat(folder, &status) != 0 ? errno : share_try(folder);
     if (error)
         doctor_failed(examination, error, slurm->share,
-                      "mount the folder that is shared with the compute nodes, and let the "
-                      "service's user write there");
+                      "mount the folder shared with the compute nodes, and allow the service's "
+                      "user to write");
     else if (status.st_mode & 0022)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "%s may be written by others: whoever does may put results in the place of a "
-                    "node's; chmod go-w it",
+                    "other users can write %s and replace results of nodes: chmod go-w it",
                     slurm->share);
     if (folder >= 0)
         close(folder);
@@ -62,21 +61,19 @@ slurm_check_settings(struct examination *examination, const struct conf_slurm *s
     struct error error;
     int64_t age = 0, jobs = 0;
     if (slurm_settings(&age, &jobs, &error)) {
-        doctor_find(
-            examination, DOCTOR_BROKEN, "%s: %s", error.message,
-            "see to slurmctld and munge; install slurm-client where the command is missing");
+        doctor_find(examination, DOCTOR_BROKEN, "%s: %s", error.message,
+                    "check slurmctld and munge; install slurm-client if the command is missing");
         return;
     }
     if (age < MIN_JOB_AGE)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "MinJobAge of slurm.conf is %lld s: set it to %d or more, or jobs that end "
-                    "while noctuled is down for "
-                    "longer are only known by their manifests",
+                    "MinJobAge of slurm.conf is %lld s, so Slurm forgets jobs that end while "
+                    "noctuled is down: set it to %d or more",
                     (long long)age, MIN_JOB_AGE);
     if (jobs <= slurm->max_submitted)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "compute.slurm.max_submitted is %d, and MaxJobCount of slurm.conf %lld: lower "
-                    "the one or raise the other",
+                    "compute.slurm.max_submitted (%d) must be below MaxJobCount of slurm.conf "
+                    "(%lld): change one of them",
                     slurm->max_submitted, (long long)jobs);
 }
 
@@ -91,6 +88,6 @@ doctor_check_slurm(struct examination *examination)
         doctor_find(examination, DOCTOR_BROKEN, "%s: %s", error.message,
                     error.code == CODE_SLURM_REFUSED
                         ? "correct compute.slurm (partition, gres, arguments)"
-                        : "see to slurmctld and munge");
-    doctor_fine(examination, "Slurm takes jobs, and %s can be written", slurm->share);
+                        : "check slurmctld and munge");
+    doctor_fine(examination, "Slurm accepts jobs, and %s is writable", slurm->share);
 }

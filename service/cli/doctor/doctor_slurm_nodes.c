@@ -179,23 +179,24 @@ visit_compare(struct node_visit *visit, int64_t took_ms)
                *user = visit_next_line(&rest), *version = visit_next_line(&rest);
     snprintf(ours, sizeof ours, "%u", (unsigned)geteuid());
     if (strcmp(nonce, visit->nonce) != 0)
-        doctor_find(examination, DOCTOR_BROKEN,
-                    "node %s read something else in %s than was written here: it is not the same "
-                    "folder, or not as fresh as from close to open",
-                    node, visit->conf->share);
+        doctor_find(
+            examination, DOCTOR_BROKEN,
+            "node %s sees different data in %s: it is another share, or its NFS cache is stale",
+            node, visit->conf->share);
     if (strcmp(user, ours) != 0)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "on node %s jobs run as user %s, here as %s: give the account one number "
-                    "everywhere",
+                    "on node %s jobs run as user ID %s, here as %s: give the account the same ID "
+                    "on all machines",
                     node, user, ours);
     if (strcmp(version, "noctule " NOCTULE_VERSION) != 0)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "on node %s %s is \"%s\", here noctule is " NOCTULE_VERSION
-                    ": install the same version there",
+                    "on node %s %s has version \"%s\", this machine has noctule " NOCTULE_VERSION
+                    ": install the same version on the node",
                     node, visit->conf->program, version);
-    doctor_fine(examination,
-                "node %s read what was written here, and its answer was seen %.1f s after sbatch",
-                node, (double)took_ms / 1000);
+    doctor_fine(
+        examination,
+        "node %s and this machine read each other's files; the answer came %.1f s after sbatch",
+        node, (double)took_ms / 1000);
 }
 
 static void
@@ -206,25 +207,24 @@ visit_report_missing(struct node_visit *visit)
     if (visit->ended && strcmp(visit->state, "COMPLETED") == 0) {
         doctor_find(examination, DOCTOR_BROKEN,
                     "Slurm job %" PRId64
-                    " on %s wrote a file in %s that is not seen here after %d s: "
-                    "mount that folder here and there, with less caching (acdirmax, "
-                    "lookupcache=positive)",
+                    " on %s wrote a file in %s that this machine does not see after %d s: mount "
+                    "the same share on both, with less caching (acdirmax, lookupcache=positive)",
                     visit->slurm_id, visit->node, visit->conf->share, DOCTOR_NODE_SECONDS);
     } else if (visit->ended) {
         visit_read(visit, "log", log);
         doctor_find(examination, DOCTOR_BROKEN,
-                    "Slurm job %" PRId64
-                    " on %s ended as %s%s%s: is %s there the same folder, and is "
-                    "%s installed?",
+                    "Slurm job %" PRId64 " on %s ended as %s%s%s: check that %s is the same share "
+                                         "there, and that %s is installed",
                     visit->slurm_id, *visit->node ? visit->node : "no node", visit->state,
-                    *log ? ", saying: " : "", log, visit->conf->share, visit->conf->program);
+                    *log ? ", with the output: " : "", log, visit->conf->share,
+                    visit->conf->program);
     } else {
-        doctor_find(examination, DOCTOR_ATTENTION,
-                    "Slurm job %" PRId64
-                    " did not come to its end in %d s (%s%s%s), and was cancelled: "
-                    "ask again when nodes are free",
-                    visit->slurm_id, DOCTOR_NODE_SECONDS, visit->known ? visit->state : "not seen",
-                    *visit->reason ? ", " : "", visit->reason);
+        doctor_find(
+            examination, DOCTOR_ATTENTION,
+            "Slurm job %" PRId64
+            " did not end within %d s (%s%s%s) and was cancelled: try again when nodes are free",
+            visit->slurm_id, DOCTOR_NODE_SECONDS, visit->known ? visit->state : "not seen",
+            *visit->reason ? ", " : "", visit->reason);
     }
 }
 
@@ -236,14 +236,14 @@ visit_make(struct node_visit *visit)
     const int rc = visit_write(visit);
     if (rc) {
         doctor_failed(visit->examination, -rc, visit->conf->share,
-                      "let the service's user write there");
+                      "allow the service's user to write there");
         return;
     }
     if (visit_submit(visit, &error)) {
         doctor_find(visit->examination, DOCTOR_BROKEN, "%s: %s", error.message,
                     error.code == CODE_SLURM_REFUSED
                         ? "correct compute.slurm (partition, gres, arguments)"
-                        : "see to slurmctld and munge");
+                        : "check slurmctld and munge");
         return;
     }
     visit_wait(visit);

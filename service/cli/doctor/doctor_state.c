@@ -30,17 +30,16 @@ database_whole(struct examination *examination, struct report *report, const cha
     struct report_health health;
     struct error error;
     if (report_examine(report, DOCTOR_SECONDS, &health, &error) < 0)
-        doctor_find(examination, DOCTOR_BROKEN, "%s cannot be read: %s", path, error.message);
+        doctor_find(examination, DOCTOR_BROKEN, "cannot read %s: %s", path, error.message);
     else if (health.damage[0])
         doctor_find(examination, DOCTOR_BROKEN,
                     "%s is damaged (%s): stop the service, and restore a backup", path,
                     health.damage);
     else if (!health.is_checked)
-        doctor_fine(examination,
-                    "%s can be read; it is too large to be looked through in %d seconds", path,
+        doctor_fine(examination, "%s is readable; it is too large to check in %d seconds", path,
                     DOCTOR_SECONDS);
     else
-        doctor_fine(examination, "%s is whole", path);
+        doctor_fine(examination, "%s is intact", path);
 }
 
 void
@@ -55,7 +54,7 @@ doctor_check_database(struct examination *examination)
     snprintf(log, sizeof log, "%s-wal", path);
     const int rc = cli_try_report(doctor->conf, &report, &error);
     if (rc == -ENOENT) {
-        doctor_fine(examination, "%s is made by the first start", path);
+        doctor_fine(examination, "the first start creates %s", path);
         return;
     }
     if (rc == -EACCES) {
@@ -73,8 +72,7 @@ doctor_check_database(struct examination *examination)
     report_close(report);
     if (stat(log, &status) == 0 && status.st_size > (off_t)LARGE_WAL_MIB << 20)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "%s has %lld MiB: some program keeps the database open and does not end its "
-                    "query; end it",
+                    "%s has %lld MiB, because a program holds a long query open: end that program",
                     log, (long long)(status.st_size >> 20));
 }
 
@@ -86,17 +84,17 @@ doctor_check_daemon(struct examination *examination)
     const struct doctor *doctor = examination->doctor;
     const bool answers = !doctor->daemon_why[0];
     if (strcmp(doctor->daemon_state, "unknown") == 0)
-        doctor_find(examination, DOCTOR_ATTENTION, "%s: ask as root", doctor->daemon_why);
+        doctor_find(examination, DOCTOR_ATTENTION, "%s", doctor->daemon_why);
     else if (!answers)
         doctor_find(examination, DOCTOR_BROKEN, "%s: %s", doctor->daemon_why,
                     strcmp(doctor->daemon_state, "not running") == 0
                         ? "systemctl start noctule"
-                        : "its log says why (journalctl -u noctule)");
+                        : "see its log (journalctl -u noctule)");
     const bool has_alerts =
         doctor->daemon_alerts && *doctor->daemon_alerts; /* the alerts contain the reason */
     if (strcmp(doctor->daemon_state, "starting") == 0 && !has_alerts)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "noctuled takes nothing in yet: ask again in a minute");
+                    "noctuled does not receive files yet: try again in a minute");
     doctor_fine(examination, "noctuled runs (process %d) and answers", doctor->daemon_pid);
 }
 
@@ -132,7 +130,7 @@ doctor_check_alerts(struct examination *examination)
             alerts_find_one(examination, &alerts.items[i]);
     if (rc)
         doctor_find(examination, DOCTOR_BROKEN, "%s", error.message);
-    doctor_fine(examination, opened ? "those of the database could not be read" : "there are none");
+    doctor_fine(examination, opened ? "cannot read the alerts of the database" : "no alerts");
     if (!opened)
         report_close(report);
     alerts_clear(&alerts);
@@ -153,18 +151,18 @@ doctor_check_clock(struct examination *examination)
         report_last_life(report, &life, &error) == 0 && life.last_ms > now_ms + CLOCK_SLACK_MS &&
         iso_time_from_ms(life.last_ms, last) == 0 && iso_time_from_ms(now_ms, now) == 0)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "it is %s by the clock, and the database has something of %s: set the clock",
-                    now, last);
+                    "the clock has %s, but the database has a record from %s: set the clock", now,
+                    last);
     report_close(report);
     const int state = adjtimex(&kernel);
     if (state < 0)
-        doctor_fine(examination, "it is not behind the database; whether it is synchronised "
-                                 "cannot be seen here");
+        doctor_fine(examination,
+                    "the clock is not behind the database; its synchronisation is unknown here");
     else if (state == TIME_ERROR || kernel.status & STA_UNSYNC)
         doctor_find(examination, DOCTOR_ATTENTION,
                     "the clock is not synchronised: set up NTP (timedatectl set-ntp true)");
     else
-        doctor_fine(examination, "it is synchronised");
+        doctor_fine(examination, "the clock is synchronised");
 }
 
 /* -------------------------------------------------------------------------------- unit ---- */
@@ -258,8 +256,8 @@ unit_expect_write(struct examination *examination, const struct unit_file *unit,
 {
     if (!unit_lets_write(unit, path))
         doctor_find(examination, DOCTOR_BROKEN,
-                    "the unit lets the service write nothing in %s: systemctl edit noctule, "
-                    "[Service] ReadWritePaths=%s",
+                    "the systemd unit denies writes to %s: systemctl edit noctule, [Service] "
+                    "ReadWritePaths=%s",
                     path, path);
 }
 
@@ -269,7 +267,7 @@ doctor_check_unit(struct examination *examination)
     const struct conf *conf = examination->doctor->conf;
     struct unit_file unit = {0};
     if (!unit_read(&unit)) {
-        doctor_fine(examination, "there is no unit noctule.service here");
+        doctor_fine(examination, "the unit noctule.service is not installed");
         return;
     }
     unit_expect_write(examination, &unit, conf->root);
@@ -284,13 +282,13 @@ doctor_check_unit(struct examination *examination)
             unit_expect_write(examination, &unit, conf->destinations[i].folder);
     if (strcmp(unit.active, "failed") == 0)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "noctule.service has failed: journalctl -u noctule says why");
+                    "noctule.service has failed: see journalctl -u noctule");
     if (strcmp(unit.file, "disabled") == 0)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "noctule.service does not start with the machine: systemctl enable noctule");
+                    "noctule.service does not start at boot: systemctl enable noctule");
     if (*unit.user && strcmp(unit.user, examination->doctor->user) != 0)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "the unit runs as %s, and %s belongs to %s: chown -R %s %s", unit.user,
+                    "the unit runs as %s, but %s belongs to %s: chown -R %s %s", unit.user,
                     conf->root, examination->doctor->user, unit.user, conf->root);
     doctor_fine(examination, "noctule.service is %s", unit.active);
 }

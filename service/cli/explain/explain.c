@@ -69,7 +69,7 @@ explain_find_stored(struct explain *explain, const char *series_uid)
         return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
     }
     if (explain->stored.removed_at[0]) {
-        cli_print_error("%s: its files were removed at %s; send it again",
+        cli_print_error("%s: its files were removed at %s: send the series again",
                         code_name(CODE_SERIES_REMOVED), explain->stored.removed_at);
         return EXIT_NOT_FOUND;
     }
@@ -155,8 +155,8 @@ add_lacking(struct explain *explain)
     struct sorted_series *series = &explain->sorted.series[0];
     series->damaged += (size_t)explain->stored.lacking;
     error_set(&series->damage, 0, CODE_INCOMPLETE_SERIES,
-              "%lld of its instances came damaged or not whole (v_quarantine). Send them again, or "
-              "take the series as it is (noctule complete --accept-missing).",
+              "%lld of its instances arrived damaged or incomplete (v_quarantine). Send them "
+              "again, or accept the series as it is (noctule complete --accept-missing).",
               (long long)explain->stored.lacking);
 }
 
@@ -229,12 +229,13 @@ static void
 put_origin(const struct explained_request *request)
 {
     if (request->inbox)
-        explained_put_line("came by", "inbox %s%s%s%s",
+        explained_put_line("received by", "inbox %s%s%s%s",
                            request->inbox->name ? request->inbox->name : "",
                            request->inbox->name ? " (" : "", request->inbox->path,
                            request->inbox->name ? ")" : "");
     if (request->sender[0])
-        explained_put_line("came by", "C-STORE from %s to %s", request->sender, request->called_ae);
+        explained_put_line("received by", "C-STORE from %s to %s", request->sender,
+                           request->called_ae);
 }
 
 static void
@@ -247,7 +248,8 @@ put_stored(const struct explain *explain)
     if (stored->code[0])
         explained_put_line("then", "%s: %s", stored->code, stored->message);
     if (stored->missing_accepted_by[0])
-        explained_put_line("accepted", "as it is, by %s", stored->missing_accepted_by);
+        explained_put_line("accepted", "with missing instances, by %s",
+                           stored->missing_accepted_by);
 }
 
 static void
@@ -276,14 +278,14 @@ put_extent(const struct explained *explained)
     for (size_t i = 0; i < count; i++)
         named += explained_is_named(explained, i);
     if (named > 0 && named < count)
-        explained_put_line("note",
-                           "the series is judged as it lies in the folder of what is named, with "
-                           "%zu other file%s",
-                           count - named, count - named == 1 ? "" : "s");
+        explained_put_line(
+            "note",
+            "the result covers the series in the folder of the given files, with %zu other file%s",
+            count - named, count - named == 1 ? "" : "s");
     else if (named == 1)
-        explained_put_line("note",
-                           "no other file of its series lies beside this one, which is judged as "
-                           "if it were all of it");
+        explained_put_line(
+            "note",
+            "the folder has no other file of this series; the result is for this file alone");
 }
 
 static int
@@ -465,15 +467,14 @@ explain_run(struct cli_call *call)
 
 const struct cli_command cli_explain = {
     .name = "explain",
-    .help = "what would become of files or of a stored series, and why; nothing is run",
+    .help = "show the processing of files or of a stored series, with reasons; no job runs",
     .usage = {"[--pipeline NAME] [--json] FILE...", "[--pipeline NAME] [--json] FOLDER...",
               "[--pipeline NAME] [--json] SERIES_UID"},
-    .options =
-        (const struct cli_option[]){
-            {"pipeline", 'p', &cli_pipeline, CLI_AT(struct explain, pipeline),
-             .help = "as if this pipeline were asked for, in place of the rules"},
-            CLI_JSON(struct explain),
-            {0}},
+    .options = (const struct cli_option[]){{"pipeline", 'p', &cli_pipeline,
+                                            CLI_AT(struct explain, pipeline),
+                                            .help = "use this pipeline instead of the rules"},
+                                           CLI_JSON(struct explain),
+                                           {0}},
     .size = sizeof(struct explain),
     .kind = &cli_file,
     .min_arguments = 1,

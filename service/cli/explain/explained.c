@@ -419,7 +419,7 @@ explained_apply_rules(const struct explained_request *request, struct explained 
         if (!answer->rule->otherwise)
             continue;
         answer->checked = 1;
-        snprintf(answer->reasons, sizeof answer->reasons, "otherwise: rule %zu fits",
+        snprintf(answer->reasons, sizeof answer->reasons, "otherwise: rule %zu matches",
                  (size_t)(fits - explained->rules) + 1);
     }
     return rc;

@@ -104,10 +104,10 @@ static const char *
 object_state(const struct report_object *row)
 {
     if (row->own)
-        return "a result of Noctule's, and no input";
+        return "a result of Noctule, not used as input";
     if (row->missing)
-        return "its file is gone";
-    return row->superseded_by[0] ? "a later version has taken its place" : "current";
+        return "its file is missing";
+    return row->superseded_by[0] ? "replaced by a later version" : "current";
 }
 
 static void
@@ -121,7 +121,7 @@ object_text_stored(const struct explained_object *object)
     explained_put_line("stored", "%s%s, %s, %s", row->sender[0] ? "from " : "by an inbox",
                        row->sender, row->received_at, object_state(row));
     explained_put_line("stored series", "%s",
-                       row->drawn_on[0] ? row->drawn_on : "none that it was drawn on is there");
+                       row->drawn_on[0] ? row->drawn_on : "no series that it refers to is stored");
 }
 
 /* Describes the regions that a segment finds in an object of its kind. */
@@ -136,15 +136,15 @@ object_describe_use(const struct explained_regions *regions, const struct conf_s
     explained_regions_describe(regions, regions->set && !absent ? wanted : NULL, regions_text);
     snprintf(text, EXPLAINED_WORDS, "%s%s",
              !regions->set                ? ""
-             : absent && wanted->optional ? "it has no such region, so the segment is empty; "
-                                            "what it has: "
-             : absent                     ? "it has no such region (ROI_NOT_FOUND); what it has: "
-             : code == CODE_ROI_AMBIGUOUS ? "several fit, where one has to (ROI_AMBIGUOUS): "
-             : code == CODE_TAG_MISSING   ? "no Segmented Property Type, nor one in the pipeline "
-                                            "(TAG_MISSING): "
-             : wanted->each               ? "a segment each of "
-             : wanted->unite              ? "one segment of "
-                                          : "it has ",
+             : absent && wanted->optional ? "no such region, so the segment is empty; regions: "
+             : absent                     ? "no such region (ROI_NOT_FOUND); regions: "
+             : code == CODE_ROI_AMBIGUOUS
+                 ? "several regions match, but only one may (ROI_AMBIGUOUS): "
+             : code == CODE_TAG_MISSING
+                 ? "no Segmented Property Type in the object or the pipeline (TAG_MISSING): "
+             : wanted->each  ? "one segment each for "
+             : wanted->unite ? "one segment from "
+                             : "region ",
              regions_text);
 }
 
@@ -160,8 +160,8 @@ object_text_user(const struct explained_object *object, const struct explained_r
     wanted_describe(wanted, text);
     object_describe_use(regions, segment, taken);
     explained_put_line(
-        "pipeline", "%s: segment \"%s\" waits for %s: %s", pipeline->name, segment->label, text,
-        row && !wanted_fits(wanted, row->kind, row->sender) ? "not of this sender" : taken);
+        "pipeline", "%s: segment \"%s\" needs %s: %s", pipeline->name, segment->label, text,
+        row && !wanted_fits(wanted, row->kind, row->sender) ? "not from this sender" : taken);
 }
 
 #define MAX_REFERENCES 4 /* references printed one by one */
@@ -173,13 +173,12 @@ object_text_references(const char *lines)
     int length, printed = 0, more = 0;
     for (; sscanf(lines, "%15s %64s%n", kind, uid, &length) == 2; lines += length)
         if (printed < MAX_REFERENCES && ++printed)
-            explained_put_line(strcmp(kind, "predecessor") == 0 ? "takes the place of" : "drawn on",
-                               "%s %s", strcmp(kind, "frame") == 0 ? "frame of reference" : kind,
-                               uid);
+            explained_put_line(strcmp(kind, "predecessor") == 0 ? "replaces" : "refers to", "%s %s",
+                               strcmp(kind, "frame") == 0 ? "frame of reference" : kind, uid);
         else
             more++;
     if (more > 0)
-        explained_put_line("drawn on", "and %d more", more);
+        explained_put_line("refers to", "and %d more", more);
 }
 
 static void
@@ -323,7 +322,7 @@ waits_consider(struct waits_search *search, const char *path, const char *shown)
     } else if (waits_has_region(search->code) && waits_has_region(code)) {
         search->code = CODE_OBJECT_AMBIGUOUS;
         snprintf(search->words, sizeof search->words,
-                 "another object has it, too (OBJECT_AMBIGUOUS): %.300s", shown);
+                 "another object has it too (OBJECT_AMBIGUOUS): %.300s", shown);
     }
     explained_regions_close(&regions);
 }
@@ -360,10 +359,9 @@ waits_search_run(const struct waits *waits, struct waits_search *search)
     if (search->offered > 0)
         return;
     search->code = search->wanted->optional ? CODE_OBJECT_OPTIONAL : CODE_OBJECT_WAITING;
-    snprintf(search->words, sizeof search->words, "none is there%s%s",
-             search->wanted->own ? ", and what Noctule wrote only noctule run --object gives it"
-                                 : "",
-             search->wanted->optional ? "; without one the segment is empty" : "");
+    snprintf(search->words, sizeof search->words, "not stored%s%s",
+             search->wanted->own ? "; give results of Noctule with noctule run --object" : "",
+             search->wanted->optional ? "; without it the segment is empty" : "");
 }
 
 static void
@@ -378,7 +376,7 @@ waits_put(const struct waits *waits, const struct conf_pipeline *pipeline,
     wanted_describe(search.wanted, text);
     if (!waits->json) {
         explained_put_line("  waits for", "%s: segment \"%s\" is %s: %s%s%s%s", pipeline->name,
-                           segment->label, text, search.offered > 0 ? "there, " : "", search.path,
+                           segment->label, text, search.offered > 0 ? "found, " : "", search.path,
                            search.offered > 0 ? ": " : "", search.words);
         return;
     }

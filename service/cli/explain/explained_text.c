@@ -161,7 +161,7 @@ text_header(const struct explained *explained)
         frames += (size_t)headers->instances[i]->frame_count;
     printf("Series %s\n", first->series_uid);
     explained_put_line("is", "%s, body part %s, \"%s\", number %d", first->modality,
-                       first->body_part[0] ? first->body_part : "not told",
+                       first->body_part[0] ? first->body_part : "unknown",
                        first->series_description, first->series_number);
     explained_put_line("files", "%zu with %zu image%s", headers->count, frames, plural(frames));
     text_facts(headers, false);
@@ -188,8 +188,8 @@ static const char *
 text_crooked(const struct geometry_stack *stack)
 {
     if (!stack->tilted)
-        return "its planes are unevenly spaced";
-    return stack->uneven ? "its planes are tilted and unevenly spaced" : "its planes are tilted";
+        return "its slices are unevenly spaced";
+    return stack->uneven ? "its slices are tilted and unevenly spaced" : "its slices are tilted";
 }
 
 static void
@@ -206,7 +206,7 @@ text_stack(const struct explained *explained, const struct geometry_stack *stack
     else
         snprintf(files, sizeof files, "%.250s", plane_name(explained, stack, 0));
     explained_put_line(stack->accepted      ? "  accepted"
-                       : stack->passed_over ? "  passed over"
+                       : stack->passed_over ? "  skipped"
                                             : "  refused",
                        "%s: %d slice%s of %d x %d%s: %s", stack_name(stack), stack->plane_count,
                        plural((size_t)stack->plane_count), stack->columns, stack->rows, spacing,
@@ -214,7 +214,7 @@ text_stack(const struct explained *explained, const struct geometry_stack *stack
     if (!stack->accepted)
         explained_put_line("    why", "%s: %s", code_name(stack->error.code), stack->error.message);
     else if (geometry_is_crooked(stack))
-        explained_put_line("    straightened", "%s", text_crooked(stack));
+        explained_put_line("    resampled", "%s", text_crooked(stack));
 }
 
 static void
@@ -292,8 +292,8 @@ text_rule(const struct explained *explained, size_t number, const struct explain
                            rule->checked ? rule->reasons : "there is no stack to match");
     else if (rule->too_many)
         explained_put_line(title,
-                           "%s: yes, but the series has %zu volumes, and nothing says which are "
-                           "wanted (stacks): TOO_MANY_STACKS",
+                           "%s: yes, but the series has %zu volumes and the rule does not select "
+                           "some (option stacks): TOO_MANY_STACKS",
                            rule->rule->pipeline, rule->accepted);
     else if (rule->accepted == 0)
         explained_put_line(title, "%s: yes, but no stack is accepted", rule->rule->pipeline);
@@ -301,7 +301,7 @@ text_rule(const struct explained *explained, size_t number, const struct explain
         explained_put_line(title, "%s: yes, for %zu of %zu stacks%s%s%s%s%s", rule->rule->pipeline,
                            rule->wanted, rule->checked, stacks ? " (stacks = \"" : "",
                            stacks ? stacks : "", stacks ? "\")" : "",
-                           rule->reasons[0] ? "; for others not: " : "", rule->reasons);
+                           rule->reasons[0] ? "; others do not match: " : "", rule->reasons);
 }
 
 /* Prints the conditions of a rule with several ones, and each condition with a note. */
@@ -321,9 +321,9 @@ static void
 text_rules(const struct explained *explained)
 {
     if (explained->title)
-        printf("  rules: none is asked, AE title %s has a pipeline\n", explained->title);
+        printf("  rules: not used, AE title %s has a pipeline\n", explained->title);
     else if (explained->own.pipeline)
-        printf("  rules: none is asked, the pipeline is given\n");
+        printf("  rules: not used, the pipeline is given\n");
     else
         printf("  rules: %zu\n", explained->rule_count);
     for (size_t i = 0; i < explained->rule_count; i++) {
@@ -342,7 +342,7 @@ text_times(const struct explained_job *job, char *text, size_t size)
              !window   ? ""
              : is_open ? ", in its window, "
                        : ", would wait for its window, ",
-             window ? window->text : "", done_by ? ", wanted by " : "",
+             window ? window->text : "", done_by ? ", deadline " : "",
              done_by ? done_by->text : "");
 }
 

@@ -53,7 +53,7 @@ FACT(spacing)
     if (frame->has_spacing)
         snprintf(text, size, "%g x %g mm", frame->pixel_spacing[1], frame->pixel_spacing[0]);
     else
-        snprintf(text, size, "none that is valid");
+        snprintf(text, size, "no valid value");
 }
 
 FACT(thickness)
@@ -97,7 +97,7 @@ FACT(orientation)
         snprintf(text, size, "%s (%g\\%g\\%g\\%g\\%g\\%g)", orientation_word(frame->orientation),
                  o[0], o[1], o[2], o[3], o[4], o[5]);
     else
-        snprintf(text, size, "none that is valid");
+        snprintf(text, size, "no valid value");
 }
 
 FACT(rescale)
@@ -165,7 +165,7 @@ const struct explained_fact explained_facts[] = {
     {"SOP class", "sop_class", false, fact_class},
     {"transfer syntax", "transfer_syntax", false, fact_syntax},
     {"image type", "image_type", false, fact_types},
-    {"frames a file", "frame_count", false, fact_frames},
+    {"frames per file", "frame_count", false, fact_frames},
     {"size", "size", false, fact_size},
     {"pixels", "pixels", false, fact_pixels},
     {"pixel spacing", "pixel_spacing", false, fact_spacing},
@@ -173,7 +173,7 @@ const struct explained_fact explained_facts[] = {
     {"orientation", "orientation", false, fact_orientation},
     {"rescale", "rescale", false, fact_rescale},
     {"Real World Value Mapping", "real_world_value_mapping", false, fact_mapping},
-    {"slice locations announced", "slice_locations", false, fact_locations},
+    {"announced slice locations", "slice_locations", false, fact_locations},
     {"Frame of Reference", "frame_of_reference_uid", false, fact_frame_of_reference},
     {"Images in Acquisition", "images_in_acquisition", false, fact_announced},
     {"expected files", "expected_instances", false, fact_expected},

@@ -56,9 +56,9 @@ static int
 confined_complain(int rc)
 {
     if (rc)
-        cli_print_error(
-            "this process cannot be confined, and foreign files are not read without: %s",
-            strerror(-rc));
+        cli_print_error("cannot confine this process (Landlock, seccomp), and foreign files must "
+                        "not be read without: %s",
+                        strerror(-rc));
     return rc;
 }
 

@@ -104,12 +104,12 @@ skipped_print_group(const struct input_skipped_file *first, size_t count, enum g
 {
     const char *code = code_name(first->code);
     if (count == 1)
-        cli_print_error("passed over: %s: %s: %s", first->path, code, first->message);
+        cli_print_error("skipped: %s: %s: %s", first->path, code, first->message);
     else if (by == BY_FOLDER)
-        cli_print_error("passed over: %zu files in %.*s: %s, as %s", count,
+        cli_print_error("skipped: %zu files in %.*s: %s: for example: %s", count,
                         folder_length(first->path), first->path, code, first->message);
     else
-        cli_print_error("passed over: %zu files: %s, as %s: %s", count, code, first->path,
+        cli_print_error("skipped: %zu files: %s: for example %s: %s", count, code, first->path,
                         first->message);
 }
 

@@ -84,8 +84,8 @@ series_add_damage(struct sorted_series *series, const char *path, const struct e
     if (series->damaged++ > 0)
         return;
     error_set_files(&series->damage, 0, CODE_INCOMPLETE_SERIES, path, NULL,
-                    "%s cannot be used (%s), so the series is not whole. Send it again, or take "
-                    "the series without it (--accept-missing).",
+                    "%s cannot be used (%s), so the series is incomplete. Send the file again, or "
+                    "accept the series without it (--accept-missing).",
                     text_base_name(path), code_name(error->code));
 }
 
@@ -173,10 +173,9 @@ sorted_check_duplicate(struct sorted_series *series, size_t first, size_t second
     if (likeness != DICOM_SAME && series->refusal.code == CODE_NONE)
         error_set_files(
             &series->refusal, 0, CODE_DUPLICATE_UID_DIFFERENT, paths[first], paths[second],
-            "%s and %s have the same SOP Instance UID and %s. Find out which is right, "
-            "and take the other away.",
+            "%s and %s have the same SOP Instance UID and %s. Remove the wrong file.",
             text_base_name(paths[first]), text_base_name(paths[second]),
-            likeness == DICOM_RECODED ? "are in two transfer syntaxes" : "are not the same");
+            likeness == DICOM_RECODED ? "different transfer syntaxes" : "different contents");
     if (likeness != DICOM_SAME)
         return 0;
     struct error duplicate;

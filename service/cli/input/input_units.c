@@ -179,8 +179,8 @@ describe_too_many(const struct choice *choice, struct error *refusal)
         used += (size_t)sprintf(names + used, "%s%s", is_listed++ > 0 ? "; " : "", name);
     }
     error_set(refusal, 0, CODE_TOO_MANY_STACKS,
-              "the series has %zu volumes: %s%s. Say with --stacks all, first, last, b0 or a "
-              "pattern, or with --stack NAME, which are wanted.",
+              "the series has %zu volumes: %s%s. Select some with --stacks all, first, last, b0 or "
+              "a pattern, or with --stack NAME.",
               choice->too_many, names, is_listed < choice->too_many ? "; ..." : "");
 }
 

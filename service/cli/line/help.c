@@ -69,13 +69,15 @@ cli_print_command(const struct cli_command *command, FILE *out)
         fprintf(out, "%s noctule %s%s%s\n", i == 0 ? "usage:" : "      ", command->name,
                 command->usage[i] && command->usage[i][0] ? " " : "",
                 command->usage[i] ? command->usage[i] : "");
-    char help[256];
+    char help[512];
     snprintf(help, sizeof help, "%c%s.%s%s", toupper((unsigned char)command->help[0]),
              command->help + 1, command->more ? " " : "", command->more ? command->more : "");
     fputc('\n', out);
     help_wrap(out, help, 0, 0);
     help_options(out, "Options", command->options);
-    fputs("\nAlso --config FILE and --root DIR, as noctule help says. More: man noctule.\n", out);
+    fputs("\nEvery command also takes --config FILE and --root DIR. See noctule help and man "
+          "noctule.\n",
+          out);
 }
 
 void
@@ -89,6 +91,6 @@ cli_print_help(FILE *out)
             help_wrap(out, (*command)->help, at, 16);
         }
     }
-    help_options(out, "With every command", cli_globals);
-    fputs("\nnoctule COMMAND --help says what it takes. Exit codes and more: man noctule.\n", out);
+    help_options(out, "Options of every command", cli_globals);
+    fputs("\nSee noctule COMMAND --help for its options, and man noctule for exit codes.\n", out);
 }

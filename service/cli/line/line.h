@@ -72,7 +72,7 @@ struct cli_option {
 #define CLI_AT(type, member) offsetof(type, member)
 #define CLI_JSON(type)                                                                             \
     {                                                                                              \
-        "json", 'j', &cli_flag, CLI_AT(type, json), .help = "print JSON in place of text"          \
+        "json", 'j', &cli_flag, CLI_AT(type, json), .help = "print JSON instead of text"           \
     }
 
 struct cli_command {

@@ -19,12 +19,12 @@ struct line {
 
 const struct cli_option cli_globals[] = {
     {"config", 'c', &cli_file, CLI_AT(struct cli_context, config_path),
-     .help = "the configuration; else $NOCTULE_CONFIG, else what noctuled runs with here, else "
-             "/etc/noctule/noctule.conf"},
+     .help = "configuration file; default: $NOCTULE_CONFIG, else that of the running noctuled, "
+             "else /etc/noctule/noctule.conf"},
     {"root", 'r', &cli_folder, CLI_AT(struct cli_context, root),
-     .help = "the root folder, in place of the configuration's"},
+     .help = "root folder; default: that of the configuration"},
     {"help", 'h', &cli_flag, CLI_AT(struct cli_context, help),
-     .help = "print what the command takes"},
+     .help = "print the help of the command"},
     {"version", 'V', &cli_flag, CLI_AT(struct cli_context, version), .help = "print the version"},
     {0},
 };
@@ -154,8 +154,7 @@ line_take_long(struct line *line, char *name)
     if (found.several == 0)
         return refuse_option(line, name, length);
     if (found.several > 1 && !found.exact)
-        return cli_usage_error(line_command(line), "--%.*s may be several options", (int)length,
-                               name);
+        return cli_usage_error(line_command(line), "--%.*s is ambiguous", (int)length, name);
     if (value && !found.option->kind->noun)
         return cli_usage_error(line_command(line), "--%s takes no value", found.option->name);
     return line_take(line, &found, value);

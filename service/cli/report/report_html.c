@@ -24,7 +24,7 @@ report_html_head(const struct report_content *report, FILE *out)
             "<h1>Noctule report</h1><p>%s to %s</p>\n",
             since, until, html_style, since, until);
     fprintf(out, "<section class=\"verdict%s\"><p>%s</p>", report->attention ? " bad" : "",
-            report->attention ? "Somebody should look at this." : "Nothing needs attention.");
+            report->attention ? "An operator must act." : "Nothing needs attention.");
     html_alerts(&report->alerts->list, out);
     fputs("</section>\n", out);
 }

@@ -77,7 +77,7 @@ report_preview_figures(const struct report_content *report, size_t count, FILE *
             fputs("\">", out);
             free(bytes);
         } else {
-            fputs("<p class=\"faint small\">no preview that fits here</p>", out);
+            fputs("<p class=\"faint small\">no preview, or it is too large for the page</p>", out);
         }
         room -= size;
         preview_caption(table, row, out);

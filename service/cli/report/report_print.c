@@ -27,11 +27,13 @@ report_print_check(struct cli_call *call)
     const struct report_print_request *request = call->options;
     int64_t ms;
     if (request->send && (request->json || request->html))
-        return cli_usage_error(call->command->name, "--send excludes --json and --html");
+        return cli_usage_error(call->command->name,
+                               "--send cannot be combined with --json or --html");
     for (int i = 0; i < 2; i++) {
         const char *text = i ? request->until : request->since;
         if (text && cli_time_to_ms(text, &ms) != 0)
-            return cli_usage_error(call->command->name, "\"%s\" is no time", text);
+            return cli_usage_error(call->command->name,
+                                   "\"%s\" is not a time: use 2026-01-31 or 36h", text);
     }
     return EXIT_OK;
 }
@@ -52,7 +54,7 @@ report_save(const struct report_content *report, const char *path)
     }
     if (rc == 0)
         return EXIT_OK;
-    cli_print_error("%s: the page cannot be written: %s", path, strerror(-rc));
+    cli_print_error("%s: cannot write the page: %s", path, strerror(-rc));
     return EXIT_PARTIAL;
 }
 
@@ -123,7 +125,7 @@ report_print_run(struct cli_call *call)
     const struct report_print_request *request = call->options;
     struct report *database;
     if (request->send && !call->context->conf->report.command) {
-        cli_print_error("report.command of the configuration is not given");
+        cli_print_error("--send needs report.command in the configuration");
         return EXIT_CONFIG;
     }
     int64_t until_ms = clock_unix_ms();
@@ -147,24 +149,21 @@ report_print_run(struct cli_call *call)
 
 const struct cli_command cli_report = {
     .name = "report",
-    .help = "what became of what came in the last 24 hours, and what somebody has to do",
+    .help = "report received series, results and open tasks of a period, by default 24 hours",
     .usage = {"[--since WHEN] [--until WHEN] [--json] [--html FILE]",
               "[--since WHEN] [--until WHEN] --send"},
-    .more =
-        "Its status is 1 where somebody should look at something: what status --check warns "
-        "of, "
-        "jobs that failed or are under review, results that did not arrive, files in quarantine.",
+    .more = "Exit status 1 if an operator must act: alerts, failed jobs, results under review, "
+            "undelivered results or quarantined files.",
     .options =
         (const struct cli_option[]){
-            WHEN(since, "from then on: yesterday, 2026-01-31, 36h; 24 h before the end when not "
-                        "given"),
-            WHEN(until, "before then; now when not given"),
+            WHEN(since, "start of the period: yesterday, 2026-01-31, or 36h ago; default: 24 h "
+                        "before the end"),
+            WHEN(until, "end of the period; default: now"),
             CLI_JSON(struct report_print_request),
             {"html", 0, &cli_file, CLI_AT(struct report_print_request, html),
-             .help = "write a page to this file, in place of text"},
+             .help = "write an HTML page to this file instead of text"},
             {"send", 0, &cli_flag, CLI_AT(struct report_print_request, send),
-             .help = "hand it to report.command of the configuration; the status says whether that "
-                     "went well"},
+             .help = "pass it to report.command of the configuration; exit status 1 if that fails"},
             {0}},
     .size = sizeof(struct report_print_request),
     .check = report_print_check,

@@ -49,7 +49,7 @@ send_set_environment(const struct report_content *report, const char *page)
     shown_time(report->night->until, until);
     gethostname(host, sizeof host - 1);
     snprintf(subject, sizeof subject, "Noctule on %s, %s to %s: %s", host, since, until,
-             report->attention ? "somebody should look at this" : "nothing needs attention");
+             report->attention ? "an operator must act" : "no action needed");
     return setenv("NOCTULE_REPORT_HTML", page, 1) || setenv("NOCTULE_REPORT_SUBJECT", subject, 1) ||
                    setenv("NOCTULE_REPORT_ATTENTION", report->attention ? "1" : "0", 1)
                ? -errno
@@ -88,11 +88,11 @@ static int
 send_print_outcome(int rc, int how)
 {
     if (rc)
-        cli_print_error("the report cannot be handed over: %s", strerror(-rc));
+        cli_print_error("cannot run report.command: %s", strerror(-rc));
     else if (WIFSIGNALED(how))
-        cli_print_error("report.command was ended by signal %d", WTERMSIG(how));
+        cli_print_error("report.command was killed by signal %d", WTERMSIG(how));
     else if (WEXITSTATUS(how))
-        cli_print_error("report.command ended with status %d", WEXITSTATUS(how));
+        cli_print_error("report.command failed with exit status %d", WEXITSTATUS(how));
     else
         return EXIT_OK;
     return EXIT_PARTIAL;

@@ -215,7 +215,7 @@ text_head(const struct report_content *report, FILE *out)
     shown_time(report->night->until, until);
     fprintf(out, "Noctule, %s to %s\n", since, until);
     fprintf(out, "%s\n\n",
-            report->attention ? "Somebody should look at this." : "Nothing needs attention.");
+            report->attention ? "An operator must act." : "Nothing needs attention.");
 }
 
 void

@@ -73,10 +73,9 @@ choose_refuse_several(const struct running_daemon *daemons, size_t count, struct
                                  i ? ", " : "", daemons[i].config,
                                  daemons[i].root[0] ? " and root " : "", daemons[i].root,
                                  (int)daemons[i].pid);
-    return error_set(error, -EEXIST, CODE_NONE,
-                     "--config has to say which configuration is meant, since " DAEMON_PROGRAM
-                     " runs with several: %s",
-                     names);
+    return error_set(
+        error, -EEXIST, CODE_NONE,
+        "give --config, because " DAEMON_PROGRAM " runs with several configurations: %s", names);
 }
 
 static int
@@ -86,10 +85,10 @@ choose_refuse_hidden(const struct running_daemon *daemon, struct error *error)
     const struct passwd *user = getpwuid(daemon->user);
     snprintf(number, sizeof number, "%u", (unsigned)daemon->user);
     return error_set(error, -EACCES, CODE_NONE,
-                     "--config has to say which configuration is meant: " DAEMON_CONFIG
-                     " is not there, and " DAEMON_PROGRAM " (process %d of user %s) runs with %s",
+                     "give --config: " DAEMON_CONFIG " does not exist, and " DAEMON_PROGRAM
+                     " (process %d of user %s) runs with %s",
                      (int)daemon->pid, user ? user->pw_name : number,
-                     daemon->config[0] ? daemon->config : "one that this user cannot see");
+                     daemon->config[0] ? daemon->config : "a file that this user cannot see");
 }
 
 /* Prints the chosen configuration, unless it is the default. */
@@ -98,8 +97,8 @@ choose_print(const struct running_daemon *daemon)
 {
     if (strcmp(daemon->config, DAEMON_CONFIG) == 0 && !daemon->root[0])
         return;
-    fprintf(stderr, "noctule: with %s%s%s, as " DAEMON_PROGRAM " (process %d)\n", daemon->config,
-            daemon->root[0] ? " and root " : "", daemon->root, (int)daemon->pid);
+    fprintf(stderr, "noctule: using %s%s%s of the running " DAEMON_PROGRAM " (process %d)\n",
+            daemon->config, daemon->root[0] ? " and root " : "", daemon->root, (int)daemon->pid);
 }
 
 static int

@@ -40,8 +40,8 @@ static void
 run_job_print(const char *folder, enum step_end end, const struct error *error)
 {
     static const char *const words[] = {[STEP_PUBLISHED] = "has a manifest",
-                                        [STEP_VOID] = "was given up",
-                                        [STEP_LEFT] = "was left"};
+                                        [STEP_VOID] = "was voided",
+                                        [STEP_LEFT] = "was left unfinished"};
     if (error->code == CODE_NONE && end != STEP_LEFT)
         printf("%s: %s\n", folder, words[end]);
     else
@@ -85,20 +85,20 @@ run_job_run(struct cli_call *call)
 
 const struct cli_command cli_run_job = {
     .name = "run-job",
-    .help = "compute attempts of jobs that the daemon left on a shared folder",
+    .help = "run job attempts that the daemon left in a shared folder",
     .usage = {"[--scratch DIR] [--series DIR] FOLDER..."},
-    .more = "A scheduler runs it on a node; it asks neither the configuration nor the daemon.",
+    .more = "A scheduler runs it on a node. It uses neither the configuration nor the daemon.",
     .options =
         (const struct cli_option[]){
             {"scratch", 0, &cli_folder, CLI_AT(struct run_job_options, scratch),
-             .help = "a folder of this machine to compute in, in place of $TMPDIR or /tmp"},
+             .help = "local folder for computations; default: $TMPDIR, else /tmp"},
             {"series", 0, &cli_folder, CLI_AT(struct run_job_options, series),
-             .help = "images that were not copied are read below it"},
+             .help = "folder of images that were not copied"},
             {0}},
     .size = sizeof(struct run_job_options),
     .kind = &cli_folder,
     .min_arguments = 1,
     .max_arguments = INT_MAX,
-    .needs = "the folders of attempts",
+    .needs = "one or more folders of attempts",
     .without_conf = true,
     .run = run_job_run};

@@ -196,7 +196,7 @@ step_attempt_run(struct step_attempt *attempt)
     atomic_store(&job_stop, false);
     atomic_store(&job_overdue, false);
     if (atomic_load(step->terminated)) {
-        error_set(&error, -ECANCELED, CODE_STOPPED, "the job was given back before it began");
+        error_set(&error, -ECANCELED, CODE_STOPPED, "the job was returned before it began");
         step_fail(attempt, PROTO_VERDICT_STOPPED, &error);
         return true;
     }

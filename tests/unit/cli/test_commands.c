@@ -226,14 +226,14 @@ static const struct {
     {"jobs --limit 0", "\"0\" is not a number from 1"},
     {"jobs --json=yes", "--json takes no value"},
     {"jobs --since h", "\"h\" is not a time"},
-    {"jobs --s x", "--s may be several options"}, /* state, series, since */
+    {"jobs --s x", "--s is ambiguous"}, /* state, series, since */
     {"jobs 1", "jobs: \"1\" is one argument too many"},
     {"show", "show: needs one job number"},
     {"show 1 2", "show: needs one job number"},
     {"show x", "show: \"x\" is not a job number"},
     {"echo", "echo: needs the name of one destination"},
-    {"run in", "run: --output is missing"},
-    {"status --json --check", "status: --json and --check exclude each other"},
+    {"run in", "run: needs --output DIR"},
+    {"status --json --check", "status: --json and --check cannot be combined"},
 };
 
 START_TEST(wrong_lines_are_told)

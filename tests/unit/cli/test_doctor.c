@@ -30,27 +30,27 @@ static const struct {
     const char *text;
 } told[] = {
     {12040, 0,
-     "GPUs are asked for, and this build has no CUDA: install the one that has, or say "
+     "GPUs are configured, but this build has no CUDA: install the build with CUDA, or set "
      "compute.backend = \"cpu\""},
     {0, 13000,
-     "GPUs are asked for, and there is no NVIDIA driver (libcuda.so.1), which has to be for CUDA "
-     "13: "
-     "install it, or say compute.backend = \"cpu\""},
+     "GPUs are configured, but the NVIDIA driver (libcuda.so.1) is missing: install a driver for "
+     "CUDA 13, or set compute.backend = \"cpu\""},
     {11040, 13000,
      "the NVIDIA driver is for CUDA up to 11.4, and this program was made with 13.0: it needs a "
-     "driver for CUDA 13, 580 or later; install it, or say compute.backend = \"cpu\" (nvidia-smi "
-     "shows what is there)"},
+     "driver for CUDA 13, 580 or later; install it, or set compute.backend = \"cpu\" (nvidia-smi "
+     "shows the installed driver)"},
     {11080, 12090,
      "the NVIDIA driver is for CUDA up to 11.8, and this program was made with 12.9: it needs a "
-     "driver for CUDA 12, 525 or later; install it, or say compute.backend = \"cpu\" (nvidia-smi "
-     "shows what is there)"},
+     "driver for CUDA 12, 525 or later; install it, or set compute.backend = \"cpu\" (nvidia-smi "
+     "shows the installed driver)"},
     {13000, 21010,
      "the NVIDIA driver is for CUDA up to 13.0, and this program was made with 21.1: it needs a "
-     "driver for CUDA 21; install it, or say compute.backend = \"cpu\" (nvidia-smi shows what is "
-     "there)"},
+     "driver for CUDA 21; install it, or set compute.backend = \"cpu\" (nvidia-smi shows the "
+     "installed "
+     "driver)"},
     {12080, 12090,
-     "the driver is for CUDA up to 12.8, which serves this program's 12.9, and no GPU can be used: "
-     "may pacs not open /dev/nvidia*? nvidia-smi says more; the unit needs the drop-in gpu.conf"},
+     "the driver for CUDA up to 12.8 suits this program (12.9), but no GPU can be used: check that "
+     "user pacs can open /dev/nvidia*, that the unit has the drop-in gpu.conf, and see nvidia-smi"},
 };
 
 START_TEST(why_no_gpu_is_used)
