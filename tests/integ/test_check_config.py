@@ -224,7 +224,7 @@ def test_the_commented_rules_of_the_shipped_file_are_some(tmp_path):
 
 
 @pytest.mark.parametrize("settings, told", [
-    ("", "files are kept for ever beside the stored copy"),
+    ("", "files are kept forever in addition to the stored copy"),
     ('inbox = ( { path = "inbox"; after = "delete"; } );', "files are deleted once they are stored"),
     ('inbox = ( { path = "inbox"; after = "move"; move_to = "/srv/done"; } );', "files are moved to /srv/done"),
     ('retention = { inbox = "delete"; };', "files are kept until their series is removed"),

@@ -93,7 +93,7 @@ def on_a_terminal(*arguments, **environment):
 
 
 def test_colours_are_for_terminals_that_want_them():
-    assert b"\033[1mReading:\033[0m" in on_a_terminal("help", NO_COLOR="")
+    assert b"\033[1mControl (the daemon must run):\033[0m" in on_a_terminal("help", NO_COLOR="")
     assert b"\033[31mnoctule:\033[0m there is no command" in on_a_terminal("stauts", NO_COLOR="")
     for environment in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         assert b"\033" not in on_a_terminal("help", **environment)
@@ -152,7 +152,7 @@ def test_version(arguments):
 def test_output_that_cannot_be_written_is_a_failure():
     with open("/dev/full", "w") as full:
         result = subprocess.run([BIN / "noctule", "help"], stdout=full, stderr=subprocess.PIPE, text=True)
-    assert result.returncode == PARTIAL and "cannot be written" in result.stderr
+    assert result.returncode == PARTIAL and "cannot write to standard output" in result.stderr
 
 
 # --------------------------------------------------------------------------------- configuration

@@ -92,7 +92,7 @@ def test_the_configuration(daemon):
     d = daemon()
     d.root.chmod(0o750)
     d.config.chmod(0o666)
-    only(without_daemon(d), "configuration", "attention", "may be written by everybody", "chmod 0640")
+    only(without_daemon(d), "configuration", "attention", "every user can write", "chmod 0640")
     d.config.write_text(d.config.read_text() + "min_free_mid = 1;\nport = true;\n")
     found = doctor(d)
     assert set(found) == {"configuration", "dictionary", "confinement"}
@@ -100,13 +100,13 @@ def test_the_configuration(daemon):
     assert len(told) == 2 and "noctule.conf:" in told[0] and "min_free_mib" in told[0]
     d.config.unlink()
     told = doctor(d)["configuration"][0]
-    assert told["verdict"] == "broken" and "NOCTULE_CONFIG says where it is" in told["findings"][0]["text"]
+    assert told["verdict"] == "broken" and "give its path with --config or NOCTULE_CONFIG" in told["findings"][0]["text"]
 
 
 def test_the_root(daemon, tmp_path):
     d = daemon()
     d.root.chmod(0o755)
-    only(without_daemon(d), "root", "attention", "open to every user", "chmod 0750")
+    only(without_daemon(d), "root", "attention", "every user of this machine can access", "chmod 0750")
     shutil.rmtree(d.root)
     found = without_daemon(d)
     found.pop(("root", "attention"), None)  # of the user, where there is none
@@ -151,7 +151,7 @@ def test_the_rights_of_the_service(daemon, open_folder):  # noqa: F811
     assert not without_daemon(d)
     os.chown(root / "inbox", 0, 0)
     (root / "inbox").chmod(0o600)
-    only(without_daemon(d), "inbox", "broken", str(root / "inbox"), "Permission denied", "give the service's group")
+    only(without_daemon(d), "inbox", "broken", str(root / "inbox"), "Permission denied", "allow the service's group")
     (root / "inbox").chmod(0o755)
     only(without_daemon(d), "inbox", "broken", "after = \"keep\"")
     os.chown(root / "inbox", NOBODY, NOBODY)
@@ -199,7 +199,7 @@ def test_tls(daemon, tmp_path, certificates):
     d.root.chmod(0o750)
     text = d.config.read_text()
     d.config.write_text(text.replace(str(certificates.server_key), str(certificates.client_key)))
-    only(without_daemon(d), "tls", "broken", "client.key", "Name the key that the certificate was made for")
+    only(without_daemon(d), "tls", "broken", "client.key", "Use the key of the certificate")
     d.config.write_text(text.replace(str(certificates.server_key), str(tmp_path / "none.key")))
     only(without_daemon(d), "tls", "broken", "none.key", "No such file or directory")
     expired = tmp_path / "expired.pem"
@@ -217,7 +217,7 @@ def test_what_hangs_is_left_behind(daemon, tmp_path, certificates):
     d.root.chmod(0o750)
     os.mkfifo(tmp_path / "never")
     d.config.write_text(d.config.read_text().replace(str(certificates.ca), str(tmp_path / "never")))
-    only(without_daemon(d), "tls", "broken", "did not answer within 6 seconds")
+    only(without_daemon(d), "tls", "broken", "no answer within 6 seconds")
 
 
 def test_destinations(daemon, tmp_path):
@@ -230,9 +230,9 @@ def test_destinations(daemon, tmp_path):
     silent.close()
     told = [check["findings"][0]["text"] for check in destinations]
     assert [check["verdict"] for check in destinations] == ["broken"] * 3
-    assert told[0].startswith("PACS: ") and "refused" in told[0].lower() and "Is it on" in told[0]
-    assert told[1].startswith("MUTE: ") and "did not answer within 6" not in told[1]
-    assert "none" in told[2] and "No such file" in told[2] and "let the service's user write" in told[2]
+    assert told[0].startswith("PACS: ") and "refused" in told[0].lower() and "Check that it is running" in told[0]
+    assert told[1].startswith("MUTE: ") and "no answer within 6" not in told[1]
+    assert "none" in told[2] and "No such file" in told[2] and "allow the service's user to write" in told[2]
 
 
 def test_sources(daemon, tmp_path):
@@ -249,8 +249,8 @@ def test_sources(daemon, tmp_path):
     assert sources[0]["text"].startswith("PACS: ") and "ORTHANC" in sources[0]["text"]
     told = [check["findings"][0]["text"] for check in sources[1:]]
     assert [text.partition(":")[0] for text in told] == ["OTHER", "MUTE", "DOWN"]
-    assert "ELSEWHERE" in told[0] and "host, port and titles right, and does it know NIGHT?" in told[0]
-    assert "did not answer within 6" not in told[1] and "refused" in told[2].lower() and "does it know NOCTULE?" in told[2]
+    assert "ELSEWHERE" in told[0] and "AE titles are correct, and that it accepts NIGHT." in told[0]
+    assert "no answer within 6" not in told[1] and "refused" in told[2].lower() and "that it accepts NOCTULE." in told[2]
 
 
 def test_a_damaged_database(daemon):
@@ -287,7 +287,7 @@ def test_backups(daemon, tmp_path):
     assert int(counted) == sum(re.match(r"\S+ +ok ", line) is not None for line in lines)
     copies = tmp_path / "copies"
     d.config.write_text(d.config.read_text() + f'backup = {{ folder = "{copies}"; }};\n')
-    only(without_daemon(d), "backup", "broken", f"{copies}: No such file or directory: mount what holds it")
+    only(without_daemon(d), "backup", "broken", f"{copies}: No such file or directory: mount its file system")
     backup(copies / "2026-11-24T020000.part", 1)  # did not come to its end
     backup(copies / ".2026-11-23T020000", 1)
     backup(copies / "lost+found", 1, "other.db")
@@ -333,7 +333,7 @@ def test_a_dictionary_that_is_missing(daemon, tmp_path):
     d = daemon(extra=f'destinations = ( {to_folder(tmp_path / "out")} );')
     d.root.chmod(0o750)
     found = without_daemon(d, env={**os.environ, "DCMDICTPATH": str(tmp_path / "nowhere")})
-    assert str(tmp_path / "nowhere") in found["dictionary", "broken"] and "install DCMTK anew" in found["dictionary", "broken"]
+    assert str(tmp_path / "nowhere") in found["dictionary", "broken"] and "reinstall DCMTK" in found["dictionary", "broken"]
     assert "without DCMTK's dictionary" in found["destination", "attention"] and len(found) == 2
 
 

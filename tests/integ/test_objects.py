@@ -399,7 +399,7 @@ def test_explain_tells_what_is_waited_for(daemon, files, tmp_path):
     assert send(d.port, mine, calling="TPS") == [0] and gtv(d, "DONE")
     text, told = told_by_explain(d, uid)
     (row,) = objects(d, f"sop_instance_uid = '{mine.SOPInstanceUID}'")
-    assert f"from TPS: there, {row['path']}" in text
+    assert f"from TPS: found, {row['path']}" in text
     assert told["series"][0]["waits_for"][0]["path"] == row["path"]
     _, told = told_by_explain(d, d.root / row["path"])
     assert told["objects"][0]["pipelines"] == [{"pipeline": "gtv", "segment": "GTV", "regions_that_fit": 1}]
@@ -449,7 +449,7 @@ def test_explain_tells_which_regions_there_are(daemon, files, tmp_path):
         text, told = told_by_explain(d, folder)
         (waits,) = told["series"][0]["waits_for"]
         assert (waits["path"], waits["code"]) == (str(path), code) and regions in waits["found"], waits
-        assert f"there, {path}: {waits['found']}" in text
+        assert f"found, {path}: {waits['found']}" in text
     storescu(d.port, *files)
     uid = gtv(d, "DELAYED")["series_uid"]
     d.ctl("hold", "--queue")  # what is drawn is to be there before the job looks

@@ -44,7 +44,7 @@ def test_the_shipped_one_reads_conf_d(site):
     site.write("conf.d/site.conf", 'dicom = { port = 11112; }; rules = ( { name = "head"; pipeline = "head-ct"; match = { modality = "CT"; }; } );')
     told = site().splitlines()
     assert "listens: every address, port 11112" in told
-    assert f"rule: head: CT, any body part, any description -> head-ct, by {site.folder}/conf.d/site.conf:1" in told
+    assert f"rule: head: CT, any body part, any description -> head-ct, from {site.folder}/conf.d/site.conf:1" in told
 
 
 def test_nothing_beside_it_is_well(site):
@@ -70,12 +70,12 @@ destinations = ( { name = "shelf"; folder = "/elsewhere"; } );
     folder = site.folder
     assert site().splitlines()[1:] == [
         "root: /tmp", "inbox: /in/c, files are kept forever in addition to the stored copy (see the options after and retention.inbox)", "title: NOCTULE -> rules",
-        f"destination: shelf, folder /elsewhere, by {folder}/conf.d/20-more.conf:2",
-        f"pipeline: one (1 segment), by {folder}/conf.d/10-site.conf:5", "pipeline: two (1 segment)",
-        f"pipeline: three (1 segment), by {folder}/conf.d/10-site.conf:4",
-        f"rule: ct: PT, any body part, any description -> three, by {folder}/conf.d/10-site.conf:6",
+        f"destination: shelf, folder /elsewhere, from {folder}/conf.d/20-more.conf:2",
+        f"pipeline: one (1 segment), from {folder}/conf.d/10-site.conf:5", "pipeline: two (1 segment)",
+        f"pipeline: three (1 segment), from {folder}/conf.d/10-site.conf:4",
+        f"rule: ct: PT, any body part, any description -> three, from {folder}/conf.d/10-site.conf:6",
         "rule: MR, any body part, any description -> two",
-        f"rule: US, any body part, any description -> one, by {folder}/conf.d/10-site.conf:6"]
+        f"rule: US, any body part, any description -> one, from {folder}/conf.d/10-site.conf:6"]
     text = site("--print")
     assert 'log_level = "info"' in text and "quiet_seconds = 9" in text and "complete_seconds = 3" in text
     assert "priority = 3" not in text  # an element is replaced as a whole

@@ -181,7 +181,7 @@ def test_the_pages(site):
     review, failed, refused = (series_of(d, state) for state in ("REVIEW", "FAILED", "REFUSED"))
     pages = {path: site.page(path) for path in PAGES}
     assert {page.titled() for page in pages.values()} == {
-        "Now", "Queue", "Review", "Failures", "Deliveries", "Night", "Devices", "Search"}
+        "Now", "Queue", "Review", "Failures", "Deliveries", "Report", "Devices", "Search"}
     for path, page in pages.items():
         assert not {"script", "iframe", "object", "embed", "style"} & set(page.tags), path
         assert not [name for _, name, _ in page.attributes if name.startswith("on") or name == "style"], path

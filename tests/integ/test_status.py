@@ -83,8 +83,8 @@ def test_a_root_that_is_read_only(daemon, tmp_path):
         told = d.ctl("status")
         assert "Jobs        0 ready" in told.stdout and ": it was stopped (since" in told.stdout and not told.stderr
         d.start(wait=False)  # it runs, with what it can read, and has no place for its socket
-        wait_for(lambda: "cannot be asked" in d.ctl("status").stdout or d.process.poll() is not None, 60, "the daemon")
-        assert d.process.poll() is None and f"(process {d.process.pid}) runs, but" in d.ctl("status").stdout
+        wait_for(lambda: "cannot be reached" in d.ctl("status").stdout or d.process.poll() is not None, 60, "the daemon")
+        assert d.process.poll() is None and f"(process {d.process.pid}) runs but" in d.ctl("status").stdout
     finally:
         d.kill_all()
         subprocess.run(["umount", "--lazy", d.root], check=True)

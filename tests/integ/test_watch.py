@@ -122,9 +122,9 @@ def test_a_service_that_goes_away_is_told_on_the_screen(daemon):
 
 
 @pytest.mark.parametrize("arguments, words", [
-    (["jobs", "--watch"], "standard output is none"),
-    (["status", "--watch", "--check"], "goes with no other format"),
-    (["series", "--watch", "--json"], "goes with no other format"),
+    (["jobs", "--watch"], "needs a terminal"),
+    (["status", "--watch", "--check"], "cannot be combined with another output format"),
+    (["series", "--watch", "--json"], "cannot be combined with another output format"),
     (["series", "--interval", "5"], "--interval needs --watch"),
 ])
 def test_it_needs_a_terminal(daemon, arguments, words):

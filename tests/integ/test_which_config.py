@@ -96,7 +96,7 @@ def configure(folder, owner=None):
 def without_daemon(machine):
     """What there is to go by then: the usual file, which this machine may have or not."""
     done = machine.noctule("check-config", status=None)
-    assert str(USUAL) in done.stdout + done.stderr and "as noctuled" not in done.stderr
+    assert str(USUAL) in done.stdout + done.stderr and "of the running noctuled" not in done.stderr
     return done
 
 
@@ -139,7 +139,7 @@ def test_however_it_was_told(machine, tmp_path, words, named):
     config, root = configure(tmp_path / "one")
     number, _ = machine.start(config, *words, folder=tmp_path / "one", **named)
     done = machine.noctule("ping")
-    assert f"root {root}" in done.stdout and done.stderr.endswith(f"noctule.conf, as noctuled (process {number})\n")
+    assert f"root {root}" in done.stdout and done.stderr.endswith(f"noctule.conf of the running noctuled (process {number})\n")
     assert done.stderr.startswith(f"noctule: using {tmp_path}/one/")
 
 
@@ -227,17 +227,17 @@ def test_of_other_users(open_folder, machine):  # noqa: F811
 
     config, _ = configure(open_folder / "ours")
     number, waits = machine.start(config, "--config", config)
-    assert f"with {config}, as noctuled" in machine.noctule("check-config", user=NOBODY).stderr
+    assert f"using {config} of the running noctuled" in machine.noctule("check-config", user=NOBODY).stderr
     for mode in (0o646, 0o600):
         config.chmod(mode)
         without = machine.noctule("check-config", status=None, user=NOBODY)
-        assert "as noctuled" not in without.stderr
-        assert f"with {config}, as noctuled" in machine.noctule("check-config").stderr
+        assert "of the running noctuled" not in without.stderr
+        assert f"using {config} of the running noctuled" in machine.noctule("check-config").stderr
     machine.kill(number, waits)
     config.chmod(0o644)
     number, _ = machine.start(config, "--config", "noctule.conf", folder=config.parent)
     without = machine.noctule("check-config", status=None, user=NOBODY)
-    assert "as noctuled" not in without.stderr
+    assert "of the running noctuled" not in without.stderr
     if not USUAL.exists():
         assert f"noctuled (process {number} of user root) runs with a file that this user cannot see" in without.stderr
     assert f"process {number}" in machine.noctule("ping").stderr

@@ -75,9 +75,7 @@ cli_print_command(const struct cli_command *command, FILE *out)
     fputc('\n', out);
     help_wrap(out, help, 0, 0);
     help_options(out, "Options", command->options);
-    fputs("\nEvery command also takes --config FILE and --root DIR. See noctule help and man "
-          "noctule.\n",
-          out);
+    fputs("\nAll commands take --config FILE and --root DIR. See man noctule.\n", out);
 }
 
 void
