@@ -12,7 +12,9 @@
 #include "service/cli/line/line.h"
 #include "service/common/exit_codes.h"
 
+#include <pwd.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 extern const struct cli_command cli_run, cli_run_job, cli_explain, cli_status, cli_report, cli_jobs,
     cli_review, cli_show, cli_features, cli_series, cli_destinations, cli_deliveries, cli_retry,
@@ -102,4 +104,40 @@ const char *cli_no_answer(const char *root, int seconds, int rc, char *why, size
  * cannot see it.
  */
 int cli_find_daemon(const char *root);
+
+/*
+ * Finds the service's user: the owner of the root folder, else the installed user. *user is NULL if
+ * both are unknown. If root calls it, the process becomes that user, with the caller's ID as saved
+ * ID. Returns 1 if the rights changed, 0 if not, or -errno. Must be called before other threads
+ * start.
+ */
+int cli_take_rights(const struct conf *conf, const struct passwd **user);
+
+/*
+ * Tests a destination: sends a C-ECHO, tries STOW-RS, or checks that a folder is writable. Returns
+ * 0 and the answer in `answer`, or -errno with a code and a message. `seconds` limits each wait; 0
+ * uses the configured limits. Any thread may call it after dicom_init.
+ */
+int cli_echo_destination(const struct conf *conf, const struct conf_destination *destination,
+                         double seconds, char *answer, size_t size, struct error *error);
+/* Does the same for an archive of `noctule pull`. */
+int cli_echo_source(const struct conf *conf, const struct conf_source *source, double seconds,
+                    char *answer, size_t size, struct error *error);
+
+/* A progress bar on the terminal with the remaining time. Thread-safe. */
+struct progress;
+
+/*
+ * Opens a bar on standard error. The bar is not drawn if `wanted` is false or standard error is not
+ * a terminal. Returns NULL without memory.
+ */
+struct progress *cli_progress_open(bool wanted);
+/* Begins a job with this title. */
+void cli_progress_begin(struct progress *progress, const char *title);
+/* Updates the bar, as the callback of struct pipeline_watch. context is the struct progress. */
+void cli_progress_update(void *context, const char *stage, double fraction);
+/* Erases the bar, so that other lines can be printed. */
+void cli_progress_clear(struct progress *progress);
+void cli_progress_close(struct progress *progress);
+
 #endif

@@ -2,7 +2,6 @@
 #include "service/cli/cli.h"
 
 #include "db/report.h"
-#include "service/cli/rights.h"
 #include "service/common/alert/alert_list.h"
 #include "service/common/clock.h"
 #include "service/common/daemon_line.h"
@@ -169,7 +168,7 @@ check_config_as_service(const struct cli_call *call, const char *path, const str
     struct conf *again = NULL;
     struct error error;
     const bool draft = call->count > 0 && strcmp(path, DAEMON_CONFIG) != 0;
-    const int taken = rights_take(conf, &user);
+    const int taken = cli_take_rights(conf, &user);
     if (taken < 0)
         cli_print_error("cannot switch to user %s: %s", user->pw_name, strerror(-taken));
     if (taken <= 0 || conf_load_with_root(path, call->context->root, &again, &error) == 0) {

@@ -1,8 +1,7 @@
-/* cli_echo.c - `noctule echo`: tests a destination without the daemon. See echo.h. */
+/* cli_echo.c - `noctule echo`: tests a destination without the daemon. See cli.h. */
 #include "service/cli/cli.h"
 
 #include "dicom/net/scu.h"
-#include "service/cli/echo.h"
 #include "service/common/settings.h"
 #include "service/common/stow/stow.h"
 
@@ -77,8 +76,8 @@ echo_stow(const struct conf_destination *destination, double seconds, char *answ
 }
 
 int
-echo_destination(const struct conf *conf, const struct conf_destination *destination,
-                 double seconds, char *answer, size_t size, struct error *error)
+cli_echo_destination(const struct conf *conf, const struct conf_destination *destination,
+                     double seconds, char *answer, size_t size, struct error *error)
 {
     struct dicom_peer peer = ECHO_PEER(destination);
     if (destination->folder)
@@ -88,8 +87,8 @@ echo_destination(const struct conf *conf, const struct conf_destination *destina
 }
 
 int
-echo_source(const struct conf *conf, const struct conf_source *source, double seconds, char *answer,
-            size_t size, struct error *error)
+cli_echo_source(const struct conf *conf, const struct conf_source *source, double seconds,
+                char *answer, size_t size, struct error *error)
 {
     struct dicom_peer peer = ECHO_PEER(source);
     return echo_ae(conf, source->tls, seconds, &peer, answer, size, error);
@@ -109,7 +108,7 @@ echo_run(struct cli_call *call)
         return EXIT_NOT_FOUND;
     }
     dicom_init();
-    if (echo_destination(conf, destination, 0, answer, sizeof answer, &error) < 0) {
+    if (cli_echo_destination(conf, destination, 0, answer, sizeof answer, &error) < 0) {
         cli_print_error("%s: %s%s%s", destination->name, code_name(error.code),
                         error.code ? ": " : "", error.message);
         return EXIT_PARTIAL;

@@ -1,5 +1,5 @@
-/* progress.c - see progress.h. */
-#include "service/cli/progress.h"
+/* progress.c - the progress bar. */
+#include "service/cli/cli.h"
 
 #include "service/common/clock.h"
 #include "service/pipeline/pipeline_report.h"
@@ -26,7 +26,7 @@ struct progress {
 };
 
 struct progress *
-progress_open(bool wanted)
+cli_progress_open(bool wanted)
 {
     struct progress *progress = calloc(1, sizeof *progress);
     if (!progress)
@@ -37,7 +37,7 @@ progress_open(bool wanted)
 }
 
 void
-progress_begin(struct progress *progress, const char *title)
+cli_progress_begin(struct progress *progress, const char *title)
 {
     pthread_mutex_lock(&progress->lock);
     snprintf(progress->title, sizeof progress->title, "%s", title);
@@ -76,7 +76,7 @@ draw(struct progress *progress, const char *stage, double now)
 }
 
 void
-progress_update(void *context, const char *stage, double fraction)
+cli_progress_update(void *context, const char *stage, double fraction)
 {
     struct progress *progress = context;
     if (!progress->drawing || pthread_mutex_trylock(&progress->lock) != 0)
@@ -89,7 +89,7 @@ progress_update(void *context, const char *stage, double fraction)
 }
 
 void
-progress_clear(struct progress *progress)
+cli_progress_clear(struct progress *progress)
 {
     if (!progress->drawing)
         return;
@@ -98,7 +98,7 @@ progress_clear(struct progress *progress)
 }
 
 void
-progress_close(struct progress *progress)
+cli_progress_close(struct progress *progress)
 {
     if (!progress)
         return;

@@ -1,5 +1,5 @@
-/* rights.c - see rights.h. */
-#include "service/cli/rights.h"
+/* rights.c - the rights of the service. */
+#include "service/cli/cli.h"
 
 #include "service/common/daemon_line.h"
 
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 int
-rights_take(const struct conf *conf, const struct passwd **user)
+cli_take_rights(const struct conf *conf, const struct passwd **user)
 {
     struct stat root;
     const uid_t caller = getuid();

@@ -5,7 +5,6 @@
 #include "service/cli/input/input_confined.h"
 #include "service/cli/input/input_objects.h"
 #include "service/cli/input/input_units.h"
-#include "service/cli/progress.h"
 #include "service/common/file_ops.h"
 #include "service/common/parallel.h"
 #include "service/pipeline/headers.h"
@@ -114,7 +113,7 @@ options_resolve(const struct conf *conf, struct options *options)
 static void
 complain_error(struct direct_run *run, const char *what, const struct error *error)
 {
-    progress_clear(run->progress);
+    cli_progress_clear(run->progress);
     cli_print_error("%s%s%s: %s", what, what[0] ? ": " : "", code_name(error->code),
                     error->message);
 }
@@ -190,14 +189,14 @@ run_sort_files(struct direct_run *run)
 static void
 run_headers_progress(void *context, double fraction)
 {
-    progress_update(context, "headers", fraction);
+    cli_progress_update(context, "headers", fraction);
 }
 
 static int
 read_headers(struct direct_run *run)
 {
     const struct headers_watch watch = {run_headers_progress, run->progress, &stop};
-    progress_begin(run->progress, "reading");
+    cli_progress_begin(run->progress, "reading");
     int error = headers_read(run->files.paths, run->files.count, run->options.threads, &watch,
                              &run->headers);
     if (error) {
@@ -243,7 +242,7 @@ make_units(struct direct_run *run)
         complain_error(run, "", &error);
         return EXIT_PARTIAL;
     }
-    progress_clear(run->progress);
+    cli_progress_clear(run->progress);
     /* without units, the skipped files are the reason */
     if (run->units.count == 0 || !run->options.quiet)
         input_skipped_print(&run->skipped);
@@ -433,13 +432,13 @@ static void
 run_compute(struct direct_run *run, const struct unit *unit, const struct job_spec *spec,
             struct pipeline_report *report)
 {
-    const struct pipeline_watch watch = {progress_update, run->progress, &stop};
+    const struct pipeline_watch watch = {cli_progress_update, run->progress, &stop};
     char title[48];
     snprintf(title, sizeof title, "%.24s %zu/%zu", run->options.pipeline->name,
              (size_t)(unit - run->units.items) + 1, run->units.count);
-    progress_begin(run->progress, title);
+    cli_progress_begin(run->progress, title);
     job_lane_run(run->lane, spec, unit->headers, &watch, report);
-    progress_clear(run->progress);
+    cli_progress_clear(run->progress);
 }
 
 static void
@@ -584,7 +583,7 @@ run_all(struct direct_run *run)
 {
     dicom_init();
     run->settings = conf_pipeline_to_text(run->options.pipeline);
-    run->progress = progress_open(!run->options.quiet && !run->options.json);
+    run->progress = cli_progress_open(!run->options.quiet && !run->options.json);
     if (!run->settings || !run->progress) {
         cli_print_error("%s", strerror(ENOMEM));
         return EXIT_PARTIAL;
@@ -612,7 +611,7 @@ run_release(struct direct_run *run)
     free(run->unit_objects);
     headers_free(&run->headers);
     input_collect_free(&run->files);
-    progress_close(run->progress);
+    cli_progress_close(run->progress);
     free(run->settings);
     remove_output(run);
     free(run->kept);

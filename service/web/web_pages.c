@@ -2,7 +2,6 @@
 #include "service/web/web_view.h"
 
 #include "db/report.h"
-#include "service/web/web_preview.h"
 
 /* Adds a list, from the row that the request continues with. */
 static int

@@ -1,5 +1,5 @@
-/* web_preview.c - see web_preview.h. */
-#include "service/web/web_preview.h"
+/* web_preview.c - the preview of a job's segments. */
+#include "service/web/web_view.h"
 
 #include "base/limits.h"
 #include "service/common/layout.h"

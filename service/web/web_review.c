@@ -1,5 +1,5 @@
 /* web_review.c - results under review with their previews. */
-#include "service/web/web_preview.h"
+#include "service/web/web_view.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

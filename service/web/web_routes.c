@@ -6,8 +6,6 @@
 #include "service/common/clock.h"
 #include "service/common/html/html.h"
 #include "service/common/log.h"
-#include "service/web/web_preview.h"
-#include "service/web/web_style.h"
 #include "service/web/web_view.h"
 
 #include <errno.h>

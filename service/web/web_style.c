@@ -1,5 +1,5 @@
-/* web_style.c - see web_style.h. */
-#include "service/web/web_style.h"
+/* web_style.c - styles of the web UI. */
+#include "service/web/web_view.h"
 
 /* clang-format off */
 const char web_style[] =

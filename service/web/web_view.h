@@ -48,4 +48,18 @@ int web_view_job(const struct web_view *view, struct error *error);
 int web_view_series(const struct web_view *view, struct error *error);
 int web_view_search(const struct web_view *view, struct error *error);
 
+/* The preview of a job's segments. */
+
+/* Reads the preview file. Returns 0 or -errno. The caller must free *bytes. */
+int web_preview_find(const struct web *web, int64_t job, unsigned char **bytes, size_t *size);
+
+bool web_preview_is_there(const struct web *web, int64_t job);
+/* Writes the image element. */
+void web_preview_image(const struct web_view *view, int64_t job);
+/* Writes a section with the image, if it exists. */
+void web_preview_section(const struct web_view *view, int64_t job);
+
+/* Styles in addition to the shared ones (html.h). */
+extern const char web_style[];
+
 #endif

@@ -9,7 +9,6 @@
 #include "db/report.h"
 #include "dicom/dicom.h"
 #include "service/cli/cli.h"
-#include "service/cli/rights.h"
 #include "service/common/daemon_line.h"
 #include "service/common/json.h"
 
@@ -366,7 +365,7 @@ doctor_take_rights(struct doctor *doctor, const char *root)
 {
     const struct passwd *user;
     doctor->caller = getuid();
-    const int rc = rights_take(doctor->conf, &user);
+    const int rc = cli_take_rights(doctor->conf, &user);
     snprintf(doctor->user, sizeof doctor->user, "%s", user ? user->pw_name : DAEMON_USER);
     if (rc < 0)
         return rc;

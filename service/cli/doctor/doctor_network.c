@@ -1,6 +1,6 @@
 /* doctor_network.c - checks ports, TLS files, destinations and sources. */
+#include "service/cli/cli.h"
 #include "service/cli/doctor/doctor.h"
-#include "service/cli/echo.h"
 #include "service/common/bind_at.h"
 #include "service/common/settings.h"
 
@@ -221,7 +221,7 @@ doctor_check_destination(struct examination *examination)
     char answer[512] = "";
     struct error error = {0};
     const int rc =
-        echo_destination(conf, destination, DOCTOR_SECONDS, answer, sizeof answer, &error);
+        cli_echo_destination(conf, destination, DOCTOR_SECONDS, answer, sizeof answer, &error);
     if (rc == 0)
         doctor_fine(examination, "%s: %s", destination->name, answer);
     else if (destination->folder)
@@ -252,7 +252,7 @@ doctor_check_source(struct examination *examination)
     const struct conf_source *source = &conf->pull.sources[examination->index];
     char answer[512] = "";
     struct error error = {0};
-    if (echo_source(conf, source, DOCTOR_SECONDS, answer, sizeof answer, &error) == 0)
+    if (cli_echo_source(conf, source, DOCTOR_SECONDS, answer, sizeof answer, &error) == 0)
         doctor_fine(examination, "%s: %s", source->name, answer);
     else
         ae_is_silent(examination, source->name, source->calling_ae_title, &error);

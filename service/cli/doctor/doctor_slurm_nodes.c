@@ -214,7 +214,7 @@ visit_report_missing(struct node_visit *visit)
         visit_read(visit, "log", log);
         doctor_find(examination, DOCTOR_BROKEN,
                     "Slurm job %" PRId64 " on %s ended as %s%s%s: check that %s is the same share "
-                                         "there, and that %s is installed",
+                    "there, and that %s is installed",
                     visit->slurm_id, *visit->node ? visit->node : "no node", visit->state,
                     *log ? ", with the output: " : "", log, visit->conf->share,
                     visit->conf->program);

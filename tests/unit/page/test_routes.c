@@ -2,7 +2,7 @@
 #include "service/web/web.h"
 
 #include "base/text.h"
-#include "service/web/web_preview.h"
+#include "service/web/web_view.h"
 #include "tests/unit/edge.h"
 #include "tests/unit/scratch_folder.h"
 #include "tests/unit/suite.h"
