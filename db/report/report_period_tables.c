@@ -38,14 +38,14 @@
 #define LONGEST "round(max(total_seconds), 2)"
 
 static const struct night_column series_of[] = {
-    COLUMN(settled, "settled", NUMBER),
+    COLUMN(settled, "complete", NUMBER),
     COLUMN(refused, "refused", NUMBER),
-    SILENT(in_part, "refused in part", NUMBER),
+    SILENT(in_part, "partly refused", NUMBER),
     SILENT(unruled, "without a rule", NUMBER),
     COLUMN(instances, "instances", NUMBER),
-    COLUMN(series_per_hour, "series an hour", NUMBER),
-    COLUMN(instances_per_hour, "instances an hour", NUMBER),
-    SILENT(gathering, "still gathering now", NUMBER),
+    COLUMN(series_per_hour, "series per hour", NUMBER),
+    COLUMN(instances_per_hour, "instances per hour", NUMBER),
+    SILENT(gathering, "being received now", NUMBER),
 };
 
 static const char series_sql[] =
@@ -69,7 +69,7 @@ static const struct night_column jobs_of[] = {
     SILENT(cancelled, "cancelled", NUMBER),
     COLUMN(median_seconds, "s (median)", NUMBER),
     COLUMN(longest_seconds, "s (longest)", NUMBER),
-    SILENT(waiting, "to do now", NUMBER),
+    SILENT(waiting, "waiting now", NUMBER),
 };
 
 static const char jobs_sql[] = OF_NIGHT
@@ -82,7 +82,7 @@ static const struct night_column deliveries_of[] = {
     COLUMN(sent, "sent", NUMBER),
     COLUMN(failed, "failed", NUMBER),
     SILENT(committed, "committed", NUMBER),
-    SILENT(waiting, "to do now", NUMBER),
+    SILENT(waiting, "waiting now", NUMBER),
 };
 
 static const char deliveries_sql[] =
@@ -92,14 +92,14 @@ static const char deliveries_sql[] =
              "(SELECT deliveries_pending + deliveries_sending + deliveries_delayed FROM v_night) "
              "FROM tried";
 
-static const struct night_column files_of[] = {COLUMN(quarantined, "in quarantine", NUMBER)};
+static const struct night_column files_of[] = {COLUMN(quarantined, "quarantined", NUMBER)};
 
 static const char files_sql[] =
     OF_NIGHT "SELECT count(*) FROM v_quarantine WHERE quarantined_at >= ?1 AND quarantined_at < ?2";
 
 static const struct night_column disk_of[] = {
     COLUMN(free_gib, "GiB free now", NUMBER),
-    COLUMN(full_days, "days until it is full", NUMBER),
+    COLUMN(full_days, "days until full", NUMBER),
 };
 
 static const char disk_sql[] =
@@ -107,9 +107,9 @@ static const char disk_sql[] =
 
 static const struct night_column failed_of[] = {
     COLUMN(code, "CODE", TEXT),           COLUMN(jobs, "JOBS", NUMBER),
-    COLUMN(pipelines, "PIPELINES", TEXT), COLUMN(job, "FOR EXAMPLE", NUMBER),
+    COLUMN(pipelines, "PIPELINES", TEXT), COLUMN(job, "EXAMPLE", NUMBER),
     BELOW(series_uid, "series", TEXT),    BELOW(message, "message", TEXT),
-    BELOW(to_do, "to do", REMEDY),
+    BELOW(to_do, "remedy", REMEDY),
 };
 
 static const char failed_sql[] =
@@ -124,7 +124,7 @@ static const struct night_column review_of[] = {
     COLUMN(since, "SINCE", TIME),
     BELOW(series_description, "description", TEXT),
     BELOW(series_uid, "series", TEXT),
-    BELOW(message, "found", TEXT),
+    BELOW(message, "finding", TEXT),
     BELOW(preview_path, "preview", TEXT),
 };
 
@@ -137,9 +137,9 @@ static const struct night_column undelivered_of[] = {
     COLUMN(state, "STATE", TEXT),
     COLUMN(code, "CODE", TEXT),
     COLUMN(results, "RESULTS", NUMBER),
-    COLUMN(delivery, "FOR EXAMPLE", NUMBER),
+    COLUMN(delivery, "EXAMPLE", NUMBER),
     BELOW(message, "message", TEXT),
-    BELOW(to_do, "to do", REMEDY),
+    BELOW(to_do, "remedy", REMEDY),
 };
 
 /* Deliveries that will be tried again have not arrived either, in any period. */
@@ -152,11 +152,11 @@ static const char undelivered_sql[] =
 static const struct night_column refused_of[] = {
     COLUMN(code, "CODE", TEXT),
     COLUMN(series, "SERIES", NUMBER),
-    COLUMN(in_part, "OF THESE IN PART", NUMBER),
-    BELOW(series_uid, "for example", TEXT),
+    COLUMN(in_part, "PARTLY REFUSED", NUMBER),
+    BELOW(series_uid, "example", TEXT),
     BELOW(series_description, "description", TEXT),
     BELOW(message, "message", TEXT),
-    BELOW(to_do, "to do", REMEDY),
+    BELOW(to_do, "remedy", REMEDY),
 };
 
 static const char refused_sql[] =
@@ -165,9 +165,9 @@ static const char refused_sql[] =
              "GROUP BY code ORDER BY count(*) DESC, code";
 
 static const struct night_column quarantined_of[] = {
-    COLUMN(code, "CODE", TEXT),          COLUMN(files, "FILES", NUMBER),
-    BELOW(example, "for example", TEXT), BELOW(series_uid, "series", TEXT),
-    BELOW(message, "message", TEXT),     BELOW(to_do, "to do", REMEDY),
+    COLUMN(code, "CODE", TEXT),      COLUMN(files, "FILES", NUMBER),
+    BELOW(example, "example", TEXT), BELOW(series_uid, "series", TEXT),
+    BELOW(message, "message", TEXT), BELOW(to_do, "remedy", REMEDY),
 };
 
 static const char quarantined_sql[] =
@@ -178,7 +178,7 @@ static const char quarantined_sql[] =
 
 static const struct night_column senders_of[] = {
     COLUMN(sender, "SENDER", TEXT),     COLUMN(station, "STATION", TEXT),
-    COLUMN(refused, "REFUSED", NUMBER), COLUMN(series, "OF SERIES", NUMBER),
+    COLUMN(refused, "REFUSED", NUMBER), COLUMN(series, "SERIES", NUMBER),
     BELOW(scanner, "scanner", TEXT),    BELOW(institution, "institution", TEXT),
     BELOW(codes, "codes", TEXT),
 };
@@ -197,7 +197,7 @@ static const struct night_column unruled_of[] = {
     COLUMN(sender, "SENDER", TEXT),
     COLUMN(series, "SERIES", NUMBER),
     BELOW(series_description, "description", TEXT),
-    BELOW(series_uid, "for example", TEXT),
+    BELOW(series_uid, "example", TEXT),
 };
 
 static const char unruled_sql[] =
@@ -252,11 +252,9 @@ static const char segments_sql[] = OF_NIGHT
     "GROUP BY pipeline, label, unit ORDER BY pipeline, min(segment), label";
 
 static const struct night_column compute_of[] = {
-    COLUMN(backend, "BACKEND", TEXT),
-    COLUMN(jobs, "JOBS", NUMBER),
-    COLUMN(busy_seconds, "BUSY (s)", NUMBER),
-    COLUMN(compute_seconds, "OF THESE COMPUTING (s)", NUMBER),
-    COLUMN(lanes, "LANES AT WORK", NUMBER), /* averaged over the time */
+    COLUMN(backend, "BACKEND", TEXT),         COLUMN(jobs, "JOBS", NUMBER),
+    COLUMN(busy_seconds, "BUSY (s)", NUMBER), COLUMN(compute_seconds, "COMPUTING (s)", NUMBER),
+    COLUMN(lanes, "BUSY LANES", NUMBER), /* averaged over the time */
     COLUMN(peak_mib, "PEAK (MiB)", NUMBER),
 };
 
@@ -268,7 +266,7 @@ static const char compute_sql[] = OF_NIGHT
 static const struct night_column slowest_of[] = {
     COLUMN(job, "JOB", NUMBER),
     COLUMN(pipeline, "PIPELINE", TEXT),
-    COLUMN(total_seconds, "TOOK (s)", NUMBER),
+    COLUMN(total_seconds, "RUN TIME (s)", NUMBER),
     COLUMN(read_seconds, "READ (s)", NUMBER),
     COLUMN(compute_seconds, "COMPUTE (s)", NUMBER),
     COLUMN(write_seconds, "WRITE (s)", NUMBER),
@@ -314,7 +312,7 @@ static const char hours_sql[] = OF_NIGHT
 static const struct night_column unpulled_of[] = {
     COLUMN(source, "SOURCE", TEXT), COLUMN(state, "STATE", TEXT),   COLUMN(code, "CODE", TEXT),
     COLUMN(items, "ITEMS", NUMBER), COLUMN(batch, "BATCH", NUMBER), BELOW(message, "message", TEXT),
-    BELOW(to_do, "to do", REMEDY),
+    BELOW(to_do, "remedy", REMEDY),
 };
 
 static const char unpulled_sql[] = OF_NIGHT
@@ -325,7 +323,7 @@ static const char unpulled_sql[] = OF_NIGHT
 static const struct night_column callers_of[] = {
     COLUMN(calling, "CALLER", TEXT), COLUMN(host, "ADDRESS", TEXT),
     COLUMN(called, "CALLED", TEXT),  COLUMN(rejected, "TIMES", NUMBER),
-    COLUMN(meaning, "WHY", TEXT),    COLUMN(admit, "TO ADMIT IT", TEXT),
+    COLUMN(meaning, "REASON", TEXT), COLUMN(admit, "TO ADMIT IT", TEXT),
 };
 
 static const char callers_sql[] =
@@ -335,8 +333,8 @@ static const char callers_sql[] =
 
 static const struct night_column pulled_of[] = {
     COLUMN(source, "SOURCE", TEXT),         COLUMN(done, "DONE", NUMBER),
-    COLUMN(not_found, "NOT FOUND", NUMBER), COLUMN(partial, "IN PART", NUMBER),
-    COLUMN(failed, "FAILED", NUMBER),       COLUMN(waiting, "TO DO NOW", NUMBER),
+    COLUMN(not_found, "NOT FOUND", NUMBER), COLUMN(partial, "PARTIAL", NUMBER),
+    COLUMN(failed, "FAILED", NUMBER),       COLUMN(waiting, "WAITING NOW", NUMBER),
     COLUMN(instances, "INSTANCES", NUMBER),
 };
 
@@ -366,23 +364,23 @@ const struct night_source night_sources[NIGHT_TABLE_COUNT] = {
     [NIGHT_DELIVERIES] = ONE(deliveries, "Deliveries"),
     [NIGHT_FILES] = ONE(files, "Files"),
     [NIGHT_DISK] = ONE(disk, "Disk"),
-    [NIGHT_FAILED] = LIST(failed, "Jobs that failed", "noctule show JOB; noctule retry JOB"),
-    [NIGHT_REVIEW] = LIST(review, "Under review now, and nothing of it delivered",
+    [NIGHT_FAILED] = LIST(failed, "Failed jobs", "noctule show JOB; noctule retry JOB"),
+    [NIGHT_REVIEW] = LIST(review, "Results under review now (not delivered)",
                           "noctule accept JOB; noctule reject JOB REASON"),
-    [NIGHT_UNDELIVERED] = LIST(undelivered, "Results that did not arrive",
+    [NIGHT_UNDELIVERED] = LIST(undelivered, "Undelivered results",
                                "noctule deliveries --destination NAME; noctule resend DELIVERY"),
-    [NIGHT_UNPULLED] = LIST(unpulled, "What was not pulled, or in part", "noctule pull --batch N"),
-    [NIGHT_REFUSED] = LIST(refused, "Series that were refused", "noctule explain SERIES_UID"),
-    [NIGHT_QUARANTINED] = LIST(quarantined, "Files in quarantine", NULL),
-    [NIGHT_SENDERS] = LIST(senders, "Who sent what was refused", NULL),
-    [NIGHT_CALLERS] =
-        LIST(callers, "Rejected callers", "the last column is what section dicom would need"),
+    [NIGHT_UNPULLED] = LIST(unpulled, "Failed or incomplete retrievals", "noctule pull --batch N"),
+    [NIGHT_REFUSED] = LIST(refused, "Refused series", "noctule explain SERIES_UID"),
+    [NIGHT_QUARANTINED] = LIST(quarantined, "Quarantined files", NULL),
+    [NIGHT_SENDERS] = LIST(senders, "Senders of refused series", NULL),
+    [NIGHT_CALLERS] = LIST(callers, "Rejected callers",
+                           "the last column: the entry for section dicom of noctule.conf"),
     [NIGHT_UNRULED] =
-        LIST(unruled, "Series without a rule", "noctule submit --rules, once there is one"),
-    [NIGHT_PULLED] = LIST(pulled, "Pulled", NULL),
+        LIST(unruled, "Series without a rule", "noctule submit --rules after adding a rule"),
+    [NIGHT_PULLED] = LIST(pulled, "Retrievals", NULL),
     [NIGHT_PIPELINES] = LIST(pipelines, "Pipelines", NULL),
     [NIGHT_SEGMENTS] = LIST(segments, "Segments", NULL),
-    [NIGHT_COMPUTE] = LIST(compute, "Computing", NULL),
-    [NIGHT_SLOWEST] = LIST(slowest, "The slowest jobs", NULL),
-    [NIGHT_HOURS] = LIST(hours, "By the hour", NULL),
+    [NIGHT_COMPUTE] = LIST(compute, "Compute devices", NULL),
+    [NIGHT_SLOWEST] = LIST(slowest, "Slowest jobs", NULL),
+    [NIGHT_HOURS] = LIST(hours, "Per hour", NULL),
 };

@@ -24,14 +24,10 @@
 /* ------------------------------------------------------------------------------------- now ---- */
 
 static const struct night_column now_of[] = {
-    COLUMN(running, "running", NUMBER),
-    COLUMN(ready, "ready", NUMBER),
-    SILENT(delayed, "delayed", NUMBER),
-    COLUMN(review, "under review", NUMBER),
-    COLUMN(failed, "failed (24 h)", NUMBER),
-    COLUMN(ended, "ended (24 h)", NUMBER),
-    COLUMN(to_go, "to go", TEXT),
-    COLUMN(oldest, "the oldest waits", TEXT),
+    COLUMN(running, "running", NUMBER),          COLUMN(ready, "ready", NUMBER),
+    SILENT(delayed, "delayed", NUMBER),          COLUMN(review, "under review", NUMBER),
+    COLUMN(failed, "failed (24 h)", NUMBER),     COLUMN(ended, "ended (24 h)", NUMBER),
+    COLUMN(to_go, "time for the backlog", TEXT), COLUMN(oldest, "longest wait", TEXT),
 };
 
 static const char now_sql[] =
@@ -40,10 +36,10 @@ static const char now_sql[] =
           " FROM (SELECT *, " DURATION(eta) ", " DURATION(oldest_waiting) " FROM v_night)";
 
 static const struct night_column now_series_of[] = {
-    COLUMN(gathering, "gathering", NUMBER),
+    COLUMN(gathering, "being received", NUMBER),
     COLUMN(refused, "refused (24 h)", NUMBER),
     COLUMN(without_rule, "without a rule", NUMBER),
-    COLUMN(quarantined, "files in quarantine (24 h)", NUMBER),
+    COLUMN(quarantined, "quarantined files (24 h)", NUMBER),
 };
 
 static const char now_series_sql[] =
@@ -63,8 +59,8 @@ static const char now_deliveries_sql[] =
 
 static const struct night_column configuration_of[] = {
     COLUMN(state, "STATE", TEXT),        COLUMN(at, "AT", TIME),
-    COLUMN(cause, "CAUSE", TEXT),        COLUMN(by, "ASKED BY", TEXT),
-    BELOW(since, "refused since", TIME), BELOW(reason, "why", TEXT),
+    COLUMN(cause, "CAUSE", TEXT),        COLUMN(by, "REQUESTED BY", TEXT),
+    BELOW(since, "refused since", TIME), BELOW(reason, "reason", TEXT),
     BELOW(files, "files", TEXT),
 };
 
@@ -76,13 +72,20 @@ static const char configuration_sql[] =
 /* ----------------------------------------------------------------------------------- queue ---- */
 
 static const struct night_column running_of[] = {
-    COLUMN(job, "JOB", NUMBER),          COLUMN(pipeline, "PIPELINE", TEXT),
-    COLUMN(stage, "STAGE", TEXT),        COLUMN(share, "ESTIMATE", SHARE),
-    COLUMN(seconds, "RUNS (s)", NUMBER), BELOW(stage_since, "in this stage since", TIME),
-    BELOW(usual, "usually (s)", NUMBER), BELOW(started, "since", TIME),
-    BELOW(executor, "executor", TEXT),   BELOW(slurm_id, "Slurm job", NUMBER),
-    BELOW(node, "node", TEXT),           BELOW(slurm_reason, "waits in Slurm for", TEXT),
-    BELOW(modality, "modality", TEXT),   BELOW(series_description, "description", TEXT),
+    COLUMN(job, "JOB", NUMBER),
+    COLUMN(pipeline, "PIPELINE", TEXT),
+    COLUMN(stage, "STAGE", TEXT),
+    COLUMN(share, "ESTIMATE", SHARE),
+    COLUMN(seconds, "RUN TIME (s)", NUMBER),
+    BELOW(stage_since, "in this stage since", TIME),
+    BELOW(usual, "usual (s)", NUMBER),
+    BELOW(started, "started", TIME),
+    BELOW(executor, "executor", TEXT),
+    BELOW(slurm_id, "Slurm job", NUMBER),
+    BELOW(node, "node", TEXT),
+    BELOW(slurm_reason, "Slurm reason", TEXT),
+    BELOW(modality, "modality", TEXT),
+    BELOW(series_description, "description", TEXT),
     BELOW(series_uid, "series", TEXT),
 };
 
@@ -112,7 +115,7 @@ static const struct night_column waiting_of[] = {
     BELOW(created, "created", TIME),
     BELOW(not_before, "not before", TIME),
     BELOW(until, "waits until", TIME),
-    BELOW(code, "after", TEXT),
+    BELOW(code, "last code", TEXT),
     BELOW(held, "held", TEXT),
     BELOW(modality, "modality", TEXT),
     BELOW(series_description, "description", TEXT),
@@ -132,7 +135,7 @@ static const char waiting_sql[] =
           "WHERE state IN ('READY', 'DELAYED') AND (?1 = '' OR " TURN " > ?1) ORDER BY " TURN MOST;
 
 static const struct night_column gathering_of[] = {
-    COLUMN(last_seen, "LAST", TIME),
+    COLUMN(last_seen, "LAST INSTANCE", TIME),
     COLUMN(modality, "MODALITY", TEXT),
     COLUMN(instances, "INSTANCES", NUMBER),
     BELOW(expected, "expected", NUMBER),
@@ -150,7 +153,7 @@ static const char gathering_sql[] = ASKED
                                              NEWEST_FIRST("last_seen_at", "series_uid");
 
 static const struct night_column holds_of[] = {
-    COLUMN(kind, "WHAT", TEXT),  COLUMN(name, "NAME", TEXT),    COLUMN(held_at, "SINCE", TIME),
+    COLUMN(kind, "HELD", TEXT),  COLUMN(name, "NAME", TEXT),    COLUMN(held_at, "SINCE", TIME),
     COLUMN(held_by, "BY", TEXT), BELOW(reason, "reason", TEXT),
 };
 
@@ -164,7 +167,7 @@ static const struct night_column review_of[] = {
     COLUMN(pipeline, "PIPELINE", TEXT),
     COLUMN(modality, "MODALITY", TEXT),
     COLUMN(since, "SINCE", TIME),
-    BELOW(message, "found", TEXT),
+    BELOW(message, "finding", TEXT),
     BELOW(outdated, "outdated", TEXT),
     BELOW(series_description, "description", TEXT),
     BELOW(series_uid, "series", TEXT),
@@ -173,14 +176,14 @@ static const struct night_column review_of[] = {
 /* Oldest first, in the order of arrival. */
 static const char review_sql[] =
     ASKED "SELECT job, pipeline, modality, since_at, message, "
-          "iif(outdated, 'late slices have come since: it can only be rejected', NULL), "
+          "iif(outdated, 'late slices have arrived since: it can only be rejected', NULL), "
           "series_description, series_uid, job FROM v_review "
           "WHERE ?1 = '' OR job > CAST(?1 AS INTEGER) ORDER BY job" MOST;
 
 static const struct night_column failed_of[] = {
     COLUMN(job, "JOB", NUMBER),        COLUMN(code, "CODE", TEXT),
     COLUMN(ended, "ENDED", TIME),      BELOW(message, "message", TEXT),
-    BELOW(to_do, "to do", REMEDY),     BELOW(pipeline, "pipeline", TEXT),
+    BELOW(to_do, "remedy", REMEDY),    BELOW(pipeline, "pipeline", TEXT),
     BELOW(modality, "modality", TEXT), BELOW(series_description, "description", TEXT),
     BELOW(series_uid, "series", TEXT),
 };
@@ -194,10 +197,10 @@ static const char failed_sql[] = ASKED
                                         "ended_at", JOB_KEY) NEWEST_FIRST("ended_at", JOB_KEY);
 
 static const struct night_column refused_of[] = {
-    COLUMN(settled, "SETTLED", TIME),
+    COLUMN(settled, "REFUSED AT", TIME),
     COLUMN(code, "CODE", TEXT),
     BELOW(message, "message", TEXT),
-    BELOW(to_do, "to do", REMEDY),
+    BELOW(to_do, "remedy", REMEDY),
     BELOW(modality, "modality", TEXT),
     BELOW(instances, "instances", NUMBER),
     BELOW(station, "station", TEXT),
@@ -218,7 +221,7 @@ static const struct night_column quarantined_of[] = {
     COLUMN(at, "AT", TIME),
     COLUMN(code, "CODE", TEXT),
     BELOW(message, "message", TEXT),
-    BELOW(to_do, "to do", REMEDY),
+    BELOW(to_do, "remedy", REMEDY),
     BELOW(number, "noctule quarantine show", NUMBER),
     BELOW(sender, "sender", TEXT),
     BELOW(path, "file", TEXT),
@@ -241,11 +244,11 @@ static const struct night_column destinations_of[] = {
     COLUMN(waiting, "WAITING", NUMBER),
     COLUMN(failed, "FAILED", NUMBER),
     COLUMN(sent, "SENT", NUMBER),
-    BELOW(uncommitted, "uncommitted", NUMBER),
+    BELOW(uncommitted, "without commitment", NUMBER),
     BELOW(last_sent, "last sent", TIME),
     BELOW(down, "down since", TIME),
-    BELOW(down_reason, "why", TEXT),
-    BELOW(next, "tried again", TIME),
+    BELOW(down_reason, "reason", TEXT),
+    BELOW(next, "next attempt", TIME),
 };
 
 static const char destinations_sql[] =
@@ -261,9 +264,9 @@ static const struct night_column delivery_of[] = {
     COLUMN(job, "JOB", NUMBER),
     BELOW(code, "code", TEXT),
     BELOW(message, "message", TEXT),
-    BELOW(to_do, "to do", REMEDY),
+    BELOW(to_do, "remedy", REMEDY),
     BELOW(kind, "result", TEXT),
-    BELOW(attempts, "tries", NUMBER),
+    BELOW(attempts, "attempts", NUMBER),
     BELOW(last, "last", TIME),
     BELOW(not_before, "not before", TIME),
     BELOW(held, "held", TEXT),
@@ -290,11 +293,11 @@ static const char job_deliveries_sql[] =
 /* By batch. `noctule pull` lists the items, as far as `identifiers` allows. */
 static const struct night_column pulling_of[] = {
     COLUMN(batch, "BATCH", NUMBER),        COLUMN(source, "SOURCE", TEXT),
-    COLUMN(under_way, "NOW", NUMBER),      COLUMN(waiting, "WAITING", NUMBER),
+    COLUMN(under_way, "CURRENT", NUMBER),  COLUMN(waiting, "WAITING", NUMBER),
     COLUMN(ended, "ENDED", NUMBER),        BELOW(arrived, "instances", NUMBER),
-    BELOW(created, "asked for", TIME),     BELOW(started, "last tried", TIME),
-    BELOW(not_before, "not before", TIME), BELOW(code, "after", TEXT),
-    BELOW(message, "message", TEXT),       BELOW(to_do, "to do", REMEDY),
+    BELOW(created, "requested", TIME),     BELOW(started, "last attempt", TIME),
+    BELOW(not_before, "not before", TIME), BELOW(code, "last code", TEXT),
+    BELOW(message, "message", TEXT),       BELOW(to_do, "remedy", REMEDY),
 };
 
 /* Oldest first. The message of a batch is that of the open item with the latest failed attempt. */
@@ -316,7 +319,7 @@ static const char pulling_sql[] =
 static const struct night_column unpulled_of[] = {
     COLUMN(batch, "BATCH", NUMBER),  COLUMN(source, "SOURCE", TEXT), COLUMN(code, "CODE", TEXT),
     COLUMN(items, "ITEMS", NUMBER),  BELOW(ended, "ended", TIME),    BELOW(state, "state", TEXT),
-    BELOW(message, "message", TEXT), BELOW(to_do, "to do", REMEDY),
+    BELOW(message, "message", TEXT), BELOW(to_do, "remedy", REMEDY),
 };
 
 /* The message is that of the last item. */
@@ -365,7 +368,7 @@ static const char device_events_sql[] =
 /* ---------------------------------------------------------------------------------- nights ---- */
 
 static const struct night_column nights_of[] = {
-    COLUMN(night, "NIGHT", TEXT),           COLUMN(settled, "SETTLED", NUMBER),
+    COLUMN(night, "REPORT", TEXT),          COLUMN(settled, "COMPLETE", NUMBER),
     COLUMN(refused, "REFUSED", NUMBER),     COLUMN(done, "DONE", NUMBER),
     COLUMN(failed, "FAILED", NUMBER),       COLUMN(review, "REVIEW", NUMBER),
     COLUMN(delivered, "DELIVERED", NUMBER), COLUMN(undelivered, "NOT DELIVERED", NUMBER),
@@ -396,20 +399,20 @@ static const struct night_column job_of[] = {
     COLUMN(series_description, "description", TEXT),
     COLUMN(code, "code", TEXT),
     COLUMN(message, "message", TEXT),
-    COLUMN(to_do, "to do", REMEDY),
+    COLUMN(to_do, "remedy", REMEDY),
     COLUMN(note, "note", TEXT),
     COLUMN(created, "created", TIME),
     COLUMN(started, "started", TIME),
     COLUMN(ended, "ended", TIME),
-    COLUMN(wait, "waited (s)", NUMBER),
-    COLUMN(total, "took (s)", NUMBER),
+    COLUMN(wait, "waiting time (s)", NUMBER),
+    COLUMN(total, "run time (s)", NUMBER),
     COLUMN(executor, "executor", TEXT),
     COLUMN(slurm_id, "Slurm job", NUMBER),
     COLUMN(node, "node", TEXT),
-    COLUMN(slurm_reason, "waits in Slurm for", TEXT),
+    COLUMN(slurm_reason, "Slurm reason", TEXT),
     COLUMN(backend, "computed on", TEXT),
     COLUMN(peak, "peak (MiB)", NUMBER),
-    COLUMN(attempts, "tries", NUMBER),
+    COLUMN(attempts, "attempts", NUMBER),
     COLUMN(priority, "priority", NUMBER),
     COLUMN(held, "held", TEXT),
     COLUMN(superseded_by, "superseded by", NUMBER),
@@ -469,7 +472,7 @@ static const struct night_column series_of[] = {
     COLUMN(state, "state", TEXT),
     COLUMN(code, "code", TEXT),
     COLUMN(message, "message", TEXT),
-    COLUMN(to_do, "to do", REMEDY),
+    COLUMN(to_do, "remedy", REMEDY),
     COLUMN(modality, "modality", TEXT),
     COLUMN(body_part, "body part", TEXT),
     COLUMN(series_description, "description", TEXT),
@@ -517,7 +520,7 @@ static const struct night_column series_stacks_of[] = {
     COLUMN(planes, "PLANES", NUMBER),     COLUMN(code, "CODE", TEXT),
     BELOW(columns, "columns", NUMBER),    BELOW(rows, "rows", NUMBER),
     BELOW(spacing, "spacing (mm)", TEXT), BELOW(orientation, "orientation", TEXT),
-    BELOW(message, "message", TEXT),      BELOW(to_do, "to do", REMEDY),
+    BELOW(message, "message", TEXT),      BELOW(to_do, "remedy", REMEDY),
 };
 
 static const char series_stacks_sql[] = ASKED
@@ -600,26 +603,28 @@ const struct page_source page_sources[PAGE_LIST_COUNT] = {
     [PAGE_CONFIGURATION] =
         LIST(configuration, "Configuration", "noctule reload; noctule check-config"),
     [PAGE_RUNNING] = LIST(running, "Running", NULL),
-    [PAGE_WAITING] = LIST(waiting, "Waiting, in their turn", "noctule priority; noctule hold"),
-    [PAGE_GATHERING] = LIST(gathering, "Series that gather", "noctule complete SERIES_UID"),
+    [PAGE_WAITING] = LIST(waiting, "Waiting (in order)", "noctule priority; noctule hold"),
+    [PAGE_GATHERING] = LIST(gathering, "Series being received", "noctule complete SERIES_UID"),
     [PAGE_HOLDS] = LIST(holds, "Held", "noctule release"),
-    [PAGE_REVIEW] = LIST(review, "Under review, and nothing of it delivered",
+    [PAGE_REVIEW] = LIST(review, "Results under review (not delivered)",
                          "noctule accept JOB; noctule reject JOB REASON"),
-    [PAGE_FAILED] = LIST(failed, "Jobs that failed", "noctule show JOB; noctule retry JOB"),
-    [PAGE_REFUSED] = LIST(refused, "Series that were refused", "noctule explain SERIES_UID"),
-    [PAGE_QUARANTINED] = LIST(quarantined, "Files in quarantine", NULL),
+    [PAGE_FAILED] = LIST(failed, "Failed jobs", "noctule show JOB; noctule retry JOB"),
+    [PAGE_REFUSED] = LIST(refused, "Refused series", "noctule explain SERIES_UID"),
+    [PAGE_QUARANTINED] = LIST(quarantined, "Quarantined files", NULL),
     [PAGE_DESTINATIONS] = LIST(destinations, "Destinations", "noctule echo NAME"),
-    [PAGE_UNDELIVERED] = SHARED(delivery, undelivered, "Not delivered", "noctule resend DELIVERY"),
-    [PAGE_DELIVERED] = SHARED(delivery, delivered, "Delivered, or not wanted any more", NULL),
-    [PAGE_PULLING] = LIST(pulling, "Pulled from archives",
+    [PAGE_UNDELIVERED] =
+        SHARED(delivery, undelivered, "Undelivered results", "noctule resend DELIVERY"),
+    [PAGE_DELIVERED] = SHARED(delivery, delivered, "Delivered or cancelled", NULL),
+    [PAGE_PULLING] = LIST(pulling, "Retrievals from archives",
                           "noctule pull --batch BATCH; noctule pull --cancel BATCH"),
     [PAGE_UNPULLED] =
-        LIST(unpulled, "What was not pulled, or in part", "noctule pull --batch BATCH"),
+        LIST(unpulled, "Failed or incomplete retrievals", "noctule pull --batch BATCH"),
     [PAGE_CALLERS] = LIST(callers, "Rejected callers", NULL),
     [PAGE_DEVICES] = LIST(devices, "Devices", "noctule doctor"),
-    [PAGE_DEVICE_EVENTS] = SHARED(event, device_events, "What happened to them", NULL),
-    [PAGE_NIGHTS] = LIST(nights, "Nights", "noctule report --since 2026-01-31 --until 2026-02-01"),
-    [PAGE_NIGHT] = ONE(night, "Night"),
+    [PAGE_DEVICE_EVENTS] = SHARED(event, device_events, "Device events", NULL),
+    [PAGE_NIGHTS] =
+        LIST(nights, "Recorded reports", "noctule report --since 2026-01-31 --until 2026-02-01"),
+    [PAGE_NIGHT] = ONE(night, "Report period"),
     [PAGE_JOB] = ONE(job, "State"),
     [PAGE_JOB_SEGMENTS] = LIST(job_segments, "Segments", NULL),
     [PAGE_JOB_RESULTS] = LIST(job_results, "Results", NULL),
@@ -628,6 +633,6 @@ const struct page_source page_sources[PAGE_LIST_COUNT] = {
     [PAGE_SERIES] = ONE(series, "Series"),
     [PAGE_SERIES_JOBS] = LIST(series_jobs, "Jobs", NULL),
     [PAGE_SERIES_STACKS] = LIST(series_stacks, "Volumes", NULL),
-    [PAGE_FOUND] = LIST(found, "Found", NULL),
-    [PAGE_FOUND_STUDY] = SHARED(found, found_study, "Found", NULL),
+    [PAGE_FOUND] = LIST(found, "Matching series", NULL),
+    [PAGE_FOUND_STUDY] = SHARED(found, found_study, "Matching series", NULL),
 };

@@ -66,7 +66,7 @@ def test_a_night_is_counted_and_handed_over_once(daemon, tmp_path, kept):
     assert night["since_at"] == first["at"]
 
     text = (kept / "text").read_text()
-    assert text.startswith("Noctule, ") and "2 settled" in text and "1 done" in text
+    assert text.startswith("Noctule, ") and "2 complete" in text and "1 done" in text
     page = (kept / "page.html").read_text()
     assert page.startswith("<!DOCTYPE html>") and html.parser.HTMLParser().feed(page) is None
     assert (kept / "subject").read_text().startswith(f"Noctule on {os.uname().nodename}, {night['since_at'][:10]} ")

@@ -188,7 +188,7 @@ def test_the_pages(site):
         assert not [value for _, name, value in page.attributes if name in ("href", "src", "action") and ":" in value], path
         assert page.tags.count("h1") == 1 and ("a", "aria-current", "page") in page.attributes or path == "search"
     assert "under review" in pages[""].data and "PACS" in pages[""].data
-    assert "Found" not in pages["search"].data and "patient ID" in pages["search"].data
+    assert "Matching series" not in pages["search"].data and "patient ID" in pages["search"].data
 
     # What came from a sender is text, in every place that it comes to.
     shown = "<script>alert(\"1\")</script>\ufffd'&amp;\ufffd2J"
@@ -247,24 +247,24 @@ def test_what_is_pulled(daemon, study):  # noqa: F811
         pull(d, "SLOW", "--accession", SECOND, FIRST)
 
         def told():
-            rows = rows_below(queue := site.text("queue"), "Pulled from archives")
-            return (queue, *rows) if len(rows) == 2 and rows[0]["NOW"] == "0" and "after" in rows[0] and rows[1]["NOW"] == "1" else None
+            rows = rows_below(queue := site.text("queue"), "Retrievals from archives")
+            return (queue, *rows) if len(rows) == 2 and rows[0]["CURRENT"] == "0" and "last code" in rows[0] and rows[1]["CURRENT"] == "1" else None
 
         queue, one, other = wait_for(told, 60, "what is under way")
-        assert [one[title] for title in ("BATCH", "SOURCE", "NOW", "WAITING", "ENDED")] == ["4", "DOWN", "0", "2", "0"]
-        assert one["after"] == "PEER_UNREACHABLE" and one["message"] and one["to do"] and one["last tried"]
-        assert [other[title] for title in ("BATCH", "SOURCE", "NOW", "WAITING", "ENDED")] == ["6", "SLOW", "1", "1", "0"]
-        assert "after" not in other and other["asked for"]
+        assert [one[title] for title in ("BATCH", "SOURCE", "CURRENT", "WAITING", "ENDED")] == ["4", "DOWN", "0", "2", "0"]
+        assert one["last code"] == "PEER_UNREACHABLE" and one["message"] and one["remedy"] and one["last attempt"]
+        assert [other[title] for title in ("BATCH", "SOURCE", "CURRENT", "WAITING", "ENDED")] == ["6", "SLOW", "1", "1", "0"]
+        assert "last code" not in other and other["requested"]
         failures = site.text("failures")
-        (nothing,) = rows_below(failures, "What was not pulled, or in part")
+        (nothing,) = rows_below(failures, "Failed or incomplete retrievals")
         assert [nothing[title] for title in ("BATCH", "SOURCE", "CODE", "ITEMS", "state")] == [
             "1", "PACS", "PULL_NOT_FOUND", "2", "NOT_FOUND"]
-        assert nothing["ended"] and nothing["message"] and nothing["to do"]
+        assert nothing["ended"] and nothing["message"] and nothing["remedy"]
         for page in (queue, failures):
             assert "ZX" not in page and not [row for row in d.query("SELECT identifier FROM v_pulls") if row["identifier"] in page]
         pull(d, "--cancel", "6")
         pull(d, "--cancel", "4")
-        assert "Pulled from archives" not in site.text("queue")
+        assert "Retrievals from archives" not in site.text("queue")
     assert d.stop() == 0
 
 
