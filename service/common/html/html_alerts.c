@@ -44,7 +44,7 @@ html_alert_remedy(const struct alert *alert, FILE *out)
     const struct alert_row *row = alert_row(alert->kind);
     html_text(row->remedy, out);
     if (row->may_acknowledge)
-        html_alert_code(*row->remedy ? ". If it is known: " : "If it is known: ", "noctule ack ",
+        html_alert_code(*row->remedy ? ". To acknowledge: " : "If it is known: ", "noctule ack ",
                         alert->id, out);
 }
 
