@@ -22,7 +22,6 @@ struct own_port {
     const char *group; /* of the configuration */
     const char *bind;
     int port;
-    char lacks[32]; /* text in the daemon's alert while the port is not open */
 };
 
 /* Lists the configured ports and returns their number. */
@@ -32,17 +31,12 @@ port_list(const struct conf *conf, struct own_port ports[3])
     const struct own_port all[] = {
         {.group = "dicom", .bind = conf->dicom.bind, .port = conf->dicom.port},
         {.group = "dicom", .bind = conf->dicom.bind, .port = conf->dicom.tls_port},
-        {.group = "page", .bind = conf->page.bind, .port = conf->page.port, .lacks = "the page"},
+        {.group = "page", .bind = conf->page.bind, .port = conf->page.port},
     };
     size_t count = 0;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (all[i].port == 0)
-            continue;
-        ports[count] = all[i];
-        if (!*ports[count].lacks) /* as in the listener's alert */
-            snprintf(ports[count].lacks, sizeof ports->lacks, "port %d is not open", all[i].port);
-        count++;
-    }
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].port != 0)
+            ports[count++] = all[i];
     return count;
 }
 
@@ -59,11 +53,14 @@ port_in_use(struct examination *examination, const struct own_port *own)
     const int port = own->port;
     const struct doctor *doctor = examination->doctor;
     const bool answers = !doctor->daemon_why[0];
+    char alert[32] = "the page"; /* begins the alert of the web UI's process */
+    if (strcmp(own->group, "dicom") == 0)
+        snprintf(alert, sizeof alert, "port %d is not open", port); /* as in the listener's alert */
     if (!answers && doctor->daemon_pid == 0)
         doctor_find(examination, DOCTOR_BROKEN,
                     "another program uses port %d (ss -tlnp shows it): stop it, or change the port",
                     port);
-    else if (answers && doctor->daemon_alerts && strstr(doctor->daemon_alerts, own->lacks))
+    else if (answers && doctor->daemon_alerts && strstr(doctor->daemon_alerts, alert))
         doctor_find(examination, DOCTOR_BROKEN,
                     "another program uses port %d, and noctuled waits for it (ss -tlnp shows the "
                     "program): stop it, or change the port",

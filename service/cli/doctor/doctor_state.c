@@ -6,17 +6,15 @@
 #include "service/cli/doctor/doctor.h"
 #include "service/common/clock.h"
 #include "service/common/layout.h"
+#include "service/common/slurm/slurm_program.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/timex.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define LARGE_WAL_MIB  256
@@ -172,68 +170,34 @@ struct unit_file {
     char writable[4096];
 };
 
-/*
- * Starts systemctl. Returns its output, or NULL if it cannot run. The caller must wait for the
- * child.
- */
-static FILE *
-unit_run_systemctl(pid_t *child)
+/* Copies the value of the line KEY=VALUE, if there is one. */
+static void
+unit_take(const char *text, const char *key, char *value, size_t size)
 {
-    char *const command[] = {"timeout",
-                             "3",
-                             "systemctl",
-                             "show",
-                             "-p",
-                             "LoadState,ActiveState,UnitFileState,User,ReadWritePaths",
-                             "noctule.service",
-                             NULL};
-    int ends[2];
-    posix_spawn_file_actions_t files;
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return NULL;
-    posix_spawn_file_actions_init(&files); /* if it fails without memory, the next call fails too */
-    int rc = posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
-    if (!rc)
-        rc = posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    if (!rc)
-        rc = posix_spawnp(child, command[0], &files, NULL, command, environ);
-    posix_spawn_file_actions_destroy(&files);
-    close(ends[1]);
-    FILE *output = rc ? NULL : fdopen(ends[0], "r");
-    if (!output)
-        close(ends[0]);
-    if (!output && !rc)
-        waitpid(*child, NULL, 0);
-    return output;
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        if (strncmp(line, key, strlen(key)) == 0)
+            snprintf(value, size, "%.*s", (int)(strcspn(line, "\n") - strlen(key)),
+                     line + strlen(key));
 }
 
+/* Reads the unit from systemctl. Returns false if it is not installed or systemctl fails. */
 static bool
 unit_read(struct unit_file *unit)
 {
-    const struct {
-        const char *key;
-        char *value;
-        size_t size;
-    } lines[] = {{"LoadState=", unit->load, sizeof unit->load},
-                 {"ActiveState=", unit->active, sizeof unit->active},
-                 {"UnitFileState=", unit->file, sizeof unit->file},
-                 {"User=", unit->user, sizeof unit->user},
-                 {"ReadWritePaths=", unit->writable, sizeof unit->writable}};
-
-    char line[sizeof unit->writable + 32];
-    pid_t child;
-    int status = -1;
-    FILE *output = unit_run_systemctl(&child);
-    if (!output)
+    static const char *const command[] = {
+        "systemctl",       "show", "-p", "LoadState,ActiveState,UnitFileState,User,ReadWritePaths",
+        "noctule.service", NULL};
+    struct program_output output;
+    struct error error;
+    if (program_run(command, DOCTOR_SECONDS, &output, &error))
         return false;
-    while (fgets(line, sizeof line, output)) {
-        line[strcspn(line, "\n")] = '\0';
-        for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-            if (strncmp(line, lines[i].key, strlen(lines[i].key)) == 0)
-                snprintf(lines[i].value, lines[i].size, "%s", line + strlen(lines[i].key));
-    }
-    fclose(output);
-    return waitpid(child, &status, 0) == child && status == 0 && strcmp(unit->load, "loaded") == 0;
+    unit_take(output.text, "LoadState=", unit->load, sizeof unit->load);
+    unit_take(output.text, "ActiveState=", unit->active, sizeof unit->active);
+    unit_take(output.text, "UnitFileState=", unit->file, sizeof unit->file);
+    unit_take(output.text, "User=", unit->user, sizeof unit->user);
+    unit_take(output.text, "ReadWritePaths=", unit->writable, sizeof unit->writable);
+    free(output.text);
+    return output.status == 0 && strcmp(unit->load, "loaded") == 0;
 }
 
 /* Checks that a path is inside a writable path of the unit. */
