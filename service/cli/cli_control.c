@@ -215,26 +215,6 @@ print_answer(const char *what, const struct message_answer *answer, const char *
     return answer->status == -ENOENT ? EXIT_NOT_FOUND : EXIT_PARTIAL;
 }
 
-/* State over several requests. */
-struct control_state {
-    bool lost, printed;
-};
-
-/* Sends one request and prints the answer, with `before` before a body. */
-static int
-control_request_one(int fd, const char *root, const char *what, struct proto_writer *writer,
-                    const char *before, struct control_state *asked)
-{
-    struct proto_stream stream = {0};
-    struct message_answer answer;
-    const int rc = control_exchange(fd, writer, &stream, &answer);
-    asked->lost = rc < 0;
-    asked->printed |= rc == 0 && *answer.body;
-    const int status = rc < 0 ? no_daemon(root, rc) : print_answer(what, &answer, before);
-    proto_stream_release(&stream);
-    return status;
-}
-
 /* Combines exit codes: equal failures keep their code, different ones are EXIT_PARTIAL. */
 static int
 worse(int before, int now)
@@ -251,18 +231,22 @@ control_request_all(const char *root, const struct cli_request *request, char **
     int fd = connect_daemon(root, CLI_DAEMON_SECONDS);
     if (fd < 0)
         return no_daemon(root, fd);
-    int status = EXIT_OK;
-    struct control_state asked = {false, false};
+    int status = EXIT_OK, rc = 0;
+    bool printed = false; /* a body */
     fputs(request->array ? "[\n" : "", stdout);
-    for (int i = 0; i < count && !asked.lost; i++) {
+    for (int i = 0; i < count && rc >= 0; i++) {
         char what[80];
         struct proto_writer writer;
+        struct proto_stream stream = {0};
+        struct message_answer answer;
+        const char *before = request->array && printed ? ",\n" : "";
         snprintf(what, sizeof(what), "%s%s%s", request->noun, arguments[i] ? " " : "",
                  arguments[i] ? arguments[i] : "");
         request->write(&writer, request->type, arguments[i], options);
-        status = worse(status,
-                       control_request_one(fd, root, what, &writer,
-                                           request->array && asked.printed ? ",\n" : "", &asked));
+        rc = control_exchange(fd, &writer, &stream, &answer);
+        printed |= rc >= 0 && *answer.body;
+        status = worse(status, rc < 0 ? no_daemon(root, rc) : print_answer(what, &answer, before));
+        proto_stream_release(&stream);
     }
     close(fd);
     fputs(request->array ? "]\n" : "", stdout);
