@@ -192,8 +192,10 @@ static int
 no_daemon(const char *root, int rc)
 {
     char why[PATH_MAX + 64];
-    cli_no_answer(root, CLI_DAEMON_SECONDS, rc, why, sizeof why);
-    cli_print_error("%s", why);
+    const char *state = cli_no_answer(root, CLI_DAEMON_SECONDS, rc, why, sizeof why);
+    cli_print_error("%s%s", why,
+                    strcmp(state, "not running") == 0 ? ": start it (systemctl start noctule)"
+                                                      : "");
     return EXIT_NO_DAEMON;
 }
 

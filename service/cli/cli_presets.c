@@ -37,7 +37,7 @@ static const struct shelf presets = {
     "preset",
     {{"# Modality: ", "modality", "modality: "},
      {"# Segments: ", "segments", "segments: "},
-     {"# Gate: ", "gate", "gate: "},
+     {"# Gate: ", "gate", "expectations: "},
      {"# Evidence: ", "evidence", "evidence: "},
      {"# Limits: ", "limits", "limits: "}},
     true,

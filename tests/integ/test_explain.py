@@ -78,7 +78,7 @@ def test_a_series_that_is_well(explain, tmp_path):
         ("any", "", 3, True), ("first-echo", "", 0, True)]
 
     text = explain(tmp_path / "in").stdout
-    assert "modality CT is not MR" in text and "any on the only one, priority 3" in text
+    assert "modality CT is not MR" in text and "any on the only stack, priority 3" in text
     assert files[0].name in text
     assert not (tmp_path / "root").exists(), "nothing is run or made"
 
@@ -177,7 +177,7 @@ def test_one_file_and_what_is_none(explain, tmp_path):
     files = phantom(tmp_path / "in", "--size", "32x32x6")
     alone = pathlib.Path(shutil.copy(files[2], tmp_path))
     text = " ".join(explain(alone).stdout.split())
-    assert f"named file {alone.name}: number 3, the only one, slice 1 of 1" in text
+    assert f"named file {alone.name}: number 3, the only stack, slice 1 of 1" in text
     assert "no other file of this series" in text
     (tmp_path / "note.txt").write_text("words, words, words\n" * 20)
     result = explain(tmp_path / "note.txt", "--json")
@@ -201,7 +201,7 @@ def test_a_file_of_a_series_stands_for_it(explain, tmp_path):
     assert [i["file"] for i in series["instances"] if i["named"]] == [str(files[7]), str(files[3])]
     assert series["stacks"] == folder[series["series_uid"]]["stacks"] and series["jobs"]
     text = " ".join(explain(files[7]).stdout.split())
-    assert text.count("named file ") == 1 and f"{files[7].name}: number 8, the only one, slice 8 of 25" in text
+    assert text.count("named file ") == 1 and f"{files[7].name}: number 8, the only stack, slice 8 of 25" in text
     assert "files 25 with 25 images" in text and "with 24 other files" in text
     assert "named file " not in explain(*files).stdout, "all of it"
 

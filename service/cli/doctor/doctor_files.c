@@ -56,7 +56,7 @@ doctor_check_configuration(struct examination *examination)
                     doctor->config_path ? "; give its path with --config or NOCTULE_CONFIG" : "");
     configuration_mode(examination, doctor->config_path);
     if (doctor->conf)
-        doctor_fine(examination, "%s: %zu pipelines, %zu rules", doctor->config_path,
+        doctor_fine(examination, "%s; pipelines: %zu, rules: %zu", doctor->config_path,
                     doctor->conf->pipeline_count, doctor->conf->rule_count);
 }
 
@@ -272,6 +272,6 @@ doctor_check_watches(struct examination *examination)
                     "inboxes have %lld folders%s, and inotify allows %lld; files in the others are "
                     "found by sweeps only: raise fs.inotify.max_user_watches (sysctl)",
                     (long long)count, whole ? "" : " or more", allowed);
-    doctor_fine(examination, "%lld inbox folders%s; inotify allows %lld", (long long)count,
+    doctor_fine(examination, "inbox folders: %lld%s; inotify allows %lld", (long long)count,
                 whole ? "" : " or more", allowed);
 }

@@ -174,7 +174,7 @@ text_header(const struct explained *explained)
 static const char *
 stack_name(const struct geometry_stack *stack)
 {
-    return stack->name[0] ? stack->name : "the only one";
+    return stack->name[0] ? stack->name : "the only stack";
 }
 
 static const char *

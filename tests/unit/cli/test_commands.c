@@ -1,6 +1,7 @@
 /*
- * test_commands.c - the table of commands: what is parsed by it, and that help, the completions of the
- * shells and the manual are what it says. With NOCTULE_WRITE_MANUAL the completions are written.
+ * test_commands.c - checks that the parser, the help, the shell completions and the manual follow
+ * the table of commands. NOCTULE_WRITE_MANUAL=1 writes the completions and the generated part of
+ * the manual.
  */
 #include "service/cli/cli.h"
 #include "tests/unit/suite.h"
@@ -35,7 +36,7 @@ read_whole(const char *path)
     return text;
 }
 
-/* -------------------------------------------------------------------------------- the rows ---- */
+/* ------------------------------------------------------------------------------ table rows ---- */
 
 static bool
 usage_has(const struct cli_command *command, const char *word)
@@ -70,7 +71,7 @@ check_option(const struct cli_command *command, const struct cli_option *option)
                       "%s has %s, which all have", command->name, word);
 }
 
-/* Each --word of its usage is an option. */
+/* Checks that each --word of the usage is an option. */
 static void
 check_usage(const struct cli_command *command)
 {
@@ -106,7 +107,7 @@ END_TEST
 static struct cli_context context;
 static struct cli_call call;
 
-/* Of words, each once behind "noctule". */
+/* Parses words as the arguments of "noctule". */
 static int
 parse(const char *words)
 {
@@ -167,7 +168,7 @@ START_TEST(what_every_command_takes_stands_anywhere)
     ck_assert_str_eq(context.config_path, "b");
     ck_assert_str_eq(context.root, "/root");
     ck_assert(FLAG_OF("json"));
-    ck_assert_int_eq(parse("run --help"), EXIT_OK); /* without all that it needs */
+    ck_assert_int_eq(parse("run --help"), EXIT_OK); /* even without the required arguments */
     ck_assert(context.help);
     ck_assert_int_eq(parse(""), EXIT_OK);
     ck_assert_ptr_null(call.command);
@@ -208,7 +209,7 @@ START_TEST(numbers_times_and_what_looks_like_an_option)
 
 END_TEST
 
-/* Each is refused, with these words on standard error. */
+/* Each line must be refused with this text on standard error. */
 static const struct {
     const char *line, *words;
 } refused[] = {
@@ -380,7 +381,7 @@ make_bash(FILE *out)
 
 /* ------------------------------------------------------------------------------------- zsh ---- */
 
-/* Within single quotes, and within the brackets of _arguments. */
+/* Escapes for single quotes and for the brackets of _arguments. */
 static void
 put_zsh(FILE *out, const char *text)
 {
@@ -530,7 +531,7 @@ END_TEST
 
 /* --------------------------------------------------------------------------------- manual ---- */
 
-/* Without what only says how it looks. */
+/* Reads the manual without roff markup. */
 static char *
 read_manual(void)
 {
@@ -544,7 +545,7 @@ read_manual(void)
     return text;
 }
 
-/* A line of the manual that begins an entry of this command: a macro of letters, then its name. */
+/* Checks whether a line begins the entry of a command: a macro of letters, then the name. */
 static bool
 is_entry(const char *line, const char *name)
 {
@@ -579,7 +580,7 @@ START_TEST(the_manual_tells_of_every_command)
 
 END_TEST
 
-/* As roff. */
+/* Writes a text as roff. */
 static void
 put_roff(FILE *out, const char *text)
 {
@@ -592,7 +593,7 @@ put_roff(FILE *out, const char *text)
             fputc(*text, out);
 }
 
-/* A sentence's beginning, as roff. */
+/* Writes a text as roff with a capital letter. */
 static void
 put_help(FILE *out, const char *text)
 {
@@ -637,7 +638,7 @@ put_manual_command(FILE *out, const struct cli_command *command)
     fputs(".RE\n", out);
 }
 
-/* Its section USAGE is the table. */
+/* Writes the manual with section USAGE made from the table. */
 static void
 make_manual(FILE *out)
 {
@@ -659,7 +660,7 @@ START_TEST(the_manual_is_what_the_table_makes)
 
 END_TEST
 
-/* Every option that it has is in the table. */
+/* The manual must not have an option that is not in the table. */
 START_TEST(the_manual_tells_of_no_other_option)
 {
     char *manual = read_manual();

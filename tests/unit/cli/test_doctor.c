@@ -1,4 +1,7 @@
-/* test_doctor.c - what doctor says of GPUs that cannot be used, by versions; integ.doctor has the rest. */
+/*
+ * test_doctor.c - texts of doctor for GPUs that cannot be used, by CUDA versions. integ.doctor
+ * checks the rest.
+ */
 #include "kernels/gpu.h"
 #include "service/cli/doctor/doctor.h"
 #include "tests/unit/suite.h"
@@ -14,7 +17,7 @@ static const struct {
     {13000, 13000, true},  {13020, 13000, true},
     {13000, 13020, true}, /* of a major version */
     {12080, 13000, false}, {12000, 11080, true},
-    {14000, 13000, true}, /* later ones serve earlier */
+    {14000, 13000, true}, /* later ones support earlier ones */
     {11040, 12000, false}, {10020, 13000, false},
 };
 

@@ -1,11 +1,11 @@
-/* test_running.c - daemons by what /proc has of them; integ.which_config has real ones. */
+/* test_running.c - finds daemons in a synthetic /proc. integ.which_config uses real daemons. */
 #include "service/cli/running/running.h"
 #include "tests/unit/scratch_folder.h"
 #include "tests/unit/suite.h"
 
 #include <getopt.h>
 
-/* What it has of a process: words and the environment are ended by '|' each. */
+/* Writes the files of a process. '|' ends each argument and each environment variable. */
 struct process {
     const char *pid, *name, *spaces, *words, *environment, *folder, *root;
 };
@@ -59,7 +59,7 @@ find(const struct process *process, size_t expected)
 
 #define ENVIRONMENT "HOME=/root|NOCTULE_CONFIG_=no|NOCTULE_CONFIG=env.conf|"
 
-/* A daemon, process 7. */
+/* Writes a daemon with process ID 7. */
 #define DAEMON(words_, ...)                                                                        \
     {                                                                                              \
         .pid = "7", .name = "noctuled", .words = "noctuled|" words_, __VA_ARGS__                   \
@@ -77,7 +77,7 @@ static const struct {
     {DAEMON("", .environment = "NOCTULE_CONFIG=|"), "/etc/noctule/noctule.conf", ""},
     {DAEMON("", .environment = ""), "/etc/noctule/noctule.conf", ""},
     {DAEMON("-c|/a/b.conf|", .root = "/"), "/a/b.conf", ""},
-    /* There is a daemon, and it cannot be seen with what. */
+    /* Checks that the daemon is found without its configuration. */
     {DAEMON("", .folder = "/a"), "", ""},
     {DAEMON("-c|b.conf|"), "", ""},
     {DAEMON("-c|/a/b.conf|-r|data|"), "", ""},
@@ -127,7 +127,7 @@ START_TEST(daemons_are_in_order)
         make_process(
             &(struct process){.pid = numbers[i], .name = "noctuled", .words = "noctuled|-c|/a|"});
     }
-    ck_assert_int_eq(mkdir(scratch_path("11"), 0700), 0); /* it has just gone */
+    ck_assert_int_eq(mkdir(scratch_path("11"), 0700), 0); /* it has just ended */
     ck_assert_int_eq(running_daemons(scratch, &daemons, &count), 0);
     ck_assert_uint_eq(count, 3);
     ck_assert(daemons[0].pid == 9 && daemons[1].pid == 12 && daemons[2].pid == 100);

@@ -1,4 +1,4 @@
-/* Files to jobs: series and stacks apart, and folders whose names are unique and plain. */
+/* test_units.c - sorts files into units: series, stacks, and unique plain folder names. */
 #include "service/cli/input/input_collect.h"
 #include "service/cli/input/input_units.h"
 
@@ -53,7 +53,7 @@ tear_down(void)
     input_skipped_clear(&skipped);
 }
 
-/* Three axial slices of a series. */
+/* Sets up three axial slices of a series. */
 static void
 add_series(const char *uid, int32_t number, const char *echo)
 {
@@ -171,7 +171,7 @@ START_TEST(names_that_look_alike_stay_apart)
 
 END_TEST
 
-/* The file is none that can be read. */
+/* Makes a file unreadable. */
 static void
 damage(size_t i, enum code code)
 {
@@ -195,7 +195,7 @@ START_TEST(other_things_are_no_damage)
 
 END_TEST
 
-/* By its name it was an image once. */
+/* A file that is not DICOM must count as a damaged image if its name ends in .dcm. */
 START_TEST(what_is_called_dcm_and_is_none_is_damage)
 {
     static const struct {
@@ -310,9 +310,9 @@ START_TEST(two_patients_are_refused_as_one_unit)
 
 END_TEST
 
-/* --------------------------------------------------------------------------------- choosing -- */
+/* ------------------------------------------------------------------------------ selection ---- */
 
-/* So many echoes, of which the first is refused where it is wanted. */
+/* Sets up echoes; the first is refused on request. */
 static void
 add_echoes(int count, bool first_refused)
 {
@@ -329,7 +329,7 @@ static const struct {
     const char *stacks;
     int echoes;
     bool first_refused;
-    const char *expected; /* the echoes' numbers, each with ! when refused */
+    const char *expected; /* numbers of the echoes, with ! if refused */
 } choices[] = {
     {NULL, 3, false, "123"},    {NULL, 3, true, "1!23"},   {"all", 9, false, "123456789"},
     {"all", 3, true, "1!23"},   {"first", 9, false, "1"},  {"first", 3, true, "2"},
@@ -378,7 +378,10 @@ START_TEST(too_many_stacks_are_none)
 
 END_TEST
 
-/* What is said of a series of three files of half a MiB; the other, small one is run in any case. */
+/*
+ * Returns the refusal of a series of three files of 0.5 MiB each. The other, small series must run
+ * in every case.
+ */
 static const char *
 make_large(int max_instances, double max_mib)
 {
@@ -409,7 +412,7 @@ START_TEST(a_series_that_is_too_large_is_refused_alone)
 
 END_TEST
 
-/* -------------------------------------------------------------------------------- collecting -- */
+/* ------------------------------------------------------------------------ collecting files ---- */
 
 static char folder[64];
 
@@ -453,8 +456,7 @@ START_TEST(folders_are_walked_in_order)
     ck_assert_int_eq(symlink(folder, link_path), 0);
 
     ck_assert_int_eq(input_collect(&collection, folder, &where), 0);
-    /* Through the loop of links each folder is entered once more at most; what counts is the rest.
-     */
+    /* A link loop must enter each folder at most once more; the other files must be found. */
     size_t at = 0;
     for (size_t i = 0; i < collection.count; i++) {
         const char *name = collection.paths[i] + strlen(folder) + 1;
@@ -467,7 +469,7 @@ START_TEST(folders_are_walked_in_order)
     ck_assert_uint_eq(at, sizeof expected / sizeof expected[0]);
     input_collect_free(&collection);
 
-    snprintf(target, sizeof target, "%s/.hid", folder); /* named outright: taken */
+    snprintf(target, sizeof target, "%s/.hid", folder); /* given by name: accepted */
     ck_assert_int_eq(input_collect(&collection, target, &where), 0);
     ck_assert_uint_eq(collection.count, 1);
     snprintf(target, sizeof target, "%s/none", folder);

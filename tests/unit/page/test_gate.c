@@ -1,4 +1,4 @@
-/* Who is let in to the page: names, tokens. */
+/* test_gate.c - access to the web UI: host names and tokens. */
 #include "service/web/web_access.h"
 
 #include "tests/unit/suite.h"
@@ -47,7 +47,7 @@ START_TEST(names_that_are_ours)
         ck_assert_msg(!knows(local, 0, bad[i]) && !knows(local, 1, bad[i]), "%s", bad[i]);
     ck_assert(knows(local, 1, "noctule.example.ORG:443") &&
               !knows(local, 0, "noctule.example.org"));
-    /* What others reach asks for a token; names narrow it. */
+    /* A web UI that other machines reach needs a token; configured names restrict it. */
     ck_assert(knows(all, 0, "host.example") && !knows(all, 1, "host.example") &&
               knows(all, 1, name));
 }

@@ -1,4 +1,4 @@
-/* What an address is answered with, without a database: who is let in, what is there, what cannot be answered. */
+/* test_routes.c - routes without a database: access control, existing pages and errors. */
 #include "service/web/web.h"
 
 #include "base/text.h"
@@ -39,7 +39,7 @@ close_page(void)
 
 static char body[65536];
 
-/* The status; what was said is in `body`. */
+/* Requests a page. Returns the status; the text is in `body`. */
 static int
 answer_of(const char *path, const char *id, const char *authorization)
 {
@@ -68,10 +68,10 @@ START_TEST(without_a_database)
     ck_assert_int_eq(answer_of("/style.css", "", ""), 200);
     ck_assert(!page.lost);
     ck_assert_int_eq(answer_of("/", "", ""), 503);
-    ck_assert_ptr_nonnull(strstr(body, "noctule.db")); /* why */
+    ck_assert_ptr_nonnull(strstr(body, "noctule.db")); /* with the reason */
     ck_assert(page.lost);
     ck_assert_int_eq(answer_of("/readyz", "", ""), 503);
-    ck_assert_ptr_null(strstr(body, root)); /* who is not asked for a token is not told */
+    ck_assert_ptr_null(strstr(body, root)); /* without a token, the reason must not be sent */
     ck_assert_int_eq(answer_of("/metrics", "", ""), 503);
 }
 
@@ -104,7 +104,7 @@ START_TEST(a_token_is_asked_for_but_for_health)
 
 END_TEST
 
-/* outbox/7/preview.png of so many bytes. */
+/* Writes outbox/7/preview.png with this size. */
 static void
 write_preview(off_t size)
 {

@@ -1,4 +1,4 @@
-/* HTTP for the page, and what hostile peers make of it. */
+/* test_server.c - HTTP of the web UI with hostile clients. */
 #include "service/web/web_server.h"
 
 #include "service/common/bind_at.h"
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HANGS_MS 60000 /* nothing here waits that long unless it hangs */
+#define HANGS_MS 60000 /* a limit for hangs only */
 
 static struct web_server *server;
 static int port;
@@ -77,13 +77,13 @@ say(int fd, const char *text, size_t size)
     while (size > 0) {
         const ssize_t sent = send(fd, text, size, MSG_NOSIGNAL);
         if (sent <= 0)
-            return; /* hung up */
+            return; /* closed by the server */
         text += sent;
         size -= (size_t)sent;
     }
 }
 
-/* Until the end of the connection, which is closed; "" where nothing came. */
+/* Reads until the end of the connection and closes it. Returns "" without data. */
 static char *
 hear(int fd)
 {
@@ -132,15 +132,19 @@ START_TEST(a_request_is_answered)
     ck_assert_int_eq(status_of(text), 200);
     ck_assert_ptr_null(strstr(text, "path"));
     ck_assert_int_eq(status_of(ask("GET / HTTP/1.0\r\n\r\n")),
-                     200); /* what there is to a name is the access's */
+                     200); /* only web_access checks host names */
     ck_assert_int_eq(atomic_load(&answered), 3);
 }
 
 END_TEST
 
-static atomic_int header_that_fails; /* of the answer's: the first is 1; 0: none */
+/* number of the failing call; the first is 1, 0: all calls succeed */
+static atomic_int header_that_fails;
 
-/* libmicrohttpd's, which is included in web_server.c alone: 1, or 0 where it failed. */
+/*
+ * Replaces functions of libmicrohttpd, which only web_server.c uses. Returns 1, or 0 for the
+ * failing call.
+ */
 struct MHD_Response;
 int __real_MHD_add_response_header(struct MHD_Response *response, const char *name,
                                    const char *value);
@@ -155,7 +159,7 @@ __wrap_MHD_add_response_header(struct MHD_Response *response, const char *name, 
     return fails ? 0 : __real_MHD_add_response_header(response, name, value);
 }
 
-/* One that lacked a header would let a browser do what it forbids. */
+/* A response must not be sent without all its headers, because browsers enforce them. */
 START_TEST(an_answer_has_all_headers_or_is_none)
 {
     int failed = 0;
@@ -191,7 +195,7 @@ START_TEST(only_reading_is_taken)
 
 END_TEST
 
-/* What is no HTTP harms nobody: what follows is answered. */
+/* Invalid HTTP must not affect later requests. */
 START_TEST(nonsense_ends)
 {
     static const char *const nonsense[] = {
@@ -212,7 +216,7 @@ START_TEST(nonsense_ends)
 
 END_TEST
 
-/* A request whose line and headers have so many bytes. */
+/* Builds a request with this number of bytes in its line and headers. */
 static int
 status_of_size(size_t size)
 {
@@ -242,14 +246,18 @@ START_TEST(a_request_has_bounds)
 
 END_TEST
 
-/* The oldest idle connection makes room for the first beyond the limit, and the others stay. */
+/*
+ * The oldest idle connection must make room for the first one beyond the limit. The others must
+ * stay.
+ */
 START_TEST(so_many_connections_and_no_more)
 {
     const struct edge edge = EDGE(PAGE_CONNECTIONS);
     int idle[LIMIT_PAGE_CONNECTIONS];
     for (int i = 0; i < (int)edge.most - 1; i++)
         idle[i] = visit();
-    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200); /* the last place */
+    /* the last free connection */
+    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200);
     struct pollfd first = {.fd = idle[0], .events = POLLIN};
     ck_assert_int_eq(poll(&first, 1, 200), 0);
     idle[edge.most - 1] = visit();
@@ -263,7 +271,10 @@ START_TEST(so_many_connections_and_no_more)
 
 END_TEST
 
-/* Half requests, three times as many as there are places: each request among them is answered. */
+/*
+ * Sends three times as many incomplete requests as there are connections. Each complete request
+ * among them must be answered.
+ */
 START_TEST(half_requests_keep_nobody_out)
 {
     int half[3 * LIMIT_PAGE_CONNECTIONS];
@@ -281,7 +292,10 @@ START_TEST(half_requests_keep_nobody_out)
 
 END_TEST
 
-/* A byte now and then keeps no connection. The clock is the machine's: what would be waited for is made to have been. */
+/*
+ * A client that sends a byte now and then must be disconnected. The test sets the clock forward
+ * instead of waiting.
+ */
 static atomic_int clock_ahead_s;
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
@@ -300,7 +314,8 @@ START_TEST(a_connection_ends_in_time)
     const struct edge edge = EDGE(PAGE_SECONDS);
     const int fd = visit();
     say(fd, "GET / HTTP/1.1\r\nX: ", 19);
-    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200); /* it was seen */
+    /* the server has noticed it */
+    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "\r\n")), 200);
     atomic_store(&clock_ahead_s, (int)edge.most - 1);
     web_server_tick(server);
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
