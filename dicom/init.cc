@@ -1,5 +1,5 @@
 /*
- * init.cc - DCMTK made ready once for the process: dictionary, decoders, silence.
+ * init.cc - initialises DCMTK once per process: dictionary, decoders, logger.
  */
 #include "dicom/dicom.h"
 
@@ -24,12 +24,13 @@
 static void
 end_for_want_of(const char *what)
 {
-    /* Half made: nothing of it is used, not even to end. */
+    /* DCMTK is only partly initialised. Exit handlers must not run either. */
     std::fprintf(stderr, "There is %s. Try again.\n", what);
     std::_Exit(EX_TEMPFAIL);
 }
 
-/* DCMTK takes one for loaded whose file's name it had no memory for. */
+/* Checks for two entries: if memory is short for the file name, DCMTK reports a dictionary as
+ * loaded that is not. */
 static bool
 has_dictionary()
 {
@@ -41,7 +42,7 @@ has_dictionary()
     return has;
 }
 
-/* Made ready by the first digest, without memory for which OpenSSL crashes at the next. */
+/* Computes one digest. If memory is short at the first digest, OpenSSL crashes at the next one. */
 static bool
 has_digests()
 {
@@ -53,14 +54,14 @@ has_digests()
 static bool
 init_libraries()
 {
-    /* Leaves are silent: what matters comes back as a struct error. */
+    /* DCMTK must not log. Errors return as struct error. */
     OFLog::configure(OFLogger::OFF_LOG_LEVEL);
-    /* Loaded lazily otherwise, under a lock, by the first file. Without it names of attributes mean nothing: results
-     * would lack what they inherit. */
+    /* Load the dictionary now. Otherwise the first file loads it, under a lock. Without it
+     * attributes have no names, and results lack the attributes they inherit. */
     if (!has_dictionary())
         end_for_want_of("no data dictionary of DCMTK, or no memory to load it (dicom.dic, where "
                         "DCMDICTPATH says)");
-    /* Standard attributes whose VR got lost on their way (UN) have that of the dictionary. */
+    /* Standard attributes with VR UN get the VR of the dictionary. */
     dcmEnableUnknownVRConversion.set(OFTrue);
     DJDecoderRegistration::registerCodecs();
     DJLSDecoderRegistration::registerCodecs();
@@ -83,7 +84,9 @@ dicom_has_dictionary(void)
 void
 dicom_init(void)
 {
-    try { /* no std::call_once: what is thrown passes the C library there, which needs memory for it, or aborts */
+    /* Not std::call_once: an exception would pass through the C library, which needs memory for
+     * it or aborts. */
+    try {
         static const bool ready = init_libraries();
         (void)ready;
     } catch (const std::bad_alloc &) {

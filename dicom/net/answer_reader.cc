@@ -101,7 +101,7 @@ AnswerReader::read_head(const Level &level, Element &element)
     return true;
 }
 
-/* Sequences are opened where they are wanted, and where nothing else tells their end. */
+/* Enters a sequence that is selected, or whose end can only be found by reading it. */
 bool
 AnswerReader::read_value(const Element &element)
 {

@@ -1,10 +1,10 @@
 /*
- * answer_reader.hh - a data set that a peer sends, and no file: a storage commitment report, a match
+ * answer_reader.hh - reads a data set in a peer's message: a storage commitment report, or a match
  * of a query; private to dicom/, C++.
  *
- * A peer's bytes, so no parser of files sees them: DCMTK's recurses with their nesting. Here nothing
- * does, depth is bounded (LIMIT_REPORT_DEPTH), and what is read costs time and memory in proportion
- * to its size. The bytes outlive the reader.
+ * The bytes come from a peer and must not reach DCMTK's parser, which recurses with their nesting.
+ * This reader does not recurse. Depth is limited (LIMIT_REPORT_DEPTH). Time and memory are
+ * proportional to the size. The bytes must outlive the reader.
  */
 #ifndef NOCTULE_DICOM_ANSWER_READER_H
 #define NOCTULE_DICOM_ANSWER_READER_H
@@ -22,13 +22,14 @@ class AnswerReader
     AnswerReader(const AnswerReader &) = delete;
     AnswerReader &operator=(const AnswerReader &) = delete;
 
-    /* False when it is no whole data set, is nested deeply, or a call below said so. */
+    /* Returns false if the data set is incomplete or nested too deeply, or if a callback below
+     * returned false. */
     bool read();
 
   protected:
     AnswerReader(const uint8_t *bytes, size_t size, const struct transfer_syntax &syntax);
 
-    /* Is what the items of this sequence of the data set hold wanted? */
+    /* Returns whether to read the items of this sequence, a member of the data set. */
     virtual bool opens(uint32_t sequence) const
     {
         (void)sequence;
@@ -45,7 +46,8 @@ class AnswerReader
         return true;
     }
 
-    /* An element of the data set itself; of an item that is wanted. */
+    /* Receives an element of the data set (take), or of an item that `opens` selected
+     * (take_of_item). */
     virtual bool take(uint32_t tag, const uint8_t *value, size_t size) = 0;
 
     virtual bool take_of_item(uint32_t tag, const uint8_t *value, size_t size)
@@ -62,16 +64,16 @@ class AnswerReader
     struct Element {
         uint32_t tag;
         uint32_t length;
-        bool implicit_content; /* what is inside a UN is implicit VR (CP-246) */
+        bool implicit_content; /* the content of a UN is implicit VR (CP-246) */
     };
 
-    /* The data set, a sequence or an item that is open. */
+    /* An open level: the data set, a sequence or an item. */
     struct Level {
         bool is_sequence;
         bool implicit_vr;
-        bool delimited;     /* it ends with a delimiter, at the latest at `end` */
-        const uint8_t *end; /* no element of it goes beyond */
-        uint32_t sequence;  /* of a sequence or of its item: its tag; 0: the data set */
+        bool delimited;     /* ends with a delimiter, at `end` at the latest */
+        const uint8_t *end; /* no element may exceed it */
+        uint32_t sequence;  /* tag of the sequence, also for its items; 0 for the data set */
     };
 
     bool step();
@@ -85,7 +87,7 @@ class AnswerReader
 
     const uint8_t *at_;
     const bool big_endian_;
-    Level levels_[1 + 2 * LIMIT_REPORT_DEPTH]; /* for each sequence that and an item */
+    Level levels_[1 + 2 * LIMIT_REPORT_DEPTH]; /* a sequence and an item per level of depth */
     size_t depth_ = 0;
 };
 

@@ -32,7 +32,7 @@ struct Span {
     size_t size;
 };
 
-/* Without the padding that some add. */
+/* Removes the padding that some senders add. */
 std::string
 text(Span value)
 {
@@ -42,7 +42,8 @@ text(Span value)
     return std::string(value.bytes, value.bytes + value.size);
 }
 
-/* As a C string it would be another one: no UID has a NUL inside. "" matches nothing. */
+/* Returns the UID, or "" (which matches no UID) if it has a NUL inside. As a C string it would
+ * be a different UID. */
 std::string
 uid(Span value)
 {
@@ -50,7 +51,7 @@ uid(Span value)
     return all.find('\0') == std::string::npos ? all : std::string();
 }
 
-/* Calls take(type, value) for each item; false when their lengths do not add up. */
+/* Calls take(type, value) for each item. Returns false if the lengths do not add up. */
 template <typename Take>
 bool
 for_items(Span items, Take take)
@@ -144,7 +145,7 @@ parse_item(uint8_t type, Span item, AssociateRequest &request)
     }
 }
 
-/* An item being put: its length is filled in at the end. */
+/* An item under construction. The destructor fills in its length. */
 class Item
 {
   public:
@@ -258,7 +259,7 @@ associate_parse(const uint8_t *bytes, size_t size, AssociateRequest &request)
 namespace
 {
 
-/* What a request and its answer begin with. */
+/* Common head of a request and its answer. */
 std::vector<uint8_t>
 begin_pdu(pdu_type type, const std::vector<uint8_t> &titles)
 {
@@ -276,7 +277,7 @@ finish_pdu(std::vector<uint8_t> &pdu, const std::vector<RoleSelection> &roles, u
     put_u32(&pdu[2], pdu.size() - pdu_head_size);
 }
 
-/* One answered context; what was not proposed is none. */
+/* Parses one answered context. A context that was not proposed is an error. */
 bool
 parse_answer(Span value, AssociateRequest &request)
 {

@@ -1,8 +1,9 @@
 /*
- * associate.hh - the PDUs that negotiate an association (PS3.8 9.3.2 to 9.3.4, PS3.7 annex D), for
- * the acceptor and the requestor; private to dicom/, C++.
+ * associate.hh - PDUs that negotiate an association (PS3.8 9.3.2 to 9.3.4, PS3.7 annex D), for the
+ * acceptor and the requestor; private to dicom/, C++.
  *
- * Items that are not known are skipped, as the standard asks for. Only std::bad_alloc leaves.
+ * Unknown items are skipped, as the standard requires. std::bad_alloc is the only exception that
+ * leaves.
  */
 #ifndef NOCTULE_DICOM_ASSOCIATE_HH
 #define NOCTULE_DICOM_ASSOCIATE_HH
@@ -42,10 +43,10 @@ struct PresentationContext {
     std::string abstract_syntax;
     std::vector<std::string> proposed; /* transfer syntaxes */
     context_result result = CONTEXT_ABSTRACT_SYNTAX;
-    std::string transfer_syntax; /* the accepted one */
+    std::string transfer_syntax; /* the accepted transfer syntax */
 };
 
-/* SCP/SCU role selection (PS3.7 D.3.3.4), of the requestor. */
+/* SCP/SCU role selection (PS3.7 D.3.3.4) of the requestor. */
 struct RoleSelection {
     std::string sop_class;
     bool scu;
@@ -53,34 +54,33 @@ struct RoleSelection {
 };
 
 struct AssociateRequest {
-    std::vector<uint8_t> titles; /* called and calling AE title as they came */
+    std::vector<uint8_t> titles; /* called and calling AE title as received */
     std::string called_ae;
     std::string calling_ae;
     std::string application_context;
     std::string implementation_uid;
     std::string implementation_version;
-    uint32_t max_pdu = 0; /* what the requestor takes; 0: anything */
+    uint32_t max_pdu = 0; /* longest PDU that the requestor accepts; 0: any */
     std::vector<PresentationContext> contexts;
     std::vector<RoleSelection> roles;
 };
 
-/* The value of an A-ASSOCIATE-RQ: nullptr, or what is wrong with it. */
+/* Parses the value of an A-ASSOCIATE-RQ. Returns nullptr, or a description of its fault. */
 const char *associate_parse(const uint8_t *bytes, size_t size, AssociateRequest &request);
 
-/* Is its protocol version one that is spoken here? `bytes` as above. */
+/* Returns whether the protocol version is supported. `bytes` as for associate_parse. */
 bool associate_version_is_known(const uint8_t *bytes, size_t size);
 
-/* The whole A-ASSOCIATE-AC: contexts as they have been answered, and the roles agreed to. */
+/* Encodes the whole A-ASSOCIATE-AC: the answered contexts and the agreed roles. */
 std::vector<uint8_t> associate_accept(const AssociateRequest &request,
                                       const std::vector<RoleSelection> &roles, uint32_t max_pdu);
 
-/* The whole A-ASSOCIATE-RQ: its AE titles and contexts, and the longest PDU taken in answer. */
+/* Encodes the whole A-ASSOCIATE-RQ: AE titles, contexts, and max_pdu, the longest PDU accepted. */
 std::vector<uint8_t> associate_request(const AssociateRequest &request, uint32_t max_pdu);
 
-/*
- * The value of the A-ASSOCIATE-AC that answers a request, into its contexts (what is accepted has
- * been proposed) and what it says of the peer: nullptr, or what is wrong with it.
- */
+/* Parses the value of the A-ASSOCIATE-AC that answers `request`. Fills the contexts of `request`
+ * (only proposed contexts may be accepted) and the peer's properties. Returns nullptr, or a
+ * description of the fault. */
 const char *associate_parse_accept(const uint8_t *bytes, size_t size, AssociateRequest &request);
 
 void put_u32(uint8_t *bytes, size_t number); /* most significant byte first */

@@ -20,7 +20,7 @@ namespace
 {
 
 constexpr std::chrono::milliseconds linger_time(1000);
-/* Of strangers, who may be many. */
+/* For rejected peers, which may be many. */
 constexpr std::chrono::milliseconds linger_rejected(200);
 
 /* A-ASSOCIATE-RJ results and sources (PS3.8 9.3.4). */
@@ -30,7 +30,7 @@ constexpr uint8_t by_user = 1;
 constexpr uint8_t by_acse = 2;
 constexpr uint8_t by_presentation = 3;
 
-/* Without blanks around it, and fit for a log line. */
+/* Copies without surrounding spaces, in a form that is safe in a log line. */
 template <size_t size>
 void
 copy_clean(char (&to)[size], const std::string &text)
@@ -45,7 +45,7 @@ copy_clean(char (&to)[size], const std::string &text)
     to[length] = '\0';
 }
 
-/* Numeric; an IPv4 peer of an IPv6 socket in its IPv4 form. */
+/* Copies the numeric address. An IPv4 peer of an IPv6 socket gets its IPv4 form. */
 void
 copy_host(char (&to)[DICOM_HOST_SIZE], int fd)
 {
@@ -74,7 +74,7 @@ is_decodable(const char *transfer_syntax)
     return transfer_find(transfer_syntax) != nullptr;
 }
 
-/* The first proposed one that will do; the sender's order is its preference. */
+/* Returns the first proposed syntax that is accepted. The sender's order is its preference. */
 const std::string *
 association_choose(const PresentationContext &context, bool (*will_do)(const char *))
 {
@@ -84,14 +84,15 @@ association_choose(const PresentationContext &context, bool (*will_do)(const cha
     return nullptr;
 }
 
-/* For instances that are dropped: their pixels need no decoder. */
+/* Accepts any syntax of instances that are dropped: they need no decoder. */
 bool
 is_any(const char *transfer_syntax)
 {
     return command_uid_is_valid(transfer_syntax);
 }
 
-/* Returns which transfer syntaxes the abstract syntax is accepted in; nullptr: in none. */
+/* Returns the check for the transfer syntaxes of the abstract syntax, or nullptr if it is not
+ * accepted. */
 bool (*accepted_syntaxes(const std::string &abstract_syntax, enum dicom_admission admission,
                          bool with_commitments))(const char *)
 {
@@ -124,17 +125,16 @@ answer_context(PresentationContext &context, enum dicom_admission admission, boo
         context.transfer_syntax = *transfer;
 }
 
-/*
- * Who reports commitments is the SCP of that class and asks for that role; those that forget to are
- * understood (PS3.4 J.3.3, PS3.7 D.3.3.4). Elsewhere the default roles hold, and nothing is
- * answered.
- */
+/* Answers the role of storage commitment. The reporting peer is the SCP of that class and must
+ * propose that role; reports are also accepted without the proposal (PS3.4 J.3.3, PS3.7
+ * D.3.3.4). Other classes have the default roles and need no answer. */
 std::vector<RoleSelection>
 answer_roles(const AssociateRequest &request, bool echo_only, bool with_commitments)
 {
     for (const RoleSelection &role : request.roles)
         if (with_commitments && !echo_only && role.sop_class == DICOM_COMMITMENT_CLASS)
-            return {{role.sop_class, false, role.scp}}; /* one, however often it was proposed */
+            /* only one, even if proposed several times */
+            return {{role.sop_class, false, role.scp}};
     return {};
 }
 
@@ -272,7 +272,7 @@ Association::find_context(uint8_t id) const
     return nullptr;
 }
 
-/* What is of DataPdus: its violations are this association's. */
+/* Records violations found by DataPdus as violations of this association. */
 int
 Association::outcome_of(int outcome)
 {
@@ -285,7 +285,8 @@ Association::outcome_of(int outcome)
 int
 Association::next_command(uint8_t &context_id, struct command &command)
 {
-    connection_->limits.idle = !pdus_->has_fragment(); /* it may have come with the one before */
+    /* the fragment may have come with the previous message */
+    connection_->limits.idle = !pdus_->has_fragment();
     connection_->begin_message();
     return outcome_of(pdus_->next_command(*connection_, context_id, command));
 }

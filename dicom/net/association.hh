@@ -1,9 +1,9 @@
 /*
- * association.hh - one association as its acceptor has it (PS3.8); private to dicom/, C++.
+ * association.hh - one association on the acceptor's side (PS3.8); private to dicom/, C++.
  *
- * DCMTK has no part in it: 3.6.7 takes an accepted socket only through a global variable, loses
+ * DCMTK is not used. Version 3.6.7 takes an accepted socket only through a global variable, leaks
  * memory with each malformed request, and reads beyond a PDU of three or more PDVs of different
- * lengths. One thread per association, any number of associations at once.
+ * lengths. One thread per association; any number of associations at once.
  */
 #ifndef NOCTULE_DICOM_ASSOCIATION_HH
 #define NOCTULE_DICOM_ASSOCIATION_HH
@@ -24,13 +24,12 @@ class Association
     Association(const Association &) = delete;
     Association &operator=(const Association &) = delete;
 
-    /*
-     * What the calls below return: 0, RELEASED, or a negative errno as dicom_serve does, for which
-     * `explain` fills the fault.
-     */
+    /* The calls below return 0, RELEASED, or a negative errno as dicom_serve does. After an
+     * error `explain` fills a struct error. */
     enum { RELEASED = DataPdus::RELEASED };
 
-    /* TLS handshake and A-ASSOCIATE-RQ. Takes the socket, and says so by a `fd` of -1; else it threw. */
+    /* Does the TLS handshake and reads the A-ASSOCIATE-RQ. Takes ownership of the socket and
+     * sets `fd` to -1, unless it throws before. */
     int receive(int &fd);
 
     const struct dicom_association_request &request() const
@@ -41,25 +40,26 @@ class Association
     int reject(enum dicom_admission admission);
     int accept(enum dicom_admission admission, bool with_commitments);
 
-    /* The accepted context, or nullptr. */
+    /* Returns the accepted context, or nullptr. */
     const PresentationContext *find_context(uint8_t id) const;
 
-    /* The next message's command set; RELEASED only comes from here. */
+    /* Reads the next message's command set. Only this call returns RELEASED. */
     int next_command(uint8_t &context_id, struct command &command);
-    /* The next fragment of its data set, valid until the next call. */
+    /* Reads the next fragment of its data set. Valid until the next call. */
     int next_fragment(Fragment &fragment);
     int send_command(uint8_t context_id, const uint8_t *bytes, size_t size);
 
-    /* Between two of its messages: has it aborted or closed? */
+    /* Returns whether the peer has aborted or closed. Must be called between two of its
+     * messages. */
     bool peer_is_gone() const
     {
         return connection_->peer_is_gone();
     }
 
-    /* The peer does what it may not: what, for `explain`. Returns the error. */
+    /* Records a protocol violation of the peer, for `explain`. Returns the error. */
     int violation(std::string what);
 
-    /* The last words, as RELEASED or an error demands. */
+    /* Sends the last PDU that the outcome requires: a release response or an abort. */
     void end(int outcome);
 
     void explain(int rc, struct error *error) const;
@@ -74,10 +74,10 @@ class Association
     const struct dicom_serve_options &options_;
     struct dicom_association_request request_ = {};
     AssociateRequest negotiation_;
-    std::unique_ptr<Connection> connection_; /* from the start of `receive` on */
+    std::unique_ptr<Connection> connection_; /* set by `receive` */
     bool rejected_ = false;
     std::string violation_;
-    std::unique_ptr<DataPdus> pdus_; /* from `accept` on */
+    std::unique_ptr<DataPdus> pdus_; /* set by `accept` */
 };
 
 #endif

@@ -46,7 +46,7 @@ command_uid_is_valid(const char *uid)
            uid[0] != '.' && uid[length - 1] != '.' && !strstr(uid, "..");
 }
 
-/* Some senders pad with a space. */
+/* Returns the size without padding. Some senders pad with a space. */
 static size_t
 unpadded(const uint8_t *value, size_t size)
 {
@@ -72,7 +72,7 @@ command_copy_uid(char uid[DICOM_UID_SIZE], const uint8_t *value, size_t size)
     return false;
 }
 
-/* What has been seen of what every request has. */
+/* Required fields found so far. */
 enum command_seen {
     SEEN_FIELD = 1,
     SEEN_ID = 2,
@@ -88,7 +88,7 @@ command_take_number(struct command *command, uint16_t element, uint16_t number)
         command->field = number;
         return SEEN_FIELD;
     case MESSAGE_ID:
-    case RESPONDED_ID: /* C-CANCEL names the message so */
+    case RESPONDED_ID: /* the field of a C-CANCEL */
         command->message_id = number;
         return SEEN_ID;
     case DATA_SET_TYPE:
@@ -127,7 +127,7 @@ take_uid(struct command *command, uint16_t element, const uint8_t *value, size_t
         command->uid_invalid |= !command_copy_uid(command->sop_instance_uid, value, size);
 }
 
-/* Copies an AE title without blanks around it. Drops one that is too long to be an AE title. */
+/* Copies an AE title without surrounding spaces. Drops a value that is too long. */
 static void
 command_take_originator(struct command *command, const uint8_t *value, size_t size)
 {
@@ -164,7 +164,7 @@ command_decode(const uint8_t *bytes, size_t size, struct command *command)
     return seen == SEEN_ALL ? 0 : -EBADMSG;
 }
 
-/* Command elements being put one after the other. */
+/* Command elements under construction. */
 struct command_writer {
     uint8_t *bytes;
     size_t size;
@@ -193,7 +193,7 @@ command_put_number(struct command_writer *to, uint16_t element, uint16_t number)
     put_u16(to, number);
 }
 
-/* Padded to an even length. */
+/* Pads to an even length. */
 static void
 put_text(struct command_writer *to, uint16_t element, const char *text, char padding)
 {
@@ -213,7 +213,7 @@ put_uid(struct command_writer *to, uint16_t element, const char *uid)
     put_text(to, element, uid, '\0');
 }
 
-/* The group's length comes first, and is known last. */
+/* Writes the group length first, as 0. command_finish fills it in. */
 static struct command_writer
 command_begin(uint8_t *bytes)
 {

@@ -2,8 +2,8 @@
  * command.h - DIMSE command sets (PS3.7 6.3.1, annex E): group 0000 in Implicit VR Little Endian;
  * private to dicom/.
  *
- * DCMTK's own DIMSE layer knows neither every transfer syntax nor a bound on what a command may
- * hold, and ends the association for commands that deserve an answer.
+ * DCMTK's DIMSE layer is not used. It lacks some transfer syntaxes, has no limit on the size of a
+ * command, and ends the association for commands that must be answered.
  */
 #ifndef NOCTULE_DICOM_COMMAND_H
 #define NOCTULE_DICOM_COMMAND_H
@@ -27,43 +27,44 @@ enum command_field {
 
 #define COMMAND_NO_DATA_SET 0x0101
 #define COMMAND_DATA_SET    0x0001
-#define COMMAND_AE_SIZE     17 /* 16 characters and the end */
+#define COMMAND_AE_SIZE     17 /* 16 characters and the NUL */
 
 struct command {
     uint16_t field;
-    uint16_t message_id; /* of a response: of the message that it answers */
-    uint16_t event_type; /* of an N-ACTION: the action's type */
+    uint16_t message_id; /* in a response: of the message that it answers */
+    uint16_t event_type; /* in an N-ACTION: the action type */
     bool has_status;
     uint16_t status;
     bool has_data_set;
-    /* "" when absent, or when it is no UID: then the flag is set. */
+    /* "" if absent or not a valid UID. In the second case uid_invalid is set. */
     char sop_class_uid[DICOM_UID_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];
     bool uid_invalid;
     char move_originator
-        [COMMAND_AE_SIZE];        /* of a C-STORE: the AE title whose C-MOVE caused it; "" */
-    const char *move_destination; /* of a C-MOVE that is made here: an AE title */
-    /* Of what a C-MOVE makes the peer send (PS3.7 9.3.4.2); -1: it does not say. */
+        [COMMAND_AE_SIZE];        /* in a C-STORE: AE title of the C-MOVE's requestor, or "" */
+    const char *move_destination; /* in our own C-MOVE: an AE title */
+    /* Numbers of sub-operations of a C-MOVE (PS3.7 9.3.4.2); -1 if absent. */
     int32_t remaining, completed, failed, warned;
 };
 
-/* 0, or -EBADMSG when it is no command set or lacks Command Field, Message ID or Command Data Set
- * Type. */
+/* Decodes a command set. Returns 0, or -EBADMSG if it is invalid or lacks Command Field, Message
+ * ID or Command Data Set Type. */
 int command_decode(const uint8_t *bytes, size_t size, struct command *command);
 
-#define COMMAND_MAX 256 /* bytes of one that is made here */
+#define COMMAND_MAX 256 /* max bytes of an encoded command */
 
-/* A request of C-STORE, C-FIND, C-MOVE, C-ECHO or N-ACTION; returns its size. */
+/* Encodes a request of C-STORE, C-FIND, C-MOVE, C-ECHO or N-ACTION. Returns its size. */
 size_t command_encode_request(const struct command *request, uint8_t bytes[COMMAND_MAX]);
-/* C-CANCEL of a request; returns its size. */
+/* Encodes the C-CANCEL of a request. Returns its size. */
 size_t command_encode_cancel(const struct command *request, uint8_t bytes[COMMAND_MAX]);
-/* The response without data set; returns its size. */
+/* Encodes the response without data set. Returns its size. */
 size_t command_encode_response(const struct command *request, uint16_t status,
                                uint8_t bytes[COMMAND_MAX]);
 
-/* Digits and dots, 1 to 64 of them (PS3.5 9.1): safe in a path. */
+/* Returns whether the UID has 1 to 64 digits and dots (PS3.5 9.1). Such a UID is safe in a path. */
 bool command_uid_is_valid(const char *uid);
-/* Without its padding; "" for an empty one, and with false for what is no UID. */
+/* Copies a UID without its padding. Returns false and sets "" if it is not a UID. An empty value
+ * is "" too. */
 bool command_copy_uid(char uid[DICOM_UID_SIZE], const uint8_t *value, size_t size);
 
 #ifdef __cplusplus

@@ -8,7 +8,7 @@
 namespace
 {
 
-/* PS3.3 C.14.1.1: "processing failure", for a failed item that gives no reason. */
+/* PS3.3 C.14.1.1: "processing failure", for a failed item without a reason. */
 constexpr uint16_t reason_unknown = 0x0110;
 
 enum : uint32_t {

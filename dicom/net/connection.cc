@@ -18,12 +18,13 @@ using std::chrono::milliseconds;
 namespace
 {
 
-constexpr ssize_t max_lingered = 4 << 20; /* bytes that are read of who does not stop */
+constexpr ssize_t max_lingered = 4 << 20; /* max bytes read from a peer that keeps sending */
 
-constexpr uint32_t min_peer_pdu = 64; /* what a peer's maximum below this is taken for */
+constexpr uint32_t min_peer_pdu = 64; /* smaller maxima of a peer are raised to this */
 constexpr uint32_t max_sent_pdu = DICOM_PDU_MAX;
 
-/* A certificate that is not believed says more than that the handshake failed. */
+/* Returns the certificate's fault if it is not trusted, which is more specific than the
+ * handshake's error. */
 const char *
 tls_failure(const SSL *ssl)
 {
@@ -60,7 +61,7 @@ Connection::fail(int error)
     return error_;
 }
 
-/* How long the next bytes may take. */
+/* Returns how long to wait for the next bytes. */
 milliseconds
 Connection::patience() const
 {
@@ -73,7 +74,7 @@ Connection::patience() const
     return std::clamp(left, milliseconds(0), limits.silence);
 }
 
-/* The first bytes begin a message. */
+/* Counts bytes. The first bytes after `idle` begin a message. */
 void
 Connection::moved(size_t count)
 {
@@ -129,7 +130,7 @@ Connection::await()
     return error_;
 }
 
-/* 0 with nothing got: try again. */
+/* Returns 0 with got = 0 if the call must be repeated. */
 int
 Connection::read_some(uint8_t *bytes, size_t size, size_t &got)
 {
@@ -256,8 +257,8 @@ Connection::send_abort(uint8_t source, uint8_t reason)
     }
 }
 
-/* Closing with something unread resets the connection, and the peer may then never see what was
- * sent last. */
+/* Reads pending bytes before closing. Closing with unread bytes resets the connection, and the
+ * peer may lose the last bytes sent. */
 void
 Connection::linger(milliseconds time)
 {

@@ -1,11 +1,11 @@
 /*
- * connection.hh - a connected socket, with or without TLS, read and written within limits of time;
+ * connection.hh - a connected socket, with or without TLS, read and written within time limits;
  * private to dicom/, C++.
  *
- * The socket is non-blocking, so that no peer, sending a byte now and then, can stretch a limit: a
- * message has so much time of waiting as its bytes have earned, and no more.
- * The first error is latched and returned: -ECONNABORTED, -ETIMEDOUT, -ECANCELED (stop_fd), -EPROTO
- * (TLS). One thread a connection.
+ * The socket is non-blocking. A peer cannot stretch a limit by sending single bytes: the waiting
+ * time of a message is limited by the bytes it has transferred. The first error is kept and
+ * returned: -ECONNABORTED, -ETIMEDOUT, -ECANCELED (stop_fd), -EPROTO (TLS). One thread per
+ * connection.
  */
 #ifndef NOCTULE_DICOM_CONNECTION_HH
 #define NOCTULE_DICOM_CONNECTION_HH
@@ -19,31 +19,32 @@
 #include <memory>
 #include <string>
 
-/* How long to wait. */
+/* Time limits. */
 struct Limits {
     using Clock = std::chrono::steady_clock;
 
     std::chrono::milliseconds silence{};      /* longest within a message */
     std::chrono::milliseconds idle_silence{}; /* longest before a message */
-    double min_rate = 0;  /* bytes per second of a message, beyond its first `silence` of waiting */
-    int stop_fd = -1;     /* readable: no waiting while idle or bounded */
-    bool idle = false;    /* before a message; the first byte of it ends this */
+    double min_rate = 0;  /* bytes per second of a message, after its first `silence` of waiting */
+    int stop_fd = -1;     /* if readable, waits end while idle or bounded */
+    bool idle = false;    /* set before a message; its first byte clears it */
     bool bounded = false; /* every wait ends at `deadline` at the latest */
     Clock::time_point deadline;
 };
 
-/* Where the bytes of a message go that are sent together. */
+/* Header of the PDUs that carry part of a message. */
 struct MessagePart {
     uint8_t context_id;
     bool is_command;
-    uint32_t max_pdu; /* that the peer takes; 0: any */
+    uint32_t max_pdu; /* longest PDU that the peer accepts; 0: any */
     bool is_last = true;
 };
 
 class Connection : public ByteSource
 {
   public:
-    /* Takes the socket; `ssl`, which knows its side, is NULL for plain TCP. */
+    /* Takes ownership of the socket. `ssl` must have its client or server state set; NULL for
+     * plain TCP. */
     Connection(int fd, SSL *ssl, const Limits &limits);
     ~Connection() override;
     Connection(const Connection &) = delete;
@@ -51,28 +52,29 @@ class Connection : public ByteSource
 
     Limits limits; /* may be changed between calls */
 
-    /* Its time begins now, unless it begins with the first byte after `idle`. */
+    /* Starts the time of a message. After `idle` it starts with the first byte instead. */
     void begin_message()
     {
         waited_ = {};
         moved_ = 0;
     }
 
-    /* Of TLS; nothing for plain TCP. 0 or the error. */
+    /* Does the TLS handshake; does not act on plain TCP. Returns 0 or the error. */
     int handshake();
     int await() override;
     int read(uint8_t *bytes, size_t size) override;
-    /* Exactly so many bytes: 0 or the error. */
+    /* Writes exactly `size` bytes. Returns 0 or the error. */
     int write(const uint8_t *bytes, size_t size);
-    /* Bytes of one command or data set, in PDUs as short as the peer wants them. */
+    /* Writes one command or data set, in PDUs within the peer's limit. */
     int write_message(const MessagePart &part, const uint8_t *bytes, size_t size);
-    /* Can something be read without waiting? */
+    /* Returns whether a read would not wait. */
     bool has_input() const;
-    /* Has the peer closed it, or is an A-ABORT the next that it sent? Between two PDUs. */
+    /* Returns whether the peer has closed the connection or sent an A-ABORT next. Must be called
+     * between two PDUs. */
     bool peer_is_gone();
-    /* Sends an A-ABORT as far as the socket takes it at once (PS3.8 9.3.8). */
+    /* Sends an A-ABORT if the socket takes it at once (PS3.8 9.3.8). */
     void send_abort(uint8_t source, uint8_t reason);
-    /* Sends no more, and gives the peer a moment to read what was sent and close. */
+    /* Shuts down sending, and gives the peer `time` to read the last bytes and close. */
     void linger(std::chrono::milliseconds time);
 
     int descriptor() const
@@ -82,7 +84,7 @@ class Connection : public ByteSource
 
     void describe_peer(struct dicom_association_request &request) const;
 
-    /* Why there is no TLS; "" otherwise. */
+    /* Returns why the TLS handshake failed, or "". */
     const std::string &handshake_failure() const
     {
         return handshake_failure_;
@@ -90,7 +92,7 @@ class Connection : public ByteSource
 
   private:
     int wait(short events);
-    int wait_after(int result); /* of an SSL_ call: 0 when it is to be made again */
+    int wait_after(int result); /* after an SSL_ call; returns 0 if it must be repeated */
     int read_some(uint8_t *bytes, size_t size, size_t &got);
     int write_some(const uint8_t *bytes, size_t size, size_t &sent);
     int fail(int error);
@@ -100,8 +102,8 @@ class Connection : public ByteSource
     int fd_;
     std::unique_ptr<SSL, decltype(&SSL_free)> ssl_;
     int error_ = 0;
-    std::chrono::duration<double> waited_{}; /* in the message under way */
-    double moved_ = 0;                       /* its bytes so far, both ways */
+    std::chrono::duration<double> waited_{}; /* in the current message */
+    double moved_ = 0;                       /* bytes of the current message, both directions */
     std::string handshake_failure_;
 };
 

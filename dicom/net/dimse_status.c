@@ -1,12 +1,12 @@
 /*
- * dimse_status.c - what a failed attempt to deliver means: the one place that knows.
+ * dimse_status.c - the only place that decides the outcome of a failed delivery.
  *
- * Statuses: PS3.7 Annex C and PS3.4 Table B.2-1. Whoever is not sure retries: a delivery that is
- * tried once too often costs an association, one that is given up costs a result.
+ * Statuses: PS3.7 Annex C and PS3.4 Table B.2-1. Retries if in doubt: an extra attempt costs an
+ * association, a lost delivery costs a result.
  */
 #include "dicom/net/scu.h"
 
-/* Holds the instance, or says that it did already. */
+/* Returns whether the peer stored the instance or had it already. */
 static bool
 is_accepted(int32_t status)
 {
@@ -22,7 +22,8 @@ is_accepted(int32_t status)
     }
 }
 
-/* Would come again: it is about what was sent, or about who sent it. */
+/* Returns whether a retry would get the same status: the fault is in the object or in the
+ * sender. */
 static bool
 is_final(int32_t status)
 {
@@ -47,7 +48,8 @@ is_final(int32_t status)
     }
 }
 
-/* Permanent by the standard (PS3.8 9.3.4), but for an AE title that is not entered yet: a site does so on its first day. */
+/* Returns whether the rejection is permanent by the standard (PS3.8 9.3.4). Excludes an unknown
+ * AE title, because a site may still have to add it. */
 static bool
 is_rejected_for_good(const struct dicom_answer *answer)
 {

@@ -1,9 +1,9 @@
 /*
- * scp.cc - the services of an accepted association: Verification, Storage, and the results of
- * Storage Commitment (PS3.4 A, B, J), message by message.
+ * scp.cc - services of an accepted association: Verification, Storage, and results of Storage
+ * Commitment (PS3.4 A, B, J), message by message.
  *
- * Data sets are never parsed on their way into a file, and never held: memory is one PDU and one
- * sink's buffer, whatever the object's size.
+ * Data sets are written to a file without parsing. Memory is one PDU and one sink buffer, whatever
+ * the object's size.
  */
 #include "dicom/net/scp.h"
 
@@ -30,9 +30,9 @@ struct dicom_sender {
 namespace
 {
 
-/* What is not kept is read all the same, for the sake of an answer; but not without end. */
+/* A refused data set is read, so that it can be answered, but only up to this limit. */
 constexpr uint64_t max_dropped = LIMIT_DROPPED_MIB << 20;
-/* Bytes of a data set until the receiver is asked whether there is room for more. */
+/* Bytes of a data set between two checks for free space. */
 constexpr uint64_t room_step = 4 << 20;
 
 /* DIMSE statuses of N-EVENT-REPORT (PS3.7 10.1.1.1.8). */
@@ -50,7 +50,7 @@ is_failure(uint16_t status)
            status != 0x0107 && status != 0x0116;
 }
 
-/* An association's, for its files one after the other; without a buffer before the first. */
+/* One sink per association, reused for its files. Allocates the buffer for the first file. */
 struct Sink {
     Sink() = default;
     Sink(const Sink &) = delete;
@@ -64,7 +64,8 @@ struct Sink {
     struct byte_sink sink = {};
 };
 
-/* A data set being received, into a file that is told of its end exactly once, or dropped. */
+/* A data set being received: written to a file whose store_end is called exactly once, or
+ * dropped. */
 class Store
 {
   public:
@@ -83,7 +84,7 @@ class Store
     Store(const Store &) = delete;
     Store &operator=(const Store &) = delete;
 
-    /* What there is to allocate comes before the receiver is asked. */
+    /* Allocates memory before it calls store_begin. */
     void begin(uint16_t judged)
     {
         status_ = judged;
@@ -107,7 +108,7 @@ class Store
         element_buffer_free(&head);
     }
 
-    /* 0, or why the association ends here. */
+    /* Returns 0, or the reason to end the association. */
     int take(const void *bytes, size_t size)
     {
         const uint64_t before = bytes_;
@@ -130,7 +131,7 @@ class Store
         return 0;
     }
 
-    /* All bytes are there; the status to answer. */
+    /* Ends a complete data set. Returns the status of the answer. */
     uint16_t finish()
     {
         if (begun_)
@@ -162,10 +163,10 @@ class Store
     uint64_t dropped_from_ = 0;
     uint16_t status_ = DICOM_SUCCESS;
     bool begun_ = false;
-    bool full_ = false; /* the rest was not kept */
+    bool full_ = false; /* the rest was dropped */
 };
 
-/* Why an instance cannot be taken, judged before a file is made; DICOM_SUCCESS when it can. */
+/* Returns why an instance is refused before a file is created, or DICOM_SUCCESS. */
 uint16_t
 scp_judge_store(const PresentationContext &context, const struct command &command, bool unwanted)
 {
@@ -262,7 +263,7 @@ class Server
                                : DICOM_SOP_CLASS_NOT_SUPPORTED);
         case COMMAND_C_STORE:
             return respond(context_id, command, DICOM_CANNOT_UNDERSTAND);
-        case COMMAND_C_CANCEL: /* is not answered (PS3.7 9.3.2.3) */
+        case COMMAND_C_CANCEL: /* has no answer (PS3.7 9.3.2.3) */
             return 0;
         default:
             return respond(context_id, command, DICOM_UNRECOGNIZED_OPERATION);
@@ -281,7 +282,7 @@ class Server
         about.sender = &sender_;
         Store store(receiver_, about, sink_, max_instance_);
         store.begin(scp_judge_store(context, command, about.unwanted));
-        totals_.refused++; /* until it has been answered otherwise */
+        totals_.refused++; /* corrected below if the answer is a success */
         const int error = receive_data_set(context.id, [&store](const uint8_t *bytes, size_t size) {
             return store.take(bytes, size);
         });
@@ -302,7 +303,7 @@ class Server
             uint64_t total = 0;
             const int error =
                 receive_data_set(context.id, [&bytes, &total](const uint8_t *data, size_t size) {
-                    /* Once over the limit, it stays over. */
+                    /* Stop appending once over the limit. */
                     if (bytes.size() <= LIMIT_REPORT_BYTES)
                         bytes.insert(bytes.end(), data, data + size);
                     total += size;
@@ -388,7 +389,7 @@ dicom_serve(int fd, const struct dicom_serve_options *options,
     try {
         return Server(*options, *receiver).run(fd, error);
     } catch (...) {
-        if (fd >= 0) /* its peer would wait for good */
+        if (fd >= 0) /* otherwise its peer would wait forever */
             (void)close(fd);
         return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
                          "There is not enough memory to serve an association.");

@@ -1,8 +1,9 @@
 /*
- * scu.cc - the calling side: associations. What goes over them: scu_store.cc, scu_messages.cc.
+ * scu.cc - associations of the calling side. Their messages are in scu_store.cc and
+ * scu_messages.cc.
  *
- * A peer that is called is no more to be trusted than one that calls: what it answers comes through
- * the same readers as on the accepting side, within the same limits.
+ * A called peer must not be trusted more than a calling peer. Its answers pass through the same
+ * readers and limits as requests do.
  */
 #include "dicom/net/scu_association.hh"
 
@@ -30,7 +31,7 @@ scu_milliseconds(double seconds)
     return milliseconds(static_cast<int>(std::ceil(std::clamp(seconds, 1.0, 86400.0) * 1000)));
 }
 
-/* As it stands before a port. */
+/* Returns the host in the form used before a port. */
 static std::string
 scu_host(const char *host)
 {
@@ -81,7 +82,7 @@ break_off(struct dicom_association &association)
     association.open = false;
 }
 
-/* Why a call on the connection failed. */
+/* Returns why a call on the connection failed. */
 static const char *
 scu_reason(const struct dicom_association &association, int rc)
 {
@@ -126,7 +127,7 @@ find_context(const struct dicom_association &association, const char *sop_class,
 
 using Addresses = std::unique_ptr<struct addrinfo, decltype(&freeaddrinfo)>;
 
-/* In the order in which they are to be tried. */
+/* Returns addresses in the order in which to try them. */
 static int
 scu_resolve(const struct dicom_peer &peer, Addresses &addresses, struct error *error)
 {
@@ -143,7 +144,7 @@ scu_resolve(const struct dicom_peer &peer, Addresses &addresses, struct error *e
     return 0;
 }
 
-/* Waits for a connection that is being made: 0 or -errno. */
+/* Waits for a pending connect. Returns 0 or -errno. */
 static int
 await_connection(int fd, milliseconds time)
 {
@@ -161,7 +162,7 @@ await_connection(int fd, milliseconds time)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &size) < 0 ? -errno : -failure;
 }
 
-/* A connected socket that does not block, or -errno. */
+/* Returns a connected non-blocking socket, or -errno. */
 static int
 scu_dial(const struct addrinfo &address, milliseconds time)
 {
@@ -170,7 +171,8 @@ scu_dial(const struct addrinfo &address, milliseconds time)
         return -errno;
     const int on = 1, unsent = 65536;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    /* What only waits in our buffers, which grow to megabytes, has not been taken. */
+    /* The kernel's send buffer grows to megabytes. Bytes in it must not count as taken by the
+     * peer. */
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
     int rc = 0;
     if (connect(fd, address.ai_addr, address.ai_addrlen) != 0)
@@ -182,8 +184,8 @@ scu_dial(const struct addrinfo &address, milliseconds time)
     return fd;
 }
 
-/* One after the other, all within the time: the first that takes the connection, or why the last did
- * not. */
+/* Tries the addresses in turn, all within `time`. Returns the first socket that connects, or the
+ * last error. */
 static int
 scu_dial_any(const struct addrinfo *address, milliseconds time)
 {
@@ -255,7 +257,7 @@ propose(struct dicom_association &association, const struct dicom_peer &peer,
     }
 }
 
-/* A certificate that is named says more than any name in it. */
+/* A pinned certificate is a stronger check than the name in it. */
 static bool
 expect_server(SSL *ssl, const struct dicom_peer &peer)
 {
@@ -292,7 +294,7 @@ scu_secure(struct dicom_association &association, int fd, const struct dicom_pee
     return 0;
 }
 
-/* The PDU that answers the request, or ends the association. */
+/* Reads the PDU that answers the request or ends the association. */
 static int
 read_answer(struct dicom_association &association, struct dicom_answer *answer, struct error *error)
 {
@@ -306,7 +308,8 @@ read_answer(struct dicom_association &association, struct dicom_answer *answer, 
         pdu.resize(size);
         rc = association.connection->read(pdu.data(), size);
     }
-    if (rc == -EPROTO) /* a server says after the handshake that it wants another certificate */
+    /* after the handshake, a server reports so that it requires another certificate */
+    if (rc == -EPROTO)
         return fail_tls(association, tls_reason("the connection is damaged"), error);
     if (rc)
         return fail_request(association, scu_reason(association, rc), error);
@@ -399,7 +402,8 @@ dicom_descriptor(const struct dicom_association *association)
 
 /* ------------------------------------------------------------------------------- the end --- */
 
-/* What the peer still sends before it has seen the request is dropped, but for its own request. */
+/* Waits for the release response. Drops everything that the peer still sends, and answers its
+ * own release request. */
 static int
 await_release(Connection &connection)
 {
@@ -418,7 +422,7 @@ await_release(Connection &connection)
         std::vector<uint8_t> dropped(size);
         if (const int rc = connection.read(dropped.data(), size))
             return rc;
-        if (head[0] == PDU_RELEASE_RQ) /* both ask at once (PS3.8 7.2.2.7) */
+        if (head[0] == PDU_RELEASE_RQ) /* both sides request a release (PS3.8 7.2.2.7) */
             if (const int rc = connection.write(release_rp, sizeof(release_rp)))
                 return rc;
     }

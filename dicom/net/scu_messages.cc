@@ -1,6 +1,6 @@
 /*
- * scu_messages.cc - what an association carries besides objects: responses, the peer's reports,
- * C-ECHO and requests for storage commitment.
+ * scu_messages.cc - messages without objects: responses, the peer's reports, C-ECHO and requests
+ * for storage commitment.
  */
 #include "dicom/net/scu_association.hh"
 
@@ -14,7 +14,7 @@
 
 using namespace scu;
 
-/* --------------------------------------------------------------------------- to the peer --- */
+/* ------------------------------------------------------------------------------- sending --- */
 
 int
 scu::send_request(struct dicom_association &association, const PresentationContext &context,
@@ -36,7 +36,7 @@ scu::send_data(struct dicom_association &association, const PresentationContext 
         {context.id, false, association.negotiation.max_pdu, last}, bytes, size);
 }
 
-/* ------------------------------------------------------------- what the peer says itself --- */
+/* ---------------------------------------------------------------- reports from the peer --- */
 
 int
 scu::violate(struct dicom_association &association, const char *what)
@@ -55,7 +55,7 @@ answer_event(struct dicom_association &association, uint8_t context_id, const st
         command_encode_response(&event, status, bytes));
 }
 
-/* The data set of the message, of which `bytes` gets so much as may be. */
+/* Reads the data set of the message, of which `bytes` keeps at most the limit. */
 static int
 receive_data_set(struct dicom_association &association, uint8_t context_id,
                  std::vector<uint8_t> &bytes)
@@ -84,7 +84,7 @@ context_of(const struct dicom_association &association, uint8_t context_id)
     return nullptr;
 }
 
-/* Keeps a report, if it is a storage commitment's, and answers. */
+/* Keeps a storage commitment report, and answers the event. */
 static int
 take_event(struct dicom_association &association, const PresentationContext &context,
            const struct command &event, const std::vector<uint8_t> &bytes)
@@ -102,7 +102,7 @@ take_event(struct dicom_association &association, const PresentationContext &con
     return answer_event(association, context.id, event, status);
 }
 
-/* The next message, reports being taken; 0, RELEASED or the error. */
+/* Reads the next message. Keeps a report. Returns 0, RELEASED or the error. */
 static int
 receive_message(struct dicom_association &association, struct command &command,
                 std::vector<uint8_t> &bytes)
@@ -120,7 +120,7 @@ receive_message(struct dicom_association &association, struct command &command,
     return rc;
 }
 
-/* Something waits, and it is no answer. */
+/* Reads a message that is not a response. */
 static int
 take_unasked(struct dicom_association &association)
 {
@@ -160,7 +160,7 @@ dicom_report(struct dicom_association *association, const struct dicom_commitmen
     });
 }
 
-/* ---------------------------------------------------------------- a request, an answer --- */
+/* -------------------------------------------------------------- requests and responses --- */
 
 int
 scu::next_response(struct dicom_association &association, const struct command &request,

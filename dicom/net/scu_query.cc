@@ -113,7 +113,8 @@ match_has_key(const char *key, const char *found)
     return !key || !*key || std::strcmp(key, found) == 0;
 }
 
-/* What the peer does not repeat, it cannot contradict: but for what names the match. */
+/* Returns whether a match agrees with the keys. A key that the peer does not return cannot
+ * contradict, but UIDs that identify the match are required. */
 static bool
 match_is_asked_for(const struct dicom_query &query, const struct dicom_match &match)
 {
@@ -124,9 +125,9 @@ match_is_asked_for(const struct dicom_query &query, const struct dicom_match &ma
            (series || match_has_key(query.accession_number, match.accession_number));
 }
 
-/* ------------------------------------------------------------------------------- asking ---- */
+/* ------------------------------------------------------------------------------- keys ------ */
 
-/* A text that is no pattern, and the same in every character set. */
+/* Returns whether a text has no wildcards and is the same in every character set. */
 static bool
 query_key_is_plain(const char *text)
 {
@@ -148,7 +149,7 @@ query_put(DcmDataset &dataset, const DcmTagKey &tag, const char *value)
     return dataset.putAndInsertString(tag, value ? value : "");
 }
 
-/* `returned`: what matches are to say beside their keys. */
+/* Puts the keys. If `returned` is set, also puts the attributes that matches must return. */
 static OFCondition
 query_describe(DcmDataset &dataset, const struct dicom_query &query, bool returned)
 {
@@ -177,7 +178,7 @@ query_fail_keys(struct error *error, enum code code)
                      "most 16 characters of ASCII without *, ? and \\.");
 }
 
-/* A request with its identifier, and the answers to it until the last. */
+/* A request with its identifier, and its responses up to the last. */
 class Query
 {
   public:
@@ -202,7 +203,7 @@ class Query
         return rc ? rc : send_data_set(association_, *context_, identifier);
     }
 
-    /* The next answer: its time begins anew, but not once the peer was told to end. */
+    /* Reads the next response. Each has its own time limit, until the query is cancelled. */
     int next(struct command &response, std::vector<uint8_t> &bytes)
     {
         if (!cancelled_)
@@ -243,7 +244,7 @@ query_fail_context(const struct dicom_association &association, const char *what
                      association.name.c_str(), what);
 }
 
-/* Would the status come again? What is not known is tried again. */
+/* Returns whether a retry would get the same status. Unknown statuses are retried. */
 static bool
 query_is_final(uint16_t status)
 {
@@ -352,7 +353,7 @@ move_judge(const struct dicom_association &association, const char *destination,
                      name, destination, static_cast<unsigned>(status));
 }
 
-/* Numbers that an answer leaves out stay what they were. */
+/* Keeps the old value of each number that the answer leaves out. */
 static void
 move_note(struct dicom_moved &moved, const struct command &response)
 {

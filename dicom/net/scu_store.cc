@@ -1,6 +1,6 @@
 /*
- * scu_store.cc - C-STORE of a file: its data set goes out as the bytes that it is, where DCMTK
- * would parse it and encode it anew.
+ * scu_store.cc - C-STORE of a file. Sends the bytes of its data set, which DCMTK would parse and
+ * encode again.
  */
 #include "dicom/net/scu_association.hh"
 #include "dicom/read/header.hh"
@@ -16,7 +16,7 @@
 
 using namespace scu;
 
-#define META_MAX 65536 /* of a preamble and a file meta header */
+#define META_MAX 65536 /* max bytes of a preamble and a file meta header */
 
 /* An open Part 10 file. */
 struct part10 {
@@ -57,7 +57,8 @@ open_part10(struct part10 &file, struct error *error)
     if (!S_ISREG(status.st_mode))
         return fail_unreadable(file, -EINVAL, error);
     file.size = status.st_size;
-    /* Read from here: DCMTK cannot tell a file that cannot be read from one that is none. */
+    /* Read the file here: DCMTK does not distinguish an unreadable file from one that is not
+     * DICOM. */
     std::vector<uint8_t> head(static_cast<size_t>(std::min(file.size, off_t{META_MAX})));
     if (const int rc = stream_read_at(file.fd, head.data(), head.size(), 0))
         return fail_unreadable(file, rc, error);
@@ -76,13 +77,14 @@ open_part10(struct part10 &file, struct error *error)
     if (condition.good() && !file.sop_class.empty() && !file.sop_instance.empty() &&
         !file.syntax.empty() && file.offset < file.size && (file.size - file.offset) % 2 == 0)
         return 0;
-    header_blame_memory(); /* what it has no memory for, it leaves out and says that all went well */
+    header_blame_memory(); /* DCMTK reports success for parts it had no memory for */
     return error_set_files(error, -EBADMSG, CODE_NOT_DICOM, file.path, nullptr,
                            "%s is no whole DICOM file with a file meta header.",
                            text_base_name(file.path));
 }
 
-/* The data set's bytes, a PDU at a time. `unreadable` is of reading, the result of sending. */
+/* Sends the bytes of the data set, one PDU at a time. Sets `unreadable` to the error of reading.
+ * Returns the error of sending. */
 static int
 send_bytes(struct dicom_association &association, const PresentationContext &context,
            const struct part10 &file, int &unreadable)
@@ -128,7 +130,7 @@ scu::send_data_set(struct dicom_association &association, const PresentationCont
     return condition.good() ? 0 : -EBADMSG;
 }
 
-/* Parses the file, but for the long values, which are read as they are sent. */
+/* Parses the file. Long values are read while they are sent. */
 static int
 send_transcoded(struct dicom_association &association, const PresentationContext &context,
                 const struct part10 &file, int &unreadable)
@@ -147,7 +149,7 @@ is_uncompressed(const std::string &syntax)
     return syntax == DICOM_EXPLICIT_LITTLE || syntax == DICOM_IMPLICIT_LITTLE;
 }
 
-/* The context to send the file in; *same tells whether that is in its own transfer syntax. */
+/* Returns the context to send the file in. Sets *same if it has the file's own transfer syntax. */
 static const PresentationContext *
 choose_context(const struct dicom_association &association, const struct part10 &file, bool *same)
 {

@@ -20,7 +20,7 @@ struct dicom_tls {
     {
     }
 
-    /* Making a connection counts references of the context and changes nothing else. */
+    /* Making a connection only changes the context's reference count. */
     mutable DcmTLSTransportLayer layer;
 };
 
@@ -47,7 +47,8 @@ load_own(SSL_CTX *context, const struct dicom_tls_settings &settings, struct err
         return refuse(error, CODE_TLS_CERTIFICATE_INVALID, settings.certificate,
                       "cannot be used as a PEM certificate");
     const char *key = is_given(settings.key) ? settings.key : settings.certificate;
-    /* OpenSSL accepts a key of another type as the key of another certificate, which may follow. */
+    /* OpenSSL accepts a key of another type for another certificate, which may follow. Check the
+     * pair. */
     if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1 ||
         SSL_CTX_check_private_key(context) != 1)
         return refuse(error, CODE_TLS_KEY_INVALID, key,
@@ -61,12 +62,12 @@ load_trusted(SSL_CTX *context, const char *ca, struct error *error)
     if (SSL_CTX_load_verify_file(context, ca) != 1)
         return refuse(error, CODE_TLS_CA_INVALID, ca,
                       "cannot be used as PEM certificates to trust");
-    /* Tells clients whose certificates are asked for. */
+    /* Sends clients the list of accepted CAs. */
     SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(ca));
     return 0;
 }
 
-/* Of each certificate of a chain, so that the list of each authority has to be there. */
+/* Checks each certificate of a chain. The list of every CA in it must be present. */
 int
 load_revoked(SSL_CTX *context, const char *crl, struct error *error)
 {
@@ -79,7 +80,7 @@ load_revoked(SSL_CTX *context, const char *crl, struct error *error)
     return 0;
 }
 
-/* TLS 1.2 and 1.3 only; renegotiation would only serve those who want to tie up a server. */
+/* Allows TLS 1.2 and 1.3 only. Renegotiation is off, because it helps only attackers. */
 bool
 set_profile(DcmTLSTransportLayer &layer)
 {
@@ -88,7 +89,7 @@ set_profile(DcmTLSTransportLayer &layer)
         layer.activateCipherSuites().bad())
         return false;
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
-    /* DCMTK allows anything, for ciphers without encryption that the profile does not have. */
+    /* DCMTK allows level 0, for ciphers without encryption. The profile has none of these. */
     SSL_CTX_set_security_level(context, 2);
     SSL_CTX_set_mode(context, SSL_MODE_AUTO_RETRY);
     return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1;
@@ -120,7 +121,7 @@ tls_configure(DcmTLSTransportLayer &layer, const struct dicom_tls_settings &sett
 bool
 network_begin()
 {
-    /* A peer's name is nobody's business here, and asking for it can take half a minute. */
+    /* Reverse DNS look-ups of peers are not needed, and can take half a minute. */
     dcmDisableGethostbyaddr.set(OFTrue);
     DcmTLSTransportLayer::initializeOpenSSL();
     T_ASC_Network *network = nullptr;
@@ -134,7 +135,8 @@ network_begin()
 void
 network_ready()
 {
-    static const bool ready = network_begin(); /* init.cc says why it is no std::call_once */
+    /* init.cc gives the reason for not using std::call_once */
+    static const bool ready = network_begin();
     (void)ready;
 }
 

@@ -1,5 +1,5 @@
 /*
- * tls.hh - DCMTK's network layer made ready, and one side's TLS context, for what makes connections;
+ * tls.hh - initialises DCMTK's network layer and gives access to the TLS context of one side;
  * private to dicom/, C++.
  */
 #ifndef NOCTULE_DICOM_TLS_HH
@@ -13,21 +13,21 @@
 
 #include <openssl/ssl.h>
 
-/* Comes before any other call of that layer, from any thread: its own first-time initialisation is
- * not safe from two. SIGPIPE is ignored from here on. */
+/* Initialises the layer. Must precede every other call of it; any thread may call this. The
+ * layer's own initialisation is not thread-safe. Ignores SIGPIPE from then on. */
 void network_ready();
 
-/* For ASC_setTransportLayer (which must not take ownership), or for SSL connections made from its
- * native handle. Making connections is safe from several threads at once. */
+/* Returns the layer, for ASC_setTransportLayer (which must not take ownership) or for SSL
+ * connections from its native handle. Several threads may make connections at once. */
 DcmTLSTransportLayer &tls_layer(const struct dicom_tls *tls);
 
-/* The certificate that the server shows has to be one for this name or address. */
+/* Requires that the server's certificate is for this name or address. */
 bool tls_expect_name(SSL *ssl, const char *host);
 
-/* The certificate that the peer of a finished handshake showed, if any, into `request`. */
+/* Copies the peer's certificate, if any, into `request` after the handshake. */
 void tls_describe_peer(SSL *ssl, struct dicom_association_request &request);
 
-/* Why the last OpenSSL call of this thread failed, in words, or `fallback`. */
+/* Returns the reason why the last OpenSSL call of this thread failed, or `fallback`. */
 const char *tls_reason(const char *fallback);
 
 #endif

@@ -25,11 +25,9 @@ charset_parse(const struct dicom_inherited &inherited, DcmDataset &dataset)
     return header_decode(bytes.data(), bytes.size(), EXS_LittleEndianExplicit, dataset);
 }
 
-/*
- * DCMTK with glibc's iconv has no ISO 2022 IR 87 and 159, what Japanese sites use; iconv itself
- * reads them as a whole, escape sequences included. The name of its converter, or nullptr when the
- * declared sets are not of that family.
- */
+/* Returns the name of iconv's converter for the Japanese sets, or nullptr if the declared sets
+ * are not of that family. DCMTK with glibc's iconv cannot read ISO 2022 IR 87 and 159, which
+ * Japanese sites use. iconv can, escape sequences included. */
 const char *
 japanese_converter(const std::string &declared)
 {
@@ -50,16 +48,15 @@ japanese_converter(const std::string &declared)
         start = end + 1;
     }
     if (!kanji && !supplement)
-        return nullptr; /* DCMTK's */
+        return nullptr; /* DCMTK can read it */
     if (katakana && supplement)
         return nullptr; /* iconv has no converter for both */
     return katakana ? "ISO-2022-JP-3" : "ISO-2022-JP-2";
 }
 
-/*
- * Half-width katakana are single bytes 0xA1..0xDF beside whatever set is designated; iconv wants
- * them designated too. The set that was, comes back after them.
- */
+/* Adds escape sequences around half-width katakana. DICOM writes them as single bytes
+ * 0xA1..0xDF, whatever set is designated. iconv requires their designation. Restores the
+ * previous set after them. */
 std::string
 designate_katakana(const std::string &text)
 {
@@ -79,13 +76,13 @@ designate_katakana(const std::string &text)
     return inside ? result + "\x1B(B" : result;
 }
 
-/* An open iconv. */
+/* An open iconv descriptor. */
 class Converter
 {
   public:
     explicit Converter(const char *from) : handle_(iconv_open("UTF-8", from))
     {
-        if (!good()) /* a set that there is no memory for is not unknown */
+        if (!good()) /* A known set fails too if memory is short. Report that instead. */
             header_blame_memory();
     }
 

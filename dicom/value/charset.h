@@ -1,6 +1,7 @@
 /*
- * charset.h - inherited text from its own character set to UTF-8, by DCMTK. Calls are safe from
- * several threads after dicom_init.
+ * charset.h - converts inherited text to UTF-8 with DCMTK.
+ *
+ * Calls may be made from several threads after dicom_init.
  */
 #ifndef NOCTULE_CHARSET_H
 #define NOCTULE_CHARSET_H
@@ -11,11 +12,9 @@
 extern "C" {
 #endif
 
-/*
- * Replaces the elements by the same in UTF-8, Specific Character Set ISO_IR 192 among them.
- * Returns 0, or a negative errno with the elements as they were: -EILSEQ when a text is not in the
- * set that its object declares, or the set is not known.
- */
+/* Replaces the elements by their UTF-8 form, including Specific Character Set ISO_IR 192.
+ * Returns 0, or a negative errno with the elements unchanged: -EILSEQ if the character set is
+ * unknown or a text is not valid in it. */
 int charset_to_utf8(struct dicom_inherited *inherited);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /*
- * charset.hh - text of a declared Specific Character Set as UTF-8, value by value; private to
- * dicom/, C++.
+ * charset.hh - converts text of a declared Specific Character Set to UTF-8, value by value; private
+ * to dicom/, C++.
  */
 #ifndef NOCTULE_CHARSET_HH
 #define NOCTULE_CHARSET_HH
@@ -14,29 +14,30 @@
 class Charset
 {
   public:
-    /* Specific Character Set (0008,0005), all values; "" is the default repertoire. */
+    /* `declared` has all values of Specific Character Set (0008,0005); "" for the default
+     * repertoire. */
     explicit Charset(const std::string &declared);
 
-    /* Whether the set is one of the standard's that can be read. */
+    /* Returns whether the set is a standard set that can be read. */
     bool is_known() const
     {
         return is_known_;
     }
 
-    /* False when the text is not in the set. */
+    /* Returns false if the text is not in the set. */
     bool decode(const std::string &text, std::string &utf8);
 
   private:
-    DcmSpecificCharacterSet set_; /* first: what is known asks it */
+    DcmSpecificCharacterSet set_; /* must be first: initialises is_known_ */
     const char *japanese_;
     bool is_utf8_;
     bool is_known_;
 };
 
-/* A name for people, as UTF-8: where it is not of the set, bytes that are no ASCII become "?". */
+/* Converts a name for display to UTF-8. If it is not in the set, non-ASCII bytes become "?". */
 std::string charset_name(Charset &charset, const std::string &text);
 
-/* Whether the text is UTF-8 throughout. */
+/* Returns whether all of the text is UTF-8. */
 bool charset_is_utf8(const std::string &text);
 
 #endif

@@ -36,7 +36,8 @@ lab_curve_back(double value)
     return value > delta ? value * value * value : 3.0 * delta * delta * (value - 4.0 / 29.0);
 }
 
-/* IEC 61966-2-1 primaries, adapted from D65 to D50 with the Bradford matrix; white is the sum of a row. */
+/* IEC 61966-2-1 primaries, adapted from D65 to D50 with the Bradford matrix. The sum of a row is
+ * white. */
 static const double matrix[3][3] = {
     {0.4360747, 0.3850649, 0.1430804},
     {0.2225045, 0.7168786, 0.0606169},

@@ -6,10 +6,9 @@
 #include <cstdint>
 #include <iterator>
 
-/*
- * A number as nearly all are, "-12.345" with at most 15 digits. Such digits and powers of ten are exact in double
- * precision, so that their quotient is rounded once (Clinger 1990). Returns its length; 0: it is no such number.
- */
+/* Reads a number of the most common form, "-12.345" with at most 15 digits. Such digits and
+ * powers of ten are exact in double precision, so their quotient is rounded once (Clinger 1990).
+ * Returns its length, or 0 if the number has another form. */
 static size_t
 decimal_plain(std::string_view text, double *number)
 {

@@ -1,6 +1,7 @@
 /*
- * dictionary.h - what an attribute is where its VR is not written: in implicit VR, and in UN. The parser, DCMTK, goes by its
- * dictionary, and who judges before it has to go by the same.
+ * dictionary.h - forms of attributes that carry no VR: in implicit VR, and in UN.
+ *
+ * DCMTK parses by its dictionary. Code that checks data before DCMTK does must use the same one.
  */
 #ifndef NOCTULE_DICOM_DICTIONARY_H
 #define NOCTULE_DICOM_DICTIONARY_H
@@ -12,12 +13,12 @@ extern "C" {
 #endif
 
 enum dictionary_form {
-    DICTIONARY_UNKNOWN, /* also what is private: whose it is, the parser tells by its item */
+    DICTIONARY_UNKNOWN, /* also private: the parser needs the private creator */
     DICTIONARY_SEQUENCE,
     DICTIONARY_VALUE,
 };
 
-/* Of (gggg,eeee) as ggggeeee. Any thread. */
+/* Returns the form of the attribute (gggg,eeee), given as 0xggggeeee. Any thread. */
 enum dictionary_form dictionary_form(uint32_t tag);
 
 #ifdef __cplusplus

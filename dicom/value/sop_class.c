@@ -7,7 +7,7 @@
 
 struct storage_class {
     const char *uid;
-    const char *is; /* a modality, or a kind of object */
+    const char *is; /* modality, or kind of annotation object */
 };
 
 static const struct storage_class storage_images[] = {

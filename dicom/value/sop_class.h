@@ -1,5 +1,5 @@
 /*
- * sop_class.h - the storage SOP classes that are taken in, as tables; private to dicom/.
+ * sop_class.h - tables of the accepted storage SOP classes; private to dicom/.
  */
 #ifndef NOCTULE_DICOM_STORAGE_CLASS_H
 #define NOCTULE_DICOM_STORAGE_CLASS_H
@@ -10,17 +10,17 @@
 extern "C" {
 #endif
 
-/* The modality of the class's images, or NULL when this program cannot process them. */
+/* Returns the modality of the class's images, or NULL if this program cannot process them. */
 const char *storage_class_modality(const char *uid);
 
-/* "rtstruct", "seg" or "sr": what people drew on images; NULL when the class holds nothing such. */
+/* Returns "rtstruct", "seg" or "sr" for a class of annotation objects, or NULL. */
 const char *storage_class_object(const char *uid);
 
-/* Either. */
+/* Returns whether the class is accepted, as images or as annotation objects. */
 bool storage_class_is_taken(const char *uid);
 
-/* Returns whether the class may be another storage class, a private one included: no service class of its own
- * (verification, commitment, print, query and retrieve). */
+/* Returns whether the class may be another storage class, also a private one. False for a class
+ * of another service (verification, commitment, print, query and retrieve). */
 bool storage_class_is_other(const char *uid);
 
 #ifdef __cplusplus

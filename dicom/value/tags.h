@@ -1,5 +1,5 @@
 /*
- * tags.h - the attributes that Noctule's own writers write, group << 16 | element, by their
+ * tags.h - attributes that the writers of Noctule write, as group << 16 | element, named by their
  * keywords in PS3.6.
  */
 #ifndef NOCTULE_DICOM_TAGS_H

@@ -1,5 +1,5 @@
 /*
- * transfer_syntax.h - the transfer syntaxes that can be read, as a table; private to dicom/.
+ * transfer_syntax.h - table of the transfer syntaxes that can be read; private to dicom/.
  */
 #ifndef NOCTULE_DICOM_TRANSFER_H
 #define NOCTULE_DICOM_TRANSFER_H
@@ -15,7 +15,7 @@ enum transfer_codec {
     TRANSFER_RLE,
     TRANSFER_JPEG,
     TRANSFER_JPEG_LS,
-    TRANSFER_JPEG_2000, /* HTJ2K too: one decoder reads both */
+    TRANSFER_JPEG_2000, /* also HTJ2K: one decoder reads both */
 };
 
 struct transfer_syntax {
@@ -26,10 +26,10 @@ struct transfer_syntax {
     bool big_endian;
     bool deflated;
     bool lossy;
-    const char *lossy_method; /* Lossy Image Compression Method (0028,2114), "" for the lossless */
+    const char *lossy_method; /* Lossy Image Compression Method (0028,2114); "" if lossless */
 };
 
-/* NULL when this program cannot read the syntax. */
+/* Returns NULL if this program cannot read the syntax. */
 const struct transfer_syntax *transfer_find(const char *uid);
 
 #ifdef __cplusplus

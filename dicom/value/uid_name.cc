@@ -1,4 +1,6 @@
-/* uid_name.cc - what UIDs of the standard are called. */
+/*
+ * uid_name.cc - names of the standard's UIDs.
+ */
 #include "dicom/dicom.h"
 
 #include <dcmtk/config/osconfig.h>

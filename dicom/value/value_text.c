@@ -19,7 +19,7 @@ is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Removes the zeros of an exponent and its plus sign: 1e+05, 1e-05 -> 1e5, 1e-5. */
+/* Removes leading zeros and the plus sign of an exponent: 1e+05, 1e-05 -> 1e5, 1e-5. */
 static void
 shorten_exponent(char *text)
 {
@@ -36,14 +36,15 @@ shorten_exponent(char *text)
     memmove(place, from, strlen(from) + 1);
 }
 
-/* Formats with so many significant digits; whether that reads back as the same number. */
+/* Formats with `digits` significant digits. Returns whether the text reads back as the same
+ * number. */
 static bool
 format_digits(double number, int digits, char text[32])
 {
     snprintf(text, 32, "%.*g", digits, number);
     bool same = strtod(text, NULL) == number;
     for (char *c = text; *c; c++) {
-        if (*c == ',') /* the radix character of some locales */
+        if (*c == ',') /* some locales have this radix character */
             *c = '.';
     }
     shorten_exponent(text);
@@ -54,9 +55,9 @@ void
 value_ds_format(double number, char text[VALUE_DS_SIZE])
 {
     char attempt[32];
-    if (number == 0.0) /* -0 too */
+    if (number == 0.0) /* also for -0 */
         number = 0.0;
-    /* 15 digits bring back what was once a decimal of that many; 17 bring back every double. */
+    /* 15 digits restore any decimal of at most 15 digits. 17 digits restore every double. */
     int digits = 15;
     while (digits < 17 && !format_digits(number, digits, attempt))
         digits++;
@@ -80,7 +81,7 @@ is_integer(const char *text, size_t size)
     return true;
 }
 
-/* One number: sign, digits with at most one point, exponent. */
+/* Checks one number: sign, digits with at most one point, exponent. */
 static bool
 is_decimal(const char *text, size_t size)
 {
@@ -101,7 +102,7 @@ is_decimal(const char *text, size_t size)
     return (text[i] == 'e' || text[i] == 'E') && is_integer(text + i + 1, size - i - 1);
 }
 
-/* Without the spaces, and the NUL some senders pad with, around a value. */
+/* Removes spaces around a value, and the NUL that some senders pad with. */
 static void
 trim(const char **text, size_t *size)
 {
@@ -179,7 +180,7 @@ value_cs_make(const char *text, const char *otherwise, char cs[VALUE_CS_SIZE])
     size_t size = 0;
     bool any = false;
     for (; *text && size < CS_LENGTH; text++) {
-        if ((*text & 0xC0) == 0x80) /* the rest of a UTF-8 character: one '_' each is enough */
+        if ((*text & 0xC0) == 0x80) /* rest of a UTF-8 character: one '_' per character */
             continue;
         char c = *text >= 'a' && *text <= 'z' ? (char)(*text - 'a' + 'A') : *text;
         bool allowed = (c >= 'A' && c <= 'Z') || is_digit(c);
@@ -214,7 +215,7 @@ is_date(const char *text, size_t size)
            in_range(text + 6, 1, 31);
 }
 
-/* HH, HHMM, HHMMSS or HHMMSS.F with one to six F. */
+/* Checks for HH, HHMM, HHMMSS or HHMMSS.F, with one to six F. */
 static bool
 is_time(const char *text, size_t size)
 {
@@ -243,7 +244,7 @@ is_code_string(const char *text, size_t size)
     return true;
 }
 
-/* Numbers without leading zeros, and points between them (PS3.5 9.1). */
+/* Checks for numbers without leading zeros, separated by dots (PS3.5 9.1). */
 static bool
 is_uid(const char *text, size_t size)
 {

@@ -1,6 +1,7 @@
 /*
- * value_text.h - text values as DICOM wants them (PS3.5 6.2). Pure functions, independent of the
- * locale.
+ * value_text.h - text values in the form that DICOM requires (PS3.5 6.2).
+ *
+ * Pure functions. They do not depend on the locale.
  */
 #ifndef NOCTULE_VALUE_TEXT_H
 #define NOCTULE_VALUE_TEXT_H
@@ -13,43 +14,41 @@
 extern "C" {
 #endif
 
-#define VALUE_DS_SIZE 17 /* 16 characters and the end */
+#define VALUE_DS_SIZE 17 /* 16 characters and the NUL */
 #define VALUE_CS_SIZE 17
 #define VALUE_DA_SIZE 9  /* YYYYMMDD */
 #define VALUE_TM_SIZE 14 /* HHMMSS.FFFFFF */
 
-/*
- * The decimal text of a finite number: the shortest that reads back as the same double where
- * 16 characters suffice, else the most accurate one of 16 characters.
- */
+/* Formats a finite number. Uses the shortest text that reads back as the same double, if 16
+ * characters suffice, or else the most accurate text of 16 characters. */
 void value_ds_format(double number, char text[VALUE_DS_SIZE]);
 
-/* The source's own text when it is a valid DS of at most 16 characters, else value_ds_format. */
+/* Copies the source's text if it is a valid DS of at most 16 characters. Otherwise uses
+ * value_ds_format. */
 void value_ds_copy(const char *source, double number, char text[VALUE_DS_SIZE]);
 
-/* What a text value may hold. */
+/* Characters that a text value may contain. */
 enum value_text_kind {
     VALUE_LINE,  /* LO, SH, UC: no backslash, no control characters */
-    VALUE_LINES, /* ST, LT, UT: line breaks and backslashes too */
+    VALUE_LINES, /* ST, LT, UT: also line breaks and backslashes */
 };
 
 /*
- * Copies UTF-8 text, at most `characters` characters of it: what the kind forbids becomes '/' (a
- * backslash), ' ' (a tab, a line break) or '_' (other control characters); bytes that are no UTF-8,
- * and every character beyond ASCII when `ascii` is set, become '?'. Spaces at the end are dropped.
- * Returns a string to free, or NULL without memory.
+ * Copies at most `characters` characters of UTF-8 text. Replaces characters that the kind forbids:
+ * a backslash by '/', a tab or line break by ' ', other control characters by '_'. Bytes that are
+ * not UTF-8 become '?'. So does every non-ASCII character if `ascii` is set. Drops trailing spaces.
+ * Returns a string that the caller must free, or NULL if memory is short.
  */
 char *value_text_clean(const char *text, size_t characters, enum value_text_kind kind, bool ascii);
 
 bool value_text_is_ascii(const char *text);
 
-/* A Code String from any text: capitals, digits, '_' and ' '; `otherwise` when nothing is left. */
+/* Makes a Code String from any text: capitals, digits, '_' and ' '. Copies `otherwise` if no
+ * character is left. */
 void value_cs_make(const char *text, const char *otherwise, char cs[VALUE_CS_SIZE]);
 
-/*
- * Whether a value (possibly multi-valued, with its padding) has a legal form for its VR. Judged are
- * AS, CS, DA, DS, IS, TM and UI; every other VR passes.
- */
+/* Returns whether a value (possibly multi-valued, padding included) has a legal form for its VR.
+ * Checks AS, CS, DA, DS, IS, TM and UI. Accepts every other VR. */
 bool value_is_legal(const char vr[2], const char *value, size_t size);
 
 #ifdef __cplusplus
