@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 enum {
-    CAPACITY = 512 * 1024, /* beyond 256 KiB the system call no longer shows */
-    DIRECT = 64 * 1024,    /* from here on, a copy costs more than a call of its own */
-    BLOCK = 4096,          /* what O_DIRECT wants addresses, offsets and sizes to be multiples of */
+    CAPACITY = 512 * 1024, /* beyond 256 KiB the cost of the system call is negligible */
+    DIRECT = 64 * 1024,    /* from here on, a copy costs more than a separate system call */
+    /* O_DIRECT requires addresses, offsets and sizes that are multiples of this */
+    BLOCK = 4096,
 };
 
 int
@@ -47,7 +48,7 @@ set_direct(struct byte_sink *sink, bool direct)
     return true;
 }
 
-/* An error, or a refusal of what O_DIRECT was tried with: then the rest goes the usual way. */
+/* Records an error. If the file system refuses O_DIRECT, continues through the cache. */
 static void
 take_error(struct byte_sink *sink, int error)
 {
@@ -73,7 +74,7 @@ sink_write_all(struct byte_sink *sink, const uint8_t *bytes, size_t size)
     }
 }
 
-/* Whole blocks; the rest, less than one, moves to the front of the buffer. */
+/* Writes whole blocks. Moves the rest, less than one block, to the front of the buffer. */
 static void
 flush_past_cache(struct byte_sink *sink)
 {
@@ -107,7 +108,7 @@ sink_flush(struct byte_sink *sink)
         flush_through_cache(sink);
 }
 
-/* Past the cache go whole buffers. */
+/* Fills the buffer. Only full buffers bypass the cache. */
 static void
 sink_fill(struct byte_sink *sink, const uint8_t *bytes, size_t size)
 {

@@ -18,7 +18,7 @@ dataset_writer_free(struct dataset_writer *set)
     element_buffer_free(&set->elements);
 }
 
-/* VR and value of an element as dicom_inherit gives it. */
+/* Returns VR and value of an element of dicom_inherit. */
 static void
 element_value(const struct dicom_element *element, const char **vr, const char **value,
               size_t *size)
@@ -31,7 +31,7 @@ element_value(const struct dicom_element *element, const char **vr, const char *
     *size = element->size - (size_t)(*value - bytes);
 }
 
-/* The value of an inherited text without its padding, "" when there is none. */
+/* Copies an inherited text without its padding, or "". */
 static void
 inherited_text(const struct dataset_writer *set, uint32_t tag, char *text, size_t text_size)
 {
@@ -63,9 +63,9 @@ settle_character_set(struct dataset_writer *set, bool ascii)
 }
 
 /*
- * Sets the date and time of the content, which must be there (PS3.3 C.7.6.16, C.17.2). The same sources must give the
- * same bytes, today and on another machine, so it is the earliest time at which the content can have been made: the
- * latest that its sources state, else that of the study, else the epoch.
+ * Sets Content Date and Time, which must be present (PS3.3 C.7.6.16, C.17.2). The same sources must
+ * give the same bytes, today and on another machine. Therefore it is the earliest possible time of
+ * the content: the latest that its sources state, or else that of the study, or else the epoch.
  */
 static void
 settle_date_time(struct dataset_writer *set)
@@ -127,7 +127,8 @@ dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error)
     return 0;
 }
 
-/* Writes what is inherited below `tag`; gives what is inherited of it, once, or NULL. */
+/* Writes the inherited elements below `tag`. Returns the inherited element of that tag, once, or
+ * NULL. */
 static const struct dicom_element *
 dataset_inherit(struct dataset_writer *set, uint32_t tag)
 {
@@ -224,7 +225,7 @@ dataset_put_file_meta(struct dataset_writer *set)
     file_meta_append(&set->elements, &meta);
 }
 
-/* Schemes that readers may not know (PS3.3 C.12.1.1.1). */
+/* Identifies schemes that readers may not know (PS3.3 C.12.1.1.1). */
 static void
 put_coding_schemes(struct dataset_writer *set)
 {

@@ -45,7 +45,7 @@ compare_source_frames(const void *a, const void *b)
     return order ? order : (left->frame > right->frame) - (left->frame < right->frame);
 }
 
-/* Hashes the frames used, whatever order they came in. */
+/* Hashes the frames used, independently of their order. */
 static int
 name_source_frames(const struct derived_source *source, struct uid_name *name)
 {
@@ -84,7 +84,7 @@ derived_made_of(const struct derived_source *source, char uid[DICOM_UID_SIZE])
     return rc ? rc : end_rc;
 }
 
-/* Names the results as a whole; the caller continues and ends the name. */
+/* Begins a name with the identity of the results. The caller must continue and end it. */
 static int
 begin_name(const struct derived_source *source, const char *what, struct uid_name **name)
 {
@@ -206,7 +206,7 @@ derived_frame_of_reference_uid(const struct derived_source *source, char uid[DIC
     return rc ? rc : end_rc;
 }
 
-/* Keeps the later of two texts; one that is no date and time does not count. */
+/* Keeps the later of two texts. Ignores a text that is not a date and time. */
 static void
 keep_later(char latest[DICOM_DS_SIZE], const char *text)
 {

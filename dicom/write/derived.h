@@ -1,6 +1,6 @@
 /*
- * derived.h - what objects derived from a stack (segmentations, parametric maps, reports) have in
- * common, whoever writes or verifies them: what they are made from, and who they are.
+ * derived.h - sources and identity of objects derived from a stack (segmentations, parametric maps,
+ * reports), for their writers and verifiers.
  */
 #ifndef NOCTULE_DERIVED_H
 #define NOCTULE_DERIVED_H
@@ -12,100 +12,97 @@
 extern "C" {
 #endif
 
-/* A result that was made before, of the same kind, series and pipeline. */
+/* An earlier result of the same kind, series and pipeline. */
 struct derived_reference {
     const char *sop_instance_uid, *series_uid, *study_uid;
 };
 
 struct derived_earlier {
     struct derived_reference latest;
-    struct derived_reference replaced; /* by the latest one; NULLs: none */
+    struct derived_reference replaced; /* replaced by the latest one; NULLs if it replaced none */
 };
 
-/* What an object is made from, and by whom. Strings are borrowed, UTF-8. */
+/* Source and origin of an object. Strings are borrowed, UTF-8. */
 struct derived_source {
-    struct dicom_instance *const *instances; /* all that the stack refers to */
+    struct dicom_instance *const *instances; /* all instances that the stack refers to */
     int32_t instance_count;
     const struct geometry_stack *stack;
     const char *pipeline; /* name; part of the identity */
-    /* The resolved pipeline and the annotation objects used, with their digests, as text; part of the identity. */
+    /* Resolved pipeline and annotation objects used, with their digests, as text; part of the
+     * identity. */
     const char *pipeline_settings;
     const char *software_version;
-    const char *device_serial_number; /* stable per installation, not empty */
-    const char *objects_made; /* latest date and time of the annotation objects; NULL, "": none */
-    const struct derived_earlier *earlier; /* NULL: none */
-    /* derived_made_of, if the caller has it; "": it is computed for each UID. */
+    const char *device_serial_number; /* constant per installation, not empty */
+    /* latest date and time of the annotation objects; NULL or "" without any */
+    const char *objects_made;
+    const struct derived_earlier *earlier; /* NULL without any */
+    /* derived_made_of, if the caller has it. If "", it is computed for each UID. */
     char made_of[DICOM_UID_SIZE];
-    /* Content Description of an object that has one, cut to 64 characters; NULL, "": its Series
-     * Description. */
+    /* Content Description, cut to 64 characters, of an object that has one. If NULL or "", its
+     * Series Description is used. */
     const char *remark;
 };
 
-/* Who an object is. Empty strings when memory ran out. */
+/* UIDs of an object. Empty strings if memory was short. */
 struct derived_identity {
     char sop_instance_uid[DICOM_UID_SIZE];
     char series_uid[DICOM_UID_SIZE];
     char dimension_organization_uid[DICOM_UID_SIZE];
-    const struct derived_reference *replaces; /* of the source's `earlier`; NULL: none */
+    const struct derived_reference *replaces; /* a member of the source's `earlier`, or NULL */
 };
 
 struct derived_summary {
     struct derived_identity identity;
-    int64_t frames;                     /* written */
-    int64_t bytes;                      /* of the file */
-    char left_out[DICOM_LEFT_OUT_SIZE]; /* of what is inherited: dicom_inherit */
+    int64_t frames;                     /* frames written */
+    int64_t bytes;                      /* size of the file */
+    char left_out[DICOM_LEFT_OUT_SIZE]; /* attributes that were not inherited: see dicom_inherit */
 };
 
-/* The plane's instance and frame. */
+/* Return the plane's instance and frame. */
 const struct dicom_instance *derived_plane_instance(const struct derived_source *source,
                                                     int32_t plane);
 const struct dicom_frame *derived_plane_frame(const struct derived_source *source, int32_t plane);
-/* Of unevenly spaced planes: they are not equally thick, so that each tells its own. */
+/* Returns whether planes need Pixel Measures of their own: unevenly spaced planes differ in
+ * thickness. */
 bool derived_measures_differ(const struct derived_source *source);
 
-/* What kind of object it is: "SEG instance" (series, dimensions) is what its UIDs are for. */
+/* Kind of object. Its UIDs name a role between `before` and `after`: "SEG instance" (series,
+ * dimensions). */
 struct derived_kind {
     const char *before, *after; /* "SEG ", "" */
-    bool omits_frames;          /* where they are empty */
+    bool omits_frames;          /* omits frames that are empty */
 };
 
-/*
- * The identity of results, which all their UIDs follow from: the pipeline, the version, the serial number, and
- * UID, frame and digest (dicom_digest) of each frame of the stack, in any order. 0 or -ENOMEM.
- */
+/* Computes the identity of results, from which all their UIDs are derived: the pipeline, the
+ * version, the serial number, and UID, frame and digest (dicom_digest) of each frame of the
+ * stack, in any order. Returns 0 or -ENOMEM. */
 int derived_made_of(const struct derived_source *source, char uid[DICOM_UID_SIZE]);
 
-/* Names a part of the results, such as a finding. The UID is the same in all objects. 0 or -ENOMEM. */
+/* Computes the UID of a part of the results, such as a finding. The UID is the same in all
+ * objects. Returns 0 or -ENOMEM. */
 int derived_part_uid(const struct derived_source *source, const char *what, const char *part,
                      char uid[DICOM_UID_SIZE]);
 
-/*
- * Finds the object that one replaces: the latest earlier one, or, if the new one is that very object, the one that it
- * replaced. `make` writes the SOP Instance UID of an object that replaces this one (NULL: none). 0 or -errno.
- */
+/* Finds the object that a new one replaces: the latest earlier one. If the new object equals
+ * that one, it is the one that the latest replaced. `make` must write the SOP Instance UID of an
+ * object that replaces its argument (NULL without any). Returns 0 or -errno. */
 int derived_find_replaced(const struct derived_earlier *earlier,
                           int (*make)(void *context, const struct derived_reference *replaces,
                                       char uid[DICOM_UID_SIZE]),
                           void *context, const struct derived_reference **replaces);
 
-/*
- * UIDs of an object: they follow from its kind, from derived_made_of and from the object that it replaces.
- * 0, or -ENOMEM with empty UIDs.
- */
+/* Derives the UIDs of an object from its kind, derived_made_of and the object that it replaces.
+ * Returns 0, or -ENOMEM with empty UIDs. */
 int derived_identify(const struct derived_source *source, const struct derived_kind *kind,
                      struct derived_identity *identity);
 
-/*
- * The source's Frame of Reference UID. A source without one still has positions, which mean nothing
- * without a frame of reference; then the UID follows from its series and digests, so that the results of all
- * pipelines agree. 0 or -ENOMEM.
- */
+/* Returns the source's Frame of Reference UID. Positions need a frame of reference. If the
+ * source has none, the UID is derived from its series and digests, so that the results of all
+ * pipelines agree. Returns 0 or -ENOMEM. */
 int derived_frame_of_reference_uid(const struct derived_source *source, char uid[DICOM_UID_SIZE]);
 
-/*
- * Latest date and time that the source states ("YYYYMMDDHHMMSS.FFFFFF"): acquisition, content and creation of the
- * instances, and those of the annotation objects. "" if none is a valid date and time.
- */
+/* Returns the latest date and time in the source ("YYYYMMDDHHMMSS.FFFFFF"): acquisition, content
+ * and creation of the instances, and those of the annotation objects. "" if none is valid. */
 void derived_latest_time(const struct derived_source *source, char text[DICOM_DS_SIZE]);
 
 #ifdef __cplusplus

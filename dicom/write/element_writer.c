@@ -18,7 +18,7 @@ element_buffer_free(struct element_buffer *buffer)
     *buffer = (struct element_buffer){0};
 }
 
-/* Room for `size` more bytes, or NULL with the error latched. */
+/* Returns space for `size` more bytes, or NULL with the error recorded. */
 static uint8_t *
 element_grow(struct element_buffer *buffer, size_t size)
 {
@@ -54,7 +54,7 @@ element_put(uint8_t *place, uint64_t value, int size)
         place[i] = (uint8_t)(value >> 8 * i);
 }
 
-/* The group comes first. */
+/* Swaps the halves: the group is written first. */
 static uint32_t
 element_tag(uint32_t tag)
 {
@@ -86,7 +86,7 @@ element_fail(struct element_buffer *buffer, int rc)
         buffer->error = rc;
 }
 
-/* PS3.5 table 7.1-1: two reserved bytes and a 32-bit length. */
+/* Returns whether the VR has two reserved bytes and a 32-bit length (PS3.5 table 7.1-1). */
 static bool
 has_long_length(const char vr[2])
 {

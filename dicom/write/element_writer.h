@@ -1,9 +1,9 @@
 /*
- * element_writer.h - data elements in Explicit VR Little Endian (PS3.5 7.1.2), into memory.
+ * element_writer.h - encodes data elements in Explicit VR Little Endian (PS3.5 7.1.2) in memory.
  *
- * A buffer grows as needed and latches its first error: elements are appended without looking, and
- * `error` is looked at once before the bytes are used. Sequences and items get explicit lengths,
- * filled in when they are closed. Callers append in ascending tag order. One thread a buffer.
+ * A buffer grows as needed and keeps its first error. Callers append without checks, and must check
+ * `error` once before they use the bytes. Sequences and items get explicit lengths, filled in when
+ * they are closed. Callers must append in ascending tag order. One thread per buffer.
  */
 #ifndef NOCTULE_ELEMENT_WRITER_H
 #define NOCTULE_ELEMENT_WRITER_H
@@ -19,27 +19,28 @@ struct element_buffer {
     uint8_t *bytes;
     size_t size;
     size_t capacity;
-    int error; /* 0, -ENOMEM, or -EMSGSIZE: a value longer than its length field can say */
+    int error; /* 0, -ENOMEM, or -EMSGSIZE: a value exceeds its length field */
 };
 
 void element_buffer_free(struct element_buffer *buffer);
 
-/* Latches an error, if it is the first. */
+/* Records an error, if it is the first. */
 void element_fail(struct element_buffer *buffer, int rc);
 
-/* Raw bytes, already encoded. */
+/* Appends bytes that are already encoded. */
 void element_append(struct element_buffer *buffer, const void *bytes, size_t size);
 
-/* Tag, VR and length, for a value that the caller appends; `length` is even. */
+/* Appends tag, VR and length of a value that the caller appends. `length` must be even. */
 void element_header(struct element_buffer *buffer, uint32_t tag, const char vr[2], uint32_t length);
 
-/* The head of an item whose content of `length` bytes the caller appends. */
+/* Appends the header of an item whose content of `length` bytes the caller appends. */
 void element_item_header(struct element_buffer *buffer, uint32_t length);
 
-/* A text value as it stands, padded to even length: with NUL for UI, else with a space. */
+/* Appends a text value unchanged, padded to even length: with NUL for UI, otherwise with a
+ * space. */
 void element_text(struct element_buffer *buffer, uint32_t tag, const char vr[2], const char *text);
 
-/* Several of them, up to a row without tag. */
+/* Appends several text values, up to a row without tag. */
 struct element_row {
     uint32_t tag;
     const char *vr, *text;
@@ -49,16 +50,16 @@ void element_texts(struct element_buffer *buffer, const struct element_row *rows
 
 void element_us(struct element_buffer *buffer, uint32_t tag, const uint16_t *values, size_t count);
 void element_ul(struct element_buffer *buffer, uint32_t tag, const uint32_t *values, size_t count);
-/* One double. */
+/* Appends one double. */
 void element_fd(struct element_buffer *buffer, uint32_t tag, double value);
 void element_at(struct element_buffer *buffer, uint32_t tag, uint32_t value);
 
-/* Each returns the mark that element_close takes; closing is in reverse order of opening. */
+/* Return the mark that element_close needs. The caller must close in reverse order of opening. */
 size_t element_open_sequence(struct element_buffer *buffer, uint32_t tag);
 size_t element_open_item(struct element_buffer *buffer);
 void element_close(struct element_buffer *buffer, size_t mark);
 
-/* A sequence and the only item in it, opened and closed together. */
+/* Open and close a sequence together with its only item. */
 size_t element_open_only_item(struct element_buffer *buffer, uint32_t tag);
 void element_close_only_item(struct element_buffer *buffer, size_t mark);
 void element_only_texts(struct element_buffer *buffer, uint32_t tag,

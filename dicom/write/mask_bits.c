@@ -3,7 +3,7 @@
 #include <endian.h>
 #include <string.h>
 
-/* The last word's voxels; all ones when the row ends with a full word. */
+/* Returns the mask of the last word's voxels: all ones if the row ends with a full word. */
 static uint64_t
 last_word_mask(int32_t columns)
 {
@@ -96,7 +96,7 @@ mask_pack(struct mask_packer *packer, const struct mask_plane *plane)
 {
     bool contiguous = plane->columns % 64 == 0 && plane->words_per_row == plane->columns / 64;
     if (contiguous && packer->pending_bits == 0 && __BYTE_ORDER == __LITTLE_ENDIAN) {
-        /* In memory as it must be in the file. */
+        /* The bits in memory have the layout of the file. */
         byte_sink_append(packer->sink, plane->words,
                          (size_t)plane->rows * (size_t)plane->columns / 8);
         return;

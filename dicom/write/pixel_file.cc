@@ -15,13 +15,13 @@
 namespace read_back
 {
 
-/* Tag, VR, two bytes for nothing, length. */
+/* tag, VR, two reserved bytes, length */
 constexpr size_t header_size = 12;
 
 namespace
 {
 
-/* The length of the value that is there, which is that of the frames. */
+/* Returns the length of the value, which must be that of the frames. */
 uint64_t
 length_of(DcmItem &dataset, uint64_t frame_bits, size_t frames)
 {
@@ -72,7 +72,7 @@ PixelFile::check_header() const
 const uint8_t *
 PixelFile::read(size_t frame, std::vector<uint8_t> &buffer, unsigned &first_bit) const
 {
-    const uint64_t block = 4096; /* from where on the system copies fast */
+    const uint64_t block = 4096; /* alignment at which the kernel copies fast */
     const uint64_t begin = frame * frame_bits_;
     const uint64_t first = start_ + begin / 8;
     const uint64_t end = start_ + (begin + frame_bits_ + 7) / 8;
@@ -122,7 +122,7 @@ in_parts(size_t count, size_t least, int threads, const std::function<void(size_
         try {
             helpers.emplace_back(do_part, part);
         } catch (const std::exception
-                     &) { /* no more threads, or no memory for one: those that run are waited for */
+                     &) { /* no more threads, or no memory for one: wait for the running ones */
             do_part(part);
         }
     }

@@ -1,9 +1,9 @@
 /*
- * pixel_file.hh - the pixel data of an object that is read back, frame by frame, by several threads
- * where that pays; private to dicom/, C++.
+ * pixel_file.hh - reads back the pixel data of an object frame by frame, in several threads if that
+ * is faster; private to dicom/, C++.
  *
- * DCMTK tells that the element is there and how long it is; the bytes come from the end of the
- * file, where it has to stand.
+ * DCMTK finds the element and its length. The bytes are read from the end of the file, where the
+ * element must be.
  */
 #ifndef NOCTULE_DICOM_PIXEL_FILE_H
 #define NOCTULE_DICOM_PIXEL_FILE_H
@@ -22,14 +22,14 @@ namespace read_back
 class PixelFile
 {
   public:
-    /* Differs when the pixel data set there is not `frames` frames, padded to an even length. */
+    /* Throws a difference if the pixel data is not `frames` frames, padded to an even length. */
     PixelFile(const char *path, DcmItem &dataset, uint64_t frame_bits, size_t frames);
 
-    /* A frame's bytes, in the buffer, eight more to be read without harm, and its first bit in
-     * them. Any thread. */
+    /* Reads a frame's bytes into the buffer and returns their place. Eight more bytes may be
+     * read. Sets the first bit of the frame. Any thread. */
     const uint8_t *read(size_t frame, std::vector<uint8_t> &buffer, unsigned &first_bit) const;
 
-    /* What follows the last frame must be zero bits. */
+    /* Checks that only zero bits follow the last frame. */
     void check_padding() const;
 
   private:
@@ -52,13 +52,11 @@ class PixelFile
     const size_t frames_;
     const uint64_t length_; /* of the value */
     const Descriptor file_;
-    uint64_t start_; /* of the value, in the file */
+    uint64_t start_; /* file offset of the value */
 };
 
-/*
- * Calls work(first, end) for parts of 0 .. count - 1, in up to `threads` threads, the caller's
- * among them; at least `least` a part. What the lowest failing part throws is thrown.
- */
+/* Calls work(first, end) for parts of 0 .. count - 1, of at least `least` each, in up to
+ * `threads` threads including the caller's. Throws the exception of the lowest failing part. */
 void in_parts(size_t count, size_t least, int threads,
               const std::function<void(size_t, size_t)> &work);
 

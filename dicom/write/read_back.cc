@@ -261,7 +261,7 @@ StackObject::check_shared_groups()
     return groups;
 }
 
-/* Returns the series of another study in which the object is that this one replaces. */
+/* Returns the series, in another study, of the replaced object. */
 DcmItem &
 StackObject::elsewhere(const struct derived_reference &replaces)
 {
@@ -331,11 +331,11 @@ StackObject::check_each_frame(int32_t count, const std::function<void(DcmItem &)
     }
 }
 
-/* Returns the tile of a mosaic that lies where the frame does; -1 if there is none. */
+/* Returns the tile of a mosaic at the frame's position, or -1. */
 int32_t
 StackObject::tile_of(DcmItem &frame, const std::string &uid) const
 {
-    constexpr double tolerance_mm = 1e-3; /* of decimals of 16 characters */
+    constexpr double tolerance_mm = 1e-3; /* precision of decimals of 16 characters */
     DcmItem &item = item_of(frame, ATTRIBUTE(PlanePositionSequence));
     for (int32_t p = 0; p < stack_.plane_count; p++) {
         const struct dicom_frame &tile = *derived_plane_frame(&source_, p);

@@ -1,10 +1,9 @@
 /*
- * read_back.hh - what the verifiers of objects made from a stack have in common: attributes through
- * DCMTK's parser, compared with what they were to be, and pixel data frame by frame; private to
- * dicom/, C++.
+ * read_back.hh - base of the verifiers of objects made from a stack: reads attributes with DCMTK's
+ * parser and compares them, and pixel data frame by frame; private to dicom/, C++.
  *
- * Nothing here is shared with the writers but names (derived.h). The first difference is
- * thrown; std::bad_alloc is the only other exception.
+ * The verifiers share only names with the writers (derived.h). The first difference is thrown.
+ * std::bad_alloc is the only other exception.
  */
 #ifndef NOCTULE_DICOM_READ_BACK_H
 #define NOCTULE_DICOM_READ_BACK_H
@@ -24,20 +23,20 @@
 namespace read_back
 {
 
-/* The first difference, on its way to the error. */
+/* The first difference. */
 struct Mismatch {
     char message[400];
 };
 
 [[noreturn]] void differ(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* verify's, of the exception that is caught. errno says whether a difference is of what there was no memory to read. */
+/* Handles verify's caught exception. errno tells a difference from data that could not be read
+ * for lack of memory. */
 int verify_caught(struct error *error, const char *path, enum code code, const char *object);
 
-/*
- * Runs a verifier and returns 0: a difference becomes the error `code`, with `object`, which is what
- * was read back ("segmentation"), as its name; no memory OUT_OF_MEMORY. Returns its negative errno.
- */
+/* Runs a verifier. Returns 0, or the error's negative errno. A difference becomes the error
+ * `code`; `object` is the name of the object read ("segmentation"). A lack of memory becomes
+ * OUT_OF_MEMORY. */
 template <typename Body>
 int
 verify(struct error *error, const char *path, enum code code, const char *object, Body body)
@@ -51,23 +50,23 @@ verify(struct error *error, const char *path, enum code code, const char *object
     }
 }
 
-/* Opens an object in Explicit VR Little Endian; long values, such as pixels, stay in the file. */
+/* Opens an object in Explicit VR Little Endian. Long values, such as pixels, stay in the file. */
 DcmDataset &load_file(DcmFileFormat &file, const char *path);
-/* Are its texts UTF-8? Else they are ASCII. */
+/* Returns whether its texts are UTF-8. Otherwise they are ASCII. */
 bool is_utf8(DcmDataset &dataset);
-/* As value_text_clean makes it fit for such an object. */
+/* Returns the text as value_text_clean writes it in such an object. */
 std::string clean_text(const char *text, size_t characters, enum value_text_kind kind, bool utf8);
 
-/* The class, who the object is, and whose. */
+/* Checks the class, the object's UIDs, and its patient and study. */
 void check_identity(DcmFileFormat &file, const char *sop_class,
                     const struct derived_identity &identity, const char *study_uid,
                     const char *modality);
 
-/* --- attributes; each differs when what it looks for is missing --- */
+/* --- attributes; each function throws a difference if the attribute is missing --- */
 
 struct Attribute {
     DcmTagKey tag;
-    const char *name; /* in messages */
+    const char *name; /* for messages */
 };
 
 #define ATTRIBUTE(keyword) (read_back::Attribute{DCM_##keyword, #keyword})
@@ -76,39 +75,42 @@ std::string text_of(DcmItem &item, const Attribute &attribute);
 void expect_text(DcmItem &item, const Attribute &attribute, const std::string &expected);
 void expect_number(DcmItem &item, const Attribute &attribute, int64_t expected);
 double decimal_of(DcmItem &item, const Attribute &attribute, unsigned long index = 0);
-/* A decimal string has 16 characters at most: the last digits of a double may be lost. */
+/* Compares with tolerance: a decimal string has at most 16 characters, so the last digits of a
+ * double may be lost. */
 void expect_decimal(DcmItem &item, const Attribute &attribute, double expected,
                     unsigned long index = 0);
-/* The only item, or all `count` of them; sequences of other lengths differ. */
+/* Return the only item, or all `count` items. Other lengths of the sequence are differences. */
 DcmItem &item_of(DcmItem &item, const Attribute &attribute);
 std::vector<DcmItem *> items_of(DcmItem &item, const Attribute &attribute, size_t count);
-/* Value and scheme of the only item; the meaning is for people. */
+/* Compares value and scheme of the only item. Ignores the meaning. */
 void expect_code(DcmItem &item, const Attribute &attribute, const coded_concept &code);
 
-/* --- an image object made from a stack, on which verifiers of one kind are built --- */
+/* --- base class of verifiers of image objects made from a stack --- */
 
 class StackObject
 {
   protected:
     StackObject(const struct derived_source &source, const char *path);
 
-    /* Who it is, and its Frame of Reference. */
+    /* Checks the object's UIDs and its Frame of Reference. */
     void check_identity(const char *sop_class, const struct derived_identity &identity,
                         const char *modality);
-    /* Unsigned pixels of as many bits, allocated and stored. */
+    /* Checks for unsigned pixels with `bits` bits allocated and stored. */
     void check_image(int64_t bits);
-    /* Plane Orientation and Pixel Measures; returns the groups. */
+    /* Checks Plane Orientation and Pixel Measures. Returns the groups. */
     DcmItem &check_shared_groups();
-    /* Each source instance once, and no other but the object that this one `replaces`. */
+    /* Checks that each source instance is referenced once, and besides these only the object
+     * that this one `replaces`. */
     void check_referenced_series(const struct derived_reference *replaces);
-    /* Calls check(item) for each item of the per-frame groups, `count` of them (0: one or more), and
-     * says in which frame it differs. */
+    /* Calls check(item) for each item of the per-frame groups. There must be `count` of them (0:
+     * one or more). Adds the frame to a difference. */
     void check_each_frame(int32_t count, const std::function<void(DcmItem &)> &check);
-    /* The plane that a frame's Derivation Image names; its Plane Position must be there. */
+    /* Returns the plane that a frame's Derivation Image refers to. Its Plane Position must be
+     * present. */
     int32_t plane_of(DcmItem &frame) const;
     int32_t tile_of(DcmItem &frame, const std::string &uid) const;
     void check_measures(DcmItem &groups, int32_t plane) const;
-    /* The Dimension Index Values of a frame, of which there are so many. */
+    /* Returns the Dimension Index Values of a frame, which must be `count` of them. */
     static const Uint32 *indices_of(DcmItem &frame, unsigned long count);
 
     const struct derived_source &source_;

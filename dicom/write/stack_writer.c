@@ -1,6 +1,6 @@
 /*
- * stack_writer.c - the file, the modules and the functional groups that all image objects made from
- * a stack have.
+ * stack_writer.c - the file, modules and functional groups that all image objects made from a stack
+ * have.
  */
 #include "dicom/write/stack_writer.h"
 
@@ -124,7 +124,7 @@ stack_end_item(struct stack_writer *w, bool write)
     return size;
 }
 
-/* The instances of the stack, once each; returns the bytes of all items. */
+/* Adds the instances of the stack, each once. Returns the bytes of all items. */
 static uint64_t
 stream_references(struct stack_writer *w, bool write)
 {
@@ -145,7 +145,7 @@ stream_references(struct stack_writer *w, bool write)
     return size;
 }
 
-/* An item of the object that this one replaces: its series, with it alone. */
+/* Adds an item with the series of the replaced object, which has only this object. */
 static void
 add_replaced_series(const struct stack_writer *w, struct element_buffer *to)
 {
@@ -158,7 +158,7 @@ add_replaced_series(const struct stack_writer *w, struct element_buffer *to)
     element_close(to, series);
 }
 
-/* Whether the object that this one replaces is of the same study. */
+/* Returns whether the replaced object is in the same study. */
 static bool
 replaces_in_study(const struct stack_writer *w)
 {
@@ -167,16 +167,16 @@ replaces_in_study(const struct stack_writer *w)
            strcmp(replaced->study_uid, derived_plane_instance(w->set.source, 0)->study_uid) == 0;
 }
 
-/* Common Instance Reference Module: all instances the stack was made of, in its order; and the object that this one
- * replaces, if it is of the study. */
+/* Puts the Common Instance Reference Module: all instances of the stack, in its order, and the
+ * replaced object if it is in the same study. */
 static int
 put_references(struct stack_writer *w)
 {
     const char *series_uid = derived_plane_instance(w->set.source, 0)->series_uid;
     uint64_t references = stream_references(w, false);
-    struct element_buffer rest = {0}; /* of the series, and the item behind it */
+    struct element_buffer rest = {0}; /* rest of the series, and the next item */
     element_text(&rest, TAG_SeriesInstanceUID, "UI", series_uid);
-    uint64_t item = 12 + references + rest.size; /* 12: the inner sequence's head */
+    uint64_t item = 12 + references + rest.size; /* 12: header of the inner sequence */
     if (replaces_in_study(w))
         add_replaced_series(w, &rest);
     if (references > STACK_MAX_VALUE_LENGTH ||
@@ -197,8 +197,8 @@ put_references(struct stack_writer *w)
     return error;
 }
 
-/* General Reference Module: the object that this one replaces; and, if that is of another study, the rest of the Common
- * Instance Reference Module. */
+/* Puts the replaced object into the General Reference Module. If it is in another study, also
+ * puts the rest of the Common Instance Reference Module. */
 static void
 put_replaced(struct stack_writer *w)
 {
@@ -278,7 +278,7 @@ stack_put_relationship(struct stack_writer *w, int32_t series_number,
     put_dimensions(w, dimensions, count);
 }
 
-/* The source's method, or that of its transfer syntax (PS3.3 C.7.6.1.1.5.1) where it does not say. */
+/* Returns the source's method, or else that of its transfer syntax (PS3.3 C.7.6.1.1.5.1). */
 static const char *
 lossy_method(const struct dicom_instance *source)
 {
@@ -288,8 +288,8 @@ lossy_method(const struct dicom_instance *source)
     return syntax->lossy_method;
 }
 
-/* The source's ratio, or that of its pixel data if the source does not state one. The file's size would not do: it
- * depends on the file meta information, and so on the way that the file came. */
+/* Returns the source's ratio, or else that of its pixel data. The file's size must not be used:
+ * it depends on the file meta information, and so on the way the file was received. */
 static void
 lossy_ratio(const struct dicom_instance *source, char text[DICOM_DS_SIZE])
 {
@@ -401,7 +401,7 @@ stack_add_frame_content(struct element_buffer *to, const uint32_t *indices, size
     element_close_only_item(to, item);
 }
 
-/* Decimals as the source writes them, where it does so well. */
+/* Adds decimals as the source writes them, if they are valid. */
 static void
 stack_add_decimals(struct element_buffer *to, uint32_t tag, const char (*texts)[DICOM_DS_SIZE],
                    const double *numbers, int count)
@@ -425,7 +425,7 @@ stack_add_plane_position(const struct stack_writer *w, struct element_buffer *to
     element_close_only_item(to, item);
 }
 
-/* A length computed from positions: digits that are rounding noise are left away. */
+/* Formats a length computed from positions, without digits that are rounding noise. */
 static void
 format_length(double length, char text[VALUE_DS_SIZE])
 {
@@ -436,8 +436,8 @@ format_length(double length, char text[VALUE_DS_SIZE])
     value_ds_format(strtod(shorter, NULL), text);
 }
 
-/* Of one plane, in mm. Spacing Between Slices is of all frames or none, and between unevenly spaced
- * planes there is not one. */
+/* Adds Pixel Measures of one plane, in mm. Spacing Between Slices must be in all frames or in
+ * none, and unevenly spaced planes have no single value. */
 static void
 stack_add_measures(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
 {

@@ -1,9 +1,9 @@
 /*
  * pmap.c - writes parametric maps (PS3.3 A.75) as a stream.
  *
- * The data set is written in one go in ascending tag order: stack_writer.c has what all objects
- * made from a stack have, here is what only maps have. Codes go from the caller's array straight
- * into the file's buffer.
+ * The data set is written in one pass, in ascending tag order. stack_writer.c has the parts that
+ * all objects made from a stack share; this file has the rest. Codes are written from the caller's
+ * array to the file's buffer without a copy.
  */
 #include "dicom/objects/pmap/pmap.h"
 
@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    MIN_SIZE = 3, /* of a plane that has a voxel which is not on its edge */
+    MIN_SIZE = 3, /* smallest plane with a voxel that is not on its edge */
     BITS = 16,
     BYTES = BITS / 8,
 };
@@ -35,7 +35,7 @@ pmap_identify(const struct pmap_request *request, struct derived_identity *ident
 {
     char after[PMAP_KIND_SIZE + 1];
     snprintf(after, sizeof(after), " %s", request->kind);
-    const struct derived_kind kind = {"Parametric Map ", after, false}; /* it has all frames */
+    const struct derived_kind kind = {"Parametric Map ", after, false}; /* false: has all frames */
     return derived_identify(request->source, &kind, identity);
 }
 
@@ -126,10 +126,8 @@ static const struct {
 
 static const struct coded_concept entire_body = {"38266002", "SCT", "Entire body"};
 
-/*
- * The region that a Body Part Examined means (PS3.16 Annex L), of those that are no pair: nobody
- * tells the side of the others. Else the entire body, which holds them all.
- */
+/* Returns the region of a Body Part Examined (PS3.16 Annex L), if it is unpaired. Paired regions
+ * need a side, which is unknown. For these returns the entire body, which contains them all. */
 static const struct coded_concept *
 pmap_region(const char *body_part)
 {
@@ -140,7 +138,7 @@ pmap_region(const char *body_part)
     return &entire_body;
 }
 
-/* For display: all codes, from black to white. */
+/* Display window: all codes, from black to white. */
 static const struct element_row voi[] = {
     {TAG_WindowCenter, "DS", "128"},
     {TAG_WindowWidth, "DS", "256"},
@@ -148,7 +146,7 @@ static const struct element_row voi[] = {
     {0},
 };
 
-/* What values mean is said by Real World Value Mapping. */
+/* Identity: Real World Value Mapping defines the meaning of values. */
 static const struct element_row identity_transformation[] = {
     {TAG_RescaleIntercept, "DS", "0"},
     {TAG_RescaleSlope, "DS", "1"},
@@ -168,7 +166,7 @@ add_anatomy(const struct pmap_writer *w, struct element_buffer *to)
     element_close_only_item(to, item);
 }
 
-/* A content item (PS3.3 10.2.1): Quantity = the request's. */
+/* Adds a content item (PS3.3 10.2.1): Quantity = the request's. */
 static void
 add_quantity(const struct pmap_writer *w, struct element_buffer *to)
 {
@@ -180,11 +178,9 @@ add_quantity(const struct pmap_writer *w, struct element_buffer *to)
     element_close_only_item(to, item);
 }
 
-/*
- * Real World Value Mapping: a code is its own value. The range mapped is that of all stored values,
- * padding among them, which Pixel Padding Value takes out: highdicom gives no value of a frame that
- * has one beyond the range.
- */
+/* Adds Real World Value Mapping: a code is its own value. The mapped range includes all stored
+ * values, also padding, which Pixel Padding Value excludes. highdicom returns no value of a
+ * frame that has one outside the range. */
 static void
 add_meaning(const struct pmap_writer *w, struct element_buffer *to)
 {
@@ -218,7 +214,7 @@ put_shared_groups(struct pmap_writer *w)
     element_close_only_item(to, item);
 }
 
-/* Frames in ascending position. */
+/* Encodes frames in ascending position. */
 static uint64_t
 encode_frame_groups(void *context, bool write)
 {
@@ -240,7 +236,7 @@ encode_frame_groups(void *context, bool write)
 
 /* --- pixels --- */
 
-/* So many codes, or padding where there are none. */
+/* Appends `count` codes, or padding if `codes` is NULL. */
 static void
 append_values(struct byte_sink *sink, const uint8_t *codes, int64_t count)
 {
@@ -256,14 +252,15 @@ append_values(struct byte_sink *sink, const uint8_t *codes, int64_t count)
     }
 }
 
-/* A plane's codes in a frame of padding. */
+/* Appends a plane's codes, with padding around them. */
 static void
 append_frame(struct byte_sink *sink, const uint8_t *codes, int64_t columns, int64_t rows)
 {
     append_values(sink, NULL, columns + 1);
     for (int64_t y = 1; y < rows - 1; y++) {
         append_values(sink, codes, columns - 2);
-        append_values(sink, NULL, y < rows - 2 ? 2 : columns + 1); /* to the next row's first */
+        /* up to the next row's first code */
+        append_values(sink, NULL, y < rows - 2 ? 2 : columns + 1);
         codes += columns - 2;
     }
 }
@@ -285,7 +282,7 @@ static const struct stack_dimension dimensions[] = {
     {TAG_ImagePositionPatient, TAG_PlanePositionSequence, "ImagePositionPatient"},
 };
 
-/* 0, or why an encoding failed; write errors are the sink's. */
+/* Returns 0, or why an encoding failed. The sink keeps write errors. */
 static int
 pmap_write_object(struct pmap_writer *w)
 {

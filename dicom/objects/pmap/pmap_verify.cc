@@ -1,9 +1,9 @@
 /*
- * pmap_verify.cc - reads a parametric map back with DCMTK and compares it with what it was to say.
+ * pmap_verify.cc - reads a parametric map back with DCMTK and compares it with the request.
  *
- * Nothing here is shared with the writer but names (pmap.h, derived.h): attributes
- * come from DCMTK's parser, frames are found by their source references. DCMTK leaves the pixel
- * data in the file; one frame at a time is in memory.
+ * This file shares only names with the writer (pmap.h, derived.h). DCMTK's parser reads the
+ * attributes, and frames are found by their source references. DCMTK leaves the pixel data in the
+ * file; one frame at a time is in memory.
  */
 #include "dicom/objects/pmap/pmap.h"
 
@@ -78,7 +78,7 @@ class PmapVerifier : StackObject
             differ("%s is %.17g instead of %.17g", attribute.name, value, expected);
     }
 
-    /* A stored value is a code without unit: nothing is added, nothing scaled. */
+    /* Checks that a stored value is a code without unit, offset or scale. */
     void check_meaning(DcmItem &groups) const
     {
         DcmItem &identity = item_of(groups, ATTRIBUTE(PixelValueTransformationSequence));
@@ -95,7 +95,7 @@ class PmapVerifier : StackObject
         expect_code(definition, ATTRIBUTE(ConceptCodeSequence), request_.quantity);
     }
 
-    /* One frame per plane, in ascending position. */
+    /* Checks for one frame per plane, in ascending position. */
     void check_frames()
     {
         int32_t plane = 0;

@@ -1,9 +1,10 @@
 /*
  * seg.c - writes segmentation objects (PS3.3 A.51), BINARY or FRACTIONAL, as a stream.
  *
- * The data set is written in one go in ascending tag order: stack_writer.c has what all objects
- * made from a stack have, seg_modules.c what only segmentations have, dataset_writer.c merges in what is inherited from the source. Pixels go from the caller's masks
- * or maps straight into the file's buffer.
+ * The data set is written in one pass, in ascending tag order. stack_writer.c has the parts that
+ * all objects made from a stack share, seg_modules.c those of segmentations. dataset_writer.c
+ * merges the elements inherited from the source. Pixels are written from the caller's masks or maps
+ * to the file's buffer without a copy.
  */
 #include "dicom/objects/seg/seg_writer.h"
 
@@ -115,7 +116,7 @@ check_plan(const struct seg_writer *w, struct error *error)
 
 static const struct coded_concept derived_by_segmentation = {"113076", "DCM", "Segmentation"};
 
-/* Everything that can be known before the first byte is written. */
+/* Makes all checks that are possible before the first byte is written. */
 static int
 seg_prepare(struct seg_writer *w, int fd, struct error *error)
 {
@@ -138,7 +139,7 @@ static const struct stack_dimension dimensions[] = {
     {TAG_ImagePositionPatient, TAG_PlanePositionSequence, "ImagePositionPatient"},
 };
 
-/* 0, or why an encoding failed; write errors are the sink's. */
+/* Returns 0, or why an encoding failed. The sink keeps write errors. */
 static int
 seg_write_object(struct seg_writer *w)
 {

@@ -1,4 +1,7 @@
-/* seg_algorithm.c - the algorithm that made a segment: Noctule's own, or that of the object it was taken from. */
+/*
+ * seg_algorithm.c - algorithm of a segment: Noctule's own, or that of the annotation object it was
+ * taken from.
+ */
 #include "dicom/objects/seg/seg.h"
 
 #include "dicom/write/dataset_writer.h"
@@ -7,7 +10,7 @@
 
 static const struct coded_concept deformable_models = {"123111", "DCM", "Deformable Models"};
 
-/* An Algorithm Identification item must have a family, a name and a version (PS3.3 10.16). */
+/* Returns whether the item has the required family, name and version (PS3.3 10.16). */
 static bool
 algorithm_is_whole(const struct provenance_algorithm *algorithm)
 {
@@ -37,7 +40,8 @@ seg_algorithm_type(const struct seg_segment *segment)
     return from->type;
 }
 
-/* The name in the object; else that of its first algorithm; NULL for a manual region without a name. */
+/* Returns the name in the object, or else that of its first algorithm, or NULL for a manual
+ * region without a name. */
 static const char *
 algorithm_source_name(const struct provenance *from, size_t index)
 {

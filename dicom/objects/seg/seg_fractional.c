@@ -1,8 +1,8 @@
 #include "dicom/objects/seg/seg_fractional.h"
 
 enum {
-    BLOCK = 4096, /* voxels looked at before asking whether that was enough */
-    RUN = 512,    /* of one length, which spares vectors their remainder */
+    BLOCK = 4096, /* voxels per test for an early end */
+    RUN = 512,    /* fixed length, which spares vector loops their remainder */
 };
 
 bool

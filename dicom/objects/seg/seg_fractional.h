@@ -1,6 +1,6 @@
 /*
- * seg_fractional.h - a plane of a connectedness map, 0 to 65535 per voxel, as the stored values of a
- * FRACTIONAL segmentation: probabilities of 8 bits, 255 for certainty (PS3.3 C.8.20.2.3).
+ * seg_fractional.h - converts a plane of a connectedness map, 0 to 65535 per voxel, to the stored
+ * values of a FRACTIONAL segmentation: 8-bit probabilities, 255 for certainty (PS3.3 C.8.20.2.3).
  */
 #ifndef NOCTULE_SEG_FRACTIONAL_H
 #define NOCTULE_SEG_FRACTIONAL_H
@@ -12,9 +12,9 @@
 
 #define SEG_FRACTIONAL_MAX 255
 
-/* round(connectedness * 255 / 65535), which is round(connectedness / 257); 257 is odd, so nothing
- * lies half-way. In 16 bits, which compilers make wider vectors of: the greatest are 255 with or
- * without their half. */
+/* Returns round(connectedness * 255 / 65535), which equals round(connectedness / 257). 257 is
+ * odd, so halves do not occur. Uses 16 bits, for which compilers make wider vectors. The largest
+ * values give 255 with or without rounding. */
 static inline uint8_t
 seg_fractional_value(uint16_t connectedness)
 {
@@ -22,10 +22,10 @@ seg_fractional_value(uint16_t connectedness)
     return (uint8_t)(up / 257);
 }
 
-/* Whether a stored value is not 0. */
+/* Returns whether any stored value is not 0. */
 bool seg_fractional_any(const uint16_t *voxels, int64_t count);
 
-/* Appends the stored values, a byte each. */
+/* Appends the stored values, one byte each. */
 void seg_fractional_append(struct byte_sink *sink, const uint16_t *voxels, int64_t count);
 
 #endif

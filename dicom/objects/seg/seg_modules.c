@@ -1,6 +1,6 @@
 /*
- * seg_modules.c - what only segmentation objects have (PS3.3 A.51.3, A.51.5): the segments, and what
- * grows with the frames, functional groups and pixels; each group of tags in ascending order.
+ * seg_modules.c - parts that only segmentation objects have (PS3.3 A.51.3, A.51.5): segments,
+ * functional groups and pixels. Each group of tags is in ascending order.
  */
 #include "dicom/objects/seg/seg_writer.h"
 
@@ -45,7 +45,7 @@ add_algorithms(const struct seg_writer *w, struct element_buffer *to,
     element_close(to, sequence);
 }
 
-/* Segment Algorithm Name may have several values (LO). */
+/* Adds Segment Algorithm Name, which may have several values (LO). */
 static void
 add_algorithm_names(const struct seg_writer *w, struct element_buffer *to,
                     const struct seg_segment *segment)
@@ -66,7 +66,7 @@ add_algorithm_names(const struct seg_writer *w, struct element_buffer *to,
         element_text(to, TAG_SegmentAlgorithmName, "LO", text);
 }
 
-/* Segmented Property Type; its modifier belongs into the item of the type. */
+/* Adds Segmented Property Type. Its modifier must be in the item of the type. */
 static void
 add_type(const struct seg_writer *w, struct element_buffer *to, const struct seg_segment *segment)
 {
@@ -121,7 +121,7 @@ add_segment(const struct seg_writer *w, struct element_buffer *to, int32_t index
     return error;
 }
 
-/* Of probabilities nobody can say where one segment ends and another begins. */
+/* Returns Segments Overlap. It is undefined for probabilities, which have no sharp borders. */
 static const char *
 segments_overlap(const struct seg_writer *w)
 {
@@ -151,7 +151,7 @@ seg_put_segments(struct seg_writer *w)
 
 /* --- frames --- */
 
-/* The item of Per-frame Functional Groups Sequence for one frame. */
+/* Adds the item of the Per-frame Functional Groups Sequence for one frame. */
 static void
 add_frame_groups(const struct seg_writer *w, struct element_buffer *to, int32_t segment,
                  int32_t plane)
@@ -172,8 +172,8 @@ add_frame_groups(const struct seg_writer *w, struct element_buffer *to, int32_t 
     element_close(to, groups);
 }
 
-/* Segment by segment, each in ascending position, as seg_put_pixel_data does; returns the bytes of all
- * items. */
+/* Encodes segment by segment, each in ascending position, in the order of seg_put_pixel_data.
+ * Returns the bytes of all items. */
 static uint64_t
 stream_frame_groups(void *context, bool write)
 {

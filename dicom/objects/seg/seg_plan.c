@@ -30,7 +30,7 @@ seg_plan_map(const struct seg_request *request, int32_t segment, int32_t plane)
     return request->segments[segment].map + plane * seg_plan_voxels(request);
 }
 
-/* Whether the frame has a voxel that is not 0. */
+/* Returns whether the frame has a voxel that is not 0. */
 static bool
 any_voxel(const struct seg_request *request, int32_t segment, int32_t plane)
 {
@@ -40,7 +40,7 @@ any_voxel(const struct seg_request *request, int32_t segment, int32_t plane)
     return mask_any(&mask);
 }
 
-/* The frames of one plane; `seen` is a plane of words to find overlaps with, or NULL. */
+/* Plans the frames of one plane. `seen` is a plane of words to find overlaps, or NULL. */
 static void
 plan_plane(const struct seg_request *request, struct seg_plan *plan, int32_t plane, uint64_t *seen,
            size_t seen_bytes)
@@ -64,7 +64,7 @@ plan_plane(const struct seg_request *request, struct seg_plan *plan, int32_t pla
     }
 }
 
-/* Marks become ordinals. */
+/* Replaces marks by ordinals. */
 static void
 number_marked(uint32_t *index, int32_t count)
 {

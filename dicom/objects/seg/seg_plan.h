@@ -1,5 +1,5 @@
 /*
- * seg_plan.h - which frames a segmentation object has, found in one pass over masks or maps.
+ * seg_plan.h - frames of a segmentation object, found in one pass over masks or maps.
  */
 #ifndef NOCTULE_SEG_PLAN_H
 #define NOCTULE_SEG_PLAN_H
@@ -11,22 +11,23 @@ struct seg_plan {
     int32_t segment_count;
     int32_t plane_count;
     bool *present; /* present[segment * plane_count + plane]: the frame is written */
-    /*
-     * Dimension Index Values (PS3.3 C.7.6.17.1): ordinals from 1 without gaps over what has a
-     * frame; 0 for what has none. A plane has the same one in every segment.
-     */
+    /* Dimension Index Values (PS3.3 C.7.6.17.1): ordinals from 1, without gaps, of segments and
+     * planes that have a frame. 0 if they have none. A plane has the same value in every
+     * segment. */
     uint32_t *segment_index;
     uint32_t *plane_index;
     int64_t frames;
-    bool overlap; /* some voxel is in two segments; false for maps, where nothing is "in" */
+    bool overlap; /* a voxel is in two segments; always false for maps */
 };
 
-/* The voxels of one plane: of a BINARY object, of a FRACTIONAL one (rows * columns of them). */
+/* Return the voxels of one plane: of a BINARY object, or of a FRACTIONAL one (rows * columns of
+ * them). */
 struct mask_plane seg_plan_mask(const struct seg_request *request, int32_t segment, int32_t plane);
 const uint16_t *seg_plan_map(const struct seg_request *request, int32_t segment, int32_t plane);
-int64_t seg_plan_voxels(const struct seg_request *request); /* of a plane */
+int64_t seg_plan_voxels(const struct seg_request *request); /* number per plane */
 
-int seg_plan_make(const struct seg_request *request, struct seg_plan *plan); /* 0 or -ENOMEM */
+/* Returns 0 or -ENOMEM. */
+int seg_plan_make(const struct seg_request *request, struct seg_plan *plan);
 void seg_plan_free(struct seg_plan *plan);
 
 #endif

@@ -1,12 +1,11 @@
 /*
- * seg_verify.cc - reads a segmentation object back with DCMTK and compares it with what it was to
- * say.
+ * seg_verify.cc - reads a segmentation object back with DCMTK and compares it with the request.
  *
- * Nothing here is shared with the writer but the names (seg.h): attributes come from
- * DCMTK's parser (read_back.hh), frames are found by their source references, and bits are taken
- * out of the stream by a routine of this file (that of DCMTK 3.6.7 is wrong for frames that do not
- * end on a byte), probabilities judged by their distance from the map. DCMTK leaves the pixel
- * data in the file; one frame per thread is in memory.
+ * This file shares only names with the writer (seg.h). DCMTK's parser reads the attributes
+ * (read_back.hh), and frames are found by their source references. Bits are extracted by a function
+ * of this file, because that of DCMTK 3.6.7 is wrong for frames that do not end on a byte.
+ * Probabilities are compared by their distance from the map. DCMTK leaves the pixel data in the
+ * file; one frame per thread is in memory.
  */
 #include "dicom/objects/seg/seg.h"
 
@@ -25,13 +24,13 @@ using namespace read_back;
 namespace
 {
 
-/* One written frame: whose voxels it holds. */
+/* One written frame. */
 struct Frame {
     int32_t segment; /* from 0 */
     int32_t plane;
 };
 
-/* 64 bits from bit `at` on; nine bytes are touched. */
+/* Returns 64 bits from bit `at` on. Reads nine bytes. */
 uint64_t
 bits_at(const uint8_t *bytes, uint64_t at)
 {
@@ -43,8 +42,8 @@ bits_at(const uint8_t *bytes, uint64_t at)
     return shift == 0 ? low : low >> shift | static_cast<uint64_t>(place[8]) << (64 - shift);
 }
 
-/* Whether the voxels of a row are the bytes from bit `at` on: told without looking at bits where
- * both are whole bytes in the same order, else left open. */
+/* Returns true if the row's voxels equal the bytes from bit `at` on. Compares whole bytes, and
+ * only if both have the same bit order. False leaves the comparison open. */
 bool
 same_bytes(const uint8_t *bytes, uint64_t at, const uint64_t *row, int32_t columns)
 {
@@ -52,10 +51,8 @@ same_bytes(const uint8_t *bytes, uint64_t at, const uint64_t *row, int32_t colum
            std::memcmp(bytes + at / 8, row, static_cast<size_t>(columns) / 8) == 0;
 }
 
-/*
- * How far `value` of 255 is from `connectedness` of 65535, in steps of the map. The nearest value is
- * not farther than half of its own step, 65535 / 255 = 257; halves do not occur.
- */
+/* Returns the distance of `value` of 255 from `connectedness` of 65535, in steps of the map. The
+ * nearest value is at most half of its own step away: 65535 / 255 = 257. Halves do not occur. */
 int32_t
 level_distance(uint8_t value, uint16_t connectedness)
 {
@@ -64,11 +61,12 @@ level_distance(uint8_t value, uint16_t connectedness)
 
 const int32_t max_distance = 128;
 
-/* Whether none is too far from its voxel: no test, so that compilers make vectors of it. */
+/* Returns whether all values are near their voxels. Without branches, so that compilers
+ * vectorise it. */
 bool
 all_near(const uint8_t *values, const uint16_t *map, int64_t count)
 {
-    int32_t outside = 0; /* negative: one of them was below 0 or above twice the distance */
+    int32_t outside = 0; /* negative if a value was below 0 or above twice the distance */
     for (int64_t i = 0; i < count; i++) {
         const int32_t above = int32_t{values[i]} * 257 - int32_t{map[i]} + max_distance;
         outside |= above | (2 * max_distance - above);
@@ -171,7 +169,7 @@ class SegVerifier : StackObject
         return {number - 1, plane};
     }
 
-    /* From 1 without gaps. */
+    /* Checks for ordinals from 1 without gaps. */
     static void check_ordinals(const std::vector<uint32_t> &index, const char *what)
     {
         uint32_t last = 0;
@@ -184,7 +182,8 @@ class SegVerifier : StackObject
         }
     }
 
-    /* Dimension Index Values: equal for equal segments and planes, and rising with them. */
+    /* Checks Dimension Index Values: equal for equal segments and planes, and ascending with
+     * them. */
     void check_dimensions() const
     {
         std::vector<uint32_t> segments(static_cast<size_t>(request_.segment_count));
@@ -206,7 +205,7 @@ class SegVerifier : StackObject
 
     void check_pixels()
     {
-        const uint64_t worth = UINT64_C(1) << 25; /* bits: to compare fewer, no thread is started */
+        const uint64_t worth = UINT64_C(1) << 25; /* bits; fewer do not justify another thread */
         const uint64_t frame_bits = static_cast<uint64_t>(voxels()) * (request_.fractional ? 8 : 1);
         const PixelFile pixels(path_, dataset_, frame_bits, frames_.size());
         const std::vector<bool> present = mark_present();
@@ -244,7 +243,7 @@ class SegVerifier : StackObject
 
     void compare_map(const uint8_t *values, const Frame &frame) const
     {
-        const int64_t block = 512; /* of one size, which spares vectors their remainder */
+        const int64_t block = 512; /* fixed length, which spares vector loops their remainder */
         const uint16_t *map = map_of(frame);
         int64_t i = 0;
         while (i + block <= voxels() && all_near(values + i, map + i, block))
@@ -281,7 +280,8 @@ class SegVerifier : StackObject
         }
     }
 
-    /* Frames that were left out must have no voxel; with empty frames kept, none is left out. */
+    /* Checks that omitted frames have no voxel. If empty frames are kept, no frame may be
+     * omitted. */
     void check_omitted(const std::vector<bool> &present) const
     {
         for (Frame frame = {0, 0}; frame.segment < request_.segment_count; frame.segment++) {
@@ -292,7 +292,7 @@ class SegVerifier : StackObject
         }
     }
 
-    /* Whether the frame has nothing but zeros to store. */
+    /* Returns whether the frame's stored values are all zero. */
     bool is_empty(const Frame &frame) const
     {
         if (!request_.fractional)
@@ -313,7 +313,7 @@ class SegVerifier : StackObject
         return true;
     }
 
-    /* The bits of the word that column x begins which are columns. */
+    /* Returns the bits of the word at column x that are columns. */
     uint64_t columns_from(int32_t x) const
     {
         const int32_t count = stack_.columns - x;
@@ -332,7 +332,7 @@ class SegVerifier : StackObject
         return request_.segments[frame.segment].map + frame.plane * voxels();
     }
 
-    int64_t voxels() const /* of a frame */
+    int64_t voxels() const /* number per frame */
     {
         return static_cast<int64_t>(stack_.rows) * stack_.columns;
     }
@@ -347,7 +347,7 @@ class SegVerifier : StackObject
     struct derived_identity identity_ = {};
     const int threads_;
     std::vector<Frame> frames_;
-    std::vector<uint32_t> indices_; /* two Dimension Index Values a frame */
+    std::vector<uint32_t> indices_; /* two Dimension Index Values per frame */
 };
 
 } // namespace

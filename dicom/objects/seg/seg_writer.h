@@ -1,5 +1,5 @@
 /*
- * seg_writer.h - what the parts of the segmentation writer share; private to seg*.c.
+ * seg_writer.h - state of the segmentation writer; private to seg*.c.
  */
 #ifndef NOCTULE_SEG_WRITER_H
 #define NOCTULE_SEG_WRITER_H
@@ -13,14 +13,12 @@ struct seg_writer {
     struct seg_plan plan;
 };
 
-/* Bytes of Pixel Data, even; for less than 2^31 frames. */
+/* Returns the bytes of Pixel Data, an even number, for less than 2^31 frames. */
 uint64_t seg_pixel_data_length(const struct seg_writer *w);
 
-/*
- * The parts of the object that no other kind has, in the order of their tags. Each returns 0,
- * -EFBIG when a sequence grows beyond its length field, or -ENOMEM; write errors are latched in the
- * sink, encoding errors in the buffers.
- */
+/* Put the parts of the object that no other kind has, in tag order. Each returns 0, -ENOMEM, or
+ * -EFBIG if a sequence exceeds its length field. The sink keeps write errors, the buffers keep
+ * encoding errors. */
 int seg_put_segments(struct seg_writer *w);
 int seg_put_functional_groups(struct seg_writer *w);
 void seg_put_pixel_data(struct seg_writer *w);

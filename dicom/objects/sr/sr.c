@@ -1,6 +1,6 @@
 /*
  * sr.c - writes measurement reports: checks the request, encodes the object in memory
- * (sr_modules.c, sr_tree.c) and hands it to the descriptor.
+ * (sr_modules.c, sr_tree.c) and writes it to the descriptor.
  */
 #include "dicom/objects/sr/sr.h"
 
@@ -143,7 +143,7 @@ sr_source(const struct sr_writer *w, int32_t i)
     return w->request->seg->source.instances[w->sources[i]];
 }
 
-/* A multi-frame instance has many planes. */
+/* Lists each source instance once. A multi-frame instance has many planes. */
 static int
 list_sources(struct sr_writer *w)
 {

@@ -1,4 +1,6 @@
-/* sr_identity.c - who a report is: its UIDs, from the SEG it refers to and what it says. */
+/*
+ * sr_identity.c - UIDs of a report, derived from the SEG it refers to and its content.
+ */
 #include "dicom/objects/sr/sr_internal.h"
 #include "dicom/value/uid.h"
 
@@ -86,7 +88,7 @@ name_code(struct uid_name *name, const struct coded_concept *code)
     uid_name_text(name, code->meaning);
 }
 
-/* By its bits: numbers that differ in the last of them make two reports. */
+/* Names a number by its bits. Numbers that differ in the last bit must give different reports. */
 static void
 name_value(struct uid_name *name, double value)
 {

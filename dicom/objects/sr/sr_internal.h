@@ -1,5 +1,6 @@
 /*
- * sr_internal.h - what the writer and the verifier of reports have in common: names, not encodings.
+ * sr_internal.h - names that the writer and the verifier of reports share. They must not share
+ * encodings.
  */
 #ifndef NOCTULE_SR_INTERNAL_H
 #define NOCTULE_SR_INTERNAL_H
@@ -12,34 +13,35 @@ extern "C" {
 
 #define SR_RTSTRUCT_CLASS "1.2.840.10008.5.1.4.1.1.481.3"
 
-/* The object of others that a group refers to; NULL: the SEG, or none at all. */
+/* Returns the annotation object to which a group refers, or NULL if it refers to the SEG or to
+ * no object. */
 const struct seg_origin *sr_origin(const struct sr_request *request, const struct sr_group *group);
 
-/* The same where no earlier group refers to that object. */
+/* Returns the same, but NULL if an earlier group refers to that object. */
 const struct seg_origin *sr_new_origin(const struct sr_request *request, size_t group);
 
-/* Does the report refer to the SEG? */
+/* Returns whether the report refers to the SEG. */
 bool sr_refers_to_segments(const struct sr_request *request);
 
-/*
- * Tracking Identifier and Unique Identifier of what a group is about: those of its segment, or those of the volume.
- * 0 or -ENOMEM.
- */
+/* Returns Tracking Identifier and Unique Identifier of a group: those of its segment, or of the
+ * volume. Returns 0 or -ENOMEM. */
 int sr_track(const struct sr_request *request, const struct sr_group *group,
              char id[SEG_TRACKING_ID_SIZE], char uid[DICOM_UID_SIZE]);
 
-/* Why there is no number, in words, or NULL; and whether there is a setting in words. */
+/* Returns the reason for a missing number as text, or NULL. The others return whether there is a
+ * textual setting, or any parameter. */
 const char *sr_absence(const struct sr_measurement *measurement);
 bool sr_has_words(const struct sr_measurement *measurement);
 
 bool sr_has_parameters(const struct sr_request *request);
-/* What is to be said of the report as a whole (the SEG request's source has it); NULL: nothing. */
+/* Returns the comment on the report as a whole (from the SEG request's source), or NULL. */
 const char *sr_remark(const struct sr_request *request);
 
-/* UIDs of the report, from the SEG's, the content and the report that it replaces: 0 or -ENOMEM. No dimensions. */
+/* Derives the report's UIDs from the SEG's, the content and the report that it replaces. No
+ * dimensions. Returns 0 or -ENOMEM. */
 int sr_make_identity(const struct sr_request *request, struct derived_identity *identity);
 
-/* Device Observer UID: the same as long as the device's serial number is. 0 or -ENOMEM. */
+/* Derives Device Observer UID from the device's serial number. Returns 0 or -ENOMEM. */
 int sr_device_uid(const struct seg_request *request, char uid[DICOM_UID_SIZE]);
 
 #ifdef __cplusplus

@@ -2,7 +2,7 @@
 
 #include "dicom/value/tags.h"
 
-/* Relationship, type and name; an image of the library has no name. */
+/* Puts relationship, type and name. An image of the library has no name. */
 static void
 put_head(struct sr_writer *w, const char *relation, const char *type,
          const struct coded_concept *concept)
@@ -52,7 +52,8 @@ sr_put_code(struct sr_writer *w, const struct coded_concept *code)
     dataset_add_code(&w->set, &w->set.elements, TAG_ConceptCodeSequence, code);
 }
 
-/* Floating Point Value has every bit of the number, which 16 characters of DS cannot always say. */
+/* Puts a number. Floating Point Value has every bit, which 16 characters of DS cannot always
+ * express. */
 void
 sr_put_number(struct sr_writer *w, double value, const struct coded_concept *unit)
 {
@@ -102,7 +103,7 @@ sr_add_number(struct sr_writer *w, const char *relation, const struct coded_conc
     sr_end(w, &leaf);
 }
 
-/* The reference's tag is below the others of an item. */
+/* The tag of the reference is below those of the item's other attributes. */
 struct sr_branch
 sr_begin_image(struct sr_writer *w, const struct coded_concept *concept,
                const struct sr_image *image)

@@ -1,6 +1,6 @@
 /*
- * sr_modules.c - the modules of a report around its content (PS3.3 A.35.2): identification,
- * patient, study, equipment, what it is evidence of, and the head of the content tree.
+ * sr_modules.c - modules of a report around its content (PS3.3 A.35.2): identification, patient,
+ * study, equipment, evidence, and the head of the content tree.
  */
 #include "dicom/objects/sr/sr_internal.h"
 #include "dicom/objects/sr/sr_writer.h"
@@ -52,7 +52,7 @@ sr_uses(const struct sr_request *request, const char *scheme)
     return false;
 }
 
-/* Positions are the SEG's: a report has no Frame of Reference module. */
+/* Puts the series. Positions are the SEG's: a report has no Frame of Reference module. */
 static void
 put_relationship(struct sr_writer *w)
 {
@@ -92,7 +92,7 @@ add_source_series(struct sr_writer *w, struct element_buffer *to)
     element_close(to, item);
 }
 
-/* What was written of this study beside the images. */
+/* Adds the study's other evidence: the SEG and annotation objects. */
 static void
 add_segment_series(struct sr_writer *w, struct element_buffer *to, const char *study_uid)
 {
@@ -121,7 +121,7 @@ add_origin_study(struct element_buffer *to, const struct seg_origin *origin)
     element_close(to, item);
 }
 
-/* Every object that the content refers to (PS3.3 C.17.2.3). */
+/* Lists every object that the content refers to (PS3.3 C.17.2.3). */
 static void
 put_evidence(struct sr_writer *w)
 {
@@ -144,7 +144,7 @@ put_evidence(struct sr_writer *w)
     element_close(to, studies);
 }
 
-/* The report that this one replaces (PS3.3 C.17.2). */
+/* Refers to the report that this one replaces (PS3.3 C.17.2). */
 static void
 put_predecessor(struct sr_writer *w)
 {
@@ -165,7 +165,7 @@ put_predecessor(struct sr_writer *w)
     element_close_only_item(to, study);
 }
 
-/* The root of the content tree is the data set itself. */
+/* Puts the root of the content tree, which is the data set itself. */
 static void
 put_root(struct sr_writer *w)
 {

@@ -6,18 +6,19 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Schemes as the tables name them. */
+/* Abbreviations of the schemes, for the tables. */
 #define IBSI CONCEPT_IBSI_SCHEME
 #define OWN  CONCEPT_OWN_SCHEME
 
-/* How a setting is told (feature_settings.def). */
+/* How reports encode a setting (feature_settings.def). */
 struct report_row {
-    int place;                     /* among the settings, from 1; 0: not told by its row */
-    const char *only;              /* the one value that is told; NULL: all */
+    /* position among the settings, from 1; 0: not encoded by this row */
+    int place;
+    const char *only;              /* the only value to encode; NULL for all */
     struct coded_concept modifier; /* name of a code */
-    struct coded_concept value;    /* the code; not given: that of the setting's word (terms.def) */
+    struct coded_concept value;    /* the code; if absent, that of the setting's word (terms.def) */
     struct coded_concept number;   /* name of a number */
-    const char *unit;              /* of the number, UCUM; NULL: that of the image's values */
+    const char *unit;              /* UCUM unit of the number; NULL: that of the image's values */
     struct coded_concept words;    /* name of a text */
 };
 
@@ -27,7 +28,7 @@ static const struct report_row rows[FEATURE_SETTING_COUNT] = {
 #undef SETTING
 };
 
-/* The code of a setting's word; and where a number comes with it, what that is called. */
+/* Code of a setting's word, and the name of the number that comes with it. */
 static const struct term {
     enum feature_setting setting;
     const char *word;
@@ -61,14 +62,14 @@ add_modifier(struct sr_measurement *measurement, const struct coded_concept *nam
     modifier[1] = *value;
 }
 
-/* Settings of a measurement while they are told. */
+/* Settings of a measurement, while they are added. */
 struct telling {
     struct sr_measurement *measurement;
     const char *settings, *value_unit;
     char *words; /* [FEATURE_SETTING] */
 };
 
-/* What has no finite value is no setting: the open end of a range. */
+/* Adds a number. A value that is not finite is the open end of a range and is skipped. */
 static void
 tell_number(const struct telling *to, enum feature_setting setting,
             const struct coded_concept *name)
@@ -131,7 +132,7 @@ sr_feature_concept(const char *ibsi, const char *name, const char *meaning)
         struct coded_concept code;
     } others[] = {
         {"standard_deviation", {"386136009", "SCT", "Standard Deviation"}},
-        /* Code Value has 16 characters, and not every reader knows Long Code Value. */
+        /* Code Value has at most 16 characters, and some readers do not support Long Code Value. */
         {"maximal_correlation_coefficient",
          {"max_correlation", CONCEPT_OWN_SCHEME, "Maximal correlation coefficient"}},
     };

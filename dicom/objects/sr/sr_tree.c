@@ -1,7 +1,7 @@
 /*
- * sr_tree.c - the content of a report: TID 1500 Measurement Report with 1204 (language), 1001 and
- * 1004 (observed by a device), 1600 (image library), 1411 (measurement groups of segments) and 1501
- * (of images), of PS3.16. Rows are in the order of the templates.
+ * sr_tree.c - content of a report: TID 1500 Measurement Report with 1204 (language), 1001 and 1004
+ * (device observer), 1600 (image library), 1411 (measurement groups of segments) and 1501 (of
+ * images), of PS3.16. Items are in the order of the templates.
  */
 #include "dicom/objects/sr/sr_internal.h"
 #include "dicom/objects/sr/sr_writer.h"
@@ -39,7 +39,7 @@ put_observer(struct sr_writer *w)
                 w->request->seg->source.device_serial_number);
 }
 
-/* What a modality is called, and the procedure when nothing is known but that (CID 29 and 100). */
+/* Code of a modality, and its procedure if no other is known (CID 29 and 100). */
 struct modality {
     struct coded_concept code;
     struct coded_concept procedure;
@@ -69,7 +69,7 @@ put_procedure(struct sr_writer *w)
                 modality ? &modality->procedure : SCT("363679005", "Imaging procedure"));
 }
 
-/* What all images have in common (TID 1602). */
+/* Puts attributes that all images have in common (TID 1602). */
 static void
 put_common_descriptors(struct sr_writer *w)
 {
@@ -108,7 +108,7 @@ put_image_library(struct sr_writer *w)
     sr_end(w, &library);
 }
 
-/* A code and, as its modifier, a side of the body or whatever else is said of the type. */
+/* Adds a code, and its modifier: a side of the body or another modifier of the type. */
 static void
 add_modified_code(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
                   const struct coded_concept *code, const struct coded_concept *modifier_concept,
@@ -136,10 +136,8 @@ sr_is_laterality(const struct coded_concept *code)
     return false;
 }
 
-/*
- * What the segment is and where. The SEG's modifier is one of the type; when it is a side and there
- * is a region, that is where readers of reports look for it.
- */
+/* Puts the segment's type and place. The SEG's modifier modifies the type. A side of a region
+ * modifies the region instead, where readers of reports expect it. */
 static void
 put_finding(struct sr_writer *w, const struct seg_segment *segment)
 {
@@ -163,7 +161,7 @@ put_site(struct sr_writer *w, const struct seg_segment *segment)
                           SCT("272741003", "Laterality"), sided ? &segment->modifier : NULL);
 }
 
-/* TID 4019: who measured; the SEG says who segmented. */
+/* Puts the measuring algorithm (TID 4019). The SEG has the segmenting one. */
 static void
 put_algorithm(struct sr_writer *w)
 {
@@ -175,7 +173,7 @@ put_algorithm(struct sr_writer *w)
                     w->request->algorithm_parameters);
 }
 
-/* What a number depends on, and why there is none. */
+/* Puts the settings of a number, and the reason if it is missing. */
 static void
 put_settings(struct sr_writer *w, const struct sr_measurement *measurement, const char *absence)
 {
@@ -191,7 +189,7 @@ put_settings(struct sr_writer *w, const struct sr_measurement *measurement, cons
         sr_add_text(w, SR_HAS_PROPERTIES, DCM("121106", "Comment"), absence);
 }
 
-/* TID 300, or a qualitative evaluation of what has no number. */
+/* Puts TID 300, or a qualitative evaluation for a missing number. */
 static void
 put_measurement(struct sr_writer *w, const struct sr_measurement *measurement)
 {
@@ -212,7 +210,7 @@ put_measurement(struct sr_writer *w, const struct sr_measurement *measurement)
     sr_end(w, &item);
 }
 
-/* Numbers, then what has none. */
+/* Puts numbers, then missing numbers. */
 static void
 put_values(struct sr_writer *w, const struct sr_group *group)
 {
@@ -224,7 +222,7 @@ put_values(struct sr_writer *w, const struct sr_group *group)
     }
 }
 
-/* How the segment, or the volume, is known in every object that speaks of it. */
+/* Puts the tracking identifiers, equal in every object that refers to the segment or volume. */
 static void
 put_tracking(struct sr_writer *w, const struct sr_group *group)
 {
@@ -239,7 +237,8 @@ put_tracking(struct sr_writer *w, const struct sr_group *group)
     sr_add_uid(w, SR_HAS_OBS_CONTEXT, DCM("112040", "Tracking Unique Identifier"), uid);
 }
 
-/* The algorithm of a region that was taken from an object (rows of TID 4019), below the reference to it. */
+/* Puts the algorithm of a region that was taken from an annotation object (rows of TID 4019),
+ * below the reference to it. */
 static void
 put_provenance(struct sr_writer *w, const struct seg_segment *segment)
 {
@@ -288,7 +287,7 @@ put_referenced_segment(struct sr_writer *w, const struct seg_segment *segment,
                sr_source(w, 0)->series_uid);
 }
 
-/* In the SEG, or where it was taken from. */
+/* Puts a reference to the segment, in the SEG or in the object it was taken from. */
 static void
 put_where(struct sr_writer *w, const struct sr_group *group)
 {
@@ -310,7 +309,7 @@ put_where(struct sr_writer *w, const struct sr_group *group)
     put_referenced_segment(w, segment, &reference);
 }
 
-/* TID 1411: what it is that is measured. */
+/* Puts the measured segment (TID 1411). */
 static void
 put_segment(struct sr_writer *w, const struct sr_group *group)
 {
@@ -321,8 +320,8 @@ put_segment(struct sr_writer *w, const struct sr_group *group)
     put_algorithm(w);
 }
 
-/* Numbers of the stack's frames in an instance, between backslashes; NULL when it is all of them or
- * memory has run out. */
+/* Returns the numbers of the stack's frames in an instance, separated by backslashes. Returns
+ * NULL if all frames are used or memory is short. */
 static char *
 frame_numbers(struct sr_writer *w, int32_t instance)
 {
@@ -349,7 +348,7 @@ frame_numbers(struct sr_writer *w, int32_t instance)
     return numbers;
 }
 
-/* TID 1501, of the images of the stack: for each its purpose is that of CID 7551. */
+/* Puts the images of the stack (TID 1501), each with its purpose of CID 7551. */
 static void
 sr_put_volume(struct sr_writer *w)
 {
@@ -377,7 +376,7 @@ put_group(struct sr_writer *w, const struct sr_group *group)
     sr_end(w, &container);
 }
 
-/* Groups of TID 1411, then those of TID 1501. */
+/* Puts groups of TID 1411, then those of TID 1501. */
 static void
 put_measurements(struct sr_writer *w)
 {
@@ -391,7 +390,7 @@ put_measurements(struct sr_writer *w)
     sr_end(w, &container);
 }
 
-/* What holds for all of it (TID 1500, "Qualitative Evaluations"). */
+/* Puts the comment on the report as a whole (TID 1500, "Qualitative Evaluations"). */
 static void
 put_remark(struct sr_writer *w)
 {

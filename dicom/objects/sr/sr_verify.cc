@@ -1,10 +1,10 @@
 /*
- * sr_verify.cc - reads a report back with DCMTK and compares it with what it was to say.
+ * sr_verify.cc - reads a report back with DCMTK and compares it with the request.
  *
- * Nothing here is shared with the writer but names (sr_internal.h, seg.h): attributes come
- * from DCMTK's parser, the content from dcmsr, which also judges the relationships of an Enhanced
- * SR, and the concepts of the templates from its tables of codes. Items are expected in the order
- * of the templates, and none besides.
+ * This file shares only names with the writer (sr_internal.h, seg.h). DCMTK's parser reads the
+ * attributes. dcmsr reads the content and checks the relationships of an Enhanced SR. The
+ * templates' concepts come from its tables of codes. Items must be in the order of the templates;
+ * others are not allowed.
  */
 #include "dicom/objects/sr/sr_internal.h"
 #include "dicom/objects/sr/sr_walk.hh"
@@ -187,7 +187,7 @@ class SrVerifier
         walk.up();
     }
 
-    /* Device observer and procedure. */
+    /* Checks device observer and procedure. */
     void check_context(Walk &walk)
     {
         char device[DICOM_UID_SIZE];
@@ -324,7 +324,7 @@ class SrVerifier
         walk.up();
     }
 
-    /* Frames are named where the stack has not all of an instance's. */
+    /* Checks the images. Frame numbers are required if the stack lacks frames of an instance. */
     void check_volume(Walk &walk)
     {
         std::map<const struct dicom_instance *, std::vector<int32_t>> frames;
@@ -378,7 +378,7 @@ class SrVerifier
         walk.up();
     }
 
-    /* Numbers, then what has none. */
+    /* Checks numbers, then missing numbers. */
     void check_values(Walk &walk, const struct sr_group &group)
     {
         std::vector<const struct sr_measurement *> values;
@@ -416,7 +416,7 @@ class SrVerifier
         walk.up();
     }
 
-    /* Whoever meets IBSI's codes, or ours, finds out what they are; and of no others. */
+    /* Checks that the report identifies IBSI's or our scheme exactly if it uses its codes. */
     void check_coding_schemes(const std::set<std::string> &used)
     {
         std::set<std::string> named;
@@ -451,7 +451,7 @@ class SrVerifier
     const struct seg_request &seg_;
     DcmFileFormat file_;
     DcmDataset &dataset_;
-    const bool utf8_;                                    /* are its texts? */
+    const bool utf8_;                                    /* its texts are UTF-8 */
     std::vector<const struct dicom_instance *> sources_; /* by ascending plane, each once */
 };
 

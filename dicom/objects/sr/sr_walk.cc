@@ -65,7 +65,7 @@ Walk::expect(const DSRNumericMeasurementValue &value, const char *name, double e
     OFBool good = OFFalse;
     const OFString &text = value.getNumericValue();
     const double decimal = OFStandard::atof(text.c_str(), &good);
-    /* Sixteen characters may leave nine digits; DCMTK reads what is below DBL_MIN as 0. */
+    /* Sixteen characters may leave nine digits. DCMTK reads numbers below DBL_MIN as 0. */
     const double tolerance = std::max(1e-7 * std::fabs(expected), DBL_MIN);
     if (!good || text.size() > 16 || !(std::fabs(decimal - expected) <= tolerance))
         differ("%s: %s is written \"%.20s\" for %.17g", where.c_str(), name, text.c_str(),

@@ -1,8 +1,8 @@
 /*
- * sr_walk.hh - the content tree of a report as dcmsr read it, item by item in document order, each
- * compared with what has to come next; private to dicom/, C++.
+ * sr_walk.hh - walks the content tree of a report that dcmsr has read, in document order, and
+ * compares each item with the expected one; private to dicom/, C++.
  *
- * The first difference is thrown (read_back.hh), with the place that it is in.
+ * The first difference is thrown (read_back.hh), with its place.
  */
 #ifndef NOCTULE_DICOM_SR_WALK_H
 #define NOCTULE_DICOM_SR_WALK_H
@@ -18,7 +18,7 @@
 namespace read_back
 {
 
-/* A code as it is expected; made of the request's texts or of DCMTK's tables. */
+/* An expected code, made from the request's texts or from DCMTK's tables. */
 struct Code {
     std::string value, scheme, meaning;
 
@@ -26,32 +26,32 @@ struct Code {
     Code(std::string its_value, std::string its_scheme, std::string its_meaning);
 };
 
-/* An object that an item refers to. */
+/* An object to which an item refers. */
 struct Reference {
     std::string class_uid, instance_uid;
-    uint16_t segment;            /* 0: none in particular */
-    std::vector<int32_t> frames; /* empty: none in particular */
+    uint16_t segment;            /* 0 if it is not a reference to a segment */
+    std::vector<int32_t> frames; /* empty for all frames */
 };
 
 class Walk
 {
   public:
-    /* The cursor stands on the root. */
+    /* Starts with the cursor on the root. */
     explicit Walk(DSRDocumentTree &tree);
 
-    /* What is being read, for messages. */
+    /* Place in the report, for messages. */
     std::string where = "the report";
 
     void title(const Code &expected);
 
-    /* To the children of the item that was read last, if any, and back, when there is none left. */
+    /* Move to the children of the item read last, if any, and back when all have been read. */
     void down();
     void up();
 
-    /* The next item, and its children. */
+    /* Checks the next item and moves to its children. */
     void container(const Code &concept);
 
-    /* The next item, which has no children where down() does not follow. */
+    /* Check the next item. It must have no children, unless down() follows. */
     void code(DSRTypes::E_RelationshipType relation, const Code &concept, const Code &expected);
     void number(DSRTypes::E_RelationshipType relation, const Code &concept, double expected,
                 const Code &unit);
@@ -59,11 +59,11 @@ class Walk
               const std::string &expected);
     void uid(DSRTypes::E_RelationshipType relation, const Code &concept,
              const std::string &expected);
-    /* concept NULL: it has no name. */
+    /* `concept` is NULL for an item without name. */
     void image(const Code *concept, const Reference &expected);
     void composite(const Code &concept, const Reference &expected);
 
-    /* Of all codes so far. */
+    /* Returns the schemes of all codes read so far. */
     const std::set<std::string> &schemes() const;
 
   private:
@@ -77,9 +77,9 @@ class Walk
 
     DSRDocumentTree &tree_;
     std::set<std::string> schemes_;
-    bool fresh_ = false; /* the cursor stands on an item that has not been looked at */
-    bool empty_ = false; /* it stands above the children that there are none of */
-    bool leaf_ = false;  /* it stands on an item whose children have not been looked at */
+    bool fresh_ = false; /* the item at the cursor has not been read */
+    bool empty_ = false; /* the cursor is above an empty list of children */
+    bool leaf_ = false;  /* the children of the item at the cursor have not been read */
 };
 
 } // namespace read_back

@@ -1,5 +1,5 @@
 /*
- * sr_writer.h - what the parts of the report writer share; private to sr*.c.
+ * sr_writer.h - state and content items of the report writer; private to sr*.c.
  */
 #ifndef NOCTULE_SR_WRITER_H
 #define NOCTULE_SR_WRITER_H
@@ -7,7 +7,7 @@
 #include "dicom/objects/sr/sr.h"
 #include "dicom/write/dataset_writer.h"
 
-/* The whole report is encoded into `set.elements`, whose latched error is the writer's. */
+/* The whole report is encoded into `set.elements`, whose first error is the writer's. */
 struct sr_writer {
     const struct sr_request *request;
     char device_uid[DICOM_UID_SIZE];
@@ -16,23 +16,24 @@ struct sr_writer {
     struct dataset_writer set;
 };
 
-/* The parts of the object, in the order of their tags; both latch errors in the buffer. */
+/* Put the parts of the object, in tag order. The buffer keeps errors. */
 void sr_put_modules(struct sr_writer *w);
 void sr_put_content(struct sr_writer *w);
 
-/* The source instance that is the i-th of the sources. */
+/* Returns the i-th source instance. */
 const struct dicom_instance *sr_source(const struct sr_writer *w, int32_t i);
 
-/* Is a code of this scheme in the report? */
+/* Returns whether the report has a code of this scheme. */
 bool sr_uses(const struct sr_request *request, const char *scheme);
 
-/* Is it a side of the body (CID 244)? What else modifies a type is named by a concept of ours. */
+/* Returns whether the code is a side of the body (CID 244). The name of any other modifier of a
+ * type is our own concept. */
 bool sr_is_laterality(const struct coded_concept *code);
 
 /*
  * --- content items (PS3.3 C.17.3) ---
  *
- * A leaf is added in one call. An item with children is begun, given its value and then its
+ * A leaf is added in one call. An item with children must be begun, given its value and then its
  * children, and ended:
  *
  *   struct sr_branch item = sr_begin(w, SR_CONTAINS, "CODE", &concept);
@@ -52,17 +53,17 @@ bool sr_is_laterality(const struct coded_concept *code);
 
 struct sr_branch {
     size_t item;
-    size_t children; /* 0: not begun */
+    size_t children; /* 0 if not begun */
 };
 
 struct sr_branch sr_begin(struct sr_writer *w, const char *relation, const char *type,
                           const struct coded_concept *concept);
 void sr_begin_children(struct sr_writer *w, struct sr_branch *branch);
-/* A container that is contained, with its children begun. */
+/* Begins a CONTAINS container and its children. */
 struct sr_branch sr_begin_container(struct sr_writer *w, const struct coded_concept *concept);
 void sr_end(struct sr_writer *w, const struct sr_branch *branch);
 
-/* Values, into an item that has been begun. */
+/* Put values into an item that has been begun. */
 void sr_put_code(struct sr_writer *w, const struct coded_concept *code);
 void sr_put_number(struct sr_writer *w, double value, const struct coded_concept *unit);
 
@@ -75,21 +76,23 @@ void sr_add_code(struct sr_writer *w, const char *relation, const struct coded_c
 void sr_add_number(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
                    double value, const struct coded_concept *unit);
 
-/* To a whole instance, to some of its frames or to one of its segments. */
+/* Reference to a whole instance, to some of its frames or to one of its segments. */
 struct sr_image {
     const char *class_uid;
     const char *instance_uid;
-    const char *frames; /* their numbers, from 1, between backslashes; NULL: not in particular */
-    uint16_t segment;   /* 0: none in particular */
+    const char *frames; /* numbers from 1, separated by backslashes; NULL for all frames */
+    uint16_t segment;   /* 0 if it is not a reference to a segment */
 };
 
-/* Contained. concept NULL: none. One that is begun may get children, and must be ended. */
+/* Add a reference with relation CONTAINS. `concept` may be NULL. An item that is begun may get
+ * children, and must be ended. */
 struct sr_branch sr_begin_image(struct sr_writer *w, const struct coded_concept *concept,
                                 const struct sr_image *image);
 void sr_add_image(struct sr_writer *w, const struct coded_concept *concept,
                   const struct sr_image *image);
 
-/* Of an instance that is no image; to be given its children, and ended. */
+/* Begins a reference to an instance that is not an image. The caller must add its children and
+ * end it. */
 struct sr_branch sr_begin_composite(struct sr_writer *w, const struct coded_concept *concept,
                                     const char *class_uid, const char *instance_uid);
 
