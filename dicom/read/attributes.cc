@@ -1,6 +1,6 @@
 /*
- * attributes.cc - attributes by keyword or tag, as rules name them: what the dictionary says of them,
- * and their values in a file.
+ * attributes.cc - attributes by keyword or tag, as in routing rules: their entries in the
+ * dictionary, and their values in a file.
  */
 #include "dicom/read/groups.hh"
 #include "dicom/value/charset.hh"
@@ -18,7 +18,7 @@ namespace
 
 struct AskedAttribute {
     DcmTagKey tag;
-    std::string creator; /* "" of a public one */
+    std::string creator; /* "" of a public attribute */
 };
 
 bool
@@ -27,7 +27,7 @@ is_private(const DcmTagKey &tag)
     return tag.getGroup() & 1;
 }
 
-/* "(0018,1030)" or "ProtocolName"; false where it is neither. */
+/* Finds "(0018,1030)" or "ProtocolName". Returns false for any other text. */
 bool
 attribute_find(const char *name, DcmTagKey &tag)
 {
@@ -57,7 +57,7 @@ attribute_is_known(const DcmTagKey &tag)
     return known;
 }
 
-/* Text, or numbers that DCMTK makes text of. */
+/* Returns whether values are text, or numbers that DCMTK converts to text. */
 bool
 is_comparable(DcmEVR vr)
 {
@@ -77,7 +77,8 @@ is_comparable(DcmEVR vr)
     }
 }
 
-/* Who somebody is: the patient module, names, and the number of the request. */
+/* Returns whether the attribute identifies a patient: the patient module, names, and the
+ * accession number. */
 bool
 is_identity(const DcmTagKey &tag, DcmElement &element)
 {
@@ -107,7 +108,7 @@ asked_number(const DcmTagKey &tag)
     return static_cast<uint32_t>(tag.getGroup()) << 16 | tag.getElement();
 }
 
-/* Ascending, and where enhanced images have them. */
+/* Returns the tags to keep, ascending, including places in enhanced images. */
 std::vector<uint32_t>
 asked_tags(const std::vector<AskedAttribute> &asked)
 {
@@ -121,7 +122,7 @@ asked_tags(const std::vector<AskedAttribute> &asked)
     return tags;
 }
 
-/* Ascending, in whatever block, as scan_wanted has them. */
+/* Returns the private tags, ascending, for any block, as scan_wanted requires. */
 std::vector<uint32_t>
 asked_private_tags(const std::vector<AskedAttribute> &asked)
 {
@@ -133,7 +134,8 @@ asked_private_tags(const std::vector<AskedAttribute> &asked)
     return tags;
 }
 
-/* One line: each value without its padding, a blank for what ends a line. False: it is no text. */
+/* Makes one line: each value without its padding, spaces for line breaks. Returns false if it is
+ * not text. */
 bool
 value_tidy(const std::string &utf8, std::string &line)
 {
@@ -165,7 +167,7 @@ value_decode(DcmElement &element, Charset &charset, std::string &utf8)
     return plain || charset.decode(text, utf8);
 }
 
-/* The values of one element, or of one in each item of a group. */
+/* Returns the values of one element, or of one element from each item of a group. */
 std::string
 value_tell(const std::vector<DcmElement *> &elements, const DcmTagKey &tag, Charset &charset)
 {
@@ -189,7 +191,7 @@ value_tell(const std::vector<DcmElement *> &elements, const DcmTagKey &tag, Char
     return static_cast<char>(identity ? ATTRIBUTE_TOLD_IDENTITY : ATTRIBUTE_TOLD_VALUE) + told;
 }
 
-/* A file that is asked, frame by frame. */
+/* Reads values from a file, frame by frame. */
 class Asking
 {
   public:
@@ -258,7 +260,7 @@ values_read(const struct dicom_question &question, char **values, struct error *
     const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
     struct scan scan = {};
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
-    /* As long as they may be: what were not kept would seem not to be there. */
+    /* The limit for all elements together: a value that was not kept would seem absent. */
     const uint32_t most = static_cast<uint32_t>(LIMIT_KEPT_MIB) << 20;
     struct scan_wanted wanted = scan_wanted_of(tags.data(), tags.size(), most);
     wanted.nested = true;

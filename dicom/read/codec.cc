@@ -1,8 +1,8 @@
 /*
- * codec.cc - JPEG and JPEG-LS frames through DCMTK's decoders.
+ * codec.cc - decodes JPEG and JPEG-LS frames with DCMTK.
  *
- * Each frame becomes a one-frame pixel sequence of its own, so that no state is shared between
- * readers, memory is one frame, and frames of several fragments need no special case.
+ * Each frame becomes a one-frame pixel sequence. So readers share no state, memory is one frame,
+ * and frames of several fragments need no special case.
  */
 #include "dicom/read/codec.hh"
 
@@ -21,9 +21,9 @@
 namespace
 {
 
-/* What the frame header of a JPEG or JPEG-LS code stream says. */
+/* Frame header of a JPEG or JPEG-LS code stream. */
 struct JpegSize {
-    uint8_t marker; /* which tells the process */
+    uint8_t marker; /* gives the process */
     unsigned precision;
     int rows, columns;
     int components;
@@ -33,11 +33,11 @@ bool
 is_start_of_frame(uint8_t marker)
 {
     const bool in_range = marker >= 0xC0 && marker <= 0xCF;
-    /* C4, C8 and CC are tables and extensions; F7 is JPEG-LS. */
+    /* C4, C8 and CC are tables and extensions. F7 is JPEG-LS. */
     return (in_range && marker != 0xC4 && marker != 0xC8 && marker != 0xCC) || marker == 0xF7;
 }
 
-/* Segments that may come before the frame header: tables, application data, comments. */
+/* Returns whether the segment may precede the frame header: tables, application data, comments. */
 bool
 may_precede_frame(uint8_t marker)
 {
@@ -45,8 +45,8 @@ may_precede_frame(uint8_t marker)
            (marker >= 0xE0 && marker <= 0xEF) || marker == 0xF8 || marker == 0xFE;
 }
 
-/* Strict, because DCMTK 3.6.7 looks for the frame header too and never ends on some markers that
- * have no place before it. */
+/* Finds the frame header. Strict, because DCMTK 3.6.7 searches for it too, and loops forever on
+ * some markers that must not precede it. */
 bool
 find_jpeg_size(const std::vector<uint8_t> &bytes, JpegSize *size)
 {
@@ -73,8 +73,8 @@ find_jpeg_size(const std::vector<uint8_t> &bytes, JpegSize *size)
     return false;
 }
 
-/* Of one scan: sequential, lossless and JPEG-LS, all that DICOM has still. What a progressive stream
- * costs is the frame once for each of as many scans as it claims. */
+/* Returns whether the process has one scan: sequential, lossless and JPEG-LS, the only current
+ * ones in DICOM. A progressive stream costs one frame for each scan that it claims. */
 bool
 is_one_scan(uint8_t marker)
 {
@@ -99,7 +99,7 @@ check_jpeg(const codec_frame &frame, JpegSize *size)
     return {};
 }
 
-/* The attributes that the decoders look at. */
+/* Puts the attributes that the decoders use. */
 void
 codec_describe(DcmDataset &dataset, const struct dicom_instance &instance, unsigned bits)
 {
@@ -118,7 +118,7 @@ codec_describe(DcmDataset &dataset, const struct dicom_instance &instance, unsig
         header_is_good(condition);
 }
 
-/* A pixel sequence with an empty offset table and one fragment; owned by the caller. */
+/* Returns a pixel sequence with an empty offset table and one fragment. */
 std::unique_ptr<DcmPixelSequence>
 wrap(const std::vector<uint8_t> &bytes)
 {
@@ -136,8 +136,7 @@ wrap(const std::vector<uint8_t> &bytes)
 std::string
 codec_decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
 {
-    errno =
-        0; /* bytes that there was no memory to wrap are told last, as a stream that is invalid */
+    errno = 0; /* if memory is short, DCMTK later reports an invalid stream */
     std::unique_ptr<DcmPixelSequence> sequence = wrap(frame.bytes);
     if (!sequence)
         return "its compressed bytes cannot be handled";
@@ -169,7 +168,7 @@ codec_decode_jpeg(const codec_frame &frame, uint16_t *samples)
         static_cast<size_t>(frame.instance->rows) * static_cast<size_t>(frame.instance->columns);
     if (size.precision > 8)
         return codec_decode(frame, size.precision, samples, count * 2);
-    /* Decoded into the upper half, then widened from the front. DCMTK wants an even size. */
+    /* Decode into the upper half, then widen from the front. DCMTK requires an even size. */
     std::vector<uint8_t> odd;
     uint8_t *narrow = reinterpret_cast<uint8_t *>(samples) + count;
     if (count % 2) {

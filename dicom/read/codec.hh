@@ -1,9 +1,9 @@
 /*
- * codec.hh - one compressed frame to samples; private to dicom/, C++.
+ * codec.hh - decodes one compressed frame to samples; private to dicom/, C++.
  *
- * Frames are decoded one at a time from bytes that belong to that frame alone. Both decoders check
- * the code stream's own size against the header before anything of that size is allocated, and may
- * run in several threads at once.
+ * Frames are decoded one at a time, from bytes of that frame only. Both decoders check the code
+ * stream's own size against the header before they allocate memory of that size. Several threads
+ * may use them at once.
  */
 #ifndef NOCTULE_DICOM_CODEC_H
 #define NOCTULE_DICOM_CODEC_H
@@ -23,12 +23,10 @@ struct codec_frame {
     const std::vector<uint8_t> &bytes;
 };
 
-/*
- * Fills `samples` with rows * columns values of 16 bits as the code stream holds them, not yet
- * shifted, masked or sign-extended. Returns "" or why the frame cannot be decoded, to follow "frame
- * 3 cannot be decoded: ".
- */
-std::string codec_decode_jpeg(const codec_frame &frame, uint16_t *samples);     /* and JPEG-LS */
-std::string codec_decode_jpeg2000(const codec_frame &frame, uint16_t *samples); /* and HTJ2K */
+/* Fill `samples` with rows * columns 16-bit values as in the code stream, without shift, mask or
+ * sign extension. Return "", or the reason of the failure, as the end of "frame 3 cannot be
+ * decoded: ". */
+std::string codec_decode_jpeg(const codec_frame &frame, uint16_t *samples);     /* also JPEG-LS */
+std::string codec_decode_jpeg2000(const codec_frame &frame, uint16_t *samples); /* also HTJ2K */
 
 #endif

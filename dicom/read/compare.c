@@ -1,4 +1,7 @@
-/* compare.c - digests of data sets, and whether two are the same, however they are written. */
+/*
+ * compare.c - computes digests of data sets, and compares data sets independently of their
+ * encoding.
+ */
 #include "dicom/read/scan.h"
 #include "dicom/value/uid.h"
 
@@ -11,16 +14,17 @@
 #include <xxhash.h>
 
 /*
- * What one data set comes down to. Attributes are always digested by SHA-256. Pixel data are digested by XXH3, which is ten
- * times as fast, for an identity: there an accident must not make two equal. For a comparison by SHA-256 alone: there an
- * instance is dropped as equal, and a sender must not be able to make one that is.
+ * Digest and encoding of a data set. SHA-256 always digests the attributes.
+ *
+ * For an identity, XXH3 digests pixel data, ten times as fast: two different instances must not get
+ * equal digests by accident. For a comparison, SHA-256 digests all: an instance found equal is
+ * dropped, so a sender must not be able to forge one.
  */
 struct content {
     XXH3_state_t *pixels; /* NULL: SHA-256 for all */
     char digest[DICOM_UID_SIZE];
     char syntax[DICOM_UID_SIZE];
-    bool
-        plain; /* little endian values that no codec has touched: the syntax adds nothing to them */
+    bool plain; /* uncompressed little endian values: independent of the transfer syntax */
 };
 
 static void
@@ -50,7 +54,7 @@ content_show_pixels(struct stream *stream, int64_t count, struct content *conten
     return rc;
 }
 
-/* The stream stands at the value of the pixel data. What follows it counts but for padding. */
+/* Digests the pixel data at the stream's position and the bytes after it, except padding. */
 static int
 content_see_pixels(struct stream *stream, const struct scan *scan, struct content *content,
                    struct uid_name *name)
@@ -81,7 +85,7 @@ content_see_all(struct stream *stream, struct content *content, struct uid_name 
     return rc;
 }
 
-/* What cannot be walked to its end is the same as what has the same bytes. */
+/* Digests the bytes of a data set that cannot be walked to its end. */
 static int
 content_see_bytes(int fd, struct uid_name *name)
 {

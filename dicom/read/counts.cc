@@ -1,9 +1,10 @@
 /*
  * counts.cc - number of slice locations that the header announces: see counts.def.
  *
- * Private elements: the dictionary private.dic of DCMTK. Siemens' protocol: sSliceArray.lSize is the number of slices of a 2-D
- * sequence and of slabs of a 3-D one, which has sKSpace.lImagesPerSlab slices per slab (NiBabel,
- * https://nipy.org/nibabel/dicom/siemens_csa.html; dcm2niix).
+ * Private elements: the dictionary private.dic of DCMTK. In the protocol of Siemens,
+ * sSliceArray.lSize is the number of slices of a 2-D sequence, or of slabs of a 3-D one, which has
+ * sKSpace.lImagesPerSlab slices per slab (NiBabel, https://nipy.org/nibabel/dicom/siemens_csa.html;
+ * dcm2niix).
  */
 #include "dicom/read/source.hh"
 
@@ -40,7 +41,8 @@ protocol_number(std::string_view protocol, std::string_view key)
     return value >= 1 && value <= LIMIT_FRAMES ? static_cast<int32_t>(value) : 0;
 }
 
-/* Slabs of a 3-D sequence overlap, so only one slab is a count. */
+/* Returns the number of slices. Slabs of a 3-D sequence overlap, so only a single slab gives a
+ * count. */
 int32_t
 protocol_slices(std::string_view protocol)
 {

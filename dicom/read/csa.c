@@ -11,11 +11,11 @@ struct csa {
     const uint8_t *at;
     size_t left;
     bool second;    /* CSA2 */
-    bool has_first; /* of an older header: */
-    uint32_t first; /* the items of its first attribute */
+    bool has_first; /* older header: the next member is set */
+    uint32_t first; /* items of its first attribute */
 };
 
-/* The next bytes, which are passed; NULL: there are not so many. */
+/* Consumes the next bytes. Returns NULL if there are fewer. */
 static const uint8_t *
 csa_take(struct csa *csa, size_t count)
 {
@@ -34,7 +34,7 @@ csa_u32(const uint8_t *bytes)
            (uint32_t)bytes[3] << 24;
 }
 
-/* How many attributes follow. */
+/* Reads the head. Returns the number of attributes. */
 static uint32_t
 csa_begin(struct csa *csa)
 {
@@ -45,7 +45,7 @@ csa_begin(struct csa *csa)
     return head && csa_u32(head + 4) == MARK ? csa_u32(head) : 0;
 }
 
-/* The value of the next item, or NULL. */
+/* Returns the value of the next item, or NULL. */
 static const uint8_t *
 csa_item(struct csa *csa, size_t *length)
 {
@@ -60,7 +60,7 @@ csa_item(struct csa *csa, size_t *length)
     return value;
 }
 
-/* False: it is empty, or no number's text. */
+/* Returns false if the value is empty or not the text of a number. */
 static bool
 csa_copy(const uint8_t *value, size_t length, char text[CSA_VALUE])
 {
@@ -78,7 +78,8 @@ csa_copy(const uint8_t *value, size_t length, char text[CSA_VALUE])
     return true;
 }
 
-/* Passes the items of an attribute; of the one that is sought, with its values. False: it goes wrong. */
+/* Reads the items of an attribute, and copies up to `room` values. Returns false if the header
+ * is damaged. */
 static bool
 csa_items(struct csa *csa, uint32_t items, char (*values)[CSA_VALUE], size_t room, size_t *count)
 {

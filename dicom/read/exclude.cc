@@ -1,5 +1,6 @@
 /*
- * exclude.cc - classifies frames that must not be processed: mosaics that are not taken apart, localizers, pictures of a screen, and what was computed from images.
+ * exclude.cc - classifies frames that must not be processed: mosaics that cannot be split,
+ * localizers, screenshots, and images computed from images.
  */
 #include "dicom/read/source.hh"
 
@@ -9,7 +10,7 @@
 namespace
 {
 
-/* No scanner has a field of view like this; a mosaic's is that of all its tiles. */
+/* No scanner has a larger field of view. That of a mosaic includes all its tiles. */
 constexpr double max_field_of_view_mm = 700;
 
 constexpr struct {
@@ -22,7 +23,7 @@ constexpr struct {
 #undef WORD
 };
 
-/* A value between spaces, with spaces for what separates its words. */
+/* Returns a value between spaces, with a space for each separator of words. */
 std::string
 words_of(const std::string &value)
 {
@@ -33,7 +34,7 @@ words_of(const std::string &value)
     return words;
 }
 
-/* Whether a value from value 3 on has words of the kind. */
+/* Returns whether a value from value 3 on has words of the kind. */
 bool
 types_say(const std::vector<std::string> &types, enum code code)
 {
@@ -55,7 +56,8 @@ types_have(const std::vector<std::string> &types, const char *value)
     return false;
 }
 
-/* Whether so many pixels hold the acquired ones twice or more; the acquisition has one of two. */
+/* Returns whether the pixels are a multiple of the acquired ones, two or more. One of two
+ * attributes has the acquired matrix. */
 bool
 is_multiple(int32_t pixels, double acquired, double otherwise)
 {
@@ -63,7 +65,8 @@ is_multiple(int32_t pixels, double acquired, double otherwise)
     return matrix > 0 && pixels >= 2 * matrix && std::fmod(pixels, matrix) == 0;
 }
 
-/* Acquisition Matrix is frequency rows, frequency columns, phase rows, phase columns; two are 0. */
+/* Acquisition Matrix has frequency rows, frequency columns, phase rows, phase columns. Two of
+ * them are 0. */
 bool
 has_tile_geometry(const Header &dataset, const struct dicom_instance &instance,
                   const struct dicom_frame &frame)
@@ -87,7 +90,7 @@ is_mosaic(const Header &dataset, const std::vector<std::string> &types,
             has_tile_geometry(dataset, instance, frame));
 }
 
-/* Volume Based Calculation Technique (0008,9207), of the frame where it has its own. */
+/* Checks Volume Based Calculation Technique (0008,9207), of the frame if it has its own. */
 bool
 is_calculated(const Source &source)
 {

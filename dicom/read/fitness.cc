@@ -43,7 +43,8 @@ take_out(DcmItem &item, uint32_t tag)
     delete item.remove(key_of(tag));
 }
 
-/* What an item needs, by its sequence: all of the first, one of the second where there are any. */
+/* Requirements of an item, by its sequence: every attribute of `all`, and at least one of `any`
+ * if that is not empty. */
 struct need {
     uint32_t sequence;
     uint32_t all[2];
@@ -73,7 +74,7 @@ constexpr struct need needs[] = {
 /* Code Sequence Macro (8.8). */
 constexpr struct need code_needs = {0, {0x00080104}, {0x00080100, 0x00080119, 0x00080120}};
 
-/* What is of use only beside one of the others. */
+/* Attributes that must be removed if all companions are absent. */
 constexpr struct {
     uint32_t tag;
     uint32_t any[3];
@@ -94,10 +95,10 @@ constexpr struct {
 constexpr uint32_t tag_character_set = 0x00080005;
 constexpr uint32_t tag_time_zone = 0x00080201;
 constexpr uint32_t tag_breed = 0x00102293;              /* type 2C */
-constexpr uint32_t tag_breed_registration = 0x00102294; /* likewise */
+constexpr uint32_t tag_breed_registration = 0x00102294; /* type 2C */
 constexpr uint32_t tag_identity_removed = 0x00120062;
 
-/* Most characters of a value; of a group of components in PN. */
+/* Returns the max number of characters of a value; in PN, of a component group. */
 size_t
 most_characters(DcmEVR vr)
 {
@@ -136,7 +137,8 @@ count_characters(const std::string &utf8)
         std::count_if(utf8.begin(), utf8.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-/* Whether UTF-8 text has a control character, of C0 or C1; lines may have those that part them. */
+/* Returns whether UTF-8 text has a control character of C0 or C1. If `lines` is set, line
+ * separators are allowed. */
 bool
 has_control(const std::string &utf8, bool lines)
 {
@@ -166,7 +168,7 @@ all_parts(const std::string &text, char delimiter, Part is_fit)
     }
 }
 
-/* Up to three groups of up to five components (PS3.5 6.2). */
+/* Checks for at most three groups of at most five components (PS3.5 6.2). */
 bool
 is_name(const std::string &utf8)
 {
@@ -177,7 +179,7 @@ is_name(const std::string &utf8)
            });
 }
 
-/* One value, decoded. */
+/* Checks one decoded value. */
 bool
 is_fit_text(const std::string &utf8, DcmEVR vr)
 {
@@ -203,7 +205,7 @@ is_term(uint32_t tag, const std::string &value)
     return true;
 }
 
-/* The most values that the dictionary allows. */
+/* Returns the max number of values in the dictionary. */
 long
 most_values(const DcmTagKey &tag)
 {
@@ -225,7 +227,7 @@ value_of(DcmElement &element)
     return value;
 }
 
-/* The data set under repair. */
+/* Repairs one data set. */
 class Fitness
 {
   public:
@@ -244,7 +246,7 @@ class Fitness
   private:
     DcmDataset &dataset_;
     std::string note_;
-    uint32_t top_ = 0; /* the attribute of the data set that is looked at */
+    uint32_t top_ = 0; /* top-level attribute being checked */
     Charset charset_;
 
     void tell(uint32_t tag)
@@ -254,7 +256,7 @@ class Fitness
             note_ += (note_.empty() ? "" : ", ") + name;
     }
 
-    /* All text there is, to see what it is written in. */
+    /* Collects all text, to detect its encoding. */
     std::string text_of(DcmItem &item)
     {
         std::string text;
@@ -267,7 +269,8 @@ class Fitness
         return text;
     }
 
-    /* What is declared, where it is a set; else UTF-8 when the text is, else the default. */
+    /* Returns the declared set if it is valid, or else UTF-8 if the text is UTF-8, or else the
+     * default. */
     std::string settle_charset()
     {
         DcmElement *element = nullptr;
@@ -310,7 +313,7 @@ class Fitness
                          [&](const std::string &part) { return is_fit_text(part, vr); });
     }
 
-    /* A name with '?' for what is no character: as little of it as makes it fit. */
+    /* Replaces illegal characters of a name by '?'. Tries the smallest replacement first. */
     bool mend_name(DcmElement &element, const std::string &value)
     {
         static bool (*const is_foreign[])(uint8_t) = {
@@ -329,7 +332,8 @@ class Fitness
         return false;
     }
 
-    /* Gives a text the dictionary's VR, and a date no padding; whether it has it. */
+    /* Gives a text the dictionary's VR, and removes the padding of a date. Returns whether the
+     * element then has that VR. */
     static bool restore_vr(DcmItem &item, DcmElement *&element, const std::string &value)
     {
         const DcmTagKey tag = element->getTag();
@@ -343,7 +347,7 @@ class Fitness
                item.findAndGetElement(tag, element).good();
     }
 
-    /* Whether the value may stay. */
+    /* Returns whether the value may stay. */
     bool restore_leaf(DcmItem &item, DcmElement *element)
     {
         const bool is_string = DcmVR(element->ident()).isaString();
@@ -378,8 +382,8 @@ class Fitness
                        std::any_of(std::begin(need->any), std::end(need->any), there));
     }
 
-    /* Whether an item is left, where there has to be one. The list is walked from its head, as DCMTK
-     * walks to any other place. */
+    /* Repairs a sequence. Returns whether an item is left, if one is required. Removes items
+     * from the head of the list, because DCMTK walks from there to any other place. */
     bool restore_sequence(DcmSequenceOfItems &sequence, int depth)
     {
         const uint32_t number = number_of(sequence.getTag());
@@ -428,7 +432,7 @@ class Fitness
         }
     }
 
-    /* YES wants a method; where there is none, no empty one may be there either. */
+    /* YES requires a de-identification method. Without one, removes empty methods too. */
     void check_identity_removed()
     {
         static const uint32_t of_methods[] = {0x00120063, 0x00120064};
@@ -445,7 +449,8 @@ class Fitness
         tell(tag_identity_removed);
     }
 
-    /* An animal's species and breed want each other and a responsible person or organization. */
+    /* An animal's species and breed require each other, and a responsible person or
+     * organization. */
     void check_animal()
     {
         static const uint32_t of_animals[] = {

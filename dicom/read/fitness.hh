@@ -1,5 +1,5 @@
 /*
- * fitness.hh - what of a source's attributes may stand in a result; private to dicom/read/.
+ * fitness.hh - checks attributes of a source that a result inherits; private to dicom/read/.
  */
 #ifndef NOCTULE_DICOM_FITNESS_H
 #define NOCTULE_DICOM_FITNESS_H
@@ -7,11 +7,11 @@
 #include "dicom/read/header.hh"
 
 /*
- * Takes out of the data set what would make an object invalid that inherits it: values that break
- * their VR or its multiplicity, items without what their macro requires, sequences without items,
- * attributes whose companions are missing. A name keeps its characters, with '?' for those that are
- * none; text of an unknown set that is UTF-8 is declared as such. Returns the names of what was
- * left out or changed, for people, without a value: "" where nothing was.
+ * Removes values that would make the result invalid: values that violate their VR or its
+ * multiplicity, items that lack attributes required by their macro, sequences without items, and
+ * attributes without their required companions. In names, replaces illegal characters by '?'.
+ * Declares text of an unknown set as UTF-8 if it is valid UTF-8. Returns the names of the removed
+ * or changed attributes, for messages, without values; "" if none changed.
  */
 std::string fitness_restore(DcmDataset &dataset);
 

@@ -51,7 +51,8 @@ read_basic_table(struct stream *stream, uint32_t length, struct offset_table *ta
     return error;
 }
 
-/* The scan kept nothing but the table: tag, "OV", two reserved bytes, 32-bit length, value. */
+/* Reads the table, the only element that the scan kept: tag, "OV", two reserved bytes, 32-bit
+ * length, value. */
 static int
 read_extended_table(const struct scan *scan, struct offset_table *table)
 {
@@ -99,7 +100,8 @@ list_fragments(struct stream *stream, struct fragments *fragments, struct offset
     return error;
 }
 
-/* True when each frame's offset is the start of a fragment, ascending from the first. */
+/* Returns true if each frame's offset is the start of a fragment, in ascending order from the
+ * first. */
 static bool
 frames_from_table(const struct offset_table *table, struct fragments *fragments)
 {
@@ -120,7 +122,8 @@ frames_from_table(const struct offset_table *table, struct fragments *fragments)
     return true;
 }
 
-/* JPEG and JPEG-LS code streams start with SOI, JPEG 2000 ones with SOC and SIZ. */
+/* Returns whether the fragment starts a code stream: SOI of JPEG and JPEG-LS, SOC and SIZ of
+ * JPEG 2000. */
 static bool
 starts_code_stream(int fd, const struct fragment *fragment)
 {

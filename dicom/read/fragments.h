@@ -1,5 +1,5 @@
 /*
- * fragments.h - encapsulated pixel data: where the pieces of each frame are; private to dicom/.
+ * fragments.h - finds the fragments of each frame in encapsulated pixel data; private to dicom/.
  */
 #ifndef NOCTULE_DICOM_FRAGMENTS_H
 #define NOCTULE_DICOM_FRAGMENTS_H
@@ -11,11 +11,11 @@ extern "C" {
 #endif
 
 struct fragment {
-    int64_t offset; /* of its bytes, in the file */
+    int64_t offset; /* file offset of its bytes */
     uint32_t length;
 };
 
-/* Frame i is made of fragments[first[i]] to fragments[first[i + 1] - 1], joined. */
+/* Frame i consists of fragments[first[i]] to fragments[first[i + 1] - 1], joined. */
 struct fragments {
     int32_t count;
     struct fragment *list;
@@ -24,17 +24,17 @@ struct fragments {
 };
 
 /*
- * Indexes the pixel data at which the scan left the stream; the scan kept the Extended Offset Table
- * (7FE0,0001) if there is one. Frames are found by one fragment a frame, else by that table, else
- * by the Basic Offset Table, else by the codecs' start markers (PS3.5 A.4). Release with
- * fragments_release whatever the outcome. Codes: PIXELS_UNDECODABLE, FILE_TRUNCATED,
- * FILE_UNREADABLE, TAG_INVALID, OUT_OF_MEMORY.
+ * Indexes the pixel data at the stream's position after the scan, which kept the Extended Offset
+ * Table (7FE0,0001) if present. Finds frames, in this order, by one fragment per frame, by that
+ * table, by the Basic Offset Table, or by the codecs' start markers (PS3.5 A.4). The caller must
+ * call fragments_release in any case. Codes: PIXELS_UNDECODABLE, FILE_TRUNCATED, FILE_UNREADABLE,
+ * TAG_INVALID, OUT_OF_MEMORY.
  */
 int fragments_index(struct stream *stream, const struct scan *scan, const char *path,
                     int32_t frame_count, struct fragments *fragments, struct error *error);
 void fragments_release(struct fragments *fragments);
 
-/* Bytes of one frame. */
+/* Returns the bytes of one frame. */
 size_t fragments_frame_size(const struct fragments *fragments, int32_t frame);
 
 #ifdef __cplusplus

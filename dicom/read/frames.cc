@@ -1,8 +1,8 @@
 /*
- * frames.cc - where each frame lies, how its values are scaled, and when it was acquired.
+ * frames.cc - position, rescale and acquisition time of each frame.
  *
- * Classic instances and enhanced ones go through the same readers: Source answers which item holds
- * a functional group's attributes.
+ * The same functions read classic and enhanced instances: Source finds the item with a functional
+ * group's attributes.
  */
 #include "dicom/read/source.hh"
 
@@ -56,7 +56,7 @@ source_types(const Source &source)
 namespace
 {
 
-/* `count` finite numbers and the text that the source has for them. */
+/* Reads `count` finite numbers and their texts. */
 template <size_t count>
 bool
 read_decimals(const Header &header, const DcmTagKey &tag, double (&values)[count],
@@ -86,7 +86,7 @@ is_orthonormal(const double (&o)[6])
            std::fabs(dot) <= tolerance;
 }
 
-/* Lengths beyond these are mistakes, and would overflow what is computed from them. */
+/* Larger or smaller lengths are mistakes, and would overflow values computed from them. */
 constexpr double max_position_mm = 1e6;
 constexpr double min_spacing_mm = 1e-3;
 constexpr double max_spacing_mm = 1e3;
@@ -104,7 +104,7 @@ spacing_or_zero(const Header &header, const DcmTagKey &tag)
     return header_number(header, tag, &value) && is_spacing(value) ? value : 0;
 }
 
-/* What is there but no number becomes NaN, which the gate refuses. */
+/* Returns NaN for a value that is not a number. The geometry check rejects it. */
 double
 rescale_number(const Header &header, const DcmTagKey &tag)
 {
@@ -138,10 +138,9 @@ read_mapping(const Source &source, struct dicom_frame &frame)
         std::isfinite(frame.mapping_slope) && std::isfinite(frame.mapping_intercept);
 }
 
-/*
- * LINEAR goes from c - 0.5 - (w - 1) / 2 to c - 0.5 + (w - 1) / 2 (PS3.3 C.11.2.1.2.1), which no
- * width below 1 can; what has one, of real numbers, means what LINEAR_EXACT says.
- */
+/* LINEAR ranges from c - 0.5 - (w - 1) / 2 to c - 0.5 + (w - 1) / 2 (PS3.3 C.11.2.1.2.1), which
+ * is impossible for widths below 1. Windows of such a width are of real numbers and mean
+ * LINEAR_EXACT. */
 void
 read_window(const Source &source, struct dicom_frame &frame)
 {
@@ -162,7 +161,7 @@ read_window(const Source &source, struct dicom_frame &frame)
     frame.window_high = middle + half;
 }
 
-/* When the frame was acquired, else when the instance was. */
+/* Reads the frame's acquisition time, or else the instance's. */
 void
 read_acquired(const Source &source, const std::string &instance, struct dicom_frame &frame)
 {
@@ -217,7 +216,7 @@ frame_read(const Source &source, const std::string &acquired, struct dicom_insta
     counts_read_frame(source, instance);
 }
 
-/* Takes a mosaic apart, and classifies its tiles by the rest of the header. */
+/* Splits a mosaic, and classifies its tiles by the rest of the header. */
 static void
 mosaic_read(const Source &source, struct dicom_instance &instance)
 {
@@ -239,7 +238,7 @@ frames_read(Source &source, struct scan &scan, struct dicom_instance &instance, 
         source.advance();
         if (source.has_own() || had_own)
             frame_read(source, acquired, instance, instance.frames[i]);
-        else /* nothing tells them apart */
+        else /* equal to the previous frame */
             instance.frames[i] = instance.frames[i - 1];
         had_own = source.has_own();
         if (const int rc = scan_check_time(&scan, instance.path, error))

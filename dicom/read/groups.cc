@@ -6,8 +6,8 @@
 namespace
 {
 
-/* Of all images, then of MR, CT and PET (PS3.3 C.7.6.16.2, C.8.13.5, C.8.15.3, C.8.22.5), and what a
- * converter of classic images found no place for (C.7.6.16.2.25). */
+/* Groups of all images, then of MR, CT and PET (PS3.3 C.7.6.16.2, C.8.13.5, C.8.15.3, C.8.22.5),
+ * and the group for attributes that converters of classic images cannot place (C.7.6.16.2.25). */
 const DcmTagKey group_sequences[] = {
     DCM_PixelMeasuresSequence,
     DCM_FrameContentSequence,
@@ -64,7 +64,7 @@ const DcmTagKey group_sequences[] = {
     DCM_UnassignedPerFrameConvertedAttributesSequence,
 };
 
-/* What enhanced images have in place of an attribute of classic ones, in the same unit. */
+/* Attributes of enhanced images that replace those of classic ones, in the same unit. */
 const struct {
     DcmTagKey classic, enhanced;
 } renamed[] = {
@@ -111,7 +111,7 @@ groups_wanted(const std::vector<uint32_t> &asked)
     return wanted;
 }
 
-/* Of an attribute that is in several groups, the first counts. */
+/* Adds the attributes of a group. If several groups have one, the first counts. */
 void
 Groups::add(const DcmTagKey &sequence, DcmItem &group)
 {

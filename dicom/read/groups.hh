@@ -1,6 +1,6 @@
 /*
- * groups.hh - an attribute in the functional groups of an enhanced frame (PS3.3 C.7.6.16), wherever it
- * stands in them; private to dicom/read/.
+ * groups.hh - finds an attribute in the functional groups of an enhanced frame (PS3.3 C.7.6.16),
+ * whatever its group; private to dicom/read/.
  */
 #ifndef NOCTULE_DICOM_GROUPS_H
 #define NOCTULE_DICOM_GROUPS_H
@@ -9,22 +9,22 @@
 
 #include <map>
 
-/* The two sequences that hold them, the groups of CT, MR and PET images, and what enhanced images
- * call an attribute of `asked` otherwise: all that is to be kept of a file for Groups. */
+/* Returns the elements of a file that Groups needs: the two sequences, the groups of CT, MR and
+ * PET images, and other names in enhanced images of the attributes in `asked`. */
 std::vector<uint32_t> groups_wanted(const std::vector<uint32_t> &asked);
 
-/* An attribute as it was found: one element of each item of a group. */
+/* An attribute found: one element from each item of a group. */
 struct GroupAttribute {
-    std::vector<DcmElement *> elements; /* none: it was not found */
+    std::vector<DcmElement *> elements; /* empty if not found */
     std::string where;                  /* "EffectiveEchoTime in MREchoSequence of frame 3" */
 };
 
-/* The attributes of the groups of one item of those two sequences, which outlives it. What it costs grows
- * with what the item holds, not with how often it is asked. */
+/* Attributes of the groups in one item of those two sequences. The item must outlive it. The
+ * cost depends on the size of the item, not on the number of look-ups. */
 class Groups
 {
   public:
-    Groups() = default;                              /* of no item: nothing is there */
+    Groups() = default;                              /* without item: empty */
     Groups(DcmItem &item, const std::string &whose); /* "frame 3" */
 
     GroupAttribute find(const DcmTagKey &tag) const;
@@ -41,7 +41,8 @@ class Groups
     std::map<uint32_t, Found> found_;
 };
 
-/* By the names that it may have: the frame's own come first, then what all frames share. */
+/* Finds the attribute under any of its names: first in the frame's own groups, then in the
+ * shared ones. */
 GroupAttribute groups_find(const Groups &own, const Groups &shared, const DcmTagKey &tag);
 
 #endif

@@ -74,7 +74,7 @@ turns()
 HeaderTurn::HeaderTurn()
 {
     while (sem_wait(turns()) != 0)
-        ; /* a signal came */
+        ; /* interrupted by a signal */
 }
 
 HeaderTurn::~HeaderTurn()
@@ -129,13 +129,13 @@ header_parse_apart(const struct scan &scan, int32_t number, DcmDataset &item)
 
 using Elements = std::vector<std::pair<uint32_t, DcmElement *>>;
 
-/* Its own tag and its creator. */
+/* Tag and creator of a private attribute. */
 using PrivateName = std::pair<uint32_t, const char *>;
 
 struct Header::Index {
     Elements elements;
     std::map<uint32_t, Header> items;
-    std::map<PrivateName, DcmTagKey> privates; /* that were sought, (0000,0000) for none */
+    std::map<PrivateName, DcmTagKey> privates; /* look-ups so far; (0000,0000) if absent */
 };
 
 Header::Header(DcmItem &item)
@@ -154,7 +154,7 @@ Header::Header(DcmItem &item)
         std::sort(elements.begin(), elements.end());
 }
 
-/* The first element whose tag is not below. */
+/* Returns the first element whose tag is not below `tag`. */
 static Elements::const_iterator
 header_from(const Elements &elements, uint32_t tag)
 {
@@ -218,7 +218,7 @@ is_unknown(DcmElement &element)
     return element.ident() == EVR_UNKNOWN || element.ident() == EVR_UN;
 }
 
-/* A private element has no VR of its own in implicit VR; its bytes are the text all the same. */
+/* Returns the bytes as text: in implicit VR a private element has no VR. */
 static std::string
 unknown_text(DcmElement &element)
 {
@@ -241,7 +241,7 @@ header_whole_text(DcmElement &element)
     return std::string(text.c_str(), text.length());
 }
 
-/* Where the next value begins, npos after the last. */
+/* Returns the start of the next value, or npos after the last. */
 static size_t
 after_backslash(const std::string &text, size_t start)
 {
@@ -382,7 +382,7 @@ header_private(const Header &header, const struct private_attribute &attribute)
     return known.emplace(name, header.find_private(attribute)).first->second;
 }
 
-/* One value of an element whose VR was lost on its way; UN is little endian (CP-246). */
+/* Reads one value of an element with VR UN, which is little endian (CP-246). */
 template <typename T>
 static bool
 unknown_number(DcmElement &element, double *value, unsigned long index)
@@ -418,8 +418,8 @@ header_private_number(const Header &header, const struct private_attribute &attr
     return header_number(header, tag, value, index);
 }
 
-/* `size` digits, also of "2020.01.31" and "10:26:04" (ACR-NEMA); zeros where there are fewer, or
- * something else. */
+/* Returns `size` digits, also from "2020.01.31" and "10:26:04" (ACR-NEMA). Pads with zeros.
+ * Other texts become zeros. */
 static std::string
 date_time_digits(const std::string &text, size_t size)
 {

@@ -1,8 +1,8 @@
 /*
- * header.hh - attributes of a scanned file through DCMTK; private to dicom/, C++.
+ * header.hh - reads attributes of a scanned file with DCMTK; private to dicom/, C++.
  *
- * Values come back trimmed; numbers are read independently of the locale. A missing attribute is
- * false or "", never an exception; only std::bad_alloc leaves.
+ * Values are trimmed. Numbers do not depend on the locale. A missing attribute is false or "",
+ * never an exception. std::bad_alloc is the only exception that leaves.
  */
 #ifndef NOCTULE_DICOM_HEADER_H
 #define NOCTULE_DICOM_HEADER_H
@@ -22,15 +22,17 @@
 #include <string>
 #include <vector>
 
-/* The stream of the path, or, when it is open, of `fd`. Code: FILE_UNREADABLE. */
+/* Opens a stream on `fd`, if that is open, or else on the path. Code: FILE_UNREADABLE. */
 int header_open(int fd, const char *path, struct stream *stream, struct error *error);
 
-/* What DCMTK did not do for want of memory leaves as std::bad_alloc: it is neither damaged nor not there. */
+/* Checks a condition of DCMTK. Throws std::bad_alloc if DCMTK failed for lack of memory, which
+ * means neither damage nor absence. */
 bool header_is_good(const OFCondition &condition);
-/* For after what forgets that, and calls bytes wrong that it had no memory for: errno, 0 before, has what allocating left there. */
+/* Throws std::bad_alloc if errno (set to 0 before) shows a failed allocation. Some functions of
+ * DCMTK report such a failure as invalid data. */
 void header_blame_memory();
 
-/* The same of a whole act. */
+/* Runs `act` with both checks. */
 template <typename Act>
 OFCondition
 header_try(Act act)
@@ -42,10 +44,9 @@ header_try(Act act)
     return condition;
 }
 
-/*
- * A turn with DCMTK, which locks a mutex of the whole process each time a value is loaded or asked for: 64 threads
- * that parse headers spend most of their time in the kernel, where they wait for each other. Few are as fast.
- */
+/* Limits the threads that use DCMTK at once. DCMTK locks a process-wide mutex for every value it
+ * loads or returns: 64 threads that parse headers spend most of their time in the kernel,
+ * waiting for each other. A few threads are as fast. */
 class HeaderTurn
 {
   public:
@@ -58,30 +59,31 @@ class HeaderTurn
 /* Parses a data set in memory. */
 OFCondition header_decode(const void *bytes, size_t size, E_TransferSyntax syntax,
                           DcmDataset &dataset);
-/* Parses what the scan kept. Code: TAG_INVALID. */
+/* Parses the elements that the scan kept. Code: TAG_INVALID. */
 int header_parse(const struct scan &scan, const char *path, DcmDataset &dataset,
                  struct error *error);
-/* Scans, and parses what was kept; the scan is the caller's to release, also after an error. */
+/* Scans, and parses the elements kept. The caller must release the scan, also after an error. */
 int header_scan(struct stream *stream, const char *path, const struct scan_wanted &wanted,
                 struct scan *scan, DcmDataset &dataset, struct error *error);
-/* Parses the item of this number that the scan kept apart; an empty one adds nothing. False: damaged. */
+/* Parses the separate item of this number that the scan kept. An empty item adds no element.
+ * Returns false if it is damaged. */
 bool header_parse_apart(const struct scan &scan, int32_t number, DcmDataset &item);
 
 struct private_attribute;
 
 /*
- * The elements of a data set or of an item, in order of their tags: DCMTK would walk its list for
- * each. What it has found of an item's own items and private attributes is kept, so that what frames
- * share is found once; copies are of one index. The item outlives it, one thread uses it.
+ * Index of the elements of a data set or of an item, in tag order. DCMTK would search a list for
+ * each. The index also caches the item's own items and private attributes, so that those shared by
+ * frames are found once. Copies share one index. The item must outlive it. One thread per index.
  */
 class Header
 {
   public:
-    Header() = default; /* of no item: nothing is there */
+    Header() = default; /* without item: empty */
     Header(DcmItem &item);
 
     DcmElement *find(const DcmTagKey &tag) const;
-    /* The first item of a sequence; of no item when there is none. */
+    /* Returns the first item of a sequence, or an empty header. */
     Header item(const DcmTagKey &sequence) const;
 
     bool empty() const
@@ -93,32 +95,30 @@ class Header
     DcmTagKey find_private(const struct private_attribute &attribute) const;
     friend DcmTagKey header_private(const Header &, const struct private_attribute &);
     struct Index;
-    std::shared_ptr<Index> index_; /* nullptr when there are no elements */
+    std::shared_ptr<Index> index_; /* nullptr without elements */
 };
 
-/* Without padding at its ends. */
+/* Removes padding at both ends. */
 std::string header_trimmed(const std::string &text);
-/* All values, as they are written; "" beyond LIMIT_TEXT_BYTES. */
+/* Returns all values, as written; "" beyond LIMIT_TEXT_BYTES. */
 std::string header_whole_text(DcmElement &element);
-bool header_has(const Header &header, const DcmTagKey &tag); /* there and not empty */
+bool header_has(const Header &header, const DcmTagKey &tag); /* present and not empty */
 std::string header_text(const Header &header, const DcmTagKey &tag, unsigned long index = 0);
-/* As many as LIMIT_VALUES, which is more than any attribute here has. */
+/* Returns at most LIMIT_VALUES values, which is more than any attribute here has. */
 std::vector<std::string> header_texts(const Header &header, const DcmTagKey &tag);
-/* Specific Character Set (0008,0005), all values, as it is declared. */
+/* Returns Specific Character Set (0008,0005), all values, as declared. */
 std::string header_character_sets(const Header &header);
-/* False when absent, empty or no number. Not necessarily finite. */
+/* Returns false if absent, empty or not a number. The value may be infinite. */
 bool header_number(const Header &header, const DcmTagKey &tag, double *value,
                    unsigned long index = 0);
-/* False also when the value is no integer or beyond 32 bits. */
+/* Returns false also if the value is not an integer or exceeds 32 bits. */
 bool header_integer(const Header &header, const DcmTagKey &tag, int32_t *value);
-/* The number that a text is (DS, IS), false when it is none. */
+/* Parses a text (DS, IS). Returns false if it is not a number. */
 bool header_parse_number(const std::string &text, double *value);
 
-/*
- * A private attribute, which is told by its creator: the block that this one reserved says the rest
- * of its number (PS3.5 7.8.1). The VR is what UN bytes are read by; the numbers that are read are
- * texts (EVR_IS for DS, too), FL, FD, SL, SS and US.
- */
+/* A private attribute, identified by its creator. The block that the creator reserved gives the
+ * rest of its number (PS3.5 7.8.1). The VR is used for UN bytes. Numbers may be texts (EVR_IS,
+ * also for DS), FL, FD, SL, SS and US. */
 struct private_attribute {
     uint16_t group;
     uint8_t element;
@@ -126,30 +126,28 @@ struct private_attribute {
     DcmEVR vr;
 };
 
-/* Where it is, (0000,0000) when it is not. */
+/* Returns its tag, or (0000,0000) if absent. */
 DcmTagKey header_private(const Header &header, const struct private_attribute &attribute);
 bool header_private_number(const Header &header, const struct private_attribute &attribute,
                            double *value, unsigned long index = 0);
 
-/* Where a date and time are: together, else in two attributes. */
+/* Tags of a date and time: in one attribute, or else in two. */
 struct date_time_tags {
     DcmTagKey together, date, time;
 };
 
-/*
- * As "YYYYMMDDHHMMSS.FFFFFF", so that texts are in the order of time; zeros where a part is not
- * told, "" when there is neither date nor time. An offset from UTC is ignored: it is the same
- * throughout a series.
- */
+/* Returns "YYYYMMDDHHMMSS.FFFFFF", so that texts sort in time order. Missing parts are zeros; ""
+ * if date and time are absent. Ignores an offset from UTC, which is the same throughout a
+ * series. */
 std::string header_date_time(const Header &header, const struct date_time_tags &tags);
 
-/* 1 to 64 digits and dots, a digit first. */
+/* Returns whether the text has 1 to 64 digits and dots, and begins with a digit. */
 bool header_is_uid(const std::string &text);
 
-/* "Rows (0028,0010)", for messages. */
+/* Returns "Rows (0028,0010)", for messages. */
 std::string header_tag_name(const DcmTagKey &tag);
 
-/* Cuts to the size of the array. */
+/* Copies, cut to the size of the array. */
 template <size_t size>
 void
 header_copy(char (&destination)[size], const std::string &text)
@@ -159,7 +157,7 @@ header_copy(char (&destination)[size], const std::string &text)
     destination[length] = 0;
 }
 
-/* Cuts UTF-8 likewise, between characters. */
+/* Copies UTF-8, cut between characters. */
 template <size_t size>
 void
 header_copy_name(char (&destination)[size], const std::string &utf8)
@@ -168,7 +166,7 @@ header_copy_name(char (&destination)[size], const std::string &utf8)
     text_utf8_mend_end(destination);
 }
 
-/* Runs a C entry's body; no C++ exception gets past it. */
+/* Runs the body of a C entry point. No C++ exception leaves it. */
 template <typename Body>
 int
 header_guard(const char *path, struct error *error, Body body)
@@ -185,11 +183,11 @@ header_guard(const char *path, struct error *error, Body body)
     }
 }
 
-/* Elements as dicom_inherit gives them, while they are gathered. (inherit.cc) */
+/* Collects elements in the form of dicom_inherit. (inherit.cc) */
 class InheritedElements
 {
   public:
-    bool add(DcmElement &element); /* false: it cannot be encoded */
+    bool add(DcmElement &element); /* returns false if it cannot be encoded */
     struct dicom_inherited hand_over() const;
 
   private:

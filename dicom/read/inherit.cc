@@ -1,8 +1,8 @@
 /*
- * inherit.cc - the attributes that a result object takes over from its source, ready to be written.
+ * inherit.cc - copies the attributes that a result inherits from its source, ready to write.
  *
- * DCMTK re-encodes them (from implicit VR or big endian where need be). Values stay as they are, in
- * the source's character set, which is inherited with them; what is invalid is left out (fitness.hh).
+ * DCMTK re-encodes them, from implicit VR or big endian if necessary. Values are unchanged, in the
+ * source's character set, which is inherited too. Invalid values are left out (fitness.hh).
  */
 #include "dicom/read/fitness.hh"
 
@@ -17,7 +17,7 @@ namespace
 {
 
 /* Ascending. Specific Character Set, and the modules Patient (PS3.3 C.7.1.1), General Study
- * (C.7.2.1) and Frame of Reference (C.7.4.1), without their UIDs, which the writers write themselves. */
+ * (C.7.2.1) and Frame of Reference (C.7.4.1), except their UIDs, which the writers write. */
 constexpr uint32_t inherited_tags[] = {
     0x00080005, /* Specific Character Set */
     0x00080020, 0x00080030, 0x00080050, 0x00080051, 0x00080090, 0x00080096, 0x0008009C, 0x0008009D,
@@ -77,7 +77,7 @@ inherit_file(const char *path, struct dicom_inherited *inherited, struct error *
 
 } // namespace
 
-/* As Explicit VR Little Endian. */
+/* Encodes as Explicit VR Little Endian. */
 bool
 InheritedElements::add(DcmElement &element)
 {
@@ -99,7 +99,7 @@ InheritedElements::add(DcmElement &element)
     return condition.good();
 }
 
-/* One C allocation for each array. */
+/* Allocates each array once, with malloc. */
 struct dicom_inherited
 InheritedElements::hand_over() const
 {

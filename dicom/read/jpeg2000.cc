@@ -1,5 +1,5 @@
 /*
- * jpeg2000.cc - JPEG 2000 and HTJ2K frames through OpenJPEG.
+ * jpeg2000.cc - decodes JPEG 2000 and HTJ2K frames with OpenJPEG.
  */
 #include "dicom/read/codec.hh"
 
@@ -16,7 +16,7 @@
 namespace
 {
 
-/* A code stream in memory, as OpenJPEG reads it. */
+/* A code stream in memory, as OpenJPEG's source. */
 struct Memory {
     const std::vector<uint8_t> &bytes;
     size_t at;
@@ -57,7 +57,7 @@ memory_seek(OPJ_OFF_T position, void *user)
     return OPJ_TRUE;
 }
 
-/* OpenJPEG's stream and codec are both void, so that each has its own deleter. */
+/* OpenJPEG's stream and codec are both void, so each needs its own deleter. */
 using Stream = std::unique_ptr<opj_stream_t, void (*)(opj_stream_t *)>;
 using Codec = std::unique_ptr<opj_codec_t, void (*)(opj_codec_t *)>;
 using Image = std::unique_ptr<opj_image_t, void (*)(opj_image_t *)>;
@@ -76,7 +76,7 @@ open_stream(Memory &memory)
     return stream;
 }
 
-/* DICOM wants the bare code stream (PS3.5 A.4.4); some senders leave the JP2 boxes around it. */
+/* DICOM requires the bare code stream (PS3.5 A.4.4). Some senders leave the JP2 boxes around it. */
 OPJ_CODEC_FORMAT
 format_of(const std::vector<uint8_t> &bytes)
 {
@@ -95,7 +95,7 @@ big_endian(const uint8_t *bytes, size_t size)
     return value;
 }
 
-/* Where the code stream begins: the content of the box that holds it (ISO 15444-1, I.4). */
+/* Returns the start of the code stream: the content of its box (ISO 15444-1, I.4). */
 size_t
 find_code_stream(const std::vector<uint8_t> &bytes)
 {
@@ -114,7 +114,8 @@ find_code_stream(const std::vector<uint8_t> &bytes)
     return bytes.size();
 }
 
-/* Before OpenJPEG sees it: it has memory for every tile that the header claims (ISO 15444-1, A.5.1). */
+/* Checks the tiles before OpenJPEG allocates memory for every tile that the header claims (ISO
+ * 15444-1, A.5.1). */
 std::string
 check_tiles(const std::vector<uint8_t> &bytes)
 {
@@ -157,7 +158,8 @@ check_image(const opj_image_t &image, const struct dicom_instance &instance)
     return {};
 }
 
-/* OpenJPEG does not tell what it had no memory for from what is damaged. errno does, which is 0 before. */
+/* Throws if errno (set to 0 before) shows a failed allocation. OpenJPEG does not distinguish
+ * that from damage. */
 std::string
 refuse(std::string why)
 {

@@ -1,6 +1,6 @@
 /*
- * keys.cc - what sets frames apart: the keys of keys.def, from the standard's attributes, else from
- * what the vendors write.
+ * keys.cc - reads the keys of keys.def, which distinguish frames, from attributes of the standard,
+ * or else from vendors' private ones.
  *
  * Private elements and their meaning: dcm2niix (the READMEs of its folders GE, Philips, UIH, Canon,
  * https://github.com/rordenlab/dcm2niix), NA-MIC's page "DICOM for DWI and DTI"
@@ -75,7 +75,7 @@ constexpr struct private_attribute uih_direction {
 
 using Vector = std::array<double, 3>;
 
-/* A number as a text that is equal for equal numbers, however the source formats them. */
+/* Formats a number so that equal numbers have equal texts, however the source formats them. */
 std::string
 canonical(double value, const char *unit)
 {
@@ -101,8 +101,8 @@ key_append(std::string &text, const std::string &part, const char *separator)
     text += part;
 }
 
-/* Echo Number where there is one, and the echo time, which tells apart what some senders number
- * alike. */
+/* Reads the Echo Number, if present, and the echo time, because some senders give all echoes one
+ * number. */
 std::string
 read_echo(const Source &source)
 {
@@ -115,7 +115,7 @@ read_echo(const Source &source)
 
 /* ---- diffusion ---- */
 
-/* The diffusion macro; some senders of classic instances have its sequence, too. */
+/* Returns the diffusion macro. Some senders add its sequence to classic instances too. */
 Header
 diffusion_of(const Source &source)
 {
@@ -124,7 +124,7 @@ diffusion_of(const Source &source)
     return nested.empty() ? diffusion : nested;
 }
 
-/* Of the vendors' b-values, the one that is there; negative when none is. */
+/* Returns the vendor's b-value; negative if absent. */
 double
 vendor_b_value(const Source &source)
 {
@@ -135,7 +135,7 @@ vendor_b_value(const Source &source)
     for (const auto &attribute : {philips_b_value, uih_b_value})
         if (header_private_number(dataset, attribute, &value) && std::isfinite(value))
             return value;
-    /* GE adds flags as multiples of 100,000, 10^9 above all (NA-MIC; dcm2niix). */
+    /* GE adds flags as multiples of 100,000, and 10^9 in most cases (NA-MIC; dcm2niix). */
     if (header_private_number(dataset, ge_b_value, &value) && value >= 0 && value < 1e12)
         return std::fmod(value, 1e5);
     return -1;
@@ -188,8 +188,8 @@ read_private_vector(const Header &header, const struct private_attribute (&attri
     return true;
 }
 
-/* The direction of a b-matrix of one direction (xx, xy, xz, yy, yz, zz), b times its outer product;
- * the sign is lost, the largest component counts as positive. */
+/* Returns the direction of a b-matrix of one direction (xx, xy, xz, yy, yz, zz), which is b
+ * times its outer product. The sign is lost; the largest component counts as positive. */
 Vector
 direction_of_matrix(const std::array<double, 6> &m)
 {
@@ -221,7 +221,7 @@ read_matrix_direction(const Header &diffusion, const Source &source, Vector &dir
     return true;
 }
 
-/* Canon tells it in Image Comments, "b=1500(0.895,-0.445,0.000)", and nowhere else. */
+/* Canon writes the direction only in Image Comments, "b=1500(0.895,-0.445,0.000)". */
 bool
 read_canon_direction(const Header &dataset, Vector &direction)
 {
@@ -261,7 +261,7 @@ read_any_direction(const Source &source, const Header &diffusion, bool has_b_val
            read_matrix_direction(diffusion, source, direction);
 }
 
-/* Three decimals: beyond them the same gradient is not always written the same. */
+/* Rounds to three decimals. Further decimals of one gradient vary. */
 std::string
 canonical_direction(const Vector &direction)
 {
@@ -279,7 +279,8 @@ canonical_direction(const Vector &direction)
     return is_null ? std::string() : text;
 }
 
-/* What has no weight has no direction; some vendors' elements are used for other things then. */
+/* Returns "" without diffusion weighting. Some vendors then use these elements for other
+ * purposes. */
 std::string
 read_direction(const Source &source, const Header &diffusion, const std::string &b_value)
 {
@@ -317,8 +318,8 @@ read_label(const Source &source)
     return text;
 }
 
-/* Image Index counts slice by slice through the time slices, slots and R-R intervals of a PET
- * series (PS3.3 C.8.9.4.1.9). */
+/* Reads the time from Image Index, which counts slice by slice through the time slices, slots
+ * and R-R intervals of a PET series (PS3.3 C.8.9.4.1.9). */
 std::string
 read_pet_time(const Header &dataset)
 {
@@ -349,7 +350,7 @@ read_temporal(const Source &source)
     return text;
 }
 
-/* Milliseconds; 0 is written where there was no inversion. */
+/* Reads milliseconds. 0 means no inversion. */
 std::string
 read_inversion(const Source &source)
 {
@@ -380,7 +381,7 @@ read_phase(const Source &source)
 
 /* ---- kinds of values ---- */
 
-/* "M", "M_FFE", "MAGNITUDE" and the like; "" for what is none. */
+/* Returns the component for "M", "M_FFE", "MAGNITUDE" and the like; "" for other words. */
 const char *
 component_of_word(const std::string &word)
 {
@@ -419,7 +420,7 @@ read_component(const Source &source, const std::vector<std::string> &types)
     return text;
 }
 
-/* Image Type from value 3 on ("M/NORM", "P/ND"), with the stack of an enhanced frame. */
+/* Reads Image Type from value 3 on ("M/NORM", "P/ND"), with the stack of an enhanced frame. */
 std::string
 read_image_type(const Source &source, const std::vector<std::string> &types)
 {
@@ -442,7 +443,8 @@ read_kernel(const Source &source)
     return text;
 }
 
-/* Of the tube, of a virtual monochromatic image, and how much of which spectrum is in a mixed one. */
+/* Reads the energy of the tube, of a virtual monochromatic image, and the weights of the spectra
+ * in a mixed one. */
 std::string
 read_energy(const Source &source)
 {
@@ -467,7 +469,7 @@ read_acquisition(const Source &source)
     return text.empty() ? canonical_number(source.dataset(), DCM_AcquisitionNumber) : text;
 }
 
-/* Texts that do not fit are told apart by a digest rather than cut alike. */
+/* Copies a text. If it is too long, cuts it and adds a hash, so that long texts stay different. */
 void
 copy_key(char (&destination)[DICOM_DS_SIZE], const std::string &text)
 {

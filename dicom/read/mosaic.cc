@@ -1,14 +1,15 @@
 /*
- * mosaic.cc - takes a mosaic apart: one plane whose tiles, row by row, are the slices of a volume.
+ * mosaic.cc - splits a mosaic: one plane whose tiles, row by row, are the slices of a volume.
  *
- * Siemens (before XA). There are ceil(sqrt(n)) tiles per row and per column. Image Position (Patient) belongs to a plane of the
- * mosaic's size whose centre is that of the first slice, so the first pixel of the first slice lies half of the difference of
- * both sizes further. Slices follow each other by Spacing Between Slices along SliceNormalVector of the CSA header (NiBabel,
- * "DICOM Mosaic", https://nipy.org/nibabel/dicom/dicom_mosaic.html; equal to dcm2niix). The protocol in the series header, where
- * it is there, has the centres of the first and of the last slice, and must agree.
+ * Siemens (before XA). There are ceil(sqrt(n)) tiles per row and per column. Image Position
+ * (Patient) belongs to a plane of the mosaic's size, centred on the first slice. So the first pixel
+ * of the first slice is offset by half of the difference of both sizes. Slices follow each other by
+ * Spacing Between Slices along SliceNormalVector of the CSA header (NiBabel, "DICOM Mosaic",
+ * https://nipy.org/nibabel/dicom/dicom_mosaic.html; equal to dcm2niix). If the series header has
+ * the protocol, that has the centres of the first and of the last slice, which must agree.
  *
- * United Imaging. There are ceil(sqrt(n)) tiles per row, and MR VFrame Sequence (0065,xx51) has an item with Image Position
- * (Patient) and the acquisition time per slice (dcm2niix, UIH/README.md).
+ * United Imaging. There are ceil(sqrt(n)) tiles per row. MR VFrame Sequence (0065,xx51) has one
+ * item per slice, with Image Position (Patient) and the acquisition time (dcm2niix, UIH/README.md).
  */
 #include "dicom/read/source.hh"
 
@@ -28,7 +29,7 @@ constexpr struct private_attribute uih_slices {
     0x0065, 0x51, "Image Private Header", EVR_SQ
 };
 
-/* Smaller tiles are damage, and would make more frames than the bytes of the file justify. */
+/* Smaller tiles are damage, and would create more frames than the file's size justifies. */
 constexpr int32_t min_tile_pixels = 16;
 
 struct Vector {
@@ -71,11 +72,11 @@ cross(const Vector &a, const Vector &b)
     return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
 }
 
-/* A mosaic and the places and times of its tiles. */
+/* A mosaic, and the positions and times of its tiles. */
 struct Mosaic {
     const Source &source;
-    const struct dicom_frame &plane;  /* as the header describes it */
-    int32_t count, rows, columns;     /* tiles, and pixels of one */
+    const struct dicom_frame &plane;  /* as in the header */
+    int32_t count, rows, columns;     /* number of tiles, and their pixels */
     std::vector<Vector> positions;    /* of the first pixels */
     std::vector<double> milliseconds; /* after Acquisition Time */
 
@@ -89,7 +90,7 @@ struct Mosaic {
         return {plane.orientation[3], plane.orientation[4], plane.orientation[5]};
     }
 
-    /* Returns the vector along which the plane's pixels go, so many rows down and columns to the right. */
+    /* Returns the vector within the plane, for a number of rows down and columns to the right. */
     Vector within(double rows_down, double columns_right) const
     {
         return columns_right * plane.pixel_spacing[1] * row() +
@@ -108,10 +109,9 @@ protocol_vector(std::string_view protocol, int32_t slice, const char *name)
             siemens_protocol_number(protocol, key + "Tra")};
 }
 
-/*
- * Returns whether the protocol's first and last slice are those of the mosaic, in either order, and parallel. A protocol of
- * another number of slices, or one that lies elsewhere (the table moved), is ignored.
- */
+/* Returns whether the protocol's first and last slice are those of the mosaic, in either order,
+ * and parallel. Ignores a protocol with another number of slices, or at another place (the table
+ * moved). */
 bool
 protocol_agrees(const Mosaic &mosaic)
 {
@@ -134,7 +134,7 @@ protocol_agrees(const Mosaic &mosaic)
             std::fabs(length(last - first) - extent) <= 0.02 * extent);
 }
 
-/* Spacing Between Slices, or that of the protocol. */
+/* Returns Spacing Between Slices, or the spacing in the protocol. */
 double
 siemens_spacing(const Mosaic &mosaic)
 {
@@ -157,7 +157,7 @@ read_siemens(Mosaic &mosaic, const struct dicom_instance &instance)
         return false;
     const Vector across = cross(mosaic.row(), mosaic.column());
     const double along = dot(across, {normal[0], normal[1], normal[2]});
-    if (std::fabs(std::fabs(along) - 1) > 0.01) /* the vectors contradict each other */
+    if (std::fabs(std::fabs(along) - 1) > 0.01) /* contradictory vectors */
         return false;
     const double *p = mosaic.plane.position;
     const Vector first =
@@ -196,7 +196,7 @@ read_uih(Mosaic &mosaic)
 
 /* ---- frames ---- */
 
-/* Adds to the time of "YYYYMMDDHHMMSS.FFFFFF", unless it ends on another day. */
+/* Adds to the time of "YYYYMMDDHHMMSS.FFFFFF", unless the sum is on another day. */
 void
 add_time(char (&acquired)[DICOM_DS_SIZE], double milliseconds)
 {

@@ -1,6 +1,6 @@
 /*
- * object_peek.cc - see object_peek.h. Two walks at most: contours, frames and the content of reports
- * may be long, and are only looked at where nothing before them says what they are of.
+ * object_peek.cc - see object_peek.h. Makes at most two walks. Contours, frames and the content of
+ * reports may be long, so they are read only if no earlier attribute has references.
  */
 #include "dicom/read/object_peek.h"
 #include "dicom/read/header.hh"
@@ -16,7 +16,7 @@
 namespace
 {
 
-/* Ascending; everything that is looked at, in items, too. */
+/* Ascending; all attributes read, also in items. */
 constexpr uint32_t short_tags[] = {
     0x00080012, 0x00080013, 0x00080016, 0x00080018, 0x00080023, 0x00080033, 0x00080060,
     0x00080070, 0x0008103E, 0x00081090, 0x00081115, 0x0008114A, 0x00081155, 0x00081199,
@@ -25,7 +25,7 @@ constexpr uint32_t short_tags[] = {
     0x30060010, 0x30060012, 0x30060014, 0x30060016, 0x30060018, 0x52009229,
 };
 
-/* What may be long: the content of a report, contours, frames. */
+/* Attributes that may be long: the content of a report, contours, frames. */
 constexpr uint32_t long_tags[] = {
     0x00081155, 0x00081199, 0x00082112, 0x00089124, 0x0040A730,
     0x30060016, 0x30060024, 0x30060039, 0x30060040, 0x52009230,
@@ -43,7 +43,7 @@ struct ObjectFree {
     }
 };
 
-/* One file being looked at. */
+/* One file being read. */
 struct Look {
     const char *path;
     struct stream &stream;
@@ -81,8 +81,8 @@ object_is_any(const DcmTagKey &tag, std::initializer_list<DcmTagKey> tags)
 
 void object_walk(Look &look, DcmItem &item, bool of_predecessor);
 
-/* What an item says depends on the sequence that it stands in: the study of an RT Structure Set is
- * referred to as if it were an instance. */
+/* Reads references of an item, according to its sequence. The study of an RT Structure Set is
+ * referenced as if it were an instance. */
 void
 object_walk_item(Look &look, DcmItem &item, const DcmTagKey &within, bool of_predecessor)
 {
@@ -153,7 +153,7 @@ object_read_uid(const Look &look, const Header &dataset, const DcmTagKey &tag,
     return 0;
 }
 
-/* Segments tell apart what one series holds of several organs. */
+/* Adds the labels of segments, which distinguish objects of several organs in one series. */
 std::string
 object_label(const Header &dataset)
 {
@@ -207,7 +207,7 @@ object_read_identity(Look &look, const Header &dataset, const struct scan &scan)
     return 0;
 }
 
-/* The pixels of a segmentation have to be all there; they are not read. */
+/* Checks that a segmentation's pixels are complete, without reading them. */
 int
 object_measure(Look &look, const struct scan &scan)
 {
@@ -242,7 +242,7 @@ object_look_short(Look &look, const struct dicom_asker *asker)
     return 0;
 }
 
-/* An item that is kept apart: the contours of a region, or what is a frame's own. */
+/* Reads a separate item: the contours of a region, or a frame's own groups. */
 void
 object_walk_apart(Look &look, const struct scan &scan, int32_t number)
 {

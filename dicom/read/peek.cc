@@ -1,9 +1,9 @@
 /*
- * peek.cc - one file's header, judged: is this an image that this program can process?
+ * peek.cc - reads the header of one file and checks that this program can process the image.
  *
- * The order of the checks is the order of usefulness of the answer: first whether it is DICOM at
- * all, then what kind of object, then its identity, its encoding, its pixels, its sizes, and last
- * whether the pixel data are all there. Pixel data are never read, only measured.
+ * The checks come in the order of usefulness of their message: first whether it is DICOM, then the
+ * kind of object, its identity, its encoding, its pixels, its sizes, and last whether the pixel
+ * data is complete. Pixel data is measured, never read.
  */
 #include "dicom/read/source.hh"
 #include "dicom/value/charset.hh"
@@ -18,7 +18,7 @@
 namespace
 {
 
-/* Ascending; everything that peek, frames.cc, keys.cc and exclude.cc look at, in items, too. */
+/* Ascending; all attributes that peek, frames.cc, keys.cc and exclude.cc read, also in items. */
 constexpr uint32_t wanted_tags[] = {
     0x00080005, 0x00080008, 0x00080012, 0x00080013, 0x00080016, 0x00080018, 0x00080020, 0x00080022,
     0x00080023, 0x0008002A, 0x00080032, 0x00080033, 0x00080050, 0x00080060, 0x00080070, 0x00080080,
@@ -50,7 +50,8 @@ constexpr struct private_attribute philips_dynamics {
     0x2001, 0x81, "Philips Imaging DD 001", EVR_IS
 };
 
-/* The series of Siemens' software XA, MR VFrame Sequence of United Imaging, and frames of Philips. */
+/* The series of software XA (Siemens), MR VFrame Sequence (United Imaging), and frames
+ * (Philips). */
 constexpr uint32_t private_sequence_tags[] = {0x002100FE, 0x00650051, 0x2005000F};
 
 struct InstanceFree {
@@ -62,7 +63,7 @@ struct InstanceFree {
 
 using Instance = std::unique_ptr<struct dicom_instance, InstanceFree>;
 
-/* One peek under way. */
+/* One peek in progress. */
 struct Peek {
     const char *path;
     struct stream &stream;
@@ -97,7 +98,7 @@ struct Peek {
                       "has an invalid " + header_tag_name(tag) + ": " + why + ".");
     }
 
-    /* A whole number that must be there. */
+    /* Reads a required whole number. */
     int require(const DcmTagKey &tag, int32_t low, int32_t high, int32_t *value) const
     {
         if (!header_has(dataset, tag))
@@ -109,7 +110,7 @@ struct Peek {
     }
 };
 
-/* For messages: what is no UID is not repeated, it could be anything. */
+/* For messages. A text that is not a UID must not be repeated, because it may be anything. */
 std::string
 uid_for_people(const std::string &text)
 {
@@ -172,7 +173,7 @@ read_identity(Peek &peek)
     return error;
 }
 
-/* 0 when absent, or none. */
+/* Returns 0 if absent or not a number. */
 int32_t
 count_of(const Header &dataset, const DcmTagKey &tag)
 {
@@ -221,7 +222,7 @@ read_description(Peek &peek)
         instance.series_number = 0;
 }
 
-/* Returns a letter of ASCII or Latin-1 in UTF-8, `last` and `c`, as a capital. */
+/* Returns the capital of a letter of ASCII, or of Latin-1 in UTF-8 (`last` and `c`). */
 char
 capital(char last, char c)
 {
@@ -229,10 +230,8 @@ capital(char last, char c)
     return (c >= 'a' && c <= 'z') || is_latin ? static_cast<char>(c - 0x20) : c;
 }
 
-/*
- * Returns a form of a name that is equal for one patient whatever the character set, capitals, empty components and
- * ideographic or phonetic groups, which systems change or drop.
- */
+/* Returns a form of a name that is equal for one patient. Ignores differences that systems
+ * introduce: the character set, capitals, empty components, and ideographic or phonetic groups. */
 std::string
 comparable_name(const Header &dataset)
 {
@@ -263,7 +262,7 @@ read_patient(Peek &peek)
     std::string patient = header_text(peek.dataset, DCM_PatientID);
     const bool has_control = std::any_of(patient.begin(), patient.end(),
                                          [](char c) { return c >= 0 && c < ' ' && c != '\x1B'; });
-    /* Results must have the same ID, so one that no valid object can have is refused. */
+    /* Results must have the same ID, so reject one that is illegal in any object. */
     if (header_texts(peek.dataset, DCM_PatientID).size() > 1 || has_control ||
         patient.size() >= DICOM_LO_SIZE - 4 ||
         (patient.size() > 64 &&
@@ -279,7 +278,7 @@ read_patient(Peek &peek)
     return 0;
 }
 
-/* Of the object, or of the first frame of an enhanced one (PS3.3 C.7.6.16.2.9). */
+/* Reads the type of the object, or of the first frame of an enhanced one (PS3.3 C.7.6.16.2.9). */
 std::string
 rescale_type(const Peek &peek)
 {
@@ -289,10 +288,8 @@ rescale_type(const Peek &peek)
     return header_text(values.empty() ? peek.dataset : values, DCM_RescaleType);
 }
 
-/*
- * Rescale Type (PS3.3 C.11.1.1.2), HU of a CT image that does not say otherwise (C.8.2.1), or the
- * Units of PET (C.8.9.1.1.3): an SUV is in g/ml, also where a vendor calls it by its name.
- */
+/* Reads Rescale Type (PS3.3 C.11.1.1.2), with default HU for CT images (C.8.2.1), or the Units
+ * of PET (C.8.9.1.1.3). An SUV is in g/ml, also under vendors' names. */
 void
 read_value_unit(Peek &peek)
 {
@@ -314,17 +311,15 @@ read_value_unit(Peek &peek)
             header_copy(peek.instance.value_unit, each.unit);
 }
 
-/* A count that is there and positive, else 1, so that it can multiply. */
+/* Returns a positive count, or 1, for use as a factor. */
 int64_t
 factor(const Header &dataset, const DcmTagKey &tag)
 {
     return std::max(count_of(dataset, tag), 1);
 }
 
-/*
- * Volumes of a PET series. Series Type (PS3.3 C.8.9.1.1.4) decides which counts apply: GE writes Number of Time Slices into
- * STATIC series too.
- */
+/* Returns the volumes of a PET series. Series Type (PS3.3 C.8.9.1.1.4) decides which counts
+ * apply: GE writes Number of Time Slices into STATIC series too. */
 int64_t
 pet_volumes(const Header &dataset)
 {
@@ -338,11 +333,9 @@ pet_volumes(const Header &dataset)
     return volumes;
 }
 
-/*
- * How many instances the series should have. Images in Acquisition is written per temporal position
- * by most senders and for all of them by some; multiplied, it is never too small, so that no series
- * counts as complete too early.
- */
+/* Reads the expected number of instances of the series. Most senders write Images in Acquisition
+ * per temporal position, some for all. The product is never too small, so no series counts as
+ * complete too early. */
 void
 read_expected_instances(Peek &peek)
 {
@@ -409,7 +402,7 @@ check_bits(Peek &peek)
     if (i.bits_stored > i.bits_allocated || i.high_bit < i.bits_stored - 1 ||
         i.high_bit >= i.bits_allocated)
         return peek.refuse(CODE_TAG_INVALID, "contradicts itself: " + bits + ".");
-    /* Decoders deliver the sample at the low end; RLE keeps the bytes as they were. */
+    /* Decoders return the sample in the low bits. RLE keeps the bytes unchanged. */
     if (peek.scan.syntax->codec != TRANSFER_NATIVE && peek.scan.syntax->codec != TRANSFER_RLE &&
         i.high_bit != i.bits_stored - 1)
         return peek.refuse(CODE_PIXELS_UNSUPPORTED, "has compressed pixels with " + bits + ".");
@@ -469,7 +462,7 @@ read_pixel_format(Peek &peek)
     return 0;
 }
 
-/* Pixel Padding Value has the bits of a pixel whatever VR it was given. */
+/* Reads a padding value, which has the bits of a pixel, whatever its VR. */
 bool
 read_padding_bits(Peek &peek, const DcmTagKey &tag, int32_t *value)
 {
@@ -523,12 +516,12 @@ read_sizes(Peek &peek)
     return 0;
 }
 
-/* What decoding will make of the file, against what there is of it. */
+/* Compares the decoded size with the size of the file. */
 int
 check_expansion(const Peek &peek)
 {
     const struct dicom_instance &i = peek.instance;
-    constexpr int64_t frame_bytes = 1024; /* what is known of a frame */
+    constexpr int64_t frame_bytes = 1024; /* memory per frame of the header */
     const int64_t plane = static_cast<int64_t>(i.rows) * i.columns * (i.bits_allocated / 8);
     const int64_t decoded = i.frame_count * (plane + frame_bytes);
     if (decoded <= int64_t{LIMIT_EXPANDED_MIB} << 20 || decoded / LIMIT_EXPANSION <= i.file_size)
@@ -575,7 +568,7 @@ measure_native(Peek &peek)
     return 0;
 }
 
-/* Walks from item to item; the first is the Basic Offset Table. */
+/* Walks from item to item. The first is the Basic Offset Table. */
 int
 measure_encapsulated(Peek &peek)
 {
@@ -657,7 +650,7 @@ peek_judge(Peek &peek)
         error = measure_pixels(peek);
     if (!error)
         error = check_expansion(peek);
-    /* Last: only now is the number of frames known to be backed by as many bytes. */
+    /* Must be last: only now the file's size justifies the number of frames. */
     return error ? error : read_frames(peek);
 }
 
@@ -677,7 +670,7 @@ peek_stream(const char *path, struct stream &stream, const struct dicom_asker *a
     wanted.asker = asker;
     int rc = scan_file(&stream, path, &wanted, &scan, error);
     if (rc == -EBADMSG && scan.transfer_syntax_uid[0] && !transfer_find(scan.transfer_syntax_uid)) {
-        /* Walked by guess; what matters is that it cannot be read. */
+        /* The walk had to guess the encoding; report that the syntax cannot be read. */
         scan.kept.size = 0;
     } else if (rc) {
         return rc;
@@ -718,7 +711,7 @@ identity_copy(char (&destination)[size], const std::string &text)
         header_copy(destination, text);
 }
 
-/* What was gathered before the file ended or went wrong counts, when it ends with a whole element. */
+/* Uses the elements before the file ended or became invalid, if the last one is complete. */
 int
 identify_stream(const char *path, struct stream &stream, struct dicom_identity &identity)
 {

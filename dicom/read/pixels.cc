@@ -1,9 +1,9 @@
 /*
- * pixels.cc - frames, decoded one at a time into the caller's memory.
+ * pixels.cc - decodes frames, one at a time, into the caller's memory.
  *
- * Native little-endian pixels go from the file straight into the caller's buffer and are adjusted
- * there; only compressed ones need memory of their own. The file is opened once per
- * reader; a file that changed since its header was read is refused.
+ * Native little-endian pixels are read from the file into the caller's buffer and adjusted there.
+ * Only compressed ones need memory of their own. A reader opens the file once, and rejects a file
+ * that changed since its header was read.
  */
 #include "dicom/read/codec.hh"
 #include "dicom/read/fragments.h"
@@ -20,12 +20,14 @@ struct dicom_pixels {
     struct stream stream;
     bool swapped_words; /* native big endian in 16-bit words */
     int64_t pixel_offset;
-    struct fragments fragments;    /* when encapsulated */
-    int64_t inflated;              /* bytes of pixels behind the stream; -1: it stands nowhere */
-    uint8_t last;                  /* of them; frames of bits may share a byte */
-    std::vector<uint8_t> bytes;    /* of one compressed frame, or one of bits */
+    struct fragments fragments; /* if encapsulated */
+    /* inflated bytes of pixels consumed so far; -1: position unknown */
+    int64_t inflated;
+    uint8_t last;                  /* last byte consumed; frames of bits may share a byte */
+    std::vector<uint8_t> bytes;    /* of one compressed frame, or one frame of bits */
     std::vector<uint16_t> samples; /* of one compressed frame of 8-bit pixels */
-    /* A mosaic: its instance has tiles for frames, and `instance` is that of the plane, decoded once. */
+    /* A mosaic: this instance has tiles as frames. `instance` is then that of the plane, decoded
+     * once. */
     const struct dicom_instance *mosaic;
     struct dicom_instance plane;
     std::vector<uint8_t> decoded;
@@ -47,7 +49,7 @@ frame_pixels(const struct dicom_instance &instance)
     return static_cast<size_t>(instance.rows) * static_cast<size_t>(instance.columns);
 }
 
-/* Where the bytes of a frame begin and end: those of bits may begin and end within one. */
+/* Byte range of a frame. A frame of bits may begin and end within a byte. */
 struct Span {
     int64_t begin, end;
 };
@@ -73,8 +75,8 @@ changed(const struct dicom_instance &instance, struct error *error)
                            text_base_name(instance.path));
 }
 
-/* Finds what the public struct does not hold: fragments, where deflated pixels begin, the width of
- * words. */
+/* Finds data that is not in the public struct: fragments, the start of deflated pixels, the
+ * width of words. */
 int
 locate(struct dicom_pixels &pixels, struct error *error)
 {
@@ -137,7 +139,7 @@ read_file(const struct dicom_pixels &pixels, void *destination, size_t size, int
     return rc ? read_failed(pixels, rc, error) : 0;
 }
 
-/* To the first byte of the pixels. */
+/* Rewinds to the first byte of the pixels. */
 int
 rewind_inflated(struct dicom_pixels &pixels, struct error *error)
 {
@@ -149,7 +151,7 @@ rewind_inflated(struct dicom_pixels &pixels, struct error *error)
     return rc;
 }
 
-/* Goes on from the frame before, or begins again: nothing that was inflated is kept but a byte. */
+/* Continues after the previous frame, or restarts. Only one inflated byte is kept. */
 int
 read_inflated(struct dicom_pixels &pixels, const Span &span, uint8_t *destination,
               struct error *error)
@@ -174,7 +176,7 @@ read_inflated(struct dicom_pixels &pixels, const Span &span, uint8_t *destinatio
     return 0;
 }
 
-/* Native bytes of a frame, in the order of the file. */
+/* Reads native bytes of a frame, in file order. */
 int
 read_native(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
 {
@@ -185,7 +187,8 @@ read_native(struct dicom_pixels &pixels, int32_t frame, void *destination, struc
                      pixels.pixel_offset + span.begin, error);
 }
 
-/* Frames of bits follow each other without padding, the first pixel lowest (PS3.5 8.1.1). */
+/* Reads a frame of bits. These frames have no padding between them; the first pixel is the
+ * lowest bit (PS3.5 8.1.1). */
 int
 read_bits(struct dicom_pixels &pixels, int32_t frame, uint8_t *destination, struct error *error)
 {
@@ -200,7 +203,8 @@ read_bits(struct dicom_pixels &pixels, int32_t frame, uint8_t *destination, stru
     return 0;
 }
 
-/* 8-bit pixels in big-endian words have each pair swapped, across the ends of odd frames too. */
+/* Reads 8-bit pixels in big-endian words, which have each pair swapped, also across the ends of
+ * odd frames. */
 int
 read_swapped_bytes(const struct dicom_pixels &pixels, int32_t frame, uint8_t *destination,
                    struct error *error)
@@ -219,7 +223,7 @@ read_swapped_bytes(const struct dicom_pixels &pixels, int32_t frame, uint8_t *de
     return 0;
 }
 
-/* T is the type of the pixels, so that the second shift brings in their sign or zeros. */
+/* T is the type of the pixels, so that the second shift extends the sign, or zeros. */
 template <typename T>
 void
 shift(uint16_t *samples, size_t count, int left, int right)
@@ -228,7 +232,7 @@ shift(uint16_t *samples, size_t count, int left, int right)
         return static_cast<uint16_t>(static_cast<T>(static_cast<uint16_t>(sample << left)) >>
                                      right);
     };
-    constexpr size_t block = 64; /* a loop of known length is made of vector instructions */
+    constexpr size_t block = 64; /* compilers vectorise a loop of fixed length */
     size_t i = 0;
     for (; i + block <= count; i += block)
         for (size_t k = 0; k < block; k++)
@@ -237,7 +241,7 @@ shift(uint16_t *samples, size_t count, int left, int right)
         samples[i] = one(samples[i]);
 }
 
-/* Shifts by High Bit, drops overlay bits, extends the sign from Bits Stored; in place. */
+/* Shifts by High Bit, drops overlay bits, extends the sign from Bits Stored, in place. */
 void
 adjust(const struct dicom_instance &instance, uint16_t *samples)
 {
@@ -259,7 +263,7 @@ swap_bytes(uint16_t *samples, size_t count)
         samples[i] = __builtin_bswap16(samples[i]);
 }
 
-/* Signed 8-bit pixels are read into the upper half and widened from the front. */
+/* Widens signed 8-bit pixels, read into the upper half, from the front. */
 void
 widen_signed(const uint8_t *narrow, int16_t *samples, size_t count)
 {
@@ -309,7 +313,7 @@ read_fragments(struct dicom_pixels &pixels, int32_t frame, struct error *error)
     return 0;
 }
 
-/* Decodes pixels.bytes; "" or why that cannot be done. */
+/* Decodes pixels.bytes. Returns "" or why that failed. */
 std::string
 pixels_decode(const struct dicom_pixels &pixels, uint16_t *samples)
 {

@@ -7,7 +7,7 @@
 namespace
 {
 
-/* The texts that the C structure points to. */
+/* Owns the texts that the C structure points to. */
 struct Provenance : provenance {
     std::deque<std::string> texts;
     std::vector<const char *> name_list;
@@ -27,14 +27,14 @@ class Reader
         return keep(header_text(header, tag));
     }
 
-    /* A text whose backslashes separate no values (LT). */
+    /* Returns a text (LT) in which backslashes do not separate values. */
     const char *lines(const Header &header, const DcmTagKey &tag)
     {
         DcmElement *element = header.find(tag);
         return element ? keep(header_trimmed(header_whole_text(*element))) : "";
     }
 
-    /* One of the three defined types; "" for any other value. */
+    /* Returns one of the three defined types; "" for any other value. */
     const char *type(const Header &header, const DcmTagKey &tag)
     {
         const std::string value = header_text(header, tag);
@@ -44,7 +44,7 @@ class Reader
         return "";
     }
 
-    /* The first code of a sequence. A URN Code Value is not read. */
+    /* Returns the first code of a sequence. Does not read URN Code Value. */
     struct coded_concept code(const Header &header, const DcmTagKey &sequence)
     {
         const Header item = header.item(sequence);
@@ -58,7 +58,7 @@ class Reader
         return {keep(value), keep(scheme), keep(meaning)};
     }
 
-    /* `type` is the sequence that has the type, whose item has the modifier. */
+    /* Reads the codes. `type` is the sequence with the type; its item has the modifier. */
     void read_codes(const Header &item, const DcmTagKey &type)
     {
         provenance_.category = code(item, DCM_SegmentedPropertyCategoryCodeSequence);

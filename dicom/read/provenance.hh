@@ -6,20 +6,21 @@
 #include "dicom/read/provenance.h"
 #include "dicom/value/charset.hh"
 
-/* Where the items of a sequence have a provenance. */
+/* Tags of a provenance in the items of a sequence. */
 struct provenance_tags {
     DcmTagKey type, names, algorithms;
-    DcmTagKey code; /* the property or the RT ROI that is identified */
+    DcmTagKey code; /* codes of the property or of the RT ROI */
 };
 
-/* Items of the Segment Sequence, and of the Structure Set ROI and RT ROI Observations Sequences. */
+/* For items of the Segment Sequence, and of the Structure Set ROI and RT ROI Observations
+ * Sequences. */
 extern const struct provenance_tags provenance_of_segment, provenance_of_roi;
 
-/* Reads all but the codes. Only std::bad_alloc leaves. */
+/* Reads all but the codes. std::bad_alloc is the only exception that leaves. */
 const struct provenance *provenance_read(const struct provenance_tags &tags, const Header &dataset,
                                          const Header &item, Charset &charset);
-/* Adds the codes of an item; those of an RT ROI are in its observations (PS3.3 C.8.8.8). No other holder may have the
- * provenance yet. */
+/* Adds the codes of an item. Those of an RT ROI are in its observations (PS3.3 C.8.8.8). The
+ * provenance must not have other holders yet. */
 void provenance_add_codes(const struct provenance *provenance, const struct provenance_tags &tags,
                           const Header &item, Charset &charset);
 

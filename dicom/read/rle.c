@@ -12,11 +12,9 @@ rle_read_u32(const uint8_t *bytes)
            (uint32_t)bytes[3] << 24;
 }
 
-/*
- * Decodes one segment: a byte of each of `count` pixels, or-ed into the samples at `shift`. False
- * when the segment ends early or a run reaches beyond the frame; what follows the last pixel is
- * padding.
- */
+/* Decodes one segment: one byte of each of `count` pixels, OR-ed into the samples at `shift`.
+ * Returns false if the segment ends early or a run exceeds the frame. Bytes after the last pixel
+ * are padding. */
 static bool
 decode_segment(const uint8_t *at, const uint8_t *end, unsigned shift, size_t count,
                uint16_t *samples)

@@ -1,8 +1,8 @@
 /*
- * rle.h - RLE frames (PS3.5 annex G); private to dicom/.
+ * rle.h - decodes RLE frames (PS3.5 annex G); private to dicom/.
  *
- * Our own because DCMTK 3.6.7's decoder writes beyond its buffers when a frame's header or runs are
- * damaged (tests/unit/dicom/test_pixels.c, damaged_bytes).
+ * DCMTK's decoder must not be used: version 3.6.7 writes beyond its buffers if a frame's header or
+ * runs are damaged (tests/unit/dicom/test_pixels.c, damaged_bytes).
  */
 #ifndef NOCTULE_DICOM_RLE_H
 #define NOCTULE_DICOM_RLE_H
@@ -14,10 +14,8 @@
 extern "C" {
 #endif
 
-/*
- * Decodes one frame of `count` pixels of one sample in `bytes_per_pixel` (1 or 2) bytes. NULL, or
- * why it cannot be decoded; then the samples are undefined.
- */
+/* Decodes one frame of `count` pixels of one sample in `bytes_per_pixel` (1 or 2) bytes. Returns
+ * NULL, or why the frame cannot be decoded; then the samples are undefined. */
 const char *rle_decode(const uint8_t *bytes, size_t size, size_t bytes_per_pixel, size_t count,
                        uint16_t *samples);
 

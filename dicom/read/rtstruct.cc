@@ -1,5 +1,5 @@
 /*
- * rtstruct.cc - see rtstruct.h. The ROI Contour Sequence is kept apart by the walk, an item for each
+ * rtstruct.cc - see rtstruct.h. The walk keeps the ROI Contour Sequence separately, one item per
  * region, so that one region is parsed at a time.
  */
 #include "dicom/read/rtstruct.h"
@@ -23,7 +23,7 @@ struct rtstruct_items {
     struct scan scan {
     };
 
-    std::vector<int32_t> of_roi; /* the item of each; -1: none */
+    std::vector<int32_t> of_roi; /* index of each region's item, or -1 */
 
     ~rtstruct_items()
     {
@@ -34,7 +34,7 @@ struct rtstruct_items {
 namespace
 {
 
-/* Ascending; everything that is looked at, in items, too. */
+/* Ascending; all attributes read, also in items. */
 constexpr uint32_t wanted_tags[] = {
     0x00080005, 0x00080016, 0x00080018, 0x00080070, 0x00080100, 0x00080102, 0x00080104, 0x00080119,
     0x00081090, 0x00081155, 0x00082218, 0x00181020, 0x0020000D, 0x0020000E, 0x00200052, 0x00240202,
@@ -51,7 +51,7 @@ constexpr struct scan_apart contour_items = {
 
 constexpr double farthest_mm = 1e6;
 
-/* Refuses a file. */
+/* Rejects a file. */
 struct Refusal {
     const char *path;
     struct error *error;
@@ -174,7 +174,7 @@ rtstruct_read_types(Opening &opening, const Header &dataset, Charset &charset)
     });
 }
 
-/* Referenced series stand within studies, which stand within frames of reference. */
+/* Reads referenced series, which are inside studies, inside frames of reference. */
 int
 rtstruct_read_series(Opening &opening, const Header &dataset)
 {
@@ -197,7 +197,7 @@ rtstruct_read_series(Opening &opening, const Header &dataset)
         });
 }
 
-/* The elements of a region's item. */
+/* Parses the elements of a region's item. */
 void
 rtstruct_parse_item(const struct rtstruct_items &items, int32_t number, DcmDataset &item)
 {
@@ -218,7 +218,7 @@ rtstruct_read_color(const Header &item, struct rtstruct_roi &roi)
         roi.color[i] = static_cast<uint8_t>(values[i]);
 }
 
-/* Whose contours an item of the ROI Contour Sequence has; what is of no region is passed over. */
+/* Assigns an item of the ROI Contour Sequence to its region. Skips an item without region. */
 int
 rtstruct_read_item(Opening &opening, int32_t number)
 {
@@ -277,7 +277,7 @@ rtstruct_read_identity(Opening &opening, const Header &dataset, Charset &charset
     return rc;
 }
 
-/* A C array of them, with room for one more: none is no failure. */
+/* Returns a C array with one spare element, so that an empty one is not a failure. */
 template <typename T>
 T *
 rtstruct_array(const std::vector<T> &values)
@@ -340,7 +340,7 @@ rtstruct_read_file(const char *path, int fd, struct rtstruct **result, struct er
         return rc;
     set->rois = rtstruct_array(opening.rois);
     set->roi_count = static_cast<int32_t>(opening.rois.size());
-    opening.rois.clear(); /* the set holds the provenances */
+    opening.rois.clear(); /* the set now holds the provenances */
     set->series = rtstruct_array(opening.series);
     set->series_count = static_cast<int32_t>(opening.series.size());
     *result = set.release();
@@ -349,7 +349,8 @@ rtstruct_read_file(const char *path, int fd, struct rtstruct **result, struct er
 
 /* ---- contours ---- */
 
-/* The contours of a region while they are gathered: the numbers of all points, and where each one's end. */
+/* Contours of a region, while they are collected: the numbers of all points, and the end of each
+ * contour. */
 struct Gathering : Refusal {
     const struct rtstruct_roi &roi;
     struct rtstruct_contours &contours;
@@ -358,7 +359,7 @@ struct Gathering : Refusal {
     std::vector<std::string> images;
     std::vector<bool> is_xor;
 
-    /* What is there already is not copied where the C library can move pages. */
+    /* reallocarray can move pages instead of copying. */
     void append(double number)
     {
         if (count == room) {
@@ -378,7 +379,7 @@ struct Gathering : Refusal {
     }
 };
 
-/* What a text has, without copying it: Contour Data are long. */
+/* Returns the text of an element without a copy: Contour Data is long. */
 std::string_view
 rtstruct_text(const Header &item, const DcmTagKey &tag)
 {
@@ -391,7 +392,7 @@ rtstruct_text(const Header &item, const DcmTagKey &tag)
     return {text, length};
 }
 
-/* Appends the numbers of "1\2.5\-3e2", three for each point. */
+/* Appends the numbers of "1\2.5\-3e2", three per point. */
 int
 rtstruct_numbers(Gathering &gathering, std::string_view text)
 {

@@ -22,7 +22,7 @@
 
 #define UNDEFINED_LENGTH    0xFFFFFFFFu
 
-#define ASK_SECONDS         0.1 /* of a processor; no header of use takes that long */
+#define ASK_SECONDS         0.1 /* CPU time between two polls; valid headers take less */
 
 static const struct scan_apart scan_frames = {
     .tag = 0x52009230u, /* Per-Frame Functional Groups Sequence */
@@ -33,7 +33,7 @@ static const struct scan_apart scan_frames = {
     .of_an_item = "elements in one frame's item",
 };
 
-/* The header of one element: tag, VR and length, and how many bytes that took. */
+/* Header of one element: tag, VR and length, and its own size in bytes. */
 struct element {
     uint32_t tag;
     char vr[3]; /* "" in implicit VR and for items and delimiters */
@@ -41,7 +41,7 @@ struct element {
     uint32_t header_size;
 };
 
-/* How the elements at one level of nesting are encoded. */
+/* Encoding of the elements at one level of nesting. */
 struct encoding {
     bool implicit_vr;
     bool big_endian;
@@ -54,20 +54,20 @@ struct walk {
     const struct scan_wanted *wanted;
     const struct scan_apart *apart;
     struct error *error;
-    struct scan_bytes *into; /* what is passed is kept there; NULL: nowhere */
-    int32_t elements;        /* and items, that were passed */
+    struct scan_bytes *into; /* target of bytes consumed; NULL: not kept */
+    int32_t elements;        /* elements and items consumed */
     int32_t kept, frame_kept, disorder;
 };
 
-/* The data set, or an open sequence or item. `end` is -1 when a delimiter ends it; `limit` is the
- * nearest end of an ancestor or its own, beyond which nothing may reach. */
+/* The data set, or an open sequence or item. `end` is -1 if a delimiter ends it. `limit` is the
+ * nearest end of it or its ancestors, which no element may exceed. */
 struct level {
     bool is_item;
-    bool is_frames; /* the sequence whose items are kept apart; of an item: one of those */
-    bool all;       /* of an item: whatever is in it is kept, but for what is private */
+    bool is_frames; /* the separate sequence; of an item: one of its items */
+    bool all;       /* of an item: all elements are kept, except private ones */
     struct scan_bytes *into;
-    uint32_t last_tag; /* the highest that was kept */
-    int32_t elements;  /* that were kept */
+    uint32_t last_tag; /* highest tag kept */
+    int32_t elements;  /* elements kept */
     int64_t end;
     int64_t limit;
     struct encoding encoding;
@@ -164,7 +164,7 @@ scan_too_much(const struct walk *walk, int most, const char *what)
                            most, what);
 }
 
-/* Of the thread, on the processor. */
+/* Returns the CPU time of the thread. */
 static double
 scan_clock(void)
 {
@@ -211,8 +211,8 @@ grow_kept(struct walk *walk, size_t count)
     return 0;
 }
 
-/* Goes past the next `count` bytes, keeping them if the element they belong to is wanted. Memory
- * grows with what has really been read, never with what a length claims. */
+/* Consumes the next `count` bytes, and keeps them if their element is wanted. Memory grows with
+ * the bytes read, not with a claimed length. */
 static int
 pass(struct walk *walk, int64_t count)
 {
@@ -249,7 +249,8 @@ scan_tell(const struct walk *walk, uint32_t tag, uint32_t length)
         walk->wanted->content(walk->wanted->context, bytes, sizeof(bytes));
 }
 
-/* Returns whether a value is encapsulated: fragments in items, up to a delimiter (PS3.5 A.4). Icons may have such pixels. */
+/* Returns whether a value is encapsulated: fragments in items, up to a delimiter (PS3.5 A.4).
+ * Icons may have such pixels. */
 static bool
 is_encapsulated(const struct element *element)
 {
@@ -257,10 +258,9 @@ is_encapsulated(const struct element *element)
            (strcmp(element->vr, "OB") == 0 || strcmp(element->vr, "OW") == 0);
 }
 
-/*
- * Goes past a value that is no sequence. As content, an element is its tag, length and value, a
- * sequence an empty element with items behind it, each between TAG_ITEM and TAG_ITEM_END.
- */
+/* Consumes a value that is not a sequence. In the content, an element is its tag, length and
+ * value. A sequence is an empty element, followed by its items, each between TAG_ITEM and
+ * TAG_ITEM_END. */
 static int
 scan_pass_value(struct walk *walk, const struct element *element)
 {
@@ -273,7 +273,7 @@ scan_pass_value(struct walk *walk, const struct element *element)
     return error ? stream_failed(walk, error) : 0;
 }
 
-/* Elements and items that a parser will make objects of. */
+/* Counts elements and items that a parser must create objects for. */
 static int
 count_kept(struct walk *walk)
 {
@@ -299,7 +299,8 @@ pass_header(struct walk *walk, const struct element *element)
     return error ? error : pass(walk, element->header_size);
 }
 
-/* A parser puts each element where it belongs, which takes long for many that do not follow. */
+/* Checks the order of tags. A parser inserts each element in tag order, which is slow for many
+ * unordered ones. */
 static int
 check_order(struct walk *walk, struct level *level, const struct element *element)
 {
@@ -349,7 +350,8 @@ peek_element(struct walk *walk, struct encoding encoding, struct element *elemen
     return 0;
 }
 
-/* The content of a UN element that is a sequence is Implicit VR Little Endian (CP-246). */
+/* Returns the encoding inside an element. The content of a UN sequence is Implicit VR Little
+ * Endian (CP-246). */
 static struct encoding
 encoding_within(struct encoding outer, const struct element *element)
 {
@@ -357,7 +359,8 @@ encoding_within(struct encoding outer, const struct element *element)
     return strcmp(element->vr, "UN") == 0 ? implicit : outer;
 }
 
-/* Whether a value begins as a sequence does: with an item, or, to a parser, with its end at once. */
+/* Checks whether a value begins as a sequence does: with an item, or, if it is parsed, with its
+ * end. */
 static int
 begins_nested(struct walk *walk, const struct element *element, struct encoding encoding,
               bool parsed, bool *nested)
@@ -373,10 +376,11 @@ begins_nested(struct walk *walk, const struct element *element, struct encoding 
 }
 
 /*
- * Whether the value of an element must be walked rather than passed. Of a defined length it need be in what DCMTK will
- * parse, and for the content. DCMTK recurses into SQ by VR, and where there is none (implicit VR, UN) by its dictionary:
- * were that a value here, it would read on in it, past its end, and what it finds there nobody has judged. What the
- * dictionary does not know, and what is private, counts as a sequence when it begins as one.
+ * Checks whether the value of an element must be walked. A value of defined length must be walked
+ * if DCMTK parses it, or for its content. DCMTK recurses into SQ by VR, and without VR (implicit
+ * VR, UN) by its dictionary. If the walk took such a sequence for a value, DCMTK would read past
+ * its end, in bytes that were not checked. Unknown and private elements count as a sequence if they
+ * begin as one.
  */
 static int
 is_nested(struct walk *walk, const struct element *element, struct encoding encoding, bool parsed,
@@ -402,7 +406,7 @@ is_nested(struct walk *walk, const struct element *element, struct encoding enco
     return 0;
 }
 
-/* The first of an ascending list that is not below the tag. */
+/* Returns the index of the first tag in an ascending list that is not below `tag`. */
 static size_t
 scan_lower_bound(const uint32_t *tags, size_t count, uint32_t tag)
 {
@@ -444,7 +448,7 @@ is_private(const struct element *element)
     return (element->tag >> 16) % 2 != 0;
 }
 
-/* Of what is wanted by its tag: whether its value is, too. */
+/* Returns whether the value of an element with a wanted tag is wanted too. */
 static bool
 is_fit(const struct scan_wanted *wanted, const struct element *element, bool nested)
 {
@@ -463,7 +467,7 @@ is_fit(const struct scan_wanted *wanted, const struct element *element, bool nes
     return element->length <= (tag == TAG_SIEMENS_CSA ? LIMIT_CSA_BYTES : LIMIT_PRIVATE_BYTES);
 }
 
-/* Passes the header of an element of this level; what is kept of its value is walk->into. */
+/* Consumes the header of an element of this level. walk->into is the target of its value. */
 static int
 pass_element_header(struct walk *walk, struct level *level, const struct element *element,
                     bool *nested)
@@ -480,7 +484,7 @@ pass_element_header(struct walk *walk, struct level *level, const struct element
     return error ? error : pass_header(walk, element);
 }
 
-/* Skips the fragments of an encapsulated value. None may reach beyond `limit`. */
+/* Skips the fragments of an encapsulated value. No fragment may exceed `limit`. */
 static int
 skip_fragments(struct walk *walk, const struct element *element, struct encoding encoding,
                int64_t limit)
@@ -524,7 +528,7 @@ push(struct walk *walk, struct level *levels, int *depth, const struct element *
     return 0;
 }
 
-/* What is kept of a sequence or item may be less than its length says: that becomes undefined. */
+/* Makes the length of the last sequence or item undefined, because parts of it may not be kept. */
 static void
 forget_length(struct walk *walk)
 {
@@ -550,7 +554,7 @@ keep_delimiter(struct walk *walk, const struct level *level)
     return 0;
 }
 
-/* The wanted elements of a frame's item have been kept. */
+/* Ends an item of the separate sequence, whose wanted elements have been kept. */
 static int
 end_frame(struct walk *walk)
 {
@@ -599,7 +603,8 @@ pop_at_delimiter(struct walk *walk, struct level *levels, int *depth)
     return error ? error : pop(walk, levels, depth);
 }
 
-/* Skips a delimiter that a sequence or item of known length does not need. Philips writes such, and DCMTK ignores them. */
+/* Skips a redundant delimiter in a sequence or item of defined length. Philips writes these, and
+ * DCMTK ignores them. */
 static int
 skip_delimiter(struct walk *walk, const struct level *level, const struct element *element)
 {
@@ -609,7 +614,7 @@ skip_delimiter(struct walk *walk, const struct level *level, const struct elemen
     return pass_header(walk, element);
 }
 
-/* One step inside a sequence: the next item begins, or the sequence ends. */
+/* Does one step inside a sequence: begins the next item, or ends the sequence. */
 static int
 step_in_sequence(struct walk *walk, struct level *levels, int *depth)
 {
@@ -638,7 +643,7 @@ step_in_sequence(struct walk *walk, struct level *levels, int *depth)
     return push(walk, levels, depth, &element, &item);
 }
 
-/* One step inside an item: the next element is passed or opened, or the item ends. */
+/* Does one step inside an item: consumes or opens the next element, or ends the item. */
 static int
 step_in_item(struct walk *walk, struct level *levels, int *depth)
 {
@@ -671,7 +676,7 @@ step_in_item(struct walk *walk, struct level *levels, int *depth)
     return scan_pass_value(walk, &element);
 }
 
-/* Walks the value of a top-level sequence whose header has been passed. */
+/* Walks the value of a top-level sequence whose header has been consumed. */
 static int
 walk_sequence(struct walk *walk, const struct element *element, const struct level *sequence)
 {
@@ -695,7 +700,7 @@ walk_sequence(struct walk *walk, const struct element *element, const struct lev
     return error;
 }
 
-/* Copies a UID value, without its padding, of the element whose header has been passed. */
+/* Copies a UID value, without padding, of the element whose header has been consumed. */
 static int
 scan_read_uid(struct walk *walk, uint32_t length, char uid[DICOM_UID_SIZE])
 {
@@ -704,7 +709,7 @@ scan_read_uid(struct walk *walk, uint32_t length, char uid[DICOM_UID_SIZE])
     memset(uid, 0, DICOM_UID_SIZE);
     int error = stream_read(walk->stream, uid, length);
     if (error) {
-        uid[0] = 0; /* not half of one */
+        uid[0] = 0; /* no partial UID */
         return stream_failed(walk, error);
     }
     for (size_t end = strlen(uid); end > 0 && uid[end - 1] == ' '; end--)
@@ -712,7 +717,7 @@ scan_read_uid(struct walk *walk, uint32_t length, char uid[DICOM_UID_SIZE])
     return 0;
 }
 
-/* Group 0002, always explicit little endian (PS3.10 7.1). */
+/* Walks group 0002, always explicit little endian (PS3.10 7.1). */
 static int
 walk_meta(struct walk *walk)
 {
@@ -742,7 +747,8 @@ walk_meta(struct walk *walk)
     }
 }
 
-/* Whether the data set at the stream's position is in explicit VR, from its first element. */
+/* Returns whether the data set at the stream's position is in explicit VR, from its first
+ * element. */
 static bool
 looks_explicit(struct stream *stream)
 {
@@ -751,7 +757,7 @@ looks_explicit(struct stream *stream)
     return bytes && vr_form(bytes + 4) != VR_UNKNOWN;
 }
 
-/* Most preambles are nothing but zeros: a file that is nothing else was cut within. */
+/* Returns whether the file ends in the preamble: most preambles are all zeros. */
 static bool
 ends_in_preamble(struct stream *stream)
 {
@@ -764,11 +770,8 @@ ends_in_preamble(struct stream *stream)
     return bytes != NULL;
 }
 
-/*
- * Finds the start of the data set. Without a preamble a file is taken for DICOM when it starts with
- * an element of group 0002 or 0008, as old archives write them; whether it really is shows in the
- * walk.
- */
+/* Finds the start of the data set. A file without preamble counts as DICOM if it starts with an
+ * element of group 0002 or 0008, as in old archives. The walk then checks that it is. */
 static int
 find_start(struct walk *walk)
 {
@@ -850,7 +853,7 @@ at_end(struct walk *walk, int *error)
     return false;
 }
 
-/* The value of an element whose header has been passed, at the top level. */
+/* Walks the value of a top-level element whose header has been consumed. */
 static int
 walk_value(struct walk *walk, const struct level *data_set, const struct element *element,
            bool nested)
@@ -863,7 +866,7 @@ walk_value(struct walk *walk, const struct level *data_set, const struct element
                              .is_frames = walk->into && element->tag == walk->apart->tag,
                              .encoding = encoding_within(data_set->encoding, element)};
     if (sequence.is_frames) {
-        walk->into->size -= element->header_size; /* its items are all that is kept */
+        walk->into->size -= element->header_size; /* only its items are kept */
         sequence.into = NULL;
         walk->scan->has_frames = true;
         walk->scan->frames_implicit_vr = sequence.encoding.implicit_vr;

@@ -15,7 +15,7 @@
 namespace
 {
 
-/* Ascending; everything that is looked at, in items, too. */
+/* Ascending; all attributes read, also in items. */
 constexpr uint32_t wanted_tags[] = {
     0x00080005, 0x00080016, 0x00080018, 0x00080070, 0x00080100, 0x00080102, 0x00080104, 0x00080119,
     0x00081090, 0x00081115, 0x00082218, 0x00180050, 0x00180088, 0x00181020, 0x0020000D, 0x0020000E,
@@ -82,7 +82,7 @@ seg_source_sequence(const Header &header, const DcmTagKey &tag)
                                                  : nullptr;
 }
 
-/* A C array with room for as many items, and one more: none is no failure. */
+/* Allocates a C array with one spare element, so that an empty one is not a failure. */
 template <typename T>
 void
 seg_source_allocate(T *&array, size_t count)
@@ -92,7 +92,7 @@ seg_source_allocate(T *&array, size_t count)
         throw std::bad_alloc();
 }
 
-/* ------------------------------------------------------------------------ what it is ---- */
+/* --------------------------------------------------------------------------- identity --- */
 
 int
 seg_source_read_identity(Opening &opening)
@@ -246,7 +246,7 @@ seg_source_read_sizes(Opening &opening)
                               " stored, which a segmentation of its type cannot have.");
 }
 
-/* A reader of pixels has to have one for it, and it has to keep every value. */
+/* Checks that a pixel reader supports the transfer syntax, and that it is lossless. */
 int
 seg_source_check_syntax(const Opening &opening)
 {
@@ -268,7 +268,7 @@ seg_source_check_syntax(const Opening &opening)
     return 0;
 }
 
-/* What decoding will make of the file, against what there is of it. */
+/* Compares the decoded size with the size of the file. */
 int
 seg_source_check_expansion(const Opening &opening, const struct stream &stream, int64_t decoded)
 {
@@ -305,7 +305,7 @@ seg_source_measure(Opening &opening, const struct stream &stream)
                                                    " bytes of pixel data. Send it again.");
 }
 
-/* As much of an image as a reader of pixels looks at. */
+/* Fills the members of an image that a pixel reader uses. */
 void
 seg_source_fill_image(struct seg_source &source, const struct scan &scan,
                       const struct stream &stream)
@@ -394,7 +394,7 @@ seg_source_read_header(Opening &opening, const struct stream &stream)
         rc = seg_source_measure(opening, stream);
     if (!rc)
         seg_source_fill_image(opening.source, opening.scan, stream);
-    /* Last: only now is the number of frames known to be backed by as many bytes. */
+    /* Must be last: only now the file's size justifies the number of frames. */
     return rc ? rc : seg_source_read_frames(opening);
 }
 
@@ -465,7 +465,7 @@ seg_source_read(const struct seg_source *source, struct dicom_pixels *reader, in
 {
     const int64_t count = int64_t{source->rows} * source->columns;
     const bool narrow = source->bits != 16;
-    /* Into the upper half, then widened from the front. */
+    /* Read into the upper half, then widen from the front. */
     auto *bytes = reinterpret_cast<uint8_t *>(pixels) + (narrow ? count : 0);
     const int rc = dicom_pixels_read(reader, frame, bytes, error);
     for (int64_t i = 0; i < count && !rc && narrow; i++)

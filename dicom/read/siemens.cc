@@ -1,9 +1,12 @@
 /*
- * siemens.cc - reads Siemens' attributes, from group 0019 or the CSA image header, and the protocol: see source.hh.
+ * siemens.cc - reads Siemens' attributes from group 0019 or the CSA image header, and the protocol:
+ * see source.hh.
  *
- * Software XA has no CSA headers. The protocol is the value of (0021,xx19) of SIEMENS MR SDS 01, in the data set
- * (interoperability), or in the first item of (0021,xxFE) of the shared functional groups (enhanced): dcmextras (phoenix.py),
- * csa_header (XA_ENHANCED_ANALYSIS.md), and an enhanced localizer of syngo MR XA30 in the test data of heudiconv.
+ * Software XA has no CSA headers. The protocol is the value of (0021,xx19) of SIEMENS MR SDS 01. It
+ * is in the data set (interoperability), or in the first item of (0021,xxFE) of the shared
+ * functional groups (enhanced). Sources: dcmextras (phoenix.py), csa_header
+ * (XA_ENHANCED_ANALYSIS.md), and an enhanced localizer of syngo MR XA30 in the test data of
+ * heudiconv.
  */
 #include "dicom/read/csa.h"
 #include "dicom/read/source.hh"

@@ -15,7 +15,7 @@
 namespace
 {
 
-/* Ascending; everything that dcmsr looks at, in items, too. */
+/* Ascending; all attributes that dcmsr reads, also in items. */
 constexpr uint32_t wanted_tags[] = {
     0x00080005, 0x00080016, 0x00080018, 0x00080023, 0x00080033, 0x00080060, 0x00080070, 0x00080100,
     0x00080102, 0x00080103, 0x00080104, 0x00080105, 0x00080119, 0x00080120, 0x00081090, 0x00081115,
@@ -72,7 +72,7 @@ struct Opening {
     }
 };
 
-/* ------------------------------------------------------------------------- what it is ---- */
+/* --------------------------------------------------------------------------- identity --- */
 
 int
 sr_source_read_identity(const Opening &opening, const Header &dataset, const struct scan &scan,
@@ -94,7 +94,7 @@ sr_source_read_identity(const Opening &opening, const Header &dataset, const str
     return rc ? rc : opening.read_uid(dataset, DCM_SeriesInstanceUID, source.series_uid);
 }
 
-/* Series stand within the studies of the evidence. */
+/* Finds the series inside the studies of the evidence. */
 void
 sr_source_find_series(DcmItem &dataset, std::vector<std::string> &series)
 {
@@ -120,7 +120,8 @@ sr_source_find_series(DcmItem &dataset, std::vector<std::string> &series)
 
 /* ------------------------------------------------------------------------ coordinates ---- */
 
-/* dcmsr's lists count to each of their items; as a value they are an array. */
+/* Reads the points as an array of the value. dcmsr's list would walk from its start for each
+ * item. */
 template <typename List>
 int
 sr_source_read_points(const Opening &opening, const List &list, size_t dimensions,
@@ -208,7 +209,7 @@ sr_source_read_image(const Opening &opening, const DSRSpatialCoordinatesValue &v
     return 0;
 }
 
-/* The image that coordinates are on is a child of theirs. */
+/* Finds the image of the coordinates, which is their child. */
 void
 sr_source_find_image(DSRDocumentTree &tree, struct sr_source_figure &figure)
 {
@@ -254,7 +255,7 @@ sr_source_add_figure(Opening &opening, DSRDocumentTree &tree, size_t owner)
     return 0;
 }
 
-/* What the container says of itself. */
+/* Reads Tracking Identifier and Finding of the container. */
 void
 sr_source_note(Opening &opening, const DSRContentItem &item, size_t owner)
 {
@@ -265,8 +266,8 @@ sr_source_note(Opening &opening, const DSRContentItem &item, size_t owner)
         opening.items[owner].finding = opening.name(item.getCodeValue().getCodeMeaning());
 }
 
-/* The children of the item at the cursor, which is left there; the walk over the file has seen to it
- * that they are not deep. */
+/* Walks the children of the item at the cursor, and returns the cursor to it. The walk over the
+ * file has limited their depth. */
 int
 sr_source_walk(Opening &opening, DSRDocumentTree &tree, size_t owner)
 {
@@ -311,7 +312,7 @@ sr_source_hand_over_figure(const Figure &figure, struct sr_source_figure &told)
     told.count = static_cast<int64_t>(figure.points.size() / 3);
 }
 
-/* Containers without coordinates are no items. */
+/* Containers without coordinates are not items. */
 void
 sr_source_hand_over(const Opening &opening, const std::vector<std::string> &series,
                     struct sr_source &source)

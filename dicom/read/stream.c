@@ -87,7 +87,7 @@ stream_inflate(struct stream *stream)
     return 0;
 }
 
-/* Bytes read, 0 at the end of the file, or -errno. */
+/* Returns the bytes read, 0 at the end of the file, or -errno. */
 static ssize_t
 read_at(int fd, void *destination, size_t count, int64_t offset)
 {
@@ -113,7 +113,7 @@ stream_read_at(int fd, void *destination, size_t count, int64_t offset)
     return 0;
 }
 
-/* Whether more has been inflated than a file of its size may hold. */
+/* Returns whether more has been inflated than is plausible for the file's size. */
 static bool
 is_implausible(const struct stream *stream)
 {
@@ -121,8 +121,8 @@ is_implausible(const struct stream *stream)
     return made > (int64_t)LIMIT_EXPANDED_MIB << 20 && made / LIMIT_EXPANSION > stream->file_size;
 }
 
-/* Inflates up to `count` bytes into `destination`; bytes made, 0 at the end, or a negative errno.
- */
+/* Inflates up to `count` bytes into `destination`. Returns the bytes made, 0 at the end, or a
+ * negative errno. */
 static ssize_t
 inflate_some(struct stream *stream, uint8_t *destination, size_t count)
 {
@@ -141,7 +141,7 @@ inflate_some(struct stream *stream, uint8_t *destination, size_t count)
             zlib->next_in = inflater->input;
             zlib->avail_in = (uInt)got;
         }
-        /* Also without input: zlib may hold output that did not fit the last time. */
+        /* Call also without input: zlib may hold output that did not fit last time. */
         int result = inflate(zlib, Z_NO_FLUSH);
         if (result == Z_STREAM_END)
             inflater->ended = 1;
@@ -155,7 +155,7 @@ inflate_some(struct stream *stream, uint8_t *destination, size_t count)
     return is_implausible(stream) ? -EFBIG : (ssize_t)(wanted - zlib->avail_out);
 }
 
-/* Fills the window from the current position on until it holds `count` bytes. */
+/* Fills the window from the current position until it holds `count` bytes. */
 static int
 fill_window(struct stream *stream, size_t count)
 {
@@ -196,8 +196,7 @@ stream_peek(struct stream *stream, size_t count, int *error)
     return stream->window + (stream->position - stream->window_start);
 }
 
-/* What the window already holds of the next `count` bytes is consumed; returns how much that was.
- */
+/* Consumes those of the next `count` bytes that the window holds. Returns their number. */
 static size_t
 take_from_window(struct stream *stream, uint8_t *destination, int64_t count)
 {
@@ -219,7 +218,7 @@ stream_read(struct stream *stream, void *destination, int64_t count)
     while (left > 0) {
         size_t taken = take_from_window(stream, next, left);
         if (taken == 0) {
-            /* Long values go around the window. */
+            /* Long values bypass the window. */
             ssize_t got = stream->inflater
                               ? inflate_some(stream, next, (size_t)left)
                               : read_at(stream->fd, next, (size_t)left, stream->position);
