@@ -70,7 +70,7 @@ geometry_is_placed(const struct group *group)
 
 /* ---- stacks ---- */
 
-/* Without positions, the sender's own numbering is the best order there is. */
+/* Compares by the sender's numbering, the best order without positions. */
 static int
 compare_number(const void *left, const void *right)
 {
@@ -138,7 +138,7 @@ make_stack(struct grouping *grouping, const struct group *group, struct geometry
     return copy_planes(group, stack);
 }
 
-/* What was set aside is in the sender's order. */
+/* Sorts a group. Excluded frames keep the sender's order. */
 static void
 order_group(struct group *group)
 {
@@ -196,7 +196,7 @@ collect_planes(struct grouping *grouping)
     return 0;
 }
 
-/* All planes in one group that is refused. */
+/* Makes one group of all planes, which is rejected. */
 static int
 refuse_all(struct grouping *grouping)
 {

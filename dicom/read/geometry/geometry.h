@@ -1,123 +1,142 @@
 /*
- * geometry.h - from the instances of a series to stacks of parallel planes, and the gate.
+ * geometry.h - groups the instances of a series into stacks of parallel planes, and checks their
+ * geometry.
  *
- * Pure C: no file is opened. A stack is what becomes one volume and one SEG: frames of one
- * orientation, size, echo, phase, b-value, temporal position and so on, in ascending order along the
- * normal (row direction x column direction). Nothing depends on the order of the instances. The cost
- * is that of sorting; a series of more than LIMIT_STACKS orientations or volumes is one
- * stack that is refused (TOO_MANY_STACKS).
+ * Pure C: opens no file. A stack becomes one volume and one SEG. It has frames of one orientation,
+ * size, echo, phase, b-value, temporal position and so on, in ascending order along the normal (row
+ * direction x column direction). The result does not depend on the order of the instances. The cost
+ * is that of sorting. A series of more than LIMIT_STACKS orientations or volumes is one stack,
+ * which is rejected (TOO_MANY_STACKS).
  *
- * One series. All instances agree in Series UID, Patient ID with its issuer, Patient's Name and
- * Study UID, and those that are images in Modality and Frame of Reference UID, too.
+ * One series. All instances must agree in Series UID, Patient ID with its issuer, Patient's Name
+ * and Study UID. All images must also agree in Modality and Frame of Reference UID.
  *
- * What is no image. Frames that their header excludes (frame->excluded) make one stack for each
- * reason, "mosaic", "localizer", "screenshot" and "derived", that is refused with its code; all but
- * the first are passed over. So are derived frames (frame->derived) where the series has originals.
- * With include_derived, what is derived is an image. Nothing that follows looks at what was set
- * aside, but for "Whole".
+ * Excluded frames. Frames that their header excludes (frame->excluded) make one stack per reason:
+ * "mosaic", "localizer", "screenshot" and "derived". Such a stack is rejected with its code; all
+ * but the first count as skipped. Derived frames (frame->derived) are excluded too if the series
+ * has originals. With include_derived, they are images. Later rules ignore excluded frames, except
+ * "Whole".
  *
- * Stacks. Frames of one orientation (each direction cosine within 4e-3) belong together. They are
- * split further by the keys of keys.def, in that order:
- *   - a key of VOLUMES splits wherever its values differ, unless more than half as many values as frames
- *     occur (a value for every slice is no volume). Numbers within the key's tolerance are one value where
- *     no position of their frames repeats;
- *   - any key splits where at least half of the positions are repeated, splitting leaves fewer repeats,
- *     and its values cover at least half of the positions each, on average. So trigger times of an
- *     ungated series and image types that change along the body split nothing;
- *   - a key of SCANS (Acquisition Number) also splits where one value has a frame at most positions, once
- *     each, and some position repeats (bolus tracking); and where each value has a regular stack, two of
- *     them reach into one another, and all together are uneven or overlap by more than a quarter of the
- *     Slice Thickness, or share positions. Blocks and interleaved halves of one volume stay together,
- *     also with gaps.
- * Then by acquisition time. Runs lie between pauses of more than half of the longest pause. They split where one run
- * has most positions, once each, and all others lie at one position each; and where each is a regular stack, two of
- * them reach into one another, and all together are no stack of slices that only touch, with gaps or without.
- * Then the general rule: where no key is left and every position occurs k >= 2 times, the first of
+ * Stacks. Frames of one orientation (each direction cosine within 4e-3) belong together. The keys
+ * of keys.def split them further, in that order:
+ *
+ * - a key of VOLUMES splits if its values differ, unless there are more than half as many values as
+ *   frames (one value per slice is not a volume). Numbers within the key's tolerance are one value
+ *   if no position of their frames repeats;
+ * - any key splits if at least half of the positions are repeated, splitting leaves fewer repeats,
+ *   and its values cover at least half of the positions each, on average. So trigger times of an
+ *   ungated series, and image types that change along the body, do not split;
+ * - a key of SCANS (Acquisition Number) also splits if one value has a frame at most positions,
+ *   once each, and some position repeats (bolus tracking);
+ * - a key of SCANS also splits if each value has a regular stack, two of them interleave, and all
+ *   together are uneven, or overlap by more than a quarter of the Slice Thickness, or share
+ *   positions. Blocks and interleaved halves of one volume stay together, also with gaps.
+ *
+ * Then acquisition time splits. A run is the planes between two pauses that are longer than half of
+ * the longest pause. Runs are split if one run has most positions, once each, and each other run
+ * lies at one position. They are also split if each is a regular stack, two of them interleave, and
+ * all together are not one stack of slices that only touch, with or without gaps.
+ *
+ * Then the general rule applies, if every position occurs k >= 2 times. It uses the first of
  * Acquisition Number, Acquisition Date and Time, Instance Number (with the order of frames in a
- * file) and Content Date and Time that every frame has and that sorts the frames into k volumes,
- *   - one after the other, each with every position once, the positions alike in all (each as late
- *     after the volume's first, to a quarter of the shortest volume), and no step within one more
- *     than twice as long as the shortest from one to the next. Volumes by Instance Number do
- *     not begin above 1 within the positions, for the first lacks slices then; or,
- *   - by Instance Number only, position by position, equally far apart, and with equal steps within
- *     each: the j-th of each position is of volume j.
- * A stack's name has the value of each key that split it ("b 1000, direction 3", "volume 2"), none
- * is twice (" #2"), and split_by has the attributes. Sizes never split: they make SIZE_MIXED.
- * Positions closer than 0.02 mm are one position. Images at one position alone are no volumes.
+ * file) and Content Date and Time that every frame has and that sorts the frames into k volumes:
  *
- * Pieces. Stacks of orientations within 2e-2 that share no position and together are one regular stack,
- * whose slices do not overlap by more than a quarter of their thickness, are refused as
- * VOLUMES_MIXED: they are parts of several volumes, or of one whose header varies.
+ * - one volume after the other, each with every position once. Positions come equally late in all
+ *   volumes, to a quarter of the shortest volume. No step within a volume is longer than twice the
+ *   shortest step between volumes. By Instance Number, the first volume must not begin above 1
+ *   within the positions, because it then lacks slices; or
+ * - by Instance Number only, one position after the other, equally far apart, and with equal steps
+ *   within each. The j-th frame of each position is in volume j.
  *
- * Mixtures. A stack is refused as VOLUMES_MIXED, also with allow_missing, where
- *   - runs in time (see "Stacks"), or values of a key of SCANS, half as many as slices at most, reach into one another, are
- *     no regular stacks each, and together are unevenly spaced or overlap;
- *   - Instance Numbers of its files are not 1 (or 0) to the number of files, each once, it is the only stack of its orientation, its
- *     slices do not lie where the numbers put them with gaps, and
- *     - the numbers run with the planes in steps of which at least half are the same, n, and one goes on in another volume: by
- *       a whole number of stacks more where n is 1, and else by no multiple of n; or
- *     - the numbers, which do not run in equal steps, are those of several volumes of as many slices; or each is among the n
- *       numbers of its slice, for n volumes that are numbered slice by slice.
+ * A stack's name has the value of each key that split it ("b 1000, direction 3", "volume 2"). Names
+ * are unique (" #2"). split_by has the attributes. Sizes never split: mixed sizes are SIZE_MIXED.
+ * Positions closer than 0.02 mm are one position. Images at one position alone are not split into
+ * volumes.
  *
- * Duplicates. With newest_of_duplicates, where fewer than half of the positions are repeated, the
- * newest of each is taken: by Instance Creation Date and Time, else Content, the first that both have
- * and in which they differ. The others are a stack "older slices" that is passed over. Where nothing says which is
- * the newest of a position, or two are no copies, nothing is taken: copies agree in the keys of keys.def, in
- * Instance Number and, if both have it, in Acquisition Date and Time.
+ * Pieces. Stacks of orientations within 2e-2 that share no position, and together are one regular
+ * stack whose slices do not overlap by more than a quarter of their thickness, are rejected as
+ * VOLUMES_MIXED. They are parts of several volumes, or of one volume whose header varies.
  *
- * Tolerances. A step between planes is regular within spacing_tolerance of the median step, but at
- * least within 0.02 mm, if each plane lies within a quarter of a step of the grid with the mean step. The
- * shift within the planes from one to the next, beyond which the stack is sheared, may be 0.01 of the step
- * at most. Where the digits that the file writes are coarser than that (the most decimals, without zeros
- * at the end, of each coordinate in the stack, over the three of them along the normal), the regular step is the
- * mean of those that they can have made of one, each is regular within the digits, and what the
- * digits can have shifted is no shear, unless it adds up from the first plane to the last. No
- * tolerance is more than a quarter of the step. The spacing of an accepted stack is its mean step. A
- * stack of one plane is accepted where min_planes allows.
+ * Mixtures. A stack is rejected as VOLUMES_MIXED, also with allow_missing, in two cases.
  *
- * Straightening. With `straighten`, a stack that is only sheared or unevenly spaced is accepted, and
- * says so (tilted, uneven): whoever computes with it resamples it to an upright grid. It stays
- * refused as it is without where
- *   - allow_missing is not set and a step is too long to be filled, for a slice may be missing: one and a half times as long as the
- *     longer step beside it, or as is to be expected: the median step; or, where every plane tells its
- *     Slice Thickness, the mean thickness of the two planes times the median of what steps are of it
- *     (so 2.5 mm slices that go on as 5 mm ones are unevenly spaced, and none is missing);
- *   - a plane is shifted from the one before by more than it is away from it (45 degrees);
- *   - its planes differ in rescale or padding: values between two planes would mean nothing.
+ * - Runs in time (see "Stacks"), or values of a key of SCANS (at most half as many as slices),
+ *   interleave, are not regular stacks each, and together are unevenly spaced or overlap.
+ * - The stack is the only one of its orientation; the Instance Numbers of its files are not 1 (or
+ *   0) to the number of files, each once; the slices are not where the numbers put them with gaps;
+ *   and one of these holds:
+ *   - the numbers follow the planes, at least half of the steps are the same, n, and one step
+ *     continues in another volume: it differs by a whole number of stacks if n is 1, or is not a
+ *     multiple of n otherwise;
+ *   - the numbers, which do not have equal steps, are those of several volumes of as many slices;
+ *   - each number is among the n numbers of its slice, for n volumes that are numbered slice by
+ *     slice.
  *
- * Whole. Unless allow_missing, a stack is refused as INCOMPLETE_SERIES where no gap shows it, but:
- *   - more than half of the positions have k >= 2 planes and the others fewer;
- *   - a stack of its orientation that shares a position with it, or one that shares one with that,
- *     has a position that it lacks;
- *   - something that is derived beside originals lies where its next plane would, at either end;
- *   - there are fewer images than Images in Acquisition of one of its planes, counting those that
- *     have the same value there, unless what was set aside with that value makes it exactly as many;
- *   - there are fewer images than expected_instances, unless what was set aside with that value makes
- *     it exactly as many; or Images in Acquisition is 1; or as many as the stack's planes, which agree
- *     in all keys before phase and are numbered in equal steps; or as many as there are images, all of
- *     them in stacks of the same planes that share their positions, and as many stacks as
- *     expected_instances is times that, at least;
- *   - its slices are unevenly spaced as their Instance Numbers are, and numbers between them are of none of them;
- *   - its Instance Numbers run with the planes, one by one, and as many as a tenth of the planes (at
- *     least one) before or after them are of no file of the series, though a number before (or 0)
- *     and one after it are; unless the stacks that share its positions lack as many.
- *   - parts of a concatenation are missing, by In-concatenation Total Number or a gap in the numbers, or all
- *     files are multi-frame and numbered in a row from 2 or more on;
- *   - original images announce more slice locations (counts.def) than all stacks have positions, or, of one
- *     grid, two such elements announce different numbers;
- *   - the slices are regularly two or more times Spacing Between Slices apart; or at least 1.5 times their
- *     thickness, numbered evenly, and the series lacks 4 of 10 numbers between the first and the last.
- *     The former does not count for derived images;
- *   - images have at least two different Temporal Position Identifiers (or indices, or times) and
- *     there are fewer of them in the series than Number of Temporal Positions, the largest of all
- *     images; what has no identifier is not refused for that.
- * Images of one position that are not told apart count once. The four before the last are of planes
- * that are files of their own.
+ * Duplicates. With newest_of_duplicates, if fewer than half of the positions are repeated, the
+ * stack has the newest plane of each position: by Instance Creation Date and Time, or else Content,
+ * the first that both have and in which they differ. The others are a stack "older slices", which
+ * counts as skipped. The rule does not apply if the newest plane of a position is unknown, or if
+ * two planes are not copies. Copies agree in the keys of keys.def, in Instance Number and, if both
+ * have it, in Acquisition Date and Time.
  *
- * Temporal positions. Where Number of Temporal Positions is more than one, the series says how many
- * there are: the different identifiers, or, where there are not two (each volume is a series of its
- * own, or nothing numbers them), as many stacks as the first one's orientation, echo and complex
- * component have. They are taken as they are.
+ * Tolerances. A step between planes is regular within spacing_tolerance of the median step, and at
+ * least within 0.02 mm, if each plane lies within a quarter of a step of the grid with the mean
+ * step. A stack is sheared if planes shift from one to the next by more than 0.01 of the step. The
+ * file may write fewer digits than that (the most decimals, without trailing zeros, of each
+ * coordinate in the stack, over the three of them along the normal). Then the regular step is the
+ * mean of those that the digits allow, each step is regular within the digits, and a shift within
+ * the digits is not shear, unless it adds up from the first plane to the last. No tolerance exceeds
+ * a quarter of the step. The spacing of an accepted stack is its mean step. A stack of one plane is
+ * accepted if min_planes allows it.
+ *
+ * Straightening. With `straighten`, a stack that is only sheared or unevenly spaced is accepted and
+ * marked (tilted, uneven). Users must resample it to an upright grid. It is rejected, as without
+ * `straighten`, if
+ *
+ * - allow_missing is not set and a step is too long to fill, because a slice may be missing: 1.5
+ *   times the longer neighbouring step, or 1.5 times the expected step. The expected step is the
+ *   median step. If every plane has a Slice Thickness, it is the mean thickness of the two planes
+ *   times the median ratio of step and thickness. So 2.5 mm slices followed by 5 mm slices are
+ *   unevenly spaced, and no slice is missing;
+ * - a plane is shifted from the previous one by more than their distance (45 degrees);
+ * - its planes differ in rescale or padding: values between two planes would be meaningless.
+ *
+ * Whole. Unless allow_missing is set, a stack without visible gaps is rejected as INCOMPLETE_SERIES
+ * if
+ *
+ * - more than half of the positions have k >= 2 planes and the others fewer;
+ * - a stack of its orientation that shares a position with it, directly or through another stack,
+ *   has a position that it lacks;
+ * - a derived frame, in a series with originals, lies where its next plane would be, at either end;
+ * - there are fewer images than Images in Acquisition of one of its planes, counting those with the
+ *   same value there, unless the excluded frames with that value make up the exact number [1];
+ * - there are fewer images than expected_instances, unless the excluded frames with that value make
+ *   up the exact number [1]. This is ignored in three cases. Images in Acquisition is 1. Or it
+ *   equals the stack's planes, which agree in all keys before phase and are numbered in equal
+ *   steps. Or it equals the number of images, which all are in stacks of as many planes that share
+ *   their positions, and there are at least expected_instances / Images in Acquisition such stacks;
+ * - its slices are unevenly spaced, as their Instance Numbers are, and numbers between them have no
+ *   slice [1];
+ * - its Instance Numbers follow the planes, one by one, and up to a tenth of the planes (at least
+ *   one) before or after them are of no file of the series, though a number before (or 0) and one
+ *   after are; unless the stacks that share its positions lack as many [1];
+ * - parts of a concatenation are missing, by In-concatenation Total Number or a gap in the numbers,
+ *   or all files are multi-frame and are numbered consecutively from 2 or more;
+ * - original images announce more slice locations (counts.def) than all stacks have positions, or,
+ *   with one grid, two such elements announce different numbers;
+ * - the steps are regularly two or more times Spacing Between Slices, except in derived images; or
+ *   they are at least 1.5 times the thickness, the slices are numbered evenly, and the series lacks
+ *   4 of 10 numbers between the first and the last;
+ * - images have at least two different Temporal Position Identifiers (or indices, or times), and
+ *   the series has fewer of them than Number of Temporal Positions, the largest of all images.
+ *   Images without identifier are not rejected for that.
+ *
+ * Images of one position that are not distinguished count once. [1]: only for planes that are
+ * separate files.
+ *
+ * Temporal positions. If Number of Temporal Positions is more than one, the series reports how many
+ * are present: the different identifiers. If there are not two of these (each volume is a series of
+ * its own, or volumes are not numbered), it is the number of stacks with the first stack's
+ * orientation, echo and complex component. This number is not checked.
  */
 #ifndef NOCTULE_GEOMETRY_H
 #define NOCTULE_GEOMETRY_H
@@ -132,7 +151,7 @@ extern "C" {
 #define GEOMETRY_NAME_SIZE  128
 #define GEOMETRY_SPLIT_SIZE 256
 
-/* The end of what INCOMPLETE_SERIES says. */
+/* End of the message of INCOMPLETE_SERIES. */
 #define GEOMETRY_REMEDY " Send what is missing, or take the series without it (--accept-missing)."
 
 /* A frame of the stack: instances[instance]->frames[frame]. */
@@ -144,59 +163,66 @@ struct geometry_plane {
 
 struct geometry_stack {
     char name
-        [GEOMETRY_NAME_SIZE]; /* what sets it apart, for people: "echo 1, b 800"; "" for the only stack */
+        /* differences from the other stacks, for display: "echo 1, b 800"; "" for the only stack */
+        [GEOMETRY_NAME_SIZE];
     bool accepted;
-    bool passed_over;   /* by what it is (LOCALIZER, ...): not accepted, and nobody's mistake */
-    struct error error; /* when not accepted */
+    /* excluded by its kind (LOCALIZER and others): not accepted, but not an error */
+    bool passed_over;
+    struct error error; /* if not accepted */
     char split_by
-        [GEOMETRY_SPLIT_SIZE]; /* the attributes that set it apart, for people; "" for the only stack */
+        /* attributes that distinguish it, for display; "" for the only stack */
+        [GEOMETRY_SPLIT_SIZE];
     int32_t columns, rows;
     int32_t plane_count;
     struct geometry_plane *planes; /* ascending position */
     enum image_pixel pixel;
     bool has_geometry;
     double normal[3];
-    double spacing[3]; /* mm between columns (x), rows (y), planes (z); z is the slice thickness, or
-                          1, for one plane */
-    double origin[3];  /* mm, centre of voxel (0, 0, 0) */
-    double axes[9];    /* unit vectors of x, y, z in patient coordinates */
-    /* Accepted to be straightened: spacing, origin and axes alone do not say where its voxels are. */
+    /* mm between columns (x), rows (y), planes (z). For one plane z is the slice thickness, or
+     * 1. */
+    double spacing[3];
+    double origin[3]; /* mm, centre of voxel (0, 0, 0) */
+    double axes[9];   /* unit vectors of x, y, z in patient coordinates */
+    /* Accepted, but must be straightened: spacing, origin and axes do not give the positions of
+     * its voxels. */
     bool tilted, uneven;
-    double tilt_degrees; /* of a tilted one: its shear */
+    double tilt_degrees; /* shear of a tilted stack */
 };
 
 struct geometry_series {
     int32_t stack_count;
-    struct geometry_stack
-        *stacks; /* in ascending order of name, deterministic whatever the input order */
-    int32_t times, times_announced; /* temporal positions; 0 where none or one is announced */
+    struct geometry_stack *stacks;  /* ascending by name; independent of the input order */
+    int32_t times, times_announced; /* temporal positions; 0 if at most one is announced */
 };
 
 struct geometry_limits {
-    int32_t min_planes;        /* fewer: TOO_FEW_SLICES; at least 1 */
-    double spacing_tolerance;  /* relative to the median spacing, e.g. 0.01 */
-    bool allow_missing;        /* INCOMPLETE_SERIES was judged before, or an operator accepts it */
-    bool include_derived;      /* what is only excluded as derived is an image */
-    bool newest_of_duplicates; /* of two slices at one position the newer, else neither */
-    bool straighten;           /* what is sheared or unevenly spaced is accepted, to be resampled */
+    int32_t min_planes;       /* TOO_FEW_SLICES if fewer; at least 1 */
+    double spacing_tolerance; /* relative to the median spacing, for example 0.01 */
+    bool allow_missing;       /* INCOMPLETE_SERIES was checked before, or an operator accepts it */
+    bool include_derived;     /* frames that are excluded only as derived are images */
+    /* keep the newer of two slices at one position; otherwise reject them */
+    bool newest_of_duplicates;
+    bool straighten; /* accept sheared or unevenly spaced stacks, to be resampled */
 };
 
 /*
- * Groups, sorts and judges. -EINVAL only when the instances are not of one series: SERIES_MIXED,
- * MIXED_PATIENTS, MIXED_STUDIES, MIXED_MODALITIES, MIXED_FRAMES_OF_REFERENCE. A stack that the gate
- * refuses fails nothing but has accepted = false and its error: TOO_MANY_STACKS, MOSAIC, LOCALIZER,
- * SCREENSHOT, DERIVED_IMAGE by themselves; NO_GEOMETRY, SIZE_MIXED, PIXELS_MIXED, RESCALE_INVALID,
- * TOO_FEW_SLICES, DUPLICATE_POSITION (or INCOMPLETE_SERIES in its place), GANTRY_TILT,
- * MISSING_SLICE, SPACING_NOT_UNIFORM, VOLUMES_MIXED, INCOMPLETE_SERIES. When several apply, the first in this
- * order, that of docs/codes.md, is the code and the message names the others. -ENOMEM with
- * OUT_OF_MEMORY.
+ * Groups, sorts and checks. Returns -EINVAL only if the instances are not of one series:
+ * SERIES_MIXED, MIXED_PATIENTS, MIXED_STUDIES, MIXED_MODALITIES, MIXED_FRAMES_OF_REFERENCE. Returns
+ * -ENOMEM with OUT_OF_MEMORY.
+ *
+ * A rejected stack is not a failure. It has accepted = false and its error. TOO_MANY_STACKS,
+ * MOSAIC, LOCALIZER, SCREENSHOT and DERIVED_IMAGE stand alone. The others are NO_GEOMETRY,
+ * SIZE_MIXED, PIXELS_MIXED, RESCALE_INVALID, TOO_FEW_SLICES, DUPLICATE_POSITION (or
+ * INCOMPLETE_SERIES in its place), GANTRY_TILT, MISSING_SLICE, SPACING_NOT_UNIFORM, VOLUMES_MIXED
+ * and INCOMPLETE_SERIES. If several apply, the first in this order, which is that of docs/codes.md,
+ * is the code, and the message lists the others.
  */
 int geometry_group(struct dicom_instance *const *instances, int32_t count,
                    const struct geometry_limits *limits, struct geometry_series **series,
                    struct error *error);
 void geometry_series_free(struct geometry_series *series);
 
-/* Whether it has to be resampled before anything is computed of it. */
+/* Returns whether a stack must be resampled before it is used. */
 static inline bool
 geometry_is_crooked(const struct geometry_stack *stack)
 {
@@ -211,7 +237,8 @@ geometry_has_own_mapping(const struct dicom_frame *frame)
            (frame->mapping_slope != frame->slope || frame->mapping_intercept != frame->intercept);
 }
 
-/* Voxel coordinates (may be fractional or outside) of a point in mm, LPS. */
+/* Computes the voxel coordinates of a point in mm, LPS. They may be fractional or outside the
+ * stack. */
 void geometry_voxel_from_mm(const struct geometry_stack *stack, const double mm[3],
                             double voxel[3]);
 

@@ -1,4 +1,6 @@
-/* geometry_aside.c - frames that are no images of a volume, and how they are told. */
+/*
+ * geometry_aside.c - frames that are excluded from stacks, and their messages.
+ */
 #include "base/error.h"
 #include "dicom/read/geometry/geometry_internal.h"
 
@@ -6,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Why frames are set aside. */
+/* Reasons for exclusion. */
 static const struct aside_kind {
     enum code code;
     bool passed_over;
@@ -52,7 +54,7 @@ compare_aside(const void *left, const void *right)
     return order ? order : geometry_compare_identity(left, right);
 }
 
-/* Finds why each plane is no image, and whether any is an original one. */
+/* Finds each plane's reason for exclusion, and whether any plane is original. */
 static void
 mark_aside(struct grouping *grouping)
 {

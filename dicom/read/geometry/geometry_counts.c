@@ -1,4 +1,5 @@
-/* geometry_counts.c - slice locations and parts of multi-frame images that the headers announce: see "Whole" in geometry.h. */
+/* geometry_counts.c - checks announced slice locations, and parts of multi-frame images: see "Whole"
+ * in geometry.h. */
 #include "dicom/read/geometry/geometry_internal.h"
 
 #include <errno.h>
@@ -52,8 +53,8 @@ find_parts(const struct grouping *grouping, const char *uid)
     return low;
 }
 
-/* Returns how many parts the concatenation of an instance has, and fills how many are announced: the total, or, without one,
- * the largest number. */
+/* Returns how many parts the concatenation of an instance has. Sets the number announced: the
+ * total or, without one, the largest number. */
 static int32_t
 count_parts(const struct grouping *grouping, const struct dicom_instance *instance,
             int32_t *announced)
@@ -70,7 +71,8 @@ count_parts(const struct grouping *grouping, const struct dicom_instance *instan
     return count;
 }
 
-/* Multi-frame files that follow one another from a number above 1 on: those before them are missing. A mosaic is whole. */
+/* Checks for multi-frame files numbered consecutively from above 1: those before them are
+ * missing. Does not apply to mosaics, which are complete. */
 static bool
 check_first_files(struct verdict *verdict, const struct grouping *grouping,
                   const struct group *group)
@@ -116,7 +118,7 @@ geometry_check_parts(struct verdict *verdict, const struct grouping *grouping,
 
 /* ---- slice locations ---- */
 
-/* The largest count of the stack's original frames per element. */
+/* Finds the largest count of the stack's original frames, per element. */
 static const struct plane *
 find_counts(const struct group *group, int32_t counts[DICOM_COUNTS])
 {
@@ -135,7 +137,8 @@ find_counts(const struct group *group, int32_t counts[DICOM_COUNTS])
     return first;
 }
 
-/* Several orientations or grids: an element may count those of one stack or of all. */
+/* Checks that counts agree. With several orientations or grids they need not: an element may
+ * count those of one stack or of all. */
 static bool
 check_counts_agree(struct verdict *verdict, const struct grouping *grouping,
                    const struct plane *plane, const int32_t counts[DICOM_COUNTS])
@@ -166,7 +169,7 @@ geometry_check_locations(struct verdict *verdict, const struct grouping *groupin
     if (!plane)
         return false;
     for (int c = 0; c < DICOM_COUNTS; c++) {
-        /* Some scanners number the frames of all volumes through as positions in one stack. */
+        /* Some scanners number the frames of all volumes as positions in one stack. */
         const int32_t there =
             c == DICOM_COUNT_stack_positions ? grouping->image_count : grouping->location_count;
         if (counts[c] <= there)

@@ -1,4 +1,7 @@
-/* geometry_gate.c - which groups of planes are stacks, and why the others are refused. */
+/*
+ * geometry_gate.c - checks which groups of planes are valid stacks, and reports why others are
+ * rejected.
+ */
 #include "base/error.h"
 #include "base/text.h"
 #include "dicom/read/geometry/geometry_internal.h"
@@ -10,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pixel spacings within one stack may differ by rounding alone. */
+/* Allowed rounding of pixel spacings within one stack. */
 #define PIXEL_SPACING_TOLERANCE 1e-3
 
-/* Shift within the planes from one to the next, per step, beyond which a stack is sheared. */
+/* Shift within the planes from one to the next, per step. A stack with a larger one is sheared. */
 #define SHEAR_TOLERANCE 0.01
 
-/* What is straightened: a shear of so much at most, and steps of less than so many expected ones. */
+/* Limits of straightening: max shear, and max step in units of the expected step (exclusive). */
 #define STRAIGHTEN_DEGREES 45
 #define STRAIGHTEN_STEPS   1.5
 
@@ -144,7 +147,7 @@ check_rescale(struct verdict *verdict, const struct group *group)
         const struct plane *plane = &group->planes[i];
         const struct dicom_frame *frame = plane->frame;
         const char *modality = plane->instance->modality;
-        /* Their ranges are in HU and in activity; stored values mean nothing by themselves. */
+        /* Ranges for these are in HU and in activity, so stored values are meaningless. */
         const bool required = strcmp(modality, "CT") == 0 || strcmp(modality, "PT") == 0;
         if (!frame->has_rescale && required) {
             geometry_refuse(verdict, CODE_RESCALE_INVALID, plane, NULL,
@@ -162,7 +165,7 @@ check_rescale(struct verdict *verdict, const struct group *group)
     }
 }
 
-/* Mappings that differ from slice to slice scale the stored values, so a volume of these means nothing. */
+/* Checks that all slices have equal mappings. Otherwise the stored values have different scales. */
 static void
 check_mapping(struct verdict *verdict, const struct group *group)
 {
@@ -199,14 +202,14 @@ step_after(const struct group *group, int32_t i)
     return group->planes[i + 1].position - group->planes[i].position;
 }
 
-/* What a stack's steps are held against: see "Tolerances" in geometry.h. */
+/* Expected steps of a stack: see "Tolerances" in geometry.h. */
 struct ruler {
-    double digit[3]; /* mm of the last digit of each coordinate; 0: unknown, exact */
-    double regular;  /* mm; 0 when there is one position only */
+    double digit[3]; /* mm of the last digit of each coordinate; 0 if unknown: exact */
+    double regular;  /* mm; 0 with a single position */
     double tolerance;
 };
 
-/* Returns how many decimals a text has: 2 for "1.25" and "1.2500", -1 for "1e1". */
+/* Returns the number of decimals of a text: 2 for "1.25" and "1.2500", -1 for "1e1". */
 static int
 decimals_of(const char *text)
 {
@@ -234,7 +237,7 @@ find_digits(const struct group *group, struct ruler *ruler)
     }
 }
 
-/* How far the digits put a step between two planes off. */
+/* Returns the max error of a step between two planes from the rounding of coordinates. */
 static double
 rounding_of_step(const struct ruler *ruler, const double normal[3])
 {
@@ -244,7 +247,7 @@ rounding_of_step(const struct ruler *ruler, const double normal[3])
     return sum;
 }
 
-/* Median of the steps between different positions; 0 when there is none. */
+/* Returns the median step between different positions, or 0. */
 static double
 median_step(const struct group *group, double *scratch)
 {
@@ -258,7 +261,7 @@ median_step(const struct group *group, double *scratch)
     return scratch[(count - 1) / 2];
 }
 
-/* Mean of the steps within `reach` of `middle`. */
+/* Returns the mean of the steps within `reach` of `middle`. */
 static double
 mean_step(const struct group *group, double middle, double reach)
 {
@@ -296,7 +299,8 @@ find_ruler(const struct grouping *grouping, const struct group *group)
 
 /* ---- positions that repeat ---- */
 
-/* First plane after `start` that lies further than the tolerance from the one before. */
+/* Returns the first plane after `start` that is further than the tolerance from the previous
+ * one. */
 static int32_t
 end_of_repeats(const struct group *group, int32_t start, double tolerance)
 {
@@ -306,10 +310,10 @@ end_of_repeats(const struct group *group, int32_t start, double tolerance)
     return end;
 }
 
-/* How many planes lie at one position at most, and how many positions have as many. */
+/* Max number of planes at one position, and number of positions with as many. */
 struct repeats {
     int32_t positions, most, full;
-    int32_t first_full, first_short; /* the first plane of such a position */
+    int32_t first_full, first_short; /* first plane of such a position */
     int32_t planes_of_short;
 };
 
@@ -334,7 +338,7 @@ count_repeats(const struct group *group, double tolerance)
     return r;
 }
 
-/* Of the planes at one position two of one Instance Number, else the first two. */
+/* Returns a pair of planes at one position: of one Instance Number if possible. */
 static const struct plane *
 find_repeated(const struct plane *planes, int32_t count)
 {
@@ -393,7 +397,7 @@ check_repeats(struct verdict *verdict, const struct grouping *grouping, const st
 
 /* ---- shear ---- */
 
-/* The part of b - a that lies within the planes; its length. */
+/* Computes the part of b - a within the planes. Returns its length. */
 static double
 shift_between(const struct plane *a, const struct plane *b, double normal[3], double shift[3])
 {
@@ -406,7 +410,7 @@ shift_between(const struct plane *a, const struct plane *b, double normal[3], do
     return sqrt(dot(shift, shift));
 }
 
-/* What of a shift is more than the digits put it off. */
+/* Returns the part of a shift that rounding cannot explain. */
 static double
 shift_beyond_digits(const struct ruler *ruler, const double normal[3], const double shift[3])
 {
@@ -417,7 +421,7 @@ shift_beyond_digits(const struct ruler *ruler, const double normal[3], const dou
     return sqrt(dot(beyond, beyond));
 }
 
-/* Whether b lies over a; `steps` are between them. */
+/* Returns whether b lies above a, with `steps` steps between them. */
 static bool
 is_upright(const struct ruler *ruler, const struct plane *a, const struct plane *b, int32_t steps,
            const struct geometry_limits *limits)
@@ -440,7 +444,8 @@ same_padding(const struct dicom_instance *a, const struct dicom_instance *b)
            (!a->has_padding || (a->padding_lo == b->padding_lo && a->padding_hi == b->padding_hi));
 }
 
-/* What speaks against resampling the planes: NULL, nothing; "" when nobody wants it. */
+/* Returns the reason against resampling the planes, NULL without any, or "" if straightening is
+ * off. */
 static const char *
 straighten_obstacle(const struct group *group, const struct geometry_limits *limits)
 {
@@ -476,8 +481,8 @@ refuse_shear(struct verdict *verdict, const struct plane *a, const struct plane 
                     b->position - a->position, shift_between(a, b, normal, shift), why);
 }
 
-/* The first pair that is not upright, of each plane with the next and, where the digits hide that, of
- * the first with the last; false: none. */
+/* Finds the first pair that is not upright: of neighbours or, for a shear hidden by rounding, of
+ * the first and last plane. Returns false without any. */
 static bool
 find_shear(const struct group *group, const struct ruler *ruler,
            const struct geometry_limits *limits, const struct plane *pair[2])
@@ -495,7 +500,7 @@ find_shear(const struct group *group, const struct ruler *ruler,
     return !is_upright(ruler, &planes[0], &planes[last], last, limits);
 }
 
-/* The steepest pair of neighbours. */
+/* Returns the steepest pair of neighbours. */
 static const struct plane *
 find_steepest(const struct group *group)
 {
@@ -533,8 +538,8 @@ check_tilt(struct verdict *verdict, const struct group *group, const struct rule
 
 /* ---- gaps ---- */
 
-/* Whether a step is a whole number of two or more regular ones. More than a thousand slices are not
- * missing: that is another scan. */
+/* Returns whether a step is a whole number of regular steps, two or more. More than a thousand
+ * slices cannot be missing: that is another scan. */
 static bool
 is_gap(double step, double regular, double tolerance)
 {
@@ -543,7 +548,7 @@ is_gap(double step, double regular, double tolerance)
            fabs(step - slices * regular) <= fmin(slices * tolerance, regular / 4);
 }
 
-/* Of two neighbours; 0 where one does not tell its own. */
+/* Returns the mean thickness of two neighbours, or 0 if either is unknown. */
 static double
 mean_thickness(const struct group *group, int32_t i)
 {
@@ -552,7 +557,8 @@ mean_thickness(const struct group *group, int32_t i)
     return a > 0 && b > 0 ? (a + b) / 2 : 0;
 }
 
-/* The median of what steps are of their planes' thickness; 0 where that is not told of all. */
+/* Returns the median ratio of steps to their planes' thickness, or 0 if any thickness is
+ * unknown. */
 static double
 step_of_thickness(const struct group *group, double *scratch)
 {
@@ -565,7 +571,7 @@ step_of_thickness(const struct group *group, double *scratch)
     return scratch[(group->count - 2) / 2];
 }
 
-/* Whether a slice may be missing within a step: see "Straightening" in geometry.h. */
+/* Returns whether a slice may be missing within a step: see "Straightening" in geometry.h. */
 static bool
 has_long_step(const struct group *group, double regular, double *scratch)
 {
@@ -635,7 +641,8 @@ check_steps(struct verdict *verdict, const struct group *group, double regular, 
             shortest, longest, why);
 }
 
-/* Returns whether each step is regular, and each plane within a quarter of a step of the grid with the stack's mean step. */
+/* Returns whether each step is regular, and each plane is within a quarter of a step of the grid
+ * with the stack's mean step. */
 static bool
 is_even(const struct group *group, const struct ruler *ruler)
 {
@@ -677,7 +684,7 @@ check_positions(struct verdict *verdict, struct grouping *grouping, const struct
     check_spacing(verdict, grouping, group, &ruler, stack);
 }
 
-/* In the order of docs/codes.md. */
+/* Makes all checks, in the order of docs/codes.md. */
 void
 geometry_judge(struct grouping *grouping, const struct group *group, struct geometry_stack *stack)
 {

@@ -1,4 +1,6 @@
-/* geometry_groups.c - which planes belong together, by what tells them apart. */
+/*
+ * geometry_groups.c - splits planes into groups by the attributes that distinguish them.
+ */
 #include "dicom/read/geometry/geometry_internal.h"
 
 #include <errno.h>
@@ -8,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Planes closer than this in each direction cosine are parallel: cosines are decimal strings, and some scanners write an
- * orientation per slice that drifts. */
+/* Planes closer than this in each direction cosine are parallel. Cosines are decimal strings,
+ * and some scanners write an orientation per slice that drifts. */
 #define ORIENTATION_TOLERANCE 4e-3
 
-/* What can set stacks of one orientation apart, in the order in which they are tried. */
+/* Keys that can split stacks of one orientation, in the order in which they are tried. */
 enum discriminator {
 
 #define KEY(id, ...) BY_##id,
@@ -21,7 +23,7 @@ enum discriminator {
     DISCRIMINATORS
 };
 
-/* How a discriminator is read, when it splits, and how people are told. */
+/* Member, rule and messages of a discriminator. */
 static const struct discriminator_row {
     size_t offset; /* of its text in struct dicom_frame */
 
@@ -60,7 +62,7 @@ compare_orientation(const void *left, const void *right)
     return order ? order : geometry_compare_identity(left, right);
 }
 
-/* "b 800" before "b 1000". */
+/* Sorts "b 800" before "b 1000". */
 static int
 compare_key(const void *left, const void *right, void *context)
 {
@@ -92,7 +94,7 @@ geometry_find_orientation(const struct grouping *grouping, const struct dicom_fr
     return -1;
 }
 
-/* In the planes' order; 0, -ENOMEM or -E2BIG. */
+/* Numbers the orientations, in the planes' order. Returns 0, -ENOMEM or -E2BIG. */
 static int
 number_orientations(struct grouping *grouping)
 {
@@ -114,7 +116,7 @@ number_orientations(struct grouping *grouping)
     return 0;
 }
 
-/* The anatomical plane closest to an orientation, for people. */
+/* Anatomical plane closest to an orientation, for messages. */
 enum plane_name { NO_PLANE, AXIAL, CORONAL, SAGITTAL, PLANE_NAMES };
 
 static const char *const plane_names[PLANE_NAMES] = {"no orientation", "axial", "coronal",
@@ -144,7 +146,8 @@ group_place(struct group *group)
             placed ? dot(normal, group->planes[i].frame->position) : (double)i;
 }
 
-/* Returns whether two keys are texts that differ in their last number alone, by no more than the tolerance. */
+/* Returns whether two keys are texts that differ only in their last number, within the
+ * tolerance. */
 static bool
 is_near(const char *a, const char *b, double tolerance)
 {
@@ -159,7 +162,7 @@ is_near(const char *a, const char *b, double tolerance)
            fabs(x - y) <= tolerance * fmax(fabs(x), fabs(y));
 }
 
-/* First plane after `start` whose key differs; the planes are sorted by key. */
+/* Returns the first plane after `start` whose key differs. The planes must be sorted by key. */
 static int32_t
 end_of_exact_key(const struct group *group, int32_t start, enum discriminator discriminator)
 {
@@ -170,7 +173,7 @@ end_of_exact_key(const struct group *group, int32_t start, enum discriminator di
     return end;
 }
 
-/* The same, where keys within the tolerance are one value if no position of their planes repeats. */
+/* Returns the same, but merges keys within the tolerance if no position of their planes repeats. */
 static int32_t
 end_of_key(struct grouping *grouping, const struct group *group, int32_t start,
            enum discriminator discriminator)
@@ -198,7 +201,7 @@ is_one_key(const struct group *group, enum discriminator discriminator)
     return true;
 }
 
-/* Numbers the values of a key as scans. The planes are sorted by this discriminator's key. */
+/* Numbers the values of a key as scans. The planes must be sorted by this discriminator's key. */
 static void
 number_values(struct grouping *grouping, const struct group *group,
               enum discriminator discriminator)
@@ -211,8 +214,8 @@ number_values(struct grouping *grouping, const struct group *group,
     }
 }
 
-/* See "Stacks" in geometry.h. The planes are sorted by this discriminator's key, of two or more
- * values. */
+/* Returns whether a key splits: see "Stacks" in geometry.h. The planes must be sorted by this
+ * discriminator's key, of at least two values. */
 static bool
 should_split(struct grouping *grouping, struct group *group, enum discriminator discriminator)
 {
@@ -261,8 +264,8 @@ split_by_key(struct grouping *grouping, const struct group *group, enum discrimi
     return 0;
 }
 
-/* Splits by this discriminator if need be, and each part by the ones after it. Recursion is as deep
- * as there are discriminators. */
+/* Splits by this discriminator if necessary, and each part by the following ones. The depth of
+ * recursion is at most the number of discriminators. */
 static int
 split(struct grouping *grouping, struct group *group, enum discriminator discriminator)
 {
@@ -282,7 +285,7 @@ split(struct grouping *grouping, struct group *group, enum discriminator discrim
 
 /* ---- orientations ---- */
 
-/* "axial", or "axial 2" when there are several; `ranks` counts those that were named. */
+/* Names a group "axial", or "axial 2" if there are several. `ranks` counts those named so far. */
 static void
 name_orientation(const struct grouping *grouping, struct group *group,
                  const int32_t totals[PLANE_NAMES], int32_t ranks[PLANE_NAMES])

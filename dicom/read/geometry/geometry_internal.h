@@ -1,10 +1,13 @@
 /*
- * geometry_internal.h - planes on their way to stacks, and what the parts of geometry*.c share.
- * In the order of use: geometry_series.c (one patient, one study, ...), geometry_aside.c (what is no
- * image), geometry_groups.c (orientations and keys), geometry_scans.c (volumes that share few positions), geometry_order.c (the general rule and the
- * newest of duplicates), geometry_names.c, geometry_siblings.c, geometry_pieces.c, geometry_counts.c, geometry_times.c and
- * geometry_whole.c (is anything missing), geometry_gate.c (the judge); geometry.c makes the stacks.
- * Private to geometry*.c.
+ * geometry_internal.h - planes and groups, from which stacks are made, and functions that the parts
+ * of geometry*.c share; private to geometry*.c.
+ *
+ * In the order of use: geometry_series.c (checks one patient, one study and so on),
+ * geometry_aside.c (excluded frames), geometry_groups.c (orientations and keys), geometry_scans.c
+ * (volumes that share few positions), geometry_order.c (the general rule, and the newest of
+ * duplicates), geometry_names.c, geometry_siblings.c, geometry_pieces.c, geometry_counts.c,
+ * geometry_times.c and geometry_whole.c (completeness), geometry_gate.c (the geometry check).
+ * geometry.c makes the stacks.
  */
 #ifndef NOCTULE_GEOMETRY_INTERNAL_H
 #define NOCTULE_GEOMETRY_INTERNAL_H
@@ -14,14 +17,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * Positions are decimal strings, most often written to 0.01 mm or finer; over three coordinates
- * that puts a step between two of them off by up to 0.0173 mm. What differs by less than this is
- * one position, and no step is known better.
- */
+/* Positions are decimal strings, mostly written to 0.01 mm or finer. Over three coordinates this
+ * rounding changes a step between two of them by up to 0.0173 mm. Positions that differ by less
+ * than this constant are one position, and no step is known more precisely. */
 #define POSITION_FLOOR_MM 0.02
 
-/* Against the rounding of times of day in seconds. */
+/* For the rounding of times of day in seconds. */
 #define ORDER_EPSILON         1e-4
 
 #define GEOMETRY_LACKING_SIZE 80
@@ -30,36 +31,39 @@ struct plane {
     const struct dicom_instance *instance;
     const struct dicom_frame *frame;
     int32_t instance_index, frame_index;
-    enum code set_aside; /* why it is no image of a stack; CODE_NONE: it is */
-    int32_t orientation; /* its number in the series */
-    int32_t place;       /* the number of its position in its group */
-    int32_t scan;        /* the number of its value of a key of SCANS, or of its run in time */
-    double position;     /* along the normal of its orientation; the index without geometry */
-    double order;        /* what the general rule sorts by */
+    enum code set_aside; /* reason for exclusion; CODE_NONE for an image */
+    int32_t orientation; /* index in the series */
+    int32_t place;       /* index of its position in its group */
+    int32_t scan;        /* index of its value of a key of SCANS, or of its run in time */
+    double position;     /* along the normal of its orientation; the index if it has no geometry */
+    double order;        /* sort key of the general rule */
 };
 
-/* Planes that belong together so far: a range of the planes array and what set it apart. */
+/* Planes that are not split so far: a range of the planes array, and the values that distinguish
+ * it. */
 struct group {
     struct plane *planes;
     int32_t count;
-    enum code set_aside; /* as its planes' */
+    enum code set_aside; /* as its planes */
     char name[GEOMETRY_NAME_SIZE];
     char split_by[GEOMETRY_SPLIT_SIZE];
-    bool varies;     /* its planes differ in a key of contrast or time */
-    bool alone;      /* the only stack of its orientation */
-    bool has_newest; /* where positions repeat, duplicates = "newest" would make a volume */
-    bool mixes_runs; /* runs in time reach into one another, and are no regular stack together */
-    int32_t stacks_of_grid; /* that share positions, itself among them */
-    int32_t lost_of_grid;   /* planes that they lack */
-    /* Positions that stacks beside it have and it lacks, and a plane of theirs at the first. */
+    bool varies;            /* its planes differ in a key of contrast or time */
+    bool alone;             /* the only stack of its orientation */
+    bool has_newest;        /* duplicates = "newest" would resolve its repeated positions */
+    bool mixes_runs;        /* runs in time interleave, and are not a regular stack together */
+    int32_t stacks_of_grid; /* number of stacks that share positions, with itself */
+    int32_t lost_of_grid;   /* planes that these lack */
+    /* Number of positions that stacks of its grid have and it lacks, and a plane of theirs at
+     * the first. */
     int32_t lacking;
     const struct plane *lacks;
     int32_t grid; /* index of the largest stack that shares positions with this one, or its own */
     const struct plane
-        *piece_of; /* of a stack that completes this one to a regular stack; NULL: none */
+        *piece_of; /* a plane of a stack that completes this one to a regular stack, or NULL */
 };
 
-/* A frame that is derived, beside originals: its place along the normal of an orientation. */
+/* A derived frame in a series with originals, with its position along the normal of an
+ * orientation. */
 struct beside {
     int32_t orientation;
     double position;
@@ -70,19 +74,20 @@ struct grouping {
     const struct geometry_limits *limits;
     struct dicom_instance *const *instances;
     int32_t instance_count;
-    struct plane *planes; /* images first, then what was set aside */
+    struct plane *planes; /* images first, then excluded frames */
     int32_t plane_count, image_count;
-    double *scratch; /* plane_count + 1 numbers, and as many marks, for whoever runs */
+    double *scratch; /* temporary arrays: plane_count + 1 numbers, and as many marks */
     int32_t *marks;
     const struct dicom_frame **orientations; /* the first frame of each */
     int32_t orientation_count;
     struct group *groups;
     int32_t group_count, group_room;
-    /* What the headers say of the whole series, sorted (geometry_whole.c). */
+    /* Values in the headers about the whole series, sorted (geometry_whole.c). */
     int32_t *numbers;   /* Instance Number of every instance */
-    int32_t *announced; /* Images in Acquisition of every image that is a file */
+    int32_t *announced; /* Images in Acquisition of every image that is a separate file */
     int32_t announced_count;
-    /* Images in Acquisition and expected_instances of every such file that was set aside. */
+    /* Images in Acquisition and expected_instances of every excluded frame that is a separate
+     * file. */
     int32_t *aside_announced, *aside_expected;
     int32_t aside_count;
     const struct dicom_instance **parts; /* of concatenations, by UID and number */
@@ -92,8 +97,8 @@ struct grouping {
     int32_t beside_count;
     /* Temporal positions (geometry_times.c). */
     const struct plane *times_of;   /* an image that announces the most */
-    int32_t times, times_announced; /* how many there are, and are announced */
-    bool times_named;               /* two or more, by their identifiers */
+    int32_t times, times_announced; /* number found, and number announced */
+    bool times_named;               /* at least two identifiers */
     char times_lacking[GEOMETRY_LACKING_SIZE];
 };
 
@@ -103,111 +108,116 @@ dot(const double *a, const double *b)
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-/* Returns whether slices this far apart overlap by more than a quarter of their thickness: they are of different volumes. */
+/* Returns whether slices at this distance overlap by more than a quarter of their thickness.
+ * Then they are of different volumes. */
 static inline bool
 geometry_slices_overlap(double step, const struct plane *plane)
 {
     return step < 0.75 * plane->frame->slice_thickness;
 }
 
-/* Unit normal of a plane: row direction x column direction. */
+/* Computes the unit normal of a plane: row direction x column direction. */
 void geometry_normal(const double orientation[6], double normal[3]);
 
-/* Ascending. */
+/* Sorts in ascending order. */
 void geometry_sort_numbers(double *numbers, int32_t count);
 
-/* For qsort, of planes: the same order whatever order the instances come in. */
+/* Compare planes for qsort. The order does not depend on the order of the instances. */
 int geometry_compare_identity(const void *left, const void *right);
 int geometry_compare_position(const void *left, const void *right);
 
-/* Whether all planes have a position along a normal. */
+/* Returns whether all planes have a position along a normal. */
 bool geometry_is_placed(const struct group *group);
 
-/* For qsort, of planes: by order. */
+/* Compares planes by `order`, for qsort. */
 int geometry_compare_order(const void *left, const void *right);
 
-/* Returns the seconds of "YYYYMMDDHHMMSS.F" or "HHMMSS.F", in ascending order, exact within a day; NAN: there are none. */
+/* Returns the seconds of "YYYYMMDDHHMMSS.F" or "HHMMSS.F", ascending in time and exact within a
+ * day. Returns NAN if there are none. */
 double geometry_seconds(const char *text);
 
-/* The different positions of some planes, and how many of them have several planes. */
+/* Number of different positions of some planes, and of those with several planes. */
 struct position_spread {
     int32_t positions, repeated;
 };
 
-/* Leaves the positions in ascending order in the scratch. */
+/* Counts positions. Leaves them in ascending order in the scratch. */
 struct position_spread geometry_find_spread(struct grouping *grouping, const struct plane *planes,
                                             int32_t count);
 bool geometry_has_repeats(struct grouping *grouping, const struct plane *planes, int32_t count);
 
-/* For messages: the file's name. */
+/* Returns the file's name, for messages. */
 const char *geometry_plane_name(const struct plane *plane);
 
-/* Whether all are of one series, patient, study, modality and frame of reference: 0, or -EINVAL. With
- * `accept`, names and frames of reference may differ. */
+/* Checks for one series, patient, study, modality and frame of reference. Returns 0, or -EINVAL.
+ * With `accept`, names and frames of reference may differ. */
 int geometry_check_series(struct dicom_instance *const *instances, int32_t count, bool accept,
                           struct error *error);
 
-/* Moves what is no image to the end of the planes and makes a group of each kind. */
+/* Moves excluded frames to the end of the planes, and makes a group of each kind. */
 int geometry_set_aside(struct grouping *grouping);
 
-/* How a group that was set aside is told. */
+/* Fills the name and error of an excluded group. */
 void geometry_tell_aside(const struct group *group, struct geometry_stack *stack);
 
-/* -ENOMEM, or -E2BIG when it would be more groups than LIMIT_STACKS. */
+/* Returns 0, -ENOMEM, or -E2BIG beyond LIMIT_STACKS groups. */
 int geometry_add_group(struct grouping *grouping, const struct group *group);
 
-/* Adds to the group's name and to what it was split by: "b 800" of prefix "b " and value "800". */
+/* Adds to the group's name and split_by: "b 800" from prefix "b " and value "800". */
 void geometry_extend_name(struct group *group, const char *prefix, const char *value,
                           const char *what);
 
-/* Makes all names different. The planes of every group are in their order. */
+/* Makes all names unique. The planes of every group must be sorted. */
 void geometry_finish_names(struct grouping *grouping);
 
-/* The number of a frame's orientation, or -1; `hint` is where to look first. */
+/* Returns the index of a frame's orientation, or -1. `hint` is the index to try first. */
 int32_t geometry_find_orientation(const struct grouping *grouping, const struct dicom_frame *frame,
                                   int32_t hint);
 
-/* Reorders the images and adds the groups that they make: see "Stacks" in geometry.h. 0, -ENOMEM or
+/* Sorts the images and adds their groups: see "Stacks" in geometry.h. Returns 0, -ENOMEM or
  * -E2BIG. */
 int geometry_make_groups(struct grouping *grouping);
 
-/* Returns the attributes of the first key of keys.def in which two planes differ; NULL: none. */
+/* Returns the attributes of the first key of keys.def in which two planes differ, or NULL. */
 const char *geometry_difference(const struct plane *a, const struct plane *b);
 
 /*
- * Return whether the scans of a group, planes of equal `scan` that follow one another, are volumes of their own: one has a plane
- * at most positions, once each, and some position repeats; or each is a regular stack, two reach into one another, and they
- * share positions or cannot be one stack of slices that only touch. The latter fills mixes_runs.
+ * Return whether the scans of a group, consecutive planes of equal `scan`, are separate volumes.
+ * geometry_has_main_scan: one has a plane at most positions, once each, and some position repeats.
+ * geometry_are_scans: each is a regular stack, two interleave, and they share positions or cannot
+ * be one stack of slices that only touch. The latter sets mixes_runs.
  */
 bool geometry_has_main_scan(struct grouping *grouping, const struct group *group);
 bool geometry_are_scans(struct grouping *grouping, struct group *group);
 
-/* Returns the attributes in which two planes at one position differ, so that neither is a copy of the other; NULL: none. */
+/* Returns the attributes in which two planes at one position differ, so that they are not
+ * copies, or NULL. */
 const char *geometry_copy_difference(const struct plane *a, const struct plane *b);
 
-/* Adds a group that no key splits, by acquisition time where that names scans. */
+/* Adds a group that no key splits. Splits it by acquisition time if that separates scans. */
 int geometry_add_scans(struct grouping *grouping, struct group *group);
 
-/* Adds a group that no key splits, by volumes where positions repeat. */
+/* Adds a group that no key splits. Splits it into volumes if positions repeat. */
 int geometry_add_volumes(struct grouping *grouping, struct group *group);
 
-/* Collects what the headers say of the whole series. The planes of every group are in their order,
- * and stay. */
+/* Collects the values in the headers about the whole series. The planes of every group must be
+ * sorted, and must stay in place. */
 int geometry_gather_evidence(struct grouping *grouping);
 
-/* Fills alone, stacks_of_grid, lost_of_grid, lacking, lacks and grid of every group, and the counts of grids and locations. */
+/* Sets alone, stacks_of_grid, lost_of_grid, lacking, lacks and grid of every group, and the
+ * numbers of grids and locations. */
 int geometry_compare_siblings(struct grouping *grouping);
 
-/* Fills parts. */
+/* Sets parts. */
 int geometry_sort_parts(struct grouping *grouping);
 
-/* Fills piece_of of every group. geometry_compare_siblings must have filled grid. */
+/* Sets piece_of of every group. geometry_compare_siblings must have set grid. */
 void geometry_find_pieces(struct grouping *grouping);
 
-/* Fills times and what stands with it. The planes of every group are in their order. */
+/* Sets times and the members after it. The planes of every group must be sorted. */
 int geometry_count_times(struct grouping *grouping);
 
-/* Findings about one stack, in order of precedence; the first gives the code and the files. */
+/* Findings about one stack, in order of precedence. The first gives the code and the files. */
 struct verdict {
     struct error *error;
     bool refused;
@@ -217,24 +227,24 @@ void geometry_refuse(struct verdict *verdict, enum code code, const struct plane
                      const struct plane *b, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* VOLUMES_MIXED where evidence says that the stack is of several volumes; INCOMPLETE_SERIES, unless allow_missing, where it says
- * that the stack is not whole. */
+/* Checks for VOLUMES_MIXED, if the stack has parts of several volumes, and for
+ * INCOMPLETE_SERIES, unless allow_missing is set. */
 void geometry_check_whole(struct verdict *verdict, const struct grouping *grouping,
                           const struct group *group);
 
-/* INCOMPLETE_SERIES, and true, where temporal positions are missing. */
+/* Returns true, with INCOMPLETE_SERIES, if temporal positions are missing. */
 bool geometry_check_times(struct verdict *verdict, const struct grouping *grouping,
                           const struct group *group);
 
-/* INCOMPLETE_SERIES, and true, where parts of a concatenation or announced slice locations are missing, or the announced
- * counts contradict each other. */
+/* Return true, with INCOMPLETE_SERIES, if parts of a concatenation or announced slice locations
+ * are missing, or if announced counts contradict each other. */
 bool geometry_check_parts(struct verdict *verdict, const struct grouping *grouping,
                           const struct group *group);
 bool geometry_check_locations(struct verdict *verdict, const struct grouping *grouping,
                               const struct group *group);
 
-/* Whether the group may be a stack, and else why not: accepted, has_geometry and error. Planes are
- * in ascending position. */
+/* Checks whether the group is a valid stack. Sets accepted, has_geometry and error. Planes must
+ * be in ascending position. */
 void geometry_judge(struct grouping *grouping, const struct group *group,
                     struct geometry_stack *stack);
 

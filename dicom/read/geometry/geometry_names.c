@@ -1,4 +1,6 @@
-/* geometry_names.c - the list of groups, and what they are called. */
+/*
+ * geometry_names.c - the list of groups, and their names.
+ */
 #include "base/text.h"
 #include "dicom/read/geometry/geometry_internal.h"
 
@@ -7,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a name, for the number of the last of LIMIT_STACKS that are called alike. */
+/* Room in a name for the number of the last of LIMIT_STACKS equal names. */
 #define NAME_SUFFIX_SIZE sizeof(" #4096")
 
 int
@@ -41,7 +43,7 @@ geometry_extend_name(struct group *group, const char *prefix, const char *value,
     const size_t length = strlen(group->name);
     name_append(group->name, sizeof(group->name) - NAME_SUFFIX_SIZE, ", ", prefix,
                 value[0] ? value : "none");
-    /* The sign is for geometry_finish_names. */
+    /* '#' is reserved for geometry_finish_names. */
     for (char *c = group->name + length; (c = strchr(c, '#'));)
         *c = '.';
     name_append(group->split_by, sizeof(group->split_by), "; ", "", what);

@@ -1,6 +1,6 @@
 /*
- * geometry_order.c - planes that no key tells apart and whose positions repeat: the general rule,
- * and the newest of duplicates. See "Stacks" in geometry.h.
+ * geometry_order.c - splits planes that no key distinguishes and whose positions repeat: by the
+ * general rule, and by the newest of duplicates. See "Stacks" in geometry.h.
  */
 #include "dicom/read/geometry/geometry_internal.h"
 
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Frames in a file are fewer than this (dicom_peek). */
+/* Max number of frames in a file (dicom_peek). */
 #define ORDER_FRAMES (1 << 18)
 
-/* ---- what may sort frames into volumes ---- */
+/* ---- attributes that may sort frames into volumes ---- */
 
 static double
 order_by_acquisition(const struct plane *plane)
@@ -99,7 +99,7 @@ order_planes(struct group *group, const struct order_row *row)
 
 /* ---- volume by volume ---- */
 
-/* Consecutive planes, `size` of them a run. */
+/* Runs of `size` consecutive planes. */
 struct runs {
     const struct plane *planes;
     int32_t size, count;
@@ -117,7 +117,7 @@ runs_last(const struct runs *runs, int32_t r)
     return runs->planes[(int64_t)(r + 1) * runs->size - 1].order;
 }
 
-/* Whether each run has every place once. */
+/* Returns whether each run has every place once. */
 static bool
 runs_are_whole(const struct runs *runs, int32_t *marks)
 {
@@ -132,8 +132,8 @@ runs_are_whole(const struct runs *runs, int32_t *marks)
     return true;
 }
 
-/* Whether each run ends before the next begins, and no step within a run is long beside those
- * between them: else the rest of one volume and of another would do as one. */
+/* Returns whether each run ends before the next begins, and no step within a run is long
+ * compared with those between runs. Otherwise the remains of two volumes would pass as one. */
 static bool
 runs_are_apart(const struct runs *runs)
 {
@@ -148,7 +148,7 @@ runs_are_apart(const struct runs *runs)
     return between > 0 && within <= 2 * between;
 }
 
-/* Whether each place comes as late in every run as in the first, to a quarter of a run. */
+/* Returns whether each place comes equally late in every run, to a quarter of a run. */
 static bool
 runs_are_alike(const struct runs *runs, double *scratch)
 {
@@ -175,8 +175,9 @@ is_volume_by_volume(const struct grouping *grouping, const struct group *group, 
            runs_are_alike(&runs, grouping->scratch);
 }
 
-/* Returns whether the first number is of a slice within a volume whose first slices are missing: the numbers run with the
- * positions, from one end to the other but for one jump back, and do not begin at 0 or 1. */
+/* Returns whether the first number is that of a slice within a volume whose first slices are
+ * missing. Then the numbers follow the positions, from one end to the other with one jump back,
+ * and do not begin at 0 or 1. */
 static bool
 begins_within_volume(const struct group *group, int32_t places)
 {
@@ -194,7 +195,7 @@ begins_within_volume(const struct group *group, int32_t places)
 
 /* ---- slice by slice ---- */
 
-/* Whether the planes come place by place, equally numbered and equally far apart. */
+/* Returns whether the planes come place by place, equally numbered and equally far apart. */
 static bool
 is_place_by_place(const struct group *group, int32_t places)
 {
@@ -213,7 +214,7 @@ is_place_by_place(const struct group *group, int32_t places)
     return true;
 }
 
-/* The j-th of each place becomes volume j. */
+/* Puts the j-th plane of each place into volume j. */
 static void
 order_by_volume(struct group *group, int32_t places)
 {
@@ -225,7 +226,8 @@ order_by_volume(struct group *group, int32_t places)
 
 /* ---- the general rule ---- */
 
-/* Sorts the planes into whole volumes, one after the other; the attribute that does, or NULL. */
+/* Sorts the planes into complete volumes, one after the other. Returns the attribute that does
+ * so, or NULL. */
 static const struct order_row *
 find_order(struct grouping *grouping, struct group *group, int32_t places)
 {
@@ -263,7 +265,7 @@ add_each_volume(struct grouping *grouping, const struct group *group, int32_t pl
 
 /* ---- the newest of duplicates ---- */
 
-/* Compares the ages of two copies of a slice: 1, -1, or 0 if no time is newer. */
+/* Compares the ages of two copies of a slice. Returns 1, -1, or 0 if no time differs. */
 static int
 compare_age(const struct plane *a, const struct plane *b)
 {
@@ -280,7 +282,7 @@ compare_age(const struct plane *a, const struct plane *b)
     return 0;
 }
 
-/* Returns whether two values are there and differ. */
+/* Returns whether both values are present and differ. */
 static bool
 differ(const char *a, const char *b)
 {
@@ -300,7 +302,7 @@ geometry_copy_difference(const struct plane *a, const struct plane *b)
     return a->frame_index != b->frame_index ? "the order of the frames" : NULL;
 }
 
-/* Returns the newest of some planes, or NULL if no time is the newest, or if two are no copies. */
+/* Returns the newest of some planes. Returns NULL if no time decides, or if two are not copies. */
 static const struct plane *
 find_newest(const struct plane *planes, int32_t count)
 {
@@ -344,7 +346,8 @@ has_newest(const struct group *group)
     return true;
 }
 
-/* Adds the newest of each place, and the older ones as a group that was set aside. Each place must have a newest. */
+/* Adds the newest of each place, and the older ones as an excluded group. Each place must have a
+ * newest. */
 static int
 add_newest(struct grouping *grouping, struct group *group, int32_t places)
 {
@@ -368,7 +371,7 @@ add_newest(struct grouping *grouping, struct group *group, int32_t places)
 
 /* ---- places ---- */
 
-/* Numbers the positions; how many there are. The planes are sorted by position. */
+/* Numbers the positions. Returns how many there are. The planes must be sorted by position. */
 static int32_t
 number_places(struct group *group)
 {
@@ -384,7 +387,7 @@ number_places(struct group *group)
     return place + 1;
 }
 
-/* How many of the places have more than one plane; *equal when all have as many. */
+/* Returns how many places have more than one plane. Sets *equal if all have as many. */
 static int32_t
 count_repeated(const struct group *group, bool *equal)
 {

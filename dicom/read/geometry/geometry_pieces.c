@@ -1,15 +1,16 @@
 /*
- * geometry_pieces.c - stacks that share no position and together are one regular stack: pieces of one volume whose header
- * varies, or parts of several volumes. See "Pieces" in geometry.h.
+ * geometry_pieces.c - finds stacks that share no position and together are one regular stack:
+ * pieces of one volume whose header varies, or parts of several volumes. See "Pieces" in
+ * geometry.h.
  */
 #include "dicom/read/geometry/geometry_internal.h"
 
 #include <math.h>
 
-/* Direction cosines closer than this may be of one volume: 1.1 degrees. */
+/* Max difference of direction cosines in one volume: 1.1 degrees. */
 #define SAME_VOLUME_TOLERANCE 2e-2
 
-/* Grids that are compared pair by pair. */
+/* Max number of grids that are compared pairwise. */
 #define PAIRS_MAX 32
 
 static bool
@@ -39,7 +40,7 @@ add_positions(const struct grouping *grouping, const struct group *group, const 
     return count;
 }
 
-/* Returns whether some groups together are one regular stack of slices that do not overlap. */
+/* Returns whether several groups together are one regular stack of slices that do not overlap. */
 static bool
 is_one_stack(const struct grouping *grouping, struct group *const *groups, int32_t group_count)
 {
@@ -66,7 +67,7 @@ mark_pieces(struct group *const *groups, int32_t count)
         groups[i]->piece_of = &groups[(i + 1) % count]->planes[0];
 }
 
-/* Every grid is represented by its largest stack. Stacks of one grid are pieces if that one is. */
+/* Copies piece_of from the largest stack of each grid to its other stacks. */
 static void
 mark_grids(struct grouping *grouping)
 {
@@ -77,7 +78,8 @@ mark_grids(struct grouping *grouping)
     }
 }
 
-/* Collects the representatives of the grids from `first` on that may be of one volume with that one. */
+/* Collects the largest stacks of the grids from `first` on that may be of one volume with that
+ * one. */
 static int32_t
 collect_like(struct grouping *grouping, int32_t first, struct group **like)
 {

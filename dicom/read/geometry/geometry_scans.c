@@ -1,6 +1,6 @@
 /*
- * geometry_scans.c - volumes that share no position, or few: by the values of a key of SCANS, or by acquisition time.
- * See "Stacks" in geometry.h.
+ * geometry_scans.c - splits volumes that share few positions, or none: by the values of a key of
+ * SCANS, or by acquisition time. See "Stacks" in geometry.h.
  */
 #include "dicom/read/geometry/geometry_internal.h"
 
@@ -41,15 +41,16 @@ geometry_has_repeats(struct grouping *grouping, const struct plane *planes, int3
     return geometry_find_spread(grouping, planes, count).positions < count;
 }
 
-/* Some planes along the normal: the first and last position, how many there are, and how many have several planes. */
+/* Extent of some planes along the normal: the first and last position, the number of positions,
+ * and the number of those with several planes. */
 struct scan_reach {
     double first, last;
     struct position_spread spread;
-    double step; /* between all neighbours; 0: they differ */
-    double grid; /* step of a grid of which all are, with gaps; 0: none */
+    double step; /* equal step of all neighbours; 0 if they differ */
+    double grid; /* step of a grid that has all positions, with gaps; 0 if there is none */
 };
 
-/* Returns whether a distance is so many steps. */
+/* Returns whether a distance is this number of steps. */
 static bool
 is_steps(double distance, double steps, double step)
 {
@@ -92,15 +93,16 @@ end_of_scan(const struct group *group, int32_t start)
     return end;
 }
 
-/* Returns whether all positions may be those of one stack of slices that only touch, with gaps or without. */
+/* Returns whether all positions may be those of one stack of slices that only touch, with or
+ * without gaps. */
 static bool
 may_be_one_stack(const struct scan_reach *all, const struct group *group)
 {
     return all->grid > 0 && !geometry_slices_overlap(all->grid, group->planes);
 }
 
-/* The scans of a group: whether each is a regular stack, whether two reach into one another, and how many they and their
- * positions are. */
+/* The scans of a group: whether each is a regular stack, whether two interleave, their number,
+ * and the number of their positions. */
 struct scans {
     bool regular, cross;
     int32_t count, positions;
@@ -138,7 +140,7 @@ geometry_are_scans(struct grouping *grouping, struct group *group)
     return false;
 }
 
-/* Returns the first plane of a scan that has a plane at most positions, and none twice; -1: there is none. */
+/* Returns the first plane of a scan that has a plane at most positions, and never two, or -1. */
 static int32_t
 find_main_scan(struct grouping *grouping, const struct group *group, int32_t positions)
 {
@@ -160,8 +162,8 @@ geometry_has_main_scan(struct grouping *grouping, const struct group *group)
 
 /* ---- by time ---- */
 
-/* Numbers runs of planes between pauses of more than half of the longest pause. Returns how many, or 0 if a plane has no
- * acquisition time. */
+/* Numbers the runs of planes between pauses longer than half of the longest pause. Returns their
+ * number, or 0 if a plane has no acquisition time. */
 static int32_t
 number_runs(struct group *group)
 {
@@ -181,7 +183,8 @@ number_runs(struct group *group)
     return planes[group->count - 1].scan + 1;
 }
 
-/* Returns whether one run has most positions, once each, and every other run is at one position (bolus tracking). */
+/* Returns whether one run has most positions, once each, and every other run is at one position
+ * (bolus tracking). */
 static bool
 has_monitors(struct grouping *grouping, const struct group *group, int32_t positions)
 {

@@ -1,4 +1,7 @@
-/* geometry_series.c - one series is one patient, one study, one modality, one frame of reference. */
+/*
+ * geometry_series.c - checks that a series has one patient, one study, one modality, and one frame
+ * of reference.
+ */
 #include "base/error.h"
 #include "base/text.h"
 #include "dicom/read/geometry/geometry_internal.h"
@@ -7,11 +10,11 @@
 #include <stddef.h>
 #include <string.h>
 
-/* What all instances have in common, in the order in which it is asked. */
+/* Attributes that all instances must share, in the order of the checks. */
 static const struct trait {
     size_t offset; /* of its text in struct dicom_instance */
     enum code code;
-    bool of_images;  /* what is passed over may differ */
+    bool of_images;  /* skipped frames may differ */
     bool acceptable; /* limits->allow_missing accepts different values */
     const char *what, *remedy;
 } traits[] = {
@@ -57,8 +60,8 @@ series_precedes(const struct dicom_instance *a, const struct dicom_instance *b)
     return order ? order < 0 : strcmp(a->path, b->path) < 0;
 }
 
-/* The first instance by UID that the trait concerns, and that differs in it from `other`; NULL:
- * none. */
+/* Returns the first instance by UID to which the trait applies, and which differs in it from
+ * `other`, or NULL. */
 static const struct dicom_instance *
 series_first(struct dicom_instance *const *instances, int32_t count, const struct trait *trait,
              const struct dicom_instance *other)

@@ -1,9 +1,9 @@
 /*
- * geometry_siblings.c - stacks of one orientation beside one another, and the positions that some
- * have and others lack: see "Whole" in geometry.h.
+ * geometry_siblings.c - compares stacks of one orientation, and finds positions that some have and
+ * others lack: see "Whole" in geometry.h.
  *
- * Stacks that share a position are of one grid, and so are those that share one with them; a stack
- * is expected to have every place of its grid.
+ * Stacks that share a position, directly or through other stacks, form a grid. A stack must have
+ * every place of its grid.
  */
 #include "dicom/read/geometry/geometry_internal.h"
 
@@ -21,15 +21,15 @@ struct siblings {
     int32_t group_count;
     struct sibling_plane *cells; /* by place, then by group, each once */
     int32_t cell_count;
-    int32_t *grid;    /* by group: another of its grid, in the end the grid's own number */
-    int32_t *own;     /* by group: how many places it has */
-    int32_t *leading; /* by group: how many of its grid's places it has before the first it lacks */
-    int32_t *stacks;  /* by grid: how many stacks are of it */
-    int32_t *total;   /* by grid: how many places it has */
-    int32_t *lost;    /* by grid: how many planes its stacks lack */
-    int32_t *seen;    /* by grid: how many places were seen */
-    int32_t *first;   /* by grid: where its places begin in `places` */
-    int32_t *largest; /* by grid: its stack of the most planes */
+    int32_t *grid;    /* by group: another group of its grid, finally the grid's own number */
+    int32_t *own;     /* by group: its number of places */
+    int32_t *leading; /* by group: number of its grid's places before the first that it lacks */
+    int32_t *stacks;  /* by grid: number of its stacks */
+    int32_t *total;   /* by grid: number of its places */
+    int32_t *lost;    /* by grid: number of planes that its stacks lack */
+    int32_t *seen;    /* by grid: number of places visited */
+    int32_t *first;   /* by grid: index of its first place in `places` */
+    int32_t *largest; /* by grid: its stack with the most planes */
     int32_t *places;  /* the first cell of every place, grid by grid */
     int32_t start;    /* index of the first group in the series */
 };
@@ -72,7 +72,7 @@ end_of_cells(const struct siblings *s, int32_t start)
     return end;
 }
 
-/* Numbers the places of all planes, and keeps one cell of each stack at each. */
+/* Numbers the places of all planes, and keeps one cell per stack and place. */
 static void
 siblings_number_places(struct siblings *s)
 {
@@ -108,7 +108,7 @@ siblings_find_grids(struct siblings *s)
     }
 }
 
-/* Lists the places of each grid, and counts how far each stack has them all. */
+/* Lists the places of each grid, and counts each stack's places up to the first that it lacks. */
 static void
 siblings_list_places(struct siblings *s)
 {
@@ -132,7 +132,7 @@ siblings_tell(struct siblings *s)
     for (int32_t g = 0; g < s->group_count; g++) {
         const int32_t grid = siblings_grid(s, g);
         s->stacks[grid]++;
-        /* A slice that monitors one position is no volume that lacks the others. */
+        /* A slice that monitors one position is not an incomplete volume. */
         s->lost[grid] += s->own[g] > 1 ? s->total[grid] - s->own[g] : 0;
         if (s->groups[g].count > s->groups[s->largest[grid]].count)
             s->largest[grid] = g;
@@ -149,7 +149,7 @@ siblings_tell(struct siblings *s)
     }
 }
 
-/* The positions of a group in ascending order. */
+/* Returns the number of positions of a group. */
 static int32_t
 count_locations(const struct group *group)
 {

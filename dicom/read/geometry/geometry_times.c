@@ -1,5 +1,7 @@
-/* geometry_times.c - how many of the temporal positions that the headers announce are there: see
- * "Temporal positions" in geometry.h. */
+/*
+ * geometry_times.c - counts the temporal positions that are present of those announced: see
+ * "Temporal positions" in geometry.h.
+ */
 #include "dicom/read/geometry/geometry_internal.h"
 
 #include <errno.h>
@@ -15,7 +17,7 @@ compare_identifier(const void *left, const void *right)
     return strverscmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-/* Those of all images, each once and in order; how many. */
+/* Finds the identifiers of all images, each once, sorted. Returns their number. */
 static int32_t
 find_identifiers(const struct grouping *grouping, const char **found)
 {
@@ -32,7 +34,7 @@ find_identifiers(const struct grouping *grouping, const char **found)
     return kept;
 }
 
-/* Adds "4" or "4 to 16" to a list; false when there is no more room. */
+/* Adds "4" or "4 to 16" to a list. Returns false if it does not fit. */
 static bool
 lacking_add(char lacking[GEOMETRY_LACKING_SIZE], int32_t first, int32_t last)
 {
@@ -47,11 +49,11 @@ lacking_add(char lacking[GEOMETRY_LACKING_SIZE], int32_t first, int32_t last)
     return true;
 }
 
-/* Which of 1 .. announced are not there; "" where the identifiers are not such numbers. */
+/* Lists the missing numbers of 1 .. announced; "" if the identifiers are other texts. */
 static void
 find_lacking(struct grouping *grouping, const char *const *found, int32_t count)
 {
-    int32_t next = 1; /* that has not been seen */
+    int32_t next = 1; /* lowest number not yet found */
     for (int32_t i = 0; i < count; i++) {
         char *end;
         const long number = strtol(found[i], &end, 10);
@@ -69,7 +71,7 @@ find_lacking(struct grouping *grouping, const char *const *found, int32_t count)
 
 /* ---- volumes ---- */
 
-/* As many as are like the first one but for the time. */
+/* Returns the number of stacks that differ from the first one only in time. */
 static int32_t
 count_volumes(const struct grouping *grouping)
 {
@@ -113,8 +115,8 @@ geometry_count_times(struct grouping *grouping)
     return 0;
 }
 
-/* Nobody numbers the volumes of one series and leaves some out on purpose; but one volume may well be
- * a series of its own, and those that nothing numbers may be all that were sent. */
+/* Checks identifiers only. Senders do not number the volumes of one series and skip numbers. But
+ * one volume may be a complete series, and volumes without numbers may be all that exist. */
 bool
 geometry_check_times(struct verdict *verdict, const struct grouping *grouping,
                      const struct group *group)

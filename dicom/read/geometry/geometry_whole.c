@@ -1,5 +1,6 @@
-/* geometry_whole.c - the evidence that slices are missing where no gap shows it: see "Whole" in
- * geometry.h. */
+/*
+ * geometry_whole.c - checks for missing slices that leave no gap: see "Whole" in geometry.h.
+ */
 #include "base/error.h"
 #include "dicom/read/geometry/geometry_internal.h"
 
@@ -15,7 +16,7 @@ compare_integer(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* How many of some sorted numbers are less than `value`. */
+/* Returns how many of some sorted numbers are less than `value`. */
 static int32_t
 numbers_below(const int32_t *sorted, int32_t count, int64_t value)
 {
@@ -30,7 +31,7 @@ numbers_below(const int32_t *sorted, int32_t count, int64_t value)
     return low;
 }
 
-/* How many of some sorted numbers are `value`. */
+/* Returns how many of some sorted numbers equal `value`. */
 static int32_t
 numbers_of(const int32_t *sorted, int32_t count, int32_t value)
 {
@@ -39,14 +40,14 @@ numbers_of(const int32_t *sorted, int32_t count, int32_t value)
 
 /* ---- collecting ---- */
 
-/* Whether the plane is a file of its own. */
+/* Returns whether the plane is a separate file. */
 static bool
 is_single(const struct plane *plane)
 {
     return plane->instance->frame_count == 1;
 }
 
-/* Images of one position that were not told apart count once. */
+/* Collects counts. Images of one position that are not distinguished count once. */
 static void
 gather_announced(struct grouping *grouping, const struct group *group)
 {
@@ -61,7 +62,7 @@ gather_announced(struct grouping *grouping, const struct group *group)
     }
 }
 
-/* The scanner may have counted a scout, but never what was sent twice. */
+/* Collects counts of excluded frames. The scanner may have counted a scout, but not a duplicate. */
 static void
 gather_aside(struct grouping *grouping, const struct group *group)
 {
@@ -115,7 +116,7 @@ compare_beside(const void *left, const void *right)
     return a->position > b->position ? 1 : -1;
 }
 
-/* Places what is derived beside originals along their normals. */
+/* Collects derived frames of a series with originals, with their positions along the normals. */
 static int
 gather_beside(struct grouping *grouping)
 {
@@ -159,9 +160,9 @@ geometry_gather_evidence(struct grouping *grouping)
     return rc;
 }
 
-/* ---- stacks beside this one ---- */
+/* ---- other stacks ---- */
 
-/* The stack that a plane is of. */
+/* Returns the group of a plane. */
 static const struct group *
 find_group(const struct grouping *grouping, const struct plane *plane)
 {
@@ -189,7 +190,7 @@ check_siblings(struct verdict *verdict, const struct grouping *grouping, const s
     return true;
 }
 
-/* What is derived within `reach` of a position and of the same size as `plane`; NULL: nothing. */
+/* Returns a derived frame within `reach` of a position and of the same size as `plane`, or NULL. */
 static const struct plane *
 find_beside(const struct grouping *grouping, const struct plane *plane, double position,
             double reach)
@@ -215,7 +216,7 @@ find_beside(const struct grouping *grouping, const struct plane *plane, double p
     return NULL;
 }
 
-/* Where the stack would go on, something derived lies. */
+/* Checks for a derived frame where the stack's next plane would be. */
 static bool
 check_beside(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
 {
@@ -254,7 +255,7 @@ all_single(const struct group *group)
     return true;
 }
 
-/* Whether the numbers run with the positions in equal steps. */
+/* Returns whether the numbers follow the positions in equal steps. */
 static bool
 is_numbered_evenly(const struct group *group)
 {
@@ -267,10 +268,10 @@ is_numbered_evenly(const struct group *group)
     return true;
 }
 
-/* ---- what the headers announce ---- */
+/* ---- announced numbers ---- */
 
-/* Are as many there as announced? Some scanners count a scout and others do not, so what was set
- * aside counts only where it makes the number exactly. */
+/* Returns whether all announced images are present. Only some scanners count a scout, so
+ * excluded frames count only if they make up the exact number. */
 static bool
 are_all(int32_t images, int32_t aside, int32_t announced)
 {
@@ -306,8 +307,9 @@ check_acquisition(struct verdict *verdict, const struct grouping *grouping,
     return false;
 }
 
-/* Images in Acquisition may count the images of one time, which the stack then has, or those of all
- * times, which this and its siblings then are. */
+/* Returns whether Images in Acquisition explains the number of images. It may count the images
+ * of one time, which are then in the stack. Or it counts those of all times, which are then in
+ * this stack and its siblings. */
 static bool
 has_all_announced(const struct grouping *grouping, const struct group *group, int32_t announced,
                   int32_t expected)
@@ -339,9 +341,9 @@ check_series_count(struct verdict *verdict, const struct grouping *grouping,
     return true;
 }
 
-/* ---- numbers of other volumes, and of none ---- */
+/* ---- numbers of other volumes, and of no file ---- */
 
-/* The step of at least half of the numbers along the stack; 0 when there is none. */
+/* Returns the step of at least half of the numbers along the stack, or 0. */
 static int64_t
 usual_step(const struct grouping *grouping, const struct group *group)
 {
@@ -356,8 +358,8 @@ usual_step(const struct grouping *grouping, const struct group *group)
     return 2 * count >= steps ? usual : 0;
 }
 
-/* Whether numbers that are usually `usual` apart go on in another volume: they run slice by slice
- * through all volumes, or volume by volume. */
+/* Returns whether numbers with the usual step `usual` continue in another volume. Numbers run
+ * slice by slice through all volumes, or volume by volume. */
 static bool
 changes_volume(int64_t step, int64_t usual, int32_t planes)
 {
@@ -368,7 +370,8 @@ changes_volume(int64_t step, int64_t usual, int32_t planes)
     return (step > 0) == (usual > 0) && step % usual != 0;
 }
 
-/* Returns whether the numbers, less those of one volume in this direction, are all a whole number of volumes apart. */
+/* Returns whether the numbers, minus those of one volume in this direction, are all a whole
+ * number of volumes apart. */
 static bool
 are_of_volumes(const struct group *group, int64_t direction)
 {
@@ -382,7 +385,8 @@ are_of_volumes(const struct group *group, int64_t direction)
     return several;
 }
 
-/* Returns whether each number is among the `volumes` numbers of its slice, and not always in the same place. */
+/* Returns whether each number is among the `volumes` numbers of its slice, and not always at the
+ * same place. */
 static bool
 are_of_slices(const struct group *group, int64_t volumes)
 {
@@ -396,7 +400,7 @@ are_of_slices(const struct group *group, int64_t volumes)
     return size >= 2 && high > low && high - low < size;
 }
 
-/* Returns whether the numbers are those of several volumes, by turns or at random. */
+/* Returns whether the numbers are those of several volumes, alternating or at random. */
 static bool
 mixes_volumes(const struct group *group)
 {
@@ -413,7 +417,7 @@ mixes_volumes(const struct group *group)
     return false;
 }
 
-/* What is left of several volumes looks like one, but for its numbers. */
+/* Checks for the remains of several volumes, which look like one except for their numbers. */
 static bool
 check_one_volume(struct verdict *verdict, const struct group *group, int64_t usual)
 {
@@ -442,7 +446,8 @@ refuse_numbers(struct verdict *verdict, const struct plane *plane, const char *s
     return true;
 }
 
-/* The stack's numbers follow one another: do a few before or after them belong to nothing? */
+/* Checks for a few numbers, before or after those of the stack, that belong to no file. The
+ * stack's numbers must be consecutive. */
 static bool
 check_numbers_around(struct verdict *verdict, const struct grouping *grouping,
                      const struct group *group, bool descending)
@@ -456,7 +461,7 @@ check_numbers_around(struct verdict *verdict, const struct grouping *grouping,
         below > 0 && grouping->numbers[below - 1] > 0 ? grouping->numbers[below - 1] : 0;
     const int64_t after = above < grouping->instance_count ? grouping->numbers[above] : high + 1;
     const int64_t few = group->count >= 20 ? group->count / 10 : 1;
-    /* What stacks beside this one lack is told of them. */
+    /* Slices that other stacks lack are reported there. */
     const int64_t others = group->lost_of_grid;
     if (low - before - 1 > others && low - before - 1 <= few)
         return refuse_numbers(verdict, first, "before", low - before - 1);
@@ -465,7 +470,8 @@ check_numbers_around(struct verdict *verdict, const struct grouping *grouping,
     return false;
 }
 
-/* Returns whether the series has each Instance Number from 1, or 0, to the largest once: no file is missing. */
+/* Returns whether the series has each Instance Number from 1, or 0, to the largest once, so that
+ * no file is missing. */
 static bool
 is_numbered_completely(const struct grouping *grouping)
 {
@@ -476,7 +482,8 @@ is_numbered_completely(const struct grouping *grouping)
     return count > 1 && (numbers[0] == 0 || numbers[0] == 1);
 }
 
-/* Returns whether the slices of an uneven stack lie where their numbers put them, in equal steps, and some numbers lack. */
+/* Returns whether the slices of an uneven stack are where their numbers put them, in equal
+ * steps, and some numbers are missing. */
 static bool
 is_uneven_by_numbers(const struct group *group)
 {
@@ -497,7 +504,7 @@ is_uneven_by_numbers(const struct group *group)
     return lacks;
 }
 
-/* Returns whether the stack is of files that the series does not number completely. */
+/* Returns whether the stack consists of files that the series does not number completely. */
 static bool
 has_gaps_in_numbers(const struct grouping *grouping, const struct group *group)
 {
@@ -541,7 +548,8 @@ check_numbers(struct verdict *verdict, const struct grouping *grouping, const st
 
 /* ---- every second slice ---- */
 
-/* Returns the whole number of announced slice distances that the stack's mean step is, if that is 2 or more; else 0. */
+/* Returns the stack's mean step divided by the announced slice distance, if that is a whole
+ * number of 2 or more, or 0. */
 static int32_t
 distances_of_step(const struct group *group, double step)
 {
@@ -553,7 +561,8 @@ distances_of_step(const struct group *group, double step)
     return (int32_t)fmin(round(ratio), 1000);
 }
 
-/* Returns whether the numbers run evenly with the slices, and the series lacks most of the numbers between them. */
+/* Returns whether the numbers follow the slices evenly, and the series lacks most of the numbers
+ * between them. */
 static bool
 lacks_numbers_between(const struct grouping *grouping, const struct group *group)
 {
@@ -567,7 +576,7 @@ lacks_numbers_between(const struct grouping *grouping, const struct group *group
     return 10 * (int64_t)there <= 6 * (high - low + 1);
 }
 
-/* A stack whose slices are regularly further apart than they were acquired. */
+/* Checks for a stack whose slices are regularly further apart than they were acquired. */
 static bool
 check_thinned(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
 {
@@ -610,7 +619,8 @@ check_pieces(struct verdict *verdict, const struct grouping *grouping, const str
     return true;
 }
 
-/* Slices of several runs in time that are no regular stack together, and none each. */
+/* Checks for slices of several runs in time that are not a regular stack, neither together nor
+ * each. */
 static bool
 check_passes(struct verdict *verdict, const struct group *group)
 {
@@ -628,7 +638,7 @@ check_passes(struct verdict *verdict, const struct group *group)
     return false;
 }
 
-/* Uses the first evidence that is found: of a mixture, which nobody can accept, before that of missing slices. */
+/* Reports the first finding. A mixture, which cannot be accepted, precedes missing slices. */
 void
 geometry_check_whole(struct verdict *verdict, const struct grouping *grouping,
                      const struct group *group)
