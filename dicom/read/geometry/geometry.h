@@ -20,32 +20,34 @@
  * Stacks. Frames of one orientation (each direction cosine within 4e-3) belong together. The keys
  * of keys.def split them further, in that order:
  *
- * - a key of VOLUMES splits if its values differ, unless there are more than half as many values as
- *   frames (one value per slice is not a volume). Numbers within the key's tolerance are one value
- *   if no position of their frames repeats;
- * - any key splits if at least half of the positions are repeated, splitting leaves fewer repeats,
- *   and its values cover at least half of the positions each, on average. So trigger times of an
- *   ungated series, and image types that change along the body, do not split;
- * - a key of SCANS (Acquisition Number) also splits if one value has a frame at most positions,
- *   once each, and some position repeats (bolus tracking);
- * - a key of SCANS also splits if each value has a regular stack, two of them interleave, and all
- *   together are uneven, or overlap by more than a quarter of the Slice Thickness, or share
- *   positions. Blocks and interleaved halves of one volume stay together, also with gaps.
+ * - A key of VOLUMES splits if its values differ. It does not split if there are more than half as
+ *   many values as frames: one value per slice is not a volume. Numbers within the key's tolerance
+ *   are one value if no position of their frames repeats.
+ * - Any key splits if at least half of the positions are repeated, splitting leaves fewer repeats,
+ *   and each value covers at least half of the positions on average. So trigger times of an ungated
+ *   series, and image types that change along the body, do not split.
+ * - A key of SCANS (Acquisition Number) also splits if one value has a frame at most positions,
+ *   once each, and some position repeats (bolus tracking).
+ * - A key of SCANS also splits if each value has a regular stack, two of these interleave, and
+ *   together they share positions or are not one stack. They are not one stack if they are uneven,
+ *   or overlap by more than a quarter of the Slice Thickness. Blocks and interleaved halves of one
+ *   volume stay together, also with gaps.
  *
  * Then acquisition time splits. A run is the planes between two pauses that are longer than half of
  * the longest pause. Runs are split if one run has most positions, once each, and each other run
- * lies at one position. They are also split if each is a regular stack, two of them interleave, and
- * all together are not one stack of slices that only touch, with or without gaps.
+ * lies at one position. They are also split if each is a regular stack, two interleave, and
+ * together they cannot be one stack of slices that only touch, with or without gaps.
  *
- * Then the general rule applies, if every position occurs k >= 2 times. It uses the first of
- * Acquisition Number, Acquisition Date and Time, Instance Number (with the order of frames in a
- * file) and Content Date and Time that every frame has and that sorts the frames into k volumes:
+ * Then the general rule applies, if every position occurs k >= 2 times. It tries Acquisition
+ * Number, Acquisition Date and Time, Instance Number (with the order of frames in a file), and
+ * Content Date and Time. It uses the first that every frame has and that sorts the frames into k
+ * volumes:
  *
- * - one volume after the other, each with every position once. Positions come equally late in all
+ * - One volume after the other, each with every position once. Positions come equally late in all
  *   volumes, to a quarter of the shortest volume. No step within a volume is longer than twice the
  *   shortest step between volumes. By Instance Number, the first volume must not begin above 1
- *   within the positions, because it then lacks slices; or
- * - by Instance Number only, one position after the other, equally far apart, and with equal steps
+ *   within the positions, because it then lacks slices.
+ * - By Instance Number only: one position after the other, equally far apart, and with equal steps
  *   within each. The j-th frame of each position is in volume j.
  *
  * A stack's name has the value of each key that split it ("b 1000, direction 3", "volume 2"). Names
@@ -53,90 +55,97 @@
  * Positions closer than 0.02 mm are one position. Images at one position alone are not split into
  * volumes.
  *
- * Pieces. Stacks of orientations within 2e-2 that share no position, and together are one regular
- * stack whose slices do not overlap by more than a quarter of their thickness, are rejected as
- * VOLUMES_MIXED. They are parts of several volumes, or of one volume whose header varies.
+ * Pieces. Stacks of orientations within 2e-2 that share no position are rejected as VOLUMES_MIXED
+ * if together they are one regular stack, whose slices do not overlap by more than a quarter of
+ * their thickness. They are parts of several volumes, or of one volume whose header varies.
  *
  * Mixtures. A stack is rejected as VOLUMES_MIXED, also with allow_missing, in two cases.
  *
- * - Runs in time (see "Stacks"), or values of a key of SCANS (at most half as many as slices),
- *   interleave, are not regular stacks each, and together are unevenly spaced or overlap.
- * - The stack is the only one of its orientation; the Instance Numbers of its files are not 1 (or
- *   0) to the number of files, each once; the slices are not where the numbers put them with gaps;
- *   and one of these holds:
- *   - the numbers follow the planes, at least half of the steps are the same, n, and one step
- *     continues in another volume: it differs by a whole number of stacks if n is 1, or is not a
- *     multiple of n otherwise;
- *   - the numbers, which do not have equal steps, are those of several volumes of as many slices;
- *   - each number is among the n numbers of its slice, for n volumes that are numbered slice by
+ * - Runs in time (see "Stacks"), or values of a key of SCANS, interleave. They are not regular
+ *   stacks each, and together they are unevenly spaced or overlap. There are at most half as many
+ *   values as slices.
+ * - The stack is the only one of its orientation. The Instance Numbers of its files are not 1 (or
+ *   0) to the number of files, each once. The slices are not where the numbers put them with gaps.
+ *   And one of these holds:
+ *   - The numbers follow the planes, at least half of the steps are the same, n, and one step
+ *     continues in another volume. If n is 1, it differs by a whole number of stacks. Otherwise it
+ *     is not a multiple of n.
+ *   - The numbers, which do not have equal steps, are those of several volumes of as many slices.
+ *   - Each number is among the n numbers of its slice, for n volumes that are numbered slice by
  *     slice.
  *
  * Duplicates. With newest_of_duplicates, if fewer than half of the positions are repeated, the
- * stack has the newest plane of each position: by Instance Creation Date and Time, or else Content,
- * the first that both have and in which they differ. The others are a stack "older slices", which
- * counts as skipped. The rule does not apply if the newest plane of a position is unknown, or if
- * two planes are not copies. Copies agree in the keys of keys.def, in Instance Number and, if both
- * have it, in Acquisition Date and Time.
+ * stack has the newest plane of each position. The newest is found by Instance Creation Date and
+ * Time, or else Content Date and Time, the first that both have and in which they differ. The
+ * others are a stack "older slices", which counts as skipped. The rule does not apply if the newest
+ * plane of a position is unknown, or if two planes are not copies. Copies agree in the keys of
+ * keys.def, in Instance Number and, if both have it, in Acquisition Date and Time.
  *
- * Tolerances. A step between planes is regular within spacing_tolerance of the median step, and at
- * least within 0.02 mm, if each plane lies within a quarter of a step of the grid with the mean
- * step. A stack is sheared if planes shift from one to the next by more than 0.01 of the step. The
- * file may write fewer digits than that (the most decimals, without trailing zeros, of each
- * coordinate in the stack, over the three of them along the normal). Then the regular step is the
- * mean of those that the digits allow, each step is regular within the digits, and a shift within
- * the digits is not shear, unless it adds up from the first plane to the last. No tolerance exceeds
- * a quarter of the step. The spacing of an accepted stack is its mean step. A stack of one plane is
- * accepted if min_planes allows it.
+ * Tolerances.
+ *
+ * - A step between planes is regular within spacing_tolerance of the median step, and at least
+ *   within 0.02 mm. Each plane must also lie within a quarter of a step of the grid with the mean
+ *   step.
+ * - A stack is sheared if planes shift from one to the next by more than 0.01 of the step.
+ * - The digits in the file may be coarser than that. The digits of a coordinate are the most
+ *   decimals, without trailing zeros, that it has in the stack. They count along the normal, over
+ *   the three coordinates. Then the regular step is the mean of the steps that the digits allow,
+ *   and each step is regular within the digits. A shift within the digits is not shear, unless it
+ *   adds up from the first plane to the last.
+ * - No tolerance exceeds a quarter of the step.
+ * - The spacing of an accepted stack is its mean step. A stack of one plane is accepted if
+ *   min_planes allows it.
  *
  * Straightening. With `straighten`, a stack that is only sheared or unevenly spaced is accepted and
- * marked (tilted, uneven). Users must resample it to an upright grid. It is rejected, as without
- * `straighten`, if
+ * marked (tilted, uneven). Users must resample it to an upright grid. In these cases it is
+ * rejected, as without `straighten`:
  *
  * - allow_missing is not set and a step is too long to fill, because a slice may be missing: 1.5
  *   times the longer neighbouring step, or 1.5 times the expected step. The expected step is the
  *   median step. If every plane has a Slice Thickness, it is the mean thickness of the two planes
  *   times the median ratio of step and thickness. So 2.5 mm slices followed by 5 mm slices are
- *   unevenly spaced, and no slice is missing;
- * - a plane is shifted from the previous one by more than their distance (45 degrees);
- * - its planes differ in rescale or padding: values between two planes would be meaningless.
+ *   unevenly spaced, and no slice is missing.
+ * - A plane is shifted from the previous one by more than their distance (45 degrees).
+ * - Its planes differ in rescale or padding: values between two planes would be meaningless.
  *
  * Whole. Unless allow_missing is set, a stack without visible gaps is rejected as INCOMPLETE_SERIES
- * if
+ * in these cases. Those marked [1] apply only to planes that are separate files.
  *
- * - more than half of the positions have k >= 2 planes and the others fewer;
- * - a stack of its orientation that shares a position with it, directly or through another stack,
- *   has a position that it lacks;
- * - a derived frame, in a series with originals, lies where its next plane would be, at either end;
- * - there are fewer images than Images in Acquisition of one of its planes, counting those with the
- *   same value there, unless the excluded frames with that value make up the exact number [1];
- * - there are fewer images than expected_instances, unless the excluded frames with that value make
- *   up the exact number [1]. This is ignored in three cases. Images in Acquisition is 1. Or it
- *   equals the stack's planes, which agree in all keys before phase and are numbered in equal
- *   steps. Or it equals the number of images, which all are in stacks of as many planes that share
- *   their positions, and there are at least expected_instances / Images in Acquisition such stacks;
- * - its slices are unevenly spaced, as their Instance Numbers are, and numbers between them have no
- *   slice [1];
- * - its Instance Numbers follow the planes, one by one, and up to a tenth of the planes (at least
- *   one) before or after them are of no file of the series, though a number before (or 0) and one
- *   after are; unless the stacks that share its positions lack as many [1];
- * - parts of a concatenation are missing, by In-concatenation Total Number or a gap in the numbers,
- *   or all files are multi-frame and are numbered consecutively from 2 or more;
- * - original images announce more slice locations (counts.def) than all stacks have positions, or,
- *   with one grid, two such elements announce different numbers;
- * - the steps are regularly two or more times Spacing Between Slices, except in derived images; or
+ * - More than half of the positions have k >= 2 planes and the others fewer.
+ * - A stack of its orientation that shares a position with it, directly or through another stack,
+ *   has a position that it lacks.
+ * - A derived frame, in a series with originals, lies where its next plane would be, at either end.
+ * - [1] There are fewer images than Images in Acquisition of one of its planes, counting those with
+ *   the same value there. The excluded frames with that value count if they make up the exact
+ *   number.
+ * - [1] There are fewer images than expected_instances. The excluded frames with that value count
+ *   if they make up the exact number. This is ignored in three cases. Images in Acquisition is 1.
+ *   Or it equals the stack's planes, which agree in all keys before phase and are numbered in equal
+ *   steps. Or it equals the number of images, which are all in stacks of as many planes that share
+ *   their positions, and there are at least expected_instances / Images in Acquisition such stacks.
+ * - [1] Its slices are unevenly spaced, as their Instance Numbers are, and numbers between them
+ *   have no slice.
+ * - [1] Its Instance Numbers follow the planes, one by one, and a few numbers before or after them
+ *   are of no file of the series. A few are up to a tenth of the planes, and at least one. A number
+ *   before these (or 0) and one after are of a file. The stacks that share its positions do not
+ *   lack as many.
+ * - Parts of a concatenation are missing, by In-concatenation Total Number or a gap in the numbers.
+ *   Or all files are multi-frame and are numbered consecutively from 2 or more.
+ * - Original images announce more slice locations (counts.def) than all stacks have positions. Or,
+ *   with one grid, two such elements announce different numbers.
+ * - The steps are regularly two or more times Spacing Between Slices, except in derived images. Or
  *   they are at least 1.5 times the thickness, the slices are numbered evenly, and the series lacks
- *   4 of 10 numbers between the first and the last;
- * - images have at least two different Temporal Position Identifiers (or indices, or times), and
- *   the series has fewer of them than Number of Temporal Positions, the largest of all images.
+ *   4 of 10 numbers between the first and the last.
+ * - Images have at least two different Temporal Position Identifiers (or indices, or times), and
+ *   the series has fewer of them than the largest Number of Temporal Positions of all images.
  *   Images without identifier are not rejected for that.
  *
- * Images of one position that are not distinguished count once. [1]: only for planes that are
- * separate files.
+ * Images of one position that are not distinguished count once.
  *
  * Temporal positions. If Number of Temporal Positions is more than one, the series reports how many
- * are present: the different identifiers. If there are not two of these (each volume is a series of
- * its own, or volumes are not numbered), it is the number of stacks with the first stack's
- * orientation, echo and complex component. This number is not checked.
+ * are present: the different identifiers. If there are fewer than two identifiers (each volume is a
+ * series of its own, or volumes are not numbered), stacks are counted instead: those with the first
+ * stack's orientation, echo and complex component. This number is not checked.
  */
 #ifndef NOCTULE_GEOMETRY_H
 #define NOCTULE_GEOMETRY_H
