@@ -59,14 +59,14 @@ init_libraries()
     /* Load the dictionary now. Otherwise the first file loads it, under a lock. Without it
      * attributes have no names, and results lack the attributes they inherit. */
     if (!has_dictionary())
-        end_for_want_of("no data dictionary of DCMTK, or no memory to load it (dicom.dic, where "
-                        "DCMDICTPATH says)");
+        end_for_want_of("no data dictionary of DCMTK (dicom.dic, see DCMDICTPATH), or not enough "
+                        "memory to load it");
     /* Standard attributes with VR UN get the VR of the dictionary. */
     dcmEnableUnknownVRConversion.set(OFTrue);
     DJDecoderRegistration::registerCodecs();
     DJLSDecoderRegistration::registerCodecs();
     if (!has_digests())
-        end_for_want_of("not enough memory to begin");
+        end_for_want_of("not enough memory to start");
     return true;
 }
 
@@ -90,6 +90,6 @@ dicom_init(void)
         static const bool ready = init_libraries();
         (void)ready;
     } catch (const std::bad_alloc &) {
-        end_for_want_of("not enough memory to begin");
+        end_for_want_of("not enough memory to start");
     }
 }

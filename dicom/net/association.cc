@@ -205,7 +205,7 @@ Association::receive_request()
         return violation(wrong);
     if (negotiation_.application_context != associate_application_context) {
         (void)send_reject(permanent, by_user, 2);
-        return violation("its application context is not DICOM's");
+        return violation("its application context is not that of DICOM");
     }
     return 0;
 }
@@ -344,10 +344,10 @@ Association::explain(int rc, struct error *error) const
         {-ECONNABORTED, CODE_ASSOCIATION_ABORTED, "",
          " aborted the association, or the connection broke"},
         {-ETIMEDOUT, CODE_ASSOCIATION_TIMEOUT, "", " was silent for too long, or too slow"},
-        {-EFBIG, CODE_INSTANCE_TOO_LARGE, "", " sends a data set that is longer than any may be"},
-        {-ENOSPC, CODE_DISK_FULL, "", " sends more than there is room for on the disk"},
+        {-EFBIG, CODE_INSTANCE_TOO_LARGE, "", " sends a data set beyond dicom.max_instance_mib"},
+        {-ENOSPC, CODE_DISK_FULL, "", " sends more than the disk has space for"},
         {-ECANCELED, CODE_ASSOCIATION_STOPPED, "The association of ",
-         " was ended because the service stops"},
+         " was aborted because the service stops"},
         {-ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory to serve ", ""},
     };
 
@@ -358,9 +358,9 @@ Association::explain(int rc, struct error *error) const
         return;
     }
     if (!connection_->handshake_failure().empty())
-        error_set(error, rc, CODE_TLS_HANDSHAKE_FAILED, "No TLS with %s: %s.", name,
+        error_set(error, rc, CODE_TLS_HANDSHAKE_FAILED, "TLS with %s failed: %s.", name,
                   connection_->handshake_failure().c_str());
     else
-        error_set(error, rc, CODE_ASSOCIATION_INVALID, "%s does not speak DICOM as it should: %s.",
-                  name, violation_.empty() ? "the connection is damaged" : violation_.c_str());
+        error_set(error, rc, CODE_ASSOCIATION_INVALID, "%s violates the DICOM protocol: %s.", name,
+                  violation_.empty() ? "the connection is damaged" : violation_.c_str());
 }

@@ -41,7 +41,7 @@ DataPdus::read_release(ByteSource &source, size_t size)
         return violate("a PDU has a wrong length");
     if (const int error = source.read(reserved, size))
         return error;
-    return between_messages_ ? +RELEASED : violate("it releases within a message");
+    return between_messages_ ? +RELEASED : violate("it requests a release within a message");
 }
 
 int
@@ -61,7 +61,7 @@ DataPdus::read_pdu(ByteSource &source)
     case PDU_ABORT:
         return -ECONNABORTED;
     default:
-        return violate("a PDU comes that has no place here");
+        return violate("a PDU is out of sequence");
     }
 }
 
@@ -97,7 +97,7 @@ DataPdus::next_command(ByteSource &source, uint8_t &context_id, struct command &
         if (first)
             context_id = fragment.context_id;
         if (!fragment.is_command || fragment.context_id != context_id)
-            return violate("data where a command is due");
+            return violate("it sends data before a command");
         if (fragment.size > LIMIT_COMMAND_BYTES - bytes.size())
             return violate("a command set is too long");
         if (fragment.size == 0 && ++empty > LIMIT_EMPTY_FRAGMENTS)

@@ -104,9 +104,10 @@ int
 fail_broken(struct dicom_association &association, int rc, const char *doing, struct error *error)
 {
     break_off(association);
-    return error_set(error, -ECONNABORTED, CODE_PEER_ABORTED,
-                     "%s broke off while %s (%s). Deliveries and pulls are tried again.",
-                     association.name.c_str(), doing, scu_reason(association, rc));
+    return error_set(
+        error, -ECONNABORTED, CODE_PEER_ABORTED,
+        "The association with %s ended while %s (%s). Deliveries and pulls are retried.",
+        association.name.c_str(), doing, scu_reason(association, rc));
 }
 
 const PresentationContext *
@@ -208,16 +209,16 @@ fail_rejected(struct dicom_association &association, const uint8_t *answer_bytes
     answer->reject_source = answer_bytes[2];
     answer->reject_reason = answer_bytes[3];
     const bool busy = answer->reject_result == 2; /* transient (PS3.8 9.3.4) */
-    const char *why = "", *remedy = " Correct its entry here, or ours there.";
+    const char *why = "", *remedy = " Correct its entry here, or Noctule's entry there.";
     if (busy)
-        remedy = " Deliveries and pulls are tried again.";
+        remedy = " Deliveries and pulls are retried.";
     else if (answer->reject_source == 1 && answer->reject_reason == 3)
-        why = ": it does not know our AE title", remedy = " Enter it there with our address, or "
-                                                          "correct calling_ae_title here: "
-                                                          "deliveries and pulls are tried again.";
+        why = ": it does not know Noctule's AE title",
+        remedy = " Add it there with Noctule's address, or correct calling_ae_title here. "
+                 "Deliveries and pulls are retried.";
     else if (answer->reject_source == 1 && answer->reject_reason == 7)
-        why = ": it has another AE title", remedy = " Correct ae_title here: deliveries and pulls "
-                                                    "are tried again.";
+        why = ": it has another AE title",
+        remedy = " Correct ae_title here. Deliveries and pulls are retried.";
     return error_set(error, -ECONNREFUSED, busy ? CODE_PEER_BUSY : CODE_PEER_REJECTED,
                      "%s rejected the association %s (result %d, source %d, reason %d)%s.%s",
                      association.name.c_str(), busy ? "for now" : "for good", answer->reject_result,
@@ -230,7 +231,7 @@ fail_request(struct dicom_association &association, const char *why, struct erro
     break_off(association);
     return error_set(
         error, -ECONNABORTED, CODE_PEER_ABORTED,
-        "%s gave no answer to the association request (%s). Deliveries and pulls are tried again.",
+        "%s did not answer the association request (%s). Deliveries and pulls are retried.",
         association.name.c_str(), why);
 }
 
@@ -238,7 +239,7 @@ static int
 fail_tls(struct dicom_association &association, const char *why, struct error *error)
 {
     return error_set(error, -EPROTO, CODE_TLS_FAILED,
-                     "TLS with %s failed (%s). See to the certificates of both sides.",
+                     "TLS with %s failed (%s). Check the certificates of both sides.",
                      association.name.c_str(), why);
 }
 
@@ -290,7 +291,7 @@ scu_secure(struct dicom_association &association, int fd, const struct dicom_pee
     if (association.connection->handshake())
         return fail_tls(association, association.connection->handshake_failure().c_str(), error);
     if (!is_expected(association, peer))
-        return fail_tls(association, "its certificate is not the one that is configured", error);
+        return fail_tls(association, "its certificate is not the configured one", error);
     return 0;
 }
 
@@ -341,10 +342,10 @@ scu::negotiate(struct dicom_association &association, int fd, const struct dicom
     for (const PresentationContext &context : association.negotiation.contexts)
         if (context.result == CONTEXT_ACCEPTED)
             return 0;
-    return error_set(error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT,
-                     "%s accepts nothing of what is to be sent. Let it accept the SOP class, or "
-                     "name a fallback.",
-                     association.name.c_str());
+    return error_set(
+        error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT,
+        "%s accepts no proposed SOP class. Make it accept the class, or configure a fallback.",
+        association.name.c_str());
 }
 
 static int
@@ -358,7 +359,7 @@ request(struct dicom_association &association, const struct dicom_peer &peer,
     const int fd = scu_dial_any(addresses.get(), scu_milliseconds(peer.connect_seconds));
     if (fd < 0)
         return error_set(error, -EHOSTUNREACH, CODE_PEER_UNREACHABLE,
-                         "There is no connection to %s (%s). Deliveries and pulls are tried again.",
+                         "%s cannot be reached (%s). Deliveries and pulls are retried.",
                          association.name.c_str(), std::strerror(-fd));
     return negotiate(association, fd, peer, contexts, count, answer, error);
 }

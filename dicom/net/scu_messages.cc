@@ -95,7 +95,7 @@ take_event(struct dicom_association &association, const PresentationContext &con
         context.abstract_syntax == DICOM_COMMITMENT_CLASS &&
         commitment_read(bytes.data(), bytes.size(), context.transfer_syntax.c_str(), report)) {
         if (association.reports.size() == LIMIT_REPORTS)
-            return violate(association, "it reports more than it was asked for");
+            return violate(association, "it sends too many commitment reports");
         association.reports.push_back(std::move(report));
         status = DICOM_SUCCESS;
     }
@@ -172,7 +172,7 @@ scu::next_response(struct dicom_association &association, const struct command &
     } while (response.field == COMMAND_N_EVENT_REPORT);
     if (response.field != (request.field | COMMAND_RESPONSE) || !response.has_status ||
         response.message_id != request.message_id)
-        return violate(association, "it answers something else");
+        return violate(association, "its response does not match the request");
     return 0;
 }
 
@@ -266,10 +266,10 @@ scu_commit(struct dicom_association &association, DcmDataset &dataset, struct di
 {
     const PresentationContext *context = find_context(association, DICOM_COMMITMENT_CLASS, nullptr);
     if (!context)
-        return error_set(error, -EPROTONOSUPPORT, CODE_COMMIT_UNSUPPORTED,
-                         "%s has the instance but offers no storage commitment. Do not ask it for "
-                         "any.",
-                         association.name.c_str());
+        return error_set(
+            error, -EPROTONOSUPPORT, CODE_COMMIT_UNSUPPORTED,
+            "%s has the instance but does not offer storage commitment. Set commit = false for it.",
+            association.name.c_str());
     struct command request = {};
     request.field = COMMAND_N_ACTION;
     request.has_data_set = true;
@@ -282,7 +282,7 @@ scu_commit(struct dicom_association &association, DcmDataset &dataset, struct di
     if (!rc)
         rc = await_response(association, request, answer);
     if (rc)
-        return fail_broken(association, rc, "taking the commitment request", error);
+        return fail_broken(association, rc, "answering the commitment request", error);
     if (answer->status == 0 || dicom_outcome_of(CODE_NONE, answer) == DICOM_SENT)
         return 0;
     return error_set(error, -EREMOTEIO, CODE_COMMIT_FAILED,
@@ -303,7 +303,7 @@ dicom_commit(struct dicom_association *association, const char *transaction_uid,
                 return describe_request(dataset, transaction_uid, references, count);
             }).bad())
             return error_set(error, -EINVAL, CODE_COMMIT_FAILED,
-                             "The commitment request cannot be made: a UID is invalid.");
+                             "Storage commitment cannot be requested: a UID is invalid.");
         return scu_commit(*association, dataset, answer, error);
     });
 }

@@ -174,8 +174,8 @@ static int
 query_fail_keys(struct error *error, enum code code)
 {
     return error_set(error, -EINVAL, code,
-                     "This cannot be asked for: a UID has digits and dots, an accession number at "
-                     "most 16 characters of ASCII without *, ? and \\.");
+                     "The key is invalid: a UID must have digits and dots, an accession number at "
+                     "most 16 ASCII characters without *, ? and \\.");
 }
 
 /* A request with its identifier, and its responses up to the last. */
@@ -240,7 +240,7 @@ query_fail_context(const struct dicom_association &association, const char *what
                    struct error *error)
 {
     return error_set(error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT,
-                     "%s does not accept %s of the study root model. Let it accept that.",
+                     "%s does not accept %s of the study root model. Allow it there.",
                      association.name.c_str(), what);
 }
 
@@ -258,11 +258,10 @@ static int
 find_fail_other(struct dicom_association &association, struct error *error)
 {
     break_off(association);
-    return error_set(
-        error, -EREMOTEIO, CODE_FIND_FAILED,
-        "%s answered C-FIND with what was not asked for. See whether it can be asked by "
-        "these keys.",
-        association.name.c_str());
+    return error_set(error, -EREMOTEIO, CODE_FIND_FAILED,
+                     "%s answered C-FIND with matches that contradict the keys. Check whether it "
+                     "supports these keys.",
+                     association.name.c_str());
 }
 
 static int
@@ -273,7 +272,7 @@ find_judge(const struct dicom_association &association, uint16_t status, struct 
     const bool final = query_is_final(status);
     return error_set(error, -EREMOTEIO, final ? CODE_FIND_REFUSED : CODE_FIND_FAILED,
                      "%s answered C-FIND with status 0x%04X.%s", association.name.c_str(),
-                     static_cast<unsigned>(status), final ? " It would do so again." : "");
+                     static_cast<unsigned>(status), final ? " A retry would fail too." : "");
 }
 
 static int
@@ -327,18 +326,18 @@ move_judge(const struct dicom_association &association, const char *destination,
 {
     const char *name = association.name.c_str();
     if (status == STATUS_CANCELLED)
-        return error_set(error, -ECANCELED, CODE_NONE, "%s was told to send no more.", name);
+        return error_set(error, -ECANCELED, CODE_NONE, "%s was asked to cancel.", name);
     if (status == STATUS_DESTINATION_UNKNOWN)
-        return error_set(
-            error, -EREMOTEIO, CODE_MOVE_DESTINATION_UNKNOWN,
-            "%s does not know where %s is. Let it know that AE title with our host and "
-            "port (Orthanc: DicomModalities; dcmqrscp: HostTable).",
-            name, destination);
+        return error_set(error, -EREMOTEIO, CODE_MOVE_DESTINATION_UNKNOWN,
+                         "%s does not know the AE title %s. Add it there with Noctule's host and "
+                         "port (Orthanc: DicomModalities; dcmqrscp: HostTable).",
+                         name, destination);
     if (status == STATUS_SOME_FAILED || (status == 0 && moved.failed > 0))
-        return error_set(error, -EREMOTEIO, CODE_MOVE_INCOMPLETE,
-                         "%s sent %d instances to %s and failed with %d (C-MOVE, status 0x%04X).",
-                         name, std::max(moved.completed, 0) + std::max(moved.warned, 0),
-                         destination, std::max(moved.failed, 0), static_cast<unsigned>(status));
+        return error_set(
+            error, -EREMOTEIO, CODE_MOVE_INCOMPLETE,
+            "%s sent %d instances to %s and failed to send %d (C-MOVE, status 0x%04X).", name,
+            std::max(moved.completed, 0) + std::max(moved.warned, 0), destination,
+            std::max(moved.failed, 0), static_cast<unsigned>(status));
     if (status == 0)
         return 0;
     if (!query_is_final(status))
@@ -347,9 +346,9 @@ move_judge(const struct dicom_association &association, const char *destination,
                          static_cast<unsigned>(status));
     /* Orthanc answers an unknown destination and a refused instance with the same status. */
     return error_set(error, -EREMOTEIO, CODE_MOVE_REFUSED,
-                     "%s answered C-MOVE to %s with status 0x%04X, and would do so again. Its log "
-                     "has the reason. If nothing of the study arrived, check that it knows that "
-                     "AE title (Orthanc: DicomModalities).",
+                     "%s answered C-MOVE to %s with status 0x%04X. A retry would fail too. Its log "
+                     "has the reason. If no instance of the study arrived, check that it knows "
+                     "that AE title (Orthanc: DicomModalities).",
                      name, destination, static_cast<unsigned>(status));
 }
 

@@ -79,7 +79,7 @@ open_part10(struct part10 &file, struct error *error)
         return 0;
     header_blame_memory(); /* DCMTK reports success for parts it had no memory for */
     return error_set_files(error, -EBADMSG, CODE_NOT_DICOM, file.path, nullptr,
-                           "%s is no whole DICOM file with a file meta header.",
+                           "%s is not a complete DICOM file with a file meta header.",
                            text_base_name(file.path));
 }
 
@@ -175,7 +175,7 @@ scu_judge_store(const struct dicom_association &association, const struct dicom_
     return error_set(error, -EREMOTEIO, final ? CODE_STORE_REFUSED : CODE_STORE_FAILED,
                      "%s answered C-STORE with status 0x%04X.%s", association.name.c_str(),
                      static_cast<unsigned>(answer.status),
-                     final ? " It would do so again." : " Deliveries are tried again.");
+                     final ? " A retry would fail too." : " Deliveries are retried.");
 }
 
 static int
@@ -191,8 +191,7 @@ scu_store(struct dicom_association &association, const char *path, struct dicom_
     if (!context)
         return error_set_files(
             error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT, path, nullptr,
-            "%s does not accept the SOP class %s. Let it accept that class, or name a "
-            "fallback.",
+            "%s does not accept the SOP class %s. Allow it there, or configure a fallback.",
             association.name.c_str(), file.sop_class.c_str());
     struct command request = {};
     request.field = COMMAND_C_STORE;

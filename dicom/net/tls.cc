@@ -37,7 +37,7 @@ int
 refuse(struct error *error, enum code code, const char *path, const char *what)
 {
     return error_set_files(error, -EBADMSG, code, path, nullptr, "%s %s: %s.", path, what,
-                           tls_reason("it holds nothing of the kind"));
+                           tls_reason("the file has no such object"));
 }
 
 int

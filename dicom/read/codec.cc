@@ -92,7 +92,7 @@ check_jpeg(const codec_frame &frame, JpegSize *size)
         size->columns != frame.instance->columns)
         return "its code stream has " + std::to_string(size->columns) + " x " +
                std::to_string(size->rows) + " pixels and " + std::to_string(size->components) +
-               " components, not what the header says";
+               " components, unlike the header";
     if (size->precision < 2 ||
         size->precision > static_cast<unsigned>(frame.instance->bits_allocated))
         return "its code stream has " + std::to_string(size->precision) + " bits per sample";
@@ -139,7 +139,7 @@ codec_decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
     errno = 0; /* if memory is short, DCMTK later reports an invalid stream */
     std::unique_ptr<DcmPixelSequence> sequence = wrap(frame.bytes);
     if (!sequence)
-        return "its compressed bytes cannot be handled";
+        return "its compressed bytes cannot be processed";
     DcmDataset dataset;
     codec_describe(dataset, *frame.instance, bits);
     DcmPixelData pixels(DCM_PixelData);

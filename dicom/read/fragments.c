@@ -182,11 +182,10 @@ fragments_index(struct stream *stream, const struct scan *scan, const char *path
     if (rc)
         rc = scan_error(stream, path, rc, "its pixel data", error);
     else if (!assign_frames(stream->fd, &basic, &extended, fragments))
-        rc =
-            error_set_files(error, -EBADMSG, CODE_PIXELS_UNDECODABLE, path, NULL,
-                            "%s has %d fragments of pixel data for %d frames and nothing that says "
-                            "which belong together.",
-                            text_base_name(path), fragments->count, frame_count);
+        rc = error_set_files(error, -EBADMSG, CODE_PIXELS_UNDECODABLE, path, NULL,
+                             "%s has %d fragments of pixel data for %d frames, and no offset table "
+                             "or markers that assign them.",
+                             text_base_name(path), fragments->count, frame_count);
     free(basic.offsets);
     free(extended.offsets);
     return rc;

@@ -21,7 +21,7 @@ header_open(int fd, const char *path, struct stream *stream, struct error *error
     if (rc)
         return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr,
                                "%s cannot be opened: %s.", text_base_name(path),
-                               rc == -EINVAL ? "it is no regular file" : strerror(-rc));
+                               rc == -EINVAL ? "it is not a regular file" : strerror(-rc));
     return 0;
 }
 

@@ -44,7 +44,7 @@ inherit_from(DcmDataset &dataset, const char *path, struct dicom_inherited *inhe
             continue;
         if (!elements.add(*element))
             return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr,
-                                   "%s has a %s that cannot be taken over.", text_base_name(path),
+                                   "%s has a %s that cannot be copied.", text_base_name(path),
                                    header_tag_name(key).c_str());
     }
     *inherited = elements.hand_over();

@@ -147,11 +147,11 @@ check_image(const opj_image_t &image, const struct dicom_instance &instance)
     if (component.w != static_cast<OPJ_UINT32>(instance.columns) ||
         component.h != static_cast<OPJ_UINT32>(instance.rows))
         return "its code stream has " + std::to_string(component.w) + " x " +
-               std::to_string(component.h) + " pixels, not what the header says";
+               std::to_string(component.h) + " pixels, unlike the header";
     if (component.prec < 1 || component.prec > static_cast<OPJ_UINT32>(instance.bits_allocated))
         return "its code stream has " + std::to_string(component.prec) + " bits per sample";
     if (component.sgnd && !instance.is_signed)
-        return "its code stream is signed, the header says unsigned";
+        return "its code stream is signed, and the header is unsigned";
     if (!component.sgnd && instance.is_signed &&
         component.prec < static_cast<OPJ_UINT32>(instance.bits_stored))
         return "its code stream is unsigned and has fewer bits than the header's signed values";

@@ -128,7 +128,7 @@ object_read_kind(Look &look, const Header &dataset, const struct scan &scan)
         uid = scan.media_class_uid;
     look.peek.kind = storage_class_object(uid.c_str());
     if (!look.peek.kind)
-        return look.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is nothing that is drawn on images.");
+        return look.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is not an annotation object.");
     header_copy(look.peek.sop_class_uid, uid);
     if (scan.syntax)
         return 0;
@@ -146,9 +146,10 @@ object_read_uid(const Look &look, const Header &dataset, const DcmTagKey &tag,
     if (text.empty())
         return look.refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + ".");
     if (!header_is_uid(text))
-        return look.refuse(CODE_UID_INVALID,
-                           "has an invalid " + header_tag_name(tag) +
-                               ": a UID has 1 to 64 digits and dots, a digit first.");
+        return look.refuse(
+            CODE_UID_INVALID,
+            "has an invalid " + header_tag_name(tag) +
+                ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
     header_copy(destination, text);
     return 0;
 }
@@ -285,10 +286,11 @@ object_hand_over(Look &look)
                                                  : OBJECT_OF_FRAME;
     std::string all;
     if (strongest.empty() && look.has_invalid)
-        return look.refuse(CODE_UID_INVALID, "refers to images by what are no UIDs.");
+        return look.refuse(CODE_UID_INVALID, "refers to images by invalid UIDs.");
     if (strongest.empty())
-        return look.refuse(CODE_TAG_MISSING, "refers to no series, image or frame of reference, so "
-                                             "that nobody can tell what it was drawn on.");
+        return look.refuse(
+            CODE_TAG_MISSING,
+            "refers to no series, image or frame of reference. Its images are unknown.");
     if (strongest.size() + look.predecessors.size() > LIMIT_OBJECT_REFERENCES)
         return look.refuse(CODE_SIZE_IMPLAUSIBLE, "refers to more than " +
                                                       std::to_string(LIMIT_OBJECT_REFERENCES) +

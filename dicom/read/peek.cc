@@ -151,9 +151,10 @@ peek_read_uid(Peek &peek, const DcmTagKey &tag, bool required, char (&destinatio
     if (text.empty())
         return required ? peek.missing(tag) : 0;
     if (!header_is_uid(text))
-        return peek.refuse(CODE_UID_INVALID,
-                           "has an invalid " + header_tag_name(tag) +
-                               ": a UID has 1 to 64 digits and dots, a digit first.");
+        return peek.refuse(
+            CODE_UID_INVALID,
+            "has an invalid " + header_tag_name(tag) +
+                ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
     header_copy(destination, text);
     return 0;
 }
@@ -507,7 +508,7 @@ read_sizes(Peek &peek)
                                                       " x " + std::to_string(instance.rows) +
                                                       " pixels in " +
                                                       std::to_string(instance.frame_count) +
-                                                      " frames, more than is ever processed.");
+                                                      " frames, more than the limit.");
     instance.multi_frame = instance.frame_count > 1 || peek.has_groups();
     if (peek.scan.frame_count > instance.frame_count)
         return peek.invalid(DCM_NumberOfFrames, std::to_string(instance.frame_count) + ", but " +
@@ -553,7 +554,7 @@ measure_native(Peek &peek)
     const int64_t extra = scan.pixel_length - needed;
     if (instance.multi_frame && extra > 1 && extra >= needed / instance.frame_count)
         return peek.invalid(DCM_NumberOfFrames,
-                            std::to_string(instance.frame_count) + ", but the pixel data are of " +
+                            std::to_string(instance.frame_count) + ", but the pixel data has " +
                                 std::to_string(scan.pixel_length * instance.frame_count / needed) +
                                 " frames");
     if (scan.pixel_length > stream_remaining(&peek.stream))

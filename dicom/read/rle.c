@@ -48,7 +48,7 @@ rle_decode(const uint8_t *bytes, size_t size, size_t bytes_per_pixel, size_t cou
            uint16_t *samples)
 {
     if (size < HEADER_SIZE || rle_read_u32(bytes) != bytes_per_pixel)
-        return "its RLE header does not fit the image";
+        return "its RLE header does not match the image";
     memset(samples, 0, count * sizeof(*samples));
     for (size_t k = 0; k < bytes_per_pixel; k++) {
         const size_t start = rle_read_u32(bytes + 4 + 4 * k);

@@ -121,7 +121,7 @@ struct Opening : Refusal {
         if (!header_is_uid(text))
             return refuse(CODE_UID_INVALID,
                           "has an invalid " + header_tag_name(tag) +
-                              ": a UID has 1 to 64 digits and dots, a digit first.");
+                              ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
         header_copy(destination, text);
         return 0;
     }
@@ -267,7 +267,7 @@ rtstruct_read_identity(Opening &opening, const Header &dataset, Charset &charset
     if (class_uid.empty())
         class_uid = opening.items.scan.media_class_uid;
     if (class_uid != RTSTRUCT_CLASS_UID)
-        return opening.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is no RT Structure Set.");
+        return opening.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is not an RT Structure Set.");
     int rc = opening.read_uid(dataset, DCM_SOPInstanceUID, true, set.sop_instance_uid);
     if (!rc)
         rc = opening.read_uid(dataset, DCM_StudyInstanceUID, true, set.study_uid);

@@ -129,10 +129,10 @@ scan_error(const struct stream *stream, const char *path, int rc, const char *wh
                                "%s is damaged: %s cannot be decoded at byte %lld. Send it again.",
                                name, what, (long long)stream->position);
     case -EFBIG:
-        return error_set_files(error, -EBADMSG, CODE_EXPANSION_IMPLAUSIBLE, path, NULL,
-                               "%s has %lld bytes and would be more than %d times as large when it "
-                               "is inflated.",
-                               name, (long long)stream->file_size, LIMIT_EXPANSION);
+        return error_set_files(
+            error, -EBADMSG, CODE_EXPANSION_IMPLAUSIBLE, path, NULL,
+            "%s has %lld bytes and would be more than %d times as large once inflated.", name,
+            (long long)stream->file_size, LIMIT_EXPANSION);
     case -ENOMEM:
         return error_set_files(error, -ENOMEM, CODE_OUT_OF_MEMORY, path, NULL,
                                "There is not enough memory to read %s of %s.", what, name);
@@ -181,7 +181,7 @@ scan_check_time(struct scan *scan, const char *path, struct error *error)
         scan->asked = now;
         if (scan->asker->gone(scan->asker->context))
             return error_set_files(error, -ECANCELED, CODE_ASSOCIATION_ABORTED, path, NULL,
-                                   "Nobody waits for the header of %s any more.",
+                                   "The requestor of the header of %s has gone.",
                                    text_base_name(path));
     }
     if (now - scan->begun < LIMIT_HEADER_SECONDS)
@@ -197,7 +197,7 @@ grow_kept(struct walk *walk, size_t count)
     struct scan_bytes *into = walk->into;
     const int most = into == &walk->scan->frames ? walk->apart->most_mib : LIMIT_KEPT_MIB;
     if (into->size + count > (size_t)most << 20)
-        return scan_too_much(walk, most, "MiB of attributes that are read");
+        return scan_too_much(walk, most, "MiB of attributes to read");
     if (into->size + count <= into->room)
         return 0;
     size_t room = into->room ? 2 * into->room : 4096;
@@ -283,7 +283,7 @@ count_kept(struct walk *walk)
                    : scan_too_much(walk, walk->apart->most_elements, walk->apart->of_an_item);
     return ++walk->kept <= LIMIT_KEPT_ELEMENTS
                ? 0
-               : scan_too_much(walk, LIMIT_KEPT_ELEMENTS, "elements that are read");
+               : scan_too_much(walk, LIMIT_KEPT_ELEMENTS, "elements to read");
 }
 
 static int
@@ -311,8 +311,7 @@ check_order(struct walk *walk, struct level *level, const struct element *elemen
     if (element->tag <= level->last_tag)
         return ++walk->disorder <= LIMIT_DISORDER
                    ? 0
-                   : scan_invalid(walk,
-                                  "too many elements do not follow in the order of their tags");
+                   : scan_invalid(walk, "too many elements are not in the order of their tags");
     level->last_tag = element->tag;
     return 0;
 }
@@ -395,7 +394,7 @@ is_nested(struct walk *walk, const struct element *element, struct encoding enco
         return 0;
     if (element->length == UNDEFINED_LENGTH) {
         if ((!is_sequence && !is_unknown) || (!element->vr[0] && form == DICTIONARY_VALUE))
-            return scan_invalid(walk, "an element that is no sequence has no length");
+            return scan_invalid(walk, "an element of undefined length is not a sequence");
         *nested = true;
     } else if (parsed ? element->length > 0 : walk->wanted->content && element->length >= 8) {
         if (is_sequence || form == DICTIONARY_SEQUENCE)
@@ -494,12 +493,13 @@ skip_fragments(struct walk *walk, const struct element *element, struct encoding
         struct element item;
         int error = peek_element(walk, encoding, &item);
         if (!error && item.tag != TAG_ITEM && item.tag != TAG_SEQUENCE_END)
-            error = scan_invalid(walk, "an encapsulated value holds something that is no fragment");
+            error = scan_invalid(
+                walk, "an encapsulated value contains an element that is not a fragment");
         if (!error)
             error = pass_header(walk, &item);
         if (!error &&
             (item.length == UNDEFINED_LENGTH || walk->stream->position + item.length > limit))
-            error = scan_invalid(walk, "a fragment reaches beyond what contains it");
+            error = scan_invalid(walk, "a fragment exceeds its value");
         if (error || item.tag == TAG_SEQUENCE_END)
             return error;
         error = scan_pass_value(walk, &item);
@@ -522,7 +522,7 @@ push(struct walk *walk, struct level *levels, int *depth, const struct element *
     if (element->length != UNDEFINED_LENGTH) {
         level->end = walk->stream->position + element->length;
         if (level->end > parent->limit)
-            return scan_invalid(walk, "a sequence reaches beyond what contains it");
+            return scan_invalid(walk, "a sequence exceeds its parent");
         level->limit = level->end;
     }
     return 0;
@@ -599,7 +599,7 @@ pop_at_delimiter(struct walk *walk, struct level *levels, int *depth)
     walk->into = level->is_frames ? NULL : level->into;
     int error = pass(walk, 8);
     if (!error && walk->stream->position > level->limit)
-        error = scan_invalid(walk, "a sequence reaches beyond what contains it");
+        error = scan_invalid(walk, "a sequence exceeds its parent");
     return error ? error : pop(walk, levels, depth);
 }
 
@@ -610,7 +610,7 @@ skip_delimiter(struct walk *walk, const struct level *level, const struct elemen
 {
     walk->into = NULL;
     if (walk->stream->position + 8 > level->end)
-        return scan_invalid(walk, "a delimiter reaches beyond what contains it");
+        return scan_invalid(walk, "a delimiter exceeds its parent");
     return pass_header(walk, element);
 }
 
@@ -628,7 +628,7 @@ step_in_sequence(struct walk *walk, struct level *levels, int *depth)
     if (element.tag == TAG_SEQUENCE_END)
         return skip_delimiter(walk, level, &element);
     if (element.tag != TAG_ITEM)
-        return scan_invalid(walk, "a sequence holds something that is no item");
+        return scan_invalid(walk, "a sequence contains an element that is not an item");
     walk->into = level->into;
     error = pass_header(walk, &element);
     if (error)
@@ -654,7 +654,7 @@ step_in_item(struct walk *walk, struct level *levels, int *depth)
         return error;
     if (element.tag >> 16 == 0xFFFE) {
         if (element.tag != TAG_ITEM_END)
-            return scan_invalid(walk, "an item holds a misplaced delimiter");
+            return scan_invalid(walk, "an item contains a misplaced delimiter");
         return level->end >= 0 ? skip_delimiter(walk, level, &element)
                                : pop_at_delimiter(walk, levels, depth);
     }
@@ -672,7 +672,7 @@ step_in_item(struct walk *walk, struct level *levels, int *depth)
     if (is_encapsulated(&element))
         return skip_fragments(walk, &element, level->encoding, level->limit);
     if (walk->stream->position + element.length > level->limit)
-        return scan_invalid(walk, "an element reaches beyond what contains it");
+        return scan_invalid(walk, "an element exceeds its parent");
     return scan_pass_value(walk, &element);
 }
 
@@ -798,10 +798,10 @@ find_start(struct walk *walk)
             return 0;
     }
     if (ends_in_preamble(stream))
-        return error_set_files(walk->error, -EBADMSG, CODE_FILE_TRUNCATED, walk->path, NULL,
-                               "%s ends after %lld bytes, where a DICOM file only begins. Send it "
-                               "again.",
-                               text_base_name(walk->path), (long long)stream->file_size);
+        return error_set_files(
+            walk->error, -EBADMSG, CODE_FILE_TRUNCATED, walk->path, NULL,
+            "%s ends after %lld bytes, within the head of a DICOM file. Send it again.",
+            text_base_name(walk->path), (long long)stream->file_size);
     return error_set_files(walk->error, -EBADMSG, CODE_NOT_DICOM, walk->path, NULL,
                            "%s is not a DICOM file.", text_base_name(walk->path));
 }

@@ -57,7 +57,7 @@ struct Opening {
         if (!header_is_uid(text))
             return refuse(CODE_UID_INVALID,
                           "has an invalid " + header_tag_name(tag) +
-                              ": a UID has 1 to 64 digits and dots, a digit first.");
+                              ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
         header_copy(destination, text);
         return 0;
     }
@@ -103,7 +103,7 @@ seg_source_read_identity(Opening &opening)
     if (class_uid.empty())
         class_uid = opening.scan.media_class_uid;
     if (class_uid != SEG_SOURCE_CLASS_UID && class_uid != SEG_SOURCE_LABELMAP_CLASS)
-        return opening.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is no Segmentation.");
+        return opening.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is not a Segmentation.");
     header_copy(source.class_uid, class_uid);
     source.own = header_text(dataset, DCM_Manufacturer) == "Noctule" &&
                  header_text(dataset, DCM_ManufacturerModelName) == "noctuled";
@@ -253,18 +253,18 @@ seg_source_check_syntax(const Opening &opening)
     const struct scan &scan = opening.scan;
     if (!scan.syntax || scan.big_endian)
         return opening.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
-                              "is in a transfer syntax that segmentations are not read in. Send it "
-                              "uncompressed.");
+                              "is in a transfer syntax that is not supported for segmentations. "
+                              "Send it uncompressed.");
     const std::string is_in = std::string("is in ") + scan.syntax->name;
     if (scan.syntax->lossy)
         return opening.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
-                              is_in + ", which does not keep all pixels as they were. Send it "
-                                      "uncompressed.");
+                              is_in + ", which is lossy. Send it uncompressed.");
     if (scan.encapsulated != (scan.syntax->codec != TRANSFER_NATIVE))
-        return opening.refuse(CODE_TAG_INVALID, is_in + ", which its pixel data are not.");
+        return opening.refuse(CODE_TAG_INVALID, is_in + ", which its pixel data does not match.");
     if (scan.encapsulated && opening.source.type == SEG_SOURCE_BINARY)
-        return opening.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
-                              is_in + ", which has no pixels of one bit. Send it uncompressed.");
+        return opening.refuse(
+            CODE_TRANSFER_SYNTAX_UNSUPPORTED,
+            is_in + ", which does not support pixels of one bit. Send it uncompressed.");
     return 0;
 }
 
@@ -291,7 +291,7 @@ seg_source_measure(Opening &opening, const struct stream &stream)
         return rc;
     if (pixels > int64_t{LIMIT_PLANE_MI} << 20 ||
         pixels * source.frame_count > int64_t{LIMIT_VOXELS_MI} << 20)
-        return opening.refuse(CODE_SIZE_IMPLAUSIBLE, "has more pixels than are ever read.");
+        return opening.refuse(CODE_SIZE_IMPLAUSIBLE, "has more pixels than the limit.");
     if (scan.pixel_tag != SCAN_TAG_PIXELS)
         return opening.refuse(CODE_TAG_MISSING, "has no Pixel Data (7FE0,0010).");
     const int64_t needed = (pixels * source.frame_count * source.bits + 7) / 8;

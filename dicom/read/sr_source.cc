@@ -61,7 +61,7 @@ struct Opening {
         if (!header_is_uid(text))
             return refuse(CODE_UID_INVALID,
                           "has an invalid " + header_tag_name(tag) +
-                              ": a UID has 1 to 64 digits and dots, a digit first.");
+                              ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
         header_copy(destination, text);
         return 0;
     }
@@ -83,8 +83,9 @@ sr_source_read_identity(const Opening &opening, const Header &dataset, const str
         class_uid = scan.media_class_uid;
     const char *kind = storage_class_object(class_uid.c_str());
     if (!kind || strcmp(kind, "sr") != 0)
-        return opening.refuse(CODE_SOP_CLASS_UNSUPPORTED,
-                              "is no structured report that coordinates are read of.");
+        return opening.refuse(
+            CODE_SOP_CLASS_UNSUPPORTED,
+            "is not a supported structured report (Enhanced, Comprehensive, Comprehensive 3D).");
     header_copy(source.class_uid, class_uid);
     source.own = header_text(dataset, DCM_Manufacturer) == "Noctule" &&
                  header_text(dataset, DCM_ManufacturerModelName) == "noctuled";
@@ -133,13 +134,13 @@ sr_source_read_points(const Opening &opening, const List &list, size_t dimension
     if (!header_is_good(list.write(item)) ||
         !header_is_good(item.findAndGetFloat32Array(DCM_GraphicData, values, &count)) || !values ||
         count % dimensions != 0)
-        return opening.refuse(CODE_TAG_INVALID, "has coordinates that are no points.");
+        return opening.refuse(CODE_TAG_INVALID, "has coordinates that are not points.");
     for (unsigned long i = 0; i < count; i++) {
         const double value = static_cast<double>(values[i]);
         if (!(std::fabs(value) <= farthest))
             return opening.refuse(CODE_TAG_INVALID, "has coordinates beyond " +
                                                         std::to_string(static_cast<int>(farthest)) +
-                                                        " or that are no numbers.");
+                                                        " or that are not numbers.");
         points.push_back(value);
         if (dimensions == 2 && i % 2 == 1)
             points.push_back(0);

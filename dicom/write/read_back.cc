@@ -38,8 +38,8 @@ try {
 
 } catch (const Mismatch &mismatch) {
     return error_set_files(error, -EBADMSG, code, path, nullptr,
-                           "The %s read back from %.80s is not the one written: %.380s.", object,
-                           text_base_name(path), mismatch.message);
+                           "The %s read back from %.80s differs from the written one: %.380s.",
+                           object, text_base_name(path), mismatch.message);
 
 } catch (const std::bad_alloc &) {
 
@@ -139,7 +139,7 @@ decimal_of(DcmItem &item, const Attribute &attribute, unsigned long index)
     OFBool good = OFFalse;
     const double value = OFStandard::atof(text.c_str(), &good);
     if (!good || !std::isfinite(value))
-        differ("%s holds \"%.20s\", which is no number", attribute.name, text.c_str());
+        differ("%s has \"%.20s\", which is not a number", attribute.name, text.c_str());
     return value;
 }
 
@@ -243,7 +243,7 @@ StackObject::check_measures(DcmItem &groups, int32_t plane) const
     if (stack_.plane_count > 1 && !stack_.uneven)
         expect_decimal(measures, ATTRIBUTE(SpacingBetweenSlices), stack_.spacing[2]);
     else if (measures.tagExists(DCM_SpacingBetweenSlices))
-        differ("SpacingBetweenSlices is there for one plane, or unevenly spaced ones");
+        differ("SpacingBetweenSlices is present for one plane, or for unevenly spaced ones");
 }
 
 DcmItem &
@@ -298,7 +298,7 @@ StackObject::check_referenced_series(const struct derived_reference *replaces)
     if (replaces)
         check_replaced(*replaces, beside ? *all[1] : elsewhere(*replaces));
     else if (dataset_.tagExists(DCM_ReferencedImageSequence))
-        differ("ReferencedImageSequence is there, and nothing is replaced");
+        differ("ReferencedImageSequence is present, but no object is replaced");
     expect_text(series, {DCM_SeriesInstanceUID, "SeriesInstanceUID of the source"},
                 derived_plane_instance(&source_, 0)->series_uid);
     for (DcmItem *reference :
@@ -306,7 +306,7 @@ StackObject::check_referenced_series(const struct derived_reference *replaces)
         const std::string uid = text_of(*reference, ATTRIBUTE(ReferencedSOPInstanceUID));
         if (expected.erase(uid) != 1)
             differ(
-                "ReferencedInstanceSequence names %.64s, which is not a source or is there twice",
+                "ReferencedInstanceSequence lists %.64s, which is not a source or is a duplicate",
                 uid.c_str());
     }
 }
@@ -368,7 +368,7 @@ StackObject::plane_of(DcmItem &frame) const
     if (!numbered && (plane < 0 || derived_plane_instance(&source_, plane)->tile_columns > 0))
         plane = tile_of(frame, uid);
     if (plane < 0)
-        differ("it refers to frame %d of %.64s, which is no plane of the stack",
+        differ("it refers to frame %d of %.64s, which is not a plane of the stack",
                static_cast<int>(number), uid.c_str());
     const struct dicom_instance &instance = *derived_plane_instance(&source_, plane);
     if (numbered != instance.multi_frame)

@@ -46,9 +46,10 @@ stack_check(const struct stack_writer *w, const char *wrong, struct error *error
     if (source_wrong || wrong)
         return stack_invalid(w, -EINVAL, source_wrong ? source_wrong : wrong, error);
     if (!source->stack->has_geometry)
-        return error_set_files(
-            error, -EINVAL, CODE_NO_GEOMETRY, derived_plane_instance(source, 0)->path, NULL,
-            "The planes have no position in the patient, which a %s needs.", w->set.object.what);
+        return error_set_files(error, -EINVAL, CODE_NO_GEOMETRY,
+                               derived_plane_instance(source, 0)->path, NULL,
+                               "The planes have no position in the patient, which a %s must have.",
+                               w->set.object.what);
     return 0;
 }
 
@@ -73,9 +74,10 @@ stack_writer_finish(struct stack_writer *w, int rc, int64_t frames, struct deriv
     if (!rc)
         rc = w->set.elements.error ? w->set.elements.error : w->item.error;
     if (rc == -EFBIG)
-        return error_set(error, rc, w->object.too_large,
-                         "The descriptions of %lld frames are more than the 4 GiB of one sequence.",
-                         (long long)frames);
+        return error_set(
+            error, rc, w->object.too_large,
+            "The descriptions of %lld frames exceed 4 GiB, the maximum of one sequence.",
+            (long long)frames);
     if (rc == -EMSGSIZE)
         return stack_invalid(w, rc, "a text is too long", error);
     if (rc)

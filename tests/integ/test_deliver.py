@@ -303,7 +303,7 @@ def test_it_knows_another_caller(courier, seg):
     with archive(titles=["SOMEBODY"]) as pacs:
         told = courier(destination(port=pacs.port)).deliver(seg)
         assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_REJECTED")
-        assert "does not know our AE title. Enter it there" in told["message"]
+        assert "does not know Noctule's AE title. Add it there" in told["message"]
 
 
 def test_orthanc_that_checks_titles(courier, seg, tmp_path):

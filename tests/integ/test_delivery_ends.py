@@ -200,7 +200,7 @@ def attempts_of(d, destination="PACS"):
     (closes_after_the_data, "PEER_ABORTED", "aborted, or closed"),
     (closes_in_the_middle, "PEER_ABORTED", "aborted, or closed"),
     (aborts_in_the_middle, "PEER_ABORTED", "aborted, or closed"),
-    (answers_for_another, "PEER_ABORTED", "answers something else"),
+    (answers_for_another, "PEER_ABORTED", "does not match the request"),
     (says_nothing, "PEER_ABORTED", "silent for too long"),
 ], ids=["out of resources", "processing failure", "closes after the data", "closes in the middle", "aborts in the middle",
         "another message", "silence"])

@@ -297,7 +297,7 @@ def test_reports_before_an_answer(daemon, tmp_path, beyond):
         d = run_with(daemon, tmp_path, to_archive(talker.port, more="commit = true;"))
         if beyond:
             wait_for(lambda: attempts_of(d), 60, "an attempt")
-            assert "PEER_ABORTED" in attempts_of(d)[0] and "more than it was asked for" in attempts_of(d)[0]
+            assert "PEER_ABORTED" in attempts_of(d)[0] and "too many commitment reports" in attempts_of(d)[0]
         else:
             wait_for(lambda: talker.stored, 60, "all reports")
             assert settled(d, "SENT")["dimse_status"] == 0

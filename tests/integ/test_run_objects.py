@@ -814,7 +814,7 @@ def test_frames_closer_than_they_are_told_to_lie_are_refused(run, tmp_path, seri
     ("SEG_GRID_DIFFERS", "lies on a slice that an earlier one lies on"), ("SEG_GRID_DIFFERS", "has no position"),
     ("OBJECT_OTHER_SERIES", "was not drawn on this series"), ("OBJECT_OTHER_FRAME", "another frame of reference"),
     ("ROI_EMPTY", "nothing is drawn in it"), ("ROI_NOT_FOUND", 'it has 1 "Ball", 2 "Block"'),
-    ("ROI_AMBIGUOUS", '"Ball" (1) and "Block" (2)'), ("TRANSFER_SYNTAX_UNSUPPORTED", "is in JPEG 2000, which does not keep"),
+    ("ROI_AMBIGUOUS", '"Ball" (1) and "Block" (2)'), ("TRANSFER_SYNTAX_UNSUPPORTED", "is in JPEG 2000, which is lossy"),
     ("FILE_TRUNCATED", "bytes of pixel data"), ("TAG_INVALID", "two segments have 1"), ("TAG_INVALID", "there is no segment 9"),
     ("OWN_RESULT", "object = { own = true; }"), ("PIXELS_UNSUPPORTED", "pixels of 8 bits"),
 ])

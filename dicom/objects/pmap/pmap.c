@@ -64,7 +64,7 @@ static const char *
 pmap_invalid_request(const struct pmap_request *request)
 {
     if (!is_kind(request->kind))
-        return "a kind that is no name";
+        return "a kind that is not a name";
     if (!dataset_code_is_whole(&request->quantity) || request->explanation[0] == '\0')
         return "no quantity or explanation";
     return request->codes ? NULL : "no codes";
@@ -85,12 +85,11 @@ pmap_check_request(const struct pmap_writer *w, struct error *error)
         return rc;
     if (stack->columns < MIN_SIZE || stack->rows < MIN_SIZE)
         return error_set(error, -ENODATA, CODE_PMAP_EMPTY,
-                         "Planes of %d x %d voxels have none that is not on their edge: there is "
-                         "no pattern to write.",
+                         "Planes of %d x %d voxels have only edge voxels, which have no pattern.",
                          stack->columns, stack->rows);
     if (pixel_data_length(stack) > STACK_MAX_VALUE_LENGTH)
         return error_set(error, -EFBIG, CODE_PMAP_TOO_LARGE,
-                         "%d planes of %d x %d are more than the 4 GiB of one object.",
+                         "%d planes of %d x %d exceed 4 GiB, the maximum of one object.",
                          stack->plane_count, stack->columns, stack->rows);
     return 0;
 }

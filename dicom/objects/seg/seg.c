@@ -51,7 +51,7 @@ invalid_voxels(const struct seg_request *request, const struct seg_segment *segm
     if (!segment->bits)
         return "a segment without a mask";
     if (segment->words_per_row < ((int64_t)request->source.stack->columns + 63) / 64)
-        return "a mask with rows that are too short";
+        return "a mask with too short rows";
     return NULL;
 }
 
@@ -65,7 +65,7 @@ seg_invalid_segment(const struct seg_request *request, const struct seg_segment 
         return "a segment without category or type";
     if (dataset_code_is_half(&segment->modifier) || dataset_code_is_half(&segment->region) ||
         dataset_code_is_half(&segment->algorithm_family))
-        return "a segment with half a code";
+        return "a segment with an incomplete code";
     return invalid_voxels(request, segment);
 }
 
@@ -103,11 +103,11 @@ check_plan(const struct seg_writer *w, struct error *error)
 {
     if (w->plan.frames == 0)
         return error_set(error, -ENODATA, CODE_SEG_EMPTY,
-                         "No voxel is in any segment, and empty frames are left out: there is "
-                         "nothing to write.");
+                         "All segments are empty, and empty frames are omitted. The object would "
+                         "have no frame.");
     if (w->plan.frames > INT32_MAX || seg_pixel_data_length(w) > STACK_MAX_VALUE_LENGTH)
         return error_set(error, -EFBIG, CODE_SEG_TOO_LARGE,
-                         "%lld frames of %d x %d are more than the 4 GiB of one object; leave out "
+                         "%lld frames of %d x %d exceed 4 GiB, the maximum of one object. Omit "
                          "empty frames or segments.",
                          (long long)w->plan.frames, w->request->source.stack->columns,
                          w->request->source.stack->rows);

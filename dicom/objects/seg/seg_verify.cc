@@ -221,7 +221,7 @@ class SegVerifier : StackObject
                                   static_cast<size_t>(stack_.plane_count));
         for (size_t f = 0; f < frames_.size(); f++) {
             if (present[slot(frames_[f])])
-                differ("frame %zu: plane %d of segment %d is there twice", f + 1, frames_[f].plane,
+                differ("frame %zu: plane %d of segment %d is a duplicate", f + 1, frames_[f].plane,
                        frames_[f].segment + 1);
             present[slot(frames_[f])] = true;
         }
@@ -275,7 +275,7 @@ class SegVerifier : StackObject
             const uint64_t difference =
                 (bits_at(bytes, at + static_cast<uint64_t>(x)) ^ row[x / 64]) & columns_from(x);
             if (difference != 0)
-                differ("voxel (%d, %d, %d) of segment %d is not what was segmented",
+                differ("voxel (%d, %d, %d) of segment %d differs from the mask",
                        x + __builtin_ctzll(difference), y, frame.plane, frame.segment + 1);
         }
     }

@@ -23,7 +23,7 @@ invalid_measurement(const struct sr_measurement *measurement)
         measurement->parameter_count > SR_MAX_PARAMETERS)
         return "a measurement with too many settings";
     if (sr_has_words(measurement) && !dataset_code_is_whole(&measurement->words.concept))
-        return "a setting in words without a concept";
+        return "a textual setting without a concept";
     for (size_t i = 0; i < measurement->modifier_count; i++) {
         if (!dataset_code_is_whole(&measurement->modifiers[i][0]) ||
             !dataset_code_is_whole(&measurement->modifiers[i][1]))
@@ -34,7 +34,7 @@ invalid_measurement(const struct sr_measurement *measurement)
         if (!dataset_code_is_whole(&parameter->concept) || !dataset_code_is_whole(&parameter->unit))
             return "a parameter without concept or unit";
         if (!isfinite(parameter->value))
-            return "a parameter that is no number";
+            return "a parameter that is not a number";
     }
     return NULL;
 }
@@ -49,7 +49,7 @@ sr_invalid_segment(const struct seg_request *request, int32_t index)
         segment->label[0] == '\0')
         return "a segment without label, category or type";
     if (dataset_code_is_half(&segment->modifier) || dataset_code_is_half(&segment->region))
-        return "a segment with half a code";
+        return "a segment with an incomplete code";
     return NULL;
 }
 

@@ -71,7 +71,7 @@ class SrVerifier
     {
         if (!replaces) {
             if (dataset_.tagExists(DCM_PredecessorDocumentsSequence))
-                differ("PredecessorDocumentsSequence is there, and nothing is replaced");
+                differ("PredecessorDocumentsSequence is present, but no report is replaced");
             return;
         }
         DcmItem &study = item_of(dataset_, ATTRIBUTE(PredecessorDocumentsSequence));
@@ -142,7 +142,7 @@ class SrVerifier
                 text_of(*item, ATTRIBUTE(ReferencedSOPClassUID)) + ' ' +
                 text_of(*item, ATTRIBUTE(ReferencedSOPInstanceUID));
             if (expected.erase(class_and_instance) != 1)
-                differ("the evidence names %.128s, which is not referred to or is there twice",
+                differ("the evidence lists %.128s, which is not referenced or is a duplicate",
                        class_and_instance.c_str());
         }
     }
@@ -428,7 +428,7 @@ class SrVerifier
         for (const char *scheme : {CONCEPT_IBSI_SCHEME, CONCEPT_OWN_SCHEME}) {
             if (used.count(scheme) != named.count(scheme))
                 differ("CodingSchemeIdentificationSequence %s %s",
-                       used.count(scheme) ? "lacks" : "has, but no code is of,", scheme);
+                       used.count(scheme) ? "lacks" : "lists, but no code uses,", scheme);
             named.erase(scheme);
         }
         if (!named.empty())

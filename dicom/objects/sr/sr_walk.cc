@@ -114,7 +114,7 @@ Walk::up()
 {
     end_item();
     if (fresh_ || (!empty_ && tree_.gotoNext()))
-        differ("%s: there is an item too many", where.c_str());
+        differ("%s: an unexpected item follows", where.c_str());
     if (!empty_)
         tree_.goUp();
     empty_ = false;
@@ -124,7 +124,7 @@ void
 Walk::end_item()
 {
     if (leaf_ && tree_.goDown())
-        differ("%s: there is an item too many", where.c_str());
+        differ("%s: an unexpected item follows", where.c_str());
     leaf_ = false;
 }
 

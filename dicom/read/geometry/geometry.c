@@ -249,7 +249,7 @@ geometry_group(struct dicom_instance *const *instances, int32_t count,
     if (rc) {
         geometry_series_free(result);
         return error_set(error, rc, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory to order the series.");
+                         "There is not enough memory to sort the series.");
     }
     *series = result;
     return 0;

@@ -161,7 +161,8 @@ extern "C" {
 #define GEOMETRY_SPLIT_SIZE 256
 
 /* End of the message of INCOMPLETE_SERIES. */
-#define GEOMETRY_REMEDY " Send what is missing, or take the series without it (--accept-missing)."
+#define GEOMETRY_REMEDY                                                                            \
+    " Send the missing images, or accept the series without them (--accept-missing)."
 
 /* A frame of the stack: instances[instance]->frames[frame]. */
 struct geometry_plane {

@@ -15,19 +15,18 @@ static const struct aside_kind {
     const char *name, *is, *then;
 } aside_kinds[] = {
     {CODE_MOSAIC, false, "mosaic",
-     "cannot be taken apart: its header lacks the positions of the slices, or contradicts itself. "
-     "It is a mosaic",
-     "Let the scanner store single slices, or convert it."},
-    {CODE_LOCALIZER, true, "localizer", "is a localizer", "It is passed over."},
-    {CODE_SCREENSHOT, true, "screenshot", "is a picture of a screen or a report",
-     "It is passed over."},
+     "cannot be split: its header lacks the positions of the slices, or contradicts itself. It is "
+     "a mosaic",
+     "Store single slices at the scanner, or convert it."},
+    {CODE_LOCALIZER, true, "localizer", "is a localizer", "It is skipped."},
+    {CODE_SCREENSHOT, true, "screenshot", "is a screen capture or a report", "It is skipped."},
     {CODE_DERIVED_IMAGE, true, "derived",
-     "is a reformat, projection or map, or derived beside originals",
-     "It is passed over; the pipeline's option derived = true takes it."},
-    {CODE_DUPLICATE_POSITION, true, "", "lies where a newer slice does",
-     "It is passed over; the newer one is taken."},
-    {CODE_TOO_MANY_STACKS, false, "",
-     "is of a series with more orientations or volumes than are ever processed", "Split it."},
+     "is a reformat, projection or map, or is derived and the series has originals",
+     "It is skipped. The pipeline's option derived = true processes it."},
+    {CODE_DUPLICATE_POSITION, true, "", "is at the position of a newer slice",
+     "It is skipped. The newer one is used."},
+    {CODE_TOO_MANY_STACKS, false, "", "is of a series with too many orientations or volumes",
+     "Split it."},
 };
 
 static const struct aside_kind *

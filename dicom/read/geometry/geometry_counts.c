@@ -84,10 +84,10 @@ check_first_files(struct verdict *verdict, const struct grouping *grouping,
         if (numbers[i] != numbers[0] + i || grouping->instances[i]->frame_count < 2 ||
             grouping->instances[i]->tile_columns > 0)
             return false;
-    geometry_refuse(
-        verdict, CODE_INCOMPLETE_SERIES, &group->planes[0], NULL,
-        "The %d multi-frame files have the Instance Numbers (0020,0013) %d to %d, and none has 1.",
-        count, numbers[0], numbers[count - 1]);
+    geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, &group->planes[0], NULL,
+                    "The %d multi-frame files have the Instance Numbers (0020,0013) %d to %d. "
+                    "Number 1 is missing.",
+                    count, numbers[0], numbers[count - 1]);
     return true;
 }
 
@@ -107,9 +107,8 @@ geometry_check_parts(struct verdict *verdict, const struct grouping *grouping,
         if (count >= announced)
             continue;
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
-                        "There are %d of the %d parts that the concatenation of %s has "
-                        "(In-concatenation Number "
-                        "(0020,9162) and Total Number (0020,9163)).",
+                        "There are %d of the %d parts of the concatenation of %s (In-concatenation "
+                        "Number (0020,9162) and Total Number (0020,9163)).",
                         count, announced, geometry_plane_name(plane));
         return true;
     }

@@ -150,9 +150,10 @@ check_rescale(struct verdict *verdict, const struct group *group)
         /* Ranges for these are in HU and in activity, so stored values are meaningless. */
         const bool required = strcmp(modality, "CT") == 0 || strcmp(modality, "PT") == 0;
         if (!frame->has_rescale && required) {
-            geometry_refuse(verdict, CODE_RESCALE_INVALID, plane, NULL,
-                            "%s, frame %d, has no Rescale Slope and Intercept, which %s needs.",
-                            geometry_plane_name(plane), plane->frame_index + 1, modality);
+            geometry_refuse(
+                verdict, CODE_RESCALE_INVALID, plane, NULL,
+                "%s, frame %d, has no Rescale Slope and Intercept, which %s images must have.",
+                geometry_plane_name(plane), plane->frame_index + 1, modality);
             return;
         }
         if (isfinite(frame->slope) && isfinite(frame->intercept) && frame->slope != 0)
@@ -179,8 +180,8 @@ check_mapping(struct verdict *verdict, const struct group *group)
              a->mapping_intercept == b->mapping_intercept))
             continue;
         geometry_refuse(verdict, CODE_RESCALE_INVALID, first, plane,
-                        "Real World Value Mapping (0040,9096) is not the same for %s and %s, and "
-                        "it is not applied.",
+                        "Real World Value Mapping (0040,9096) of %s and of %s differ, and mappings "
+                        "are not applied.",
                         geometry_plane_name(first), geometry_plane_name(plane));
         return;
     }
@@ -367,8 +368,8 @@ check_repeats(struct verdict *verdict, const struct grouping *grouping, const st
     if (2 * r.full > r.positions && r.full < r.positions && !grouping->limits->allow_missing) {
         const struct plane *plane = &group->planes[r.first_short];
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
-                        "%d of %d positions have %d slices, and the others fewer: %d of them at "
-                        "%.4g mm along the normal, where %s lies.",
+                        "%d of %d positions have %d slices, and the others fewer: %d at %.4g mm "
+                        "along the normal, the position of %s.",
                         r.full, r.positions, r.most, r.planes_of_short, plane->position,
                         geometry_plane_name(plane));
         return false;
@@ -376,22 +377,21 @@ check_repeats(struct verdict *verdict, const struct grouping *grouping, const st
     const struct plane *a = find_repeated(&group->planes[r.first_full], r.most), *b = a + 1;
     const char *difference = geometry_copy_difference(a, b);
     if (difference) {
-        geometry_refuse(
-            verdict, CODE_DUPLICATE_POSITION, a, b,
-            "%s, frame %d, and %s, frame %d, lie at the same position (%.4g mm along the normal) "
-            "and differ in "
-            "%s, which sorts the slices into no whole volumes. Separate them into series.",
-            geometry_plane_name(a), a->frame_index + 1, geometry_plane_name(b), b->frame_index + 1,
-            a->position, difference);
+        geometry_refuse(verdict, CODE_DUPLICATE_POSITION, a, b,
+                        "%s, frame %d, and %s, frame %d, lie at the same position (%.4g mm along "
+                        "the normal) and differ in %s, which does not sort the slices into "
+                        "complete volumes. Separate them into series.",
+                        geometry_plane_name(a), a->frame_index + 1, geometry_plane_name(b),
+                        b->frame_index + 1, a->position, difference);
         return false;
     }
     geometry_refuse(
         verdict, CODE_DUPLICATE_POSITION, a, b,
-        "%s, frame %d, and %s, frame %d, lie at the same position (%.4g mm along the "
-        "normal) and nothing that is known tells them apart. Remove the wrong one%s.",
+        "%s, frame %d, and %s, frame %d, lie at the same position (%.4g mm along the normal) and "
+        "no known attribute distinguishes them. Remove the wrong one%s.",
         geometry_plane_name(a), a->frame_index + 1, geometry_plane_name(b), b->frame_index + 1,
         a->position,
-        group->has_newest ? ", or let the pipeline take the newer: duplicates = \"newest\"" : "");
+        group->has_newest ? ", or make the pipeline use the newer: duplicates = \"newest\"" : "");
     return false;
 }
 
@@ -456,9 +456,9 @@ straighten_obstacle(const struct group *group, const struct geometry_limits *lim
         const struct plane *plane = &group->planes[i];
         if (first->frame->slope != plane->frame->slope ||
             first->frame->intercept != plane->frame->intercept)
-            return " It is not straightened, for its slices differ in their rescale.";
+            return " It is not straightened, because its slices differ in their rescale.";
         if (!same_padding(first->instance, plane->instance))
-            return " It is not straightened, for its slices differ in their padding.";
+            return " It is not straightened, because its slices differ in their padding.";
     }
     return NULL;
 }
@@ -525,7 +525,7 @@ check_tilt(struct verdict *verdict, const struct group *group, const struct rule
     if (obstacle) {
         refuse_shear(verdict, pair[0], pair[1], obstacle);
     } else if (shear_degrees(steepest, steepest + 1) > STRAIGHTEN_DEGREES) {
-        refuse_shear(verdict, steepest, steepest + 1, " That is too much to be straightened.");
+        refuse_shear(verdict, steepest, steepest + 1, " That is too much to straighten.");
     } else {
         stack->tilted = true;
         if (!is_upright(ruler, &planes[0], &planes[last], last, limits)) {
@@ -612,33 +612,32 @@ check_steps(struct verdict *verdict, const struct group *group, double regular, 
     const struct plane *before = &group->planes[gap < 0 ? 0 : gap];
     if (gap >= 0 && gap == last_gap && missing > 2 && gap > 0 && gap + 2 < group->count)
         geometry_refuse(verdict, CODE_MISSING_SLICE, before, before + 1,
-                        "Two slabs of %d and %d slices are %.4g mm apart, between %s and %s, where "
-                        "%.4g mm are regular; or %lld "
-                        "slices are missing.",
+                        "Two slabs of %d and %d slices are %.4g mm apart, between %s and %s, and "
+                        "the regular step is %.4g mm; or %lld slices are missing.",
                         gap + 1, group->count - gap - 1, step_after(group, gap),
                         geometry_plane_name(before), geometry_plane_name(before + 1), regular,
                         (long long)missing);
     else if (gap >= 0)
-        geometry_refuse(
-            verdict, CODE_MISSING_SLICE, before, before + 1,
-            "%lld %s missing; the first gap is %.4g mm, between %s and %s, where %.4g mm are "
-            "regular.",
-            (long long)missing, missing == 1 ? "slice is" : "slices are", step_after(group, gap),
-            geometry_plane_name(before), geometry_plane_name(before + 1), regular);
+        geometry_refuse(verdict, CODE_MISSING_SLICE, before, before + 1,
+                        "%lld %s missing; the first gap is %.4g mm, between %s and %s, and the "
+                        "regular step is %.4g mm.",
+                        (long long)missing, missing == 1 ? "slice is" : "slices are",
+                        step_after(group, gap), geometry_plane_name(before),
+                        geometry_plane_name(before + 1), regular);
     if (irregular >= 0)
         geometry_refuse(
             verdict, CODE_SPACING_NOT_UNIFORM, &group->planes[irregular],
             &group->planes[irregular + 1],
-            "The spacing changes: %.4g mm between %s and %s where %.4g mm are regular; all "
+            "The spacing changes: %.4g mm between %s and %s, and the regular step is %.4g mm; all "
             "steps are from %.4g to %.4g mm.%s",
             step_after(group, irregular), geometry_plane_name(&group->planes[irregular]),
             geometry_plane_name(&group->planes[irregular + 1]), regular, shortest, longest, why);
     if (gap < 0 && irregular < 0)
-        geometry_refuse(
-            verdict, CODE_SPACING_NOT_UNIFORM, &group->planes[0], &group->planes[group->count - 1],
-            "The spacing drifts: all steps are from %.4g to %.4g mm, and slices lie more than a "
-            "quarter of a step beside a regular grid.%s",
-            shortest, longest, why);
+        geometry_refuse(verdict, CODE_SPACING_NOT_UNIFORM, &group->planes[0],
+                        &group->planes[group->count - 1],
+                        "The spacing drifts: all steps are from %.4g to %.4g mm, and slices are "
+                        "more than a quarter of a step off a regular grid.%s",
+                        shortest, longest, why);
 }
 
 /* Returns whether each step is regular, and each plane is within a quarter of a step of the grid
@@ -665,8 +664,8 @@ check_spacing(struct verdict *verdict, struct grouping *grouping, const struct g
     const char *obstacle = straighten_obstacle(group, grouping->limits);
     if (!obstacle && !grouping->limits->allow_missing &&
         has_long_step(group, ruler->regular, grouping->scratch))
-        obstacle = " It is not straightened, for a slice may be missing where a step is much "
-                   "longer than those beside it or than its slices are thick.";
+        obstacle = " It is not straightened, because a slice may be missing: a step is much longer "
+                   "than its neighbours or than its slices are thick.";
     if (obstacle)
         check_steps(verdict, group, ruler->regular, ruler->tolerance, obstacle);
     else

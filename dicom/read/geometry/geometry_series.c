@@ -21,19 +21,19 @@ static const struct trait {
     {offsetof(struct dicom_instance, series_uid), CODE_SERIES_MIXED, false, false,
      "Series Instance UID (0020,000E)", "Give the files of one series."},
     {offsetof(struct dicom_instance, patient), CODE_MIXED_PATIENTS, false, false,
-     "Patient ID (0010,0020) or its issuer", "Find out whose images they are."},
+     "Patient ID (0010,0020) or its issuer", "Find out to which patient they belong."},
     {offsetof(struct dicom_instance, patient_name), CODE_MIXED_PATIENTS, false, true,
      "Patient's Name (0010,0010)",
-     "Find out whose images they are. If they are of one patient, accept them (--accept-missing)."},
+     "Find out to which patient they belong. If they are of one patient, accept them "
+     "(--accept-missing)."},
     {offsetof(struct dicom_instance, study_uid), CODE_MIXED_STUDIES, false, false,
-     "Study Instance UID (0020,000D)", "Send each study's images as a series of its own."},
+     "Study Instance UID (0020,000D)", "Send the images of each study as a separate series."},
     {offsetof(struct dicom_instance, modality), CODE_MIXED_MODALITIES, true, false,
-     "Modality (0008,0060)", "Send each modality's images as a series of its own."},
+     "Modality (0008,0060)", "Send the images of each modality as a separate series."},
     {offsetof(struct dicom_instance, frame_of_reference_uid), CODE_MIXED_FRAMES_OF_REFERENCE, true,
      true, "Frame of Reference UID (0020,0052)",
-     "Send what lies in one patient coordinate system as a series of its own. If positions are of "
-     "one "
-     "system nevertheless, accept them (--accept-missing)."},
+     "Send the images of each patient coordinate system as a separate series. If positions are of "
+     "one system nevertheless, accept them (--accept-missing)."},
 };
 
 static const char *

@@ -124,10 +124,9 @@ geometry_check_times(struct verdict *verdict, const struct grouping *grouping,
     if (!grouping->times_named || grouping->times >= grouping->times_announced ||
         !group->planes[0].frame->temporal[0])
         return false;
-    char which[GEOMETRY_LACKING_SIZE + 64] = "";
+    char which[GEOMETRY_LACKING_SIZE + 80] = "";
     if (grouping->times_lacking[0])
-        snprintf(which, sizeof(which),
-                 "; Temporal Position Identifier (0020,0100) %s is of no image",
+        snprintf(which, sizeof(which), "; missing: Temporal Position Identifier (0020,0100) %s",
                  grouping->times_lacking);
     geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, grouping->times_of, NULL,
                     "There are %d of the %d temporal positions that Number of Temporal Positions "

@@ -180,13 +180,15 @@ check_siblings(struct verdict *verdict, const struct grouping *grouping, const s
     const struct group *other = find_group(grouping, group->lacks);
     char in_turn[80] = "";
     if (other->lacking > 0)
-        snprintf(in_turn, sizeof(in_turn), " That one in turn lacks %d: none lies at %.4g mm.",
-                 other->lacking, other->lacks->position);
-    geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, group->lacks, NULL,
-                    "Stack \"%s\" lacks %d of the slices that stacks beside it have: none lies at "
-                    "%.4g mm along the normal, where %s of stack \"%s\" does.%s",
-                    group->name, group->lacking, group->lacks->position,
-                    geometry_plane_name(group->lacks), other->name, in_turn);
+        snprintf(in_turn, sizeof(in_turn),
+                 " That one in turn lacks %d: it has no slice at %.4g mm.", other->lacking,
+                 other->lacks->position);
+    geometry_refuse(
+        verdict, CODE_INCOMPLETE_SERIES, group->lacks, NULL,
+        "Stack \"%s\" lacks %d of the slices that other stacks have: it has no slice at %.4g "
+        "mm along the normal, the position of %s of stack \"%s\".%s",
+        group->name, group->lacking, group->lacks->position, geometry_plane_name(group->lacks),
+        other->name, in_turn);
     return true;
 }
 
@@ -230,10 +232,10 @@ check_beside(struct verdict *verdict, const struct grouping *grouping, const str
         found = find_beside(grouping, first, last->position + step, reach);
     if (!found)
         return false;
-    geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, found, NULL,
-                    "%s lies where the next slice would; it is derived, and there is no original "
-                    "of it.",
-                    geometry_plane_name(found));
+    geometry_refuse(
+        verdict, CODE_INCOMPLETE_SERIES, found, NULL,
+        "%s is at the position of the next slice. It is derived, and the original is missing.",
+        geometry_plane_name(found));
     return true;
 }
 
@@ -426,8 +428,8 @@ check_one_volume(struct verdict *verdict, const struct group *group, int64_t usu
             continue;
         const struct plane *a = &group->planes[i], *b = a + 1;
         geometry_refuse(verdict, CODE_VOLUMES_MIXED, a, b,
-                        "From %s to %s Instance Number (0020,0013) goes from %d to %d, as if into "
-                        "another volume, and both lack slices.",
+                        "From %s to %s Instance Number (0020,0013) changes from %d to %d, as from "
+                        "one volume to another, and both lack slices.",
                         geometry_plane_name(a), geometry_plane_name(b),
                         a->instance->instance_number, b->instance->instance_number);
         return true;
@@ -439,8 +441,8 @@ static bool
 refuse_numbers(struct verdict *verdict, const struct plane *plane, const char *side, int64_t lost)
 {
     geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
-                    "Instance Number (0020,0013) runs with the slices, and nothing of the series "
-                    "has the %lld %s the %d of %s.",
+                    "Instance Number (0020,0013) follows the slices, and no file of the series has "
+                    "the %lld %s the %d of %s.",
                     (long long)lost, side, plane->instance->instance_number,
                     geometry_plane_name(plane));
     return true;
@@ -536,7 +538,7 @@ check_numbers(struct verdict *verdict, const struct grouping *grouping, const st
         const struct plane *a = &group->planes[0], *b = &group->planes[group->count - 1];
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, a, b,
                         "The distances of the slices follow their Instance Numbers (0020,0013), "
-                        "and numbers between the %d of %s and the %d of %s are of no slice.",
+                        "and no slice has some numbers between the %d of %s and the %d of %s.",
                         a->instance->instance_number, geometry_plane_name(a),
                         b->instance->instance_number, geometry_plane_name(b));
         return true;

@@ -21,7 +21,7 @@ START_TEST(spacing_not_uniform)
     ck_assert_int_eq(error->code, CODE_SPACING_NOT_UNIFORM);
     ck_assert(names(error, 11, 12));
     ck_assert_ptr_nonnull(strstr(error->message, "3 mm between 0011.dcm and 0012.dcm"));
-    ck_assert_ptr_nonnull(strstr(error->message, "where 2 mm are regular"));
+    ck_assert_ptr_nonnull(strstr(error->message, "the regular step is 2 mm"));
     ck_assert_ptr_nonnull(strstr(error->message, "from 2 to 3 mm"));
 }
 

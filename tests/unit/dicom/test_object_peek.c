@@ -345,7 +345,7 @@ START_TEST(what_is_of_nothing)
     assert_refused(&(struct sample_object){.class_uid = CLASS_SR, .sop = "1.2.1"}, CODE_TAG_MISSING,
                    "refers to no series");
     assert_refused(&(struct sample_object){.class_uid = CLASS_CT, .sop = "1.2.1"},
-                   CODE_SOP_CLASS_UNSUPPORTED, "nothing that is drawn");
+                   CODE_SOP_CLASS_UNSUPPORTED, "not an annotation object");
     assert_refused(&(struct sample_object){.class_uid = CLASS_SEG,
                                            .sop = "1.2.1",
                                            .manufacturer = "Noctule",

@@ -208,7 +208,7 @@ START_TEST(sequences_nested_in_values)
     image.syntax = native_syntaxes[_i];
     image.extra = add_deep_in_values;
     expect_code(&image, CODE_TAG_INVALID);
-    ck_assert_ptr_nonnull(strstr(peek_error()->message, "no item"));
+    ck_assert_ptr_nonnull(strstr(peek_error()->message, "not an item"));
 }
 
 END_TEST

@@ -158,13 +158,13 @@ START_TEST(references)
 {
     uint8_t *in_series = written_find(&object, "1.2.3.4.5003", 12, 1);
     in_series[11] = '2';
-    written_expect_mismatch(&object, "there twice");
+    written_expect_mismatch(&object, "is a duplicate");
     in_series[11] = '8';
     written_expect_mismatch(&object, "not a source");
     in_series[11] = '3';
     uint8_t *in_frame = written_find(&object, "1.2.3.4.5003", 12, 2);
     in_frame[11] = '8';
-    written_expect_mismatch(&object, "no plane of the stack");
+    written_expect_mismatch(&object, "not a plane of the stack");
     in_frame[11] = '1'; /* another existing plane: the position differs */
     written_expect_mismatch(&object, "ImagePositionPatient");
 }

@@ -117,7 +117,7 @@ START_TEST(a_frame_there_twice)
         pixels[to / 8] &= (uint8_t) ~(1 << to % 8);
         pixels[to / 8] |= (uint8_t)((pixels[from / 8] >> from % 8 & 1) << to % 8);
     }
-    written_expect_mismatch(&object, "there twice");
+    written_expect_mismatch(&object, "is a duplicate");
 }
 
 END_TEST
@@ -152,7 +152,7 @@ START_TEST(a_source_reference)
 {
     /* Plane 0 has no frame: its UID is only in ReferencedSeriesSequence. */
     written_find_text(&object, "1.2.3.4.5001", 2)[11] = '9';
-    written_expect_mismatch(&object, "no plane of the stack");
+    written_expect_mismatch(&object, "not a plane of the stack");
     written_find_text(&object, "1.2.3.4.5009", 1)[11] =
         '0'; /* another existing plane: the position differs */
     written_expect_mismatch(&object, "ImagePositionPatient");
@@ -177,7 +177,7 @@ START_TEST(the_referenced_series)
     uid[11] = '8';
     written_expect_mismatch(&object, "not a source");
     uid[11] = '2';
-    written_expect_mismatch(&object, "there twice");
+    written_expect_mismatch(&object, "is a duplicate");
 }
 
 END_TEST
@@ -325,7 +325,7 @@ START_TEST(a_frame_number)
     number[0] = '3';
     written_expect_mismatch(&object, "ImagePositionPatient");
     number[0] = '6';
-    written_expect_mismatch(&object, "no plane of the stack");
+    written_expect_mismatch(&object, "not a plane of the stack");
     number[-8] = 0x07; /* another attribute: removes the number */
     number[0] = '4';
     written_expect_mismatch(&object, "frame 1:");

@@ -431,7 +431,7 @@ START_TEST(requests_that_make_no_report)
     expect_invalid("without a segment");
     sample.groups[1].segment = 1;
     sample.segments[1].region = (struct coded_concept){"12738006", "SCT", NULL};
-    expect_invalid("half a code");
+    expect_invalid("an incomplete code");
     sample.segments[1].region.value = NULL;
     sample.groups[1].measurement_count = 0;
     expect_invalid("without a measurement");
@@ -440,13 +440,13 @@ START_TEST(requests_that_make_no_report)
     expect_invalid("concept or unit");
     sample.measurements[3].unit.value = "1";
     sample.measurements[3].parameters[0].value = NAN;
-    expect_invalid("no number");
+    expect_invalid("not a number");
     sample.measurements[3].parameters[0].value = 1;
     sample.measurements[3].modifier_count = SR_MAX_MODIFIERS + 1;
     expect_invalid("too many settings");
     sample.measurements[3].modifier_count = 2;
     sample.measurements[3].words.text = "of no concept";
-    expect_invalid("in words");
+    expect_invalid("a textual setting");
     sample.measurements[3].words.text = NULL;
     sample.identity.sop_instance_uid[0] = '\0';
     expect_invalid("without identity");

@@ -124,12 +124,12 @@ END_TEST
 START_TEST(references)
 {
     written_expect_damage(&object, written_find_text(&object, "1.2.3.4.5001", 1) + 11, 8,
-                          "the evidence names");
+                          "the evidence lists");
     written_expect_damage(&object, written_find_text(&object, "1.2.3.4.5001", 2) + 11, 8,
                           "the image library");
     written_expect_damage(&object,
                           written_find_text(&object, sample.identity.sop_instance_uid, 1) + 8, 1,
-                          "the evidence names");
+                          "the evidence lists");
     written_expect_damage(&object,
                           written_find_text(&object, sample.identity.sop_instance_uid, 2) + 8, 1,
                           "it refers to");

@@ -174,10 +174,10 @@ written_expect_cuts_refused(const struct written_object *object, size_t step)
 {
     for (size_t cut = 0; cut < object->size; cut += step) {
         written_save(object, cut);
-        written_expect_refused(object, "not the one written");
+        written_expect_refused(object, "differs from the written one");
     }
     written_save(object, object->size - 1);
-    written_expect_refused(object, "not the one written");
+    written_expect_refused(object, "differs from the written one");
 }
 
 /* Changes any one byte. The reader must not crash, for any result on values that are not compared. */
