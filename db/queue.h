@@ -129,7 +129,7 @@ int queue_forget_kept(struct queue *queue, const char *source, int64_t file);
 /*
  * An annotation object (RTSTRUCT, SEG or SR). It is stored like an image but never makes a series
  * with jobs of its own. `references` are lines "series UID", "instance UID" or "frame UID", and
- * "predecessor UID", as in dicom/read/object_peek.h.
+ * "predecessor UID", as in dicom/read/annotation/object_peek.h.
  *
  * A later version replaces earlier ones (superseded_by): those of one kind and label, of the same
  * series or from the same sender, with the same references; or those that it names as its

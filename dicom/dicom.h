@@ -43,7 +43,7 @@ bool dicom_has_dictionary(void);
 enum dicom_count {
 
 #define COUNT(id, ...) DICOM_COUNT_##id,
-#include "dicom/read/counts.def"
+#include "dicom/read/image/counts.def"
 #undef COUNT
     DICOM_COUNTS
 };
@@ -78,7 +78,7 @@ struct dicom_frame {
     /* Attributes that distinguish volumes (keys.def): canonical texts. Equal texts have equal
      * meaning; "" if absent. */
 #define KEY(id, ...) char id[DICOM_DS_SIZE];
-#include "dicom/read/keys.def"
+#include "dicom/read/image/keys.def"
 #undef KEY
     /* Acquisition Date and Time, of the frame if it has its own: digits and a dot. Texts sort in
      * time order; "" if absent. */

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "dicom/net/tls.hh"
-#include "dicom/value/sop_class.h"
+#include "dicom/value/storage_class.h"
 #include "dicom/value/transfer_syntax.h"
 
 #include <fcntl.h>

@@ -12,7 +12,7 @@
 #include "dicom/net/association.hh"
 #include "dicom/net/command.h"
 #include "dicom/net/commitment.hh"
-#include "dicom/value/sop_class.h"
+#include "dicom/value/storage_class.h"
 #include "dicom/write/byte_sink.h"
 #include "dicom/write/file_meta.h"
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dicom/dicom.h"
-#include "dicom/read/scan.h"
+#include "dicom/read/scan/scan_header.h"
 
 #include <dcmtk/config/osconfig.h>
 

@@ -1,6 +1,6 @@
 #include "dicom/write/pixel_file.hh"
 
-#include "dicom/read/stream.h"
+#include "dicom/read/scan/stream.h"
 #include "dicom/write/read_back.hh"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "dicom/dicom.h"
-#include "dicom/read/provenance.h"
+#include "dicom/read/annotation/provenance.h"
 #include "service/common/jobs/feature_document.h"
 #include "service/common/wire/proto.h"
 #include "service/pipeline/expectations.h"

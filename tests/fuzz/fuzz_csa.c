@@ -1,5 +1,5 @@
 /* fuzz_csa.c - any bytes as a Siemens CSA header: values must lie within the input. */
-#include "dicom/read/csa.h"
+#include "dicom/read/vendor/csa.h"
 
 #include <stdlib.h>
 #include <string.h>

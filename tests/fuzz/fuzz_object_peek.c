@@ -2,7 +2,7 @@
  * fuzz_object_peek.c - any bytes as an annotation object (RTSTRUCT, SEG, SR): rejected with a reason, or summarized
  * as object_peek.h specifies.
  */
-#include "dicom/read/object_peek.h"
+#include "dicom/read/annotation/object_peek.h"
 #include "tests/fuzz/must.h"
 
 #include <stdio.h>

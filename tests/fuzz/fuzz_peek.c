@@ -22,7 +22,7 @@ static void
 check_frame(const struct dicom_frame *frame)
 {
 #define KEY(id, ...) must(memchr(frame->id, '\0', sizeof(frame->id)) != NULL);
-#include "dicom/read/keys.def"
+#include "dicom/read/image/keys.def"
 #undef KEY
     must(!frame->acquired[0] || strlen(frame->acquired) == 21);
     must(frame->tiles >= 0);

@@ -2,7 +2,7 @@
  * fuzz_rtstruct.c - any bytes as a structure set: rejected with a reason, or read into regions and contours as
  * rtstruct.h specifies. The contours make a mask or are rejected with a reason.
  */
-#include "dicom/read/rtstruct.h"
+#include "dicom/read/annotation/rtstruct.h"
 #include "kernels/mask/contours.h"
 #include "tests/fuzz/must.h"
 

@@ -2,7 +2,7 @@
  * fuzz_seg_source.c - any bytes as a Segmentation of other software: rejected with a reason, or read into segments,
  * frames and pixels as seg_source.h specifies.
  */
-#include "dicom/read/seg_source.h"
+#include "dicom/read/annotation/seg_source.h"
 #include "tests/fuzz/must.h"
 
 #include <math.h>

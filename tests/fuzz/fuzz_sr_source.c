@@ -2,7 +2,7 @@
  * fuzz_sr_source.c - any bytes as a structured report of other software: rejected with a reason, or read into items
  * and coordinates as sr_source.h specifies.
  */
-#include "dicom/read/sr_source.h"
+#include "dicom/read/annotation/sr_source.h"
 #include "tests/fuzz/must.h"
 
 #include <math.h>

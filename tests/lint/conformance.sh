@@ -38,7 +38,7 @@ defined() { # NAMES FILE
     grep -E "^#define ($1) " "$2" | uids
 }
 
-compare 'storage classes' "$(rows dicom/value/sop_class.c)" "$(section 2.1.2 | uids)"
+compare 'storage classes' "$(rows dicom/value/storage_class.c)" "$(section 2.1.2 | uids)"
 compare 'transfer syntaxes' "$(rows dicom/value/transfer_syntax.c)" "$(section 2.1.4 | uids)"
 compare 'other SOP classes' "$(defined SEG_SOP_CLASS_UID dicom/objects/seg/seg.h
     defined SR_SOP_CLASS dicom/objects/sr/sr.h

@@ -9,7 +9,7 @@
  * OUTPUT gets one byte per voxel, x fastest, for each drawn region, in the order printed. The images must be the
  * planes of one stack; they need not pass the geometry check. Rejections also exit with 0: the JSON has their reasons.
  */
-#include "dicom/read/rtstruct.h"
+#include "dicom/read/annotation/rtstruct.h"
 #include "kernels/mask/contours.h"
 #include "tests/tools/seconds.h"
 #include "tests/tools/stack_planes.h"

@@ -9,7 +9,7 @@
  * as int16 if the order is 3. One byte per voxel of the source planes follows: the grid's voxels of at least LEVEL,
  * resampled back as a mask. The images must be the planes of one stack.
  */
-#include "dicom/read/rtstruct.h"
+#include "dicom/read/annotation/rtstruct.h"
 #include "kernels/mask/contours.h"
 #include "kernels/resample/resample.h"
 #include "tests/tools/seconds.h"

@@ -8,7 +8,7 @@
 #ifndef NOCTULE_SEG_H
 #define NOCTULE_SEG_H
 
-#include "dicom/read/provenance.h"
+#include "dicom/read/annotation/provenance.h"
 #include "dicom/write/derived.h"
 
 #ifdef __cplusplus

@@ -18,7 +18,7 @@
 enum discriminator {
 
 #define KEY(id, ...) BY_##id,
-#include "dicom/read/keys.def"
+#include "dicom/read/image/keys.def"
 #undef KEY
     DISCRIMINATORS
 };
@@ -35,7 +35,7 @@ static const struct discriminator_row {
 
 #define KEY(id, rule, tolerance, prefix, what)                                                     \
     {offsetof(struct dicom_frame, id), rule, tolerance, prefix, what},
-#include "dicom/read/keys.def"
+#include "dicom/read/image/keys.def"
 #undef KEY
 };
 

@@ -8,7 +8,7 @@
 
 #include "config/config.h"
 #include "db/report.h"
-#include "dicom/read/object_peek.h"
+#include "dicom/read/annotation/object_peek.h"
 #include "service/cli/explain/explained.h"
 #include "service/common/json.h"
 

@@ -158,7 +158,7 @@ FACT(expected)
         (void)instance;                                                                            \
         snprintf(text, size, "%s", frame->id);                                                     \
     }
-#include "dicom/read/keys.def"
+#include "dicom/read/image/keys.def"
 #undef KEY
 
 const struct explained_fact explained_facts[] = {
@@ -179,7 +179,7 @@ const struct explained_fact explained_facts[] = {
     {"expected files", "expected_instances", false, fact_expected},
 
 #define KEY(id, rule, tolerance, prefix, what) {what, #id, true, fact_key_##id},
-#include "dicom/read/keys.def"
+#include "dicom/read/image/keys.def"
 #undef KEY
     {0},
 };

@@ -2,7 +2,7 @@
 #ifndef NOCTULE_SERVICE_CLI_INPUT_INPUT_OBJECTS_H
 #define NOCTULE_SERVICE_CLI_INPUT_INPUT_OBJECTS_H
 
-#include "dicom/read/object_peek.h"
+#include "dicom/read/annotation/object_peek.h"
 #include "service/pipeline/headers.h"
 
 struct input_object {

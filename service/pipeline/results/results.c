@@ -10,7 +10,7 @@
 #include "base/test_hook.h"
 #include "base/text.h"
 #include "dicom/objects/seg/seg.h"
-#include "dicom/read/object_peek.h"
+#include "dicom/read/annotation/object_peek.h"
 #include "service/common/clock.h"
 #include "service/pipeline/results/preview.h"
 #include "service/pipeline/results/record.h"

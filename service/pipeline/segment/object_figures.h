@@ -10,8 +10,8 @@
 #ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_FIGURES_H
 #define NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_FIGURES_H
 
+#include "dicom/read/annotation/sr_source.h"
 #include "dicom/read/geometry/geometry.h"
-#include "dicom/read/sr_source.h"
 #include "kernels/mask/contours.h"
 
 struct object_figures {

@@ -20,7 +20,7 @@
 #define NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_FRAMES_H
 
 #include "base/planes.h"
-#include "dicom/read/seg_source.h"
+#include "dicom/read/annotation/seg_source.h"
 
 struct object_frames {
     const struct seg_source *source;

@@ -6,9 +6,9 @@
 #define NOCTULE_SERVICE_PIPELINE_SEGMENT_OBJECT_SET_H
 
 #include "config/config.h"
-#include "dicom/read/rtstruct.h"
-#include "dicom/read/seg_source.h"
-#include "dicom/read/sr_source.h"
+#include "dicom/read/annotation/rtstruct.h"
+#include "dicom/read/annotation/seg_source.h"
+#include "dicom/read/annotation/sr_source.h"
 
 /* A region of it. */
 struct object_item {

@@ -22,7 +22,7 @@
 
 #include "config/config.h"
 #include "dicom/dicom.h"
-#include "dicom/read/object_peek.h"
+#include "dicom/read/annotation/object_peek.h"
 
 enum import_outcome {
     IMPORT_ARRIVED,     /* in series/, now or before */

@@ -7,7 +7,7 @@
 #ifndef NOCTULE_RTSTRUCT_SAMPLE_H
 #define NOCTULE_RTSTRUCT_SAMPLE_H
 
-#include "dicom/read/rtstruct.h"
+#include "dicom/read/annotation/rtstruct.h"
 #include "tests/unit/dicom_bytes.h"
 
 /* Tests must start from SAMPLE_SET. */

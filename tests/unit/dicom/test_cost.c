@@ -2,7 +2,7 @@
  * Checks that time and memory for a file grow at most linearly with its bytes, for any content. The worst file of
  * each kind goes through all readers of files, at a size, twice and four times that.
  */
-#include "dicom/read/scan.h"
+#include "dicom/read/scan/scan_header.h"
 #include "tests/share.h"
 #include "tests/unit/dicom/deflated.h"
 #include "tests/unit/dicom/peek_sample.h"

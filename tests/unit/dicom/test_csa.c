@@ -1,5 +1,5 @@
 /* Siemens' CSA header: both forms, invalid headers, and the cost. */
-#include "dicom/read/csa.h"
+#include "dicom/read/vendor/csa.h"
 
 #include "tests/unit/dicom_bytes.h"
 #include "tests/unit/growth.h"

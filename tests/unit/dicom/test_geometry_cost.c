@@ -67,7 +67,7 @@ keys_of_all_kinds(struct dicom_instance *instance, struct dicom_frame *frame, si
     (void)n;
     frame->position[2] = (double)(i % 3);
 #define KEY(id, ...) snprintf(frame->id, sizeof(frame->id), "%zu", i * 31 % 7);
-#include "dicom/read/keys.def"
+#include "dicom/read/image/keys.def"
 #undef KEY
 }
 

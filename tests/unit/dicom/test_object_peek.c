@@ -2,7 +2,7 @@
  * test_object_peek.c - the patient of an annotation object and its referenced images, from the strongest reference in
  * it.
  */
-#include "dicom/read/object_peek.h"
+#include "dicom/read/annotation/object_peek.h"
 #include "tests/unit/dicom_bytes.h"
 #include "tests/unit/edge.h"
 #include "tests/unit/suite.h"

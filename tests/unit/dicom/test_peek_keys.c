@@ -12,7 +12,7 @@ told(const struct dicom_frame *frame)
     if (frame->id[0] && strcmp(#id, "image_type") != 0)                                            \
         length += (size_t)snprintf(text + length, sizeof(text) - length, "%s" #id "=%s",           \
                                    length ? ";" : "", frame->id);
-#include "dicom/read/keys.def"
+#include "dicom/read/image/keys.def"
 #undef KEY
     return text;
 }

@@ -1,5 +1,5 @@
 /* test_seg_source.c - parsed Segmentations of other software, rejected ones, and the cost of large ones. */
-#include "dicom/read/seg_source.h"
+#include "dicom/read/annotation/seg_source.h"
 #include "tests/unit/dicom_bytes.h"
 #include "tests/unit/edge.h"
 #include "tests/unit/growth.h"

@@ -1,0 +1,349 @@
+/*
+ * object_peek.cc - see object_peek.h. Makes at most two walks. Contours, frames and the content of
+ * reports may be long, so they are read only if no earlier attribute has references.
+ */
+#include "dicom/read/annotation/object_peek.h"
+#include "dicom/read/header.hh"
+#include "dicom/value/storage_class.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <set>
+
+namespace
+{
+
+/* Ascending; all attributes read, also in items. */
+constexpr uint32_t short_tags[] = {
+    0x00080012, 0x00080013, 0x00080016, 0x00080018, 0x00080023, 0x00080033, 0x00080060,
+    0x00080070, 0x0008103E, 0x00081090, 0x00081115, 0x0008114A, 0x00081155, 0x00081199,
+    0x00082112, 0x00089124, 0x0020000D, 0x0020000E, 0x00200052, 0x0040A360, 0x0040A375,
+    0x0040A385, 0x00620002, 0x00620005, 0x00700080, 0x30060002, 0x30060008, 0x30060009,
+    0x30060010, 0x30060012, 0x30060014, 0x30060016, 0x30060018, 0x52009229,
+};
+
+/* Attributes that may be long: the content of a report, contours, frames. */
+constexpr uint32_t long_tags[] = {
+    0x00081155, 0x00081199, 0x00082112, 0x00089124, 0x0040A730,
+    0x30060016, 0x30060024, 0x30060039, 0x30060040, 0x52009230,
+};
+
+constexpr struct scan_apart object_contours = {
+    0x30060039,         LIMIT_ROIS, LIMIT_CONTOURS_MIB,
+    LIMIT_ROI_ELEMENTS, "regions",  "elements in one region's contours",
+};
+
+struct ObjectFree {
+    void operator()(struct object_peek *peek) const
+    {
+        object_peek_free(peek);
+    }
+};
+
+/* One file being read. */
+struct Look {
+    const char *path;
+    struct stream &stream;
+    struct object_peek &peek;
+    struct error *error;
+    std::set<std::string> series, instances, frames, predecessors;
+    bool has_invalid = false;
+
+    int refuse(enum code code, const std::string &what) const
+    {
+        return error_set_files(error, -EBADMSG, code, path, nullptr, "%s %s", text_base_name(path),
+                               what.c_str());
+    }
+
+    bool is_tied() const
+    {
+        return !series.empty() || !instances.empty();
+    }
+
+    void add(std::set<std::string> &uids, const Header &header, const DcmTagKey &tag)
+    {
+        const std::string uid = header_text(header, tag);
+        if (header_is_uid(uid))
+            uids.insert(uid);
+        else if (!uid.empty())
+            has_invalid = true;
+    }
+};
+
+bool
+object_is_any(const DcmTagKey &tag, std::initializer_list<DcmTagKey> tags)
+{
+    return std::find(tags.begin(), tags.end(), tag) != tags.end();
+}
+
+void object_walk(Look &look, DcmItem &item, bool of_predecessor);
+
+/* Reads references of an item, according to its sequence. The study of an RT Structure Set is
+ * referenced as if it were an instance. */
+void
+object_walk_item(Look &look, DcmItem &item, const DcmTagKey &within, bool of_predecessor)
+{
+    const Header header(item);
+    if (object_is_any(within, {DCM_ReferencedInstanceSequence, DCM_ReferencedSOPSequence,
+                               DCM_SourceImageSequence, DCM_ContourImageSequence}))
+        look.add(of_predecessor ? look.predecessors : look.instances, header,
+                 DCM_ReferencedSOPInstanceUID);
+    else if (within == DCM_PredecessorStructureSetSequence)
+        look.add(look.predecessors, header, DCM_ReferencedSOPInstanceUID);
+    else if (!of_predecessor &&
+             object_is_any(within, {DCM_ReferencedSeriesSequence, DCM_RTReferencedSeriesSequence}))
+        look.add(look.series, header, DCM_SeriesInstanceUID);
+    else if (within == DCM_ReferencedFrameOfReferenceSequence)
+        look.add(look.frames, header, DCM_FrameOfReferenceUID);
+    look.add(look.frames, header, DCM_ReferencedFrameOfReferenceUID);
+    object_walk(look, item, of_predecessor);
+}
+
+void
+object_walk(Look &look, DcmItem &item, bool of_predecessor)
+{
+    for (DcmObject *each = item.nextInContainer(nullptr); each; each = item.nextInContainer(each)) {
+        if (each->ident() != EVR_SQ)
+            continue;
+        const DcmTagKey within = each->getTag();
+        auto *sequence = static_cast<DcmSequenceOfItems *>(each);
+        for (DcmObject *of = sequence->nextInContainer(nullptr); of;
+             of = sequence->nextInContainer(of))
+            object_walk_item(look, *static_cast<DcmItem *>(of), within,
+                             of_predecessor || within == DCM_PredecessorDocumentsSequence);
+    }
+}
+
+int
+object_read_kind(Look &look, const Header &dataset, const struct scan &scan)
+{
+    if (header_text(dataset, DCM_Manufacturer) == "Noctule" &&
+        header_text(dataset, DCM_ManufacturerModelName) == "noctuled")
+        return look.refuse(CODE_OWN_RESULT, "was written by Noctule and is not processed again.");
+    std::string uid = header_text(dataset, DCM_SOPClassUID);
+    if (uid.empty())
+        uid = scan.media_class_uid;
+    look.peek.kind = storage_class_object(uid.c_str());
+    if (!look.peek.kind)
+        return look.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is not an annotation object.");
+    header_copy(look.peek.sop_class_uid, uid);
+    if (scan.syntax)
+        return 0;
+    return look.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
+                       "is encoded in a transfer syntax that is not supported. Send it "
+                       "uncompressed.");
+}
+
+template <size_t size>
+int
+object_read_uid(const Look &look, const Header &dataset, const DcmTagKey &tag,
+                char (&destination)[size])
+{
+    const std::string text = header_text(dataset, tag);
+    if (text.empty())
+        return look.refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + ".");
+    if (!header_is_uid(text))
+        return look.refuse(
+            CODE_UID_INVALID,
+            "has an invalid " + header_tag_name(tag) +
+                ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
+    header_copy(destination, text);
+    return 0;
+}
+
+/* Adds the labels of segments, which distinguish objects of several organs in one series. */
+std::string
+object_label(const Header &dataset)
+{
+    std::string label = header_text(dataset, DCM_StructureSetLabel);
+    if (label.empty())
+        label = header_text(dataset, DCM_ContentLabel);
+    DcmElement *segments = dataset.find(DCM_SegmentSequence);
+    if (!segments || segments->ident() != EVR_SQ)
+        return label;
+    auto *items = static_cast<DcmSequenceOfItems *>(segments);
+    for (DcmObject *item = items->nextInContainer(nullptr); item && label.size() < DICOM_LO_SIZE;
+         item = items->nextInContainer(item))
+        label += (item == items->nextInContainer(nullptr) ? ": " : ", ") +
+                 header_text(Header(*static_cast<DcmItem *>(item)), DCM_SegmentLabel);
+    return label;
+}
+
+std::string
+object_made(const Header &dataset)
+{
+    static const struct date_time_tags tags[] = {
+        {DcmTagKey(), DCM_StructureSetDate, DCM_StructureSetTime},
+        {DcmTagKey(), DCM_ContentDate, DCM_ContentTime},
+        {DcmTagKey(), DCM_InstanceCreationDate, DCM_InstanceCreationTime}};
+    for (const struct date_time_tags &each : tags) {
+        std::string made = header_date_time(dataset, each);
+        if (!made.empty())
+            return made;
+    }
+    return {};
+}
+
+int
+object_read_identity(Look &look, const Header &dataset, const struct scan &scan)
+{
+    struct object_peek &peek = look.peek;
+    int rc = object_read_kind(look, dataset, scan);
+    if (!rc)
+        rc = object_read_uid(look, dataset, DCM_SOPInstanceUID, peek.sop_instance_uid);
+    if (!rc)
+        rc = object_read_uid(look, dataset, DCM_StudyInstanceUID, peek.study_uid);
+    if (!rc)
+        rc = object_read_uid(look, dataset, DCM_SeriesInstanceUID, peek.series_uid);
+    if (rc)
+        return rc;
+    header_copy(peek.transfer_syntax_uid, scan.transfer_syntax_uid);
+    header_copy(peek.modality, header_text(dataset, DCM_Modality));
+    header_copy(peek.description, header_text(dataset, DCM_SeriesDescription));
+    header_copy(peek.label, object_label(dataset));
+    header_copy(peek.made, object_made(dataset));
+    return 0;
+}
+
+/* Checks that a segmentation's pixels are complete, without reading them. */
+int
+object_measure(Look &look, const struct scan &scan)
+{
+    const int64_t there = stream_remaining(&look.stream);
+    if (scan.pixel_tag == 0 || scan.encapsulated || scan.pixel_length <= there)
+        return 0;
+    return look.refuse(CODE_FILE_TRUNCATED, "holds " + std::to_string(there) + " of " +
+                                                std::to_string(scan.pixel_length) +
+                                                " bytes of pixel data. Send it again.");
+}
+
+int
+object_look_short(Look &look, const struct dicom_asker *asker)
+{
+    struct scan scan = {};
+    struct scan_wanted wanted = scan_wanted_of(short_tags, std::size(short_tags), LIMIT_TEXT_BYTES);
+    wanted.nested = true;
+    wanted.asker = asker;
+    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    DcmDataset dataset;
+    int rc = header_scan(&look.stream, look.path, wanted, &scan, dataset, look.error);
+    if (rc)
+        return rc;
+    const Header header(dataset);
+    rc = object_read_identity(look, header, scan);
+    if (!rc)
+        rc = object_measure(look, scan);
+    if (rc)
+        return rc;
+    look.add(look.frames, header, DCM_FrameOfReferenceUID);
+    object_walk(look, dataset, false);
+    return 0;
+}
+
+/* Reads a separate item: the contours of a region, or a frame's own groups. */
+void
+object_walk_apart(Look &look, const struct scan &scan, int32_t number)
+{
+    DcmDataset item;
+    if (header_parse_apart(scan, number, item))
+        object_walk(look, item, false);
+}
+
+int
+object_look_long(Look &look, const struct dicom_asker *asker)
+{
+    struct scan scan = {};
+    struct scan_wanted wanted = scan_wanted_of(long_tags, std::size(long_tags), LIMIT_TEXT_BYTES);
+    wanted.nested = true;
+    wanted.asker = asker;
+    if (strcmp(look.peek.kind, "rtstruct") == 0)
+        wanted.apart = &object_contours;
+    stream_rewind(&look.stream);
+    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    DcmDataset dataset;
+    int rc = header_scan(&look.stream, look.path, wanted, &scan, dataset, look.error);
+    if (rc)
+        return rc;
+    object_walk(look, dataset, false);
+    for (int32_t i = 0; i < scan.frame_count && !rc; i++) {
+        object_walk_apart(look, scan, i);
+        rc = scan_check_time(&scan, look.path, look.error);
+    }
+    return rc;
+}
+
+int
+object_hand_over(Look &look)
+{
+    const auto &strongest = !look.series.empty()      ? look.series
+                            : !look.instances.empty() ? look.instances
+                                                      : look.frames;
+    const char *line = !look.series.empty()      ? OBJECT_OF_SERIES
+                       : !look.instances.empty() ? OBJECT_OF_INSTANCE
+                                                 : OBJECT_OF_FRAME;
+    std::string all;
+    if (strongest.empty() && look.has_invalid)
+        return look.refuse(CODE_UID_INVALID, "refers to images by invalid UIDs.");
+    if (strongest.empty())
+        return look.refuse(
+            CODE_TAG_MISSING,
+            "refers to no series, image or frame of reference. Its images are unknown.");
+    if (strongest.size() + look.predecessors.size() > LIMIT_OBJECT_REFERENCES)
+        return look.refuse(CODE_SIZE_IMPLAUSIBLE, "refers to more than " +
+                                                      std::to_string(LIMIT_OBJECT_REFERENCES) +
+                                                      " series, images or objects.");
+    for (const std::string &uid : strongest)
+        all += line + uid + "\n";
+    for (const std::string &uid : look.predecessors)
+        all += OBJECT_OF_PREDECESSOR + uid + "\n";
+    look.peek.references = strdup(all.c_str());
+    if (!look.peek.references)
+        throw std::bad_alloc();
+    return 0;
+}
+
+int
+object_look(int fd, const char *path, const struct dicom_asker *asker, struct object_peek **out,
+            struct error *error)
+{
+    std::unique_ptr<struct object_peek, ObjectFree> peek(
+        static_cast<struct object_peek *>(calloc(1, sizeof(struct object_peek))));
+    if (!peek)
+        throw std::bad_alloc();
+    struct stream stream;
+    int rc = header_open(fd, path, &stream, error);
+    if (rc)
+        return rc;
+    const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
+    peek->file_size = stream.file_size;
+    Look look{path, stream, *peek, error, {}, {}, {}, {}};
+    rc = object_look_short(look, asker);
+    if (!rc && !look.is_tied())
+        rc = object_look_long(look, asker);
+    if (!rc)
+        rc = object_hand_over(look);
+    if (!rc)
+        *out = peek.release();
+    return rc;
+}
+
+} // namespace
+
+int
+object_peek_open(int fd, const char *path, const struct dicom_asker *asker,
+                 struct object_peek **peek, struct error *error)
+{
+    *peek = nullptr;
+    return header_guard(path, error, [&] { return object_look(fd, path, asker, peek, error); });
+}
+
+void
+object_peek_free(struct object_peek *peek)
+{
+    if (peek)
+        free(peek->references);
+    free(peek);
+}

@@ -1,0 +1,180 @@
+/* provenance.cc - see provenance.h and provenance.hh. */
+#include "dicom/read/annotation/provenance.hh"
+
+#include <atomic>
+#include <deque>
+
+namespace
+{
+
+/* Owns the texts that the C structure points to. */
+struct Provenance : provenance {
+    std::deque<std::string> texts;
+    std::vector<const char *> name_list;
+    std::vector<struct provenance_algorithm> algorithm_list;
+    std::atomic<int> holders{1};
+};
+
+class Reader
+{
+  public:
+    Reader(Provenance &provenance, Charset &charset) : provenance_(provenance), charset_(charset)
+    {
+    }
+
+    const char *text(const Header &header, const DcmTagKey &tag)
+    {
+        return keep(header_text(header, tag));
+    }
+
+    /* Returns a text (LT) in which backslashes do not separate values. */
+    const char *lines(const Header &header, const DcmTagKey &tag)
+    {
+        DcmElement *element = header.find(tag);
+        return element ? keep(header_trimmed(header_whole_text(*element))) : "";
+    }
+
+    /* Returns one of the three defined types; "" for any other value. */
+    const char *type(const Header &header, const DcmTagKey &tag)
+    {
+        const std::string value = header_text(header, tag);
+        for (const char *known : {"AUTOMATIC", "SEMIAUTOMATIC", "MANUAL"})
+            if (value == known)
+                return known;
+        return "";
+    }
+
+    /* Returns the first code of a sequence. Does not read URN Code Value. */
+    struct coded_concept code(const Header &header, const DcmTagKey &sequence)
+    {
+        const Header item = header.item(sequence);
+        std::string value = header_text(item, DCM_CodeValue);
+        if (value.empty())
+            value = header_text(item, DCM_LongCodeValue);
+        const std::string scheme = header_text(item, DCM_CodingSchemeDesignator);
+        const std::string meaning = header_text(item, DCM_CodeMeaning);
+        if (value.empty() || scheme.empty() || meaning.empty())
+            return {nullptr, nullptr, nullptr};
+        return {keep(value), keep(scheme), keep(meaning)};
+    }
+
+    /* Reads the codes. `type` is the sequence with the type; its item has the modifier. */
+    void read_codes(const Header &item, const DcmTagKey &type)
+    {
+        provenance_.category = code(item, DCM_SegmentedPropertyCategoryCodeSequence);
+        provenance_.property = code(item, type);
+        provenance_.modifier = code(item.item(type), DCM_SegmentedPropertyTypeModifierCodeSequence);
+        provenance_.region = code(item, DCM_AnatomicRegionSequence);
+    }
+
+    void read_names(const Header &item, const DcmTagKey &tag)
+    {
+        for (const std::string &name : header_texts(item, tag))
+            if (!name.empty())
+                provenance_.name_list.push_back(keep(name));
+        provenance_.names = provenance_.name_list.data();
+        provenance_.name_count = provenance_.name_list.size();
+    }
+
+    void read_algorithms(const Header &item, const DcmTagKey &sequence)
+    {
+        DcmElement *element = item.find(sequence);
+        if (!element || element->ident() != EVR_SQ)
+            return;
+        auto *items = static_cast<DcmSequenceOfItems *>(element);
+        for (DcmObject *each = items->nextInContainer(nullptr); each;
+             each = items->nextInContainer(each))
+            read_algorithm(Header(*static_cast<DcmItem *>(each)));
+        provenance_.algorithms = provenance_.algorithm_list.data();
+        provenance_.algorithm_count = provenance_.algorithm_list.size();
+    }
+
+    void read_equipment(const Header &dataset)
+    {
+        provenance_.manufacturer = text(dataset, DCM_Manufacturer);
+        provenance_.model = text(dataset, DCM_ManufacturerModelName);
+        provenance_.software = text(dataset, DCM_SoftwareVersions);
+    }
+
+  private:
+    const char *keep(const std::string &text)
+    {
+        if (text.empty())
+            return "";
+        provenance_.texts.push_back(charset_name(charset_, text));
+        return provenance_.texts.back().c_str();
+    }
+
+    void read_algorithm(const Header &item)
+    {
+        struct provenance_algorithm algorithm = {};
+        algorithm.family = code(item, DCM_AlgorithmFamilyCodeSequence);
+        algorithm.code = code(item, DCM_AlgorithmNameCodeSequence);
+        algorithm.name = text(item, DCM_AlgorithmName);
+        algorithm.version = text(item, DCM_AlgorithmVersion);
+        algorithm.parameters = lines(item, DCM_AlgorithmParameters);
+        algorithm.source = text(item, DCM_AlgorithmSource);
+        provenance_.algorithm_list.push_back(algorithm);
+    }
+
+    Provenance &provenance_;
+    Charset &charset_;
+};
+
+} // namespace
+
+const struct provenance_tags provenance_of_segment = {
+    DCM_SegmentAlgorithmType, DCM_SegmentAlgorithmName,
+    DCM_SegmentationAlgorithmIdentificationSequence, DCM_SegmentedPropertyTypeCodeSequence};
+const struct provenance_tags provenance_of_roi = {
+    DCM_ROIGenerationAlgorithm, DCM_ROIGenerationDescription,
+    DCM_ROIDerivationAlgorithmIdentificationSequence, DCM_RTROIIdentificationCodeSequence};
+
+const struct provenance *
+provenance_read(const struct provenance_tags &tags, const Header &dataset, const Header &item,
+                Charset &charset)
+{
+    auto provenance = std::make_unique<Provenance>();
+    Reader reader(*provenance, charset);
+    reader.read_equipment(dataset);
+    provenance->type = reader.type(item, tags.type);
+    reader.read_names(item, tags.names);
+    reader.read_algorithms(item, tags.algorithms);
+    return provenance.release();
+}
+
+const struct provenance provenance_unstated = {
+    "", nullptr, 0, nullptr, 0, {}, {}, {}, {}, "", "", "",
+};
+
+static Provenance *
+provenance_counted(const struct provenance *provenance)
+{
+    return provenance == &provenance_unstated
+               ? nullptr
+               : static_cast<Provenance *>(const_cast<struct provenance *>(provenance));
+}
+
+void
+provenance_add_codes(const struct provenance *provenance, const struct provenance_tags &tags,
+                     const Header &item, Charset &charset)
+{
+    if (Provenance *added = provenance_counted(provenance))
+        Reader(*added, charset).read_codes(item, tags.code);
+}
+
+const struct provenance *
+provenance_hold(const struct provenance *provenance)
+{
+    if (Provenance *held = provenance_counted(provenance))
+        held->holders++;
+    return provenance;
+}
+
+void
+provenance_release(const struct provenance *provenance)
+{
+    Provenance *held = provenance_counted(provenance);
+    if (held && --held->holders == 0)
+        delete held;
+}

@@ -1,0 +1,474 @@
+/* seg_source.cc - see seg_source.h. */
+#include "dicom/read/annotation/seg_source.h"
+#include "dicom/read/annotation/provenance.hh"
+#include "dicom/read/image/source.hh"
+#include "dicom/value/charset.hh"
+#include "dicom/value/cielab.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+
+namespace
+{
+
+/* Ascending; all attributes read, also in items. */
+constexpr uint32_t wanted_tags[] = {
+    0x00080005, 0x00080016, 0x00080018, 0x00080070, 0x00080100, 0x00080102, 0x00080104, 0x00080119,
+    0x00081090, 0x00081115, 0x00082218, 0x00180050, 0x00180088, 0x00181020, 0x0020000D, 0x0020000E,
+    0x00200032, 0x00200037, 0x00200052, 0x00209113, 0x00209116, 0x00240202, 0x00280002, 0x00280008,
+    0x00280010, 0x00280011, 0x00280030, 0x00280100, 0x00280101, 0x00280102, 0x00280103, 0x00289110,
+    0x00620001, 0x00620002, 0x00620003, 0x00620004, 0x00620005, 0x00620007, 0x00620008, 0x00620009,
+    0x0062000A, 0x0062000B, 0x0062000D, 0x0062000E, 0x0062000F, 0x00620011, 0x00620020, 0x00620021,
+    0x0066002F, 0x00660030, 0x00660031, 0x00660032, 0x00660036, 0x52009229, 0x52009230,
+};
+
+/* One file being opened. */
+struct Opening {
+    const char *path;
+    struct scan &scan;
+    const Header &dataset;
+    struct seg_source &source;
+    struct error *error;
+    std::map<int32_t, int32_t> by_number;
+
+    int refuse(enum code code, const std::string &what) const
+    {
+        return error_set_files(error, -EBADMSG, code, path, nullptr, "%s %s", text_base_name(path),
+                               what.c_str());
+    }
+
+    int invalid(const DcmTagKey &tag, const std::string &why) const
+    {
+        return refuse(CODE_TAG_INVALID,
+                      "has an invalid " + header_tag_name(tag) + ": " + why + ".");
+    }
+
+    template <size_t size>
+    int read_uid(const Header &header, const DcmTagKey &tag, bool required,
+                 char (&destination)[size]) const
+    {
+        const std::string text = header_text(header, tag);
+        if (text.empty())
+            return required ? refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + ".") : 0;
+        if (!header_is_uid(text))
+            return refuse(CODE_UID_INVALID,
+                          "has an invalid " + header_tag_name(tag) +
+                              ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
+        header_copy(destination, text);
+        return 0;
+    }
+
+    int read_number(const Header &header, const DcmTagKey &tag, int32_t low, int32_t high,
+                    int32_t *number) const
+    {
+        if (!header_has(header, tag))
+            return refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + ".");
+        if (!header_integer(header, tag, number) || *number < low || *number > high)
+            return invalid(tag, "not a whole number from " + std::to_string(low) + " to " +
+                                    std::to_string(high));
+        return 0;
+    }
+};
+
+DcmSequenceOfItems *
+seg_source_sequence(const Header &header, const DcmTagKey &tag)
+{
+    DcmElement *element = header.find(tag);
+    return element && element->ident() == EVR_SQ ? static_cast<DcmSequenceOfItems *>(element)
+                                                 : nullptr;
+}
+
+/* Allocates a C array with one spare element, so that an empty one is not a failure. */
+template <typename T>
+void
+seg_source_allocate(T *&array, size_t count)
+{
+    array = static_cast<T *>(calloc(count + 1, sizeof(T)));
+    if (!array)
+        throw std::bad_alloc();
+}
+
+/* --------------------------------------------------------------------------- identity --- */
+
+int
+seg_source_read_identity(Opening &opening)
+{
+    struct seg_source &source = opening.source;
+    const Header &dataset = opening.dataset;
+    std::string class_uid = header_text(dataset, DCM_SOPClassUID);
+    if (class_uid.empty())
+        class_uid = opening.scan.media_class_uid;
+    if (class_uid != SEG_SOURCE_CLASS_UID && class_uid != SEG_SOURCE_LABELMAP_CLASS)
+        return opening.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is not a Segmentation.");
+    header_copy(source.class_uid, class_uid);
+    source.own = header_text(dataset, DCM_Manufacturer) == "Noctule" &&
+                 header_text(dataset, DCM_ManufacturerModelName) == "noctuled";
+    int rc = opening.read_uid(dataset, DCM_SOPInstanceUID, true, source.sop_instance_uid);
+    if (!rc)
+        rc = opening.read_uid(dataset, DCM_StudyInstanceUID, true, source.study_uid);
+    if (!rc)
+        rc = opening.read_uid(dataset, DCM_SeriesInstanceUID, true, source.series_uid);
+    if (!rc)
+        rc = opening.read_uid(dataset, DCM_FrameOfReferenceUID, false,
+                              source.frame_of_reference_uid);
+    return rc;
+}
+
+int
+seg_source_read_series(Opening &opening)
+{
+    DcmSequenceOfItems *items = seg_source_sequence(opening.dataset, DCM_ReferencedSeriesSequence);
+    seg_source_allocate(opening.source.series, items ? items->card() : 0);
+    for (DcmObject *item = items ? items->nextInContainer(nullptr) : nullptr; item;
+         item = items->nextInContainer(item)) {
+        const int rc =
+            opening.read_uid(Header(*static_cast<DcmItem *>(item)), DCM_SeriesInstanceUID, true,
+                             opening.source.series[opening.source.series_count]);
+        if (rc)
+            return rc;
+        opening.source.series_count++;
+    }
+    return 0;
+}
+
+void
+seg_source_read_color(const Header &item, struct seg_source_segment &segment)
+{
+    uint16_t lab[3];
+    for (unsigned long i = 0; i < 3; i++) {
+        double value;
+        if (!header_number(item, DCM_RecommendedDisplayCIELabValue, &value, i) || value < 0 ||
+            value > UINT16_MAX)
+            return;
+        lab[i] = static_cast<uint16_t>(value);
+    }
+    segment.has_color = true;
+    srgb_from_cielab(lab, segment.color);
+}
+
+int
+seg_source_read_segment(Opening &opening, const Header &item, Charset &charset, int32_t place,
+                        struct seg_source_segment &segment)
+{
+    int rc = opening.read_number(item, DCM_SegmentNumber, 0, UINT16_MAX, &segment.number);
+    if (!rc)
+        rc = opening.read_uid(item, DCM_TrackingUID, false, segment.tracking_uid);
+    if (rc)
+        return rc;
+    header_copy_name(segment.label, charset_name(charset, header_text(item, DCM_SegmentLabel)));
+    header_copy_name(segment.tracking_id, charset_name(charset, header_text(item, DCM_TrackingID)));
+    if (!segment.tracking_id[0] || !segment.tracking_uid[0])
+        segment.tracking_id[0] = segment.tracking_uid[0] = '\0';
+    seg_source_read_color(item, segment);
+    segment.provenance = provenance_read(provenance_of_segment, opening.dataset, item, charset);
+    provenance_add_codes(segment.provenance, provenance_of_segment, item, charset);
+    if (opening.by_number.emplace(segment.number, place).second)
+        return 0;
+    return opening.invalid(DCM_SegmentNumber,
+                           "two segments have " + std::to_string(segment.number));
+}
+
+int
+seg_source_read_segments(Opening &opening)
+{
+    DcmSequenceOfItems *items = seg_source_sequence(opening.dataset, DCM_SegmentSequence);
+    Charset charset(header_character_sets(opening.dataset));
+    seg_source_allocate(opening.source.segments, items ? items->card() : 0);
+    for (DcmObject *item = items ? items->nextInContainer(nullptr) : nullptr; item;
+         item = items->nextInContainer(item)) {
+        const int32_t place = opening.source.segment_count++;
+        const int rc = seg_source_read_segment(opening, Header(*static_cast<DcmItem *>(item)),
+                                               charset, place, opening.source.segments[place]);
+        if (rc)
+            return rc;
+    }
+    return items ? 0
+                 : opening.refuse(CODE_TAG_MISSING,
+                                  "has no " + header_tag_name(DCM_SegmentSequence) + ".");
+}
+
+/* ----------------------------------------------------------------------------- pixels ---- */
+
+int
+seg_source_read_type(Opening &opening)
+{
+    static const std::map<std::string, enum seg_source_type> types = {
+        {"BINARY", SEG_SOURCE_BINARY},
+        {"FRACTIONAL", SEG_SOURCE_FRACTIONAL},
+        {"LABELMAP", SEG_SOURCE_LABELMAP}};
+
+    const auto type = types.find(header_text(opening.dataset, DCM_SegmentationType));
+    if (type == types.end())
+        return opening.invalid(DCM_SegmentationType, "neither BINARY, FRACTIONAL nor LABELMAP");
+    opening.source.type = type->second;
+    return type->second != SEG_SOURCE_FRACTIONAL
+               ? 0
+               : opening.read_number(opening.dataset, DCM_MaximumFractionalValue, 1, UINT8_MAX,
+                                     &opening.source.maximum);
+}
+
+int
+seg_source_read_sizes(Opening &opening)
+{
+    struct seg_source &source = opening.source;
+    const Header &dataset = opening.dataset;
+    int32_t stored = 0, high = 0, is_signed = 0, samples = 0;
+    int rc = opening.read_number(dataset, DCM_Rows, 1, UINT16_MAX, &source.rows);
+    if (!rc)
+        rc = opening.read_number(dataset, DCM_Columns, 1, UINT16_MAX, &source.columns);
+    if (!rc)
+        rc = opening.read_number(dataset, DCM_NumberOfFrames, 1, LIMIT_FRAMES, &source.frame_count);
+    if (!rc)
+        rc = opening.read_number(dataset, DCM_BitsAllocated, 1, 64, &source.bits);
+    if (!rc)
+        rc = opening.read_number(dataset, DCM_BitsStored, 1, 64, &stored);
+    if (!rc)
+        rc = opening.read_number(dataset, DCM_HighBit, 0, 63, &high);
+    if (!rc)
+        rc = opening.read_number(dataset, DCM_PixelRepresentation, 0, 1, &is_signed);
+    if (!rc)
+        rc = opening.read_number(dataset, DCM_SamplesPerPixel, 1, 4, &samples);
+    if (rc)
+        return rc;
+    const bool fits = source.type == SEG_SOURCE_BINARY ? source.bits == 1
+                      : source.type == SEG_SOURCE_FRACTIONAL
+                          ? source.bits == 8
+                          : source.bits == 8 || source.bits == 16;
+    if (fits && stored == source.bits && high == stored - 1 && !is_signed && samples == 1)
+        return 0;
+    return opening.refuse(CODE_PIXELS_UNSUPPORTED,
+                          "has pixels of " + std::to_string(source.bits) + " bits with " +
+                              std::to_string(stored) +
+                              " stored, which a segmentation of its type cannot have.");
+}
+
+/* Checks that a pixel reader supports the transfer syntax, and that it is lossless. */
+int
+seg_source_check_syntax(const Opening &opening)
+{
+    const struct scan &scan = opening.scan;
+    if (!scan.syntax || scan.big_endian)
+        return opening.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
+                              "is in a transfer syntax that is not supported for segmentations. "
+                              "Send it uncompressed.");
+    const std::string is_in = std::string("is in ") + scan.syntax->name;
+    if (scan.syntax->lossy)
+        return opening.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
+                              is_in + ", which is lossy. Send it uncompressed.");
+    if (scan.encapsulated != (scan.syntax->codec != TRANSFER_NATIVE))
+        return opening.refuse(CODE_TAG_INVALID, is_in + ", which its pixel data does not match.");
+    if (scan.encapsulated && opening.source.type == SEG_SOURCE_BINARY)
+        return opening.refuse(
+            CODE_TRANSFER_SYNTAX_UNSUPPORTED,
+            is_in + ", which does not support pixels of one bit. Send it uncompressed.");
+    return 0;
+}
+
+/* Compares the decoded size with the size of the file. */
+int
+seg_source_check_expansion(const Opening &opening, const struct stream &stream, int64_t decoded)
+{
+    if (!opening.scan.encapsulated || decoded <= int64_t{LIMIT_EXPANDED_MIB} << 20 ||
+        decoded / LIMIT_SEG_EXPANSION <= stream.file_size)
+        return 0;
+    return opening.refuse(CODE_EXPANSION_IMPLAUSIBLE,
+                          "has " + std::to_string(stream.file_size) + " bytes and claims " +
+                              std::to_string(decoded) + " of pixels, more than " +
+                              std::to_string(LIMIT_SEG_EXPANSION) + " times as much.");
+}
+
+int
+seg_source_measure(Opening &opening, const struct stream &stream)
+{
+    struct seg_source &source = opening.source;
+    const struct scan &scan = opening.scan;
+    const int64_t pixels = int64_t{source.rows} * source.columns;
+    if (const int rc = seg_source_check_syntax(opening))
+        return rc;
+    if (pixels > int64_t{LIMIT_PLANE_MI} << 20 ||
+        pixels * source.frame_count > int64_t{LIMIT_VOXELS_MI} << 20)
+        return opening.refuse(CODE_SIZE_IMPLAUSIBLE, "has more pixels than the limit.");
+    if (scan.pixel_tag != SCAN_TAG_PIXELS)
+        return opening.refuse(CODE_TAG_MISSING, "has no Pixel Data (7FE0,0010).");
+    const int64_t needed = (pixels * source.frame_count * source.bits + 7) / 8;
+    if (scan.encapsulated)
+        return seg_source_check_expansion(opening, stream, needed);
+    const int64_t there = std::min(scan.pixel_length, stream_remaining(&stream));
+    if (there >= needed)
+        return 0;
+    return opening.refuse(CODE_FILE_TRUNCATED, "holds " + std::to_string(there) + " of " +
+                                                   std::to_string(needed) +
+                                                   " bytes of pixel data. Send it again.");
+}
+
+/* Fills the members of an image that a pixel reader uses. */
+void
+seg_source_fill_image(struct seg_source &source, const struct scan &scan,
+                      const struct stream &stream)
+{
+    struct dicom_instance &image = *source.image;
+    header_copy(image.transfer_syntax_uid, scan.transfer_syntax_uid);
+    image.file_size = stream.file_size;
+    image.rows = source.rows;
+    image.columns = source.columns;
+    image.bits_allocated = image.bits_stored = source.bits;
+    image.high_bit = source.bits - 1;
+    image.pixel = source.bits == 16 ? IMAGE_UINT16 : IMAGE_UINT8;
+    image.frame_count = source.frame_count;
+    image.pixel_offset = scan.encapsulated || scan.syntax->deflated ? -1 : scan.pixel_offset;
+    image.pixel_length = scan.pixel_length;
+}
+
+/* ----------------------------------------------------------------------------- frames ---- */
+
+int
+seg_source_read_frame_segment(Opening &opening, const Source &groups, int32_t *segment)
+{
+    *segment = -1;
+    if (opening.source.type == SEG_SOURCE_LABELMAP)
+        return 0;
+    int32_t number;
+    const int rc = opening.read_number(groups.group(DCM_SegmentIdentificationSequence),
+                                       DCM_ReferencedSegmentNumber, 0, UINT16_MAX, &number);
+    if (rc)
+        return rc;
+    const auto found = opening.by_number.find(number);
+    if (found == opening.by_number.end())
+        return opening.invalid(DCM_ReferencedSegmentNumber,
+                               "there is no segment " + std::to_string(number));
+    *segment = found->second;
+    return 0;
+}
+
+void
+seg_source_read_geometry(const Source &groups, int32_t frame_count, struct seg_source_frame &frame)
+{
+    struct dicom_frame read = {};
+    frame_read_geometry(groups, frame_count == 1, read);
+    frame.has_geometry = read.has_position && read.has_orientation && read.has_spacing;
+    std::copy(std::begin(read.position), std::end(read.position), frame.position);
+    std::copy(std::begin(read.orientation), std::end(read.orientation), frame.orientation);
+    frame.spacing[0] = read.pixel_spacing[1];
+    frame.spacing[1] = read.pixel_spacing[0];
+    frame.between = read.spacing_between_slices;
+    frame.thickness = read.slice_thickness;
+}
+
+int
+seg_source_read_frames(Opening &opening)
+{
+    struct seg_source &source = opening.source;
+    Source groups(opening.dataset, opening.scan);
+    seg_source_allocate(source.frames, static_cast<size_t>(source.frame_count));
+    for (int32_t i = 0; i < source.frame_count; i++) {
+        groups.advance();
+        int rc = seg_source_read_frame_segment(opening, groups, &source.frames[i].segment);
+        if (!rc)
+            rc = scan_check_time(&opening.scan, opening.path, opening.error);
+        if (rc)
+            return rc;
+        seg_source_read_geometry(groups, source.frame_count, source.frames[i]);
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------- the whole ---- */
+
+int
+seg_source_read_header(Opening &opening, const struct stream &stream)
+{
+    int rc = seg_source_read_identity(opening);
+    if (!rc)
+        rc = seg_source_read_series(opening);
+    if (!rc)
+        rc = seg_source_read_segments(opening);
+    if (!rc)
+        rc = seg_source_read_type(opening);
+    if (!rc)
+        rc = seg_source_read_sizes(opening);
+    if (!rc)
+        rc = seg_source_measure(opening, stream);
+    if (!rc)
+        seg_source_fill_image(opening.source, opening.scan, stream);
+    /* Must be last: only now the file's size justifies the number of frames. */
+    return rc ? rc : seg_source_read_frames(opening);
+}
+
+struct SourceClose {
+    void operator()(struct seg_source *source) const
+    {
+        seg_source_close(source);
+    }
+};
+
+int
+seg_source_read_file(const char *path, struct seg_source **result, struct error *error)
+{
+    std::unique_ptr<struct seg_source, SourceClose> source(
+        static_cast<struct seg_source *>(calloc(1, sizeof(struct seg_source))));
+    if (source)
+        source->image = static_cast<struct dicom_instance *>(calloc(1, sizeof(*source->image)));
+    if (!source || !source->image || !(source->image->path = strdup(path)))
+        throw std::bad_alloc();
+    struct stream stream;
+    int rc = header_open(-1, path, &stream, error);
+    if (rc)
+        return rc;
+    const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
+    struct scan_wanted wanted =
+        scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_TEXT_BYTES);
+    wanted.nested = true;
+    struct scan scan = {};
+    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    DcmDataset parsed;
+    rc = header_scan(&stream, path, wanted, &scan, parsed, error);
+    if (rc)
+        return rc;
+    const Header dataset(parsed);
+    Opening opening{path, scan, dataset, *source, error, {}};
+    rc = seg_source_read_header(opening, stream);
+    if (!rc)
+        *result = source.release();
+    return rc;
+}
+
+} // namespace
+
+int
+seg_source_open(const char *path, struct seg_source **source, struct error *error)
+{
+    *source = nullptr;
+    return header_guard(path, error, [&] { return seg_source_read_file(path, source, error); });
+}
+
+void
+seg_source_close(struct seg_source *source)
+{
+    if (!source)
+        return;
+    dicom_instance_free(source->image);
+    for (int32_t i = 0; i < source->segment_count; i++)
+        provenance_release(source->segments[i].provenance);
+    free(source->series);
+    free(source->segments);
+    free(source->frames);
+    free(source);
+}
+
+int
+seg_source_read(const struct seg_source *source, struct dicom_pixels *reader, int32_t frame,
+                uint16_t *pixels, struct error *error)
+{
+    const int64_t count = int64_t{source->rows} * source->columns;
+    const bool narrow = source->bits != 16;
+    /* Read into the upper half, then widen from the front. */
+    auto *bytes = reinterpret_cast<uint8_t *>(pixels) + (narrow ? count : 0);
+    const int rc = dicom_pixels_read(reader, frame, bytes, error);
+    for (int64_t i = 0; i < count && !rc && narrow; i++)
+        pixels[i] = bytes[i];
+    return rc;
+}

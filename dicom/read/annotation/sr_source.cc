@@ -1,0 +1,423 @@
+/* sr_source.cc - see sr_source.h. */
+#include "dicom/read/annotation/sr_source.h"
+#include "dicom/read/header.hh"
+#include "dicom/value/charset.hh"
+#include "dicom/value/storage_class.h"
+
+#include <dcmtk/dcmsr/dsrdoc.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+namespace
+{
+
+/* Ascending; all attributes that dcmsr reads, also in items. */
+constexpr uint32_t wanted_tags[] = {
+    0x00080005, 0x00080016, 0x00080018, 0x00080023, 0x00080033, 0x00080060, 0x00080070, 0x00080100,
+    0x00080102, 0x00080103, 0x00080104, 0x00080105, 0x00080119, 0x00080120, 0x00081090, 0x00081115,
+    0x00081150, 0x00081155, 0x00081160, 0x00081199, 0x0020000D, 0x0020000E, 0x00200011, 0x00200013,
+    0x004008EA, 0x0040A010, 0x0040A040, 0x0040A043, 0x0040A050, 0x0040A0B0, 0x0040A120, 0x0040A121,
+    0x0040A122, 0x0040A123, 0x0040A124, 0x0040A130, 0x0040A132, 0x0040A138, 0x0040A13A, 0x0040A160,
+    0x0040A161, 0x0040A162, 0x0040A163, 0x0040A168, 0x0040A300, 0x0040A301, 0x0040A30A, 0x0040A372,
+    0x0040A375, 0x0040A491, 0x0040A493, 0x0040A504, 0x0040A730, 0x0040DB00, 0x0040DB73, 0x0062000B,
+    0x00700022, 0x00700023, 0x30060024,
+};
+
+constexpr double farthest = 1e6;
+
+struct Figure {
+    struct sr_source_figure told;
+    std::vector<double> points;
+};
+
+struct Item {
+    std::string tracking, finding, concept;
+    std::vector<Figure> figures;
+};
+
+/* One report being opened. */
+struct Opening {
+    const char *path;
+    struct error *error;
+    Charset &charset;
+    std::vector<Item> items;
+
+    int refuse(enum code code, const std::string &what) const
+    {
+        return error_set_files(error, -EBADMSG, code, path, nullptr, "%s %s", text_base_name(path),
+                               what.c_str());
+    }
+
+    template <size_t size>
+    int read_uid(const Header &header, const DcmTagKey &tag, char (&destination)[size]) const
+    {
+        const std::string text = header_text(header, tag);
+        if (text.empty())
+            return refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + ".");
+        if (!header_is_uid(text))
+            return refuse(CODE_UID_INVALID,
+                          "has an invalid " + header_tag_name(tag) +
+                              ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
+        header_copy(destination, text);
+        return 0;
+    }
+
+    std::string name(const OFString &text) const
+    {
+        return charset_name(charset, std::string(text.c_str(), text.size()));
+    }
+};
+
+/* --------------------------------------------------------------------------- identity --- */
+
+int
+sr_source_read_identity(const Opening &opening, const Header &dataset, const struct scan &scan,
+                        struct sr_source &source)
+{
+    std::string class_uid = header_text(dataset, DCM_SOPClassUID);
+    if (class_uid.empty())
+        class_uid = scan.media_class_uid;
+    const char *kind = storage_class_object(class_uid.c_str());
+    if (!kind || strcmp(kind, "sr") != 0)
+        return opening.refuse(
+            CODE_SOP_CLASS_UNSUPPORTED,
+            "is not a supported structured report (Enhanced, Comprehensive, Comprehensive 3D).");
+    header_copy(source.class_uid, class_uid);
+    source.own = header_text(dataset, DCM_Manufacturer) == "Noctule" &&
+                 header_text(dataset, DCM_ManufacturerModelName) == "noctuled";
+    int rc = opening.read_uid(dataset, DCM_SOPInstanceUID, source.sop_instance_uid);
+    if (!rc)
+        rc = opening.read_uid(dataset, DCM_StudyInstanceUID, source.study_uid);
+    return rc ? rc : opening.read_uid(dataset, DCM_SeriesInstanceUID, source.series_uid);
+}
+
+/* Finds the series inside the studies of the evidence. */
+void
+sr_source_find_series(DcmItem &dataset, std::vector<std::string> &series)
+{
+    DcmSequenceOfItems *studies = nullptr;
+    if (!header_is_good(
+            dataset.findAndGetSequence(DCM_CurrentRequestedProcedureEvidenceSequence, studies)))
+        return;
+    for (DcmObject *study = studies->nextInContainer(nullptr); study;
+         study = studies->nextInContainer(study)) {
+        DcmSequenceOfItems *of = nullptr;
+        if (!header_is_good(static_cast<DcmItem *>(study)->findAndGetSequence(
+                DCM_ReferencedSeriesSequence, of)))
+            continue;
+        for (DcmObject *each = of->nextInContainer(nullptr); each;
+             each = of->nextInContainer(each)) {
+            const std::string uid =
+                header_text(Header(*static_cast<DcmItem *>(each)), DCM_SeriesInstanceUID);
+            if (header_is_uid(uid))
+                series.push_back(uid);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------ coordinates ---- */
+
+/* Reads the points as an array of the value. dcmsr's list would walk from its start for each
+ * item. */
+template <typename List>
+int
+sr_source_read_points(const Opening &opening, const List &list, size_t dimensions,
+                      std::vector<double> &points)
+{
+    DcmItem item;
+    const Float32 *values = nullptr;
+    unsigned long count = 0;
+    if (!header_is_good(list.write(item)) ||
+        !header_is_good(item.findAndGetFloat32Array(DCM_GraphicData, values, &count)) || !values ||
+        count % dimensions != 0)
+        return opening.refuse(CODE_TAG_INVALID, "has coordinates that are not points.");
+    for (unsigned long i = 0; i < count; i++) {
+        const double value = static_cast<double>(values[i]);
+        if (!(std::fabs(value) <= farthest))
+            return opening.refuse(CODE_TAG_INVALID, "has coordinates beyond " +
+                                                        std::to_string(static_cast<int>(farthest)) +
+                                                        " or that are not numbers.");
+        points.push_back(value);
+        if (dimensions == 2 && i % 2 == 1)
+            points.push_back(0);
+    }
+    return 0;
+}
+
+bool
+sr_source_is_closed(const std::vector<double> &points)
+{
+    return points.size() > 9 && std::equal(points.begin(), points.begin() + 3, points.end() - 3);
+}
+
+int
+sr_source_read_space(const Opening &opening, const DSRSpatialCoordinates3DValue &value,
+                     Figure &figure)
+{
+    struct sr_source_figure &told = figure.told;
+    const int rc = sr_source_read_points(
+        opening, const_cast<DSRSpatialCoordinates3DValue &>(value).getGraphicDataList(), 3,
+        figure.points);
+    if (rc)
+        return rc;
+    header_copy(told.frame_of_reference_uid, std::string(value.getFrameOfReferenceUID().c_str()));
+    switch (value.getGraphicType()) {
+    case DSRTypes::GT3_Point:
+    case DSRTypes::GT3_Multipoint:
+        told.form = SR_SOURCE_POINTS;
+        break;
+    case DSRTypes::GT3_Polygon:
+        told.form = SR_SOURCE_OUTLINE;
+        break;
+    case DSRTypes::GT3_Polyline:
+        told.form = sr_source_is_closed(figure.points) ? SR_SOURCE_OUTLINE : SR_SOURCE_OTHER;
+        break;
+    default:
+        told.form = SR_SOURCE_OTHER;
+        break;
+    }
+    told.type = DSRTypes::graphicType3DToEnumeratedValue(value.getGraphicType());
+    return 0;
+}
+
+int
+sr_source_read_image(const Opening &opening, const DSRSpatialCoordinatesValue &value,
+                     Figure &figure)
+{
+    struct sr_source_figure &told = figure.told;
+    const int rc = sr_source_read_points(
+        opening, const_cast<DSRSpatialCoordinatesValue &>(value).getGraphicDataList(), 2,
+        figure.points);
+    if (rc)
+        return rc;
+    switch (value.getGraphicType()) {
+    case DSRTypes::GT_Point:
+    case DSRTypes::GT_Multipoint:
+        told.form = SR_SOURCE_POINTS;
+        break;
+    case DSRTypes::GT_Polyline:
+        told.form = sr_source_is_closed(figure.points) ? SR_SOURCE_OUTLINE : SR_SOURCE_OTHER;
+        break;
+    default:
+        told.form = SR_SOURCE_OTHER;
+        break;
+    }
+    told.type = DSRTypes::graphicTypeToEnumeratedValue(value.getGraphicType());
+    return 0;
+}
+
+/* Finds the image of the coordinates, which is their child. */
+void
+sr_source_find_image(DSRDocumentTree &tree, struct sr_source_figure &figure)
+{
+    figure.image_frame = 1;
+    if (!tree.goDown())
+        return;
+    do {
+        const DSRContentItem &child = tree.getCurrentContentItem();
+        if (child.getValueType() != DSRTypes::VT_Image)
+            continue;
+        const DSRImageReferenceValue &image = child.getImageReference();
+        header_copy(figure.image_uid, std::string(image.getSOPInstanceUID().c_str()));
+        if (image.getFrameList().getNumberOfItems() > 0)
+            figure.image_frame = image.getFrameList().getItem(1);
+    } while (tree.gotoNext());
+    tree.goUp();
+}
+
+/* ---------------------------------------------------------------------------- the tree ---- */
+
+bool
+sr_source_is_concept(const DSRContentItem &item, const char *code)
+{
+    return strcmp(item.getConceptName().getCodeValue().c_str(), code) == 0 &&
+           strcmp(item.getConceptName().getCodingSchemeDesignator().c_str(), "DCM") == 0;
+}
+
+int
+sr_source_add_figure(Opening &opening, DSRDocumentTree &tree, size_t owner)
+{
+    const DSRContentItem &item = tree.getCurrentContentItem();
+    const bool in_space = item.getValueType() == DSRTypes::VT_SCoord3D;
+    Figure figure = {};
+    const int rc = in_space ? sr_source_read_space(opening, item.getSpatialCoordinates3D(), figure)
+                            : sr_source_read_image(opening, item.getSpatialCoordinates(), figure);
+    if (rc)
+        return rc;
+    if (opening.items[owner].concept.empty())
+        opening.items[owner].concept = opening.name(item.getConceptName().getCodeMeaning());
+    if (!in_space)
+        sr_source_find_image(tree, figure.told);
+    opening.items[owner].figures.push_back(std::move(figure));
+    return 0;
+}
+
+/* Reads Tracking Identifier and Finding of the container. */
+void
+sr_source_note(Opening &opening, const DSRContentItem &item, size_t owner)
+{
+    const DSRTypes::E_ValueType type = item.getValueType();
+    if (type == DSRTypes::VT_Text && sr_source_is_concept(item, "112039"))
+        opening.items[owner].tracking = opening.name(item.getStringValue());
+    if (type == DSRTypes::VT_Code && sr_source_is_concept(item, "121071"))
+        opening.items[owner].finding = opening.name(item.getCodeValue().getCodeMeaning());
+}
+
+/* Walks the children of the item at the cursor, and returns the cursor to it. The walk over the
+ * file has limited their depth. */
+int
+sr_source_walk(Opening &opening, DSRDocumentTree &tree, size_t owner)
+{
+    int rc = 0;
+    if (!tree.goDown())
+        return 0;
+    do {
+        const DSRContentItem &item = tree.getCurrentContentItem();
+        const DSRTypes::E_ValueType type = item.getValueType();
+        sr_source_note(opening, item, owner);
+        if (type == DSRTypes::VT_SCoord || type == DSRTypes::VT_SCoord3D) {
+            rc = sr_source_add_figure(opening, tree, owner);
+        } else if (type == DSRTypes::VT_Container) {
+            opening.items.emplace_back();
+            rc = sr_source_walk(opening, tree, opening.items.size() - 1);
+        } else {
+            rc = sr_source_walk(opening, tree, owner);
+        }
+    } while (rc == 0 && tree.gotoNext());
+    tree.goUp();
+    return rc;
+}
+
+/* ------------------------------------------------------------------------- the whole ---- */
+
+template <typename T>
+T *
+sr_source_array(size_t count)
+{
+    auto *array = static_cast<T *>(calloc(count + 1, sizeof(T)));
+    if (!array)
+        throw std::bad_alloc();
+    return array;
+}
+
+void
+sr_source_hand_over_figure(const Figure &figure, struct sr_source_figure &told)
+{
+    told = figure.told;
+    told.points = sr_source_array<double>(figure.points.size());
+    std::copy(figure.points.begin(), figure.points.end(), told.points);
+    told.count = static_cast<int64_t>(figure.points.size() / 3);
+}
+
+/* Containers without coordinates are not items. */
+void
+sr_source_hand_over(const Opening &opening, const std::vector<std::string> &series,
+                    struct sr_source &source)
+{
+    source.items = sr_source_array<struct sr_source_item>(opening.items.size());
+    for (const Item &item : opening.items) {
+        if (item.figures.empty())
+            continue;
+        struct sr_source_item &told = source.items[source.item_count++];
+        told.number = source.item_count;
+        header_copy_name(told.name, !item.tracking.empty()  ? item.tracking
+                                    : !item.finding.empty() ? item.finding
+                                                            : item.concept);
+        header_copy_name(told.finding, item.finding);
+        told.figures = sr_source_array<struct sr_source_figure>(item.figures.size());
+        for (const Figure &figure : item.figures)
+            sr_source_hand_over_figure(figure, told.figures[told.figure_count++]);
+    }
+    source.series = static_cast<char(*)[DICOM_UID_SIZE]>(calloc(series.size() + 1, DICOM_UID_SIZE));
+    if (!source.series)
+        throw std::bad_alloc();
+    for (const std::string &uid : series)
+        header_copy(source.series[source.series_count++], uid);
+}
+
+struct SourceClose {
+    void operator()(struct sr_source *source) const
+    {
+        sr_source_close(source);
+    }
+};
+
+int
+sr_source_read_content(Opening &opening, DcmDataset &dataset)
+{
+    DSRDocument document;
+    const OFCondition status =
+        document.read(dataset, DSRTypes::RF_ignoreRelationshipConstraints |
+                                   DSRTypes::RF_acceptUnknownRelationshipType);
+    if (!header_is_good(status) || !document.getTree().gotoRoot())
+        return opening.refuse(CODE_TAG_INVALID, std::string("has content that cannot be read: ") +
+                                                    status.text() + ".");
+    opening.items.emplace_back();
+    return sr_source_walk(opening, document.getTree(), 0);
+}
+
+int
+sr_source_read(const char *path, struct sr_source **result, struct error *error)
+{
+    std::unique_ptr<struct sr_source, SourceClose> source(sr_source_array<struct sr_source>(1));
+    struct stream stream;
+    int rc = header_open(-1, path, &stream, error);
+    if (rc)
+        return rc;
+    const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
+    struct scan_wanted wanted =
+        scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_INHERITED_BYTES);
+    wanted.nested = true;
+    struct scan scan = {};
+    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    DcmDataset dataset;
+    rc = header_scan(&stream, path, wanted, &scan, dataset, error);
+    if (rc)
+        return rc;
+    std::vector<std::string> series;
+    {
+        const Header header(dataset);
+        Charset charset(header_character_sets(header));
+        Opening opening{path, error, charset, {}};
+        rc = sr_source_read_identity(opening, header, scan, *source);
+        if (!rc)
+            sr_source_find_series(dataset, series);
+        if (!rc)
+            rc = sr_source_read_content(opening, dataset);
+        if (!rc)
+            rc = scan_check_time(&scan, path, error);
+        if (!rc)
+            sr_source_hand_over(opening, series, *source);
+    }
+    if (!rc)
+        *result = source.release();
+    return rc;
+}
+
+} // namespace
+
+int
+sr_source_open(const char *path, struct sr_source **source, struct error *error)
+{
+    *source = nullptr;
+    return header_guard(path, error, [&] { return sr_source_read(path, source, error); });
+}
+
+void
+sr_source_close(struct sr_source *source)
+{
+    if (!source)
+        return;
+    for (int32_t i = 0; i < source->item_count; i++) {
+        for (int32_t k = 0; k < source->items[i].figure_count; k++)
+            free(source->items[i].figures[k].points);
+        free(source->items[i].figures);
+    }
+    free(source->items);
+    free(source->series);
+    free(source);
+}

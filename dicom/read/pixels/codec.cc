@@ -1,0 +1,183 @@
+/*
+ * codec.cc - decodes JPEG and JPEG-LS frames with DCMTK.
+ *
+ * Each frame becomes a one-frame pixel sequence. So readers share no state, memory is one frame,
+ * and frames of several fragments need no special case.
+ */
+#include "dicom/read/pixels/codec.hh"
+
+#include "dicom/read/header.hh"
+
+#include <dcmtk/config/osconfig.h>
+
+#include <dcmtk/dcmdata/dcpixel.h>
+#include <dcmtk/dcmdata/dcpixseq.h>
+#include <dcmtk/dcmdata/dcpxitem.h>
+#include <dcmtk/dcmdata/dctk.h>
+
+#include <cerrno>
+#include <memory>
+
+namespace
+{
+
+/* Frame header of a JPEG or JPEG-LS code stream. */
+struct JpegSize {
+    uint8_t marker; /* gives the process */
+    unsigned precision;
+    int rows, columns;
+    int components;
+};
+
+bool
+is_start_of_frame(uint8_t marker)
+{
+    const bool in_range = marker >= 0xC0 && marker <= 0xCF;
+    /* C4, C8 and CC are tables and extensions. F7 is JPEG-LS. */
+    return (in_range && marker != 0xC4 && marker != 0xC8 && marker != 0xCC) || marker == 0xF7;
+}
+
+/* Returns whether the segment may precede the frame header: tables, application data, comments. */
+bool
+may_precede_frame(uint8_t marker)
+{
+    return marker == 0xC4 || marker == 0xCC || marker == 0xDB || marker == 0xDD ||
+           (marker >= 0xE0 && marker <= 0xEF) || marker == 0xF8 || marker == 0xFE;
+}
+
+/* Finds the frame header. Strict, because DCMTK 3.6.7 searches for it too, and loops forever on
+ * some markers that must not precede it. */
+bool
+find_jpeg_size(const std::vector<uint8_t> &bytes, JpegSize *size)
+{
+    if (bytes.size() < 2 || bytes[0] != 0xFF || bytes[1] != 0xD8)
+        return false;
+    size_t at = 2;
+    while (at + 4 <= bytes.size() && bytes[at] == 0xFF) {
+        const uint8_t marker = bytes[at + 1];
+        const size_t length = static_cast<size_t>(bytes[at + 2] << 8 | bytes[at + 3]);
+        if (is_start_of_frame(marker)) {
+            if (at + 10 > bytes.size())
+                return false;
+            size->marker = marker;
+            size->precision = bytes[at + 4];
+            size->rows = bytes[at + 5] << 8 | bytes[at + 6];
+            size->columns = bytes[at + 7] << 8 | bytes[at + 8];
+            size->components = bytes[at + 9];
+            return true;
+        }
+        if (!may_precede_frame(marker) || length < 2)
+            return false;
+        at += 2 + length;
+    }
+    return false;
+}
+
+/* Returns whether the process has one scan: sequential, lossless and JPEG-LS, the only current
+ * ones in DICOM. A progressive stream costs one frame for each scan that it claims. */
+bool
+is_one_scan(uint8_t marker)
+{
+    return marker == 0xC0 || marker == 0xC1 || marker == 0xC3 || marker == 0xF7;
+}
+
+std::string
+check_jpeg(const codec_frame &frame, JpegSize *size)
+{
+    if (!find_jpeg_size(frame.bytes, size))
+        return "its code stream has no frame header";
+    if (!is_one_scan(size->marker))
+        return "its code stream is progressive, hierarchical or arithmetic";
+    if (size->components != 1 || size->rows != frame.instance->rows ||
+        size->columns != frame.instance->columns)
+        return "its code stream has " + std::to_string(size->columns) + " x " +
+               std::to_string(size->rows) + " pixels and " + std::to_string(size->components) +
+               " components, unlike the header";
+    if (size->precision < 2 ||
+        size->precision > static_cast<unsigned>(frame.instance->bits_allocated))
+        return "its code stream has " + std::to_string(size->precision) + " bits per sample";
+    return {};
+}
+
+/* Puts the attributes that the decoders use. */
+void
+codec_describe(DcmDataset &dataset, const struct dicom_instance &instance, unsigned bits)
+{
+    const Uint16 width = bits > 8 ? 16 : 8;
+    const OFCondition conditions[] = {
+        dataset.putAndInsertUint16(DCM_SamplesPerPixel, 1),
+        dataset.putAndInsertString(DCM_PhotometricInterpretation, "MONOCHROME2"),
+        dataset.putAndInsertString(DCM_NumberOfFrames, "1"),
+        dataset.putAndInsertUint16(DCM_Rows, static_cast<Uint16>(instance.rows)),
+        dataset.putAndInsertUint16(DCM_Columns, static_cast<Uint16>(instance.columns)),
+        dataset.putAndInsertUint16(DCM_BitsAllocated, width),
+        dataset.putAndInsertUint16(DCM_BitsStored, static_cast<Uint16>(bits)),
+        dataset.putAndInsertUint16(DCM_HighBit, static_cast<Uint16>(bits - 1)),
+        dataset.putAndInsertUint16(DCM_PixelRepresentation, instance.is_signed)};
+    for (const OFCondition &condition : conditions)
+        header_is_good(condition);
+}
+
+/* Returns a pixel sequence with an empty offset table and one fragment. */
+std::unique_ptr<DcmPixelSequence>
+wrap(const std::vector<uint8_t> &bytes)
+{
+    auto sequence = std::make_unique<DcmPixelSequence>(DCM_PixelSequenceTag);
+    auto table = std::make_unique<DcmPixelItem>(DCM_PixelItemTag);
+    auto fragment = std::make_unique<DcmPixelItem>(DCM_PixelItemTag);
+    if (!header_is_good(
+            fragment->putUint8Array(bytes.data(), static_cast<unsigned long>(bytes.size()))))
+        return nullptr;
+    sequence->insert(table.release());
+    sequence->insert(fragment.release());
+    return sequence;
+}
+
+std::string
+codec_decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
+{
+    errno = 0; /* if memory is short, DCMTK later reports an invalid stream */
+    std::unique_ptr<DcmPixelSequence> sequence = wrap(frame.bytes);
+    if (!sequence)
+        return "its compressed bytes cannot be processed";
+    DcmDataset dataset;
+    codec_describe(dataset, *frame.instance, bits);
+    DcmPixelData pixels(DCM_PixelData);
+    pixels.putOriginalRepresentation(DcmXfer(frame.syntax->uid).getXfer(), nullptr,
+                                     sequence.release());
+    Uint32 fragment = 1;
+    OFString color_model;
+    const OFCondition condition = pixels.getUncompressedFrame(
+        &dataset, 0, fragment, buffer, static_cast<Uint32>(size), color_model);
+    if (header_is_good(condition))
+        return {};
+    header_blame_memory();
+    return condition.text();
+}
+
+} // namespace
+
+std::string
+codec_decode_jpeg(const codec_frame &frame, uint16_t *samples)
+{
+    JpegSize size{};
+    std::string why = check_jpeg(frame, &size);
+    if (!why.empty())
+        return why;
+    const size_t count =
+        static_cast<size_t>(frame.instance->rows) * static_cast<size_t>(frame.instance->columns);
+    if (size.precision > 8)
+        return codec_decode(frame, size.precision, samples, count * 2);
+    /* Decode into the upper half, then widen from the front. DCMTK requires an even size. */
+    std::vector<uint8_t> odd;
+    uint8_t *narrow = reinterpret_cast<uint8_t *>(samples) + count;
+    if (count % 2) {
+        odd.resize(count + 1);
+        narrow = odd.data();
+    }
+    why = codec_decode(frame, size.precision, narrow, count + count % 2);
+    if (why.empty())
+        for (size_t i = 0; i < count; i++)
+            samples[i] = narrow[i];
+    return why;
+}

@@ -1,0 +1,438 @@
+/*
+ * pixels.cc - decodes frames, one at a time, into the caller's memory.
+ *
+ * Native little-endian pixels are read from the file into the caller's buffer and adjusted there.
+ * Only compressed ones need memory of their own. A reader opens the file once, and rejects a file
+ * that changed since its header was read.
+ */
+#include "dicom/read/header.hh"
+#include "dicom/read/pixels/codec.hh"
+#include "dicom/read/pixels/fragments.h"
+#include "dicom/read/pixels/rle.h"
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+struct dicom_pixels {
+    const struct dicom_instance *instance;
+    const struct transfer_syntax *syntax;
+    struct stream stream;
+    bool swapped_words; /* native big endian in 16-bit words */
+    int64_t pixel_offset;
+    struct fragments fragments; /* if encapsulated */
+    /* inflated bytes of pixels consumed so far; -1: position unknown */
+    int64_t inflated;
+    uint8_t last;                  /* last byte consumed; frames of bits may share a byte */
+    std::vector<uint8_t> bytes;    /* of one compressed frame, or one frame of bits */
+    std::vector<uint16_t> samples; /* of one compressed frame of 8-bit pixels */
+    /* A mosaic: this instance has tiles as frames. `instance` is then that of the plane, decoded
+     * once. */
+    const struct dicom_instance *mosaic;
+    struct dicom_instance plane;
+    std::vector<uint8_t> decoded;
+};
+
+namespace
+{
+
+struct Close {
+    void operator()(struct dicom_pixels *pixels) const
+    {
+        dicom_pixels_close(pixels);
+    }
+};
+
+size_t
+frame_pixels(const struct dicom_instance &instance)
+{
+    return static_cast<size_t>(instance.rows) * static_cast<size_t>(instance.columns);
+}
+
+/* Byte range of a frame. A frame of bits may begin and end within a byte. */
+struct Span {
+    int64_t begin, end;
+};
+
+Span
+native_span(const struct dicom_instance &instance, int32_t frame)
+{
+    const int64_t bits = static_cast<int64_t>(frame_pixels(instance)) * instance.bits_allocated;
+    return {bits * frame / 8, (bits * (int64_t{frame} + 1) + 7) / 8};
+}
+
+int
+read_failed(const struct dicom_pixels &pixels, int rc, struct error *error)
+{
+    return scan_error(&pixels.stream, pixels.instance->path, rc, "its pixel data", error);
+}
+
+int
+changed(const struct dicom_instance &instance, struct error *error)
+{
+    return error_set_files(error, -ESTALE, CODE_FILE_UNREADABLE, instance.path, nullptr,
+                           "%s has changed since its header was read.",
+                           text_base_name(instance.path));
+}
+
+/* Finds data that is not in the public struct: fragments, the start of deflated pixels, the
+ * width of words. */
+int
+locate(struct dicom_pixels &pixels, struct error *error)
+{
+    const struct dicom_instance &instance = *pixels.instance;
+    const uint32_t offset_table = 0x7FE00001;
+    struct scan scan;
+    const struct scan_wanted wanted =
+        scan_wanted_of(&offset_table, 1, LIMIT_FRAMES * sizeof(uint64_t));
+    int rc = scan_file(&pixels.stream, instance.path, &wanted, &scan, error);
+    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    if (rc)
+        return rc;
+    if (scan.pixel_tag != SCAN_TAG_PIXELS || scan.syntax != pixels.syntax ||
+        scan.encapsulated != (pixels.syntax->codec != TRANSFER_NATIVE))
+        return changed(instance, error);
+    pixels.swapped_words = scan.big_endian && strcmp(scan.pixel_vr, "OW") == 0;
+    if (scan.encapsulated)
+        return fragments_index(&pixels.stream, &scan, instance.path, instance.frame_count,
+                               &pixels.fragments, error);
+    return 0;
+}
+
+int
+open_pixels(const struct dicom_instance *instance, struct dicom_pixels **result,
+            struct error *error)
+{
+    auto bare = std::make_unique<struct dicom_pixels>();
+    int rc = stream_open(&bare->stream, instance->path);
+    if (rc)
+        return error_set_files(error, rc, CODE_FILE_UNREADABLE, instance->path, nullptr,
+                               "%s cannot be opened: %s.", text_base_name(instance->path),
+                               strerror(-rc));
+    std::unique_ptr<struct dicom_pixels, Close> pixels(bare.release());
+    pixels->instance = instance;
+    if (instance->tile_columns > 0) {
+        pixels->mosaic = instance;
+        pixels->instance = &pixels->plane;
+        pixels->plane = *instance;
+        pixels->plane.rows *= instance->tile_rows;
+        pixels->plane.columns *= instance->tile_columns;
+        pixels->plane.frame_count = 1;
+    }
+    pixels->syntax = transfer_find(instance->transfer_syntax_uid);
+    pixels->pixel_offset = instance->pixel_offset;
+    if (pixels->stream.file_size != instance->file_size || !pixels->syntax)
+        return changed(*instance, error);
+    const bool plain = pixels->syntax->codec == TRANSFER_NATIVE && !pixels->syntax->deflated &&
+                       !pixels->syntax->big_endian;
+    rc = plain ? 0 : locate(*pixels, error);
+    if (!rc)
+        *result = pixels.release();
+    return rc;
+}
+
+int
+read_file(const struct dicom_pixels &pixels, void *destination, size_t size, int64_t offset,
+          struct error *error)
+{
+    const int rc = stream_read_at(pixels.stream.fd, destination, size, offset);
+    return rc ? read_failed(pixels, rc, error) : 0;
+}
+
+/* Rewinds to the first byte of the pixels. */
+int
+rewind_inflated(struct dicom_pixels &pixels, struct error *error)
+{
+    stream_rewind(&pixels.stream);
+    pixels.inflated = -1;
+    const int rc = locate(pixels, error);
+    if (!rc)
+        pixels.inflated = 0;
+    return rc;
+}
+
+/* Continues after the previous frame, or restarts. Only one inflated byte is kept. */
+int
+read_inflated(struct dicom_pixels &pixels, const Span &span, uint8_t *destination,
+              struct error *error)
+{
+    const bool shared = pixels.inflated > 0 && pixels.inflated == span.begin + 1;
+    int64_t begin = span.begin;
+    if (shared) {
+        *destination++ = pixels.last;
+        begin++;
+    } else if (pixels.inflated < 0 || pixels.inflated > begin) {
+        if (const int rc = rewind_inflated(pixels, error))
+            return rc;
+    }
+    int rc = stream_skip(&pixels.stream, begin - pixels.inflated);
+    if (!rc)
+        rc = stream_read(&pixels.stream, destination, span.end - begin);
+    pixels.inflated = rc ? -1 : span.end;
+    if (rc)
+        return read_failed(pixels, rc, error);
+    if (span.end > begin)
+        pixels.last = destination[span.end - begin - 1];
+    return 0;
+}
+
+/* Reads native bytes of a frame, in file order. */
+int
+read_native(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
+{
+    const Span span = native_span(*pixels.instance, frame);
+    if (pixels.syntax->deflated)
+        return read_inflated(pixels, span, static_cast<uint8_t *>(destination), error);
+    return read_file(pixels, destination, static_cast<size_t>(span.end - span.begin),
+                     pixels.pixel_offset + span.begin, error);
+}
+
+/* Reads a frame of bits. These frames have no padding between them; the first pixel is the
+ * lowest bit (PS3.5 8.1.1). */
+int
+read_bits(struct dicom_pixels &pixels, int32_t frame, uint8_t *destination, struct error *error)
+{
+    const Span span = native_span(*pixels.instance, frame);
+    const size_t count = frame_pixels(*pixels.instance);
+    pixels.bytes.resize(static_cast<size_t>(span.end - span.begin));
+    if (const int rc = read_native(pixels, frame, pixels.bytes.data(), error))
+        return rc;
+    const size_t first = count * static_cast<size_t>(frame) % 8;
+    for (size_t i = 0; i < count; i++)
+        destination[i] = pixels.bytes[(first + i) / 8] >> (first + i) % 8 & 1;
+    return 0;
+}
+
+/* Reads 8-bit pixels in big-endian words, which have each pair swapped, also across the ends of
+ * odd frames. */
+int
+read_swapped_bytes(const struct dicom_pixels &pixels, int32_t frame, uint8_t *destination,
+                   struct error *error)
+{
+    const Span span = native_span(*pixels.instance, frame);
+    const int64_t first_word = span.begin & ~INT64_C(1);
+    const int64_t after_word = (span.end + 1) & ~INT64_C(1);
+    if (after_word > pixels.instance->pixel_length)
+        return read_failed(pixels, -ENODATA, error);
+    std::vector<uint8_t> words(static_cast<size_t>(after_word - first_word));
+    int rc = read_file(pixels, words.data(), words.size(), pixels.pixel_offset + first_word, error);
+    if (rc)
+        return rc;
+    for (int64_t i = span.begin; i < span.end; i++)
+        destination[i - span.begin] = words[static_cast<size_t>((i - first_word) ^ 1)];
+    return 0;
+}
+
+/* T is the type of the pixels, so that the second shift extends the sign, or zeros. */
+template <typename T>
+void
+shift(uint16_t *samples, size_t count, int left, int right)
+{
+    const auto one = [left, right](uint16_t sample) {
+        return static_cast<uint16_t>(static_cast<T>(static_cast<uint16_t>(sample << left)) >>
+                                     right);
+    };
+    constexpr size_t block = 64; /* compilers vectorise a loop of fixed length */
+    size_t i = 0;
+    for (; i + block <= count; i += block)
+        for (size_t k = 0; k < block; k++)
+            samples[i + k] = one(samples[i + k]);
+    for (; i < count; i++)
+        samples[i] = one(samples[i]);
+}
+
+/* Shifts by High Bit, drops overlay bits, extends the sign from Bits Stored, in place. */
+void
+adjust(const struct dicom_instance &instance, uint16_t *samples)
+{
+    const size_t count = frame_pixels(instance);
+    const int left = 15 - instance.high_bit;
+    const int right = 16 - instance.bits_stored;
+    if (right == 0)
+        return;
+    if (instance.is_signed)
+        shift<int16_t>(samples, count, left, right);
+    else
+        shift<uint16_t>(samples, count, left, right);
+}
+
+void
+swap_bytes(uint16_t *samples, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        samples[i] = __builtin_bswap16(samples[i]);
+}
+
+/* Widens signed 8-bit pixels, read into the upper half, from the front. */
+void
+widen_signed(const uint8_t *narrow, int16_t *samples, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        samples[i] = static_cast<int8_t>(narrow[i]);
+}
+
+int
+read_native_frame(struct dicom_pixels &pixels, int32_t frame, void *destination,
+                  struct error *error)
+{
+    const struct dicom_instance &instance = *pixels.instance;
+    const size_t count = frame_pixels(instance);
+    if (instance.bits_allocated == 1)
+        return read_bits(pixels, frame, static_cast<uint8_t *>(destination), error);
+    if (instance.bits_allocated == 16) {
+        int rc = read_native(pixels, frame, destination, error);
+        if (rc)
+            return rc;
+        auto *samples = static_cast<uint16_t *>(destination);
+        if (pixels.syntax->big_endian)
+            swap_bytes(samples, count);
+        adjust(instance, samples);
+        return 0;
+    }
+    uint8_t *bytes = static_cast<uint8_t *>(destination) + (instance.is_signed ? count : 0);
+    int rc = pixels.swapped_words ? read_swapped_bytes(pixels, frame, bytes, error)
+                                  : read_native(pixels, frame, bytes, error);
+    if (!rc && instance.is_signed)
+        widen_signed(bytes, static_cast<int16_t *>(destination), count);
+    return rc;
+}
+
+int
+read_fragments(struct dicom_pixels &pixels, int32_t frame, struct error *error)
+{
+    const struct fragments &fragments = pixels.fragments;
+    pixels.bytes.resize(fragments_frame_size(&fragments, frame));
+    uint8_t *next = pixels.bytes.data();
+    for (int32_t i = fragments.first[frame]; i < fragments.first[frame + 1]; i++) {
+        const struct fragment &fragment = fragments.list[i];
+        int rc = read_file(pixels, next, fragment.length, fragment.offset, error);
+        if (rc)
+            return rc;
+        next += fragment.length;
+    }
+    return 0;
+}
+
+/* Decodes pixels.bytes. Returns "" or why that failed. */
+std::string
+pixels_decode(const struct dicom_pixels &pixels, uint16_t *samples)
+{
+    const struct dicom_instance &instance = *pixels.instance;
+    const codec_frame frame{pixels.syntax, &instance, pixels.bytes};
+    switch (pixels.syntax->codec) {
+    case TRANSFER_RLE:
+        if (const char *why = rle_decode(pixels.bytes.data(), pixels.bytes.size(),
+                                         static_cast<size_t>(instance.bits_allocated / 8),
+                                         frame_pixels(instance), samples))
+            return why;
+        return {};
+    case TRANSFER_JPEG:
+    case TRANSFER_JPEG_LS:
+        return codec_decode_jpeg(frame, samples);
+    case TRANSFER_JPEG_2000:
+        return codec_decode_jpeg2000(frame, samples);
+    case TRANSFER_NATIVE:
+        break;
+    }
+    return "it is not compressed";
+}
+
+int
+read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destination,
+                      struct error *error)
+{
+    const struct dicom_instance &instance = *pixels.instance;
+    int rc = read_fragments(pixels, frame, error);
+    if (rc)
+        return rc;
+    const bool narrow = instance.pixel == IMAGE_UINT8;
+    const size_t count = frame_pixels(instance);
+    if (narrow)
+        pixels.samples.resize(count);
+    uint16_t *samples = narrow ? pixels.samples.data() : static_cast<uint16_t *>(destination);
+    const std::string why = pixels_decode(pixels, samples);
+    if (!why.empty())
+        return error_set_files(error, -EBADMSG, CODE_PIXELS_UNDECODABLE, instance.path, nullptr,
+                               "Frame %d of %s (%s) cannot be decoded: %s.", frame + 1,
+                               text_base_name(instance.path), pixels.syntax->name, why.c_str());
+    if (narrow)
+        for (size_t i = 0; i < count; i++)
+            static_cast<uint8_t *>(destination)[i] = static_cast<uint8_t>(samples[i]);
+    else
+        adjust(instance, samples);
+    return 0;
+}
+
+int
+read_frame(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
+{
+    return pixels.syntax->codec == TRANSFER_NATIVE
+               ? read_native_frame(pixels, frame, destination, error)
+               : read_compressed_frame(pixels, frame, destination, error);
+}
+
+int
+read_tile(struct dicom_pixels &pixels, int32_t tile, uint8_t *destination, struct error *error)
+{
+    const struct dicom_instance &mosaic = *pixels.mosaic;
+    const size_t pixel = image_pixel_size(mosaic.pixel);
+    if (pixels.decoded.empty()) {
+        std::vector<uint8_t> plane(frame_pixels(pixels.plane) * pixel);
+        if (const int rc = read_frame(pixels, 0, plane.data(), error))
+            return rc;
+        pixels.decoded = std::move(plane);
+    }
+    const size_t row = static_cast<size_t>(mosaic.columns) * pixel;
+    const size_t plane_row = row * static_cast<size_t>(mosaic.tile_columns);
+    const uint8_t *from = pixels.decoded.data() +
+                          static_cast<size_t>(tile / mosaic.tile_columns) *
+                              static_cast<size_t>(mosaic.rows) * plane_row +
+                          static_cast<size_t>(tile % mosaic.tile_columns) * row;
+    for (int32_t y = 0; y < mosaic.rows; y++, from += plane_row, destination += row)
+        memcpy(destination, from, row);
+    return 0;
+}
+
+} // namespace
+
+bool
+dicom_pixels_in_order(const struct dicom_instance *instance)
+{
+    const struct transfer_syntax *syntax = transfer_find(instance->transfer_syntax_uid);
+    return instance->tile_columns > 0 || (syntax && syntax->deflated && instance->frame_count > 1);
+}
+
+int
+dicom_pixels_open(const struct dicom_instance *instance, struct dicom_pixels **pixels,
+                  struct error *error)
+{
+    *pixels = nullptr;
+    return header_guard(instance->path, error,
+                        [&] { return open_pixels(instance, pixels, error); });
+}
+
+int
+dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination,
+                  struct error *error)
+{
+    const struct dicom_instance *instance = pixels->mosaic ? pixels->mosaic : pixels->instance;
+    if (frame < 0 || frame >= instance->frame_count)
+        return error_set_files(error, -EINVAL, CODE_PIXELS_UNDECODABLE, instance->path, nullptr,
+                               "%s has %d frames; there is no frame %d.",
+                               text_base_name(instance->path), instance->frame_count, frame + 1);
+    return header_guard(instance->path, error, [&] {
+        return pixels->mosaic
+                   ? read_tile(*pixels, frame, static_cast<uint8_t *>(destination), error)
+                   : read_frame(*pixels, frame, destination, error);
+    });
+}
+
+void
+dicom_pixels_close(struct dicom_pixels *pixels)
+{
+    if (!pixels)
+        return;
+    stream_close(&pixels->stream);
+    fragments_release(&pixels->fragments);
+    delete pixels;
+}

@@ -1,0 +1,64 @@
+#include "dicom/read/pixels/rle.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define HEADER_SIZE 64 /* the number of segments and 15 offsets, 32 bits each */
+
+static uint32_t
+rle_read_u32(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+           (uint32_t)bytes[3] << 24;
+}
+
+/* Decodes one segment: one byte of each of `count` pixels, OR-ed into the samples at `shift`.
+ * Returns false if the segment ends early or a run exceeds the frame. Bytes after the last pixel
+ * are padding. */
+static bool
+decode_segment(const uint8_t *at, const uint8_t *end, unsigned shift, size_t count,
+               uint16_t *samples)
+{
+    size_t done = 0;
+    while (done < count) {
+        if (at == end)
+            return false;
+        const uint8_t control = *at++;
+        if (control == 128)
+            continue;
+        const bool literal = control < 128;
+        const size_t run = literal ? control + 1u : 257u - control;
+        const size_t needed = literal ? run : 1;
+        if (run > count - done || needed > (size_t)(end - at))
+            return false;
+        if (literal)
+            for (size_t i = 0; i < run; i++)
+                samples[done + i] |= (uint16_t)(at[i] << shift);
+        else
+            for (size_t i = 0; i < run; i++)
+                samples[done + i] |= (uint16_t)(at[0] << shift);
+        at += needed;
+        done += run;
+    }
+    return true;
+}
+
+const char *
+rle_decode(const uint8_t *bytes, size_t size, size_t bytes_per_pixel, size_t count,
+           uint16_t *samples)
+{
+    if (size < HEADER_SIZE || rle_read_u32(bytes) != bytes_per_pixel)
+        return "its RLE header does not match the image";
+    memset(samples, 0, count * sizeof(*samples));
+    for (size_t k = 0; k < bytes_per_pixel; k++) {
+        const size_t start = rle_read_u32(bytes + 4 + 4 * k);
+        const size_t end = k + 1 < bytes_per_pixel ? rle_read_u32(bytes + 8 + 4 * k) : size;
+        if (start < HEADER_SIZE || start > end || end > size)
+            return "its RLE segments lie outside the frame";
+        /* The most significant byte comes first. */
+        const unsigned shift = 8 * (unsigned)(bytes_per_pixel - 1 - k);
+        if (!decode_segment(bytes + start, bytes + end, shift, count, samples))
+            return "its RLE runs do not fill the frame";
+    }
+    return NULL;
+}

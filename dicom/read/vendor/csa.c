@@ -1,0 +1,117 @@
+/* csa.c - see csa.h. */
+#include "dicom/read/vendor/csa.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define NAME_BYTES 64
+#define MARK       77
+
+struct csa {
+    const uint8_t *at;
+    size_t left;
+    bool second;    /* CSA2 */
+    bool has_first; /* older header: the next member is set */
+    uint32_t first; /* items of its first attribute */
+};
+
+/* Consumes the next bytes. Returns NULL if there are fewer. */
+static const uint8_t *
+csa_take(struct csa *csa, size_t count)
+{
+    if (count > csa->left)
+        return NULL;
+    const uint8_t *taken = csa->at;
+    csa->at += count;
+    csa->left -= count;
+    return taken;
+}
+
+static uint32_t
+csa_u32(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+           (uint32_t)bytes[3] << 24;
+}
+
+/* Reads the head. Returns the number of attributes. */
+static uint32_t
+csa_begin(struct csa *csa)
+{
+    csa->second = csa->left >= 4 && memcmp(csa->at, "SV10", 4) == 0;
+    if (csa->second)
+        csa_take(csa, 8);
+    const uint8_t *head = csa_take(csa, 8);
+    return head && csa_u32(head + 4) == MARK ? csa_u32(head) : 0;
+}
+
+/* Returns the value of the next item, or NULL. */
+static const uint8_t *
+csa_item(struct csa *csa, size_t *length)
+{
+    const uint8_t *head = csa_take(csa, 16);
+    if (!head)
+        return NULL;
+    const uint32_t told = csa_u32(csa->second ? head + 4 : head);
+    const uint32_t more = csa->second ? 0 : csa->first;
+    *length = told - more;
+    const uint8_t *value = told < more ? NULL : csa_take(csa, *length);
+    csa_take(csa, (4 - *length % 4) % 4 < csa->left ? (4 - *length % 4) % 4 : csa->left);
+    return value;
+}
+
+/* Returns false if the value is empty or not the text of a number. */
+static bool
+csa_copy(const uint8_t *value, size_t length, char text[CSA_VALUE])
+{
+    length = strnlen((const char *)value, length);
+    while (length > 0 && value[length - 1] == ' ')
+        length--;
+    while (length > 0 && *value == ' ') {
+        value++;
+        length--;
+    }
+    if (length == 0 || length >= CSA_VALUE)
+        return false;
+    memcpy(text, value, length);
+    text[length] = '\0';
+    return true;
+}
+
+/* Reads the items of an attribute, and copies up to `room` values. Returns false if the header
+ * is damaged. */
+static bool
+csa_items(struct csa *csa, uint32_t items, char (*values)[CSA_VALUE], size_t room, size_t *count)
+{
+    for (uint32_t i = 0; i < items; i++) {
+        size_t length;
+        const uint8_t *value = csa_item(csa, &length);
+        if (!value)
+            return false;
+        if (*count < room && csa_copy(value, length, values[*count]))
+            ++*count;
+    }
+    return true;
+}
+
+size_t
+csa_values(const void *bytes, size_t size, const char *name, char (*values)[CSA_VALUE], size_t room)
+{
+    struct csa csa = {.at = bytes, .left = size};
+    for (uint32_t attributes = csa_begin(&csa); attributes > 0; attributes--) {
+        const uint8_t *head = csa_take(&csa, NAME_BYTES + 20);
+        if (!head)
+            return 0;
+        const uint32_t items = csa_u32(head + NAME_BYTES + 12);
+        const bool sought = strncmp((const char *)head, name, NAME_BYTES) == 0;
+        if (!csa.has_first) {
+            csa.has_first = true;
+            csa.first = items;
+        }
+        size_t count = 0;
+        const bool whole = csa_items(&csa, items, values, sought ? room : 0, &count);
+        if (sought || !whole)
+            return whole ? count : 0;
+    }
+    return 0;
+}
