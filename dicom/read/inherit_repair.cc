@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "dicom/value/charset.hh"
-#include "dicom/value/value_text.h"
+#include "dicom/value/value.h"
 
 #include <algorithm>
 #include <climits>

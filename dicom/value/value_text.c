@@ -1,4 +1,4 @@
-#include "dicom/value/value_text.h"
+#include "dicom/value/value.h"
 
 #include "base/text.h"
 

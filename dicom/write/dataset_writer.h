@@ -15,7 +15,7 @@
 #define NOCTULE_DATASET_WRITER_H
 
 #include "dicom/dicom.h"
-#include "dicom/value/value_text.h"
+#include "dicom/value/value.h"
 #include "dicom/write/derived.h"
 #include "dicom/write/element_writer.h"
 

@@ -2,7 +2,7 @@
 #include "dicom/write/derived.h"
 
 #include "dicom/value/uid.h"
-#include "dicom/value/value_text.h"
+#include "dicom/value/value.h"
 
 #include <errno.h>
 #include <stdio.h>

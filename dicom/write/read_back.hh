@@ -8,7 +8,7 @@
 #ifndef NOCTULE_DICOM_READ_BACK_H
 #define NOCTULE_DICOM_READ_BACK_H
 
-#include "dicom/value/value_text.h"
+#include "dicom/value/value.h"
 #include "dicom/write/derived.h"
 
 #include "dcmtk/config/osconfig.h"

@@ -2,7 +2,7 @@
 #include "dicom/objects/seg/seg_fractional.h"
 #include "dicom/value/cielab.h"
 #include "dicom/value/uid.h"
-#include "dicom/value/value_text.h"
+#include "dicom/value/value.h"
 #include "dicom/write/byte_sink.h"
 #include "dicom/write/element_writer.h"
 #include "dicom/write/mask_bits.h"
