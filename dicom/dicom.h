@@ -5,8 +5,8 @@
  * returns 0 or a negative errno and fills a struct error. No C++ exception leaves. After one call
  * of dicom_init, all calls may be made from several threads at once.
  */
-#ifndef NOCTULE_DICOM_H
-#define NOCTULE_DICOM_H
+#ifndef NOCTULE_DICOM_DICOM_H
+#define NOCTULE_DICOM_DICOM_H
 
 #include "base/attribute.h"
 #include "base/error.h"
@@ -164,15 +164,15 @@ struct dicom_instance {
 int dicom_peek(const char *path, struct dicom_instance **instance, struct error *error);
 
 /* The requestor of a header. A long read polls `gone`, and stops when it returns true. */
-struct dicom_asker {
+struct dicom_requestor {
     bool (*gone)(const void *context);
     const void *context;
 };
 
 /* Reads the header of the open file `fd` as dicom_peek does. The caller keeps `fd`, whose offset
  * does not change. `path` is for messages. Returns -ECANCELED with ASSOCIATION_ABORTED if the
- * asker has gone. A NULL asker never goes. */
-int dicom_peek_open(int fd, const char *path, const struct dicom_asker *asker,
+ * requestor has gone. A NULL requestor never goes. */
+int dicom_peek_open(int fd, const char *path, const struct dicom_requestor *requestor,
                     struct dicom_instance **instance, struct error *error);
 void dicom_instance_free(struct dicom_instance *instance);
 
@@ -210,17 +210,17 @@ const char *dicom_uid_name(const char *uid);
  * its tag ("(0018,1030)"). A private tag may be in any block of its group: "(0019,100C)". */
 enum attribute_kind dicom_attribute_kind(const char *name);
 
-/* A request for attributes of frames. `asked` has one line per attribute: its keyword or tag, a
+/* A request for attributes of frames. `attributes` has one line per attribute: its keyword or tag, a
  * tab, and the creator if it is private. */
-struct dicom_question {
-    const char *path, *asked;
+struct dicom_value_request {
+    const char *path, *attributes;
     const int32_t *frames; /* numbers from 0 */
     size_t frame_count;
 };
 
 /*
  * Sets values[i] to the values of frame i (malloc'd): one line per attribute, in the order of
- * `asked`, in the form of enum attribute_told. Text is UTF-8. Several values are separated by
+ * `attributes`, in the form of enum attribute_told. Text is UTF-8. Several values are separated by
  * backslashes, without padding.
  *
  * In an enhanced image the value comes from the frame's own functional groups, or else from the
@@ -231,7 +231,8 @@ struct dicom_question {
  * declared character set. Codes: those of dicom_peek about the file's structure; then no values are
  * set.
  */
-int dicom_read_values(const struct dicom_question *question, char **values, struct error *error);
+int dicom_read_values(const struct dicom_value_request *request, char **values,
+                      struct error *error);
 
 /* Frames of one instance, decoded one at a time. A reader belongs to one thread. Several readers
  * of one instance may be open at once. The instance must outlive its readers. */
@@ -269,6 +270,11 @@ struct dicom_inherited {
 
 int dicom_inherit(const char *path, struct dicom_inherited *inherited, struct error *error);
 void dicom_inherited_free(struct dicom_inherited *inherited);
+
+/* Replaces the elements by their UTF-8 form, including Specific Character Set ISO_IR 192.
+ * Returns 0, or a negative errno with the elements unchanged: -EILSEQ if the character set is
+ * unknown or a text is not valid in it. */
+int dicom_inherited_to_utf8(struct dicom_inherited *inherited);
 
 #ifdef __cplusplus
 }

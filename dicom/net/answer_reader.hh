@@ -6,8 +6,8 @@
  * This reader does not recurse. Depth is limited (LIMIT_REPORT_DEPTH). Time and memory are
  * proportional to the size. The bytes must outlive the reader.
  */
-#ifndef NOCTULE_DICOM_ANSWER_READER_H
-#define NOCTULE_DICOM_ANSWER_READER_H
+#ifndef NOCTULE_DICOM_NET_ANSWER_READER_HH
+#define NOCTULE_DICOM_NET_ANSWER_READER_HH
 
 #include "base/limits.h"
 #include "dicom/value/transfer_syntax.h"

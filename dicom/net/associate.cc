@@ -112,7 +112,7 @@ parse_user_item(uint8_t type, Span item, AssociateRequest &request)
     case ITEM_MAX_PDU:
         if (item.size != 4)
             return false;
-        request.max_pdu = get_u32(item.bytes);
+        request.max_pdu = associate_get_u32(item.bytes);
         return true;
     case ITEM_IMPLEMENTATION_UID:
         request.implementation_uid = uid(item);
@@ -210,7 +210,7 @@ put_user_information(std::vector<uint8_t> &to, const std::vector<RoleSelection> 
 {
     const Item item(to, ITEM_USER_INFORMATION);
     to.insert(to.end(), {ITEM_MAX_PDU, 0, 0, 4, 0, 0, 0, 0});
-    put_u32(&to[to.size() - 4], max_pdu);
+    associate_put_u32(&to[to.size() - 4], max_pdu);
     put_text_item(to, ITEM_IMPLEMENTATION_UID, UID_IMPLEMENTATION_CLASS);
     for (const RoleSelection &role : roles)
         put_role(to, role);
@@ -222,14 +222,14 @@ put_user_information(std::vector<uint8_t> &to, const std::vector<RoleSelection> 
 const char associate_application_context[] = "1.2.840.10008.3.1.1.1";
 
 uint32_t
-get_u32(const uint8_t *bytes)
+associate_get_u32(const uint8_t *bytes)
 {
     return static_cast<uint32_t>(bytes[0]) << 24 | static_cast<uint32_t>(bytes[1]) << 16 |
            static_cast<uint32_t>(bytes[2]) << 8 | bytes[3];
 }
 
 void
-put_u32(uint8_t *bytes, size_t number)
+associate_put_u32(uint8_t *bytes, size_t number)
 {
     for (int i = 3; i >= 0; i--, number >>= 8)
         bytes[i] = static_cast<uint8_t>(number);
@@ -274,7 +274,7 @@ void
 finish_pdu(std::vector<uint8_t> &pdu, const std::vector<RoleSelection> &roles, uint32_t max_pdu)
 {
     put_user_information(pdu, roles, max_pdu);
-    put_u32(&pdu[2], pdu.size() - pdu_head_size);
+    associate_put_u32(&pdu[2], pdu.size() - pdu_head_size);
 }
 
 /* Parses one answered context. A context that was not proposed is an error. */

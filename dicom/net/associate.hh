@@ -5,8 +5,8 @@
  * Unknown items are skipped, as the standard requires. std::bad_alloc is the only exception that
  * leaves.
  */
-#ifndef NOCTULE_DICOM_ASSOCIATE_HH
-#define NOCTULE_DICOM_ASSOCIATE_HH
+#ifndef NOCTULE_DICOM_NET_ASSOCIATE_HH
+#define NOCTULE_DICOM_NET_ASSOCIATE_HH
 
 #include <cstddef>
 #include <cstdint>
@@ -83,7 +83,7 @@ std::vector<uint8_t> associate_request(const AssociateRequest &request, uint32_t
  * description of the fault. */
 const char *associate_parse_accept(const uint8_t *bytes, size_t size, AssociateRequest &request);
 
-void put_u32(uint8_t *bytes, size_t number); /* most significant byte first */
-uint32_t get_u32(const uint8_t *bytes);
+void associate_put_u32(uint8_t *bytes, size_t number); /* most significant byte first */
+uint32_t associate_get_u32(const uint8_t *bytes);
 
 #endif

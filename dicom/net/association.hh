@@ -5,8 +5,8 @@
  * memory with each malformed request, and reads beyond a PDU of three or more PDVs of different
  * lengths. One thread per association; any number of associations at once.
  */
-#ifndef NOCTULE_DICOM_ASSOCIATION_HH
-#define NOCTULE_DICOM_ASSOCIATION_HH
+#ifndef NOCTULE_DICOM_NET_ASSOCIATION_HH
+#define NOCTULE_DICOM_NET_ASSOCIATION_HH
 
 #include "dicom/net/associate.hh"
 #include "dicom/net/connection.hh"

@@ -5,8 +5,8 @@
  * DCMTK's DIMSE layer is not used. It lacks some transfer syntaxes, has no limit on the size of a
  * command, and ends the association for commands that must be answered.
  */
-#ifndef NOCTULE_DICOM_COMMAND_H
-#define NOCTULE_DICOM_COMMAND_H
+#ifndef NOCTULE_DICOM_NET_COMMAND_H
+#define NOCTULE_DICOM_NET_COMMAND_H
 
 #include "dicom/dicom.h"
 

@@ -5,8 +5,8 @@
  * The bytes come from a peer and must not reach DCMTK's parser, which recurses with their nesting.
  * This reader does not recurse. Depth is limited. Time and memory are proportional to the size.
  */
-#ifndef NOCTULE_DICOM_COMMITMENT_H
-#define NOCTULE_DICOM_COMMITMENT_H
+#ifndef NOCTULE_DICOM_NET_COMMITMENT_HH
+#define NOCTULE_DICOM_NET_COMMITMENT_HH
 
 #include "dicom/net/scp.h"
 

@@ -208,8 +208,8 @@ Connection::write_message(const MessagePart &part, const uint8_t *bytes, size_t 
         const bool last = part.is_last && count == size;
         pdu.resize(pdu_head_size + pdv_head_size);
         pdu[0] = PDU_DATA;
-        put_u32(&pdu[2], pdv_head_size + count);
-        put_u32(&pdu[6], pdv_head_size - pdv_length_size + count);
+        associate_put_u32(&pdu[2], pdv_head_size + count);
+        associate_put_u32(&pdu[6], pdv_head_size - pdv_length_size + count);
         pdu[10] = part.context_id;
         pdu[11] = static_cast<uint8_t>((part.is_command ? pdv_command : 0) | (last ? pdv_last : 0));
         pdu.insert(pdu.end(), bytes, bytes + count);

@@ -7,8 +7,8 @@
  * returned: -ECONNABORTED, -ETIMEDOUT, -ECANCELED (stop_fd), -EPROTO (TLS). One thread per
  * connection.
  */
-#ifndef NOCTULE_DICOM_CONNECTION_HH
-#define NOCTULE_DICOM_CONNECTION_HH
+#ifndef NOCTULE_DICOM_NET_CONNECTION_HH
+#define NOCTULE_DICOM_NET_CONNECTION_HH
 
 #include "dicom/net/data_pdus.hh"
 #include "dicom/net/scp.h"

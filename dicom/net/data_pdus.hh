@@ -5,8 +5,8 @@
  * Reads from any source of bytes, so that a test can replace the network. Memory is one PDU. One
  * thread per reader.
  */
-#ifndef NOCTULE_DICOM_DATA_PDUS_HH
-#define NOCTULE_DICOM_DATA_PDUS_HH
+#ifndef NOCTULE_DICOM_NET_DATA_PDUS_HH
+#define NOCTULE_DICOM_NET_DATA_PDUS_HH
 
 #include "dicom/net/command.h"
 

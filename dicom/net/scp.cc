@@ -85,10 +85,10 @@ class Store
     Store &operator=(const Store &) = delete;
 
     /* Allocates memory before it calls store_begin. */
-    void begin(uint16_t judged)
+    void begin(uint16_t status)
     {
-        status_ = judged;
-        if (judged != DICOM_SUCCESS)
+        status_ = status;
+        if (status != DICOM_SUCCESS)
             return;
         status_ = DICOM_OUT_OF_RESOURCES;
         if (!sink_.buffer && byte_sink_open(&sink_, -1, true) != 0)
@@ -168,7 +168,7 @@ class Store
 
 /* Returns why an instance is refused before a file is created, or DICOM_SUCCESS. */
 uint16_t
-scp_judge_store(const PresentationContext &context, const struct command &command, bool unwanted)
+scp_check_store(const PresentationContext &context, const struct command &command, bool unwanted)
 {
     if (!unwanted && !storage_class_is_taken(context.abstract_syntax.c_str()))
         return DICOM_SOP_CLASS_NOT_SUPPORTED;
@@ -281,7 +281,7 @@ class Server
         about.unwanted = storage_class_is_other(context.abstract_syntax.c_str());
         about.sender = &sender_;
         Store store(receiver_, about, sink_, max_instance_);
-        store.begin(scp_judge_store(context, command, about.unwanted));
+        store.begin(scp_check_store(context, command, about.unwanted));
         totals_.refused++; /* corrected below if the answer is a success */
         const int error = receive_data_set(context.id, [&store](const uint8_t *bytes, size_t size) {
             return store.take(bytes, size);
@@ -312,10 +312,10 @@ class Server
             if (error)
                 return error;
         }
-        return respond(context.id, command, judge_report(context, command, bytes));
+        return respond(context.id, command, check_report(context, command, bytes));
     }
 
-    uint16_t judge_report(const PresentationContext &context, const struct command &command,
+    uint16_t check_report(const PresentationContext &context, const struct command &command,
                           const std::vector<uint8_t> &bytes)
     {
         if (!receiver_.committed || context.abstract_syntax != DICOM_COMMITMENT_CLASS ||

@@ -5,8 +5,8 @@
  * Calls return 0 or a negative errno and fill a struct error. dicom_init must have been called. The
  * caller must listen, accept connections and hand each one over.
  */
-#ifndef NOCTULE_NETWORK_H
-#define NOCTULE_NETWORK_H
+#ifndef NOCTULE_DICOM_NET_SCP_H
+#define NOCTULE_DICOM_NET_SCP_H
 
 #include "dicom/dicom.h"
 

@@ -75,7 +75,7 @@ allow_message(struct dicom_association &association)
 }
 
 void
-break_off(struct dicom_association &association)
+disconnect(struct dicom_association &association)
 {
     if (association.open)
         association.connection->send_abort(abort_by_user, 0);
@@ -103,7 +103,7 @@ scu_reason(const struct dicom_association &association, int rc)
 int
 fail_broken(struct dicom_association &association, int rc, const char *doing, struct error *error)
 {
-    break_off(association);
+    disconnect(association);
     return error_set(
         error, -ECONNABORTED, CODE_PEER_ABORTED,
         "The association with %s ended while %s (%s). Deliveries and pulls are retried.",
@@ -228,7 +228,7 @@ fail_rejected(struct dicom_association &association, const uint8_t *answer_bytes
 static int
 fail_request(struct dicom_association &association, const char *why, struct error *error)
 {
-    break_off(association);
+    disconnect(association);
     return error_set(
         error, -ECONNABORTED, CODE_PEER_ABORTED,
         "%s did not answer the association request (%s). Deliveries and pulls are retried.",
@@ -302,7 +302,7 @@ read_answer(struct dicom_association &association, struct dicom_answer *answer, 
     uint8_t head[pdu_head_size];
     std::vector<uint8_t> pdu;
     int rc = association.connection->read(head, sizeof(head));
-    const size_t size = get_u32(head + 2);
+    const size_t size = associate_get_u32(head + 2);
     if (!rc && size > LIMIT_REQUEST_BYTES)
         return fail_request(association, "it does not speak DICOM", error);
     if (!rc) {
@@ -414,7 +414,7 @@ await_release(Connection &connection)
         uint8_t head[pdu_head_size];
         if (const int rc = connection.read(head, sizeof(head)))
             return rc;
-        const size_t size = get_u32(head + 2);
+        const size_t size = associate_get_u32(head + 2);
         if (head[0] == PDU_ABORT || head[0] == PDU_RELEASE_RP)
             return 0;
         if ((head[0] != PDU_DATA && head[0] != PDU_RELEASE_RQ) || size > most)
@@ -439,5 +439,5 @@ dicom_release(struct dicom_association *association)
     allow(*association, association->acse_time);
     Connection &connection = *association->connection;
     if (connection.write(release_rq, sizeof(release_rq)) != 0 || await_release(connection) != 0)
-        break_off(*association);
+        disconnect(*association);
 }

@@ -8,8 +8,8 @@
  * ones. SIGPIPE must be ignored. After a failed call, dicom_is_open() returns whether the
  * association is still open. If it is not, the caller must free it all the same.
  */
-#ifndef NOCTULE_DICOM_SCU_H
-#define NOCTULE_DICOM_SCU_H
+#ifndef NOCTULE_DICOM_NET_SCU_H
+#define NOCTULE_DICOM_NET_SCU_H
 
 #include "dicom/net/scp.h"
 

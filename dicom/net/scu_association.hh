@@ -2,8 +2,8 @@
  * scu_association.hh - an association to a peer, and functions that all messages over it share;
  * private to scu*.cc, C++.
  */
-#ifndef NOCTULE_DICOM_SCU_ASSOCIATION_H
-#define NOCTULE_DICOM_SCU_ASSOCIATION_H
+#ifndef NOCTULE_DICOM_NET_SCU_ASSOCIATION_HH
+#define NOCTULE_DICOM_NET_SCU_ASSOCIATION_HH
 
 #include "dicom/net/associate.hh"
 #include "dicom/net/command.h"
@@ -48,7 +48,7 @@ void allow(struct dicom_association &association, std::chrono::milliseconds time
 void allow_message(struct dicom_association &association);
 
 /* Closes a broken association. Sends an abort if the peer still receives. */
-void break_off(struct dicom_association &association);
+void disconnect(struct dicom_association &association);
 
 /* Closes the association after a failure of its connection or PDUs, and fills the error. */
 int fail_broken(struct dicom_association &association, int rc, const char *doing,

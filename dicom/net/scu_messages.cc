@@ -135,7 +135,7 @@ take_unasked(struct dicom_association &association)
         (void)association.connection->write(release_rp, sizeof(release_rp));
         association.open = false;
     }
-    break_off(association);
+    disconnect(association);
     return -ECONNRESET;
 }
 

@@ -116,7 +116,7 @@ match_has_key(const char *key, const char *found)
 /* Returns whether a match agrees with the keys. A key that the peer does not return cannot
  * contradict, but UIDs that identify the match are required. */
 static bool
-match_is_asked_for(const struct dicom_query &query, const struct dicom_match &match)
+match_agrees(const struct dicom_query &query, const struct dicom_match &match)
 {
     const bool series = query.level == DICOM_LEVEL_SERIES;
     return match.study_uid[0] && (!series || match.series_uid[0]) &&
@@ -257,7 +257,7 @@ query_is_final(uint16_t status)
 static int
 find_fail_other(struct dicom_association &association, struct error *error)
 {
-    break_off(association);
+    disconnect(association);
     return error_set(error, -EREMOTEIO, CODE_FIND_FAILED,
                      "%s answered C-FIND with matches that contradict the keys. Check whether it "
                      "supports these keys.",
@@ -265,7 +265,7 @@ find_fail_other(struct dicom_association &association, struct error *error)
 }
 
 static int
-find_judge(const struct dicom_association &association, uint16_t status, struct error *error)
+find_check_status(const struct dicom_association &association, uint16_t status, struct error *error)
 {
     if (status == 0 || status == STATUS_CANCELLED)
         return 0;
@@ -294,7 +294,7 @@ scu_find(struct dicom_association &association, const struct dicom_query &query,
         if (find.cancelled())
             continue;
         if (!match_read(bytes, find.context()->transfer_syntax, match) ||
-            !match_is_asked_for(query, match))
+            !match_agrees(query, match))
             return find_fail_other(association, error);
         if (!visit(context, &match))
             rc = find.cancel();
@@ -302,7 +302,7 @@ scu_find(struct dicom_association &association, const struct dicom_query &query,
     if (rc)
         return fail_broken(association, rc, "answering C-FIND", error);
     answer->status = response.status;
-    return find_judge(association, response.status, error);
+    return find_check_status(association, response.status, error);
 }
 
 int
@@ -321,8 +321,8 @@ dicom_find(struct dicom_association *association, const struct dicom_query *quer
 /* ------------------------------------------------------------------------------- C-MOVE ---- */
 
 static int
-move_judge(const struct dicom_association &association, const char *destination, uint16_t status,
-           const struct dicom_moved &moved, struct error *error)
+move_check_status(const struct dicom_association &association, const char *destination,
+                  uint16_t status, const struct dicom_moved &moved, struct error *error)
 {
     const char *name = association.name.c_str();
     if (status == STATUS_CANCELLED)
@@ -354,7 +354,7 @@ move_judge(const struct dicom_association &association, const char *destination,
 
 /* Keeps the old value of each number that the answer leaves out. */
 static void
-move_note(struct dicom_moved &moved, const struct command &response)
+move_update(struct dicom_moved &moved, const struct command &response)
 {
     moved.remaining = response.remaining >= 0 ? response.remaining : moved.remaining;
     moved.completed = response.completed >= 0 ? response.completed : moved.completed;
@@ -377,7 +377,7 @@ scu_move(struct dicom_association &association, const struct dicom_query &query,
         return query_fail_keys(error, CODE_MOVE_REFUSED);
     int rc = move.send(identifier, destination);
     while (!rc && !(rc = move.next(response, bytes))) {
-        move_note(*moved, response);
+        move_update(*moved, response);
         if (!query_is_pending(response.status))
             break;
         if (!move.cancelled() && !progress(context, moved))
@@ -386,7 +386,7 @@ scu_move(struct dicom_association &association, const struct dicom_query &query,
     if (rc)
         return fail_broken(association, rc, "answering C-MOVE", error);
     answer->status = response.status;
-    return move_judge(association, destination, response.status, *moved, error);
+    return move_check_status(association, destination, response.status, *moved, error);
 }
 
 int

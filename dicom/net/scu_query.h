@@ -2,8 +2,8 @@
  * scu_query.h - queries an archive (C-FIND) and retrieves from it (C-MOVE), in the study root model
  * (PS3.4 Annex C), over an association of scu.h. The rules of scu.h apply.
  */
-#ifndef NOCTULE_DICOM_SCU_QUERY_H
-#define NOCTULE_DICOM_SCU_QUERY_H
+#ifndef NOCTULE_DICOM_NET_SCU_QUERY_H
+#define NOCTULE_DICOM_NET_SCU_QUERY_H
 
 #include "dicom/net/scu.h"
 

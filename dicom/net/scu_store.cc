@@ -165,7 +165,7 @@ choose_context(const struct dicom_association &association, const struct part10 
 }
 
 static int
-scu_judge_store(const struct dicom_association &association, const struct dicom_answer &answer,
+scu_check_store(const struct dicom_association &association, const struct dicom_answer &answer,
                 struct error *error)
 {
     const enum dicom_outcome outcome = dicom_outcome_of(CODE_NONE, &answer);
@@ -204,14 +204,14 @@ scu_store(struct dicom_association &association, const char *path, struct dicom_
         rc = same ? send_bytes(association, *context, file, unreadable)
                   : send_transcoded(association, *context, file, unreadable);
     if (unreadable) {
-        break_off(association);
+        disconnect(association);
         return fail_unreadable(file, unreadable, error);
     }
     if (!rc)
         rc = await_response(association, request, answer);
     if (rc)
         return fail_broken(association, rc, "storing", error);
-    return scu_judge_store(association, *answer, error);
+    return scu_check_store(association, *answer, error);
 }
 
 int

@@ -2,8 +2,8 @@
  * tls.hh - initialises DCMTK's network layer and gives access to the TLS context of one side;
  * private to dicom/, C++.
  */
-#ifndef NOCTULE_DICOM_TLS_HH
-#define NOCTULE_DICOM_TLS_HH
+#ifndef NOCTULE_DICOM_NET_TLS_HH
+#define NOCTULE_DICOM_NET_TLS_HH
 
 #include "dicom/net/scp.h"
 

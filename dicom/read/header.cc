@@ -117,7 +117,7 @@ header_scan(struct stream *stream, const char *path, const struct scan_wanted &w
 }
 
 bool
-header_parse_apart(const struct scan &scan, int32_t number, DcmDataset &item)
+header_parse_separate(const struct scan &scan, int32_t number, DcmDataset &item)
 {
     const size_t start = number > 0 ? scan.frame_ends[number - 1] : 0;
     const size_t size = scan.frame_ends[number] - start;

@@ -4,8 +4,8 @@
  * Values are trimmed. Numbers do not depend on the locale. A missing attribute is false or "",
  * never an exception. std::bad_alloc is the only exception that leaves.
  */
-#ifndef NOCTULE_DICOM_HEADER_H
-#define NOCTULE_DICOM_HEADER_H
+#ifndef NOCTULE_DICOM_READ_HEADER_HH
+#define NOCTULE_DICOM_READ_HEADER_HH
 
 #include "base/error.h"
 #include "base/text.h"
@@ -20,6 +20,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /* Opens a stream on `fd`, if that is open, or else on the path. Code: FILE_UNREADABLE. */
@@ -67,7 +68,7 @@ int header_scan(struct stream *stream, const char *path, const struct scan_wante
                 struct scan *scan, DcmDataset &dataset, struct error *error);
 /* Parses the separate item of this number that the scan kept. An empty item adds no element.
  * Returns false if it is damaged. */
-bool header_parse_apart(const struct scan &scan, int32_t number, DcmDataset &item);
+bool header_parse_separate(const struct scan &scan, int32_t number, DcmDataset &item);
 
 struct private_attribute;
 
@@ -115,6 +116,11 @@ bool header_number(const Header &header, const DcmTagKey &tag, double *value,
 bool header_integer(const Header &header, const DcmTagKey &tag, int32_t *value);
 /* Parses a text (DS, IS). Returns false if it is not a number. */
 bool header_parse_number(const std::string &text, double *value);
+
+/* Reads the first value of a long text (DS, PS3.5 6.2): "1\2.5\-3e2", with or without spaces around it, as strtod does in the
+ * C locale. Returns false if it is not a number. Sets `length` to that of the value, up to the
+ * backslash or the end. */
+bool header_first_decimal(std::string_view text, double *number, size_t *length);
 
 /* A private attribute, identified by its creator. The block that the creator reserved gives the
  * rest of its number (PS3.5 7.8.1). The VR is used for UN bytes. Numbers may be texts (EVR_IS,
@@ -182,17 +188,5 @@ header_guard(const char *path, struct error *error, Body body)
                                text_base_name(path));
     }
 }
-
-/* Collects elements in the form of dicom_inherit. (inherit.cc) */
-class InheritedElements
-{
-  public:
-    bool add(DcmElement &element); /* returns false if it cannot be encoded */
-    struct dicom_inherited hand_over() const;
-
-  private:
-    std::vector<uint8_t> bytes_;
-    std::vector<struct dicom_element> elements_;
-};
 
 #endif

@@ -1,5 +1,5 @@
-/* decimal.cc - see decimal.hh. */
-#include "dicom/value/decimal.hh"
+/* header_decimal.cc - parses decimals in long texts. A structure set has millions of them. */
+#include "dicom/read/header.hh"
 
 #include <algorithm>
 #include <charconv>
@@ -37,7 +37,7 @@ decimal_plain(std::string_view text, double *number)
 }
 
 bool
-decimal_first(std::string_view text, double *number, size_t *length)
+header_first_decimal(std::string_view text, double *number, size_t *length)
 {
     static const std::string_view padding(" \0", 2);
     *length = decimal_plain(text, number);

@@ -2,9 +2,9 @@
  * inherit.cc - copies the attributes that a result inherits from its source, ready to write.
  *
  * DCMTK re-encodes them, from implicit VR or big endian if necessary. Values are unchanged, in the
- * source's character set, which is inherited too. Invalid values are left out (fitness.hh).
+ * source's character set, which is inherited too. Invalid values are left out (inherit_repair.cc).
  */
-#include "dicom/read/fitness.hh"
+#include "dicom/read/inherit.hh"
 
 #include <dcmtk/dcmdata/dcostrmb.h>
 
@@ -68,7 +68,7 @@ inherit_file(const char *path, struct dicom_inherited *inherited, struct error *
     rc = header_scan(&stream, path, wanted, &scan, dataset, error);
     if (rc)
         return rc;
-    const std::string left_out = fitness_restore(dataset);
+    const std::string left_out = inherit_repair(dataset);
     rc = inherit_from(dataset, path, inherited, error);
     header_copy(inherited->left_out, left_out);
     text_utf8_mend_end(inherited->left_out);

@@ -1,4 +1,4 @@
-#include "dicom/read/fitness.hh"
+#include "dicom/read/inherit.hh"
 
 #include "base/text.h"
 #include "dicom/value/charset.hh"
@@ -24,7 +24,7 @@ key_of(uint32_t tag)
 }
 
 bool
-is_there(DcmItem &item, uint32_t tag)
+is_present(DcmItem &item, uint32_t tag)
 {
     DcmElement *element = nullptr;
     return tag != 0 && item.findAndGetElement(key_of(tag), element).good() && element &&
@@ -100,7 +100,7 @@ constexpr uint32_t tag_identity_removed = 0x00120062;
 
 /* Returns the max number of characters of a value; in PN, of a component group. */
 size_t
-most_characters(DcmEVR vr)
+max_characters(DcmEVR vr)
 {
     switch (vr) {
     case EVR_SH:
@@ -156,11 +156,11 @@ has_control(const std::string &utf8, bool lines)
 
 template <typename Part>
 bool
-all_parts(const std::string &text, char delimiter, Part is_fit)
+all_parts(const std::string &text, char delimiter, Part is_valid)
 {
     for (size_t start = 0;;) {
         const size_t end = std::min(text.find(delimiter, start), text.size());
-        if (!is_fit(text.substr(start, end - start)))
+        if (!is_valid(text.substr(start, end - start)))
             return false;
         if (end == text.size())
             return true;
@@ -175,17 +175,17 @@ is_name(const std::string &utf8)
     return std::count(utf8.begin(), utf8.end(), '=') <= 2 &&
            all_parts(utf8, '=', [](const std::string &group) {
                return std::count(group.begin(), group.end(), '^') <= 4 &&
-                      count_characters(group) <= most_characters(EVR_PN);
+                      count_characters(group) <= max_characters(EVR_PN);
            });
 }
 
 /* Checks one decoded value. */
 bool
-is_fit_text(const std::string &utf8, DcmEVR vr)
+is_valid_text(const std::string &utf8, DcmEVR vr)
 {
     if (has_control(utf8, has_lines(vr)))
         return false;
-    return vr == EVR_PN ? is_name(utf8) : count_characters(utf8) <= most_characters(vr);
+    return vr == EVR_PN ? is_name(utf8) : count_characters(utf8) <= max_characters(vr);
 }
 
 bool
@@ -207,7 +207,7 @@ is_term(uint32_t tag, const std::string &value)
 
 /* Returns the max number of values in the dictionary. */
 long
-most_values(const DcmTagKey &tag)
+max_values(const DcmTagKey &tag)
 {
     const DcmDataDictionary &dictionary = dcmDataDict.rdlock();
     const DcmDictEntry *entry = dictionary.findEntry(tag, nullptr);
@@ -228,10 +228,10 @@ value_of(DcmElement &element)
 }
 
 /* Repairs one data set. */
-class Fitness
+class Repair
 {
   public:
-    explicit Fitness(DcmDataset &dataset) : dataset_(dataset), charset_(settle_charset())
+    explicit Repair(DcmDataset &dataset) : dataset_(dataset), charset_(choose_charset())
     {
     }
 
@@ -240,20 +240,20 @@ class Fitness
         restore_item(dataset_, 0);
         check_identity_removed();
         check_animal();
-        return note_;
+        return left_out_;
     }
 
   private:
     DcmDataset &dataset_;
-    std::string note_;
+    std::string left_out_;
     uint32_t top_ = 0; /* top-level attribute being checked */
     Charset charset_;
 
-    void tell(uint32_t tag)
+    void report(uint32_t tag)
     {
         const std::string name = header_tag_name(key_of(tag));
-        if (note_.find(name) == std::string::npos)
-            note_ += (note_.empty() ? "" : ", ") + name;
+        if (left_out_.find(name) == std::string::npos)
+            left_out_ += (left_out_.empty() ? "" : ", ") + name;
     }
 
     /* Collects all text, to detect its encoding. */
@@ -271,7 +271,7 @@ class Fitness
 
     /* Returns the declared set if it is valid, or else UTF-8 if the text is UTF-8, or else the
      * default. */
-    std::string settle_charset()
+    std::string choose_charset()
     {
         DcmElement *element = nullptr;
         std::string declared;
@@ -285,14 +285,14 @@ class Fitness
             return declared;
         take_out(dataset_, tag_character_set);
         if (!is_default || !is_ascii)
-            tell(tag_character_set);
+            report(tag_character_set);
         if (is_ascii || !charset_is_utf8(text))
             return {};
         dataset_.putAndInsertString(key_of(tag_character_set), "ISO_IR 192");
         return "ISO_IR 192";
     }
 
-    bool is_fit_value(DcmElement &element, const std::string &value)
+    bool is_valid_value(DcmElement &element, const std::string &value)
     {
         const DcmTagKey tag = element.getTag();
         const DcmEVR vr = element.ident();
@@ -301,20 +301,20 @@ class Fitness
             return value.empty() || is_time_zone(value);
         if (!is_text(vr))
             return value_is_legal(DcmVR(vr).getVRName(), value.c_str(), value.size()) &&
-                   1 + std::count(value.begin(), value.end(), '\\') <= most_values(tag) &&
+                   1 + std::count(value.begin(), value.end(), '\\') <= max_values(tag) &&
                    (value.empty() || is_term(number, value));
         std::string utf8;
         if (!charset_.decode(value, utf8))
             return false;
         if (has_lines(vr))
-            return is_fit_text(utf8, vr);
-        return 1 + std::count(utf8.begin(), utf8.end(), '\\') <= most_values(tag) &&
+            return is_valid_text(utf8, vr);
+        return 1 + std::count(utf8.begin(), utf8.end(), '\\') <= max_values(tag) &&
                all_parts(utf8, '\\',
-                         [&](const std::string &part) { return is_fit_text(part, vr); });
+                         [&](const std::string &part) { return is_valid_text(part, vr); });
     }
 
     /* Replaces illegal characters of a name by '?'. Tries the smallest replacement first. */
-    bool mend_name(DcmElement &element, const std::string &value)
+    bool repair_name(DcmElement &element, const std::string &value)
     {
         static bool (*const is_foreign[])(uint8_t) = {
             [](uint8_t byte) { return (byte < 0x20 && byte != 0x1B) || byte == 0x7F; },
@@ -326,7 +326,7 @@ class Fitness
             std::replace_if(
                 name.begin(), name.end(), [&](char c) { return is_any(static_cast<uint8_t>(c)); },
                 '?');
-            if (is_fit_value(element, name))
+            if (is_valid_value(element, name))
                 return header_is_good(element.putOFStringArray(OFString(name.data(), name.size())));
         }
         return false;
@@ -355,11 +355,11 @@ class Fitness
         if (!restore_vr(item, element, value))
             return false;
         if (!is_string)
-            return static_cast<long>(element->getVM()) <= most_values(element->getTag());
-        if (is_fit_value(*element, value))
+            return static_cast<long>(element->getVM()) <= max_values(element->getTag());
+        if (is_valid_value(*element, value))
             return true;
-        tell(top_);
-        return element->ident() == EVR_PN && mend_name(*element, value);
+        report(top_);
+        return element->ident() == EVR_PN && repair_name(*element, value);
     }
 
     static const struct need *need_of(const DcmTagKey &sequence)
@@ -371,11 +371,11 @@ class Fitness
         return text_ends_in(named.getTagName(), "CodeSequence") ? &code_needs : nullptr;
     }
 
-    static bool is_fit_item(DcmItem &item, const struct need *need)
+    static bool is_valid_item(DcmItem &item, const struct need *need)
     {
         if (!need)
             return item.card() > 0;
-        const auto there = [&](uint32_t tag) { return is_there(item, tag); };
+        const auto there = [&](uint32_t tag) { return is_present(item, tag); };
         const bool all = std::all_of(std::begin(need->all), std::end(need->all),
                                      [&](uint32_t tag) { return tag == 0 || there(tag); });
         return all && (need->any[0] == 0 ||
@@ -391,10 +391,10 @@ class Fitness
         for (unsigned long left = sequence.card(); left > 0; left--) {
             std::unique_ptr<DcmItem> item(sequence.remove(0UL));
             restore_item(*item, depth + 1);
-            if (is_fit_item(*item, need))
+            if (is_valid_item(*item, need))
                 sequence.append(item.release());
             else
-                tell(top_);
+                report(top_);
         }
         return sequence.card() > 0 || number == tag_breed || number == tag_breed_registration;
     }
@@ -411,7 +411,7 @@ class Fitness
         if (stays)
             return;
         take_out(item, number);
-        tell(top_);
+        report(top_);
     }
 
     void restore_item(DcmItem &item, int depth)
@@ -423,12 +423,12 @@ class Fitness
         for (DcmElement *element : elements)
             restore_element(item, element, depth);
         for (const auto &companion : companions) {
-            if (!is_there(item, companion.tag) ||
+            if (!is_present(item, companion.tag) ||
                 std::any_of(std::begin(companion.any), std::end(companion.any),
-                            [&](uint32_t tag) { return is_there(item, tag); }))
+                            [&](uint32_t tag) { return is_present(item, tag); }))
                 continue;
             take_out(item, companion.tag);
-            tell(depth == 0 ? companion.tag : top_);
+            report(depth == 0 ? companion.tag : top_);
         }
     }
 
@@ -438,7 +438,7 @@ class Fitness
         static const uint32_t of_methods[] = {0x00120063, 0x00120064};
         DcmElement *element = nullptr;
         for (const uint32_t tag : of_methods)
-            if (is_there(dataset_, tag))
+            if (is_present(dataset_, tag))
                 return;
         for (const uint32_t tag : of_methods)
             take_out(dataset_, tag);
@@ -446,7 +446,7 @@ class Fitness
             value_of(*element) != "YES")
             return;
         take_out(dataset_, tag_identity_removed);
-        tell(tag_identity_removed);
+        report(tag_identity_removed);
     }
 
     /* An animal's species and breed require each other, and a responsible person or
@@ -460,7 +460,7 @@ class Fitness
         const auto has = [&](uint32_t tag) { return has_tag(dataset_, tag); };
         if (std::none_of(std::begin(of_animals), std::end(of_animals), has))
             return;
-        if ((is_there(dataset_, 0x00102201) || is_there(dataset_, 0x00102202)) &&
+        if ((is_present(dataset_, 0x00102201) || is_present(dataset_, 0x00102202)) &&
             (has(0x00102292) || has(0x00102293)) && has(0x00102203) && has(0x00102294) &&
             has(0x00102297) && has(0x00102299))
             return;
@@ -468,7 +468,7 @@ class Fitness
             if (!has(tag))
                 continue;
             take_out(dataset_, tag);
-            tell(tag);
+            report(tag);
         }
     }
 };
@@ -476,7 +476,7 @@ class Fitness
 } // namespace
 
 std::string
-fitness_restore(DcmDataset &dataset)
+inherit_repair(DcmDataset &dataset)
 {
-    return Fitness(dataset).restore();
+    return Repair(dataset).restore();
 }

@@ -1,8 +1,7 @@
-#include "dicom/value/charset.h"
 
-#include "base/text.h"
-#include "dicom/read/header.hh"
 #include "dicom/value/charset.hh"
+#include "base/text.h"
+#include "dicom/read/inherit.hh"
 
 #include <iconv.h>
 
@@ -197,7 +196,7 @@ Charset::decode(const std::string &text, std::string &utf8)
 }
 
 extern "C" int
-charset_to_utf8(struct dicom_inherited *inherited)
+dicom_inherited_to_utf8(struct dicom_inherited *inherited)
 try {
     DcmDataset dataset;
     if (charset_parse(*inherited, dataset).bad() || charset_convert(dataset).bad()) {

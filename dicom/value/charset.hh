@@ -2,8 +2,8 @@
  * charset.hh - converts text of a declared Specific Character Set to UTF-8, value by value; private
  * to dicom/, C++.
  */
-#ifndef NOCTULE_CHARSET_HH
-#define NOCTULE_CHARSET_HH
+#ifndef NOCTULE_DICOM_VALUE_CHARSET_HH
+#define NOCTULE_DICOM_VALUE_CHARSET_HH
 
 #include <dcmtk/config/osconfig.h>
 

@@ -1,4 +1,4 @@
-#include "dicom/value/cielab.h"
+#include "dicom/value/value.h"
 
 #include <math.h>
 
@@ -45,7 +45,7 @@ static const double matrix[3][3] = {
 };
 
 void
-srgb_from_cielab(const uint16_t lab[3], double rgb[3])
+value_srgb_from_lab(const uint16_t lab[3], double rgb[3])
 {
     static const double inverse[3][3] = {
         {3.1338561, -1.6168667, -0.4906146},
@@ -65,7 +65,7 @@ srgb_from_cielab(const uint16_t lab[3], double rgb[3])
 }
 
 void
-cielab_from_srgb(const double rgb[3], uint16_t lab[3])
+value_lab_from_srgb(const double rgb[3], uint16_t lab[3])
 {
     double relative[3];
     for (int i = 0; i < 3; i++) {

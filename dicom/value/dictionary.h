@@ -3,8 +3,8 @@
  *
  * DCMTK parses by its dictionary. Code that checks data before DCMTK does must use the same one.
  */
-#ifndef NOCTULE_DICOM_DICTIONARY_H
-#define NOCTULE_DICOM_DICTIONARY_H
+#ifndef NOCTULE_DICOM_VALUE_DICTIONARY_H
+#define NOCTULE_DICOM_VALUE_DICTIONARY_H
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /*
- * sop_class.h - tables of the accepted storage SOP classes; private to dicom/.
+ * storage_class.h - tables of the accepted storage SOP classes; private to dicom/.
  */
-#ifndef NOCTULE_DICOM_STORAGE_CLASS_H
-#define NOCTULE_DICOM_STORAGE_CLASS_H
+#ifndef NOCTULE_DICOM_VALUE_STORAGE_CLASS_H
+#define NOCTULE_DICOM_VALUE_STORAGE_CLASS_H
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
  * tags.h - attributes that the writers of Noctule write, as group << 16 | element, named by their
  * keywords in PS3.6.
  */
-#ifndef NOCTULE_DICOM_TAGS_H
-#define NOCTULE_DICOM_TAGS_H
+#ifndef NOCTULE_DICOM_VALUE_TAGS_H
+#define NOCTULE_DICOM_VALUE_TAGS_H
 
 enum dicom_tag {
     TAG_FileMetaInformationGroupLength = 0x00020000,

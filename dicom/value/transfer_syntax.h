@@ -1,8 +1,8 @@
 /*
  * transfer_syntax.h - table of the transfer syntaxes that can be read; private to dicom/.
  */
-#ifndef NOCTULE_DICOM_TRANSFER_H
-#define NOCTULE_DICOM_TRANSFER_H
+#ifndef NOCTULE_DICOM_VALUE_TRANSFER_SYNTAX_H
+#define NOCTULE_DICOM_VALUE_TRANSFER_SYNTAX_H
 
 #include <stdbool.h>
 

@@ -5,8 +5,8 @@
  * A name is a list of fields. Each field is hashed with its length, so ("ab", "c") and ("a", "bc")
  * are different names.
  */
-#ifndef NOCTULE_UID_H
-#define NOCTULE_UID_H
+#ifndef NOCTULE_DICOM_VALUE_UID_H
+#define NOCTULE_DICOM_VALUE_UID_H
 
 #include "dicom/dicom.h"
 

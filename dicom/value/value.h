@@ -1,10 +1,10 @@
 /*
- * value_text.h - text values in the form that DICOM requires (PS3.5 6.2).
+ * value.h - text values and colours in the form that DICOM requires (PS3.5 6.2).
  *
  * Pure functions. They do not depend on the locale.
  */
-#ifndef NOCTULE_VALUE_TEXT_H
-#define NOCTULE_VALUE_TEXT_H
+#ifndef NOCTULE_DICOM_VALUE_VALUE_H
+#define NOCTULE_DICOM_VALUE_VALUE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,6 +50,15 @@ void value_cs_make(const char *text, const char *otherwise, char cs[VALUE_CS_SIZ
 /* Returns whether a value (possibly multi-valued, padding included) has a legal form for its VR.
  * Checks AS, CS, DA, DS, IS, TM and UI. Accepts every other VR. */
 bool value_is_legal(const char vr[2], const char *value, size_t size);
+
+/* ---- display colours: PCS-values of CIELab (PS3.3 C.10.7.1.1, D50 white of ICC) ---- */
+
+/* Converts sRGB, each 0..1 (clamped), to L 0..65535 (for 0..100) and a, b 0..65535 (for
+ * -128..127). */
+void value_lab_from_srgb(const double rgb[3], uint16_t lab[3]);
+
+/* Converts back. Colours outside sRGB are clamped. */
+void value_srgb_from_lab(const uint16_t lab[3], double rgb[3]);
 
 #ifdef __cplusplus
 }

@@ -4,8 +4,8 @@
  * Every write(2) is repeated after short writes and EINTR. The first error is kept: later calls do
  * nothing, and byte_sink_finish returns it. The caller keeps the descriptor. One thread per sink.
  */
-#ifndef NOCTULE_BYTE_SINK_H
-#define NOCTULE_BYTE_SINK_H
+#ifndef NOCTULE_DICOM_WRITE_BYTE_SINK_H
+#define NOCTULE_DICOM_WRITE_BYTE_SINK_H
 
 #include <stdbool.h>
 #include <stddef.h>

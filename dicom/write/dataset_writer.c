@@ -1,7 +1,6 @@
 #include "dicom/write/dataset_writer.h"
 
 #include "base/error.h"
-#include "dicom/value/charset.h"
 #include "dicom/value/tags.h"
 #include "dicom/write/file_meta.h"
 
@@ -50,14 +49,14 @@ inherited_text(const struct dataset_writer *set, uint32_t tag, char *text, size_
 }
 
 static int
-settle_character_set(struct dataset_writer *set, bool ascii)
+choose_character_set(struct dataset_writer *set, bool ascii)
 {
     char name[64];
     inherited_text(set, TAG_SpecificCharacterSet, name, sizeof(name));
     set->ascii_only = ascii;
     if (ascii || strcmp(name, "ISO_IR 192") == 0)
         return 0;
-    int error = charset_to_utf8(&set->inherited);
+    int error = dicom_inherited_to_utf8(&set->inherited);
     set->ascii_only = error != 0;
     return error == -ENOMEM ? error : 0;
 }
@@ -68,7 +67,7 @@ settle_character_set(struct dataset_writer *set, bool ascii)
  * the content: the latest that its sources state, or else that of the study, or else the epoch.
  */
 static void
-settle_date_time(struct dataset_writer *set)
+choose_date_time(struct dataset_writer *set)
 {
     char latest[DICOM_DS_SIZE];
     char date[16];
@@ -87,7 +86,7 @@ settle_date_time(struct dataset_writer *set)
 }
 
 void
-dataset_tell_left_out(const struct dataset_writer *set, struct derived_summary *summary)
+dataset_report_left_out(const struct dataset_writer *set, struct derived_summary *summary)
 {
     memcpy(summary->left_out, set->inherited.left_out, sizeof(summary->left_out));
 }
@@ -121,9 +120,9 @@ dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error)
             value_text_is_ascii(set->source->device_serial_number) &&
             (!set->source->remark || value_text_is_ascii(set->source->remark)) &&
             value_text_is_ascii(set->object.description);
-    if (settle_character_set(set, ascii))
+    if (choose_character_set(set, ascii))
         return dataset_out_of_memory(set, error);
-    settle_date_time(set);
+    choose_date_time(set);
     return 0;
 }
 
@@ -333,21 +332,21 @@ dataset_add_code(const struct dataset_writer *set, struct element_buffer *to, ui
 }
 
 static bool
-is_said(const char *text)
+is_set(const char *text)
 {
     return text && text[0] != '\0';
 }
 
 bool
-dataset_code_is_whole(const struct coded_concept *code)
+dataset_code_is_complete(const struct coded_concept *code)
 {
-    return is_said(code->value) && is_said(code->scheme) && is_said(code->meaning);
+    return is_set(code->value) && is_set(code->scheme) && is_set(code->meaning);
 }
 
 bool
-dataset_code_is_half(const struct coded_concept *code)
+dataset_code_is_partial(const struct coded_concept *code)
 {
-    return code->value && !dataset_code_is_whole(code);
+    return code->value && !dataset_code_is_complete(code);
 }
 
 bool

@@ -11,8 +11,8 @@
  * is converted to UTF-8. If that fails, the source's bytes are kept and our non-ASCII characters
  * become '?', because the patient's name matters more.
  */
-#ifndef NOCTULE_DATASET_WRITER_H
-#define NOCTULE_DATASET_WRITER_H
+#ifndef NOCTULE_DICOM_WRITE_DATASET_WRITER_H
+#define NOCTULE_DICOM_WRITE_DATASET_WRITER_H
 
 #include "dicom/dicom.h"
 #include "dicom/value/value.h"
@@ -62,7 +62,7 @@ int dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *er
 void dataset_writer_free(struct dataset_writer *set);
 
 /* Copies the names of attributes left out to the summary. */
-void dataset_tell_left_out(const struct dataset_writer *set, struct derived_summary *summary);
+void dataset_report_left_out(const struct dataset_writer *set, struct derived_summary *summary);
 
 int dataset_out_of_memory(const struct dataset_writer *set, struct error *error);
 
@@ -108,8 +108,8 @@ void dataset_add_code(const struct dataset_writer *set, struct element_buffer *t
                       const struct coded_concept *code);
 /* Return whether a coded concept is complete, or only partly given. The caller must reject
  * partial codes. */
-bool dataset_code_is_whole(const struct coded_concept *code);
-bool dataset_code_is_half(const struct coded_concept *code);
+bool dataset_code_is_complete(const struct coded_concept *code);
+bool dataset_code_is_partial(const struct coded_concept *code);
 /* Returns true also if there is no code. */
 bool dataset_code_is_ascii(const struct coded_concept *code);
 

@@ -2,8 +2,8 @@
  * derived.h - sources and identity of objects derived from a stack (segmentations, parametric maps,
  * reports), for their writers and verifiers.
  */
-#ifndef NOCTULE_DERIVED_H
-#define NOCTULE_DERIVED_H
+#ifndef NOCTULE_DICOM_WRITE_DERIVED_H
+#define NOCTULE_DICOM_WRITE_DERIVED_H
 
 #include "base/concept.h"
 #include "dicom/read/geometry/geometry.h"

@@ -5,8 +5,8 @@
  * `error` once before they use the bytes. Sequences and items get explicit lengths, filled in when
  * they are closed. Callers must append in ascending tag order. One thread per buffer.
  */
-#ifndef NOCTULE_ELEMENT_WRITER_H
-#define NOCTULE_ELEMENT_WRITER_H
+#ifndef NOCTULE_DICOM_WRITE_ELEMENT_WRITER_H
+#define NOCTULE_DICOM_WRITE_ELEMENT_WRITER_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * file_meta.h - head of a Part 10 file (PS3.10 7.1): preamble, prefix and file meta information,
  * with Noctule as the implementation; private to dicom/.
  */
-#ifndef NOCTULE_DICOM_FILE_META_H
-#define NOCTULE_DICOM_FILE_META_H
+#ifndef NOCTULE_DICOM_WRITE_FILE_META_H
+#define NOCTULE_DICOM_WRITE_FILE_META_H
 
 #include "dicom/write/element_writer.h"
 

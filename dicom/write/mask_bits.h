@@ -2,8 +2,8 @@
  * mask_bits.h - tests and packing of masks of one bit per voxel whose rows begin on 64-bit words.
  * Bits beyond `columns` in a row's last word are ignored.
  */
-#ifndef NOCTULE_MASK_BITS_H
-#define NOCTULE_MASK_BITS_H
+#ifndef NOCTULE_DICOM_WRITE_MASK_BITS_H
+#define NOCTULE_DICOM_WRITE_MASK_BITS_H
 
 #include "dicom/write/byte_sink.h"
 

@@ -5,8 +5,8 @@
  * DCMTK finds the element and its length. The bytes are read from the end of the file, where the
  * element must be.
  */
-#ifndef NOCTULE_DICOM_PIXEL_FILE_H
-#define NOCTULE_DICOM_PIXEL_FILE_H
+#ifndef NOCTULE_DICOM_WRITE_PIXEL_FILE_HH
+#define NOCTULE_DICOM_WRITE_PIXEL_FILE_HH
 
 #include "dcmtk/config/osconfig.h"
 #include "dcmtk/dcmdata/dctk.h"

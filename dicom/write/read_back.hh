@@ -5,8 +5,8 @@
  * The verifiers share only names with the writers (derived.h). The first difference is thrown.
  * std::bad_alloc is the only other exception.
  */
-#ifndef NOCTULE_DICOM_READ_BACK_H
-#define NOCTULE_DICOM_READ_BACK_H
+#ifndef NOCTULE_DICOM_WRITE_READ_BACK_HH
+#define NOCTULE_DICOM_WRITE_READ_BACK_HH
 
 #include "dicom/value/value.h"
 #include "dicom/write/derived.h"

@@ -89,7 +89,7 @@ stack_writer_finish(struct stack_writer *w, int rc, int64_t frames, struct deriv
                          (long long)w->sink.total, strerror(-rc));
     *summary = (struct derived_summary){
         .identity = w->set.identity, .frames = frames, .bytes = w->sink.total};
-    dataset_tell_left_out(&w->set, summary);
+    dataset_report_left_out(&w->set, summary);
     return 0;
 }
 

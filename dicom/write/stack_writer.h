@@ -6,8 +6,8 @@
  * Callers must put modules and add functional groups in ascending tag order. The sink keeps write
  * errors, the buffers keep encoding errors. One thread per writer.
  */
-#ifndef NOCTULE_STACK_WRITER_H
-#define NOCTULE_STACK_WRITER_H
+#ifndef NOCTULE_DICOM_WRITE_STACK_WRITER_H
+#define NOCTULE_DICOM_WRITE_STACK_WRITER_H
 
 #include "dicom/write/byte_sink.h"
 #include "dicom/write/dataset_writer.h"

@@ -191,7 +191,7 @@ grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *in
     *grid = (struct grid){
         .instances = instances, .stack = stack, .source = stack, .source_instances = instances};
     grid_measure_steps(grid);
-    if (!geometry_is_crooked(stack))
+    if (!geometry_needs_resampling(stack))
         return 0;
     grid->straight = true;
     int rc = grid_reserve_planes(grid, error);

@@ -77,7 +77,7 @@ turn_into_request(std::vector<uint8_t> &pdu)
 {
     size_t at = pdu_head_size + fixed_size;
     must(pdu.size() >= at);
-    must(pdu[0] == PDU_ASSOCIATE_AC && get_u32(&pdu[2]) == pdu.size() - pdu_head_size);
+    must(pdu[0] == PDU_ASSOCIATE_AC && associate_get_u32(&pdu[2]) == pdu.size() - pdu_head_size);
     while (at < pdu.size()) {
         must(pdu.size() - at >= 4);
         if (pdu[at] == context_ac)

@@ -61,7 +61,7 @@ class Reference
                 return outcome;
         if (pdu_end_ - at_ < pdv_head_size)
             return -EPROTO;
-        const size_t length = get_u32(bytes_ + at_);
+        const size_t length = associate_get_u32(bytes_ + at_);
         if (length < 2 || length > pdu_end_ - at_ - 4)
             return -EPROTO;
         const uint8_t header = bytes_[at_ + 5];
@@ -78,7 +78,7 @@ class Reference
         if (size_ - at_ < pdu_head_size)
             return -ECONNABORTED;
         const uint8_t type = bytes_[at_];
-        const size_t length = get_u32(bytes_ + at_ + 2);
+        const size_t length = associate_get_u32(bytes_ + at_ + 2);
         at_ += pdu_head_size;
         const bool is_whole = length <= size_ - at_;
         pdu_end_ = at_ + (is_whole ? length : 0);

@@ -65,7 +65,7 @@ pmap_invalid_request(const struct pmap_request *request)
 {
     if (!is_kind(request->kind))
         return "a kind that is not a name";
-    if (!dataset_code_is_whole(&request->quantity) || request->explanation[0] == '\0')
+    if (!dataset_code_is_complete(&request->quantity) || request->explanation[0] == '\0')
         return "no quantity or explanation";
     return request->codes ? NULL : "no codes";
 }

@@ -5,8 +5,8 @@
  * Pure C. Besides the caller's codes, memory does not depend on the number of frames. Every write
  * is checked. Any thread.
  */
-#ifndef NOCTULE_PMAP_H
-#define NOCTULE_PMAP_H
+#ifndef NOCTULE_DICOM_OBJECTS_PMAP_PMAP_H
+#define NOCTULE_DICOM_OBJECTS_PMAP_PMAP_H
 
 #include "dicom/write/derived.h"
 

@@ -61,10 +61,10 @@ seg_invalid_segment(const struct seg_request *request, const struct seg_segment 
     if (segment->label[0] == '\0' || segment->algorithm_name[0] == '\0' ||
         segment->algorithm_version[0] == '\0')
         return "a segment without label or algorithm";
-    if (!dataset_code_is_whole(&segment->category) || !dataset_code_is_whole(&segment->type))
+    if (!dataset_code_is_complete(&segment->category) || !dataset_code_is_complete(&segment->type))
         return "a segment without category or type";
-    if (dataset_code_is_half(&segment->modifier) || dataset_code_is_half(&segment->region) ||
-        dataset_code_is_half(&segment->algorithm_family))
+    if (dataset_code_is_partial(&segment->modifier) || dataset_code_is_partial(&segment->region) ||
+        dataset_code_is_partial(&segment->algorithm_family))
         return "a segment with an incomplete code";
     return invalid_voxels(request, segment);
 }

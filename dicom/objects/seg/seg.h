@@ -5,8 +5,8 @@
  * Pure C. Besides the caller's masks and maps, memory does not depend on the number of frames.
  * Every write is checked.
  */
-#ifndef NOCTULE_SEG_H
-#define NOCTULE_SEG_H
+#ifndef NOCTULE_DICOM_OBJECTS_SEG_SEG_H
+#define NOCTULE_DICOM_OBJECTS_SEG_SEG_H
 
 #include "dicom/read/annotation/provenance.h"
 #include "dicom/write/derived.h"

@@ -2,8 +2,8 @@
  * seg_fractional.h - converts a plane of a connectedness map, 0 to 65535 per voxel, to the stored
  * values of a FRACTIONAL segmentation: 8-bit probabilities, 255 for certainty (PS3.3 C.8.20.2.3).
  */
-#ifndef NOCTULE_SEG_FRACTIONAL_H
-#define NOCTULE_SEG_FRACTIONAL_H
+#ifndef NOCTULE_DICOM_OBJECTS_SEG_SEG_FRACTIONAL_H
+#define NOCTULE_DICOM_OBJECTS_SEG_SEG_FRACTIONAL_H
 
 #include "dicom/write/byte_sink.h"
 

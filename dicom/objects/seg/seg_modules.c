@@ -6,8 +6,8 @@
 
 #include "base/limits.h"
 #include "dicom/objects/seg/seg_fractional.h"
-#include "dicom/value/cielab.h"
 #include "dicom/value/tags.h"
+#include "dicom/value/value.h"
 #include "dicom/write/mask_bits.h"
 
 #include <errno.h>
@@ -99,7 +99,7 @@ add_segment(const struct seg_writer *w, struct element_buffer *to, int32_t index
     const struct seg_segment *segment = &w->request->segments[index];
     const uint16_t number = (uint16_t)(index + 1);
     uint16_t lab[3];
-    cielab_from_srgb(segment->color_rgb, lab);
+    value_lab_from_srgb(segment->color_rgb, lab);
 
     size_t item = element_open_item(to);
     if (segment->region.value)

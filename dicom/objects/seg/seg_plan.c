@@ -82,8 +82,8 @@ seg_plan_make(const struct seg_request *request, struct seg_plan *plan)
     int32_t planes = request->source.stack->plane_count;
     size_t words =
         ((size_t)request->source.stack->columns + 63) / 64 * (size_t)request->source.stack->rows;
-    bool look_for_overlap = segments > 1 && !request->fractional;
-    uint64_t *seen = look_for_overlap ? malloc(words * sizeof(*seen)) : NULL;
+    bool find_overlap = segments > 1 && !request->fractional;
+    uint64_t *seen = find_overlap ? malloc(words * sizeof(*seen)) : NULL;
     *plan = (struct seg_plan){
         .segment_count = segments,
         .plane_count = planes,
@@ -91,8 +91,7 @@ seg_plan_make(const struct seg_request *request, struct seg_plan *plan)
         .segment_index = calloc((size_t)segments, sizeof(*plan->segment_index)),
         .plane_index = calloc((size_t)planes, sizeof(*plan->plane_index)),
     };
-    if (!plan->present || !plan->segment_index || !plan->plane_index ||
-        (look_for_overlap && !seen)) {
+    if (!plan->present || !plan->segment_index || !plan->plane_index || (find_overlap && !seen)) {
         free(seen);
         seg_plan_free(plan);
         return -ENOMEM;

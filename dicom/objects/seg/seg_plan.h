@@ -1,8 +1,8 @@
 /*
  * seg_plan.h - frames of a segmentation object, found in one pass over masks or maps.
  */
-#ifndef NOCTULE_SEG_PLAN_H
-#define NOCTULE_SEG_PLAN_H
+#ifndef NOCTULE_DICOM_OBJECTS_SEG_SEG_PLAN_H
+#define NOCTULE_DICOM_OBJECTS_SEG_SEG_PLAN_H
 
 #include "dicom/objects/seg/seg.h"
 #include "dicom/write/mask_bits.h"

@@ -1,8 +1,8 @@
 /*
  * seg_writer.h - state of the segmentation writer; private to seg*.c.
  */
-#ifndef NOCTULE_SEG_WRITER_H
-#define NOCTULE_SEG_WRITER_H
+#ifndef NOCTULE_DICOM_OBJECTS_SEG_SEG_WRITER_H
+#define NOCTULE_DICOM_OBJECTS_SEG_SEG_WRITER_H
 
 #include "dicom/objects/seg/seg_plan.h"
 #include "dicom/write/stack_writer.h"

@@ -17,21 +17,23 @@
 static const char *
 invalid_measurement(const struct sr_measurement *measurement)
 {
-    if (!dataset_code_is_whole(&measurement->concept) || !dataset_code_is_whole(&measurement->unit))
+    if (!dataset_code_is_complete(&measurement->concept) ||
+        !dataset_code_is_complete(&measurement->unit))
         return "a measurement without concept or unit";
     if (measurement->modifier_count > SR_MAX_MODIFIERS ||
         measurement->parameter_count > SR_MAX_PARAMETERS)
         return "a measurement with too many settings";
-    if (sr_has_words(measurement) && !dataset_code_is_whole(&measurement->words.concept))
+    if (sr_has_words(measurement) && !dataset_code_is_complete(&measurement->words.concept))
         return "a textual setting without a concept";
     for (size_t i = 0; i < measurement->modifier_count; i++) {
-        if (!dataset_code_is_whole(&measurement->modifiers[i][0]) ||
-            !dataset_code_is_whole(&measurement->modifiers[i][1]))
+        if (!dataset_code_is_complete(&measurement->modifiers[i][0]) ||
+            !dataset_code_is_complete(&measurement->modifiers[i][1]))
             return "a modifier without a code";
     }
     for (size_t i = 0; i < measurement->parameter_count; i++) {
         const struct sr_parameter *parameter = &measurement->parameters[i];
-        if (!dataset_code_is_whole(&parameter->concept) || !dataset_code_is_whole(&parameter->unit))
+        if (!dataset_code_is_complete(&parameter->concept) ||
+            !dataset_code_is_complete(&parameter->unit))
             return "a parameter without concept or unit";
         if (!isfinite(parameter->value))
             return "a parameter that is not a number";
@@ -45,10 +47,10 @@ sr_invalid_segment(const struct seg_request *request, int32_t index)
     if (index < 0 || index >= request->segment_count || index >= UINT16_MAX)
         return "a group without a segment";
     const struct seg_segment *segment = &request->segments[index];
-    if (!dataset_code_is_whole(&segment->category) || !dataset_code_is_whole(&segment->type) ||
-        segment->label[0] == '\0')
+    if (!dataset_code_is_complete(&segment->category) ||
+        !dataset_code_is_complete(&segment->type) || segment->label[0] == '\0')
         return "a segment without label, category or type";
-    if (dataset_code_is_half(&segment->modifier) || dataset_code_is_half(&segment->region))
+    if (dataset_code_is_partial(&segment->modifier) || dataset_code_is_partial(&segment->region))
         return "a segment with an incomplete code";
     return NULL;
 }
@@ -237,7 +239,7 @@ sr_write(const struct sr_request *request, int fd, struct derived_summary *summa
             .identity = w.set.identity,
             .bytes = (int64_t)w.set.elements.size,
         };
-        dataset_tell_left_out(&w.set, summary);
+        dataset_report_left_out(&w.set, summary);
     }
     free(w.sources);
     dataset_writer_free(&w.set);

@@ -7,8 +7,8 @@
  * about 0.5 KiB per source instance and 1 KiB per measurement with four settings. Memory to read
  * back: 28 times as much. Any thread.
  */
-#ifndef NOCTULE_SR_H
-#define NOCTULE_SR_H
+#ifndef NOCTULE_DICOM_OBJECTS_SR_SR_H
+#define NOCTULE_DICOM_OBJECTS_SR_SR_H
 
 #include "base/feature.h"
 #include "dicom/objects/seg/seg.h"

@@ -2,8 +2,8 @@
  * sr_internal.h - names that the writer and the verifier of reports share. They must not share
  * encodings.
  */
-#ifndef NOCTULE_SR_INTERNAL_H
-#define NOCTULE_SR_INTERNAL_H
+#ifndef NOCTULE_DICOM_OBJECTS_SR_SR_INTERNAL_H
+#define NOCTULE_DICOM_OBJECTS_SR_SR_INTERNAL_H
 
 #include "dicom/objects/sr/sr.h"
 

@@ -63,7 +63,7 @@ add_modifier(struct sr_measurement *measurement, const struct coded_concept *nam
 }
 
 /* Settings of a measurement, while they are added. */
-struct telling {
+struct sr_description {
     struct sr_measurement *measurement;
     const char *settings, *value_unit;
     char *words; /* [FEATURE_SETTING] */
@@ -71,8 +71,8 @@ struct telling {
 
 /* Adds a number. A value that is not finite is the open end of a range and is skipped. */
 static void
-tell_number(const struct telling *to, enum feature_setting setting,
-            const struct coded_concept *name)
+describe_number(const struct sr_description *to, enum feature_setting setting,
+                const struct coded_concept *name)
 {
     const char *unit = rows[setting].unit ? rows[setting].unit : to->value_unit;
     const double value = feature_get_number(to->settings, setting);
@@ -82,7 +82,7 @@ tell_number(const struct telling *to, enum feature_setting setting,
 }
 
 static void
-tell_term(const struct telling *to, enum feature_setting setting, const char *word)
+describe_term(const struct sr_description *to, enum feature_setting setting, const char *word)
 {
     for (size_t i = 0; i < COUNT(terms); i++) {
         const struct term *term = &terms[i];
@@ -90,12 +90,12 @@ tell_term(const struct telling *to, enum feature_setting setting, const char *wo
             continue;
         add_modifier(to->measurement, &rows[setting].modifier, &term->code);
         if (term->number.value)
-            tell_number(to, term->number_setting, &term->number);
+            describe_number(to, term->number_setting, &term->number);
     }
 }
 
 static void
-tell_setting(const struct telling *to, enum feature_setting setting)
+describe_setting(const struct sr_description *to, enum feature_setting setting)
 {
     const struct report_row *row = &rows[setting];
     char value[FEATURE_SETTING];
@@ -104,9 +104,9 @@ tell_setting(const struct telling *to, enum feature_setting setting)
     if (row->value.value)
         add_modifier(to->measurement, &row->modifier, &row->value);
     else if (row->modifier.value)
-        tell_term(to, setting, value);
+        describe_term(to, setting, value);
     if (row->number.value)
-        tell_number(to, setting, &row->number);
+        describe_number(to, setting, &row->number);
     if (row->words.value) {
         memcpy(to->words, value, strlen(value) + 1);
         to->measurement->words = (struct sr_words){.concept = row->words, .text = to->words};
@@ -117,11 +117,11 @@ void
 sr_describe(struct sr_measurement *measurement, const char *settings, const char *value_unit,
             char words[FEATURE_SETTING])
 {
-    const struct telling to = {measurement, settings, value_unit, words};
+    const struct sr_description to = {measurement, settings, value_unit, words};
     for (int place = 1; place <= FEATURE_SETTING_COUNT; place++)
         for (int s = 0; s < FEATURE_SETTING_COUNT; s++)
             if (rows[s].place == place)
-                tell_setting(&to, (enum feature_setting)s);
+                describe_setting(&to, (enum feature_setting)s);
 }
 
 struct coded_concept

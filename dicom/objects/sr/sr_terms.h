@@ -7,8 +7,8 @@
  * are modifiers (name = code), parameters (name = number) or texts. base/feature_settings.def and
  * base/terms.def define which and in which order. Pure functions; any thread.
  */
-#ifndef NOCTULE_SR_TERMS_H
-#define NOCTULE_SR_TERMS_H
+#ifndef NOCTULE_DICOM_OBJECTS_SR_SR_TERMS_H
+#define NOCTULE_DICOM_OBJECTS_SR_SR_TERMS_H
 
 #include "dicom/objects/sr/sr.h"
 

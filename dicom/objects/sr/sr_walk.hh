@@ -4,8 +4,8 @@
  *
  * The first difference is thrown (read_back.hh), with its place.
  */
-#ifndef NOCTULE_DICOM_SR_WALK_H
-#define NOCTULE_DICOM_SR_WALK_H
+#ifndef NOCTULE_DICOM_OBJECTS_SR_SR_WALK_HH
+#define NOCTULE_DICOM_OBJECTS_SR_SR_WALK_HH
 
 #include "dicom/write/read_back.hh"
 

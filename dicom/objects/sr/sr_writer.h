@@ -1,8 +1,8 @@
 /*
  * sr_writer.h - state and content items of the report writer; private to sr*.c.
  */
-#ifndef NOCTULE_SR_WRITER_H
-#define NOCTULE_SR_WRITER_H
+#ifndef NOCTULE_DICOM_OBJECTS_SR_SR_WRITER_H
+#define NOCTULE_DICOM_OBJECTS_SR_SR_WRITER_H
 
 #include "dicom/objects/sr/sr.h"
 #include "dicom/write/dataset_writer.h"

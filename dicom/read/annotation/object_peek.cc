@@ -31,7 +31,7 @@ constexpr uint32_t long_tags[] = {
     0x30060016, 0x30060024, 0x30060039, 0x30060040, 0x52009230,
 };
 
-constexpr struct scan_apart object_contours = {
+constexpr struct scan_separate object_contours = {
     0x30060039,         LIMIT_ROIS, LIMIT_CONTOURS_MIB,
     LIMIT_ROI_ELEMENTS, "regions",  "elements in one region's contours",
 };
@@ -44,7 +44,7 @@ struct ObjectFree {
 };
 
 /* One file being read. */
-struct Look {
+struct Reading {
     const char *path;
     struct stream &stream;
     struct object_peek &peek;
@@ -79,31 +79,31 @@ object_is_any(const DcmTagKey &tag, std::initializer_list<DcmTagKey> tags)
     return std::find(tags.begin(), tags.end(), tag) != tags.end();
 }
 
-void object_walk(Look &look, DcmItem &item, bool of_predecessor);
+void object_walk(Reading &reading, DcmItem &item, bool of_predecessor);
 
 /* Reads references of an item, according to its sequence. The study of an RT Structure Set is
  * referenced as if it were an instance. */
 void
-object_walk_item(Look &look, DcmItem &item, const DcmTagKey &within, bool of_predecessor)
+object_walk_item(Reading &reading, DcmItem &item, const DcmTagKey &within, bool of_predecessor)
 {
     const Header header(item);
     if (object_is_any(within, {DCM_ReferencedInstanceSequence, DCM_ReferencedSOPSequence,
                                DCM_SourceImageSequence, DCM_ContourImageSequence}))
-        look.add(of_predecessor ? look.predecessors : look.instances, header,
-                 DCM_ReferencedSOPInstanceUID);
+        reading.add(of_predecessor ? reading.predecessors : reading.instances, header,
+                    DCM_ReferencedSOPInstanceUID);
     else if (within == DCM_PredecessorStructureSetSequence)
-        look.add(look.predecessors, header, DCM_ReferencedSOPInstanceUID);
+        reading.add(reading.predecessors, header, DCM_ReferencedSOPInstanceUID);
     else if (!of_predecessor &&
              object_is_any(within, {DCM_ReferencedSeriesSequence, DCM_RTReferencedSeriesSequence}))
-        look.add(look.series, header, DCM_SeriesInstanceUID);
+        reading.add(reading.series, header, DCM_SeriesInstanceUID);
     else if (within == DCM_ReferencedFrameOfReferenceSequence)
-        look.add(look.frames, header, DCM_FrameOfReferenceUID);
-    look.add(look.frames, header, DCM_ReferencedFrameOfReferenceUID);
-    object_walk(look, item, of_predecessor);
+        reading.add(reading.frames, header, DCM_FrameOfReferenceUID);
+    reading.add(reading.frames, header, DCM_ReferencedFrameOfReferenceUID);
+    object_walk(reading, item, of_predecessor);
 }
 
 void
-object_walk(Look &look, DcmItem &item, bool of_predecessor)
+object_walk(Reading &reading, DcmItem &item, bool of_predecessor)
 {
     for (DcmObject *each = item.nextInContainer(nullptr); each; each = item.nextInContainer(each)) {
         if (each->ident() != EVR_SQ)
@@ -112,41 +112,42 @@ object_walk(Look &look, DcmItem &item, bool of_predecessor)
         auto *sequence = static_cast<DcmSequenceOfItems *>(each);
         for (DcmObject *of = sequence->nextInContainer(nullptr); of;
              of = sequence->nextInContainer(of))
-            object_walk_item(look, *static_cast<DcmItem *>(of), within,
+            object_walk_item(reading, *static_cast<DcmItem *>(of), within,
                              of_predecessor || within == DCM_PredecessorDocumentsSequence);
     }
 }
 
 int
-object_read_kind(Look &look, const Header &dataset, const struct scan &scan)
+object_read_kind(Reading &reading, const Header &dataset, const struct scan &scan)
 {
     if (header_text(dataset, DCM_Manufacturer) == "Noctule" &&
         header_text(dataset, DCM_ManufacturerModelName) == "noctuled")
-        return look.refuse(CODE_OWN_RESULT, "was written by Noctule and is not processed again.");
+        return reading.refuse(CODE_OWN_RESULT,
+                              "was written by Noctule and is not processed again.");
     std::string uid = header_text(dataset, DCM_SOPClassUID);
     if (uid.empty())
         uid = scan.media_class_uid;
-    look.peek.kind = storage_class_object(uid.c_str());
-    if (!look.peek.kind)
-        return look.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is not an annotation object.");
-    header_copy(look.peek.sop_class_uid, uid);
+    reading.peek.kind = storage_class_object(uid.c_str());
+    if (!reading.peek.kind)
+        return reading.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is not an annotation object.");
+    header_copy(reading.peek.sop_class_uid, uid);
     if (scan.syntax)
         return 0;
-    return look.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
-                       "is encoded in a transfer syntax that is not supported. Send it "
-                       "uncompressed.");
+    return reading.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
+                          "is encoded in a transfer syntax that is not supported. Send it "
+                          "uncompressed.");
 }
 
 template <size_t size>
 int
-object_read_uid(const Look &look, const Header &dataset, const DcmTagKey &tag,
+object_read_uid(const Reading &reading, const Header &dataset, const DcmTagKey &tag,
                 char (&destination)[size])
 {
     const std::string text = header_text(dataset, tag);
     if (text.empty())
-        return look.refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + ".");
+        return reading.refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + ".");
     if (!header_is_uid(text))
-        return look.refuse(
+        return reading.refuse(
             CODE_UID_INVALID,
             "has an invalid " + header_tag_name(tag) +
                 ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
@@ -188,16 +189,16 @@ object_made(const Header &dataset)
 }
 
 int
-object_read_identity(Look &look, const Header &dataset, const struct scan &scan)
+object_read_identity(Reading &reading, const Header &dataset, const struct scan &scan)
 {
-    struct object_peek &peek = look.peek;
-    int rc = object_read_kind(look, dataset, scan);
+    struct object_peek &peek = reading.peek;
+    int rc = object_read_kind(reading, dataset, scan);
     if (!rc)
-        rc = object_read_uid(look, dataset, DCM_SOPInstanceUID, peek.sop_instance_uid);
+        rc = object_read_uid(reading, dataset, DCM_SOPInstanceUID, peek.sop_instance_uid);
     if (!rc)
-        rc = object_read_uid(look, dataset, DCM_StudyInstanceUID, peek.study_uid);
+        rc = object_read_uid(reading, dataset, DCM_StudyInstanceUID, peek.study_uid);
     if (!rc)
-        rc = object_read_uid(look, dataset, DCM_SeriesInstanceUID, peek.series_uid);
+        rc = object_read_uid(reading, dataset, DCM_SeriesInstanceUID, peek.series_uid);
     if (rc)
         return rc;
     header_copy(peek.transfer_syntax_uid, scan.transfer_syntax_uid);
@@ -210,104 +211,104 @@ object_read_identity(Look &look, const Header &dataset, const struct scan &scan)
 
 /* Checks that a segmentation's pixels are complete, without reading them. */
 int
-object_measure(Look &look, const struct scan &scan)
+object_measure(Reading &reading, const struct scan &scan)
 {
-    const int64_t there = stream_remaining(&look.stream);
+    const int64_t there = stream_remaining(&reading.stream);
     if (scan.pixel_tag == 0 || scan.encapsulated || scan.pixel_length <= there)
         return 0;
-    return look.refuse(CODE_FILE_TRUNCATED, "holds " + std::to_string(there) + " of " +
-                                                std::to_string(scan.pixel_length) +
-                                                " bytes of pixel data. Send it again.");
+    return reading.refuse(CODE_FILE_TRUNCATED, "holds " + std::to_string(there) + " of " +
+                                                   std::to_string(scan.pixel_length) +
+                                                   " bytes of pixel data. Send it again.");
 }
 
 int
-object_look_short(Look &look, const struct dicom_asker *asker)
+object_read_short(Reading &reading, const struct dicom_requestor *requestor)
 {
     struct scan scan = {};
     struct scan_wanted wanted = scan_wanted_of(short_tags, std::size(short_tags), LIMIT_TEXT_BYTES);
     wanted.nested = true;
-    wanted.asker = asker;
+    wanted.requestor = requestor;
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
     DcmDataset dataset;
-    int rc = header_scan(&look.stream, look.path, wanted, &scan, dataset, look.error);
+    int rc = header_scan(&reading.stream, reading.path, wanted, &scan, dataset, reading.error);
     if (rc)
         return rc;
     const Header header(dataset);
-    rc = object_read_identity(look, header, scan);
+    rc = object_read_identity(reading, header, scan);
     if (!rc)
-        rc = object_measure(look, scan);
+        rc = object_measure(reading, scan);
     if (rc)
         return rc;
-    look.add(look.frames, header, DCM_FrameOfReferenceUID);
-    object_walk(look, dataset, false);
+    reading.add(reading.frames, header, DCM_FrameOfReferenceUID);
+    object_walk(reading, dataset, false);
     return 0;
 }
 
 /* Reads a separate item: the contours of a region, or a frame's own groups. */
 void
-object_walk_apart(Look &look, const struct scan &scan, int32_t number)
+object_walk_separate(Reading &reading, const struct scan &scan, int32_t number)
 {
     DcmDataset item;
-    if (header_parse_apart(scan, number, item))
-        object_walk(look, item, false);
+    if (header_parse_separate(scan, number, item))
+        object_walk(reading, item, false);
 }
 
 int
-object_look_long(Look &look, const struct dicom_asker *asker)
+object_read_long(Reading &reading, const struct dicom_requestor *requestor)
 {
     struct scan scan = {};
     struct scan_wanted wanted = scan_wanted_of(long_tags, std::size(long_tags), LIMIT_TEXT_BYTES);
     wanted.nested = true;
-    wanted.asker = asker;
-    if (strcmp(look.peek.kind, "rtstruct") == 0)
-        wanted.apart = &object_contours;
-    stream_rewind(&look.stream);
+    wanted.requestor = requestor;
+    if (strcmp(reading.peek.kind, "rtstruct") == 0)
+        wanted.separate = &object_contours;
+    stream_rewind(&reading.stream);
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
     DcmDataset dataset;
-    int rc = header_scan(&look.stream, look.path, wanted, &scan, dataset, look.error);
+    int rc = header_scan(&reading.stream, reading.path, wanted, &scan, dataset, reading.error);
     if (rc)
         return rc;
-    object_walk(look, dataset, false);
+    object_walk(reading, dataset, false);
     for (int32_t i = 0; i < scan.frame_count && !rc; i++) {
-        object_walk_apart(look, scan, i);
-        rc = scan_check_time(&scan, look.path, look.error);
+        object_walk_separate(reading, scan, i);
+        rc = scan_check_time(&scan, reading.path, reading.error);
     }
     return rc;
 }
 
 int
-object_hand_over(Look &look)
+object_hand_over(Reading &reading)
 {
-    const auto &strongest = !look.series.empty()      ? look.series
-                            : !look.instances.empty() ? look.instances
-                                                      : look.frames;
-    const char *line = !look.series.empty()      ? OBJECT_OF_SERIES
-                       : !look.instances.empty() ? OBJECT_OF_INSTANCE
-                                                 : OBJECT_OF_FRAME;
+    const auto &strongest = !reading.series.empty()      ? reading.series
+                            : !reading.instances.empty() ? reading.instances
+                                                         : reading.frames;
+    const char *line = !reading.series.empty()      ? OBJECT_OF_SERIES
+                       : !reading.instances.empty() ? OBJECT_OF_INSTANCE
+                                                    : OBJECT_OF_FRAME;
     std::string all;
-    if (strongest.empty() && look.has_invalid)
-        return look.refuse(CODE_UID_INVALID, "refers to images by invalid UIDs.");
+    if (strongest.empty() && reading.has_invalid)
+        return reading.refuse(CODE_UID_INVALID, "refers to images by invalid UIDs.");
     if (strongest.empty())
-        return look.refuse(
+        return reading.refuse(
             CODE_TAG_MISSING,
             "refers to no series, image or frame of reference. Its images are unknown.");
-    if (strongest.size() + look.predecessors.size() > LIMIT_OBJECT_REFERENCES)
-        return look.refuse(CODE_SIZE_IMPLAUSIBLE, "refers to more than " +
-                                                      std::to_string(LIMIT_OBJECT_REFERENCES) +
-                                                      " series, images or objects.");
+    if (strongest.size() + reading.predecessors.size() > LIMIT_OBJECT_REFERENCES)
+        return reading.refuse(CODE_SIZE_IMPLAUSIBLE, "refers to more than " +
+                                                         std::to_string(LIMIT_OBJECT_REFERENCES) +
+                                                         " series, images or objects.");
     for (const std::string &uid : strongest)
         all += line + uid + "\n";
-    for (const std::string &uid : look.predecessors)
+    for (const std::string &uid : reading.predecessors)
         all += OBJECT_OF_PREDECESSOR + uid + "\n";
-    look.peek.references = strdup(all.c_str());
-    if (!look.peek.references)
+    reading.peek.references = strdup(all.c_str());
+    if (!reading.peek.references)
         throw std::bad_alloc();
     return 0;
 }
 
 int
-object_look(int fd, const char *path, const struct dicom_asker *asker, struct object_peek **out,
-            struct error *error)
+object_read(int fd, const char *path, const struct dicom_requestor *requestor,
+            struct object_peek **out, struct error *error)
 {
     std::unique_ptr<struct object_peek, ObjectFree> peek(
         static_cast<struct object_peek *>(calloc(1, sizeof(struct object_peek))));
@@ -319,12 +320,12 @@ object_look(int fd, const char *path, const struct dicom_asker *asker, struct ob
         return rc;
     const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
     peek->file_size = stream.file_size;
-    Look look{path, stream, *peek, error, {}, {}, {}, {}};
-    rc = object_look_short(look, asker);
-    if (!rc && !look.is_tied())
-        rc = object_look_long(look, asker);
+    Reading reading{path, stream, *peek, error, {}, {}, {}, {}};
+    rc = object_read_short(reading, requestor);
+    if (!rc && !reading.is_tied())
+        rc = object_read_long(reading, requestor);
     if (!rc)
-        rc = object_hand_over(look);
+        rc = object_hand_over(reading);
     if (!rc)
         *out = peek.release();
     return rc;
@@ -333,11 +334,11 @@ object_look(int fd, const char *path, const struct dicom_asker *asker, struct ob
 } // namespace
 
 int
-object_peek_open(int fd, const char *path, const struct dicom_asker *asker,
+object_peek_open(int fd, const char *path, const struct dicom_requestor *requestor,
                  struct object_peek **peek, struct error *error)
 {
     *peek = nullptr;
-    return header_guard(path, error, [&] { return object_look(fd, path, asker, peek, error); });
+    return header_guard(path, error, [&] { return object_read(fd, path, requestor, peek, error); });
 }
 
 void

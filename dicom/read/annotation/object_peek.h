@@ -2,13 +2,13 @@
  * object_peek.h - reads the header of an annotation object (RT Structure Set, Segmentation or
  * structured report): its identity, and the images it refers to. Its content is not checked.
  *
- * Reads through the bounded walk (scan.h) and stops before the pixel data. Uses the most specific
+ * Reads through the bounded walk (scan_header.h) and stops before the pixel data. Uses the most specific
  * references that the object has: series (PS3.3 C.8.8.5, C.7.6.16.2.12, C.17.6: Series Instance
  * UID), or else images (Referenced SOP Instance UID, also of contours and of frames), or else
  * frames of reference.
  */
-#ifndef NOCTULE_OBJECT_PEEK_H
-#define NOCTULE_OBJECT_PEEK_H
+#ifndef NOCTULE_DICOM_READ_ANNOTATION_OBJECT_PEEK_H
+#define NOCTULE_DICOM_READ_ANNOTATION_OBJECT_PEEK_H
 
 #include "dicom/dicom.h"
 
@@ -43,12 +43,12 @@ struct object_peek {
 };
 
 /*
- * Reads the open file `fd`, which the caller keeps. `path` is for messages; `asker` is as in
+ * Reads the open file `fd`, which the caller keeps. `path` is for messages; `requestor` is as in
  * dicom_peek_open. Codes: those of every file (dicom_peek); SOP_CLASS_UNSUPPORTED for other
  * classes, TAG_MISSING if it refers to no image, UID_INVALID, SIZE_IMPLAUSIBLE beyond
  * LIMIT_OBJECT_REFERENCES, OWN_RESULT. The caller must free it with object_peek_free.
  */
-int object_peek_open(int fd, const char *path, const struct dicom_asker *asker,
+int object_peek_open(int fd, const char *path, const struct dicom_requestor *requestor,
                      struct object_peek **peek, struct error *error);
 void object_peek_free(struct object_peek *peek);
 

@@ -5,8 +5,8 @@
  * A provenance is immutable. Several holders may share one. Each hold needs a release, from any
  * thread.
  */
-#ifndef NOCTULE_PROVENANCE_H
-#define NOCTULE_PROVENANCE_H
+#ifndef NOCTULE_DICOM_READ_ANNOTATION_PROVENANCE_H
+#define NOCTULE_DICOM_READ_ANNOTATION_PROVENANCE_H
 
 #include "base/concept.h"
 

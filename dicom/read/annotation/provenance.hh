@@ -1,6 +1,6 @@
 /* provenance.hh - reads a provenance from the items of an object; private to dicom/, C++. */
-#ifndef NOCTULE_PROVENANCE_HH
-#define NOCTULE_PROVENANCE_HH
+#ifndef NOCTULE_DICOM_READ_ANNOTATION_PROVENANCE_HH
+#define NOCTULE_DICOM_READ_ANNOTATION_PROVENANCE_HH
 
 #include "dicom/read/annotation/provenance.h"
 #include "dicom/read/header.hh"

@@ -4,7 +4,6 @@
  */
 #include "dicom/read/annotation/rtstruct.h"
 #include "dicom/read/annotation/provenance.hh"
-#include "dicom/value/decimal.hh"
 
 #include <algorithm>
 #include <cerrno>
@@ -44,7 +43,7 @@ constexpr uint32_t wanted_tags[] = {
     0x30060050, 0x30060080, 0x30060084, 0x30060086, 0x300600A4,
 };
 
-constexpr struct scan_apart contour_items = {
+constexpr struct scan_separate contour_items = {
     0x30060039,         LIMIT_ROIS, LIMIT_CONTOURS_MIB,
     LIMIT_ROI_ELEMENTS, "regions",  "elements in one region's contours",
 };
@@ -201,7 +200,7 @@ rtstruct_read_series(Opening &opening, const Header &dataset)
 void
 rtstruct_parse_item(const struct rtstruct_items &items, int32_t number, DcmDataset &item)
 {
-    if (!header_parse_apart(items.scan, number, item))
+    if (!header_parse_separate(items.scan, number, item))
         throw std::runtime_error("the contours of a region");
 }
 
@@ -329,7 +328,7 @@ rtstruct_read_file(const char *path, int fd, struct rtstruct **result, struct er
         return rc;
     struct scan_wanted wanted = scan_wanted_of(wanted_tags, std::size(wanted_tags), UINT32_MAX);
     wanted.nested = true;
-    wanted.apart = &contour_items;
+    wanted.separate = &contour_items;
     rc = scan_file(&stream, path, &wanted, &set->items->scan, error);
     stream_close(&stream);
     if (rc)
@@ -400,7 +399,7 @@ rtstruct_numbers(Gathering &gathering, std::string_view text)
     for (bool last = false; !last;) {
         double number = 0;
         size_t length;
-        const bool good = decimal_first(text, &number, &length);
+        const bool good = header_first_decimal(text, &number, &length);
         last = length == text.size();
         if (!good || !(std::fabs(number) <= farthest_mm) ||
             (last && (gathering.count + 1 - first) % 3 != 0))

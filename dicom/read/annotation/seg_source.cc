@@ -3,7 +3,7 @@
 #include "dicom/read/annotation/provenance.hh"
 #include "dicom/read/image/source.hh"
 #include "dicom/value/charset.hh"
-#include "dicom/value/cielab.h"
+#include "dicom/value/value.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -147,7 +147,7 @@ seg_source_read_color(const Header &item, struct seg_source_segment &segment)
         lab[i] = static_cast<uint16_t>(value);
     }
     segment.has_color = true;
-    srgb_from_cielab(lab, segment.color);
+    value_srgb_from_lab(lab, segment.color);
 }
 
 int

@@ -258,7 +258,7 @@ sr_source_add_figure(Opening &opening, DSRDocumentTree &tree, size_t owner)
 
 /* Reads Tracking Identifier and Finding of the container. */
 void
-sr_source_note(Opening &opening, const DSRContentItem &item, size_t owner)
+sr_source_read_names(Opening &opening, const DSRContentItem &item, size_t owner)
 {
     const DSRTypes::E_ValueType type = item.getValueType();
     if (type == DSRTypes::VT_Text && sr_source_is_concept(item, "112039"))
@@ -278,7 +278,7 @@ sr_source_walk(Opening &opening, DSRDocumentTree &tree, size_t owner)
     do {
         const DSRContentItem &item = tree.getCurrentContentItem();
         const DSRTypes::E_ValueType type = item.getValueType();
-        sr_source_note(opening, item, owner);
+        sr_source_read_names(opening, item, owner);
         if (type == DSRTypes::VT_SCoord || type == DSRTypes::VT_SCoord3D) {
             rc = sr_source_add_figure(opening, tree, owner);
         } else if (type == DSRTypes::VT_Container) {

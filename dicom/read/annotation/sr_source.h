@@ -6,12 +6,12 @@
  * measurements: a Measurement Group of TID 1500, or any other container of TID 300. Its Tracking
  * Identifier and Finding identify it.
  *
- * The file is read through the bounded walk (scan.h), and DCMTK's dcmsr parses the elements kept.
+ * The file is read through the bounded walk (scan_header.h), and DCMTK's dcmsr parses the elements kept.
  * Limits are those of every file. A set of coordinates has at most LIMIT_INHERITED_BYTES. Several
  * threads may use an open report at once.
  */
-#ifndef NOCTULE_SR_SOURCE_H
-#define NOCTULE_SR_SOURCE_H
+#ifndef NOCTULE_DICOM_READ_ANNOTATION_SR_SOURCE_H
+#define NOCTULE_DICOM_READ_ANNOTATION_SR_SOURCE_H
 
 #include "dicom/dicom.h"
 

@@ -17,7 +17,7 @@ geometry_normal(const double orientation[6], double normal[3])
     normal[0] = r[1] * c[2] - r[2] * c[1];
     normal[1] = r[2] * c[0] - r[0] * c[2];
     normal[2] = r[0] * c[1] - r[1] * c[0];
-    const double length = sqrt(dot(normal, normal));
+    const double length = sqrt(geometry_dot(normal, normal));
     for (int i = 0; i < 3; i++)
         normal[i] /= length;
 }
@@ -130,10 +130,10 @@ geometry_describe(const struct group *group, struct geometry_stack *stack)
 static int
 make_stack(struct grouping *grouping, const struct group *group, struct geometry_stack *stack)
 {
-    if (group->set_aside == CODE_NONE)
-        geometry_judge(grouping, group, stack);
+    if (group->excluded == CODE_NONE)
+        geometry_check(grouping, group, stack);
     else
-        geometry_tell_aside(group, stack);
+        geometry_report_excluded(group, stack);
     geometry_describe(group, stack);
     return copy_planes(group, stack);
 }
@@ -142,7 +142,7 @@ make_stack(struct grouping *grouping, const struct group *group, struct geometry
 static void
 order_group(struct group *group)
 {
-    const bool placed = group->set_aside == CODE_NONE && geometry_is_placed(group);
+    const bool placed = group->excluded == CODE_NONE && geometry_is_placed(group);
     qsort(group->planes, (size_t)group->count, sizeof(*group->planes),
           placed ? geometry_compare_position : compare_number);
     for (int32_t i = 0; i < group->count && !placed; i++)
@@ -202,7 +202,7 @@ refuse_all(struct grouping *grouping)
 {
     struct group all = {.planes = grouping->planes,
                         .count = grouping->plane_count,
-                        .set_aside = CODE_TOO_MANY_STACKS};
+                        .excluded = CODE_TOO_MANY_STACKS};
     grouping->group_count = 0;
     return geometry_add_group(grouping, &all);
 }
@@ -212,7 +212,7 @@ group_planes(struct grouping *grouping)
 {
     int rc = collect_planes(grouping);
     if (!rc)
-        rc = geometry_set_aside(grouping);
+        rc = geometry_exclude(grouping);
     if (!rc)
         rc = geometry_make_groups(grouping);
     return rc == -E2BIG ? refuse_all(grouping) : rc;
@@ -221,7 +221,7 @@ group_planes(struct grouping *grouping)
 static void
 grouping_release(struct grouping *grouping)
 {
-    free(grouping->beside);
+    free(grouping->neighbours);
     free(grouping->parts);
     free(grouping->numbers);
     free(grouping->groups);
@@ -273,5 +273,5 @@ geometry_voxel_from_mm(const struct geometry_stack *stack, const double mm[3], d
     for (int i = 0; i < 3; i++)
         offset[i] = mm[i] - stack->origin[i];
     for (int i = 0; i < 3; i++)
-        voxel[i] = dot(offset, stack->axes + 3 * i) / stack->spacing[i];
+        voxel[i] = geometry_dot(offset, stack->axes + 3 * i) / stack->spacing[i];
 }

@@ -147,8 +147,8 @@
  * series of its own, or volumes are not numbered), stacks are counted instead: those with the first
  * stack's orientation, echo and complex component. This number is not checked.
  */
-#ifndef NOCTULE_GEOMETRY_H
-#define NOCTULE_GEOMETRY_H
+#ifndef NOCTULE_DICOM_READ_GEOMETRY_GEOMETRY_H
+#define NOCTULE_DICOM_READ_GEOMETRY_GEOMETRY_H
 
 #include "base/limits.h"
 #include "dicom/dicom.h"
@@ -234,7 +234,7 @@ void geometry_series_free(struct geometry_series *series);
 
 /* Returns whether a stack must be resampled before it is used. */
 static inline bool
-geometry_is_crooked(const struct geometry_stack *stack)
+geometry_needs_resampling(const struct geometry_stack *stack)
 {
     return stack->tilted || stack->uneven;
 }

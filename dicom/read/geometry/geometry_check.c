@@ -1,5 +1,5 @@
 /*
- * geometry_gate.c - checks which groups of planes are valid stacks, and reports why others are
+ * geometry_check.c - checks which groups of planes are valid stacks, and reports why others are
  * rejected.
  */
 #include "base/error.h"
@@ -55,7 +55,7 @@ plane_has_geometry(const struct plane *plane)
 }
 
 static bool
-check_geometry_is_there(struct verdict *verdict, const struct group *group)
+check_has_geometry(struct verdict *verdict, const struct group *group)
 {
     for (int32_t i = 0; i < group->count; i++) {
         const struct plane *plane = &group->planes[i];
@@ -404,10 +404,10 @@ shift_between(const struct plane *a, const struct plane *b, double normal[3], do
     geometry_normal(a->frame->orientation, normal);
     for (int i = 0; i < 3; i++)
         shift[i] = b->frame->position[i] - a->frame->position[i];
-    const double along = dot(shift, normal);
+    const double along = geometry_dot(shift, normal);
     for (int i = 0; i < 3; i++)
         shift[i] -= along * normal[i];
-    return sqrt(dot(shift, shift));
+    return sqrt(geometry_dot(shift, shift));
 }
 
 /* Returns the part of a shift that rounding cannot explain. */
@@ -418,7 +418,7 @@ shift_beyond_digits(const struct ruler *ruler, const double normal[3], const dou
     double beyond[3];
     for (int c = 0; c < 3; c++)
         beyond[c] = fmax(fabs(shift[c]) - ruler->digit[c] - fabs(normal[c]) * along, 0);
-    return sqrt(dot(beyond, beyond));
+    return sqrt(geometry_dot(beyond, beyond));
 }
 
 /* Returns whether b lies above a, with `steps` steps between them. */
@@ -685,10 +685,10 @@ check_positions(struct verdict *verdict, struct grouping *grouping, const struct
 
 /* Makes all checks, in the order of docs/codes.md. */
 void
-geometry_judge(struct grouping *grouping, const struct group *group, struct geometry_stack *stack)
+geometry_check(struct grouping *grouping, const struct group *group, struct geometry_stack *stack)
 {
     struct verdict verdict = {&stack->error, false};
-    stack->has_geometry = check_geometry_is_there(&verdict, group);
+    stack->has_geometry = check_has_geometry(&verdict, group);
     check_sizes(&verdict, group);
     check_pixels(&verdict, group);
     check_units(&verdict, group);

@@ -1,5 +1,5 @@
 /*
- * geometry_aside.c - frames that are excluded from stacks, and their messages.
+ * geometry_excluded.c - frames that are excluded from stacks, and their messages.
  */
 #include "base/error.h"
 #include "dicom/read/geometry/geometry_internal.h"
@@ -9,11 +9,11 @@
 #include <string.h>
 
 /* Reasons for exclusion. */
-static const struct aside_kind {
+static const struct excluded_kind {
     enum code code;
     bool passed_over;
     const char *name, *is, *then;
-} aside_kinds[] = {
+} excluded_kinds[] = {
     {CODE_MOSAIC, false, "mosaic",
      "cannot be split: its header lacks the positions of the slices, or contradicts itself. It is "
      "a mosaic",
@@ -29,65 +29,65 @@ static const struct aside_kind {
      "Split it."},
 };
 
-static const struct aside_kind *
-aside_kind_of(enum code code)
+static const struct excluded_kind *
+excluded_kind_of(enum code code)
 {
-    for (size_t i = 0; i < sizeof(aside_kinds) / sizeof(aside_kinds[0]); i++)
-        if (aside_kinds[i].code == code)
-            return &aside_kinds[i];
+    for (size_t i = 0; i < sizeof(excluded_kinds) / sizeof(excluded_kinds[0]); i++)
+        if (excluded_kinds[i].code == code)
+            return &excluded_kinds[i];
     return NULL;
 }
 
 static enum code
-aside_by_header(const struct plane *plane, const struct geometry_limits *limits)
+excluded_by_header(const struct plane *plane, const struct geometry_limits *limits)
 {
     const enum code code = plane->frame->excluded;
     return code == CODE_DERIVED_IMAGE && limits->include_derived ? CODE_NONE : code;
 }
 
 static int
-compare_aside(const void *left, const void *right)
+compare_excluded(const void *left, const void *right)
 {
     const struct plane *a = left, *b = right;
-    const int order = (a->set_aside > b->set_aside) - (a->set_aside < b->set_aside);
+    const int order = (a->excluded > b->excluded) - (a->excluded < b->excluded);
     return order ? order : geometry_compare_identity(left, right);
 }
 
 /* Finds each plane's reason for exclusion, and whether any plane is original. */
 static void
-mark_aside(struct grouping *grouping)
+mark_excluded(struct grouping *grouping)
 {
     bool originals = false;
     for (int32_t i = 0; i < grouping->plane_count; i++) {
         struct plane *plane = &grouping->planes[i];
-        plane->set_aside = aside_by_header(plane, grouping->limits);
-        originals |= plane->set_aside == CODE_NONE && !plane->frame->derived;
+        plane->excluded = excluded_by_header(plane, grouping->limits);
+        originals |= plane->excluded == CODE_NONE && !plane->frame->derived;
     }
     if (!originals || grouping->limits->include_derived)
         return;
     for (int32_t i = 0; i < grouping->plane_count; i++) {
         struct plane *plane = &grouping->planes[i];
-        if (plane->set_aside == CODE_NONE && plane->frame->derived)
-            plane->set_aside = CODE_DERIVED_IMAGE;
+        if (plane->excluded == CODE_NONE && plane->frame->derived)
+            plane->excluded = CODE_DERIVED_IMAGE;
     }
 }
 
 int
-geometry_set_aside(struct grouping *grouping)
+geometry_exclude(struct grouping *grouping)
 {
-    mark_aside(grouping);
+    mark_excluded(grouping);
     struct plane *planes = grouping->planes;
-    qsort(planes, (size_t)grouping->plane_count, sizeof(*planes), compare_aside);
+    qsort(planes, (size_t)grouping->plane_count, sizeof(*planes), compare_excluded);
     int32_t start = 0, end;
-    while (start < grouping->plane_count && planes[start].set_aside == CODE_NONE)
+    while (start < grouping->plane_count && planes[start].excluded == CODE_NONE)
         start++;
     grouping->image_count = start;
     for (; start < grouping->plane_count; start = end) {
-        struct group group = {.planes = planes + start, .set_aside = planes[start].set_aside};
-        for (end = start; end < grouping->plane_count && planes[end].set_aside == group.set_aside;)
+        struct group group = {.planes = planes + start, .excluded = planes[start].excluded};
+        for (end = start; end < grouping->plane_count && planes[end].excluded == group.excluded;)
             end++;
         group.count = end - start;
-        geometry_extend_name(&group, "", aside_kind_of(group.set_aside)->name,
+        geometry_extend_name(&group, "", excluded_kind_of(group.excluded)->name,
                              "Image Type (0008,0008)");
         int rc = geometry_add_group(grouping, &group);
         if (rc)
@@ -97,9 +97,9 @@ geometry_set_aside(struct grouping *grouping)
 }
 
 void
-geometry_tell_aside(const struct group *group, struct geometry_stack *stack)
+geometry_report_excluded(const struct group *group, struct geometry_stack *stack)
 {
-    const struct aside_kind *kind = aside_kind_of(group->set_aside);
+    const struct excluded_kind *kind = excluded_kind_of(group->excluded);
     const struct plane *first = &group->planes[0];
     char tiles[32] = "", others[64] = "";
     if (kind->code == CODE_MOSAIC && first->frame->tiles > 0)

@@ -143,7 +143,7 @@ group_place(struct group *group)
         geometry_normal(group->planes[0].frame->orientation, normal);
     for (int32_t i = 0; i < group->count; i++)
         group->planes[i].position =
-            placed ? dot(normal, group->planes[i].frame->position) : (double)i;
+            placed ? geometry_dot(normal, group->planes[i].frame->position) : (double)i;
 }
 
 /* Returns whether two keys are texts that differ only in their last number, within the

@@ -3,14 +3,14 @@
  * of geometry*.c share; private to geometry*.c.
  *
  * In the order of use: geometry_series.c (checks one patient, one study and so on),
- * geometry_aside.c (excluded frames), geometry_groups.c (orientations and keys), geometry_scans.c
+ * geometry_excluded.c (excluded frames), geometry_groups.c (orientations and keys), geometry_scans.c
  * (volumes that share few positions), geometry_order.c (the general rule, and the newest of
  * duplicates), geometry_names.c, geometry_siblings.c, geometry_pieces.c, geometry_counts.c,
- * geometry_times.c and geometry_whole.c (completeness), geometry_gate.c (the geometry check).
+ * geometry_times.c and geometry_whole.c (completeness), geometry_check.c (the geometry check).
  * geometry.c makes the stacks.
  */
-#ifndef NOCTULE_GEOMETRY_INTERNAL_H
-#define NOCTULE_GEOMETRY_INTERNAL_H
+#ifndef NOCTULE_DICOM_READ_GEOMETRY_GEOMETRY_INTERNAL_H
+#define NOCTULE_DICOM_READ_GEOMETRY_GEOMETRY_INTERNAL_H
 
 #include "dicom/read/geometry/geometry.h"
 
@@ -31,7 +31,7 @@ struct plane {
     const struct dicom_instance *instance;
     const struct dicom_frame *frame;
     int32_t instance_index, frame_index;
-    enum code set_aside; /* reason for exclusion; CODE_NONE for an image */
+    enum code excluded;  /* reason for exclusion; CODE_NONE for an image */
     int32_t orientation; /* index in the series */
     int32_t place;       /* index of its position in its group */
     int32_t scan;        /* index of its value of a key of SCANS, or of its run in time */
@@ -44,7 +44,7 @@ struct plane {
 struct group {
     struct plane *planes;
     int32_t count;
-    enum code set_aside; /* as its planes */
+    enum code excluded; /* as its planes */
     char name[GEOMETRY_NAME_SIZE];
     char split_by[GEOMETRY_SPLIT_SIZE];
     bool varies;            /* its planes differ in a key of contrast or time */
@@ -64,7 +64,7 @@ struct group {
 
 /* A derived frame in a series with originals, with its position along the normal of an
  * orientation. */
-struct beside {
+struct neighbour {
     int32_t orientation;
     double position;
     const struct plane *plane;
@@ -88,13 +88,13 @@ struct grouping {
     int32_t announced_count;
     /* Images in Acquisition and expected_instances of every excluded frame that is a separate
      * file. */
-    int32_t *aside_announced, *aside_expected;
-    int32_t aside_count;
+    int32_t *excluded_announced, *excluded_expected;
+    int32_t excluded_count;
     const struct dicom_instance **parts; /* of concatenations, by UID and number */
     int32_t part_count;
     int32_t grid_count, location_count; /* of all stacks: grids, and positions in them */
-    struct beside *beside;
-    int32_t beside_count;
+    struct neighbour *neighbours;
+    int32_t neighbour_count;
     /* Temporal positions (geometry_times.c). */
     const struct plane *times_of;   /* an image that announces the most */
     int32_t times, times_announced; /* number found, and number announced */
@@ -103,7 +103,7 @@ struct grouping {
 };
 
 static inline double
-dot(const double *a, const double *b)
+geometry_dot(const double *a, const double *b)
 {
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
@@ -155,10 +155,10 @@ int geometry_check_series(struct dicom_instance *const *instances, int32_t count
                           struct error *error);
 
 /* Moves excluded frames to the end of the planes, and makes a group of each kind. */
-int geometry_set_aside(struct grouping *grouping);
+int geometry_exclude(struct grouping *grouping);
 
 /* Fills the name and error of an excluded group. */
-void geometry_tell_aside(const struct group *group, struct geometry_stack *stack);
+void geometry_report_excluded(const struct group *group, struct geometry_stack *stack);
 
 /* Returns 0, -ENOMEM, or -E2BIG beyond LIMIT_STACKS groups. */
 int geometry_add_group(struct grouping *grouping, const struct group *group);
@@ -245,7 +245,7 @@ bool geometry_check_locations(struct verdict *verdict, const struct grouping *gr
 
 /* Checks whether the group is a valid stack. Sets accepted, has_geometry and error. Planes must
  * be in ascending position. */
-void geometry_judge(struct grouping *grouping, const struct group *group,
+void geometry_check(struct grouping *grouping, const struct group *group,
                     struct geometry_stack *stack);
 
 #endif

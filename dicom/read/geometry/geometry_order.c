@@ -321,7 +321,7 @@ static int
 compare_kept(const void *left, const void *right)
 {
     const struct plane *a = left, *b = right;
-    const int order = (a->set_aside != CODE_NONE) - (b->set_aside != CODE_NONE);
+    const int order = (a->excluded != CODE_NONE) - (b->excluded != CODE_NONE);
     return order ? order : geometry_compare_position(left, right);
 }
 
@@ -356,14 +356,14 @@ add_newest(struct grouping *grouping, struct group *group, int32_t places)
         const struct plane *newest = find_newest(group->planes + start, end - start);
         for (int32_t i = start; i < end; i++)
             if (&group->planes[i] != newest)
-                group->planes[i].set_aside = CODE_DUPLICATE_POSITION;
+                group->planes[i].excluded = CODE_DUPLICATE_POSITION;
     }
     qsort(group->planes, (size_t)group->count, sizeof(*group->planes), compare_kept);
     struct group kept = *group, older = *group;
     kept.count = places;
     older.planes += places;
     older.count -= places;
-    older.set_aside = CODE_DUPLICATE_POSITION;
+    older.excluded = CODE_DUPLICATE_POSITION;
     geometry_extend_name(&older, "", "older slices", "Instance Creation Date and Time (0008,0012)");
     int rc = geometry_add_group(grouping, &kept);
     return rc ? rc : geometry_add_group(grouping, &older);

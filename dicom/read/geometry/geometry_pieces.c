@@ -36,7 +36,7 @@ add_positions(const struct grouping *grouping, const struct group *group, const 
               int32_t count)
 {
     for (int32_t i = 0; i < group->count; i++)
-        grouping->scratch[count++] = dot(normal, group->planes[i].frame->position);
+        grouping->scratch[count++] = geometry_dot(normal, group->planes[i].frame->position);
     return count;
 }
 
@@ -86,7 +86,7 @@ collect_like(struct grouping *grouping, int32_t first, struct group **like)
     int32_t count = 0;
     for (int32_t i = first; i < grouping->group_count && count < PAIRS_MAX; i++) {
         struct group *group = &grouping->groups[i];
-        if (group->grid == i && group->set_aside == CODE_NONE && geometry_is_placed(group) &&
+        if (group->grid == i && group->excluded == CODE_NONE && geometry_is_placed(group) &&
             is_like(&grouping->groups[first], group))
             like[count++] = group;
     }
@@ -100,7 +100,7 @@ geometry_find_pieces(struct grouping *grouping)
     int32_t grids = 0;
     for (int32_t i = 0; i < grouping->group_count && grids < PAIRS_MAX; i++) {
         struct group *group = &grouping->groups[i];
-        if (group->piece_of || group->grid != i || group->set_aside != CODE_NONE ||
+        if (group->piece_of || group->grid != i || group->excluded != CODE_NONE ||
             !geometry_is_placed(group))
             continue;
         grids++;

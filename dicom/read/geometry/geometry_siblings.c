@@ -52,7 +52,7 @@ compare_cell(const void *left, const void *right)
 static bool
 is_sibling(const struct group *group)
 {
-    return group->set_aside == CODE_NONE && geometry_is_placed(group);
+    return group->excluded == CODE_NONE && geometry_is_placed(group);
 }
 
 static int32_t
@@ -127,7 +127,7 @@ siblings_list_places(struct siblings *s)
 }
 
 static void
-siblings_tell(struct siblings *s)
+siblings_fill_groups(struct siblings *s)
 {
     for (int32_t g = 0; g < s->group_count; g++) {
         const int32_t grid = siblings_grid(s, g);
@@ -192,7 +192,7 @@ siblings_compare(struct grouping *grouping, struct siblings *s)
     for (int32_t g = 0; g < s->group_count; g++)
         s->largest[g] = g;
     siblings_list_places(s);
-    siblings_tell(s);
+    siblings_fill_groups(s);
     count_grids(grouping, s, 2);
     free(numbers);
     return 0;

@@ -78,7 +78,7 @@ count_volumes(const struct grouping *grouping)
     const struct plane *first = NULL;
     int32_t count = 0;
     for (int32_t i = 0; i < grouping->group_count; i++) {
-        if (grouping->groups[i].set_aside != CODE_NONE)
+        if (grouping->groups[i].excluded != CODE_NONE)
             continue;
         const struct plane *plane = &grouping->groups[i].planes[0];
         first = first ? first : plane;

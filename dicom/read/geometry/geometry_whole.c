@@ -64,14 +64,14 @@ gather_announced(struct grouping *grouping, const struct group *group)
 
 /* Collects counts of excluded frames. The scanner may have counted a scout, but not a duplicate. */
 static void
-gather_aside(struct grouping *grouping, const struct group *group)
+gather_excluded(struct grouping *grouping, const struct group *group)
 {
-    for (int32_t i = 0; i < group->count && group->set_aside != CODE_DUPLICATE_POSITION; i++) {
+    for (int32_t i = 0; i < group->count && group->excluded != CODE_DUPLICATE_POSITION; i++) {
         const struct dicom_instance *instance = group->planes[i].instance;
         if (!is_single(&group->planes[i]))
             continue;
-        grouping->aside_announced[grouping->aside_count] = instance->images_in_acquisition;
-        grouping->aside_expected[grouping->aside_count++] = instance->expected_instances;
+        grouping->excluded_announced[grouping->excluded_count] = instance->images_in_acquisition;
+        grouping->excluded_expected[grouping->excluded_count++] = instance->expected_instances;
     }
 }
 
@@ -81,10 +81,10 @@ gather_counts(struct grouping *grouping)
     for (int32_t i = 0; i < grouping->instance_count; i++)
         grouping->numbers[i] = grouping->instances[i]->instance_number;
     for (int32_t i = 0; i < grouping->group_count; i++)
-        if (grouping->groups[i].set_aside == CODE_NONE)
+        if (grouping->groups[i].excluded == CODE_NONE)
             gather_announced(grouping, &grouping->groups[i]);
         else
-            gather_aside(grouping, &grouping->groups[i]);
+            gather_excluded(grouping, &grouping->groups[i]);
 }
 
 static int
@@ -95,21 +95,22 @@ gather_numbers(struct grouping *grouping)
     if (!grouping->numbers)
         return -ENOMEM;
     grouping->announced = grouping->numbers + count + 1;
-    grouping->aside_announced = grouping->announced + room;
-    grouping->aside_expected = grouping->aside_announced + room;
+    grouping->excluded_announced = grouping->announced + room;
+    grouping->excluded_expected = grouping->excluded_announced + room;
     gather_counts(grouping);
-    const size_t images = (size_t)grouping->announced_count, aside = (size_t)grouping->aside_count;
+    const size_t images = (size_t)grouping->announced_count,
+                 excluded = (size_t)grouping->excluded_count;
     qsort(grouping->numbers, count, sizeof(int32_t), compare_integer);
     qsort(grouping->announced, images, sizeof(int32_t), compare_integer);
-    qsort(grouping->aside_announced, aside, sizeof(int32_t), compare_integer);
-    qsort(grouping->aside_expected, aside, sizeof(int32_t), compare_integer);
+    qsort(grouping->excluded_announced, excluded, sizeof(int32_t), compare_integer);
+    qsort(grouping->excluded_expected, excluded, sizeof(int32_t), compare_integer);
     return 0;
 }
 
 static int
-compare_beside(const void *left, const void *right)
+compare_neighbours(const void *left, const void *right)
 {
-    const struct beside *a = left, *b = right;
+    const struct neighbour *a = left, *b = right;
     const int order = (a->orientation > b->orientation) - (a->orientation < b->orientation);
     if (order || a->position == b->position)
         return order ? order : geometry_compare_identity(a->plane, b->plane);
@@ -118,11 +119,11 @@ compare_beside(const void *left, const void *right)
 
 /* Collects derived frames of a series with originals, with their positions along the normals. */
 static int
-gather_beside(struct grouping *grouping)
+gather_neighbours(struct grouping *grouping)
 {
-    const int32_t aside = grouping->plane_count - grouping->image_count;
-    grouping->beside = calloc((size_t)aside + 1, sizeof(*grouping->beside));
-    if (!grouping->beside)
+    const int32_t excluded = grouping->plane_count - grouping->image_count;
+    grouping->neighbours = calloc((size_t)excluded + 1, sizeof(*grouping->neighbours));
+    if (!grouping->neighbours)
         return -ENOMEM;
     int32_t k = -1;
     for (int32_t i = grouping->image_count; i < grouping->plane_count; i++) {
@@ -135,11 +136,11 @@ gather_beside(struct grouping *grouping)
             continue;
         double normal[3];
         geometry_normal(grouping->orientations[k]->orientation, normal);
-        grouping->beside[grouping->beside_count++] =
-            (struct beside){k, dot(normal, plane->frame->position), plane};
+        grouping->neighbours[grouping->neighbour_count++] =
+            (struct neighbour){k, geometry_dot(normal, plane->frame->position), plane};
     }
-    qsort(grouping->beside, (size_t)grouping->beside_count, sizeof(*grouping->beside),
-          compare_beside);
+    qsort(grouping->neighbours, (size_t)grouping->neighbour_count, sizeof(*grouping->neighbours),
+          compare_neighbours);
     return 0;
 }
 
@@ -150,7 +151,7 @@ geometry_gather_evidence(struct grouping *grouping)
     if (!rc)
         rc = geometry_sort_parts(grouping);
     if (!rc)
-        rc = gather_beside(grouping);
+        rc = gather_neighbours(grouping);
     if (!rc)
         rc = geometry_count_times(grouping);
     if (!rc)
@@ -194,21 +195,21 @@ check_siblings(struct verdict *verdict, const struct grouping *grouping, const s
 
 /* Returns a derived frame within `reach` of a position and of the same size as `plane`, or NULL. */
 static const struct plane *
-find_beside(const struct grouping *grouping, const struct plane *plane, double position,
-            double reach)
+find_neighbour(const struct grouping *grouping, const struct plane *plane, double position,
+               double reach)
 {
-    int32_t low = 0, high = grouping->beside_count;
+    int32_t low = 0, high = grouping->neighbour_count;
     while (low < high) {
         const int32_t middle = low + (high - low) / 2;
-        const struct beside *b = &grouping->beside[middle];
+        const struct neighbour *b = &grouping->neighbours[middle];
         if (b->orientation < plane->orientation ||
             (b->orientation == plane->orientation && b->position < position - reach))
             low = middle + 1;
         else
             high = middle;
     }
-    for (; low < grouping->beside_count; low++) {
-        const struct beside *b = &grouping->beside[low];
+    for (; low < grouping->neighbour_count; low++) {
+        const struct neighbour *b = &grouping->neighbours[low];
         if (b->orientation != plane->orientation || b->position > position + reach)
             break;
         if (b->plane->instance->rows == plane->instance->rows &&
@@ -220,16 +221,17 @@ find_beside(const struct grouping *grouping, const struct plane *plane, double p
 
 /* Checks for a derived frame where the stack's next plane would be. */
 static bool
-check_beside(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
+check_derived_neighbours(struct verdict *verdict, const struct grouping *grouping,
+                         const struct group *group)
 {
     const struct plane *first = &group->planes[0], *last = &group->planes[group->count - 1];
-    if (group->count < 2 || grouping->beside_count == 0)
+    if (group->count < 2 || grouping->neighbour_count == 0)
         return false;
     const double step = (last->position - first->position) / (group->count - 1);
     const double reach = fmax(step / 10, POSITION_FLOOR_MM);
-    const struct plane *found = find_beside(grouping, first, first->position - step, reach);
+    const struct plane *found = find_neighbour(grouping, first, first->position - step, reach);
     if (!found)
-        found = find_beside(grouping, first, last->position + step, reach);
+        found = find_neighbour(grouping, first, last->position + step, reach);
     if (!found)
         return false;
     geometry_refuse(
@@ -275,15 +277,15 @@ is_numbered_evenly(const struct group *group)
 /* Returns whether all announced images are present. Only some scanners count a scout, so
  * excluded frames count only if they make up the exact number. */
 static bool
-are_all(int32_t images, int32_t aside, int32_t announced)
+are_all(int32_t images, int32_t excluded, int32_t announced)
 {
-    return images >= announced || images + aside == announced;
+    return images >= announced || images + excluded == announced;
 }
 
 static int32_t
-count_aside(const struct grouping *grouping, int32_t announced)
+count_excluded(const struct grouping *grouping, int32_t announced)
 {
-    return numbers_of(grouping->aside_announced, grouping->aside_count, announced);
+    return numbers_of(grouping->excluded_announced, grouping->excluded_count, announced);
 }
 
 static bool
@@ -298,7 +300,7 @@ check_acquisition(struct verdict *verdict, const struct grouping *grouping,
             continue;
         last = announced;
         const int32_t there = numbers_of(grouping->announced, grouping->announced_count, announced);
-        if (are_all(there, count_aside(grouping, announced), announced))
+        if (are_all(there, count_excluded(grouping, announced), announced))
             continue;
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
                         "There are %d of the %d images that Images in Acquisition (0020,1002) of "
@@ -318,11 +320,11 @@ has_all_announced(const struct grouping *grouping, const struct group *group, in
 {
     if (announced <= 1)
         return announced == 1;
-    const int32_t there = grouping->announced_count, aside = count_aside(grouping, announced);
-    if ((there == announced || there + aside == announced) &&
+    const int32_t there = grouping->announced_count, excluded = count_excluded(grouping, announced);
+    if ((there == announced || there + excluded == announced) &&
         group->stacks_of_grid >= expected / announced)
         return (int64_t)group->stacks_of_grid * group->count == there;
-    return (group->count == announced || group->count + aside == announced) && !group->varies &&
+    return (group->count == announced || group->count + excluded == announced) && !group->varies &&
            is_numbered_evenly(group);
 }
 
@@ -333,8 +335,9 @@ check_series_count(struct verdict *verdict, const struct grouping *grouping,
     const struct plane *plane = &group->planes[0];
     const int32_t expected = plane->instance->expected_instances;
     const int32_t there = grouping->announced_count;
-    const int32_t aside = numbers_of(grouping->aside_expected, grouping->aside_count, expected);
-    if (!is_single(plane) || are_all(there, aside, expected) ||
+    const int32_t excluded =
+        numbers_of(grouping->excluded_expected, grouping->excluded_count, expected);
+    if (!is_single(plane) || are_all(there, excluded, expected) ||
         has_all_announced(grouping, group, plane->instance->images_in_acquisition, expected))
         return false;
     geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
@@ -652,7 +655,8 @@ geometry_check_whole(struct verdict *verdict, const struct grouping *grouping,
            geometry_check_locations(verdict, grouping, group) ||
            check_siblings(verdict, grouping, group) ||
            geometry_check_times(verdict, grouping, group) ||
-           check_beside(verdict, grouping, group) || check_acquisition(verdict, grouping, group) ||
+           check_derived_neighbours(verdict, grouping, group) ||
+           check_acquisition(verdict, grouping, group) ||
            check_series_count(verdict, grouping, group) ||
            check_numbers(verdict, grouping, group) || check_thinned(verdict, grouping, group));
 }

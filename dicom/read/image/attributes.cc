@@ -16,7 +16,7 @@
 namespace
 {
 
-struct AskedAttribute {
+struct RequestedAttribute {
     DcmTagKey tag;
     std::string creator; /* "" of a public attribute */
 };
@@ -85,37 +85,37 @@ is_identity(const DcmTagKey &tag, DcmElement &element)
     return tag.getGroup() == 0x0010 || element.ident() == EVR_PN || tag == DCM_AccessionNumber;
 }
 
-std::vector<AskedAttribute>
-asked_parse(const char *text)
+std::vector<RequestedAttribute>
+requested_parse(const char *text)
 {
-    std::vector<AskedAttribute> asked;
+    std::vector<RequestedAttribute> requested;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
         const size_t tab = std::min(line.find('\t'), line.size());
-        AskedAttribute attribute;
+        RequestedAttribute attribute;
         if (!attribute_find(line.substr(0, tab).c_str(), attribute.tag))
             attribute.tag = DcmTagKey(0, 0);
         if (tab < line.size())
             attribute.creator = line.substr(tab + 1);
-        asked.push_back(attribute);
+        requested.push_back(attribute);
     }
-    return asked;
+    return requested;
 }
 
 uint32_t
-asked_number(const DcmTagKey &tag)
+requested_number(const DcmTagKey &tag)
 {
     return static_cast<uint32_t>(tag.getGroup()) << 16 | tag.getElement();
 }
 
 /* Returns the tags to keep, ascending, including places in enhanced images. */
 std::vector<uint32_t>
-asked_tags(const std::vector<AskedAttribute> &asked)
+requested_tags(const std::vector<RequestedAttribute> &requested)
 {
-    std::vector<uint32_t> tags = {asked_number(DCM_SpecificCharacterSet)};
-    for (const AskedAttribute &attribute : asked)
+    std::vector<uint32_t> tags = {requested_number(DCM_SpecificCharacterSet)};
+    for (const RequestedAttribute &attribute : requested)
         if (!is_private(attribute.tag))
-            tags.push_back(asked_number(attribute.tag));
+            tags.push_back(requested_number(attribute.tag));
     const std::vector<uint32_t> groups = groups_wanted(tags);
     tags.insert(tags.end(), groups.begin(), groups.end());
     std::sort(tags.begin(), tags.end());
@@ -124,12 +124,12 @@ asked_tags(const std::vector<AskedAttribute> &asked)
 
 /* Returns the private tags, ascending, for any block, as scan_wanted requires. */
 std::vector<uint32_t>
-asked_private_tags(const std::vector<AskedAttribute> &asked)
+requested_private_tags(const std::vector<RequestedAttribute> &requested)
 {
     std::vector<uint32_t> tags;
-    for (const AskedAttribute &attribute : asked)
+    for (const RequestedAttribute &attribute : requested)
         if (is_private(attribute.tag))
-            tags.push_back(asked_number(attribute.tag) & 0xFFFF00FF);
+            tags.push_back(requested_number(attribute.tag) & 0xFFFF00FF);
     std::sort(tags.begin(), tags.end());
     return tags;
 }
@@ -169,7 +169,7 @@ value_decode(DcmElement &element, Charset &charset, std::string &utf8)
 
 /* Returns the values of one element, or of one element from each item of a group. */
 std::string
-value_tell(const std::vector<DcmElement *> &elements, const DcmTagKey &tag, Charset &charset)
+value_format(const std::vector<DcmElement *> &elements, const DcmTagKey &tag, Charset &charset)
 {
     std::string told;
     bool identity = false;
@@ -192,11 +192,13 @@ value_tell(const std::vector<DcmElement *> &elements, const DcmTagKey &tag, Char
 }
 
 /* Reads values from a file, frame by frame. */
-class Asking
+class ValueReader
 {
   public:
-    Asking(const std::vector<AskedAttribute> &asked, const struct scan &scan, DcmDataset &dataset)
-        : asked_(asked), scan_(scan), dataset_(dataset), charset_(header_character_sets(dataset_))
+    ValueReader(const std::vector<RequestedAttribute> &requested, const struct scan &scan,
+                DcmDataset &dataset)
+        : requested_(requested), scan_(scan), dataset_(dataset),
+          charset_(header_character_sets(dataset_))
     {
         DcmElement *shared = dataset_.find(DCM_SharedFunctionalGroupsSequence);
         auto *items = shared && shared->ident() == EVR_SQ
@@ -209,38 +211,38 @@ class Asking
     std::string tell(int32_t frame)
     {
         DcmDataset item;
-        if (frame < scan_.frame_count && !header_parse_apart(scan_, frame, item))
+        if (frame < scan_.frame_count && !header_parse_separate(scan_, frame, item))
             throw std::runtime_error("a frame's functional groups");
         const Groups own(item, "frame " + std::to_string(frame + 1));
         std::string told;
-        for (const AskedAttribute &attribute : asked_)
-            told += tell_one(attribute, own) + "\n";
+        for (const RequestedAttribute &attribute : requested_)
+            told += format_one(attribute, own) + "\n";
         return told;
     }
 
   private:
-    std::string tell_one(const AskedAttribute &attribute, const Groups &own)
+    std::string format_one(const RequestedAttribute &attribute, const Groups &own)
     {
         const bool in_groups = !is_private(attribute.tag);
         const GroupAttribute found =
             in_groups ? groups_find(own, shared_, attribute.tag) : GroupAttribute();
         if (!found.elements.empty())
-            return value_tell(found.elements, attribute.tag, charset_) + "\t" + found.where;
+            return value_format(found.elements, attribute.tag, charset_) + "\t" + found.where;
         const DcmTagKey tag = in_groups ? attribute.tag : find_private(attribute);
         DcmElement *element = dataset_.find(tag);
         if (!element || element->isEmpty())
             return {ATTRIBUTE_TOLD_ABSENT};
-        return value_tell({element}, tag, charset_);
+        return value_format({element}, tag, charset_);
     }
 
-    DcmTagKey find_private(const AskedAttribute &attribute) const
+    DcmTagKey find_private(const RequestedAttribute &attribute) const
     {
         return header_private(dataset_, {attribute.tag.getGroup(),
                                          static_cast<uint8_t>(attribute.tag.getElement() & 0xFF),
                                          attribute.creator.c_str(), EVR_UN});
     }
 
-    const std::vector<AskedAttribute> &asked_;
+    const std::vector<RequestedAttribute> &requested_;
     const struct scan &scan_;
     const Header dataset_;
     Charset charset_;
@@ -248,13 +250,13 @@ class Asking
 };
 
 int
-values_read(const struct dicom_question &question, char **values, struct error *error)
+values_read(const struct dicom_value_request &request, char **values, struct error *error)
 {
-    const std::vector<AskedAttribute> asked = asked_parse(question.asked);
-    const std::vector<uint32_t> tags = asked_tags(asked);
-    const std::vector<uint32_t> privates = asked_private_tags(asked);
+    const std::vector<RequestedAttribute> requested = requested_parse(request.attributes);
+    const std::vector<uint32_t> tags = requested_tags(requested);
+    const std::vector<uint32_t> privates = requested_private_tags(requested);
     struct stream stream;
-    int rc = header_open(-1, question.path, &stream, error);
+    int rc = header_open(-1, request.path, &stream, error);
     if (rc)
         return rc;
     const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
@@ -266,14 +268,14 @@ values_read(const struct dicom_question &question, char **values, struct error *
     wanted.nested = true;
     wanted.private_tags = privates.data();
     wanted.private_count = privates.size();
-    wanted.most_private_bytes = most;
+    wanted.max_private_bytes = most;
     DcmDataset dataset;
-    rc = header_scan(&stream, question.path, wanted, &scan, dataset, error);
+    rc = header_scan(&stream, request.path, wanted, &scan, dataset, error);
     if (rc)
         return rc;
-    Asking asking(asked, scan, dataset);
-    for (size_t i = 0; i < question.frame_count; i++) {
-        values[i] = strdup(asking.tell(question.frames[i]).c_str());
+    ValueReader reader(requested, scan, dataset);
+    for (size_t i = 0; i < request.frame_count; i++) {
+        values[i] = strdup(reader.tell(request.frames[i]).c_str());
         if (!values[i])
             throw std::bad_alloc();
     }
@@ -299,12 +301,12 @@ dicom_attribute_kind(const char *name)
 }
 
 int
-dicom_read_values(const struct dicom_question *question, char **values, struct error *error)
+dicom_read_values(const struct dicom_value_request *request, char **values, struct error *error)
 {
-    std::fill_n(values, question->frame_count, nullptr);
+    std::fill_n(values, request->frame_count, nullptr);
     const int rc =
-        header_guard(question->path, error, [&] { return values_read(*question, values, error); });
-    for (size_t i = 0; i < question->frame_count && rc != 0; i++) {
+        header_guard(request->path, error, [&] { return values_read(*request, values, error); });
+    for (size_t i = 0; i < request->frame_count && rc != 0; i++) {
         free(values[i]);
         values[i] = nullptr;
     }

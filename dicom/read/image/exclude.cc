@@ -36,7 +36,7 @@ words_of(const std::string &value)
 
 /* Returns whether a value from value 3 on has words of the kind. */
 bool
-types_say(const std::vector<std::string> &types, enum code code)
+types_have_words(const std::vector<std::string> &types, enum code code)
 {
     for (size_t i = 2; i < types.size(); i++) {
         const std::string value = words_of(types[i]);
@@ -115,10 +115,11 @@ exclude_read(const Source &source, const std::vector<std::string> &types,
     frame.excluded = CODE_NONE;
     if (is_mosaic(source.dataset(), types, instance, frame))
         frame.excluded = CODE_MOSAIC;
-    else if (types_say(types, CODE_LOCALIZER))
+    else if (types_have_words(types, CODE_LOCALIZER))
         frame.excluded = CODE_LOCALIZER;
-    else if (types_say(types, CODE_SCREENSHOT))
+    else if (types_have_words(types, CODE_SCREENSHOT))
         frame.excluded = CODE_SCREENSHOT;
-    else if (is_calculated(source) || (frame.derived && types_say(types, CODE_DERIVED_IMAGE)))
+    else if (is_calculated(source) ||
+             (frame.derived && types_have_words(types, CODE_DERIVED_IMAGE)))
         frame.excluded = CODE_DERIVED_IMAGE;
 }

@@ -25,7 +25,7 @@ Source::advance()
     has_own_ = next_ < scan_.frame_count;
     if (!has_own_)
         return;
-    if (!header_parse_apart(scan_, next_++, item_))
+    if (!header_parse_separate(scan_, next_++, item_))
         throw std::runtime_error("a frame's functional groups");
     frame_ = Header(item_);
 }

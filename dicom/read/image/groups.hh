@@ -2,8 +2,8 @@
  * groups.hh - finds an attribute in the functional groups of an enhanced frame (PS3.3 C.7.6.16),
  * whatever its group; private to dicom/read/.
  */
-#ifndef NOCTULE_DICOM_GROUPS_H
-#define NOCTULE_DICOM_GROUPS_H
+#ifndef NOCTULE_DICOM_READ_IMAGE_GROUPS_HH
+#define NOCTULE_DICOM_READ_IMAGE_GROUPS_HH
 
 #include "dicom/read/header.hh"
 

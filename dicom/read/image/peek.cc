@@ -112,7 +112,7 @@ struct Peek {
 
 /* For messages. A text that is not a UID must not be repeated, because it may be anything. */
 std::string
-uid_for_people(const std::string &text)
+uid_for_message(const std::string &text)
 {
     return header_is_uid(text) ? text : "(invalid)";
 }
@@ -139,7 +139,7 @@ check_kind(Peek &peek)
     const char *known = dcmFindNameOfUID(uid.c_str());
     return peek.refuse(CODE_SOP_CLASS_UNSUPPORTED,
                        std::string("is of a kind that is not processed: ") +
-                           (known ? known : uid_for_people(uid).c_str()) +
+                           (known ? known : uid_for_message(uid).c_str()) +
                            ". Only CT, MR and PET images are.");
 }
 
@@ -371,7 +371,7 @@ read_transfer_syntax(Peek &peek)
         const char *known = dcmFindNameOfUID(scan.transfer_syntax_uid);
         return peek.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
                            std::string("is encoded in a transfer syntax that is not supported: ") +
-                               (known ? known : uid_for_people(scan.transfer_syntax_uid).c_str()) +
+                               (known ? known : uid_for_message(scan.transfer_syntax_uid).c_str()) +
                                ". Send it uncompressed.");
     }
     return 0;
@@ -625,7 +625,7 @@ read_frames(Peek &peek)
 }
 
 int
-peek_judge(Peek &peek)
+peek_check(Peek &peek)
 {
     int error = check_kind(peek);
     if (!error)
@@ -656,7 +656,7 @@ peek_judge(Peek &peek)
 }
 
 int
-peek_stream(const char *path, struct stream &stream, const struct dicom_asker *asker,
+peek_stream(const char *path, struct stream &stream, const struct dicom_requestor *requestor,
             Instance &instance, struct error *error)
 {
     struct scan scan;
@@ -668,7 +668,7 @@ peek_stream(const char *path, struct stream &stream, const struct dicom_asker *a
     wanted.private_count = std::size(wanted_private_tags);
     wanted.private_sequences = private_sequence_tags;
     wanted.sequence_count = std::size(private_sequence_tags);
-    wanted.asker = asker;
+    wanted.requestor = requestor;
     int rc = scan_file(&stream, path, &wanted, &scan, error);
     if (rc == -EBADMSG && scan.transfer_syntax_uid[0] && !transfer_find(scan.transfer_syntax_uid)) {
         /* The walk had to guess the encoding; report that the syntax cannot be read. */
@@ -682,12 +682,12 @@ peek_stream(const char *path, struct stream &stream, const struct dicom_asker *a
         return rc;
     const Header header(dataset);
     Peek peek{path, stream, scan, header, *instance, error};
-    return rc ? read_transfer_syntax(peek) : peek_judge(peek);
+    return rc ? read_transfer_syntax(peek) : peek_check(peek);
 }
 
 int
-peek_file(const char *path, int fd, const struct dicom_asker *asker, struct dicom_instance **result,
-          struct error *error)
+peek_file(const char *path, int fd, const struct dicom_requestor *requestor,
+          struct dicom_instance **result, struct error *error)
 {
     Instance instance(static_cast<struct dicom_instance *>(calloc(1, sizeof(*instance))));
     if (!instance || !(instance->path = strdup(path)))
@@ -698,7 +698,7 @@ peek_file(const char *path, int fd, const struct dicom_asker *asker, struct dico
         return rc;
     const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
     instance->file_size = stream.file_size;
-    rc = peek_stream(path, stream, asker, instance, error);
+    rc = peek_stream(path, stream, requestor, instance, error);
     if (!rc)
         *result = instance.release();
     return rc;
@@ -761,11 +761,12 @@ dicom_peek(const char *path, struct dicom_instance **instance, struct error *err
 }
 
 int
-dicom_peek_open(int fd, const char *path, const struct dicom_asker *asker,
+dicom_peek_open(int fd, const char *path, const struct dicom_requestor *requestor,
                 struct dicom_instance **instance, struct error *error)
 {
     *instance = nullptr;
-    return header_guard(path, error, [&] { return peek_file(path, fd, asker, instance, error); });
+    return header_guard(path, error,
+                        [&] { return peek_file(path, fd, requestor, instance, error); });
 }
 
 void

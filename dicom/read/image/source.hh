@@ -4,8 +4,8 @@
  * Classic instances have them in the data set, enhanced ones in functional groups, each of which
  * may be shared or per frame.
  */
-#ifndef NOCTULE_DICOM_SOURCE_H
-#define NOCTULE_DICOM_SOURCE_H
+#ifndef NOCTULE_DICOM_READ_IMAGE_SOURCE_HH
+#define NOCTULE_DICOM_READ_IMAGE_SOURCE_HH
 
 #include "dicom/read/header.hh"
 

@@ -5,8 +5,8 @@
  * stream's own size against the header before they allocate memory of that size. Several threads
  * may use them at once.
  */
-#ifndef NOCTULE_DICOM_CODEC_H
-#define NOCTULE_DICOM_CODEC_H
+#ifndef NOCTULE_DICOM_READ_PIXELS_CODEC_HH
+#define NOCTULE_DICOM_READ_PIXELS_CODEC_HH
 
 #include "dicom/dicom.h"
 #include "dicom/value/transfer_syntax.h"

@@ -1,8 +1,8 @@
 /*
  * fragments.h - finds the fragments of each frame in encapsulated pixel data; private to dicom/.
  */
-#ifndef NOCTULE_DICOM_FRAGMENTS_H
-#define NOCTULE_DICOM_FRAGMENTS_H
+#ifndef NOCTULE_DICOM_READ_PIXELS_FRAGMENTS_H
+#define NOCTULE_DICOM_READ_PIXELS_FRAGMENTS_H
 
 #include "dicom/read/scan/scan_header.h"
 

@@ -4,8 +4,8 @@
  * DCMTK's decoder must not be used: version 3.6.7 writes beyond its buffers if a frame's header or
  * runs are damaged (tests/unit/dicom/test_pixels.c, damaged_bytes).
  */
-#ifndef NOCTULE_DICOM_RLE_H
-#define NOCTULE_DICOM_RLE_H
+#ifndef NOCTULE_DICOM_READ_PIXELS_RLE_H
+#define NOCTULE_DICOM_READ_PIXELS_RLE_H
 
 #include <stddef.h>
 #include <stdint.h>

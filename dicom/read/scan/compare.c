@@ -28,13 +28,13 @@ struct content {
 };
 
 static void
-content_see(void *name, const void *bytes, size_t size)
+content_add(void *name, const void *bytes, size_t size)
 {
     uid_name_bytes(name, bytes, size);
 }
 
 static void
-content_see_fast(void *pixels, const void *bytes, size_t size)
+content_add_fast(void *pixels, const void *bytes, size_t size)
 {
     XXH3_128bits_update(pixels, bytes, size);
 }
@@ -45,9 +45,9 @@ content_show_pixels(struct stream *stream, int64_t count, struct content *conten
                     struct uid_name *name)
 {
     if (!content->pixels)
-        return stream_show(stream, count, content_see, name);
+        return stream_show(stream, count, content_add, name);
     XXH3_128bits_reset(content->pixels);
-    int rc = stream_show(stream, count, content_see_fast, content->pixels);
+    int rc = stream_show(stream, count, content_add_fast, content->pixels);
     XXH128_canonical_t digest;
     XXH128_canonicalFromHash(&digest, XXH3_128bits_digest(content->pixels));
     uid_name_bytes(name, &digest, sizeof digest);
@@ -56,7 +56,7 @@ content_show_pixels(struct stream *stream, int64_t count, struct content *conten
 
 /* Digests the pixel data at the stream's position and the bytes after it, except padding. */
 static int
-content_see_pixels(struct stream *stream, const struct scan *scan, struct content *content,
+content_add_pixels(struct stream *stream, const struct scan *scan, struct content *content,
                    struct uid_name *name)
 {
     static const uint8_t padding[] = {0xFC, 0xFF, 0xFC, 0xFF};
@@ -70,14 +70,14 @@ content_see_pixels(struct stream *stream, const struct scan *scan, struct conten
 }
 
 static int
-content_see_all(struct stream *stream, struct content *content, struct uid_name *name)
+content_add_all(struct stream *stream, struct content *content, struct uid_name *name)
 {
-    const struct scan_wanted wanted = {.content = content_see, .context = name};
+    const struct scan_wanted wanted = {.content = content_add, .context = name};
     struct scan scan;
     struct error error;
     int rc = scan_file(stream, "", &wanted, &scan, &error);
     if (!rc && scan.pixel_tag)
-        rc = content_see_pixels(stream, &scan, content, name);
+        rc = content_add_pixels(stream, &scan, content, name);
     content->plain = !scan.encapsulated && !scan.big_endian;
     memcpy(content->syntax, scan.transfer_syntax_uid, sizeof content->syntax);
     uid_name_text(name, content->plain ? "" : content->syntax);
@@ -87,13 +87,13 @@ content_see_all(struct stream *stream, struct content *content, struct uid_name 
 
 /* Digests the bytes of a data set that cannot be walked to its end. */
 static int
-content_see_bytes(int fd, struct uid_name *name)
+content_add_bytes(int fd, struct uid_name *name)
 {
     struct stream stream;
     int rc = stream_open_again(&stream, fd);
     if (rc)
         return rc;
-    rc = stream_show(&stream, INT64_MAX, content_see, name);
+    rc = stream_show(&stream, INT64_MAX, content_add, name);
     stream_close(&stream);
     return rc == -ENODATA ? 0 : rc;
 }
@@ -108,9 +108,9 @@ content_read(int fd, struct content *content)
         return rc;
     rc = uid_name_begin(&name);
     if (!rc) {
-        rc = content_see_all(&stream, content, name);
+        rc = content_add_all(&stream, content, name);
         if (rc == -EBADMSG)
-            rc = content_see_bytes(fd, name);
+            rc = content_add_bytes(fd, name);
         const int ended = uid_name_end(name, content->digest);
         rc = rc ? rc : ended;
     }

@@ -22,15 +22,15 @@
 
 #define UNDEFINED_LENGTH    0xFFFFFFFFu
 
-#define ASK_SECONDS         0.1 /* CPU time between two polls; valid headers take less */
+#define POLL_SECONDS        0.1 /* CPU time between two polls; valid headers take less */
 
-static const struct scan_apart scan_frames = {
+static const struct scan_separate scan_frames = {
     .tag = 0x52009230u, /* Per-Frame Functional Groups Sequence */
-    .most_items = LIMIT_FRAMES,
-    .most_mib = LIMIT_FRAMES_KEPT_MIB,
-    .most_elements = LIMIT_FRAME_ELEMENTS,
+    .max_items = LIMIT_FRAMES,
+    .max_mib = LIMIT_FRAMES_KEPT_MIB,
+    .max_elements = LIMIT_FRAME_ELEMENTS,
     .items = "items of frames",
-    .of_an_item = "elements in one frame's item",
+    .per_item = "elements in one frame's item",
 };
 
 /* Header of one element: tag, VR and length, and its own size in bytes. */
@@ -52,7 +52,7 @@ struct walk {
     const char *path;
     struct scan *scan;
     const struct scan_wanted *wanted;
-    const struct scan_apart *apart;
+    const struct scan_separate *separate;
     struct error *error;
     struct scan_bytes *into; /* target of bytes consumed; NULL: not kept */
     int32_t elements;        /* elements and items consumed */
@@ -177,9 +177,9 @@ int
 scan_check_time(struct scan *scan, const char *path, struct error *error)
 {
     const double now = scan_clock();
-    if (scan->asker && now - scan->asked > ASK_SECONDS) {
-        scan->asked = now;
-        if (scan->asker->gone(scan->asker->context))
+    if (scan->requestor && now - scan->polled > POLL_SECONDS) {
+        scan->polled = now;
+        if (scan->requestor->gone(scan->requestor->context))
             return error_set_files(error, -ECANCELED, CODE_ASSOCIATION_ABORTED, path, NULL,
                                    "The requestor of the header of %s has gone.",
                                    text_base_name(path));
@@ -195,7 +195,7 @@ static int
 grow_kept(struct walk *walk, size_t count)
 {
     struct scan_bytes *into = walk->into;
-    const int most = into == &walk->scan->frames ? walk->apart->most_mib : LIMIT_KEPT_MIB;
+    const int most = into == &walk->scan->frames ? walk->separate->max_mib : LIMIT_KEPT_MIB;
     if (into->size + count > (size_t)most << 20)
         return scan_too_much(walk, most, "MiB of attributes to read");
     if (into->size + count <= into->room)
@@ -214,7 +214,7 @@ grow_kept(struct walk *walk, size_t count)
 /* Consumes the next `count` bytes, and keeps them if their element is wanted. Memory grows with
  * the bytes read, not with a claimed length. */
 static int
-pass(struct walk *walk, int64_t count)
+consume(struct walk *walk, int64_t count)
 {
     struct scan_bytes *into = walk->into;
     if (!into) {
@@ -238,7 +238,7 @@ pass(struct walk *walk, int64_t count)
 }
 
 static void
-scan_tell(const struct walk *walk, uint32_t tag, uint32_t length)
+scan_emit(const struct walk *walk, uint32_t tag, uint32_t length)
 {
     uint8_t bytes[8];
     for (int i = 0; i < 4; i++) {
@@ -262,12 +262,12 @@ is_encapsulated(const struct element *element)
  * value. A sequence is an empty element, followed by its items, each between TAG_ITEM and
  * TAG_ITEM_END. */
 static int
-scan_pass_value(struct walk *walk, const struct element *element)
+scan_consume_value(struct walk *walk, const struct element *element)
 {
     const bool counts = (element->tag & 0xFFFF) != 0 && element->tag != TAG_PADDING;
     if (!walk->wanted->content || !counts)
-        return pass(walk, element->length);
-    scan_tell(walk, element->tag, element->length);
+        return consume(walk, element->length);
+    scan_emit(walk, element->tag, element->length);
     int error =
         stream_show(walk->stream, element->length, walk->wanted->content, walk->wanted->context);
     return error ? stream_failed(walk, error) : 0;
@@ -278,16 +278,16 @@ static int
 count_kept(struct walk *walk)
 {
     if (walk->into == &walk->scan->frames)
-        return ++walk->frame_kept <= walk->apart->most_elements
+        return ++walk->frame_kept <= walk->separate->max_elements
                    ? 0
-                   : scan_too_much(walk, walk->apart->most_elements, walk->apart->of_an_item);
+                   : scan_too_much(walk, walk->separate->max_elements, walk->separate->per_item);
     return ++walk->kept <= LIMIT_KEPT_ELEMENTS
                ? 0
                : scan_too_much(walk, LIMIT_KEPT_ELEMENTS, "elements to read");
 }
 
 static int
-pass_header(struct walk *walk, const struct element *element)
+consume_header(struct walk *walk, const struct element *element)
 {
     int error = 0;
     if (++walk->elements > LIMIT_HEADER_ELEMENTS)
@@ -296,7 +296,7 @@ pass_header(struct walk *walk, const struct element *element)
         error = scan_check_time(walk->scan, walk->path, walk->error);
     if (!error && walk->into)
         error = count_kept(walk);
-    return error ? error : pass(walk, element->header_size);
+    return error ? error : consume(walk, element->header_size);
 }
 
 /* Checks the order of tags. A parser inserts each element in tag order, which is slow for many
@@ -449,13 +449,13 @@ is_private(const struct element *element)
 
 /* Returns whether the value of an element with a wanted tag is wanted too. */
 static bool
-is_fit(const struct scan_wanted *wanted, const struct element *element, bool nested)
+has_wanted_size(const struct scan_wanted *wanted, const struct element *element, bool nested)
 {
     if (!is_private(element))
-        return nested || element->length <= wanted->most_bytes;
+        return nested || element->length <= wanted->max_bytes;
     const uint32_t tag = element->tag & 0xFFFF00FF;
-    if (wanted->most_private_bytes > 0)
-        return nested || element->length <= wanted->most_private_bytes;
+    if (wanted->max_private_bytes > 0)
+        return nested || element->length <= wanted->max_private_bytes;
     if (nested) {
         const size_t place =
             scan_lower_bound(wanted->private_sequences, wanted->sequence_count, tag);
@@ -468,8 +468,8 @@ is_fit(const struct scan_wanted *wanted, const struct element *element, bool nes
 
 /* Consumes the header of an element of this level. walk->into is the target of its value. */
 static int
-pass_element_header(struct walk *walk, struct level *level, const struct element *element,
-                    bool *nested)
+consume_element_header(struct walk *walk, struct level *level, const struct element *element,
+                       bool *nested)
 {
     const bool wanted =
         level->into && (level->all ? !is_private(element) : scan_is_wanted(walk->wanted, element));
@@ -477,10 +477,10 @@ pass_element_header(struct walk *walk, struct level *level, const struct element
     if (error)
         return error;
     const bool kept = wanted && !is_encapsulated(element) &&
-                      (level->all || is_fit(walk->wanted, element, *nested));
+                      (level->all || has_wanted_size(walk->wanted, element, *nested));
     walk->into = kept ? level->into : NULL;
     error = check_order(walk, level, element);
-    return error ? error : pass_header(walk, element);
+    return error ? error : consume_header(walk, element);
 }
 
 /* Skips the fragments of an encapsulated value. No fragment may exceed `limit`. */
@@ -488,7 +488,7 @@ static int
 skip_fragments(struct walk *walk, const struct element *element, struct encoding encoding,
                int64_t limit)
 {
-    scan_tell(walk, element->tag, element->length);
+    scan_emit(walk, element->tag, element->length);
     for (;;) {
         struct element item;
         int error = peek_element(walk, encoding, &item);
@@ -496,13 +496,13 @@ skip_fragments(struct walk *walk, const struct element *element, struct encoding
             error = scan_invalid(
                 walk, "an encapsulated value contains an element that is not a fragment");
         if (!error)
-            error = pass_header(walk, &item);
+            error = consume_header(walk, &item);
         if (!error &&
             (item.length == UNDEFINED_LENGTH || walk->stream->position + item.length > limit))
             error = scan_invalid(walk, "a fragment exceeds its value");
         if (error || item.tag == TAG_SEQUENCE_END)
             return error;
-        error = scan_pass_value(walk, &item);
+        error = scan_consume_value(walk, &item);
         if (error)
             return error;
     }
@@ -559,8 +559,8 @@ static int
 end_frame(struct walk *walk)
 {
     struct scan *scan = walk->scan;
-    if (scan->frame_count == walk->apart->most_items)
-        return scan_too_much(walk, walk->apart->most_items, walk->apart->items);
+    if (scan->frame_count == walk->separate->max_items)
+        return scan_too_much(walk, walk->separate->max_items, walk->separate->items);
     if (scan->frame_count == scan->frame_room) {
         const int32_t room = scan->frame_room ? 2 * scan->frame_room : 64;
         size_t *ends = reallocarray(scan->frame_ends, (size_t)room, sizeof(*ends));
@@ -580,7 +580,7 @@ pop(struct walk *walk, struct level *levels, int *depth)
 {
     const struct level *level = &levels[(*depth)--];
     if (level->is_item)
-        scan_tell(walk, TAG_ITEM_END, 0);
+        scan_emit(walk, TAG_ITEM_END, 0);
     return level->is_frames && level->is_item ? end_frame(walk) : 0;
 }
 
@@ -597,7 +597,7 @@ pop_at_delimiter(struct walk *walk, struct level *levels, int *depth)
 {
     const struct level *level = &levels[*depth];
     walk->into = level->is_frames ? NULL : level->into;
-    int error = pass(walk, 8);
+    int error = consume(walk, 8);
     if (!error && walk->stream->position > level->limit)
         error = scan_invalid(walk, "a sequence exceeds its parent");
     return error ? error : pop(walk, levels, depth);
@@ -611,7 +611,7 @@ skip_delimiter(struct walk *walk, const struct level *level, const struct elemen
     walk->into = NULL;
     if (walk->stream->position + 8 > level->end)
         return scan_invalid(walk, "a delimiter exceeds its parent");
-    return pass_header(walk, element);
+    return consume_header(walk, element);
 }
 
 /* Does one step inside a sequence: begins the next item, or ends the sequence. */
@@ -630,11 +630,11 @@ step_in_sequence(struct walk *walk, struct level *levels, int *depth)
     if (element.tag != TAG_ITEM)
         return scan_invalid(walk, "a sequence contains an element that is not an item");
     walk->into = level->into;
-    error = pass_header(walk, &element);
+    error = consume_header(walk, &element);
     if (error)
         return error;
     forget_length(walk);
-    scan_tell(walk, TAG_ITEM, 0);
+    scan_emit(walk, TAG_ITEM, 0);
     const struct level item = {.is_item = true,
                                .is_frames = level->is_frames,
                                .all = !walk->wanted->nested,
@@ -659,21 +659,21 @@ step_in_item(struct walk *walk, struct level *levels, int *depth)
                                : pop_at_delimiter(walk, levels, depth);
     }
     bool nested;
-    error = pass_element_header(walk, level, &element, &nested);
+    error = consume_element_header(walk, level, &element, &nested);
     if (error)
         return error;
     if (nested) {
         forget_length(walk);
         const struct level sequence = {.into = walk->into,
                                        .encoding = encoding_within(level->encoding, &element)};
-        scan_tell(walk, element.tag, 0);
+        scan_emit(walk, element.tag, 0);
         return push(walk, levels, depth, &element, &sequence);
     }
     if (is_encapsulated(&element))
         return skip_fragments(walk, &element, level->encoding, level->limit);
     if (walk->stream->position + element.length > level->limit)
         return scan_invalid(walk, "an element exceeds its parent");
-    return scan_pass_value(walk, &element);
+    return scan_consume_value(walk, &element);
 }
 
 /* Walks the value of a top-level sequence whose header has been consumed. */
@@ -686,7 +686,7 @@ walk_sequence(struct walk *walk, const struct element *element, const struct lev
         levels[0].limit = walk->stream->file_size;
     if (element->length != UNDEFINED_LENGTH && element->length > stream_remaining(walk->stream))
         return stream_failed(walk, -ENODATA);
-    scan_tell(walk, element->tag, 0);
+    scan_emit(walk, element->tag, 0);
     int error = push(walk, levels, &depth, element, sequence);
     while (!error && depth > 0) {
         const struct level *level = &levels[depth];
@@ -733,7 +733,7 @@ walk_meta(struct walk *walk)
         error = peek_element(walk, encoding, &element);
         if (error)
             return error;
-        error = pass_header(walk, &element);
+        error = consume_header(walk, &element);
         if (error)
             return error;
         if (element.tag == TAG_TRANSFER_SYNTAX)
@@ -741,7 +741,7 @@ walk_meta(struct walk *walk)
         else if (element.tag == TAG_MEDIA_CLASS)
             error = scan_read_uid(walk, element.length, walk->scan->media_class_uid);
         else
-            error = pass(walk, element.length);
+            error = consume(walk, element.length);
         if (error)
             return error;
     }
@@ -861,9 +861,9 @@ walk_value(struct walk *walk, const struct level *data_set, const struct element
     if (is_encapsulated(element))
         return skip_fragments(walk, element, data_set->encoding, INT64_MAX);
     if (!nested)
-        return scan_pass_value(walk, element);
+        return scan_consume_value(walk, element);
     struct level sequence = {.into = walk->into,
-                             .is_frames = walk->into && element->tag == walk->apart->tag,
+                             .is_frames = walk->into && element->tag == walk->separate->tag,
                              .encoding = encoding_within(data_set->encoding, element)};
     if (sequence.is_frames) {
         walk->into->size -= element->header_size; /* only its items are kept */
@@ -900,13 +900,13 @@ walk_data_set(struct walk *walk)
             return scan_invalid(walk, "an element has an impossible tag");
         walk->into = NULL;
         if (is_pixels(&element)) {
-            error = pass(walk, element.header_size);
+            error = consume(walk, element.header_size);
             if (!error)
                 found_pixels(walk, &element);
             return error;
         }
         bool nested;
-        error = pass_element_header(walk, &data_set, &element, &nested);
+        error = consume_element_header(walk, &data_set, &element, &nested);
         if (!error)
             error = walk_value(walk, &data_set, &element, nested);
         if (error)
@@ -916,9 +916,9 @@ walk_data_set(struct walk *walk)
 }
 
 struct scan_wanted
-scan_wanted_of(const uint32_t *tags, size_t tag_count, uint32_t most_bytes)
+scan_wanted_of(const uint32_t *tags, size_t tag_count, uint32_t max_bytes)
 {
-    return (struct scan_wanted){.tags = tags, .tag_count = tag_count, .most_bytes = most_bytes};
+    return (struct scan_wanted){.tags = tags, .tag_count = tag_count, .max_bytes = max_bytes};
 }
 
 int
@@ -926,13 +926,13 @@ scan_file(struct stream *stream, const char *path, const struct scan_wanted *wan
           struct scan *scan, struct error *error)
 {
     memset(scan, 0, sizeof(*scan));
-    scan->begun = scan->asked = scan_clock();
-    scan->asker = wanted->asker;
+    scan->begun = scan->polled = scan_clock();
+    scan->requestor = wanted->requestor;
     struct walk walk = {.stream = stream,
                         .path = path,
                         .scan = scan,
                         .wanted = wanted,
-                        .apart = wanted->apart ? wanted->apart : &scan_frames,
+                        .separate = wanted->separate ? wanted->separate : &scan_frames,
                         .error = error};
     int rc = find_start(&walk);
     if (rc)

@@ -1,5 +1,5 @@
 /*
- * scan.h - structural walk over a DICOM file up to its pixel data; private to dicom/.
+ * scan_header.h - structural walk over a DICOM file up to its pixel data; private to dicom/.
  *
  * Every file must pass it before DCMTK parses any byte. The walk checks the assumptions of a
  * parser: lengths inside their parents and inside the file, and limited depth of sequences, because
@@ -7,8 +7,8 @@
  * wants, so that DCMTK parses only those. Icons and vendors' binary data are never parsed.
  * limits.def limits the resources that a file can use in the walk and in the parser.
  */
-#ifndef NOCTULE_DICOM_SCAN_H
-#define NOCTULE_DICOM_SCAN_H
+#ifndef NOCTULE_DICOM_READ_SCAN_SCAN_HEADER_H
+#define NOCTULE_DICOM_READ_SCAN_SCAN_HEADER_H
 
 #include "base/limits.h"
 #include "dicom/dicom.h"
@@ -39,7 +39,7 @@ struct scan {
     /* The wanted elements, in file order, in the encoding of the data set. */
     struct scan_bytes kept;
 
-    /* Wanted elements of the separate sequence (scan_apart), item after item, for a parser to
+    /* Wanted elements of the separate sequence (scan_separate), item after item, for a parser to
      * read one by one. frame_ends[i] is the end of item i in `frames`. */
     bool has_frames;
     bool frames_implicit_vr;
@@ -53,24 +53,24 @@ struct scan {
     int64_t pixel_offset; /* of the value, in the file, or in the inflated bytes if deflated */
     int64_t pixel_length; /* -1 if encapsulated */
 
-    double begun, asked; /* in CPU time of the thread */
-    const struct dicom_asker *asker;
+    double begun, polled; /* in CPU time of the thread */
+    const struct dicom_requestor *requestor;
 };
 
 /* A sequence of the data set that may be long. Its items are kept separately and have their own
  * limits. */
-struct scan_apart {
+struct scan_separate {
     uint32_t tag;
-    int32_t most_items, most_mib;
-    int32_t most_elements;          /* max elements and items kept per item */
-    const char *items, *of_an_item; /* names of what exceeds a limit, for messages */
+    int32_t max_items, max_mib;
+    int32_t max_elements;         /* max elements and items kept per item */
+    const char *items, *per_item; /* names of what exceeds a limit, for messages */
 };
 
 /* The elements to keep. The lists must be ascending. */
 struct scan_wanted {
     const uint32_t *tags;
     size_t tag_count;
-    uint32_t most_bytes; /* of a value; longer values are not kept */
+    uint32_t max_bytes; /* of a value; longer values are not kept */
     /* inside the items of wanted sequences too, only wanted elements are kept */
     bool nested;
     /*
@@ -84,17 +84,17 @@ struct scan_wanted {
     size_t private_count;
     const uint32_t *private_sequences; /* ascending */
     size_t sequence_count;
-    uint32_t most_private_bytes; /* replaces those limits, also for sequences; 0: does not */
+    uint32_t max_private_bytes; /* replaces those limits, also for sequences; 0: does not */
     /* Receives the content of the elements before the pixel data, in a form that does not depend
      * on their encoding (dicom_compare). May be NULL. */
     stream_visit *content;
     void *context;
-    const struct scan_apart *apart;  /* NULL: the Per-Frame Functional Groups Sequence */
-    const struct dicom_asker *asker; /* NULL: never stops */
+    const struct scan_separate *separate;    /* NULL: the Per-Frame Functional Groups Sequence */
+    const struct dicom_requestor *requestor; /* NULL: never stops */
 };
 
 /* Returns a request for these elements of the data set only. */
-struct scan_wanted scan_wanted_of(const uint32_t *tags, size_t tag_count, uint32_t most_bytes);
+struct scan_wanted scan_wanted_of(const uint32_t *tags, size_t tag_count, uint32_t max_bytes);
 
 /*
  * Walks the file from its first byte to the start of the pixel data, where the stream then stands,
@@ -107,7 +107,7 @@ int scan_file(struct stream *stream, const char *path, const struct scan_wanted 
 void scan_release(struct scan *scan);
 
 /* Checks the CPU time spent on the header. Returns 0 to continue, -EBADMSG with
- * READING_TOO_LONG, or -ECANCELED with ASSOCIATION_ABORTED if the asker has gone. */
+ * READING_TOO_LONG, or -ECANCELED with ASSOCIATION_ABORTED if the requestor has gone. */
 int scan_check_time(struct scan *scan, const char *path, struct error *error);
 
 /* An item header of encapsulated pixel data: Item or Sequence Delimitation. */

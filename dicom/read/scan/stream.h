@@ -6,8 +6,8 @@
  * Files are not mapped, because a file that shrinks under a mapping would kill the process. A
  * stream belongs to one thread and has its own file descriptor.
  */
-#ifndef NOCTULE_DICOM_STREAM_H
-#define NOCTULE_DICOM_STREAM_H
+#ifndef NOCTULE_DICOM_READ_SCAN_STREAM_H
+#define NOCTULE_DICOM_READ_SCAN_STREAM_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -12,8 +12,8 @@
  *     per item: u32 x[4], then the value, padded to 4 bytes; its length is x[1], in an older header
  *               x[0] less the items of the first attribute
  */
-#ifndef NOCTULE_CSA_H
-#define NOCTULE_CSA_H
+#ifndef NOCTULE_DICOM_READ_VENDOR_CSA_H
+#define NOCTULE_DICOM_READ_VENDOR_CSA_H
 
 #include <stddef.h>
 #include <stdint.h>

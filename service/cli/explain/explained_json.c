@@ -76,7 +76,7 @@ explanation_stack(struct json *json, const struct geometry_stack *stack, int jud
     json_string(json, "stack", stack->name);
     json_boolean(json, "accepted", stack->accepted);
     json_boolean(json, "passed_over", stack->passed_over);
-    json_boolean(json, "straightened", stack->accepted && geometry_is_crooked(stack));
+    json_boolean(json, "straightened", stack->accepted && geometry_needs_resampling(stack));
     json_string(json, "split_by", stack->split_by);
     json_string(json, "options", routing_options_text(judgement));
     json_integer(json, "slices", stack->plane_count);

@@ -213,7 +213,7 @@ text_stack(const struct explained *explained, const struct geometry_stack *stack
                        files);
     if (!stack->accepted)
         explained_put_line("    why", "%s: %s", code_name(stack->error.code), stack->error.message);
-    else if (geometry_is_crooked(stack))
+    else if (geometry_needs_resampling(stack))
         explained_put_line("    resampled", "%s", text_crooked(stack));
 }
 

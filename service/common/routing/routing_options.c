@@ -43,9 +43,9 @@ routing_read_stack_values(const struct geometry_series *series, const char *cons
         if (values[i] || series->stacks[i].plane_count == 0)
             continue;
         stack_group_find(series, i, &group);
-        const struct dicom_question question = {
+        const struct dicom_value_request question = {
             .path = paths[series->stacks[i].planes[0].instance],
-            .asked = asked,
+            .attributes = asked,
             .frames = group.frames,
             .frame_count = (size_t)group.count,
         };

@@ -394,7 +394,7 @@ receive_end(struct receive_queue *queue, const struct reception *reception)
     struct handover *handover = file_handover(store);
     if (!handover)
         return receive_abandon(queue, reception, -ENOMEM);
-    const struct dicom_asker sender = {receive_sender_gone, store};
+    const struct dicom_requestor sender = {receive_sender_gone, store};
     const struct import_claim claim = {store->sop_class_uid, store->sop_instance_uid, &sender};
     handover->item.resent = reception->resent;
     import_received(queue->store, reception->staged, &claim, &handover->item);

@@ -47,9 +47,9 @@ struct work {
     enum import_target target;
     int source; /* -1: not open */
     struct stat status;
-    struct staged staged;             /* empty: no file is staged, since it exists already */
-    bool received;                    /* by import_received */
-    const struct dicom_asker *sender; /* of a received file */
+    struct staged staged;                 /* empty: no file is staged, since it exists already */
+    bool received;                        /* by import_received */
+    const struct dicom_requestor *sender; /* of a received file */
     char folder[DICOM_UID_SIZE + 16];
     char name[QUARANTINE_NAME];
 };

@@ -78,7 +78,7 @@ void import_batch(struct store *store, int64_t reserve_bytes, struct import_item
 struct import_claim {
     const char *sop_class_uid, *sop_instance_uid;
     /* If it is gone, the outcome is IMPORT_GONE with -ECONNABORTED. */
-    const struct dicom_asker *sender;
+    const struct dicom_requestor *sender;
 };
 
 /*
@@ -115,8 +115,8 @@ bool import_leaves(const struct import_item *item);
  * references and the header fields of its report, with the path in series/ of a first file. Codes:
  * those of dicom_peek_open, and of object_peek_open if it is no image.
  */
-int import_peek(int fd, const char *path, const struct dicom_asker *asker, struct import_item *item,
-                struct error *error);
+int import_peek(int fd, const char *path, const struct dicom_requestor *asker,
+                struct import_item *item, struct error *error);
 /* Frees the references and clears the report; the item can be used again. */
 void import_forget(struct import_item *item);
 

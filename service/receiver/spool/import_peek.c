@@ -52,11 +52,11 @@ import_describe_object(const struct object_peek *peek, struct import_report *rep
 }
 
 static int
-import_peek_object(int fd, const char *path, const struct dicom_asker *asker,
+import_peek_object(int fd, const char *path, const struct dicom_requestor *requestor,
                    struct import_item *item, struct error *error)
 {
     struct object_peek *peek;
-    int rc = object_peek_open(fd, path, asker, &peek, error);
+    int rc = object_peek_open(fd, path, requestor, &peek, error);
     if (rc)
         return rc;
     import_describe_object(peek, &item->report);
@@ -68,17 +68,17 @@ import_peek_object(int fd, const char *path, const struct dicom_asker *asker,
 }
 
 int
-import_peek(int fd, const char *path, const struct dicom_asker *asker, struct import_item *item,
-            struct error *error)
+import_peek(int fd, const char *path, const struct dicom_requestor *requestor,
+            struct import_item *item, struct error *error)
 {
     struct dicom_instance *instance;
     struct error otherwise = {0};
-    int rc = dicom_peek_open(fd, path, asker, &instance, error);
+    int rc = dicom_peek_open(fd, path, requestor, &instance, error);
     if (rc == 0) {
         import_describe(instance, &item->report);
         dicom_instance_free(instance);
     } else if (error->code == CODE_SOP_CLASS_UNSUPPORTED) {
-        rc = import_peek_object(fd, path, asker, item, &otherwise);
+        rc = import_peek_object(fd, path, requestor, item, &otherwise);
         if (rc && otherwise.code != CODE_SOP_CLASS_UNSUPPORTED)
             *error = otherwise;
     }

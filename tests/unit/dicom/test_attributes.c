@@ -67,8 +67,8 @@ expect_values_of(const struct sample_image *image, int32_t frame, const char *as
                  const char *expected)
 {
     struct error error = {0};
-    const struct dicom_question question = {
-        .path = scratch_path("a.dcm"), .asked = asked, .frames = &frame, .frame_count = 1};
+    const struct dicom_value_request question = {
+        .path = scratch_path("a.dcm"), .attributes = asked, .frames = &frame, .frame_count = 1};
     char *values;
     sample_write(image, scratch_path("a.dcm"));
     ck_assert_msg(dicom_read_values(&question, &values, &error) == 0, "%s", error.message);
@@ -226,10 +226,10 @@ END_TEST
 START_TEST(a_file_that_is_gone_is_an_error)
 {
     struct error error = {0};
-    const struct dicom_question question = {.path = scratch_path("gone"),
-                                            .asked = "KVP\t\n",
-                                            .frames = (const int32_t[]){0, 1},
-                                            .frame_count = 2};
+    const struct dicom_value_request question = {.path = scratch_path("gone"),
+                                                 .attributes = "KVP\t\n",
+                                                 .frames = (const int32_t[]){0, 1},
+                                                 .frame_count = 2};
     char *values[2];
     ck_assert_int_lt(dicom_read_values(&question, values, &error), 0);
     ck_assert_int_eq(error.code, CODE_FILE_UNREADABLE);

@@ -1026,17 +1026,17 @@ is_gone(const void *context)
 START_TEST(work_for_nobody)
 {
     bool gone = true;
-    const struct dicom_asker asker = {is_gone, &gone};
-    struct scan scan = {.asker = &asker};
+    const struct dicom_requestor requestor = {is_gone, &gone};
+    struct scan scan = {.requestor = &requestor};
     struct error error;
-    scan.begun = scan.asked = 1e9; /* of a thread that has run for longer than this one will */
+    scan.begun = scan.polled = 1e9; /* of a thread that has run for longer than this one will */
     ck_assert_int_eq(scan_check_time(&scan, "a", &error), 0);
-    scan.asked = -1;
+    scan.polled = -1;
     gone = false;
     ck_assert_int_eq(scan_check_time(&scan, "a", &error), 0);
-    ck_assert_double_ge(scan.asked, 0); /* the check ran, and does not run again for a while */
+    ck_assert_double_ge(scan.polled, 0); /* the check ran, and does not run again for a while */
     gone = true;
-    scan.asked = -1;
+    scan.polled = -1;
     ck_assert_int_eq(scan_check_time(&scan, "a", &error), -ECANCELED);
     ck_assert_int_eq(error.code, CODE_ASSOCIATION_ABORTED);
 }

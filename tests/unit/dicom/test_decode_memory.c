@@ -3,7 +3,6 @@
  * Either the failure is reported, or the result must be the same as with memory. A valid file must not be reported as
  * damaged, nor its texts as unsupported. The same holds for the setup.
  */
-#include "dicom/value/charset.h"
 #include "tests/unit/dicom/compressed_frames.h"
 #include "tests/unit/dicom/peek_sample.h"
 #include "tests/unit/starved_malloc.h"
@@ -231,7 +230,7 @@ START_TEST(a_text)
         inherit(&inherited);
         countdown = ++n;
         hit = false;
-        const int rc = charset_to_utf8(&inherited);
+        const int rc = dicom_inherited_to_utf8(&inherited);
         countdown = 0;
         if (rc)
             ck_assert_msg(hit && rc == -ENOMEM, "%s, allocation %d: %d", text->set, n, rc);

@@ -311,7 +311,7 @@ START_TEST(a_tilted_stack_is_accepted_to_be_straightened)
     for (int32_t i = 0; i < 10; i++)
         place_frame(add_frames(1), axial, -10, -20 + 0.7 * i, 2 * i);
     const struct geometry_stack stack = straightened();
-    ck_assert(stack.accepted && stack.tilted && !stack.uneven && geometry_is_crooked(&stack));
+    ck_assert(stack.accepted && stack.tilted && !stack.uneven && geometry_needs_resampling(&stack));
     ck_assert_double_eq_tol(stack.tilt_degrees, atan(0.35) * 180 / M_PI, 1e-9);
     ck_assert_int_eq(code_of_group(), CODE_GANTRY_TILT);
 }
@@ -322,7 +322,7 @@ START_TEST(an_upright_stack_is_not_crooked)
 {
     add_slices(10, 0, 2);
     const struct geometry_stack stack = straightened();
-    ck_assert(stack.accepted && !geometry_is_crooked(&stack));
+    ck_assert(stack.accepted && !geometry_needs_resampling(&stack));
 }
 
 END_TEST

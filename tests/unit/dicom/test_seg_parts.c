@@ -1,6 +1,5 @@
 /* The parts that write a segmentation: UIDs, values, elements, colours, bits, the sink. */
 #include "dicom/objects/seg/seg_fractional.h"
-#include "dicom/value/cielab.h"
 #include "dicom/value/uid.h"
 #include "dicom/value/value.h"
 #include "dicom/write/byte_sink.h"
@@ -248,12 +247,12 @@ START_TEST(colours_are_cielab)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         uint16_t lab[3];
-        cielab_from_srgb(cases[i].rgb, lab);
+        value_lab_from_srgb(cases[i].rgb, lab);
         ck_assert_double_eq_tol(lab[0] / 655.35, cases[i].lab[0], 0.02);
         ck_assert_double_eq_tol(lab[1] / 257.0 - 128.0, cases[i].lab[1], 0.05);
         ck_assert_double_eq_tol(lab[2] / 257.0 - 128.0, cases[i].lab[2], 0.05);
         double back[3];
-        srgb_from_cielab(lab, back);
+        value_srgb_from_lab(lab, back);
         for (int k = 0; k < 3; k++)
             ck_assert_double_eq_tol(back[k], cases[i].rgb[k], 0.002);
     }
