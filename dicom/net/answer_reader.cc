@@ -1,4 +1,5 @@
 #include "dicom/net/answer_reader.hh"
+#include "dicom/value/value.h"
 
 #include <cstring>
 
@@ -12,16 +13,6 @@ enum : uint32_t {
     TAG_ITEM_END = 0xFFFEE00D,
     TAG_SEQUENCE_END = 0xFFFEE0DD,
 };
-
-bool
-has_long_length(const uint8_t *vr)
-{
-    static const char with_long_length[] = "OBODOFOLOVOWSQSVUCUNURUTUV";
-    for (size_t i = 0; with_long_length[i]; i += 2)
-        if (std::memcmp(with_long_length + i, vr, 2) == 0)
-            return true;
-    return false;
-}
 
 } // namespace
 
@@ -65,14 +56,13 @@ AnswerReader::left() const
 uint16_t
 AnswerReader::u16(const uint8_t *bytes) const
 {
-    return static_cast<uint16_t>(big_endian_ ? bytes[0] << 8 | bytes[1] : bytes[1] << 8 | bytes[0]);
+    return value_u16(bytes, big_endian_);
 }
 
 uint32_t
 AnswerReader::u32(const uint8_t *bytes) const
 {
-    const uint32_t first = u16(bytes), second = u16(bytes + 2);
-    return big_endian_ ? first << 16 | second : second << 16 | first;
+    return value_u32(bytes, big_endian_);
 }
 
 bool
@@ -89,7 +79,7 @@ AnswerReader::read_head(const Level &level, Element &element)
     }
     const uint8_t *vr = at_ + 4;
     element.implicit_content = std::memcmp(vr, "UN", 2) == 0;
-    if (!has_long_length(vr)) {
+    if (value_vr_form(vr) != VALUE_VR_LONG) {
         element.length = u16(at_ + 6);
         at_ += 8;
         return true;

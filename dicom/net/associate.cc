@@ -1,4 +1,5 @@
 #include "dicom/net/associate.hh"
+#include "dicom/value/value.h"
 
 #include "dicom/value/uid.h"
 
@@ -112,7 +113,7 @@ parse_user_item(uint8_t type, Span item, AssociateRequest &request)
     case ITEM_MAX_PDU:
         if (item.size != 4)
             return false;
-        request.max_pdu = associate_get_u32(item.bytes);
+        request.max_pdu = value_u32(item.bytes, true);
         return true;
     case ITEM_IMPLEMENTATION_UID:
         request.implementation_uid = uid(item);
@@ -220,13 +221,6 @@ put_user_information(std::vector<uint8_t> &to, const std::vector<RoleSelection> 
 } // namespace
 
 const char associate_application_context[] = "1.2.840.10008.3.1.1.1";
-
-uint32_t
-associate_get_u32(const uint8_t *bytes)
-{
-    return static_cast<uint32_t>(bytes[0]) << 24 | static_cast<uint32_t>(bytes[1]) << 16 |
-           static_cast<uint32_t>(bytes[2]) << 8 | bytes[3];
-}
 
 void
 associate_put_u32(uint8_t *bytes, size_t number)

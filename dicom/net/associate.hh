@@ -84,6 +84,5 @@ std::vector<uint8_t> associate_request(const AssociateRequest &request, uint32_t
 const char *associate_parse_accept(const uint8_t *bytes, size_t size, AssociateRequest &request);
 
 void associate_put_u32(uint8_t *bytes, size_t number); /* most significant byte first */
-uint32_t associate_get_u32(const uint8_t *bytes);
 
 #endif

@@ -5,6 +5,7 @@
 #include "dicom/net/tls.hh"
 #include "dicom/value/storage_class.h"
 #include "dicom/value/transfer_syntax.h"
+#include "dicom/value/value.h"
 
 #include <fcntl.h>
 #include <netdb.h>
@@ -188,7 +189,7 @@ Association::receive_request()
     uint8_t head[pdu_head_size];
     if (const int error = connection_->read(head, sizeof(head)))
         return error;
-    const size_t size = associate_get_u32(head + 2);
+    const size_t size = value_u32(head + 2, true);
     if (head[0] != PDU_ASSOCIATE_RQ)
         return violation("it does not begin with an association request");
     if (size > LIMIT_REQUEST_BYTES)

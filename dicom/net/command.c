@@ -1,4 +1,5 @@
 #include "dicom/net/command.h"
+#include "dicom/value/value.h"
 
 #include <errno.h>
 #include <string.h>
@@ -25,18 +26,6 @@ enum {
     FAILED = 0x1022,
     WARNED = 0x1023,
 };
-
-static uint16_t
-get_u16(const uint8_t *bytes)
-{
-    return (uint16_t)(bytes[0] | bytes[1] << 8);
-}
-
-static uint32_t
-command_read_u32(const uint8_t *bytes)
-{
-    return (uint32_t)get_u16(bytes) | (uint32_t)get_u16(bytes + 2) << 16;
-}
 
 bool
 command_uid_is_valid(const char *uid)
@@ -146,15 +135,15 @@ command_decode(const uint8_t *bytes, size_t size, struct command *command)
     *command = (struct command){.remaining = -1, .completed = -1, .failed = -1, .warned = -1};
     int seen = 0;
     while (size > 0) {
-        if (size < HEADER_SIZE || get_u16(bytes) != 0)
+        if (size < HEADER_SIZE || value_u16(bytes, false) != 0)
             return -EBADMSG;
-        const uint16_t element = get_u16(bytes + 2);
-        const uint32_t length = command_read_u32(bytes + 4);
+        const uint16_t element = value_u16(bytes + 2, false);
+        const uint32_t length = value_u32(bytes + 4, false);
         if (length > size - HEADER_SIZE)
             return -EBADMSG;
         const uint8_t *value = bytes + HEADER_SIZE;
         if (length == 2)
-            seen |= command_take_number(command, element, get_u16(value));
+            seen |= command_take_number(command, element, value_u16(value, false));
         take_uid(command, element, value, length);
         if (element == MOVE_ORIGINATOR)
             command_take_originator(command, value, length);

@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "dicom/net/associate.hh"
+#include "dicom/value/value.h"
 
 #include <cerrno>
 
@@ -52,7 +53,7 @@ DataPdus::read_pdu(ByteSource &source)
     uint8_t head[pdu_head_size];
     if (const int error = source.read(head, sizeof(head)))
         return error;
-    const size_t size = associate_get_u32(head + 2);
+    const size_t size = value_u32(head + 2, true);
     switch (head[0]) {
     case PDU_DATA:
         return read_data(source, size);
@@ -75,7 +76,7 @@ DataPdus::next(ByteSource &source, Fragment &fragment)
     between_messages_ = false;
     const uint8_t *pdv = pdu_.data() + at_;
     const size_t left = size_ - at_;
-    const size_t length = left >= pdv_head_size ? associate_get_u32(pdv) : 0;
+    const size_t length = left >= pdv_head_size ? value_u32(pdv, true) : 0;
     if (length < pdv_head_size - pdv_length_size || length > left - pdv_length_size)
         return violate("the lengths in a P-DATA-TF PDU contradict each other");
     fragment = {pdv[4], (pdv[5] & pdv_command) != 0, (pdv[5] & pdv_last) != 0, pdv + pdv_head_size,

@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "dicom/net/tls.hh"
 #include "dicom/read/header.hh"
+#include "dicom/value/value.h"
 
 #include <cerrno>
 #include <cmath>
@@ -302,7 +303,7 @@ read_answer(struct dicom_association &association, struct dicom_answer *answer, 
     uint8_t head[pdu_head_size];
     std::vector<uint8_t> pdu;
     int rc = association.connection->read(head, sizeof(head));
-    const size_t size = associate_get_u32(head + 2);
+    const size_t size = value_u32(head + 2, true);
     if (!rc && size > LIMIT_REQUEST_BYTES)
         return fail_request(association, "it does not speak DICOM", error);
     if (!rc) {
@@ -414,7 +415,7 @@ await_release(Connection &connection)
         uint8_t head[pdu_head_size];
         if (const int rc = connection.read(head, sizeof(head)))
             return rc;
-        const size_t size = associate_get_u32(head + 2);
+        const size_t size = value_u32(head + 2, true);
         if (head[0] == PDU_ABORT || head[0] == PDU_RELEASE_RP)
             return 0;
         if ((head[0] != PDU_DATA && head[0] != PDU_RELEASE_RQ) || size > most)

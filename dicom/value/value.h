@@ -60,6 +60,37 @@ void value_lab_from_srgb(const double rgb[3], uint16_t lab[3]);
 /* Converts back. Colours outside sRGB are clamped. */
 void value_srgb_from_lab(const uint16_t lab[3], double rgb[3]);
 
+/* ---- encoded numbers and VRs ---- */
+
+static inline uint16_t
+value_u16(const uint8_t *bytes, bool big_endian)
+{
+    return (uint16_t)(big_endian ? bytes[0] << 8 | bytes[1] : bytes[1] << 8 | bytes[0]);
+}
+
+static inline uint32_t
+value_u32(const uint8_t *bytes, bool big_endian)
+{
+    const uint32_t first = value_u16(bytes, big_endian), second = value_u16(bytes + 2, big_endian);
+    return big_endian ? first << 16 | second : second << 16 | first;
+}
+
+/* Returns a tag as group << 16 | element. */
+static inline uint32_t
+value_tag(const uint8_t *bytes, bool big_endian)
+{
+    return (uint32_t)value_u16(bytes, big_endian) << 16 | value_u16(bytes + 2, big_endian);
+}
+
+/* Form of an element in explicit VR (PS3.5 table 7.1-1). */
+enum value_vr_form {
+    VALUE_VR_UNKNOWN,
+    VALUE_VR_SHORT, /* 16-bit length */
+    VALUE_VR_LONG,  /* two reserved bytes and a 32-bit length */
+};
+
+enum value_vr_form value_vr_form(const void *vr);
+
 #ifdef __cplusplus
 }
 #endif

@@ -299,3 +299,17 @@ value_is_legal(const char vr[2], const char *value, size_t size)
         size -= length + 1;
     }
 }
+
+enum value_vr_form
+value_vr_form(const void *vr)
+{
+    static const char short_form[] = "AEASATCSDADSDTFDFLISLOLTPNSHSLSSSTTMUIULUS";
+    static const char long_form[] = "OBODOFOLOVOWSQSVUCUNURUTUV";
+    for (size_t i = 0; i + 1 < sizeof(short_form); i += 2)
+        if (memcmp(short_form + i, vr, 2) == 0)
+            return VALUE_VR_SHORT;
+    for (size_t i = 0; i + 1 < sizeof(long_form); i += 2)
+        if (memcmp(long_form + i, vr, 2) == 0)
+            return VALUE_VR_LONG;
+    return VALUE_VR_UNKNOWN;
+}

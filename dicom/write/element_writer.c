@@ -1,4 +1,5 @@
 #include "dicom/write/element_writer.h"
+#include "dicom/value/value.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -86,23 +87,10 @@ element_fail(struct element_buffer *buffer, int rc)
         buffer->error = rc;
 }
 
-/* Returns whether the VR has two reserved bytes and a 32-bit length (PS3.5 table 7.1-1). */
-static bool
-has_long_length(const char vr[2])
-{
-    static const char long_vrs[][3] = {"OB", "OD", "OF", "OL", "OV", "OW", "SQ",
-                                       "SV", "UC", "UN", "UR", "UT", "UV"};
-    for (size_t i = 0; i < sizeof(long_vrs) / sizeof(long_vrs[0]); i++) {
-        if (memcmp(vr, long_vrs[i], 2) == 0)
-            return true;
-    }
-    return false;
-}
-
 void
 element_header(struct element_buffer *buffer, uint32_t tag, const char vr[2], uint32_t length)
 {
-    const bool is_long = has_long_length(vr);
+    const bool is_long = value_vr_form(vr) == VALUE_VR_LONG;
     uint8_t head[12];
     if (!is_long && length > UINT16_MAX) {
         element_fail(buffer, -EMSGSIZE);

@@ -5,6 +5,7 @@
 #include "dicom/net/associate.hh"
 
 #include "dicom/dicom.h"
+#include "dicom/value/value.h"
 #include "tests/fuzz/must.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -77,7 +78,7 @@ turn_into_request(std::vector<uint8_t> &pdu)
 {
     size_t at = pdu_head_size + fixed_size;
     must(pdu.size() >= at);
-    must(pdu[0] == PDU_ASSOCIATE_AC && associate_get_u32(&pdu[2]) == pdu.size() - pdu_head_size);
+    must(pdu[0] == PDU_ASSOCIATE_AC && value_u32(&pdu[2], true) == pdu.size() - pdu_head_size);
     while (at < pdu.size()) {
         must(pdu.size() - at >= 4);
         if (pdu[at] == context_ac)

@@ -5,6 +5,7 @@
 #include "dicom/net/data_pdus.hh"
 
 #include "dicom/net/associate.hh"
+#include "dicom/value/value.h"
 #include "tests/fuzz/must.h"
 
 #include <cerrno>
@@ -61,7 +62,7 @@ class Reference
                 return outcome;
         if (pdu_end_ - at_ < pdv_head_size)
             return -EPROTO;
-        const size_t length = associate_get_u32(bytes_ + at_);
+        const size_t length = value_u32(bytes_ + at_, true);
         if (length < 2 || length > pdu_end_ - at_ - 4)
             return -EPROTO;
         const uint8_t header = bytes_[at_ + 5];
@@ -78,7 +79,7 @@ class Reference
         if (size_ - at_ < pdu_head_size)
             return -ECONNABORTED;
         const uint8_t type = bytes_[at_];
-        const size_t length = associate_get_u32(bytes_ + at_ + 2);
+        const size_t length = value_u32(bytes_ + at_ + 2, true);
         at_ += pdu_head_size;
         const bool is_whole = length <= size_ - at_;
         pdu_end_ = at_ + (is_whole ? length : 0);

@@ -197,32 +197,24 @@ sr_writer_prepare(struct sr_writer *w, struct error *error)
 }
 
 static int
-sr_encode(struct sr_writer *w, struct error *error)
-{
-    sr_put_modules(w);
-    sr_put_content(w);
-    if (w->set.elements.error == -EMSGSIZE)
-        return sr_invalid(error, -EMSGSIZE, "a text or a sequence is too long");
-    return w->set.elements.error ? dataset_out_of_memory(&w->set, error) : 0;
-}
-
-static int
-write_bytes(const struct element_buffer *bytes, int fd, struct error *error)
-{
-    int rc = durable_write_all(fd, bytes->bytes, bytes->size);
-    if (rc)
-        return error_set(error, rc, CODE_WRITE_FAILED,
-                         "Writing the report of %zu bytes failed: %s.", bytes->size, strerror(-rc));
-    return 0;
-}
-
-static int
 write_report(struct sr_writer *w, int fd, struct error *error)
 {
+    const struct element_buffer *report = &w->set.elements;
     int rc = sr_writer_prepare(w, error);
-    if (!rc)
-        rc = sr_encode(w, error);
-    return rc ? rc : write_bytes(&w->set.elements, fd, error);
+    if (rc)
+        return rc;
+    sr_put_modules(w);
+    sr_put_content(w);
+    if (report->error == -EMSGSIZE)
+        return sr_invalid(error, -EMSGSIZE, "a text or a sequence is too long");
+    if (report->error)
+        return dataset_out_of_memory(&w->set, error);
+    rc = durable_write_all(fd, report->bytes, report->size);
+    if (rc)
+        return error_set(error, rc, CODE_WRITE_FAILED,
+                         "Writing the report of %zu bytes failed: %s.", report->size,
+                         strerror(-rc));
+    return 0;
 }
 
 int

@@ -1,16 +1,10 @@
 #include "dicom/read/pixels/rle.h"
+#include "dicom/value/value.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 #define HEADER_SIZE 64 /* the number of segments and 15 offsets, 32 bits each */
-
-static uint32_t
-rle_read_u32(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
-           (uint32_t)bytes[3] << 24;
-}
 
 /* Decodes one segment: one byte of each of `count` pixels, OR-ed into the samples at `shift`.
  * Returns false if the segment ends early or a run exceeds the frame. Bytes after the last pixel
@@ -47,12 +41,12 @@ const char *
 rle_decode(const uint8_t *bytes, size_t size, size_t bytes_per_pixel, size_t count,
            uint16_t *samples)
 {
-    if (size < HEADER_SIZE || rle_read_u32(bytes) != bytes_per_pixel)
+    if (size < HEADER_SIZE || value_u32(bytes, false) != bytes_per_pixel)
         return "its RLE header does not match the image";
     memset(samples, 0, count * sizeof(*samples));
     for (size_t k = 0; k < bytes_per_pixel; k++) {
-        const size_t start = rle_read_u32(bytes + 4 + 4 * k);
-        const size_t end = k + 1 < bytes_per_pixel ? rle_read_u32(bytes + 8 + 4 * k) : size;
+        const size_t start = value_u32(bytes + 4 + 4 * k, false);
+        const size_t end = k + 1 < bytes_per_pixel ? value_u32(bytes + 8 + 4 * k, false) : size;
         if (start < HEADER_SIZE || start > end || end > size)
             return "its RLE segments lie outside the frame";
         /* The most significant byte comes first. */

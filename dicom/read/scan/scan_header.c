@@ -1,4 +1,5 @@
 #include "dicom/read/scan/scan_header.h"
+#include "dicom/value/value.h"
 
 #include "base/error.h"
 #include "base/text.h"
@@ -72,47 +73,6 @@ struct level {
     int64_t limit;
     struct encoding encoding;
 };
-
-static uint16_t
-read_u16(const uint8_t *bytes, bool big_endian)
-{
-    const unsigned high = bytes[big_endian ? 0 : 1], low = bytes[big_endian ? 1 : 0];
-    return (uint16_t)(high << 8 | low);
-}
-
-static uint32_t
-scan_read_u32(const uint8_t *bytes, bool big_endian)
-{
-    const uint32_t first = read_u16(bytes, big_endian);
-    const uint32_t second = read_u16(bytes + 2, big_endian);
-    return big_endian ? first << 16 | second : second << 16 | first;
-}
-
-static uint32_t
-read_tag(const uint8_t *bytes, bool big_endian)
-{
-    return (uint32_t)read_u16(bytes, big_endian) << 16 | read_u16(bytes + 2, big_endian);
-}
-
-enum vr_form {
-    VR_UNKNOWN,
-    VR_SHORT, /* 16-bit length */
-    VR_LONG,  /* two reserved bytes and a 32-bit length */
-};
-
-static enum vr_form
-vr_form(const uint8_t *vr)
-{
-    static const char short_form[] = "AEASATCSDADSDTFDFLISLOLTPNSHSLSSSTTMUIULUS";
-    static const char long_form[] = "OBODOFOLOVOWSQSVUCUNURUTUV";
-    for (size_t i = 0; i + 1 < sizeof(short_form); i += 2)
-        if (memcmp(short_form + i, vr, 2) == 0)
-            return VR_SHORT;
-    for (size_t i = 0; i + 1 < sizeof(long_form); i += 2)
-        if (memcmp(long_form + i, vr, 2) == 0)
-            return VR_LONG;
-    return VR_UNKNOWN;
-}
 
 int
 scan_error(const struct stream *stream, const char *path, int rc, const char *what,
@@ -325,26 +285,26 @@ peek_element(struct walk *walk, struct encoding encoding, struct element *elemen
     if (!bytes)
         return stream_failed(walk, error);
     memset(element, 0, sizeof(*element));
-    element->tag = read_tag(bytes, encoding.big_endian);
+    element->tag = value_tag(bytes, encoding.big_endian);
     element->header_size = 8;
     if (encoding.implicit_vr || element->tag >> 16 == 0xFFFE) {
-        element->length = scan_read_u32(bytes + 4, encoding.big_endian);
+        element->length = value_u32(bytes + 4, encoding.big_endian);
         return 0;
     }
     memcpy(element->vr, bytes + 4, 2);
-    switch (vr_form(bytes + 4)) {
-    case VR_UNKNOWN:
+    switch (value_vr_form(bytes + 4)) {
+    case VALUE_VR_UNKNOWN:
         return scan_invalid(walk, "an element has no valid VR");
-    case VR_SHORT:
-        element->length = read_u16(bytes + 6, encoding.big_endian);
+    case VALUE_VR_SHORT:
+        element->length = value_u16(bytes + 6, encoding.big_endian);
         return 0;
-    case VR_LONG:
+    case VALUE_VR_LONG:
         break;
     }
     bytes = stream_peek(walk->stream, 12, &error);
     if (!bytes)
         return stream_failed(walk, error);
-    element->length = scan_read_u32(bytes + 8, encoding.big_endian);
+    element->length = value_u32(bytes + 8, encoding.big_endian);
     element->header_size = 12;
     return 0;
 }
@@ -369,7 +329,7 @@ begins_nested(struct walk *walk, const struct element *element, struct encoding 
     if (!bytes)
         return stream_failed(walk, error);
     const uint32_t tag =
-        read_tag(bytes + element->header_size, encoding_within(encoding, element).big_endian);
+        value_tag(bytes + element->header_size, encoding_within(encoding, element).big_endian);
     *nested = tag == TAG_ITEM || (parsed && tag == TAG_SEQUENCE_END);
     return 0;
 }
@@ -727,7 +687,7 @@ walk_meta(struct walk *walk)
         const uint8_t *bytes = stream_peek(walk->stream, 2, &error);
         if (!bytes && error != -ENODATA)
             return stream_failed(walk, error);
-        if (!bytes || read_u16(bytes, false) != 0x0002)
+        if (!bytes || value_u16(bytes, false) != 0x0002)
             return 0;
         struct element element;
         error = peek_element(walk, encoding, &element);
@@ -754,7 +714,7 @@ looks_explicit(struct stream *stream)
 {
     int error;
     const uint8_t *bytes = stream_peek(stream, 6, &error);
-    return bytes && vr_form(bytes + 4) != VR_UNKNOWN;
+    return bytes && value_vr_form(bytes + 4) != VALUE_VR_UNKNOWN;
 }
 
 /* Returns whether the file ends in the preamble: most preambles are all zeros. */
@@ -793,7 +753,7 @@ find_start(struct walk *walk)
     if (!bytes && rc != -ENODATA)
         return stream_failed(walk, rc);
     if (bytes) {
-        const uint16_t group = read_u16(bytes, false);
+        const uint16_t group = value_u16(bytes, false);
         if (group == 0x0002 || group == 0x0008)
             return 0;
     }
@@ -965,8 +925,8 @@ scan_pixel_item(struct stream *stream, struct scan_item *item)
     const uint8_t *bytes = stream_peek(stream, 8, &error);
     if (!bytes)
         return error;
-    const uint32_t tag = read_tag(bytes, false);
-    item->length = scan_read_u32(bytes + 4, false);
+    const uint32_t tag = value_tag(bytes, false);
+    item->length = value_u32(bytes + 4, false);
     item->is_delimiter = tag == TAG_SEQUENCE_END;
     if ((tag != TAG_ITEM && tag != TAG_SEQUENCE_END) || item->length == UNDEFINED_LENGTH)
         return -EBADMSG;

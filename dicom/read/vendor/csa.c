@@ -1,5 +1,6 @@
 /* csa.c - see csa.h. */
 #include "dicom/read/vendor/csa.h"
+#include "dicom/value/value.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -27,13 +28,6 @@ csa_take(struct csa *csa, size_t count)
     return taken;
 }
 
-static uint32_t
-csa_u32(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
-           (uint32_t)bytes[3] << 24;
-}
-
 /* Reads the head. Returns the number of attributes. */
 static uint32_t
 csa_begin(struct csa *csa)
@@ -42,7 +36,7 @@ csa_begin(struct csa *csa)
     if (csa->second)
         csa_take(csa, 8);
     const uint8_t *head = csa_take(csa, 8);
-    return head && csa_u32(head + 4) == MARK ? csa_u32(head) : 0;
+    return head && value_u32(head + 4, false) == MARK ? value_u32(head, false) : 0;
 }
 
 /* Returns the value of the next item, or NULL. */
@@ -52,7 +46,7 @@ csa_item(struct csa *csa, size_t *length)
     const uint8_t *head = csa_take(csa, 16);
     if (!head)
         return NULL;
-    const uint32_t told = csa_u32(csa->second ? head + 4 : head);
+    const uint32_t told = value_u32(csa->second ? head + 4 : head, false);
     const uint32_t more = csa->second ? 0 : csa->first;
     *length = told - more;
     const uint8_t *value = told < more ? NULL : csa_take(csa, *length);
@@ -102,7 +96,7 @@ csa_values(const void *bytes, size_t size, const char *name, char (*values)[CSA_
         const uint8_t *head = csa_take(&csa, NAME_BYTES + 20);
         if (!head)
             return 0;
-        const uint32_t items = csa_u32(head + NAME_BYTES + 12);
+        const uint32_t items = value_u32(head + NAME_BYTES + 12, false);
         const bool sought = strncmp((const char *)head, name, NAME_BYTES) == 0;
         if (!csa.has_first) {
             csa.has_first = true;
