@@ -115,7 +115,7 @@ bool import_leaves(const struct import_item *item);
  * references and the header fields of its report, with the path in series/ of a first file. Codes:
  * those of dicom_peek_open, and of object_peek_open if it is no image.
  */
-int import_peek(int fd, const char *path, const struct dicom_requestor *asker,
+int import_peek(int fd, const char *path, const struct dicom_requestor *requestor,
                 struct import_item *item, struct error *error);
 /* Frees the references and clears the report; the item can be used again. */
 void import_forget(struct import_item *item);
