@@ -54,7 +54,7 @@ japanese_converter(const std::string &declared)
 }
 
 /* Adds escape sequences around half-width katakana. DICOM writes them as single bytes
- * 0xA1..0xDF, whatever set is designated. iconv requires their designation. Restores the
+ * 0xA1..0xDF, with any designated set. iconv requires their designation. Restores the
  * previous set after them. */
 std::string
 designate_katakana(const std::string &text)
