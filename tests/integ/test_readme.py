@@ -1,4 +1,4 @@
-"""The queries of the README answer, read-only, beside a running daemon."""
+"""SQL queries of README.md, operations.md and database.md run read-only while the daemon runs."""
 
 import re
 import subprocess
@@ -11,9 +11,9 @@ def test_every_query_answers(daemon, tmp_path):
     drop(phantom(tmp_path / "series", "--size", "32x32x6"), d.inbox)
     d.wait_jobs()
     queries = []
-    for page in ("README.md", "docs/database.md"):
+    for page in ("README.md", "docs/operations.md", "docs/database.md"):
         queries += re.findall(r"```sql\n(.*?)```", (SOURCE / page).read_text(), re.S)
-    assert len(queries) >= 5
+    assert len(queries) >= 7
     for query in queries:
         result = subprocess.run(["sqlite3", "-readonly", "-bail", d.root / "noctule.db"], input=query,
                                 capture_output=True, text=True)

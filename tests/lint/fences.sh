@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Which folder may include what (README, "The rooms"). Prints each offending line; fails when there is one.
+# Checks the includes between folders and of libraries (docs/architecture.md, "Source layout"). Prints each offending line.
 #   fences.sh ROOT
 set -uo pipefail
 cd "$1" || exit

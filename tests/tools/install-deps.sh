@@ -3,7 +3,7 @@
 #   install-deps.sh build    to build, package and run
 #   install-deps.sh test     also to test: peers and oracles from Debian, and from PyPI into build/venv
 #   install-deps.sh packages, install-deps.sh venv    the two parts of "test"
-# It does not install nvcc, which only the CUDA backend needs and which Debian's main section lacks: see the README.
+# It does not install nvcc, which only the CUDA backend needs and which Debian's main section lacks: see docs/operations.md, "Install".
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
