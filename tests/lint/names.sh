@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# A name is one thing. No static function's name stands in two files of production, no struct's tag either: each
-# carries its object's name (CONTRIBUTING, "Rules"), so that a search finds one definition. No word for two things: what
-# the glossary has another word for is not used.
+# Checks names: a static function or a struct tag is defined in one file only (CONTRIBUTING, "Rules"), so that a search
+# finds one definition; words follow the glossary; documents name only files that exist.
 #   names.sh ROOT
 set -uo pipefail
 cd "$1" || exit
@@ -41,4 +40,9 @@ offend 'the glossary has another word' \
     "$(git grep -nE '[A-Z]_A_(FRAME|PROCESSOR|SLICE|BLOCK|THREAD|TILE|WARP)\b|_a_slice\b' -- "${rooms[@]}" tests ':!tests/lint')"
 offend 'the text beside a code is a message' "$(git grep -niE 'sentence' -- "${rooms[@]}" docs README.md ':!db/migrations')"
 offend 'how strongly voxels hang together is a connectedness map' "$(git grep -niE '\bscene' -- "${rooms[@]}" docs ':!config/options/option_segment.c')"
+# shellcheck disable=SC2016 # backquotes of the documents
+offend 'a document names a file that does not exist' \
+    "$(grep -oE '`(base|config|container|db|dicom|docs|kernels|packaging|service|systemd|tests)/[a-z0-9_./-]+`' \
+        README.md CONTRIBUTING.md docs/architecture.md docs/operations.md | tr -d '`' |
+        while IFS=: read -r document path; do [[ -e $path ]] || printf '  %s: %s\n' "$document" "$path"; done)"
 exit $((offences > 0))
