@@ -1,8 +1,6 @@
-"""
-A Slurm of a test's own on one machine: slurmctld and a slurmd for each node, all on ports and in folders that are nobody
-else's, run by the user who runs the test. Nodes are names for this host that listen on ports of their own, or, `apart`, hosts of
-their own (Cables). With munge there are two munged's, of Slurm's daemons and of those who ask them.
-"""
+"""A private Slurm on one machine: slurmctld and one slurmd per node, with their own ports and folders, run by the
+user of the test. Nodes are names for this host with their own ports, or, with `apart`, network namespaces
+(Cables). With munge there are two munged processes: one for Slurm's daemons and one for its clients."""
 
 import contextlib
 import os
@@ -23,7 +21,7 @@ ADMIN_PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 
 
 def missing():
-    """What is not installed of Slurm; [] where all is there."""
+    """Returns the missing parts of Slurm; [] if it is complete."""
     return [name for name in PROGRAMS if not shutil.which(name, path=ADMIN_PATH)]
 
 
@@ -35,12 +33,13 @@ SETTINGS = {
     "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,sched_min_interval=0",
     "ReturnToService": "2", "SlurmdTimeout": "300", "SlurmctldTimeout": "5", "KillWait": "1",
     "MinJobAge": "600", "MaxJobCount": "20000", "SlurmdParameters": "config_overrides"}
-SOON = "MessageTimeout=2\n"  # for `asking`: commands give up a controller that does not answer after 2 s
+SOON = "MessageTimeout=2\n"  # for `asking`: commands give up on a silent controller after 2 s
 MUNGE = {"AuthType": "auth/munge", "CryptoType": "crypto/munge", "CredType": "cred/munge"}
 
 
 class Cables:
-    """A network namespace for each node, with a cable to this machine (veth) that can be cut. Names and addresses are the port's."""
+    """A network namespace per node, connected by a cable (veth) that a test can cut. Names and addresses derive from
+    the port."""
 
     def __init__(self, port, nodes):
         self.net = f"10.{port >> 8}.{port & 255}"
@@ -79,7 +78,7 @@ class Cables:
 
 
 def may_lay_cables():
-    """Whether nodes can be `apart` here."""
+    """Returns whether nodes can run `apart` on this machine."""
     if not shutil.which("ip", path=ADMIN_PATH):
         return False
     cables = Cables(free_port(), ["try"])
@@ -93,11 +92,10 @@ def may_lay_cables():
 
 
 class Cluster:
-    """
-    Slurm with `nodes` nodes of `cpus` processors each; `settings` are others than SETTINGS, `lines` more of slurm.conf,
-    `control_groups` cgroup.conf, `asking` lines of slurm.conf for commands only; nodes that are `apart` need may_lay_cables.
-    The folder is short-lived and its name short, for sockets lie in it.
-    """
+    """Slurm with `nodes` nodes of `cpus` processors each. `settings` replace values of SETTINGS, `lines` are added to
+    slurm.conf, `control_groups` is cgroup.conf, and `asking` are lines of slurm.conf for commands only. Nodes that
+    are `apart` require may_lay_cables. The folder is temporary and its path must be short, because it contains
+    sockets."""
 
     def __init__(self, folder, nodes=1, cpus=4, settings=None, lines="", munge=False, control_groups="",
                  asking="", apart=False):
@@ -109,12 +107,12 @@ class Cluster:
         self.ports = {name: free_port() for name in self.names}
         self.cables = Cables(self.port, self.names) if apart else None
         self.processes = {}
-        self.is_whole = True  # nobody has ended anything of it
-        self.is_closed = False  # its partition is
-        self.first_job = 0  # those before were another test's
+        self.is_whole = True  # no part of it was ended by a test
+        self.is_closed = False  # state of its partition
+        self.first_job = 0  # earlier jobs belong to another test
         self.log = self.folder / "log"
         self.log.mkdir()
-        self.clock = Clock(self.folder)  # slurmctld's
+        self.clock = Clock(self.folder)  # clock of slurmctld
         for name in ("state", *self.names):
             (self.folder / name).mkdir()
         self.munges = ("munge", "munge-asking") if munge else ()
@@ -142,9 +140,8 @@ class Cluster:
         return "\n".join([*lines, "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP", ""])
 
     def pass_time(self, seconds):
-        """
-        Sets slurmctld's clock forward. It checks time limits twice a minute, and starts its scheduler 3 s after its own start.
-        """
+        """Sets slurmctld's clock forward. It checks time limits twice per minute, and starts its scheduler 3 s after
+        its own start."""
         self.clock.jump(seconds)
 
     def spawn(self, name, *command, **environment):
@@ -154,12 +151,12 @@ class Cluster:
                 env={**os.environ, **self.environment, "SLURM_CONF": str(self.config), **environment})
 
     def start_munge(self, name, key=b"of this cluster"):
-        """Who has another key makes credentials that the others do not believe."""
+        """Starts a munged. Slurm rejects credentials that were made with another key."""
         path = self.folder / name
         secret = pathlib.Path(f"{path}.key")
         secret.write_bytes(key.ljust(64, b"."))
         secret.chmod(0o600)
-        # By force: it would have its socket where everybody may look for it.
+        # With --force, because the socket must be in the private folder.
         self.spawn(name, "munged", "--foreground", "--force", f"--socket={path}.socket", f"--key-file={secret}",
                    f"--pid-file={path}.pid", f"--seed-file={path}.seed", f"--log-file={self.log}/{name}")
         wait_for(lambda: self.lives(name) and pathlib.Path(f"{path}.socket").exists(), 90, "munged's socket")
@@ -191,7 +188,7 @@ class Cluster:
         return self
 
     def kill(self, name, number=signal.SIGKILL):
-        """One of its daemons, by this name alone: what slurmd has started goes on."""
+        """Kills one daemon by its name. Processes that slurmd has started continue."""
         self.is_whole = False
         self.processes[name].send_signal(number)
         self.processes[name].wait(60)
@@ -201,7 +198,7 @@ class Cluster:
                               env={**os.environ, **self.environment}).stdout
 
     def set_partition(self, state):
-        """DOWN: jobs are taken and wait; UP: they start."""
+        """DOWN: the partition accepts jobs and does not start them. UP: it starts them."""
         self.ask("scontrol", "update", "PartitionName=main", f"State={state}")
         self.is_closed = state != "UP"
 
@@ -211,16 +208,14 @@ class Cluster:
         return {"": "unknown"}
 
     def jobs(self):
-        """{id: state} of all that Slurm knows of this test."""
+        """Returns {id: state} of the jobs of this test."""
         lines = self.ask("squeue", "--noheader", "--states=all", "--format=%i %T").splitlines()
         known = {int(number): state for number, state in (line.split() for line in lines)}
         return {number: state for number, state in known.items() if number > self.first_job}
 
     def steps(self):
-        """
-        Processes of jobs, whichever node they are on, and whether anybody knows of them. A copy that a shell forks has the command
-        of its parent until it runs another program, and does not count.
-        """
+        """Returns the processes of jobs on any node, and whether Slurm still has a record of a job. A process that a
+        shell forked has its parent's command until exec, and does not count."""
         found = {pid: self.parent_of(pid) for pid in self.leftover() if b"run-job" in self.command_of(pid)}
         return [pid for pid, parent in found.items() if parent not in found]
 
@@ -237,14 +232,15 @@ class Cluster:
         return []
 
     def cancel_all(self):
-        if self.processes["slurmctld"].poll() is None:  # it would be waited for
+        if self.processes["slurmctld"].poll() is None:  # otherwise the command would wait for it
             self.ask("scancel", "--user", pwd.getpwuid(os.getuid()).pw_name, check=False)
 
     def is_idle(self):
         return not self.steps() and set(self.node_states().values()) == {"idle"}
 
     def renew(self):
-        """For the next test: nothing of this one is left. False: it cannot be, and another Slurm is needed."""
+        """Prepares for the next test by removing all jobs and files of this one. Returns False if this is impossible
+        and another Slurm is needed."""
         if not self.is_whole or any(process.poll() is not None for process in self.processes.values()):
             return False
         self.cancel_all()
@@ -252,12 +248,12 @@ class Cluster:
             self.set_partition("UP")
         wait_for(self.is_idle, 60, "idle nodes")
         self.first_job = max(self.jobs(), default=self.first_job)
-        self.share = self.folder / f"share-{self.first_job}"  # in the old one a daemon may be at work still
+        self.share = self.folder / f"share-{self.first_job}"  # a daemon may still be writing to the old folder
         self.share.mkdir(exist_ok=True)
         return True
 
     def has_ended(self):
-        """Kills what is left; a slurmstepd may have started more meanwhile."""
+        """Kills the remaining processes, and checks for new ones that a slurmstepd has started meanwhile."""
         left = list(self.leftover())
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
@@ -265,7 +261,7 @@ class Cluster:
         return not left
 
     def stop(self):
-        """Kills all of it: nobody needs its state, and an orderly end takes slurmctld up to 10 s."""
+        """Kills all processes. The state is not needed, and an orderly end of slurmctld takes up to 10 s."""
         for process in self.processes.values():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -275,12 +271,13 @@ class Cluster:
             self.cables.take_away()
 
     def cut(self, name):
-        """From the network: the node goes on, and so does the share that it sees."""
+        """Disconnects the node from the network. The node continues, and still has access to the share."""
         self.is_whole = False
         self.cables.cut(name)
 
     def leftover(self):
-        """What has this Slurm's configuration in its environment and lives still: slurmstepd, and what it runs."""
+        """Returns live processes that have the configuration of this Slurm in their environment: slurmstepd and its
+        children."""
         mark = f"SLURM_CONF={self.folder}/".encode()
         for entry in pathlib.Path("/proc").iterdir():
             if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -289,7 +286,8 @@ class Cluster:
                         yield int(entry.name)
 
 
-idle = {}  # Slurms that a test has left whole, by what they were made with: a fresh one takes seconds to start its first job
+# complete Slurms that tests have returned, by their arguments: a fresh one needs seconds to start its first job
+idle = {}
 
 
 def stop_idle():
@@ -298,12 +296,13 @@ def stop_idle():
 
 
 def waiting(path):
-    """For sh: waits until that is there. It outlives neither this test nor its folder, though nobody may be left to end it."""
+    """Returns a line for sh that waits until the file exists. The wait ends with the test and with its folder, even
+    if no process kills it."""
     return f"while [ ! -e {path} ]; do [ -d {path.parent} ] && [ -d /proc/{os.getpid()} ] || exit 1; sleep 0.1; done"
 
 
 def played(folder, **scripts):
-    """What Slurm's commands are in the environment of a daemon: scripts for sh, by name."""
+    """Returns the environment of a daemon whose Slurm commands are replaced by the given scripts for sh, by name."""
     (folder / "bin").mkdir()
     for name, script in scripts.items():
         (folder / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
@@ -313,7 +312,8 @@ def played(folder, **scripts):
 
 
 def multiply_job(d, count, **made):
-    """Rows of jobs 2 to `count` + 1, which are as job 1 but for columns as in SQL; n is a job's number, less one. `d` is stopped."""
+    """Copies job 1 to jobs 2 to `count` + 1, with other values in the given columns. Values are SQL, and n is the
+    job's number minus 1. `d` must be stopped."""
     with contextlib.closing(sqlite3.connect(d.root / "noctule.db")) as db, db:
         columns = [row[1] for row in db.execute("PRAGMA table_info(job)") if row[1] != "id"]
         made = {"pipeline": "'p' || n", **made}
@@ -327,7 +327,7 @@ def multiply_job(d, count, **made):
 
 @pytest.fixture
 def cluster(tmp_path_factory, request):
-    """Slurms that run, each this test's alone."""
+    """Returns running Slurms for this test alone."""
     if missing():
         pytest.skip(f"Slurm is not installed: {', '.join(missing())} (tests/tools/install-deps.sh test)")
     request.config.add_cleanup(stop_idle)

@@ -1,4 +1,5 @@
-"""What the integration tests share: where the programs are, a daemon in a temporary root, DICOM peers, waiting."""
+"""Shared parts of the integration tests: paths of programs, a daemon in a temporary root, DICOM peers, waits with
+deadlines."""
 
 import contextlib
 import datetime
@@ -26,9 +27,10 @@ SHARED = SOURCE.parent / "shared" / "data"
 BIN = pathlib.Path(os.environ.get("NOCTULE_BIN", SOURCE / "build" / "ci" / "bin"))
 
 SANITIZED = "ASAN_OPTIONS" in os.environ  # programs under AddressSanitizer (tests/CMakeLists.txt)
-EMULATED = BIN / "emulated"  # the programs whose CUDA is tests/emulator/
+EMULATED = BIN / "emulated"  # programs linked with the CUDA emulator of tests/emulator/
 
-needs_emulator = pytest.mark.skipif("NOCTULE_NO_EMULATOR" in os.environ,  # as the build says, not what it left behind
+# from the build's settings, so that old programs in the folder have no effect
+needs_emulator = pytest.mark.skipif("NOCTULE_NO_EMULATOR" in os.environ,
                                     reason="built without the CUDA backend")
 limits_memory = pytest.mark.skipif(SANITIZED, reason="AddressSanitizer needs more memory than this test allows")
 released_only = pytest.mark.skipif(SANITIZED, reason="runs with release code, in integ.released")
@@ -36,10 +38,8 @@ needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the real series a
 
 
 def wait_for(condition, seconds=60, what="the condition"):
-    """
-    Calls condition() until it returns something true, and returns that; fails at the deadline. What takes long is
-    asked for less often: a question may cost as much as what is waited for.
-    """
+    """Calls condition() until it returns a true value, and returns that value. Fails at the deadline. Slow conditions
+    are called less often, so that polling does not delay the observed process."""
     begun = time.monotonic()
     while True:
         value = condition()
@@ -52,12 +52,12 @@ def wait_for(condition, seconds=60, what="the condition"):
 
 
 def local_time(at):
-    """A time of the database as people read it, in the time zone of this process."""
+    """Returns a timestamp of the database as local time of this process, as the programs print it."""
     return datetime.datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
 
 
 def run_program(name, *arguments, check=True, **options):
-    """Runs one of the project's programs to its end and returns the CompletedProcess."""
+    """Runs a program of the project to its end and returns the CompletedProcess."""
     done = subprocess.run([BIN / name, *map(str, arguments)], text=True, capture_output=True, **options)
     assert_no_sanitizer_report(done.stderr)
     if check:
@@ -66,13 +66,15 @@ def run_program(name, *arguments, check=True, **options):
 
 
 def assert_no_sanitizer_report(text):
-    """A sanitizer build stops a process at its first error. Another process may hide that, its report does not."""
+    """Checks for sanitizer reports. A sanitizer build stops a process at its first error. The daemon may restart that
+    process, but the report remains."""
     report = re.search(r"(ERROR: \w+Sanitizer|: runtime error:)[\s\S]*", text)
     assert not report, report[0][:8000]
 
 
 def open_files(pid):
-    """What a process has open, as the kernel names it; less what it opens or closes meanwhile."""
+    """Returns the kernel's names of the files that a process has open. Files that are opened or closed during the
+    call are left out."""
     found = []
     for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -84,10 +86,8 @@ held_ports = []  # sockets that hold the ports of this run
 
 
 def free_port():
-    """
-    Takes a free TCP port from the kernel and holds it until this run ends. A bound socket that does not listen lets
-    another socket with SO_REUSEADDR listen on its port; the kernel gives the port to no other caller.
-    """
+    """Reserves a free TCP port until this run ends. Another socket with SO_REUSEADDR may listen on the port, because
+    the reserving socket does not listen. The kernel gives the port to no other caller."""
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.bind(("", 0))
@@ -96,9 +96,8 @@ def free_port():
 
 
 def is_listening(port, process="self"):
-    """
-    Does somebody listen on the port, in the network of that process? Asks the kernel, so that a listener sees no connection of ours.
-    """
+    """Returns whether a socket listens on the port in the network namespace of the process. Reads /proc, so that the
+    listener receives no connection."""
     for table in ("tcp", "tcp6"):
         lines = pathlib.Path(f"/proc/{process}/net", table).read_text().splitlines()[1:]
         for local, state in ((line.split()[1], line.split()[3]) for line in lines):
@@ -108,13 +107,11 @@ def is_listening(port, process="self"):
 
 
 class Certificates:
-    """
-    PEM files of a small hospital: ca; server and client with their keys, vouched for by ca; stranger,
-    which an authority vouches for that nobody believes in (stranger_ca); elsewhere, which ca vouches for on another
-    host; branch with its chain, which another authority vouches for (branch_ca), and ca for that.
-    """
+    """PEM files of a small hospital. `ca` signs server, client and elsewhere (a certificate for another host). An
+    untrusted authority (stranger_ca) signs stranger. branch has a chain: branch_ca signs it, and ca signs
+    branch_ca."""
 
-    kinds = {"elsewhere": ("rsa:2048",)}  # the others have the kind that is generated faster
+    kinds = {"elsewhere": ("rsa:2048",)}  # the other kinds use keys that are faster to generate
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -140,7 +137,7 @@ class Certificates:
         setattr(self, f"{name}_key", self.folder / f"{name}.key")
 
     def revocations(self, *names, authority="ca"):
-        """A revocation list of the authority with these certificates: its path."""
+        """Writes a revocation list of the authority with these certificates. Returns its path."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="revoked-", dir=self.folder))
         (folder / "index").write_text("")
         (folder / "conf").write_text(f"[ca]\ndefault_ca=it\n[it]\ndatabase={folder}/index\ndefault_md=sha256\n"
@@ -153,19 +150,19 @@ class Certificates:
         return folder / "crl.pem"
 
     def chain_revocations(self, *names):
-        """The lists of ca, with these certificates, and of branch_ca in one file: its path."""
+        """Writes one file with the lists of ca (with these certificates) and of branch_ca. Returns its path."""
         path = self.revocations(*names)
         path.write_bytes(path.read_bytes() + self.revocations(authority="branch_ca").read_bytes())
         return path
 
     def fingerprint(self, name):
-        """SHA-256 of the certificate, as openssl prints it: "8C:1F:..."."""
+        """Returns the SHA-256 of the certificate in openssl's format: "8C:1F:..."."""
         done = subprocess.run(["openssl", "x509", "-noout", "-fingerprint", "-sha256", "-in", getattr(self, name)],
                               check=True, text=True, capture_output=True)
         return done.stdout.strip().rpartition("=")[2]
 
     def dcmtk(self, name):
-        """Options with which a tool of DCMTK shows this certificate and believes in ca."""
+        """Returns the options of a DCMTK tool that presents this certificate and trusts ca."""
         return ["+tls", str(getattr(self, f"{name}_key")), str(getattr(self, name)), "+cf", str(self.ca)]
 
 
@@ -175,7 +172,7 @@ def certificates(tmp_path_factory):
 
 
 class Clock:
-    """The clocks of the processes that have this `environment`; a test moves them (tests/tools/faults.c)."""
+    """Clocks of the processes with this `environment`. Tests move them through tests/tools/faults.c."""
 
     def __init__(self, folder):
         self.path = pathlib.Path(folder, "clock")
@@ -184,27 +181,27 @@ class Clock:
         self.environment = {"LD_PRELOAD": str(BIN / "libnoctule_faults.so"), "NOCTULE_CLOCK": str(self.path)}
 
     def jump(self, seconds):
-        """Sets the wall clock forward, or back; the monotonic clocks do not move."""
+        """Sets the wall clock forward or back. The monotonic clocks do not change."""
         self.move(0, seconds)
 
     def pass_time(self, seconds):
-        """Moves all clocks forward: timers of so many seconds expire at once."""
+        """Moves all clocks forward, so that timers of at most that many seconds expire at once."""
         self.move(8, seconds)
 
     def move(self, place, seconds):
-        with open(self.path, "r+b") as file:  # in place: it is mapped
+        with open(self.path, "r+b") as file:  # in place, because the processes have the file mapped
             file.seek(place)
             (now,) = struct.unpack("=q", file.read(8))
             file.seek(place)
             file.write(struct.pack("=q", now + int(seconds * 1e9)))
 
 
-# Divides the 10 s that a command waits for the daemon (tests/tools/faults.c).
+# Divides the 10 s for which a command waits for the daemon's reply (tests/tools/faults.c).
 HURRY = {"LD_PRELOAD": str(BIN / "libnoctule_faults.so"), "NOCTULE_HURRY": "10"}
 
 
 class Peer:
-    """A program that listens on a port of its own; stop() and start() make an archive that is down for a while."""
+    """A program that listens on its own port. stop() and start() simulate an archive that is down for a while."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -232,7 +229,7 @@ class Peer:
         return self
 
     def stop(self):
-        """Ends it at once, with what it has forked."""
+        """Kills it and its child processes at once."""
         if self.process:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -241,7 +238,7 @@ class Peer:
 
 
 class StoreScp(Peer):
-    """DCMTK's storescp, which keeps what it gets in `folder`, one file an instance."""
+    """DCMTK's storescp. It stores each received instance as one file in `folder`."""
 
     def __init__(self, folder, options=()):
         super().__init__(folder)
@@ -256,17 +253,15 @@ class StoreScp(Peer):
 
 
 def debian_orthanc():
-    """Orthanc's configuration as the package installs it: JSON with comments."""
+    """Returns the configuration of Debian's Orthanc package, which is JSON with comments."""
     text = pathlib.Path("/etc/orthanc/orthanc.json").read_text()
     without = re.sub(r'("(?:\\.|[^"\\])*")|/\*.*?\*/|//[^\n]*', lambda found: found[1] or "", text, flags=re.DOTALL)
     return json.loads(without)
 
 
 class Orthanc(Peer):
-    """
-    Orthanc with a database of its own, AE title ORTHANC; `options` go over its configuration, which goes over
-    `base`: nothing, or the distribution's.
-    """
+    """Orthanc with its own database and AE title ORTHANC. `options` override its configuration, which overrides
+    `base` (empty, or that of the distribution)."""
 
     def __init__(self, folder, options=None, base=None):
         super().__init__(folder)
@@ -288,7 +283,7 @@ class Orthanc(Peer):
             return False
 
     def rest(self, path, body=None, method=None):
-        """Calls the REST interface; the answer as JSON, or as bytes where it is none."""
+        """Calls the REST interface. Returns parsed JSON, or bytes if the response is not JSON."""
         data = json.dumps(body).encode() if body is not None else None
         request = urllib.request.Request(f"http://127.0.0.1:{self.http_port}{path}", data=data, method=method)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -299,17 +294,17 @@ class Orthanc(Peer):
         return content
 
     def instances(self):
-        """Identifiers of what it holds."""
+        """Returns the identifiers of the stored instances."""
         return self.rest("/instances")
 
     def file(self, instance):
-        """The object as Orthanc holds it, Part 10."""
+        """Returns the instance as Orthanc stores it, as Part 10 bytes."""
         return self.rest(f"/instances/{instance}/file")
 
 
 @contextlib.contextmanager
 def storescp(folder, options=()):
-    """A storescp that listens, and ends with the block."""
+    """Runs a storescp that accepts associations until the block ends."""
     peer = StoreScp(folder, options)
     try:
         yield peer.start()
@@ -319,7 +314,7 @@ def storescp(folder, options=()):
 
 @contextlib.contextmanager
 def small_file_system(folder, mebibytes):
-    """A file system of so many MiB on a new folder, which is gone with the block."""
+    """Mounts a file system of the given size in MiB on a new folder until the block ends."""
     folder.mkdir(parents=True)
     if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "noctule-test", folder],
                       capture_output=True).returncode != 0:
@@ -331,7 +326,7 @@ def small_file_system(folder, mebibytes):
 
 
 class Stalling:
-    """A file system that may stall as one over a network does: who writes waits, and cannot be killed, until it goes on."""
+    """A file system that can stall like a network file system: writers block and cannot be killed until it resumes."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -344,7 +339,7 @@ class Stalling:
 
     @staticmethod
     def holds(process):
-        """Does one of its threads wait for a device or a file system?"""
+        """Returns whether a thread of the process waits for a device or a file system."""
         with contextlib.suppress(OSError):
             for stat in pathlib.Path(f"/proc/{process.pid}/task").glob("*/stat"):
                 if stat.read_text().rpartition(")")[2].split()[0] == "D":
@@ -354,7 +349,7 @@ class Stalling:
 
 @contextlib.contextmanager
 def stalling_file_system(folder, mebibytes):
-    """A Stalling of so many MiB on a new folder, which is gone with the block."""
+    """Mounts a Stalling of the given size in MiB on a new folder until the block ends."""
     folder.mkdir(parents=True)
     image = folder.with_suffix(".image")
     with open(image, "wb") as file:
@@ -372,7 +367,7 @@ def stalling_file_system(folder, mebibytes):
 
 @contextlib.contextmanager
 def orthanc(folder, options=None):
-    """An Orthanc that answers, and ends with the block."""
+    """Runs an Orthanc that answers requests until the block ends."""
     peer = Orthanc(folder, options)
     try:
         yield peer.start()
@@ -381,7 +376,7 @@ def orthanc(folder, options=None):
 
 
 def storescu(port, *files, called="NOCTULE", calling="STORESCU", options=(), check=True):
-    """Sends files, or what is in folders, with DCMTK's storescu; the CompletedProcess."""
+    """Sends files, or the files of folders, with DCMTK's storescu. Returns the CompletedProcess."""
     return subprocess.run(
         ["storescu", "-v", "+sd", "+r", "-aet", calling, "-aec", called, *map(str, options), "127.0.0.1", str(port),
          *map(str, files)],
@@ -389,13 +384,13 @@ def storescu(port, *files, called="NOCTULE", calling="STORESCU", options=(), che
 
 
 def echoscu(port, called="NOCTULE", calling="ECHOSCU", options=(), check=True):
-    """Asks with DCMTK's echoscu; the CompletedProcess."""
+    """Sends a C-ECHO with DCMTK's echoscu. Returns the CompletedProcess."""
     return subprocess.run(
         ["echoscu", "-v", "-aet", calling, "-aec", called, *map(str, options), "127.0.0.1", str(port)],
         check=check, text=True, capture_output=True)
 
 
-# Timers short enough for a test; everything else as shipped.
+# Timers short enough for a test. All other options have their shipped values.
 SETTINGS = """
 root = "{root}";
 inbox = ( {{ path = "inbox"; after = "{after}"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
@@ -417,19 +412,17 @@ rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "head-ct"; priority = 5;
 """
 
 
-# Who calls in tests that are not about who may call.
+# Peers of all tests that are not about access control.
 PEERS = """peers = ( { ae_title = "STORESCU"; }, { ae_title = "ECHOSCU"; }, { ae_title = "DCMSEND"; },
                      { ae_title = "ORTHANC"; }, { ae_title = "PYNETDICOM"; } );"""
 
 
 class Daemon:
-    """
-    A noctuled of its own in a temporary root; its log is kept in root/../log.
+    """A noctuled in a temporary root. Its log is root/../log.
 
-    dicom: what stands in the configuration's dicom group beside bind and port; with it the daemon
-    listens on a free port of 127.0.0.1, and with `certificates` also on another by TLS.
-    extra: further top-level settings (destinations, delivery).
-    """
+    dicom: further lines of the configuration's dicom group. If given, the daemon listens on a free port of
+    127.0.0.1, and, with `certificates`, also on a TLS port. extra: further top-level settings (destinations,
+    delivery)."""
 
     def __init__(self, folder, after="keep", quiet=1.0, attempts=3, pipeline_extra="", settings=None,
                  environment=None, dicom=None, certificates=None, crl=None, extra="",
@@ -449,8 +442,8 @@ class Daemon:
         self.log = self.folder / "log"
         self.environment = {**os.environ, "NOCTULE_TICK_MS": "200", **(environment or {})}
         self.process = None
-        self.database = None  # a connection, while reading()
-        self.is_intruded = False  # its children are made to do what they never do
+        self.database = None  # a connection, only within reading()
+        self.is_intruded = False  # its children make system calls that they never make in service
 
     def dicom_settings(self, dicom, certificates, crl):
         if dicom is None:
@@ -493,7 +486,7 @@ class Daemon:
             self.process = None
 
     def children(self, role=None):
-        """Process IDs of the daemon's children, those of one role if given."""
+        """Returns the process IDs of the daemon's children, of one role if given."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():
@@ -518,7 +511,7 @@ class Daemon:
 
     @contextlib.contextmanager
     def reading(self):
-        """The queries of a block by one connection, which need not read the schema each; of one thread."""
+        """Runs the queries of a block on one connection, so that the schema is read once. For one thread only."""
         with self.connection() as self.database:
             try:
                 yield
@@ -526,7 +519,8 @@ class Daemon:
                 self.database = None
 
     def query(self, sql, *values):
-        """Rows of a read-only query, as an administrator would ask; [] while there is no database."""
+        """Returns the rows of a read-only query, with an administrator's access. [] if the database does not exist
+        yet."""
         try:
             with contextlib.nullcontext(self.database) if self.database else self.connection() as database:
                 return database.execute(sql, values).fetchall()
@@ -551,14 +545,15 @@ class Daemon:
             raise
 
     def declare_complete(self, files):
-        """Waits until the series of these files has them all, then declares it complete: no timer is waited for."""
+        """Waits until the series of these files has all of them, then completes it with a command, so that the test
+        waits for no timer."""
         uid = pydicom.dcmread(files[0], stop_before_pixels=True).SeriesInstanceUID
         wait_for(lambda: self.query("SELECT 1 FROM v_series WHERE series_uid = ? AND instances >= ?", uid, len(files)), 60,
                  f"{len(files)} instances")
         self.ctl("complete", uid)
 
     def wait_log(self, text, count=1, seconds=60):
-        """What a process does it tells afterwards: who has seen it done waits for its line."""
+        """Waits for a log line. A process logs an action after its visible effect, so a test must wait for the line."""
         wait_for(lambda: self.log.read_text().count(text) >= count, seconds, f"{text!r} in the log")
 
     def ctl(self, *arguments, check=True):
@@ -567,7 +562,7 @@ class Daemon:
 
 @contextlib.contextmanager
 def daemons(folder):
-    """Makes daemons; those still running are killed at the end, and leave no process behind."""
+    """Returns a factory of daemons. At the end it kills those still running, and checks that no process remains."""
     made = []
 
     def make(**options):
@@ -582,13 +577,14 @@ def daemons(folder):
     for each in made:
         if each.log.exists():
             assert_no_sanitizer_report(each.log.read_text(errors="replace"))
-        if each.log.exists() and not each.is_intruded:  # a call that the child's filter has no row for (call_filter.c)
+        # a system call without a row in the child's filter (call_filter.c)
+        if each.log.exists() and not each.is_intruded:
             assert "event=role.call_unknown" not in each.log.read_text(errors="replace")
 
 
 @pytest.fixture
 def daemon(tmp_path):
-    """Makes daemons for one test."""
+    """Returns a factory of daemons for one test."""
     with daemons(tmp_path) as make:
         yield make
 
@@ -600,7 +596,7 @@ def phantom(folder, *arguments):
 
 
 def read_truth(path):
-    """What noctule-phantom --truth wrote: {name of the tissue: mask}, slices first."""
+    """Returns the output of noctule-phantom --truth: {name of the tissue: mask}, slices first."""
     header, _, data = pathlib.Path(path).read_bytes().partition(b"\n\n")
     keys = dict(re.findall(r"^(.+?):=(.*)$", header.decode(), re.M))
     sizes = [int(n) for n in re.search(r"^sizes: (.*)$", header.decode(), re.M)[1].split()]
@@ -610,7 +606,7 @@ def read_truth(path):
 
 
 def uncounted(files):
-    """Takes Images in Acquisition from files, so that nothing says how many the series has."""
+    """Removes Images in Acquisition from files, so that no header states the number of images."""
     for path in files:
         dataset = pydicom.dcmread(path)
         del dataset.ImagesInAcquisition
@@ -619,7 +615,7 @@ def uncounted(files):
 
 
 def drop(files, folder):
-    """Copies files into a folder the way people do: each in place, growing."""
+    """Copies files into a folder in place, as a user's copy does, so that each file grows."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for path in files:
@@ -627,7 +623,7 @@ def drop(files, folder):
 
 
 def put(files, folder):
-    """Moves copies of files into a folder by rename(), so that the receiver need not wait until they have settled."""
+    """Moves copies of files into a folder by rename(), so that the receiver need not wait for stable sizes."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for path in files:
@@ -635,7 +631,8 @@ def put(files, folder):
 
 
 def assert_valid(path):
-    """dciodvfy finds nothing to say, but for how the source spells its patient, which is copied as it is."""
+    """Checks that dciodvfy reports no error. The spelling of the patient's name is exempt, because results copy it
+    unchanged."""
     result = subprocess.run(["dciodvfy", path], text=True, capture_output=True)
     words = [line for line in (result.stdout + result.stderr).splitlines()
              if line.startswith(("Error", "Warning"))

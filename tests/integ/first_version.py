@@ -1,4 +1,4 @@
-"""The root folder as a service with the first schema left it."""
+"""The root folder of a service with the first database schema."""
 
 import contextlib
 import shutil
@@ -12,7 +12,8 @@ APPLICATION = 1315922804  # db/database.h
 
 
 def write(root, files):
-    """The files' series is stored there and gathers; whoever starts on it brings the database up to date and runs it."""
+    """Writes a root in which the series of these files is being received. A daemon that starts on it must migrate the
+    database and process the series."""
     series = pydicom.dcmread(files[0], stop_before_pixels=True).SeriesInstanceUID
     target = root / "series" / series
     target.mkdir(parents=True)

@@ -1,7 +1,5 @@
-"""
-The service while it works, from within: what its children can do and what not, tried by themselves (tests/tools/intruder.c).
-Needs nothing beside pytest and pydicom.
-"""
+"""Attempts of a running service's children to use denied files and calls (tests/tools/intruder.c). Needs only pytest
+and pydicom."""
 
 import os
 import re
@@ -14,7 +12,7 @@ from conftest import BIN, PEERS, drop, free_port, phantom, wait_for
 SMALL = ("--size", "32x32x6")
 DELIVERY = 'delivery = { retry_seconds = 0.2; retry_max_seconds = 0.5; };\n'
 
-# name, what, where, and who may: i(ntake), c(ourier), w(orker), g(PU's worker), p(age)
+# Name, call, path, and the roles that may do it: i(ntake), c(ourier), w(orker), g (GPU worker), p(age)
 DEEDS = """
 database        read     {root}/noctule.db              p
 database-write  write    {root}/noctule.db              -
@@ -56,7 +54,7 @@ ROLES = {"intake": "i", "courier": "c", "worker": "w", "page": "p"}
 
 
 class Intruders:
-    """A service that has done and delivered a job; its children try the deeds when they are told to."""
+    """A service that has processed and delivered one job. Its children try the deeds on command."""
 
     def __init__(self, daemon, folder, kernel=None, compute="", environment=None, programs=BIN):
         outside, out = folder / "outside", folder / "out"
@@ -90,7 +88,7 @@ class Intruders:
         wait_for(lambda: len(d.query("SELECT 1 FROM v_deliveries WHERE state = 'SENT'")) == 1, 60, "the delivery")
 
     def deeds(self, role):
-        """What the child of this role could do, by name: 0, or the errno."""
+        """Returns the result of each deed by a child of this role, by name: 0, or the errno."""
         (pid,) = self.daemon.children(role)
         os.kill(pid, signal.SIGUSR2)
         pattern = re.compile(rf"event=intruder.deed pid={pid} deed=(\S+) errno=(\d+)")
@@ -102,7 +100,7 @@ class Intruders:
         return {name for name, error in self.deeds(role).items() if error == 0}
 
     def go_on(self, folder):
-        """Everything still works: one more series is taken in, segmented and delivered."""
+        """Checks that the service still receives, segments and delivers a further series."""
         d = self.daemon
         wanted = len(d.jobs()) + 1
         drop(phantom(folder / "more", *SMALL, "--seed", "2"), d.inbox)

@@ -1,4 +1,4 @@
-"""Objects that people draw on a series: structure sets and reports by pydicom, segmentations by highdicom."""
+"""Annotation objects for a series: RTSTRUCT and SR by pydicom, SEG by highdicom."""
 
 import highdicom
 import numpy as np
@@ -30,7 +30,7 @@ def new_object(image, sop_class, modality, series=None, sop=None):
 
 
 def square(image, name_of, half=6.0):
-    """A closed contour around the middle of an image."""
+    """Returns a closed contour around the middle of an image."""
     row, column = np.array(image.ImageOrientationPatient, float).reshape(2, 3)
     dy, dx = map(float, image.PixelSpacing)
     middle = (np.array(image.ImagePositionPatient, float) + row * dx * (image.Columns // 2)
@@ -45,7 +45,7 @@ def square(image, name_of, half=6.0):
 
 
 def structure_set(files, label="Plan", roi="GTV", of_series=KEEP, made="20260131", **which):
-    """A structure set with one region, a square on each image; of_series None: it names no series."""
+    """Returns an RTSTRUCT with one region, a square on each image. With of_series None it refers to no series."""
     images = datasets(files)
     ds = new_object(images[0], RTStructureSetStorage, "RTSTRUCT", **which)
     ds.StructureSetLabel, ds.StructureSetDate, ds.StructureSetTime = label, made, "120000"
@@ -67,7 +67,7 @@ def structure_set(files, label="Plan", roi="GTV", of_series=KEEP, made="20260131
 
 
 def segmentation(files, label="Liver", made="20260131", kind="BINARY", mask=None, **which):
-    """A segmentation of a mask[z, y, x], or a block in the middle of the images; series and sop: its UIDs."""
+    """Returns a SEG of mask[z, y, x], or of a block in the middle of the images. series and sop are its UIDs."""
     images = sorted(datasets(files), key=lambda image: float(image.ImagePositionPatient[2]))
     if mask is None:
         mask = np.zeros((len(images), images[0].Rows, images[0].Columns), np.uint8)
@@ -82,7 +82,7 @@ def segmentation(files, label="Liver", made="20260131", kind="BINARY", mask=None
 
 
 def report(files, predecessor=None):
-    """A structured report that says which images it is of."""
+    """Returns an SR that refers to the images."""
     image = pydicom.dcmread(files[0])
     ds = new_object(image, ComprehensiveSRStorage, "SR")
 
@@ -107,7 +107,7 @@ def save(ds, path):
 
 
 def send(port, *objects, calling="PYNETDICOM"):
-    """The statuses that their C-STOREs are answered with."""
+    """Sends objects by C-STORE. Returns the statuses of the responses."""
     ae = AE(calling)
     for uid in {ds.SOPClassUID for ds in objects}:
         ae.add_requested_context(uid, ExplicitVRLittleEndian)

@@ -1,4 +1,5 @@
-"""What identifies a patient, in images that tests make up: every such attribute has the mark, and no line of a log may."""
+"""Patient identifiers in generated images. Each identifying attribute contains the mark, and no log line may contain
+it."""
 
 import re
 
@@ -34,7 +35,7 @@ def person(number):
 
 
 def identify(dataset, **changes):
-    """Puts all of it in; `changes` go over it."""
+    """Sets all identifying attributes. `changes` override them."""
     for number, keyword in enumerate([*NAMES, *NUMBERS, *TEXTS]):
         text = f"{MARK}^Anna" if keyword in NAMES else f"{MARK}{number}" if keyword in NUMBERS else f"{MARK} text {number}"
         setattr(dataset, keyword, text)

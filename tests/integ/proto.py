@@ -1,4 +1,4 @@
-"""Frames between the daemon and its children, as service/common/wire/messages.def says, and one end of such a pipe."""
+"""Frames between the daemon and its children, as in service/common/wire/messages.def, and one end of their pipe."""
 
 import pathlib
 import re
@@ -11,8 +11,8 @@ MESSAGES_DEF = pathlib.Path(__file__).parents[2] / "service" / "common" / "wire"
 
 
 class Type:
-    """A message: its number, and its fields as (name, kind). A kind is i = int64, f = double, s = string, or the
-    fields of its rows, whose name is that of the row and an s."""
+    """A message type: its number, and its fields as (name, kind). Kinds are i = int64, f = double, s = string, or the
+    fields of rows. The field of rows is named after the row, with an s."""
 
     def __init__(self, arguments):
         self.name, _, number, _, _, fields, *rows = arguments
@@ -81,11 +81,11 @@ def _unpack_fields(fields, data, at):
 
 
 class Frame(dict):
-    """A frame's fields by name; .name is its type."""
+    """A frame with its fields by name. .name is the name of its type."""
 
 
 def decode(body):
-    """Decodes what follows the length."""
+    """Decodes the bytes after the length."""
     (number,) = struct.unpack_from("<H", body)
     values, at = _unpack_fields(BY_NUMBER[number].fields, body, 2)
     assert at == len(body), f"{len(body) - at} bytes left over in {BY_NUMBER[number].name}"
@@ -95,7 +95,7 @@ def decode(body):
 
 
 class Peer:
-    """The daemon's end of a child's pipe. Frames are kept in self.frames with their times."""
+    """The daemon's end of a child's pipe. self.frames keeps the frames with their times."""
 
     def __init__(self):
         self.frames = []
@@ -103,7 +103,7 @@ class Peer:
         self.open()
 
     def open(self):
-        """A pipe, perhaps to a child that takes another's place."""
+        """Opens a pipe, for a first child or for its replacement."""
         self.socket, self.child = socket.socketpair()
         self.buffer = b""
         self.ended = False
@@ -112,7 +112,7 @@ class Peer:
         self.socket.sendall(encode(name, *values))
 
     def read(self, seconds):
-        """Reads what comes within the time; returns at once after something came, and that."""
+        """Reads frames until the time is over. Returns early, with the first frames that arrive."""
         readable, _, _ = select.select([self.socket], [], [], max(0, seconds))
         if not readable or self.ended:
             return []

@@ -1,4 +1,4 @@
-"""A peer that says exactly what it is told to, byte by byte (PS3.7, PS3.8): what no library would send."""
+"""A DICOM peer that sends given bytes (PS3.7, PS3.8), including violations that no library sends."""
 
 import socket
 import ssl
@@ -26,7 +26,7 @@ def item(kind, body):
 
 def associate_rq(contexts, calling="RAW", called="NOCTULE", application="1.2.840.10008.3.1.1.1", roles=(),
                  max_pdu=16384):
-    """contexts: (abstract syntax, [transfer syntaxes]); their IDs are 1, 3, 5, ..."""
+    """Returns an A-ASSOCIATE-RQ. contexts: (abstract syntax, [transfer syntaxes]). Context IDs are 1, 3, 5, ..."""
     body = struct.pack(">HH16s16s32x", 1, 0, called.ljust(16).encode(), calling.ljust(16).encode())
     body += item(0x10, application.encode())
     for i, (abstract, transfers) in enumerate(contexts):
@@ -39,7 +39,7 @@ def associate_rq(contexts, calling="RAW", called="NOCTULE", application="1.2.840
 
 
 def pdv(context, flags, data):
-    """flags: 1 for a command, 2 for the last fragment."""
+    """Returns a PDV. flags: 1 for a command, 2 for the last fragment."""
     return struct.pack(">IBB", len(data) + 2, context, flags) + data
 
 
@@ -52,12 +52,13 @@ def element(number, value):
 
 
 def nested(depth):
-    """Sequences within sequences, in implicit VR, without lengths: 16 bytes each."""
+    """Returns nested sequences in implicit VR with undefined length, 16 bytes each."""
     return (struct.pack("<HHI", 0x0008, 0x1199, 0xFFFFFFFF) + struct.pack("<HHI", 0xFFFE, 0xE000, 0xFFFFFFFF)) * depth
 
 
 def associate_ac(request):
-    """The A-ASSOCIATE-AC that takes each presentation context of the A-ASSOCIATE-RQ's body, with its first syntax."""
+    """Returns the A-ASSOCIATE-AC that accepts each presentation context of the A-ASSOCIATE-RQ with its first transfer
+    syntax."""
     answers, data = b"", request[68:]
     while data:
         kind, length = data[0], struct.unpack_from(">H", data, 2)[0]
@@ -71,7 +72,7 @@ def associate_ac(request):
 
 
 def command(field, message=1, sop_class=None, instance=None, data_set=True, **more):
-    """A command set; more elements as x1002=..."""
+    """Returns a command set. Further elements are passed as x1002=..."""
     elements = {0x0100: field, 0x0110: message, 0x0800: 1 if data_set else 0x0101}
     if sop_class is not None:
         elements[0x0002] = sop_class
@@ -83,7 +84,7 @@ def command(field, message=1, sop_class=None, instance=None, data_set=True, **mo
 
 
 def elements_of(data):
-    """A command set as {element: bytes}."""
+    """Returns a command set as {element: bytes}."""
     found = {}
     while data:
         group, number, length = struct.unpack_from("<HHI", data)
@@ -121,12 +122,12 @@ class Raw:
         return data
 
     def pdu(self):
-        """The next PDU: its type and body."""
+        """Returns the type and body of the next PDU."""
         kind, _, length = struct.unpack(">BBI", self.receive(6))
         return kind, self.receive(length)
 
     def ends(self):
-        """Reads until the other side closes; the last PDU's type, None without one."""
+        """Reads until the peer closes. Returns the type of the last PDU, or None."""
         last = None
         try:
             while True:
@@ -135,7 +136,7 @@ class Raw:
             return last
 
     def associate(self, contexts, **options):
-        """Returns {context ID: (result, transfer syntax)} and keeps what the user information says."""
+        """Requests an association. Returns {context ID: (result, transfer syntax)} and keeps the user information."""
         self.send(associate_rq(contexts, **options))
         kind, body = self.pdu()
         assert kind == ASSOCIATE_AC, (kind, body)
@@ -175,7 +176,7 @@ class Raw:
             self.send(pdu(DATA, pdv(context, 2 if end and last else 0, data[start:start + fragment])))
 
     def response(self):
-        """The elements of the next response."""
+        """Returns the elements of the next response."""
         data, flags = b"", 0
         while flags != 3:
             kind, body = self.pdu()
@@ -189,7 +190,7 @@ class Raw:
         return struct.unpack("<H", self.response()[0x0900])[0]
 
     def store(self, context, sop_class, instance, data, message=1):
-        """C-STORE; its status."""
+        """Sends a C-STORE. Returns its status."""
         self.command(context, command(0x0001, message, sop_class, instance, x0700=0))
         self.data_set(context, data)
         return self.status()

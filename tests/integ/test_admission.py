@@ -1,9 +1,9 @@
-"""Which series come in, and as what volumes: a table of what scanners, archives and accidents make.
+"""Acceptance of series and their split into volumes: a table of kinds as scanners, archives and accidents produce
+them.
 
-noctule-phantom makes each kind. pydicom, which shares no code with us, says that it is what its name says and which
-images belong together; then `noctule explain` is asked, and of a part of them `noctule run`. dcm2niix is a second opinion
-on how many volumes and slices there are.
-"""
+noctule-phantom makes each kind. pydicom, which shares no code with Noctule, checks that the files match the name
+of the kind and which images belong together. Then `noctule explain`, and for some kinds `noctule run`, must give
+the expected stacks. dcm2niix gives a second opinion on the numbers of volumes and slices."""
 
 import collections
 import contextlib
@@ -28,11 +28,11 @@ from conftest import BIN, SHARED, needs_shared, phantom, run_program
 PASSED_OVER = {"LOCALIZER", "SCREENSHOT", "DERIVED_IMAGE"}
 
 
-# ------------------------------------------------------------------------------- what pydicom says ----
+# ------------------------------------------------------------------------------- facts by pydicom ----
 
 
 def part_of(item, path):
-    """The value at a path like "MRDiffusionSequence/DiffusionBValue" or "0019,100C"; None: not there."""
+    """Returns the value at a path like "MRDiffusionSequence/DiffusionBValue" or "0019,100C", or None if it is absent."""
     for name in path.split("/"):
         if isinstance(item, pydicom.Sequence):
             item = item[0] if item else None
@@ -47,7 +47,8 @@ def part_of(item, path):
 
 
 class Image:
-    """A classic image, or a frame of an enhanced one: its own functional groups, the shared ones, the data set."""
+    """A classic image or a frame of an enhanced image. Values come from its own functional groups, the shared ones,
+    then the data set."""
 
     def __init__(self, path, ds, frame=0):
         self.path, self.ds, self.frame = str(path), ds, frame
@@ -78,7 +79,7 @@ class Series:
         self.images = []
         for path in files:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of what is ruined on purpose
+                warnings.simplefilter("ignore")  # of deliberately damaged files
                 ds = pydicom.dcmread(path)
                 assert all(element.VR for element in ds.iterall()), "every element can be read"
             self.sets.append(ds)
@@ -87,23 +88,23 @@ class Series:
     @staticmethod
     @functools.cache
     def of_kind(*files):
-        """Reads files that several tests share once."""
+        """Returns the Series of a kind, which several tests share."""
         return Series(files)
 
     def values(self, path):
-        """The different values of an attribute."""
+        """Returns the distinct values of an attribute."""
         return {image[path] for image in self.images}
 
     def counts(self):
-        """How often each position occurs, by position."""
+        """Returns the number of images per position."""
         return collections.Counter(image.place() for image in self.images)
 
     def repeats(self):
-        """How many positions occur once, twice, ...: {1: 8}."""
+        """Returns the number of positions that occur once, twice, ...: {1: 8}."""
         return dict(collections.Counter(self.counts().values()))
 
 
-# ------------------------------------------------------------------------------- what the program says ----
+# ------------------------------------------------------------------------------- output of the program ----
 
 
 PIPELINE = """{ name = "%s"; tilt = "refuse"; %s segments = ( { label = "Ball"; range = [ -1e6, 1e6 ];
@@ -120,7 +121,7 @@ def config(tmp_path_factory):
 
 
 def ask(command, folder, *options):
-    """The program's answer, and its status."""
+    """Returns the JSON output of the program and its exit status."""
     done = subprocess.run([BIN / "noctule", "--config", ask.config, command, "--json", *options, folder],
                           capture_output=True, text=True)
     assert not any(name in done.stdout + done.stderr for name in ("Phantom", "NP0")), "a patient is never named"
@@ -129,7 +130,7 @@ def ask(command, folder, *options):
 
 @contextlib.contextmanager
 def heap(files):
-    """A folder that has these files and no others, in this order."""
+    """Returns a folder with exactly these files, in this order."""
     with tempfile.TemporaryDirectory() as folder:
         for number, path in enumerate(files):
             place = pathlib.Path(folder) / f"{number:05}"
@@ -142,7 +143,8 @@ NONE = {"code": "", "stacks": [], "instances": [], "temporal_positions": 0, "ann
 
 
 def admit(files, pipeline="plain"):
-    """What becomes of files of one series: {code, stacks, times, refused}; a stack has its planes, as (path, frame)."""
+    """Returns the decision on the files of one series: {code, stacks, times, refused}. A stack has its planes as
+    (path, frame)."""
     with heap(files) as folder:
         told, status = ask("explain", folder, "--pipeline", pipeline)
         (series,) = told["series"] or [NONE]
@@ -159,7 +161,7 @@ def admit(files, pipeline="plain"):
 
 
 def told(report):
-    """{name: planes, or (planes, code)} of its stacks."""
+    """Returns {name: planes, or (planes, code)} of the stacks."""
     stacks = {}
     for stack in report["stacks"]:
         code, planes = stack["code"], len(stack["planes"])
@@ -174,7 +176,7 @@ def told(report):
 
 
 def run(files, output, *options):
-    """What `noctule run` makes of them: {stack: slices or code}, and how many files it passed over, by code."""
+    """Runs `noctule run`. Returns {stack: slices or code}, and the number of skipped files by code."""
     with heap(files) as folder:
         answer, status = ask("run", folder, "--pipeline", "plain", "--stacks", "all", "--output", str(output), *options)
     jobs = {job["stack"]: job["code"] or job["volume"]["slices"] for job in answer["jobs"]}
@@ -189,13 +191,13 @@ def run(files, output, *options):
 @dataclasses.dataclass
 class Kind:
     stacks: dict = dataclasses.field(default_factory=dict)
-    by: object = None  # what tells the volumes apart: an attribute's path, several, or a function of an image
-    fault: str = ""  # of the whole series
-    refused: dict = dataclasses.field(default_factory=dict)  # how many files, by code
-    facts: object = None  # what pydicom must find: a function of the series
-    newest: dict = None  # the stacks with duplicates = "newest"
-    split_by: str = ""  # what every volume's split_by says
-    times: tuple = None  # temporal positions: how many there are, and are announced
+    by: object = None  # the attribute path, paths, or function of an image that separates the volumes
+    fault: str = ""  # code of the whole series
+    refused: dict = dataclasses.field(default_factory=dict)  # number of files by code
+    facts: object = None  # expected facts by pydicom: a function of the series
+    newest: dict = None  # stacks with duplicates = "newest"
+    split_by: str = ""  # split_by of each volume
+    times: tuple = None  # temporal positions: received and announced
 
     def key(self, image):
         if self.by is None:
@@ -210,7 +212,7 @@ def named(prefix, values, suffix="", planes=8):
 
 
 def csa(image):
-    """{name: values} of Siemens' CSA header."""
+    """Returns {name: values} of the Siemens CSA header."""
     data, at, found = image["0029,1010"], 16, {}
     assert data[:4] == b"SV10"
     for _ in range(struct.unpack_from("<I", data, 8)[0]):
@@ -229,7 +231,7 @@ def by_csa(image):
 
 
 def by_eight(image):
-    """Numbered volume by volume."""
+    """Returns the volume number of an image whose series is numbered volume by volume."""
     return (image.ds.InstanceNumber - 1) // 8
 
 
@@ -239,7 +241,7 @@ COMPONENTS = named("", ["magnitude", "phase", "real", "imaginary"])
 ONE = {"": 8}
 
 KINDS = {
-    # whole, and not
+    # complete and incomplete series
     "ct-plain": Kind(ONE, facts=lambda s: s.values("Modality") == {"CT"} and s.repeats() == {1: 8}),
     "mr-plain": Kind(ONE, facts=lambda s: s.values("Modality") == {"MR"} and s.repeats() == {1: 8}),
     "pet-plain": Kind(ONE, facts=lambda s: len(s.values("RescaleSlope")) == 7 and s.values("Units") == {"BQML"}),
@@ -262,13 +264,14 @@ KINDS = {
     "mr-time-volume-missing": Kind(
         {f"time {time}": (8, "INCOMPLETE_SERIES") for time in (1, 2, 3)}, by="TemporalPositionIdentifier", times=(3, 4),
         facts=lambda s: s.repeats() == {3: 8} and s.values("NumberOfTemporalPositions") == {4}),
-    # Scanners store each time as a series of its own, or as many as the archive sends; it is told.
+    # Scanners store each temporal position as a series, or only some positions arrive. The report must state their
+    # numbers.
     "mr-time-one-of-four": Kind(ONE, times=(1, 4), facts=lambda s: (
         s.values("TemporalPositionIdentifier"), s.values("NumberOfTemporalPositions")) == ({2}, {4})),
     "mr-echoes-ends-missing": Kind({f"echo {echo}": (7, "INCOMPLETE_SERIES") for echo in ("1 at 5 ms", "2 at 15 ms")},
                                    by="EchoTime", facts=lambda s: s.repeats() == {2: 6, 1: 2}),
     "mr-fmri-slice-missing": Kind({"": (31, "INCOMPLETE_SERIES")}, facts=lambda s: s.repeats() == {4: 7, 3: 1}),
-    # one series?
+    # one series or several
     "ct-two-patients": Kind(fault="MIXED_PATIENTS", facts=lambda s: len(s.values("PatientID")) == 2),
     "ct-two-names": Kind(fault="MIXED_PATIENTS", facts=lambda s: (len(s.values("PatientID")), len(
         s.values("PatientName"))) == (1, 2)),
@@ -277,7 +280,7 @@ KINDS = {
     "ct-two-frames": Kind(fault="MIXED_FRAMES_OF_REFERENCE", facts=lambda s: len(s.values("FrameOfReferenceUID")) == 2),
     "pet-ct-one-series": Kind(fault="MIXED_MODALITIES", facts=lambda s: s.values("Modality") == {"CT", "PT"} and len(
         s.values("SOPClassUID")) == 2),
-    # one instance?
+    # one instance or several
     "ct-resent": Kind(
         {"": (9, "DUPLICATE_POSITION")}, newest={"": 8, "older slices": (1, "DUPLICATE_POSITION")},
         facts=lambda s: s.repeats() == {1: 7, 2: 1} and len(s.values("SOPInstanceUID")) == 9),
@@ -285,7 +288,7 @@ KINDS = {
                        facts=lambda s: len(s.values("SOPInstanceUID")) == 1 and s.repeats() == {1: 8}),
     "ct-copies": Kind(ONE, refused={"DUPLICATE_FILE": 2}, facts=lambda s: s.repeats() == {1: 6, 2: 2} and len(
         {pathlib.Path(i.path).read_bytes() for i in s.images}) == 8),
-    # what is no image of the volume
+    # images that are not part of the volume
     "ct-scout": Kind({"": 8, "localizer": (1, "LOCALIZER")}, by=lambda i: "LOCALIZER" in i["ImageType"],
                      facts=lambda s: len(s.values("ImageType")) == 2),
     "ct-scout-alone": Kind({"localizer": (1, "LOCALIZER")}, facts=lambda s: len(s.images) == 1),
@@ -386,7 +389,7 @@ KINDS = {
                               by="CardiacSynchronizationSequence/NominalPercentageOfCardiacPhase"),
     "ct-enhanced-energy": Kind(named("", [80, 140], " kV"), by="CTXRayDetailsSequence/KVP"),
     "ct-enhanced-kernels": Kind(named("kernel ", ["STANDARD", "BONE"]), by="CTReconstructionSequence/ConvolutionKernel"),
-    # how it is written
+    # encodings
     "ct-un": Kind(ONE, facts=lambda s: all(
         b"\x20\x00\x32\x00UN" in pathlib.Path(i.path).read_bytes() and i["Rows"] == 20 for i in s.images)),
     "ct-rounded-1.25": Kind({"": 12}, facts=lambda s: s.values("SliceThickness") == {1.25} and len(
@@ -406,7 +409,7 @@ KINDS = {
 
 @pytest.fixture(scope="session")
 def kinds(tmp_path_factory):
-    """A folder with a folder for each kind, made when it is asked for."""
+    """Returns a folder with one subfolder per kind, created on first use."""
     root = tmp_path_factory.mktemp("kinds")
 
     def files(name):
@@ -422,8 +425,8 @@ def test_the_table_has_every_kind():
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_kind_is_what_its_name_says(kinds, name):
-    """By pydicom alone."""
+def test_kind_matches_its_name(kinds, name):
+    """Checks the facts of a kind by pydicom alone."""
     kind, series = KINDS[name], Series.of_kind(*kinds(name))
     assert len({ds.SeriesInstanceUID for ds in series.sets}) == 1
     for ds in series.sets:
@@ -442,7 +445,7 @@ def test_kind_is_what_its_name_says(kinds, name):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_kind_comes_in_as_it_should(kinds, name):
+def test_kind_gives_the_expected_stacks(kinds, name):
     kind, files = KINDS[name], kinds(name)
     report = admit(files)
     assert told(report) == kind.stacks
@@ -467,7 +470,7 @@ def test_kind_comes_in_as_it_should(kinds, name):
 
 
 def fair_share():
-    """A kind for each code, and some of those that make several volumes."""
+    """Returns a kind for each code, and some kinds with several volumes."""
     chosen = {}
     for name, kind in KINDS.items():
         codes = {kind.fault, *kind.refused} | {planes[1] for planes in kind.stacks.values() if isinstance(planes, tuple)}
@@ -490,14 +493,14 @@ def test_run_agrees(kinds, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["mr-temporal", "fmri-slices", "dti-ge", "ct-scout", "mr-enhanced-order", "ct-resent"])
-def test_order_of_files_means_nothing(kinds, name):
+def test_order_of_files_has_no_effect(kinds, name):
     files = kinds(name)
     expected = admit(files)["stacks"]
     for order in (files[::-1], files[1::2] + files[::2]):
         assert admit(order)["stacks"] == expected
 
 
-def test_an_operator_accepts_what_is_missing(kinds, tmp_path):
+def test_an_operator_accepts_missing_slices(kinds, tmp_path):
     for name in ("ct-end-missing-count", "ct-first-missing-number", "mr-echo-end-missing", "mr-time-slice-missing",
                  "mr-time-volume-missing", "mr-echoes-ends-missing"):
         jobs, _ = run(kinds(name), tmp_path / name, "--accept-missing")
@@ -505,12 +508,12 @@ def test_an_operator_accepts_what_is_missing(kinds, tmp_path):
                         for stack, planes in KINDS[name].stacks.items()}
 
 
-def test_a_pipeline_takes_what_is_derived(kinds):
+def test_a_pipeline_accepts_derived_images(kinds):
     assert told(admit(kinds("ct-mip-alone"), "derived")) == {"": 8}
     assert told(admit(kinds("mr-adc"), "derived")) == {"": 8}
 
 
-# ------------------------------------------------------------- never another volume ----
+# ------------------------------------------------------------- never a wrong volume ----
 
 
 def rewritten(path, to, **changes):
@@ -523,7 +526,8 @@ def rewritten(path, to, **changes):
 
 
 def spoil(files, folder, dice):
-    """Files of a valid series after an accident: in another order, and some fewer, twice, again, or of another study."""
+    """Returns the files of a valid series after an accident: reordered, missing, repeated, resent, or mixed with
+    another study."""
     files = list(files)
     chosen = dice.choice(files)
     accident = dice.choice(["order", "fewer", "fewer", "twice", "again", "mixed"])
@@ -568,7 +572,7 @@ def test_no_accident_makes_another_volume(tmp_path, name):
         for stack in accepted:
             names = [pathlib.Path(path).name.removeprefix("copy-of-") for path, _ in stack["planes"]]
             assert set(names) in volumes.values() and len(set(names)) == len(names), (accident, seed)
-        whole = accident in ("order", "twice")  # what is there twice counts once
+        whole = accident in ("order", "twice")  # a repeated file counts once
         assert len(accepted) == len(volumes) if whole else len(accepted) < len(volumes), (accident, seed)
         seen.add(accident)
     assert len(seen) == 5, "each happened"
@@ -578,14 +582,14 @@ def test_no_accident_makes_another_volume(tmp_path, name):
 
 
 def dcm2niix(folder, scratch):
-    """[(slices, volumes)] of what dcm2niix makes of a folder, sorted; without what it resamples."""
+    """Returns the sorted [(slices, volumes)] of dcm2niix for a folder, without resampled outputs."""
     scratch.mkdir()
     done = subprocess.run(["dcm2niix", "-b", "n", "-z", "n", "-f", "%j_%r", "-o", scratch, folder],
                           text=True, capture_output=True)
     found = []
     for path in scratch.glob("*.nii"):
         dims = struct.unpack("<8h", path.read_bytes()[40:56])
-        if dims[4] > 0:  # 0: an "Eq" or "Tilt" beside the original, with other slices
+        if dims[4] > 0:  # 0: an additional "Eq" or "Tilt" output with other slices
             found.append((dims[3], dims[4]))
     shutil.rmtree(scratch)
     assert done.returncode in (0, 1), done.stdout + done.stderr
@@ -593,18 +597,18 @@ def dcm2niix(folder, scratch):
 
 
 def volumes_of(found):
-    """The slices of each volume, however they are put together in files."""
+    """Returns the numbers of slices of all volumes, independent of their distribution to files."""
     return sorted(slices for slices, volumes in found for _ in range(volumes))
 
 
-# Where dcm2niix says something else, and why. (Its version 1.0.20220720, which Debian 12 has.)
+# Kinds for which dcm2niix (1.0.20220720, as in Debian 12) gives other numbers, and the reasons.
 OTHERWISE = {
-    # It counts frames of an enhanced object that it cannot tell apart as slices of one volume.
+    # It counts indistinguishable frames of an enhanced object as slices of one volume.
     **dict.fromkeys(["canon-enhanced", "ge-enhanced", "mr-enhanced-b-matrix", "mr-enhanced-order"], [24]),
     **dict.fromkeys(["asl-standard", "ct-enhanced-energy", "ct-enhanced-gated", "ct-enhanced-kernels",
                      "mr-enhanced-complex", "philips-enhanced-asl", "uih-enhanced"], [16]),
     "siemens-xa": [32],
-    # It converts what is no image of a volume, too, and takes a mosaic apart without the normal of its slices.
+    # It also converts images that are not part of a volume, and splits a mosaic without the slice normal.
     **dict.fromkeys(["ct-scout", "ct-screenshot", "ct-dose-sheet", "ct-capture"], [1, 8]),
     "ct-scout-counted": [1, 8],
     "ct-scout-alone": [1],
@@ -615,9 +619,9 @@ OTHERWISE = {
     **dict.fromkeys(["ct-mip-alone", "mr-adc", "nm-frames", "us-frames", "xa-frames", "pmap-float", "ct-float",
                      "ct-32-bit"], [8]),
     **dict.fromkeys(["siemens-mosaic", "siemens-mosaic-count", "siemens-mosaic-csa", "uih-tiled"], [9, 9]),
-    # Told by nothing but the field of view, it stays one flat slice, which is what must not be.
+    # Only the field of view identifies this mosaic, so it stays one flat slice. This output is wrong.
     "siemens-mosaic-geometry": [1, 1],
-    # It does not ask whose images they are, nor whether all are there.
+    # It checks neither the patient nor completeness.
     **dict.fromkeys(["ct-two-patients", "ct-two-names", "ct-two-issuers", "ct-two-studies", "ct-two-frames",
                      "ct-one-uid"], [8]),
     "pet-ct-one-series": [8, 8],
@@ -628,10 +632,10 @@ OTHERWISE = {
     "mr-echoes-ends-missing": [7, 7],
     "mr-time-volume-missing": [8, 8, 8],
     "mr-time-slice-missing": [],  # it gives up
-    # It takes slices at one position for two, and uneven spacing with a warning.
+    # It counts slices at one position as two, and accepts uneven spacing with a warning.
     "ct-resent": [9],
     "ct-uneven": [8],
-    # It takes an order for the volumes where nothing gives one.
+    # It assumes an order of volumes although the headers give none.
     "fmri-nothing": [8, 8],
     # It swaps the axes of slices that are not axial: 6 coronal slices of 20 rows.
     "mr-two-orientations": [8, 20],
@@ -657,7 +661,7 @@ def real(folder):
     *((f"sarcoma/STS_00{patient}/{modality}/image", [slices]) for patient, modality, slices in (
         (1, "CT", 59), (1, "PET", 59), (1, "MR_T1", 59), (2, "CT", 48), (2, "PET", 48), (2, "MR_T1", 35))),
 ])
-def test_real_series_come_in(tmp_path, folder, volumes):
+def test_real_series_are_accepted(tmp_path, folder, volumes):
     report = admit(real(folder))
     stacks = report["stacks"]
     assert report["times"] == ((3, 16) if folder == "mr-fmri-ge" else (0, report["times"][1]))
@@ -668,12 +672,12 @@ def test_real_series_come_in(tmp_path, folder, volumes):
 
 @needs_shared
 @pytest.mark.parametrize("folder,expected,theirs", [
-    # It keeps the sheared slices, with a warning, beside what it resamples.
+    # It keeps the sheared slices, with a warning, in addition to the resampled output.
     ("ct-head-tilted", {"": (28, "GANTRY_TILT")}, [28]),
-    # It takes 10 frames of no known place for slices; five encodings are one instance, of which it reads one.
+    # It counts 10 frames without position as slices. Five encodings are one instance, of which it reads one.
     ("transfer-syntaxes", "DUPLICATE_UID_DIFFERENT", [10]),
 ])
-def test_real_series_that_do_not_come_in(tmp_path, folder, expected, theirs):
+def test_defective_real_series_are_refused(tmp_path, folder, expected, theirs):
     assert volumes_of(dcm2niix(SHARED / folder, tmp_path / "nii")) == theirs
     report = admit(real(folder))
     assert report["code"] == expected if isinstance(expected, str) else told(report) == expected
@@ -683,7 +687,7 @@ def test_real_series_that_do_not_come_in(tmp_path, folder, expected, theirs):
 
 
 def cpu_seconds(files):
-    """User time of admitting files, which are in the page cache."""
+    """Returns the user time for the check of files that are in the page cache."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     answer, _ = ask("explain", files[0].parent)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -698,5 +702,5 @@ def test_cost_grows_with_the_number_of_files(tmp_path, name):
     many = phantom(tmp_path / "many", "--series", name, "--size", "8x8x40", "--volumes", "200")
     assert (len(few), len(many)) == (800, 8000)
     least = min(cpu_seconds(few) for _ in range(3))
-    # Ten times the files: what grows with their square is at a hundred times, a busy machine at up to twenty.
+    # Ten times the files: quadratic cost would give a factor of 100, and a busy machine gives at most 20.
     assert any(cpu_seconds(many) <= 30 * least for _ in range(2))

@@ -1,4 +1,4 @@
-"""What is stored is run again: a changed pipeline, what failed, what went well; and nothing is lost on the way."""
+"""Repeated runs of stored series: after a changed pipeline, after failures and after success. No result is lost."""
 
 import json
 import os
@@ -16,13 +16,13 @@ def small(folder, seed=1):
 
 
 def change_pipeline(d):
-    """Another range, so other results; in force."""
+    """Changes the range of the pipeline, so that results differ, and reloads the configuration."""
     change(d, "range = [ 0.0, 80.0 ]", "range = [ 0.0, 81.0 ]")
     reload(d)
 
 
 class Stopped:
-    """No job ends in this block: the worker does not move."""
+    """Stops the worker, so that no job ends within this block."""
 
     def __init__(self, d):
         self.workers = d.children("worker")
@@ -41,7 +41,7 @@ def uids(d, job):
 
 
 def assert_whole(d, job):
-    """The results of the job are there, file by file."""
+    """Checks that all result files of the job exist."""
     rows = d.query("SELECT path, size_bytes FROM v_results WHERE job = ?", job)
     assert rows
     for row in rows:
@@ -54,7 +54,7 @@ def test_a_changed_pipeline_makes_new_results_and_the_old_stay_until_then(daemon
                    extra=destinations(to_archive(archive.port))).start()
         drop(small(tmp_path / "ct"), d.inbox)
         wait_states(d, ("PACS", "SENT"))
-        assert "--force" in d.ctl("retry", "--current", "1", check=False).stderr  # nothing has changed
+        assert "--force" in d.ctl("retry", "--current", "1", check=False).stderr  # the pipeline is unchanged
         change_pipeline(d)
         with Stopped(d):
             assert "job 2" in d.ctl("retry", "--current", "1").stdout
@@ -73,8 +73,8 @@ def test_a_changed_pipeline_makes_new_results_and_the_old_stay_until_then(daemon
         assert d.ctl("retry", "--force", "1", check=False).stderr.count("job 2 took the place") == 1
 
 
-def test_a_job_that_runs_again_makes_the_same_bytes(daemon, tmp_path):
-    """Under the same UIDs; the daemon did not note its end."""
+def test_a_repeated_job_makes_the_same_bytes(daemon, tmp_path):
+    """After a crash before the end of the job was recorded, the second attempt makes the same UIDs and bytes."""
     d = daemon(quiet=60.0, environment={"NOCTULE_CRASH_AT": "daemon_after_done_before_commit"}).start()
     drop(small(tmp_path / "ct"), d.inbox)
     assert d.process.wait(60) == -signal.SIGKILL
@@ -104,7 +104,7 @@ def test_a_cancelled_retry_leaves_the_old_results(daemon, tmp_path):
     assert states(d) == [("OUT", "SENT")]
     d.ctl("resend", "1")
     wait_states(d, ("OUT", "SENT"))
-    # The same pipeline makes the same object, which the destination has: it is not sent twice.
+    # The same pipeline makes the same object, which the destination already has. It must not be sent again.
     d.ctl("retry", "2")
     wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "the second run")
     assert states(d) == [("OUT", "SENT"), ("OUT", "SENT")] and uids(d, 1) == uids(d, 2)
@@ -136,7 +136,7 @@ def test_killed_while_the_new_job_runs(daemon, tmp_path, point):
     assert not list(d.root.rglob("*.part"))
 
 
-def test_what_failed_is_retried_at_once(daemon, tmp_path):
+def test_a_failed_job_is_retried_at_once(daemon, tmp_path):
     d = daemon(quiet=60.0, attempts=1, environment={"NOCTULE_CRASH_AT": "worker_before_read"}).start()
     for seed in (1, 2):
         drop(small(tmp_path / str(seed), seed), d.inbox / str(seed))
@@ -159,11 +159,11 @@ def test_what_failed_is_retried_at_once(daemon, tmp_path):
 
 
 def answers(told):
-    """What was said of each series: its UID (the last digits), and the words."""
+    """Returns the answers per series as its UID (the last digits) and the text."""
     return [(line.partition(": ")[0], line.partition(": ")[2]) for line in told.splitlines()]
 
 
-def test_a_rule_added_later_does_what_is_stored(daemon, tmp_path):
+def test_a_rule_added_later_processes_stored_series(daemon, tmp_path):
     d = daemon(quiet=60.0)
     change(d, 'modality = "CT"', 'modality = "PT"')
     d.start()
@@ -181,7 +181,7 @@ def test_a_rule_added_later_does_what_is_stored(daemon, tmp_path):
     assert [words for _, words in answers(d.ctl("submit", "--rules").stdout)] == \
         ["job 1 is new (head-ct)", "job 2 is new (head-ct)"]
     wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "the jobs")
-    # Once more it is done already, and nothing is made.
+    # A repeated request makes no job, because the job is already DONE.
     for _ in range(2):
         assert [words for _, words in answers(d.ctl("submit", "--rules").stdout)] == \
             ["job 1 is DONE already (head-ct)", "job 2 is DONE already (head-ct)"]
@@ -195,9 +195,10 @@ def test_a_rule_added_later_does_what_is_stored(daemon, tmp_path):
     assert [row["superseded_by"] for row in d.jobs()] == [3, 4, None, None]
 
 
-def test_submit_says_why_not(daemon, tmp_path):
+def test_submit_reports_the_reason_of_a_refusal(daemon, tmp_path):
     clock = Clock(tmp_path)
-    d = daemon(quiet=20.0, after="delete", environment=clock.environment).start()  # an original would bring a file back
+    # with "keep" a restart would find the file again
+    d = daemon(quiet=20.0, after="delete", environment=clock.environment).start()
     good, refused, late = (small(tmp_path / str(seed), seed) for seed in (1, 2, 3))
     drop(good, d.inbox / "1")
     drop(refused[:2] + refused[4:], d.inbox / "2")
@@ -226,7 +227,7 @@ def test_submit_says_why_not(daemon, tmp_path):
     assert d.ctl("submit", "--pipeline", "other", uid["SETTLED"], check=False).returncode == 3
     unknown = d.ctl("submit", "--pipeline", "head-ct", "--json", "1.2.3", "1.2.4", check=False)
     assert unknown.returncode == 3 and ["no series 1.2." in told["message"] for told in json.loads(unknown.stdout)] == [True] * 2
-    # The command line knows a pipeline that the daemon does not know yet.
+    # The command line reads a pipeline that the daemon has not loaded yet.
     text = d.config.read_text()
     d.config.write_text(text.replace('name = "head-ct"', 'name = "new"').replace('pipeline = "head-ct"', 'pipeline = "new"'))
     assert refusal("--pipeline", "new", uid["SETTLED"]) == "NO_SUCH_PIPELINE"
@@ -246,12 +247,12 @@ def test_submit_says_why_not(daemon, tmp_path):
     assert d.ctl("submit", "--rules").stdout == "no matching series\n"
 
 
-def test_what_was_refused_is_judged_again(daemon, tmp_path):
+def test_a_refused_series_is_checked_again(daemon, tmp_path):
     d = daemon(quiet=60.0)
     change(d, 'name = "head-ct";', 'name = "head-ct"; spacing_tolerance = 0.01; tilt = "refuse";')
     d.start()
     files = small(tmp_path / "ct")
-    for path in files[3:]:  # 26.7 mm apart, and once 27
+    for path in files[3:]:  # 26.7 mm apart, with one step of 27
         dataset = pydicom.dcmread(path)
         dataset.ImagePositionPatient[2] += 0.3
         dataset.save_as(path)
@@ -267,7 +268,7 @@ def test_what_was_refused_is_judged_again(daemon, tmp_path):
 
 
 @pytest.mark.parametrize("point", ["daemon_after_submit_before_commit", "daemon_before_answer"])
-def test_killed_while_it_is_submitted(daemon, tmp_path, point):
+def test_killed_during_submit(daemon, tmp_path, point):
     d = daemon(quiet=60.0)
     change(d, 'modality = "CT"', 'modality = "PT"')
     d.start()
@@ -276,7 +277,7 @@ def test_killed_while_it_is_submitted(daemon, tmp_path, point):
     d.stop()
     before = len(d.query("SELECT * FROM v_events WHERE kind = 'JOB_ADDED'"))
     once = tmp_path / "crashed"
-    once.touch()  # not before it is asked for
+    once.touch()  # only after this file exists
     d.environment.update({"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)})
     change(d, 'modality = "PT"', 'modality = "CT"')
     d.start()
@@ -308,7 +309,7 @@ def test_the_queue_is_held_over_a_restart(daemon, tmp_path):
     assert d.ctl("jobs").stdout.count("READY, held") == 2
     (hold,) = d.query("SELECT * FROM v_holds")
     assert (hold["kind"], hold["reason"]) == ("queue", "the archive moves") and hold["held_by"]
-    # What waits may be put into another order meanwhile.
+    # The priority of a queued job may be changed meanwhile.
     assert d.ctl("priority", "2", "-7").stdout == "job 2 has priority -7\n"
     assert d.ctl("priority", "2", "1001", check=False).returncode == 1
     assert d.ctl("hold", "2").stdout == "job 2 is held\n"

@@ -1,5 +1,6 @@
-"""One list of alerts: each broken condition has the same id in status, --check, doctor, report, web page, /readyz and /metrics; and
-`noctule ack`: who, when, why, until when; worse and new occurrences, restarts."""
+"""One list of alerts: each broken condition has the same id in status, --check, doctor, report, web UI, /readyz and
+/metrics. `noctule ack` records the user, the time, the reason and the expiry. It must not hide worse or new
+occurrences, and restarts keep it."""
 
 import json
 import os
@@ -14,7 +15,7 @@ from test_page import Site
 from test_reload import taken
 from test_report_night import SEGMENT
 
-# The kinds, from the list for administrators.
+# The kinds in the list for administrators.
 KINDS = re.findall(r"^\| `([a-z_]+)` \| (?:yes|no) \| ", (SOURCE / "docs" / "operations.md").read_text(), re.M)
 ID = rf"(?:{'|'.join(sorted(KINDS, key=len, reverse=True))})(?::[\w./-]+)?"
 
@@ -32,31 +33,31 @@ LICENCE = "Permission is hereby granted, free of charge\n" * 40
 
 
 class Surfaces:
-    """What each place shows: ids of alerts that are broken or need attention, acknowledged ones included."""
+    """Ids of alerts per place, including acknowledged alerts."""
 
     def __init__(self, site, tmp_path):
         self.site, self.d, self.tmp_path = site, site.daemon, tmp_path
 
     def alerts(self, command="status"):
-        """Those of its JSON."""
+        """Returns the alerts of the JSON output."""
         return [alert for alert in json.loads(self.d.ctl(command, "--json", check=False).stdout)["alerts"]
                 if alert["severity"] != "waits"]
 
     def check(self):
-        """The verdict, the status and the text of `status --check`."""
+        """Returns the verdict, the exit status and the text of `status --check`."""
         done = subprocess.run([BIN / "noctule", "--config", self.d.config, "status", "--check"], text=True, capture_output=True)
         assert done.stdout.count("\n") == 1 and done.stdout.count("|") == 1
         verdict, _, text = done.stdout.partition("|")[0].partition(": ")
         return verdict, done.returncode, text
 
     def doctor(self):
-        """Findings of its check of alerts."""
+        """Returns the findings of doctor's alert check."""
         done = subprocess.run([BIN / "noctule", "--config", self.d.config, "doctor", "--json"], text=True, capture_output=True)
         (findings,) = [check["findings"] for check in json.loads(done.stdout)["checks"] if check["check"] == "alerts"]
         return [finding["text"] for finding in findings]
 
     def ids(self):
-        """{place: sorted ids}"""
+        """Returns {place: sorted ids}."""
         d, site = self.d, self.site
         night = self.tmp_path / "night.html"
         d.ctl("report", "--html", night, check=False)
@@ -76,13 +77,13 @@ class Surfaces:
         return {place: sorted(ids) for place, ids in shown.items()}
 
     def wait(self, *expected):
-        """All places show these and no others."""
+        """Waits until all places show exactly these alerts."""
         last = {}
 
         def alike():
             try:
                 last.update(self.ids())
-            except OSError:  # a reload gives the page to another process
+            except OSError:  # a reload replaces the process of the web UI
                 return False
             return all(ids == sorted(expected) for ids in last.values())
 
@@ -95,7 +96,7 @@ class Surfaces:
 
 @pytest.fixture
 def shown(daemon, tmp_path):
-    """A daemon with its web page and clocks, and nothing wrong."""
+    """A daemon with web UI and clocks, and no alert."""
     clock = Clock(tmp_path)
     site = Site(daemon, environment=clock.environment, dicom=PEERS,
                 settings=SETTINGS.format(root=tmp_path / "daemon0" / "root", segment=SEGMENT)).start()
@@ -115,7 +116,7 @@ def test_every_place_shows_the_same(shown, tmp_path):
     assert shown.check()[:2] == ("NOCTULE OK", 0)
     assert "No alert needs attention." in site.page("").data and "✓ ok" in site.page("queue").data
 
-    configure(shown, 'backend = "cpu"', 'backend = "cuda"')  # and no device
+    configure(shown, 'backend = "cpu"', 'backend = "cuda"')  # no device is available
     shown.wait("compute")
     assert shown.check()[:2] == ("NOCTULE CRITICAL", 2)
     assert site.ask("readyz")[0] == 503 and site.figures()['noctule_alert{alert="compute"}'] == 2
@@ -162,8 +163,8 @@ def ack(d, *arguments, status=0):
     return done.stdout + done.stderr
 
 
-def expect_known(shown, *expected):
-    """These two alerts are there, and those are acknowledged."""
+def expect_acknowledged(shown, *expected):
+    """Waits for these two alerts, and checks which are acknowledged."""
     shown.wait("quarantine", "jobs_failed")
     assert sorted(alert["id"] for alert in shown.alerts() if alert["acknowledged"]) == sorted(expected)
     figures = shown.site.figures()
@@ -178,15 +179,15 @@ def test_acknowledged(shown, tmp_path):
     site, d = shown.site, shown.d
     (d.inbox / "LICENSE.txt").write_text(LICENCE)
     drop(phantom(tmp_path / "large", "--size", "256x256x64", "--seed", "2"), d.inbox / "large")
-    expect_known(shown)
+    expect_acknowledged(shown)
     assert "there is no current alert jobs_done" in ack(d, "jobs_done", status=3)
     assert "is not acknowledged" in ack(d, "--undo", "quarantine", status=3)
     ack(d, "--until", "2020-01-01", "quarantine", status=2)
     ack(d, "--until", "soon", "quarantine", status=2)
     assert ack(d, "quarantine", "--reason", "a | licence <b>") == "quarantine is acknowledged\n"
-    expect_known(shown, "quarantine")
+    expect_acknowledged(shown, "quarantine")
     ack(d, "jobs_failed", "--until", "2h")
-    expect_known(shown, "quarantine", "jobs_failed")
+    expect_acknowledged(shown, "quarantine", "jobs_failed")
     (about,) = [alert["acknowledged"] for alert in shown.alerts() if alert["id"] == "quarantine"]
     assert about["reason"] == "a | licence <b>" and about["by"] and about["at"] and about["until"] is None
     text = d.ctl("status").stdout
@@ -196,35 +197,35 @@ def test_acknowledged(shown, tmp_path):
 
     assert d.stop() == 0
     site.start()
-    expect_known(shown, "quarantine", "jobs_failed")
+    expect_acknowledged(shown, "quarantine", "jobs_failed")
     (d.inbox / "COPYING").write_text(LICENCE.upper())
     wait_for(lambda: len(d.query("SELECT 1 FROM v_quarantine")) == 2, 60, "the second file")
-    expect_known(shown, "jobs_failed")  # the other one has occurred anew
+    expect_acknowledged(shown, "jobs_failed")  # the other one has occurred again
     ack(d, "quarantine")
-    expect_known(shown, "quarantine", "jobs_failed")
+    expect_acknowledged(shown, "quarantine", "jobs_failed")
     ack(d, "--undo", "quarantine", "--reason", "wrong one")
-    expect_known(shown, "jobs_failed")
+    expect_acknowledged(shown, "jobs_failed")
     events = [row["kind"] for row in d.query("SELECT kind FROM v_events WHERE kind LIKE '%ACKNOWLEDGE%' ORDER BY event")]
     assert events == ["ALERT_ACKNOWLEDGED"] * 3 + ["ACKNOWLEDGEMENT_ENDED"]
     assert d.stop() == 0
 
 
-def test_what_the_daemon_clears(shown):
-    """An acknowledgement of the daemon's own alert ends with the condition, and a restart is no end of it."""
+def test_acknowledgements_end_with_the_daemons_alert(shown):
+    """An acknowledgement of the daemon's own alert ends with the condition. A restart does not end it."""
     site, d = shown.site, shown.d
     configure(shown, 'backend = "cpu"', 'backend = "cuda"')
     shown.wait("compute")
     ack(d, "compute", "--reason", "the card is being replaced")
     shown.wait("compute")
     assert shown.check()[:2] == ("NOCTULE OK", 0)
-    assert site.ask("readyz")[0] == 503  # no job can run, known or not
+    assert site.ask("readyz")[0] == 503  # no job can run, with or without acknowledgement
     assert d.stop() == 0
     site.start()
     shown.wait("compute")
     assert shown.check()[:2] == ("NOCTULE OK", 0)
     configure(shown, 'backend = "cuda"', 'backend = "cpu"')
     shown.wait()
-    site.clock.pass_time(61)  # what a start gives conditions to be found again
+    site.clock.pass_time(61)  # the time that conditions have after a start to occur again
     wait_for(lambda: not d.query("SELECT 1 FROM v_acknowledgements"), 60, "the end of the acknowledgement")
     configure(shown, "min_free_mib = 1;", "min_free_mib = 1e8;")
     shown.wait("disk")
@@ -233,7 +234,7 @@ def test_what_the_daemon_clears(shown):
 
 
 def test_free_space_is_fresh(shown):
-    """v_disk, status, page and metric against the file system itself."""
+    """Compares v_disk, status, web UI and metric with the file system."""
     site, d = shown.site, shown.d
 
     def free_mib():

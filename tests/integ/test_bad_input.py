@@ -1,4 +1,4 @@
-"""Each bad input gets a stable code and a message, and the daemon goes on."""
+"""Each bad input gets a stable code and a message, and the daemon continues."""
 
 import contextlib
 import json
@@ -67,7 +67,7 @@ def secondary_capture(source, folder):
 
 
 def broken_sequence(source, folder):
-    """A sequence whose length points far beyond its end."""
+    """A sequence with a length beyond the end of the file."""
     dataset = pydicom.dcmread(source)
     dataset.ReferencedStudySequence = [pydicom.Dataset()]
     dataset.ReferencedStudySequence[0].ReferencedSOPInstanceUID = "1.2.3"
@@ -81,7 +81,7 @@ def broken_sequence(source, folder):
 
 
 def nested_sequences(source, folder):
-    """Thirty thousand sequences, one inside the other."""
+    """Thirty thousand nested sequences."""
     data = source.read_bytes()
     at = data.index(b"\x08\x00\x16\x00UI")
     deep = b"\x08\x00\x10\x11SQ\x00\x00\xff\xff\xff\xff\xfe\xff\x00\xe0\xff\xff\xff\xff" * 30_000
@@ -90,7 +90,7 @@ def nested_sequences(source, folder):
 
 
 def deflated_bomb(source, folder):
-    """A hundred MiB of zeros in a hundred KiB."""
+    """A hundred MiB of zeros, deflated to a hundred KiB."""
     dataset = pydicom.dcmread(source)
     dataset.Rows = dataset.Columns = 7168
     dataset.PixelData = bytes(2 * 7168 * 7168)
@@ -100,7 +100,7 @@ def deflated_bomb(source, folder):
 
 
 def disordered(source, folder):
-    """The same attribute two thousand times: a parser walks past all of them for each that follows."""
+    """The same attribute two thousand times. A linear search per insertion would cost quadratic time."""
     data = source.read_bytes()
     at = data.index(b"\x08\x00\x16\x00UI")
     (folder / "disordered.dcm").write_bytes(data[:at] + b"\x08\x00\x08\x00CS\x02\x00A " * 2000 + data[at:])
@@ -111,7 +111,7 @@ KINDS = [truncated, empty, jpeg, without_rows, without_series, climbing_uid, eno
          broken_sequence, nested_sequences, deflated_bomb, disordered]
 
 
-def test_every_kind_goes_to_quarantine_with_its_reason(daemon, tmp_path):
+def test_each_kind_of_bad_file_is_quarantined_with_its_reason(daemon, tmp_path):
     good = phantom(tmp_path / "series", "--size", "32x32x6")
     bad = tmp_path / "bad"
     bad.mkdir()
@@ -136,7 +136,7 @@ def test_every_kind_goes_to_quarantine_with_its_reason(daemon, tmp_path):
         assert pathlib.Path(str(stored) + ".reason.json").exists()
     (job,) = d.wait_jobs()
     assert job["state"] == "DONE"
-    # A restart finds the same files in the inbox and quarantines nothing twice.
+    # A restart finds the same files in the inbox and must not quarantine them again.
     assert d.stop() == 0
     d.start()
     more = phantom(tmp_path / "more", "--size", "32x32x6", "--seed", "5")
@@ -167,7 +167,7 @@ def test_random_damage_never_stops_the_daemon(daemon, tmp_path):
     assert d.process.poll() is None
 
 
-def test_a_full_disk_delays_and_loses_nothing(daemon, tmp_path):
+def test_a_full_disk_delays_files_and_loses_no_file(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "128x128x40")
     with small_file_system(tmp_path / "small", 16) as small:
         d = daemon(quiet=0.5, attempts=50)
@@ -193,7 +193,7 @@ def test_a_full_disk_delays_and_loses_nothing(daemon, tmp_path):
 
 
 @pytest.mark.parametrize("how", ["full", "killed-full", "read-only"])
-def test_it_starts_on_a_disk_that_cannot_be_written(daemon, tmp_path, how):
+def test_the_daemon_starts_on_a_read_only_disk(daemon, tmp_path, how):
     (file, *_) = phantom(tmp_path / "series", "--size", "16x16x2")
     with small_file_system(tmp_path / "small", 12) as small:
         d = daemon(quiet=0.5, dicom=PEERS)
@@ -202,7 +202,7 @@ def test_it_starts_on_a_disk_that_cannot_be_written(daemon, tmp_path, how):
         d.root, d.inbox = small, small / "inbox"
         d.start()
         if how == "killed-full":
-            d.kill_all()  # its socket stays, and its log of the database
+            d.kill_all()  # its socket remains, and its log of the database
         else:
             assert d.stop() == 0
         ballast = small / "ballast"
@@ -216,7 +216,7 @@ def test_it_starts_on_a_disk_that_cannot_be_written(daemon, tmp_path, how):
         wait_for(lambda: d.process.poll() is not None or is_listening(d.port), 20, "the port")
         sent = storescu(d.port, file, check=False)
         assert "OutOfResources" in sent.stderr, sent.stderr
-        if how != "read-only":  # there the socket has no place
+        if how != "read-only":  # a read-only folder has no room for the socket
             check = d.ctl("status", "--check", check=False)
             assert check.returncode == 2 and "NOCTULE CRITICAL: database: the database cannot be written: No space" in check.stdout
         if how == "read-only":
@@ -230,13 +230,15 @@ def test_it_starts_on_a_disk_that_cannot_be_written(daemon, tmp_path, how):
         assert d.stop() == 0
 
 
-def test_a_database_that_is_damaged_for_a_while(daemon, tmp_path):
-    """What a disk gives back wrong may be in memory alone: it is opened anew, by the next start if need be."""
+def test_a_temporarily_damaged_database_is_opened_again(daemon, tmp_path):
+    """Damaged pages may exist only in the page cache. The daemon must open the file again, at the latest at its next
+    start."""
     first, second = phantom(tmp_path / "series", "--size", "16x16x2")
     d = daemon(quiet=600.0, dicom=PEERS).start()
     storescu(d.port, first)
     path = d.root / "noctule.db"
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:  # so that nobody trusts what he knows
+    # so that SQLite does not use its cached pages
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("CREATE TABLE something(a)")
         other.execute("DROP TABLE something")
         assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
@@ -279,7 +281,7 @@ def test_low_disk_pauses_and_resumes(daemon, tmp_path):
         assert job["state"] == "DONE"
 
 
-def test_a_damaged_configuration_is_refused_with_its_line(daemon):
+def test_a_damaged_configuration_is_refused_with_a_line_number(daemon):
     d = daemon()
     d.config.write_text(d.config.read_text().replace("lanes = 2;", "lanes = ;"))
     result = subprocess.run([*_command(d)], capture_output=True, text=True, timeout=20)
@@ -315,7 +317,7 @@ def quarantined(d, count):
 
 
 def cut_series(d, tmp_path):
-    """A series whose last file comes cut, and a licence that somebody dropped with it."""
+    """A series with a truncated last file, and a license file that was copied with it."""
     files = phantom(tmp_path / "series", "--size", "32x32x6")
     whole = files[-1].read_bytes()
     drop(files[:-1], d.inbox / "series")
@@ -339,7 +341,7 @@ def test_quarantined_files_are_listed_shown_and_forgotten(daemon, tmp_path):
     for wrong in (["shout", "1"], ["forget"], ["show", "x"], ["release", "1", "--json"], ["list", "1"]):
         assert d.ctl("quarantine", *wrong, check=False).returncode == 2, wrong
 
-    # What a series lacks cannot be forgotten: it would look whole.
+    # A file that the series lacks cannot be forgotten, because the series would then look complete.
     refused = d.ctl("quarantine", "forget", str(cut["quarantine"]), check=False)
     assert refused.returncode != 0 and "lacks the instance" in refused.stderr
     assert (d.root / cut["path"]).exists()
@@ -354,7 +356,7 @@ def test_quarantined_files_are_listed_shown_and_forgotten(daemon, tmp_path):
     assert "1 file came into quarantine" in d.ctl("status").stdout
     assert d.ctl("quarantine", "forget", str(licence["quarantine"]), check=False).returncode != 0
 
-    # Taken without it, the series needs it no more.
+    # After the series was accepted without the file, the entry may be forgotten.
     d.ctl("complete", "--accept-missing", str(pydicom.dcmread(files[0]).SeriesInstanceUID))
     d.ctl("quarantine", "forget", str(cut["quarantine"]))
     assert listed(d) == [] and "came into quarantine" not in d.ctl("status").stdout
@@ -366,7 +368,7 @@ def test_quarantined_files_are_listed_shown_and_forgotten(daemon, tmp_path):
 
 
 def test_a_released_file_is_received_again(daemon, tmp_path):
-    """Refused again it keeps its number; good now (here the test mends it) it completes its series."""
+    """A file that is refused again keeps its number. A repaired file (the test repairs it) completes its series."""
     d = daemon(quiet=600.0).start()
     files, whole = cut_series(d, tmp_path)
     cut = quarantined(d, 2)["FILE_TRUNCATED"]
@@ -393,8 +395,8 @@ def test_a_released_file_is_received_again(daemon, tmp_path):
     assert refused.returncode != 0 and "not in quarantine any more" in refused.stderr
 
 
-def test_a_released_file_keeps_its_sender(daemon, tmp_path):
-    """Its AE titles choose the pipeline, as when it came."""
+def test_a_released_file_keeps_the_ae_titles_of_reception(daemon, tmp_path):
+    """Its AE titles select the pipeline, as at reception."""
     d = daemon(quiet=0.5, dicom=PEERS)
     d.config.write_text(d.config.read_text().replace('modality = "CT";', 'modality = "CT"; sender = "STORESCU"; called_ae = "NOCTULE";'))
     d.start()
@@ -418,7 +420,7 @@ def test_a_released_file_keeps_its_sender(daemon, tmp_path):
 
 
 @pytest.mark.parametrize("point", ["daemon_after_release_link", "daemon_before_commit", "daemon_before_answer"])
-def test_a_release_that_is_killed_loses_nothing(daemon, tmp_path, point):
+def test_a_killed_release_loses_no_file(daemon, tmp_path, point):
     d = daemon(quiet=600.0).start()
     files, whole = cut_series(d, tmp_path)
     cut = quarantined(d, 2)["FILE_TRUNCATED"]

@@ -1,4 +1,5 @@
-"""Callers that are rejected: a site's first day. Each is recorded and alerted with the line that admits it."""
+"""Rejected callers on a site's first day. Each is recorded, and its alert names the configuration line that admits
+it."""
 
 import html
 import json
@@ -18,7 +19,7 @@ def callers(d):
 
 
 def wait_rejected(d, count):
-    """So many associations are recorded as rejected."""
+    """Waits until that many rejected associations are recorded."""
     return wait_for(lambda: sum(row["rejected"] for row in callers(d)) >= count and callers(d), 60, f"{count} rejections")
 
 
@@ -49,8 +50,9 @@ def call(d, calling, called="NOCTULE"):
     ("ECHOSCU", "WRONG", "unknown_title", 'titles: { ae_title = "WRONG"; }'),
     ('A"B <b>', "NOCTULE", "unknown_caller", 'peers: { ae_title = "A\\"B <b>"; host = "127.0.0.1"; }'),
 ])
-def test_the_line_that_is_told_admits_the_caller(daemon, calling, called, reason, admit):
-    """Rejected twice, told everywhere, let in by the configuration that is told; then nobody is alerted any more."""
+def test_the_suggested_line_admits_the_caller(daemon, calling, called, reason, admit):
+    """A caller is rejected twice, and every place reports it. With the suggested configuration line it is admitted,
+    and the alert ends."""
     port = free_port()
     d = daemon(quiet=600.0, dicom=KNOWN + ' titles = ( { ae_title = "NOCTULE"; } );', extra=f"page = {{ port = {port}; }};\n").start()
     assert not call(d, calling, called) and not call(d, calling, called)
@@ -72,7 +74,7 @@ def test_the_line_that_is_told_admits_the_caller(daemon, calling, called, reason
 
 
 def test_page_report_and_metric(daemon):
-    """The AE title is foreign text: on the page it is text."""
+    """An AE title is foreign text. The web UI must escape it."""
     site = Site(daemon, quiet=600.0, dicom=KNOWN).start()
     d = site.daemon
     call(d, "<b>X</b>")
@@ -86,8 +88,8 @@ def test_page_report_and_metric(daemon):
     assert d.stop() == 0
 
 
-def test_echo_alone_is_not_all_that_was_wanted(daemon, tmp_path):
-    """With echo_from_anybody a C-ECHO of a stranger is answered and nobody is told; a C-STORE that is refused is."""
+def test_only_refused_operations_beyond_echo_are_alerted(daemon, tmp_path):
+    """With echo_from_anybody an unknown peer may send C-ECHO without an alert. Its refused C-STORE is alerted."""
     d = daemon(quiet=600.0, dicom=KNOWN + " echo_from_anybody = true;").start()
     assert echoscu(d.port, calling="ANY", check=False).returncode == 0
     assert storescu(d.port, *phantom(tmp_path / "a", "--size", "16x16x3"), calling="ANY", check=False).returncode != 0
@@ -97,7 +99,7 @@ def test_echo_alone_is_not_all_that_was_wanted(daemon, tmp_path):
 
 
 def test_a_flood_makes_few_rows(daemon):
-    """16 rows per address are kept, the last ones, and the status stays short."""
+    """At most 16 rows per address are kept, the latest ones, and the status stays short."""
     d = daemon(quiet=600.0, dicom=PEERS).start()
     for number in range(40):
         assert not call(d, f"SCAN{number:02}")

@@ -1,4 +1,4 @@
-"""`noctule check-config`: what it says of ports, peers, destinations and certificates."""
+"""Output of `noctule check-config` for ports, peers, destinations and certificates."""
 
 import re
 import shutil
@@ -36,7 +36,7 @@ def test_summary(tmp_path, certificates):
         assert line in lines, (line, lines)
 
 
-def test_a_rule_does_not_look_wider_than_it_is(tmp_path):
+def test_a_rule_matches_only_its_own_values(tmp_path):
     result = check(tmp_path / "noctule.conf", """
         pipelines = ( { name = "p"; segments = ( { label = "A"; range = [ 0.0, 1.0 ];
           shapes = ( { center = { fraction = [ 0.5, 0.5, 0.5 ]; }; radius_mm = 1.0; } );
@@ -53,8 +53,8 @@ def test_a_rule_does_not_look_wider_than_it_is(tmp_path):
     ("certificate", None), ("certificate", "server_key"), ("key", None), ("key", "client_key"), ("key", "ca"),
     ("ca", None), ("ca", "server_key"),
 ])
-def test_files_that_cannot_be_used(tmp_path, certificates, option, source):
-    """A file that is missing, of another kind, or a key that does not belong to the certificate."""
+def test_unusable_files_are_reported(tmp_path, certificates, option, source):
+    """A missing file, a file of another kind, and a key that does not belong to the certificate are reported."""
     wrong = tmp_path / "wrong.pem"
     if source:
         shutil.copy(getattr(certificates, source), wrong)
@@ -66,7 +66,7 @@ def test_files_that_cannot_be_used(tmp_path, certificates, option, source):
         assert str(wrong) in result.stderr and not result.stdout
 
 
-def test_authorities_for_calls_that_go_out(tmp_path, certificates):
+def test_authorities_for_outgoing_connections(tmp_path, certificates):
     text = ('dicom = {{ tls = {{ ca = "{}"; }}; }}; '
             'destinations = ( {{ name = "a"; ae_title = "A"; host = "h"; port = 104; tls = true; }} );')
     path = tmp_path / "noctule.conf"
@@ -103,15 +103,15 @@ def test_texture_is_printed_with_its_defaults(tmp_path):
     ("", '"sr"', 7, '"sr" refers to the segments in "seg": add "seg"'),
     ("", '"seg", "pmap"', 7, '"pmap" requires patterns: name them in texture.patterns'),
 ])
-def test_texture_that_contradicts_itself(tmp_path, glcm, results, line, words):
+def test_contradictory_texture_is_refused(tmp_path, glcm, results, line, words):
     path = tmp_path / "noctule.conf"
     result = check(path, TEXTURE.format(levels="", glcm=glcm, results=results))
     assert result.returncode == CONFIG
     assert f"{path}:{line}: pipelines[0]." in result.stderr and words in result.stderr
 
 
-def test_the_commented_texture_of_the_shipped_file_is_one(tmp_path):
-    """What stands there behind "# " may be taken over as it is: every option, and no contradiction among them."""
+def test_the_commented_texture_of_the_shipped_file_is_valid(tmp_path):
+    """The commented texture options of the shipped file are complete and consistent without their "# "."""
     lines = (SOURCE / "config" / "noctule.conf").read_text().splitlines()
     first = lines.index("    # texture = {")
     last = lines.index("    # };", first)
@@ -140,7 +140,7 @@ TOLD = ["2: series.quite_seconds: unknown option; did you mean quiet_seconds?",
         '4: rules[1].pipeline: there is no pipeline named "lung"']
 
 
-def test_all_that_is_wrong_is_told_at_once(tmp_path):
+def test_all_errors_are_reported_at_once(tmp_path):
     path = tmp_path / "noctule.conf"
     result = check(path, MANY)
     assert result.returncode == CONFIG and not result.stdout
@@ -164,7 +164,7 @@ def test_of_many_errors_the_others_are_counted(tmp_path):
     assert daemon.stderr.count("event=config.refused") == 101 and "more=20" in daemon.stderr
 
 
-def test_what_is_doubtful_is_told_and_no_error(tmp_path):
+def test_doubtful_settings_are_warnings(tmp_path):
     segment = 'segments = ( { label = "A"; method = "range"; range = [ 0, 1 ]; type = { code = "1"; scheme = "99X"; meaning = "x"; }; } );'
     result = check(tmp_path / "noctule.conf", f"""pipelines = ( {{ name = "used"; {segment} }},
         {{ name = "unused"; {segment} }}, {{ name = "handy"; {segment} by_hand = true; }} );
@@ -193,7 +193,7 @@ def test_what_is_doubtful_is_told_and_no_error(tmp_path):
     ('dicom = { port = 11112; peers = ( { ae_title = "A"; } ); };\ndestinations = ( { name = "P"; ae_title = "NOCTULE"; '
      'host = "HOSTNAME"; port = 11112; } );', '2: destinations[0]: "P" is this service'),
 ], ids=str)
-def test_what_cannot_be_meant_is_told(tmp_path, certificates, text, told):
+def test_settings_without_effect_are_reported(tmp_path, certificates, text, told):
     pipeline = ('pipelines = ( { name = "p"; segments = ( { label = "A"; method = "range"; range = [ 0, 1 ]; '
                 'type = { code = "1"; scheme = "99X"; meaning = "x"; }; } ); } );')
     path = tmp_path / "noctule.conf"
@@ -204,13 +204,13 @@ def test_what_cannot_be_meant_is_told(tmp_path, certificates, text, told):
 
 
 @pytest.mark.parametrize("host", ["pacs", "pacs.example.org", "pacs.example.org.", "pacs_1", "10.0.0.9", "fe80::1", "1and1.de"])
-def test_what_can_be_a_host_is_one(tmp_path, host):
+def test_valid_host_names_are_accepted(tmp_path, host):
     result = check(tmp_path / "noctule.conf", f'destinations = ( {{ name = "P"; ae_title = "P"; host = "{host}"; port = 104; }} );')
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_the_commented_rules_of_the_shipped_file_are_some(tmp_path):
-    """Without its marks the example can be used: every option of rules, and no contradiction among them."""
+def test_the_commented_rules_of_the_shipped_file_are_valid(tmp_path):
+    """The commented rules of the shipped file are complete and consistent without their marks."""
     text = (SOURCE / "config" / "noctule.conf").read_text()
     begin = text.index("# rules = (\n")
     end = text.index("\n\n", begin)
@@ -229,18 +229,18 @@ def test_the_commented_rules_of_the_shipped_file_are_some(tmp_path):
     ('inbox = ( { path = "inbox"; after = "move"; move_to = "/srv/done"; } );', "files are moved to /srv/done"),
     ('retention = { inbox = "delete"; };', "files are kept until their series is removed"),
 ])
-def test_what_becomes_of_files_in_the_inbox(tmp_path, settings, told):
+def test_the_fate_of_inbox_files_is_reported(tmp_path, settings, told):
     result = check(tmp_path / "noctule.conf", settings)
     assert result.returncode == 0 and f"/inbox, {told}" in result.stdout
 
 
-def test_of_the_shipped_one_nothing_is_doubtful():
+def test_the_shipped_file_has_no_warnings():
     result = run_program("noctule", "check-config", SOURCE / "config" / "noctule.conf")
     assert result.stderr == "" and ": OK\n" in result.stdout
 
 
-def test_the_page_and_what_is_hidden(tmp_path):
-    """Where browsers look; and of segments those that a SEG has."""
+def test_web_ui_address_and_hidden_segments_are_reported(tmp_path):
+    """The report has the URL of the web UI, and marks segments that are not written to SEG."""
     path = tmp_path / "noctule.conf"
     text = ('page = { port = 8043; }; rules = ( { pipeline = "lungs"; } );\n'
             f'pipelines = ( {{ name = "lungs";\n@include "{SOURCE}/config/presets/lung.conf"\n}} );\n')

@@ -1,4 +1,4 @@
-"""The command line: arguments, exit codes, JSON, and what it does with a daemon that misbehaves."""
+"""The command line: arguments, exit codes, JSON, and its behaviour with a daemon that violates the protocol."""
 
 import contextlib
 import json
@@ -60,7 +60,7 @@ COMMANDS = [line.split()[0] for line in noctule("help").stdout.splitlines() if r
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_says_what_it_takes_without_a_configuration(tmp_path, command):
+def test_each_command_prints_its_help_without_a_configuration(tmp_path, command):
     said = [noctule(*arguments, config=tmp_path / "none.conf") for arguments in
             ((command, "--help"), (command, "-h"), ("--help", command), ("help", command))]
     for result in said:
@@ -70,7 +70,7 @@ def test_each_command_says_what_it_takes_without_a_configuration(tmp_path, comma
     assert all(len(line) < 80 for line in said[0].stdout.splitlines())
 
 
-def test_what_is_misspelt_is_suggested(tmp_path):
+def test_misspelt_words_get_a_suggestion(tmp_path):
     for arguments, words in ((("stauts",), 'did you mean "status"?'), (("jobs", "--lmit", "1"), "did you mean --limit?"),
                              (("help", "jbos"), 'did you mean "jobs"?')):
         result = noctule(*arguments, config=tmp_path / "none.conf")
@@ -78,7 +78,7 @@ def test_what_is_misspelt_is_suggested(tmp_path):
 
 
 def on_a_terminal(*arguments, **environment):
-    """What it writes to a terminal."""
+    """Returns the output of a command on a terminal."""
     main, side = os.openpty()
     with subprocess.Popen([BIN / "noctule", *arguments], stdout=side, stderr=side,
                           env={**os.environ, "TERM": "xterm", **environment}) as process:
@@ -92,14 +92,14 @@ def on_a_terminal(*arguments, **environment):
     return said
 
 
-def test_colours_are_for_terminals_that_want_them():
+def test_colours_are_only_for_terminals_that_accept_them():
     assert b"\033[1mControl (the daemon must run):\033[0m" in on_a_terminal("help", NO_COLOR="")
     assert b"\033[31mnoctule:\033[0m there is no command" in on_a_terminal("stauts", NO_COLOR="")
     for environment in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         assert b"\033" not in on_a_terminal("help", **environment)
 
 
-def test_a_configuration_that_is_not_there(tmp_path):
+def test_a_missing_configuration_is_reported(tmp_path):
     result = noctule("jobs", config=tmp_path / "none.conf")
     assert result.returncode == CONFIG and "give its path with --config or NOCTULE_CONFIG" in result.stderr
 
@@ -108,7 +108,7 @@ COMPLETIONS = SOURCE / "docs" / "completions"
 
 
 def complete(*words):
-    """What bash offers for the last of the words."""
+    """Returns bash's completions of the last word."""
     script = f'source {COMPLETIONS}/noctule.bash; complete -p noctule >/dev/null || exit 9; ' \
              'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _noctule; printf "%s\\n" "${COMPREPLY[@]}"'
     result = subprocess.run(["bash", "-c", script, "bash", "noctule", *words], capture_output=True, text=True, check=True,
@@ -131,11 +131,11 @@ def test_bash_completes(tmp_path):
     assert complete("--config", str(other), "resend", "--destination", "") == ["PACS", "shelf"]
     (tmp_path / "folder").mkdir()
     assert complete("run", "--output", f"{tmp_path}/") == [f"{tmp_path}/folder"]
-    assert complete("run", "/et") == []  # files are left to bash
+    assert complete("run", "/et") == []  # bash completes file names itself
     assert complete("jobs", "--he") == ["--help"]
 
 
-def test_zsh_reads_its_completions():
+def test_zsh_accepts_the_completions():
     result = subprocess.run(["zsh", "-f", "-n", COMPLETIONS / "_noctule"], capture_output=True, text=True)
     assert result.returncode == 0 and not result.stderr
     script = f"autoload -U compinit && compinit -D -u; fpath=({COMPLETIONS} $fpath); autoload -U +X _noctule && whence -w _noctule"
@@ -149,7 +149,7 @@ def test_version(arguments):
     assert result.returncode == OK and result.stdout.startswith("noctule ")
 
 
-def test_output_that_cannot_be_written_is_a_failure():
+def test_failed_output_is_an_error():
     with open("/dev/full", "w") as full:
         result = subprocess.run([BIN / "noctule", "help"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert result.returncode == PARTIAL and "cannot write to standard output" in result.stderr
@@ -199,7 +199,7 @@ def test_no_database(tmp_path, arguments):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_database_that_is_none(tmp_path):
+def test_a_foreign_database_is_refused(tmp_path):
     (tmp_path / "noctule.db").write_bytes(b"not a database" * 1000)
     result = noctule("--root", tmp_path, "jobs")
     assert result.returncode == DATABASE and result.stderr and not result.stdout
@@ -266,13 +266,13 @@ def answer(status, message, body=""):
 
 
 class FakeDaemon:
-    """Listens where noctuled would; hands each frame it gets to respond() and sends what that gives."""
+    """Listens on noctuled's control socket. Passes each received frame to respond() and sends the result."""
 
     def __init__(self, root, respond):
         (root / "run").mkdir(parents=True)
         self.frames, self.respond = [], respond
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        # As a daemon has to with a root whose path is too long for a socket's address.
+        # The same relative path as in noctuled, for roots with a path too long for a socket address.
         folder = os.open(root / "run", os.O_PATH)
         self.socket.bind(f"/proc/self/fd/{folder}/control.sock")
         os.close(folder)
@@ -312,7 +312,7 @@ def fake(tmp_path):
         each.close()
 
 
-def test_what_is_asked(fake):
+def test_requests_are_encoded_as_the_daemon_expects(fake):
     root, daemon = fake(lambda kind, fields: answer(0, "well"))
     assert noctule("--root", root, "retry", "3", "4").stdout == "well\nwell\n"
     assert noctule("--root", root, "retry", "--current", "--force", "5").returncode == OK
@@ -325,7 +325,7 @@ def test_what_is_asked(fake):
                           (RETRY, struct.pack("<qqq", 5, 1, 1)), (CANCEL, struct.pack("<q", 5))]
     for frame, uid, accept in ((frames[4], b"1.2.3", 0), (frames[5], b"1.2.4", 1)):
         assert frame[0] == COMPLETE
-        assert frame[1].startswith(struct.pack("<I", 5) + uid + struct.pack("<q", accept))  # and who had logged in
+        assert frame[1].startswith(struct.pack("<I", 5) + uid + struct.pack("<q", accept))  # and the login user
     assert frames[6:] == [(PING, b"")]
 
 
@@ -345,13 +345,13 @@ def test_exit_codes_follow_the_answers(fake, statuses, expected):
     None, b"\xff" * 64, frame(PING), frame(ANSWER), frame(ANSWER, b"\0" * 9),
     frame(ANSWER, struct.pack("<qI", 0, 2) + b"x"), frame(ANSWER, struct.pack("<qI", 0, 1) + b"xy"),
 ], ids=["hang-up", "garbage", "other-type", "empty", "short", "cut", "long"])
-def test_a_peer_that_breaks_the_rules(fake, response):
+def test_invalid_replies_are_errors(fake, response):
     root, _ = fake(lambda kind, fields: response)
     result = noctule("--root", root, "retry", "1", "2")
     assert result.returncode == NO_DAEMON and not result.stdout
 
 
-def test_a_daemon_that_does_not_answer(fake):
+def test_a_silent_daemon_is_an_error_after_a_timeout(fake):
     root, _ = fake(lambda kind, fields: b"")
     result = noctule("--root", root, "retry", "1", env={**os.environ, "NOCTULE_CONFIG": str(SHIPPED), **HURRY}, timeout=60)
     assert result.returncode == NO_DAEMON and "did not answer within 10 seconds" in result.stderr

@@ -1,7 +1,5 @@
-"""
-`noctule cohort`: what jobs measured as one table, with every bit of it and nothing else; docs/cohort.md's ways to read it
-run as they stand there.
-"""
+"""`noctule cohort` prints measurements of jobs as one table with exact values. The examples of docs/cohort.md run as
+printed."""
 
 import csv
 import math
@@ -22,14 +20,14 @@ USAGE, NOT_FOUND = 2, 3
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """Two jobs that have ended. Tests read the database only, so that one daemon serves all."""
+    """A daemon with two finished jobs. Tests only read its database, so they share it."""
     folder = tmp_path_factory.mktemp("measured")
     d = Daemon(folder / "daemon", quiet=0.5, pipeline_extra=TEXTURE)
     try:
         d.start()
         for number in (1, 2):
             files = phantom(folder / f"series{number}", "--size", "48x40x8", "--seed", number)
-            for path in files[4:] if number == 2 else ():  # a longer step between the fourth and the fifth slice
+            for path in files[4:] if number == 2 else ():  # a larger step between the fourth and the fifth slice
                 dataset = pydicom.dcmread(path)
                 dataset.ImagePositionPatient[2] += 1.5
                 dataset.save_as(path)
@@ -58,7 +56,7 @@ def defining(settings):
     return ";".join(part for part in parts if not (width and part.startswith("levels=")))
 
 
-def test_the_table_tells_straightened_volumes_apart(measured):
+def test_the_table_marks_straightened_volumes(measured):
     rows, _ = read(measured)
     source = pydicom.dcmread(next(measured.root.parent.parent.glob("series1/*")))
     dy, dx = map(float, source.PixelSpacing)
@@ -128,7 +126,7 @@ def files(measured, tmp_path):
     return folder
 
 
-def test_pandas_reads_it_as_the_page_says(files):
+def test_pandas_reads_the_table_as_documented(files):
     told = subprocess.run([sys.executable, "-c", snippet("python")], cwd=files, text=True, capture_output=True, check=True)
     assert "first_order.coefficient_of_variation" in told.stdout and "Number of voxels" in told.stdout and told.stderr == ""
     cohort = pandas.read_csv(files / "cohort.csv")
@@ -137,9 +135,9 @@ def test_pandas_reads_it_as_the_page_says(files):
 
 
 @pytest.mark.skipif(not shutil.which("Rscript"), reason="R is not installed")
-def test_r_reads_it_as_the_page_says(files):
+def test_r_reads_the_table_as_documented(files):
     told = subprocess.run(["Rscript", "-e", snippet("r")], cwd=files, text=True, capture_output=True, check=True)
-    # Names come through as they are, and so does the number.
+    # Names of columns are unchanged, and so are the values.
     assert "glcm.joint_entropy.3d_merged.fbs30" in told.stdout
     cohort = pandas.read_csv(files / "cohort.csv")
     mean = cohort[cohort.label == "Brain"]["glcm.joint_entropy.3d_merged.fbs30"].mean()

@@ -1,7 +1,5 @@
-"""
-The service while it works: what its children can do and what not; that they renew themselves when what they need changes; that an
-older kernel keeps less and breaks nothing.
-"""
+"""Sandbox of a running service: allowed and denied operations of its children. Children are replaced when their
+rights must change. Older kernels give less protection and must not break the service."""
 
 import fcntl
 import os
@@ -21,7 +19,7 @@ from test_gpu_workers import A, Gpus
 from test_run import CONFIG
 
 
-def test_what_each_child_can_do(daemon, tmp_path):
+def test_each_child_is_limited_to_its_role(daemon, tmp_path):
     it = Intruders(daemon, tmp_path)
     for role, letter in ROLES.items():
         assert it.done(role) == {name for name, who in it.may.items() if letter in who}, role
@@ -31,7 +29,7 @@ def test_what_each_child_can_do(daemon, tmp_path):
 
 
 @needs_emulator
-def test_what_a_worker_of_a_gpu_can_do(daemon, tmp_path):
+def test_a_gpu_worker_is_limited_to_its_role(daemon, tmp_path):
     gpus = Gpus(tmp_path / "gpus", A)
     it = Intruders(daemon, tmp_path, compute='backend = "cuda";', environment={"NOCTULE_EMULATOR_GPUS": str(gpus.folder)},
                    programs=EMULATED)
@@ -39,7 +37,7 @@ def test_what_a_worker_of_a_gpu_can_do(daemon, tmp_path):
     it.go_on(tmp_path)
 
 
-def test_without_the_kernel_they_could_do_it_all(daemon, tmp_path):
+def test_without_kernel_support_the_deeds_succeed(daemon, tmp_path):
     it = Intruders(daemon, tmp_path, kernel="0 0")
     for role in ROLES:
         assert it.done(role) == set(it.may), role
@@ -48,7 +46,8 @@ def test_without_the_kernel_they_could_do_it_all(daemon, tmp_path):
 
 @pytest.mark.parametrize("landlock", range(1, 6))
 def test_older_kernels(daemon, tmp_path, landlock):
-    """Each version of Landlock keeps what it can; the first cannot let the intake work, and leaves it."""
+    """Each version of Landlock protects as much as it can. The receiver cannot work under the first version, so it
+    runs without."""
     it = Intruders(daemon, tmp_path, kernel=f"{landlock} 0")
     files = {"intake": landlock >= 2, "courier": True, "worker": True, "page": True}
     for role, letter in ROLES.items():
@@ -62,8 +61,9 @@ def test_older_kernels(daemon, tmp_path, landlock):
 
 
 @pytest.mark.parametrize("kernel, event", [("-2 1", "role.confine"), ("-1 2", "role.call_filter")])
-def test_who_cannot_be_confined_does_not_begin(daemon, kernel, event):
-    """Where the kernel has what it then does not do; the daemon tells, and tries again."""
+def test_a_child_without_confinement_does_not_start(daemon, kernel, event):
+    """If the kernel offers confinement and then fails, the child does not start. The daemon reports this and tries
+    again."""
     d = daemon(environment={"LD_PRELOAD": str(BIN / "libnoctule_intruder.so"), "NOCTULE_KERNEL": kernel}).start(wait=False)
     for role in ("intake", "worker"):
         d.wait_log(f"role={role} event={event} ")
@@ -73,13 +73,13 @@ def test_who_cannot_be_confined_does_not_begin(daemon, kernel, event):
     assert d.stop() == 0
 
 
-def test_a_destination_that_becomes_another_folder(daemon, tmp_path):
+def test_a_replaced_destination_folder_stays_writable(daemon, tmp_path):
     out = tmp_path / "out"
     d = daemon(quiet=600.0, pipeline_extra='deliver = [ "OUT" ];',
                extra=QUICK + f"destinations = ( {to_folder(out)} );\n").start()
     drop(phantom(tmp_path / "first", "--size", "32x32x6"), d.inbox)
     wait_for(lambda: objects(out), 60, "the first delivery")
-    out.rename(tmp_path / "full")  # as a share that is mounted there from now on
+    out.rename(tmp_path / "full")  # like a share that is mounted there from now on
     out.mkdir()
     drop(phantom(tmp_path / "second", "--size", "32x32x6", "--seed", "2"), d.inbox)
     wait_for(lambda: objects(out), 60, "the second delivery")
@@ -88,7 +88,7 @@ def test_a_destination_that_becomes_another_folder(daemon, tmp_path):
     assert d.stop() == 0
 
 
-def test_an_inbox_that_becomes_another_folder(daemon, tmp_path):
+def test_a_replaced_inbox_folder_stays_readable(daemon, tmp_path):
     d = daemon(quiet=600.0, after="delete").start()
     d.inbox.rename(tmp_path / "old")
     wait_for(d.inbox.is_dir, 60, "the inbox")
@@ -100,10 +100,8 @@ def test_an_inbox_that_becomes_another_folder(daemon, tmp_path):
 
 
 def deeds_of(tmp_path, arguments, deeds):
-    """
-    What a command can do once it has read its files, as deed to errno. It is stopped by a pipe that is full, into which it prints
-    its answer.
-    """
+    """Returns {deed: errno} of a command after it has read its files. A full pipe on its standard output stops the
+    command at this point."""
     listed = tmp_path / "deeds"
     listed.write_text("".join(f"{name} {what} {where}\n" for name, (what, where) in deeds.items()))
     out, into = os.pipe()
@@ -124,8 +122,9 @@ def deeds_of(tmp_path, arguments, deeds):
 
 
 @pytest.mark.parametrize("command", ["run", "explain"])
-def test_commands_that_read_foreign_files(tmp_path, command):
-    """They read their input, also through a link, and write their output folder; nothing else, and they start no program."""
+def test_commands_for_foreign_files_are_confined(tmp_path, command):
+    """Such commands may read their input, also through a link, and write their output folder. They must not access
+    other files or start programs."""
     outside, elsewhere = tmp_path / "outside", tmp_path / "elsewhere"
     outside.mkdir()
     (outside / "secret").write_text("of others")

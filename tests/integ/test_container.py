@@ -1,7 +1,6 @@
-"""
-The container's files: what they promise to who runs them, and the image itself, as docs/operations.md runs it: built of this build's
-package where an engine runs containers here, on Debian from its registry or, where there is none, from Debian's mirror.
-"""
+"""Container files and image, as docs/operations.md builds and runs them. If a container engine works here, the image
+is built from the package of this build. The base image is Debian's, from its registry or, without a registry, from
+Debian's mirror."""
 
 import contextlib
 import os
@@ -15,7 +14,7 @@ from conftest import BIN, SOURCE, assert_valid, free_port, phantom, wait_for
 
 FILES = [SOURCE / "container" / name for name in ("Containerfile", "Containerfile.cuda")]
 PAGE = SOURCE / "docs" / "operations.md"
-NUMBER = 11112  # of the account, and of the port
+NUMBER = 11112  # number of the account and of the port
 CONF = """
 dicom = { port = 11112; peers = ( { ae_title = "DCMSEND"; } ); };
 series = { quiet_seconds = 1.0; complete_seconds = 0.3; patience_seconds = 1.0; };
@@ -29,7 +28,7 @@ rules = ( { name = "head"; match = { modality = "CT"; }; pipeline = "head-ct"; }
 
 
 def instructions(path):
-    """[(instruction, its text)], lines joined."""
+    """Returns [(instruction, its text)] with continued lines joined."""
     text = re.sub(r"\\\n", " ", re.sub(r"(?m)^#.*\n", "", path.read_text()))
     return [tuple(line.split(None, 1)) for line in text.splitlines() if line.strip()]
 
@@ -52,7 +51,7 @@ def test_rules(path):
         assert (SOURCE / text.split()[0]).exists(), text
 
 
-def test_they_differ_in_their_bases_alone():
+def test_the_files_differ_only_in_their_base_images():
     cpu, cuda = ([row for row in instructions(path) if row[0] != "FROM"] for path in FILES)
     assert cpu == cuda
 
@@ -67,7 +66,7 @@ def do(*command, check=True, **options):
 
 
 class Engine:
-    """podman or docker; `options` are those of `run` without which it runs nothing here."""
+    """podman or docker. `options` are the options of `run` that this machine requires."""
 
     def __init__(self, program, options=()):
         self.program, self.options = program, list(options)
@@ -79,13 +78,14 @@ class Engine:
         return self("run", "--rm", *self.options, image, *arguments, **options)
 
 
-# crun does not know control groups that are both old and new; podman raises limits, which not everybody may.
+# crun does not support hybrid control groups. podman raises limits, which requires a privilege.
 ENGINES = (Engine(["podman"]), Engine(["docker"]),
            Engine(["podman", "--runtime", "runc"], ["--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096"]))
 
 
 def base_image(folder):
-    """That of the file, from its registry; or as good as that, from Debian's mirror, under a name of its own that stays."""
+    """Returns the base image of the file from its registry, or an equivalent from Debian's mirror under a permanent
+    local name."""
     (name,) = {text.split()[0] for word, text in last_stage(FILES[0]) if word == "FROM"}
     engine = ENGINES[0] if shutil.which("podman") else ENGINES[1]
     own = "localhost/noctule-test-debian:12"
@@ -104,7 +104,7 @@ def base_image(folder):
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory):
-    """The last stage, of the package of this build: (engine, name)."""
+    """Builds the last stage from the package of this build. Returns (engine, name)."""
     engines = [each for each in ENGINES
                if shutil.which(each.program[0]) and each("ps", check=False).returncode == 0]
     if not engines or os.geteuid() != 0:
@@ -131,7 +131,7 @@ def image(tmp_path_factory):
 
 
 class Container:
-    """What docs/operations.md runs, with a folder for results beside it."""
+    """The container of docs/operations.md, with an additional folder for results."""
 
     def __init__(self, engine, image, folder):
         self.engine, self.port = engine, free_port()
@@ -147,7 +147,7 @@ class Container:
         self.line = [*words[:1], *engine.options, "-v", f"{folder}/out:/out", *words[1:-1], image]
 
     def here(self, word):
-        """The name, the port and the folders of this test's for those of the page."""
+        """Replaces the name, the port and the folders of the document by those of this test."""
         return {"noctule": self.name, "11112:11112": f"127.0.0.1:{self.port}:11112",
                 "noctule:/var/lib/noctule": f"{self.folder}/data:/var/lib/noctule",
                 "./conf.d:/etc/noctule/conf.d:ro": f"{self.folder}/conf.d:/etc/noctule/conf.d:ro"}.get(word, word)
@@ -182,12 +182,12 @@ def container(image, tmp_path):
 
 
 def health(path):
-    """The command of the file's health check."""
+    """Returns the command of the file's health check."""
     (text,) = (text for word, text in last_stage(path) if word == "HEALTHCHECK")
     return re.findall(r'"([^"]*)"', text)
 
 
-def test_its_life(container, tmp_path):
+def test_start_reload_stop_and_upgrade(container, tmp_path):
     container.run()
     assert container.inside(*health(FILES[0]), check=False).returncode == 0
     assert container.inside("id", "-u").stdout.split() == [str(NUMBER)]
@@ -195,7 +195,7 @@ def test_its_life(container, tmp_path):
        phantom(tmp_path / "ct", "--kind", "ct-head", "--size", "64x64x24")[0].parent)
     (seg,) = wait_for(lambda: list((tmp_path / "out").glob("*.dcm")), 90, "the result")
     assert_valid(seg)
-    # Reloaded, stopped as an engine does it, begun again; then another container on the same data, as at an upgrade.
+    # Reload, stop as an engine does it, start. Then a second container uses the same data, as after an upgrade.
     (tmp_path / "conf.d" / "site.conf").write_text(CONF.replace("DCMSEND", "OTHER"))
     container.engine("kill", "--signal", "HUP", container.name)
     wait_for(lambda: container.echo().returncode != 0, 90, "the reload")
@@ -210,7 +210,7 @@ def test_its_life(container, tmp_path):
     assert container.inside(*health(FILES[0]), check=False).returncode == 0
 
 
-def test_a_folder_of_somebody_else_is_refused_by_number(container, tmp_path):
+def test_a_folder_of_another_user_is_refused_with_its_number(container, tmp_path):
     os.chown(tmp_path / "data", 0, 0)
     container.engine(*container.line)
     wait_for(lambda: container.state()[0] == "exited", 90, "its end")
@@ -218,8 +218,8 @@ def test_a_folder_of_somebody_else_is_refused_by_number(container, tmp_path):
     assert f"of user {NUMBER}" in done.stdout + done.stderr and container.state() == ["exited", "73"]
 
 
-def test_what_services_need_that_it_calls(image):
-    """Authorities for STOW-RS, zones for windows."""
+def test_authorities_and_time_zones_are_in_the_image(image):
+    """The image has certificate authorities for STOW-RS and time zones for windows."""
     engine, name = image
     found = engine("run", "--rm", *engine.options, "--entrypoint", "ls", name, "/etc/ssl/certs/ca-certificates.crt",
                    "/usr/share/zoneinfo/Europe/Berlin", check=False)

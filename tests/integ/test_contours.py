@@ -1,7 +1,6 @@
-"""Regions that people drew: structure sets of others and of pydicom, drawn on their series by draw_contours.
+"""Regions of RTSTRUCT files of other software and of pydicom, drawn on their series by draw_contours.
 
-The peer is the definition in Python's integers. Beside it stand the masks that were published with real structure sets.
-"""
+The reference is the definition in Python integers, and the masks that were published with real RTSTRUCT files."""
 
 import gzip
 import json
@@ -16,11 +15,11 @@ from pydicom.dataset import Dataset, FileMetaDataset
 
 from conftest import SHARED, needs_shared, phantom, run_program
 
-PIXEL = 1 << 32  # places are rounded to its parts
+PIXEL = 1 << 32  # coordinates are rounded to this fraction
 
 
 def draw(folder, rtstruct, images):
-    """What draw_contours says, with the mask of each region that was drawn."""
+    """Returns the output of draw_contours, and the mask of each region."""
     raw = folder / "masks.raw"
     report = json.loads(run_program("draw_contours", raw, rtstruct, *images).stdout)
     if report["code"]:
@@ -48,7 +47,7 @@ class Planes:
         return int(np.argmin([abs(np.dot(point - origin, self.normal)) for origin in self.origins]))
 
     def point(self, plane, x, y, off=0.0):
-        """In mm, of a place in pixels."""
+        """Returns the point in mm at pixel coordinates."""
         return (self.origins[plane] + x * self.spacing[0] * self.axes[0] + y * self.spacing[1] * self.axes[1]
                 + off * self.normal)
 
@@ -59,7 +58,7 @@ class Planes:
 
 
 def flips(planes, plane, points):
-    """Where the contour's edges enter each row: rows of counts, one column more than the image."""
+    """Returns the crossings of the contour's edges per row: counts with one column more than the image."""
     _, rows, columns = planes.shape
     counts = np.zeros((rows, columns + 1), np.uint8)
     xs, ys = planes.place(plane, points, 0), planes.place(plane, points, 1)
@@ -83,7 +82,7 @@ def peer_mask(planes, contours):
     return mask
 
 
-# ---- what others drew, and the masks that they published
+# ---- contours of other software, and the masks that were published with them
 
 PHANTOM = "ibsi/ibsi_1_ct_radiomics_phantom"
 PUBLISHED = [(f"{PHANTOM}/dicom/image", f"{PHANTOM}/dicom/mask", f"{PHANTOM}/nifti/mask/mask.nii.gz", 125256)]
@@ -95,7 +94,7 @@ for patient, counts in (("STS_001", (117145, 5095, 117145)), ("STS_002", (17090,
 
 
 def nifti_mask(file):
-    """As z, y, x in the order of the file."""
+    """Returns the mask as z, y, x in the order of the file."""
     data = gzip.decompress(file.read_bytes())
     size = struct.unpack("<8h", data[40:56])
     kind = {2: np.uint8, 4: np.int16, 16: np.float32, 64: np.float64}[struct.unpack("<h", data[70:72])[0]]
@@ -121,10 +120,10 @@ def test_masks_are_the_published_ones(tmp_path, image, mask, published, voxels):
     assert np.count_nonzero(drawn != nifti_mask(SHARED / published)) == 0
 
 
-# ---- what pydicom writes
+# ---- contours written by pydicom
 
 def structure_set(folder, planes, rois, **changes):
-    """A structure set with contours (type, points in mm) of each region."""
+    """Returns an RTSTRUCT with contours (type, points in mm) per region."""
     meta = FileMetaDataset()
     meta.MediaStorageSOPClassUID = pydicom.uid.RTStructureSetStorage
     meta.MediaStorageSOPInstanceUID = "1.2.9.1"
@@ -168,7 +167,7 @@ def contour_item(planes, kind, points):
 
 
 def ring(planes, plane, center, radii, count, off=0.0):
-    """An ellipse in pixels."""
+    """Returns an ellipse in pixels."""
     turns = np.linspace(0, 2 * np.pi, count, endpoint=False)
     return [planes.point(plane, center[0] + radii[0] * math.cos(t), center[1] + radii[1] * math.sin(t), off)
             for t in turns]
@@ -214,11 +213,11 @@ def test_masks_are_the_peers(tmp_path, series):
             assert roi["images"] == [c.ContourImageSequence[0].ReferencedSOPInstanceUID for c in closed]
             expected = peer_mask(planes, [c.ContourData for c in closed])
             assert np.count_nonzero(mask != expected) == 0 and roi["voxels"] == expected.sum()
-        # A tenth of the digits that are written is 1e-10 mm: what was meant to be on centres is not always.
+        # Written digits are exact to 1e-10 mm, so points meant for pixel centres may miss them.
         assert masks[3].sum() == pytest.approx(30 * 20, abs=50)
 
 
-def test_what_is_not_on_the_planes_is_refused(tmp_path, series):
+def test_contours_off_the_planes_are_refused(tmp_path, series):
     planes = Planes(series)
     step = np.dot(planes.origins[6] - planes.origins[5], planes.normal)
     slanted = [planes.point(z, x, y) for z, x, y in ((4, 5, 5), (5, 20, 5), (6, 20, 20), (5, 5, 20))]
@@ -234,7 +233,7 @@ def test_what_is_not_on_the_planes_is_refused(tmp_path, series):
     assert len(masks) == 1 and report["rois"][0]["farthest"] == pytest.approx(0.09 * step)
 
 
-def test_planes_without_a_contour_are_told(tmp_path, series):
+def test_planes_without_a_contour_are_reported(tmp_path, series):
     planes = Planes(series)
     path = structure_set(tmp_path, planes, {
         "gaps": [("CLOSED_PLANAR", ring(planes, z, (30, 30), (9, 9), 20)) for z in (1, 2, 5, 8)]})

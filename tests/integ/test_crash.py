@@ -1,4 +1,4 @@
-"""A process killed at a named point costs one attempt and nothing else."""
+"""If a process is killed at a named point, only its current attempt is repeated."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ POINTS = {
 
 
 def assert_whole(d, slices):
-    """One result for the one series, every instance once, nothing half-done, nobody left behind."""
+    """Checks for one result of the one series, each instance once, no partial files, and no remaining process."""
     (job,) = d.jobs()
     assert job["state"] == "DONE", job["message"]
     assert job["attempts"] <= 2
@@ -33,7 +33,7 @@ def assert_whole(d, slices):
     assert d.query("PRAGMA integrity_check")[0][0] == "ok"
 
 
-# With keep the original is never touched, so one point is not passed.
+# With keep the original is never touched, so one point is not reached.
 CASES = [(role, point, after) for role, points in POINTS.items() for point in points
          for after in ("keep", "delete") if (point, after) != ("intake_after_stored_before_original", "keep")]
 
@@ -42,7 +42,8 @@ CASES = [(role, point, after) for role, points in POINTS.items() for point in po
 def test_killed_at(daemon, tmp_path, role, point, after):
     files = phantom(tmp_path / "series", "--size", "48x40x8")
     once = tmp_path / "crashed"
-    d = daemon(after=after, quiet=600.0,  # the series is complete by its count, or a crash may make two revisions of it
+    # the series is complete by its count, because a crash at the quiet time could make two revisions
+    d = daemon(after=after, quiet=600.0,
                environment={"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)})
     d.start(wait=role != "daemon")
     if role == "daemon":
@@ -64,8 +65,8 @@ def test_killed_at(daemon, tmp_path, role, point, after):
         assert not os.path.exists(f"/proc/{pid}"), "a child outlived the daemon"
 
 
-def test_a_refused_instance_whose_row_was_not_written(daemon, tmp_path):
-    """Its sender never comes again; what lies in quarantine has its row after the next start."""
+def test_a_refused_instance_gets_its_missing_row_at_the_next_start(daemon, tmp_path):
+    """The sender does not repeat the instance. The quarantined file must have its row after the next start."""
     once = tmp_path / "crashed"
     d = daemon(dicom=PEERS, environment={"NOCTULE_CRASH_AT": "intake_after_rename_before_arrived",
                                          "NOCTULE_CRASH_ONCE": str(once)}).start()
@@ -89,7 +90,7 @@ def test_children_die_with_the_daemon(daemon):
     wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in children), 60, "their end")
 
 
-def test_a_job_that_always_kills_its_worker_fails_in_the_end(daemon, tmp_path):
+def test_a_job_that_always_kills_its_worker_fails(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "32x32x6")
     d = daemon(quiet=600.0, attempts=2, environment={"NOCTULE_CRASH_AT": "worker_before_read"}).start()
     drop(files, d.inbox)
@@ -100,12 +101,13 @@ def test_a_job_that_always_kills_its_worker_fails_in_the_end(daemon, tmp_path):
 
 
 @pytest.mark.parametrize("role", ["intake", "worker"])
-def test_random_kills_lose_nothing(daemon, tmp_path, role):
+def test_random_kills_lose_no_result(daemon, tmp_path, role):
     files = [phantom(tmp_path / f"series{i}", "--size", "64x64x10", "--seed", str(i + 1)) for i in range(6)]
     chance = random.Random(role)
     d = daemon(quiet=600.0, attempts=20).start()
     for i, each in enumerate(files):
-        d.wait_log(f"event=child.ready child={role}", i + 1)  # children that die before they are ready come back ever later
+        # children that die before they are ready restart with growing delays
+        d.wait_log(f"event=child.ready child={role}", i + 1)
         drop(each, d.inbox / str(i))
         time.sleep(chance.uniform(0, 0.4))  # the moment of the kill is random
         (pid,) = d.children(role)

@@ -1,7 +1,5 @@
-"""
-Series that are cut, mixed or oddly written, and objects that lie among the images, as `noctule explain` and `noctule run` take
-them. What must come out follows from how each series is made; nothing is compared with the program's own output.
-"""
+"""Truncated, mixed and unusually encoded series, and annotation objects among the images, in `noctule explain` and
+`noctule run`. Expected results follow from the generation of each series, never from the program's own output."""
 
 import json
 import struct
@@ -98,7 +96,7 @@ def protocol(lines):
 
 
 def xprotocol(lines):
-    """The protocol of Siemens' software XA: XML-like parameters, and the same lines as before it."""
+    """Returns a protocol of Siemens' XA software: XML-like parameters, and the same lines as in earlier versions."""
     return b'<XProtocol> \n{\n  <Name> "PhoenixMetaProtocol" \n' + protocol(lines)[108:]
 
 
@@ -121,14 +119,14 @@ PARTS = {"first half": range(SLICES // 2), "second half": range(SLICES // 2, SLI
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("vendor", COUNTED)
-def test_a_part_of_what_the_header_counts_is_incomplete(config, tmp_path, vendor, part):
+def test_fewer_slices_than_the_header_counts_are_incomplete(config, tmp_path, vendor, part):
     make = COUNTED[vendor]
     assert explained(config, written(tmp_path / "whole", map(make, range(SLICES))))[0] == [(SLICES, "")]
     assert explained(config, written(tmp_path / "part", map(make, PARTS[part])))[0] == [(len(PARTS[part]), "INCOMPLETE_SERIES")]
 
 
-def test_static_pet_counts_its_slices_once(config, tmp_path):
-    """GE writes Number of Time Slices into static series."""
+def test_static_pet_is_not_multiplied_by_time_slices(config, tmp_path):
+    """GE writes Number of Time Slices into static series. The check must not multiply by it."""
     slices = [slice_of(i, PT, "PT", NumberOfTimeSlices=7) for i in range(SLICES)]
     assert explained(config, written(tmp_path / "static", slices))[0] == [(SLICES, "")]
     for ds in slices:
@@ -157,7 +155,7 @@ def short(group, element, vr, value):
 
 
 def spliced(folder, before, data):
-    """Puts bytes in front of an element of each file."""
+    """Inserts bytes before an element of each file."""
     for path in folder.iterdir():
         whole = path.read_bytes()
         at = whole.index(struct.pack("<HH", *before), 400)
@@ -175,7 +173,7 @@ def test_icons_with_encapsulated_pixels_are_skipped(config, tmp_path):
 
 @pytest.mark.parametrize("vr", [b"UN", b"SQ"])
 def test_needless_delimiters_are_tolerated(config, tmp_path, vr):
-    """Of a Philips sequence of known length: behind its item, and within it."""
+    """Extra delimiters in a Philips sequence of known length, behind its item and within it."""
     creator = short(0x2005, 0x14, b"LO", b"Philips MR Imaging DD 005 ")
     implicit = struct.pack("<HHL", 0x2005, 0x0014, 26) + b"Philips MR Imaging DD 005 "
     inner = implicit if vr == b"UN" else creator
@@ -223,7 +221,7 @@ def test_frames_of_reference_of_each_slice_are_refused_until_accepted(config, tm
     assert record["volume"]["slices"] == SLICES and record["segments"][0]["voxels"] == 12 * 16 * SLICES
 
 
-# Halves of two volumes, by turns: two kernels, and 12 numbers of 1 to 24.
+# Alternating halves of two volumes: of two kernels, and 12 Instance Numbers between 1 and 24.
 MIXTURES = {"kernels": lambda i: slice_of(i, ConvolutionKernel="H70" if i % 2 else "H30"),
             "numbers": lambda i: slice_of(i, InstanceNumber=i + 1 + SLICES * (i % 2))}
 
@@ -237,7 +235,8 @@ def test_a_mixture_is_not_missing_slices(config, tmp_path, mixture):
 
 
 def test_missing_slices_are_no_mixture(config, tmp_path):
-    """The numbers 1, 2, 4, 6 to 12 could be those of two volumes; the slices lie where one volume has them."""
+    """Instance Numbers 1, 2, 4, 6 to 12 could belong to two volumes, but the positions are those of one volume. The
+    code must be of missing slices."""
     left = [1, *range(2, SLICES + 1, 2)]
     folder = written(tmp_path / "in", [slice_of(number - 1) for number in left])
     assert explained(config, folder)[0][0][1] in ("SPACING_NOT_UNIFORM", "INCOMPLETE_SERIES", "MISSING_SLICE")
@@ -246,7 +245,7 @@ def test_missing_slices_are_no_mixture(config, tmp_path):
 
 
 def test_two_slabs_are_called_so(config, tmp_path):
-    """Twice six slices, 5 mm apart, with 60 mm between: no message may say that so many slices are missing and no more."""
+    """Twice six slices, 5 mm apart, with a gap of 60 mm. The message must not state a number of missing slices."""
     places = [5 * (i if i < 6 else i + 11) for i in range(SLICES)]
     folder = written(tmp_path / "in", [slice_of(i, ImagePositionPatient=[-32, -24, z]) for i, z in enumerate(places)])
     stacks, _, text = explained(config, folder)
@@ -271,7 +270,7 @@ def mapping(slope):
     return Sequence([scale])
 
 
-def test_real_world_values_are_told_or_refused(config, tmp_path):
+def test_real_world_values_are_used_or_refused(config, tmp_path):
     same = [slice_of(i, RealWorldValueMappingSequence=mapping(4.0076)) for i in range(SLICES)]
     stacks, _, text = explained(config, written(tmp_path / "same", same))
     assert stacks == [(SLICES, "")] and "4.0076" in text
@@ -290,7 +289,7 @@ def test_units_are_the_same_throughout(config, tmp_path):
 # ------------------------------------------------------------------------------- folders and objects ----
 
 
-def test_a_link_to_nothing_is_one_file_that_cannot_be_read(config, tmp_path):
+def test_a_broken_link_is_one_unreadable_file(config, tmp_path):
     written(tmp_path / "in" / "a", map(slice_of, range(SLICES)))
     written(tmp_path / "in" / "b", (slice_of(i, uid="2.25.2") for i in range(SLICES)))
     (tmp_path / "in" / "a" / "gone.dcm").symlink_to(tmp_path / "nowhere")
@@ -299,7 +298,7 @@ def test_a_link_to_nothing_is_one_file_that_cannot_be_read(config, tmp_path):
 
 
 def box(slices, rows):
-    """An RTSTRUCT with a box of 6 pixels by `rows` on one slice."""
+    """Returns an RTSTRUCT with a box of 6 pixels by `rows` on one slice."""
     first = slices[0]
     ds = Dataset()
     ds.file_meta = FileMetaDataset()
@@ -325,7 +324,7 @@ def box(slices, rows):
 
 
 def test_objects_among_the_images_are_used(config, tmp_path):
-    """Of two patients in one tree: each series takes the object that was drawn on it."""
+    """Two patients in one folder: each series uses its own annotation object."""
     for patient, rows in ((1, 5), (2, 8)):
         slices = [slice_of(i, uid=f"2.25.{patient}", PatientID=f"T{patient}", SeriesDescription="Head 5mm", SeriesNumber=patient)
                   for i in range(SLICES)]

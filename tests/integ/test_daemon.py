@@ -1,4 +1,4 @@
-"""The daemon's own life: children, operators, reload, drain, what systemd hears, what is told to whom."""
+"""The daemon process: children, operator commands, reload, drain, notifications to systemd, rights of clients."""
 
 import contextlib
 import json
@@ -17,11 +17,11 @@ import pytest
 from conftest import (BIN, HURRY, SANITIZED, SOURCE, Clock, drop, is_listening, open_files, phantom, run_program,
                       wait_for)
 
-BIG = ("--size", "512x512x200")  # a job that takes long enough to be caught running
+BIG = ("--size", "512x512x200")  # a job long enough to be caught while it runs
 
 
 def frame(kind, *fields):
-    """A frame with whatever fields: ints as int64, text with its length."""
+    """Returns a frame with the given fields: ints as int64, text with its length."""
     body = b"".join(struct.pack("<q", f) if isinstance(f, int) else struct.pack("<I", len(f)) + f.encode() for f in fields)
     return struct.pack("<IH", 2 + len(body), kind) + body
 
@@ -34,7 +34,7 @@ def control(d):
 
 
 def answer(client):
-    """Status and message of an ANSWER; None when the daemon hung up."""
+    """Returns status and message of an ANSWER, or None if the daemon closed the connection."""
     data = b""
     while len(data) < 4 or len(data) < 4 + struct.unpack("<I", data[:4])[0]:
         try:
@@ -66,20 +66,20 @@ def reload(d):
 
 
 def stopped(pid):
-    """Whether a signal has stopped the process (state T in /proc)."""
+    """Returns whether the process is stopped by a signal (state T in /proc)."""
     with contextlib.suppress(OSError):
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
     return False
 
 
 def stops_midway(tmp_path):
-    """The environment of a daemon whose first job stops its worker between computation and results."""
+    """Returns the environment of a daemon with a worker that stops in its first job, between computation and results."""
     return {"NOCTULE_CRASH_AT": "worker_after_compute", "NOCTULE_CRASH_ONCE": str(tmp_path / "midway"),
             "NOCTULE_CRASH_STOPS": ""}
 
 
 def wait_midway(d):
-    """Waits for a worker that stopped midway. Returns its PID; its job is RUNNING until the worker continues."""
+    """Waits for a worker that stopped midway. Returns its PID. Its job is RUNNING until the worker continues."""
     (pid,) = wait_for(lambda: [pid for pid in d.children("worker") if stopped(pid)], 60, "a worker that stopped midway")
     assert d.jobs("RUNNING")
     return pid
@@ -109,7 +109,7 @@ def ready_children(d):
     frame(69, 1, 0, ""),
     os.urandom(4096),
 ])
-def test_garbage_from_a_client_closes_that_client(daemon, garbage):
+def test_garbage_from_a_client_closes_its_connection(daemon, garbage):
     d = daemon().start()
     ready_children(d)
     with control(d) as good, control(d) as bad:
@@ -122,7 +122,7 @@ def test_garbage_from_a_client_closes_that_client(daemon, garbage):
     assert len(d.children()) == 2
 
 
-def test_a_client_that_sends_slowly_or_leaves_harms_nobody(daemon):
+def test_slow_and_vanished_clients_do_not_affect_others(daemon):
     d = daemon().start()
     with control(d) as slow:
         slow.sendall(proto.encode("PING")[:3])
@@ -136,7 +136,7 @@ def test_a_client_that_sends_slowly_or_leaves_harms_nobody(daemon):
         assert answer(slow)[0] == 0
 
 
-def test_what_cannot_be_done_is_answered_with_a_message(daemon):
+def test_impossible_requests_get_an_error_message(daemon):
     d = daemon().start()
     with control(d) as client:
         for request in (proto.encode("RETRY", 4711, 0, 0), proto.encode("CANCEL", 4711), proto.encode("COMPLETE", "1.2.3", 1, "jane")):
@@ -150,8 +150,9 @@ ASKED = [("ping",), ("retry", "1"), ("cancel", "1"), ("hold", "--queue"), ("rele
          ("accept", "1"), ("reject", "1", "it is the table")]
 
 
-def test_a_daemon_that_stands_still(daemon):
-    """SIGSTOP: the kernel takes the connection and what is asked, and nobody answers. Every command ends, and says so."""
+def test_commands_fail_when_the_daemon_is_stopped(daemon):
+    """A daemon stopped by SIGSTOP: the kernel accepts connections and requests, and no reply comes. Every command
+    ends with an error."""
     d = daemon().start()
     os.kill(d.process.pid, signal.SIGSTOP)
     asking = [subprocess.Popen([BIN / "noctule", "--config", d.config, *command], text=True, stdout=subprocess.PIPE,
@@ -164,7 +165,7 @@ def test_a_daemon_that_stands_still(daemon):
     wait_for(d.answers, 60, "an answer")
 
 
-def test_a_daemon_that_is_killed_while_it_is_asked(daemon):
+def test_a_command_fails_when_the_daemon_is_killed(daemon):
     d = daemon().start()
     os.kill(d.process.pid, signal.SIGSTOP)
     asking = [subprocess.Popen([BIN / "noctule", "--config", d.config, *command], text=True, stdout=subprocess.PIPE,
@@ -173,7 +174,8 @@ def test_a_daemon_that_is_killed_while_it_is_asked(daemon):
     connected = set()
 
     def all_connected():
-        """Whether each command has been seen with its connection, or has given up since: a loaded machine starts them slowly."""
+        """Returns whether each command was seen with its connection or has ended since. A loaded machine starts
+        commands slowly."""
         for each in asking:
             with contextlib.suppress(OSError):
                 if each.poll() is not None or any("socket:" in name for name in open_files(each.pid)):
@@ -188,7 +190,7 @@ def test_a_daemon_that_is_killed_while_it_is_asked(daemon):
         assert error.count("\n") == 1
 
 
-def test_exit_codes_follow_what_was_done(daemon, tmp_path):
+def test_exit_codes_match_the_outcome(daemon, tmp_path):
     d = daemon(quiet=600.0).start()
     d.ctl("hold", "--queue")
     drop(phantom(tmp_path / "series", "--size", "32x32x6"), d.inbox)
@@ -226,7 +228,7 @@ def test_a_running_job_can_be_cancelled(daemon, tmp_path):
     wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "the retried job")
 
 
-def test_complete_settles_at_once(daemon, tmp_path):
+def test_complete_ends_the_quiet_time_at_once(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "32x32x6")
     d = daemon(quiet=600.0)
     change(d, "complete_seconds = 0.3", "complete_seconds = 600.0")
@@ -240,7 +242,7 @@ def test_complete_settles_at_once(daemon, tmp_path):
     assert "operator" in d.query("SELECT evidence FROM v_series")[0][0]
 
 
-def test_a_series_that_no_rule_wants_is_told(daemon, tmp_path):
+def test_a_series_without_a_matching_rule_is_reported(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "32x32x6")
     d = daemon(quiet=600.0)
     change(d, 'modality = "CT"', 'modality = "PT"')
@@ -272,7 +274,7 @@ def test_timers_survive_a_restart(daemon, tmp_path):
     shutil.rmtree(d.inbox)
     d.inbox.mkdir()
     d.start()
-    d.wait_log("event=child.ready child=intake", 2)  # the wait begins anew
+    d.wait_log("event=child.ready child=intake", 2)  # the quiet time starts again
     clock.pass_time(46)
     (job,) = d.wait_jobs()
     assert job["state"] == "DONE"
@@ -286,7 +288,7 @@ def test_jobs_wait_for_the_next_daemon(daemon, tmp_path):
     d.process.send_signal(signal.SIGTERM)
     d.wait_log("event=daemon.draining")
     d.process.send_signal(signal.SIGTERM)
-    # While the worker is stopped, nothing else ends it before the grace of the first SIGTERM: 25 s by the daemon's clock.
+    # Nothing else ends the stopped worker before the grace period of the first SIGTERM: 25 s by the daemon's clock.
     d.wait_log(f"event=child.kill child=worker number=0 pid={pid} why=\"the daemon stops\"")
     os.kill(pid, signal.SIGCONT)
     assert d.stop() == 0
@@ -298,7 +300,7 @@ def test_jobs_wait_for_the_next_daemon(daemon, tmp_path):
     assert (job["state"], job["attempts"]) == ("DONE", 1)
 
 
-def test_a_dead_daemons_job_keeps_its_attempt(daemon, tmp_path):
+def test_a_killed_daemons_job_keeps_its_attempt(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "64x64x20")
     d = daemon(quiet=600.0, environment=stops_midway(tmp_path)).start()
     drop(files, d.inbox)
@@ -323,7 +325,7 @@ def test_reload_keeps_the_old_one_when_the_root_changes(daemon, tmp_path):
     assert str(d.root) in (d.root / "run" / "noctule.conf").read_text()
 
 
-def test_reload_replaces_the_worker_only_when_it_must(daemon):
+def test_reload_replaces_the_worker_only_if_required(daemon):
     d = daemon().start()
     intake, worker = ready_children(d)
     change(d, "retry_seconds = 0.2", "retry_seconds = 0.3")
@@ -346,7 +348,7 @@ def test_new_lanes_run_jobs(daemon, tmp_path):
     assert {j["state"] for j in d.wait_jobs(6)} == {"DONE"}
 
 
-def test_files_that_went_missing_are_reported_at_start(daemon, tmp_path):
+def test_missing_files_are_reported_at_start(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "32x32x6")
     d = daemon(after="delete", quiet=600.0).start()
     drop(files, d.inbox)
@@ -361,7 +363,7 @@ def test_files_that_went_missing_are_reported_at_start(daemon, tmp_path):
 # --------------------------------------------------------------------------------- children --------
 
 
-def test_a_job_beyond_its_deadline_loses_its_worker(daemon, tmp_path):
+def test_a_job_beyond_its_time_limit_loses_its_worker(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "64x64x20")
     clock = Clock(tmp_path)
     d = daemon(quiet=600.0, attempts=2, environment={**stops_midway(tmp_path), **clock.environment})
@@ -369,9 +371,9 @@ def test_a_job_beyond_its_deadline_loses_its_worker(daemon, tmp_path):
     d.start()
     drop(files, d.inbox)
     for attempt in (1, 2):
-        pid = wait_midway(d)  # a stopped worker cannot answer
+        pid = wait_midway(d)  # a stopped worker cannot reply
         if attempt == 1:
-            (tmp_path / "midway").unlink()  # the second attempt stops midway, too
+            (tmp_path / "midway").unlink()  # the second attempt must stop midway too
 
         def is_gone():
             clock.pass_time(1)
@@ -386,7 +388,7 @@ def test_a_job_beyond_its_deadline_loses_its_worker(daemon, tmp_path):
     wait_for(lambda: d.jobs("DONE"), 60, "the retried job")
 
 
-def test_a_job_that_needs_too_much_memory_fails_before_it_begins(daemon, tmp_path):
+def test_a_job_that_exceeds_memory_fails_before_it_starts(daemon, tmp_path):
     d = daemon(quiet=600.0)
     change(d, "retry_max_seconds = 1.0;", "retry_max_seconds = 1.0; memory_mib = 8.0;")
     d.start()
@@ -409,7 +411,7 @@ def test_a_job_that_needs_too_much_memory_fails_before_it_begins(daemon, tmp_pat
     wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "both jobs done")
 
 
-# Of the same series as head-ct; the numbers of distances make it last.
+# For the same series as head-ct. The number of distances determines its duration.
 COSTLY = """{{ name = "costly"; {limits} segments = ( {{ label = "Brain"; range = [ 0.0, 80.0 ];
     shapes = ( {{ kind = "sphere"; center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_mm = 30.0; }} );
     type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} );
@@ -417,7 +419,7 @@ COSTLY = """{{ name = "costly"; {limits} segments = ( {{ label = "Brain"; range 
 
 
 def add_pipeline(d, text):
-    """For the same series as the one that there is."""
+    """Adds a pipeline for the same series as the existing one."""
     change(d, "pipelines = (", f"pipelines = ( {text},")
     change(d, "rules = (", 'rules = ( { match = { modality = "CT"; }; pipeline = "costly"; }, ')
 
@@ -438,8 +440,8 @@ def test_a_pipeline_has_memory_of_its_own(daemon, tmp_path):
     wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "both jobs done")
 
 
-def test_a_pipelines_deadline_ends_its_job_alone(daemon, tmp_path):
-    """It is stopped, and what runs beside it in its worker goes on."""
+def test_a_pipelines_time_limit_ends_only_its_job(daemon, tmp_path):
+    """The job is stopped, and the worker's other jobs continue."""
     d = daemon(quiet=600.0, attempts=1)
     add_pipeline(d, COSTLY.format(limits="deadline_seconds = 0.5;", distances=", ".join(map(str, range(1, 17)))))
     d.start()
@@ -454,7 +456,7 @@ def test_a_pipelines_deadline_ends_its_job_alone(daemon, tmp_path):
     assert not list(d.root.glob("outbox/*/*.part"))
 
 
-def test_workers_that_die_young_come_back(daemon):
+def test_workers_that_die_at_start_are_restarted(daemon):
     d = daemon().start()
     ready_children(d)
     for _ in range(4):
@@ -465,7 +467,7 @@ def test_workers_that_die_young_come_back(daemon):
     assert d.process.poll() is None
 
 
-def test_children_inherit_nothing_and_hear_no_ctrl_c(daemon):
+def test_children_inherit_no_descriptor_and_ignore_ctrl_c(daemon):
     d = daemon().start()
     ready_children(d)
     for pid in d.children():
@@ -476,7 +478,7 @@ def test_children_inherit_nothing_and_hear_no_ctrl_c(daemon):
     assert len(d.children()) == 2
 
 
-def test_nothing_is_left_of_the_daemon(daemon):
+def test_the_daemon_leaves_no_process_or_socket(daemon):
     d = daemon().start()
     ready_children(d)
     children = d.children()
@@ -510,20 +512,21 @@ def test_an_unknown_role_and_a_role_without_a_daemon(tmp_path):
         assert result.returncode > 0
 
 
-def test_a_config_that_is_not_there(tmp_path):
+def test_a_missing_configuration_is_refused(tmp_path):
     result = run_program("noctuled", "--config", tmp_path / "none.conf", check=False)
     assert result.returncode == 5 and "none.conf" in result.stderr
 
 
-def test_a_database_of_somebody_else(daemon):
+def test_a_foreign_database_is_refused(daemon):
     d = daemon()
     (d.root / "noctule.db").write_text("this is no database, and long enough to be looked at" * 40)
     result = run_program("noctuled", "--config", d.config, check=False)
     assert result.returncode == 6 and "noctule.db" in result.stderr
 
 
-def test_a_lost_database_is_no_new_installation(daemon, tmp_path):
-    """Missing, empty or without tables: nothing runs again unless a new database is asked for."""
+def test_a_lost_database_is_not_replaced_by_a_new_one(daemon, tmp_path):
+    """A database that is missing, empty or without tables is refused. No job runs again unless the operator requests
+    a new database."""
     d = daemon()
     (d.root / "inbox" / "before.txt").write_text("a fresh root may have files in its inbox")
     d.start()
@@ -551,7 +554,7 @@ def test_a_lost_database_is_no_new_installation(daemon, tmp_path):
         if not content:
             told = d.ctl("status", check=False)
             assert told.returncode == 6 and "DATABASE_LOST" in told.stderr and "restore the backup" in told.stderr
-    (d.root / "database.made").unlink()  # of a root from before there was a marker
+    (d.root / "database.made").unlink()  # as in a root from before the marker existed
     lose(None)
     assert run_program("noctuled", "--config", d.config, check=False).returncode == 9
 
@@ -569,8 +572,8 @@ def test_a_lost_database_is_no_new_installation(daemon, tmp_path):
     assert len(events(d, "DATABASE_RENEWED")) == 1
 
 
-def test_a_database_that_never_shrank_is_rebuilt(daemon, tmp_path):
-    """One from before schema version 11, where there is room for it; and what has gone makes room."""
+def test_an_old_database_is_rebuilt_to_shrink(daemon, tmp_path):
+    """A database from before schema version 11 is rebuilt if there is room. Removed rows then make room."""
     d = daemon()
     steps = sorted((SOURCE / "db" / "migrations").glob("*.sql"))[:10]
     with contextlib.closing(sqlite3.connect(d.root / "noctule.db")) as db:
@@ -620,7 +623,7 @@ def run_path():
 # ------------------------------------------------------------------------------- systemd -----------
 
 
-def test_systemd_hears_ready_reloading_watchdog_and_stopping(daemon, tmp_path):
+def test_systemd_receives_ready_reloading_watchdog_and_stopping(daemon, tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
         notify.bind(str(tmp_path / "notify"))
         notify.settimeout(60)
@@ -629,7 +632,7 @@ def test_systemd_hears_ready_reloading_watchdog_and_stopping(daemon, tmp_path):
         heard = []
 
         def hear(*words):
-            """Waits until each word was heard, in any order; returns the message with the last word."""
+            """Waits until each word was received, in any order. Returns the message with the last word."""
             def next_heard():
                 heard.append(notify.recv(4096).decode())
                 return all(any(word in message for message in heard) for word in words)
@@ -666,7 +669,7 @@ def test_ready_and_ping_mean_that_the_port_is_open(daemon, tmp_path):
             heard = ""
             while f"STATUS={why}" not in heard:
                 heard += notify.recv(4096).decode() + "\n"
-        clock.pass_time(5)  # until the port is tried again
+        clock.pass_time(5)  # until the next try to open the port
         while "READY=1" not in heard:
             heard += notify.recv(4096).decode() + "\n"
         assert is_listening(d.port) and d.ctl("ping").returncode == 0
@@ -675,7 +678,7 @@ def test_ready_and_ping_mean_that_the_port_is_open(daemon, tmp_path):
         assert check.stdout.startswith("NOCTULE OK: no alert needs attention | ")
 
 
-def test_status_tells_which_child_keeps_dying(daemon):
+def test_status_names_a_child_that_keeps_dying(daemon):
     d = daemon().start()
     for _ in range(3):
         (pid,) = wait_for(lambda: d.children("intake"), 60, "the intake")

@@ -1,4 +1,4 @@
-"""Delivery: the courier alone, with this test as its daemon, to archives of every temper."""
+"""The sender process alone, with this test as its daemon, against correct and faulty archives."""
 
 import contextlib
 import os
@@ -44,7 +44,7 @@ def destination(name="PACS", port=0, ae_title="ARCHIVE", more="", dimse=60.0):
 
 @pytest.fixture(scope="session")
 def seg(tmp_path_factory):
-    """A result as the pipeline writes it."""
+    """Returns a result file as the pipeline writes it."""
     folder = tmp_path_factory.mktemp("result")
     config = folder / "noctule.conf"
     config.write_text(SETTINGS.format(folder=folder, acse=2.0, tls="", destinations=""))
@@ -54,7 +54,7 @@ def seg(tmp_path_factory):
 
 
 def data_set_bytes(path):
-    """What follows the file meta information."""
+    """Returns the bytes after the file meta information."""
     content = pathlib.Path(path).read_bytes()
     (length,) = struct.unpack_from("<I", content, 140)
     return content[144 + length :]
@@ -85,7 +85,8 @@ class Courier:
                                                destinations=", ".join(destinations)))
 
     def next(self, name, seconds=60, clock=None, **fields):
-        """The next frame of that type, with these fields, not handed out yet; meanwhile time passes on the clock."""
+        """Returns the next unread frame of the type with these field values. Time passes on the sender's clock
+        meanwhile."""
         deadline = time.monotonic() + seconds
         while True:
             for frame in self.peer.frames:
@@ -99,13 +100,13 @@ class Courier:
                 clock.pass_time(1)
 
     def pass_waiting(self, clock, seconds, why):
-        """Lets time pass: the sender must show that it lives, and must not end a delivery."""
+        """Lets time pass: the sender must send signs of life, and must not end a delivery."""
         clock.pass_time(seconds)
         self.next("ALIVE")
         assert "DELIVERED" not in [frame.name for frame in self.peer.frames], why
 
     def send(self, path, to="PACS"):
-        """Asks for a delivery and returns its number."""
+        """Requests a delivery and returns its number."""
         meta = pydicom.dcmread(path, stop_before_pixels=True).file_meta
         self.deliveries += 1
         self.peer.send("DELIVER", self.deliveries, to, str(path), meta.MediaStorageSOPClassUID,
@@ -113,11 +114,11 @@ class Courier:
         return self.deliveries
 
     def deliver(self, path, to="PACS", seconds=60, clock=None):
-        """Delivers, and returns what came of it."""
+        """Requests a delivery and returns its outcome."""
         return self.next("DELIVERED", seconds, clock, delivery=self.send(path, to))
 
     def hang_up(self):
-        """As a daemon that has ended, and has read what there was."""
+        """Closes the pipe, as a daemon that has ended after it read all frames."""
         self.peer.socket.shutdown(socket.SHUT_WR)
         wait_for(lambda: self.peer.read(0.05) is not None and self.peer.ended, 60, "the end of the courier")
 
@@ -146,7 +147,7 @@ def courier(tmp_path):
 
 
 class Archive:
-    """A pynetdicom archive of our own making, which does as it is told."""
+    """A pynetdicom archive with configurable behaviour."""
 
     def __init__(self, status=0x0000, classes=(SegmentationStorage,), syntaxes=(ExplicitVRLittleEndian,),
                  commitment=False, commit_status=0x0000, on_store=None, titles=(), failed=False):
@@ -179,7 +180,7 @@ class Archive:
         return self.commit_status, None
 
     def report(self, association, request):
-        """Tells what has been committed, on the association it was asked on."""
+        """Reports the committed instances on the association of the request."""
         report = Dataset()
         report.TransactionUID = request.TransactionUID
         if self.failed:
@@ -205,7 +206,7 @@ def archive(**options):
         made.close()
 
 
-# ------------------------------------------------------------------------------- it arrives ----
+# ------------------------------------------------------------------------------- successful ----
 
 
 def test_storescp_gets_the_bytes_of_the_file(courier, seg, tmp_path):
@@ -230,7 +231,7 @@ def test_an_implicit_archive_gets_the_same_values(courier, seg):
         assert [element.tag for element in got] == [element.tag for element in want]
 
 
-def test_orthanc_takes_and_shows_it(courier, seg, tmp_path):
+def test_orthanc_stores_and_returns_the_result(courier, seg, tmp_path):
     with orthanc(tmp_path / "orthanc") as pacs:
         one = courier(destination(port=pacs.port, ae_title="ORTHANC"))
         assert [one.deliver(seg)["outcome"] for _ in range(2)] == [SENT, SENT]
@@ -264,7 +265,7 @@ def test_an_association_the_peer_ended_is_replaced(courier, seg):
         assert len(pacs.associations) == 2
 
 
-# --------------------------------------------------------------------- it is not taken ---------
+# --------------------------------------------------------------------- refused ---------
 
 
 @pytest.mark.parametrize("status, outcome, code", [
@@ -287,7 +288,7 @@ def test_an_archive_without_seg(courier, seg):
         assert (told["outcome"], told["dimse_status"], told["code"]) == (PERMANENT, -1, "NO_PRESENTATION_CONTEXT")
 
 
-def test_nobody_there(courier, seg):
+def test_an_unreachable_archive_is_a_transient_error(courier, seg):
     one = courier(destination(port=free_port()))
     told = one.deliver(seg)
     assert (told["outcome"], told["dimse_status"], told["code"]) == (TRANSIENT, -1, "PEER_UNREACHABLE")
@@ -299,14 +300,14 @@ def test_a_host_without_address(courier, seg):
     assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_UNREACHABLE")
 
 
-def test_it_knows_another_caller(courier, seg):
+def test_an_archive_that_rejects_the_calling_title(courier, seg):
     with archive(titles=["SOMEBODY"]) as pacs:
         told = courier(destination(port=pacs.port)).deliver(seg)
         assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_REJECTED")
         assert "does not know Noctule's AE title. Add it there" in told["message"]
 
 
-def test_orthanc_that_checks_titles(courier, seg, tmp_path):
+def test_orthanc_with_title_check_rejects_the_sender(courier, seg, tmp_path):
     with orthanc(tmp_path / "orthanc", {"DicomCheckCalledAet": True}) as pacs:
         told = courier(destination(port=pacs.port, ae_title="WRONG")).deliver(seg)
         assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_REJECTED")
@@ -328,7 +329,7 @@ def test_a_busy_archive(courier, seg):
 
 
 @pytest.mark.parametrize("option", ["--refuse", "--abort-after", "--abort-during"])
-def test_storescp_that_fails(courier, seg, tmp_path, option):
+def test_store_failures_of_storescp_are_reported(courier, seg, tmp_path, option):
     with storescp(tmp_path / "pacs", [option]) as pacs:
         told = courier(destination(port=pacs.port)).deliver(seg)
         assert told["outcome"] in (TRANSIENT, PERMANENT)
@@ -337,7 +338,7 @@ def test_storescp_that_fails(courier, seg, tmp_path, option):
         assert told["outcome"] == (PERMANENT if option == "--refuse" else TRANSIENT)
 
 
-def test_an_archive_that_aborts(courier, seg):
+def test_an_abort_is_reported(courier, seg):
     with archive(on_store=lambda event: event.assoc.abort()) as pacs:
         told = courier(destination(port=pacs.port)).deliver(seg)
         assert (told["outcome"], told["code"], told["dimse_status"]) == (TRANSIENT, "PEER_ABORTED", -1)
@@ -345,7 +346,7 @@ def test_an_archive_that_aborts(courier, seg):
 
 @pytest.mark.parametrize("words", [b"", b"HTTP/1.0 400 Bad Request\r\n\r\n", b"\x02\x00\xff\xff\xff\xff" + b"x" * 4096,
                                    b"\x04\x00\x00\x00\x00\x06\x00\x00\x00\x02\x01\x03"])
-def test_what_answers_is_no_archive(courier, seg, words):
+def test_a_peer_that_is_no_dicom_server_is_reported(courier, seg, words):
     with socket.create_server(("127.0.0.1", 0)) as server:
         def talk():
             connection, _ = server.accept()
@@ -359,8 +360,8 @@ def test_what_answers_is_no_archive(courier, seg, words):
         assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_ABORTED")
 
 
-def test_silence_does_not_last(courier, seg, tmp_path):
-    """An archive that stands still (SIGSTOP): the connection is accepted, and nothing else happens."""
+def test_a_stopped_archive_is_given_up_after_a_timeout(courier, seg, tmp_path):
+    """An archive stopped by SIGSTOP: the kernel accepts the connection, and no reply comes."""
     with orthanc(tmp_path / "orthanc") as pacs, storescp(tmp_path / "other") as other:
         both = destination(port=pacs.port, ae_title="ORTHANC"), destination("OTHER", other.port)
         clock = Clock(tmp_path)
@@ -377,8 +378,8 @@ def test_silence_does_not_last(courier, seg, tmp_path):
         assert one.deliver(seg)["outcome"] == SENT
 
 
-def test_an_archive_that_stops_in_the_middle(courier, seg, tmp_path):
-    """It took the data set and never answers: dimse_seconds."""
+def test_a_missing_response_ends_after_dimse_seconds(courier, seg, tmp_path):
+    """The archive receives the data set and never replies: dimse_seconds ends the wait."""
     clock, begun, given_up = Clock(tmp_path), threading.Event(), threading.Event()
     with archive(on_store=lambda event: begun.set() or given_up.wait(600)) as pacs:
         one = courier(destination(port=pacs.port), environment=clock.environment)
@@ -390,7 +391,7 @@ def test_an_archive_that_stops_in_the_middle(courier, seg, tmp_path):
         assert (told["outcome"], told["code"], told["dimse_status"]) == (TRANSIENT, "PEER_ABORTED", -1)
 
 
-def test_a_file_that_is_gone_or_none(courier, tmp_path, seg):
+def test_a_missing_or_invalid_file_is_an_error(courier, tmp_path, seg):
     broken = tmp_path / "broken.dcm"
     broken.write_bytes(b"no DICOM")
     with archive() as pacs:
@@ -424,7 +425,7 @@ def test_commitment_on_the_same_association(courier, seg):
         assert len(pacs.associations) == 1
 
 
-def test_commitment_that_fails(courier, seg):
+def test_failed_commitment_is_reported(courier, seg):
     with archive(commitment=True, failed=True) as pacs:
         one = courier(destination(port=pacs.port, more="commit = true;"))
         told = one.deliver(seg)
@@ -474,7 +475,7 @@ def test_tls_with_a_stranger(courier, seg, tmp_path, certificates, ours, theirs)
 
 
 def test_tls_with_another_of_the_same_authority(courier, seg, tmp_path, certificates):
-    """Any certificate of the authority could pose as the archive."""
+    """Another certificate of the same authority must not be accepted as the archive's."""
     with storescp(tmp_path / "pacs", certificates.dcmtk("elsewhere")) as pacs:
         told = courier(destination(port=pacs.port, more="tls = true;"), tls=tls_settings(certificates)).deliver(seg)
         assert (told["outcome"], told["code"]) == (TRANSIENT, "TLS_FAILED") and "mismatch" in told["message"]
@@ -496,7 +497,7 @@ def test_tls_with_a_revoked_certificate(courier, seg, tmp_path, certificates):
 
 
 def test_tls_with_a_revoked_authority(courier, seg, tmp_path, certificates):
-    """The certificate itself is good; the one that vouches for it is not, or nothing is known of it."""
+    """The certificate is valid. Its issuer is revoked, or has no revocation list."""
     for crl, outcome in [(certificates.chain_revocations(), SENT), (certificates.chain_revocations("branch_ca"), TRANSIENT),
                          (certificates.revocations(), TRANSIENT)]:
         with storescp(tmp_path / crl.parent.name, certificates.dcmtk("branch")) as pacs:
@@ -525,14 +526,14 @@ def test_a_folder(courier, seg, tmp_path):
     assert len(list(folder.iterdir())) == 1
 
 
-def test_a_folder_that_cannot_be(courier, seg, tmp_path):
+def test_an_unusable_folder_is_an_error(courier, seg, tmp_path):
     (tmp_path / "file").write_text("")
     one = courier(f'{{ name = "FOLDER"; folder = "{tmp_path}/file/below"; }}')
     told = one.deliver(seg, "FOLDER")
     assert (told["outcome"], told["code"]) == (TRANSIENT, "FOLDER_UNWRITABLE")
 
 
-# ---------------------------------------------------------------------------- a courier's life -
+# ---------------------------------------------------------------------------- the sender process -
 
 
 def test_drain_finishes_one_and_returns_the_rest(courier, seg):
@@ -572,7 +573,7 @@ def test_reload_changes_destinations(courier, seg):
         one.drain()
 
 
-def test_the_pipe_is_its_life(courier, seg):
+def test_the_sender_ends_with_its_pipe(courier, seg):
     begun, gone = threading.Event(), threading.Event()
 
     def wait(_event):
@@ -588,7 +589,7 @@ def test_the_pipe_is_its_life(courier, seg):
         gone.set()
 
 
-def test_it_says_that_it_lives(courier, seg, tmp_path):
+def test_the_sender_sends_signs_of_life(courier, seg, tmp_path):
     clock, begun, said = Clock(tmp_path), threading.Event(), threading.Event()
     with archive(on_store=lambda event: begun.set() or said.wait(600)) as pacs:
         one = courier(destination(port=pacs.port), environment=clock.environment)
@@ -601,7 +602,7 @@ def test_it_says_that_it_lives(courier, seg, tmp_path):
 
 @pytest.mark.parametrize("frame", [("RUN", 1, "x"), ("DELIVER", 1, "PACS", "relative", "1.2", "1.2"),
                                    ("DELIVER", 1, "PACS", "/x", "1.2", "../../1")])
-def test_a_daemon_that_breaks_the_rules(tmp_path, frame):
+def test_invalid_frames_end_the_sender(tmp_path, frame):
     one = Courier(tmp_path, destination(port=free_port()))
     one.peer.send(*frame)
     assert one.process.wait(60) == 1
@@ -609,8 +610,8 @@ def test_a_daemon_that_breaks_the_rules(tmp_path, frame):
 
 
 @pytest.mark.parametrize("point", ["courier_after_part", "courier_after_store"])
-def test_a_courier_that_is_killed(daemon, tmp_path, point):
-    """Whatever it was at is delivered by the next one, and once."""
+def test_the_next_sender_delivers_after_a_kill(daemon, tmp_path, point):
+    """The next sender process delivers the current item, once."""
     once = tmp_path / "crashed"
     with storescp(tmp_path / "archive") as pacs:
         d = daemon(quiet=60.0, pipeline_extra='deliver = [ "OUT", "PACS" ];',

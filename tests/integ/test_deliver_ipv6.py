@@ -1,4 +1,5 @@
-"""Destinations by IPv6: an address, a name that has both kinds, with TLS for the address; nobody there."""
+"""Destinations by IPv6: an address, a name with both kinds of addresses, TLS for the address, an unreachable
+destination."""
 
 import contextlib
 import socket
@@ -11,7 +12,7 @@ from test_deliver import SENT, SETTINGS, TRANSIENT, courier, destination, seg  #
 
 @contextlib.contextmanager
 def door(port):
-    """A port of ::1 alone, whose connections go to the port of 127.0.0.1."""
+    """Opens a port of ::1 that forwards connections to the port of 127.0.0.1."""
     server = socket.create_server(("::1", 0), family=socket.AF_INET6)
 
     def carry(source, to):
@@ -46,8 +47,8 @@ def test_an_address(courier, seg, tmp_path, host):  # noqa: F811
         assert len(archive.files()) == 1
 
 
-def test_a_name_whose_first_address_has_nobody(courier, seg, tmp_path):  # noqa: F811
-    """localhost is ::1 and 127.0.0.1 here; the archive listens at one of them."""
+def test_the_second_address_of_a_name_is_tried(courier, seg, tmp_path):  # noqa: F811
+    """localhost is ::1 and 127.0.0.1 here. The archive listens on only one of them."""
     found = {address[4][0] for address in socket.getaddrinfo("localhost", 1, type=socket.SOCK_STREAM)}
     if found != {"::1", "127.0.0.1"}:
         pytest.skip("localhost has one address here")
@@ -56,7 +57,7 @@ def test_a_name_whose_first_address_has_nobody(courier, seg, tmp_path):  # noqa:
         assert to.deliver(seg)["outcome"] == SENT and to.deliver(seg, "DOOR")["outcome"] == SENT
 
 
-def test_nobody_there(courier, seg):  # noqa: F811
+def test_an_unreachable_address_is_a_transient_error(courier, seg):  # noqa: F811
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as unused:
         port = unused.getsockname()[1]
     told = courier(by_host("::1", port)).deliver(seg)
@@ -64,7 +65,7 @@ def test_nobody_there(courier, seg):  # noqa: F811
 
 
 @pytest.mark.parametrize("host", ["pacs:104", "[::1]", ":::"])
-def test_what_is_no_address(tmp_path, host):
+def test_invalid_addresses_are_refused(tmp_path, host):
     path = tmp_path / "noctule.conf"
     path.write_text(SETTINGS.format(folder=tmp_path, acse=1.0, tls="", destinations=by_host(host, 104)))
     refused = run_program("noctule", "check-config", path, check=False)
@@ -73,7 +74,7 @@ def test_what_is_no_address(tmp_path, host):
 
 @pytest.mark.parametrize("name, outcome, code", [("server6", SENT, ""), ("server", TRANSIENT, "TLS_FAILED")])
 def test_tls_is_for_the_address(courier, seg, tmp_path, certificates, name, outcome, code):  # noqa: F811
-    """The certificate has to have it as an address; that of 127.0.0.1 and localhost is none for it."""
+    """The certificate must contain the IPv6 address. A certificate for 127.0.0.1 and localhost is refused."""
     if not hasattr(certificates, "server6"):
         certificates.make("server6", "-CA", certificates.ca, "-CAkey", certificates.ca_key, "-addext",
                           "basicConstraints=critical,CA:FALSE", "-addext", "subjectAltName=IP:::1")

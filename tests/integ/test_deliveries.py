@@ -1,4 +1,4 @@
-"""Delivery, the whole way: series in, results out to folders and archives, with daemon and courier as they run."""
+"""Delivery with daemon and sender together: series are received, and results are sent to folders and archives."""
 
 import os
 import signal
@@ -56,7 +56,7 @@ def objects(folder):
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_result_goes_to_each_destination(daemon, tmp_path):
+def test_a_result_is_sent_to_each_destination(daemon, tmp_path):
     with storescp(tmp_path / "archive") as archive:
         d = daemon(quiet=60.0, pipeline_extra='deliver = [ "OUT", "PACS" ];',
                    extra=destinations(to_folder(tmp_path / "out"), to_archive(archive.port))).start()
@@ -87,7 +87,7 @@ def test_killed_at(daemon, tmp_path, point):
     assert len(objects(tmp_path / "out")) == 1
 
 
-def test_a_courier_that_is_killed_is_replaced(daemon, tmp_path):
+def test_a_killed_sender_is_replaced(daemon, tmp_path):
     d = daemon(quiet=60.0, pipeline_extra='deliver = [ "OUT" ];',
                extra=destinations(to_folder(tmp_path / "out"))).start()
     drop(small(tmp_path / "ct"), d.inbox)
@@ -100,7 +100,7 @@ def test_a_courier_that_is_killed_is_replaced(daemon, tmp_path):
     assert d.stop() == 0
 
 
-def test_an_archive_that_is_down_gets_it_later_and_delays_nobody(daemon, tmp_path):
+def test_an_unreachable_archive_does_not_delay_other_destinations(daemon, tmp_path):
     with storescp(tmp_path / "archive") as archive:
         archive.stop()
         clock = Clock(tmp_path)
@@ -121,7 +121,7 @@ def test_an_archive_that_is_down_gets_it_later_and_delays_nobody(daemon, tmp_pat
         assert len(archive.files()) == 1
 
 
-def test_a_clock_that_is_set_changes_no_waiting(daemon, tmp_path):
+def test_setting_the_clock_does_not_change_retry_delays(daemon, tmp_path):
     clock = Clock(tmp_path)
     wait = 'delivery = { retry_seconds = 0.3; retry_max_seconds = 0.3; breaker_failures = 99; give_up_seconds = 3600.0; };\n'
     with storescp(tmp_path / "archive") as archive:
@@ -137,11 +137,11 @@ def test_a_clock_that_is_set_changes_no_waiting(daemon, tmp_path):
             return rows[0]["attempts"] if rows else 0
 
         wait_for(lambda: attempts() >= 1, 60, "an attempt")
-        clock.jump(10 * DAY)  # a delivery that is ten days old would be given up
+        clock.jump(10 * DAY)  # a delivery ten days old would be given up
         wait_for(lambda: len(events(d, "CLOCK_SET")) == 1, 60, "the note that the clock was set")
         before = attempts()
         wait_for(lambda: attempts() >= before + 2, 60, "two more attempts")
-        clock.jump(-20 * DAY)  # and one that is due in twenty days would wait for them
+        clock.jump(-20 * DAY)  # and a delivery due in twenty days would block them
         wait_for(lambda: len(events(d, "CLOCK_SET")) == 2, 60, "the second note")
         before = attempts()
         wait_for(lambda: attempts() >= before + 2, 60, "two more attempts")
@@ -152,7 +152,7 @@ def test_a_clock_that_is_set_changes_no_waiting(daemon, tmp_path):
             "the clock was set forward by 864000.0 s", "the clock was set back by 1728000.0 s"]
 
 
-def test_what_was_waiting_at_the_end_is_sent_after_the_start(daemon, tmp_path):
+def test_queued_deliveries_are_sent_after_a_restart(daemon, tmp_path):
     with storescp(tmp_path / "archive") as archive:
         archive.stop()
         d = daemon(quiet=60.0, pipeline_extra='deliver = [ "PACS" ];',
@@ -165,7 +165,7 @@ def test_what_was_waiting_at_the_end_is_sent_after_the_start(daemon, tmp_path):
         wait_states(d, ("PACS", "SENT"))
 
 
-def test_the_sender_gets_its_own_back(daemon, tmp_path):
+def test_the_sending_peer_gets_the_result(daemon, tmp_path):
     with storescp(tmp_path / "archive") as archive:
         d = daemon(quiet=60.0, pipeline_extra='deliver = [ "sender" ];',
                    dicom='peers = ( { ae_title = "STORESCU"; }, { ae_title = "DCMSEND"; } );',
@@ -194,7 +194,7 @@ def test_an_ae_title_chooses_the_pipeline(daemon, tmp_path):
     assert len(events(d, "NO_RULE")) == 1
 
 
-def test_a_reload_brings_destinations_and_takes_them(daemon, tmp_path):
+def test_a_reload_adds_and_removes_destinations(daemon, tmp_path):
     d = daemon(quiet=60.0, pipeline_extra="min_slices = 1;").start()
     assert not d.children("courier")
     change(d, "min_slices = 1;", 'deliver = [ "OUT" ];')
@@ -228,7 +228,7 @@ def test_resend_sends_again(daemon, tmp_path):
     wait_states(d, ("OUT", "SENT"))
 
 
-def test_orthanc_commits_on_an_association_of_its_own(daemon, tmp_path):
+def test_orthanc_commits_on_a_separate_association(daemon, tmp_path):
     port = free_port()
     with orthanc(tmp_path / "orthanc", {"DicomModalities": {"noctule": ["NOCTULE", "127.0.0.1", port]},
                                         "DicomAlwaysAllowStore": True}) as archive:
@@ -245,8 +245,9 @@ def test_orthanc_commits_on_an_association_of_its_own(daemon, tmp_path):
         assert deliveries(d)[0]["attempts"] == 1
 
 
-def test_orthanc_that_does_not_know_us_has_stored_it(daemon, tmp_path):
-    """It takes the object and refuses the commitment: it was sent again each time, and called down."""
+def test_a_refused_commitment_still_counts_as_stored(daemon, tmp_path):
+    """Orthanc stores the object and refuses the commitment. Earlier versions sent it again each time and opened the
+    circuit breaker."""
     with orthanc(tmp_path / "orthanc", {"DicomAlwaysAllowStore": True, "DicomCheckModalityHost": False}) as archive:
         d = daemon(quiet=60.0, pipeline_extra='deliver = [ "PACS" ];',
                    extra=destinations(to_archive(archive.port, ae_title="ORTHANC", more="commit = true;")))

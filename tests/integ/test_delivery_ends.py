@@ -1,7 +1,5 @@
-"""
-Both ends of a delivery against each other: daemon and courier as they run, and destinations that are real programs or
-of our own making, of every temper. The row has the right code, what goes elsewhere goes on, and it arrives once.
-"""
+"""Daemon, sender and destination together. Destinations are real programs or misbehaving peers of this test. The row
+has the right code, other destinations are served, and the object arrives once."""
 
 import contextlib
 import io
@@ -22,14 +20,13 @@ from test_deliver import SENT, TRANSIENT, archive, courier, data_set_bytes, dest
 from test_deliveries import DAY, destinations, objects, small, states, to_archive, to_folder, wait_states
 
 
-PATIENCE = 15.0  # seconds; less than the minute after which the daemon would replace a silent courier
+PATIENCE = 15.0  # seconds; less than the minute after which the daemon replaces a silent sender
 
 
 class Destination:
-    """
-    A destination that takes associations as every other, and does with each C-STORE as `act(self, connection, request)`
-    says; what it has stored is counted by SOP Instance UID. Its buffers are small: what it has not read has not gone.
-    """
+    """A destination that accepts associations and handles each C-STORE with `act(self, connection, request)`. It
+    counts stored instances by SOP Instance UID. Its socket buffers are small, so that unread data stays with the
+    sender."""
 
     def __init__(self, act=None):
         self.act = act or Destination.take
@@ -65,7 +62,7 @@ class Destination:
         return associate_ac(request)
 
     def take(self, connection, request, answer=True):
-        """Reads the data set, keeps the instance, and answers success."""
+        """Reads the data set, keeps the instance, and responds with success."""
         while not ends_data_set(read_pdu(connection)[1]):
             pass
         self.stored.append(elements_of(request[6:])[0x1000].rstrip(b"\0").decode())
@@ -98,7 +95,7 @@ def ends_data_set(body):
 
 
 def response(request, status=0x0000, message=None):
-    """What answers the request (C-STORE, N-ACTION) in this PDU."""
+    """Returns the PDU with the response to a request (C-STORE, N-ACTION)."""
     asked = elements_of(request[6:])
     field, number = (struct.unpack("<H", asked[tag])[0] for tag in (0x0100, 0x0110))
     sop_class, instance = ((asked.get(tag) or asked[tag + 1]).rstrip(b"\0").decode() for tag in (0x0002, 0x1000))
@@ -115,7 +112,7 @@ def listening(act=None):
         made.close()
 
 
-# ---- what it answers, or does instead ----
+# ---- responses, and failures in place of one ----
 
 
 def reads(connection):
@@ -159,15 +156,15 @@ def answers_before_the_data(self, connection, request):
     reads(connection)
 
 
-def says_nothing(self, connection, request):
-    """Reads the request and does not answer; the clock of the service passes the dimse_seconds of impatient()."""
+def stays_silent(self, connection, request):
+    """Reads the request and does not respond. The clock of the service passes the dimse_seconds of impatient()."""
     reads(connection)
     self.clock.pass_time(PATIENCE + 1)
     connection.recv(1)
 
 
 def run_with(daemon, tmp_path, *entries, **options):
-    """A daemon whose results go to each of these destinations; one series is on its way."""
+    """Starts a daemon that sends results to each of these destinations, and drops one series."""
     names = ", ".join('"%s"' % entry.split('"')[1] for entry in entries)
     d = daemon(quiet=600.0, pipeline_extra=f"deliver = [ {names} ];", extra=destinations(*entries), **options).start()
     put(small(tmp_path / "ct"), d.inbox)
@@ -189,7 +186,7 @@ def settled(d, state, destination="PACS"):
 
 
 def attempts_of(d, destination="PACS"):
-    """How each attempt ended, from the events: "attempt 1, status 0xA700, STORE_FAILED: ..."."""
+    """Returns the end of each attempt, from the events: "attempt 1, status 0xA700, STORE_FAILED: ..."."""
     return [event["detail"] for event in d.query(
         "SELECT e.* FROM v_events e JOIN v_deliveries v ON v.delivery = e.delivery WHERE v.destination = ? "
         "AND e.kind IN ('DELIVERY_SENT', 'DELIVERY_DELAYED', 'DELIVERY_FAILED') ORDER BY e.event", destination)]
@@ -201,11 +198,12 @@ def attempts_of(d, destination="PACS"):
     (closes_in_the_middle, "PEER_ABORTED", "aborted, or closed"),
     (aborts_in_the_middle, "PEER_ABORTED", "aborted, or closed"),
     (answers_for_another, "PEER_ABORTED", "does not match the request"),
-    (says_nothing, "PEER_ABORTED", "silent for too long"),
+    (stays_silent, "PEER_ABORTED", "silent for too long"),
 ], ids=["out of resources", "processing failure", "closes after the data", "closes in the middle", "aborts in the middle",
         "another message", "silence"])
-def test_what_passes_is_tried_again(daemon, tmp_path, act, code, words):
-    """For as long as the destination is ill it is tried, and nothing else waits for it; well again, it gets it once."""
+def test_transient_errors_are_retried(daemon, tmp_path, act, code, words):
+    """A transient error is retried without a delay for other destinations. After recovery the destination receives
+    the object once."""
     with listening(act) as ill:
         ill.clock = Clock(tmp_path)
         d = run_with(daemon, tmp_path, impatient(ill.port), to_folder(tmp_path / "out"), environment=ill.clock.environment)
@@ -230,7 +228,7 @@ def test_a_warning_is_sent(daemon, tmp_path, status):
 
 
 @pytest.mark.parametrize("status", [0xA900, 0xC123, 0x0122])
-def test_what_lasts_is_not_tried_again_unless_somebody_says_so(daemon, tmp_path, status):
+def test_permanent_errors_are_retried_only_by_command(daemon, tmp_path, status):
     with listening(answers(status)) as ill:
         d = run_with(daemon, tmp_path, to_archive(ill.port), to_folder(tmp_path / "out"))
         failed = settled(d, "FAILED")
@@ -242,8 +240,8 @@ def test_what_lasts_is_not_tried_again_unless_somebody_says_so(daemon, tmp_path,
         assert ill.stored == [failed["sop_instance_uid"]]
 
 
-def test_what_answers_twice(daemon, tmp_path):
-    """The second answer belongs to nothing, and not to what is sent next."""
+def test_a_second_response_is_ignored(daemon, tmp_path):
+    """The second response must be ignored. It must not be taken for the response to the next object."""
     def act(self, connection, request):
         self.take(connection, request)
         connection.sendall(response(request, 0xC000))
@@ -259,7 +257,7 @@ def test_what_answers_twice(daemon, tmp_path):
 
 
 def test_an_answer_before_the_data(daemon, tmp_path):
-    """It knows already that it will not take it: what it says counts, and its association goes on."""
+    """The archive refuses before the data set has been sent. Its status counts, and its association continues."""
     with listening(answers_before_the_data) as hasty:
         d = run_with(daemon, tmp_path, to_archive(hasty.port), to_folder(tmp_path / "out"))
         wait_for(lambda: attempts_of(d), 60, "an attempt")
@@ -273,8 +271,9 @@ def test_an_answer_before_the_data(daemon, tmp_path):
 # ---- real archives ----
 
 
-def test_an_ae_title_that_is_not_entered_yet(daemon, tmp_path):
-    """A first day: Orthanc has another AE title. The result waits, an alert says what to do, and nobody has to resend it."""
+def test_a_result_waits_until_its_ae_title_is_accepted(daemon, tmp_path):
+    """A first day: Orthanc has another AE title. The result waits, an alert names the remedy, and it is sent without
+    a command."""
     with orthanc(tmp_path / "orthanc", {"DicomCheckCalledAet": True}) as pacs:
         d = run_with(daemon, tmp_path, to_archive(pacs.port))
         wait_for(lambda: attempts_of(d), 60, "an attempt")
@@ -292,7 +291,7 @@ def test_an_ae_title_that_is_not_entered_yet(daemon, tmp_path):
     ("--refuse", "FAILED", "PEER_REJECTED"), ("--abort-after", "DELAYED", "PEER_ABORTED"),
     ("--abort-during", "DELAYED", "PEER_ABORTED"),
 ])
-def test_a_storescp_that_fails_and_comes_back(daemon, tmp_path, option, state, code):
+def test_a_restarted_storescp_receives_the_result(daemon, tmp_path, option, state, code):
     with storescp(tmp_path / "archive", [option]) as archive:
         d = run_with(daemon, tmp_path, to_archive(archive.port), to_folder(tmp_path / "out"))
         wait_for(lambda: attempts_of(d), 60, "an attempt")
@@ -312,8 +311,9 @@ def test_a_storescp_that_fails_and_comes_back(daemon, tmp_path, option, state, c
 
 
 @pytest.mark.parametrize("kind", ["storescp", "Orthanc"])
-def test_an_archive_that_stands_still(daemon, tmp_path, kind):
-    """SIGSTOP: the kernel takes the connection, and nobody answers; then it goes on, and finds what was given up."""
+def test_a_stopped_archive_receives_the_result_after_it_continues(daemon, tmp_path, kind):
+    """An archive stopped by SIGSTOP accepts connections and does not reply. After SIGCONT it receives the requests
+    that were given up."""
     start = {"storescp": storescp, "Orthanc": orthanc}[kind]
     clock = Clock(tmp_path)
     with start(tmp_path / "archive") as archive:
@@ -330,8 +330,8 @@ def test_an_archive_that_stands_still(daemon, tmp_path, kind):
         assert [pydicom.dcmread(io.BytesIO(each)).SOPInstanceUID for each in held] == [sent["sop_instance_uid"]]
 
 
-def test_an_archive_that_goes_away_with_an_association_open(daemon, tmp_path):
-    """Between two results its process is killed: the second waits for it, and both are there once."""
+def test_an_archive_killed_between_two_results(daemon, tmp_path):
+    """The archive is killed between two results. The second result waits for its restart, and both are stored once."""
     with storescp(tmp_path / "archive") as archive:
         d = run_with(daemon, tmp_path, to_archive(archive.port, more="idle_seconds = 600.0;"),
                      to_folder(tmp_path / "out"))
@@ -348,8 +348,8 @@ def test_an_archive_that_goes_away_with_an_association_open(daemon, tmp_path):
         assert len(archive.files()) == len(uids) == 2
 
 
-def test_children_that_stand_still_are_replaced(daemon, tmp_path):
-    """SIGSTOP: the daemon kills children that are silent for a minute; the next ones do the work."""
+def test_stopped_children_are_replaced(daemon, tmp_path):
+    """Children stopped by SIGSTOP: the daemon kills them after a minute of silence, and new children do the work."""
     clock, given_up = Clock(tmp_path), threading.Event()
     with listening(lambda *_: given_up.wait(600)) as slow:
         d = run_with(daemon, tmp_path, to_archive(slow.port).replace("dimse_seconds = 60.0", "dimse_seconds = 3600.0"),
@@ -357,7 +357,7 @@ def test_children_that_stand_still_are_replaced(daemon, tmp_path):
         settled(d, "SENT", "OUT")
         settled(d, "SENDING")
         children = set(d.children())
-        assert len(children) == 4  # intake, worker and a courier for each destination
+        assert len(children) == 4  # receiver, worker and one sender per destination
         for pid in children:
             os.kill(pid, signal.SIGSTOP)
         slow.act = Destination.take
@@ -372,7 +372,7 @@ def test_children_that_stand_still_are_replaced(daemon, tmp_path):
         echoscu(d.port)
 
 
-def test_an_archive_that_refuses_the_class_and_then_takes_it(daemon, tmp_path):
+def test_a_refused_sop_class_is_sent_after_it_is_accepted(daemon, tmp_path):
     with archive(classes=(Verification,)) as pacs:
         d = run_with(daemon, tmp_path, to_archive(pacs.port), to_folder(tmp_path / "out"))
         failed = settled(d, "FAILED")
@@ -385,12 +385,13 @@ def test_an_archive_that_refuses_the_class_and_then_takes_it(daemon, tmp_path):
         assert len(pacs.stored) == 1
 
 
-# ---- what is not tried grows no older ----
+# ---- deliveries age only while they are tried ----
 
 
 @pytest.mark.parametrize("how", ["destination", "queue", "down"])
-def test_what_is_not_tried_is_not_given_up(daemon, tmp_path, how):
-    """Held, or with the service down, for a day: it is given up after an hour of trying."""
+def test_held_deliveries_are_not_given_up(daemon, tmp_path, how):
+    """A delivery that is held, or not tried because the service is down, does not age. It is given up after an hour
+    of tries."""
     clock = Clock(tmp_path)
     hold = {"destination": ("--destination", "PACS"), "queue": ("--queue",)}.get(how)
     with storescp(tmp_path / "archive") as away:
@@ -403,7 +404,7 @@ def test_what_is_not_tried_is_not_given_up(daemon, tmp_path, how):
         if hold:
             d.ctl("hold", *hold)
         assert d.stop() == 0
-        clock.jump(DAY)  # as a day passes for a service that is down
+        clock.jump(DAY)  # as if the service were down for a day
         before = len(attempts_of(d))
         d.start()
         if hold:
@@ -415,13 +416,14 @@ def test_what_is_not_tried_is_not_given_up(daemon, tmp_path, how):
         assert len(away.files()) == 1
 
 
-# ---- how fast it takes what is sent ----
+# ---- throughput of a destination ----
 
 
 def slowly(piece, clock, seconds):
-    """Takes so many bytes at a time. Before each piece, while the sender waits, its clock moves by these seconds."""
+    """Reads that many bytes at a time. Before each piece, while the sender waits, the sender's clock moves by these
+    seconds."""
     def pause():
-        time.sleep(0.01)  # until the sender waits again: it counts the time that it waits
+        time.sleep(0.01)  # until the sender waits again, because only its waits count
         clock.pass_time(seconds)
 
     def act(self, connection, request):
@@ -433,7 +435,7 @@ def slowly(piece, clock, seconds):
 
 @pytest.fixture(scope="session")
 def large(seg, tmp_path_factory):
-    """A result that fills no socket's buffers with all of itself."""
+    """Returns a result larger than all socket buffers together."""
     dataset = pydicom.dcmread(seg)
     dataset.PixelData = bytes(256 << 10)
     path = tmp_path_factory.mktemp("large") / "large.dcm"
@@ -443,7 +445,8 @@ def large(seg, tmp_path_factory):
 
 @pytest.mark.parametrize("floor, outcome, code", [(1, SENT, ""), (0, SENT, ""), (500, TRANSIENT, "PEER_ABORTED")])
 def test_a_slow_destination(courier, large, tmp_path, floor, outcome, code):
-    """32 KiB per second of its clock: the sender once wanted 128 KiB within dimse_seconds."""
+    """The destination reads 32 KiB per second of the sender's clock. An earlier version expected 128 KiB within
+    dimse_seconds."""
     clock = Clock(tmp_path)
     with listening(slowly(2048, clock, 1 / 16)) as slow:
         one = courier(destination(port=slow.port, dimse=3.0, more=f"min_kib_per_second = {floor}.0;"),
@@ -453,8 +456,8 @@ def test_a_slow_destination(courier, large, tmp_path, floor, outcome, code):
         assert outcome == SENT or "too slow" in told["message"]
 
 
-def test_a_destination_that_takes_a_byte_a_second(daemon, tmp_path):
-    """It is left, and tried again later; what goes elsewhere goes on."""
+def test_a_destination_that_reads_one_byte_per_second(daemon, tmp_path):
+    """The sender gives up this destination and retries later. Other destinations are served meanwhile."""
     clock = Clock(tmp_path)
     crawl = slowly(1, clock, 1.0)
 

@@ -1,4 +1,4 @@
-"""`noctule doctor`: one thing is broken at a time, and it is told with what to do."""
+"""`noctule doctor`: each broken condition is reported with its remedy, and no other check fails."""
 
 import json
 import os
@@ -16,12 +16,13 @@ from test_pull import pulling, source
 from test_query import a_dcmqrscp, an_orthanc
 from test_status import NOBODY, open_folder  # noqa: F401
 
-OF_THE_MACHINE = {"clock", "confinement", "limits", "watches", "unit"}  # not this test's to set right
+# depend on the machine, which this test does not repair
+OF_THE_MACHINE = {"clock", "confinement", "limits", "watches", "unit"}
 VERDICTS = ["ok", "attention", "broken"]
 
 
 def doctor(d, **options):
-    """Checks by name (those of the machine left out), each a list; the status and the verdicts agree."""
+    """Returns the checks by name as lists, without those of the machine. Checks that exit status and verdicts agree."""
     done = subprocess.run([BIN / "noctule", "--config", d.config, "doctor", "--json"], text=True, capture_output=True,
                           **options)
     assert not done.stderr, done
@@ -37,14 +38,14 @@ def doctor(d, **options):
 
 
 def wrong(d, **options):
-    """What is not ok: (check, verdict) to its sentences."""
+    """Returns the checks that are not ok: {(check, verdict): sentences}."""
     return {(name, finding["verdict"]): finding["text"]
             for name, checks in doctor(d, **options).items() if name not in OF_THE_MACHINE
             for check in checks for finding in check["findings"]}
 
 
 def only(found, name, verdict, *words):
-    """That, and nothing else, is wrong."""
+    """Checks that exactly this check fails."""
     assert list(found) == [(name, verdict)], found
     for word in words:
         assert word in found[name, verdict], found
@@ -54,7 +55,7 @@ NOT_RUNNING = ("daemon", "broken")
 
 
 def without_daemon(d, **options):
-    """What else is wrong where it is known that the daemon does not run."""
+    """Returns the further findings when the daemon is known not to run."""
     found = wrong(d, **options)
     assert "systemctl start noctule" in found.pop(NOT_RUNNING)
     return found
@@ -109,7 +110,7 @@ def test_the_root(daemon, tmp_path):
     only(without_daemon(d), "root", "attention", "every user of this machine can access", "chmod 0750")
     shutil.rmtree(d.root)
     found = without_daemon(d)
-    found.pop(("root", "attention"), None)  # of the user, where there is none
+    found.pop(("root", "attention"), None)  # depends on the user
     assert "does not exist: install -d -o" in found["root", "broken"] and set(found) == {("root", "broken"), ("inbox", "broken")}
 
 
@@ -138,7 +139,8 @@ def test_a_full_disk(daemon, tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another")
 def test_the_rights_of_the_service(daemon, open_folder):  # noqa: F811
-    """Root looks as the owner of the root folder; whoever else looks is told that it cannot."""
+    """Root checks the rights of the owner of the root folder. For other users the check reports that it cannot be
+    done."""
     d = daemon()
     root = open_folder / "root"
     shutil.copytree(d.root, root)
@@ -190,7 +192,7 @@ def test_a_port_of_another_program(daemon, tmp_path):
         found = wrong(d)
         assert f"another program uses port {d.port}, and noctuled waits for it" in found["port", "broken"]
         assert f"port {d.port} is not open" in found["alerts", "broken"] and len(found) == 2
-    clock.pass_time(5)  # until the port is tried again
+    clock.pass_time(5)  # until the next try to open the port
     wait_for(lambda: not wrong(d), 60, "a healthy service")
 
 
@@ -212,7 +214,7 @@ def test_tls(daemon, tmp_path, certificates):
     only(without_daemon(d), "tls", "attention", "expired.pem expires in ", "renew it")
 
 
-def test_what_hangs_is_left_behind(daemon, tmp_path, certificates):
+def test_hanging_checks_end_after_a_timeout(daemon, tmp_path, certificates):
     d = daemon(dicom=PEERS, certificates=certificates)
     d.root.chmod(0o750)
     os.mkfifo(tmp_path / "never")
@@ -221,7 +223,7 @@ def test_what_hangs_is_left_behind(daemon, tmp_path, certificates):
 
 
 def test_destinations(daemon, tmp_path):
-    silent = socket.create_server(("127.0.0.1", 0))  # takes connections, and says nothing
+    silent = socket.create_server(("127.0.0.1", 0))  # accepts connections, and never replies
     d = daemon(extra=f'destinations = ( {to_archive(free_port())}, '
                      f'{to_archive(silent.getsockname()[1]).replace("PACS", "MUTE")}, {to_folder(tmp_path / "none")} );')
     d.root.chmod(0o750)
@@ -236,7 +238,7 @@ def test_destinations(daemon, tmp_path):
 
 
 def test_sources(daemon, tmp_path):
-    """Archives that are pulled from: one that is well, one that is called by another's title, silent ones, and one that is not there."""
+    """Archives for pulls: a correct one, one with another AE title, silent ones, and an unreachable one."""
     d = daemon(dicom=PEERS)
     d.root.chmod(0o750)
     with an_orthanc(tmp_path / "orthanc", d.port) as (well, title), a_dcmqrscp(tmp_path / "dcmqrscp", d.port) as (other, _), \
@@ -270,7 +272,7 @@ def test_a_damaged_database(daemon):
 
 
 def backup(folder, hours, name="noctule.db"):
-    """A backup, as old as that."""
+    """Makes a backup of the given age."""
     folder.mkdir(parents=True)
     (folder / name).write_bytes(b"SQLite format 3")
     then = time.time() - 3600 * hours
@@ -288,7 +290,7 @@ def test_backups(daemon, tmp_path):
     copies = tmp_path / "copies"
     d.config.write_text(d.config.read_text() + f'backup = {{ folder = "{copies}"; }};\n')
     only(without_daemon(d), "backup", "broken", f"{copies}: No such file or directory: mount its file system")
-    backup(copies / "2026-11-24T020000.part", 1)  # did not come to its end
+    backup(copies / "2026-11-24T020000.part", 1)  # incomplete
     backup(copies / ".2026-11-23T020000", 1)
     backup(copies / "lost+found", 1, "other.db")
     (copies / "noctule.db").write_bytes(b"x")
@@ -302,7 +304,7 @@ def test_backups(daemon, tmp_path):
          "backup.max_age_hours is 36", "operations.md, Backup")
     backup(copies / "2026-11-22T020000", 37)
     only(without_daemon(d), "backup", "attention", "2026-11-22T020000, is 37 hours old")
-    backup(copies / "2026-11-21T020000", 35)  # the file's time counts, and not the name
+    backup(copies / "2026-11-21T020000", 35)  # the time of the file counts, and not the name
     assert not without_daemon(d)
     assert doctor(d)["backup"][0]["text"] == f"the newest of 3 backups in {copies} is 35 hours old"
     d.config.write_text(d.config.read_text().replace(f'{copies}";', f'{copies}"; max_age_hours = 34.5;'))
@@ -312,7 +314,7 @@ def test_backups(daemon, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another")
-def test_backups_that_the_service_may_not_read(daemon, open_folder):  # noqa: F811
+def test_unreadable_backups_are_reported(daemon, open_folder):  # noqa: F811
     d = daemon()
     root = open_folder / "root"
     shutil.copytree(d.root, root)
@@ -329,7 +331,7 @@ def test_backups_that_the_service_may_not_read(daemon, open_folder):  # noqa: F8
         only(without_daemon(d, user=NOBODY), "backup", "attention", "no permission to read", "run doctor as root")
 
 
-def test_a_dictionary_that_is_missing(daemon, tmp_path):
+def test_a_missing_dictionary_is_reported(daemon, tmp_path):
     d = daemon(extra=f'destinations = ( {to_folder(tmp_path / "out")} );')
     d.root.chmod(0o750)
     found = without_daemon(d, env={**os.environ, "DCMDICTPATH": str(tmp_path / "nowhere")})
@@ -337,7 +339,7 @@ def test_a_dictionary_that_is_missing(daemon, tmp_path):
     assert "without DCMTK's dictionary" in found["destination", "attention"] and len(found) == 2
 
 
-def test_gpus_where_there_are_none(daemon):
+def test_missing_gpus_are_reported(daemon):
     d = daemon()
     d.root.chmod(0o750)
     text = d.config.read_text()
@@ -346,8 +348,8 @@ def test_gpus_where_there_are_none(daemon):
     only(without_daemon(d, env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}), "devices", "broken", "compute.backend = \"cpu\"")
 
 
-def test_a_driver_that_is_too_old(daemon, tmp_path):
-    """Builds with CUDA tell both versions; what is said of others is unit.cli_doctor's."""
+def test_an_old_gpu_driver_is_reported(daemon, tmp_path):
+    """Builds with CUDA report both versions. unit.cli_doctor tests the other reports."""
     d = daemon()
     d.root.chmod(0o750)
     d.config.write_text(d.config.read_text().replace("lanes = 2;", 'lanes = 2; backend = "cuda";'))

@@ -1,4 +1,4 @@
-"""A series dropped in the inbox comes back as a valid SEG, and the database says so."""
+"""A series in the inbox gives a valid SEG, and the database records its progress."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ def seg_path(daemon, job):
     return daemon.root / job["result_path"]
 
 
-def test_a_dropped_series_comes_back(daemon, tmp_path):
+def test_a_dropped_series_gives_a_result(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "96x80x12")
     d = daemon().start()
     drop(files, d.inbox / "a" / "b")
@@ -100,9 +100,9 @@ def test_a_late_slice_makes_a_new_revision(daemon, tmp_path):
     assert first["result_path"] != jobs[1]["result_path"]
 
 
-def test_a_resend_changes_nothing(daemon, tmp_path):
+def test_a_resend_has_no_effect(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "32x32x6")
-    d = daemon(quiet=600.0).start()  # each is whole, and says so
+    d = daemon(quiet=600.0).start()  # each series is complete by its header
     drop(files, d.inbox / "once")
     d.wait_jobs()
     drop(files, d.inbox / "again")
@@ -167,7 +167,7 @@ def test_real_series(daemon):
     jobs = d.wait_jobs(2)
     for job in jobs:
         assert job["state"] == "DONE", job["message"]
-        if "straightened" not in job["note"]:  # that one's patient is not valid as it comes
+        if "straightened" not in job["note"]:  # its patient module is invalid in the source
             assert_valid(seg_path(d, job))
     assert ["straightened" in job["note"] for job in jobs].count(True) == 1
 
@@ -212,13 +212,13 @@ def test_settling_survives_a_restart(daemon, tmp_path):
     wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE instances = 6"), 60, "the instances")
     d.kill_all()
     d.start()
-    d.wait_log("event=child.ready child=intake", 2)  # the wait begins anew
+    d.wait_log("event=child.ready child=intake", 2)  # the quiet time starts again
     clock.pass_time(46)
     (job,) = d.wait_jobs()
     assert job["state"] == "DONE"
 
 
-def test_a_restart_takes_in_what_has_changed_and_nothing_else(daemon, tmp_path):
+def test_a_restart_reads_only_changed_files(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "32x32x8")
     d = daemon(quiet=3600.0).start()
     drop(files, d.inbox / "a")
@@ -226,7 +226,7 @@ def test_a_restart_takes_in_what_has_changed_and_nothing_else(daemon, tmp_path):
     stored = {row["sop_instance_uid"]: d.root / row["path"] for row in d.query("SELECT * FROM instance")}
 
     def restart(arrived, recovered=0):
-        """So many files are opened and told of, in the inbox and in series/."""
+        """Restarts the daemon. Checks the numbers of files that it opens and reports, in the inbox and in series/."""
         d.stop()
         at = len(d.log.read_bytes())
         d.start()
@@ -236,7 +236,7 @@ def test_a_restart_takes_in_what_has_changed_and_nothing_else(daemon, tmp_path):
 
         wait_for(lambda: "event=inbox.swept" in log() and log().count("event=file.arrived") >= arrived, 60, "the files")
         wait_for(lambda: "event=recover.done" in log(), 60, "the end of the recovery")
-        d.stop()  # what is in hand is stored first
+        d.stop()  # current files are stored first
         assert log().count("event=file.arrived") == arrived
         assert int(re.search(r"event=recover.done files=(\d+)", log())[1]) == recovered
 
@@ -256,7 +256,7 @@ def test_a_restart_takes_in_what_has_changed_and_nothing_else(daemon, tmp_path):
         db.execute("DELETE FROM kept WHERE file IN (SELECT file FROM kept ORDER BY file LIMIT 4)")
         db.execute("UPDATE kept SET look = look + 1 WHERE file = (SELECT max(file) FROM kept)")
         db.commit()
-    restart(5)  # what the table lacks or has wrong is looked at
+    restart(5)  # files with a missing or different row are read
     restart(0)
     with contextlib.closing(sqlite3.connect(d.root / "noctule.db")) as db:
         db.execute("PRAGMA foreign_keys = ON")
@@ -265,7 +265,7 @@ def test_a_restart_takes_in_what_has_changed_and_nothing_else(daemon, tmp_path):
                    "WHERE id = (SELECT series_id FROM instance WHERE path = ?)", [path])
         db.execute("DELETE FROM instance WHERE path = ?", [path])
         db.commit()
-    restart(0, 1)  # a file without a row, whose original was taken in once
+    restart(0, 1)  # a file without a row, received once before
 
 
 def test_an_operator_completes_a_series(daemon, tmp_path):
@@ -280,7 +280,7 @@ def test_an_operator_completes_a_series(daemon, tmp_path):
 
 
 @released_only
-def test_ten_thousand_files_do_not_stall_it(daemon, tmp_path):
+def test_ten_thousand_files_do_not_stall_the_service(daemon, tmp_path):
     source = tmp_path / "source"
     run_program("noctule-phantom", "--output", source, "--size", "16x16x100", "--count", "100")
     files = sorted(source.rglob("*.dcm"))
@@ -288,7 +288,7 @@ def test_ten_thousand_files_do_not_stall_it(daemon, tmp_path):
     d = daemon(quiet=1.0).start()
     target = d.inbox / "flood"
     source.rename(target)
-    answered, done = 0, 0  # while they come in
+    answered, done = 0, 0  # while files arrive
     deadline = time.monotonic() + 300
     while done < 10_000:
         d.ctl("status")
@@ -314,7 +314,7 @@ def test_readers_may_hold_long_transactions(daemon, tmp_path):
     assert reader.execute("SELECT count(*) FROM v_jobs").fetchone() == (1,)
 
 
-def test_an_empty_result_is_said(daemon, tmp_path):
+def test_an_empty_result_is_reported(daemon, tmp_path):
     files = phantom(tmp_path / "series", "--size", "32x32x6")
     d = daemon()
     d.config.write_text(d.config.read_text().replace("[ 0.0, 80.0 ]", "[ 30000.0, 30001.0 ]"))

@@ -1,4 +1,5 @@
-"""`noctule explain`: what the header says, the stacks, the gate, the rules and the jobs; nothing is run; submit agrees."""
+"""`noctule explain` reports headers, stacks, the geometry check, rules and jobs. It runs no job, and submit makes the
+same decision."""
 
 import json
 import pathlib
@@ -56,7 +57,7 @@ def change(files, edit):
         dataset.save_as(path)
 
 
-def test_a_series_that_is_well(explain, tmp_path):
+def test_a_valid_series_is_explained(explain, tmp_path):
     files = phantom(tmp_path / "in", "--size", "40x32x8")
     series = one_series(explain(tmp_path / "in", "--json"))
     header = pydicom.dcmread(files[0])
@@ -83,7 +84,7 @@ def test_a_series_that_is_well(explain, tmp_path):
     assert not (tmp_path / "root").exists(), "nothing is run or made"
 
 
-def test_the_patient_is_never_told(explain, tmp_path):
+def test_the_patient_is_never_printed(explain, tmp_path):
     files = phantom(tmp_path / "in", "--size", "32x32x6")
 
     def name(dataset):
@@ -95,7 +96,7 @@ def test_the_patient_is_never_told(explain, tmp_path):
         assert "secret" not in (result.stdout + result.stderr).lower()
 
 
-def test_stacks_and_what_split_them(explain, tmp_path):
+def test_stacks_are_reported_with_their_split_attributes(explain, tmp_path):
     phantom(tmp_path / "in", "--size", "32x32x6", "--echoes", "3")
     series = one_series(explain(tmp_path / "in", "--json"))
     names = [s["stack"] for s in series["stacks"]]
@@ -110,7 +111,7 @@ def test_stacks_and_what_split_them(explain, tmp_path):
     assert text.count("split by") == 1, "what is the same for all is told once"
 
 
-def test_pipelines_that_differ_in_what_they_take(explain, tmp_path):
+def test_pipelines_with_different_requirements(explain, tmp_path):
     config = tmp_path / "noctule.conf"
     config.write_text(config.read_text().replace('name = "any";', 'name = "any"; derived = true;'))
     phantom(tmp_path / "in", "--series", "ct-mpr-beside")
@@ -134,7 +135,7 @@ def test_too_many_stacks(explain, tmp_path):
     assert "TOO_MANY_STACKS" in explain(tmp_path / "in", "--pipeline", "any").stdout
 
 
-def test_a_pipeline_that_is_given_is_asked_alone(explain, tmp_path):
+def test_a_given_pipeline_is_the_only_one_checked(explain, tmp_path):
     phantom(tmp_path / "in", "--size", "32x32x8")
     series = one_series(explain(tmp_path / "in", "--json", "--pipeline", "long"))
     (stack,) = series["stacks"]
@@ -143,7 +144,7 @@ def test_a_pipeline_that_is_given_is_asked_alone(explain, tmp_path):
     assert "nosuch" in explain(tmp_path / "in", "--pipeline", "nosuch", status=3).stderr
 
 
-def test_what_the_gate_and_the_heap_have_against_it(explain, tmp_path):
+def test_refusals_by_geometry_and_by_folder_content(explain, tmp_path):
     files = phantom(tmp_path / "in", "--size", "32x32x10", "--gap", "3")
     series = one_series(explain(tmp_path / "in", "--json"))
     assert series["stacks"][0]["code"] == "MISSING_SLICE" and len(series["stacks"][0]["files"]) == 2
@@ -161,7 +162,7 @@ def test_what_the_gate_and_the_heap_have_against_it(explain, tmp_path):
     assert "FILE_TRUNCATED" in result.stdout and "note.txt: NOT_DICOM" in result.stderr
 
 
-def test_a_series_that_cannot_be_judged_by_stacks(explain, tmp_path):
+def test_a_series_without_stacks_is_refused_whole(explain, tmp_path):
     files = phantom(tmp_path / "in", "--size", "32x32x6")
 
     def move(dataset):
@@ -173,7 +174,7 @@ def test_a_series_that_cannot_be_judged_by_stacks(explain, tmp_path):
     assert "MIXED_STUDIES" in explain(tmp_path / "in").stdout
 
 
-def test_one_file_and_what_is_none(explain, tmp_path):
+def test_single_files_and_foreign_files(explain, tmp_path):
     files = phantom(tmp_path / "in", "--size", "32x32x6")
     alone = pathlib.Path(shutil.copy(files[2], tmp_path))
     text = " ".join(explain(alone).stdout.split())
@@ -186,8 +187,8 @@ def test_one_file_and_what_is_none(explain, tmp_path):
     explain(status=2)
 
 
-def test_a_file_of_a_series_stands_for_it(explain, tmp_path):
-    """What lies in its folder and is of its series is judged with it, and nothing else is told of."""
+def test_one_file_selects_its_whole_series(explain, tmp_path):
+    """Files of the same series in the folder of a file are checked with it. Other files there are not reported."""
     files = phantom(tmp_path / "in", "--size", "32x32x25")
     for path in phantom(tmp_path / "other", "--size", "32x32x4", "--seed", "2"):
         shutil.copy(path, tmp_path / "in" / f"other-{path.name}")
@@ -210,7 +211,7 @@ def test_a_file_of_a_series_stands_for_it(explain, tmp_path):
     assert series["stacks"][0]["code"] == "INCOMPLETE_SERIES" and series["damaged_files"] == 1
 
 
-def test_all_values_of_image_type_are_told(explain, tmp_path):
+def test_all_values_of_image_type_are_printed(explain, tmp_path):
     values = ["ORIGINAL", "PRIMARY", "M", "ND", "NORM", "FM", "FIL", "DIS2D"]
 
     def types(dataset):
@@ -266,7 +267,7 @@ SERVED = """root = "%s"; inbox = ( { path = "inbox"; settle_seconds = 0.1; sweep
 series = { quiet_seconds = 1.0; complete_seconds = 0.1; patience_seconds = 1.0; }; min_free_mib = 1;
 pipelines = ( %s, %s, %s );
 """
-# Added when all have settled: until then no series has a job.
+# Added after all series are complete. Until then no series has a job.
 LATER = """
 rules = ( { match = { modality = "CT"; min_slices = 8; }; pipeline = "ct"; },
           { match = { modality = "MR"; }; pipeline = "mr"; stacks = "first"; },
@@ -277,7 +278,7 @@ PIPELINE_WAY, RULES_WAY = ("--pipeline", "plain"), ("--rules",)
 
 
 def differing():
-    """A kind for each code, and for each number of volumes."""
+    """Returns a kind per code, and per number of volumes."""
     chosen = {}
     for name in fair_share():
         kind = KINDS[name]
@@ -288,7 +289,7 @@ def differing():
 
 
 def explained(d, uid, way):
-    """The (pipeline, stack) that would get a job, and the codes of what does not."""
+    """Returns the (pipeline, stack) pairs that would get a job, and the codes of the others."""
     told = json.loads(d.ctl("explain", "--json", *(way if way == PIPELINE_WAY else ()), uid).stdout)
     (series,) = told["series"]
     codes = {series["code"]} | {stack["code"] for stack in series["stacks"]}
@@ -298,7 +299,7 @@ def explained(d, uid, way):
 
 
 def submitted(d, uid, way, *options):
-    """The same of submit."""
+    """Returns the same of submit."""
     done = d.ctl("submit", *way, *options, uid, check=False)
     jobs = re.findall(r"(?:would be|is) new \((\w+)(?:, )?([^)\n]*)\)$", done.stdout, re.MULTILINE)
     codes = set(re.findall(r"(?<!Also )\b([A-Z]{2,}(?:_[A-Z]+)*): ", done.stdout + done.stderr))
@@ -306,7 +307,7 @@ def submitted(d, uid, way, *options):
     return set(jobs), codes
 
 
-def test_explain_says_what_submit_does(daemon, kinds, tmp_path):
+def test_explain_agrees_with_submit(daemon, kinds, tmp_path):
     d = daemon()
     d.config.write_text(SERVED % (d.root, PIPELINE % ("plain", ""), PIPELINE % ("ct", ""), PIPELINE % ("mr", "")))
     sources = {name: kinds(name) for name in differing()}

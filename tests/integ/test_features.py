@@ -1,4 +1,4 @@
-"""Texture and intensity features against pyradiomics, mahotas, scikit-image and their definitions in numpy."""
+"""Texture and intensity features compared with pyradiomics, mahotas, scikit-image and their definitions in numpy."""
 
 import json
 
@@ -136,7 +136,7 @@ HARALICK = [
 
 
 def features(folder, volume, mask, **settings):
-    """What print_features says about volume[z, y, x] within the mask."""
+    """Returns the output of print_features for volume[z, y, x] within the mask."""
     volume.tofile(folder / "voxels")
     mask.astype(np.uint8).tofile(folder / "mask")
     slices, rows, columns = volume.shape
@@ -155,14 +155,14 @@ def assert_close(values, expected, names, relative=1e-9):
 
 
 def smooth(seed, shape, width=1.5):
-    """A smooth random field, skewed, between 0 and 1."""
+    """A smooth, skewed random field between 0 and 1."""
     field = scipy.ndimage.gaussian_filter(np.random.default_rng(seed).normal(size=shape), width)
     field = np.exp(field / field.std())
     return (field - field.min()) / np.ptp(field)
 
 
 def blob(seed, shape):
-    """A region with holes, whose surface is rough."""
+    """A region with holes and a rough surface."""
     field = scipy.ndimage.gaussian_filter(np.random.default_rng(seed + 1000).normal(size=shape), 2)
     return field > np.quantile(field, 0.6)
 
@@ -173,12 +173,12 @@ def generated(name):
     if name == "rough":
         volume = np.random.default_rng(2).gamma(2, 60, (9, 33, 30)).astype(np.int16)
         return volume, np.ones(volume.shape, bool)
-    volume = (smooth(3, (20, 65, 30), 4) * 3000).astype(np.uint16)  # long and thin, unsigned
+    volume = (smooth(3, (20, 65, 30), 4) * 3000).astype(np.uint16)  # long, thin, unsigned
     return volume, blob(3, volume.shape) & (volume < 800)
 
 
 def series(name, first, count, rows, columns):
-    """A part of a real series: volume and values of stored ones."""
+    """A part of a real series: volume and values of stored values."""
     parts = [pydicom.dcmread(path) for path in sorted((SHARED / name).glob("*.dcm"))]
     parts.sort(key=lambda part: float(part.ImagePositionPatient[2]))
     stack = np.stack([part.pixel_array for part in parts[first : first + count]])[:, rows, columns]
@@ -196,7 +196,7 @@ SETTINGS = {
 
 
 def compare(folder, volume, mask, setting, slope=1.0, intercept=0.0, width=25):
-    """Every feature of pyradiomics' GLCM class, and of its first order where the definitions agree."""
+    """Compares every feature of pyradiomics' GLCM class, and those of its first order class with the same definition."""
     aggregation, discretisation, options = SETTINGS[setting]
     ours = features(
         folder,
@@ -232,8 +232,8 @@ def test_generated_volumes_against_pyradiomics(tmp_path, name, setting):
 @pytest.mark.parametrize("distance, alpha", [(1, 0), (2, 0), (3, 4)])
 @pytest.mark.parametrize("name", ["smooth", "rough", "thin"])
 def test_neighbourhoods_and_runs_against_pyradiomics(tmp_path, name, distance, alpha, flat):
-    """Its classes of dependences and of tones merge slices; runs are of all distances the same. Voxels without a
-    neighbour, which its tones count and IBSI's do not, are left out."""
+    """pyradiomics merges slices for dependences and tones, and its runs have no distance. Voxels without a neighbour
+    are left out, because its tones count them and IBSI's do not."""
     volume, mask = generated(name)
     around = np.ones((1 if flat else 3, 3, 3), int)
     mask &= scipy.ndimage.convolve(mask.astype(int), around, mode="constant") > 1
@@ -269,14 +269,14 @@ def test_computed_tomography_against_pyradiomics(tmp_path, setting):
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_magnetic_resonance_against_pyradiomics(tmp_path, setting):
     volume, slope, intercept = series("mr-brain-t1", 150, 8, slice(150, 230), slice(150, 230))
-    # Without rare levels: pyradiomics adds 2.2e-16 to p_i. p_.j, which its MCC divides by.
+    # Without rare levels, because pyradiomics adds 2.2e-16 to p_i. p_.j, the divisor of its MCC.
     mask = (volume > np.quantile(volume, 0.2)) & (volume < np.quantile(volume, 0.95))
     width = max(1, int(np.ptp(volume[mask]) * slope / 40))
     compare(tmp_path, volume, mask, setting, slope, intercept, width)
 
 
 def by_definition(counts):
-    """All features of one matrix of counts, as IBSI's manual and Haralick's paper write them."""
+    """Returns all features of one matrix of counts by the formulas of IBSI's manual and Haralick's paper."""
     p = counts / counts.sum()
     n = len(p)
     i, j = np.meshgrid(np.arange(1, n + 1), np.arange(1, n + 1), indexing="ij")
@@ -352,7 +352,7 @@ def test_definitions(tmp_path, aggregation, symmetric):
 
 @pytest.mark.parametrize("depth", [1, 12])
 def test_haralick_against_mahotas(tmp_path, depth):
-    """f1 to f13; its f14 is of the correlation coefficients of the matrix's rows, another thing."""
+    """f1 to f13. Its f14 uses the correlation coefficients of the matrix's rows, which is another feature."""
     field = smooth(5, (depth, 40, 45))
     levels = np.searchsorted(np.quantile(field, np.arange(1, 16) / 16), field).astype(np.uint8) + 1
     mask = blob(5, levels.shape)
@@ -372,7 +372,7 @@ def test_haralick_against_mahotas(tmp_path, depth):
         preserve_haralick_bug=False,
     )
     assert len(theirs) == (4 if depth == 1 else 13)
-    assert levels[mask].min() == 1  # so that both number them alike
+    assert levels[mask].min() == 1  # so that both number the levels alike
     expected = dict(zip(HARALICK, theirs.mean(0), strict=True))
     assert_close(ours["glcm"], expected, {name: name for name in HARALICK})
 
@@ -382,7 +382,7 @@ def test_counts_and_properties_against_scikit_image(tmp_path):
     ours = features(
         tmp_path, image, np.ones(image.shape), aggregation=PER_SLICE, discretisation=STORED_256, levels=16, symmetric=0, counts=1
     )
-    # Their angles turn towards larger rows: right, left and down, down, right and down.
+    # skimage's angles turn towards larger rows: right, left and down, down, right and down.
     angles = [0, 3 * np.pi / 4, np.pi / 2, np.pi / 4]
     levels = (image[0].astype(int) * 16 // 256).astype(np.uint8)
     theirs = skimage.feature.graycomatrix(levels, [1], angles, levels=16)
@@ -429,7 +429,7 @@ def test_intensities_against_numpy(tmp_path):
     assert_close(ours, expected, {name: name for name in expected})
 
 
-def test_what_is_not_defined_is_absent(tmp_path):
+def test_undefined_features_are_absent(tmp_path):
     volume = np.full((3, 4, 5), 7, np.int16)
     mask = np.ones(volume.shape, bool)
     flat = features(tmp_path, volume, mask, discretisation=PYRADIOMICS)["glcm"]

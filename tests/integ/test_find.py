@@ -1,4 +1,4 @@
-"""What a series is found by: study, patient and scanner in the database, and what stands for the patient there."""
+"""Search of series by study, patient and scanner in the database, and the stored form of the patient's identity."""
 
 import contextlib
 import fcntl
@@ -41,7 +41,7 @@ def hashed(d, text):
 
 
 @pytest.mark.parametrize("how", ["none", "hashed", "plain"])
-def test_who_the_patient_is_stands_there_as_the_site_wants(daemon, tmp_path, how):
+def test_the_patient_is_stored_as_configured(daemon, tmp_path, how):
     files = series(tmp_path / "series")
     d = daemon(quiet=600.0, dicom=PEERS, extra="" if how == "hashed" else f'identifiers = "{how}";').start()
     storescu(d.port, *files)
@@ -78,13 +78,13 @@ def test_the_same_patient_is_the_same_word_after_a_restart(daemon, tmp_path):
 
 
 def on_terminal(d, columns, *arguments):
-    """What a person sees."""
+    """Returns the output on a terminal."""
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
     process = subprocess.Popen([BIN / "noctule", "--config", d.config, *arguments], stdout=theirs, stdin=subprocess.DEVNULL)
     os.close(theirs)
     text = b""
-    with contextlib.suppress(OSError):  # EIO: it has ended
+    with contextlib.suppress(OSError):  # EIO: the program has ended
         while piece := os.read(ours, 65536):
             text += piece
     os.close(ours)
@@ -92,7 +92,7 @@ def on_terminal(d, columns, *arguments):
     return re.sub(r"\x1b\[[0-9;]*m", "", text.decode()).splitlines()
 
 
-def test_lists_fit_the_terminal_and_say_that_there_is_more(daemon, tmp_path):
+def test_lists_fit_the_terminal_and_report_further_rows(daemon, tmp_path):
     d = daemon(quiet=600.0).start()
     for number in (1, 2):
         drop(series(tmp_path / f"{number}", SeriesInstanceUID=f"1.2.{number}.{'3' * 40}"), d.inbox)
@@ -105,8 +105,8 @@ def test_lists_fit_the_terminal_and_say_that_there_is_more(daemon, tmp_path):
         assert "1.2.1." in narrow[2] and "…" in narrow[2] and narrow[0].endswith("SERIES")
         assert re.search(r" \d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", narrow[2])
     same = on_terminal(d, 100, "series", "--limit", "2")
-    # Not the whole lines: one may have settled meanwhile, which another width is left for.
+    # Only parts of the lines, because a series may become complete meanwhile, which changes column widths.
     assert [line.split()[-1][:6] for line in same] == [line.split()[-1][:6] for line in narrow]
     *_, last, more = on_terminal(d, 90, "series", "--limit", "1")
     assert "1.2.2." in last and more.startswith("There are more")
-    assert "There are more" not in d.ctl("series", "--limit", "1").stdout  # a program reads it
+    assert "There are more" not in d.ctl("series", "--limit", "1").stdout  # the output is no terminal

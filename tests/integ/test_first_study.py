@@ -1,4 +1,4 @@
-"""docs/first-study.md, from its first command to its table, as somebody would type it."""
+"""docs/first-study.md from its first command to its table, with every command as printed."""
 
 import csv
 import os
@@ -12,10 +12,10 @@ PAGE = SOURCE / "docs" / "first-study.md"
 
 
 def study(folder, programs):
-    """Runs every command of the page in a folder, with the programs of another; its blocks of Python."""
+    """Runs every command and Python block of the document in one folder, with the programs of another folder."""
     blocks = re.findall(r"```(sh|python)\n(.*?)```", PAGE.read_text(), re.S)
     shell = "".join(text for kind, text in blocks if kind == "sh")
-    # What it starts ends with it, also where a command fails.
+    # Background processes end with the script, also when a command fails.
     script = "set -em\ntrap 'kill %1 2>/dev/null || true; wait' EXIT\n" + shell
     done = subprocess.run(["bash", "-c", script], cwd=folder, text=True, capture_output=True, timeout=300,
                           env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"})
@@ -23,7 +23,7 @@ def study(folder, programs):
     return [text for kind, text in blocks if kind == "python"]
 
 
-def test_a_study_as_it_stands_there(tmp_path):
+def test_the_documented_study_runs_as_printed(tmp_path):
     (python,) = study(tmp_path, BIN)
     assert (tmp_path / "first" / "preview.png").stat().st_size > 10000
     with open(tmp_path / "cohort.csv", newline="") as file:

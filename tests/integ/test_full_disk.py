@@ -1,4 +1,5 @@
-"""A disk that fills while senders go on: what has to stay stays, the oldest that may go goes, and nothing is lost."""
+"""A disk becomes full while peers send: protected files stay, the oldest removable ones go, and no acknowledged file
+is lost."""
 
 import re
 import shutil
@@ -15,7 +16,7 @@ MARKS = "retention = { min_days = 0.0; low_mib = 9; high_mib = 12; };\n"
 
 
 def instances(number):
-    """A series of half a MiB: SOP Instance UIDs and data sets."""
+    """Returns the SOP Instance UIDs and data sets of a series of half a MiB."""
     series = f"1.2.826.0.1.3680043.8.498.7.{number}"
     for i in range(1, SLICES + 1):
         dataset = ct(i, series=series, size=SIZE, SOPInstanceUID=f"{series}.{i}",
@@ -24,10 +25,9 @@ def instances(number):
 
 
 def send(d, numbers, acknowledged):
-    """
-    Sends series in turn until one instance is refused; returns the status of that one, or 0. At most TOGETHER series are being
-    received at a time, as long as there is room: a series cannot become complete while senders are told to wait.
-    """
+    """Sends series in turn until one instance is refused. Returns the status of that one, or 0. At most TOGETHER
+    series are being received at a time while there is room, because a series cannot become complete while senders
+    must wait."""
     with associated(d.port) as peer:
         for number in numbers:
             wait_for(lambda: d.query("SELECT count(*) FROM v_series WHERE state = 'GATHERING'")[0][0] < TOGETHER
@@ -47,7 +47,7 @@ def number_of(series_uid):
 
 
 def assert_kept(d, acknowledged, shelf):
-    """Of each that was acknowledged the file is there, as it was sent, or it went after its result had arrived."""
+    """Checks that each acknowledged instance has its file as sent, or was removed after its result had arrived."""
     there = {row["sop_instance_uid"]: d.root / row["path"] for row in d.query("SELECT * FROM v_instances")}
     removed = [row["series_uid"] for row in d.query("SELECT * FROM v_series WHERE removed_at IS NOT NULL "
                                                     "ORDER BY settled_at")]
@@ -65,12 +65,12 @@ def assert_kept(d, acknowledged, shelf):
 
 
 def done(d):
-    """The series that have a result: of one whose images came slowly there may be a job for some of them, too."""
+    """Returns the series with a result. A series with slow images may also have a job for some of them."""
     return {row["series_uid"] for row in d.jobs("DONE")}
 
 
 def assert_done(d, count):
-    """So many and more, in time; else what the others are at."""
+    """Waits until at least that many are done. A failure reports the states of the others."""
     try:
         wait_for(lambda: len(done(d)) >= count, 60, f"results of {count} series")
     except BaseException:
@@ -79,7 +79,7 @@ def assert_done(d, count):
         raise
 
 
-def test_senders_go_on_while_the_oldest_makes_room(daemon, tmp_path):
+def test_removal_of_the_oldest_series_lets_senders_continue(daemon, tmp_path):
     shelf = tmp_path / "shelf"
     destinations = f'destinations = ( {{ name = "shelf"; folder = "{shelf}"; }} );\n'
     with small_file_system(tmp_path / "small", 26) as small:
@@ -89,7 +89,8 @@ def test_senders_go_on_while_the_oldest_makes_room(daemon, tmp_path):
         d.root, d.inbox = small, small / "inbox"
         d.start()
         acknowledged = []
-        # What waits for a job, or for its destination, stays; when that has filled the disk, senders are told to wait.
+        # Series that wait for a job or for their destination stay. When these have filled the disk, senders must
+        # wait.
         d.ctl("hold", "--destination", "shelf", "--reason", "it is moved")
         assert send(d, range(2), acknowledged) == 0
         assert_done(d, 2)
@@ -98,13 +99,13 @@ def test_senders_go_on_while_the_oldest_makes_room(daemon, tmp_path):
         assert shutil.disk_usage(small).free > 5 * MIB
         wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RETENTION_STUCK'"), 60, "the event")
         assert assert_kept(d, acknowledged, shelf) == []
-        # Jobs go on in what is left: else nothing would ever make room.
+        # Jobs continue in the remaining space. Otherwise no space could ever become free.
         d.ctl("release", "--pipeline", "head-ct")
         ((settled,),) = d.query("SELECT count(*) FROM v_series WHERE state = 'SETTLED'")
         assert settled >= len(acknowledged) // SLICES - TOGETHER
         assert_done(d, settled)
         assert assert_kept(d, acknowledged, shelf) == []
-        # Once they arrive, the oldest goes until enough is free, and senders go on.
+        # After delivery the oldest series are removed until enough space is free, and senders continue.
         d.ctl("release", "--destination", "shelf")
         wait_for(lambda: send(d, range(2, SERIES), acknowledged) == 0, 60, "room for all the others")
         assert_done(d, SERIES)

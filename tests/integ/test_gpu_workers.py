@@ -1,4 +1,4 @@
-"""A worker for each GPU: which are used, what happens when one is lost. The GPUs are the emulator's."""
+"""One worker per GPU: selection of GPUs, and loss of one. The GPUs are emulated."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ import pydicom
 import pytest
 from conftest import EMULATED, SETTINGS, Clock, drop, needs_emulator, phantom, wait_for
 
-LATE = "lost 20"  # in a second job of a worker
+LATE = "lost 20"  # in the second job of a worker
 A, B, C, Z = (f"GPU-{letter * 8}-0000-4000-8000-000000000000" for letter in "abcf")
 SMALL = ("--size", "32x32x6")
 
@@ -20,7 +20,7 @@ pytestmark = needs_emulator
 
 
 class Gpus:
-    """A folder of made-up GPUs: the name of a file is a UUID, what is in it how that GPU is."""
+    """A folder of emulated GPUs. The name of a file is a UUID, and its content is the state of that GPU."""
 
     def __init__(self, folder, *names):
         self.folder = pathlib.Path(folder)
@@ -44,7 +44,7 @@ def gpus(tmp_path):
 
 @pytest.fixture
 def start(daemon, gpus):
-    """Starts a daemon with what stands in its compute group."""
+    """Starts a daemon with these lines in its compute group."""
 
     def begin(compute="", attempts=3, lanes=2, environment=None):
         clock = Clock(gpus.folder.parent)
@@ -73,7 +73,7 @@ def events(d, kind):
 
 
 def devices(d):
-    """What each living worker was started with, by its number."""
+    """Returns the start device of each live worker, by its number."""
     found = {}
     for pid in d.children("worker"):
         try:
@@ -98,7 +98,7 @@ def wait_devices(d, expected):
 
 
 def wait_hurried(d, condition, what):
-    """Waits for a condition and lets time pass for the service meanwhile: in all less than the 30 s that a child has to start."""
+    """Waits for a condition while time passes for the service: in all less than the 30 s that a child has to start."""
     left = 50
 
     def met():
@@ -116,7 +116,7 @@ def feed(d, tmp_path, count, size=SMALL):
         drop(phantom(tmp_path / f"series{seed}", *size, "--seed", str(seed)), d.inbox / str(seed))
 
 
-# -------------------------------------------------------------------------------- which are used ----
+# -------------------------------------------------------------------------------- selection ----
 
 
 @pytest.mark.parametrize("compute,expected", [
@@ -134,12 +134,12 @@ def test_a_worker_for_each(start, compute, expected):
     assert ready == ", ".join(expected.values())
 
 
-def test_jobs_go_to_all_of_them(start, tmp_path):
+def test_jobs_run_on_all_gpus(start, tmp_path):
     d = start('backend = "cuda";', lanes=1)
     wait_devices(d, {0: A, 1: B})
     d.wait_log("child.ready child=worker", 2)
     workers = d.children("worker")
-    for pid in workers:  # each keeps its first job until the other has one
+    for pid in workers:  # each worker keeps its first job until the other has one
         os.kill(pid, signal.SIGSTOP)
     feed(d, tmp_path, 8)
     wait_for(lambda: {detail.split(",")[0] for detail in events(d, "JOB_STARTED")} == {"worker-0", "worker-1"}, 60,
@@ -150,7 +150,7 @@ def test_jobs_go_to_all_of_them(start, tmp_path):
 
 
 def nodes_of(folder, gpus, processors):
-    """What the kernel would tell of a machine with a GPU and one of these processors a node."""
+    """Returns kernel files of a machine with a GPU and one of these processors per node."""
     for node, (gpu, processor) in enumerate(zip(gpus, processors)):
         for name, text in ((f"devices/system/node/node{node}/cpulist", processor),
                            (f"bus/pci/devices/{gpu}/numa_node", node)):
@@ -161,7 +161,7 @@ def nodes_of(folder, gpus, processors):
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
-def test_each_runs_on_the_node_of_its_gpu(start, gpus, tmp_path):
+def test_each_worker_runs_on_the_numa_node_of_its_gpu(start, gpus, tmp_path):
     first, second = sorted(os.sched_getaffinity(0))[:2]
     gpus.set(A, "\n0000:3b:00.0\n")
     gpus.set(B, "\n0000:d8:00.0\n")
@@ -179,12 +179,12 @@ def test_each_runs_on_the_node_of_its_gpu(start, gpus, tmp_path):
     assert events(d, "COMPUTE_READY") == [told]
     assert d.query("SELECT compute FROM v_night")[0][0] == told
     assert f"Compute     {told}" in d.ctl("status").stdout
-    # A processor of its own each, not half of what the machine has.
+    # One processor each, not half of the machine's processors.
     assert [line for line in d.log.read_text().splitlines() if "worker.ready" in line and "threads=1" not in line] == []
 
 
 def test_the_memory_of_each_is_bound(start):
-    """Beyond what it has once its GPU is open."""
+    """The limit applies to memory beyond that of an open GPU."""
     d = start('backend = "cuda";')
     wait_devices(d, {0: A, 1: B})
     d.config.write_text(d.config.read_text().replace("jobs = {", "jobs = { memory_mib = 100.0;"))
@@ -194,11 +194,11 @@ def test_the_memory_of_each_is_bound(start):
         with contextlib.suppress(ProcessLookupError):
             return [resource.prlimit(pid, resource.RLIMIT_DATA)[0] for pid in d.children("worker")]
 
-    least = (2 * 100 + 512) << 20  # of two lanes, and its own
+    least = (2 * 100 + 512) << 20  # of two lanes, and of the process
     wait_for(lambda: len(limits() or []) == 2 and min(limits() or [0]) > least, 60, "the limits")
 
 
-def test_one_that_is_not_there_is_told_by_name(start):
+def test_a_missing_gpu_is_reported_by_name(start):
     d = start(f'backend = "auto"; devices = [ "{B}", "{Z}" ];')
     wait_devices(d, {0: B})
     (missing,) = events(d, "DEVICE_MISSING")
@@ -215,7 +215,7 @@ def test_auto_without_any_takes_the_cpus(start, gpus, tmp_path):
     assert d.wait_jobs()[0]["state"] == "DONE"
 
 
-def test_cuda_without_any_waits_and_says_why(start, gpus, tmp_path):
+def test_cuda_without_a_gpu_waits_with_a_reason(start, gpus, tmp_path):
     gpus.remove(A)
     gpus.remove(B)
     d = start('backend = "cuda";')
@@ -253,7 +253,7 @@ def test_a_reload_follows_the_configuration(start, gpus):
     wait_devices(d, {0: A, 1: B, 2: C})
 
 
-def test_a_probe_that_dies_leaves_the_cpus(daemon, tmp_path):
+def test_a_failed_probe_leaves_the_cpu_workers(daemon, tmp_path):
     d = daemon(quiet=600.0, programs=EMULATED, environment={"NOCTULE_CRASH_AT": "probe_before_devices"})
     configure(d, 'backend = "auto";')
     d.start()
@@ -263,10 +263,10 @@ def test_a_probe_that_dies_leaves_the_cpus(daemon, tmp_path):
     assert d.wait_jobs()[0]["state"] == "DONE"
 
 
-# -------------------------------------------------------------------------------------- lost ones ---
+# -------------------------------------------------------------------------------------- lost GPUs ---
 
 
-def test_a_job_that_kills_every_gpu_it_meets_fails(start, gpus, tmp_path):
+def test_a_job_that_kills_every_gpu_fails(start, gpus, tmp_path):
     gpus.set(A, "lost 1")
     gpus.set(B, "lost 1")
     d = start('backend = "auto";', attempts=2)
@@ -289,7 +289,7 @@ def test_the_jobs_of_a_lost_gpu_run_elsewhere(start, gpus, tmp_path):
     gpus.set(A, LATE)
     feed(d, tmp_path, 12)
     wait_for(lambda: len(d.jobs("READY")) == 12, 60, "jobs that wait")
-    # The worker of B keeps its first jobs until A is lost, or it might have all others before A has its second.
+    # The worker of B keeps its first jobs until A is lost. Otherwise B might take all jobs before A has its second.
     (other,) = [pid for pid in d.children("worker") if is_device(pid, B)]
     os.kill(other, signal.SIGSTOP)
     d.ctl("release", "--queue")
@@ -299,7 +299,7 @@ def test_the_jobs_of_a_lost_gpu_run_elsewhere(start, gpus, tmp_path):
     assert [job["state"] for job in jobs] == ["DONE"] * 12
     assert max(job["attempts"] for job in jobs) == 2, "the other GPU loses none"
     assert events(d, "DEVICE_LOST")
-    # Each attempt is a run that began, and each that did not end well was the loss of a device.
+    # Each attempt is a start of a job, and each failed attempt was the loss of a device.
     started = events(d, "JOB_STARTED")
     returned, delayed = events(d, "JOB_RETURNED"), events(d, "JOB_DELAYED")
     assert all("COMPUTE_DEVICE_LOST" in detail for detail in delayed), delayed
@@ -308,8 +308,8 @@ def test_the_jobs_of_a_lost_gpu_run_elsewhere(start, gpus, tmp_path):
 
 
 @pytest.mark.parametrize("backend", ["auto", "cuda"])
-def test_a_gpu_that_loses_every_job_costs_each_an_attempt(start, gpus, tmp_path, backend):
-    """And the host nothing else: the other one's worker and what receives live on, and take the jobs."""
+def test_a_gpu_that_fails_each_job_costs_one_attempt_per_job(start, gpus, tmp_path, backend):
+    """Only attempts are lost. The other worker and the receiver continue, and the other worker takes the jobs."""
     gpus.set(A, "lost 1")
     d = start(f'backend = "{backend}";', attempts=2)
     wait_devices(d, {0: A, 1: B})
@@ -324,8 +324,8 @@ def test_a_gpu_that_loses_every_job_costs_each_an_attempt(start, gpus, tmp_path,
 
 
 @pytest.mark.parametrize("backend", ["auto", "cuda"])
-def test_when_the_driver_cannot_be_asked_any_more_those_that_work_go_on(start, gpus, tmp_path, backend):
-    """One that fell off the bus may kill every new process that asks; the others know nothing of it."""
+def test_workers_continue_when_the_driver_stops_answering(start, gpus, tmp_path, backend):
+    """A GPU that fell off the bus may kill each new process that queries it. Workers of other GPUs must continue."""
     d = start(f'backend = "{backend}";')
     wait_devices(d, {0: A, 1: B})
     d.wait_log("child.ready child=worker", 2)
@@ -342,7 +342,7 @@ def test_when_the_driver_cannot_be_asked_any_more_those_that_work_go_on(start, g
     assert d.children("worker") == before
 
 
-def test_a_gpu_that_cannot_be_opened_is_given_up(start, gpus, tmp_path):
+def test_an_unusable_gpu_is_given_up(start, gpus, tmp_path):
     gpus.set(A, "broken")
     d = start('backend = "auto";')
     (detail,) = wait_hurried(d, lambda: events(d, "DEVICE_GIVEN_UP"), "the event")
@@ -392,7 +392,7 @@ def test_a_dead_worker_is_not_a_lost_gpu(start, tmp_path):
     wait_devices(d, {0: A, 1: B})
 
 
-def test_workers_killed_and_gpus_lost_at_random_lose_nothing(start, gpus, tmp_path):
+def test_random_worker_and_gpu_losses_lose_no_job(start, gpus, tmp_path):
     d = start('backend = "auto";', attempts=30)
     files = [phantom(tmp_path / f"series{seed}", "--size", "64x64x10", "--seed", str(seed)) for seed in range(1, 11)]
     for number, each in enumerate(files):
@@ -408,13 +408,14 @@ def test_workers_killed_and_gpus_lost_at_random_lose_nothing(start, gpus, tmp_pa
     assert not list(d.root.rglob("*.part")) and d.query("PRAGMA integrity_check")[0][0] == "ok"
 
 
-# A job of all pairs of voxels has no predicted time: a GPU is opened for it. The other one ends before a GPU is open.
+# A job of all pairs of voxels has no predicted time, so a GPU is opened for it. The other job ends before a GPU is
+# open.
 PAIRS = 'texture = { families = [ "spatial-correlation" ]; };'
 
 
 @pytest.mark.parametrize("texture, backend", [("", "cpu"), (PAIRS, "cuda")])
 def test_run_opens_a_gpu_for_long_jobs(tmp_path, gpus, texture, backend):
-    """With backend "auto" and a GPU that works; "cuda" always takes it."""
+    """With backend "auto" and a working GPU. "cuda" always uses it."""
     files = phantom(tmp_path / "in", *SMALL)
     for wanted, used in (("auto", backend), ("cuda", "cuda")):
         config, output = tmp_path / "noctule.conf", tmp_path / wanted

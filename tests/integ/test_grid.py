@@ -1,7 +1,7 @@
-"""Tilted and unevenly spaced stacks: what is found on their upright grid, what objects then refer to, and what is refused.
+"""Tilted and unevenly spaced stacks: segments on their upright grid, references of results to the source, and
+refusals.
 
-The reference is NumPy's definition of the resampling (test_resample.py) with SciPy's labels, voxel by voxel.
-"""
+The reference is NumPy's definition of the resampling (test_resample.py) with SciPy's labels, voxel by voxel."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ def segment(low, high, radius, center="fraction = [ 0.5, 0.5, 0.5 ];", label="Ba
 
 
 def noctule(tmp_path, inputs, *segments, status=0, options="", texture=""):
-    """noctule run of one pipeline; what it wrote, and what it said."""
+    """Runs one pipeline with noctule run. Returns its results and its output."""
     config, output = tmp_path / "noctule.conf", tmp_path / "out"
     config.write_text(f'root = "{tmp_path / "root"}";\npipelines = ( {{ name = "p"; segments = ( {", ".join(segments)} );'
                       f'\n min_slices = 1; {options} {texture} }} );\nrules = ();\n')
@@ -37,7 +37,7 @@ def noctule(tmp_path, inputs, *segments, status=0, options="", texture=""):
 
 
 class Reference(Stack):
-    """The upright grid of a series, as grid.h has it."""
+    """The upright grid of a series, as defined in grid.h."""
 
     def __init__(self, files, mm=0.0):
         super().__init__(files)
@@ -60,7 +60,7 @@ class Reference(Stack):
         return result
 
     def grid(self):
-        """Real-world values, NaN where there is nothing."""
+        """Returns real-world values, NaN outside the stack."""
         values = stored(self.resampled(self.values), np.int32).astype(float)
         nothing = self.resampled(np.ones(self.shape)) == 0
         if self.padding is not None:
@@ -69,14 +69,14 @@ class Reference(Stack):
         return self.rescale[0] * values + self.rescale[1]
 
     def level_set(self, low, high, radius):
-        """What a sphere in the middle of the grid grows to within the range."""
+        """Returns the growth of a sphere in the middle of the grid within the range."""
         values = self.grid()
         middle = [(n - 1) / 2 for n in values.shape[::-1]]
         start = peer.ellipsoid(values.shape, middle, [radius / mm for mm in self.report["spacing"]])
         return peer.level_set((values >= low) & (values <= high), start)
 
     def check(self, output, mask):
-        """The SEG has the mask on the source's own planes, and the record its volume on the grid."""
+        """Checks that the SEG has the mask on the source's own planes, and the record its volume on the grid."""
         datasets = [pydicom.dcmread(file.filename) for file in self.files]
         assert np.array_equal(seg_masks(output / "seg.dcm", datasets)[0], mask_on_planes(self, self.report, mask))
         seg = pydicom.dcmread(output / "seg.dcm")
@@ -96,7 +96,7 @@ class Reference(Stack):
 
 
     def check_measures(self, found, mask):
-        """Values, box and centroid are those of the grid, and the centroid lies in the patient."""
+        """Checks that values, box and centroid are those of the grid, and that the centroid lies in the patient."""
         z, y, x = np.nonzero(mask)
         values = self.grid()[mask]
         assert found["mean"] == pytest.approx(values.mean(), rel=1e-9)
@@ -117,7 +117,7 @@ def series(tmp_path, *options, change=None):
 
 
 def uneven(files):
-    """Every second step is 1.4 times as long."""
+    """Makes every second step 1.4 times as long."""
     for i, file in enumerate(files):
         dataset = pydicom.dcmread(file)
         dataset.ImagePositionPatient[2] = float(dataset.ImagePositionPatient[2]) + (i + 1) // 2 * 0.4 * 4
@@ -155,7 +155,7 @@ def test_uneven_planes_are_the_reference(tmp_path, mm):
 
 
 def test_measures_are_of_each_plane(tmp_path):
-    """Of 4 mm slices that go on as 6 mm ones: Spacing Between Slices is of all frames or none."""
+    """Slices of 4 mm that continue as 6 mm ones. Spacing Between Slices is present for all frames or absent."""
     files = series(tmp_path, "--size", "48x40x16", "--spacing", "2,2,4")
     for i, file in enumerate(sorted(files)):
         dataset = pydicom.dcmread(file)
@@ -177,11 +177,11 @@ def test_measures_are_of_each_plane(tmp_path):
     order = sorted(images, key=lambda uid: images[uid].ImagePositionPatient[2])
     masks = seg.get_pixels_by_source_instance(order, combine_segments=True)
     assert (masks == seg_masks(output / "seg.dcm", [images[uid] for uid in order])[0]).all() and masks.any()
-    assert seg.get_volume_geometry() is None  # highdicom goes by the positions, and sees that they are no grid
+    assert seg.get_volume_geometry() is None  # highdicom checks positions, and finds no regular grid
 
 
-def test_padding_spreads_and_belongs_to_nothing(tmp_path):
-    """A value between tissue and padding is neither, though it lies in the range."""
+def test_voxels_interpolated_from_padding_are_padding(tmp_path):
+    """A value interpolated between tissue and padding must not be used, even if it lies in the range."""
     def pad(dataset):
         pixels = dataset.pixel_array.copy()
         rows, columns = np.ogrid[:61, :70]
@@ -211,7 +211,7 @@ def test_a_grown_mask_ends_where_the_planes_end(tmp_path):
 
 
 def cropped(files, above, below):
-    """Without so many rows, as a field of view that is too small."""
+    """Removes that many rows, like a field of view that is too small."""
     for file in files:
         dataset = pydicom.dcmread(file)
         pixels, down = dataset.pixel_array, np.array(dataset.ImageOrientationPatient[3:], float)
@@ -224,8 +224,8 @@ def cropped(files, above, below):
 
 @pytest.mark.parametrize("steps", ["{ keep = 1; }", "{ open_mm = 5.0; }, { keep = 1; }"], ids=["as it is", "opened"])
 @pytest.mark.parametrize("tilt", [0, 7, 18, -18, 25])
-def test_what_the_edge_of_the_planes_cuts_is_held(tmp_path, tilt, steps):
-    """That lies within the grid, aslant; a head that is not cut reaches none."""
+def test_segments_cut_by_the_edge_are_held(tmp_path, tilt, steps):
+    """The cut edge lies obliquely within the grid. A complete head does not touch it."""
     head = ('{ label = "Head"; method = "range"; range = [ -300.0, 100000.0 ]; then = ( ' + steps + ' );'
             'type = { code = "T"; scheme = "99X"; meaning = "t"; }; expect = { touches = "top-bottom"; }; }')
     for above, below, edge in ((0, 0, None), (40, 0, "first row"), (0, 40, "last row")):
@@ -247,7 +247,7 @@ def test_codes_lie_where_the_grid_does(tmp_path):
     assert np.allclose([float(n) for n in origin.split("(")[1].rstrip(")").split(",")], expected, atol=1e-9)
 
 
-def test_maps_of_connectedness_go_back_to_the_planes(tmp_path):
+def test_connectedness_maps_are_written_on_the_planes(tmp_path):
     files = series(tmp_path, "--size", "70x61x23", "--tilt", "18.5")
     fuzzy = """{ label = "Brain"; method = "fuzzy-connectedness"; seeds = ( { fraction = [ 0.5, 0.5, 0.5 ]; } );
         object_mean = 35.0; object_sigma = 30.0; homogeneity_sigma = 30.0; connectedness_map = true; threshold = 0.5;
@@ -265,7 +265,7 @@ def test_maps_of_connectedness_go_back_to_the_planes(tmp_path):
     assert (strength[mask] >= 0.5 - 1 / 255).all() and (strength[~mask] <= 0.5 + 1 / 255).all()
 
 
-def test_the_report_says_what_it_is_of(tmp_path):
+def test_the_report_refers_to_its_source(tmp_path):
     files = series(tmp_path, "--size", "70x61x23", "--tilt", "18.5")
     output, _ = noctule(tmp_path, files, segment(0, 80, 35), options='results = [ "seg", "sr" ];',
                         texture="texture = { first_order = true; };")
@@ -281,8 +281,8 @@ def test_the_report_says_what_it_is_of(tmp_path):
     assert len(texts) == 1 and "23 planes tilted by 18.5 degrees" in texts[0]
 
 
-def test_a_tilted_patient_has_the_volume_that_was_drawn(tmp_path):
-    """The truth is drawn in space; on tilted planes of 5 mm a head keeps its volume."""
+def test_a_tilted_patient_has_the_drawn_volume(tmp_path):
+    """The phantom is drawn in space. A head must keep its volume on tilted planes of 5 mm."""
     files = phantom(tmp_path / "in", "--kind", "head-tilted", "--size", "120x120x40", "--truth", tmp_path / "truth.nrrd")
     truth = read_truth(tmp_path / "truth.nrrd")
     spacing = [float(n) for n in pydicom.dcmread(files[0]).PixelSpacing]
@@ -294,7 +294,7 @@ def test_a_tilted_patient_has_the_volume_that_was_drawn(tmp_path):
 
 
 def test_a_sphere_in_space_is_as_large_tilted_as_upright(tmp_path):
-    """Planes through a ball of 30 mm radius at any tilt: its own volume."""
+    """Planes through a ball of 30 mm radius at any tilt must give the ball's volume."""
     exact = 4 / 3 * np.pi * 30**3 / 1000
     for tilt in ("0.001", "18.5", "30"):
         folder = tmp_path / tilt
@@ -320,7 +320,7 @@ def test_a_sphere_in_space_is_as_large_tilted_as_upright(tmp_path):
     ("memory_mib = 3.0;", "JOB_TOO_LARGE"),
     ("grid = { mm = 0.0000001; };", "VOLUME_TOO_LARGE"),
 ])
-def test_what_is_not_straightened_is_refused_by_name(tmp_path, options, code):
+def test_unsupported_tilts_are_refused_by_name(tmp_path, options, code):
     files = series(tmp_path, "--size", "256x256x20", "--tilt", "12")
     output, job = noctule(tmp_path, files, segment(0, 80, 35), status=1, options=options)
     assert job["code"] == code and not output.exists() or list(output.iterdir()) == []
@@ -342,13 +342,13 @@ def padding(dataset):
     (("--tilt", "50"), None, "GANTRY_TILT", "too much"),
     (("--tilt", "12", "--gap", "5"), None, "MISSING_SLICE", "slice is missing"),
 ])
-def test_what_cannot_be_straightened_is_refused_by_name(tmp_path, options, change, code, words):
+def test_stacks_that_cannot_be_straightened_are_refused_by_name(tmp_path, options, change, code, words):
     files = series(tmp_path, "--size", "32x32x20", *options, change=change)
     _, job = noctule(tmp_path, files, segment(0, 80, 35), status=1)
     assert job["code"] == code and words in job["message"] and job["files"]
 
 
-def test_every_value_in_use_leaves_none_for_outside(tmp_path):
+def test_no_free_value_for_outside_is_refused(tmp_path):
     def fill(dataset):
         dataset.PixelData = (np.linspace(0, 65535, 64 * 32).astype(np.uint16)).tobytes()
 
@@ -357,7 +357,7 @@ def test_every_value_in_use_leaves_none_for_outside(tmp_path):
     assert job["code"] == "GRID_VALUES_FULL" and "0 to 65535" in job["message"]
 
 
-def test_the_service_straightens_where_its_pipelines_do(daemon, tmp_path):
+def test_the_service_straightens_for_accepting_pipelines(daemon, tmp_path):
     d = daemon(quiet=0.5)
     d.start()
     drop(phantom(tmp_path / "series", "--size", "48x48x12", "--tilt", "12"), d.inbox)
@@ -365,7 +365,7 @@ def test_the_service_straightens_where_its_pipelines_do(daemon, tmp_path):
     assert job["state"] == "DONE" and "12 planes tilted by 12.0 degrees" in job["note"]
 
 
-def test_the_service_refuses_where_its_pipelines_do(daemon, tmp_path):
+def test_the_service_refuses_for_rejecting_pipelines(daemon, tmp_path):
     d = daemon(quiet=0.5)
     text = d.config.read_text()
     d.config.write_text(text.replace('name = "head-ct";', 'name = "head-ct"; tilt = "refuse";'))

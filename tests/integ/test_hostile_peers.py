@@ -1,4 +1,4 @@
-"""What a peer may cost: callers and destinations that nest, stall, flood or never end."""
+"""Limits on the cost of a peer: callers and destinations that nest, stall, flood or never end."""
 
 import contextlib
 import re
@@ -84,7 +84,7 @@ def liar(answer):
 
 
 def message(command_set, data=None, context=1, piece=16000):
-    """As PDUs."""
+    """Returns the message as PDUs."""
     pieces = [command_set[at:at + piece] for at in range(0, len(command_set), piece)]
     whole = b"".join(pdu(DATA, pdv(context, 3 if each is pieces[-1] else 1, each)) for each in pieces)
     if data is not None:
@@ -96,8 +96,8 @@ def message(command_set, data=None, context=1, piece=16000):
 # ---- nesting ----
 
 
-def test_a_nested_report_does_not_end_the_intake(receiver):
-    """16 KB of sequences in sequences ended the intake: the parser recursed in a thread of 1 MiB."""
+def test_a_nested_report_does_not_crash_the_receiver(receiver):
+    """16 KB of nested sequences once crashed the receiver: the parser recursed in a thread with a stack of 1 MiB."""
     d = receiver()
     intake = d.children("intake")
     for depth in (1000, 4000):
@@ -121,8 +121,8 @@ NESTED_ANSWERS = {
 
 
 @pytest.mark.parametrize("answer", NESTED_ANSWERS.values(), ids=NESTED_ANSWERS)
-def test_a_nested_answer_does_not_end_the_courier(courier, seg, answer):
-    """1.3 MB of them from a destination ended the courier, and with it the deliveries to all others."""
+def test_a_nested_response_does_not_crash_the_sender(courier, seg, answer):
+    """1.3 MB of nested sequences from a destination once crashed the sender, and with it all deliveries."""
     with liar(answer) as one:
         sending = courier(destination(port=one.port, dimse=1.0), '{ name = "OUT"; folder = "%s"; }' % seg.parent)
         told = sending.deliver(seg)
@@ -139,12 +139,12 @@ def test_a_nested_answer_does_not_end_echo(tmp_path):
         assert done.returncode == 1 and "PEER_ABORTED" in done.stderr, (done.returncode, done.stderr)
 
 
-# ---- floods, trickles and data sets without an end ----
+# ---- floods, slow peers and data sets without an end ----
 
 
 @contextlib.contextmanager
 def flood(strangers, once):
-    """So many threads call again and again; what they do is counted."""
+    """Calls repeatedly from that many threads, and counts the calls."""
     stop, counts = threading.Event(), [0] * strangers
 
     def call(number):
@@ -167,8 +167,8 @@ def flood(strangers, once):
         thread.join()
 
 
-def test_strangers_cost_a_peer_nothing(receiver):
-    """Of 40 calls of a peer 32 were told that the service is busy, while strangers called 51 times a second."""
+def test_unknown_callers_do_not_displace_a_peer(receiver):
+    """Of 40 calls of a peer 32 once got "busy", while unknown peers called 51 times per second."""
     d = receiver("max_associations = 4; " + PEERS)
 
     def rejected():
@@ -176,7 +176,7 @@ def test_strangers_cost_a_peer_nothing(receiver):
         raw.send(associate_rq([(CT, [IMPLICIT])], calling="STRANGER"))
         kind, body = raw.pdu()
         assert (kind, body) == (ASSOCIATE_RJ, b"\0\1\1\3")
-        return raw  # held open: it does not go by itself
+        return raw  # the caller keeps it open
 
     with flood(4, rejected) as counts:
         wait_for(lambda: sum(counts) > 100, 60, "a flood")
@@ -188,8 +188,8 @@ def test_strangers_cost_a_peer_nothing(receiver):
                 raw.release()
 
 
-def test_a_peer_that_has_released_calls_again_at_once(receiver):
-    """Though its connection is there still: the third was told that the service is busy."""
+def test_a_peer_may_call_again_right_after_release(receiver):
+    """The peer's connection still exists. An earlier version answered the third call with "busy"."""
     d = receiver("max_associations = 4; " + PEERS)
     released = []
     for _ in range(4):
@@ -201,7 +201,7 @@ def test_a_peer_that_has_released_calls_again_at_once(receiver):
         raw.socket.close()
 
 
-def test_strangers_with_a_certificate_cost_a_peer_nothing(receiver, certificates):
+def test_unknown_callers_with_a_certificate_do_not_displace_a_peer(receiver, certificates):
     d = receiver("max_associations = 4; " + PEERS, certificates=certificates)
     tls = client_context(certificates, "client")
 
@@ -218,8 +218,8 @@ def test_strangers_with_a_certificate_cost_a_peer_nothing(receiver, certificates
                 raw.associate([(VERIFICATION, [IMPLICIT])], calling="ECHOSCU")
 
 
-def test_a_peer_that_trickles_holds_its_share_and_not_for_long(receiver, tmp_path):
-    """A byte now and then held every association for as long as it was sent."""
+def test_a_trickling_peer_is_limited_in_associations_and_time(receiver, tmp_path):
+    """An earlier version held an association for as long as a byte arrived now and then."""
     clock = Clock(tmp_path)
     d = receiver("max_associations = 4; dimse_seconds = 30.0; " + PEERS, environment=clock.environment)
     with contextlib.ExitStack() as stack:
@@ -250,7 +250,7 @@ def test_a_peer_that_trickles_holds_its_share_and_not_for_long(receiver, tmp_pat
 
 
 def sent_until_ended(raw):
-    """Bytes of a data set without an end that went out; the last PDU that came."""
+    """Sends a data set without an end. Returns the number of bytes sent, and the last PDU received."""
     part, sent = pdu(DATA, pdv(1, 0, bytes(65536))), 0
     with contextlib.suppress(OSError):
         while True:
@@ -267,13 +267,13 @@ def test_a_data_set_without_an_end_is_ended(receiver):
         raw.associate([(CT, [IMPLICIT])], calling="STORESCU")
         raw.command(1, command(0x0001, 1, CT, "1.2.3", x0700=0))
         sent, _ = sent_until_ended(raw)
-    assert sent < 32 << 20  # and the buffers between
+    assert sent < 32 << 20  # includes the socket buffers
     wait_for(lambda: "INSTANCE_TOO_LARGE" in d.log.read_text() and not parts(d), 60, "its end")
     echoscu(d.port)
 
 
 def test_the_reserve_holds_while_a_file_is_received(daemon, tmp_path):
-    """It ate the reserve of the disk, and then the rest was read and dropped: 21.8 GB."""
+    """An earlier version used up the reserve of the disk, then read and dropped the rest: 21.8 GB."""
     with small_file_system(tmp_path / "daemon0", 96):
         d = daemon(dicom=PEERS, quiet=600.0)
         d.config.write_text(re.sub("min_free_mib = [0-9.]+", "min_free_mib = 48.0", d.config.read_text()))
@@ -288,7 +288,7 @@ def test_the_reserve_holds_while_a_file_is_received(daemon, tmp_path):
         d.kill_all()
 
 
-# ---- work for nobody ----
+# ---- work without a recipient ----
 
 
 def implicit(group, number, value):
@@ -297,7 +297,7 @@ def implicit(group, number, value):
 
 
 def laborious_image(instance, series):
-    """An enhanced CT image, sound and within every limit, whose header takes a second of a processor to read."""
+    """A valid enhanced CT image within every limit. Its header takes a second of CPU time to read."""
     def item(content):
         return implicit(0xFFFE, 0xE000, content)
 
@@ -318,8 +318,8 @@ def laborious_image(instance, series):
 
 @pytest.mark.parametrize("leaves", ["abort", "close", "stay"])
 @pytest.mark.parametrize("secure", [False, True], ids=["", "tls"])
-def test_the_header_of_a_sender_that_has_gone_is_read_no_further(receiver, certificates, secure, leaves):
-    """Its sender went while it was read, which took as long as if somebody waited."""
+def test_reading_stops_when_its_sender_disconnects(receiver, certificates, secure, leaves):
+    """The sender disconnects while its header is read. The reader must stop instead of finishing."""
     d = receiver(PEERS, certificates=certificates)
     tls = client_context(certificates, "client") if secure else None
     with Raw(d.tls_port if secure else d.port, tls=tls, timeout=60) as raw:
@@ -343,12 +343,13 @@ def test_the_header_of_a_sender_that_has_gone_is_read_no_further(receiver, certi
     echoscu(d.port)
 
 
-# ---- who is believed ----
+# ---- trust ----
 
 
 def test_only_the_destination_can_commit(daemon, tmp_path):
-    """Any listed peer was believed."""
-    with archive(commitment=True, commit_status=0x0107) as pacs:  # a warning: it takes the request, and never reports
+    """Only a configured destination may commit. An earlier version accepted a commitment from any peer."""
+    # a warning: the archive accepts the request and never reports
+    with archive(commitment=True, commit_status=0x0107) as pacs:
         d = daemon(quiet=60.0, pipeline_extra='deliver = [ "PACS" ];',
                    dicom='peers = ( { ae_title = "ARCHIVE"; }, { ae_title = "OTHER"; } );',
                    extra=destinations(to_archive(pacs.port, more="commit = true;"))).start()

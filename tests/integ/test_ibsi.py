@@ -1,5 +1,5 @@
-"""The values that IBSI publishes (reference manual, chapter 5) of its digital phantom and of its CT phantom as it is,
-configuration A: each family that Noctule has, value by value, within the tolerance that the manual gives."""
+"""The values that IBSI publishes (reference manual, chapter 5) for its digital phantom and for its CT phantom without
+processing, configuration A. Each family of Noctule is compared value by value, within the tolerance of the manual."""
 
 import csv
 from collections import Counter
@@ -12,7 +12,7 @@ from objects import save, segmentation
 from test_features import BIN_SIZE
 from test_features import features as print_features
 from texture_runs import AGGREGATIONS as OURS
-from texture_runs import (TYPE, assert_report_tells, features,
+from texture_runs import (TYPE, assert_report_equals_features, features,
                           run,  # noqa: F401
                           series)
 
@@ -21,21 +21,21 @@ DRAWN = f'{{ label = "Phantom"; method = "object"; object = {{ kind = "seg"; roi
 
 pytestmark = needs_shared
 
-# How print_features is asked for what the manual measured.
+# Options of print_features for the settings of the manual.
 DIGITAL = {"discretisation": BIN_SIZE, "width": 1}
 CONFIGURATION_A = {"discretisation": BIN_SIZE, "width": 25, "lo": -500, "hi": 400}
-IN_ML = {"RNU0", "YEKZ", "99N0"}  # told so, where the manual has mm3
+IN_ML = {"RNU0", "YEKZ", "99N0"}  # printed in ml, in the manual in mm3
 PERCENT = {"ivh_v10": 10, "ivh_v90": 90, "ivh_i10": 10, "ivh_i90": 90}
 # Values of the digital phantom by family and aggregation.
 FAMILIES = {("HCUG", "DHQ4"): 25, ("9ST6", "DHQ4"): 2, ("UHIW", "DHQ4"): 18, ("ZVCW", "DHQ4"): 23, ("P88C", "DHQ4"): 6}
-AGGREGATIONS = ["BTW3", "SUJT", "JJUI", "ZW7Z", "ITBB", "IAZD"]  # as enum aggregation has them
+AGGREGATIONS = ["BTW3", "SUJT", "JJUI", "ZW7Z", "ITBB", "IAZD"]  # in the order of enum aggregation
 DIMENSIONS = ["8QNN", "8QNN", "62GR", "62GR", "KOBO", "KOBO"]
 FAMILIES |= {(family, code): count for family, count in {"LFYI": 25, "TP0I": 16}.items() for code in AGGREGATIONS}
 FAMILIES |= {(family, code): count for family, count in {"9SAK": 16, "VMDZ": 16, "IPET": 5, "REK0": 17}.items() for code in DIMENSIONS}
 
 
 def phantom(name):
-    """Volume and mask [z, y, x], and the spacing by x, y, z."""
+    """Returns volume and mask [z, y, x], and the spacing by x, y, z."""
     folder = IBSI / name / "nifti"
     image = SimpleITK.ReadImage(folder / "image" / "phantom.nii.gz")
     mask = SimpleITK.ReadImage(folder / "mask" / "mask.nii.gz")
@@ -44,7 +44,7 @@ def phantom(name):
 
 
 def published(dataset, aggregation):
-    """Of the families that are there, in one aggregation."""
+    """Returns the published values of the implemented families in one aggregation."""
     codes = {"DHQ4", AGGREGATIONS[aggregation], DIMENSIONS[aggregation]}
     with open(IBSI / "ibsi_1_reference_values.csv") as file:
         rows = csv.DictReader(line for line in file if not line.startswith("#"))
@@ -56,7 +56,7 @@ def published(dataset, aggregation):
 
 
 def as_printed(text):
-    """Half of the last digit that is printed: a value without a tolerance is exact to its digits, at least three."""
+    """Returns half of the last printed digit: a value without a tolerance is exact to its digits, at least three."""
     value = float(text)
     digits = max(3, len(text.split("e")[0].replace("-", "").replace(".", "").lstrip("0")))
     return 0.5001 * 10.0 ** (np.floor(np.log10(abs(value))) - digits + 1) if value else 0
@@ -70,7 +70,7 @@ def is_met(row, value):
 
 
 def measured(folder, name, settings):
-    """{(code, percent): value} of all families."""
+    """Returns {(code, percent): value} of all families."""
     volume, mask, spacing = phantom(name)
     folder.mkdir()
     told = print_features(folder, volume, mask, families=1, **spacing, **settings)["families"]
@@ -94,7 +94,7 @@ def test_digital_phantom(tmp_path, aggregation):
 
 
 @pytest.mark.parametrize("aggregation", range(4))
-def test_ct_phantom_as_it_is(tmp_path, aggregation):
+def test_ct_phantom_without_processing(tmp_path, aggregation):
     assert_published(published("chest_config_a", aggregation),
                      measured(tmp_path / "all", "ibsi_1_ct_radiomics_phantom",
                               CONFIGURATION_A | {"aggregation": aggregation}))
@@ -114,4 +114,4 @@ def test_digital_phantom_through_a_run(run, tmp_path, aggregation):
     codes = {f["family"]: f["aggregation_ibsi_code"] for f in told}
     assert (codes["glrlm"], codes["glcm"], codes["ngldm"], codes["glszm"]) == (
         AGGREGATIONS[number], AGGREGATIONS[number], DIMENSIONS[number], DIMENSIONS[number])
-    assert_report_tells(tmp_path / "out", source)
+    assert_report_equals_features(tmp_path / "out", source)

@@ -1,7 +1,5 @@
-"""
-The IBSI's CT phantom, from DICOM and its structure set to features.json by one `noctule run` a configuration: what its
-manual has of every step (the diagnostics), and its reference values of the families that there are.
-"""
+"""The CT phantom of IBSI, from DICOM and its RTSTRUCT to features.json by one `noctule run` per configuration. It
+must give the manual's diagnostics of every step, and its reference values of the implemented families."""
 
 import csv
 import json
@@ -22,7 +20,7 @@ TWO_MM = "resample = { isotropic_mm = 2.0; };"
 CUBIC = 'resample = { isotropic_mm = 2.0; interpolation = "cubic"; };'
 SIZE_25 = 'discretisation = "fixed-bin-size"; bin_width = 25.0;'
 NUMBER_32 = 'discretisation = "fixed-bin-number"; levels = 32;'
-# What the manual's table has of each: interpolation; re-segmentation and discretisation; aggregations; and the grid and
+# Per configuration of the manual's table: interpolation; re-segmentation and discretisation; aggregations; grid and
 # order for resample_volume.
 CONFIGURATIONS = {
     "a": ("", "range = [ -500.0, 400.0 ];" + SIZE_25, IN_SLICES, ("spaced:0,0,0", 1)),
@@ -31,10 +29,10 @@ CONFIGURATIONS = {
     "d": (TWO_MM, "sigma = 3.0;" + NUMBER_32, IN_SPACE, ("spaced:2,2,2", 1)),
     "e": (CUBIC, 'range = [ -1000.0, 400.0 ]; sigma = 3.0; ivh_discretisation = "fixed-bin-number"; ivh_levels = 1000;' + NUMBER_32, IN_SPACE, ("spaced:2,2,2", 3)),
 }
-# Groups that are no configuration, to see the image and the region before and after interpolation.
+# Groups outside the configurations, for diagnostics of image and region before and after interpolation.
 BOTH = 'regions = [ "segments", "volume" ];'
-UNITS = {"ml": 1000.0, "[hnsf'U].ml": 1000.0}  # of the manual's mm3
-PERCENT = {"ivh_v10": 10, "ivh_v90": 90, "ivh_i10": 10, "ivh_i90": 90}  # two of each have one code
+UNITS = {"ml": 1000.0, "[hnsf'U].ml": 1000.0}  # from the manual's mm3
+PERCENT = {"ivh_v10": 10, "ivh_v90": 90, "ivh_i10": 10, "ivh_i90": 90}  # the two of each pair have one code
 FAMILIES = 'families = [ "all" ];'
 
 
@@ -46,7 +44,7 @@ def published(name, configuration):
 
 @pytest.fixture
 def measured(tmp_path, request):
-    """What noctule run measures of a configuration, as features.json has it."""
+    """Returns the measurements of noctule run for a configuration, from features.json."""
     configuration = request.getfixturevalue("configuration")
     interpolation, more, aggregations, _ = CONFIGURATIONS[configuration]
     groups = [BOTH] + [BOTH + interpolation] * bool(interpolation)
@@ -62,13 +60,13 @@ def measured(tmp_path, request):
 
 
 def is_close(found, row):
-    """Within the tolerance, or at the three digits that the manual prints."""
+    """Returns whether the value is within the tolerance, or within the three printed digits."""
     value, tolerance = float(row["value"]), float(row["tolerance"] or 0)
     return min(abs(found - value), abs(float(f"{found:.3g}") - value)) <= tolerance * (1 + 1e-12)
 
 
 class Stage:
-    """The features of a stage: of the image as it is, interpolated, or of the region re-segmented, too."""
+    """The features of a stage: original image, interpolated image, or re-segmented region."""
 
     def __init__(self, features, interpolated, resegmented):
         self.features = [f for f in features if bool(f["interpolation"]) == interpolated
@@ -76,7 +74,7 @@ class Stage:
 
     def value(self, name, segment):
         values = {f["value"] for f in self.features if (f["name"], f["segment_number"]) == (name, segment)}
-        (value,) = values  # in several groups it is the same
+        (value,) = values  # the same in several groups
         return value
 
     def image(self, spacing):
@@ -91,14 +89,14 @@ class Stage:
                                  for side, mm in zip(("columns", "rows", "slices"), spacing))))
         return {**{f"int_mask_dim_{axis}": image[f"img_dim_{axis}"] for axis in "xyz"},
                 **{f"{kind}_mask_bb_dim_{axis}": boxes[axis] for kind in ("int", "morph") for axis in "xyz"},
-                # The intensity mask has so many voxels as have this sum of squares with this mean of squares.
+                # The number of voxels follows from the sum and the mean of squares.
                 "int_mask_vox_count": round(self.value("energy", 1) / self.value("root_mean_square", 1) ** 2),
                 "morph_mask_vox_count": self.value("voxel_count", 1), "int_mask_mean_int": self.value("mean", 1),
                 "int_mask_min_int": self.value("minimum", 1), "int_mask_max_int": self.value("maximum", 1)}
 
 
 def boxes_of_values(folder, configuration, lo, hi):
-    """Sizes of the box around the region's voxels with values from lo to hi: no feature has them."""
+    """Returns the sizes of the box around the region's voxels with values from lo to hi, which no feature has."""
     grid, order = CONFIGURATIONS[configuration][3]
     images = sorted(IMAGES.glob("*.dcm"))
     (rtstruct,) = OBJECTS.glob("*.dcm")

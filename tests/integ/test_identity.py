@@ -1,7 +1,6 @@
-"""
-Identity of results: the same bytes in give the same UIDs and the same bytes out, wherever they are made; anything else gives new UIDs. An
-object that takes the place of an earlier one refers to it. No two objects with one UID and different bytes ever leave.
-"""
+"""Identity of results. The same input bytes give the same UIDs and output bytes on any machine, and other input gives
+new UIDs. An object that replaces an earlier one refers to it. Objects with one UID and different bytes must never
+be sent."""
 
 import collections
 import io
@@ -34,7 +33,7 @@ def series(folder, **changes):
 
 
 def made_by_us(path):
-    """The UIDs of an object that Noctule made: they name the object itself or a part of it, not its sources."""
+    """Returns the UIDs that Noctule made for an object and its parts, without those of its sources."""
     found = set()
 
     def visit(dataset, element):
@@ -50,7 +49,8 @@ def made_by_us(path):
 
 
 def replaced_by(dataset):
-    """The SOP Instance UIDs that an object says it replaces, in the way of its kind, and that its references list."""
+    """Returns the SOP Instance UIDs that an object replaces, as its kind states them. Its references must list them
+    too."""
     if dataset.Modality == "SR":
         studies = dataset.get("PredecessorDocumentsSequence", [])
         return [sop.ReferencedSOPInstanceUID for study in studies for one in study.ReferencedSeriesSequence
@@ -73,7 +73,7 @@ def bytes_of(folder):
 
 
 def assert_uids_have_one_content(paths):
-    """No two of these files have one SOP Instance UID and different data sets."""
+    """Checks that files with one SOP Instance UID have equal data sets."""
     contents = collections.defaultdict(set)
     for path in paths:
         dataset = pydicom.dcmread(path)
@@ -104,7 +104,7 @@ def run(config, files, output, *more):
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
-    """A series, and what noctule run makes of it."""
+    """Returns a series, and the results of noctule run for it."""
     folder = tmp_path_factory.mktemp("first")
     files = series(folder)
     return files, run(configuration(folder), files, folder / "out")
@@ -113,8 +113,9 @@ def first(tmp_path_factory):
 # --- same bytes ---
 
 
-def test_a_service_makes_the_bytes_of_a_run_and_makes_them_again(first, daemon, tmp_path):
-    """By C-STORE, whose files have another file meta information; in another root; by retry; after a restart; without the database."""
+def test_the_service_and_its_retries_make_the_bytes_of_a_run(first, daemon, tmp_path):
+    """The service makes the bytes of noctule run: by C-STORE (another file meta information), in another root, by
+    retry, after a restart, and without the database."""
     files, out = first
     d = daemon(quiet=60.0, dicom=NEWEST, pipeline_extra=ALL + 'deliver = [ "OUT" ];',
                extra=destinations(to_folder(tmp_path / "folder"))).start()
@@ -152,8 +153,9 @@ def test_the_encoding_of_the_source_does_not_count(first, tmp_path, syntax):
     assert bytes_of(run(configuration(tmp_path), [tmp_path / "other"], tmp_path / "out")) == bytes_of(out)
 
 
-def test_the_content_is_dated_by_its_sources(first, tmp_path):
-    """The latest time that the source states, here that of the sixth image; no time of creation is claimed. Without any date it is the epoch."""
+def test_content_dates_follow_from_the_sources(first, tmp_path):
+    """Content dates are the latest time that the source states, here that of the sixth image. No creation time is
+    written. Without any date the content date is the epoch."""
     files, out = first
     bare = []
     for path in files:
@@ -172,12 +174,12 @@ def test_the_content_is_dated_by_its_sources(first, tmp_path):
             assert "InstanceCreationDate" not in dataset and "InstanceCreationTime" not in dataset
 
 
-# --- anything else ---
+# --- other bytes ---
 
 
 def one_pixel(dataset):
     pixels = dataset.pixel_array.copy()
-    pixels[0, 0] += 1  # in the air: no mask and no histogram of a segment sees it
+    pixels[0, 0] += 1  # in air, so that no mask and no histogram of a segment changes
     dataset.PixelData = pixels.tobytes()
 
 
@@ -192,10 +194,10 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change_one", CHANGES.values(), ids=CHANGES)
-def test_an_image_that_differs_gives_new_uids(first, tmp_path, change_one):
+def test_a_changed_image_gives_new_uids(first, tmp_path, change_one):
     files, out = first
     shutil.copytree(files[0].parent, tmp_path / "in")
-    for file in files if change_one is CHANGES["patient"] else files[2:3]:  # of which a series has one
+    for file in files if change_one is CHANGES["patient"] else files[2:3]:  # one for the series
         dataset = pydicom.dcmread(file)
         change_one(dataset)
         dataset.save_as(tmp_path / "in" / file.name)
@@ -213,7 +215,7 @@ def test_another_pipeline_or_device_gives_new_uids(first, tmp_path, settings):
 
 
 def test_a_source_without_frame_of_reference(tmp_path):
-    """The UID that is made for it is the same in all results of the images, and another one for other images."""
+    """All results of the images have the same generated Frame of Reference UID, and other images get another one."""
     frames = []
     for name, changes in ("a", {}), ("b", {}), ("c", RIGHT):
         files = series(tmp_path / name, **changes)
@@ -226,8 +228,9 @@ def test_a_source_without_frame_of_reference(tmp_path):
     assert frames[0] == frames[1] and len(frames[0]) == 1 and frames[0].isdisjoint(frames[2])
 
 
-def test_an_annotation_object_that_differs_gives_new_uids(tmp_path):
-    """The same UID and the same contours, with another description; the same object again gives the same bytes."""
+def test_a_changed_annotation_object_gives_new_uids(tmp_path):
+    """An RTSTRUCT with the same UID and contours, and another description, gives new UIDs. An equal RTSTRUCT gives
+    the same bytes."""
     files = series(tmp_path)
     drawn = structure_set(files)
     config = tmp_path / "drawn.conf"
@@ -245,15 +248,14 @@ def test_an_annotation_object_that_differs_gives_new_uids(tmp_path):
     assert np.array_equal(pydicom.dcmread(made[0]).pixel_array, pydicom.dcmread(made[2]).pixel_array)
 
 
-# --- what takes the place of an earlier object ---
+# --- replacement of earlier objects ---
 
 
 @pytest.mark.parametrize("study", ["same study", "another study"])
 def test_a_corrected_patient(first, daemon, tmp_path, study):
-    """
-    The images come again with another name and ID. The wrong patient's objects are in an archive that keeps what came first, as Orthanc
-    does by default, in one that keeps all, and in a folder. The right one's are new, refer to them, and go everywhere.
-    """
+    """The images arrive again with another name and ID. The objects of the wrong patient are in three destinations:
+    an archive that keeps the first object (Orthanc's default), an archive that keeps all, and a folder. The
+    corrected objects are new, refer to the earlier ones, and are sent to each destination."""
     files, _ = first
     changes = {**RIGHT, **({"StudyInstanceUID": "1.2.826.0.1.99"} if study != "same study" else {})}
     better = [corrected(path, tmp_path / "better", **changes) for path in files]
@@ -287,7 +289,7 @@ def test_a_corrected_patient(first, daemon, tmp_path, study):
                     assert [each for each in place if each.SOPInstanceUID == before.SOPInstanceUID] == [before]
             for place in held, kept, there:
                 assert len(place) == 6 and {each.PatientID for each in place} == {"W-1", "R-1"}
-            # The database shows both, and the peers of the standard have nothing to complain of.
+            # The database shows both, and other validators report no error.
             rows = d.query("SELECT * FROM v_results WHERE sop_instance_uid <> '' ORDER BY job, path")
             assert [(row["replaces"], row["replaced_by"]) for row in rows[:3]] == [("", row["sop_instance_uid"]) for row in rows[3:]]
             assert [(row["replaces"], row["replaced_by"]) for row in rows[3:]] == [(row["sop_instance_uid"], "") for row in rows[:3]]
@@ -300,7 +302,8 @@ def test_a_corrected_patient(first, daemon, tmp_path, study):
 
 
 def test_back_to_the_first_bytes(first, daemon, tmp_path):
-    """Wrong, right, wrong again: three objects, each of which refers to the one before; a job that runs again makes its own once more."""
+    """Wrong, right, wrong again: three objects, each of which refers to the one before. A repeated job makes its own
+    object again."""
     files, _ = first
     better = [corrected(path, tmp_path / "better", **RIGHT) for path in files]
     d = daemon(quiet=60.0, dicom=NEWEST, pipeline_extra=ALL).start()
@@ -330,7 +333,7 @@ def test_a_changed_pipeline_replaces_its_results(first, daemon, tmp_path):
         assert replaced_by(after) == [before.SOPInstanceUID] != [after.SOPInstanceUID]
 
 
-def test_a_crash_does_not_change_what_is_replaced(first, daemon, tmp_path):
+def test_a_crash_does_not_change_the_replaced_object(first, daemon, tmp_path):
     """The second job dies before its end is recorded, and runs again after the restart."""
     files, _ = first
     better = [corrected(path, tmp_path / "better", **RIGHT) for path in files]
@@ -352,7 +355,8 @@ def test_a_crash_does_not_change_what_is_replaced(first, daemon, tmp_path):
 
 
 def test_results_of_an_earlier_version_are_replaced(first, daemon, tmp_path):
-    """Their UIDs follow from no digest: a retry with the same settings makes a new object, which refers to the old one."""
+    """The UIDs of an earlier version do not follow from a digest. A retry with the same settings makes a new object
+    that refers to the old one."""
     files, _ = first
     d = daemon(quiet=60.0, pipeline_extra=ALL).start()
     put(files, d.inbox / "a")

@@ -1,4 +1,5 @@
-"""What results take over from ruined sources: dciodvfy finds no error in them, and what was left out is told."""
+"""Attributes that results inherit from damaged sources. dciodvfy must find no error in the results, and omitted
+attributes are reported."""
 
 import json
 
@@ -13,7 +14,7 @@ from texture_runs import around_middle, run, series  # noqa: F401
 
 @pytest.fixture(autouse=True)
 def anything_goes():
-    """pydicom refuses to read and write what these tests are about."""
+    """pydicom refuses to read and write such values, so its validation is switched off."""
     settings = pydicom.config.settings
     before = settings.reading_validation_mode, settings.writing_validation_mode
     settings.reading_validation_mode = settings.writing_validation_mode = pydicom.config.IGNORE
@@ -33,9 +34,9 @@ def items(*each):
 
 
 CODE = {"CodeValue": "1", "CodingSchemeDesignator": "DCM", "CodeMeaning": "x"}
-UNSAID = "unsaid"  # not there in the result
+UNSAID = "unsaid"  # absent from the result
 
-# attribute, its value in the source, what the result has: None where it must be there and is empty
+# attribute, its value in the source, its value in the result: None if it must be present and empty
 RUINED = [
     ("PatientName", "A" * 70, None),
     ("PatientName", "a=b=c=d", None),
@@ -138,7 +139,7 @@ def segmentation_of(folder, **attributes):
 
 
 @pytest.mark.parametrize("keyword, value, kept", RUINED)
-def test_what_is_ruined_is_left_out(tmp_path, keyword, value, kept):
+def test_damaged_attributes_are_omitted(tmp_path, keyword, value, kept):
     seg, left_out = segmentation_of(tmp_path, **{keyword: value})
     assert f"{keyword} (" in left_out
     if kept is UNSAID:
@@ -148,7 +149,7 @@ def test_what_is_ruined_is_left_out(tmp_path, keyword, value, kept):
 
 
 @pytest.mark.parametrize("attributes", [WHOLE, ANIMAL], ids=["person", "animal"])
-def test_what_is_whole_is_taken_over(tmp_path, attributes):
+def test_valid_attributes_are_inherited(tmp_path, attributes):
     seg, left_out = segmentation_of(tmp_path, **attributes)
     assert left_out == ""
     for keyword, value in attributes.items():
@@ -156,7 +157,7 @@ def test_what_is_whole_is_taken_over(tmp_path, attributes):
 
 
 def test_uids_with_leading_zeros_are_kept(tmp_path):
-    """PS3.5 9.1 forbids them, scanners and anonymizers write them, and a result must be of the same study."""
+    """PS3.5 9.1 forbids leading zeros, but scanners and anonymizers write them. A result must keep the study's UID."""
     uids = {"StudyInstanceUID": "1.2.840.00113619.2.0055.1", "FrameOfReferenceUID": "1.2.840.0011.7"}
     paths = classic(tmp_path / "in", 2, 6, 8, **uids)
     path, summary = write(tmp_path, paths, apart(1, 2, 6, 8))
@@ -164,14 +165,14 @@ def test_uids_with_leading_zeros_are_kept(tmp_path):
     assert summary["left_out"] == "" and {key: seg[key].value for key in uids} == uids
 
 
-def test_an_identity_that_was_removed_by_no_method(tmp_path):
-    """As some anonymizers have it: an empty method is no method, and may stand in no result."""
+def test_an_empty_deidentification_method_is_omitted(tmp_path):
+    """Some anonymizers write an empty method. A result must not contain an empty method."""
     seg, left_out = segmentation_of(tmp_path, PatientIdentityRemoved="YES", DeidentificationMethod="")
     assert left_out == "PatientIdentityRemoved (0012,0062)"
     assert "PatientIdentityRemoved" not in seg and "DeidentificationMethod" not in seg
 
 
-def test_items_that_are_whole_stay(tmp_path):
+def test_valid_items_are_kept(tmp_path):
     seg, left_out = segmentation_of(tmp_path, ProcedureCodeSequence=items(item(), item(**CODE), item(CodeValue="2")))
     assert left_out == "ProcedureCodeSequence (0008,1032)"
     assert [each.CodeMeaning for each in seg.ProcedureCodeSequence] == ["x"]
@@ -191,7 +192,7 @@ def test_all_results_of_a_ruined_source(tmp_path, run):  # noqa: F811
 
 
 @pytest.mark.parametrize("value", ["1" * 70, ["a", "b"], "a\x01b"])
-def test_a_patient_id_that_no_result_can_have_is_refused(tmp_path, value):
-    """A result without Patient ID, or with another, is of nobody or of somebody else."""
+def test_an_invalid_patient_id_is_refused(tmp_path, value):
+    """A result with no Patient ID or another one would belong to no patient or to a wrong one."""
     with pytest.raises(AssertionError, match="TAG_INVALID.*PatientID"):
         segmentation_of(tmp_path, PatientID=value)

@@ -1,4 +1,4 @@
-"""The intake process alone: the real noctuled --role intake, with this test as its daemon."""
+"""The receiver process alone: the real noctuled --role intake, with this test as its daemon."""
 
 import functools
 import io
@@ -24,11 +24,11 @@ SETTINGS = 'root = "{root}";\nlog_level = "debug";\nmin_free_mib = {min_free};\n
 
 SERIES = "1.2.826.0.1.3680043.8.498.7"
 ALIVE = 5  # seconds between two signs of life of a child (child.c)
-SILENCE = 60  # seconds after which the daemon would end an intake that says nothing (pool.c)
+SILENCE = 60  # seconds of silence after which the daemon ends a receiver (pool.c)
 
 
 def image(number=1, series=SERIES, size=8, **changes):
-    """The bytes of one small CT slice; equal arguments give equal bytes."""
+    """Returns the bytes of one small CT slice. Equal arguments give equal bytes."""
     dataset = Dataset()
     dataset.SOPClassUID = pydicom.uid.CTImageStorage
     changes = {"SOPInstanceUID": f"{series}.{100000000 + number}", "SeriesInstanceUID": series, **changes}
@@ -68,7 +68,7 @@ def image(number=1, series=SERIES, size=8, **changes):
 
 
 class Intake:
-    """An intake process on a root of its own, and the daemon's end of its pipe."""
+    """A receiver process with its own root, and the daemon's end of its pipe."""
 
     def __init__(self, folder, after="keep", settle=0.3, sweep=0.5, root=None, inboxes=None, min_free=1,
                  environment=None, wrapper=()):
@@ -86,7 +86,7 @@ class Intake:
                             **(environment or {})}
         self.wrapper = list(wrapper)
         self.process = self.peer = None
-        self.position = 0  # frames before it have been collected
+        self.position = 0  # all frames before it were returned
 
     def configure(self, inboxes, after="keep", settle=0.3, sweep=0.5):
         move = f'move_to = "{self.moved}";' if after == "move" else ""
@@ -94,7 +94,7 @@ class Intake:
         self.config.write_text(SETTINGS.format(root=self.root, min_free=self.min_free, inboxes=", ".join(rows)))
 
     def start(self, hello=True, known=()):
-        """known: what the inbox's files are known by, as their ARRIVED said."""
+        """Starts the process. known: the known properties of the inbox's files, from their ARRIVED frames."""
         self.peer = proto.Peer()
         self.position = 0
         self.known, self.asks = list(known) if hello else None, False
@@ -115,10 +115,10 @@ class Intake:
         self.peer.child.close()
 
     def read(self, seconds):
-        """Reads frames; an intake that says RENEW gets what the daemon gives it: an end, and one in its place."""
+        """Reads frames. A receiver that sends RENEW is ended and replaced, as by the daemon."""
         names = [frame.name for frame in self.peer.read(seconds)]
         self.asks = self.asks or "ASK_KNOWN" in names
-        self.tell_known()
+        self.send_known()
         if "RENEW" in names:
             self.peer.send("DRAIN")
             wait_for(lambda: self.peer.read(0.05) is not None and self.peer.ended, 20, "the end of the intake")
@@ -127,8 +127,8 @@ class Intake:
             self.peer.open()
             self.launch()
 
-    def tell_known(self):
-        """Answers what it asks after each start; not while self.known is None."""
+    def send_known(self):
+        """Answers the request for known files after each start, unless self.known is None."""
         if self.asks and self.known:
             self.peer.send("KNOWN", self.inbox, 0, [(frame["kept_key"], frame["kept_look"]) for frame in self.known])
             self.known, self.asks = [], False
@@ -137,11 +137,11 @@ class Intake:
             self.asks = False
 
     def sweeps(self):
-        """The lines of the log about sweeps of inboxes, without that of released files."""
+        """Returns the log lines of sweeps of inboxes, without the sweep of released files."""
         return [line for line in self.text().splitlines() if "event=inbox.swept" in line and "/released " not in line]
 
     def sweep_done(self):
-        """Waits until all folders are watched: the first sweep has ended."""
+        """Waits until all folders are watched, which is after the first sweep."""
         self.until(lambda: self.sweeps()
                    or b"inbox.unusable" in self.log.read_bytes(), 20, "the first sweep")
 
@@ -163,14 +163,14 @@ class Intake:
         return [frame for frame in self.peer.frames if frame.name in names]
 
     def wait(self, name, count=1, seconds=60):
-        """The last of so many frames of a type."""
+        """Waits for that many frames of a type. Returns the last one."""
         return self.until(lambda: len(found := self.all(name)) >= count and found, seconds, f"{count} {name}")[-1]
 
     def store(self, frame):
         self.peer.send("STORED", frame["token"])
 
     def collect(self, count, seconds=60, names=("ARRIVED", "QUARANTINED")):
-        """Plays the daemon until so many more files have been told of; each is answered."""
+        """Plays the daemon until that many more files are reported. Answers each report."""
         told = {}
         deadline = time.monotonic() + seconds
         while len(told) < count:
@@ -186,20 +186,22 @@ class Intake:
         return list(told.values())
 
     def pass_time(self, seconds):
-        """Lets time pass on the clock of the intake, at least enough for an ALIVE, and waits until it has noticed."""
+        """Lets time pass on the receiver's clock, at least enough for an ALIVE, and waits until the receiver has
+        noticed."""
         alive = len(self.all("ALIVE"))
         self.clock.pass_time(max(seconds, ALIVE + 0.1))
         self.wait("ALIVE", alive + 1, seconds=60)
 
     def none(self, seconds, *names):
-        """No frame of these types comes while so many seconds pass on the clock of the intake."""
+        """Checks that no frame of these types arrives while that many seconds pass on the receiver's clock."""
         before = len(self.all(*names))
         for half in (seconds / 2, seconds / 2):
             self.pass_time(half)
             assert len(self.all(*names)) == before, self.all(*names)[-1]
 
-    def none_in_sweeps(self, *names, count=2):
-        """No frame of these types comes until so many sweeps have ended, the last of which began after this call."""
+    def no_frame_in_sweeps(self, *names, count=2):
+        """Checks that no frame of these types arrives until that many sweeps have ended. The last one starts after
+        this call."""
         before, swept = len(self.all(*names)), len(self.sweeps())
 
         def ended():
@@ -210,13 +212,13 @@ class Intake:
         self.pass_time(0)
         assert len(self.all(*names)) == before, self.all(*names)[-1]
 
-    # ------------------------------------------------------------------------------------ life
+    # ------------------------------------------------------------------------------------ process
 
     def text(self):
         return self.log.read_text(errors="replace")
 
     def put(self, name, data):
-        """Renames a file into place, so that the intake need not wait until it has settled."""
+        """Renames a file into the inbox, so that the receiver need not wait for a stable size."""
         whole = self.folder / "whole"
         whole.write_bytes(data)
         path = self.inbox / name
@@ -259,7 +261,7 @@ def intake(tmp_path):
         each.kill()
 
 
-# ------------------------------------------------------------------------------------------ coming in
+# ------------------------------------------------------------------------------------------ reception
 
 
 def test_a_file_arrives_whole_and_the_original_stays(intake):
@@ -279,11 +281,11 @@ def test_a_file_arrives_whole_and_the_original_stays(intake):
     assert stored.read_bytes() == original.read_bytes() == image(1)
     assert stored.stat().st_mtime_ns == 1_234_567_890_123_456_789
     assert stored.stat().st_ino != original.stat().st_ino
-    i.none_in_sweeps("ARRIVED", "QUARANTINED")
+    i.no_frame_in_sweeps("ARRIVED", "QUARANTINED")
     assert i.stop() == 0
 
 
-def test_a_growing_file_is_left_alone_until_it_stands_still(intake):
+def test_a_growing_file_is_received_when_its_size_is_stable(intake):
     i = intake(settle=3600).start()
     data = image(1, size=64)
     path = i.inbox / "slow.dcm"
@@ -327,13 +329,13 @@ def test_new_folders_are_watched(intake):
     i.until(lambda: any(f["path"].endswith("4.dcm") for f in i.all("ARRIVED")), what="the fourth")
 
 
-def test_names_that_are_ignored(intake):
+def test_ignored_file_names(intake):
     i = intake().start()
     for name in ["a.part", "b.TMP", "c.partial", ".hidden.dcm", ".folder/d.dcm", "x/.y/e.dcm"]:
         i.put(name, image(1))
     i.put("marker.dcm", image(2))
     assert [f["path"][-5:] for f in i.collect(1)] == ["2.dcm"]
-    i.none_in_sweeps("ARRIVED", "QUARANTINED")
+    i.no_frame_in_sweeps("ARRIVED", "QUARANTINED")
     (i.inbox / "a.part").rename(i.inbox / "a.dcm")
     i.collect(1)
 
@@ -348,7 +350,7 @@ def test_links_and_special_files_are_skipped(intake):
     os.mkfifo(i.inbox / "pipe.dcm")
     i.put("marker.dcm", image(2))
     i.collect(1)
-    i.none_in_sweeps("ARRIVED", "QUARANTINED")
+    i.no_frame_in_sweeps("ARRIVED", "QUARANTINED")
     assert (outside / "precious.dcm").exists()
     lines = [line for line in i.text().splitlines() if "event=inbox.skipped" in line]
     assert len(lines) == 3
@@ -369,7 +371,7 @@ def test_odd_names(intake):
     assert "line\nbreak" not in i.text()
 
 
-# ------------------------------------------------------------------------------------------ not for us
+# ------------------------------------------------------------------------------------------ foreign files
 
 
 @functools.cache
@@ -387,7 +389,7 @@ def junk():
 
 
 @pytest.mark.parametrize("after", ["keep", "move", "delete"])
-def test_junk_goes_to_quarantine_with_its_reason(intake, after):
+def test_foreign_files_are_quarantined_with_a_reason(intake, after):
     i = intake(after=after).start()
     for name, (data, _) in junk().items():
         i.put(name, data)
@@ -395,7 +397,7 @@ def test_junk_goes_to_quarantine_with_its_reason(intake, after):
     i.until(lambda: len(i.all("QUARANTINED")) == len(junk()), what="the quarantine")
     for frame in i.all("QUARANTINED"):
         frames[os.path.basename(frame["original"])] = frame
-    # Until the rows are on disk nothing happens to the originals.
+    # The originals must stay until the rows are on disk.
     assert sorted(p.name for p in i.inbox.iterdir()) == sorted(junk())
     for name, (data, code) in junk().items():
         frame = frames[name]
@@ -412,16 +414,16 @@ def test_junk_goes_to_quarantine_with_its_reason(intake, after):
         i.store(frame)
     expected = sorted(junk()) if after == "keep" else []
     i.until(lambda: sorted(p.name for p in i.inbox.iterdir()) == expected, what="the originals' end")
-    i.none_in_sweeps("ARRIVED", "QUARANTINED")
+    i.no_frame_in_sweeps("ARRIVED", "QUARANTINED")
     assert i.stored() == []
 
 
-def test_junk_is_quarantined_once_whatever_happens(intake):
+def test_foreign_files_are_quarantined_once_despite_crashes(intake):
     i = intake().start()
     i.put("letter.txt", b"hello")
     first = i.collect(1)[0]
     assert i.stop() == 0
-    # A later day's run finds what an earlier one stored, and writes a missing reason.
+    # A run on a later day finds the file that an earlier one stored, and writes the missing reason.
     old = i.root / "quarantine" / "20200101"
     stored = i.root / first["path"]
     stored.parent.rename(old)
@@ -432,13 +434,14 @@ def test_junk_is_quarantined_once_whatever_happens(intake):
     assert again["path"] == f"quarantine/20200101/{stored.name}"
     assert len([p for p in (i.root / "quarantine").rglob("*") if p.is_file()]) == 2
     assert json.loads(reason.read_text())["code"] == first["code"]
-    # Another content under the same name is another file.
+    # Other content under the same name is another file.
     i.put("letter.txt", b"hello again")
     assert i.collect(1)[0]["path"] != again["path"]
 
 
-def test_what_is_known_is_not_told_again(intake):
-    """What came, went or changed while nobody looked is, and so is what the rows know otherwise or not at all."""
+def test_known_files_are_not_reported_again(intake):
+    """Files that are new, removed or changed during the stop are reported, and so are files with a missing or
+    different row."""
     i = intake().start()
     names = ("same", "changed", "replaced", "removed", "renamed", "stale", "unknown")
     for number, name in enumerate(names, 1):
@@ -459,18 +462,18 @@ def test_what_is_known_is_not_told_again(intake):
     rows = {name: frame for name, frame in told.items() if name != "unknown"}
     rows["stale"] = {**told["stale"], "kept_look": told["same"]["kept_look"]}
     i.start(known=rows.values())
-    again = i.collect(6 + 7)  # the second number: as found in series/
+    again = i.collect(6 + 7)  # the second number: files in series/
     originals = {pathlib.Path(f["original"]).stem for f in again if f["original"]}
     assert originals == {"changed", "replaced", "elsewhere", "stale", "unknown", "added"}
     assert {row["key"] for frame in i.all("FORGET") for row in frame["forgotten_files"]} == {
         told["removed"]["kept_key"], told["renamed"]["kept_key"]}
     assert i.all("FORGET")[0]["inbox"] == str(i.inbox)
-    i.none_in_sweeps("ARRIVED", "QUARANTINED")
-    i.write("sub/same.dcm", image(1))  # what is known is watched as ever
+    i.no_frame_in_sweeps("ARRIVED", "QUARANTINED")
+    i.write("sub/same.dcm", image(1))  # known files stay watched
     assert i.collect(1)[0]["original"] == str(folder / "same.dcm")
 
 
-def test_nothing_is_taken_in_before_it_is_known(intake):
+def test_reception_waits_for_the_list_of_known_files(intake):
     i = intake()
     i.put("early.dcm", image(1))
     i.start(hello=False)
@@ -479,7 +482,7 @@ def test_nothing_is_taken_in_before_it_is_known(intake):
     i.put("told.dcm", image(2))
     assert i.collect(1)[0]["original"] == str(i.inbox / "told.dcm"), "what inotify tells waits for nothing"
     i.known = []
-    assert str(i.inbox / "early.dcm") in {f["original"] for f in i.collect(2)}  # and told.dcm, as found in series/
+    assert str(i.inbox / "early.dcm") in {f["original"] for f in i.collect(2)}  # and told.dcm, from series/
 
 
 @pytest.mark.parametrize("after", ["keep", "delete", "move"])
@@ -491,16 +494,16 @@ def test_own_results_are_not_taken(intake, after):
     assert [f["path"][-5:] for f in i.collect(1)] == ["2.dcm"]
     place = i.moved if after == "move" else i.inbox
     i.until(lambda: (place / "sub/own.dcm").exists(), what="the original")
-    i.none_in_sweeps("ARRIVED", "QUARANTINED")
+    i.no_frame_in_sweeps("ARRIVED", "QUARANTINED")
     assert (place / "sub/own.dcm").read_bytes() == own
     assert len(list(i.folder.rglob("own.dcm"))) == 1
     assert len(i.stored()) == 1
 
 
-# ------------------------------------------------------------------------------------------ twins
+# ------------------------------------------------------------------------------------------ duplicates
 
 
-def test_a_resend_changes_nothing(intake):
+def test_a_resend_has_no_effect(intake):
     i = intake().start()
     i.put("one.dcm", image(1))
     first = i.collect(1)[0]
@@ -514,7 +517,7 @@ def test_a_resend_changes_nothing(intake):
 
 
 @pytest.mark.parametrize("after", ["keep", "delete"])
-def test_other_bytes_under_a_known_uid_are_quarantined(intake, after):
+def test_different_bytes_under_a_known_uid_are_quarantined(intake, after):
     i = intake(after=after).start()
     i.put("one.dcm", image(1))
     first = i.collect(1)[0]
@@ -554,14 +557,14 @@ def test_delete_waits_for_stored(intake):
     path = i.put("deep/one.dcm", image(1))
     frame = i.wait("ARRIVED")
     stored = i.root / frame["path"]
-    i.none_in_sweeps("QUARANTINED")
+    i.no_frame_in_sweeps("QUARANTINED")
     assert path.exists() and stored.read_bytes() == image(1)
     i.store(frame)
     i.until(lambda: not path.exists(), what="the deletion")
     assert stored.read_bytes() == image(1) and stored.stat().st_nlink == 1
 
 
-def test_delete_copies_what_others_could_change(intake):
+def test_delete_copies_files_that_others_may_change(intake):
     i = intake(after="delete").start()
     held = i.folder / "held.dcm"
     held.write_bytes(image(1))
@@ -586,7 +589,7 @@ def test_move_keeps_the_way_and_never_overwrites(intake):
     assert (i.moved / "a/b/one.dcm.1").read_bytes() == image(2)
 
 
-def test_an_original_that_changed_meanwhile_is_not_deleted(intake):
+def test_a_changed_original_is_not_deleted(intake):
     i = intake(after="delete").start()
     path = i.put("one.dcm", image(1))
     frame = i.wait("ARRIVED")
@@ -600,10 +603,10 @@ def test_an_original_that_changed_meanwhile_is_not_deleted(intake):
     assert len(i.stored()) == 2
 
 
-# ------------------------------------------------------------------------------------------ life
+# ------------------------------------------------------------------------------------------ end and restart
 
 
-def test_a_restart_reports_everything_and_stores_nothing_twice(intake):
+def test_a_restart_reports_all_files_and_stores_each_once(intake):
     i = intake().start()
     for number in range(20):
         i.put(f"{number}.dcm", image(number))
@@ -619,7 +622,7 @@ def test_a_restart_reports_everything_and_stores_nothing_twice(intake):
     assert {p: p.stat().st_ino for p in i.root.rglob("*") if p.is_file()} == before
 
 
-def test_recovery_takes_what_belongs_and_leaves_the_rest(intake):
+def test_recovery_uses_valid_files_and_leaves_others(intake):
     i = intake()
     series = i.root / "series" / SERIES
     series.mkdir(parents=True)
@@ -648,7 +651,7 @@ def test_pause_and_resume(intake):
     i.put("two.dcm", image(2))
     i.none(12, "ARRIVED")
     i.peer.send("RESUME")
-    # What was not answered is told again, with the same words.
+    # Reports without an answer are sent again, with the same words.
     i.collect(2)
     assert [dict(f) for f in i.all("ARRIVED")].count(dict(first)) == 2
     assert len(i.all("ARRIVED")) == 3
@@ -664,7 +667,7 @@ def test_alive_on_time_and_unanswered_frames_again(intake):
     assert dict(first) == dict(second)
 
 
-def test_drain_finishes_what_is_in_hand(intake):
+def test_drain_finishes_current_files(intake):
     i = intake(after="delete").start()
     path = i.put("one.dcm", image(1))
     frame = i.wait("ARRIVED")
@@ -687,19 +690,19 @@ def test_drain_does_not_wait_for_ever(intake):
 @pytest.mark.parametrize("frame", [proto.encode("STORED", 1)[:-1] + b"", b"\x02\x00\x00\x00\xff\xff",
                                    b"\xff\xff\xff\x7f\x23\x00", proto.encode("HELLO", "x", "y"),
                                    b"\x0a\x00\x00\x00\x22\x00" + bytes(8) + proto.encode("ALIVE")])
-def test_a_broken_frame_ends_it(intake, frame):
+def test_an_invalid_frame_ends_the_receiver(intake, frame):
     i = intake().start()
     i.peer.socket.sendall(frame)
     if frame == proto.encode("STORED", 1)[:-1]:
         i.peer.socket.shutdown(1)
-        assert i.process.wait(10) == 0  # half a frame is only the end of the pipe
+        assert i.process.wait(10) == 0  # half a frame counts as the end of the pipe
     else:
         assert i.process.wait(10) == 1
         assert "event=intake." in i.text()
 
 
 def arrives(i, number):
-    """Plays the daemon until this image has been told of: another process tells of all that lies there anew."""
+    """Plays the daemon until this image is reported. A replacement process reports all files again."""
     while not i.collect(1)[0]["path"].endswith(f"{number}.dcm"):
         pass
 
@@ -711,13 +714,13 @@ def test_reload_opens_and_closes_inboxes(intake):
     other = i.folder / "other"
     i.configure([other])
     i.peer.send("RELOAD", i.config.read_text())
-    i.wait("HELLO", 2)  # it has to be let in there
+    i.wait("HELLO", 2)  # its sandbox must allow the folder
     assert i.all("RENEW")[0]["why"] == "it needs access to a new folder"
     i.until(other.exists, what="the new inbox")
     (other / "two.dcm").write_bytes(image(2))
     arrives(i, 2)
     i.put("three.dcm", image(3))
-    i.none_in_sweeps("RENEW")
+    i.no_frame_in_sweeps("RENEW")
     (other / "four.dcm").write_bytes(image(4))
     arrives(i, 4)
     i.peer.send("RELOAD", "damaged {")
@@ -761,11 +764,11 @@ def test_inspection(intake, tmp_path):
     assert "gone.dcm" in stack["message"] + stack["file_a"]
 
 
-# ------------------------------------------------------------------------------------------ bad days
+# ------------------------------------------------------------------------------------------ failures
 
 
-def test_sweeps_find_what_inotify_does_not_tell(intake):
-    """As on a network share: in a user namespace of its own that may have no inotify instance."""
+def test_sweeps_find_files_without_inotify(intake):
+    """As on a network share: the process runs in a user namespace without inotify instances."""
     wrapper = ["unshare", "--user", "--map-root-user", "sh", "-c",
                'echo 0 > /proc/sys/user/max_inotify_instances && exec "$@"', "sh"]
     if subprocess.run([*wrapper, "true"], capture_output=True).returncode != 0:
@@ -783,7 +786,7 @@ def test_sweeps_find_what_inotify_does_not_tell(intake):
     assert max(swept(i)) == 500, "sweeps are all there is"
 
 
-def test_an_unwritable_spool_delays_and_loses_nothing(intake):
+def test_an_unwritable_spool_delays_files_and_loses_no_file(intake):
     i = intake(after="delete").start()
     i.until(lambda: "event=recover.done" in i.text(), what="the start")
     series = i.root / "series"
@@ -809,7 +812,7 @@ def test_a_full_disk_recovers_by_itself(intake, tmp_path, after):
         i.put("junk.bin", b"junk" * 100_000)
         i.until(lambda: "No space left" in i.text(), what="the log's word of the full disk")
         (frame,) = i.collect(1, names=("QUARANTINED",))
-        assert frame["path"] == ""  # no room, and good files have the better right to it
+        assert frame["path"] == ""  # no room: valid files have priority
         assert all(path.exists() or len(i.stored()) for path in originals)
         ballast.unlink()
         for each in i.all("ARRIVED"):
@@ -827,7 +830,7 @@ def test_a_full_disk_recovers_by_itself(intake, tmp_path, after):
         assert i.stop() == 0
 
 
-def test_unreadable_files_and_folders_are_told_once_and_tried_again(intake):
+def test_unreadable_files_and_folders_are_logged_once_and_retried(intake):
     folder = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))
     wrapper = []
     if os.geteuid() == 0:
@@ -846,7 +849,7 @@ def test_unreadable_files_and_folders_are_told_once_and_tried_again(intake):
         frames = i.collect(2)
         assert {(f["original"], f["code"], f["path"]) for f in frames} == {
             (str(secret), "FILE_UNREADABLE", ""), (str(closed), "FILE_UNREADABLE", "")}
-        i.none_in_sweeps("ARRIVED", "QUARANTINED")
+        i.no_frame_in_sweeps("ARRIVED", "QUARANTINED")
         secret.chmod(stat.S_IRUSR)
         closed.chmod(stat.S_IRWXU)
         i.until(lambda: len({f["path"] for f in i.all("ARRIVED")}) == 2, what="both")
@@ -857,8 +860,8 @@ def test_unreadable_files_and_folders_are_told_once_and_tried_again(intake):
 
 
 @pytest.mark.parametrize("place", ["root", "series"])
-def test_an_inbox_that_would_feed_on_itself_is_refused(intake, tmp_path, place):
-    """Through a link, which the configuration's own check cannot see."""
+def test_an_inbox_linked_to_the_root_is_refused(intake, tmp_path, place):
+    """The link hides the loop from the check of the configuration."""
     root = tmp_path / "root"
     (root / "series" / SERIES).mkdir(parents=True)
     (root / "series" / SERIES / f"{SERIES}.100000001.dcm").write_bytes(image(1))
@@ -872,7 +875,7 @@ def test_an_inbox_that_would_feed_on_itself_is_refused(intake, tmp_path, place):
     assert [f["source"] for f in i.all("ARRIVED")] == ["recovered"]
 
 
-def test_sweeps_that_nothing_calls_for_take_their_time(intake):
+def test_sweeps_without_cause_are_slowed_down(intake):
     i = intake(sweep=0.2)
     for number in range(40):
         i.put(f"{number}/one.dcm", image(number))
@@ -883,7 +886,7 @@ def test_sweeps_that_nothing_calls_for_take_their_time(intake):
         took = re.findall(r" ms=(\d+)", "\n".join(i.sweeps()))
         return len(took) >= 3 and int(took[-1])
 
-    i.until(lambda: last_took() > 400, what="a sweep that takes its time")  # of a processor's it takes 5 ms
+    i.until(lambda: last_took() > 400, what="a sweep that takes its time")  # of CPU time it takes 5 ms
     (i.folder / "new").mkdir()
     (i.folder / "new" / "late.dcm").write_bytes(image(40))
     (i.folder / "new").rename(i.inbox / "new")
@@ -899,21 +902,21 @@ def test_a_missing_inbox_is_made_again(intake):
 
 
 def swept(i):
-    """How long after each sweep the next one is to come, in ms."""
+    """Returns the delays after each sweep until the next one, in ms."""
     return [int(word) for word in re.findall(r"next_ms=(\d+)", "\n".join(i.sweeps()))]
 
 
-def test_sweeps_that_find_nothing_come_seldomer(intake):
+def test_sweeps_without_findings_become_rarer(intake):
     i = intake(sweep=0.2).start()
     i.put("a/one.dcm", image(1))
     i.collect(1)
     i.until(lambda: i.clock.pass_time(0.2) or (len(swept(i)) > 2 and swept(i)[-1] >= 3200), what="stretched sweeps")
-    i.put("b/two.dcm", image(2))  # told of, though no sweep comes
+    i.put("b/two.dcm", image(2))  # reported without a sweep
     (frame,) = i.collect(1)
     assert frame["sop_instance"].endswith("100000002")
 
 
-def test_an_inbox_that_is_moved_away_is_noticed_at_once(intake, tmp_path):
+def test_a_moved_inbox_is_noticed_at_once(intake, tmp_path):
     i = intake(sweep=3600).start()
     i.inbox.rename(tmp_path / "elsewhere")
     i.until(lambda: i.clock.pass_time(0.5) or i.inbox.exists(), what="a new inbox")
@@ -935,7 +938,7 @@ def test_ten_thousand_files_at_once(intake, tmp_path):
     told, position, asked, behind, rounds = set(), 0, None, 0, 0
     while len(told) < count:
         assert time.monotonic() - began < 600, f"{len(told)} of {count}; the log:\n{i.text()[-2000:]}"
-        if asked is None:  # an empty inspection shows whether the loop and the pool answer
+        if asked is None:  # the reply to an empty inspection proves that the loop and the pool work
             rounds += 1
             asked = len(told)
             i.peer.send("INSPECT", rounds, 0, 1, 0.01, 0, 1, "", [[str(tmp_path / "none")]])
@@ -957,6 +960,6 @@ def test_ten_thousand_files_at_once(intake, tmp_path):
     assert behind < count // 10, "the loop or the pool does not answer while files come"
     assert len(i.stored()) == count
     assert len(i.all("QUARANTINED")) == 0
-    # Sweeps over what is known cost little and tell nothing.
-    i.none_in_sweeps("ARRIVED")
+    # Sweeps of known files are cheap and report no file.
+    i.no_frame_in_sweeps("ARRIVED")
     assert i.stop() == 0

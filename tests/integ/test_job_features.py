@@ -1,4 +1,4 @@
-"""What a job measures, from the worker to the database and the command line; killed on the way as well."""
+"""Features of a job from the worker to the database and the command line, also after kills."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ TEXTURE = """texture = {
       sigma = 5.0; glcm = { levels = 16; distances = [ 1, 2 ]; range = [ -1000.0, 400.0 ]; };
       patterns = [ "lbp", "tlbap" ]; };
     results = [ "seg", "sr" ];"""
-# Nothing is left to make levels of: a number for each statistic, a reason for each texture.
+# No voxel is left for levels: each statistic has a number, and each texture a reason.
 NO_LEVELS = 'texture = { glcm = { levels = 16; range = [ 5000.0, 6000.0 ]; }; };'
 
 
@@ -30,7 +30,7 @@ def output(d, job, name):
 
 
 def objects(d, job):
-    """The rows of v_features in the words of features.json."""
+    """Returns the rows of v_features in the words of features.json."""
     found = []
     for row in d.query("SELECT * FROM v_features WHERE job = ? ORDER BY place", job):
         bounds = [row["range_low"], row["range_high"]]
@@ -59,7 +59,7 @@ def in_order(patterns):
 
 
 def assert_one_set(d, job=1):
-    """The database has what the job's files say: all of it, every bit, once."""
+    """Checks that the database has the values of the job's files exactly, and once."""
     told = json.loads(output(d, job, "features.json").read_text())
     assert objects(d, job) == told
     assert d.query("SELECT features FROM v_jobs WHERE job = ?", job)[0][0] == len(told) > 0
@@ -70,10 +70,10 @@ def assert_one_set(d, job=1):
     return told
 
 
-# ------------------------------------------------------------------------------- as they should be
+# ------------------------------------------------------------------------------- without failures
 
 
-def test_the_database_says_what_the_files_say(daemon, tmp_path):
+def test_the_database_equals_the_files(daemon, tmp_path):
     d = measured(daemon, tmp_path)
     told = assert_one_set(d)
     assert {(f["segment_number"], f["distance"]) for f in told} == {(n, k) for n in (0, 1) for k in (None, 1, 2)}
@@ -106,7 +106,7 @@ def test_the_command_prints_the_files_again(daemon, tmp_path, form, file):
                 r for r in rows if r["segment_number"] == number]
 
 
-def test_tables_for_people(daemon, tmp_path):
+def test_tables_on_a_terminal(daemon, tmp_path):
     d = measured(daemon, tmp_path)
     told = assert_one_set(d)
     text = d.ctl("features", "1").stdout
@@ -126,7 +126,7 @@ def test_tables_for_people(daemon, tmp_path):
     assert "Segment 1" not in d.ctl("features", "1", "--segment", "0").stdout
 
 
-def test_values_that_are_not_there_have_a_reason(daemon, tmp_path):
+def test_absent_values_have_a_reason(daemon, tmp_path):
     d = measured(daemon, tmp_path, NO_LEVELS)
     told = assert_one_set(d)
     absent = [f for f in told if f["value"] is None]
@@ -142,7 +142,7 @@ def test_values_that_are_not_there_have_a_reason(daemon, tmp_path):
 
 
 def test_more_features_than_a_frame_holds(daemon, tmp_path):
-    """The worker tells 512 at a time."""
+    """The worker sends at most 512 per frame."""
     distances = ", ".join(map(str, range(1, 17)))
     d = measured(daemon, tmp_path, f"""texture = {{ regions = [ "segments", "volume" ];
         glcm = {{ levels = 8; distances = [ {distances} ]; }}; patterns = [ "lanadp" ]; }};""")
@@ -150,7 +150,7 @@ def test_more_features_than_a_frame_holds(daemon, tmp_path):
     assert len(told) > 512 and {f["distance"] for f in told} == {None, *range(1, 17)}
 
 
-def test_a_job_that_finds_nothing_is_measured_too(daemon, tmp_path):
+def test_an_empty_job_is_measured_too(daemon, tmp_path):
     settings = SETTINGS.format(root=tmp_path / "daemon0" / "root", after="keep", quiet=0.5, attempts=3,
                                pipeline_extra=TEXTURE).replace("[ 0.0, 80.0 ]", "[ 5000.0, 6000.0 ]")
     d = measured(daemon, tmp_path, settings=settings)
@@ -169,7 +169,7 @@ def test_a_pipeline_without_texture(daemon, tmp_path):
     assert d.ctl("features", "1", "--csv").stdout.startswith("segment_number,label,name,")
 
 
-def test_what_is_not_there_and_what_is_not_asked_so(daemon, tmp_path):
+def test_missing_jobs_and_invalid_requests_are_errors(daemon, tmp_path):
     d = measured(daemon, tmp_path, NO_LEVELS)
     for form in ((), ("--json",), ("--csv",)):
         for arguments, words in ((("7",), "there is no job 7"), (("1", "--segment", "2"), "a segment 2"),
@@ -182,7 +182,7 @@ def test_what_is_not_there_and_what_is_not_asked_so(daemon, tmp_path):
         assert result.returncode == USAGE and result.stderr and not result.stdout
 
 
-# ---------------------------------------------------------------------------------- more than once
+# ---------------------------------------------------------------------------------- repeated jobs
 
 
 def test_a_retry_measures_anew(daemon, tmp_path):
@@ -194,7 +194,7 @@ def test_a_retry_measures_anew(daemon, tmp_path):
     assert {tuple(row) for row in d.query("SELECT job, superseded_by FROM v_features")} == {(1, 2), (2, None)}
 
 
-def test_late_slices_supersede_what_was_measured(daemon, tmp_path):
+def test_late_slices_supersede_earlier_features(daemon, tmp_path):
     d = daemon(quiet=0.5, pipeline_extra=TEXTURE).start()
     files = uncounted(phantom(tmp_path / "series", "--size", "48x40x8"))
     drop(files[:-1], d.inbox)
@@ -209,7 +209,7 @@ def test_late_slices_supersede_what_was_measured(daemon, tmp_path):
     assert {tuple(row) for row in d.query("SELECT job, superseded_by FROM v_pattern_histograms")} == {(1, 2), (2, None)}
 
 
-# ---------------------------------------------------------------------------------- killed half-way
+# ---------------------------------------------------------------------------------- killed processes
 
 
 @pytest.mark.parametrize("point", ["worker_after_features_before_done", "daemon_after_done_before_commit",

@@ -1,4 +1,4 @@
-"""No line of the log at any level below debug names a patient, whatever goes well or wrong."""
+"""No log line at any level less verbose than debug identifies a patient, after successes and failures."""
 
 import json
 import os
@@ -22,18 +22,19 @@ def marked(folder, *arguments, **changes):
 
 
 def named(text):
-    """The lines that name a patient."""
+    """Returns the lines that identify a patient."""
     return [line for line in text.splitlines() if SIGNS.search(line)]
 
 
 def logged(text):
-    """The lines of a log: a program's words to its user may name the user's files."""
+    """Returns the lines of a log. Other output of a program goes to its user and may name the user's files."""
     return [line for line in text.splitlines() if "level=" in line]
 
 
 @pytest.mark.parametrize("keyword", [*NAMES, *NUMBERS, *TEXTS, "PatientBirthDate"])
 def test_a_leak_would_be_found(keyword):
-    """Whatever identifies a patient, in a line as the log writes it; and the line without it is none."""
+    """A line with any identifier of a patient, as the log writes it, must be found. The same line without it must
+    pass."""
     dataset = pydicom.Dataset()
     identify(dataset)
     line = 'ts=2026-01-31T02:03:04.567Z level=info role=daemon event=series.settled series=1.2.3 text="{}" files=6'
@@ -43,7 +44,7 @@ def test_a_leak_would_be_found(keyword):
 
 
 def test_a_leak_of_the_service_is_found(daemon, tmp_path):
-    """What the log does say, AE titles, with a patient's name: the check is of what the programs write."""
+    """A patient's name as AE title, which the log may contain, proves that the check reads the service's lines."""
     d = daemon(dicom=PEERS)
     d.start()
     (file, *_) = phantom(tmp_path / "sent", "--size", "16x16x3")
@@ -53,8 +54,8 @@ def test_a_leak_of_the_service_is_found(daemon, tmp_path):
     assert any("association.rejected" in line for line in logged("\n".join(named(d.log.read_text()))))
 
 
-def ruin_and_ask_again(d, folder, sent):
-    """A result that is in the way, an image that is damaged after it was stored, and every command that looks at patients."""
+def damage_and_run_commands(d, folder, sent):
+    """Makes failures: a result in the way, an image damaged after storage. Runs every command that reads patients."""
     (delivered,) = d.query("SELECT delivery, series_uid FROM v_deliveries WHERE destination = 'OUT' AND state = 'SENT' LIMIT 1")
     for path in objects(folder / "out"):
         path.write_bytes(b"another file")
@@ -81,7 +82,7 @@ def test_the_log_names_no_patient(daemon, tmp_path):
 
     sent = marked(tmp_path / "sent", "--size", "32x32x6")
     storescu(d.port, *sent)
-    storescu(d.port, sent[0])  # known already
+    storescu(d.port, sent[0])  # a duplicate
     other = pydicom.dcmread(sent[0])
     other.PixelData = bytes(len(other.PixelData))  # the same UID with other pixels
     other.save_as(tmp_path / f"{MARK}_other.dcm")
@@ -94,8 +95,8 @@ def test_the_log_names_no_patient(daemon, tmp_path):
     (folder / f"{MARK}.txt").write_text(f"{MARK} is no DICOM")
     (folder / f"{MARK}_cut.dcm").write_bytes(dropped[0].read_bytes()[:3000])
     os.symlink(dropped[0], folder / f"{MARK}_link.dcm")
-    drop(dropped[1:], folder)  # one slice is cut: the series is incomplete
-    # A set of characters that nobody knows, in a name that is none of it.
+    drop(dropped[1:], folder)  # one slice is truncated, so the series is incomplete
+    # An unknown character set, and a name that does not fit it.
     odd = marked(tmp_path / "odd", "--size", "32x32x6", "--seed", "4", SpecificCharacterSet="ISO_IR 100")
     for path in odd:
         path.write_bytes(path.read_bytes().replace(b"ISO_IR 100", b"ISO_IR 999").replace(b"Anna", b"\xc4nn\xff"))
@@ -114,10 +115,10 @@ def test_the_log_names_no_patient(daemon, tmp_path):
     d.ctl("complete", "--accept-missing", uid)
     d.ctl("retry", "1", check=False)  # refused while its result is being sent
     d.wait_jobs(3)
-    ruin_and_ask_again(d, tmp_path, sent)
+    damage_and_run_commands(d, tmp_path, sent)
     (spooled,) = d.query("SELECT path FROM v_instances LIMIT 1")
     assert d.stop() == 0
-    (d.root / spooled[0]).unlink()  # told as missing by the next start
+    (d.root / spooled[0]).unlink()  # reported as missing at the next start
     d.start()
     d.wait_log("file.missing")
     assert d.stop() == 0
@@ -134,8 +135,8 @@ def test_the_log_names_no_patient(daemon, tmp_path):
 OWN_PAGES = ("", "queue", "failures", "deliveries", "night", "devices", "search", "metrics", "readyz")
 
 
-def what_leaves_the_root(site, folder):
-    """All that others read: by its name, its text. Rows of v_quarantine and v_instances are of the root."""
+def outputs_outside_the_root(site, folder):
+    """Returns all outputs outside the root as {name: text}. Rows of v_quarantine and v_instances belong to the root."""
     d = site.daemon
     texts = {f"page {path}": site.ask(path)[2].decode() for path in OWN_PAGES}
     html = folder / "report.html"
@@ -152,7 +153,7 @@ def what_leaves_the_root(site, folder):
 
 @pytest.mark.parametrize("identifiers", ["hashed", "none"])
 def test_names_of_files_and_patients_stay_below_the_root(daemon, tmp_path, identifiers):
-    """Every kind of bad file, called after its patient, by inbox and by C-STORE; and images of a patient that are refused."""
+    """Every kind of bad file, named after its patient, by inbox and by C-STORE, and refused images of a patient."""
     site = Site(daemon, quiet=0.5, dicom=PEERS, extra=f'identifiers = "{identifiers}";\n')
     d = site.daemon
     d.config.write_text(d.config.read_text().replace('log_level = "debug"', 'log_level = "info"'))
@@ -182,8 +183,8 @@ def test_names_of_files_and_patients_stay_below_the_root(daemon, tmp_path, ident
     numbers = [str(row["quarantine"]) for row in json.loads(d.ctl("quarantine", "list", "--json").stdout)]
     d.ctl("quarantine", "release", *numbers)
     wait_for(lambda: len(d.query("SELECT 1 FROM v_events WHERE kind = 'QUARANTINED'")) == 2 * len(numbers), 60, "the releases")
-    for name, text in what_leaves_the_root(site, tmp_path).items():
+    for name, text in outputs_outside_the_root(site, tmp_path).items():
         assert (text or name.startswith("v_")) and not named(text), (name, named(text)[:3])
-    # The marks were there, and who has the root finds them.
+    # The marks exist, and a user with access to the root finds them.
     assert all(MARK in row["original_path"] for row in d.query("SELECT * FROM v_quarantine WHERE sender = ''"))
     assert MARK in d.ctl("quarantine", "show", *numbers).stdout

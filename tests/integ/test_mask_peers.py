@@ -1,5 +1,5 @@
-"""Steps of masks on the CPU beside scipy.ndimage and cc3d, voxel for voxel, through noctule-bench: on random, adversarial and
-real volumes."""
+"""Mask steps on the CPU compared with scipy.ndimage and cc3d, voxel for voxel, through noctule-bench, on random,
+adversarial and real volumes."""
 
 import functools
 import os
@@ -44,7 +44,7 @@ def serpentine(shape):
 
 
 def real(folder, low, high, *crop):
-    """What of a part of a series is in range, and its spacing."""
+    """Returns the voxels in range of a part of a series, and its spacing."""
     def read():
         if not (SHARED / folder).is_dir():
             pytest.skip(f"no {SHARED / folder}")
@@ -92,7 +92,7 @@ def ours(folder, volume, spacing, *steps):
 
 
 def ball(spacing, mm):
-    """[k, j, i] of all offsets in the ball, summed as mask.h says."""
+    """Returns [k, j, i] of all offsets in the ball, summed as in mask.h."""
     reach = [int(mm / step) + 1 for step in spacing]
     i, j, k = (numpy.arange(-r, r + 1) * step for r, step in zip(reach, spacing))
     i, j, k = i[None, None, :], j[None, :, None], k[:, None, None]
@@ -100,7 +100,7 @@ def ball(spacing, mm):
 
 
 def eroded(volume, structure):
-    """What lies outside the volume counts as set."""
+    """Voxels outside the volume count as set."""
     return ndimage.binary_erosion(volume, structure, border_value=1)
 
 
@@ -113,7 +113,7 @@ def closed(volume, structure):
 
 
 def bridges_cut(volume, structure, near):
-    """Cores grown alone, without voxels that another one, or a neighbour of it, reaches."""
+    """Grows each core alone, without voxels that another core, or a neighbour of its voxels, reaches."""
     labels, count = ndimage.label(eroded(volume, structure), near)
     reached, grown = numpy.zeros(volume.shape, int), numpy.zeros(volume.shape, bool)
     for label in range(1, count + 1):
@@ -124,7 +124,7 @@ def bridges_cut(volume, structure, near):
 
 
 def components(volume, corners):
-    """Labels from 1, their sizes, and the labels by falling size and rising first voxel."""
+    """Returns labels from 1, their sizes, and the labels by falling size and rising first voxel."""
     labels, count = ndimage.label(volume, CORNERS if corners else FACES)
     theirs = cc3d.connected_components(volume, connectivity=26 if corners else 6)
     sizes = numpy.bincount(labels.ravel(), minlength=count + 1)

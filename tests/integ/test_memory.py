@@ -1,4 +1,4 @@
-"""Memory of the real processes: what a large series took is given back once nothing is done."""
+"""Memory of the real processes: after a large series it must be returned to the system."""
 
 import pathlib
 import re
@@ -7,17 +7,17 @@ import threading
 import pytest
 from conftest import Clock, phantom, put, wait_for
 
-MIB = 1 << 10  # of what /proc tells in KiB
+MIB = 1 << 10  # of the KiB in /proc
 
 
 def resident(pid):
-    """KiB."""
+    """Returns KiB."""
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return int(re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)[1])
 
 
 class Peaks:
-    """The most that each process has had while the block ran; looked at so often that no job escapes."""
+    """Records the peak memory of each process during the block. Samples are frequent enough for each job."""
 
     def __init__(self, pids):
         self.most = {name: resident(pid) for name, pid in pids.items()}
@@ -38,8 +38,8 @@ class Peaks:
         self.thread.join()
 
 
-def test_what_a_large_series_took_is_given_back(daemon, tmp_path):
-    """By the intake, which has read the headers of its frames; the worker, which has held its volume; and the daemon."""
+def test_memory_of_a_large_series_is_returned(daemon, tmp_path):
+    """By the receiver, which reads headers of frames, the worker, which holds the volume, and the daemon."""
     clock = Clock(tmp_path)
     d = daemon(quiet=0.5, environment=clock.environment).start()
     pids = {role: wait_for(lambda role=role: d.children(role), 60, role)[0] for role in ("intake", "worker")}

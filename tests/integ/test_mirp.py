@@ -1,5 +1,6 @@
-"""All features beside MIRP's, which has what pyradiomics has not: densities, Moran's I and Geary's C, local intensity, the
-intensity-volume histogram, zones by distance. docs/features.md tells where they differ, and why."""
+"""All features compared with MIRP. It has those that pyradiomics lacks: densities, Moran's I and Geary's C, local
+intensity, the intensity-volume histogram, and zones by distance. docs/features.md lists the differences and their
+reasons."""
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from test_morphology import has_diagonals
 
 SPACING = (0.7, 0.9, 2.5)  # along columns, rows, slices
 AGGREGATIONS = ["2d_average", "2d_slice_merge", "2.5d_direction_merge", "2.5d_volume_merge", "3d_average", "3d_volume_merge"]
-# What IBSI has one code for at 10 and at 90 percent, the differences of these, and a slip.
+# Features with one code of IBSI at 10 and at 90 percent, the differences of these, and a slip.
 CODES = {"NK6P": ("BC2M", 10), "4279": ("BC2M", 90), "PWN1": ("GBPN", 10), "BOHI": ("GBPN", 90), "WITY": ("DDTU", 0),
          "JXJA": ("CNV2", 0), "P6QZ1": ("P6QZ", 0)}
 WITHOUT_BENCHMARK = {"ZH1A", "IQYR", "SWZ1", "BRI8", "9CMM"}
@@ -25,7 +26,7 @@ SHAPE = (11, 30, 38)  # slices, rows, columns
 
 
 def of_mirp(values, mask, spacing, aggregation, options):
-    """{(code, percent): value}. Files would make values 32-bit floats."""
+    """Returns {(code, percent): value}. Without files, because these would hold 32-bit floats."""
     dimension = AGGREGATIONS[aggregation].split("_")[0]
     options = {"base_feature_families": "all", "base_discretisation_method": "fixed_bin_number",
                "base_discretisation_n_bins": LEVELS, "no_approximation": True,
@@ -58,7 +59,7 @@ def compare(ours, theirs, without=frozenset()):
 
 
 def region(name, shape):
-    """One that no ball of 1 cm3 reaches the end of the volume from: beyond it MIRP has a value of its own."""
+    """A region from which no ball of 1 cm3 reaches the end of the volume, because MIRP uses its own value beyond it."""
     if name == "ellipsoid":
         axes = np.ogrid[tuple(slice(-1, 1, count * 1j) for count in shape)]
         radius = np.sqrt(sum(axis**2 for axis in axes))
@@ -83,7 +84,7 @@ def test_ellipsoid(tmp_path, aggregation):
 @pytest.mark.parametrize("aggregation", [0, 4])
 @pytest.mark.parametrize("name", ["holes", "dust", "slice"])
 def test_rough_regions(tmp_path, name, aggregation):
-    """Its mesh joins voxels that meet by an edge. Of a flat region it has no enclosing ellipsoid."""
+    """MIRP's mesh joins voxels that meet at an edge. For a flat region it has no enclosing ellipsoid."""
     volume = np.random.default_rng(2).gamma(2, 60, SHAPE).astype(np.int16)
     mask = region(name, volume.shape)
     compare(of_noctule(tmp_path, volume, mask, SPACING, aggregation, {}), of_mirp(volume, mask, SPACING, aggregation, {}), OF_MESH)
@@ -96,7 +97,7 @@ IVH = {"range": ({}, {}),
 
 @pytest.mark.parametrize("ivh", IVH)
 def test_range(tmp_path, ivh):
-    """Re-segmented, so that the two masks differ; bins of a size begin at the range."""
+    """Re-segmentation makes the two masks differ. Bins of a fixed size begin at the lower end of the range."""
     volume = (smooth(3, SHAPE) * 300 - 100).astype(np.int16)
     mask = region("ellipsoid", volume.shape)
     ours, theirs = IVH[ivh]
@@ -106,7 +107,7 @@ def test_range(tmp_path, ivh):
 
 
 def test_dependence_from_afar(tmp_path):
-    """Its NGTDM is of neighbours at distance 1; its co-occurrence is not asked for another one."""
+    """MIRP's NGTDM uses neighbours at distance 1, and its co-occurrence is compared at no other one."""
     volume = (smooth(3, SHAPE) * 300 - 100).astype(np.int16)
     mask = region("ellipsoid", volume.shape)
     compare(of_noctule(tmp_path, volume, mask, SPACING, 4, {"distance": 2, "alpha": 1}),

@@ -1,4 +1,4 @@
-"""The form of regions beside other software: pyradiomics' shape, scikit-image's marching cubes and SciPy's convex hull."""
+"""Shape features of regions compared with pyradiomics' shape, scikit-image's marching cubes and SciPy's convex hull."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def regions():
 
 
 def has_diagonals(mask):
-    """A face between four voxels of which two are of the region, that are no neighbours?"""
+    """Returns whether a face between four voxels has exactly two voxels of the region, diagonal to each other."""
     padded = np.pad(mask, 1)
     found = False
     for axis in range(3):
@@ -46,8 +46,8 @@ def measured(folder, mask):
 
 
 @pytest.mark.parametrize("name, mask", regions())
-def test_beside_pyradiomics(tmp_path, name, mask):
-    """Its axes are of the population's variance; its mesh has holes where voxels meet by an edge."""
+def test_shape_equals_pyradiomics(tmp_path, name, mask):
+    """pyradiomics' axes use the population's variance, and its mesh has holes where voxels meet at an edge."""
     ours = measured(tmp_path, mask)
     given = []
     for array in np.zeros(mask.shape), mask.astype(np.uint8):
@@ -68,7 +68,7 @@ def test_beside_pyradiomics(tmp_path, name, mask):
 
 
 @pytest.mark.parametrize("name, mask", regions())
-def test_mesh_and_hull_beside_scikit_image_and_scipy(tmp_path, name, mask):
+def test_mesh_and_hull_equal_scikit_image_and_scipy(tmp_path, name, mask):
     ours = measured(tmp_path, mask)
     vertices, faces, _, _ = marching_cubes(np.pad(mask, 1).astype(float), 0.5, method="lorensen")
     vertices = vertices.astype(float) * SPACING[::-1]

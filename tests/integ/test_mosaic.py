@@ -1,4 +1,5 @@
-"""Mosaics: several slices as tiles of one plane. The volume of which each is made, and dcm2niix, give what must come out."""
+"""Mosaics: several slices as tiles of one plane. The source volume of each mosaic and dcm2niix give the expected
+result."""
 
 import json
 import re
@@ -26,7 +27,7 @@ def volume(seed=0):
 
 
 def csa_header(**attributes):
-    """A CSA header of the second kind: each attribute's values as texts."""
+    """Returns a CSA header of version 2 with the values of each attribute as text."""
     parts = [b"SV10\4\3\2\1", struct.pack("<2I", len(attributes), 77)]
     for name, values in attributes.items():
         parts.append(struct.pack("<64si4siIi", name.encode(), len(values), b"FD", 4, len(values), 77))
@@ -46,7 +47,7 @@ def protocol(first, last, count=COUNT, normals=((0, 0, 1), (0, 0, 1))):
 
 
 class Mosaic:
-    """One volume in the orientation of row and column; `sign` is that of the slices' order along the normal."""
+    """One volume in the orientation of row and column. `sign` is the direction of the slice order along the normal."""
 
     def __init__(self, row=(1, 0, 0), column=(0, 1, 0), sign=1, seed=0):
         self.row, self.column = np.array(row, float), np.array(column, float)
@@ -88,7 +89,8 @@ class Mosaic:
         return ds
 
     def siemens(self, number=1, **changes):
-        """The Siemens form: Image Position is of a plane of this size with the centre of the first slice."""
+        """The Siemens form: Image Position is that of a plane of the mosaic's size around the centre of the first
+        slice."""
         shift = ((self.columns - 1) * COLUMNS / 2 * SPACING[1] * self.row
                  + (self.rows - 1) * ROWS / 2 * SPACING[0] * self.column)
         ds = self.data_set(self.plane(), ORIGIN - shift, number)
@@ -135,7 +137,7 @@ def save(folder, *sets):
 
 
 def read(folder, *paths):
-    """The stacks that dump_volume makes of files, each with its voxels."""
+    """Returns the stacks of dump_volume with their voxels."""
     raw = folder / "volume.raw"
     report = json.loads(run_program("dump_volume", raw, *paths).stdout)
     assert report["refused"] == []
@@ -149,7 +151,7 @@ def read(folder, *paths):
 
 
 def place(stack, voxel):
-    """The point in mm of a voxel (x, y, z)."""
+    """Returns the point in mm of a voxel (x, y, z)."""
     axes = np.array(stack["axes"]).reshape(3, 3)
     return np.array(stack["origin"]) + sum(axes[i] * stack["spacing"][i] * voxel[i] for i in range(3))
 
@@ -166,7 +168,7 @@ def assert_is(stack, mosaic):
 
 
 def assert_equals_dcm2niix(stacks, folder, scratch):
-    """Each voxel of each stack is one of dcm2niix's at the same place, and none of its voxels is left."""
+    """Checks that each voxel of each stack equals dcm2niix's at the same place, and that both have the same voxels."""
     scratch.mkdir()
     done = subprocess.run(["dcm2niix", "-b", "n", "-z", "n", "-f", "%j_%r", "-o", scratch, folder], text=True,
                           capture_output=True)
@@ -201,7 +203,7 @@ def test_a_real_mosaic_equals_dcm2niix(tmp_path):
 
 @needs_shared
 def test_a_real_mosaic_without_group_0019(tmp_path):
-    """The CSA header, which anonymizers often keep, has everything."""
+    """The CSA header, which anonymizers often keep, has all required values."""
     sets = [pydicom.dcmread(path) for path in sorted((SHARED / "mr-mosaic").glob("*.dcm"))]
     for ds in sets:
         ds.ImageType = ["ORIGINAL", "PRIMARY", "M", "ND"]
@@ -239,7 +241,7 @@ def test_each_mosaic_is_a_volume(tmp_path, missing):
         assert len(stacks) == 4
         for stack, mosaic in zip(stacks, mosaics):
             assert_is(stack, mosaic)
-    else:  # nothing orders them
+    else:  # without an order of slices
         assert [(stack["accepted"], stack["fault"]["code"]) for stack in stacks] == [(False, "DUPLICATE_POSITION")]
 
 
@@ -269,7 +271,7 @@ def last_centre(mosaic):
 
 
 def test_the_protocol_has_the_same_slices(tmp_path):
-    """In either order, and with the spacing where the header lacks it."""
+    """In both slice orders, and with the protocol's spacing if the header lacks it."""
     mosaic = Mosaic()
     first, last = tuple(mosaic.centre.tolist()), tuple(last_centre(mosaic).tolist())
     for number, (text, changes) in enumerate([(protocol(first, last), {}), (protocol(last, first), {}),
@@ -322,8 +324,8 @@ def content(item):
         yield from content(child)
 
 
-def test_the_results_are_those_of_single_slices(tmp_path):
-    """The SEG has the grid of the tiles; it refers to the mosaic as an image whose pixels lie elsewhere."""
+def test_results_equal_those_of_single_slices(tmp_path):
+    """The SEG has the grid of the tiles. It refers to the mosaic as a source image with another pixel grid."""
     mosaic = Mosaic(*ORIENTATIONS["oblique, backwards"])
     (tmp_path / "noctule.conf").write_text(CONFIG.format(root=tmp_path / "root"))
     segs = {}

@@ -1,5 +1,5 @@
-"""Each limit that docs/conformance.md sets to a peer, provoked: at it all is well, one beyond it has its effect. The
-service and its courier are the real ones; the peers say what they are told to, byte by byte."""
+"""Each limit of docs/conformance.md for a peer, reached and exceeded: at the limit the operation succeeds, and one
+beyond it has the documented effect. The service and its sender are the real ones, and the peers send given bytes."""
 
 import contextlib
 import pathlib
@@ -30,7 +30,7 @@ MISMATCH = 0xA900
 
 
 def filler(size):
-    """Items of an association request that mean nothing, of so many bytes together."""
+    """Returns items of an association request without meaning, with that many bytes together."""
     made = b""
     while size:
         part = min(size, 60000)
@@ -41,7 +41,7 @@ def filler(size):
 
 
 def filled(request, size):
-    """The A-ASSOCIATE-RQ or -AC, made so long that its value has so many bytes."""
+    """Returns the A-ASSOCIATE-RQ or -AC, extended until its value has that many bytes."""
     return pdu(request[0], request[6:] + filler(size - (len(request) - 6)))
 
 
@@ -50,12 +50,12 @@ def ended_with(d, code):
     echoscu(d.port)
 
 
-# ---- what calls ----
+# ---- callers ----
 
 
 @pytest.mark.parametrize("beyond", [0, 1])
 def test_bytes_of_a_request(receiver, certificates, beyond):
-    """One limit, with TLS and without, as conformance.md has it; the log names it."""
+    """One limit of conformance.md, with TLS and without. The log names it."""
     d = receiver(PEERS, certificates=certificates)
     request = associate_rq([(CT, [IMPLICIT])], calling="PYNETDICOM")
     for raw in (Raw(d.tls_port, tls=client_context(certificates, "client")), Raw(d.port)):
@@ -71,13 +71,15 @@ def test_bytes_of_a_request(receiver, certificates, beyond):
 
 
 def test_all_contexts_with_all_transfer_syntaxes(receiver):
-    """128 presentation contexts, as many as there may be, of 21 transfer syntaxes each: over 64 KiB. A stranger's is rejected by its title."""
+    """The maximum of 128 presentation contexts with 21 transfer syntaxes each is over 64 KiB. An unknown caller's
+    request is rejected for its title."""
     d = receiver(PEERS)
     for title, accepted in (("PYNETDICOM", True), ("STRANGER", False)):
         entity = AE(ae_title=title)
         syntaxes = ["1.2.840.10008.1.2", *[f"1.2.840.10008.1.2.4.{number}" for number in [*range(50, 67), 70, 80, 81]]]
         entity.requested_contexts = [build_context(CT, syntaxes) for _ in range(128)]
-        assert len(syntaxes) == 21 and 128 * 21 * (4 + len(syntaxes[-1])) > 65536  # each is an item with a head of 4 bytes
+        # each is an item with a header of 4 bytes
+        assert len(syntaxes) == 21 and 128 * 21 * (4 + len(syntaxes[-1])) > 65536
         association = entity.associate("127.0.0.1", d.port, ae_title="NOCTULE")
         assert association.is_established == accepted and association.is_rejected != accepted
         if accepted:
@@ -85,8 +87,8 @@ def test_all_contexts_with_all_transfer_syntaxes(receiver):
             association.release()
 
 
-def test_long_requests_that_do_not_come_take_no_more_threads_than_handshakes(receiver):
-    """Of one host half of max_associations are read at a time; others that are quick are served beside them."""
+def test_incomplete_long_requests_use_no_more_threads_than_handshakes(receiver):
+    """At most half of max_associations are read at a time per host. Complete requests are served meanwhile."""
     d = receiver(PEERS + " max_associations = 4;")
     request = filled(associate_rq([(CT, [IMPLICIT])], calling="PYNETDICOM"), 200_000)
     with contextlib.ExitStack() as stack:
@@ -98,7 +100,7 @@ def test_long_requests_that_do_not_come_take_no_more_threads_than_handshakes(rec
 
 
 def echo_of(size):
-    """A C-ECHO whose command set has so many bytes."""
+    """Returns a C-ECHO with a command set of that many bytes."""
     plain = command(C_ECHO, 1, VERIFICATION, data_set=False)
     return command(C_ECHO, 1, VERIFICATION, data_set=False, x5000=bytes(size - len(plain) - 8))
 
@@ -123,7 +125,7 @@ def test_a_command_set(receiver, name, right, wrong):
 
 
 def sequences(depth):
-    """So many within each other, without lengths."""
+    """Returns that many nested sequences of undefined length."""
     end = struct.pack("<HHI", 0xFFFE, 0xE00D, 0) + struct.pack("<HHI", 0xFFFE, 0xE0DD, 0)
     return nested(depth) + depth * end
 
@@ -153,8 +155,9 @@ def test_a_commitment_report(receiver, right, wrong, status):
         raw.release()
 
 
-def test_a_data_set_that_is_not_kept(receiver):
-    """It is of another class than its context: read to its end for the sake of the answer, but no further than this."""
+def test_a_refused_data_set_is_read_up_to_its_limit(receiver):
+    """The data set has another class than its context. It is read to its end for the sake of the response, but no
+    further than this limit."""
     d = receiver()
     piece = pdu(DATA, pdv(1, 0, bytes(65536)))
     whole = (LIMITS["DROPPED_MIB"] << 20) // 65536
@@ -172,11 +175,11 @@ def test_a_data_set_that_is_not_kept(receiver):
     ended_with(d, "INSTANCE_TOO_LARGE")
 
 
-# ---- how many, how long ----
+# ---- numbers and times ----
 
 
 def called(d, calling="PYNETDICOM", context=VERIFICATION):
-    """A connection whose association was asked for, and the answer."""
+    """Returns a connection after its association request, and the response."""
     raw = Raw(d.port)
     raw.send(associate_rq([(context, [IMPLICIT])], calling=calling))
     kind, body = raw.pdu()
@@ -213,12 +216,12 @@ def test_associations_at_a_time(receiver, settings, calling, most):
 
 
 def has_news(raw):
-    """Returns whether there is something to read, or the end."""
+    """Returns whether there is data to read, or the end."""
     return bool(select.select([raw.socket], [], [], 0)[0])
 
 
 def test_time_between_messages_and_within_one(receiver, tmp_path):
-    """The one that says nothing between two messages has idle_seconds, the one within a message dimse_seconds."""
+    """A silent peer between two messages has idle_seconds, and one within a message dimse_seconds."""
     clock = Clock(tmp_path)
     d = receiver("dimse_seconds = 30.0; idle_seconds = 3600.0; " + PEERS, environment=clock.environment)
     idle, _ = called(d, context=CT)
@@ -238,14 +241,14 @@ def test_time_between_messages_and_within_one(receiver, tmp_path):
         assert idle.ends() in (ABORT, None)
         ended_with(d, "ASSOCIATION_TIMEOUT")
         stuck.data_set(1, b"")
-        assert stuck.status() != 0  # it is no image, but it was heard to its end
+        assert stuck.status() != 0  # refused, because it is no image, after it was read to its end
 
 
-# ---- what is called ----
+# ---- destinations ----
 
 
 def answered_with(more):
-    """What a destination says in answer to a C-STORE besides the response: before it (bytes), or as its data set."""
+    """Sends a C-STORE. The destination sends the given bytes before its response, or the given data set with it."""
     def act(self, connection, request):
         reads(connection)
         more(connection, request)
@@ -258,7 +261,7 @@ def is_store(request):
 
 
 def with_data_set(size):
-    """A response with a data set, each fragment of which counts 6 bytes more."""
+    """Returns a response with a data set. Each fragment counts 6 bytes more."""
     def more(connection, request):
         answer = bytearray(response(request))
         at = bytes(answer).index(struct.pack("<HHI", 0, 0x0800, 2)) + 8
@@ -285,7 +288,7 @@ def test_bytes_of_a_data_set_in_answer(daemon, tmp_path, beyond):
 @pytest.mark.parametrize("beyond", [0, 1])
 def test_reports_before_an_answer(daemon, tmp_path, beyond):
     def more(connection, request):
-        context = 5  # the third that is asked for
+        context = 5  # the third requested context
         for _ in range(LIMITS["REPORTS"] + beyond):
             event = command(N_EVENT_REPORT, 1, COMMITMENT, COMMITMENT_INSTANCE, x1002=1)
             connection.sendall(pdu(DATA, pdv(context, 3, event)) + pdu(DATA, pdv(context, 2, report())))
@@ -319,7 +322,7 @@ def test_bytes_of_an_answer_to_a_request(daemon, tmp_path, beyond):
 
 
 def test_time_for_a_connection(daemon, tmp_path):
-    """Nobody accepts, and the kernel keeps no more connections for who might: connect_seconds."""
+    """No process accepts, and the kernel's queue of connections is full: connect_seconds."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as stack:
         for _ in range(4):
             waiting = stack.enter_context(socket.socket())
@@ -332,7 +335,7 @@ def test_time_for_a_connection(daemon, tmp_path):
 
 
 def test_time_for_a_commitment(daemon, tmp_path):
-    """It takes the request, and never reports: commit_seconds; then it is sent again."""
+    """The archive accepts the request and never reports: commit_seconds. Then the object is sent again."""
     with archive(commitment=True, commit_status=0x0107) as forgetful:
         d = run_with(daemon, tmp_path, to_archive(forgetful.port, more="commit = true; commit_seconds = 0.5;"))
         wait_for(lambda: any("COMMITMENT_TIMEOUT" in each for each in attempts_of(d)), 60, "the end of patience")

@@ -1,4 +1,4 @@
-"""What the service does when a night ends: its row in v_nights, and its report handed to a command of the site."""
+"""The end of a report period: its row in v_nights, and its report passed to a command of the site."""
 
 import datetime
 import html.parser
@@ -10,7 +10,7 @@ from conftest import Clock, drop, phantom, run_program, wait_for
 
 HOUR = 3600
 
-# Keeps what it was given; a text that grows is renamed into place.
+# Keeps its input. A growing text is renamed into place.
 KEEPS = """cat > "$KEPT/text.part"; cp "$NOCTULE_REPORT_HTML" "$KEPT/page.html"; echo "$NOCTULE_REPORT_SUBJECT" > "$KEPT/subject"
 echo "$NOCTULE_REPORT_ATTENTION" > "$KEPT/attention"; echo x >> "$KEPT/runs"; mv "$KEPT/text.part" "$KEPT/text\""""
 
@@ -39,7 +39,7 @@ def kept(tmp_path):
 
 
 def started(daemon, tmp_path, kept, text, **options):
-    """A daemon whose night ends in two hours, by a clock that can be set; in UTC."""
+    """A daemon with a report period that ends in two hours, with a clock that a test can set, in UTC."""
     clock = Clock(tmp_path)
     at = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=2)).strftime("%H:%M")
     d = daemon(quiet=600.0, environment={**clock.environment, "TZ": "UTC", "KEPT": str(kept)},
@@ -47,13 +47,13 @@ def started(daemon, tmp_path, kept, text, **options):
     return d.start(), clock
 
 
-def test_a_night_is_counted_and_handed_over_once(daemon, tmp_path, kept):
+def test_a_period_is_counted_and_passed_on_once(daemon, tmp_path, kept):
     d, clock = started(daemon, tmp_path, kept, KEEPS)
     drop(phantom(tmp_path / "ct", "--size", "32x32x6"), d.inbox)
     drop(phantom(tmp_path / "mr", "--kind", "mr-brain", "--size", "32x32x6", "--seed", "3"), d.inbox / "mr")
     d.wait_jobs()
     wait_for(lambda: len(d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'")) == 2, 60, "the series")
-    assert nights(d) == []  # the first begins with the service
+    assert nights(d) == []  # the first period starts with the service
     clock.jump(2 * HOUR + 60)
     (night,) = wait_for(lambda: [row for row in nights(d) if row["report"] == "DONE"], 60, "the report")
     files = list((tmp_path / "ct").rglob("*.dcm")) + list((tmp_path / "mr").rglob("*.dcm"))
@@ -72,7 +72,7 @@ def test_a_night_is_counted_and_handed_over_once(daemon, tmp_path, kept):
     assert (kept / "subject").read_text().startswith(f"Noctule on {os.uname().nodename}, {night['since_at'][:10]} ")
     assert (kept / "attention").read_text() == "0\n" and (kept / "runs").read_text() == "x\n"
 
-    # The next begins where it ended; the clock goes back a little, and nothing is counted twice.
+    # The next period begins at the end of the last. The clock goes back a little, and no event is counted twice.
     clock.jump(-120)
     d.wait_log("clock.set", 2)
     clock.jump(24 * HOUR + 120)
@@ -81,7 +81,7 @@ def test_a_night_is_counted_and_handed_over_once(daemon, tmp_path, kept):
     wait_for(lambda: (kept / "runs").read_text() == "x\nx\n", 60, "the second report")
 
 
-def test_what_was_missed_is_made_up_for_once(daemon, tmp_path, kept):
+def test_missed_periods_are_reported_once(daemon, tmp_path, kept):
     d, clock = started(daemon, tmp_path, kept, KEEPS)
     assert d.stop() == 0
     clock.jump(3 * 24 * HOUR)
@@ -95,7 +95,7 @@ def test_what_was_missed_is_made_up_for_once(daemon, tmp_path, kept):
     assert len(nights(d)) == 1 and (kept / "runs").read_text() == "x\n"
 
 
-def test_a_command_that_fails_is_told_and_not_run_again(daemon, tmp_path, kept):
+def test_a_failed_command_is_alerted_and_not_repeated(daemon, tmp_path, kept):
     d, clock = started(daemon, tmp_path, kept, 'echo "mail: no route to relay" >&2; echo x >> "$KEPT/runs"; exit 75')
     clock.jump(2 * HOUR + 60)
     (night,) = wait_for(lambda: [row for row in nights(d) if row["report"] == "FAILED"], 60, "the failure")
@@ -105,7 +105,7 @@ def test_a_command_that_fails_is_told_and_not_run_again(daemon, tmp_path, kept):
     assert event["detail"] == said
     checked = d.ctl("status", "--check", check=False)
     assert checked.returncode == 1 and "NOCTULE WARNING: report: the report of the night to " in checked.stdout and f"was not handed over ({said})" in checked.stdout
-    # By hand, which says so too; and once it is mended.
+    # By hand, which reports the same error, and again after the command is repaired.
     for text, status, runs in ((None, 1, 2), (KEEPS, 0, 3)):
         if text:
             script(tmp_path, text)
@@ -117,11 +117,11 @@ def test_a_command_that_fails_is_told_and_not_run_again(daemon, tmp_path, kept):
     assert d.ctl("report", "--send", "--json", check=False).returncode == 2
 
 
-def test_a_command_that_hangs_is_ended_with_all_it_started(daemon, tmp_path, kept):
+def test_a_hanging_command_is_killed_with_its_children(daemon, tmp_path, kept):
     d, clock = started(daemon, tmp_path, kept, 'trap "" TERM; echo $$ > "$KEPT/pid"; sleep 1000 & sleep 1000', timeout=2)
     clock.jump(2 * HOUR + 60)
     begun = wait_for(lambda: (kept / "pid").exists() and (kept / "pid").read_text().strip(), 60, "the command")
-    assert d.ctl("ping").returncode == 0  # it is in nobody's way
+    assert d.ctl("ping").returncode == 0  # the daemon answers meanwhile
 
     def failed():
         clock.pass_time(1)  # the timeout, and the wait from SIGTERM to SIGKILL
@@ -132,7 +132,7 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(daemon, tmp_path, kep
     wait_for(lambda: not pathlib.Path("/proc", begun).exists(), 60, "its end")
 
 
-def test_one_that_the_end_of_the_daemon_cut_off_begins_anew(daemon, tmp_path, kept):
+def test_an_interrupted_command_runs_again_after_a_restart(daemon, tmp_path, kept):
     d, clock = started(daemon, tmp_path, kept, 'echo $$ > "$KEPT/pid"; exec sleep 1000')
     clock.jump(2 * HOUR + 60)
     begun = wait_for(lambda: (kept / "pid").exists() and (kept / "pid").read_text().strip(), 60, "the command")
@@ -144,7 +144,7 @@ def test_one_that_the_end_of_the_daemon_cut_off_begins_anew(daemon, tmp_path, ke
     wait_for(lambda: [row["report"] for row in nights(d)] == ["DONE"], 60, "the report")
 
 
-def test_without_a_command_nights_are_counted_all_the_same(daemon, tmp_path, kept):
+def test_periods_are_counted_without_a_command(daemon, tmp_path, kept):
     d, clock = started(daemon, tmp_path, kept, None)
     clock.jump(2 * HOUR + 60)
     (night,) = wait_for(lambda: nights(d), 60, "the night")
@@ -153,8 +153,8 @@ def test_without_a_command_nights_are_counted_all_the_same(daemon, tmp_path, kep
     assert done.returncode == 5 and "--send needs report.command in the configuration" in done.stderr
 
 
-def test_a_night_ends_by_the_clock_here(daemon, tmp_path, kept):
-    """07:00 in Apia is not 07:00 UTC, and its date is another one."""
+def test_a_period_ends_by_local_time(daemon, tmp_path, kept):
+    """07:00 in Apia is another time than 07:00 UTC, with another date."""
     clock = Clock(tmp_path)
     here = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=13 + 2)
     d = daemon(quiet=600.0, environment={**clock.environment, "TZ": "XST-13"}, extra=report_at(here.strftime("%H:%M")))

@@ -1,4 +1,4 @@
-"""What people drew on images: taken in like images, by inbox and C-STORE, tied to its series, and no job of itself."""
+"""Annotation objects: received like images by inbox and C-STORE, linked to their series, without a job of their own."""
 
 import contextlib
 import copy
@@ -23,7 +23,7 @@ def objects(d, where="1"):
 
 
 def stored(d, ds):
-    """The bytes that the daemon has of it are those of the data set that was sent."""
+    """Checks that the stored bytes are those of the data set that was sent."""
     (row,) = objects(d, f"sop_instance_uid = '{ds.SOPInstanceUID}'")
     return pydicom.dcmread(d.root / row["path"]) == pydicom.dcmread(save(ds, d.folder / "sent.dcm"))
 
@@ -34,7 +34,7 @@ def drop_object(d, ds, name="object.dcm"):
 
 @pytest.mark.parametrize("first", ["the object", "the series"])
 @pytest.mark.parametrize("way", ["inbox", "network"])
-def test_it_belongs_to_its_series_whichever_came_first(daemon, files, way, first):
+def test_an_object_is_linked_to_its_series_in_either_order(daemon, files, way, first):
     d = daemon(dicom=PEERS, quiet=60.0).start()
     plan = structure_set(files)
 
@@ -61,7 +61,7 @@ def test_it_belongs_to_its_series_whichever_came_first(daemon, files, way, first
     assert (series["state"], series["revision"], series["instances"]) == ("SETTLED", 1, 6)
 
 
-def test_segmentations_reports_and_what_names_no_series(daemon, files):
+def test_segmentations_reports_and_objects_without_a_series(daemon, files):
     d = daemon(dicom=PEERS, quiet=600.0).start()
     seg, first, plan = segmentation(files), report(files), structure_set(files, of_series=None)
     assert send(d.port, seg, first, plan, report(files, predecessor=first)) == [0] * 4
@@ -75,7 +75,7 @@ def test_segmentations_reports_and_what_names_no_series(daemon, files):
 
 
 def test_again_otherwise_and_anew(daemon, files, tmp_path):
-    """The same once more is nothing new; another data set under its UID is refused; a new version takes its place."""
+    """A repeated object has no effect. Another data set under its UID is refused. A new version replaces the object."""
     d = daemon(dicom=PEERS, quiet=600.0, after="delete").start()
     plan = structure_set(files)
     assert send(d.port, plan, plan) == [0, 0]
@@ -91,13 +91,13 @@ def test_again_otherwise_and_anew(daemon, files, tmp_path):
     assert [row["sop_instance_uid"] for row in current] == [late.SOPInstanceUID]
 
 
-def swept_known(d, count):
-    """Of the files that the inbox keeps this many were known when the daemon last started."""
+def known_at_start(d, count):
+    """Returns the number of inbox files that were known at the last start of the daemon."""
     line = f"event=inbox.swept inbox={d.inbox} known={count} "
     wait_for(lambda: line in d.log.read_text().split("daemon.started")[-1], 60, "a sweep")
 
 
-def test_what_an_inbox_keeps_is_not_read_again(daemon, files):
+def test_kept_inbox_files_are_not_read_again(daemon, files):
     d = daemon(dicom=PEERS, quiet=60.0).start()
     drop(files, d.inbox)
     drop_object(d, structure_set(files), "plan.dcm")
@@ -106,17 +106,17 @@ def test_what_an_inbox_keeps_is_not_read_again(daemon, files):
     wait_for(lambda: len(objects(d)) == 2, 60, "the objects")
     d.stop()
     d.start()
-    swept_known(d, len(files) + 2)
-    d.ctl("purge", "--yes", job["series_uid"])  # and does not come back
+    known_at_start(d, len(files) + 2)
+    d.ctl("purge", "--yes", job["series_uid"])  # and must not return
     d.stop()
     d.start()
-    swept_known(d, len(files) + 2)
+    known_at_start(d, len(files) + 2)
     assert not objects(d, "removed_at IS NULL")
-    (d.inbox / "plan.dcm").touch()  # but when somebody means it
+    (d.inbox / "plan.dcm").touch()  # except after a change of the file
     wait_for(lambda: [row["kind"] for row in objects(d, "removed_at IS NULL")] == ["rtstruct"], 60, "the object")
 
 
-def test_one_bad_object_stops_nothing(daemon, files):
+def test_a_bad_object_does_not_affect_others(daemon, files):
     d = daemon(dicom=PEERS, quiet=600.0, after="delete").start()
     nothing = structure_set(files, of_series=None)
     nothing.ReferencedFrameOfReferenceSequence = []
@@ -141,7 +141,7 @@ POINTS = ["receive_after_rename_before_arrived", "receive_after_arrived_before_s
 
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_at(daemon, tmp_path, files, point):
-    """What was acknowledged is there; what was not is there, or is sent again."""
+    """An acknowledged object is stored. An object without acknowledgement is stored, or is sent again."""
     once = tmp_path / "crashed"
     d = daemon(dicom=PEERS, quiet=600.0, environment={"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)})
     plan = structure_set(files)
@@ -179,7 +179,7 @@ def test_a_file_without_a_row_is_taken_in_at_start(daemon, files):
     assert not objects(d, "missing") and stored(d, plan)
 
 
-def test_it_goes_with_its_series_and_by_purge(daemon, files, tmp_path):
+def test_an_object_is_removed_with_its_series_and_by_purge(daemon, files, tmp_path):
     d = daemon(dicom=PEERS, quiet=60.0).start()
     plan, stray = structure_set(files), structure_set(phantom(tmp_path / "other", "--size", "32x32x6", "--seed", "9"))
     assert send(d.port, plan, stray) == [0, 0]
@@ -194,7 +194,7 @@ def test_it_goes_with_its_series_and_by_purge(daemon, files, tmp_path):
     assert len(objects(d, "removed_at IS NULL")) == 1
 
 
-def test_purge_finds_what_has_no_series(daemon, files, tmp_path):
+def test_purge_removes_objects_without_a_series(daemon, files, tmp_path):
     d = daemon(dicom=PEERS, quiet=60.0).start()
     patient = pydicom.dcmread(files[0]).PatientID
     plan = structure_set(files)
@@ -220,7 +220,7 @@ def test_purge_finds_what_has_no_series(daemon, files, tmp_path):
     assert not objects(d, "removed_at IS NULL")
 
 
-def test_a_purge_that_is_killed_goes_on(daemon, files):
+def test_a_killed_purge_continues(daemon, files):
     d = daemon(dicom=PEERS, quiet=60.0).start()
     plans = [structure_set(files, label=str(number)) for number in range(40)]
     for plan in plans:
@@ -235,7 +235,7 @@ def test_a_purge_that_is_killed_goes_on(daemon, files):
     assert send(d.port, plans[0]) == [0] and len(objects(d, "removed_at IS NULL")) == 1
 
 
-# ---- pipelines that name an object ----
+# ---- pipelines that name an annotation object ----
 
 PIPELINE = """
 root = "{root}";
@@ -268,7 +268,7 @@ def naming(daemon, tmp_path, sender="", patience=86400.0, wanted='kind = "rtstru
 
 
 def gtv(d, *states):
-    """Its newest job, once it is in one of these states."""
+    """Returns the newest job as soon as it is in one of these states."""
     def newest():
         rows = [row for row in d.jobs() if row["pipeline"] == "gtv" and row["superseded_by"] is None]
         return rows[-1] if rows and rows[-1]["state"] in states else None
@@ -276,13 +276,13 @@ def gtv(d, *states):
 
 
 def voxels(d, job):
-    """How many the segmentation of a job has."""
+    """Returns the number of voxels in the segmentation of a job."""
     (row,) = d.query("SELECT path FROM v_results WHERE job = ? AND kind = 'seg'", job["job"])
     return int(pydicom.dcmread(d.root / row["path"]).pixel_array.sum())
 
 
 @pytest.mark.parametrize("first", ["the object", "the series"])
-def test_a_job_waits_for_the_object_that_its_pipeline_names(daemon, files, tmp_path, first):
+def test_a_job_waits_for_its_named_object(daemon, files, tmp_path, first):
     d = naming(daemon, tmp_path)
     plan = structure_set(files)
     if first == "the object":
@@ -292,7 +292,7 @@ def test_a_job_waits_for_the_object_that_its_pipeline_names(daemon, files, tmp_p
         job = gtv(d, "DELAYED")
         assert job["code"] == "OBJECT_WAITING" and "structure set" in job["message"], dict(job)
         assert "drawn" in d.ctl("status", check=False).stdout
-        assert d.wait_jobs()[0]["pipeline"] == "head-ct"  # the other does not wait
+        assert d.wait_jobs()[0]["pipeline"] == "head-ct"  # the other pipeline does not wait
         d.kill_all()
         d.start()
         assert gtv(d, "DELAYED")["job"] == job["job"]
@@ -310,7 +310,8 @@ def test_a_new_version_makes_a_new_revision_and_a_new_job(daemon, files, tmp_pat
     assert send(d.port, structure_set(files)) == [0]
     storescu(d.port, *files)
     before = gtv(d, "DONE")
-    assert send(d.port, segmentation(files), structure_set(files, made="20250101")) == [0, 0]  # neither is one
+    # neither of them matches
+    assert send(d.port, segmentation(files), structure_set(files, made="20250101")) == [0, 0]
     assert send(d.port, structure_set(files[:3], made="20260301")) == [0]
     after = wait_for(lambda: (job := gtv(d, "DONE"))["revision"] == 2 and job, 60, "the new job")
     assert voxels(d, after) == voxels(d, before) // 2
@@ -321,7 +322,7 @@ def test_a_new_version_makes_a_new_revision_and_a_new_job(daemon, files, tmp_pat
 
 
 def test_a_job_runs_without_an_optional_object(daemon, files, tmp_path):
-    """After its patience, with an empty segment; and again once the object comes."""
+    """An optional object: after the wait the job runs with an empty segment. It runs again when the object arrives."""
     wanted = 'kind = "rtstruct"; roi = "GTV*"; optional = true;'
     clock = Clock(tmp_path)
     d = naming(daemon, tmp_path, wanted=wanted, patience=600.0, environment=clock.environment)
@@ -348,7 +349,7 @@ def test_patience_ends_with_a_refusal_by_name(daemon, files, tmp_path):
     assert job["revision"] == 2
 
 
-def test_it_is_to_come_from_one_that_is_named(daemon, files, tmp_path):
+def test_objects_of_other_senders_are_ignored(daemon, files, tmp_path):
     d = naming(daemon, tmp_path, sender='from_ae = "TPS";')
     storescu(d.port, *files)
     assert "from TPS" in gtv(d, "DELAYED")["message"]
@@ -373,16 +374,16 @@ def test_an_object_without_the_region_is_refused_by_name(daemon, files, tmp_path
     assert gtv(d, "DONE")["revision"] == 2
 
 
-def told_by_explain(d, *what):
+def explanation_of(d, *what):
     text = d.ctl("explain", *map(str, what)).stdout
     return " ".join(text.split()), json.loads(d.ctl("explain", "--json", *map(str, what)).stdout)
 
 
-def test_explain_tells_what_is_waited_for(daemon, files, tmp_path):
+def test_explain_reports_awaited_objects(daemon, files, tmp_path):
     d = naming(daemon, tmp_path, sender='from_ae = "TPS";')
     plan, seg = structure_set(files), segmentation(files)
     path = save(plan, tmp_path / "images" / "plan.dcm")
-    text, told = told_by_explain(d, path)  # nothing is stored yet
+    text, told = explanation_of(d, path)  # before any object is stored
     assert f"object {plan.SOPInstanceUID}" in text and 'kind rtstruct, "Plan"' in text and " stored no " in text
     assert f"refers to series {pydicom.dcmread(files[0]).SeriesInstanceUID}" in text
     assert 'pipeline gtv: segment "GTV" needs "GTV*" of an rtstruct from TPS' in text and "skipped" not in text
@@ -390,24 +391,24 @@ def test_explain_tells_what_is_waited_for(daemon, files, tmp_path):
     storescu(d.port, *files)
     uid = gtv(d, "DELAYED")["series_uid"]
     assert send(d.port, seg, plan) == [0, 0]
-    text, told = told_by_explain(d, uid)
+    text, told = explanation_of(d, uid)
     assert 'waits for gtv: segment "GTV" is "GTV*" of an rtstruct from TPS: not stored' in text
     assert [(row["pipeline"], row["kind"], row["path"]) for row in told["series"][0]["waits_for"]] == [("gtv", "rtstruct", "")]
-    text, _ = told_by_explain(d, path)
+    text, _ = explanation_of(d, path)
     assert "stored from PYNETDICOM" in text and f"stored series {uid}" in text and "TPS: not from this sender" in text
     mine = structure_set(files, label="Mine")
     assert send(d.port, mine, calling="TPS") == [0] and gtv(d, "DONE")
-    text, told = told_by_explain(d, uid)
+    text, told = explanation_of(d, uid)
     (row,) = objects(d, f"sop_instance_uid = '{mine.SOPInstanceUID}'")
     assert f"from TPS: found, {row['path']}" in text
     assert told["series"][0]["waits_for"][0]["path"] == row["path"]
-    _, told = told_by_explain(d, d.root / row["path"])
+    _, told = explanation_of(d, d.root / row["path"])
     assert told["objects"][0]["pipelines"] == [{"pipeline": "gtv", "segment": "GTV", "regions_that_fit": 1}]
     assert told["objects"][0]["drawn_on"] == uid and told["objects"][0]["state"] == "current"
 
 
 def two_regions(ds, name):
-    """A second one, like the first but for its name and number."""
+    """Returns a second object with another name and number."""
     for sequence, number in ((ds.StructureSetROISequence, "ROINumber"), (ds.ROIContourSequence, "ReferencedROINumber"),
                              (ds.RTROIObservationsSequence, "ReferencedROINumber")):
         sequence.append(copy.deepcopy(sequence[0]))
@@ -422,17 +423,17 @@ def two_regions(ds, name):
     ('roi = "GTV*"; each = true;', ["Liver", "Heart"], "ROI_NOT_FOUND", 'no such region (ROI_NOT_FOUND); regions: 1 "Liver"'),
     ('roi = "GTV*"; each = true; optional = true;', ["Liver", "Heart"], "", 'no such region, so the segment is empty; regions: '),
 ])
-def test_explain_of_every_region_that_matches(daemon, files, tmp_path, wanted, names, code, found):
+def test_explain_lists_every_matching_region(daemon, files, tmp_path, wanted, names, code, found):
     d = naming(daemon, tmp_path, wanted=f'kind = "rtstruct"; {wanted}')
     phantom(tmp_path / "in", "--size", "32x32x6")
     save(two_regions(structure_set(files, roi=names[0]), names[1]), tmp_path / "in" / "plan.dcm")
-    text, told = told_by_explain(d, tmp_path / "in")
+    text, told = explanation_of(d, tmp_path / "in")
     (waits,) = told["series"][0]["waits_for"]
     assert waits["code"] == code and waits["found"].startswith(found), waits
 
 
-def test_explain_tells_which_regions_there_are(daemon, files, tmp_path):
-    """As the job judges them, before and after they are stored."""
+def test_explain_lists_existing_regions(daemon, files, tmp_path):
+    """Regions are checked as in the job, before and after the objects are stored."""
     d = naming(daemon, tmp_path)
     offered = [(structure_set(files, roi="Heart", label="A"), "ROI_NOT_FOUND", '1 "Heart"'),
                (two_regions(structure_set(files, label="B"), "Heart"), "", '1 "GTV"'),
@@ -441,32 +442,32 @@ def test_explain_tells_which_regions_there_are(daemon, files, tmp_path):
         folder = tmp_path / f"in{number}"
         phantom(folder, "--size", "32x32x6")
         path = save(plan, folder / "plan.dcm")
-        text, told = told_by_explain(d, path)
+        text, told = explanation_of(d, path)
         names = [region.ROIName for region in plan.StructureSetROISequence]
         assert [region["name"] for region in told["objects"][0]["regions"]] == names
         assert told["objects"][0]["pipelines"][0]["regions_that_fit"] == sum(name.startswith("GTV") for name in names)
         assert f'regions 1 "{names[0]}"' in text and regions in text.partition("pipeline gtv")[2] and code in text
-        text, told = told_by_explain(d, folder)
+        text, told = explanation_of(d, folder)
         (waits,) = told["series"][0]["waits_for"]
         assert (waits["path"], waits["code"]) == (str(path), code) and regions in waits["found"], waits
         assert f"found, {path}: {waits['found']}" in text
     storescu(d.port, *files)
     uid = gtv(d, "DELAYED")["series_uid"]
-    d.ctl("hold", "--queue")  # what is drawn is to be there before the job looks
+    d.ctl("hold", "--queue")  # the object must exist before the job starts
     for plan, code in ((offered[0][0], "ROI_NOT_FOUND"), (offered[1][0], "")):
         assert send(d.port, plan) == [0]
-        (waits,) = told_by_explain(d, uid)[1]["series"][0]["waits_for"]
+        (waits,) = explanation_of(d, uid)[1]["series"][0]["waits_for"]
         assert waits["code"] == code
     assert "Heart" not in waits["found"] and "GTV" in waits["found"], "the one that has it, of two"
     d.ctl("release", "--queue")
     assert gtv(d, "DONE", "FAILED")["state"] == "DONE"
     assert send(d.port, structure_set(files, label="D")) == [0]
     assert gtv(d, "FAILED")["code"] == "OBJECT_AMBIGUOUS"
-    (waits,) = told_by_explain(d, uid)[1]["series"][0]["waits_for"]
+    (waits,) = explanation_of(d, uid)[1]["series"][0]["waits_for"]
     assert waits["code"] == "OBJECT_AMBIGUOUS" and "another object has it, too" in waits["found"]
 
 
-def test_explain_of_what_takes_our_own_says_that_it_never_comes(daemon, files, tmp_path):
+def test_explain_reports_that_own_results_never_arrive(daemon, files, tmp_path):
     d = naming(daemon, tmp_path, wanted='kind = "seg"; roi = "GTV*"; own = true;', rule="head-ct")
-    text, _ = told_by_explain(d, "--pipeline", "gtv", files[0].parent)
+    text, _ = explanation_of(d, "--pipeline", "gtv", files[0].parent)
     assert "not stored; give results of Noctule with noctule run --object" in text

@@ -1,5 +1,5 @@
-"""Segmentations of others as input of jobs, from highdicom's file and DCMTK's senders to the result: what test_objects.py
-has of structure sets."""
+"""SEG objects of other software as job input, from highdicom's file through DCMTK's senders to the result.
+test_objects.py has the same for RTSTRUCT."""
 
 import copy
 import subprocess
@@ -19,7 +19,7 @@ def files(tmp_path):
 
 
 def dcmsend(d, *objects, calling="STORESCU", sent=True):
-    """Sends them as files; whether all were stored is to be as said."""
+    """Sends them as files. Checks that all were stored, or were refused, as given."""
     paths = [save(ds, d.folder / f"{ds.SOPInstanceUID}.dcm") for ds in objects]
     done = subprocess.run(["dcmsend", "-v", "-aet", calling, "-aec", "NOCTULE", "127.0.0.1", str(d.port), *paths],
                           text=True, capture_output=True)
@@ -27,7 +27,7 @@ def dcmsend(d, *objects, calling="STORESCU", sent=True):
 
 
 def mask(d, job):
-    """Of its result, the frames from the feet to the head: those without a voxel are not written."""
+    """Returns the frames of the result from the feet to the head. Frames without a voxel are absent."""
     (row,) = d.query("SELECT path FROM v_results WHERE job = ? AND kind = 'seg'", job["job"])
     return pydicom.dcmread(d.root / row["path"]).pixel_array
 
@@ -45,7 +45,8 @@ def test_a_job_waits_for_its_segmentation(daemon, files, tmp_path, first, kind):
         assert job["code"] == "OBJECT_WAITING" and "segmentation (seg)" in job["message"], dict(job)
         d.kill_all()
         d.start()
-        dcmsend(d, segmentation(phantom(tmp_path / "other", "--size", "32x32x6", "--seed", "9")))  # of another patient
+        # of another patient
+        dcmsend(d, segmentation(phantom(tmp_path / "other", "--size", "32x32x6", "--seed", "9")))
         assert gtv(d, "DELAYED")["job"] == job["job"]
         dcmsend(d, seg)
     job = gtv(d, "DONE", "FAILED")
@@ -55,7 +56,7 @@ def test_a_job_waits_for_its_segmentation(daemon, files, tmp_path, first, kind):
 
 
 def test_each_segment_has_its_rows(daemon, files, tmp_path):
-    """Two segments and an empty one, with one configuration; nothing in it names them."""
+    """Two segments and an empty one, with one configuration that names none of them."""
     wanted = 'kind = "seg"; roi = "*"; each = true;'
     d = naming(daemon, tmp_path, wanted=wanted, measured="texture = { first_order = true; };")
     seg = segmentation(files)
@@ -85,14 +86,14 @@ def test_a_revised_one_makes_a_new_revision(daemon, files, tmp_path):
     dcmsend(d, first)
     storescu(d.port, *files)
     before = gtv(d, "DONE")
-    dcmsend(d, first, segmentation(files, made="20250101"))  # the same again, and an older one: no news
+    dcmsend(d, first, segmentation(files, made="20250101"))  # the same object, and an older one: no effect
     dcmsend(d, segmentation(files[:3], made="20260301", series=first.SeriesInstanceUID))
     after = wait_for(lambda: (job := gtv(d, "DONE", "FAILED"))["revision"] == 2 and job, 60, "the new job")
     assert (after["state"], after["revision"]) == ("DONE", 2), after["message"]
     assert mask(d, after).shape[0] == 3 and mask(d, before).shape[0] == 6
 
 
-def test_one_that_never_comes(daemon, files, tmp_path):
+def test_a_missing_segmentation_fails_the_job(daemon, files, tmp_path):
     d = naming(daemon, tmp_path, wanted=WANTED, patience=0.5)
     storescu(d.port, *files)
     job = gtv(d, "FAILED")
@@ -113,7 +114,7 @@ def test_one_from_another_title(daemon, files, tmp_path):
     assert job["state"] == "DONE" and (mask(d, job) == mine.pixel_array).all()
 
 
-def test_submit_says_what_its_job_waits_for(daemon, files, tmp_path):
+def test_submit_reports_the_awaited_object(daemon, files, tmp_path):
     d = naming(daemon, tmp_path, wanted=WANTED, rule="head-ct")
     storescu(d.port, *files)
     (job,) = d.wait_jobs()
@@ -126,8 +127,8 @@ def test_submit_says_what_its_job_waits_for(daemon, files, tmp_path):
     assert "Waits       1 job for what is to be drawn" in d.ctl("status").stdout
 
 
-def test_submit_refuses_what_would_wait_for_our_own(daemon, files, tmp_path):
-    """A pipeline that takes what Noctule wrote, of a series on which nobody else has drawn."""
+def test_submit_refuses_jobs_that_wait_for_own_results(daemon, files, tmp_path):
+    """A pipeline for objects that Noctule wrote, for a series without any other object."""
     d = naming(daemon, tmp_path, wanted=f"{WANTED} own = true;", rule="head-ct")
     storescu(d.port, *files)
     (job,) = d.wait_jobs()
@@ -142,7 +143,7 @@ def test_submit_refuses_what_would_wait_for_our_own(daemon, files, tmp_path):
 
 
 def disguised(seg):
-    """Of a system that writes its own equipment into what passes through it."""
+    """A SEG from a system that writes its own equipment into forwarded objects."""
     seg.Manufacturer, seg.ManufacturerModelName, seg.SoftwareVersions = "Router", "Box", "1"
     return seg
 
@@ -156,11 +157,11 @@ def test_our_own_results_are_no_input(daemon, files, tmp_path):
     ours = pydicom.dcmread(d.root / row["path"])
     dcmsend(d, ours, sent=False)
     assert len(objects(d)) == 1
-    dcmsend(d, disguised(ours))  # its row is committed with what comes of it
+    dcmsend(d, disguised(ours))  # its row is committed together with the decision
     assert [bool(row["own"]) for row in objects(d)] == [False, True]
     (series,) = d.query("SELECT * FROM v_series")
     assert (series["state"], series["revision"]) == ("SETTLED", 1)
     d.ctl("submit", "--pipeline", "gtv", "--force", job["series_uid"])
     (again,) = wait_for(lambda: [row for row in d.jobs() if row["job"] > job["job"] and row["pipeline"] == "gtv" and row["ended_at"]],
                         60, "its end")
-    assert again["state"] == "DONE", again["message"]  # with both it would be OBJECT_AMBIGUOUS
+    assert again["state"] == "DONE", again["message"]  # with both objects the code would be OBJECT_AMBIGUOUS

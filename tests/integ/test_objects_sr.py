@@ -1,5 +1,5 @@
-"""Reports of others as input of jobs, from highdicom's report and its C-STORE to the result: what test_objects.py has of
-structure sets."""
+"""SR of other software as job input, from highdicom's report through its C-STORE to the result. test_objects.py has
+the same for RTSTRUCT."""
 
 import pydicom
 import pytest
@@ -18,7 +18,8 @@ def files(tmp_path):
 
 
 def nodule(tmp_path, files, side=5, name="Nodule 1", finding=SCT_NODULE, predecessor=None):
-    """A report with a square of so many voxels a side on the third plane, around the middle, as a data set of its own."""
+    """Returns a report, as a data set, with a square of that many voxels per side on the third plane, around the
+    middle."""
     planes = Planes(files)
     half = side / 2
     square = [planes.point(2, 15 + x * half, 15 + y * half) for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1))]
@@ -56,7 +57,7 @@ def test_a_job_waits_for_its_report(daemon, files, tmp_path, first):
     assert "sr" in [row["kind"] for row in objects(d, f"series_uid = '{job['series_uid']}'")]
 
 
-def test_a_report_that_takes_the_place_of_another_makes_a_new_job(daemon, files, tmp_path):
+def test_a_replacement_report_makes_a_new_job(daemon, files, tmp_path):
     d = naming(daemon, tmp_path, wanted=WANTED)
     before = nodule(tmp_path, files)
     assert send(d.port, before) == [0]

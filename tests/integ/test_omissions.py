@@ -336,7 +336,7 @@ AGAIN, COPY, LATER = "again", "copy", "later"  # the same UID; another UID; anot
 
 
 def scattered(count, at_random):
-    """Half of the files; a run of neighbours would be a shorter series."""
+    """Returns half of the files. A run of neighbours would be a shorter series."""
     for _ in range(20):
         drawn = sorted(at_random.sample(range(count), max(1, count // 2)))
         if drawn[-1] - drawn[0] >= len(drawn):
@@ -354,7 +354,7 @@ def omissions(count, at_random):
 
 
 def mixtures(labels, at_random):
-    """Each place of one volume or of another, from files of one frame."""
+    """Takes each place from one volume or another, from files of one frame."""
     places = sorted({place for ((_, place),) in labels})
     volumes = sorted({volume for ((volume, _),) in labels if isinstance(volume, int)})
     middle, chosen = places[len(places) // 2], {place: at_random.randrange(2) for place in places}
@@ -386,7 +386,7 @@ def plans_of(labels, seed, several_volumes):
 
 
 def volumes_of(labels):
-    """The places of each volume. Frames that belong to none have a text in place of its number."""
+    """Returns the places of each volume. Frames outside all volumes have a text in place of the volume number."""
     volumes = {}
     for volume, place in (label for each in labels for label in each):
         if isinstance(volume, int):
@@ -396,10 +396,10 @@ def volumes_of(labels):
 
 # ------------------------------------------------------------------------------- cases without evidence ----
 
-# Kinds that are refused when they are whole: nothing sorts their repeated positions into stacks.
+# Complete kinds that are refused, because their headers do not sort repeated positions into stacks.
 REFUSED = {"CT, passes that share slices by time"}
 
-# Mutations that no element of the files tells from a whole series, with the reason.
+# Mutations that no element of the files distinguishes from a complete series, with the reason.
 ENDS = {"first half": "a shorter series has the same numbers",
         "without the last": "a shorter series has the same numbers",
         "second half": "numbers may begin anywhere: those of real series begin at 62 and 100",
@@ -439,11 +439,11 @@ REASONS = ENDS | STEPS | VOLUMES
 
 
 def untold(name):
-    """The mutations of a kind, or of a real series, that nothing tells; mixtures without their volumes."""
+    """Returns the undetectable mutations of a kind or of a real series. Mixtures are listed without their volumes."""
     return {mutation for mutations, names in UNTOLD.items() if name in names for mutation in mutations}
 
 
-# ------------------------------------------------------------------------------------- what must hold ----
+# ------------------------------------------------------------------------------------- expectations ----
 
 
 def explain(config, pipeline, folder):
@@ -453,13 +453,14 @@ def explain(config, pipeline, folder):
 
 
 def is_volume(labels, volumes):
-    """Does a stack of these frames have each slice of one volume once?"""
+    """Returns whether a stack of these frames has each slice of one volume exactly once."""
     numbers = {volume for volume, _ in labels}
     return len(numbers) == 1 and sorted(place for _, place in labels) == sorted(volumes.get(min(numbers, key=str), ()))
 
 
 def judge(found, label_of, volumes):
-    """How many stacks of a series are accepted that are a volume, and how many that are none. Every other stack has a code."""
+    """Returns the numbers of accepted stacks that are a volume, and of those that are not. Every other stack has a
+    code."""
     accepted = {stack["stack"]: [] for stack in found["stacks"] if stack["accepted"]}
     assert all(stack["code"] for stack in found["stacks"] if not stack["accepted"]) and (found["stacks"] or found["code"])
     for instance in found["instances"]:
@@ -495,7 +496,8 @@ def prefix(number, plan):
 
 
 def encode_kind(made, number):
-    """The files of a series, and those of its duplicates. A mutation replaces the number of the plan in all UIDs."""
+    """Writes the files of a series, and those of its duplicates. A mutation replaces the number of the plan in all
+    UIDs."""
     own = prefix(number, 0)
     for i, (ds, _) in enumerate(made):
         for keyword, end in (("StudyInstanceUID", 1), ("SeriesInstanceUID", 2), ("FrameOfReferenceUID", 3)):
@@ -540,7 +542,8 @@ def test_a_changed_series_is_its_volumes_or_a_code(config, tmp_path, name):
 
 # --------------------------------------------------------------------------------------- real series ----
 
-# Volumes and slices as dcm2niix 1.0.20220720 converts them. It turns brain/mprage-sagittal; 128 is its number of files.
+# Volumes and slices as dcm2niix 1.0.20220720 converts them. It rotates brain/mprage-sagittal; 128 is its number of
+# files.
 REAL = {
     "mr-brain-t1": (1, 384), "ct-head-5mm": (1, 28), "ct-head-tilted": (1, 28), "mr-fmri-ge": (3, 8), "mr-dti-canon": (13, 40),
     "mr-mosaic": (2, 35),
@@ -557,7 +560,7 @@ REAL = {
 }
 
 
-# Of several volumes, or with a count: files of PET, and the parts of three slices, which are too few.
+# Series of several volumes or with a count: files of PET, and parts of three slices, which are too few.
 COUNTED = {name for name in REAL if "/PET/" in name or name.startswith("pet-headers/")} | {"mr-fmri-ge", "mr-mosaic"}
 
 
@@ -570,13 +573,13 @@ def untold_of_real(name, first_number):
 
 
 def images_of(folder):
-    """The Instance Numbers and paths of the images of a series, in the order of the numbers."""
+    """Returns Instance Numbers and paths of the images of a series, in the order of the numbers."""
     return sorted((int(pydicom.dcmread(path, stop_before_pixels=True, specific_tags=["InstanceNumber"]).InstanceNumber), path)
                   for path in folder.iterdir() if pydicom.misc.is_dicom(path))
 
 
 def linked(folder, paths):
-    """A folder of links to these files, named by their numbers in `paths`."""
+    """Returns a folder of links to these files, named after their numbers in `paths`."""
     folder.mkdir()
     for i, path in paths.items():
         (folder / f"{i:04}.dcm").symlink_to(path)
@@ -584,7 +587,7 @@ def linked(folder, paths):
 
 
 def with_copy(path, copy):
-    """The file under another SOP Instance UID of the same length."""
+    """Returns the file under another SOP Instance UID of the same length."""
     uid = str(pydicom.dcmread(path, specific_tags=["SOPInstanceUID"]).SOPInstanceUID)
     other = uid[:-1] + str((int(uid[-1]) + 1) % 9 + 1)
     copy.write_bytes(path.read_bytes().replace(uid.encode(), other.encode()))
@@ -593,7 +596,7 @@ def with_copy(path, copy):
 @needs_shared
 @pytest.mark.parametrize("name", REAL)
 def test_a_changed_real_series_is_its_volumes_or_a_code(config, tmp_path, name):
-    """The whole series has the number of volumes and slices that is known; its stacks are the truth of its parts."""
+    """The complete series has the known number of volumes and slices. Its stacks are the reference for its parts."""
     if not (SHARED / name).is_dir():
         pytest.skip("the series is not here")
     images = images_of(SHARED / name)
@@ -629,7 +632,7 @@ def run(config, folder, output):
                           capture_output=True)
 
 
-def test_voxels_of_passes_are_those_of_one_pass(config, tmp_path):
+def test_voxels_of_a_pass_belong_to_that_pass_alone(config, tmp_path):
     """Two passes half a slice apart: the segment of each has as many rows as the generator draws in that pass."""
     made = KINDS["CT, second pass half a slice on, by time"]()
     for ds, ((volume, _),) in made:
@@ -650,7 +653,7 @@ def test_voxels_of_passes_are_those_of_one_pass(config, tmp_path):
 
 
 def test_halves_of_two_volumes_have_no_result(config, tmp_path):
-    """Volumes that the order alone tells apart, one cut behind its half and one before."""
+    """Volumes that only their order separates, one truncated after its half and one before it."""
     made = KINDS["MR, times by number"]()
     (tmp_path / "in").mkdir()
     for ds, ((volume, place),) in made:
@@ -662,7 +665,7 @@ def test_halves_of_two_volumes_have_no_result(config, tmp_path):
 
 @pytest.mark.parametrize("pipeline", ["any", "newest"])
 def test_the_newest_slice_is_advised_for_copies_alone(config, tmp_path, pipeline):
-    """A functional series that ends within its second volume: its slices are no copies of those of the first."""
+    """A functional series that ends within its second volume: its slices are not copies of the first volume's slices."""
     (tmp_path / "in").mkdir()
     for ds, ((volume, place),) in KINDS["MR, times by number"]():
         if volume == 0 or (volume == 1 and place < 3):

@@ -1,7 +1,5 @@
-"""
-Every error of one item stays with that item. One service gets, at the same time, everything that an item can be ill with
-(tables below) and good neighbours by each way: what is ill has its own code, the neighbours their results, and once.
-"""
+"""An error of one item affects only that item. One service gets every faulty item of the tables below at the same
+time, and valid items by each way. Each faulty item has its own code, and each valid item has its result once."""
 
 import contextlib
 import os
@@ -22,41 +20,42 @@ from upper_layer import associated, data_pdu
 
 SUCCESS, MISMATCH = 0x0000, 0xA900
 
-# ---- the tables: what is ill, and what is told of it ----
+# ---- tables of faulty items and their codes ----
 
-# A file in an inbox; the code in v_quarantine. "": it stays where it is, and the log tells of it once.
+# A file in an inbox, and its code in v_quarantine. "": the file stays in the inbox, and the log reports it once.
 FILES = {
     "empty.dcm": "FILE_EMPTY", "noise.dcm": "NOT_DICOM", "cut.dcm": "FILE_TRUNCATED", "fifo.dcm": "", "dangling.dcm": "",
 }
-# A series; the code in v_series. "flat" is well until its pixels are looked at.
+# A series, and its code in v_series. "flat" is valid until its pixels are read.
 SERIES = {
     "siemens-mosaic": "MOSAIC", "ct-two-patients": "MIXED_PATIENTS", "ct-two-studies": "MIXED_STUDIES",
     "ct-end-missing-count": "INCOMPLETE_SERIES", "ct-gap": "MISSING_SLICE", "ct-uneven": "SPACING_NOT_UNIFORM",
     "fmri-nothing": "DUPLICATE_POSITION", "flat": "", "broken off": "INCOMPLETE_SERIES",
 }
-# One that the intake refuses whole, so that it never is a series: how many files, and their code in v_quarantine.
+# Images that the receiver refuses, so that they never form a series: number of files, and their code in v_quarantine.
 UNSUPPORTED = {"cr-image": (1, "SOP_CLASS_UNSUPPORTED"), "ct-32-bit": (8, "PIXELS_UNSUPPORTED")}
-# A peer; what the log says of its association, and the code in v_quarantine of what it sent.
+# A peer, the log text about its association, and the code in v_quarantine of its files.
 CALLERS = {
     "stranger": ("no peer has the calling AE title", ""), "noise": ("not an association request", ""),
     "broken off": ("ASSOCIATION_ABORTED", "NOT_RECEIVED"), "lies": ("", "COMMAND_MISMATCH"),
 }
-# A job, by its series and pipeline; its state, and code in v_jobs. "large" is a good neighbour.
+# A job by series and pipeline: its state and its code in v_jobs. "large" is valid.
 JOBS = {
     ("large", "frugal"): ("FAILED", "JOB_TOO_LARGE"), ("large", "hasty"): ("FAILED", "DEADLINE_EXCEEDED"),
     ("large", "held"): ("READY", ""), ("flat", "good"): ("FAILED", "CONSTANT_PIXELS"),
 }
-# A destination; the state and code of each delivery to it.
+# A destination: the state and code of each delivery to it.
 ENDS = {
     "DEAD": ("DELAYED", "PEER_UNREACHABLE"), "REFUSES": ("FAILED", "STORE_REFUSED"), "REJECTS": ("FAILED", "PEER_REJECTED"),
     "ABORTS": ("DELAYED", "PEER_ABORTED"), "SHUT": ("DELAYED", "FOLDER_UNWRITABLE"), "HELD": ("PENDING", ""),
 }
-# A client of the control socket; what it says, and the status of the answer (None: none).
+# A client of the control socket: its bytes, and the status of the answer (None: no answer).
 CLIENTS = {
     "noise": (b"GET / HTTP/1.1\r\n\r\n", None), "leaves": (proto.encode("PING")[:3], None),
     "in vain": (proto.encode("RETRY", 4711, 0, 0), -2),
 }
-# The good ones: a series by each way, all for the pipeline "good", whose results go to these destinations, too.
+# Valid series: one per way of reception, all for the pipeline "good". Their results are sent to these destinations
+# too.
 NEIGHBOURS = ("inbox", "second inbox", "series", "peer", "clients", "large")
 GOOD_ENDS = ("OUT", "PACS")
 NOISE = bytes(range(256)) * 16
@@ -71,14 +70,14 @@ pipelines = ( %(pipelines)s );
 rules = ( { match = { modality = "CT"; }; pipeline = "good"; }, %(rules)s );
 destinations = ( %(destinations)s );
 """
-# What takes a job of the good series "large" seconds: matrices of each slice, direction and distance.
+# Makes a job of the valid series "large" last seconds: matrices of each slice, direction and distance.
 LASTING = """texture = { regions = [ "volume" ]; levels = 256;
     glcm = { aggregation = "2d-averaged"; distances = [ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 ]; }; };"""
 
 
 class Rejecting(Destination):
     def accept(self, _):
-        return pdu(ASSOCIATE_RJ, b"\0\1\1\1")  # for good, without a reason
+        return pdu(ASSOCIATE_RJ, b"\0\1\1\1")  # permanent, without a reason
 
 
 def configuration(folder, ports):
@@ -100,17 +99,17 @@ def uid_of(files):
 
 
 class Night:
-    """The service, what it is given, and what it makes of it."""
+    """The service, its input and its results."""
 
     def __init__(self, folder, ports):
         self.folder = folder
         self.second = folder / "root" / "second"
         self.second.mkdir(parents=True)
         self.d = Daemon(folder, settings=configuration(folder, ports), dicom=PEERS)
-        self.uids, self.sent = {}, {}  # of the series, by name: its UID, and how many images are whole
+        self.uids, self.sent = {}, {}  # by name of the series: its UID, and its number of valid images
 
     def made(self, name, *arguments):
-        """The files of a series."""
+        """Returns the files of a series."""
         files = phantom(self.folder / "made" / name, *(arguments or ("--series", name)))
         self.uids[name], self.sent[name] = uid_of(files), len(files) - (name == "broken off")
         return files
@@ -121,7 +120,7 @@ class Night:
 
     @contextlib.contextmanager
     def beside(self, name, into):
-        """Half of a good series comes before the block, the rest after it."""
+        """Sends half of a valid series before the block, and the rest after it."""
         files = self.neighbour(name)
         drop(files[::2], into)
         yield
@@ -130,7 +129,7 @@ class Night:
     def give_files(self):
         cut = small(self.folder / "made" / "cut", seed=90)[0].read_bytes()[:-300]
         with self.beside("inbox", self.d.inbox), self.beside("second inbox", self.second):
-            for inbox in (self.d.inbox, self.second):  # the quarantine gets two of one name
+            for inbox in (self.d.inbox, self.second):  # the quarantine gets two files with one name
                 for name, content in (("empty.dcm", b""), ("noise.dcm", NOISE), ("cut.dcm", cut)):
                     (inbox / name).write_bytes(content)
                 os.mkfifo(inbox / "fifo.dcm")
@@ -183,13 +182,13 @@ class Night:
         instances = sum(self.sent[name] for name in (*SERIES, *NEIGHBOURS))
         wait_for(lambda: len(self.d.query("SELECT 1 FROM v_instances")) == instances, 90, "the last file")
         for name in SERIES:
-            if name != "flat":  # of the others nothing says that all are there
+            if name != "flat":  # other headers do not state the number of images
                 self.d.ctl("complete", self.uids[name])
         wait_for(lambda: not self.waits(), 90, "the end of all work")
         return self
 
     def waits(self):
-        """Is there anything that the service has still to do?"""
+        """Returns whether the service still has work."""
         series = {row["series_uid"]: row for row in self.d.query("SELECT * FROM v_series")}
         return (any(self.uids[name] not in series or series[self.uids[name]]["state"] == "GATHERING"
                     for name in (*SERIES, *NEIGHBOURS))
@@ -199,13 +198,13 @@ class Night:
                 or any(end["state"] in ("PENDING", "SENDING") and not end["held"] for end in deliveries(self.d)))
 
     def quarantined(self):
-        """How many, by folder and name, or by who sent it, and code."""
+        """Returns the number of files by folder and name, or by sender, and code."""
         def name(path):
             return path.partition("/")[0] if path.startswith("scu:") else "/".join(path.split("/")[-2:])
         return Counter((name(row["original_path"]), row["code"]) for row in self.d.query("SELECT * FROM v_quarantine"))
 
     def told(self, *events):
-        """The lines of the log with these events."""
+        """Returns the log lines with these events."""
         return [line for line in self.d.log.read_text().splitlines() if re.search(rf" event=({'|'.join(events)}) ", line)]
 
 
@@ -222,7 +221,7 @@ def night(tmp_path_factory):
         yield made.live()
 
 
-# ---- what became of it ----
+# ---- results ----
 
 
 QUARANTINED = Counter(
@@ -292,7 +291,7 @@ def test_a_good_neighbour(night, name):
         assert len(arrived) == 1, "once"
 
 
-def test_nothing_else_is_ill(night):
+def test_only_faulty_items_have_errors(night):
     assert night.quarantined() == QUARANTINED
     assert len(night.d.query("SELECT * FROM v_series")) == len(NEIGHBOURS) + len(SERIES)
     assert len(night.d.jobs()) == len(NEIGHBOURS) + len(JOBS)
@@ -301,8 +300,8 @@ def test_nothing_else_is_ill(night):
     assert not re.search("level=error|event=role.call_unknown", night.d.log.read_text())
 
 
-def test_nothing_had_to_start_anew(night):
-    """The children are those of the beginning, and a courier for each destination that something went to."""
+def test_no_child_was_restarted(night):
+    """The children are those of the start, and one sender per destination with a delivery."""
     intake, worker = night.children
     assert [intake, worker] == [*night.d.children("intake"), *night.d.children("worker")]
     assert len(night.d.children("courier")) == len({*GOOD_ENDS, *ENDS} - {"HELD"})

@@ -1,7 +1,6 @@
-"""
-docs/operations.md, "Orthanc": its files as they stand there, but for ports, times and folders, between Debian's Orthanc with its own
-configuration and the shipped one of Noctule. A series goes there and its result comes back, by C-STORE and by STOW-RS, once.
-"""
+"""docs/operations.md, "Orthanc": its files as printed, except ports, times and folders, between Debian's Orthanc with
+its own configuration and Noctule with the shipped one. A series is sent to Noctule and its result returns, by
+C-STORE and by STOW-RS, once."""
 
 import io
 import json
@@ -19,14 +18,14 @@ SHIPPED = SOURCE / "config"
 
 
 def recipe(kind, word):
-    """The block of the chapter that has the word."""
+    """Returns the block of the chapter that contains the word."""
     (chapter,) = re.findall(r"(?ms)^## Orthanc\n(.*?)^## ", PAGE.read_text())
     (text,) = (text for found, text in re.findall(r"(?ms)^```(\w*)\n(.*?)^```", chapter) if found == kind and word in text)
     return text
 
 
 def replaced(text, **words):
-    """Each word is there, and becomes another."""
+    """Replaces each word, and checks that it exists."""
     for old, new in words.values():
         assert old in text, old
         text = text.replace(old, new)
@@ -34,7 +33,7 @@ def replaced(text, **words):
 
 
 class Site:
-    """An Orthanc and a Noctule that know each other by the recipe."""
+    """An Orthanc and a Noctule that are connected as in the document."""
 
     def __init__(self, folder, deliver):
         self.folder = folder
@@ -76,12 +75,12 @@ class Site:
         subprocess.run(["sh", self.again], check=True, env={**os.environ, "no_proxy": "*"})
 
     def series(self, modality):
-        """Those of the modality that Orthanc holds and finds stable."""
+        """Returns the series of the modality that Orthanc stores and marks as stable."""
         held = self.orthanc.rest("/series?expand")
         return [each for each in held if each["MainDicomTags"]["Modality"] == modality and each["IsStable"]]
 
     def routes(self):
-        """States of the jobs in which Orthanc sends to Noctule."""
+        """Returns the states of the jobs in which Orthanc sends to Noctule."""
         jobs = self.orthanc.rest("/jobs?expand")
         return [each["State"] for each in jobs if each["Type"] == "DicomModalityStore" and each["Content"]["RemoteAet"] == "NOCTULE"]
 
@@ -110,23 +109,24 @@ def delivered(noctule, count=1):
 
 
 @pytest.mark.parametrize("way", ["orthanc", "orthanc-web"])
-def test_there_and_back(site, tmp_path, way):
+def test_a_series_is_sent_and_its_result_returns(site, tmp_path, way):
     here = site(way)
     here.start()
     files = head(tmp_path / "ct")
     storescu(here.orthanc.port, *files, called="ORTHANC", calling="CT1")
     wait_for(lambda: delivered(here.noctule), 90, "the delivery")
     (result,) = wait_for(lambda: here.series("SEG"), 90, "the result in Orthanc, stable")
-    # It is what Noctule wrote, beside its images, and complete.
+    # The stored object is Noctule's, complete, in the study of its images.
     (row,) = here.noctule.query("SELECT * FROM v_deliveries")
     (instance,) = result["Instances"]
     held = pydicom.dcmread(io.BytesIO(here.orthanc.file(instance)))
-    assert held == pydicom.dcmread(here.noctule.root / row["path"])  # but for the file meta, which is Orthanc's
+    # except the file meta information, which is Orthanc's
+    assert held == pydicom.dcmread(here.noctule.root / row["path"])
     assert len(here.orthanc.rest("/studies")) == 1 and len(here.series("CT")) == 1
     if way == "orthanc":
         wait_for(lambda: here.noctule.query("SELECT 1 FROM v_deliveries WHERE commitment = 'COMMITTED'"), 90, "the commitment")
-    # Nothing goes in a circle. Orthanc's script is called for one series after the other: what it had made of the result is there before
-    # the next series is.
+    # Results must not be sent to Noctule again. Orthanc calls the script for one series after the other, so the call
+    # for the result is over before that for the next series.
     storescu(here.orthanc.port, *head(tmp_path / "next", seed=2), called="ORTHANC", calling="CT1")
     wait_for(lambda: len(here.series("SEG")) == 2, 90, "the result of the next")
     wait_for(lambda: here.routes() == ["Success"] * 2, 60, "the end of both jobs of Orthanc")
@@ -134,7 +134,7 @@ def test_there_and_back(site, tmp_path, way):
     assert not here.noctule.query("SELECT * FROM v_quarantine")
 
 
-def test_what_could_not_be_sent_goes_by_the_script(site, tmp_path):
+def test_the_script_sends_failed_series_again(site, tmp_path):
     here = site("orthanc")
     here.orthanc.start()
     storescu(here.orthanc.port, *head(tmp_path / "ct"), called="ORTHANC", calling="CT1")
@@ -143,11 +143,11 @@ def test_what_could_not_be_sent_goes_by_the_script(site, tmp_path):
     here.begin_failed_again()
     wait_for(lambda: here.series("SEG"), 90, "the result in Orthanc")
     wait_for(lambda: here.routes() == ["Success"], 60, "the end of Orthanc's job")
-    here.begin_failed_again()  # there is nothing more to do
+    here.begin_failed_again()  # no failed job remains
     assert here.routes() == ["Success"]
 
 
-def test_an_archive_that_is_away_gets_it_later(site, tmp_path):
+def test_an_unreachable_archive_receives_the_result_later(site, tmp_path):
     here = site("orthanc-web")
     here.start()
     here.noctule.ctl("hold", "--queue")

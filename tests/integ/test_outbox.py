@@ -1,4 +1,4 @@
-"""The outbox on the command line: echo, destinations, deliveries, resend, against real peers and a real daemon."""
+"""Delivery commands: echo, destinations, deliveries, resend, with real peers and a real daemon."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def archive(name, port, more=""):
 
 
 def settings(root, destinations, deliver=(), more=""):
-    """Deliveries that did not get through wait for an hour, so that only an operator's word sends them."""
+    """Failed deliveries wait for an hour, so that only a command sends them."""
     names = ", ".join(f'"{name}"' for name in deliver)
     return f"""
 root = "{root}";
@@ -41,7 +41,8 @@ destinations = ( {", ".join(destinations)} );
 
 @pytest.fixture
 def noctule(tmp_path):
-    """noctule(destinations, *arguments): the command with a configuration of these destinations, and no daemon."""
+    """Returns noctule(destinations, *arguments), which runs the command with these destinations configured and
+    without a daemon."""
 
     def call(destinations, *arguments, more=""):
         config = tmp_path / "noctule.conf"
@@ -82,20 +83,20 @@ def test_echo_to_an_archive(noctule, tmp_path):
     assert result.stdout.startswith("PACS: ") and " ms" in result.stdout and not result.stderr
 
 
-def test_echo_to_nobody(noctule):
+def test_echo_to_an_unreachable_destination(noctule):
     result = noctule([archive("PACS", free_port())], "echo", "PACS")
     assert result.returncode == PARTIAL and not result.stdout
     assert "PACS: PEER_UNREACHABLE: " in result.stderr
 
 
-def test_echo_to_one_that_refuses(noctule, tmp_path):
+def test_echo_to_a_refusing_destination(noctule, tmp_path):
     with storescp(tmp_path / "archive", ["--refuse"]) as peer:
         result = noctule([archive("PACS", peer.port)], "echo", "PACS")
     assert result.returncode == PARTIAL and not result.stdout
     assert "PACS: PEER_" in result.stderr
 
 
-def test_echo_to_one_that_is_not_configured(noctule):
+def test_echo_to_an_unconfigured_destination(noctule):
     result = noctule([archive("PACS", free_port())], "echo", "pacs")
     assert result.returncode == NOT_FOUND and '"pacs"' in result.stderr
 
@@ -142,13 +143,13 @@ def deliveries(daemon, *arguments):
 
 
 def states(daemon):
-    """State of the delivery to each destination."""
+    """Returns the state of the delivery to each destination."""
     return {row["destination"]: row["state"] for row in deliveries(daemon)}
 
 
 @pytest.fixture
 def outbox(daemon, tmp_path):
-    """A daemon whose only result is SENT to UP and DELAYED at DOWN, whose archive is not there; and the archives."""
+    """A daemon with one result, SENT to UP and DELAYED at DOWN, where no archive listens; and the archives."""
     up = StoreScp(tmp_path / "up", ["--aetitle", "UP"])
     down = StoreScp(tmp_path / "down", ["--aetitle", "DOWN"])
     root = tmp_path / "daemon0" / "root"
@@ -166,7 +167,7 @@ def outbox(daemon, tmp_path):
         down.stop()
 
 
-def test_what_is_in_the_outbox(outbox):
+def test_deliveries_lists_the_outbox(outbox):
     daemon, up, _ = outbox
     sent, delayed = sorted(deliveries(daemon), key=lambda row: row["state"], reverse=True)
     assert (sent["destination"], sent["dimse_status"], sent["dimse_status_hex"], sent["attempts"]) == \
@@ -187,7 +188,7 @@ def test_what_is_in_the_outbox(outbox):
     assert "Deliveries  0 waiting, 1 delayed, 0 failed; 1 sent" in daemon.ctl("status").stdout
 
 
-def test_how_it_stands_with_the_destinations(outbox):
+def test_destinations_lists_their_states(outbox):
     daemon, up, _ = outbox
     rows = json.loads(daemon.ctl("destinations", "--json").stdout)
     assert [row["destination"] for row in rows] == ["UP", "DOWN", "IDLE"]
@@ -198,7 +199,7 @@ def test_how_it_stands_with_the_destinations(outbox):
         [["UP", "up"], ["DOWN", "up"], ["IDLE", "up"]]
 
 
-def test_resend_what_has_not_arrived(outbox):
+def test_resend_of_delayed_deliveries(outbox):
     daemon, up, down = outbox
     down.start()
     result = daemon.ctl("resend", "--destination", "DOWN", "--failed")
@@ -208,7 +209,7 @@ def test_resend_what_has_not_arrived(outbox):
     assert down.files()[0].read_bytes()[-4096:] == up.files()[0].read_bytes()[-4096:]
 
 
-def test_resend_one_that_was_sent(outbox):
+def test_resend_of_a_sent_delivery(outbox):
     daemon, up, _ = outbox
     (sent,) = deliveries(daemon, "--state", "SENT")
     os.unlink(up.files()[0])
@@ -230,7 +231,7 @@ def test_resend_of_a_job(outbox):
     wait_for(lambda: states(daemon) == {"UP": "SENT", "DOWN": "SENT"}, 60, "both deliveries SENT")
 
 
-def test_resend_of_what_is_not_there(outbox):
+def test_resend_of_a_missing_delivery(outbox):
     daemon, _, _ = outbox
     for arguments, words in ((("99",), "no delivery 99"), (("--job", "99"), "no job 99"),
                              (("--destination", "NOWHERE"), "NOWHERE"), (("--destination", "IDLE"), "IDLE")):
@@ -242,7 +243,7 @@ def test_resend_of_what_is_not_there(outbox):
     assert result.returncode == NOT_FOUND and result.stdout and "no delivery 99" in result.stderr
 
 
-def test_a_destination_that_is_configured_no_more(outbox):
+def test_a_removed_destination(outbox):
     daemon, _, _ = outbox
     text = daemon.config.read_text()
     assert '"DOWN"' in text

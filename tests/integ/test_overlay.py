@@ -1,4 +1,4 @@
-"""Files over the configuration (@overlay, conf.d): what takes whose place, and where what is wrong in them is told to be."""
+"""Configuration overlays (@overlay, conf.d): precedence of settings, and places of errors."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ min_free_mib = 5.0;
 
 @pytest.fixture
 def site(tmp_path):
-    """Writes files, and says what comes of them: of check-config, or as it is understood."""
+    """Writes files. Returns the output of check-config, or the resulting configuration."""
 
     def write(name, text):
         path = tmp_path / name
@@ -47,7 +47,7 @@ def test_the_shipped_one_reads_conf_d(site):
     assert f"rule: head: CT, any body part, any description -> head-ct, from {site.folder}/conf.d/site.conf:1" in told
 
 
-def test_nothing_beside_it_is_well(site):
+def test_a_file_without_overlays_is_unchanged(site):
     plain = site()
     assert "log_level" not in plain and site("--print").count('name = "one"') == 1
     site.write("conf.d/README", "no configuration")
@@ -55,7 +55,7 @@ def test_nothing_beside_it_is_well(site):
     assert site() == plain
 
 
-def test_what_takes_whose_place(site):
+def test_precedence_of_overlays(site):
     site.write("conf.d/10-site.conf", f"""log_level = "debug"; series = {{ quiet_seconds = 9.0; }};
 inbox = ( {{ path = "/in/c"; }} );
 pipelines = (
@@ -89,7 +89,7 @@ RULE = "rule: ct: "  # of MAIN
     ('rules = ( { name = "ct"; off = true; } );', 1),
     ("rules = ( );", 0),
 ])
-def test_a_rule_is_switched_off_by_its_name(site, text, left):
+def test_a_rule_is_disabled_by_its_name(site, text, left):
     before = sum(line.startswith("rule: ") for line in site().splitlines())
     assert before == 2 and RULE in site()
     site.write("conf.d/a.conf", text)
@@ -116,19 +116,19 @@ def test_pipelines_and_destinations_are_emptied_likewise(site):
     ('@include "nowhere.conf"', "conf.d/a.conf:1: cannot include "),
     ('text = "open', "conf.d/a.conf:1: the string has no closing quote"),
 ])
-def test_what_is_wrong_is_told_with_its_place(site, text, told):
+def test_errors_are_reported_with_their_place(site, text, told):
     site.write("conf.d/a.conf", text)
     assert f"noctule: {site.folder}/{told}" in site(status=5)
 
 
-def test_what_is_named_has_to_be_there(site):
+def test_references_to_missing_items_are_errors(site):
     site.write("noctule.conf", '\n@overlay "site.conf"\n' + MAIN)
     assert f"noctule: {site.folder}/noctule.conf:2: cannot include {site.folder}/site.conf: No such file" in site(status=5)
     site.write("noctule.conf", 'series = {\n@overlay "site.conf"\n};\n')
     assert "noctule.conf:2: @overlay must not be in a group or a list" in site(status=5)
 
 
-def test_the_daemon_has_it_and_a_reload_reads_it_again(daemon, tmp_path):
+def test_the_daemon_reads_overlays_at_start_and_reload(daemon, tmp_path):
     d = daemon(quiet=0.5)
     d.config.write_text(SETTINGS.format(root=d.root, after="keep", quiet=0.5, attempts=3, pipeline_extra="")
                         + '@overlay "conf.d/*.conf"\n')

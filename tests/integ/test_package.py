@@ -1,7 +1,5 @@
-"""
-The Debian package of this build: what is in it, and its life on a machine: installed, upgraded over a site's data and
-configuration, removed, purged. The machine is this one below an overlay, so that nothing of it changes.
-"""
+"""The Debian package of this build: its content, installation, upgrade over a site's data and configuration, removal
+and purge. The machine is this one below an overlay file system, so that no file of it changes."""
 
 import contextlib
 import os
@@ -21,7 +19,7 @@ from conftest import BIN, SOURCE, phantom, wait_for
 BUILD = BIN.parent
 ROOT, CONF, SITE = "var/lib/noctule", "etc/noctule/noctule.conf", "etc/noctule/site.conf"
 
-# In systemd's place: it says what it was asked; the service runs when the file says so.
+# Replaces systemctl and records its arguments. The service is active if the file contains that word.
 SYSTEMCTL = """#!/bin/sh
 echo "$*" >>/run/systemctl.log
 case "$*" in *is-active*) [ -e /run/noctule.active ];; esac
@@ -49,7 +47,7 @@ def unpacked(package, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def before(unpacked, tmp_path_factory):
-    """The package of the release before: the same programs, another version and another configuration."""
+    """The package of the previous release: the same programs, another version and another configuration."""
     tree = tmp_path_factory.mktemp("before") / "tree"
     shutil.copytree(unpacked, tree, symlinks=True)
     control = tree / "DEBIAN" / "control"
@@ -62,7 +60,7 @@ def before(unpacked, tmp_path_factory):
 
 
 class Machine:
-    """This machine, and what is done to it is gone with it."""
+    """This machine below an overlay, which is removed at the end."""
 
     def __init__(self, folder):
         self.root = folder / "machine"
@@ -80,7 +78,7 @@ class Machine:
         return self.do("dpkg", "--no-triggers", "--force-unsafe-io", "--force-confold", *arguments)
 
     def asked(self):
-        """What systemd was asked since."""
+        """Returns the systemctl calls since the last call."""
         log = self.path("run/systemctl.log")
         lines = log.read_text().splitlines() if log.exists() else []
         log.unlink(missing_ok=True)
@@ -92,7 +90,7 @@ class Machine:
 
     @contextlib.contextmanager
     def service(self):
-        """noctuled as the unit starts it."""
+        """Runs noctuled as the unit starts it."""
         with open(self.path("tmp/log"), "ab") as log:
             process = subprocess.Popen(
                 ["chroot", "--userspec=noctule:noctule", self.root, "/usr/bin/noctuled", "--config", f"/{CONF}"],
@@ -143,7 +141,7 @@ def machine(tmp_path):
             subprocess.run(["umount", "-l", target], check=True)
 
 
-def test_what_is_in_it(unpacked):
+def test_content_of_the_package(unpacked):
     fields = dict(re.findall(r"(?m)^([A-Z][A-Za-z-]+): (.*)$", (unpacked / "DEBIAN" / "control").read_text()))
     assert fields["Package"] == "noctule"
     assert all(library in fields["Depends"] for library in ("libdcmtk", "libuv1", "libre2-"))
@@ -165,15 +163,16 @@ def test_what_is_in_it(unpacked):
 
 
 def test_a_first_study_with_the_programs_of_the_package(unpacked, tmp_path):
-    """Each command of first-study.md is in the package: no program of the build is on the path."""
+    """Each command of first-study.md works with the programs of the package alone. No program of the build is in the
+    path."""
     commands = set(re.findall(r"(?m)(?:^|[;|&(`]|do |until )\s*(noctule[a-z-]*)", test_first_study.PAGE.read_text()))
     assert commands == {path.name for path in (unpacked / "usr/bin").iterdir()} == {"noctule", "noctuled", "noctule-phantom"}
     test_first_study.study(tmp_path, unpacked / "usr/bin")
     assert (tmp_path / "cohort.csv").read_text().count("Lungs") == 3
 
 
-def test_documents_lead_to_what_is_in_the_package(unpacked):
-    """Links lead to installed documents; one that names tests says where these are."""
+def test_links_of_documents_lead_to_package_files(unpacked):
+    """Links lead to installed documents. A document that names tests must state their place."""
     folder = unpacked / "usr/share/doc/noctule"
     for page in folder.glob("*.md"):
         text = page.read_text()
@@ -184,12 +183,12 @@ def test_documents_lead_to_what_is_in_the_package(unpacked):
     assert len(installed) > 0.99 * len(here)
 
 
-def test_a_build_for_tests_says_so(package):
+def test_a_test_build_is_marked(package):
     for_tests = "NOCTULE_TESTS:BOOL=ON" in (BUILD / "CMakeCache.txt").read_text()
     assert ("+test" in package.name) == for_tests
 
 
-def test_symbols_are_beside_it(package, unpacked):
+def test_debug_symbols_are_in_a_separate_package(package, unpacked):
     (symbols,) = package.parent.glob("noctule-dbgsym_*.ddeb")
     notes = told("readelf", "--notes", unpacked / "usr/bin/noctuled")
     build = re.search(r"Build ID: (\w+)", notes)[1]
@@ -197,7 +196,7 @@ def test_symbols_are_beside_it(package, unpacked):
 
 
 @pytest.mark.skipif(not shutil.which("lintian"), reason="lintian is not here")
-def test_lintian_has_nothing_to_say(package):
+def test_lintian_reports_no_error(package):
     assert told("lintian", "--allow-root", "--fail-on", "none", "-L", ">=warning", package) == ""
 
 
@@ -210,7 +209,7 @@ def test_another_prefix(tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="dpkg is root's")
 def test_into_the_tree_of_another_machine(package, tmp_path):
-    """dpkg --root, as images are made: nothing of this machine is touched."""
+    """dpkg --root, as image builders use it, must not change this machine."""
     tree = tmp_path / "tree"
     for folder in ("updates", "info"):
         (tree / "var/lib/dpkg" / folder).mkdir(parents=True)
@@ -225,8 +224,9 @@ def test_into_the_tree_of_another_machine(package, tmp_path):
 
 
 def test_installed(machine, package, tmp_path):
-    machine.install(package)  # dpkg looks whether what it depends on is here
-    assert machine.asked() == ["daemon-reload", "--quiet is-active noctule.service"]  # it begins when somebody says so
+    machine.install(package)  # dpkg checks for the dependencies on this machine
+    # the service must not start without a command
+    assert machine.asked() == ["daemon-reload", "--quiet is-active noctule.service"]
     assert machine.do("noctule", "--version").stdout.startswith("noctule ")
     machine.do("noctule", "check-config")
     assert "head-ct" in machine.do("noctule", "presets").stdout
@@ -238,7 +238,7 @@ def test_installed(machine, package, tmp_path):
 
 
 def site(machine, files):
-    """What a site has that runs the release before: its configuration, its data."""
+    """A site with the previous release: its configuration and its data."""
     conf = machine.path(CONF)
     conf.write_text(re.sub(r"(quiet|complete|patience)_seconds = [0-9.]+", r"\1_seconds = 0.3", conf.read_text())
                     .replace("rules = ( );", 'rules = ( { match = { modality = "CT"; }; pipeline = "head-ct"; } );'))
@@ -265,7 +265,7 @@ def test_upgraded(machine, before, package, tmp_path):
     assert len(list(machine.path(ROOT).glob("series/*/*.dcm"))) == len(files)
 
 
-def test_a_configuration_that_is_refused_leaves_the_service_be(machine, before, package):
+def test_a_refused_configuration_does_not_stop_the_service(machine, before, package):
     machine.install(before)
     machine.path(CONF).write_text('root = "/var/lib/noctule";\nno_such_option = 1;\n')
     machine.path("run/noctule.active").touch()
@@ -288,4 +288,4 @@ def test_removed_and_purged(machine, package, tmp_path):
     assert not machine.path(CONF).exists() and machine.path(SITE).exists()
     left = sorted(path.relative_to(machine.root) for path in machine.path(ROOT).rglob("*"))
     assert left == [path for path in data if path != pathlib.Path(ROOT, "inbox")]
-    assert machine.do("id", "noctule").stdout  # it owns what is left
+    assert machine.do("id", "noctule").stdout  # it owns the remaining files

@@ -1,4 +1,4 @@
-"""The page: what it says, to whom, that it changes nothing, and that nobody who asks hurts the service."""
+"""The web UI: its content, its clients, its read-only access, and its limits for hostile clients."""
 
 import base64
 import contextlib
@@ -30,7 +30,7 @@ PATIENT = "P'1\""
 
 
 class Page(html.parser.HTMLParser):
-    """Its tags, their attributes, and its text."""
+    """The tags, attributes and text of an HTML page."""
 
     def __init__(self, text):
         super().__init__()
@@ -58,7 +58,7 @@ class Page(html.parser.HTMLParser):
 
 
 def rows_below(page, heading):
-    """The rows of the table with that heading, as they are drawn: its columns, and what stands below them."""
+    """Returns the rows of the table with that heading as displayed: the columns, and the text below them."""
     (text,) = re.findall(rf"<h2>{re.escape(heading)}</h2>(.*?)</section>", page.replace("<bdi>", "").replace("</bdi>", ""), re.S)
     cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in re.findall(r"<tr[^>]*>(.*?)</tr>", text, re.S)]
     titles = cells[0]
@@ -67,7 +67,7 @@ def rows_below(page, heading):
 
 
 class Site:
-    """The page of a daemon, as a browser or a program sees it."""
+    """The web UI of a daemon, as browsers and programs see it."""
 
     def __init__(self, daemon, options="", host="127.0.0.1", **others):
         self.port = free_port()
@@ -84,7 +84,7 @@ class Site:
         wait_for(lambda: is_listening(self.port), 60, "the page's port")
 
     def ask(self, path="", method="GET", **headers):
-        """The answer to a request: its status, headers and bytes."""
+        """Sends a request. Returns the status, headers and bytes of the response."""
         request = urllib.request.Request(f"http://{self.host}:{self.port}/{path.removeprefix('./')}", method=method,
                                          headers={name.replace("_", "-"): value for name, value in headers.items()})
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -95,7 +95,7 @@ class Site:
             return error.code, error.headers, error.read()
 
     def get(self, path="", status=200, method="GET", **headers):
-        """The headers and bytes of what is answered with that status."""
+        """Returns the headers and bytes of a response with that status."""
         got = self.ask(path, method, **headers)
         assert got[0] == status, (path, got[0], got[2][:2000])
         return got[1:]
@@ -107,7 +107,7 @@ class Site:
         return self.get(path, **headers)[1].decode()
 
     def figures(self, **headers):
-        """The lines of /metrics: name and labels to number."""
+        """Returns the lines of /metrics: name and labels to number."""
         return {name: float(value) for name, value in
                 (line.rsplit(" ", 1) for line in self.text("metrics", **headers).splitlines() if line[0] != "#")}
 
@@ -134,8 +134,8 @@ log_level = "debug";
 
 
 def busy_site(daemon, tmp_path):
-    """A page of a service in which one job failed, one waits for somebody, one was done and not delivered, and one series was refused;
-    what a sender may write is hostile."""
+    """The web UI of a service with one failed job, one under review, one done but not delivered, and one refused
+    series. Sender-controlled texts are hostile."""
     site = Site(daemon, settings=settings_of(tmp_path / "daemon0" / "root"),
                 extra=QUICK + f"destinations = ( {to_archive(free_port())} );\n").start()
     d = site.daemon
@@ -163,7 +163,7 @@ def site(daemon, tmp_path):
 
 @pytest.fixture(scope="module")
 def shared_site(tmp_path_factory):
-    """A site for tests that only read."""
+    """A site for read-only tests."""
     folder = tmp_path_factory.mktemp("shared")
     with daemons(folder) as daemon:
         yield busy_site(daemon, folder)
@@ -190,7 +190,7 @@ def test_the_pages(site):
     assert "under review" in pages[""].data and "PACS" in pages[""].data
     assert "Matching series" not in pages["search"].data and "patient ID" in pages["search"].data
 
-    # What came from a sender is text, in every place that it comes to.
+    # Text of a sender must be escaped on every page.
     shown = "<script>alert(\"1\")</script>\ufffd'&amp;\ufffd2J"
     assert shown in pages["review"].data and shown in pages["failures"].data and STATION in pages["failures"].data
     assert "photo" not in pages["failures"].data and "noctule quarantine show" in pages["failures"].data
@@ -199,7 +199,7 @@ def test_the_pages(site):
     assert "expected 1 to 2 ml" in pages["review"].data and "PACS" in pages["deliveries"].data
     assert "cpu" in pages["devices"].data and pages["night"].tags.count("svg") == 3
 
-    # Pictures are served by their job's number, and no other way.
+    # Pictures are served only by their job's number.
     ((_, _, source),) = [each for each in pages["review"].attributes if each[:2] == ("img", "src")]
     assert source == f"preview?id={review['job']}"
     headers, picture = site.get(source)
@@ -210,7 +210,7 @@ def test_the_pages(site):
                  "series?uid=%27%20OR%201=1--", "night?day=x", "night?day=2026-13-40", "queue/"):
         site.get(path, status=404)
 
-    # All that leads anywhere leads somewhere.
+    # Every link leads to a page.
     seen, left = set(), ["./"]
     while left:
         link = left.pop()
@@ -222,7 +222,7 @@ def test_the_pages(site):
     assert d.stop() == 0
 
 
-def test_what_refreshes_itself_can_be_stopped(daemon):
+def test_automatic_refresh_can_be_stopped(daemon):
     site = Site(daemon, quiet=600.0).start()
     for path in ("", "queue"):
         page = site.page(path)
@@ -232,8 +232,9 @@ def test_what_refreshes_itself_can_be_stopped(daemon):
     assert ("meta", "http-equiv", "refresh") not in site.page("review").attributes
 
 
-def test_what_is_pulled(daemon, study):  # noqa: F811
-    """By batches: what is under way and waits in the queue, what came to nothing among the failures; and nobody's accession number."""
+def test_pulls_are_listed_without_accession_numbers(daemon, study):  # noqa: F811
+    """By batches: active and waiting pulls are in the queue, and failed ones among the failures. No accession number
+    is shown."""
     with Archive(study[0]) as archive, Archive(study[0], forever) as slow:
         down = source(free_port(), "LIAR", "DOWN")
         site = Site(daemon, quiet=600.0, dicom=CALLERS,
@@ -295,7 +296,7 @@ def test_search(daemon, tmp_path, identifiers):
     assert ("P 1" in page.data) == (identifiers == "plain") and ("h:" in page.data) == (identifiers == "hashed")
 
 
-def test_it_is_off_and_local_by_default(daemon, tmp_path):
+def test_the_web_ui_is_off_and_local_by_default(daemon, tmp_path):
     d = daemon(quiet=600.0).start()
     assert not d.children("page")
     port = free_port()
@@ -333,7 +334,7 @@ def test_a_token(daemon, tmp_path):
     assert site.figures(Authorization=f"Bearer {TOKEN}")['noctule_page_requests_total{status="401"}'] > 10
     assert TOKEN not in site.daemon.log.read_text()
 
-    # Another token, by a reload; none that can be used, and the page is told of.
+    # A reload sets another token. An unusable token closes the web UI.
     other = "f" * 32
     token.write_text(other)
     site.daemon.process.send_signal(signal.SIGHUP)
@@ -358,7 +359,7 @@ def status_now(site, authorization):
         return None
 
 
-def test_names_of_others_are_turned_away(daemon):
+def test_foreign_host_names_are_refused(daemon):
     site = Site(daemon, 'hosts = [ "noctule.example.org" ];', quiet=600.0).start()
     for host in ("evil.example", f"evil.example:{site.port}", "127.0.0.1.evil.example", ""):
         for path in ("", "metrics", "healthz"):
@@ -390,7 +391,7 @@ def test_metrics(site):
     assert after['noctule_page_requests_total{status="200"}'] > before['noctule_page_requests_total{status="200"}']
 
 
-def test_a_page_that_dies_is_back(site):
+def test_a_killed_web_ui_is_restarted(site):
     d = site.daemon
     for _ in range(2):
         (page,) = d.children("page")
@@ -402,7 +403,7 @@ def test_a_page_that_dies_is_back(site):
     assert d.stop() == 0
 
 
-def test_a_port_that_is_taken_is_told(daemon):
+def test_a_port_in_use_is_reported(daemon):
     with socket.create_server(("127.0.0.1", 0)) as other:
         d = daemon(quiet=600.0, extra=f"page = {{ port = {other.getsockname()[1]}; }};\n").start()
         d.wait_log("event=page.listen")
@@ -416,12 +417,12 @@ def other_port(d):
 
 
 def test_hostile_peers(site):
-    """The service goes on, and the page answers others, whatever some do; nothing of it ends the child."""
+    """The service and other clients are not affected by hostile peers, and none of them ends the child."""
     d = site.daemon
     (page,) = d.children("page")
     with contextlib.ExitStack() as stack:
         slow = [stack.enter_context(socket.create_connection(("127.0.0.1", site.port))) for _ in range(40)]
-        for peer in slow:  # that say a little, and no more
+        for peer in slow:  # with a short request, then silence
             peer.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")
         for junk in (os.urandom(65536), b"GET /" + b"a" * 100_000, b"\r\n" * 10_000, b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20_000,
                      b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n" + bytes(65536),
@@ -443,13 +444,14 @@ def test_hostile_peers(site):
 
 
 def test_half_requests_do_not_silence_healthz(daemon):
-    """80 half requests and 80 idle connections, which stay: monitoring and a reader are answered at once, not after 30 s."""
+    """80 incomplete requests and 80 idle connections stay open. Monitoring and a browser are answered at once, not
+    after 30 s."""
     site = Site(daemon, quiet=600.0).start()
     with contextlib.ExitStack() as stack:
         for text in (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ", b""):
             peers = [stack.enter_context(socket.create_connection(("127.0.0.1", site.port))) for _ in range(80)]
             for peer in peers:
-                with contextlib.suppress(OSError):  # a later one took its place
+                with contextlib.suppress(OSError):  # a later connection has displaced this one
                     peer.sendall(text)
             for path in ("healthz", "readyz"):
                 with urllib.request.urlopen(f"http://127.0.0.1:{site.port}/{path}", timeout=15) as answer:
@@ -458,8 +460,8 @@ def test_half_requests_do_not_silence_healthz(daemon):
     assert site.daemon.stop() == 0
 
 
-def test_a_long_list_goes_on(daemon, tmp_path):
-    """All rows of a list of several pages, each once."""
+def test_a_long_list_continues_on_further_pages(daemon, tmp_path):
+    """A list over several pages has each row exactly once."""
     site = Site(daemon, quiet=600.0, dicom=PEERS).start()
     d = site.daemon
     d.ctl("hold", "--queue")
@@ -478,7 +480,7 @@ def test_a_long_list_goes_on(daemon, tmp_path):
 
 
 def test_another_database(site):
-    """A page whose database becomes another file goes on with that."""
+    """If the database file is replaced, the web UI opens the new one."""
     d = site.daemon
     (page,) = d.children("page")
     assert d.stop() == 0
@@ -498,8 +500,8 @@ chromium = shutil.which("chromium")
 @pytest.mark.parametrize("width, dark, paths", [(1200, False, ("", "review", "failures")), (400, False, (*PAGES, "job?id=1")),
                                                 (400, True, ("review", "night"))])
 def test_in_a_browser(shared_site, tmp_path, width, dark, paths):
-    """It is drawn with its style, dark where the reader's is, and fits a phone: nothing reaches into the margin at its side. Pictures are
-    kept in the folder that NOCTULE_PICTURES names."""
+    """A browser renders it with its style sheet, dark in dark mode. On a phone no content overflows. The folder in
+    NOCTULE_PICTURES receives the pictures."""
     for path in paths:
         picture = tmp_path / f"{re.sub('[?=]', '-', path) or 'now'}-{width}{'-dark' if dark else ''}.png"
         options = ["--force-dark-mode", "--enable-features=WebContentsForceDark:inversion_method/none"] if dark else []

@@ -22,7 +22,7 @@ def check(d):
     return result.returncode, result.stdout
 
 
-def test_a_pause_outlives_a_restart_and_deliveries_go_on(daemon, tmp_path):
+def test_a_pause_outlives_a_restart_and_deliveries_continue(daemon, tmp_path):
     with storescp(tmp_path / "archive") as archive:
         d = daemon(quiet=60.0, pipeline_extra='deliver = [ "PACS" ];',
                    extra=destinations(to_archive(archive.port))).start()
@@ -55,7 +55,7 @@ def test_a_pause_outlives_a_restart_and_deliveries_go_on(daemon, tmp_path):
         assert kinds(d, "PAUSED", "DRAINED", "RESUMED") == ["PAUSED", "DRAINED", "DRAINED", "RESUMED"]
 
 
-def test_drain_tells_when_no_job_runs(daemon, tmp_path):
+def test_drain_reports_the_end_of_the_last_job(daemon, tmp_path):
     d = daemon(quiet=60.0).start()
     d.ctl("pause")
     for seed in (1, 2, 3, 4):

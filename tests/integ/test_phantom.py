@@ -1,4 +1,4 @@
-"""noctule-phantom writes what it says: valid objects, known values, one series for the same options."""
+"""noctule-phantom writes valid objects with known values, and the same series for the same options."""
 
 import subprocess
 
@@ -13,12 +13,12 @@ KINDS = ("ct-head", "mr-brain", "pet", "sphere", "maze", *PATIENTS)
 
 
 def read(files):
-    """Data sets of classic files in the order of their names."""
+    """Returns the data sets of classic files in the order of their names."""
     return [pydicom.dcmread(path) for path in files]
 
 
 def values(dataset):
-    """Real-world values of a classic image."""
+    """Returns the real-world values of a classic image."""
     slope = float(dataset.get("RescaleSlope", 1))
     return dataset.pixel_array * slope + float(dataset.get("RescaleIntercept", 0))
 
@@ -74,7 +74,7 @@ def test_a_head_has_the_densities_of_one(tmp_path):
     head = volume(phantom(tmp_path / "series", "--size", "64x60x20"))
     assert head.shape == (20, 60, 64)
     assert abs(head[:, 0, 0] + 1000).max() <= 20
-    # White matter beside the ventricles, then the skull somewhere on the way out.
+    # White matter next to the ventricles, then the skull on the way out.
     assert 20 <= head[10, 30, 32] <= 50
     assert head[10, 30].max() >= 980 and head[10, :, 32].max() >= 980
     brain, _ = scipy.ndimage.label((head >= -5) & (head <= 80))
@@ -123,7 +123,7 @@ def test_a_tilted_gantry_shears_the_stack(tmp_path):
     assert datasets[0].GantryDetectorTilt == 15
 
 
-def test_what_can_be_wrong_with_a_series(tmp_path):
+def test_defects_of_a_series(tmp_path):
     def positions(*options):
         folder = tmp_path / "".join(options)
         datasets = read(phantom(folder, "--size", "8x8x6", *options))
@@ -157,13 +157,13 @@ def test_sphere_and_maze_are_exact(tmp_path):
 
 
 def with_truth(folder, kind, *options):
-    """The values of a phantom, and which voxels are made of what: {name: mask}."""
+    """Returns the values of a phantom, and its tissues: {name: mask}."""
     files = phantom(folder, "--kind", kind, "--truth", folder / "truth.seg.nrrd", *options)
     return volume(files), read_truth(folder / "truth.seg.nrrd")
 
 
 def inside(mask):
-    """What the blur of the plane leaves as it was."""
+    """Returns the voxels that the blur within the plane does not change."""
     return scipy.ndimage.binary_erosion(mask, numpy.ones((1, 3, 3)), border_value=1)
 
 
@@ -177,7 +177,7 @@ def inside(mask):
                          "sinus": -950, "subcutaneous fat": -100}),
     ("body", 40, {"subcutaneous fat": -100, "visceral fat": -100, "organ": 55, "muscle": 50, "marrow": 180}),
 ])
-def test_the_truth_is_what_is_drawn(tmp_path, kind, noise, worth):
+def test_the_truth_equals_the_drawn_tissues(tmp_path, kind, noise, worth):
     values, truth = with_truth(tmp_path, kind, "--size", "220x210x20" if kind in PATIENTS else "60x50x20")
     surely = inside if kind in PATIENTS else lambda mask: mask
     assert not set(worth) - set(truth)
@@ -189,10 +189,10 @@ def test_the_truth_is_what_is_drawn(tmp_path, kind, noise, worth):
             found = values[surely(mask)]
             assert found.size and abs(found - worth[name]).max() <= noise * 1.08 + 0.6, name
     air = values[surely(rest)]
-    assert abs(air - {"pet": 20}.get(kind, -1000)).max() <= noise * 1.08 + 24.5  # which 12 bits may cut
+    assert abs(air - {"pet": 20}.get(kind, -1000)).max() <= noise * 1.08 + 24.5  # 12 bits may truncate it
 
 
-def test_the_truth_lies_where_the_images_do(tmp_path):
+def test_the_truth_has_the_position_of_the_images(tmp_path):
     files = phantom(tmp_path / "in", "--kind", "head-tilted", "--size", "48x40x20", "--truth", tmp_path / "truth.nrrd")
     header = (tmp_path / "truth.nrrd").read_bytes().partition(b"\n\n")[0].decode()
     fields = dict(line.split(": ", 1) for line in header.splitlines() if ": " in line)
@@ -226,12 +226,12 @@ def read_truth_of(tmp_path, kind, *options):
 
 
 def joined(mask, a, b):
-    """Does a component of the mask hold voxels of both?"""
+    """Returns whether a component of the mask contains voxels of both."""
     components, _ = scipy.ndimage.label(mask)
     return bool((set(components[a & mask]) & set(components[b & mask])) - {0})
 
 
-def test_a_chest_has_lungs_that_airways_open_into(tmp_path):
+def test_a_chest_has_lungs_connected_to_airways(tmp_path):
     truth = read_truth_of(tmp_path, "chest", "--size", "200x200x100")
     right, left = truth["right lung"], truth["left lung"]
     air = right | left | truth["airway"] | truth["emphysema"]
@@ -243,7 +243,7 @@ def test_a_chest_has_lungs_that_airways_open_into(tmp_path):
     assert not truth["table"][:, :150].any() and joined(truth["table"] | truth["skin"], truth["table"], truth["skin"])
 
 
-def test_an_open_chest_lets_the_air_in(tmp_path):
+def test_an_open_chest_connects_lung_and_outside_air(tmp_path):
     chest = read_truth_of(tmp_path, "chest", "--size", "200x200x100")
     truth = read_truth_of(tmp_path, "chest-open", "--size", "200x200x100")
     outside = ~numpy.logical_or.reduce(list(truth.values()))
@@ -253,8 +253,8 @@ def test_an_open_chest_lets_the_air_in(tmp_path):
     assert 5 < (chest["right lung"].sum() - truth["right lung"].sum()) * 0.012 < 10
 
 
-def test_a_head_stands_upright_under_a_tilted_gantry(tmp_path):
-    """Where patient coordinates of a tilted stack and of an upright one are the same, so are the tissues."""
+def test_a_tilted_gantry_does_not_tilt_the_head(tmp_path):
+    """Equal patient coordinates of a tilted and an upright stack have equal tissues."""
     tilted = read_truth_of(tmp_path / "18", "head-tilted", "--size", "60x60x50")["skull"]
     upright = read_truth_of(tmp_path / "0", "head-tilted", "--size", "60x60x50", "--tilt", "0")["skull"]
     angle = numpy.radians(18)
@@ -265,7 +265,7 @@ def test_a_head_stands_upright_under_a_tilted_gantry(tmp_path):
     assert (expected == tilted[k[there], j[there], i[there]]).mean() > 0.98
 
 
-def test_a_skull_leaks_through_holes_that_opening_closes(tmp_path):
+def test_opening_closes_the_holes_of_a_skull(tmp_path):
     values, truth = with_truth(tmp_path, "head-tilted", "--size", "160x160x134", "--tilt", "0")
     brain = truth["grey matter"] | truth["white matter"]
     soft = (values >= 0) & (values <= 80)
@@ -276,7 +276,7 @@ def test_a_skull_leaks_through_holes_that_opening_closes(tmp_path):
     assert 1350 < brain.sum() * 240 * 240 * 200 / values.size / 1000 < 1480
 
 
-def test_a_body_has_arms_and_one_that_is_cut_has_none(tmp_path):
+def test_a_body_has_arms_and_a_truncated_one_has_none(tmp_path):
     truth = read_truth_of(tmp_path, "body", "--size", "240x240x20")
     body = numpy.logical_or.reduce([mask for name, mask in truth.items() if name != "table"])
     body |= scipy.ndimage.binary_fill_holes(body)
@@ -332,7 +332,7 @@ def test_wrong_arguments(tmp_path, arguments):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_place_that_cannot_be_written(tmp_path):
+def test_an_unwritable_folder_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     result = subprocess.run([BIN / "noctule-phantom", "--output", tmp_path / "file" / "x"],
                             capture_output=True, text=True)

@@ -1,8 +1,7 @@
-"""Parametric map objects, judged by readers that are not ours: pydicom, highdicom, dciodvfy, dcmdump, Orthanc.
+"""Parametric map objects, checked by independent readers: pydicom, highdicom, dciodvfy, dcmdump, Orthanc.
 
-write_pmap reads generated or real series, writes the codes given here, and reads them back; everything else
-is checked from outside. Sources and the judges of what maps share with segmentations are test_seg's.
-"""
+write_pmap reads generated or real series, writes the given codes, and reads them back. All other checks use other
+software. Sources and checks that maps share with segmentations are in test_seg."""
 
 import io
 import json
@@ -22,7 +21,7 @@ PADDING = 65535
 
 
 def random_codes(planes, rows, columns):
-    """Codes for all voxels but those on the edges; the first and last possible ones are among them."""
+    """Codes of all voxels except those on the edges, with the first and last possible ones among them."""
     codes = numpy.random.default_rng(11).integers(0, 256, (planes, rows - 2, columns - 2), dtype=numpy.uint8)
     codes[0, 0, 0] = 255
     codes[-1, -1, -1] = 0
@@ -30,7 +29,7 @@ def random_codes(planes, rows, columns):
 
 
 def in_frames(codes):
-    """As they are to be stored: with a border of padding."""
+    """Returns the codes as stored: with a border of padding."""
     return numpy.pad(codes.astype(numpy.uint16), ((0, 0), (1, 1), (1, 1)), constant_values=PADDING)
 
 
@@ -44,10 +43,8 @@ def write(folder, paths, codes, options=()):
 
 
 def assert_dciodvfy_is_content(path, source):
-    """
-    Silent, but for what inherited values earn in their source too, and for the private scheme of the codes:
-    dciodvfy warns of every scheme it has not heard of.
-    """
+    """Accepts no message except those for inherited values that their source also gets. dciodvfy also warns of every
+    unknown coding scheme, such as the private one of the codes."""
     inherited = dciodvfy_remarks(source)
     remarks = [remark for remark in dciodvfy_remarks(path)
                if remark not in inherited
@@ -104,7 +101,7 @@ def assert_meaning(pmap, label, explanation):
 
 
 def assert_display(pmap):
-    """All codes are told apart, from black to white."""
+    """Checks that all codes are distinguishable, from black to white."""
     voi = only(only(pmap.SharedFunctionalGroupsSequence).FrameVOILUTSequence)
     assert voi.VOILUTFunction == "LINEAR"
     shown = pydicom.Dataset()
@@ -132,7 +129,7 @@ def assert_frames(pmap, planes, stored):
 
 
 def assert_highdicom_reads(path, planes, stored):
-    """Stored and real-world values, one frame by its source, and the volume in space."""
+    """Checks stored and real-world values, one frame by its source, and the volume in space."""
     pmap = highdicom.pm.ParametricMap.from_dataset(pydicom.dcmread(path))
     inner = (slice(None), slice(1, -1), slice(1, -1))
     assert numpy.array_equal(pmap.get_stored_frames().reshape(stored.shape), stored)
@@ -152,7 +149,7 @@ def assert_highdicom_reads(path, planes, stored):
 
 
 def judge(path, summary, paths, codes, label="LBP", explanation="Local binary pattern"):
-    """Everything that must be true of every map."""
+    """Checks all requirements of every map."""
     planes = planes_of(paths)
     stored = in_frames(codes)
     assert_dciodvfy_is_content(path, planes[0].source.filename)
@@ -255,8 +252,8 @@ def test_planes_without_a_pattern(tmp_path):
     assert done.returncode == 1 and done.stderr.startswith("PMAP_EMPTY")
 
 
-def test_orthanc_takes_and_shows_it(courier, tmp_path):  # noqa: F811
-    """Delivered as Noctule does, a series of its own beside the source's; given back as it was."""
+def test_orthanc_stores_and_returns_the_map(courier, tmp_path):  # noqa: F811
+    """Delivered as by Noctule, in a separate series, and returned unchanged."""
     paths = classic(tmp_path / "in", 5, 33, 31)
     codes = random_codes(5, 33, 31)
     path, summary = write(tmp_path, paths, codes)

@@ -1,7 +1,6 @@
-"""
-The presets that are shipped: right on phantoms whose truth is known, held for review where they leak, and as measured on real
-series. docs/presets.md has the numbers that are bounds here; NOCTULE_WRITE_PRESETS=1 writes its list of the presets.
-"""
+"""The shipped presets: correct on phantoms with a known truth, held for review when they leak, and as measured on
+real series. docs/presets.md has the numbers that are bounds here. NOCTULE_WRITE_PRESETS=1 writes its list of the
+presets."""
 
 import json
 import os
@@ -22,8 +21,8 @@ PRESETS = sorted(path.stem for path in (SOURCE / "config" / "presets").glob("*.c
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory):
-    """Every preset as a pipeline of its name; found as an installed one is, not beside this file. All that is not validated is
-    accepted, so that a test sees the preset's own expectations."""
+    """A pipeline per preset, with the preset's name, found as an installed preset and not next to this file. Presets
+    that are not validated are accepted, so that a test sees their own expectations."""
     path = tmp_path_factory.mktemp("config") / "noctule.conf"
     pipelines = ",\n".join(f'{{ name = "{name}"; unreviewed = true;\n@include "presets/{name}.conf"\n}}' for name in PRESETS)
     path.write_text(f'root = "{path.parent}/root";\npipelines = (\n{pipelines} );\n')
@@ -32,7 +31,8 @@ def config(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def series(tmp_path_factory):
-    """A phantom's folder and its truth, drawn once: series("chest") or series("head-tilted", "--tilt", "0")."""
+    """Returns a phantom's folder and its truth, generated once: series("chest") or series("head-tilted", "--tilt",
+    "0")."""
     drawn = {}
 
     def draw(kind, *options):
@@ -47,7 +47,7 @@ def series(tmp_path_factory):
 
 
 def run(config, preset, output, folder, status=OK, drawn=()):
-    """What it says of how it ended. `drawn`: objects beside the images."""
+    """Returns the report of the run. `drawn`: annotation objects added to the images."""
     objects = [part for path in drawn for part in ("--object", path)]
     result = subprocess.run([BIN / "noctule", "--config", config, "run", "--pipeline", preset, "--output", output, *objects,
                              folder], text=True, capture_output=True, timeout=300)
@@ -56,14 +56,14 @@ def run(config, preset, output, folder, status=OK, drawn=()):
 
 
 def found(output, folder):
-    """The masks of the segments by label, and the series' values."""
+    """Returns the masks of the segments by label, and the series' values."""
     datasets, _ = peer.read_series(folder)
     labels = [s.SegmentLabel for s in pydicom.dcmread(output / "seg.dcm", stop_before_pixels=True).SegmentSequence]
     return dict(zip(labels, seg_masks(output / "seg.dcm", datasets))), exact_values(datasets)
 
 
 def voxel_ml(folder):
-    """Of a stack that is neither tilted nor uneven."""
+    """For stacks that are neither tilted nor uneven."""
     first, second = (pydicom.dcmread(path) for path in sorted(folder.glob("*.dcm"))[:2])
     step = np.array(second.ImagePositionPatient, float) - np.array(first.ImagePositionPatient, float)
     return float(first.PixelSpacing[0] * first.PixelSpacing[1] * np.linalg.norm(step)) / 1000
@@ -87,8 +87,8 @@ def filled(mask):
 @pytest.mark.parametrize("preset, kind, reason", [
     ("head-ct", "ct-head", "a calf, a leg and an upper abdomen passed"), ("lung", "chest", "a sharp kernel passed"),
     ("emphysema", "chest", "a sharp kernel passed"), ("fat", "body", "passed as subcutaneous"), ("body", "body", "passed as Body")])
-def test_presets_that_are_not_validated_end_in_review(config, series, tmp_path, preset, kind, reason):
-    """Also where the site delivers what is unexpected; only `unreviewed` accepts it."""
+def test_presets_without_validation_end_in_review(config, series, tmp_path, preset, kind, reason):
+    """Also on sites that deliver unexpected results. Only `unreviewed` accepts such presets."""
     held = tmp_path / "noctule.conf"
     held.write_text(f'root = "{tmp_path}/root"; pipelines = ( {{ name = "{preset}"; review = "deliver";\n'
                     f'@include "presets/{preset}.conf"\n}} );')
@@ -133,7 +133,7 @@ def test_lung(config, series, tmp_path):
 
 
 def test_lung_with_an_open_chest_is_held(config, series, tmp_path):
-    """A wound joins a lung with the air outside: its slices are missing, and it falls in two."""
+    """A wound joins a lung with the air outside. Its slices are missing, and the lung has two parts."""
     folder, truth = series("chest-open")
     told = run(config, "lung", tmp_path / "out", folder, REVIEW)
     assert "Lungs" in told and "components" in told
@@ -141,7 +141,7 @@ def test_lung_with_an_open_chest_is_held(config, series, tmp_path):
     assert lungs.sum() < 0.98 * lungs_of(truth).sum()
 
 
-def test_lung_in_an_abdomen_is_nothing(config, series, tmp_path):
+def test_lung_in_an_abdomen_is_empty(config, series, tmp_path):
     folder, _ = series("body")
     assert run(config, "lung", tmp_path / "out", folder, REVIEW)
 
@@ -163,7 +163,7 @@ def test_emphysema_of_thick_slices_is_held(config, series, tmp_path):
 
 
 def edited(folder, output, **attributes):
-    """A copy of a series with these attributes in each of its images."""
+    """Returns a copy of a series with these attributes in each image."""
     output.mkdir()
     for path in folder.glob("*.dcm"):
         dataset = pydicom.dcmread(path)
@@ -173,7 +173,7 @@ def edited(folder, output, **attributes):
     return output
 
 
-def test_emphysema_of_thick_slices_that_overlap_is_held(config, series, tmp_path):
+def test_emphysema_of_thick_overlapping_slices_is_held(config, series, tmp_path):
     folder, _ = series("chest")
     thick = edited(folder, tmp_path / "thick", SliceThickness="5")
     assert "slices of 5 mm, expected 0 to 3 mm" in run(config, "emphysema", tmp_path / "out", thick, REVIEW)
@@ -181,13 +181,13 @@ def test_emphysema_of_thick_slices_that_overlap_is_held(config, series, tmp_path
 
 @pytest.mark.parametrize("kind", ["chest", "body"])
 def test_bone(config, series, tmp_path, kind):
-    """At pixels of 0.8 to 0.9 mm; borders of thin bone that are blurred are above 150 HU, so it is too much."""
+    """With pixels of 0.8 to 0.9 mm, blurred borders of thin bone are above 150 HU, so the volume is too large."""
     folder, truth = series(kind, "--size", "512x512x30")
     run(config, "bone", tmp_path / "out", folder)
     bone = found(tmp_path / "out", folder)[0]["Bone"]
     body = filled(union(truth, *(set(truth) - {"table"})))
     parts, _ = scipy.ndimage.label(body)
-    trunk = parts == np.bincount(parts[parts > 0]).argmax()  # an arm that touches nothing is not in it
+    trunk = parts == np.bincount(parts[parts > 0]).argmax()  # excludes arms that touch no other part
     expected = union(truth, "bone", "marrow") & trunk
     assert (bone & truth["bone"] & trunk).sum() > 0.99 * (truth["bone"] & trunk).sum()
     assert 1 < bone.sum() / expected.sum() < 1.15
@@ -202,8 +202,8 @@ def test_bone_with_an_agent_in_the_headers_is_held(config, series, tmp_path):
     assert "contrast agent" in run(config, "bone", tmp_path / "again", sequence, REVIEW)
 
 
-def test_bone_beside_metal_is_held(config, series, tmp_path):
-    """A screw of two voxels: it moves neither the volume nor the mean out of the gate."""
+def test_bone_next_to_metal_is_held(config, series, tmp_path):
+    """A screw of two voxels changes volume and mean too little for a check of these alone."""
     folder, truth = series("body", "--size", "512x512x30")
     metal = edited(folder, tmp_path / "metal")
     z, y, x = min(np.argwhere(truth["marrow"]).tolist(), key=lambda place: abs(place[2] - 256))  # in the spine
@@ -230,14 +230,14 @@ def test_fat(config, series, tmp_path):
     assert (outer & truth["visceral fat"]).sum() < 0.002 * inner.sum()
 
 
-def test_fat_that_the_field_of_view_cuts_is_held(config, series, tmp_path):
+def test_fat_cut_by_the_field_of_view_is_held(config, series, tmp_path):
     folder, _ = series("body-cut")
     assert "Whole trunk: reaches the edge" in run(config, "fat", tmp_path / "out", folder, REVIEW)
 
 
 @pytest.mark.parametrize("radius,status", [(0.49, OK), (0.34, REVIEW)], ids=["around", "cutting"])
 def test_fat_in_a_round_field_of_view(config, series, tmp_path, radius, status):
-    """Padding beyond a circle, and a trunk that ends there and reaches no column."""
+    """Padding outside a circle, and a trunk that ends there and reaches no column of the edge."""
     folder = edited(series("body", "--size", "256x256x30")[0], tmp_path / "round")
     y, x = np.mgrid[:256, :256] / 256 - 0.5
     for path in folder.glob("*.dcm"):
@@ -267,14 +267,14 @@ def test_head_ct_of_another_part_is_held(config, series, tmp_path):
     assert "Intracranial" in run(config, "head-ct", tmp_path / "out", folder, REVIEW)
 
 
-# On what each is right, but for its values.
+# The phantom on which each is correct, except for its values.
 OF_HOUNSFIELD_UNITS = {"body": "chest", "lung": "chest", "emphysema": "chest", "bone": "body", "fat": "body", "head-ct": "ct-head"}
 
 
 @pytest.mark.parametrize("preset", sorted(OF_HOUNSFIELD_UNITS))
 @pytest.mark.parametrize("term,words", [("MGML", "in mg/ml"), ("EDW", "of no known unit")])
 def test_a_map_of_ct_in_other_units_is_held(config, series, tmp_path, preset, term, words):
-    """As scanners of two energies make them: iodine, electron density; their modality is CT, too."""
+    """As dual-energy scanners make them: iodine, electron density. Their modality is CT too."""
     folder, _ = series(OF_HOUNSFIELD_UNITS[preset])
     told = run(config, preset, tmp_path / "out", edited(folder, tmp_path / "map", RescaleType=term), REVIEW)
     assert f"the images' values are {words}, expected in HU" in told
@@ -289,7 +289,7 @@ ANGIOGRAPHY = (320, 320, 240)  # mm; the phantom's kinds draw from its middle
 
 
 def draw_seed(folder, tmp_path, at, radius=5):
-    """A structure set of one region: a disc around a point of the phantom, in mm, on three slices."""
+    """An RTSTRUCT with one region: a disc around a point of the phantom, in mm, on three slices."""
     planes = Planes(sorted(folder.glob("*.dcm")))
     size = planes.files[0].Columns, planes.files[0].Rows, len(planes.files)
     x, y, z = ((place / extent + 0.5) * count - 0.5 for place, extent, count in zip(at, ANGIOGRAPHY, size))
@@ -316,7 +316,7 @@ def test_vessels(config, series, tmp_path, kind, at, radius):
 
 @pytest.mark.parametrize("threshold,expectations", [(0.55, ["share of the box"]), (0.5, ["mean", "share of the box"]),
                                                     (0.4, ["mean", "share of the box", "Slender part"])])
-def test_vessels_that_leak_by_their_threshold_are_held(series, tmp_path, threshold, expectations):
+def test_leaking_vessels_are_held(series, tmp_path, threshold, expectations):
     text = (SOURCE / "config" / "presets" / "vessels.conf").read_text()
     config = tmp_path / "noctule.conf"
     leaky = text.replace("threshold = 0.6", f"threshold = {threshold}")
@@ -329,13 +329,13 @@ def test_vessels_that_leak_by_their_threshold_are_held(series, tmp_path, thresho
 
 @pytest.mark.parametrize("at", [(18, 52, 10), (0, 52, 10)], ids=["bone", "marrow"])
 def test_vessels_from_elsewhere_are_held(config, series, tmp_path, at):
-    """Where it was drawn is bright, but no vessel."""
+    """The seed lies on bright voxels outside any vessel."""
     _, _, told = vessels(config, series, tmp_path, at=at, status=REVIEW, radius=3)
     assert "share of the box" in told
 
 
 @pytest.mark.parametrize("at", [(100, 0, 0), (62, 34, -5)], ids=["fat", "kidney"])
-def test_vessels_from_what_is_not_bright_are_refused(config, series, tmp_path, at):
+def test_vessels_from_a_dark_seed_are_refused(config, series, tmp_path, at):
     folder, _ = series("angiography", "--size", "256x256x160")
     seed = draw_seed(folder, tmp_path, at, 3)
     assert 'segment "Drawn", which segment "Vessels" starts from, has no voxel' in run(config, "vessels", tmp_path / "out", folder, 1, [seed])
@@ -372,7 +372,7 @@ def test_pet_uptake_in_becquerels_is_held(config, tmp_path, preset):
 
 
 def draw_lesion(folder, tmp_path, x, y, radius, part=0.15):
-    """A structure set of one region: circles on a part of the slices around the middle; in parts of the image."""
+    """An RTSTRUCT with one region: circles on some slices around the middle, in fractions of the image."""
     planes = Planes(sorted(folder.glob("*.dcm")))
     slices, rows, columns = planes.shape
     rings = [("CLOSED_PLANAR", ring(planes, z, (x * columns - 0.5, y * rows - 0.5), (radius * columns, radius * rows), 60))
@@ -382,7 +382,7 @@ def draw_lesion(folder, tmp_path, x, y, radius, part=0.15):
 
 @pytest.mark.parametrize("at,spot", [((0.45, 0.45, 0.11), "hotter spot"), ((0.64, 0.56, 0.09, 0.22), "hot spot")],
                          ids=["the hottest", "another"])
-def test_a_lesion_that_someone_drew_around(config, suv_series, tmp_path, at, spot):
+def test_a_lesion_within_an_annotated_region(config, suv_series, tmp_path, at, spot):
     folder, truth = suv_series
     run(config, "pet-lesion", tmp_path / "out", folder, OK, [draw_lesion(folder, tmp_path, *at)])
     assert np.array_equal(found(tmp_path / "out", folder)[0]["Lesion"], truth[spot])
@@ -398,7 +398,7 @@ def test_a_lesion_drawn_badly_is_held(config, suv_series, tmp_path, at, words):
 
 @pytest.mark.parametrize("preset", ["pet-uptake", "pet-hottest"])
 def test_pet_in_other_units_is_held(config, suv_series, tmp_path, preset):
-    """Values that would pass for SUV."""
+    """Values within the range of SUV."""
     counts = edited(suv_series[0], tmp_path / "counts", Units="CNTS")
     told = run(config, preset, tmp_path / "out", counts, REVIEW)
     assert told.count("not as expected") == 1 and "of no known unit, expected in g/ml" in told
@@ -437,24 +437,24 @@ def test_bone_of_a_patient(config, tmp_path, folder, ml):
 
 @needs_shared
 def test_bone_with_contrast_medium_is_held(config, tmp_path):
-    """Heart and aorta are above 226 HU in it: the mean tells."""
+    """Heart and aorta are above 226 HU in it, and the mean detects this."""
     assert "mean" in run(config, "bone", tmp_path / "out", CHEST, REVIEW)
 
 
 @needs_shared
 def test_fat_of_a_thigh_is_held(config, tmp_path):
-    """The field of view cuts its skin."""
+    """The field of view cuts the skin."""
     assert "Whole trunk: reaches the edge" in run(config, "fat", tmp_path / "out", THIGH, REVIEW)
 
 
 @needs_shared
-def test_a_lung_that_the_field_of_view_cuts_is_held(config, tmp_path):
+def test_a_lung_cut_by_the_field_of_view_is_held(config, tmp_path):
     run(config, "lung", tmp_path / "out", CHEST, REVIEW)
 
 
 @needs_shared
 def test_a_tilted_head_of_a_patient(config, tmp_path):
-    """Straightened; without opening it would be 1.9 l, with face, neck and scalp."""
+    """Straightened. Without opening the volume would be 1.9 l, with face, neck and scalp."""
     told = run(config, "head-ct", tmp_path / "out", SHARED / "ct-head-tilted")
     assert abs(float(re.search(r"Intracranial .* ([0-9.]+) ml", told)[1]) - 1392) < 14
 
@@ -468,7 +468,7 @@ def test_a_plastic_head_is_held(config, tmp_path):
 @needs_shared
 @pytest.mark.parametrize("name,ml", [("STS_001", 65.1), ("STS_002", 50.0)])
 def test_uptake_of_a_patient(config, tmp_path, name, ml):
-    """Within what was drawn as the tumour's volume, and the voxels of SUV 4 and above in parts of 0.5 ml."""
+    """Within the tumour's annotated volume, and the voxels of SUV 4 and above in components of 0.5 ml."""
     folder = SHARED / "sarcoma" / name / "PET" / "image"
     found_ml, uptake, values = volumes(config, "pet-uptake", tmp_path / "out", folder)["Uptake"]
     assert abs(found_ml - ml) < 0.01 * ml
@@ -480,7 +480,8 @@ def test_uptake_of_a_patient(config, tmp_path, name, ml):
 @needs_shared
 @pytest.mark.parametrize("name,ml,status", [("STS_001", 1.15, REVIEW), ("STS_002", 21.6, OK)])
 def test_hottest_uptake_of_a_patient(config, tmp_path, name, ml, status):
-    """The part at 41 % of the maximum that the maximum is in; of the first patient it is cut off by the last slice."""
+    """The component at 41 % of the maximum that contains the maximum. In the first patient the last slice cuts it
+    off."""
     folder = SHARED / "sarcoma" / name / "PET" / "image"
     found_ml, uptake, values = volumes(config, "pet-hottest", tmp_path / "out", folder, status)["Uptake"]
     assert abs(found_ml - ml) < 0.01 * ml
@@ -491,7 +492,7 @@ def test_hottest_uptake_of_a_patient(config, tmp_path, name, ml, status):
 @needs_shared
 @pytest.mark.parametrize("name,ml,status", [("STS_001", 113.0, REVIEW), ("STS_002", 18.8, OK)])
 def test_a_lesion_of_a_patient(tmp_path, name, ml, status):
-    """What was published as the tumour's mask, and 41 % of the largest value in it."""
+    """The published mask of the tumour, and 41 % of its largest value."""
     home = SHARED / "sarcoma" / name
     text = (SOURCE / "config" / "presets" / "pet-lesion.conf").read_text().replace('"Lesion*"', '"GTV_Mass_PET"')
     (tmp_path / "noctule.conf").write_text(
@@ -506,7 +507,7 @@ def test_a_lesion_of_a_patient(tmp_path, name, ml, status):
         status == REVIEW)
 
 
-# -------------------------------------------------------------------------------- what is told
+# -------------------------------------------------------------------------------- output
 
 
 def told(name):
@@ -533,7 +534,7 @@ def test_the_head_names_the_segments(config, name):
     assert "expect" in pipeline
 
 
-def test_one_is_printed_as_it_is_written():
+def test_a_preset_is_printed_as_its_file():
     for name in PRESETS:
         assert run_program("noctule", "presets", name).stdout == (
             SOURCE / "config" / "presets" / f"{name}.conf").read_text()
@@ -543,7 +544,7 @@ def test_one_is_printed_as_it_is_written():
         assert run_program("noctule", "presets", *wrong, check=False).returncode == 2
 
 
-def test_a_preset_beside_the_configuration_comes_first(tmp_path):
+def test_a_preset_next_to_the_configuration_has_precedence(tmp_path):
     (tmp_path / "presets").mkdir()
     text = (SOURCE / "config" / "presets" / "head-ct.conf").read_text()
     (tmp_path / "presets" / "head-ct.conf").write_text(text.replace("900.0, 1900.0", "800.0, 2000.0"))
@@ -557,7 +558,7 @@ def test_a_preset_beside_the_configuration_comes_first(tmp_path):
         "noctule", "check-config", path, check=False).stderr
 
 
-def test_the_page_has_them_all():
+def test_the_document_lists_all_presets():
     page = SOURCE / "docs" / "presets.md"
     head, line, _ = page.read_text().partition("## The presets\n")
     made = head + line

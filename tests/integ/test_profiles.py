@@ -1,7 +1,5 @@
-"""
-Profiles of texture: what is shipped is listed, says the settings that it stands for, and gives what they give; what a
-group sets itself stands in their place.
-"""
+"""Texture profiles: shipped ones are listed, print their settings, and give the same values as these. Settings of a
+group override those of its profile."""
 
 import json
 import subprocess
@@ -28,7 +26,7 @@ def explicit(configuration, aggregation):
 
 
 def understood(folder, texture, check=True):
-    """A configuration with this group, as check-config prints it; or what it complains of."""
+    """Returns the output of check-config for a configuration with this group, or its error."""
     path = folder / "noctule.conf"
     path.write_text(pipeline(texture, [segment(0, 1, (0, 0, 0))]))
     result = run_program("noctule", "check-config", "--print", path, check=False)
@@ -51,41 +49,41 @@ def test_the_list_is_the_files():
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_one_is_the_settings_that_its_file_has(tmp_path, name):
+def test_a_profile_equals_the_settings_of_its_file(tmp_path, name):
     written = (SOURCE / "config" / "profiles" / f"{name}.conf").read_text()
     assert understood(tmp_path, f'profile = "{name}";') == understood(tmp_path, written)
     assert "profile" not in understood(tmp_path, f'profile = "{name}";')
 
 
 @pytest.mark.parametrize("name", IBSI)
-def test_ibsi_as_its_settings(tmp_path, name):
+def test_the_ibsi_profile_equals_its_settings(tmp_path, name):
     for aggregation in CONFIGURATIONS[IBSI[name]][2]:
         assert understood(tmp_path, f'profile = "{name}"; aggregation = "{aggregation}";') == understood(
             tmp_path, explicit(IBSI[name], aggregation))
 
 
 @pytest.mark.parametrize("changed, same", [
-    # A value of its own, wherever it stands.
+    # Its own value overrides the profile's, before or after it.
     ('range = [ 0.0, 9.0 ]; profile = "ibsi-a";', FAMILIES + 'range = [ 0.0, 9.0 ]; discretisation = "fixed-bin-size"; '
      'bin_width = 25.0; aggregation = "2d-averaged";'),
-    # One that leaves no use for another of the profile's.
+    # A value that makes another setting of the profile useless.
     ('profile = "ibsi-a"; discretisation = "fixed-bin-number"; levels = 8;', FAMILIES + "range = [ -500.0, 400.0 ]; "
      'levels = 8; discretisation = "fixed-bin-number"; aggregation = "2d-averaged";'),
     ('profile = "ibsi-e"; families = [ "glszm" ];', 'families = [ "glszm" ]; resample = { isotropic_mm = 2.0; '
      'interpolation = "cubic"; }; range = [ -1000.0, 400.0 ]; sigma = 3.0; discretisation = "fixed-bin-number"; '
      'aggregation = "3d-averaged";'),
-    # A part of a group; and another of those of which there is one.
+    # A part of a group, and a replaced setting that may occur once.
     ('profile = "ibsi-d"; resample = { interpolation = "nearest"; };', FAMILIES + "sigma = 3.0; resample = { "
      'isotropic_mm = 2.0; interpolation = "nearest"; }; discretisation = "fixed-bin-number"; '
      'aggregation = "3d-averaged";'),
     ('profile = "ibsi-d"; resample = { in_plane_mm = 1.5; };', FAMILIES + "sigma = 3.0; resample = { in_plane_mm = 1.5; "
      '}; discretisation = "fixed-bin-number"; aggregation = "3d-averaged";'),
-    # Neighbours named in place of distances and angles.
+    # Offsets replace distances and angles.
     ('profile = "haralick-1973"; glcm = { offsets = ( [ 1, 0, 0 ] ); };', 'first_order = false; families = [ "glcm" ]; '
      'discretisation = "fixed-bin-number"; levels = 16; aggregation = "2d-averaged"; '
      'glcm = { aggregation = "2d-averaged"; offsets = ( [ 1, 0, 0 ] ); };'),
 ])
-def test_settings_beside_one_stand_in_its_place(tmp_path, changed, same):
+def test_settings_override_the_profile(tmp_path, changed, same):
     assert understood(tmp_path, changed) == understood(tmp_path, same)
 
 
@@ -94,14 +92,14 @@ def test_settings_beside_one_stand_in_its_place(tmp_path, changed, same):
     ('profile = "ibsi-z";', "noctule profiles lists the installed profiles"),
     ('profile = "../ibsi-a";', "profile: may only contain A-Z a-z 0-9 _ -"),
     ("profile = 1;", "profile: must be a string"),
-    # What the file itself says is not dropped.
+    # Settings in the file itself are not dropped.
     ('profile = "ibsi-a"; levels = 8;', "levels: is only allowed with discretisation"),
     ('profile = "ibsi-a"; binwidth = 8.0;', "unknown option"),
     ('profile = "own";', "profile: label cannot be set by a profile"),
     ('profile = "broken";', "profiles/broken.conf:2: syntax error"),
     ('profile = "wide";', "texture.bin_width: "),
 ])
-def test_what_is_wrong_is_told(tmp_path, texture, complaint):
+def test_errors_in_profiles_are_reported(tmp_path, texture, complaint):
     (tmp_path / "profiles").mkdir()
     for name, text in (("own", 'label = "A";'), ("broken", "sigma = 1.0;\n=\n"),
                        ("wide", 'discretisation = "fixed-bin-size"; bin_width = -1.0;')):
@@ -110,7 +108,7 @@ def test_what_is_wrong_is_told(tmp_path, texture, complaint):
     assert complaint in told and "noctule.conf:1" in told
 
 
-def test_one_beside_the_configuration_comes_first(tmp_path):
+def test_a_profile_next_to_the_configuration_has_precedence(tmp_path):
     (tmp_path / "profiles").mkdir()
     (tmp_path / "profiles" / "ibsi-a.conf").write_text("sigma = 2.0;")
     assert understood(tmp_path, 'profile = "ibsi-a";') == understood(tmp_path, "sigma = 2.0;")
@@ -118,7 +116,7 @@ def test_one_beside_the_configuration_comes_first(tmp_path):
 
 @needs_shared
 @pytest.mark.parametrize("name", IBSI)
-def test_ibsi_gives_what_its_settings_give(tmp_path, name):
+def test_the_ibsi_profile_gives_the_values_of_its_settings(tmp_path, name):
     aggregations = CONFIGURATIONS[IBSI[name]][2]
     found = []
     for way in (lambda a: explicit(IBSI[name], a), lambda a: f'profile = "{name}"; aggregation = "{a}";'):
@@ -135,7 +133,7 @@ def test_ibsi_gives_what_its_settings_give(tmp_path, name):
 
 
 def test_pyradiomics_by_default_is_pyradiomics_by_default(run, tmp_path):  # noqa: F811
-    """Without a parameter file on its side, without a setting on ours."""
+    """Without a parameter file for pyradiomics and without a setting here."""
     stored = evenly(smooth(11, (12, 40, 43)), 900, 1500).astype(np.int16)
     source = series(tmp_path / "in", stored, intercepts=-1024)
     run(source, tmp_path / "out", 'profile = "pyradiomics-default";', [segment(-100, 200, (20, 20, 6), 9, "Most")])

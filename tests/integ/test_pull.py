@@ -1,4 +1,4 @@
-"""noctule pull: archives that are asked for studies, by real ones and by some that lie, hang and break off."""
+"""noctule pull: retrieval of studies from real archives and from faulty ones with wrong counts, hangs and aborts."""
 
 import json
 import re
@@ -19,7 +19,7 @@ SOON = "delivery = { retry_seconds = 0.1; retry_max_seconds = 0.2; };\n"
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """A study of two series of four images, and one of one series, with their accession numbers."""
+    """Returns a study of two series of four images, and one of one series, with their accession numbers."""
     folder = tmp_path_factory.mktemp("study")
     uids = {FIRST: generate_uid(), SECOND: generate_uid()}
     for number, accession in enumerate([FIRST, FIRST, SECOND]):
@@ -67,12 +67,12 @@ def vault(d):
 
 
 def wait_vault_empty(d):
-    """The vault is swept after the commit that the test can see."""
+    """Waits until the accession store is empty. It is swept after the commit that the test can see."""
     wait_for(lambda: vault(d) == [], 60, "the vault to be emptied")
 
 
 def wait_put_off(d, code=None):
-    """The item that WAITs after a failure: it is tried again soon, and then another state is there for a while."""
+    """Waits for an item in WAIT after a failure. The retry is soon, so the state lasts only for a while."""
     def put_off():
         return [row for row in items(d) if row["state"] == "WAITING" and row["code"] and code in (None, row["code"])]
 
@@ -80,14 +80,14 @@ def wait_put_off(d, code=None):
 
 
 def assert_hidden(d):
-    """Neither the database nor the log has an accession number; nor has the vault, once all has ended."""
+    """Checks that neither the database nor the log has an accession number, nor, after the end, the accession store."""
     wait_vault_empty(d)
     for file in [d.log, *d.root.glob("noctule.db*")]:
         assert b"ZX81" not in file.read_bytes(), file
 
 
 class Archive(Liar):
-    """One that has the images of a folder, and counts what it is asked for; `move` is what it does otherwise."""
+    """An archive with the images of a folder. It counts requests, and `move` replaces its C-MOVE."""
 
     def __init__(self, folder, move=None, counts=True):
         self.images = [pydicom.dcmread(file) for file in sorted(folder.rglob("*.dcm"))]
@@ -139,7 +139,7 @@ def pull(d, *arguments, check=True):
 
 @pytest.mark.parametrize("archive", [an_orthanc, a_dcmqrscp])
 @pytest.mark.parametrize("level", ["study", "series"])
-def test_real_archives_send_what_they_are_asked_for(daemon, tmp_path, study, archive, level):
+def test_real_archives_send_the_requested_studies(daemon, tmp_path, study, archive, level):
     folder, uids = study
     d = daemon(quiet=600.0, dicom=CALLERS)
     with archive(tmp_path / "archive", d.port) as (peer, title):
@@ -170,10 +170,8 @@ DOSE_REPORT, PRESENTATION, CAPTURE, SEGMENTATION, CSA = (
 
 
 def unwanted(image, *private):
-    """
-    What the archive of a hospital has beside the images of a study and Noctule does not keep: a dose report, a
-    presentation state, a screen that the scanner put into the series of the images, and Noctule's own result.
-    """
+    """Returns further objects of a study that Noctule does not keep: a dose report, a presentation state, a secondary
+    capture in the series of the images, and Noctule's own result."""
     made = []
     for sop_class, modality, series in [(DOSE_REPORT, "SR", None), (PRESENTATION, "PR", None),
                                         (CAPTURE, "CT", image.SeriesInstanceUID), (SEGMENTATION, "SEG", None),
@@ -197,7 +195,8 @@ def send(port, title, objects):
 
 
 def assert_complete_without(d, count):
-    """The item is DONE with the 8 images, and `count` instances came that are not kept; nobody is alerted."""
+    """Checks that the item is DONE with the 8 images, that `count` other instances were dropped, and that there is no
+    alert."""
     item, = wait_ended(d)
     assert (item["state"], item["arrived"], item["unwanted"], item["attempts"]) == ("DONE", 8, count, 1), (
         dict(item), d.log.read_text()[-8000:])
@@ -208,7 +207,7 @@ def assert_complete_without(d, count):
 
 @pytest.mark.parametrize("archive", [an_orthanc, a_dcmqrscp])
 @pytest.mark.parametrize("level", ["study", "series"])
-def test_a_study_that_holds_what_is_not_processed_is_complete(daemon, tmp_path, study, archive, level):
+def test_a_study_with_unprocessed_objects_is_complete(daemon, tmp_path, study, archive, level):
     folder, uids = study
     d = daemon(quiet=600.0, dicom=CALLERS)
     with archive(tmp_path / "archive", d.port) as (peer, title):
@@ -221,7 +220,7 @@ def test_a_study_that_holds_what_is_not_processed_is_complete(daemon, tmp_path, 
 
 
 def test_a_private_class_and_a_long_one_of_a_study_are_dropped(daemon, study):
-    """CSA is no class of DICOM's. The capture is longer than the part of it that is read (4 MiB)."""
+    """CSA is not a standard SOP class. The capture is longer than the part that is read (4 MiB)."""
     with Archive(study[0]) as archive:
         first = next(image for image in archive.images if image.AccessionNumber == FIRST)
         others = unwanted(first, CSA)
@@ -234,8 +233,8 @@ def test_a_private_class_and_a_long_one_of_a_study_are_dropped(daemon, study):
         assert wait_ended(d, 2)[1]["state"] == "DONE" and archive.moves == 1
 
 
-def test_what_was_not_asked_for_is_refused_as_ever(daemon, study):
-    """The archive's own forwarding, without a C-MOVE: success would be a lie, for nothing of it is kept."""
+def test_unrequested_objects_are_refused(daemon, study):
+    """The archive forwards objects without a C-MOVE. Success would be wrong, because they are not kept."""
     with Archive(study[0]) as archive:
         d = start(daemon, archive)
         report = unwanted(archive.images[0])[0]
@@ -252,7 +251,7 @@ def test_what_was_not_asked_for_is_refused_as_ever(daemon, study):
 
 
 def test_the_list_names_the_line_of_the_sites_own_list(daemon, tmp_path, study):
-    """Identifiers are hashed by default: only the line leads back to the accession number."""
+    """Identifiers are hashed by default. Only the line number leads back to the accession number."""
     with Archive(study[0]) as archive:
         d = start(daemon, archive)
         listed = tmp_path / "list"
@@ -265,8 +264,9 @@ def test_the_list_names_the_line_of_the_sites_own_list(daemon, tmp_path, study):
 
 
 @pytest.mark.parametrize("text", [f"{FIRST}\n{SECOND[:6]}\0{SECOND[6:]}\n".encode(), f"{FIRST}\n".encode("utf-16")])
-def test_a_list_with_a_nul_is_refused_by_its_line(daemon, tmp_path, study, text):
-    """Cut at the NUL, another patient's study would be asked for. Spreadsheets save UTF-16 as "Unicode text"."""
+def test_a_list_with_a_nul_is_refused_with_its_line(daemon, tmp_path, study, text):
+    """Truncated at the NUL, the value would select another patient's study. Spreadsheets save UTF-16 as "Unicode
+    text"."""
     with Archive(study[0]) as archive:
         d = start(daemon, archive)
         listed = tmp_path / "list"
@@ -279,7 +279,8 @@ def test_a_list_with_a_nul_is_refused_by_its_line(daemon, tmp_path, study, text)
 
 @pytest.mark.parametrize("name, why", [("server", None), ("elsewhere", "mismatch"), ("stranger", "local issuer")])
 def test_by_tls(daemon, tmp_path, study, certificates, name, why):
-    """Both ways, and of nobody who only has its address: the certificate is for another host, or of an authority that is not ours."""
+    """In both directions. A peer with only the right address is refused: its certificate is for another host, or of
+    an unknown authority."""
     d = daemon(quiet=600.0, dicom=CALLERS, certificates=certificates)
     with an_orthanc(tmp_path / "archive", d.tls_port, certificates, name) as (peer, title):
         storescu(peer.port, study[0], called=title, options=[*certificates.dcmtk("client"), "-ic"])
@@ -294,7 +295,7 @@ def test_by_tls(daemon, tmp_path, study, certificates, name, why):
             assert asked.returncode == 1 and "TLS_FAILED" in asked.stderr and why in asked.stderr
             row = wait_put_off(d)
             assert (row["state"], row["code"], row["attempts"]) == ("WAITING", "TLS_FAILED", 0) and why in row["message"]
-            own = f'"{certificates.fingerprint(name)}"'  # trusted it has to be in either case
+            own = f'"{certificates.fingerprint(name)}"'  # it must be trusted in either case
             d.config.write_text(settings + pulling(source(peer.port, title, tls="true", certificate=own)))
             d.process.send_signal(1)
             d.wait_log("event=config.reloaded")
@@ -320,7 +321,7 @@ def test_orthanc_does_not_know_where_to_send(daemon, tmp_path, study):
     assert_hidden(d)
 
 
-def test_what_is_here_is_not_sent_again(daemon, study):
+def test_stored_series_are_not_requested_again(daemon, study):
     with Archive(study[0]) as archive:
         d = start(daemon, archive)
         storescu(d.port, study[0] / "0")
@@ -330,7 +331,7 @@ def test_what_is_here_is_not_sent_again(daemon, study):
         assert wait_ended(d, 2)[1]["state"] == "DONE" and archive.moves == 1
 
 
-def test_series_one_by_one_only_those_that_are_missing(daemon, study):
+def test_only_missing_series_are_requested(daemon, study):
     with Archive(study[0]) as archive:
         d = start(daemon, archive, level='"series"')
         storescu(d.port, study[0] / "0")
@@ -341,7 +342,7 @@ def test_series_one_by_one_only_those_that_are_missing(daemon, study):
         assert wait_ended(d, 2)[1]["state"] == "DONE" and stored(d)["n"] == 12
 
 
-def test_an_archive_that_does_not_count(daemon, study):
+def test_an_archive_without_counts(daemon, study):
     with Archive(study[0], counts=False) as archive:
         d = start(daemon, archive)
         pull(d, "PACS", "--accession", FIRST)
@@ -349,7 +350,7 @@ def test_an_archive_that_does_not_count(daemon, study):
     assert (item["state"], item["expected"], item["arrived"]) == ("DONE", None, 8)
 
 
-def test_success_is_said_and_less_is_sent(daemon, study):
+def test_success_with_missing_instances_is_a_failure(daemon, study):
     def move(archive, event):
         archive.moves += 1
         yield from archive.send(archive.of(event.identifier)[:-1])
@@ -366,8 +367,8 @@ def test_success_is_said_and_less_is_sent(daemon, study):
 
 
 @pytest.mark.parametrize("seconds", [0.3, 600.0])
-def test_one_that_hangs_holds_up_no_other(daemon, study, seconds):
-    """It is asked three times for 0.3 s each, or once for longer than the test lasts."""
+def test_a_hanging_archive_does_not_delay_others(daemon, study, seconds):
+    """Three requests of 0.3 s each, or one that lasts longer than the test."""
     def hang(liar, event):
         liar.cancelled.wait()
         yield SUCCESS, None
@@ -391,7 +392,7 @@ def test_one_that_hangs_holds_up_no_other(daemon, study, seconds):
 
 
 def forever(archive, event):
-    """Sends the same image until it is told to stop."""
+    """Sends the same image until it is cancelled."""
     yield "127.0.0.1", archive.destination, {"contexts": [build_context(archive.images[0].SOPClassUID)], "ae_title": "NOCTULE"}
     yield 65535
     while not event.is_cancelled:
@@ -401,9 +402,9 @@ def forever(archive, event):
     yield CANCELLED, None
 
 
-def test_one_that_is_never_done_is_told_to_stop(daemon, study):
+def test_an_endless_retrieval_is_cancelled(daemon, study):
     with Archive(study[0], forever) as archive:
-        d = start(daemon, archive, deadline_seconds=2.0)  # for a query, too
+        d = start(daemon, archive, deadline_seconds=2.0)  # for a query too
         pull(d, "PACS", "--accession", FIRST)
         item, = wait_ended(d)
     assert (item["state"], item["code"], item["attempts"]) == ("PARTIAL", "PULL_DEADLINE", 3)
@@ -411,7 +412,7 @@ def test_one_that_is_never_done_is_told_to_stop(daemon, study):
     assert "COURIER_DIED" not in d.log.read_text()
 
 
-def test_a_courier_that_cannot_stop_is_ended(daemon, study):
+def test_a_hanging_sender_is_killed(daemon, study):
     def hang(archive, event):
         archive.moves += 1
         archive.cancelled.wait()
@@ -427,7 +428,7 @@ def test_a_courier_that_cannot_stop_is_ended(daemon, study):
         wait_vault_empty(d)
 
 
-def test_one_that_breaks_off_is_asked_again_for_the_rest(daemon, study):
+def test_an_aborted_retrieval_requests_the_rest_again(daemon, study):
     def break_off(archive, event):
         archive.moves += 1
         images = archive.of(event.identifier)
@@ -446,7 +447,7 @@ def test_one_that_breaks_off_is_asked_again_for_the_rest(daemon, study):
     assert (item["state"], item["arrived"], item["attempts"], archive.moves) == ("DONE", 8, 2, 2)
 
 
-def test_nobody_is_there_until_later(daemon, study):
+def test_an_unreachable_archive_is_retried(daemon, study):
     with Archive(study[0]) as archive:
         pass
     d = start(daemon, archive)
@@ -456,7 +457,7 @@ def test_nobody_is_there_until_later(daemon, study):
     assert FIRST.encode() in vault(d)[0].read_bytes()
 
 
-def test_what_cannot_be_asked_for(daemon, study, tmp_path):
+def test_invalid_requests_are_refused(daemon, study, tmp_path):
     with Archive(study[0]) as archive:
         d = start(daemon, archive)
         for arguments in [("PACS", "--accession", "*"), ("PACS", "--study", "A-1"), ("PACS",), ("PACS", "--accession"),

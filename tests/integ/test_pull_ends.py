@@ -1,4 +1,4 @@
-"""noctule pull: what is not to begin yet, what is cancelled or taken away, and what dies in the middle."""
+"""noctule pull: requests outside their window, cancelled requests, removed sources, and crashes at each step."""
 
 import stat
 import time
@@ -17,7 +17,7 @@ def closed_window():
     return f'"{hour:02}:00-{hour:02}:30"'
 
 
-def test_outside_its_window_nothing_is_asked(daemon, study):
+def test_outside_its_window_no_request_is_sent(daemon, study):
     window = f"window = {closed_window()};"
     with Archive(study[0]) as archive, Archive(study[0]) as other:
         d = daemon(quiet=600.0, dicom=CALLERS, extra=pulling(source(archive.port, "LIAR").replace("}", window + "}"),
@@ -70,7 +70,7 @@ def test_a_batch_is_cancelled_in_the_middle(daemon, study):
         wait_vault_empty(d)
 
 
-def test_a_source_that_is_taken_away(daemon, study):
+def test_a_removed_source(daemon, study):
     with Archive(study[0]) as archive:
         d = start(daemon, archive, window=closed_window())
         pull(d, "PACS", "--accession", FIRST)
@@ -85,7 +85,7 @@ def test_a_source_that_is_taken_away(daemon, study):
         assert refused.returncode != 0 and "is not in dicom.titles" in refused.stderr
 
 
-def test_a_source_that_is_taken_away_in_the_middle(daemon, study):
+def test_a_source_removed_during_retrieval(daemon, study):
     with Archive(study[0], forever) as archive:
         d = start(daemon, archive)
         pull(d, "PACS", "--accession", FIRST)
@@ -99,7 +99,7 @@ def test_a_source_that_is_taken_away_in_the_middle(daemon, study):
 @pytest.mark.parametrize("point", ["daemon_after_finding_before_find", "courier_after_find",
                                    "daemon_after_moving_before_move", "courier_after_move",
                                    "daemon_after_pull_before_commit"])
-def test_a_crash_loses_no_item_and_repeats_none(daemon, tmp_path, study, point):
+def test_a_crash_loses_and_repeats_no_item(daemon, tmp_path, study, point):
     once = tmp_path / "crashed"
     with Archive(study[0]) as archive:
         d = start(daemon, archive, {"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)})

@@ -1,4 +1,4 @@
-"""docs/queries.md: every query answers, as the page says, after a night in which everything happened."""
+"""docs/queries.md: every query gives the documented columns, after a report period with every kind of event."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ TEXTURE = 'deliver = [ "OUT", "PACS" ]; texture = {{ families = [ "shape", "firs
 
 
 def queries():
-    """[(question, SQL, names of the columns that the page shows)]"""
+    """Returns [(question, SQL, names of the documented columns)]."""
     found = re.findall(r"^## ([^\n]+)\n.*?```sql\n(.*?)```\n\n```\n([^\n]+)\n", PAGE.read_text(), re.M | re.S)
     return [(question, sql, columns.split()) for question, sql, columns in found]
 

@@ -1,4 +1,4 @@
-"""Archives that are asked what they have, and made to send it: Orthanc, dcmqrscp, and peers that do as they should not."""
+"""C-FIND and C-MOVE to archives: Orthanc, dcmqrscp, and faulty peers."""
 
 import contextlib
 import os
@@ -20,9 +20,8 @@ PENDING, SUCCESS, CANCELLED, SOME_FAILED, DESTINATION_UNKNOWN, NO_RESOURCES = 0x
 
 
 def query(port, called, *arguments, seconds=60):
-    """
-    The lines that it says, split; the last but one word of a failure is its code. An answer may take so many seconds.
-    """
+    """Returns the split lines of the output. The last but one word of a failure is its code. The archive may take
+    that many seconds."""
     done = subprocess.run([BIN / "query", str(port), called, *map(str, arguments)], text=True, capture_output=True,
                           timeout=300, env={**os.environ, "NOCTULE_QUERY_SECONDS": str(seconds)})
     assert done.stderr == "" and done.returncode in (0, 1), done
@@ -39,7 +38,7 @@ def code(lines):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """Two series of one study, of accession number A-1, and one of another, A-2."""
+    """Returns two series of one study, with accession number A-1, and one of another, A-2."""
     folder = tmp_path_factory.mktemp("study")
     uids = [generate_uid(), generate_uid()]
     for number, (accession, uid) in enumerate([("A-1", uids[0]), ("A-1", uids[0]), ("A-2", uids[1])]):
@@ -60,7 +59,7 @@ def stored(peer):
 
 
 class Dcmqrscp(Peer):
-    """DCMTK's archive, AE title ARCHIVE, which knows NOCTULE at a port."""
+    """DCMTK's archive with AE title ARCHIVE. It has NOCTULE at a port as move destination."""
 
     def __init__(self, folder, destination):
         super().__init__(folder)
@@ -79,7 +78,7 @@ class Dcmqrscp(Peer):
 
 @contextlib.contextmanager
 def an_orthanc(folder, destination, certificates=None, name="server"):
-    """By TLS where there are certificates, of which it shows the one of that name; so are the calls of it."""
+    """With certificates it uses TLS in both directions, and presents the certificate of that name."""
     tls = {} if certificates is None else {
         "DicomTlsEnabled": True, "DicomTlsCertificate": str(getattr(certificates, name)),
         "DicomTlsPrivateKey": str(getattr(certificates, f"{name}_key")), "DicomTlsTrustedCertificates": str(certificates.ca)}
@@ -98,9 +97,9 @@ def a_dcmqrscp(folder, destination):
         peer.stop()
 
 
-# Orthanc says of a destination that it does not know what it says of everything.
+# Orthanc reports one status for all errors, also for an unknown move destination.
 @pytest.mark.parametrize("archive, unknown", [(an_orthanc, "MOVE_REFUSED"), (a_dcmqrscp, "MOVE_DESTINATION_UNKNOWN")])
-def test_an_archive_tells_and_sends(tmp_path, study, archive, unknown):
+def test_an_archive_answers_and_sends(tmp_path, study, archive, unknown):
     folder, uids = study
     with storescp(tmp_path / "noctule") as ours, archive(tmp_path / "archive", ours.port) as (peer, title):
         storescu(peer.port, folder, called=title)
@@ -123,7 +122,7 @@ def test_an_archive_tells_and_sends(tmp_path, study, archive, unknown):
 
 
 class Liar:
-    """An archive of our making: what it answers is `find` and `move`, generators of statuses and identifiers."""
+    """An archive of this test. `find` and `move` are generators of its statuses and identifiers."""
 
     def __init__(self, find=None, move=None):
         self.port = free_port()
@@ -151,7 +150,7 @@ def match(**elements):
     return found
 
 
-def test_a_match_that_was_not_asked_for(tmp_path):
+def test_an_unrequested_match_fails_the_query(tmp_path):
     def find(_, event):
         yield PENDING, match(StudyInstanceUID="1.2.3", AccessionNumber="A-1")
         yield PENDING, match(StudyInstanceUID="1.2.4", AccessionNumber="A-2")
@@ -163,7 +162,7 @@ def test_a_match_that_was_not_asked_for(tmp_path):
 
 @pytest.mark.parametrize("status, expected", [(NO_RESOURCES, "FIND_FAILED"), (0xA900, "FIND_REFUSED"),
                                               (0xC001, "FIND_REFUSED")])
-def test_a_query_that_fails(status, expected):
+def test_a_failed_query_is_reported(status, expected):
     def find(_, event):
         yield status, None
 
@@ -187,7 +186,7 @@ def test_a_query_is_cancelled():
     assert len(said(lines, "MATCH")) == 3 and code(lines) is None and said(lines, "STATUS") == [["0xFE00"]]
 
 
-def test_a_query_that_cannot_be_cancelled():
+def test_an_uncancellable_query_is_aborted():
     def find(liar, event):
         number = 0
         while not liar.cancelled.is_set():
@@ -199,7 +198,7 @@ def test_a_query_that_cannot_be_cancelled():
     assert len(said(lines, "MATCH")) == 3 and code(lines) == "PEER_ABORTED"
 
 
-def test_an_archive_that_never_answers():
+def test_a_silent_archive_ends_after_a_timeout():
     def find(liar, event):
         liar.cancelled.wait()
         yield SUCCESS, None
@@ -210,7 +209,7 @@ def test_an_archive_that_never_answers():
 
 
 @pytest.mark.parametrize("accession", ["*", "A?1", "A\\B", "12345678901234567", "\xc4-1"])
-def test_keys_that_cannot_be_asked_for(accession):
+def test_invalid_keys_are_refused(accession):
     with Liar(lambda *_: iter(())) as liar:
         assert code(query(liar.port, "LIAR", "find", "study", accession)) == "FIND_REFUSED"
 
@@ -221,7 +220,7 @@ def images(study):
 
 def test_some_of_a_series_cannot_be_sent(tmp_path, study):
     sent = images(study)
-    sent[-1].SOPClassUID = "1.2.840.10008.5.1.4.1.1.4"  # which is not negotiated
+    sent[-1].SOPClassUID = "1.2.840.10008.5.1.4.1.1.4"  # a class that was not negotiated
 
     def move(_, event):
         yield "127.0.0.1", ours.port, {"contexts": [build_context(sent[0].SOPClassUID)], "ae_title": "STORESCP"}
@@ -255,7 +254,7 @@ def test_a_move_is_cancelled(tmp_path, study):
     assert len(said(lines, "PROGRESS")) == 1 and said(lines, "STATUS") == [["0xFE00"]]
 
 
-def test_nobody_is_where_it_is_to_send(study):
+def test_an_unreachable_move_destination(study):
     image = images(study)[0]
 
     def move(_, event):

@@ -1,7 +1,6 @@
-"""Reading, compared with pydicom: every encoding, bit depth and signedness, order, and the real series.
+"""Pixel reading compared with pydicom: every encoding, bit depth and signedness, slice order, and real series.
 
-DCMTK's tools, pylibjpeg and pyjpegls make the encodings; dump_volume reads them as a job does.
-"""
+DCMTK's tools, pylibjpeg and pyjpegls make the encodings. dump_volume reads them in the same way as a job."""
 
 import itertools
 import json
@@ -20,7 +19,7 @@ ROWS, COLUMNS = 37, 51  # odd, so that frames of 8 bits are of odd length
 
 
 class Volume:
-    """What dump_volume says about some files, with the arrays of its stacks."""
+    """The output of dump_volume for some files, with the arrays of its stacks."""
 
     def __init__(self, folder, files, threads=2):
         raw = folder / "volume.raw"
@@ -50,7 +49,7 @@ class Volume:
 
 
 def pixels(stored, signed, seed=0, rows=ROWS, columns=COLUMNS):
-    """A picture with both ends of the range in it, smooth enough for lossy codecs to mean something."""
+    """Returns a picture with both ends of the range, smooth enough for lossy codecs."""
     y, x = np.mgrid[0:rows, 0:columns]
     wave = (np.sin(x / 7 + seed) + np.cos(y / 5 - seed)) / 4 + 0.5
     noise = np.random.default_rng(seed).integers(-3, 4, (rows, columns))
@@ -60,7 +59,7 @@ def pixels(stored, signed, seed=0, rows=ROWS, columns=COLUMNS):
 
 
 def data_set(array, allocated, stored, signed, number=1, high_bit=None):
-    """A CT slice at 3 mm * number with these values; `array` may hold several frames."""
+    """Returns a CT slice at 3 mm * number with these values. `array` may hold several frames."""
     meta = FileMetaDataset()
     meta.MediaStorageSOPClassUID = pydicom.uid.CTImageStorage
     meta.MediaStorageSOPInstanceUID = f"1.2.3.4.{number}"
@@ -177,7 +176,7 @@ def test_lossy_jpeg_2000(tmp_path, signed):
     np.testing.assert_array_equal(read, pydicom.dcmread(tmp_path / "a.dcm").pixel_array)
 
 
-def test_slices_in_any_order_with_numbers_that_lie(tmp_path):
+def test_slices_in_any_order_with_wrong_numbers(tmp_path):
     values = [pixels(12, False, seed, 16, 24) for seed in range(9)]
     files = []
     for z, array in enumerate(values):

@@ -1,4 +1,5 @@
-"""/readyz: ready, or why not, as the daemon tells its page; whoever asks learns neither files nor names. /healthz does not mind."""
+"""/readyz: ready, or the reasons why not, as the daemon sends them to the web UI, without file or patient names.
+/healthz does not depend on them."""
 
 import os
 import re
@@ -11,7 +12,7 @@ from test_reload import taken
 
 
 def served(daemon, tmp_path, **options):
-    """The page of a daemon, and the clock of its processes."""
+    """Returns the web UI of a daemon, and the clock of its processes."""
     clock = Clock(tmp_path)
     site = Site(daemon, quiet=60.0, environment=clock.environment, **options).start()
     site.clock = clock
@@ -24,7 +25,7 @@ def passing(site, condition, what):
 
 
 def asked(site, path="readyz"):
-    """Its status and text; a reload gives the page to another process, and nobody is there for a moment."""
+    """Returns its status and text. Tries again after a reload, because the web UI process is replaced."""
     try:
         status, _, said = site.ask(path)
     except OSError:
@@ -32,8 +33,8 @@ def asked(site, path="readyz"):
     return status, said.decode()
 
 
-def wait_said(site, line):
-    """That it is not ready, and that this is a line of why."""
+def wait_reason(site, line):
+    """Waits until /readyz reports this line as a reason."""
 
     def said():
         status, text = asked(site)
@@ -59,19 +60,19 @@ def test_ports_and_the_disk(daemon, tmp_path):
     with taken(other):
         change(d, f"port = {d.port};", f"port = {other};")
         reload(d)
-        assert str(other) not in wait_said(site, "reception: a port is not open, or an inbox is not watched")
+        assert str(other) not in wait_reason(site, "reception: a port is not open, or an inbox is not watched")
     reload(d)
     wait_ready(site)
     change(d, "min_free_mib = 1;", "min_free_mib = 1e8;")
     reload(d)
-    wait_said(site, "disk: less than min_free_mib is free, nothing is received")
+    wait_reason(site, "disk: less than min_free_mib is free, nothing is received")
     change(d, "min_free_mib = 1e8;", "min_free_mib = 1;")
     reload(d)
     wait_ready(site)
     assert d.stop() == 0
 
 
-def test_what_keeps_dying(daemon, tmp_path):
+def test_a_repeatedly_dying_child_is_a_reason(daemon, tmp_path):
     site = served(daemon, tmp_path)
     d = site.daemon
     for role, said in (("worker", "worker:0: a process that computes keeps ending or does not respond (broken"),
@@ -89,7 +90,7 @@ def test_what_keeps_dying(daemon, tmp_path):
     assert d.stop() == 0
 
 
-def test_a_daemon_that_hangs(daemon, tmp_path):
+def test_a_hanging_daemon_is_a_reason(daemon, tmp_path):
     site = served(daemon, tmp_path)
     wait_ready(site)
     os.kill(site.daemon.process.pid, signal.SIGSTOP)

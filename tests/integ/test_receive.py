@@ -1,4 +1,4 @@
-"""Receiving by the network: the real noctuled, DCMTK's senders, and a hostile client."""
+"""Reception by C-STORE: the real noctuled, DCMTK's senders, and a hostile client."""
 
 import concurrent.futures
 import contextlib
@@ -36,7 +36,7 @@ def uid(number, series=SERIES):
 
 
 def ct(number=1, series=SERIES, size=32, **changes):
-    """A CT slice; equal arguments give equal ones."""
+    """Returns a CT slice. Equal arguments give equal slices."""
     dataset = Dataset()
     dataset.SOPClassUID = CT
     dataset.SOPInstanceUID = uid(number, SERIES)
@@ -89,13 +89,13 @@ def write(dataset, path):
 
 
 def stored(d):
-    """What the daemon has on record: SOP Instance UID to file."""
+    """Returns the rows of the daemon: SOP Instance UID to file."""
     return {row["sop_instance_uid"]: d.root / row["path"]
             for row in d.query("SELECT sop_instance_uid, path FROM instance")}
 
 
 def data_set_of(path):
-    """The data set's bytes in a Part 10 file, as they are."""
+    """Returns the unchanged bytes of the data set in a Part 10 file."""
     with open(path, "rb") as file:
         file.seek(132)
         meta = pydicom.filereader.read_file_meta_info(path)
@@ -111,14 +111,14 @@ def parts(d):
 
 
 def assert_serves(d):
-    """A stranger's misdeeds have cost nobody else anything."""
+    """Checks that violations of one caller have no effect on others."""
     echoscu(d.port)
     assert len(d.children("intake")) == 1
 
 
 @pytest.fixture
 def receiver(daemon):
-    """A daemon that listens and has no rule to make jobs by soon."""
+    """A daemon that listens and has no rule for jobs."""
     def make(dicom=PEERS, **options):
         return daemon(dicom=dicom, quiet=600.0, **options).start()
     return make
@@ -138,14 +138,14 @@ def shared(tmp_path_factory):
 
 @pytest.fixture
 def survivor(shared):
-    """The shared daemon, whose receiver must survive the test and serve others afterwards."""
+    """The shared daemon. Its receiver must survive the test and serve others afterwards."""
     intake = shared.children("intake")
     yield shared
     assert_serves(shared)
     assert shared.children("intake") == intake
 
 
-# ---- what must work ----
+# ---- accepted ----
 
 
 def test_echo(receiver):
@@ -155,7 +155,7 @@ def test_echo(receiver):
 
 
 @pytest.mark.parametrize("sender", ["storescu", "dcmsend"])
-def test_series_arrives_as_it_was_sent(receiver, tmp_path, sender):
+def test_a_series_is_stored_as_sent(receiver, tmp_path, sender):
     d = receiver()
     files = phantom(tmp_path / "series", "--size", "64x48x10")
     if sender == "storescu":
@@ -163,7 +163,7 @@ def test_series_arrives_as_it_was_sent(receiver, tmp_path, sender):
     else:
         subprocess.run(["dcmsend", "-aet", "DCMSEND", "-aec", "NOCTULE", "127.0.0.1", str(d.port), *files],
                        check=True, capture_output=True)
-    on_record = stored(d)  # no waiting: they have been acknowledged
+    on_record = stored(d)  # without a wait, because they have been acknowledged
     assert len(on_record) == 10 and not parts(d)
     for path in files:
         original = pydicom.dcmread(path)
@@ -172,7 +172,7 @@ def test_series_arrives_as_it_was_sent(receiver, tmp_path, sender):
     assert "Phantom" not in d.log.read_text()
 
 
-def test_received_series_becomes_a_result(daemon, tmp_path):
+def test_a_received_series_gives_a_result(daemon, tmp_path):
     d = daemon(dicom=PEERS, quiet=60.0).start()
     storescu(d.port, *phantom(tmp_path / "series", "--size", "64x64x12"))
     (job,) = d.wait_jobs()
@@ -181,7 +181,7 @@ def test_received_series_becomes_a_result(daemon, tmp_path):
     assert (row["called_ae"], row["sender"]) == ("NOCTULE", "STORESCU")
 
 
-def test_pynetdicom_sends_and_goes_on(receiver):
+def test_pynetdicom_sends_instances_and_an_echo(receiver):
     d = receiver()
     client = AE(ae_title="PYNETDICOM")
     client.add_requested_context(CTImageStorage, [EXPLICIT, "1.2.840.10008.1.2"])
@@ -205,7 +205,7 @@ def test_data_set_is_not_touched(receiver):
     assert data_set_of(stored(d)[uid(1)]) == data
 
 
-# ---- who may ----
+# ---- access ----
 
 
 @pytest.mark.parametrize("calling,called,answer", [
@@ -230,7 +230,7 @@ def test_admission(receiver, calling, called, answer):
     assert_serves(d)
 
 
-def test_echo_from_anybody_and_nothing_else(receiver, tmp_path):
+def test_echo_from_anybody_permits_only_echo(receiver, tmp_path):
     d = receiver(f"echo_from_anybody = true; {PEERS}")
     echoscu(d.port, calling="STRANGER")
     result = storescu(d.port, write(ct(), tmp_path / "a.dcm"), calling="STRANGER", check=False)
@@ -292,7 +292,7 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("name", GARBAGE)
-def test_garbage_is_sent_away(survivor, name):
+def test_garbage_is_rejected(survivor, name):
     peer = Peer(survivor.port)
     with contextlib.suppress(ConnectionError):
         peer.send(GARBAGE[name])
@@ -304,9 +304,9 @@ def test_garbage_is_sent_away(survivor, name):
     b"\4\0\xff\xff\xff\xff" + bytes(100),                                  # a PDU of 4 GiB
     pdu(4, struct.pack(">IBB", 100000, 1, 2) + b"short"),                  # a PDV longer than its PDU
     pdu(4, struct.pack(">IBB", 0, 1, 2)),                                  # one shorter than its header
-    data_pdu(99, 3, store_command(CT, "1.2.3")),                           # a context nobody agreed on
+    data_pdu(99, 3, store_command(CT, "1.2.3")),                           # a context that was not negotiated
     data_pdu(1, 2, b"a data set before its command"),
-    data_pdu(1, 3, random.Random(3).randbytes(500)),                       # a command of noise
+    data_pdu(1, 3, random.Random(3).randbytes(500)),                       # random bytes as a command
     data_pdu(1, 3, store_command(CT, "1.2.3")) + data_pdu(1, 3, store_command(CT, "1.2.3")),
     pdu(0x42, bytes(10)),
     associate_request(),                                                   # a second request
@@ -326,11 +326,11 @@ def test_violations_end_the_association(survivor, after):
 
 
 def still_open(peers):
-    """How many of these connections nobody has ended."""
+    """Returns the number of these connections that are still open."""
     return len(peers) - len(select.select([peer.socket for peer in peers], [], [], 0)[0])
 
 
-def test_silent_connections_delay_nobody_and_are_closed(receiver, tmp_path):
+def test_silent_connections_are_closed_and_delay_no_caller(receiver, tmp_path):
     def silent_ones(d):
         peers = [Peer(d.port) for _ in range(20)]
         for i, peer in enumerate(peers):
@@ -345,7 +345,7 @@ def test_silent_connections_delay_nobody_and_are_closed(receiver, tmp_path):
     clock = Clock(tmp_path)
     d = receiver("acse_seconds = 40.0; " + PEERS, environment=clock.environment)
     silent = silent_ones(d)
-    echoscu(d.port)  # which is accepted after them
+    echoscu(d.port)  # accepted after them
     clock.pass_time(20)
     echoscu(d.port)
     assert still_open(silent) == 20, "each has its time"
@@ -355,7 +355,7 @@ def test_silent_connections_delay_nobody_and_are_closed(receiver, tmp_path):
     d.wait_log("reason=silent", 20)
 
 
-def test_associations_that_stop_are_ended(receiver, tmp_path):
+def test_stalled_associations_are_ended(receiver, tmp_path):
     clock = Clock(tmp_path)
     d = receiver("dimse_seconds = 20.0; idle_seconds = 40.0; " + PEERS, environment=clock.environment)
     with associated(d.port) as idle, associated(d.port) as stuck, associated(d.port) as half:
@@ -417,7 +417,7 @@ def test_500_connections_at_once(receiver):
     assert_serves(d)
 
 
-def test_a_host_that_floods_pushes_out_its_own(receiver):
+def test_a_flooding_host_displaces_only_its_own_connections(receiver):
     d = receiver()
     request = associate_request()
     early = Peer(d.port)
@@ -452,7 +452,7 @@ def test_bad_data_sets_are_refused_and_kept(survivor, name):
     with pydicom.config.disable_value_validation():
         bad = slice_bytes(number, **changes)
     with associated(d.port) as peer:
-        for _ in range(2):  # a resend of the same does not fill the quarantine
+        for _ in range(2):  # a resent equal instance does not fill the quarantine
             assert peer.store(bad, uid(number)) == status
         assert peer.store(slice_bytes(number + 1), uid(number + 1)) == 0
     assert set(stored(d)) - before == {uid(number + 1)}
@@ -514,7 +514,7 @@ def test_duplicates(receiver):
 
 @pytest.mark.parametrize("first", ["inbox", "storescu"])
 def test_one_image_by_two_ways_is_one_instance(receiver, tmp_path, first):
-    """An enhanced image, whose file meta information, lengths of sequences and VRs each way writes otherwise."""
+    """An enhanced image. Each way writes file meta information, lengths of sequences and VRs differently."""
     d = receiver(after="delete")
     files = phantom(tmp_path / "classic", "--size", "32x32x3")
     files += phantom(tmp_path / "enhanced", "--series", "siemens-xa")
@@ -542,7 +542,7 @@ NEWEST = """peers = ( { ae_title = "STORESCU"; resent = "newest"; }, { ae_title 
 
 
 def corrected(path, folder, **changes):
-    """The image with another header, under the same UIDs."""
+    """Returns the image with another header, under the same UIDs."""
     folder.mkdir(parents=True, exist_ok=True)
     dataset = pydicom.dcmread(path)
     for keyword, value in changes.items():
@@ -556,7 +556,7 @@ def newest_inbox(d):
 
 
 def is_stored(d, files):
-    """Are the rows, and nothing else in series/, what these files hold?"""
+    """Returns whether the rows, and the files of series/, match these files exactly."""
     on_record = {}
     for uid, path in stored(d).items():
         with contextlib.suppress(FileNotFoundError):  # replaced meanwhile
@@ -568,7 +568,7 @@ def is_stored(d, files):
 
 @pytest.mark.parametrize("first", ["inbox", "storescu"])
 def test_a_corrected_header_takes_the_place_of_the_first(daemon, tmp_path, first):
-    """Both ways; the series gets a new revision, and its results are of the corrected images."""
+    """By inbox and by C-STORE: the series gets a new revision, and its results are of the corrected images."""
     files = phantom(tmp_path / "series", "--size", "32x32x6")
     better = [corrected(path, tmp_path / "better", PatientID="RIGHT", SeriesDescription="Corrected") for path in files]
     d = daemon(dicom=NEWEST, after="delete", quiet=60.0)
@@ -593,7 +593,7 @@ def test_a_corrected_header_takes_the_place_of_the_first(daemon, tmp_path, first
     assert {row["replaced"] for row in d.query("SELECT replaced FROM v_instances")} == {1}
     assert len(d.query("SELECT * FROM v_events WHERE kind = 'INSTANCE_REPLACED'")) == len(files)
     assert not d.query("SELECT * FROM v_quarantine")
-    # Who may not is told the remedy.
+    # The refusal must name the remedy.
     assert "0x0111" in storescu(d.port, files[0], calling="DCMSEND", options=["-d"], check=False).stderr.lower()
     (row,) = wait_for(lambda: d.query("SELECT * FROM v_quarantine"), 60, "the quarantine")
     assert row["code"] == "DUPLICATE_UID_DIFFERENT" and 'resent = "newest" for this peer' in row["message"]
@@ -605,7 +605,8 @@ def test_a_corrected_header_takes_the_place_of_the_first(daemon, tmp_path, first
     "daemon_before_commit", "daemon_after_commit_before_reply", "intake_after_rename_before_arrived",
     "intake_after_stored_before_original"])
 def test_killed_while_an_instance_is_replaced(daemon, tmp_path, point):
-    """Until the row has it, the first is there; then the second is; never both for long, never none."""
+    """Until the row is committed, the first file exists, and afterwards the second. They never coexist permanently,
+    and one always exists."""
     files = phantom(tmp_path / "series", "--size", "32x32x3")
     better = [corrected(path, tmp_path / "better", PatientID="RIGHT") for path in files]
     by_inbox = point.startswith("intake")
@@ -655,10 +656,10 @@ def test_the_same_instance_on_many_associations(receiver):
     assert list(stored(d)) == [uid(1)] and not reasons(d) and not parts(d)
 
 
-# ---- trouble of our own ----
+# ---- failures of the service ----
 
 
-def test_a_disk_that_fills_is_transient(daemon, tmp_path):
+def test_a_full_disk_is_a_transient_error(daemon, tmp_path):
     d = daemon(dicom=PEERS, quiet=600.0)
     with small_file_system(tmp_path / "small", 24) as small:
         d.config.write_text(d.config.read_text().replace(f'root = "{d.root}"', f'root = "{small}"'))
@@ -669,7 +670,7 @@ def test_a_disk_that_fills_is_transient(daemon, tmp_path):
         with associated(d.port) as peer:
             assert peer.store(slice_bytes(1), uid(1)) == 0
             ballast.write_bytes(bytes(shutil.disk_usage(small).free - 2 * 1024 * 1024))
-            # above the low-water mark of 1 MiB when it begins, and no room for its end
+            # above the low-water mark of 1 MiB at its start, and no room for its end
             assert peer.store(slice_bytes(2, size=1536), uid(2)) == OUT_OF_RESOURCES
             ballast.write_bytes(bytes(ballast.stat().st_size + shutil.disk_usage(small).free - 512 * 1024))
             assert peer.store(slice_bytes(3), uid(3)) == OUT_OF_RESOURCES
@@ -687,7 +688,7 @@ POINTS = ["receive_after_rename_before_arrived", "receive_after_arrived_before_s
 
 
 def send_until_acknowledged(d, numbers, deadline):
-    """Sends each until it is acknowledged, whatever happens; what was acknowledged, as it happened."""
+    """Sends each file until it is acknowledged, despite all errors. Returns the acknowledged files in order."""
     acknowledged, waiting = [], list(numbers)
     while waiting and time.monotonic() < deadline:
         try:
@@ -738,8 +739,8 @@ def test_killed_at(daemon, tmp_path, point):
 
 
 @pytest.mark.parametrize("judged", [False, True])
-def test_a_file_lost_to_a_power_cut_before_its_answer_comes_back(daemon, tmp_path, judged):
-    """The row is on disk, the file's name is not: the daemon says so, and the resend puts it right."""
+def test_a_file_lost_before_its_response_is_restored_by_a_resend(daemon, tmp_path, judged):
+    """The row is on disk and the file name is not. The daemon reports this, and the resent instance repairs it."""
     files = phantom(tmp_path / "series", "--size", "32x32x6")
     once = tmp_path / "crashed"
     d = daemon(dicom=PEERS, quiet=600.0)
@@ -771,7 +772,7 @@ def test_a_file_lost_to_a_power_cut_before_its_answer_comes_back(daemon, tmp_pat
     assert d.query("SELECT planes FROM stack WHERE accepted")[-1]["planes"] == 6
 
 
-def test_intake_killed_at_random_under_load(receiver, tmp_path):
+def test_random_receiver_kills_under_load(receiver, tmp_path):
     clock = Clock(tmp_path)
     d = receiver(environment=clock.environment)
     chance = random.Random(5)
@@ -794,7 +795,7 @@ def test_intake_killed_at_random_under_load(receiver, tmp_path):
     assert_all_there(d, acknowledged)
 
 
-def test_drain_finishes_what_is_under_way(receiver):
+def test_drain_finishes_current_associations(receiver):
     d = receiver()
     data = slice_bytes(1, size=256)
     with associated(d.port) as peer, associated(d.port) as idle:
@@ -844,7 +845,7 @@ def test_tls(receiver, certificates, tmp_path):
     assert_serves(d)
 
 
-def test_tls_certificate_is_asked_for(receiver, certificates):
+def test_a_tls_certificate_is_required(receiver, certificates):
     d = receiver(f'peers = ( {{ ae_title = "ECHOSCU"; certificate = "{certificates.fingerprint("client")}"; }}, '
                  f'{{ ae_title = "STORESCU"; certificate = "{certificates.fingerprint("server")}"; }} );',
                  certificates=certificates)
@@ -863,7 +864,7 @@ def client_hello():
 
 
 def test_tls_with_a_revoked_authority(receiver, certificates):
-    """A caller whose own certificate is good; the one that vouches for it is not."""
+    """The certificate of the caller is valid, but that of its issuer is revoked."""
     for crl, welcome in [(certificates.chain_revocations(), True), (certificates.chain_revocations("branch_ca"), False)]:
         d = receiver(PEERS, certificates=certificates, crl=crl)
         assert (echoscu(d.tls_port, options=certificates.dcmtk("branch"), check=False).returncode == 0) == welcome
@@ -879,19 +880,19 @@ def test_handshakes_of_one_host_leave_room_for_others(receiver, certificates):
     stuck = [Peer(d.tls_port, host="127.0.0.2") for _ in range(2)]
     for peer in stuck:
         peer.send(client_hello())
-        assert peer.receive(1)  # a thread has answered it, and waits for more
+        assert peer.receive(1)  # a thread has answered, and waits for more data
     third = Peer(d.tls_port, host="127.0.0.2")
     third.send(client_hello())
     echoscu(d.tls_port, options=certificates.dcmtk("client"))
     assert select.select([third.socket], [], [], 0)[0] == []
     stuck[0].close()
-    assert third.receive(1)  # now it is its turn
+    assert third.receive(1)  # now its turn has come
     echoscu(d.tls_port, options=certificates.dcmtk("client"))
     for peer in [*stuck, third]:
         peer.close()
 
 
-def test_silent_tls_connections_delay_nobody(receiver, certificates, tmp_path):
+def test_silent_tls_connections_delay_no_caller(receiver, certificates, tmp_path):
     d = receiver("max_associations = 5; acse_seconds = 3600.0; " + PEERS, certificates=certificates)
     silent = [Peer(d.tls_port) for _ in range(20)]
     echoscu(d.tls_port, options=certificates.dcmtk("client"))

@@ -1,4 +1,4 @@
-"""A reload reaches the processes that serve: with a full disk, again and again, and where a child cannot take it over."""
+"""A reload reaches each serving process: with a full disk, repeatedly, and when a child cannot apply it."""
 
 import contextlib
 import html
@@ -30,7 +30,7 @@ def small_disk(tmp_path):
 
 
 def fill(folder):
-    """Not a byte is left."""
+    """Fills the file system to the last byte."""
     with open(folder / "ballast", "wb", buffering=0) as ballast:
         for size in (1 << 20, 4096, 1):
             try:
@@ -47,7 +47,7 @@ def move_port(d):
 
 
 def ready_children(d):
-    """Process IDs of receiver and worker. The probe of devices ends by itself."""
+    """Returns the process IDs of receiver and worker. The device probe ends by itself."""
     for role in ("intake", "worker"):
         d.wait_log(f"event=child.ready child={role}")
     wait_for(lambda: len(d.children()) == 2, 60, "the end of the probe")
@@ -84,7 +84,7 @@ def test_a_full_disk_keeps_no_child_from_the_new_configuration(daemon, small_dis
     assert "config.refused" not in d.log.read_text()
 
 
-def test_reload_after_reload_while_files_come_in(daemon, tmp_path):
+def test_repeated_reloads_while_files_arrive(daemon, tmp_path):
     d = daemon(dicom=PEERS, quiet=60.0, after="delete").start()
     children = ready_children(d)
     sent = [phantom(tmp_path / f"sent{seed}", *SMALL, "--seed", str(seed)) for seed in range(1, 9)]
@@ -108,8 +108,8 @@ def test_reload_after_reload_while_files_come_in(daemon, tmp_path):
     assert d.children() == children, "a reload cost a child"
 
 
-def test_a_child_that_cannot_take_it_over_is_renewed(daemon, certificates, tmp_path):
-    """Its keys cannot be read: the port without TLS has the new settings, the other is said to be closed."""
+def test_a_child_that_cannot_apply_a_reload_is_replaced(daemon, certificates, tmp_path):
+    """Its keys are unreadable: the port without TLS has the new settings, and the TLS port is reported as closed."""
     d = daemon(dicom=PEERS, certificates=certificates, quiet=60.0, after="delete").start()
     (intake,) = d.children("intake")
     broken = tmp_path / "broken.pem"
@@ -155,7 +155,7 @@ def test_ping_and_ready_wait_for_every_port(daemon, certificates, tmp_path):
                 try:
                     heard.append(notify.recv(4096).decode())
                 except TimeoutError:
-                    clock.pass_time(0.5)  # the receiver opens a port that was taken after 5 s
+                    clock.pass_time(0.5)  # the receiver tries to open a port in use again after 5 s
                 return any(word in each for each in heard)
 
             wait_for(is_heard, 60, word)
@@ -174,7 +174,7 @@ def test_ping_and_ready_wait_for_every_port(daemon, certificates, tmp_path):
         hear("READY=1")
         assert is_listening(d.tls_port) and ping().returncode == 0
 
-        # No pause between the signal and the question: the intake may not have heard of it yet.
+        # Without a pause between signal and request, so that the receiver may not have the signal yet.
         (intake,) = d.children("intake")
         os.kill(intake, signal.SIGSTOP)
         for name, number in (("port", d.port), ("tls_port", d.tls_port)):
@@ -208,13 +208,13 @@ def page_of(port):
 
 
 def shown(d, page, *words):
-    """Whether `status`, its --check and the page all have the words."""
+    """Returns whether `status`, its --check and the web UI all contain the words."""
     texts = (d.ctl("status", check=False).stdout, d.ctl("status", "--check", check=False).stdout, page_of(page))
     return all(word in text for text in texts for word in words)
 
 
 def with_conf_d(d, page):
-    """Gives the daemon a page and a folder conf.d, which its configuration is read over with."""
+    """Adds a web UI and a conf.d folder to the daemon's configuration."""
     folder = d.config.parent / "conf.d"
     folder.mkdir()
     folder.chmod(0o755)
@@ -223,7 +223,7 @@ def with_conf_d(d, page):
     return folder
 
 
-def test_a_typo_is_refused_and_told_until_it_is_corrected(daemon):
+def test_a_typo_is_refused_and_reported_until_corrected(daemon):
     page = free_port()
     d = daemon(dicom=PEERS)
     folder = with_conf_d(d, page)
@@ -236,7 +236,7 @@ def test_a_typo_is_refused_and_told_until_it_is_corrected(daemon):
     assert d.ctl("status", "--check").returncode == 0
 
     typo = folder / "site.conf"
-    typo.write_text('log_level = "info";\nmin_free_mib = ;\n')  # the fault is in line 2
+    typo.write_text('log_level = "info";\nmin_free_mib = ;\n')  # the error is in line 2
     place = f"{typo}:2: "
     told = d.ctl("status", "--check", check=False)
     assert told.returncode == 1 and place in told.stdout and "would not start with this one" in told.stdout
@@ -264,7 +264,7 @@ def test_a_typo_is_refused_and_told_until_it_is_corrected(daemon):
     assert "was refused" not in d.ctl("status").stdout and d.ctl("status", "--check").returncode == 0
 
 
-def test_a_port_that_stays_closed_fails_the_reload(daemon):
+def test_a_port_that_cannot_be_opened_fails_the_reload(daemon):
     d = daemon(dicom=PEERS).start()
     with taken(other := free_port()):
         change(d, f"port = {d.port};", f"port = {other};")
@@ -283,7 +283,7 @@ def test_commands_without_a_daemon_refuse_a_typo(daemon):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another")
-def test_a_file_that_the_service_may_not_read(daemon, open_folder):  # noqa: F811
+def test_an_unreadable_file_fails_the_reload(daemon, open_folder):  # noqa: F811
     page = free_port()
     d = daemon()
     text = d.config.read_text().replace(str(d.root), str(open_folder / "root"))
@@ -311,6 +311,6 @@ def test_a_file_that_the_service_may_not_read(daemon, open_folder):  # noqa: F81
     assert shown(d, page, "the configuration was refused", f"cannot include {secret}: Permission denied")
     secret.chmod(0o644)
     assert d.ctl("reload").returncode == 0 and d.ctl("check-config").returncode == 0
-    folder.chmod(0o700)  # its files must not be lost without a word
+    folder.chmod(0o700)  # its files must not be ignored silently
     told = d.ctl("reload", check=False)
     assert told.returncode == 5 and f"cannot search {folder}/*.conf: Permission denied" in told.stderr, told

@@ -1,4 +1,4 @@
-"""`noctule report`: what a night came to, as text, JSON and a page, after a night in which everything happened."""
+"""`noctule report` as text, JSON and HTML, for a report period with every kind of event."""
 
 import base64
 import datetime
@@ -11,7 +11,7 @@ import pytest
 from conftest import StoreScp, drop, phantom, wait_for
 from test_deliveries import destinations, small, to_archive, to_folder
 
-# What a sender may write: markup, quotes, the end of a style, what turns the direction, and what steers terminals.
+# Text of a hostile sender: markup, quotes, the end of a style, a change of writing direction, terminal control codes.
 DESCRIPTION = "<script>alert(\"1\")</script>\u202e'&amp;\u009b2J"
 STATION = "\"><img src=x>"
 
@@ -44,7 +44,7 @@ def about(files, **values):
 
 
 class Page(html.parser.HTMLParser):
-    """Its tags, their attributes, and its text."""
+    """The tags, attributes and text of an HTML page."""
 
     def __init__(self, text):
         super().__init__()
@@ -83,8 +83,8 @@ def page_of(d, path, status=1):
 
 @pytest.fixture
 def night(daemon, tmp_path):
-    """A daemon after a night: one job done, one failed, one under review; one series refused, one without a rule; a
-    result that an archive did not take; a file that is no image."""
+    """A daemon after a report period: one job done, one failed, one under review; one series refused, one without a
+    rule; a result that an archive did not accept; a file that is not an image."""
     archive = StoreScp(tmp_path / "archive", ["--refuse"])
     d = daemon(settings=SETTINGS.format(root=tmp_path / "0" / "root", segment=SEGMENT))
     d.config.write_text(SETTINGS.format(root=d.root, segment=SEGMENT)
@@ -111,7 +111,7 @@ def night(daemon, tmp_path):
     return d
 
 
-def test_a_night_in_which_everything_happened(night, tmp_path, monkeypatch):
+def test_a_period_with_every_kind_of_event(night, tmp_path, monkeypatch):
     d = night
     report = json.loads(told(d, "--json"))
     (series,) = d.query("SELECT series_uid FROM v_series WHERE state = 'REFUSED'")
@@ -154,7 +154,7 @@ def test_a_night_in_which_everything_happened(night, tmp_path, monkeypatch):
         assert word in text
     assert "1 failed" in text and "<script>" in text
 
-    # Times are those of the clock here, which is said.
+    # Times are local, and the report states the zone.
     monkeypatch.setenv("TZ", "XST-5:30")
     since = datetime.datetime.fromisoformat(review["since"]) + datetime.timedelta(hours=5, minutes=30)
     text = told(d)
@@ -174,7 +174,7 @@ def test_a_night_in_which_everything_happened(night, tmp_path, monkeypatch):
     for word in ("JOB_TOO_LARGE", "MISSING_SLICE", "PEER_REJECTED", "NOT_DICOM", "brain-mr", refused["to_do"]):
         assert word in page.data
 
-    # A preview that is too large, or no file, stays where it is; the page is there all the same.
+    # A preview that is too large, or is not a file, is left out. The page has all other content.
     preview = d.root / review["preview_path"]
     preview.write_bytes(preview.read_bytes().ljust(257 * 1024, b"\0"))
     assert "img" not in page_of(d, tmp_path / "night.html").tags
@@ -183,21 +183,21 @@ def test_a_night_in_which_everything_happened(night, tmp_path, monkeypatch):
     page = page_of(d, tmp_path / "night.html")
     assert "img" not in page.tags and "expected 1 to 2 ml" in page.data
 
-    # Another night had nothing of it; what waits for somebody now is told all the same.
+    # Another period has no such events. Results that are under review now are reported in each.
     before = json.loads(told(d, "--json", "--since", "2026-01-01", "--until", "2026-01-02"))
     assert (before["since"], before["until"]) == ("2026-01-01T00:00:00.000Z", "2026-01-02T00:00:00.000Z")
     assert before["refused"] == before["failed"] == before["undelivered"] == [] and before["series"]["settled"] == 0
     assert len(before["review"]) == 1
 
 
-def test_a_quiet_night(daemon, tmp_path):
+def test_a_period_without_events(daemon, tmp_path):
     d = daemon(quiet=600.0).start()
     assert "Nothing needs attention." in told(d, status=0)
     report = json.loads(told(d, "--json", status=0))
     assert report["attention"] is False and report["refused"] == [] and len(report["hours"]) == 24
     assert "Nothing needs attention." in page_of(d, tmp_path / "night.html", status=0).data
     assert json.loads(told(d, "--json", "--since", "today", status=0))["since"].endswith("0:00.000Z")
-    assert len(json.loads(told(d, "--json", "--since", "20d", status=0))["hours"]) in (20, 21)  # and the second that runs
+    assert len(json.loads(told(d, "--json", "--since", "20d", status=0))["hours"]) in (20, 21)  # and the second run
     for wrong in (("--since", "tomorrow"), ("--since", "2026-13"), ("--until", "2026-02-30"), ("--since", "2026-02", "--until", "2026-01"),
                   ("--since", "1000d"), ("more",)):
         assert d.ctl("report", *wrong, check=False).returncode == 2, wrong

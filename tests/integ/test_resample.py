@@ -1,5 +1,5 @@
-"""Series on other grids by resample_volume: NumPy's definition in double precision exactly, SimpleITK to rounding, and what
-the IBSI publishes of its phantom once it is interpolated."""
+"""Series resampled by resample_volume: equal to NumPy's definition in double precision, to SimpleITK within rounding,
+and to IBSI's published values of its interpolated phantom."""
 
 import csv
 import json
@@ -16,7 +16,7 @@ POLE = np.sqrt(3.0) - 2.0
 
 
 def resample(folder, images, order, grid, level=1, rtstruct="-"):
-    """What resample_volume says, the volume, and the mask that went back to the planes."""
+    """Returns the output of resample_volume, the volume, and the mask transformed back to the planes."""
     raw = folder / "resampled.raw"
     report = json.loads(run_program("resample_volume", "cpu", order, grid, level, rtstruct, raw, *images).stdout)
     columns, rows, slices = report["extent"]
@@ -48,7 +48,7 @@ class Stack(Planes):
         return (d[0] * axis[0] + d[1] * axis[1]) + d[2] * axis[2]
 
     def heights(self, mm):
-        """In planes, of heights in mm."""
+        """Converts heights in mm to planes."""
         if self.regular:
             return mm / self.step
         h = self.shifts[:, 2]
@@ -65,7 +65,7 @@ def positions(report, axis):
 
 
 def taps(places, count, order):
-    """Index, part of the next, and whether it is there."""
+    """Returns index, fraction of the next sample, and whether the place is inside."""
     there = (places >= -0.5) & (places <= count - 0.5)
     places = np.clip(np.floor(places + 0.5) if order == 0 else places, 0, count - 1)
     at = np.floor(places).astype(int)
@@ -82,7 +82,7 @@ def stored(values, kind):
 
 
 def numpy_linear(stack, report, order):
-    """Orders 0 and 1; 0 outside."""
+    """Orders 0 and 1, with 0 outside."""
     count, rows, columns = stack.shape
     result = np.zeros(report["extent"][::-1])
     at, part, there = taps(rounded(stack.heights(positions(report, 2))), count, order)
@@ -166,7 +166,7 @@ def test_numpy_has_the_same_voxels(tmp_path, kind, order, grid):
 
 
 def mask_on_planes(stack, report, mask):
-    """Each pixel has the nearest voxel's bit."""
+    """Each pixel has the bit of the nearest voxel."""
     result = np.zeros(stack.shape, bool)
     for z, shift in enumerate(stack.shifts):
         sides = [(shift[0] + np.arange(stack.shape[2]) * stack.spacing[0], 0),
@@ -179,7 +179,7 @@ def mask_on_planes(stack, report, mask):
 
 
 def taken(back, there, nearest):
-    """A voxel takes the sample that is given to it, the first of several, or else the nearest; -1: none."""
+    """Returns the sample of each voxel: the first of several samples assigned to it, else the nearest. -1: no sample."""
     result = np.where(nearest[2], nearest[0], -1)
     for i in reversed(np.flatnonzero(there)):
         result[back[i]] = i
@@ -187,7 +187,7 @@ def taken(back, there, nearest):
 
 
 def mask_on_grid(stack, report, mask):
-    """What was drawn on the planes: the inverse of mask_on_planes."""
+    """Transforms a mask from the planes to the grid: the inverse of mask_on_planes."""
     def places(mm, axis):
         at, _, there = taps(rounded((mm - report["origin"][axis]) / report["spacing"][axis]), report["extent"][axis], 0)
         return at, there
@@ -225,7 +225,7 @@ def test_numpy_has_the_same_chest(tmp_path, order):
 
 @pytest.mark.parametrize(("order", "interpolator"), ((1, SimpleITK.sitkLinear), (3, SimpleITK.sitkBSpline)))
 def test_simpleitk_differs_by_rounding(tmp_path, order, interpolator):
-    """Where it has voxels between all samples; it makes no rule of half a sample beyond."""
+    """Compared where SimpleITK has voxels between all samples. It has no rule for half a sample beyond the ends."""
     images = series_of(tmp_path, "upright")
     stack = Stack(images)
     report, volume, _ = resample(tmp_path, images, order, "spaced:1.1,0.9,1.7")
@@ -238,12 +238,12 @@ def test_simpleitk_differs_by_rounding(tmp_path, order, interpolator):
         (2, stack.shifts[-1][2]), (1, (stack.shape[1] - 1) * stack.spacing[1]),
         (0, (stack.shape[2] - 1) * stack.spacing[0]))])
     assert inner[0].size * inner[1].size * inner[2].size > 0.8 * volume.size
-    # A place is rounded to 2^-16 of a sample, which is less than 0.04 of the steepest step of 4095.
+    # A place is rounded to 2^-16 of a sample: less than 0.04 of the steepest step of 4095.
     assert np.abs(volume[inner] - other[inner]).max() <= 0.52
 
 
 def diagnostics():
-    """What the IBSI has of its phantom, by configuration and tag: value and tolerance."""
+    """Returns IBSI's values of its phantom by configuration and tag: value and tolerance."""
     with open(SHARED / "ibsi" / "ibsi_1_diagnostics.csv", encoding="utf-8") as file:
         rows = csv.DictReader(line for line in file if not line.startswith("#"))
         return {(row["dataset"][-1], row["ibsi_tag"]): (float(row["value"]), float(row["tolerance"])) for row in rows}
@@ -276,7 +276,7 @@ def test_ibsi_has_the_same_image_and_mask(tmp_path, configuration, order, grid):
 
 
 @needs_shared
-def test_a_tilted_head_stands_upright(tmp_path):
+def test_a_tilted_head_becomes_upright(tmp_path):
     images = sorted((SHARED / "ct-head-tilted").glob("*.dcm"))
     stack = Stack(images)
     report, volume, back = resample(tmp_path, images, 1, "straight:3.8", 1100)

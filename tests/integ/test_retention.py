@@ -1,4 +1,5 @@
-"""What is removed in time and what never is: the real daemon, killed in the middle, and what is sent again."""
+"""Removal of old data, and protection of undelivered data: the real daemon, also killed during removal, and resent
+series."""
 
 import json
 import os
@@ -11,11 +12,11 @@ from conftest import free_port, phantom, storescu, wait_for
 
 NOW = "series_days = 1e-8; results_days = 1e-8; quarantine_days = 1e-8; min_days = 0.0;"
 PATIENT = "NP000001"
-PARTIAL = 1  # the exit status of what was refused
+PARTIAL = 1  # exit status of a partly refused command
 
 
 def working(daemon, tmp_path, deliver="shelf", extra="", **options):
-    """A daemon that delivers to a folder, and has an archive where nobody is."""
+    """A daemon that delivers to a folder, and has a destination without an archive."""
     destinations = (f'destinations = ( {{ name = "shelf"; folder = "{tmp_path}/shelf"; }}, {{ name = "gone"; '
                     f'ae_title = "GONE"; host = "127.0.0.1"; port = {free_port()}; }} );\n')
     options = {"after": "delete", **options}
@@ -23,7 +24,7 @@ def working(daemon, tmp_path, deliver="shelf", extra="", **options):
 
 
 def keep(d, group):
-    """The configuration's retention from now on."""
+    """Replaces the retention settings of the configuration, and reloads it."""
     text = re.sub(r"retention = \{.*\};\n", "", d.config.read_text())
     d.config.write_text(text + f"retention = {{ {group} }};\n")
     if d.process:
@@ -31,16 +32,16 @@ def keep(d, group):
 
 
 def run_series(d, tmp_path, state="SENT"):
-    """A series that was processed and delivered; its files."""
+    """Processes and delivers a series. Returns its files."""
     files = phantom(tmp_path / "images", "--size", "32x32x6")
-    for path in files:  # renamed into place, so that nothing has to settle
+    for path in files:  # renamed into place, so that the receiver need not wait for a stable size
         shutil.copy(path, d.inbox / f"{path.name}.part").rename(d.inbox / path.name)
     wait_for(lambda: d.query("SELECT 1 FROM v_deliveries WHERE state = ?", state), 60, "the delivery")
     return files
 
 
 def files_below(d):
-    """What is left of images, results and what was set aside; folders may go meanwhile."""
+    """Returns the remaining files of images, results and quarantine. Folders may disappear meanwhile."""
     return sorted(os.path.relpath(os.path.join(folder, file), d.root)
                   for name in ("series", "outbox", "removed", "quarantine")
                   for folder, _, files in os.walk(d.root / name) for file in files)
@@ -52,7 +53,7 @@ def wait_removed(d):
              f"the end of {files_below(d)}")
 
 
-def test_what_is_delivered_goes_and_may_come_again(daemon, tmp_path):
+def test_delivered_series_are_removed_and_may_be_sent_again(daemon, tmp_path):
     d = working(daemon, tmp_path, dicom='peers = ( { ae_title = "STORESCU"; } );')
     files = run_series(d, tmp_path)
     (d.inbox / "junk.dcm").write_bytes(b"no DICOM")
@@ -80,13 +81,13 @@ def test_what_is_delivered_goes_and_may_come_again(daemon, tmp_path):
     assert [job["state"] for job in d.jobs()] == ["DONE", "DONE"]
 
 
-def test_short_ages_are_seen_to_without_being_told(daemon, tmp_path):
+def test_short_ages_are_applied_without_a_command(daemon, tmp_path):
     d = working(daemon, tmp_path, extra=f"retention = {{ {NOW} }};\n")
     run_series(d, tmp_path)
     wait_removed(d)
 
 
-def test_what_has_not_arrived_stays_however_full_the_disk_is(daemon, tmp_path):
+def test_undelivered_data_stays_on_a_full_disk(daemon, tmp_path):
     d = working(daemon, tmp_path, deliver="gone")
     run_series(d, tmp_path, state="DELAYED")
     before = files_below(d)
@@ -96,7 +97,7 @@ def test_what_has_not_arrived_stays_however_full_the_disk_is(daemon, tmp_path):
     assert not d.query("SELECT 1 FROM v_series WHERE removed_at IS NOT NULL")
 
 
-def test_for_want_of_space_what_is_delivered_goes(daemon, tmp_path):
+def test_delivered_data_is_removed_for_space(daemon, tmp_path):
     d = working(daemon, tmp_path)
     run_series(d, tmp_path)
     keep(d, "min_days = 0.0; low_mib = 1e9; high_mib = 1e9;")
@@ -104,13 +105,13 @@ def test_for_want_of_space_what_is_delivered_goes(daemon, tmp_path):
     assert "for want of space" in d.query("SELECT detail FROM v_events WHERE kind = 'SERIES_REMOVED'")[0][0]
 
 
-def test_an_inbox_that_keeps_its_files_keeps_its_series(daemon, tmp_path):
+def test_inbox_keep_protects_its_series(daemon, tmp_path):
     d = working(daemon, tmp_path, after="keep")
     files = run_series(d, tmp_path)
     keep(d, NOW)
     wait_for(lambda: d.jobs()[0]["removed_at"], 60, "the end of the results")
     assert len(list((d.root / "series").rglob("*.dcm"))) == len(files)
-    # The originals are known to be what is to go once the intake has found them again.
+    # The originals are removable only after the receiver has found them again.
     keep(d, NOW + ' inbox = "delete";')
     d.stop()
     d.start()
@@ -121,7 +122,7 @@ def test_an_inbox_that_keeps_its_files_keeps_its_series(daemon, tmp_path):
     assert d.query("SELECT revision FROM v_series")[0][0] == 1
 
 
-def test_what_was_purged_does_not_come_back_from_its_inbox(daemon, tmp_path):
+def test_a_purged_instance_does_not_return_from_its_inbox(daemon, tmp_path):
     d = working(daemon, tmp_path, after="keep")
     files = run_series(d, tmp_path)
     uid = d.query("SELECT series_uid FROM v_series")[0][0]
@@ -132,12 +133,12 @@ def test_what_was_purged_does_not_come_back_from_its_inbox(daemon, tmp_path):
         wait_for(lambda: f"event=inbox.swept inbox={d.inbox} known={len(files)} " in d.log.read_text().split("daemon.started")[-1],
                  20, "a sweep")
         assert [row[0] for row in d.query("SELECT revision FROM v_series WHERE removed_at IS NOT NULL")] == [1]
-    for path in d.inbox.iterdir():  # meant to come again
+    for path in d.inbox.iterdir():  # deliberately sent again
         path.touch()
     wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE revision = 2 AND instances = ?", len(files)), 60, "the series")
 
 
-def test_killed_in_the_middle_it_goes_on(daemon, tmp_path):
+def test_a_killed_removal_continues(daemon, tmp_path):
     d = working(daemon, tmp_path)
     run_series(d, tmp_path)
     d.stop()
@@ -156,8 +157,8 @@ def test_killed_in_the_middle_it_goes_on(daemon, tmp_path):
         "SERIES_REMOVED", "RESULTS_REMOVED"]
 
 
-def test_a_clock_that_leaps_is_not_believed(daemon, tmp_path):
-    """By a wrong clock everything is old. The last note of the free space says where the clock was."""
+def test_a_leaping_clock_removes_no_data(daemon, tmp_path):
+    """A wrong clock makes all data look old. The last record of free space holds the earlier time."""
     d = working(daemon, tmp_path)
     run_series(d, tmp_path)
     wait_for(lambda: d.query("SELECT 1 FROM disk"), 60, "the note")
@@ -168,7 +169,7 @@ def test_a_clock_that_leaps_is_not_believed(daemon, tmp_path):
     db.close()
     keep(d, NOW)
     before = files_below(d)
-    for leaps in (1, 2):  # a restart makes it no truer
+    for leaps in (1, 2):  # a restart does not make it plausible
         d.start()
         wait_for(lambda n=leaps: len(d.query("SELECT 1 FROM v_events WHERE kind = 'CLOCK_LEAPT'")) == n, 60, "the event")
         keep(d, NOW)
@@ -178,7 +179,7 @@ def test_a_clock_that_leaps_is_not_believed(daemon, tmp_path):
     assert files_below(d) == before
 
 
-def test_purge_removes_what_must_go_today(daemon, tmp_path):
+def test_purge_removes_a_series_at_once(daemon, tmp_path):
     d = working(daemon, tmp_path, deliver="gone")
     files = run_series(d, tmp_path, state="DELAYED")
     (series,) = d.query("SELECT * FROM v_series")

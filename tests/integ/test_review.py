@@ -1,4 +1,4 @@
-"""A result that is not as expected: held, looked at, accepted or rejected; and delivered to nobody before."""
+"""An unexpected result is held for review, then accepted or rejected, and not delivered before."""
 
 import getpass
 import json
@@ -13,7 +13,7 @@ from test_deliveries import destinations, states, to_archive, to_folder, wait_st
 from test_sr import assert_dciodvfy_is_content, one
 from test_status import check
 
-# The segment that SETTINGS finds has 910 ml.
+# The segment of SETTINGS has 910 ml.
 BEFORE = 'type = { code = "12738006"'
 BROKEN = 'expect = { volume_ml = [ 1200.0, 1900.0 ]; touches = "none"; };'
 
@@ -23,7 +23,7 @@ def small(folder, seed=1):
 
 
 def expecting(d, expect=BROKEN):
-    """The same daemon, with this expectation."""
+    """Returns the same daemon with this expectation."""
     text = d.config.read_text()
     assert text.count(BEFORE) == 1
     d.config.write_text(text.replace(BEFORE, f"{expect} {BEFORE}"))
@@ -39,7 +39,7 @@ def wait_review(d, count=1):
     return under_review(d)
 
 
-def test_nothing_is_delivered_before_it_is_accepted(daemon, tmp_path):
+def test_no_result_is_delivered_before_acceptance(daemon, tmp_path):
     with storescp(tmp_path / "archive") as archive:
         d = expecting(daemon(quiet=600.0, pipeline_extra='deliver = [ "PACS", "OUT" ];',
                              extra=destinations(to_archive(archive.port), to_folder(tmp_path / "out")))).start()
@@ -56,7 +56,7 @@ def test_nothing_is_delivered_before_it_is_accepted(daemon, tmp_path):
         assert (volume["segment"], volume["expectation"], volume["allowed"]) == ("Brain", "volume_ml", [1200, 1900])
         assert volume["found"] == record["segments"][0]["millilitres"]
         assert volume["text"] in row["message"]
-        # What an administrator sees.
+        # Output for an administrator.
         told = check(d, "WARNING")
         assert "1 job is under review, and nothing of it is delivered" in told and " jobs_review=1 " in told
         told = d.ctl("review").stdout
@@ -64,7 +64,7 @@ def test_nothing_is_delivered_before_it_is_accepted(daemon, tmp_path):
         assert "found     Brain: volume " in told
         assert "Review      1 job breaks an expectation" in d.ctl("status").stdout
         assert [job["state"] for job in d.jobs()] == ["REVIEW"]
-        # A restart, and what operators may do to other jobs, changes nothing.
+        # Neither a restart nor commands for other jobs change this.
         d.stop()
         d.start()
         assert "job 1 is REVIEW: noctule accept or reject it" in d.ctl("cancel", "1", check=False).stderr
@@ -73,7 +73,7 @@ def test_nothing_is_delivered_before_it_is_accepted(daemon, tmp_path):
         assert "under review" in d.ctl("purge", "--yes", "--undelivered", row["series_uid"], check=False).stderr
         assert len(under_review(d)) == 1 and states(d) == [] and archive.files() == []
         assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
-        # Accepted it is what was looked at, byte by byte.
+        # The accepted result equals the reviewed one byte by byte.
         assert d.ctl("accept", "1").stdout == "job 1 is accepted, and its results are delivered\n"
         wait_states(d, ("PACS", "SENT"), ("OUT", "SENT"))
         (copy,) = (tmp_path / "out").iterdir()
@@ -90,7 +90,7 @@ def test_nothing_is_delivered_before_it_is_accepted(daemon, tmp_path):
         assert d.ctl("accept", "99", check=False).returncode == 3
 
 
-def test_rejected_it_is_never_delivered(daemon, tmp_path):
+def test_a_rejected_result_is_never_delivered(daemon, tmp_path):
     out = tmp_path / "out"
     d = expecting(daemon(quiet=600.0, pipeline_extra='deliver = [ "OUT" ];', extra=destinations(to_folder(out)))).start()
     drop(small(tmp_path / "ct"), d.inbox)
@@ -106,7 +106,7 @@ def test_rejected_it_is_never_delivered(daemon, tmp_path):
     assert d.ctl("accept", "1", check=False).stderr == "noctule: job 1 is REJECTED\n"
     assert "job 1 is REJECTED with this pipeline already" in d.ctl("retry", "1", check=False).stderr
     check(d, "OK")
-    # With a pipeline that expects something else it goes on as any other.
+    # With another expectation in its pipeline the job has a normal result.
     change(d, "[ 1200.0, 1900.0 ]", "[ 1.0, 1900.0 ]")
     reload(d)
     d.ctl("retry", "--current", "1")
@@ -115,7 +115,7 @@ def test_rejected_it_is_never_delivered(daemon, tmp_path):
     assert len(list(out.iterdir())) == 1
 
 
-def test_review_deliver_says_so_in_the_object(daemon, tmp_path):
+def test_review_deliver_marks_the_object(daemon, tmp_path):
     out = tmp_path / "out"
     measured = 'texture = { first_order = true; }; results = [ "seg", "sr" ];'
     d = expecting(daemon(quiet=600.0, pipeline_extra=f'deliver = [ "OUT" ]; review = "deliver"; {measured}',
@@ -137,8 +137,8 @@ def test_review_deliver_says_so_in_the_object(daemon, tmp_path):
 
 @pytest.mark.parametrize("point", ["daemon_after_done_before_commit", "daemon_after_done_after_commit",
                                    "daemon_before_answer"])
-def test_killed_meanwhile(daemon, tmp_path, point):
-    """The review is there after a restart, and its end is one or the other."""
+def test_killed_during_a_decision(daemon, tmp_path, point):
+    """After a restart the review exists, and has exactly one decision."""
     once, out = tmp_path / "crashed", tmp_path / "out"
     d = expecting(daemon(quiet=600.0, pipeline_extra='deliver = [ "OUT" ];', extra=destinations(to_folder(out))))
     if point != "daemon_before_answer":
@@ -164,7 +164,7 @@ def test_killed_meanwhile(daemon, tmp_path, point):
     assert [job["state"] for job in d.jobs()] == ["DONE"] and len(list(out.iterdir())) == 1
 
 
-def test_run_says_so(daemon, tmp_path):
+def test_run_reports_an_unexpected_result(daemon, tmp_path):
     d = expecting(daemon())
     files = small(tmp_path / "ct")
 
@@ -184,8 +184,8 @@ def test_run_says_so(daemon, tmp_path):
     assert "not as expected: Brain: volume " in done.stderr and "accept" not in done.stderr
 
 
-def test_nothing_found_is_not_as_expected(daemon, tmp_path):
-    """It has no objects: accepted it is EMPTY."""
+def test_an_empty_result_is_unexpected(daemon, tmp_path):
+    """The result has no objects, so after acceptance the job is EMPTY."""
     d = expecting(daemon(quiet=600.0), "expect = { };").start()
     change(d, "range = [ 0.0, 80.0 ]", "range = [ 20000.0, 20001.0 ]")
     reload(d)

@@ -1,4 +1,4 @@
-"""Rules that ask for attributes, contrast and geometry: what the daemon makes of series that come, and what explain says."""
+"""Rules with attributes, contrast and geometry: jobs of the daemon, and output of explain."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def fitting(dataset):
     block.add_new(0x0C, "IS", "7")
 
 
-# What is changed of a series that fits, and the reason that explain gives; None: it fits still.
+# Changes to a matching series, with the reason that explain gives. None: the series still matches.
 CHANGES = {
     "fits": (lambda d: None, None),
     "umlaut": (lambda d: setattr(d, "StudyDescription", "CT Schadel"), 'StudyDescription "CT Schadel" is not like'),
@@ -55,7 +55,7 @@ CHANGES = {
 
 @pytest.fixture(scope="module")
 def series(tmp_path_factory):
-    """The files of each change, by its name."""
+    """Returns the files of each change, by its name."""
     made = {}
     for number, (name, (change, _)) in enumerate(CHANGES.items()):
         files = phantom(tmp_path_factory.mktemp("series"), "--size", "32x32x6", "--seed", str(number + 1))
@@ -74,7 +74,7 @@ def with_match(d, match):
     d.config.write_text(text.replace('match = { modality = "CT"; }', 'match = { modality = "CT"; %s }' % match))
 
 
-def test_what_comes_by_storescu_is_matched(daemon, series):
+def test_series_by_c_store_are_matched(daemon, series):
     d = daemon(quiet=600.0, dicom=PEERS)
     with_match(d, MATCH)
     d.start()
@@ -93,12 +93,12 @@ def test_what_comes_by_storescu_is_matched(daemon, series):
     without = sum(reason is not None for _, reason in CHANGES.values())
     assert f"no rule for {without} of the settled" in d.ctl("status").stdout
 
-    # What was compared is kept nowhere.
+    # Compared values must not be stored anywhere.
     kept = d.log.read_bytes() + b"".join(path.read_bytes() for path in d.root.glob("*.db*"))
     for value in (SECRET, "kopf  NATIV", "Iomeron"):
         assert value.encode() not in kept, value
 
-    # Nor is it there for a submission by rules; that of a pipeline needs none of it.
+    # A submission by rules has no such value either. One by pipeline needs no value.
     refused = d.ctl("submit", "--rules", uids["absent"], check=False)
     assert refused.returncode != 0 and "ATTRIBUTES_NOT_KEPT" in refused.stdout + refused.stderr
     assert "is new" in d.ctl("submit", "--pipeline", "head-ct", uids["absent"]).stdout
@@ -106,7 +106,7 @@ def test_what_comes_by_storescu_is_matched(daemon, series):
     assert "ProtocolName" in told and "no: " in told
 
 
-def test_explain_says_each_condition(daemon, series):
+def test_explain_lists_each_condition(daemon, series):
     d = daemon()
     with_match(d, MATCH)
     for name, (_, reason) in CHANGES.items():
@@ -133,7 +133,7 @@ def test_explain_says_each_condition(daemon, series):
     ('{ tag = "KVP"; regex = "1(?!4)"; }', 'character 2, "(?": look-around and other groups (?...) are not supported'),
     ('{ tag = "KVP"; range = [ 2.0, 1.0 ]; }', "the lower end 2 is above the upper end 1"),
 ])
-def test_check_config_knows_the_dictionary(daemon, condition, words):
+def test_check_config_uses_the_dictionary(daemon, condition, words):
     d = daemon()
     with_match(d, "attributes = ( %s,\n%s );" % (CONDITIONS[0], condition))
     line = d.config.read_text()[:d.config.read_text().index(condition)].count("\n") + 1
@@ -142,12 +142,12 @@ def test_check_config_knows_the_dictionary(daemon, condition, words):
     assert words in result.stderr and f"noctule.conf:{line}: " in result.stderr
 
 
-# A search of a backtracking or an expanding engine never returned, or took 2.8 GiB.
+# Backtracking or expanding engines never returned for these expressions, or took 2.8 GiB.
 EVIL = ["(a|b)*a(a|b){60}c", "(a|b)*a(a|b){999}c"]
 
 
-def test_a_comment_costs_no_more_than_its_length(daemon, tmp_path):
-    """1,000 characters are compared at once; 1,025 are too many, and the series states that its rule is open."""
+def test_long_values_are_compared_in_linear_time(daemon, tmp_path):
+    """1,000 characters are compared at once. 1,025 are too many, and the series reports that its rule is undecided."""
     d = daemon(quiet=0.5)
     with_match(d, "attributes = ( %s );" % ", ".join('{ tag = "ImageComments"; regex = "%s"; not = true; }' % regex for regex in EVIL))
     made = {}
@@ -171,7 +171,7 @@ def test_a_comment_costs_no_more_than_its_length(daemon, tmp_path):
     assert "is new" in submitted.stdout
 
 
-def test_a_configuration_is_handed_on_as_it_is(daemon, tmp_path):
+def test_a_configuration_is_passed_on_unchanged(daemon, tmp_path):
     d = daemon()
     with_match(d, MATCH)
     printed = run_program("noctule", "check-config", "--print", d.config).stdout
@@ -179,8 +179,8 @@ def test_a_configuration_is_handed_on_as_it_is(daemon, tmp_path):
     assert run_program("noctule", "check-config", "--print", tmp_path / "again.conf").stdout == printed
 
 
-def test_a_rule_asks_how_a_series_came(daemon, tmp_path):
-    """By an inbox, by its name; by C-STORE, by who sent and what was called."""
+def test_a_rule_compares_the_way_of_reception(daemon, tmp_path):
+    """By inbox: its name. By C-STORE: the calling and called AE titles."""
     d = daemon(quiet=600.0, dicom=PEERS)
     d.config.write_text(d.config.read_text().replace('{ path = "inbox";', '{ name = "ct"; path = "inbox";'))
     with_match(d, 'inbox = "ct";')
@@ -204,7 +204,7 @@ def test_a_rule_asks_how_a_series_came(daemon, tmp_path):
     for what in (uids[1], d.inbox / dropped[0].name):
         told = re.sub(r"\s+", " ", d.ctl("explain", what).stdout)
         assert "rule 1 head-ct: yes" in told and f"received by inbox ct ({d.inbox})" in told
-    # The same files elsewhere: nobody knows how they would come.
+    # For files elsewhere the way of reception is unknown.
     (told,) = json.loads(d.ctl("explain", "--json", *dropped).stdout)["series"]
     assert told["inbox"] == "" and not told["rules"][0]["matches"]
 
@@ -218,7 +218,7 @@ def test_which_rule_made_a_job_and_the_one_for_all_others(daemon, tmp_path):
         { name = "rest"; match = { modality = "CT"; }; otherwise = true; pipeline = "head-ct"; priority = 5; } );
 """ + text[text.index(";", text.index(");", begin)) + 1:])
     d.start()
-    expected = {12: "thin", 6: "rule-2", 8: "rest"}  # by their number of slices
+    expected = {12: "thin", 6: "rule-2", 8: "rest"}  # by number of slices
     uids = {}
     for slices in expected:
         files = phantom(tmp_path / str(slices), "--size", f"32x32x{slices}", "--seed", str(slices))
@@ -243,7 +243,7 @@ def test_which_rule_made_a_job_and_the_one_for_all_others(daemon, tmp_path):
 
 
 def test_attributes_stand_in_functional_groups(daemon, tmp_path):
-    """Of an enhanced image each volume is asked of its own frame: one of two echoes gets a job."""
+    """In an enhanced image each volume is compared by its own frames: one of two echoes gets a job."""
     files = phantom(tmp_path / "a", "--series", "uih-enhanced")
     d = daemon(quiet=0.5)
     d.config.write_text(d.config.read_text().replace('match = { modality = "CT"; }', 'match = { modality = "MR"; }'))

@@ -1,4 +1,4 @@
-"""`noctule run`: a folder in, a SEG out, compared voxel by voxel with numpy and scipy; and every way it ends."""
+"""`noctule run`: from a folder to a SEG that equals numpy and scipy voxel by voxel, and every way to end."""
 
 import json
 import os
@@ -63,7 +63,7 @@ rules = ();
 
 @pytest.fixture
 def run(tmp_path):
-    """noctule run with the pipelines above; returns the CompletedProcess."""
+    """Runs noctule run with the pipelines above. Returns the CompletedProcess."""
     config = tmp_path / "noctule.conf"
     config.write_text(CONFIG.format(root=tmp_path / "root"))
 
@@ -78,7 +78,7 @@ def run(tmp_path):
 
 
 def exact_values(datasets):
-    """Real-world values in double precision, (slice, row, column), as the definition has them."""
+    """Returns real-world values in double precision, (slice, row, column), by the definition."""
     planes = []
     for dataset in datasets:
         slope, intercept = float(dataset.get("RescaleSlope", 1)), float(dataset.get("RescaleIntercept", 0))
@@ -87,7 +87,7 @@ def exact_values(datasets):
 
 
 def ball(datasets, shape, radius_mm):
-    """The start region of "ball": a sphere in millimetres in the middle."""
+    """Returns the start region of "ball": a sphere in millimetres in the middle."""
     rows, columns = (float(v) for v in datasets[0].PixelSpacing)
     positions = [np.array([float(v) for v in d.ImagePositionPatient]) for d in datasets[:2]]
     spacing = [columns, rows, float(np.linalg.norm(positions[1] - positions[0]))]
@@ -96,15 +96,15 @@ def ball(datasets, shape, radius_mm):
 
 
 def seg_masks(path, datasets):
-    """Masks of a SEG, (segment, slice, row, column), read by highdicom."""
+    """Returns the masks of a SEG, (segment, slice, row, column), read by highdicom."""
     seg = highdicom.seg.segread(path)
     uids = [d.SOPInstanceUID for d in datasets]
     pixels = seg.get_pixels_by_source_instance(uids, combine_segments=False, assert_missing_frames_are_empty=True)
     return np.moveaxis(pixels, 3, 0).astype(bool)
 
 
-def assert_nothing_left(folder):
-    """No result and no unfinished file; the folder may be there or not."""
+def assert_no_file_left(folder):
+    """Checks that neither a result nor an unfinished file exists. The folder itself may exist."""
     assert not folder.exists() or list(folder.iterdir()) == []
 
 
@@ -149,7 +149,7 @@ def read_nrrd(path):
 
 
 def state_codes(mask):
-    """2 inside at the border, 1 inside, -1 outside at the border, -2 outside; no border at the volume's."""
+    """Returns 2 inside at the border, 1 inside, -1 outside at the border, -2 outside. The volume's edge is no border."""
     border = np.zeros(mask.shape, bool)
     for axis in range(3):
         near = np.diff(mask, axis=axis)
@@ -187,7 +187,7 @@ def test_several_segments_shapes_and_codes(run, tmp_path):
     assert [r["file"] for r in job["results"]] == ["seg.dcm", "codes-1.nrrd", "codes-2.nrrd", "codes-3.nrrd"]
 
 
-def test_every_slice_has_its_own_slope(run, tmp_path):
+def test_each_slice_has_its_own_slope(run, tmp_path):
     phantom(tmp_path / "in", "--size", "32x32x12", "--kind", "pet")
     run("hot", tmp_path / "out", tmp_path / "in")
     datasets, _ = peer.read_series(tmp_path / "in")
@@ -223,7 +223,7 @@ def test_the_same_input_gives_the_same_result(run, tmp_path):
     assert pydicom.dcmread(tmp_path / "c" / "seg.dcm").SOPInstanceUID != a.SOPInstanceUID
 
 
-def test_several_series_go_into_folders_of_their_own(run, tmp_path):
+def test_several_series_get_separate_folders(run, tmp_path):
     phantom(tmp_path / "in", "--size", "32x32x6", "--count", "2")
     result = run("ball", tmp_path / "out", tmp_path / "in", "--json")
     jobs = json.loads(result.stdout)["jobs"]
@@ -247,13 +247,13 @@ def test_stacks_are_processed_apart_and_can_be_picked(run, tmp_path):
     assert "STACK_NOT_FOUND" in result.stderr
 
 
-def test_what_is_no_image_is_passed_over(run, tmp_path):
+def test_files_without_an_image_are_skipped(run, tmp_path):
     files = phantom(tmp_path / "in", "--size", "32x32x6")
     (tmp_path / "in" / "LICENSE.txt").write_text("do what you like\n" * 100)
     (tmp_path / "in" / ".hidden").write_bytes(b"x")
     (tmp_path / "in" / "half.dcm.part").write_bytes(files[0].read_bytes()[:500])
     run("ball", tmp_path / "in" / "out", tmp_path / "in")
-    # Its own result lies in the input now, and does not disturb.
+    # The earlier result is part of the input now, and must have no effect.
     result = run("ball", tmp_path / "in" / "out", tmp_path / "in", "--json")
     told = json.loads(result.stdout)
     assert told["warnings"] == []
@@ -264,7 +264,7 @@ def test_what_is_no_image_is_passed_over(run, tmp_path):
     assert len(told["jobs"]) == 1
 
 
-def test_many_files_are_passed_over_in_few_lines(run, tmp_path):
+def test_many_skipped_files_are_reported_in_few_lines(run, tmp_path):
     phantom(tmp_path / "in", "--size", "32x32x6")
     for number in range(40):
         (tmp_path / "in" / f"{number:02}.txt").write_text("words, words, words\n" * 20)
@@ -284,7 +284,7 @@ def scout(_, dataset):
     dataset.ImageType = ["ORIGINAL", "PRIMARY", "LOCALIZER"]
 
 
-def test_a_scout_is_passed_over_and_the_series_is_done(run, tmp_path):
+def test_a_scout_is_skipped_and_its_series_processed(run, tmp_path):
     files = phantom(tmp_path / "in", "--size", "32x32x8")
     change(files, lambda _, dataset: dataset.pop("ImagesInAcquisition"))
     change(files[:1], scout)
@@ -307,7 +307,7 @@ def test_a_damaged_file_makes_its_series_incomplete(run, tmp_path):
     first = [f for f in files if f.parent == files[0].parent]
     first[7].write_bytes(first[7].read_bytes()[:-700])
     (tmp_path / "mixed").mkdir()
-    for number, path in enumerate(files):  # in one folder: its header says which series it is missing in
+    for number, path in enumerate(files):  # in one folder: the header of the file names the incomplete series
         shutil.copy(path, tmp_path / "mixed" / f"{number:02}.dcm")
     damaged = tmp_path / "mixed" / f"{files.index(first[7]):02}.dcm"
     result = run("ball", tmp_path / "out", tmp_path / "mixed", "--json", status=1)
@@ -320,9 +320,9 @@ def test_a_damaged_file_makes_its_series_incomplete(run, tmp_path):
     assert len(list((tmp_path / "out").iterdir())) == 1
 
 
-def test_nothing_is_written_of_a_series_that_is_not_whole(run, tmp_path):
+def test_no_result_is_written_for_an_incomplete_series(run, tmp_path):
     files = phantom(tmp_path / "in", "--size", "32x32x8")
-    files[7].write_bytes(b"")  # it says nothing of itself: that of the files beside it
+    files[7].write_bytes(b"")  # an empty file has no header, so the other files of its folder decide
     output = tmp_path / "new" / "deep" / "out"
     result = run("ball", output, tmp_path / "in", status=1)
     assert "FILE_EMPTY" in result.stderr and "INCOMPLETE_SERIES" in result.stderr
@@ -337,8 +337,8 @@ def test_nothing_is_written_of_a_series_that_is_not_whole(run, tmp_path):
 @pytest.mark.parametrize("name,content", [
     ("IM0009", bytes(100)), ("IM0009", bytes(128) + b"DI"), ("9.dcm", b"II*\0" + bytes(50)), ("9.DCM", b"<html>" * 99),
 ], ids=["preamble", "magic", "tiff", "page"])
-def test_what_may_be_left_of_a_slice_is_named(run, tmp_path, name, content):
-    """A warning, and the series beside it is not taken for whole."""
+def test_a_possible_remainder_of_a_slice_is_named(run, tmp_path, name, content):
+    """A warning names the file, and the series in the same folder counts as incomplete."""
     files = phantom(tmp_path / "in", "--size", "32x32x8")
     change(files, lambda _, dataset: dataset.pop("ImagesInAcquisition"))
     (tmp_path / "in" / name).write_bytes(content)
@@ -351,7 +351,7 @@ def test_what_may_be_left_of_a_slice_is_named(run, tmp_path, name, content):
     run("ball", tmp_path / "out", tmp_path / "in", "--accept-missing")
 
 
-def test_a_series_that_its_headers_say_is_longer(run, tmp_path):
+def test_a_series_shorter_than_its_headers_state_is_refused(run, tmp_path):
     files = phantom(tmp_path / "in", "--size", "32x32x8")
 
     def expect(_, dataset):
@@ -408,8 +408,8 @@ def test_two_patients_in_one_series_are_refused_and_not_named(run, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_series_that_is_too_large(run, tmp_path):
-    """It is refused by name before anything is written; one beside it is run."""
+def test_a_series_over_the_size_limit_is_refused(run, tmp_path):
+    """The series is refused by name before any file is written. Other series are processed."""
     config = tmp_path / "noctule.conf"
     config.write_text("series = { max_instances = 5; };\n" + config.read_text())
     phantom(tmp_path / "in" / "large", "--size", "32x32x6")
@@ -420,7 +420,7 @@ def test_a_series_that_is_too_large(run, tmp_path):
     assert [path.name for path in tmp_path.glob("out/*")] == [os.path.basename(told["jobs"][1]["output"])]
 
 
-def test_which_stacks_are_wanted(run, tmp_path):
+def test_selection_of_stacks(run, tmp_path):
     phantom(tmp_path / "in", "--size", "32x32x6", "--echoes", "9")
     result = run("ball", tmp_path / "out", tmp_path / "in", "--json", status=1)
     (job,) = json.loads(result.stdout)["jobs"]
@@ -444,13 +444,13 @@ def test_which_stacks_are_wanted(run, tmp_path):
     (("--duplicate", "3"), "DUPLICATE_POSITION"),
     (("--tilt", "50"), "GANTRY_TILT"),
 ])
-def test_refusals_have_a_code_and_leave_nothing(run, tmp_path, option, code):
+def test_refusals_have_a_code_and_leave_no_file(run, tmp_path, option, code):
     phantom(tmp_path / "in", "--size", "32x32x10", *option)
     result = run("ball", tmp_path / "out", tmp_path / "in", "--json", status=1)
     assert code in result.stderr
     (job,) = json.loads(result.stdout)["jobs"]
     assert job["outcome"] == "REJECT" and job["code"] == code and job["message"] and job["files"]
-    assert_nothing_left(tmp_path / "out")
+    assert_no_file_left(tmp_path / "out")
 
 
 def change(files, edit):
@@ -477,7 +477,7 @@ def test_constant_pixels_are_refused(run, tmp_path):
 
     change(files, pad)
     assert "CONSTANT_PIXELS" in run("ball", tmp_path / "out", tmp_path / "in", status=1).stderr
-    assert_nothing_left(tmp_path / "out")
+    assert_no_file_left(tmp_path / "out")
 
 
 def test_padding_is_never_in_range(run, tmp_path):
@@ -507,7 +507,7 @@ def test_padding_is_never_in_range(run, tmp_path):
     assert np.array_equal(seg_masks(tmp_path / "out" / "seg.dcm", datasets)[0], expected)
 
 
-def test_an_empty_result_is_said_and_replaces_an_earlier_one(run, tmp_path):
+def test_an_empty_result_is_reported_and_replaces_an_earlier_one(run, tmp_path):
     phantom(tmp_path / "in", "--size", "32x32x6")
     run("ball", tmp_path / "out", tmp_path / "in")
     result = run("none", tmp_path / "out", tmp_path / "in", status=7)
@@ -565,26 +565,26 @@ def test_wrong_arguments(run, tmp_path):
     run("ball", out, "--threads", "many", tmp_path / "in", status=2)
     run("ball", out, "--colour", tmp_path / "in", status=2)
     run("ball", "", tmp_path / "in", status=2)
-    assert_nothing_left(out)
+    assert_no_file_left(out)
 
 
-def test_an_output_that_cannot_be(run, tmp_path):
+def test_an_unusable_output_folder_is_an_error(run, tmp_path):
     phantom(tmp_path / "in", "--size", "32x32x6")
     (tmp_path / "file").write_text("")
     assert "OUTPUT_UNWRITABLE" in run("ball", tmp_path / "file" / "out", tmp_path / "in", status=1).stderr
 
 
 @pytest.mark.parametrize("limit", [0, 100, 4096, 8000])
-def test_a_disk_that_is_full_leaves_nothing(run, tmp_path, limit):
-    """A limit on file sizes hits at different places: the preview, the head or the frames of the SEG."""
+def test_a_full_disk_leaves_no_file(run, tmp_path, limit):
+    """A limit on file sizes applies at different places: preview, head or frames of the SEG."""
     phantom(tmp_path / "in", "--size", "128x128x20", "--kind", "sphere")
     result = run("ball", tmp_path / "out", tmp_path / "in", status=1,
                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
     assert "DISK_FULL" in result.stderr
-    assert_nothing_left(tmp_path / "out")
+    assert_no_file_left(tmp_path / "out")
 
 
-def test_a_small_file_system_that_is_full_leaves_nothing(run, tmp_path):
+def test_a_full_small_file_system_leaves_no_file(run, tmp_path):
     phantom(tmp_path / "in", "--size", "256x256x20")
     small = tmp_path / "small"
     small.mkdir()
@@ -599,8 +599,8 @@ def test_a_small_file_system_that_is_full_leaves_nothing(run, tmp_path):
         subprocess.run(["umount", "-l", small], check=True)
 
 
-def test_an_interrupted_run_leaves_nothing(run, tmp_path):
-    """Told to stop once it works (something is in the output folder); a run that was faster is tried again."""
+def test_an_interrupted_run_leaves_no_file(run, tmp_path):
+    """The run is interrupted after it has started to write to the output folder. A run that was faster is repeated."""
     phantom(tmp_path / "in", "--size", "512x512x60")
     for attempt in range(20):
         output = tmp_path / f"out{attempt}"
@@ -614,10 +614,10 @@ def test_an_interrupted_run_leaves_nothing(run, tmp_path):
             break
     assert process.returncode == 128 + signal.SIGINT
     assert "STOPPED" in complaint
-    assert_nothing_left(output)
+    assert_no_file_left(output)
 
 
-def test_quiet_says_nothing(run, tmp_path):
+def test_quiet_prints_no_line(run, tmp_path):
     phantom(tmp_path / "in", "--size", "32x32x6")
     result = run("ball", tmp_path / "out", "--quiet", tmp_path / "in")
     assert result.stdout == "" and result.stderr == ""
@@ -625,17 +625,17 @@ def test_quiet_says_nothing(run, tmp_path):
     assert str(tmp_path / "out" / "seg.dcm") in told and "ml" in told
 
 
-def test_nothing_is_done_without_the_dictionary(run, tmp_path):
-    """The results would lack the patient, for attributes would have no names."""
+def test_a_missing_dictionary_stops_the_run(run, tmp_path):
+    """Without the dictionary attributes have no names, so results would lack the patient."""
     phantom(tmp_path / "in", "--size", "32x32x6")
     result = run("ball", tmp_path / "out", tmp_path / "in", status=os.EX_TEMPFAIL,
                  env={**os.environ, "DCMDICTPATH": str(tmp_path / "nowhere")})
     assert "data dictionary" in result.stderr
-    assert_nothing_left(tmp_path / "out")
+    assert_no_file_left(tmp_path / "out")
 
 
 def shipped(pipeline, output, folder, status=0):
-    """With the configuration that is installed."""
+    """With the installed configuration."""
     result = subprocess.run(
         [BIN / "noctule", "--config", SOURCE / "config" / "noctule.conf", "run", "--pipeline", pipeline,
          "--output", output, folder], text=True, capture_output=True, timeout=120,

@@ -1,4 +1,4 @@
-"""Segments made of values, of other segments and of steps: `noctule run` beside scipy.ndimage, voxel for voxel."""
+"""Segments from values, other segments and steps: `noctule run` compared with scipy.ndimage, voxel for voxel."""
 
 import itertools
 import json
@@ -22,7 +22,7 @@ SIZE, SPACING = (96, 80, 20), (2.0, 2.0, 3.0)
 
 @pytest.fixture
 def run(tmp_path):
-    """noctule run of a pipeline of these segments; returns the CompletedProcess."""
+    """Runs noctule run with a pipeline of these segments. Returns the CompletedProcess."""
     def call(segments, output, *inputs, status=0, more=""):
         config = tmp_path / "noctule.conf"
         config.write_text(f'root = "{tmp_path / "root"}"; pipelines = ( {{ name = "p"; segments = ( {segments} );'
@@ -40,7 +40,8 @@ def segment(label, body, hidden=False):
 
 
 def chest():
-    """Values of a trunk with two lungs, vessels in them, a spine, a bubble in the gut and a table: (slice, row, column)."""
+    """Returns values of a trunk with two lungs, vessels in them, a spine, a bubble in the gut and a table: (slice,
+    row, column)."""
     columns, rows, slices = SIZE
     z, y, x = np.ogrid[:slices, :rows, :columns]
     random = np.random.default_rng(11)
@@ -58,7 +59,7 @@ def chest():
 
 
 def write(folder, values, edit=lambda number, dataset: None, spacing=SPACING):
-    """The series with these values: every second slice has another slope."""
+    """Writes a series with these values. Every second slice has another slope."""
     slices, rows, columns = values.shape
     files = phantom(folder, "--size", f"{columns}x{rows}x{slices}", "--spacing", ",".join(map(str, spacing)),
                     "--bits", "16", "--signed")
@@ -90,7 +91,7 @@ def within(values, low, high):
 
 
 def test_lungs_within_a_body(run, tmp_path):
-    """The segment that others use stands last; hidden ones are counted, and not written."""
+    """The segment that others use is the last one. Hidden segments count and are not written."""
     datasets, values = write(tmp_path / "in", chest())
     result = run(", ".join([
         segment("Lungs", 'method = "range"; range = [ -1000, -320 ]; within = [ "Body" ];'
@@ -142,7 +143,7 @@ def test_lungs_within_a_body(run, tmp_path):
 
 
 def hollow(shape):
-    """Boxes with walls of one voxel, which touch all faces of the volume or none."""
+    """Boxes with walls of one voxel, which touch all faces of the volume or no face."""
     distance = np.minimum.reduce([np.minimum(i, size - 1 - i) for i, size in zip(np.indices(shape), shape)])
     return distance % 3 == 0
 
@@ -160,7 +161,7 @@ STEP_VOLUMES = {
 
 
 class Reference:
-    """The steps as noctule.conf(5), "Segments, voxel for voxel", defines them."""
+    """The steps as defined in noctule.conf(5), "Segments, voxel for voxel"."""
 
     def __init__(self, spacing):
         self.spacing = spacing
@@ -191,7 +192,7 @@ class Reference:
 
 
 def chains(spacing):
-    """Each step alone, and some one after the other."""
+    """Returns each step alone, and some chains of steps."""
     near, far = 1.01 * min(spacing), 2.3 * max(spacing[:2])
     ml = spacing[0] * spacing[1] * spacing[2] / 1000
     single = [(name, mm, 6) for name in ("grow_mm", "shrink_mm", "open_mm", "close_mm") for mm in (near, far)]
@@ -211,7 +212,7 @@ def then(steps):
 
 
 @pytest.mark.parametrize("name", STEP_VOLUMES)
-def test_every_step_as_the_manual_defines_it(run, tmp_path, name):
+def test_each_step_equals_its_definition_in_the_manual(run, tmp_path, name):
     """Ranges, level sets, each step and chains of steps, alone and within, without and cut to other segments."""
     volume, spacing = STEP_VOLUMES[name]
     values = np.where(volume, 50, 0) + np.random.default_rng(3).integers(0, 10, volume.shape)
@@ -255,7 +256,8 @@ def test_every_step_as_the_manual_defines_it(run, tmp_path, name):
 
 
 def test_methods_use_each_other(run, tmp_path):
-    """A level set from a range, one from that level set, and a range cut to it: the lane's level sets run three times."""
+    """A level set from a range, one from that level set, and a range cut to it. The level sets of the lane run three
+    times."""
     datasets, values = write(tmp_path / "in", chest())
     run(", ".join([
         segment("Third", 'range = [ -1000, 80 ]; from = "Second"; intersect = [ "Body" ];'),
@@ -280,7 +282,7 @@ def test_methods_use_each_other(run, tmp_path):
 
 
 def test_fuzzy_objects_are_cut(run, tmp_path):
-    """As found, and less another segment, opened: steps are done with what the method found."""
+    """As found, and after subtraction of another segment and opening. Steps apply to the result of the method."""
     values = chest()
     files = phantom(tmp_path / "in", "--size", "96x80x20", "--spacing", "2,2,3", "--bits", "16", "--signed")
     order = sorted(files, key=lambda path: float(pydicom.dcmread(path).ImagePositionPatient[2]))
@@ -318,8 +320,8 @@ def test_padding_is_never_in_a_range(run, tmp_path):
     assert np.array_equal(seg_masks(tmp_path / "out" / "seg.dcm", datasets)[0], within(values, -200, 200) & ~padded)
 
 
-def test_nothing_left_is_an_empty_result(run, tmp_path):
-    """What is hidden does not count."""
+def test_segments_without_voxels_are_an_empty_result(run, tmp_path):
+    """Hidden segments do not count."""
     write(tmp_path / "in", chest())
     result = run(", ".join([segment("None", 'method = "range"; range = [ -5000, 5000 ]; minus = [ "All" ];'),
                             segment("All", 'method = "range"; range = [ -5000, 5000 ];', hidden=True)]),
@@ -329,7 +331,7 @@ def test_nothing_left_is_an_empty_result(run, tmp_path):
 
 
 def test_level_sets_find_their_start(run, tmp_path):
-    """The largest component in range within a body, which leaves the larger air around it; and the middle."""
+    """The largest component in range within a body, which excludes the larger air around it, and the middle."""
     datasets, values = write(tmp_path / "in", chest())
     run(", ".join([
         segment("Lung", 'range = [ -1000, -320 ]; auto = "largest"; within = [ "Body" ]; then = ( { fill = "volume"; } );'),
@@ -351,7 +353,7 @@ def test_level_sets_find_their_start(run, tmp_path):
 
 @pytest.mark.parametrize("alike", [False, True])
 def test_level_sets_start_where_the_mean_is_extreme(run, tmp_path, alike):
-    """Boxes of 3 x 3 x 1 and 5 x 5 x 3 voxels; none where one leaves the volume or holds padding."""
+    """Boxes of 3 x 3 x 1 and 5 x 5 x 3 voxels. No start if each box leaves the volume or holds padding."""
     def edit(number, dataset):
         pixels = dataset.pixel_array.copy()
         if alike:
@@ -408,13 +410,13 @@ def test_level_sets_start_where_the_mean_is_extreme(run, tmp_path, alike):
 
 
 def percentile(values, share):
-    """The least value that at least so many of 100 values do not exceed."""
+    """Returns the smallest value that at least that many of 100 values do not exceed."""
     ordered, counts = np.unique(values, return_counts=True)
     return ordered[np.argmax(np.cumsum(counts) >= share / 100 * values.size)]
 
 
 def otsu(values, classes):
-    """First and last value of each class, by trying all splits into classes."""
+    """Returns the first and last value of each class, found by trying all splits into classes."""
     ordered, counts = np.unique(values, return_counts=True)
     numbers = np.concatenate([[0], np.cumsum(counts)])
     sums = np.concatenate([[0], np.cumsum((ordered - values.mean()) * counts)])
@@ -428,7 +430,7 @@ def otsu(values, classes):
 
 
 def coarse(values):
-    """So few values that all classes can be tried."""
+    """Returns few distinct values, so that all classes can be tried."""
     return np.round(values / 50) * 50
 
 
@@ -491,7 +493,7 @@ def test_relative_ranges(run, tmp_path, padded):
                   'shapes = ( { center = { voxel = [ 5, 5, 5 ]; }; radius_voxels = 3; } );') + ", "
      + segment("Two", 'method = "range"; range = [ 0, 50 ];'), 'Two has 2 different values, which cannot be 8 classes'),
 ])
-def test_ranges_of_nothing_are_refused(run, tmp_path, segments, words):
+def test_empty_ranges_are_refused(run, tmp_path, segments, words):
     write(tmp_path / "in", coarse(chest()))
     result = run(segments, tmp_path / "out", tmp_path / "in", status=1)
     assert "RANGE_UNDEFINED" in result.stderr and words in result.stderr
@@ -500,7 +502,7 @@ def test_ranges_of_nothing_are_refused(run, tmp_path, segments, words):
 
 @needs_shared
 def test_a_phantom_of_a_head(run, tmp_path):
-    """ct-head-5mm: the plastic, its holes filled, and what is in it."""
+    """ct-head-5mm: the plastic, its filled holes, and their content."""
     source = SHARED / "ct-head-5mm"
     run(", ".join([
         segment("Head", 'method = "range"; range = [ -300, 4000 ]; then = ( { open_mm = 3; }, { keep = 1; },'

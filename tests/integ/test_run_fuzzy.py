@@ -1,4 +1,5 @@
-"""Fuzzy connectedness, alone and beside level sets: `noctule run` and the daemon against the definition in numpy."""
+"""Fuzzy connectedness, alone and together with level sets: `noctule run` and the daemon compared with the definition
+in numpy."""
 
 import json
 import math
@@ -11,7 +12,7 @@ import pydicom
 import pytest
 import scipy.sparse
 from conftest import BIN, SHARED, SOURCE, assert_valid, drop, needs_shared, phantom, wait_for
-from test_run import assert_nothing_left, change, exact_values, read_nrrd, seg_masks, state_codes
+from test_run import assert_no_file_left, change, exact_values, read_nrrd, seg_masks, state_codes
 
 sys.path.insert(0, str(SOURCE / "tests" / "bench"))
 import peer_pipeline as peer  # noqa: E402
@@ -56,7 +57,7 @@ TYPE = 'type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; };'
 
 @pytest.fixture
 def run(tmp_path):
-    """noctule run with the pipelines above; returns the CompletedProcess."""
+    """Runs noctule run with the pipelines above. Returns the CompletedProcess."""
     config = tmp_path / "noctule.conf"
     config.write_text(f'root = "{tmp_path / "root"}";' + PIPELINES.format(type=TYPE, extra=""))
 
@@ -71,7 +72,7 @@ def run(tmp_path):
 
 
 class Object:
-    """Wang 2016 on stored values (slice, row, column), with the Gaussians in real-world units."""
+    """Wang 2016 for stored values (slice, row, column), with the Gaussians in real-world units."""
 
     def __init__(self, stored, slope, intercept, mean, sigma, homogeneity, weight, threshold, padding=None):
         self.stored = stored.astype(np.int64)
@@ -89,7 +90,7 @@ class Object:
         return math.exp(-(distance * distance) / (2 * (sigma * sigma)))
 
     def affinities(self, axis):
-        """Of each voxel with the next one along the axis."""
+        """Returns the affinity of each voxel with the next one along the axis."""
         count = self.stored.shape[axis]
         a, b = (np.take(self.stored, range(*ends), axis) for ends in ((0, count - 1), (1, count)))
         both = self.first[a + b - 2 * self.low] + self.second[abs(a - b)]
@@ -97,7 +98,7 @@ class Object:
         return values if self.padding is None else np.where((a == self.padding) | (b == self.padding), 0, values)
 
     def connectedness(self, seeds):
-        """Relaxed until nothing changes; axes of the seeds are those of the array."""
+        """Relaxes until convergence. Axes of the seeds are those of the array."""
         connectedness = np.zeros(self.stored.shape, np.int64)
         for seed in seeds:
             connectedness[tuple(seed)] = 65535
@@ -120,7 +121,7 @@ def middle(shape):
 
 
 def measure(values, seed, reach):
-    """Mean, standard deviation and root mean square of half differences in the cube around a seed."""
+    """Returns mean, standard deviation and root mean square of half differences in the cube around a seed."""
     cube = values[tuple(slice(max(0, at - reach), at + reach + 1) for at in seed)]
     halves = np.concatenate([np.diff(cube, axis=axis).ravel() for axis in range(3)]) / 2
     return cube.mean(), cube.std(), math.sqrt((halves ** 2).mean()), cube.size
@@ -132,7 +133,7 @@ def read(folder):
 
 
 def maps_of(path, datasets):
-    """Stored values of a FRACTIONAL SEG, (segment, slice, row, column), read by highdicom."""
+    """Returns the stored values of a FRACTIONAL SEG, (segment, slice, row, column), read by highdicom."""
     seg = highdicom.seg.segread(path)
     assert seg.segmentation_type == highdicom.seg.SegmentationTypeValues.FRACTIONAL
     pixels = seg.get_pixels_by_source_instance(
@@ -146,7 +147,7 @@ def eight_bits(connectedness):
 
 
 def expect(stored, values, rescale, padding=None):
-    """The three masks and two maps of "mixed", and what was measured."""
+    """Returns the three masks and two maps of "mixed", and its measurements."""
     centre = middle(values.shape)
     given = Object(stored, *rescale, 40, 25.5, 10.25, 0.375, 0.625, padding)
     given_map = given.connectedness([centre, (3, 20, 12)])
@@ -192,7 +193,7 @@ def test_objects_and_maps_are_the_reference(run, tmp_path, options):
     assert job["note"].startswith("Measured: measured mean ")
 
 
-def test_what_the_objects_say_of_themselves(run, tmp_path):
+def test_objects_record_their_settings(run, tmp_path):
     phantom(tmp_path / "in", "--size", "40x36x9")
     told = run("mixed", tmp_path / "out", tmp_path / "in").stdout
     assert "Measured: measured mean " in told
@@ -273,21 +274,19 @@ def test_a_wall_of_padding_is_not_crossed(run, tmp_path):
     ("mixed", ("--kind", "pet"), "RESCALE_VARIES"),
     ("outside", (), "SEED_OUTSIDE"),
 ])
-def test_refusals_have_a_code_and_leave_nothing(run, tmp_path, pipeline, options, code):
+def test_refusals_have_a_code_and_leave_no_file(run, tmp_path, pipeline, options, code):
     phantom(tmp_path / "in", "--size", "32x32x10", *options)
     result = run(pipeline, tmp_path / "out", tmp_path / "in", "--json", status=1)
     (job,) = json.loads(result.stdout)["jobs"]
     assert job["outcome"] == "REJECT" and job["code"] == code
     assert len(job["files"]) == (2 if code == "RESCALE_VARIES" else 0)
     assert code != "SEED_OUTSIDE" or 'seed 2 of segment "Far"' in job["message"]
-    assert_nothing_left(tmp_path / "out")
+    assert_no_file_left(tmp_path / "out")
 
 
 def assert_is_the_object(mask, thing, seed):
-    """
-    By what defines it: it holds the seed, no edge above the threshold leaves it, and such edges alone hold it
-    together.
-    """
+    """Checks the definition of the object: it contains the seed, is connected by edges above the threshold, and no
+    such edge leaves it."""
     assert mask[tuple(seed)]
     number = np.full(mask.shape, -1, np.int32)
     number[mask] = np.arange(np.count_nonzero(mask), dtype=np.int32)
@@ -314,7 +313,7 @@ def test_white_matter_of_a_real_brain(run, tmp_path):
     assert_is_the_object(mask, Object(stored, 1, 0, mean, sigma, homogeneity, 0.5, 0.5), seed)
     millilitres = json.loads((tmp_path / "out" / "job.json").read_text())["segments"][0]["millilitres"]
     assert 300 < millilitres < 1500
-    # Above the threshold, 32767 of 65535, is 128 and more of 255.
+    # Values above the threshold, 32767 of 65535, are 128 and more of 255.
     assert np.array_equal(maps_of(tmp_path / "out" / "seg-fractional.dcm", datasets)[0] >= 128, mask)
     assert_valid(tmp_path / "out" / "seg-fractional.dcm")
 

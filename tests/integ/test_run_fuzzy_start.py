@@ -1,4 +1,4 @@
-"""Fuzzy connectedness from what auto finds: `noctule run` against scipy.ndimage and the definition in numpy."""
+"""Fuzzy connectedness with automatic seeds: `noctule run` compared with scipy.ndimage and the definition in numpy."""
 
 import json
 import math
@@ -19,7 +19,7 @@ SIZE, REACH, THRESHOLD = "70x36x9", 2, 0.8
 
 @pytest.fixture
 def run(tmp_path):
-    """noctule run of a pipeline of these segments; returns the CompletedProcess."""
+    """Runs noctule run with a pipeline of these segments. Returns the CompletedProcess."""
     def call(segments, output, *inputs, status=0, more=""):
         config = tmp_path / "noctule.conf"
         config.write_text(f'root = "{tmp_path / "root"}"; pipelines = ( {{ name = "p"; segments = ( {segments} ); {more}'
@@ -41,7 +41,7 @@ RANGE = '{ label = "Inside"; method = "range"; range = [ 0.0, 80.0 ]; then = ( {
 
 
 def extreme(values, datasets, sign, mm, mask):
-    """The largest component of the voxels with the highest (lowest) mean over a box."""
+    """Returns the largest component of the voxels with the highest (lowest) mean over a box."""
     steps = [float(datasets[1].ImagePositionPatient[2]) - float(datasets[0].ImagePositionPatient[2]),
              *map(float, datasets[0].PixelSpacing)]
     reach = [int(mm / 2 / step) for step in steps]
@@ -53,7 +53,7 @@ def extreme(values, datasets, sign, mm, mask):
 
 
 def around(values, start):
-    """What is measured: mean, deviation, root mean square of half differences, voxels."""
+    """Returns mean, deviation, root mean square of half differences, and number of voxels."""
     near = ndimage.binary_dilation(start, np.ones((2 * REACH + 1,) * 3))
     squares = []
     for axis in range(3):
@@ -63,7 +63,7 @@ def around(values, start):
 
 
 def starts(values, datasets):
-    """Of the segments below; and what the first two lie within."""
+    """Returns the start regions of the segments below, and the region that contains the first two."""
     inside = largest((values >= 0) & (values <= 80), 2)
     everything = np.ones(values.shape, bool)
     middle = np.zeros(values.shape, bool)
@@ -113,8 +113,8 @@ def test_all_voxels_of_the_start_are_seeds(run, tmp_path, relative):
     assert "; from the volume's middle; seeds in voxels 34,17,4" in texts[3]
 
 
-def test_what_another_object_is_within(run, tmp_path):
-    """One object after the other, as the second looks within the first."""
+def test_an_object_within_another_object(run, tmp_path):
+    """Objects are computed one after the other, because the second starts within the first."""
     phantom(tmp_path / "in", "--size", SIZE)
     run(", ".join([fuzzy("Second", 'auto = "lowest"; auto_mm = 8; within = [ "First" ];', 0.95),
                    fuzzy("First", 'auto = "center";')]), tmp_path / "out", tmp_path / "in")
@@ -129,7 +129,7 @@ def test_what_another_object_is_within(run, tmp_path):
     assert np.array_equal(seg_masks(tmp_path / "out" / "seg.dcm", datasets), np.stack([second, first]))
 
 
-def test_nothing_to_start_from_is_refused(run, tmp_path):
+def test_a_missing_start_is_refused(run, tmp_path):
     phantom(tmp_path / "in", "--size", SIZE)
     nothing = '{ label = "Inside"; method = "range"; range = [ 9000.0, 9001.0 ]; hidden = true; }'
     result = run(", ".join([fuzzy("A", 'auto = "largest"; within = [ "Inside" ];'), nothing]), tmp_path / "out",
@@ -137,8 +137,9 @@ def test_nothing_to_start_from_is_refused(run, tmp_path):
     assert "SEEDS_IN_PADDING" in result.stdout + result.stderr and 'segment "A"' in result.stdout + result.stderr
 
 
-def test_it_starts_from_a_segment_and_from_what_was_drawn(run, tmp_path):
-    """All voxels of it are seeds, and what is around them is measured: of a range, and of a region of a structure set."""
+def test_a_segment_and_an_rtstruct_region_are_starts(run, tmp_path):
+    """All voxels of the segment are seeds, and their surroundings are measured: for a range, and for a region of an
+    RTSTRUCT."""
     files = phantom(tmp_path / "in", "--size", SIZE)
     plan = save(structure_set(files[3:6]), tmp_path / "plan.dcm")
     drawn = f'{{ label = "Drawn"; method = "object"; object = {{ kind = "rtstruct"; roi = "GTV"; }}; {TYPE} }}'

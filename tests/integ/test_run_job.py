@@ -1,7 +1,5 @@
-"""
-Attempts of jobs on a shared folder: `noctule run-job` as a scheduler starts it, with the test as the daemon (tests/tools/attempt.c).
-Whatever ends it, there is a manifest that is right, or none.
-"""
+"""Job attempts on a shared folder: `noctule run-job` as a scheduler starts it, with the test as the daemon
+(tests/tools/attempt.c). After any end the manifest is valid or absent."""
 
 import glob
 import json
@@ -24,7 +22,7 @@ EMPTY = SETTINGS.replace("[ 0.0, 80.0 ]", "[ 20000.0, 20001.0 ]")
 
 
 def state_of(process):
-    """As /proc says: "T" is stopped."""
+    """Returns the state in /proc: "T" is stopped."""
     return pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
@@ -62,7 +60,7 @@ class Site:
         return told
 
     def collect(self, folder, output=None, check=True):
-        """What the manifest says, and its files in the outbox; of a failure the code."""
+        """Returns the content of the manifest, and its files in the outbox. For a failure returns the code."""
         output = output or self.outbox / folder.name
         done = run_program("attempt", "collect", self.share, folder, output, check=False)
         assert not check or done.returncode == 0, done.stderr
@@ -83,12 +81,12 @@ def site(tmp_path):
 
 
 def bytes_of(folder):
-    """Of every file but the record, which tells times and memory."""
+    """Returns the bytes of every file except the record, which contains times and memory."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "job.json"}
 
 
 def same_record(a, b):
-    """Is the record the same, but for what is measured?"""
+    """Returns whether the records are equal except for measured values."""
     measured = ("finished", "seconds", "peak_bytes")
     a, b = (json.loads((folder / "job.json").read_text()) for folder in (a, b))
     for record in (a, b):
@@ -102,8 +100,8 @@ results = [ "seg", "codes", "sr", "pmap" ];"""
 
 
 @pytest.mark.parametrize("settings, shared", [(SETTINGS, True), (ALL, False), (EMPTY, False)])
-def test_the_results_are_those_of_a_worker(site, tmp_path, settings, shared):
-    """Byte for byte, on a node with another name, time zone, language and folder, from inputs that were copied or not."""
+def test_results_equal_those_of_a_worker(site, tmp_path, settings, shared):
+    """Byte for byte, on a node with another name, time zone, language and folder, with copied and uncopied inputs."""
     files = phantom(tmp_path / "share" / "series", "--size", "48x40x8")
     worker = Worker(tmp_path)
     worker.run(7, files, settings)
@@ -124,7 +122,7 @@ def test_the_results_are_those_of_a_worker(site, tmp_path, settings, shared):
     site.assert_clean()
 
 
-def test_a_second_run_does_nothing(site, tmp_path):
+def test_a_second_run_has_no_effect(site, tmp_path):
     folder = site.make(1, phantom(tmp_path / "in", "--size", "32x32x6"))
     site.run(folder)
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
@@ -134,8 +132,8 @@ def test_a_second_run_does_nothing(site, tmp_path):
     site.ended(folder)
 
 
-def test_several_series_end_each_for_itself(site, tmp_path):
-    """One of too few slices, one whose input was altered, one that is void, and one that is nothing."""
+def test_several_series_end_independently(site, tmp_path):
+    """A series with too few slices, one with a changed input, a cancelled one, and one without a specification."""
     files = phantom(tmp_path / "in", "--size", "32x32x8")
     first, altered, void, last = (site.make(number, files) for number in (1, 3, 4, 5))
     rejected = site.make(2, files[:2], SETTINGS.replace("min_slices = 1", "min_slices = 3"))
@@ -154,7 +152,7 @@ def test_several_series_end_each_for_itself(site, tmp_path):
 
 
 @pytest.mark.parametrize("what, code", [("attempt", "ATTEMPT_DAMAGED"), ("job", "ATTEMPT_FILE_DIFFERS")])
-def test_what_describes_it_is_damaged_or_gone(site, tmp_path, what, code):
+def test_a_damaged_or_missing_specification_is_refused(site, tmp_path, what, code):
     files = phantom(tmp_path / "in", "--size", "32x32x6")
     cut, gone = (site.make(number, files) for number in (1, 2))
     os.truncate(cut / what, (cut / what).stat().st_size - 1)
@@ -164,7 +162,7 @@ def test_what_describes_it_is_damaged_or_gone(site, tmp_path, what, code):
     site.ended(gone, RETRY, "IO_ERROR" if what == "attempt" else code)
 
 
-def test_an_input_that_is_gone(site, tmp_path):
+def test_a_missing_input_fails_the_job(site, tmp_path):
     files = phantom(site.share / "series", "--size", "32x32x6")
     folder = site.make(1, files, shared=str(site.share))
     files[3].unlink()
@@ -179,7 +177,7 @@ POINTS = ["step_before_check", "worker_before_read", "worker_after_compute", "wo
 
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_and_run_again(site, tmp_path, point):
-    """The manifest is there or not; after the second run it is, and what the first one left does no harm."""
+    """The manifest exists or not. After the second run it exists, and remains of the first run have no effect."""
     folder = site.make(1, phantom(tmp_path / "in", "--size", "32x32x6"), TEXTURE)
     site.run(folder, status=-signal.SIGKILL, environment={"NOCTULE_CRASH_AT": point})
     assert (folder / "manifest").exists() == (point == "step_after_manifest")
@@ -197,7 +195,7 @@ def test_killed_at_any_moment(site, tmp_path):
     chance = random.Random(17)
     for _ in range(20):
         process = site.start(folder)
-        time.sleep(chance.uniform(0, whole))  # the moment is what is tried, nothing is waited for
+        time.sleep(chance.uniform(0, whole))  # the moment varies on purpose
         process.kill()
         process.communicate()
         if (folder / "manifest").exists():
@@ -207,7 +205,7 @@ def test_killed_at_any_moment(site, tmp_path):
 
 
 def test_two_at_once_leave_one_manifest(site, tmp_path):
-    """A scheduler may run it twice: the first to end is the one, with its own files."""
+    """A scheduler may run an attempt twice. The first to end makes the manifest, with its own files."""
     files = phantom(tmp_path / "in", "--size", "48x48x12")
     for number in range(1, 6):
         folder = site.make(number, files, TEXTURE)
@@ -220,8 +218,8 @@ def test_two_at_once_leave_one_manifest(site, tmp_path):
         assert {path.name for path in folder.iterdir() if not path.match("run-*")} == {"attempt", "inputs", "job", "manifest"}
 
 
-def test_a_folder_that_is_taken_away_is_not_made_again(site, tmp_path):
-    """The job was given up while it was computed: nothing of it comes back."""
+def test_a_removed_folder_is_not_made_again(site, tmp_path):
+    """The job was given up during the computation. Its folder must not be made again."""
     folder = site.make(1, phantom(tmp_path / "in", "--size", "64x64x20"))
     process = site.start(folder, environment={"NOCTULE_CRASH_AT": "worker_in_write", "NOCTULE_CRASH_STOPS": ""})
     wait_for(lambda: state_of(process) == "T", 60, "a job that writes its results")
@@ -234,8 +232,9 @@ def test_a_folder_that_is_taken_away_is_not_made_again(site, tmp_path):
     site.assert_clean()
 
 
-def test_it_stops_when_it_is_told_to(site, tmp_path):
-    """What runs is left without a manifest, for why it was ended the scheduler knows; what follows is given back."""
+def test_sigterm_stops_the_step(site, tmp_path):
+    """The running job is left without a manifest, because the scheduler has the reason of its end. The following jobs
+    are returned."""
     folders = [site.make(number, phantom(tmp_path / f"in{number}", "--size", "128x128x20"), threads=1)
                for number in (1, 2)]
     process = site.start(*folders, environment={"NOCTULE_CRASH_AT": "worker_before_read", "NOCTULE_CRASH_STOPS": ""})
@@ -251,7 +250,7 @@ def test_it_stops_when_it_is_told_to(site, tmp_path):
     site.ended(folders[0])
 
 
-def test_it_stops_at_its_deadline(site, tmp_path):
+def test_the_step_stops_at_its_time_limit(site, tmp_path):
     files = phantom(tmp_path / "in", "--size", "256x256x16")
     late, next_one = site.make(1, files, GREEDY, threads=1, seconds=0.1), site.make(2, files)
     site.run(late, next_one)
@@ -260,7 +259,7 @@ def test_it_stops_at_its_deadline(site, tmp_path):
     site.assert_clean()
 
 
-def test_a_scratch_that_is_full(site, tmp_path):
+def test_a_full_scratch_fails_the_job(site, tmp_path):
     files = phantom(tmp_path / "in", "--size", "128x128x20")
     folder = site.make(1, files, ALL)
     with small_file_system(tmp_path / "small", 1) as small:
@@ -270,8 +269,9 @@ def test_a_scratch_that_is_full(site, tmp_path):
     site.ended(folder, RETRY, "DISK_FULL")
 
 
-def test_a_share_that_is_full(tmp_path):
-    """A manifest that says so, where there is room for one; else none. Never one whose files are not there."""
+def test_a_full_share_leaves_a_valid_manifest_or_none(tmp_path):
+    """If there is room, a manifest reports the failure, otherwise there is no manifest. A manifest must never name
+    missing files."""
     files = phantom(tmp_path / "in", "--size", "128x128x20")
     with small_file_system(tmp_path / "share", 2) as share:
         site = Site(tmp_path)
@@ -295,7 +295,7 @@ def test_a_share_that_is_full(tmp_path):
         assert {"left", "DISK_FULL", ""} == ends
 
 
-def test_a_share_that_cannot_be_written(tmp_path):
+def test_a_read_only_share(tmp_path):
     files = phantom(tmp_path / "in", "--size", "32x32x6")
     with small_file_system(tmp_path / "share", 4) as share:
         site = Site(tmp_path)
@@ -308,8 +308,9 @@ def test_a_share_that_cannot_be_written(tmp_path):
         site.ended(folder)
 
 
-def test_a_share_that_stalls(tmp_path):
-    """The step waits with it, and tells how the job ended when it goes on, though it was told to end meanwhile."""
+def test_a_stalled_share_delays_the_step(tmp_path):
+    """The step stalls with the share. After the stall it reports the end of the job, although it received SIGTERM
+    meanwhile."""
     files = phantom(tmp_path / "in", "--size", "256x256x40")
     with stalling_file_system(tmp_path / "share", 64) as share:
         site = Site(tmp_path)
@@ -347,7 +348,7 @@ def test_a_manifest_of_another_attempt_or_altered_files_are_not_collected(site, 
     assert not (site.outbox / "x").exists()
 
 
-# name, what, where, and whether a step may
+# Name, call, path, and whether a step may do it.
 DEEDS = """
 job             read    {own}/job           yes
 own-make        make    {own}/intruder      yes
@@ -375,8 +376,9 @@ connect         connect {port}              no
 
 @pytest.mark.skipif(bool(glob.glob("/dev/nvidia*")), reason="a step beside a GPU's driver may make more calls")
 @pytest.mark.parametrize("kernel", ["-1 1", "0 0"], ids=["this", "old"])
-def test_what_a_step_can_do(site, tmp_path, kernel):
-    """Foreign bytes that take it over reach its own attempt and what lies below --series; on a kernel that keeps nothing, all."""
+def test_a_step_is_confined(site, tmp_path, kernel):
+    """Exploited code in a step reaches its own attempt and the files below --series. On a kernel without confinement
+    it reaches all files."""
     files = phantom(site.share / "series", "--size", "32x32x6")
     own, other = (site.make(number, files, shared=str(site.share)) for number in (1, 2))
     (own / "program").write_bytes(bytes(64))
@@ -400,7 +402,7 @@ def test_what_a_step_can_do(site, tmp_path, kernel):
     site.assert_clean()
 
 
-def test_neither_configuration_nor_database_is_asked(site, tmp_path):
+def test_neither_configuration_nor_database_is_read(site, tmp_path):
     folder = site.make(1, phantom(tmp_path / "in", "--size", "32x32x6"))
     strace = shutil.which("strace")
     if not strace:

@@ -1,4 +1,5 @@
-"""Segments that are what people drew, through `noctule run --object`, beside published masks and the definition in Python."""
+"""Segments from annotated regions, through `noctule run --object`, compared with published masks and the definition
+in Python."""
 
 import json
 import re
@@ -14,7 +15,7 @@ from conftest import BIN, SHARED, assert_valid, needs_shared, phantom
 from test_contours import PUBLISHED, Planes, nifti_mask, peer_mask, ring, structure_set
 from test_grid import Reference, uneven
 from test_resample import mask_on_grid, mask_on_planes
-from test_run import assert_nothing_left, exact_values, seg_masks
+from test_run import assert_no_file_left, exact_values, seg_masks
 from test_seg import assert_dciodvfy_is_silent
 from test_sr import assert_dciodvfy_is_content, one
 
@@ -23,7 +24,7 @@ TYPE = 'type = { code = "86049000"; scheme = "SCT"; meaning = "Neoplasm, Primary
 
 @pytest.fixture
 def run(tmp_path):
-    """noctule run with segments as given; returns the output folder, or the complaint of a status that is not 0."""
+    """Runs noctule run with the given segments. Returns the output folder, or the error text if the status is not 0."""
     config = tmp_path / "noctule.conf"
 
     def call(segments, objects, *inputs, status=0, more="", output="out"):
@@ -135,8 +136,8 @@ def test_another_object_makes_another_result(run, tmp_path, series, rois):
     assert uids[0] == uids[1] != uids[2]
 
 
-def test_their_masks_are_in_what_a_job_is_said_to_need(run, tmp_path):
-    """One of 512 x 512 x 32 voxels is 1 MiB."""
+def test_the_memory_of_a_job_includes_region_masks(run, tmp_path):
+    """A mask of 512 x 512 x 32 voxels is 1 MiB."""
     planes = Planes(phantom(tmp_path / "large", "--size", "512x512x32"))
     path = structure_set(tmp_path, planes, {"A": [("CLOSED_PLANAR", ring(planes, 4, (30, 30), (9, 9), 40))]})
     needed = []
@@ -147,9 +148,9 @@ def test_their_masks_are_in_what_a_job_is_said_to_need(run, tmp_path):
     assert needed[0] >= 17 and needed[1] - needed[0] == 16
 
 
-def test_their_masks_are_in_what_a_straightened_job_is_said_to_need(run, tmp_path):
-    """1 MiB each on 32 planes, and a quarter of it on the grid; once when it begins, and once while it is straightened,
-    when the planes are what is large."""
+def test_the_memory_of_a_straightened_job_includes_region_masks(run, tmp_path):
+    """1 MiB per region on 32 planes, and a quarter on the grid. The limit applies at the start and, for large planes,
+    during straightening."""
     planes = Planes(phantom(tmp_path / "large", "--size", "512x512x32", "--tilt", "12"))
     path = structure_set(tmp_path, planes, {"A": [("CLOSED_PLANAR", ring(planes, z, (250, 250), (90, 90), 40)) for z in range(32)]})
     needed = {}
@@ -179,11 +180,11 @@ def test_their_masks_are_in_what_a_straightened_job_is_said_to_need(run, tmp_pat
     ('roi = "beside"', "ROI_EMPTY", "its 1 closed contours have no voxel of this series in them. Was it drawn on it?"),
     ('roi = "off"', "CONTOUR_OFF_PLANES", "are allowed. Draw it on the slices of this series."),
 ])
-def test_what_is_no_region_is_refused(run, tmp_path, series, rois, wanted, code, words):
+def test_invalid_regions_are_refused(run, tmp_path, series, rois, wanted, code, words):
     path = structure_set(tmp_path, Planes(series), rois)
     complaint = run(drawn(wanted=wanted), [path], tmp_path / "series", status=1)
     assert f"{code}: " in complaint and words in complaint and str(path) in complaint
-    assert_nothing_left(tmp_path / "out")
+    assert_no_file_left(tmp_path / "out")
 
 
 MEASURED = 'texture = { first_order = true; bin_width = 25.0; discretisation = "fixed-bin-size"; }; '
@@ -215,7 +216,7 @@ def test_reports_refer_to_the_structure_set(run, tmp_path, series, rois, study):
                         else {planes.files[0].StudyInstanceUID: [*own, "1.2.9.3"]})
 
 
-def test_reports_of_what_was_changed_need_a_segmentation(run, tmp_path, series, rois):
+def test_reports_of_changed_regions_need_a_segmentation(run, tmp_path, series, rois):
     path = structure_set(tmp_path, Planes(series), rois)
     cut = drawn("A", "number = 1", "then = ( { grow_mm = 2.0; } );")
     complaint = run(cut, [path], tmp_path / "series", more=MEASURED + 'results = [ "sr" ];', status=5)
@@ -255,15 +256,16 @@ def test_objects_are_of_their_series(run, tmp_path, series, rois):
     assert "FILE_UNREADABLE: " in run(wanted, [tmp_path / "nothing.dcm"], tmp_path / "series", status=1)
     both = run(wanted, [path, files["same-frame"]], tmp_path / "series", status=1)
     assert "OBJECT_AMBIGUOUS: rtstruct.dcm and same-frame.dcm both " in both
-    # What is twice there counts once, and what is of another series is no rival.
+    # A repeated region counts once, and regions of another series are ignored.
     output = run(wanted, [files["other"], path, path], tmp_path / "series", output="best")
     assert record_of(output)["segments"][0]["contours"] == 1
 
 
-# ---- slices between drawn ones
+# ---- slices between annotated ones
 
 def squares(mask, spacing):
-    """Of each pixel: to the nearest that is in the mask, a row's step being rounded to 2^-16 of a column's."""
+    """Returns the distance of each pixel to the nearest one in the mask. A row's step is rounded to 2^-16 of a
+    column's."""
     ys, xs = np.nonzero(mask)
     y, x = np.indices(mask.shape)
     step = int(np.floor(spacing[1] / spacing[0] * 2**16 + 0.5))
@@ -274,7 +276,7 @@ def squares(mask, spacing):
 
 
 def between(mask, planes):
-    """Planes without a contour between two that have one (here: a voxel), as kernels/mask/between.h has them."""
+    """Returns planes without a contour between two with one (here: a voxel), as in kernels/mask/between.h."""
     result = mask.copy()
     drawn = np.flatnonzero(mask.any(axis=(1, 2)))
     heights = [np.dot(origin - planes.origins[0], planes.normal) for origin in planes.origins]
@@ -305,20 +307,21 @@ def test_slices_between_drawn_ones_have_their_shape(run, tmp_path, options):
     output = run(drawn(wanted="number = 1; interpolate = true"), [path], tmp_path / "series")
     (found,) = mask_of(output, [file.filename for file in planes.files])
     assert np.count_nonzero(found != expected) == 0 and np.count_nonzero(expected) > 1.8 * np.count_nonzero(mask)
-    # By SciPy's distances, but for what lies on the border to the last digit of a root.
+    # By SciPy's distances, except voxels on the border to the last digit of a root.
     value = 2 / 3 * signed(mask[2], planes.spacing) + 1 / 3 * signed(mask[5], planes.spacing)
     assert np.array_equal((found[3] == (value >= 0))[np.abs(value) > 1e-3], np.ones(np.sum(np.abs(value) > 1e-3), bool))
     assert "6 slices between drawn ones have no contour, and are interpolated" in record_of(output)["note"]
-    # It is no longer what somebody drew.
+    # After a change it must not be reported as the annotated region.
     complaint = run(drawn(wanted="number = 1; interpolate = true"), [path], tmp_path / "series", status=5,
                     more=MEASURED + 'results = [ "sr" ];')
     assert '"sr" refers to the segments in "seg": add "seg"' in complaint
 
 
-# ---- stacks that are straightened
+# ---- straightened stacks
 
 def tilted(tmp_path, kind):
-    """Files of a stack that is computed on upright: a phantom's, tilted, or with steps of 1 and 1.4, or a patient's head."""
+    """Returns files of a stack that is straightened: a tilted phantom, one with steps of 1 and 1.4, or a patient's
+    head."""
     if kind == "head":
         return sorted((SHARED / "ct-head-tilted").glob("*.dcm"))
     files = phantom(tmp_path / "tilted", "--size", "70x61x12", "--tilt", kind if kind != "uneven" else "7")
@@ -326,7 +329,8 @@ def tilted(tmp_path, kind):
 
 
 def check_straightened(run, tmp_path, files, path, regions, mm=0.0):
-    """Two regions as they are and what the second leaves of the first; features of what the grid has of them."""
+    """Two regions unchanged, and the part of the first outside the second. Features are of the region's voxels on the
+    grid."""
     segments = ", ".join([drawn("A", "number = 1"), drawn("B", "number = 2"), drawn("C", "number = 1", 'minus = [ "B" ];')])
     output = run(segments, [path], *files, more=MEASURED + f'results = [ "seg", "sr" ]; min_slices = 3; grid = {{ mm = {mm}; }};',
                  output=f"out-{mm}")
@@ -349,7 +353,7 @@ def check_straightened(run, tmp_path, files, path, regions, mm=0.0):
 
 @needs_shared
 @pytest.mark.parametrize("kind", ["18.5", "-7", "uneven", "head"])
-def test_regions_of_straightened_series_are_as_they_were_drawn(run, tmp_path, kind):
+def test_regions_of_straightened_series_are_unchanged(run, tmp_path, kind):
     files = tilted(tmp_path, kind)
     planes = Planes(files)
     slices, rows, columns = planes.shape
@@ -361,14 +365,14 @@ def test_regions_of_straightened_series_are_as_they_were_drawn(run, tmp_path, ki
                for roi in pydicom.dcmread(path).ROIContourSequence]
     reference, there = check_straightened(run, tmp_path, files, path, regions)
     assert kind == "head" or assert_valid(tmp_path / "out-0.0" / "seg.dcm") is None
-    # Every plane has a slice of its own, so the way back loses nothing; twice as far apart they have not.
+    # Each plane has its own slice, so the way back is lossless. At twice the distance it is not.
     assert np.array_equal(mask_on_planes(reference, reference.report, there[0]), regions[0])
     if kind == "18.5":
         thick, there = check_straightened(run, tmp_path, files, path, regions, 2 * reference.report["spacing"][2])
         assert not np.array_equal(mask_on_planes(thick, thick.report, there[0]), regions[0])
 
 
-def test_segmentations_of_straightened_series_are_as_they_were(run, tmp_path):
+def test_segmentations_of_straightened_series_are_unchanged(run, tmp_path):
     files = tilted(tmp_path, "18.5")
     pixels, datasets = parts(files)
     path = segmentation(tmp_path / "seg.dcm", datasets, pixels.astype(np.uint8), "BINARY")
@@ -396,10 +400,10 @@ def test_options_agree(run, tmp_path, series, wanted, words):
     assert words in run(drawn(wanted=wanted), [], tmp_path / "series", status=5)
 
 
-# ---- what other programs segmented
+# ---- segmentations of other software
 
 def parts(series):
-    """Two segments, empty in some slices, on the slices in ascending order; and the files in that order."""
+    """Returns two segments, empty in some slices, on the slices in ascending order, and the files in that order."""
     planes = Planes(series)
     z, y, x = np.indices(planes.shape)
     ball = (x - 33) ** 2 + (y - 29) ** 2 + 9 * (z - 4) ** 2 < 300
@@ -408,7 +412,7 @@ def parts(series):
 
 
 def segmentation(path, files, pixels, kind, **more):
-    """By highdicom; kind is a Segmentation Type."""
+    """Returns a SEG by highdicom. kind is its Segmentation Type."""
     segments = [highdicom.seg.SegmentDescription(
         number, label, highdicom.sr.CodedConcept("123037004", "SCT", "Anatomical Structure"),
         highdicom.sr.CodedConcept("10200004", "SCT", "Liver"), "MANUAL", tracking_id=f"{label} of 7", tracking_uid=f"1.2.66.{number}")
@@ -420,7 +424,7 @@ def segmentation(path, files, pixels, kind, **more):
 
 
 def encoded(path, files, given, kind, syntax):
-    """highdicom compresses frames, and pydicom deflates data sets."""
+    """Compresses frames with highdicom, and deflates data sets with pydicom."""
     if syntax.is_encapsulated:
         return segmentation(path, files, given, kind, transfer_syntax_uid=syntax)
     ds = pydicom.dcmread(segmentation(path, files, given, kind))
@@ -446,7 +450,7 @@ def test_segmentations_are_segments(run, tmp_path, series, kind, kept):
                  more=MEASURED + 'results = [ "seg", "sr" ];')
     masks = mask_of(output, [file.filename for file in files])
     assert np.array_equal(masks, np.moveaxis(pixels, 3, 0))
-    # Findings are known by the names that they had.
+    # Findings keep their tracking identifiers.
     written = pydicom.dcmread(output / "seg.dcm").SegmentSequence
     assert [(item.TrackingID, item.TrackingUID) for item in written] == [("Ball of 7", "1.2.66.1"), ("Block of 7", "1.2.66.2")]
     alone = dict(more=MEASURED + 'results = [ "sr" ];', output="alone")
@@ -462,7 +466,7 @@ def test_segmentations_are_segments(run, tmp_path, series, kind, kept):
 
 
 def network_segmentation(path, files, pixels):
-    """A segment by a network, with all that a SEG can state of it, and one that was drawn."""
+    """Returns a segment of a network, with all attributes that a SEG can state of it, and a manual one."""
     family, name = (highdicom.sr.CodedConcept(*code) for code in (("123110", "DCM", "Artificial Intelligence"),
                                                                   ("LUNGNET", "99EXAMPLE", "Lung nodule network")))
     algorithm = highdicom.AlgorithmIdentificationSequence("LungNet 3D", family, "2.1.0-rc1", "Institut für Bildanalyse",
@@ -488,7 +492,7 @@ def code_of(sequence):
 
 
 def children(item, relation="HAS CONCEPT MOD"):
-    """(code of the concept, value) of the modifiers of an item."""
+    """Returns (code of the concept, value) of the modifiers of an item."""
     values = [(child, child.TextValue if child.ValueType == "TEXT" else child.ConceptCodeSequence[0].CodeValue)
               for child in item.ContentSequence if child.RelationshipType == relation]
     return [(child.ConceptNameCodeSequence[0].CodeValue, value) for child, value in values]
@@ -507,7 +511,7 @@ def test_the_provenance_of_a_segmentation_is_kept(run, tmp_path, series):
                     "AnatomicRegionSequence"):
         assert written[0][keyword].value == given[0][keyword].value, keyword
     assert written[0].SegmentDescription.startswith('region 1 "Ball" of Segmentation 1.2.65.1, drawn on ')
-    # The second was drawn, by no algorithm; its type is configured.
+    # The second one was drawn by hand, without an algorithm. Its type is configured.
     assert written[1].SegmentAlgorithmType == "MANUAL" and "SegmentAlgorithmName" not in written[1]
     assert "SegmentationAlgorithmIdentificationSequence" not in written[1]
     assert code_of(written[1].SegmentedPropertyTypeCodeSequence)[0] == "86049000"
@@ -533,7 +537,7 @@ def test_the_provenance_of_a_segmentation_is_kept(run, tmp_path, series):
     assert (algorithm["name"], algorithm["version"], algorithm["source"]) == ("LungNet 3D", "2.1.0-rc1", "Institut für Bildanalyse")
 
 
-def test_steps_on_a_region_are_stated_beside_its_provenance(run, tmp_path, series):
+def test_steps_on_a_region_are_stated_with_its_provenance(run, tmp_path, series):
     pixels, files = parts(series)
     path = network_segmentation(tmp_path / "seg.dcm", files, pixels)
     grown = "then = ( { grow_mm = 2.0; } );"
@@ -599,14 +603,14 @@ def test_the_derivation_algorithm_of_a_region_is_kept(run, tmp_path, series, roi
 
 
 def explained_code(tmp_path, path):
-    """The code that explain predicts for the only segment, with the configuration of the last run."""
+    """Returns the code that explain predicts for the only segment, with the configuration of the last run."""
     done = subprocess.run([BIN / "noctule", "--config", tmp_path / "noctule.conf", "explain", "--json", "-p", "drawn", path,
                            tmp_path / "series"], text=True, capture_output=True, timeout=300)
     (waits,) = json.loads(done.stdout)["series"][0]["waits_for"]
     return waits["code"]
 
 
-def test_a_segment_needs_a_type_where_its_object_has_none(run, tmp_path, series):
+def test_a_segment_needs_a_type_if_its_object_has_no_type(run, tmp_path, series):
     pixels, files = parts(series)
     path = network_segmentation(tmp_path / "seg.dcm", files, pixels)
     ds = pydicom.dcmread(path)
@@ -627,7 +631,8 @@ SYNTAXES = {"BINARY": ["DeflatedExplicitVRLittleEndian"],
 
 @pytest.mark.parametrize(("kind", "syntax"), [(kind, syntax) for kind, syntaxes in SYNTAXES.items() for syntax in syntaxes])
 def test_compressed_segmentations_are_segments(run, tmp_path, series, kind, syntax):
-    """Two segments in frames whose bits do not end with bytes: 70 x 61 pixels; deflated, frames of one come between the other's."""
+    """Two segments in frames of 70 x 61 pixels, which do not end at byte boundaries. Deflated, their frames
+    alternate."""
     pixels, files = parts(series)
     given = pixels * 0.75 if kind == "FRACTIONAL" else pixels.astype(np.uint8)
     path = encoded(tmp_path / "seg.dcm", files, given, kind, getattr(pydicom.uid, syntax))
@@ -648,7 +653,7 @@ def test_fractions_are_cut_at_the_threshold(run, tmp_path, series):
 
 
 def test_frames_of_other_pixels_are_resampled(run, tmp_path, series):
-    """A part of the slices in pixels half as large: a voxel takes the pixel that is nearest to its centre."""
+    """Some of the slices, with pixels half as large. A voxel uses the pixel nearest to its centre."""
     pixels, files = parts(series)
     path = segmentation(tmp_path / "seg.dcm", files, pixels.astype(np.uint8), "BINARY", omit_empty_frames=False)
     ds = pydicom.dcmread(path)
@@ -674,13 +679,14 @@ def test_frames_of_other_pixels_are_resampled(run, tmp_path, series):
 
 
 def nearest_pixels(shift, count, spacing, own, size):
-    """Of the frame, that each pixel of a plane takes along an axis; size: beyond it."""
+    """Returns the frame pixel of each plane pixel along an axis. size: outside the frame."""
     places = np.floor(np.floor((shift + np.arange(count) * spacing) / own * 65536 + 0.5) / 65536 + 0.5).astype(int)
     return np.where((places >= 0) & (places < size), places, size)
 
 
 def frames_on_heights(path, planes, heights, told):
-    """The file's frames at these heights above the first plane, of random pixels; and those of the first segment, by height."""
+    """Returns frames with random pixels at these heights above the first plane, and those of the first segment, by
+    height."""
     ds = pydicom.dcmread(path)
     measures = ds.SharedFunctionalGroupsSequence[0].PixelMeasuresSequence[0]
     if told:
@@ -704,7 +710,7 @@ def frames_on_heights(path, planes, heights, told):
 @pytest.mark.parametrize("told", [True, False], ids=["told", "as the closest"])
 @pytest.mark.parametrize("step", [0.37, 1.0, 1.71])
 def test_frames_between_the_slices_are_taken_by_the_nearest(run, tmp_path, series, step, told):
-    """Of frames so many slices apart one is missing, and what it alone is near to is empty."""
+    """One frame in a regular sequence is missing. Slices nearest to the missing frame are empty."""
     pixels, files = parts(series)
     planes = Planes(series)
     path = segmentation(tmp_path / "seg.dcm", files, pixels.astype(np.uint8), "BINARY", omit_empty_frames=False)
@@ -729,7 +735,8 @@ def test_frames_between_the_slices_are_taken_by_the_nearest(run, tmp_path, serie
 
 @pytest.mark.parametrize("times", [2, 3, 4])
 def test_thick_frames_fill_their_slices(run, tmp_path, series, times):
-    """Frames on every second, third or fourth slice: each slice has the nearest, of two alike the lower."""
+    """Frames on every second, third or fourth slice: each slice uses the nearest frame, the lower of two equally
+    near."""
     pixels, files = parts(series)
     planes = Planes(series)
     path = segmentation(tmp_path / "seg.dcm", files, pixels.astype(np.uint8), "BINARY", omit_empty_frames=False)
@@ -754,7 +761,7 @@ def test_thick_frames_fill_their_slices(run, tmp_path, series, times):
 
 
 @pytest.mark.parametrize("off, planes_above", [(0.5, 0), (-0.5, 1)])
-def test_frames_half_way_between_slices_are_of_one_of_them(run, tmp_path, series, off, planes_above):
+def test_frames_half_way_between_slices_belong_to_one_slice(run, tmp_path, series, off, planes_above):
     pixels, files = parts(series)
     planes = Planes(series)
     path = segmentation(tmp_path / "seg.dcm", files, pixels.astype(np.uint8), "BINARY", omit_empty_frames=False)
@@ -770,7 +777,7 @@ def test_frames_half_way_between_slices_are_of_one_of_them(run, tmp_path, series
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("rows, columns", [(1, 1), (-1, 1), (1, -1), (-1, -1)])
 def test_frames_turned_within_their_plane_are_taken(run, tmp_path, series, rows, columns, transposed):
-    """As other software stores them: rows or columns from the other end, or exchanged."""
+    """As other software stores them: rows or columns in reverse order, or exchanged."""
     pixels, files = parts(series)
     path = segmentation(tmp_path / "seg.dcm", files, pixels.astype(np.uint8), "BINARY", omit_empty_frames=False)
     ds = pydicom.dcmread(path)
@@ -794,8 +801,8 @@ def test_frames_turned_within_their_plane_are_taken(run, tmp_path, series, rows,
     assert np.array_equal(mask_of(output, [file.filename for file in files])[0], np.moveaxis(pixels, 3, 0)[0])
 
 
-def test_frames_closer_than_they_are_told_to_lie_are_refused(run, tmp_path, series):
-    """By what is told, slices where nothing was drawn would take the frame beside a gap."""
+def test_frames_closer_than_the_stated_distance_are_refused(run, tmp_path, series):
+    """With the stated distance, slices without annotation would use the frame next to a gap."""
     pixels, files = parts(series)
     planes = Planes(series)
     path = segmentation(tmp_path / "seg.dcm", files, pixels.astype(np.uint8), "BINARY", omit_empty_frames=False)
@@ -818,7 +825,7 @@ def test_frames_closer_than_they_are_told_to_lie_are_refused(run, tmp_path, seri
     ("FILE_TRUNCATED", "bytes of pixel data"), ("TAG_INVALID", "two segments have 1"), ("TAG_INVALID", "there is no segment 9"),
     ("OWN_RESULT", "object = { own = true; }"), ("PIXELS_UNSUPPORTED", "pixels of 8 bits"),
 ])
-def test_segmentations_that_cannot_be_segments_are_refused(run, tmp_path, series, code, words):
+def test_unusable_segmentations_are_refused(run, tmp_path, series, code, words):
     pixels, files = parts(series)
     path = segmentation(tmp_path / "seg.dcm", files, pixels.astype(np.uint8), "BINARY")
     ds = pydicom.dcmread(path)
@@ -859,10 +866,10 @@ def test_segmentations_that_cannot_be_segments_are_refused(run, tmp_path, series
     ds.save_as(path)
     complaint = run(found(wanted=wanted), [path], tmp_path / "series", status=1)
     assert f"{code}: " in complaint and words in complaint and str(path) in complaint
-    assert_nothing_left(tmp_path / "out")
+    assert_no_file_left(tmp_path / "out")
 
 
-def test_our_own_results_are_taken_where_the_pipeline_says_so(run, tmp_path, series, rois):
+def test_own_results_are_used_if_the_pipeline_permits(run, tmp_path, series, rois):
     structures = structure_set(tmp_path, Planes(series), rois)
     one_seg = run(drawn("Ball", "number = 3"), [structures], tmp_path / "series", output="one") / "seg.dcm"
     again = run(found(wanted='roi = "Ball"; own = true'), [one_seg, structures], tmp_path / "series", output="again")
@@ -872,14 +879,14 @@ def test_our_own_results_are_taken_where_the_pipeline_says_so(run, tmp_path, ser
     assert "OBJECT_MISSING" in run(found(), [structures], tmp_path / "series", status=1)
 
 
-# ---- every region that matches
+# ---- every matching region
 
 def grown(label="Lesions", wanted='roi = "lesion*"; each = true', more=""):
     return drawn(label, wanted, more)
 
 
 def lesions(planes, count):
-    """Regions of an organ and of lesions by their names; lesions lie apart from each other."""
+    """Regions of an organ and of lesions by their names. Lesions do not touch each other."""
     rois = {"Liver": [("CLOSED_PLANAR", ring(planes, z, (35, 30), (30, 25), 60)) for z in range(1, 8)]}
     for number in range(1, count + 1):
         rois[f"lesion {number}"] = [("CLOSED_PLANAR", ring(planes, z, (9 * number, 12), (3, 4 + number), 30)) for z in (2, 3)]
@@ -892,7 +899,7 @@ def written_masks(path, planes, numbers):
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_each_region_that_matches_is_a_segment(run, tmp_path, series, count):
+def test_each_matching_region_is_a_segment(run, tmp_path, series, count):
     """One configuration for patients with 1 to n lesions."""
     planes = Planes(series)
     path = structure_set(tmp_path, planes, lesions(planes, count))
@@ -914,7 +921,7 @@ def test_each_region_that_matches_is_a_segment(run, tmp_path, series, count):
 
 
 def test_regions_bring_their_codes_colors_and_names(run, tmp_path, series):
-    """Two regions of one name, one without a name, and one that another segment of the pipeline has already."""
+    """Two regions of one name, one without a name, and one that another segment of the pipeline already uses."""
     planes = Planes(series)
     path = structure_set(tmp_path, planes, lesions(planes, 4))
     ds = pydicom.dcmread(path)
@@ -942,7 +949,8 @@ def test_regions_bring_their_codes_colors_and_names(run, tmp_path, series):
     # Blue of sRGB under D50, as colour tables print it; see unit test seg_parts.
     lab = own.RecommendedDisplayCIELabValue
     assert (lab[0] / 655.35, lab[1] / 257 - 128, lab[2] / 257 - 128) == pytest.approx((29.57, 68.3, -112.03), abs=0.1)
-    assert code_of(other.SegmentedPropertyTypeCodeSequence)[0] == "86049000"  # the pipeline's, as the region's is not whole
+    # the pipeline's, because the region's code is incomplete
+    assert code_of(other.SegmentedPropertyTypeCodeSequence)[0] == "86049000"
     assert code_of(other.AnatomicRegionSequence)[2] == "Liver"
 
 
@@ -956,7 +964,7 @@ def code_of(sequence):
     return sequence[0].CodeValue, sequence[0].CodingSchemeDesignator, sequence[0].CodeMeaning
 
 
-def test_regions_that_match_are_united(run, tmp_path, series):
+def test_matching_regions_are_united(run, tmp_path, series):
     planes = Planes(series)
     path = structure_set(tmp_path, planes, {**lesions(planes, 3), "lesion 4": [("CLOSED_PLANAR", ring(planes, 3, (10, 12), (3, 5), 30))]})
     output = run(grown(wanted='roi = "lesion*"; unite = true'), [path], tmp_path / "series")
@@ -1015,11 +1023,11 @@ def test_each_leaves_empty_regions_empty(run, tmp_path, series, rois):
         ("GTV-1", True, False), ("GTV-2", True, False), ("Löwe", True, False), ("point", False, True), ("none", False, True),
         ("beside", False, True)]
     assert "empty segments (3 of 6; " in record["note"]
-    # Contours off the slices are not empty: what they enclose is not known.
+    # Contours off the slices are not empty, and their content is unknown.
     assert "CONTOUR_OFF_PLANES" in run(grown(wanted='roi = "*"; each = true'), [path], tmp_path / "series", status=1, output="off")
 
 
-def test_no_region_that_matches(run, tmp_path, series):
+def test_no_matching_region(run, tmp_path, series):
     planes = Planes(series)
     path = structure_set(tmp_path, planes, lesions(planes, 0))
     assert "ROI_NOT_FOUND" in run(grown(), [path], tmp_path / "series", status=1)
@@ -1043,7 +1051,7 @@ ORGANS = 104  # of TotalSegmentator's first version
 
 
 def organs(files, shape):
-    """Blocks of 5 x 5 x 2 voxels side by side, but for number 50, which is empty."""
+    """Adjacent blocks of 5 x 5 x 2 voxels, except number 50, which is empty."""
     masks = np.zeros((*shape, ORGANS), np.uint8)
     for n in range(ORGANS):
         y, x = divmod(n, 13)
@@ -1093,10 +1101,11 @@ def test_more_regions_than_a_pipeline_may_have(run, tmp_path, series):
     assert len(pydicom.dcmread(output / "seg.dcm").SegmentSequence) == 256
 
 
-# ---- contours through the centres of voxels
+# ---- contours through voxel centres
 
 def test_contours_through_centres(run, tmp_path, series):
-    """A block of 11 x 7 voxels with a hole of 3 x 1, whose outline is the border of the voxels around it; and one voxel."""
+    """A block of 11 x 7 voxels with a hole of 3 x 1, outlined through the centres of its border voxels, and one
+    voxel."""
     planes = Planes(series)
     block = [planes.point(3, x, y) for x, y in ((20, 10), (20, 16), (30, 16), (30, 10))]
     hole = [planes.point(3, x, y) for x, y in ((24, 12), (26, 12), (27, 13), (26, 14), (24, 14), (23, 13))]
@@ -1113,7 +1122,7 @@ def test_contours_through_centres(run, tmp_path, series):
     assert row["points_on_centres"] == 1 and row["voxels"] == 11 * 7 - 3 + 1
     (item,) = pydicom.dcmread(output / "seg.dcm").SegmentSequence
     assert "with the voxels whose centres contours cross" in item.SegmentDescription
-    # Taken otherwise, they lose half a pixel on each side, and this is reported.
+    # Read as pixel edges, they lose half a pixel on each side, and this is reported.
     output = run(drawn(wanted='roi = "GTV"'), [path], tmp_path / "series", output="inside")
     record = record_of(output)
     assert record["segments"][0]["voxels"] < expected.sum()

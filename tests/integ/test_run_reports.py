@@ -1,4 +1,4 @@
-"""Segments that start from the points and outlines of a report, by highdicom, through `noctule run --object`."""
+"""Segments that start from points and outlines of an SR by highdicom, through `noctule run --object`."""
 
 import highdicom
 import numpy as np
@@ -36,7 +36,7 @@ def on_image(file, points, kind="POINT"):
 
 
 def report(path, planes, groups, evidence=None):
-    """A TID 1500 report with Measurement Groups."""
+    """Returns a TID 1500 report with Measurement Groups."""
     person = highdicom.sr.PersonObserverIdentifyingAttributes(name="Reader^One")
     context = highdicom.sr.ObservationContext(observer_person_context=highdicom.sr.ObserverContext(
         observer_type=CodedConcept("121006", "DCM", "Person"), observer_identifying_attributes=person))
@@ -53,7 +53,7 @@ def marked(label="Marked", wanted='roi = "Nodule 1"', more=""):
 
 
 def points_mask(planes, points):
-    """Each point's nearest voxel."""
+    """Returns the voxel nearest to each point."""
     mask = np.zeros(planes.shape, bool)
     for point in points:
         z = planes.nearest(np.array(point))
@@ -74,7 +74,7 @@ def test_points_and_outlines_are_regions(run, tmp_path, series):  # noqa: F811
         group(planes, "Box", on_image(planes.files[3], column_row, "POLYLINE"), SCT_LESION)])
     output = run(", ".join([marked("A"), marked("B", "number = 2"), marked("C", 'roi = "Mar?"'), marked("D", 'roi = "Box"')]), [path],
                  tmp_path / "series")
-    # Single precision is what reports have.
+    # Reports store single precision.
     points = pydicom.dcmread(path)
     data = []
 
@@ -96,7 +96,7 @@ def test_points_and_outlines_are_regions(run, tmp_path, series):  # noqa: F811
 
 @pytest.mark.parametrize("method", ["level-set", "fuzzy-connectedness"])
 def test_segments_start_from_points(run, tmp_path, series, method):  # noqa: F811
-    """The same as from the point itself."""
+    """The same result as from the point itself."""
     planes = Planes(series)
     point = planes.point(5, 35, 30)
     path = report(tmp_path / "sr.dcm", planes, [group(planes, "Nodule 1", space(planes, [point]))])
@@ -135,7 +135,7 @@ def test_points_on_straightened_series(run, tmp_path):  # noqa: F811
     ('roi = "Strange"', "OBJECT_OTHER_SERIES", "is drawn on an image that is no slice of the series: 1.2.79"),
     ('roi = "Slanted"', "CONTOUR_OBLIQUE", 'region "Slanted": '),
 ])
-def test_what_is_no_region_is_refused(run, tmp_path, series, wanted, code, words):  # noqa: F811
+def test_invalid_regions_are_refused(run, tmp_path, series, wanted, code, words):  # noqa: F811
     planes = Planes(series)
     strange = pydicom.dcmread(planes.files[0].filename)
     strange.SOPInstanceUID = "1.2.79"
@@ -174,7 +174,7 @@ def test_a_report_alone_cannot_refer_to_points(run, tmp_path, series):  # noqa: 
 
 
 def measured(planes, name, coordinates, finding=SCT_NODULE):
-    """A group of TID 1501 whose measurement (TID 300) is inferred from coordinates."""
+    """Returns a group of TID 1501 with a measurement (TID 300) inferred from coordinates."""
     length = highdicom.sr.Measurement(CodedConcept("103339001", "SCT", "Long axis"), 12.5, CodedConcept("mm", "UCUM", "mm"),
                                       referenced_coordinates=[coordinates])
     return highdicom.sr.MeasurementsAndQualitativeEvaluations(
@@ -182,8 +182,8 @@ def measured(planes, name, coordinates, finding=SCT_NODULE):
         measurements=[length])
 
 
-def test_what_measurements_are_inferred_from_is_a_region(run, tmp_path, series):  # noqa: F811
-    """Coordinates of TID 300 stand below a number: in space and on an image, of a group that has none of its own."""
+def test_coordinates_of_measurements_are_regions(run, tmp_path, series):  # noqa: F811
+    """Coordinates of TID 300 below a number, in space and on an image, in a group without coordinates of its own."""
     planes = Planes(series)
     points = ring(planes, 6, (33, 31), (20, 11), 60)
     outline = [*points, points[0]]
@@ -202,8 +202,8 @@ def test_what_measurements_are_inferred_from_is_a_region(run, tmp_path, series):
     assert "FIGURE_UNSUPPORTED: " in complaint and "is drawn as POLYLINE" in complaint
 
 
-def test_a_measurement_in_any_container_is_known_by_its_place(run, tmp_path, series):  # noqa: F811
-    """TID 300 in a report of no TID 1500: a container, a number below it, its coordinates below that."""
+def test_measurements_in_any_container_are_found_by_structure(run, tmp_path, series):  # noqa: F811
+    """TID 300 in a report without TID 1500: a container, a number below it, its coordinates below that."""
     planes = Planes(series)
     path = report(tmp_path / "sr.dcm", planes, [measured(planes, "Gone", highdicom.sr.CoordinatesForMeasurement3D(
         "POINT", np.array([planes.point(4, 30.2, 25.9)]), planes.files[0].FrameOfReferenceUID))])

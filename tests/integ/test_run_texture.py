@@ -1,9 +1,7 @@
-"""
-What texture measures, through the whole program: IBSI's published values, pyradiomics, scikit-image and numpy on
-series that go in, against features.json and matrices.json that come out.
+"""Texture features through the whole program: published values of IBSI, and pyradiomics, scikit-image and numpy for
+the same series, compared with features.json and matrices.json.
 
-Regions are what seg.dcm says, read by highdicom.
-"""
+Regions are the segments of seg.dcm, read by highdicom."""
 
 import json
 import re
@@ -18,7 +16,7 @@ from skimage.feature import graycomatrix
 from test_features import FIRST_ORDER, OF_PYRADIOMICS, assert_close, by_definition, smooth
 from test_run import change, seg_masks
 from texture_runs import (AGGREGATIONS, ALL_PATTERNS, OBLIQUE, ONE_LEVEL, SOFT, TABLES, TYPE, around_middle,
-                          assert_histograms, assert_report_tells, features, head, maps_of, read,
+                          assert_histograms, assert_report_equals_features, features, head, maps_of, read,
                           run,  # noqa: F401
                           segment, series, values_of)
 
@@ -56,7 +54,7 @@ IBSI = {
 IBSI_FIRST_ORDER = {"Q4LE": 2.15, "ECT3": 3.05, "KE2A": 1.08, "IPH6": -0.355, "Y12H": 1, "1GSF": 1, "QG58": 1,
                     "8DWT": 4, "84IY": 6, "SALO": 3, "2OJQ": 5, "N8CA": 567, "5ZWQ": 2.77, "TLU2": 1.27,
                     "YEKZ": 0.592}
-# Voxels that are not of the region are 9, beyond the segment's range.
+# Voxels outside the region are 9, beyond the segment's range.
 IBSI_PHANTOM = np.array([
     [[1, 4, 4, 1, 1], [1, 4, 6, 1, 1], [4, 1, 6, 4, 1], [4, 4, 6, 4, 1]],
     [[1, 4, 4, 1, 1], [1, 1, 6, 1, 1], [9, 1, 3, 1, 1], [4, 4, 6, 1, 1]],
@@ -68,7 +66,7 @@ SIX_LEVELS = {"fixed-bin-number": "levels = 6;", "fixed-bin-size": "bin_width = 
 
 
 def printed(value):
-    """At three digits, as IBSI prints."""
+    """Rounds to three digits, as IBSI prints."""
     return float(f"{value:.3g}")
 
 
@@ -94,7 +92,7 @@ def test_the_digital_phantom_of_ibsi(run, tmp_path, place, aggregation, discreti
 
 # --- pyradiomics ---
 
-# What to ask of it and of us, to get the same.
+# Equivalent settings of pyradiomics and of Noctule.
 SETTINGS = {
     "default": ({}, 'aggregation = "3d-averaged"; discretisation = "pyradiomics-bin-width"; bin_width = 25.0;'),
     "force2D": ({"force2D": True},
@@ -106,7 +104,8 @@ SETTINGS = {
 
 
 def assert_is_pyradiomics(ours, values, mask, options, width=25):
-    """All 24 features of its GLCM class, and those of its first order whose definition is the same."""
+    """Compares all 24 features of pyradiomics' GLCM class, and those of its first order class with the same
+    definition."""
     image = SimpleITK.GetImageFromArray(values)
     region = SimpleITK.GetImageFromArray(mask.astype(np.uint8))
     theirs = RadiomicsGLCM(image, region, binWidth=width, **options).execute()
@@ -120,10 +119,8 @@ def assert_is_pyradiomics(ours, values, mask, options, width=25):
 
 
 def evenly(field, low, high):
-    """
-    Its values spread so that none is rare: pyradiomics adds 2.2e-16 to p_i. p_.j, which its MCC divides
-    by, and so loses digits to rare levels.
-    """
+    """Spreads values so that no level is rare. pyradiomics adds 2.2e-16 to p_i. p_.j, the divisor of its MCC, and so
+    loses digits for rare levels."""
     rank = field.ravel().argsort().argsort().reshape(field.shape) / field.size
     return low + (high - low) * rank**1.5
 
@@ -144,7 +141,7 @@ def test_segments_and_the_volume_are_as_of_pyradiomics(run, tmp_path, setting):
         assert_is_pyradiomics(values_of(tmp_path / "out", number), values, mask, options)
 
 
-def test_slopes_of_slices_are_as_of_pyradiomics(run, tmp_path):
+def test_slopes_per_slice_equal_pyradiomics(run, tmp_path):
     """Positron emission tomography: each slice has its own table of levels."""
     source = head(tmp_path / "in", ("--kind", "pet", "--size", "40x40x10"))
     change(sorted(source.glob("*.dcm")), lambda _, dataset: setattr(dataset, "Units", "BQML"))
@@ -160,8 +157,8 @@ def test_slopes_of_slices_are_as_of_pyradiomics(run, tmp_path):
 
 @needs_shared
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_a_real_brain_is_as_of_pyradiomics(run, tmp_path, setting):
-    """Re-segmented to what is common, for the same reason."""
+def test_a_real_brain_equals_pyradiomics(run, tmp_path, setting):
+    """Re-segmented to frequent values, for the same reason."""
     options, glcm = SETTINGS[setting]
     glcm = glcm.replace("25.0", "2.0") + " range = [ 56.0, 84.0 ];"
     run(SHARED / "mr-brain-t1", tmp_path / "out", f"first_order = false; glcm = {{ {glcm} }};",
@@ -176,8 +173,8 @@ def test_a_real_brain_is_as_of_pyradiomics(run, tmp_path, setting):
                  OF_PYRADIOMICS)
 
 
-def test_all_neighbours_two_away_are_as_of_pyradiomics(run, tmp_path):
-    """Its distance 2 in slices, named one by one."""
+def test_all_neighbours_at_distance_two_equal_pyradiomics(run, tmp_path):
+    """pyradiomics' distance 2 within slices, as a list of offsets."""
     stored = evenly(smooth(12, (7, 40, 43)), 0, 600).astype(np.uint16)
     source = series(tmp_path / "in", stored)
     offsets = [(x, y) for y in range(-2, 3) for x in range(-2, 3) if max(abs(x), abs(y)) == 2 and (y, x) > (0, 0)]
@@ -190,11 +187,11 @@ def test_all_neighbours_two_away_are_as_of_pyradiomics(run, tmp_path):
                           {"force2D": True, "distances": [2]})
 
 
-# --- matrices that only we have, by their definition ---
+# --- matrices without a peer, by their definition ---
 
 
 def counts_of(levels, mask, offset, number):
-    """Raw directional counts[reference, neighbour] for one offset (x, y, z)."""
+    """Returns raw directional counts[reference, neighbour] for one offset (x, y, z)."""
     counts = np.zeros((number, number))
     there, here = [], []
     for step, size in zip(offset[::-1], levels.shape):
@@ -207,21 +204,21 @@ def counts_of(levels, mask, offset, number):
 
 
 def test_the_matrices_of_hong2018(run, tmp_path):
-    """Directional counts of bytes in equal parts, one direction in a slice: scikit-image counts the same."""
+    """Directional counts of bytes in equal parts, one direction within a slice, equal to scikit-image's counts."""
     image = (smooth(7, (1, 60, 47)) * 255).astype(np.uint8)
     source = series(tmp_path / "in", image)
-    # Its angles turn towards larger rows: -pi/4 leads right and up.
+    # skimage's angles turn towards larger rows: -pi/4 leads right and up.
     for angle, theirs, distance in (0, 0, 1), (45, -np.pi / 4, 1), (90, np.pi / 2, 2), (135, np.pi / 4, 3):
         output = tmp_path / f"out{angle}"
         run(source, output, 'regions = [ "volume" ]; first_order = false; glcm = { discretisation = "stored-256"; '
             f'levels = 8; symmetric = false; aggregation = "2d-averaged"; angles = [ {angle} ]; '
             f"distances = [ {distance} ]; }};", [segment(0, 255, (0, 0, 0))])
         levels = (image[0].astype(int) * 8 // 256).astype(np.uint8)
-        if theirs < 0:  # no angle of theirs leads up: the same as right and down in a mirror
+        if theirs < 0:  # none of skimage's angles leads up: the same as right and down in a mirrored image
             levels, theirs = levels[::-1], -theirs
-        reach = distance * 2**0.5 if angle % 90 else distance  # theirs is Euclidean
+        reach = distance * 2**0.5 if angle % 90 else distance  # skimage's distance is Euclidean
         matrix = graycomatrix(levels, [reach], [theirs], levels=8)[:, :, 0, 0].astype(float)
-        if angle in (90, 135):  # ours leads up, theirs down
+        if angle in (90, 135):  # up here, down in skimage
             matrix = matrix.T
         expected = by_definition(matrix)
         assert_close(values_of(output, 0), expected, {name: name for name in expected})
@@ -230,7 +227,7 @@ def test_the_matrices_of_hong2018(run, tmp_path):
 
 
 def matrices(folder):
-    """What matrices.json says, with dense arrays in the place of the cells that are not 0."""
+    """Returns matrices.json, with dense arrays in place of the cells that are not 0."""
     found = json.loads((folder / "matrices.json").read_text())
     for matrix in found:
         (key,) = {"counts", "probabilities"} & set(matrix)
@@ -270,8 +267,8 @@ def test_the_matrices_of_ibsis_phantom(run, tmp_path):
 
 @pytest.mark.parametrize("symmetric", ["true", "false"])
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
-def test_features_are_those_of_the_matrices(run, tmp_path, aggregation, symmetric):
-    """As counts and as probabilities, which sum to 1; of regions that have a pair."""
+def test_features_follow_from_the_matrices(run, tmp_path, aggregation, symmetric):
+    """From counts and from probabilities, which sum to 1, of regions with at least one pair."""
     texture = ('regions = [ "segments", "volume" ]; first_order = false; glcm = {{ levels = 12; '
                f'distances = [ 1, 3 ]; aggregation = "{aggregation}"; symmetric = {symmetric}; '
                'matrices = "{}"; }};')
@@ -297,7 +294,7 @@ def test_features_are_those_of_the_matrices(run, tmp_path, aggregation, symmetri
 
 @pytest.mark.parametrize("aggregation", ["3d-averaged", "3d-merged", "2d-slice-merged"])
 def test_offsets_of_the_pipeline(run, tmp_path, aggregation):
-    """Any offsets, 256 levels, values cut to a range, within a region: numpy counts the same."""
+    """Any offsets, 256 levels, values cut to a range, within a region, equal to numpy's counts."""
     flat = aggregation.startswith("2d")
     offsets = [(3, 0, 0), (-2, 1, 0)] if flat else [(2, 0, -1), (0, -3, 2), (1, 1, 0)]
     stored = np.random.default_rng(5).gamma(2, 60, (9, 33, 30)).astype(np.uint16)
@@ -324,7 +321,7 @@ def test_offsets_of_the_pipeline(run, tmp_path, aggregation):
     assert (first["distance"], first["levels"], first["range"]) == (None, 256, [0, 120])
 
 
-def test_each_distance_has_features_of_its_own(run, tmp_path):
+def test_each_distance_has_separate_features(run, tmp_path):
     source = head(tmp_path / "in")
     run(source, tmp_path / "both", "glcm = { distances = [ 1, 4 ]; };", [SOFT])
     for distance in (1, 4):
@@ -335,8 +332,8 @@ def test_each_distance_has_features_of_its_own(run, tmp_path):
 
 
 @pytest.mark.parametrize("aggregation", ["2d-averaged", "3d-averaged"])
-def test_a_distance_is_the_directions_times_it(run, tmp_path, aggregation):
-    """Neighbours that are two away along their farthest axis, one of each opposite pair, named one by one."""
+def test_a_distance_multiplies_the_directions(run, tmp_path, aggregation):
+    """Neighbours at distance two along their farthest axis, one of each opposite pair, as a list of offsets."""
     source = head(tmp_path / "in")
     depths = (0,) if aggregation == "2d-averaged" else (0, 2)
     offsets = [(x, y, z) for z in depths for y in (-2, 0, 2) for x in (-2, 0, 2) if (z, -y, x) > (0, 0, 0)]
@@ -349,14 +346,14 @@ def test_a_distance_is_the_directions_times_it(run, tmp_path, aggregation):
     assert_close(ours, values_of(tmp_path / "offsets"), {name: name for name in ours}, 1e-12)
 
 
-# --- intensities and place ---
+# --- intensities and positions ---
 
 
-def test_place_and_intensities_are_those_of_the_patient(run, tmp_path):
+def test_positions_and_intensities_are_those_of_the_patient(run, tmp_path):
     """Planes across the patient, voxels of three different edges, padding within the region."""
     stored = evenly(smooth(4, (9, 31, 70)), 0, 900).astype(np.int16)
     stored[stored == 400] = 401
-    stored[4, 10:14, 30:40] = 400  # amid the values that there are
+    stored[4, 10:14, 30:40] = 400  # among the existing values
     spacing = (0.5, 0.75, 2.5)
     source = series(tmp_path / "in", stored, spacing, 2.0, -500, OBLIQUE, PixelPaddingValue=400)
     run(source, tmp_path / "out", 'regions = [ "segments", "volume" ];', [segment(-500, 400, (35, 15, 4), 3)])
@@ -377,7 +374,7 @@ def test_place_and_intensities_are_those_of_the_patient(run, tmp_path):
                     "centroid_x": centroid[0], "centroid_y": centroid[1], "centroid_z": centroid[2]}
         expected |= dict(zip(("box_columns", "box_rows", "box_slices"), (np.ptp(places, 0) + 1) * spacing))
         assert_close(ours, expected, {name: name for name in expected})
-        assert "entropy" not in ours  # which is one of levels
+        assert "entropy" not in ours  # this entropy is defined only for levels
     glcm = SETTINGS["default"][1]
     run(source, tmp_path / "levels", f'regions = [ "volume" ]; glcm = {{ {glcm} }};',
         [segment(-500, 400, (35, 15, 4), 3)])
@@ -391,8 +388,8 @@ def test_place_and_intensities_are_those_of_the_patient(run, tmp_path):
     ((), None, "[hnsf'U]"), ((), "HU", "[hnsf'U]"), ((), "US", "1"), ((), "MGML", "mg/ml"),
     (("--multi-frame",), None, "[hnsf'U]"), (("--multi-frame",), "US", "1"), (("--kind", "mr-brain"), None, "1"),
 ])
-def test_values_have_the_unit_that_the_image_states(run, tmp_path, options, rescale_type, unit):
-    """None: as the phantom has it, HU of CT and none of MR."""
+def test_values_have_the_unit_of_the_image(run, tmp_path, options, rescale_type, unit):
+    """None: the phantom's default, HU for CT and no unit for MR."""
     source = head(tmp_path / "in", ("--size", "24x24x4", *options))
 
     def state(_, dataset):
@@ -414,7 +411,7 @@ def fuzzy(label, voxel, more=""):
 
 
 def test_regions_of_every_method(run, tmp_path):
-    """An object of fuzzy connectedness with its connectedness map, a level set, and one that starts from the object."""
+    """A fuzzy connectedness object with its connectedness map, a level set, and one that starts from the object."""
     source = head(tmp_path / "in")
     grown = f'{{ label = "Grown"; range = [ 20.0, 60.0 ]; from = "Object"; {TYPE} }}'
     for name, segments in ("one pass", [fuzzy("Object", (24, 22, 6), "connectedness_map = true;"), SOFT]), (
@@ -435,7 +432,7 @@ def test_regions_of_every_method(run, tmp_path):
         assert_histograms(output, maps_of(stored), [
             (number, re.search('label = "(.*?)"', text)[1], mask)
             for number, (text, mask) in enumerate(zip(segments, masks), 1)])
-        assert_report_tells(output, source)
+        assert_report_equals_features(output, source)
 
 
 def test_multi_frame_sources_have_the_same_features(run, tmp_path):

@@ -1,9 +1,7 @@
-"""
-What a run with texture leaves: tables, patterns.json, the report and the maps, what they say where there is no value,
-the same for the same input, on a disk that is full, and through the daemon to its database and destinations.
+"""Results of a run with texture: tables, patterns.json, SR and maps. They give reasons for absent values, are equal
+for equal input, are complete or absent on a full disk, and reach the database and destinations through the daemon.
 
-Objects are judged by dciodvfy, dsrdump, pydicom and highdicom, codes of patterns by scikit-image and numpy.
-"""
+dciodvfy, dsrdump, pydicom and highdicom check the objects, and scikit-image and numpy the codes of patterns."""
 
 import csv
 import json
@@ -19,10 +17,10 @@ from test_deliveries import QUICK, to_archive, to_folder
 from test_features import smooth
 from test_pmap import assert_dciodvfy_is_content as assert_map_is_content
 from test_pmap import assert_frames, assert_highdicom_reads, in_frames
-from test_run import assert_nothing_left, seg_masks
+from test_run import assert_no_file_left, seg_masks
 from test_seg import assert_references, planes_of
 from texture_runs import (AGGREGATIONS, ALL_PATTERNS, ALWAYS, ONE_LEVEL, PATTERNS, PLACE, SOFT, TABLES, around_middle,
-                          assert_histograms, assert_report_tells, features, head, lanadp, maps_of, pipeline, read,
+                          assert_histograms, assert_report_equals_features, features, head, lanadp, maps_of, pipeline, read,
                           reasons_of,
                           run,  # noqa: F401
                           segment, series, tlbap, values_of)
@@ -67,7 +65,7 @@ def test_patterns(run, tmp_path, options, exact, settings):
 @needs_shared
 @pytest.mark.parametrize("name", ["ct-head-5mm", "mr-brain-t1"])
 def test_patterns_of_real_series(run, tmp_path, name):
-    """Of its 64 slices in the middle, if it has as many."""
+    """Of its 64 middle slices, or all if it has fewer."""
     files = sorted((SHARED / name).glob("*.dcm"))
     source = tmp_path / "in"
     source.mkdir()
@@ -79,7 +77,7 @@ def test_patterns_of_real_series(run, tmp_path, name):
 
 
 def test_slices_without_a_pattern(run, tmp_path):
-    """Two rows: there are no codes, which is no reason to fail beside other results; alone it is."""
+    """Two rows have no codes. With other results the run succeeds, and alone it fails."""
     source = series(tmp_path / "in", np.arange(3 * 2 * 9, dtype=np.uint16).reshape(3, 2, 9))
     whole = [segment(0, 100, (4, 0, 0))]
     told = run(source, tmp_path / "out", ALL_PATTERNS, whole, ("seg", "pmap")).stdout
@@ -87,12 +85,12 @@ def test_slices_without_a_pattern(run, tmp_path):
     found = json.loads((tmp_path / "out" / "patterns.json").read_text())
     assert len(found) == 3 and not any(any(h["histogram"]) for h in found)
     assert "PMAP_EMPTY" in run(source, tmp_path / "no", ALL_PATTERNS, whole, ("pmap",), status=1).stderr
-    assert_nothing_left(tmp_path / "no")
+    assert_no_file_left(tmp_path / "no")
     run(source, tmp_path / "codes", ALL_PATTERNS, whole, ("codes",))
     assert (tmp_path / "codes" / "codes-1.nrrd").exists()
 
 
-# --- what is not defined ---
+# --- undefined values ---
 
 
 def sparse(folder):
@@ -112,7 +110,7 @@ SPARSE = [segment(450, 550, (4, 3, 1), label="Lone"), segment(650, 750, (9, 9, 2
     *((aggregation, "levels = 32;") for aggregation in AGGREGATIONS),
     ("2d-averaged", 'discretisation = "fixed-bin-size"; bin_width = 10.0;'),
     ("3d-merged", 'discretisation = "pyradiomics-bin-width"; bin_width = 10.0;')])
-def test_what_has_no_value_has_a_reason(run, tmp_path, aggregation, glcm):
+def test_absent_values_have_a_reason(run, tmp_path, aggregation, glcm):
     source = sparse(tmp_path / "in")
     run(source, tmp_path / "out", f'glcm = {{ {glcm} aggregation = "{aggregation}"; }};', SPARSE, ("seg", "sr"))
     all_of_them = features(tmp_path / "out")
@@ -130,7 +128,7 @@ def test_what_has_no_value_has_a_reason(run, tmp_path, aggregation, glcm):
     values = values_of(tmp_path / "out", 2)
     assert (values["joint_maximum"], values["joint_entropy"], values["contrast"], values["entropy"]) == (1, 0, 0, 0)
     assert values_of(tmp_path / "out", 1)["mean"] == 500 and values_of(tmp_path / "out", 4)["volume"] == 0
-    assert_report_tells(tmp_path / "out", source)
+    assert_report_equals_features(tmp_path / "out", source)
 
 
 @pytest.mark.parametrize("glcm, advice", [
@@ -138,7 +136,7 @@ def test_what_has_no_value_has_a_reason(run, tmp_path, aggregation, glcm):
     ('discretisation = "fixed-bin-size"; bin_width = 0.1;', "bin_width"),
     ('discretisation = "pyradiomics-bin-width"; bin_width = 0.1;', "bin_width"),
 ])
-def test_values_that_make_no_levels(run, tmp_path, glcm, advice):
+def test_values_without_levels(run, tmp_path, glcm, advice):
     source = sparse(tmp_path / "in")
     told = run(source, tmp_path / "out", f"glcm = {{ {glcm} }};", SPARSE[2:3], ("seg", "sr")).stdout
     assert advice in told and advice in json.loads((tmp_path / "out" / "job.json").read_text())["note"]
@@ -146,10 +144,10 @@ def test_values_that_make_no_levels(run, tmp_path, glcm, advice):
     assert {name for name, reason in reasons.items() if reason is None} >= PLACE | {"mean", "median", "maximum"}
     assert {reason for reason in reasons.values() if reason} == {"NOT_DISCRETISED"}
     assert len([reason for reason in reasons.values() if reason]) == 27  # the entropy too
-    assert_report_tells(tmp_path / "out", source)
+    assert_report_equals_features(tmp_path / "out", source)
 
 
-def test_a_range_that_leaves_nothing(run, tmp_path):
+def test_a_range_without_voxels(run, tmp_path):
     run(sparse(tmp_path / "in"), tmp_path / "out", "glcm = { range = [ 2000.0, 3000.0 ]; };", SPARSE[2:3])
     for feature in features(tmp_path / "out"):
         is_place = feature["family"] == "shape"
@@ -158,7 +156,7 @@ def test_a_range_that_leaves_nothing(run, tmp_path):
 
 
 def test_the_volume_needs_no_segment(run, tmp_path):
-    """Where all that is asked for is of the volume, it does not matter that no voxel was found."""
+    """If all requested measurements are of the volume, an empty segment is not an error."""
     source = head(tmp_path / "in")
     nothing = [segment(5000, 6000, (0, 0, 0), label="Nothing")]
     texture = f'regions = [ "volume" ]; glcm = {{ }}; {ALL_PATTERNS}'
@@ -166,14 +164,14 @@ def test_the_volume_needs_no_segment(run, tmp_path):
     job = json.loads((tmp_path / "out" / "job.json").read_text())
     assert (job["outcome"], job["code"]) == ("DONE", "") and job["volume"]["segmented_voxels"] == 0
     assert [r["file"] for r in job["results"]] == ["sr.dcm", *(f"pmap-{name}.dcm" for name in PATTERNS)]
-    assert_report_tells(tmp_path / "out", source)
+    assert_report_equals_features(tmp_path / "out", source)
     assert_histograms(tmp_path / "out", maps_of(read(source)[1]), [(0, None, None)])
     for wanted, results in (texture, ("seg", "sr", "pmap")), (texture.replace("volume", "segments"), ("pmap",)):
         run(source, tmp_path / "no", wanted, nothing, results, status=7)
         assert not list((tmp_path / "no").glob("*.dcm"))
 
 
-def test_a_job_without_a_voxel_tells_what_it_measured(run, tmp_path):
+def test_a_job_without_voxels_lists_its_features(run, tmp_path):
     source = sparse(tmp_path / "in")
     run(source, tmp_path / "out", "glcm = { };" + ALL_PATTERNS, SPARSE[3:], ("seg", "sr", "pmap"), status=7)
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted([*ALWAYS, *TABLES, "patterns.json"])
@@ -191,7 +189,7 @@ OF_COLUMNS = FIELDS[:FIELDS.index("sigma")]  # of v_features; the others are in 
 
 
 def from_csv(path):
-    """features.csv as features.json has it."""
+    """Returns features.csv in the form of features.json."""
     lines = path.read_bytes().decode().split("\r\n")
     assert lines.pop() == "" and not any("\n" in line for line in lines)
     rows = list(csv.DictReader(lines))
@@ -207,7 +205,7 @@ def from_csv(path):
     return told
 
 
-def test_the_tables_say_the_same_with_all_digits(run, tmp_path):
+def test_the_tables_agree_in_all_digits(run, tmp_path):
     label = 'Größe, \\"links\\"; 脳'
     run(sparse(tmp_path / "in"), tmp_path / "out",
         'regions = [ "segments", "volume" ]; glcm = { aggregation = "2.5d-merged"; angles = [ 0, 90 ]; '
@@ -224,7 +222,7 @@ def test_the_tables_say_the_same_with_all_digits(run, tmp_path):
     assert all(f["sigma"] == (None if f["family"] == "shape" else 2.5) for f in told)
 
 
-def test_the_summary_names_what_was_measured(run, tmp_path):
+def test_the_summary_names_the_features(run, tmp_path):
     told = run(head(tmp_path / "in"), tmp_path / "out", 'regions = [ "segments", "volume" ]; glcm = { };',
                [SOFT, segment(5000, 6000, (0, 0, 0), label="Nothing")]).stdout
     values = values_of(tmp_path / "out", 1)
@@ -238,7 +236,7 @@ def test_the_summary_names_what_was_measured(run, tmp_path):
 
 
 def test_the_same_input_gives_the_same_results(run, tmp_path):
-    """Whatever the order of the files and the number of threads."""
+    """Independent of the order of files and the number of threads."""
     source = head(tmp_path / "in")
     (tmp_path / "shuffled").mkdir()
     for number, path in enumerate(sorted(source.glob("*.dcm"), reverse=True)):
@@ -266,11 +264,11 @@ def test_the_same_input_gives_the_same_results(run, tmp_path):
     'angles = [ 0, 135 ];',
     'symmetric = false; levels = 8; offsets = ( [ 2, 0, 1 ], [ 0, -3, 0 ] );',
 ])
-def test_the_report_tells_what_the_tables_tell(run, tmp_path, regions, results, glcm):
+def test_the_report_equals_the_tables(run, tmp_path, regions, results, glcm):
     source = head(tmp_path / "in")
     run(source, tmp_path / "out", f"regions = [ {regions} ]; glcm = {{ {glcm} }};",
         [SOFT, segment(300, 3000, (24, 2, 6), 3, "Bone")], results)
-    assert_report_tells(tmp_path / "out", source)
+    assert_report_equals_features(tmp_path / "out", source)
 
 
 @needs_shared
@@ -278,19 +276,20 @@ def test_the_report_tells_what_the_tables_tell(run, tmp_path, regions, results, 
 def test_objects_of_real_series(run, tmp_path, name):
     run(SHARED / name, tmp_path / "out", f'regions = [ "segments", "volume" ]; glcm = {{ }}; patterns = [ "lbp" ];',
         [around_middle(20, 90, 20)], ("seg", "sr", "pmap"))
-    assert_report_tells(tmp_path / "out", SHARED / name)
+    assert_report_equals_features(tmp_path / "out", SHARED / name)
     assert_map_is_content(tmp_path / "out" / "pmap-lbp.dcm", sorted((SHARED / name).glob("*.dcm"))[0])
 
 
-# --- a disk that is full, and other ways to fail ---
+# --- full disk and other failures ---
 
 EVERYTHING = ('regions = [ "segments", "volume" ]; glcm = { distances = [ 1, 2 ]; matrices = "counts"; }; '
               f"{ALL_PATTERNS}")
 OBJECTS = ("seg", "sr", "pmap")
 
 
-def test_a_disk_that_fills_while_any_file_is_written(run, tmp_path):
-    """From no room to just enough, and from no name to enough: each file is the one that does not fit, and nothing is left."""
+def test_a_disk_full_at_any_file_leaves_no_file(run, tmp_path):
+    """From no room to just enough, for blocks and for names: each file is the first that does not fit once, and no
+    file remains."""
     small = tmp_path / "small"
     small.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "noctule-test", small],
@@ -300,7 +299,7 @@ def test_a_disk_that_fills_while_any_file_is_written(run, tmp_path):
         source = head(tmp_path / "in", ("--kind", "sphere", "--size", "32x32x8"))
         segments = [segment(0, 90, (16, 16, 4), 4, "Soft")]
         stopped_at = set()
-        # The pages that others leave may be one for a small file, however many there are; the names are not.
+        # Files of other processes may use pages in a small file system, but not file names.
         for limits in ([f"size={4 * pages}k" for pages in range(1, 400, 5)], [f"nr_inodes={names}" for names in range(4, 40)]):
             for limit in limits:
                 subprocess.run(["mount", "-o", f"remount,{limit}", small], check=True)
@@ -327,8 +326,8 @@ def test_a_disk_that_fills_while_any_file_is_written(run, tmp_path):
     ('"segments"', ("seg", "pmap"), "pmap-lbp.dcm", "parametric map"),
     ('"segments", "volume"', ("seg",), "features.json", "features.json"),
 ])
-def test_a_file_that_cannot_be_finished(run, tmp_path, regions, results, victim, name):
-    """A limit on file sizes that the file, written after smaller ones, is the first to meet."""
+def test_an_incomplete_file_fails_the_run(run, tmp_path, regions, results, victim, name):
+    """A limit on file sizes that only this file exceeds, after smaller ones were written."""
     source = head(tmp_path / "in", ("--size", "32x32x24"))
     texture = f'regions = [ {regions} ]; glcm = {{ distances = [ 1, 2, 3, 4 ]; }}; patterns = [ "lbp" ];'
     segments = [segment(0, 90, (16, 16, 12), 4, "Soft")]
@@ -337,7 +336,7 @@ def test_a_file_that_cannot_be_finished(run, tmp_path, regions, results, victim,
     result = run(source, tmp_path / "again", texture, segments, results, status=1,
                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
     assert "DISK_FULL" in result.stderr and name in result.stderr
-    assert_nothing_left(tmp_path / "again")
+    assert_no_file_left(tmp_path / "again")
 
 
 @pytest.mark.parametrize("texture, results, word", [
@@ -353,17 +352,17 @@ def test_a_file_that_cannot_be_finished(run, tmp_path, regions, results, victim,
     ("glcm = { range = [ 9.0, 1.0 ]; };", ("seg",), "range"),
     ('patterns = [ "ltp" ];', ("seg",), "lanadp"),
 ])
-def test_settings_that_make_no_sense(run, tmp_path, texture, results, word):
+def test_contradictory_settings_are_refused(run, tmp_path, texture, results, word):
     source = head(tmp_path / "in", ("--size", "32x32x4"))
     result = run(source, tmp_path / "out", texture, [SOFT], results, status=5)
     assert word in result.stderr and "noctule.conf" in result.stderr
-    assert_nothing_left(tmp_path / "out")
+    assert_no_file_left(tmp_path / "out")
 
 
 # --- the service ---
 
 
-def test_the_daemon_keeps_and_delivers_what_was_measured(daemon, tmp_path):
+def test_the_daemon_stores_and_delivers_the_features(daemon, tmp_path):
     """`noctule features`, v_features and the delivered objects agree with the files of the job."""
     source = head(tmp_path / "in")
     with storescp(tmp_path / "archive") as archive:
@@ -405,8 +404,8 @@ def test_the_daemon_keeps_and_delivers_what_was_measured(daemon, tmp_path):
 
 
 @pytest.mark.parametrize("point", ["worker_in_write", "worker_after_rename"])
-def test_a_worker_that_is_killed_while_it_writes_them(daemon, tmp_path, point):
-    """The first object that it writes is the report; the next attempt leaves one of each, and nothing half-done."""
+def test_a_worker_killed_while_writing_objects(daemon, tmp_path, point):
+    """The report is written first. The next attempt leaves one object of each kind, and no partial files."""
     once = tmp_path / "crashed"
     extra = f'results = [ "sr", "pmap" ]; texture = {{ regions = [ "volume" ]; glcm = {{ }}; {ALL_PATTERNS} }};'
     d = daemon(quiet=0.5, pipeline_extra=extra,
@@ -422,4 +421,4 @@ def test_a_worker_that_is_killed_while_it_writes_them(daemon, tmp_path, point):
     (folder,) = {(d.root / row["path"]).parent for row in made}
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         [*ALWAYS, *TABLES, "patterns.json", "sr.dcm", *(f"pmap-{name}.dcm" for name in PATTERNS)])
-    assert_report_tells(folder, source)
+    assert_report_equals_features(folder, source)

@@ -1,4 +1,5 @@
-"""The simulation of docs/scale.md: what it must say whatever it is fed with. That it is right is measured: tests/bench/scale_measure.py."""
+"""The simulation of docs/scale.md: properties for any input. tests/bench/scale_measure.py compares it with
+measurements."""
 
 import random
 import sys
@@ -26,7 +27,7 @@ def test_the_seed_repeats():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_every_job_ends_once(seed):
-    """Whatever the settings: none is lost, none counts twice, and nothing of it is left."""
+    """With any settings each job ends once, and no task remains."""
     draw = random.Random(seed)
     changed = {"seed": seed, "series": draw.randrange(1, 1500), "nodes": draw.randrange(1, 20), "slots": draw.randrange(1, 4),
                "batch_seconds": draw.choice((0.0, 5.0, 60.0, 600.0)), "max_submitted": draw.choice((1, 3, 2000)),
@@ -43,14 +44,14 @@ def test_every_job_ends_once(seed):
 
 @pytest.mark.parametrize("share", [1.25e8, 1.25e9, 1e12])
 def test_more_nodes_take_no_longer(share):
-    """But for the last group's: a task ends a little later where a share is divided by more."""
+    """Except for the last group: a task ends slightly later when more tasks divide a share."""
     times = [simulate(nodes=nodes, series=2000, spread=0.0, batch_seconds=10.0, share_bytes_per_second=share)["seconds"]
              for nodes in (1, 2, 4, 8, 16, 32)]
     assert all(after <= before * 1.02 for before, after in zip(times, times[1:])), times
 
 
-def test_one_node_takes_the_sum_of_its_jobs():
-    """Where nothing else is slow: what jobs take, and what lies between tasks."""
+def test_one_node_needs_the_sum_of_its_jobs():
+    """Without other delays the time is the sum of jobs and of pauses between tasks."""
     values = scale.settings_of(INPUTS, "small")
     told = simulate("small", series=300, sleep_seconds=1.0, batch_seconds=0.0, poll_seconds=1.0, spread=0.0)
     job = 1.0 + sum(values[name] for name in ("read_seconds", "compute_seconds", "write_seconds", "verify_seconds", "step_seconds"))
@@ -58,8 +59,8 @@ def test_one_node_takes_the_sum_of_its_jobs():
     assert told["seconds"] == pytest.approx(300 * (job + values["turn_seconds"]), rel=0.02)
 
 
-def test_a_full_share_moves_its_bytes_and_no_more():
-    """Each image crosses it twice: copied when its folder is made, and read by its node."""
+def test_a_saturated_share_moves_exactly_its_bytes():
+    """Each image crosses the share twice: copied when its folder is made, and read by its node."""
     values = scale.settings_of(INPUTS, "cpu")
     told = simulate(nodes=64, series=3000, share_bytes_per_second=1.25e8)
     assert told["limit"] == "share" and told["busy"]["share"] == pytest.approx(1.0, abs=0.02)
@@ -67,8 +68,8 @@ def test_a_full_share_moves_its_bytes_and_no_more():
     assert seconds < told["seconds"] < 1.1 * seconds
 
 
-def test_what_nodes_see_is_read_once():
-    """Images cross the share when their node reads them, and only then; without their digests once more."""
+def test_visible_images_are_read_once():
+    """Images cross the share only when their node reads them. Without digests they cross it once more."""
     values = scale.settings_of(INPUTS, "cpu")
     for is_digested, times in ((True, 1), (False, 2)):
         told = simulate(nodes=64, series=3000, share_bytes_per_second=1.25e8, is_seen=True, is_digested=is_digested)
@@ -76,6 +77,6 @@ def test_what_nodes_see_is_read_once():
         assert seconds < told["seconds"] < 1.1 * seconds
 
 
-def test_a_setting_that_is_none_is_refused():
+def test_an_invalid_setting_is_refused():
     with pytest.raises(SystemExit, match="no such setting: nods"):
         simulate(nods=4)

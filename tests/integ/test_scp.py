@@ -1,4 +1,4 @@
-"""dicom_serve, through a small program of its own: what peers of every kind send, and what they may not."""
+"""dicom_serve, through a small program: valid input of all kinds of peers, and violations."""
 
 import contextlib
 import errno
@@ -36,7 +36,7 @@ OUT_OF_RESOURCES, MISMATCH, CANNOT_UNDERSTAND = 0xA700, 0xA900, 0xC000
 
 
 class Server:
-    """A running `serve`; `lines` is what it has said."""
+    """A running `serve`. `lines` is its output."""
 
     def __init__(self, folder, *options, clock=None):
         self.folder = pathlib.Path(folder)
@@ -70,7 +70,7 @@ class Server:
         self.reader.join(20)
 
     def memory_peak(self):
-        """Bytes."""
+        """Returns bytes."""
         status = pathlib.Path("/proc", str(self.process.pid), "status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
@@ -92,7 +92,7 @@ def server(tmp_path):
 
 
 def image(instance=None):
-    """A small CT image as a data set with file meta information."""
+    """Returns a small CT image as a data set with file meta information."""
     dataset = Dataset()
     dataset.SOPClassUID, dataset.SOPInstanceUID = CT, instance or generate_uid()
     dataset.StudyInstanceUID, dataset.SeriesInstanceUID = generate_uid(), generate_uid()
@@ -107,7 +107,7 @@ def image(instance=None):
 
 
 def data_set_bytes(path):
-    """What stands in a Part 10 file after its meta information."""
+    """Returns the bytes of a Part 10 file after its meta information."""
     data = pathlib.Path(path).read_bytes()
     assert data[:132] == bytes(128) + b"DICM"
     return data[144 + struct.unpack_from("<I", data, 140)[0]:]
@@ -119,7 +119,7 @@ def meta_of(path):
         return pydicom.filereader._read_file_meta_info(file)
 
 
-# ---- well-behaved peers ----
+# ---- correct peers ----
 
 
 def test_echo(server):
@@ -151,14 +151,14 @@ def test_tools_store(server, tmp_path_factory, tool):
     assert closed[1:3] == ["5", "0"] and closed[4] == "0"
     for i, dataset in enumerate(images):
         path = server.folder / f"{dataset.SOPInstanceUID}.dcm"
-        if tool != "dcmsend":  # which may choose another transfer syntax
+        if tool != "dcmsend":  # dcmsend may choose another transfer syntax
             assert data_set_bytes(path) == data_set_bytes(sent / f"{i}.dcm")
         assert pydicom.dcmread(path).PixelData == dataset.PixelData
 
 
 @pytest.mark.parametrize("transfer", TRANSFER_SYNTAXES)
 def test_transfer_syntaxes_are_kept_bit_by_bit(server, transfer):
-    """The data set is not looked at: what is sent is what the file holds."""
+    """The data set is not parsed: the stored bytes are those of the sent file."""
     data = random.Random(transfer).randbytes(70000)
     with Raw(server.port) as raw:
         assert raw.associate([(CT, [transfer])], calling=" RAW ") == {1: (0, transfer)}
@@ -198,8 +198,8 @@ def test_the_first_proposed_transfer_syntax_is_taken(server):
         raw.release()
 
 
-def test_a_uid_with_a_nul_inside_is_no_uid(server):
-    """Read as C strings these are what the acceptor knows."""
+def test_a_uid_with_an_embedded_nul_is_refused(server):
+    """Read as C strings, these would equal valid UIDs."""
     nul = "\0.5"
     with Raw(server.port) as raw:
         answers = raw.associate([(CT, [EXPLICIT + nul]), (CT, [EXPLICIT + nul, IMPLICIT]), (CT + nul, [IMPLICIT]),
@@ -210,7 +210,7 @@ def test_a_uid_with_a_nul_inside_is_no_uid(server):
 
 
 def test_many_messages_in_one_packet(server):
-    """A sender that does not wait for answers, with command and data set in one PDU."""
+    """A sender that does not wait for responses, with command and data set in one PDU."""
     with Raw(server.port) as raw:
         raw.associate([(CT, [IMPLICIT])])
         raw.send(b"".join(
@@ -266,7 +266,7 @@ def test_max_pdu(tmp_path, size):
 
 @pytest.mark.parametrize("size", [1, 80, 100, 0])
 def test_responses_fit_the_peer(server, size):
-    """0 stands for no limit; what cannot hold anything is not taken at its word."""
+    """0 is no limit. A limit too small for any fragment is ignored."""
     with Raw(server.port) as raw:
         raw.associate([(CT, [IMPLICIT])], max_pdu=size)
         raw.command(1, command(C_STORE, 1, CT, "1.2.3"))
@@ -324,7 +324,7 @@ def test_titles_are_fit_for_logs(server):
     assert server.wait("admit")[0] == "A?B?[31m"
 
 
-# ---- instances that are not to be had ----
+# ---- instances that cannot be stored ----
 
 
 @pytest.mark.parametrize("instance", ["../../../tmp/evil", "/etc/passwd", "1.2/3", "", ".", "1..2", "1.2.", "x" * 30,
@@ -334,7 +334,7 @@ def test_instances_without_a_uid(server, instance):
         raw.associate([(CT, [IMPLICIT])])
         raw.command(1, command(C_STORE, 9, CT, instance))
         if len(instance) > 16384:
-            assert raw.ends() == ABORT  # no command is that long
+            assert raw.ends() == ABORT  # no command may be that long
         else:
             raw.data_set(1, bytes(50000))
             assert raw.status() == CANNOT_UNDERSTAND
@@ -356,7 +356,7 @@ def test_class_and_context_must_agree(server):
 
 
 def test_full_disk(tmp_path):
-    """Writing fails at every place, also at the very last byte; the association goes on."""
+    """Writing fails at every position, including the last byte. The association continues."""
     with serving(tmp_path, "--full-after", 300000) as server:
         with Raw(server.port) as raw:
             raw.associate([(CT, [IMPLICIT])])
@@ -380,13 +380,13 @@ def test_no_file_can_be_made(server):
     assert not [end for end in server.said("end") if end[0] == "1.2.3"]
 
 
-def test_operations_that_are_not_offered(server):
+def test_unsupported_operations_are_refused(server):
     with Raw(server.port) as raw:
         raw.associate([(CT, [IMPLICIT]), (VERIFICATION, [IMPLICIT]), (COMMITMENT, [IMPLICIT])])
         raw.command(1, command(C_FIND, 5, CT))
         raw.data_set(1, bytes(40000))
         assert raw.status() == UNRECOGNIZED
-        raw.command(1, command(0x0FFF, 5, data_set=False, x0120=5))  # C-CANCEL: no answer
+        raw.command(1, command(0x0FFF, 5, data_set=False, x0120=5))  # C-CANCEL has no response
         raw.command(3, command(0x0777, 6, VERIFICATION, data_set=False))
         assert raw.status() == UNRECOGNIZED
         raw.command(1, command(C_ECHO, 7, VERIFICATION, data_set=False))
@@ -396,7 +396,7 @@ def test_operations_that_are_not_offered(server):
         raw.release()
 
 
-# ---- peers that break off ----
+# ---- peers that disconnect ----
 
 
 @pytest.mark.parametrize("how", ["abort", "close", "reset", "release", "command"])
@@ -424,7 +424,7 @@ def test_breaking_off_within_a_data_set(server, how):
     assert server.files() == ["1.2.1.dcm"]
 
 
-def test_a_sender_that_is_killed(server, tmp_path_factory):
+def test_a_killed_sender_leaves_no_instance(server, tmp_path_factory):
     big = image("1.2.9")
     big.Rows = big.Columns = 16384
     big.PixelData = bytes(2 * 16384 * 16384)
@@ -438,7 +438,7 @@ def test_a_sender_that_is_killed(server, tmp_path_factory):
     assert server.files() == []
 
 
-# ---- peers that talk nonsense ----
+# ---- peers that send nonsense ----
 
 HELLO = bytes.fromhex("16030100750100007103030000000000000000000000000000000000000000000000000000000000000000")
 
@@ -461,7 +461,7 @@ def test_garbage_instead_of_a_request(server, data):
 
 
 def test_requests_with_flipped_bits(server):
-    """Whatever a request looks like, the server neither falls nor hangs."""
+    """The server must not crash or hang for any request."""
     good = associate_rq([(CT, TRANSFER_SYNTAXES), (VERIFICATION, [IMPLICIT])], roles=[(COMMITMENT, 0, 1)])
     rng = random.Random(3)
     for count in range(1, 301):
@@ -505,7 +505,7 @@ def test_violations_end_the_association(server, data):
 # ---- many peers, slow peers ----
 
 
-def test_silent_peers_delay_nobody(tmp_path):
+def test_silent_peers_delay_no_peer(tmp_path):
     with serving(tmp_path, "--acse", 3600, "--dimse", 3600, "--idle", 3600) as server:
         with contextlib.ExitStack() as stack:
             silent = [stack.enter_context(Raw(server.port)) for _ in range(300)]
@@ -521,7 +521,7 @@ def test_silent_peers_delay_nobody(tmp_path):
 
 
 def test_hundreds_of_associations_at_once(server):
-    """Each sends, all at the same time."""
+    """All send at the same time."""
     failures = []
 
     def send(number):
@@ -546,17 +546,17 @@ def test_hundreds_of_associations_at_once(server):
 
 
 def has_news(raw):
-    """Returns whether there is something to read, or the end."""
+    """Returns whether there is data to read, or the end."""
     return bool(select.select([raw.socket], [], [], 0)[0])
 
 
 def passing(clock, raw):
-    """Lets time pass on the clock of the server until something comes from it."""
+    """Lets time pass on the clock of the server until it sends data."""
     wait_for(lambda: clock.pass_time(1) or has_news(raw), what="something from the server")
 
 
 def test_a_slow_request_runs_into_the_acse_limit(tmp_path):
-    """Also one that comes byte by byte."""
+    """Also for a request that arrives byte by byte."""
     clock = Clock(tmp_path)
     with serving(tmp_path / "served", "--acse", 30, clock=clock) as server:
         with Raw(server.port) as silent, Raw(server.port) as dripping:
@@ -601,8 +601,8 @@ def test_silence_within_a_message(tmp_path, sent):
         assert server.files() == []
 
 
-def test_a_peer_that_does_not_read(tmp_path):
-    """Responses that nobody takes fill the socket; then the DIMSE limit counts."""
+def test_a_peer_that_never_reads_is_dropped(tmp_path):
+    """Unread responses fill the socket. Then the DIMSE limit applies."""
     clock = Clock(tmp_path)
     with serving(tmp_path / "served", "--dimse", 30, clock=clock) as server:
         with Raw(server.port) as raw:
@@ -613,7 +613,7 @@ def test_a_peer_that_does_not_read(tmp_path):
                 while not server.said("closed"):
                     try:
                         raw.socket.send(echo)
-                    except TimeoutError:  # the server reads no more, since it cannot send
+                    except TimeoutError:  # the server stops reading, because it cannot send
                         clock.pass_time(1)
             assert server.wait("closed")[5] == "ASSOCIATION_TIMEOUT"
 
@@ -711,7 +711,7 @@ def test_tls_refusals(tmp_path, certificates, peer):
         assert not server.said("admit")
 
 
-def test_slow_handshakes_delay_nobody(tmp_path, certificates):
+def test_slow_handshakes_delay_no_peer(tmp_path, certificates):
     with serving(tmp_path, *tls_options(certificates), "--acse", 3600) as server, contextlib.ExitStack() as stack:
         for raw in [stack.enter_context(Raw(server.port)) for _ in range(50)]:
             raw.send(HELLO[:20])
@@ -763,7 +763,7 @@ def encoded(dataset):
     return pynetdicom.dsutils.encode(dataset, True, True)
 
 
-def test_commitment_reports_of_a_peer_in_its_role(server):
+def test_commitment_reports_in_the_scp_role_are_accepted(server):
     entity = pynetdicom.AE("ARCHIVE")
     entity.add_requested_context(COMMITMENT, [IMPLICIT, EXPLICIT])
     role = pynetdicom.build_role(COMMITMENT, scp_role=True)
@@ -790,7 +790,7 @@ def test_commitment_roles(server, roles):
 
 
 def nested(depth):
-    """Sequences within sequences, implicit, of undefined length."""
+    """Returns nested implicit sequences of undefined length."""
     return (struct.pack("<HHI", 0x0008, 0x1199, 0xFFFFFFFF) + struct.pack("<HHI", 0xFFFE, 0xE000, 0xFFFFFFFF)) * depth
 
 
@@ -804,7 +804,7 @@ def nested(depth):
     (COMMITMENT_INSTANCE, 1, nested(100000), 0x0213),
     (COMMITMENT_INSTANCE, 1, None, 0x0115),
 ], ids=["instance", "event", "transaction", "reference", "noise", "nested", "long", "empty"])
-def test_reports_that_make_no_sense(server, instance, event, data, status):
+def test_invalid_reports_are_refused(server, instance, event, data, status):
     with Raw(server.port) as raw:
         raw.associate([(COMMITMENT, [IMPLICIT])], roles=[(COMMITMENT, 0, 1)])
         raw.command(1, command(N_EVENT_REPORT, 1, COMMITMENT, instance, data_set=data is not None, x1002=event))

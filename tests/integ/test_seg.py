@@ -1,9 +1,8 @@
-"""Segmentation objects, judged by readers that are not ours: pydicom, highdicom, dciodvfy, dcmdump.
+"""Segmentation objects, checked by independent readers: pydicom, highdicom, dciodvfy, dcmdump.
 
-write_seg reads generated or real series, writes the masks or maps given here, and reads them back;
-everything else is checked from outside, first of all what dciodvfy does not notice. Here are the judges,
-and the cases of BINARY objects; test_seg_fractional.py has those of FRACTIONAL ones.
-"""
+write_seg reads generated or real series, writes the given masks or maps, and reads them back. All other checks use
+other software, first for errors that dciodvfy does not detect. This file has the checks, and the cases of BINARY
+objects. test_seg_fractional.py has those of FRACTIONAL ones."""
 
 import json
 import subprocess
@@ -65,7 +64,7 @@ def save(source, path):
 
 
 def classic(folder, planes, rows, columns, oblique=False, **attributes):
-    """Files of a classic CT series; they are not named in the order of their positions."""
+    """Returns the files of a classic CT series. Names do not follow the order of positions."""
     folder.mkdir(exist_ok=True)
     row, column = ([0.8, 0.6, 0.0], [-0.6, 0.8, 0.0]) if oblique else ([1, 0, 0], [0, 1, 0])
     paths = []
@@ -89,7 +88,7 @@ def classic(folder, planes, rows, columns, oblique=False, **attributes):
 
 
 def enhanced(folder, planes, rows, columns):
-    """One Enhanced CT instance whose frames are in no spatial order."""
+    """One Enhanced CT instance with frames in no spatial order."""
     folder.mkdir(exist_ok=True)
     source = base_dataset("enhanced", EnhancedCTImageStorage, rows, columns)
     source.ImageType = ["ORIGINAL", "PRIMARY", "VOLUME", "NONE"]
@@ -131,7 +130,7 @@ def enhanced(folder, planes, rows, columns):
 
 
 class Plane:
-    """One plane of the source as pydicom sees it."""
+    """One plane of the source as pydicom reads it."""
 
     def __init__(self, source, frame):
         self.source = source
@@ -168,8 +167,8 @@ def planes_of(paths):
 
 
 def blobs(segments, planes, rows, columns, empty=()):
-    """Ellipsoids that do not touch the first and last plane where there are more than two, with ragged
-    borders; those of neighbouring segments overlap. Segments in `empty` have no voxel."""
+    """Ellipsoids with ragged borders that do not touch the first and last plane if there are more than two. Those of
+    neighbouring segments overlap. Segments in `empty` have no voxel."""
     z, y, x = numpy.ogrid[:planes, :rows, :columns]
     generator = numpy.random.default_rng(7)
     masks = numpy.zeros((segments, planes, rows, columns), bool)
@@ -187,14 +186,14 @@ def blobs(segments, planes, rows, columns, empty=()):
 
 
 def apart(segments, planes, rows, columns):
-    """Blobs without a voxel in two of them."""
+    """Returns blobs with two empty segments."""
     masks = blobs(segments, planes, rows, columns)
     for segment in range(1, segments):
         masks[segment] &= ~masks[:segment].any(axis=0)
     return masks
 
 
-# --- the writer, and the judges ---
+# --- the writer, and the checks ---
 
 
 def write(folder, paths, voxels, labels=None, options=()):
@@ -219,7 +218,7 @@ def dciodvfy_remarks(path):
 
 
 def assert_dciodvfy_is_silent(path, source):
-    """No error and no warning, but for those that inherited values earn in their source too."""
+    """Checks for no error and no warning, except those for inherited values that their source also gets."""
     remarks = dciodvfy_remarks(path)
     if remarks:
         inherited = dciodvfy_remarks(source)
@@ -249,7 +248,7 @@ def assert_inherits(seg, source):
 
 
 def content_time(planes):
-    """The latest date and time that the images state of themselves, else those of the study."""
+    """Returns the latest date and time in the images, else those of the study."""
 
     def parted(date, time):
         whole, _, fraction = time.partition(".")
@@ -321,7 +320,7 @@ def assert_references(seg, planes):
 
 
 def frame_plane(group, planes):
-    """The index of the plane that a frame refers to; everything it says of it must be true."""
+    """Returns the index of the plane that a frame refers to, after a check of all its statements."""
     derivation = group.DerivationImageSequence[0]
     assert derivation.DerivationCodeSequence[0].CodeValue == "113076"
     assert len(derivation.SourceImageSequence) == 1
@@ -342,7 +341,7 @@ def frame_plane(group, planes):
 
 
 def encoded(frames):
-    """Frames of bits or of bytes as Pixel Data."""
+    """Returns frames of bits or of bytes as Pixel Data."""
     flat = numpy.array(frames).ravel()
     encoded_bytes = (numpy.packbits(flat, bitorder="little") if flat.dtype == bool else flat).tobytes()
     return encoded_bytes + b"\0" * (len(encoded_bytes) % 2)
@@ -363,7 +362,7 @@ def assert_frames(seg, planes, stored, keep_empty):
         found.append((segment, plane))
         indices.append(tuple(group.FrameContentSequence[0].DimensionIndexValues))
     assert found == expected  # segment by segment, in ascending position
-    # Ordinals from 1 without gaps over what has a frame, the same for the same plane.
+    # Ordinals from 1 without gaps for the planes that have frames, equal for equal planes.
     segments_used = sorted({segment for segment, _ in found})
     planes_used = sorted({plane for _, plane in found})
     assert indices == [(segments_used.index(segment) + 1, planes_used.index(plane) + 1)
@@ -389,7 +388,7 @@ def assert_highdicom_reads(path, planes, stored):
     array = read.array if read.array.ndim == 4 else read.array[..., None]
     first, last = (0, len(planes) - 1) if len(array) == len(planes) else (used[0], used[-1])
     expected = volume[first:last + 1]
-    # highdicom's slices may run against ours; positions tell.
+    # highdicom's slices may have the opposite order, so positions decide.
     ends = [read.map_indices_to_reference(numpy.array([[index, 0, 0]]))[0]
             for index in (0, len(array) - 1)]
     if not numpy.allclose(ends[0], numpy.array(planes[first].ImagePositionPatient, float), atol=1e-4):
@@ -415,7 +414,7 @@ def assert_fractional(seg, stored):
 
 
 def judge(path, summary, paths, stored, labels=None, keep_empty=False):
-    """Everything that must be true of every object; `stored` is masks (bool) or probabilities (uint8)."""
+    """Checks all requirements of every object. `stored` is masks (bool) or probabilities (uint8)."""
     labels = labels or [f"Part {index + 1}" for index in range(len(stored))]
     binary = stored.dtype == bool
     planes = planes_of(paths)
@@ -480,7 +479,7 @@ def test_empty_frames_kept(tmp_path):
     assert seg.NumberOfFrames == 18
 
 
-def test_nothing_segmented(tmp_path):
+def test_no_segmented_voxel(tmp_path):
     paths = classic(tmp_path / "in", 3, 8, 8)
     (tmp_path / "masks.raw").write_bytes(bytes(3 * 8 * 8))
     done = run_program("write_seg", tmp_path / "masks.raw", tmp_path / "seg.dcm", *paths, check=False)
@@ -559,7 +558,7 @@ def test_lossless_source(tmp_path):
 
 
 def test_numbers_longer_than_a_decimal_string(tmp_path):
-    """Senders write 18 characters where 16 are allowed; the object must not."""
+    """Senders write 18 characters although 16 are the maximum. The object must not."""
     paths = []
     folder = tmp_path / "in"
     for path in classic(folder, 5, 20, 20):
@@ -583,7 +582,7 @@ def test_numbers_longer_than_a_decimal_string(tmp_path):
 
 
 def test_no_frame_of_reference(tmp_path):
-    """Positions need a frame of reference; a source without one gets one that follows from its series."""
+    """Positions require a frame of reference. A source without one gets one derived from its series."""
     paths = classic(tmp_path / "in", 4, 16, 16, FrameOfReferenceUID=None,
                     PositionReferenceIndicator=None)
     masks = apart(1, 4, 16, 16)

@@ -1,7 +1,6 @@
 """FRACTIONAL segmentation objects: maps of fuzzy connectedness as probabilities of 8 bits.
 
-The judges are those of test_seg.py; what they compare with is rounded here, in exact integers.
-"""
+The checks are those of test_seg.py, with expected values rounded here in exact integers."""
 
 import subprocess
 
@@ -15,13 +14,13 @@ from test_seg import apart, classic, enhanced, judge, planes_of, write
 
 
 def stored_values(maps):
-    """connectedness * 255 / 65535, rounded half up."""
+    """Returns connectedness * 255 / 65535, rounded half up."""
     return ((maps.astype(numpy.int64) * 510 + 65535) // 131070).astype(numpy.uint8)
 
 
 def maps_of(segments, planes, rows, columns, empty=()):
-    """Hills that fall off from a centre each, over noise of all values; overlapping. The first and the last
-    plane, where there are more than two, and the segments in `empty` have nothing but what is rounded to 0."""
+    """Overlapping hills around a centre each, over noise of all values. If there are more than two planes, the first
+    and the last contain only values that are rounded to 0, and so do the segments in `empty`."""
     generator = numpy.random.default_rng(11)
     z, y, x = numpy.ogrid[:planes, :rows, :columns]
     maps = numpy.empty((segments, planes, rows, columns), numpy.uint16)
@@ -32,7 +31,7 @@ def maps_of(segments, planes, rows, columns, empty=()):
         noise = generator.integers(0, 65536, hill.shape)
         maps[segment] = numpy.where(generator.random(hill.shape) < 0.8, hill, noise)
         maps[segment, planes // 2, rows // 2, columns // 2] = 65535
-    below_half = generator.integers(0, 129, maps.shape)  # 128 is the last that is rounded to 0
+    below_half = generator.integers(0, 129, maps.shape)  # 128 is the last value rounded to 0
     nothing = numpy.zeros(maps.shape, bool)
     if planes > 2:
         nothing[:, [0, -1]] = True
@@ -53,7 +52,7 @@ def test_shapes(tmp_path, planes, rows, columns, segments):
 
 
 def test_every_value(tmp_path):
-    """All 65536 of them, in one frame."""
+    """All 65536 values in one frame."""
     paths = classic(tmp_path / "in", 1, 256, 256)
     maps = numpy.arange(65536, dtype=numpy.uint16).reshape(1, 1, 256, 256)
     seg = judge(*write(tmp_path, paths, maps), paths, stored_values(maps))
@@ -62,7 +61,7 @@ def test_every_value(tmp_path):
 
 
 def test_probabilities_by_source_instance(tmp_path):
-    """What a reader gets to see: connectedness from 0 to 1, in the order of the source images it asks for."""
+    """The values of a reader: connectedness from 0 to 1, in the order of the requested source images."""
     paths = classic(tmp_path / "in", 6, 40, 44)
     maps = maps_of(2, 6, 40, 44)
     output, _ = write(tmp_path, paths, maps)
@@ -76,7 +75,7 @@ def test_probabilities_by_source_instance(tmp_path):
 
 
 def test_frames_as_images(tmp_path):
-    """DCMTK's image library, which many viewers have inside, draws the stored values."""
+    """DCMTK's image library, which many viewers use, displays the stored values."""
     paths = classic(tmp_path / "in", 3, 31, 33)
     maps = maps_of(1, 3, 31, 33)
     maps[:, 1, 0, 0] = 0
@@ -104,7 +103,7 @@ def test_empty_frames_kept(tmp_path):
     assert seg.NumberOfFrames == 10
 
 
-def test_nothing_connected(tmp_path):
+def test_no_connected_voxel(tmp_path):
     """Connectedness so low that every stored value is 0: no object, unless empty frames are kept."""
     paths = classic(tmp_path / "in", 3, 8, 8)
     maps = numpy.full((1, 3, 8, 8), 128, numpy.uint16)
@@ -136,7 +135,7 @@ def test_same_input_same_bytes(tmp_path):
 
 
 def test_both_objects_of_a_job(tmp_path):
-    """They stand in one study and one frame of reference, in series of their own, about the same findings."""
+    """Both objects have one study and one frame of reference, separate series, and the same findings."""
     paths = classic(tmp_path / "in", 6, 40, 44)
     maps = maps_of(2, 6, 40, 44)
     fractional = pydicom.dcmread(write(tmp_path, paths, maps)[0])

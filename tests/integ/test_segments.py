@@ -1,7 +1,7 @@
-"""Measures of each segment: volume, values, box and centroid in job.json, the database, show, the web page and the report.
+"""Measures of each segment: volume, values, box and centroid in job.json, the database, show, the web UI and the
+report.
 
-Expected values come from NumPy over the written SEG and the rescaled pixels of the source, and from SimpleITK for centroids.
-"""
+Expected values are NumPy's over the written SEG and the rescaled source pixels, and SimpleITK's for centroids."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ def pipeline(*segments, options=""):
 
 
 def run(tmp_path, inputs, *segments, status=0):
-    """noctule run: its output folder and job.json."""
+    """Runs noctule run. Returns its output folder and job.json."""
     config, output = tmp_path / "noctule.conf", tmp_path / "out"
     config.write_text(f'root = "{tmp_path / "root"}";\n' + pipeline(*segments))
     said = subprocess.run([BIN / "noctule", "--config", config, "run", "--pipeline", "p", "--output", output, *map(str, inputs)],
@@ -55,7 +55,7 @@ class Source:
                                 for d in self.datasets])
 
     def measures(self, mask):
-        """As job.json has them."""
+        """Returns the measures in the form of job.json."""
         z, y, x = np.nonzero(mask)
         volume = len(z) * np.prod(self.pixel) * self.step / 1000
         if len(z) == 0:
@@ -70,7 +70,7 @@ class Source:
                 "centroid_mm": pytest.approx(places.mean(axis=0), abs=1e-4)}
 
     def itk(self, mask):
-        """Centroid and box by SimpleITK, whose images have these places."""
+        """Returns centroid and box by SimpleITK, for images at these positions."""
         image = SimpleITK.GetImageFromArray(mask.astype(np.uint8))
         normal = np.cross(*self.axes)
         image.SetSpacing([self.pixel[1], self.pixel[0], self.step])
@@ -84,7 +84,7 @@ class Source:
 
 
 def assert_measured(source, output, record):
-    """Every segment of job.json has the measures of its mask in the SEG."""
+    """Checks that every segment of job.json has the measures of its mask in the SEG."""
     masks = seg_masks(output / "seg.dcm", source.datasets)
     for segment in record["segments"]:
         mask = masks[segment["number"] - 1] if segment["number"] <= len(masks) else np.zeros(source.values.shape, bool)
@@ -95,7 +95,7 @@ def assert_measured(source, output, record):
 
 
 def turn(files, rows, columns, origin):
-    """Turns a series: its rows and columns lie so in the patient, and slices follow the new normal."""
+    """Rotates a series: its rows and columns get these directions, and slices follow the new normal."""
     normal = np.cross(rows, columns)
     for file in files:
         dataset = pydicom.dcmread(file)
@@ -107,7 +107,7 @@ def turn(files, rows, columns, origin):
 
 
 def oblique():
-    """Row and column cosines, turned about all three axes."""
+    """Returns row and column cosines rotated about all three axes."""
     a, b, c = 0.3, -0.5, 0.8
     turns = [np.array([[1, 0, 0], [0, np.cos(a), -np.sin(a)], [0, np.sin(a), np.cos(a)]]),
              np.array([[np.cos(b), 0, np.sin(b)], [0, 1, 0], [-np.sin(b), 0, np.cos(b)]]),
@@ -125,7 +125,7 @@ SERIES = {
 
 
 @pytest.mark.parametrize("name", SERIES)
-def test_measures_are_those_of_the_seg(tmp_path, name):
+def test_measures_equal_those_of_the_seg(tmp_path, name):
     options, (low, high) = SERIES[name]
     files = phantom(tmp_path / "in", *options)
     output, record = run(tmp_path, files, measured("All", low, high), measured("Some", low, (low + high) / 2), EMPTY)
@@ -144,7 +144,7 @@ def test_centroids_are_in_patient_coordinates(tmp_path, rows, columns):
 
 
 def test_slices_with_a_rescale_each(tmp_path):
-    """As of PET: slope and intercept differ; one slope is negative."""
+    """As in PET: slope and intercept differ per slice, and one slope is negative."""
     files = phantom(tmp_path / "in", "--size", "40x40x8", "--kind", "pet")
     for i, file in enumerate(files):
         dataset = pydicom.dcmread(file)
@@ -170,7 +170,7 @@ def test_real_series(tmp_path, name, low, high):
 
 
 def as_row(job, segment):
-    """A segment of job.json as v_segments has it."""
+    """Returns a segment of job.json in the form of v_segments."""
     box = segment["box"] or {"first": [None] * 3, "last": [None] * 3}
     return {"job": job, "segment": segment["number"], "label": segment["label"], "method": segment["method"],
             "voxels": segment["voxels"], "volume_ml": pytest.approx(segment["millilitres"], rel=1e-6),
@@ -188,7 +188,7 @@ def configured(d, *segments):
 
 
 def test_every_segment_has_a_row(daemon, tmp_path):
-    """v_segments, show and job.json agree, also on an empty segment; hidden ones are in job.json alone."""
+    """v_segments, show and job.json agree, also for an empty segment. Hidden segments are only in job.json."""
     hidden = measured("Draft", 0, 50, "hidden = true;")
     site = Site(daemon, quiet=0.5)
     d = configured(site.daemon, hidden, measured("Head", -200, 60), EMPTY)

@@ -1,4 +1,5 @@
-"""What becomes of a series in the daemon: whole, one patient's and of the volumes that are wanted; or refused, by name."""
+"""Decisions of the daemon on series. Complete series of one patient with the requested volumes are accepted, and
+others are refused with a code."""
 
 import getpass
 import resource
@@ -14,12 +15,12 @@ from upper_layer import associated, data_pdu
 OUT_OF_RESOURCES, MISMATCH = 0xA700, 0xA900
 SUCCESS, PARTIAL = 0, 1  # of a C-STORE; of a command (service/common/exit_codes.h)
 SLICES = 12
-QUIET = 20.0  # seconds after which a series is complete; completing() lets them pass
+QUIET = 20.0  # quiet time in seconds; completing() lets it pass
 
 
 @pytest.fixture
 def daemon(daemon, tmp_path):
-    """Makes daemons whose clock the test moves."""
+    """Returns a factory of daemons with a clock that the test moves."""
     def make(quiet=QUIET, **options):
         clock = Clock(tmp_path)
         d = daemon(quiet=quiet, environment=clock.environment, **options)
@@ -30,16 +31,14 @@ def daemon(daemon, tmp_path):
 
 
 def completing(d, condition, what):
-    """
-    Waits for the condition. Once all files of the inbox are stored or quarantined, lets the time pass that completes a
-    series.
-    """
+    """Waits for the condition. After all inbox files are stored or quarantined, lets the quiet time pass, which
+    completes a series."""
     def arrived():
         ((count,),) = d.query("SELECT (SELECT count(*) FROM v_instances) + (SELECT count(*) FROM v_quarantine WHERE "
                               "original_path LIKE '/%')")
         return count >= len([path for path in d.inbox.rglob("*") if path.is_file()]) and count > 0
 
-    steps = iter(4 * [QUIET / 3])  # no more, so that no process seems to be silent for a minute
+    steps = iter(4 * [QUIET / 3])  # at most this much, because a process that seems silent for a minute is killed
 
     def passing():
         if d.query("SELECT 1 FROM v_series WHERE state = 'GATHERING'"):
@@ -51,7 +50,7 @@ def completing(d, condition, what):
 
 
 def ended(d, count=1):
-    """The rows of the jobs, once so many have ended."""
+    """Returns the rows of the jobs, after that many have ended."""
     def enough():
         rows = [row for row in d.jobs() if row["state"] in ("DONE", "EMPTY", "FAILED", "CANCELLED")]
         return len(rows) >= count and rows
@@ -60,7 +59,7 @@ def ended(d, count=1):
 
 
 def configured(d, rules=None, pipeline=None):
-    """The daemon's configuration with other rules, and with options for the pipeline."""
+    """Replaces the rules of the daemon's configuration, and options of the pipeline."""
     text = d.config.read_text()
     if rules is not None:
         head, _, tail = text.partition("rules = (")
@@ -72,7 +71,7 @@ def configured(d, rules=None, pipeline=None):
 
 
 def judged(d, state, revision=1):
-    """The row of the only series, once that revision of it is judged."""
+    """Returns the row of the only series, after this revision has its decision."""
     sql = "SELECT * FROM v_series WHERE state <> 'GATHERING' AND revision >= ?"
     (row,) = completing(d, lambda: d.query(sql, revision), f"revision {revision}")
     assert (row["state"], row["revision"]) == (state, revision), dict(row)
@@ -80,7 +79,7 @@ def judged(d, state, revision=1):
 
 
 def head(tmp_path, announced=False):
-    """Slices from the bottom upwards, which say how many there are or do not."""
+    """Returns slices from the bottom upwards, with or without their number in the headers."""
     images = {path: pydicom.dcmread(path) for path in phantom(tmp_path / "series", "--size", f"32x32x{SLICES}")}
     for path, image in images.items():
         if not announced:
@@ -90,7 +89,7 @@ def head(tmp_path, announced=False):
 
 
 def cut(path, to, keep):
-    """As much of the file as a broken copy has."""
+    """Returns as much of the file as a truncated copy has."""
     to.write_bytes(path.read_bytes()[:keep])
     return to
 
@@ -99,12 +98,12 @@ def events(d, kind):
     return [row["detail"] for row in d.query("SELECT detail FROM v_events WHERE kind = ? ORDER BY event", kind)]
 
 
-# ------------------------------------------------------------------------------------------------ whole or not at all
+# ------------------------------------------------------------------------------------------------ completeness
 
 
 @pytest.mark.parametrize("announced", [False, True], ids=["", "announced"])
-def test_a_damaged_file_refuses_its_series_until_a_good_one_comes(daemon, tmp_path, announced):
-    """That it is named goes before what the headers say."""
+def test_a_damaged_file_refuses_its_series_until_replaced(daemon, tmp_path, announced):
+    """A named damaged file has priority over the counts of headers."""
     files = head(tmp_path, announced)
     d = daemon().start()
     cut(files[-1], d.inbox / "last.dcm", -300)
@@ -126,8 +125,8 @@ def test_a_damaged_file_refuses_its_series_until_a_good_one_comes(daemon, tmp_pa
     assert d.query("SELECT lacking FROM v_quarantine")[0][0] == 0
 
 
-def test_a_damaged_file_that_comes_late(daemon, tmp_path):
-    """It had settled without; what it lacks now is known."""
+def test_a_late_damaged_file_refuses_its_series(daemon, tmp_path):
+    """The series was completed without the damaged file. Its name now refuses the series."""
     files = head(tmp_path)
     d = daemon().start()
     put(files[:-1], d.inbox)
@@ -140,7 +139,7 @@ def test_a_damaged_file_that_comes_late(daemon, tmp_path):
     assert (old["superseded_by"], new["state"], new["revision"]) == (new["job"], "DONE", 3)
 
 
-def test_a_damaged_file_beside_its_good_twin_costs_nothing(daemon, tmp_path):
+def test_a_damaged_copy_of_a_good_file_is_ignored(daemon, tmp_path):
     files = head(tmp_path)
     d = daemon().start()
     put(files, d.inbox)
@@ -152,7 +151,7 @@ def test_a_damaged_file_beside_its_good_twin_costs_nothing(daemon, tmp_path):
 
 
 @pytest.mark.parametrize("received", [900, -300], ids=["header", "pixels"])
-def test_a_c_store_that_is_broken_off(daemon, tmp_path, received):
+def test_an_aborted_c_store_makes_its_series_incomplete(daemon, tmp_path, received):
     files = head(tmp_path)
     d = daemon(dicom=PEERS).start()
     last = pydicom.dcmread(files[-1]).SOPInstanceUID
@@ -178,7 +177,7 @@ def test_a_c_store_that_is_broken_off(daemon, tmp_path, received):
 @pytest.mark.parametrize("received", [2, 64])
 @pytest.mark.parametrize("earlier", ["running", "done"])
 def test_an_instance_without_a_header_changes_no_series(daemon, tmp_path, received, earlier):
-    """A C-STORE of another series that ends before its Series Instance UID arrived (found.md, N1)."""
+    """A C-STORE of another series that ends before its Series Instance UID arrived."""
     files = head(tmp_path)
     (other, *_) = phantom(tmp_path / "other", "--size", "32x32x3", "--seed", "9")
     d = daemon(dicom=PEERS).start()
@@ -204,8 +203,8 @@ def ended_series(d, count):
     return wait_for(found, what="the end of both series")
 
 
-def test_a_c_store_that_is_refused(daemon, tmp_path):
-    """The sender was told so; until it sends the instance again, its series is not whole."""
+def test_a_refused_c_store_makes_its_series_incomplete(daemon, tmp_path):
+    """The refusal was sent to the peer. The series stays incomplete until the instance is sent again."""
     files = head(tmp_path)
     d = daemon(dicom=PEERS).start()
     with associated(d.port) as peer:
@@ -220,8 +219,8 @@ def test_a_c_store_that_is_refused(daemon, tmp_path):
     ended(d)
 
 
-def test_a_c_store_while_nothing_is_taken_in(daemon, tmp_path):
-    """The header of what is refused names the series that lacks it; another series of the association stays as it is."""
+def test_a_c_store_during_paused_reception(daemon, tmp_path):
+    """The header of a refused instance names its incomplete series. Other series of the association are not affected."""
     files = head(tmp_path)
     others = phantom(tmp_path / "other", "--size", "32x32x8", "--seed", "9")
     d = daemon(dicom=PEERS).start()
@@ -253,7 +252,7 @@ def test_a_c_store_while_nothing_is_taken_in(daemon, tmp_path):
     assert {row["quarantined"] for row in d.query("SELECT * FROM v_series")} == {0}
 
 
-def test_what_is_missing_is_accepted_by_name(daemon, tmp_path):
+def test_missing_slices_are_accepted_by_command(daemon, tmp_path):
     files = head(tmp_path)
     d = daemon().start()
     cut(files[-1], d.inbox / "last.dcm", -300)
@@ -275,7 +274,7 @@ def test_what_is_missing_is_accepted_by_name(daemon, tmp_path):
     ended(d, 2)
 
 
-def test_what_the_headers_say_is_missing(daemon, tmp_path):
+def test_slices_missing_by_header_counts(daemon, tmp_path):
     d = daemon().start()
     put(phantom(tmp_path / "series", "--series", "ct-end-missing-count"), d.inbox)
     row = judged(d, "REFUSED")
@@ -285,8 +284,8 @@ def test_what_the_headers_say_is_missing(daemon, tmp_path):
     assert judged(d, "SETTLED", revision=2)["missing_accepted_by"]
 
 
-def test_temporal_positions_that_nobody_sent(daemon, tmp_path):
-    """Those that are numbered are missing; others are taken as they are, which is told."""
+def test_unsent_temporal_positions(daemon, tmp_path):
+    """Series with numbered temporal positions are incomplete. Others are accepted with a note."""
     d = configured(daemon(), '{ %s stacks = "first"; }' % MR).start()
     put(phantom(tmp_path / "some", "--series", "fmri-some"), d.inbox)
     (job,) = ended(d)
@@ -303,20 +302,20 @@ def test_temporal_positions_that_nobody_sent(daemon, tmp_path):
     ended(d, 2)
 
 
-# ------------------------------------------------------------------------------------------------ how large
+# ------------------------------------------------------------------------------------------------ size limits
 
 
 @pytest.mark.parametrize("limit,higher,why", [
     ("max_instances = 11;", "max_instances = 12;", "has 12 instances, and series.max_instances is 11: raise it"),
     ("max_mib = 1.0;", "max_mib = 2.0;", r"MiB, and series.max_mib is 1.0: raise it"),
 ])
-def test_a_series_that_is_too_large_is_stored_and_refused_and_others_go_on(daemon, tmp_path, limit, higher, why):
+def test_a_series_over_the_size_limit_is_stored_and_refused(daemon, tmp_path, limit, higher, why):
     d = daemon(dicom=PEERS)
     d.config.write_text(d.config.read_text().replace("series = {", f"series = {{ {limit}"))
     d.start()
     size = "32x32x12" if "instances" in limit else "256x256x12"  # 1.5 MiB of pixels
     large = phantom(tmp_path / "large", "--size", size)
-    storescu(d.port, *large)  # answered with success, each
+    storescu(d.port, *large)  # each response is success
     storescu(d.port, *phantom(tmp_path / "small", "--size", "32x32x11", "--seed", "2"))
     (job,) = ended(d)
     assert job["state"] == "DONE"
@@ -340,13 +339,14 @@ def test_a_series_that_is_too_large_is_stored_and_refused_and_others_go_on(daemo
     d.wait_jobs(2, states=("DONE",))
 
 
-# ------------------------------------------------------------------------------------------------ which volumes
+# ------------------------------------------------------------------------------------------------ selection of
+# volumes
 
 
 MR = 'match = { modality = "MR"; }; pipeline = "head-ct";'
 
 
-def test_many_volumes_make_jobs_only_where_somebody_says_which(daemon, tmp_path):
+def test_many_volumes_get_jobs_only_if_selected(daemon, tmp_path):
     d = configured(daemon(), "{ %s }" % MR).start()
     put(phantom(tmp_path / "series", "--series", "mr-temporal", "--volumes", "12"), d.inbox)
     row = judged(d, "SETTLED")
@@ -368,7 +368,7 @@ def test_many_volumes_make_jobs_only_where_somebody_says_which(daemon, tmp_path)
 @pytest.mark.parametrize("stacks,wanted", [
     ("all", list(range(1, 13))), ("first", [1]), ("last", [12]), ("time [45]", [4, 5]), ("b0", []), ("nothing", []),
 ], ids=str)
-def test_the_volumes_that_a_rule_wants(daemon, tmp_path, stacks, wanted):
+def test_volumes_selected_by_a_rule(daemon, tmp_path, stacks, wanted):
     d = configured(daemon(), '{ %s stacks = "%s"; }' % (MR, stacks)).start()
     put(phantom(tmp_path / "series", "--series", "mr-temporal", "--volumes", "12"), d.inbox)
     row = judged(d, "SETTLED")
@@ -388,7 +388,8 @@ def test_the_volumes_of_an_ae_title(daemon, tmp_path):
     assert job["stack"] == "time 1" and judged(d, "SETTLED")["jobs"] == 1
 
 
-# ------------------------------------------------------------------------------------------------ what it is
+# ------------------------------------------------------------------------------------------------ one series or
+# several
 
 
 def test_a_mosaic_is_no_slice(daemon, tmp_path):
@@ -413,7 +414,7 @@ def test_a_real_mosaic(daemon):
     ("ct-two-patients", "MIXED_PATIENTS"), ("ct-two-studies", "MIXED_STUDIES"),
     ("ct-two-frames", "MIXED_FRAMES_OF_REFERENCE"), ("pet-ct-one-series", "MIXED_MODALITIES"),
 ])
-def test_what_is_not_one_series(daemon, tmp_path, kind, code):
+def test_mixed_series_are_refused(daemon, tmp_path, kind, code):
     files = phantom(tmp_path / "series", "--series", kind)
     d = configured(daemon(dicom=PEERS), '{ pipeline = "head-ct"; }').start()
     storescu(d.port, *files)
@@ -424,7 +425,7 @@ def test_what_is_not_one_series(daemon, tmp_path, kind, code):
 
 
 def test_a_late_slice_of_another_patient(daemon, tmp_path):
-    """The job that had run keeps its results, and they are told to be of a revision that is no more."""
+    """The finished job keeps its results, marked as those of an obsolete revision."""
     files = head(tmp_path)
     d = daemon(dicom=PEERS).start()
     storescu(d.port, *files)
@@ -442,7 +443,7 @@ def test_a_late_slice_of_another_patient(daemon, tmp_path):
     assert d.ctl("retry", str(job["job"]), check=False).returncode != 0
 
 
-def test_what_is_passed_over_is_told(daemon, tmp_path):
+def test_skipped_files_are_reported(daemon, tmp_path):
     d = daemon().start()
     put(phantom(tmp_path / "series", "--series", "ct-scout"), d.inbox)
     (job,) = ended(d)
@@ -455,7 +456,7 @@ def test_what_is_passed_over_is_told(daemon, tmp_path):
     ("ct-scout-alone", "", "LOCALIZER"), ("ct-mip-alone", "", "DERIVED_IMAGE"), ("ct-mip-alone", "derived = true;", ""),
     ("ct-resent", "", "DUPLICATE_POSITION"), ("ct-resent", 'duplicates = "newest";', ""),
 ])
-def test_what_a_pipeline_says_of_derived_images_and_duplicates(daemon, tmp_path, kind, option, code):
+def test_pipeline_options_for_derived_images_and_duplicates(daemon, tmp_path, kind, option, code):
     d = configured(daemon(), pipeline=option).start()
     put(phantom(tmp_path / "series", "--series", kind), d.inbox)
     if code:
@@ -467,11 +468,12 @@ def test_what_a_pipeline_says_of_derived_images_and_duplicates(daemon, tmp_path,
     assert judged(d, "SETTLED")["code"] == ""
 
 
-# ------------------------------------------------------------------------------------------------ pipelines that differ
+# ------------------------------------------------------------------------------------------------ pipelines with
+# different options
 
 
 def with_a_second(d, option, modality="CT"):
-    """A pipeline "lenient" with an option that head-ct has not, and rules for both."""
+    """Adds a pipeline "lenient" with an option that head-ct lacks, and rules for both."""
     text = d.config.read_text()
     head, _, tail = text.partition("pipelines = (")
     block, _, rest = tail.partition(" );\nrules")
@@ -482,7 +484,8 @@ def with_a_second(d, option, modality="CT"):
 
 
 def test_pipelines_have_their_own_volumes(daemon, tmp_path):
-    """Reformats beside the slices: one takes them as a volume, the other passes them over, and both have their results."""
+    """Reformats in a series of slices: one pipeline uses them as a volume, the other skips them, and both have their
+    results."""
     d = with_a_second(daemon(), "derived = true;")
     put(phantom(tmp_path / "series", "--series", "ct-mpr-beside"), d.inbox)
     jobs = ended(d, 3)
@@ -495,7 +498,7 @@ def test_pipelines_have_their_own_volumes(daemon, tmp_path):
         "": "", "derived": "", "axial": "derived", "coronal": "derived"}
 
 
-def test_a_pipeline_that_refuses_what_another_takes(daemon, tmp_path):
+def test_one_pipeline_refuses_a_series_that_another_accepts(daemon, tmp_path):
     d = with_a_second(daemon(), 'duplicates = "newest";')
     put(phantom(tmp_path / "series", "--series", "ct-resent"), d.inbox)
     (job,) = ended(d)
@@ -508,19 +511,20 @@ def test_a_pipeline_that_refuses_what_another_takes(daemon, tmp_path):
     d.wait_log("event=series.no_job")
 
 
-def test_a_pipeline_of_other_series_admits_nothing(daemon, tmp_path):
-    """That one for MR takes projections does not make jobs of those of a CT, which would fail."""
+def test_options_of_pipelines_for_other_series_have_no_effect(daemon, tmp_path):
+    """A pipeline for MR accepts projections. CT series must not get jobs for projections, because these would fail."""
     d = with_a_second(daemon(), "derived = true;", modality="MR")
     put(phantom(tmp_path / "series", "--series", "ct-mip-alone"), d.inbox)
     row = judged(d, "REFUSED")
     assert (row["code"], row["jobs"], row["passed_over"]) == ("DERIVED_IMAGE", 0, 8)
 
 
-# ------------------------------------------------------------------------------------- what the machine cannot just now
+# ------------------------------------------------------------------------------------- temporary failures of the
+# machine
 
 
 def test_want_of_descriptors_is_no_fault_of_the_series(daemon, tmp_path):
-    """Its files are read again, once the intake can open any."""
+    """The files are read again as soon as the receiver can open files."""
     files = head(tmp_path)
     d = daemon().start()
     put(files, d.inbox)

@@ -1,4 +1,4 @@
-"""Jobs that go to Slurm: a real slurmctld and real slurmd's of the test's own (cluster.py)."""
+"""Jobs in Slurm: a real slurmctld and real slurmd processes of the test (cluster.py)."""
 
 import contextlib
 import hashlib
@@ -24,7 +24,7 @@ def settings(site, executor="slurm", program=BIN / "noctule", share=None, **opti
 
 
 def on_slurm(make, site, text=None, environment=None, **options):
-    """A daemon whose jobs go to that Slurm."""
+    """A daemon with that Slurm configured."""
     d = make(environment={**site.environment, **(environment or {})}, **options)
     before = d.config.read_text()
     for old, new in (("compute = { lanes = 2; };\n", text or settings(site)),
@@ -36,12 +36,13 @@ def on_slurm(make, site, text=None, environment=None, **options):
 
 
 def wait_worker(d):
-    """Until then the daemon has no room for jobs of its own, and all go to Slurm."""
+    """Waits for the worker. Before that the daemon has no room for local jobs, and all jobs would go to Slurm."""
     d.wait_log("event=child.ready child=worker", seconds=60)
 
 
 def drop_together(d, made):
-    """Jobs of all these series become READY while the queue is paused, so that one pass of the scheduler picks them."""
+    """Makes jobs of all these series READY while the queue is paused, so that one pass of the scheduler selects them
+    together."""
     before = len(d.jobs())
     d.ctl("pause", "--reason", "so that they come together")
     drop_all(d, made)
@@ -54,7 +55,7 @@ def many(folder, count):
 
 
 def move_in(d, files):
-    """Renames copies into the inbox: such files need not settle."""
+    """Renames copies into the inbox, so that the receiver need not wait for stable sizes."""
     copies = pathlib.Path(tempfile.mkdtemp(dir=d.folder))
     drop(files, copies)
     for path in copies.iterdir():
@@ -67,18 +68,18 @@ def drop_all(d, made):
 
 
 def results(d):
-    """{(series, file): SHA-256} of all objects that jobs left."""
+    """Returns {(series, file): SHA-256} of all result objects."""
     return {(job["series_uid"], path.name): hashlib.sha256(path.read_bytes()).hexdigest()
             for job in d.jobs() for path in (d.root / "outbox" / str(job["job"])).glob("*.dcm")}
 
 
 def attempts(site):
-    """Folders of attempts on the share."""
-    return list(site.share.glob("noctule-*/job-*"))  # not deeper: they are being removed
+    """Returns the attempt folders on the share."""
+    return list(site.share.glob("noctule-*/job-*"))  # not deeper, because they are being removed
 
 
 def assert_once(d, count):
-    """Every job has one result, recorded once; nothing half-done is left."""
+    """Checks that every job has one result, recorded once, and that no partial file remains."""
     assert [job["state"] for job in d.jobs()] == ["DONE"] * count, [dict(job) for job in d.jobs()]
     assert d.query("SELECT count(*) FROM v_events WHERE kind = 'JOB_DONE'")[0][0] == count
     assert d.query("SELECT count(*) FROM v_results WHERE kind = 'seg'")[0][0] == count
@@ -90,8 +91,8 @@ def wait_swept(site):
     wait_for(lambda: not attempts(site), 90, "the end of the attempts' folders")
 
 
-def test_results_are_those_of_a_local_worker(daemon, cluster, tmp_path):
-    """Byte for byte."""
+def test_results_equal_those_of_a_local_worker(daemon, cluster, tmp_path):
+    """Results are equal byte for byte."""
     site = cluster(nodes=2)
     local, remote = daemon(), on_slurm(daemon, site)
     made = many(tmp_path / "in", 4)
@@ -111,11 +112,11 @@ def test_results_are_those_of_a_local_worker(daemon, cluster, tmp_path):
     assert not list(site.share.rglob("*.log"))
 
 
-def test_a_daemon_that_was_killed_adopts_what_runs(daemon, cluster, tmp_path):
-    """In Slurm it went on meanwhile: no attempt is begun for it, and what ended is there."""
+def test_a_restarted_daemon_adopts_running_jobs(daemon, cluster, tmp_path):
+    """Jobs continue in Slurm meanwhile. No attempt is repeated, and finished ones have their results."""
     site = cluster(cpus=1)
     d = on_slurm(daemon, site).start()
-    site.set_partition("DOWN")  # Slurm takes jobs and starts none
+    site.set_partition("DOWN")  # Slurm accepts jobs and starts none
     drop_all(d, many(tmp_path / "in", 3))
     wait_for(lambda: len([job for job in d.jobs() if job["slurm_state"] == "SUBMITTED"]) == 3, 90, "SUBMITTED")
     d.kill_all()
@@ -127,7 +128,7 @@ def test_a_daemon_that_was_killed_adopts_what_runs(daemon, cluster, tmp_path):
     assert [job["attempts"] for job in d.jobs()] == [1, 1, 1] and len(site.jobs()) == 3
 
 
-def test_a_controller_that_is_killed_and_comes_back(daemon, cluster, tmp_path):
+def test_a_restarted_controller(daemon, cluster, tmp_path):
     site = cluster(asking=SOON)
     d = on_slurm(daemon, site).start()
     site.kill("slurmctld")
@@ -138,8 +139,8 @@ def test_a_controller_that_is_killed_and_comes_back(daemon, cluster, tmp_path):
     assert_once(d, 2)
 
 
-def test_a_node_that_dies_with_its_step(daemon, cluster, tmp_path):
-    """What it ran comes back late, under a nonce that is void: the result is that of the other node's."""
+def test_a_dead_node_costs_one_attempt(daemon, cluster, tmp_path):
+    """The dead node's result arrives late, under an invalid nonce. The result of the other node counts."""
     site = cluster(nodes=2, cpus=1)
     slow, release = tmp_path / "slow", tmp_path / "release"
     slow.write_text(f"#!/bin/sh\nif [ ! -e {tmp_path}/hung ]; then\ntouch {tmp_path}/hung\n"
@@ -151,7 +152,8 @@ def test_a_node_that_dies_with_its_step(daemon, cluster, tmp_path):
     node = wait_for(lambda: d.jobs() and d.jobs()[0]["node"], 90, "its node")
     wait_for((tmp_path / "hung").exists, 90, "the step")
     site.kill(node)
-    site.ask("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=killed")  # as Slurm itself does half a minute later
+    # as Slurm itself does after half a minute
+    site.ask("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=killed")
     (job,) = d.wait_jobs(1, seconds=180)
     assert (job["state"], job["attempts"]) == ("DONE", 2) and job["node"] != node
     (event,) = d.query("SELECT detail FROM v_events WHERE kind = 'JOB_DELAYED'")
@@ -165,7 +167,7 @@ def test_a_node_that_dies_with_its_step(daemon, cluster, tmp_path):
     assert before == (seg.stat().st_ino, seg.read_bytes())
 
 
-def test_a_node_that_always_fails_gets_no_more(daemon, cluster, tmp_path):
+def test_a_failing_node_gets_no_further_jobs(daemon, cluster, tmp_path):
     site = cluster(nodes=2, cpus=2)
     picky = tmp_path / "picky"
     picky.write_text(f'#!/bin/sh\n[ "$SLURMD_NODENAME" = node0 ] && exit 1\nexec {BIN}/noctule "$@"\n')
@@ -180,7 +182,7 @@ def test_a_node_that_always_fails_gets_no_more(daemon, cluster, tmp_path):
 
 
 def test_small_jobs_travel_together(daemon, cluster, tmp_path):
-    """Once one was measured; each has a result of its own."""
+    """After one job was measured, small jobs share a Slurm job. Each has a separate result."""
     site = cluster()
     d = on_slurm(daemon, site).start()
     made = many(tmp_path / "in", 7)
@@ -192,7 +194,7 @@ def test_small_jobs_travel_together(daemon, cluster, tmp_path):
     assert len({job["slurm_id"] for job in d.jobs()}) < 7 and len(site.jobs()) < 7
 
 
-def test_what_is_cancelled_ends_in_slurm_too(daemon, cluster, tmp_path):
+def test_a_cancelled_job_ends_in_slurm(daemon, cluster, tmp_path):
     site = cluster()
     d = on_slurm(daemon, site, settings(site, program="/bin/sleep", arguments=["--job-name=overruled"])).start()
     d.stop()
@@ -228,7 +230,7 @@ def test_an_ended_daemon_leaves_slurm_alone(daemon, cluster, tmp_path):
     assert [job["attempts"] for job in d.jobs()] == [1, 1]
 
 
-def test_what_slurm_refuses_waits(daemon, cluster, tmp_path):
+def test_jobs_refused_by_slurm_wait(daemon, cluster, tmp_path):
     site = cluster()
     d = on_slurm(daemon, site, settings(site, partition="none-such")).start()
     drop_all(d, many(tmp_path / "in", 1))
@@ -246,7 +248,7 @@ def test_what_slurm_refuses_waits(daemon, cluster, tmp_path):
 
 
 def test_both_at_once(daemon, cluster, tmp_path):
-    """What waits beyond the backlog goes to Slurm, the rest is this machine's; the results are the same."""
+    """Jobs beyond the local backlog go to Slurm, and the others run here. The results are the same."""
     site = cluster(nodes=2)
     made = many(tmp_path / "in", 8)
     d = on_slurm(daemon, site, settings(site, executor="both", backlog_jobs=2)).start()
@@ -258,8 +260,8 @@ def test_both_at_once(daemon, cluster, tmp_path):
     assert where.count("slurm") >= 3 and where.count("local") >= 3, where
 
 
-def test_without_slurm_what_comes_runs_here(daemon, cluster, tmp_path):
-    """But for what was being handed over when it went away, which is found, or not, when it is back."""
+def test_without_slurm_new_jobs_run_locally(daemon, cluster, tmp_path):
+    """Except jobs that were being submitted when Slurm failed: these are found, or not, after its return."""
     site = cluster(asking=SOON)
     d = on_slurm(daemon, site, settings(site, executor="both", backlog_jobs=0)).start()
     wait_worker(d)
@@ -275,7 +277,7 @@ def test_without_slurm_what_comes_runs_here(daemon, cluster, tmp_path):
     assert_once(d, 8)
 
 
-def test_a_pipeline_has_its_place(daemon, cluster, tmp_path):
+def test_a_pipeline_selects_its_place(daemon, cluster, tmp_path):
     site = cluster()
     d = on_slurm(daemon, site, settings(site, executor="local"), pipeline_extra='executor = "slurm";').start()
     drop_all(d, many(tmp_path / "in", 1))
@@ -301,10 +303,8 @@ def test_a_full_share_costs_no_attempt(daemon, cluster, tmp_path):
 
 @pytest.mark.parametrize("count", [1000, 10000])
 def test_a_restart_with_much_in_slurm(daemon, tmp_path, count):
-    """
-    Of 20 jobs 18 are in Slurm and known, one is there and its number is not known, one never came there. One squeue,
-    played from a record, settles all.
-    """
+    """Of 20 jobs 18 are known in Slurm, one is there under an unknown number, and one never arrived. One recorded
+    squeue output resolves all."""
     site = played(tmp_path, squeue=f"cat {tmp_path}/queue", sbatch="exit 1", scancel="exit 0")
     d = on_slurm(daemon, site, settings(site, max_submitted=9000, poll_seconds=5.0)).start()
     d.ctl("pause", "--reason", "to be filled")
@@ -333,7 +333,7 @@ def test_a_restart_with_much_in_slurm(daemon, tmp_path, count):
     assert d.query("SELECT count(*) FROM v_jobs WHERE state NOT IN ('READY', 'RUNNING')")[0][0] == 0
 
 
-def test_doctor_knows_the_site(daemon, cluster, tmp_path):
+def test_doctor_checks_the_slurm_site(daemon, cluster, tmp_path):
     site = cluster()
     d = on_slurm(daemon, site).start()
 

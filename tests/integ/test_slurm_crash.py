@@ -1,4 +1,5 @@
-"""Jobs in Slurm while the daemon, its child `cluster` or a step on its node is killed: each has one result in the end."""
+"""Jobs in Slurm while the daemon, its child `cluster` or a step on its node is killed: each has one result at the
+end."""
 
 import signal
 
@@ -15,7 +16,7 @@ from test_slurm import assert_once, drop_all, many, on_slurm, wait_swept
     "attempt_before_attempt_file", "step_before_check", "worker_before_read", "worker_after_compute", "worker_in_write", "step_in_copy",
     "step_before_manifest", "step_after_manifest"])
 def test_killed_at(daemon, cluster, tmp_path, point):
-    """The daemon, its child `cluster`, or the step on its node."""
+    """Kills the daemon, its child `cluster`, or the step on its node."""
     site = cluster()
     once = tmp_path / "crashed"
     d = on_slurm(daemon, site, environment={"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)})
@@ -31,6 +32,7 @@ def test_killed_at(daemon, cluster, tmp_path, point):
         d.start()
     d.wait_jobs(2, states=("DONE", "FAILED"))
     assert_once(d, 2)
-    is_lost = point.startswith(("worker_", "step_")) and point != "step_after_manifest"  # what that says, counts
+    # for these points the record of the attempt decides
+    is_lost = point.startswith(("worker_", "step_")) and point != "step_after_manifest"
     assert sum(job["attempts"] for job in d.jobs()) == (3 if is_lost else 2)
     wait_swept(site)

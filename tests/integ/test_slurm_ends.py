@@ -1,4 +1,4 @@
-"""What Slurm makes of jobs that the daemon did not ask for: it ends them, loses sbatch half-way, or believes nobody."""
+"""Unexpected events in Slurm: it ends jobs, sbatch is killed half-way, or munge rejects users."""
 
 import os
 import pathlib
@@ -19,10 +19,11 @@ def details(d, kind):
     return [row["detail"] for row in d.query("SELECT detail FROM v_events WHERE kind = ?1 ORDER BY event", kind)]
 
 
-# ------------------------------------------------------------------------------------- sbatch that is killed ----
+# ------------------------------------------------------------------------------------- killed sbatch ----
 
 def sbatch_that_dies(folder, site, moment):
-    """The first one, once: `before` it is heard, `after` it was, or heard `late`, once folder/late is there."""
+    """Returns the environment with an sbatch that kills itself in its first call: `before` slurmctld has the job, or
+    `after`. `late`: a background process submits the job as soon as folder/late exists."""
     real = shutil.which("sbatch", path=site.environment["PATH"])
     do = {"before": "", "after": f'{real} "$@" >/dev/null',
           "late": f"setsid sh -c '{waiting(folder / 'late')}; exec {real} \"$@\"' sbatch \"$@\" "
@@ -34,7 +35,7 @@ def sbatch_that_dies(folder, site, moment):
     return {"PATH": f"{folder}/bin:{site.environment['PATH']}"}
 
 
-def test_sbatch_killed_before_it_is_heard(daemon, cluster, tmp_path):
+def test_sbatch_killed_before_submission(daemon, cluster, tmp_path):
     site = cluster()
     d = on_slurm(daemon, site, environment=sbatch_that_dies(tmp_path, site, "before")).start()
     drop_all(d, many(tmp_path / "in", 1))
@@ -44,8 +45,8 @@ def test_sbatch_killed_before_it_is_heard(daemon, cluster, tmp_path):
     assert_once(d, 1)
 
 
-def test_sbatch_killed_after_it_was_heard(daemon, cluster, tmp_path):
-    """Found by its nonce."""
+def test_sbatch_killed_after_submission(daemon, cluster, tmp_path):
+    """The nonce identifies the job."""
     site = cluster()
     d = on_slurm(daemon, site, environment=sbatch_that_dies(tmp_path, site, "after")).start()
     drop_all(d, many(tmp_path / "in", 1))
@@ -55,8 +56,8 @@ def test_sbatch_killed_after_it_was_heard(daemon, cluster, tmp_path):
     assert_once(d, 1)
 
 
-def test_sbatch_heard_long_after_it_was_killed(daemon, cluster, tmp_path):
-    """The job is another Slurm job's by then, under another nonce: the late one is cancelled, and finds nothing to compute."""
+def test_late_submission_by_a_killed_sbatch(daemon, cluster, tmp_path):
+    """By then another Slurm job has the work under another nonce. The late one is cancelled, and finds no work."""
     site = cluster()
     d = on_slurm(daemon, site, settings(site, program=gate(tmp_path)),
                  environment=sbatch_that_dies(tmp_path, site, "late")).start()
@@ -74,10 +75,10 @@ def test_sbatch_heard_long_after_it_was_killed(daemon, cluster, tmp_path):
     assert_once(d, 1)
 
 
-# ----------------------------------------------------------------------------------------- what Slurm has ended ----
+# ----------------------------------------------------------------------------------------- jobs ended by Slurm ----
 
 def test_a_time_limit_and_another_job(daemon, cluster, tmp_path):
-    """TIMEOUT costs an attempt, PREEMPTED none; neither speaks against a node."""
+    """TIMEOUT costs an attempt, PREEMPTED does not. Neither counts against a node."""
     site = cluster(nodes=2, cpus=1, settings={"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"},
                    lines="PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=OFF State=UP\n")
     d = on_slurm(daemon, site, settings(site, program=gate(tmp_path))).start()
@@ -107,7 +108,7 @@ def cables():
 
 
 def first_waits(folder):
-    """A program whose first step waits until folder/go is there; the others begin."""
+    """A program with a first step that waits until folder/go exists. The other steps start."""
     path = folder / "first-waits"
     path.write_text(f'#!/bin/sh\nif mkdir {folder}/first 2>/dev/null; then\n{waiting(folder / "go")}\nfi\n'
                     f'exec {BIN}/noctule "$@"\n')
@@ -115,15 +116,15 @@ def first_waits(folder):
     return path
 
 
-def test_a_node_that_is_cut_off_for_a_moment(daemon, cables, cluster, tmp_path):
-    """It goes on, and Slurm has not given it up: nothing is lost."""
+def test_a_briefly_disconnected_node(daemon, cables, cluster, tmp_path):
+    """The node continues, and Slurm has not given it up, so no attempt is lost."""
     site = cluster(apart=True)
     d = on_slurm(daemon, site, settings(site, program=gate(tmp_path))).start()
     drop_all(d, many(tmp_path / "in", 2))
     wait_running(site, 2)
     site.cut("node0")
     (tmp_path / "go").touch()
-    (job, _) = d.wait_jobs(2)  # by their manifests: Slurm cannot know of their ends yet
+    (job, _) = d.wait_jobs(2)  # by their manifests, because Slurm cannot have their ends yet
     assert list(site.jobs().values()) == ["RUNNING"] * 2
     site.cables.mend("node0")
     wait_for(lambda: set(site.jobs().values()) == {"COMPLETED"}, 90, "what Slurm knows of it")
@@ -131,11 +132,9 @@ def test_a_node_that_is_cut_off_for_a_moment(daemon, cables, cluster, tmp_path):
     assert [job["attempts"] for job in d.jobs()] == [1, 1]
 
 
-def test_a_node_that_is_cut_off(daemon, cables, cluster, tmp_path):
-    """
-    Slurm gives it up by itself, its job is tried again on the other one; and what it goes on to compute, for both reach the share,
-    comes to nothing.
-    """
+def test_a_disconnected_node(daemon, cables, cluster, tmp_path):
+    """Slurm gives up the node, and its job runs again on the other one. Both nodes reach the share, and the late
+    result of the first is ignored."""
     site = cluster(apart=True, nodes=2, cpus=1, settings={"SlurmdTimeout": "5", "MessageTimeout": "5"})
     d = on_slurm(daemon, site, settings(site, program=first_waits(tmp_path))).start()
     drop_all(d, many(tmp_path / "in", 1))
@@ -165,8 +164,8 @@ def test_a_node_that_is_cut_off(daemon, cables, cluster, tmp_path):
     assert before == (seg.stat().st_ino, seg.read_bytes())
 
 
-def test_a_slurmd_that_is_killed_while_steps_run(daemon, cluster, tmp_path):
-    """They go on without it, and nothing is begun anew when it is back."""
+def test_a_slurmd_killed_while_steps_run(daemon, cluster, tmp_path):
+    """Steps continue without slurmd, and no attempt is repeated after its return."""
     site = cluster()
     d = on_slurm(daemon, site, settings(site, program=gate(tmp_path))).start()
     drop_all(d, many(tmp_path / "in", 2))
@@ -185,11 +184,9 @@ FATES = {"NODE_FAIL": "SLURM_NODE_FAILED", "BOOT_FAIL": "SLURM_NODE_FAILED", "TI
          "PREEMPTED": None, "POWER_UP_NODE": None}
 
 
-def test_what_each_word_of_slurm_means(daemon, tmp_path):
-    """
-    Played: a Slurm job for each, in its state at once, without a manifest. None: no attempt is lost. squeue answers when all are
-    submitted, and the second sbatch of a job never does.
-    """
+def test_each_job_state_of_slurm(daemon, tmp_path):
+    """Simulated: one Slurm job per state, without a manifest. None: no attempt is lost. squeue replies after all are
+    submitted, and the second sbatch of a job never does."""
     queue = tmp_path / "queue"
     site = played(tmp_path, squeue=f"{waiting(queue)}\ncat {queue}", scancel="exit 0", sbatch=f"""
 for each; do case $each in --comment=*) nonce=${{each#--comment=}} ;; */job-*) job=${{each##*/job-}} ;; esac; done
@@ -219,7 +216,7 @@ MEMORY = pathlib.Path("/sys/fs/cgroup/memory")
 
 @pytest.fixture
 def control_groups():
-    """Of Slurm's: without them it calls what has taken too much memory FAILED, which is SLURM_LOST."""
+    """Control groups of Slurm. Without them it reports FAILED for jobs over the memory limit, which is SLURM_LOST."""
     if os.geteuid() != 0 or not os.access(MEMORY / "cgroup.procs", os.W_OK):
         pytest.skip("Slurm has no control group of memory (cgroup v1) here: what it calls OUT_OF_MEMORY cannot be had")
     yield
@@ -228,7 +225,7 @@ def control_groups():
             os.rmdir(path)
 
 
-def test_more_memory_than_was_asked_for(daemon, control_groups, cluster, tmp_path):
+def test_a_job_over_its_memory_limit(daemon, control_groups, cluster, tmp_path):
     site = cluster(settings={"TaskPlugin": "task/cgroup", "ProctrackType": "proctrack/cgroup",
                              "SelectTypeParameters": "CR_CPU_Memory"},
                    control_groups="CgroupPlugin=cgroup/v1\nConstrainRAMSpace=yes\n")
@@ -247,7 +244,7 @@ def test_more_memory_than_was_asked_for(daemon, control_groups, cluster, tmp_pat
 # ------------------------------------------------------------------------------------------------------- munge ----
 
 def test_munge(daemon, cluster, tmp_path):
-    """Without it, or with another key than Slurm's, jobs wait, it is said why, and they go on when it is right again."""
+    """Without munge, or with another key, jobs wait with a reason. They continue after the repair."""
     site = cluster(munge=True, asking=SOON)
     d = on_slurm(daemon, site).start()
     made = many(tmp_path / "in", 3)
@@ -278,8 +275,8 @@ def test_munge(daemon, cluster, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or bool(missing()), reason="root alone looks as somebody else, and at a Slurm")
-def test_doctor_asks_slurm_as_the_service(daemon, open_folder):  # noqa: F811
-    """Munge says whose process it is, and Slurm takes jobs of nobody for root."""
+def test_doctor_queries_slurm_as_the_service(daemon, open_folder):  # noqa: F811
+    """Munge authenticates the process's user, and Slurm accepts no jobs of root as another user."""
     d = daemon()
     root = open_folder / "root"
     site = Cluster(open_folder / "slurm", munge=True)

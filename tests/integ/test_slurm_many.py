@@ -1,4 +1,4 @@
-"""More jobs for Slurm than are asked for at a time: Slurm's commands are played, and say what the test has them say."""
+"""More Slurm jobs than are polled at a time. Slurm's commands are simulated, with outputs of the test."""
 
 from cluster import multiply_job, played
 from conftest import BIN, drop, phantom, wait_for
@@ -6,7 +6,7 @@ from test_slurm import SIZE, on_slurm, settings
 
 
 def with_jobs(make, tmp_path, site, count):
-    """A daemon that is stopped, with so many READY jobs of one series; each travels alone."""
+    """A stopped daemon with that many READY jobs of one series. Each is submitted alone."""
     d = on_slurm(make, site, settings(site)).start()
     d.ctl("pause", "--reason", "to be filled")
     drop(phantom(tmp_path / "in", *SIZE), d.inbox / "series")
@@ -16,8 +16,8 @@ def with_jobs(make, tmp_path, site, count):
     return d
 
 
-def test_polls_do_not_wait_for_what_is_submitted(daemon, tmp_path):
-    """Every sbatch but the first waits for a squeue, or for ever, as with images that take long to copy."""
+def test_polls_do_not_wait_for_submissions(daemon, tmp_path):
+    """Every sbatch but the first waits for a squeue, or forever, like images that take long to copy."""
     first, asked, vain, calls, count = (*(tmp_path / name for name in ("first", "asked", "vain", "calls")), 100)
     site = played(tmp_path, scancel="exit 0", squeue=f"touch {asked}", sbatch=f"""
 echo >>{calls}; i=0
@@ -32,7 +32,7 @@ echo $$""")
 
 
 def test_results_of_the_first_do_not_wait_for_the_others(daemon, tmp_path):
-    """All are said to run, and of the first alone there is a manifest: it is asked for, though 299 others are."""
+    """All jobs are reported as running, and only the first has a manifest. The daemon must find it among 299 others."""
     queue, count = tmp_path / "queue", 300
     site = played(tmp_path, squeue=f"cat {queue}", scancel="exit 0", sbatch=f"""
 for each; do

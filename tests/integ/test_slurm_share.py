@@ -1,4 +1,4 @@
-"""A shared folder that stalls or has no room left, under a real Slurm of the test's own: jobs wait or are tried again."""
+"""A stalled or full shared folder, under a real Slurm of the test: jobs wait or are tried again."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from test_slurm import assert_once, attempts, drop_all, many, move_in, on_slurm,
 
 
 def gate(folder):
-    """A program that begins its step once folder/go is there."""
+    """A program that starts its step when folder/go exists."""
     path = folder / "gate"
     path.write_text(f'#!/bin/sh\n{waiting(folder / "go")}\nexec {BIN}/noctule "$@"\n')
     path.chmod(0o755)
@@ -20,12 +20,12 @@ def gate(folder):
 
 
 def wait_running(site, count=1):
-    """RUNNING says that Slurm has given a job its node; what it runs there has begun a moment later."""
+    """Waits for the start on the node. RUNNING only means that Slurm has assigned the node."""
     wait_for(lambda: list(site.jobs().values()).count("RUNNING") == count <= len(site.steps()), 90, "steps that run")
 
 
-def test_images_on_the_share_stay_where_they_are(daemon, cluster, tmp_path):
-    """The root lies on it, so nodes read its series by the same path."""
+def test_images_on_the_share_are_not_copied(daemon, cluster, tmp_path):
+    """The root is on the share, so nodes read its series by the same path."""
     site = cluster()
     d = on_slurm(daemon, site, settings(site, program=gate(tmp_path), share=tmp_path)).start()
     drop_all(d, many(tmp_path / "in", 2))
@@ -39,8 +39,8 @@ def test_images_on_the_share_stay_where_they_are(daemon, cluster, tmp_path):
 
 
 @pytest.mark.parametrize("seen", [True, False])
-def test_an_image_that_changed_since_it_came(daemon, cluster, tmp_path, seen):
-    """Its digest was taken as it came, so the step finds it, whether nodes see the root or get copies."""
+def test_an_image_changed_after_reception(daemon, cluster, tmp_path, seen):
+    """Its digest was taken at reception, so the step detects the change, with a visible root or with copies."""
     site = cluster()
     d = on_slurm(daemon, site, settings(site, share=tmp_path if seen else None)).start()
     d.ctl("pause", "--reason", "to be altered")
@@ -59,14 +59,14 @@ def test_an_image_that_changed_since_it_came(daemon, cluster, tmp_path, seen):
 
 
 @pytest.mark.parametrize("until", ["step", "manifest"])
-def test_a_share_that_stalls(daemon, cluster, tmp_path, until):
-    """The daemon answers and takes series in meanwhile; when the share goes on, so do its jobs, each once."""
+def test_a_stalled_share(daemon, cluster, tmp_path, until):
+    """The daemon replies and receives series meanwhile. After the stall its jobs continue, each once."""
     site = cluster()
     with stalling_file_system(tmp_path / "stalling", 64) as share:
         d = on_slurm(daemon, site, settings(site, program=gate(tmp_path), share=share.folder)).start()
         drop_all(d, many(tmp_path / "in", 2))
         wait_running(site, 2)
-        if until == "manifest":  # the steps have ended, and the daemon is about to look
+        if until == "manifest":  # the steps have ended, and the daemon is about to check
             d.process.send_signal(signal.SIGSTOP)
             (tmp_path / "go").touch()
             wait_for(lambda: len(list(share.folder.rglob("manifest"))) == 2, 90, "manifests")
@@ -86,8 +86,8 @@ def test_a_share_that_stalls(daemon, cluster, tmp_path, until):
         d.stop()
 
 
-def test_results_that_find_no_room(daemon, cluster, tmp_path):
-    """The step says so in its manifest, or cannot even do that: another attempt is made when there is room."""
+def test_results_without_room_on_the_share(daemon, cluster, tmp_path):
+    """The step reports this in its manifest, or cannot even write that. Another attempt follows when there is room."""
     site = cluster()
     with small_file_system(tmp_path / "small", 2) as small:
         d = on_slurm(daemon, site, settings(site, program=gate(tmp_path), share=small)).start()
@@ -107,8 +107,8 @@ def test_results_that_find_no_room(daemon, cluster, tmp_path):
         d.stop()
 
 
-def test_a_step_that_runs_twice(daemon, cluster, tmp_path):
-    """As after a requeue: both copies end, one counts, and the other changes nothing afterwards."""
+def test_a_step_run_twice(daemon, cluster, tmp_path):
+    """As after a requeue: both copies end, one result counts, and the other copy has no later effect."""
     site = cluster()
     d = on_slurm(daemon, site, settings(site, program=gate(tmp_path))).start()
     drop_all(d, many(tmp_path / "in", 1))

@@ -1,8 +1,7 @@
-"""Measurement reports, judged by readers that are not ours: dciodvfy, dsrdump, pydicom, highdicom, Orthanc.
+"""Measurement reports, checked by independent readers: dciodvfy, dsrdump, pydicom, highdicom, Orthanc.
 
-write_seg writes a segmentation and its report from measurements given here, to the last bit, and reads both
-back; everything else is checked from outside.
-"""
+write_seg writes a segmentation and its report from the given measurements, exact to the last bit, and reads both
+back. All other checks use other software."""
 
 import io
 import json
@@ -23,14 +22,14 @@ from test_seg import (apart, assert_dcmdump_reads, classic, dciodvfy_remarks, de
 IBSI_CODES = ["GYBY", "60VM", "UR99", "TU9B", "TF7R", "D3YU", "NTRS", "ZGXS", "OEEB", "P6QZ", "8ZQL", "ACUI",
               "8S9J", "IB1Z", "NDRX", "WF0Z", "1QCO", "E8JP", "NI2N", "QWB0", "DG8W", "7NFM", "AE86", "R8DG", "JN9H"]
 AGGREGATION = (("5QB6", "IBSI", "Texture matrix aggregation"), ("IAZD", "IBSI", "3D merged"))
-VOLUME = -1  # in the place of a segment
+VOLUME = -1  # in place of a segment
 DISCRETISATION = (("DISCRETISATION", "99NOCTULE", "Discretisation"), ("K15C", "IBSI", "Fixed bin number"))
 DIRECTIONS = ("DIRECTIONS", "99NOCTULE", "Directions")
 LEVELS = (32.0, ("LEVELS", "99NOCTULE", "Number of grey levels"), ("1", "no units"))
 
 
 class Measurement:
-    """One number (None: absent, for a reason), and the settings behind it."""
+    """One number (None: absent, with a reason), and its settings."""
 
     def __init__(self, value, concept, unit=("1", "no units"), modifiers=(), parameters=(), words=None, reason="",
                  qualifier="114000"):
@@ -51,7 +50,8 @@ class Measurement:
 
 
 def glcm(seed, own=False):
-    """All texture features with random values of all magnitudes; settings of our own scheme where wanted."""
+    """Returns all texture features with random values of all magnitudes, with settings of the private scheme if
+    requested."""
     generator = numpy.random.default_rng(seed)
     values = generator.normal(size=len(IBSI_CODES)) * 10.0 ** generator.integers(-12, 12, len(IBSI_CODES))
     modifiers, parameters = ([AGGREGATION, DISCRETISATION], [LEVELS]) if own else ([AGGREGATION], [])
@@ -60,7 +60,7 @@ def glcm(seed, own=False):
 
 
 def write(folder, paths, masks, groups, labels=None, options=()):
-    """Segmentation and report; `groups` is measurements by segment, from 0, or VOLUME."""
+    """Writes segmentation and report. `groups` is measurements by segment, from 0, or VOLUME."""
     labels = labels or [f"Part {index + 1}" for index in range(len(masks))]
     lines = []
     for segment, measurements in groups.items():
@@ -81,7 +81,7 @@ def write(folder, paths, masks, groups, labels=None, options=()):
     return folder / "sr.dcm", folder / "seg.dcm", json.loads(done.stdout.splitlines()[1])
 
 
-# --- the judges ---
+# --- the checks ---
 
 
 def code_of(sequence):
@@ -94,7 +94,7 @@ def name_of(item):
 
 
 def children(item, value_type=None, code=None):
-    """Content items below one, by type and by the value of the concept name."""
+    """Returns the content items below one, by type and by the value of the concept name."""
     return [child for child in item.get("ContentSequence", [])
             if value_type in (None, child.ValueType) and code in (None, (name_of(child) or (None,))[0])]
 
@@ -106,10 +106,8 @@ def one(item, value_type, code):
 
 
 def assert_dciodvfy_is_content(path):
-    """
-    No error, and no warning but the one that dciodvfy has for every scheme it has not heard of: PS3.16 8.2
-    wants private schemes to begin with 99. It counts bytes where PS3.5 6.2 counts characters.
-    """
+    """Checks for no error, and only dciodvfy's warning for every unknown coding scheme. PS3.16 8.2 requires private
+    schemes to begin with 99. dciodvfy counts bytes where PS3.5 6.2 counts characters."""
     remarks = [remark for remark in dciodvfy_remarks(path)
                if not (remark.startswith("Warning") and remark.endswith("Unrecognized defined term = <99NOCTULE>"))
                and not ("Length invalid for this VR" in remark and not remark.isascii())]
@@ -233,7 +231,7 @@ def assert_of_segment(group, seg, index):
 
 
 def assert_of_volume(group, planes, name):
-    """Every image is a source of the measurement, once, and nothing else is."""
+    """Checks that each image is a source of the measurement exactly once, and no other image is."""
     images = children(group, "IMAGE")
     assert {code_of(image.ConceptNameCodeSequence) for image in images} == {
         ("121112", "DCM", "Source of Measurement")}
@@ -247,7 +245,7 @@ def assert_of_volume(group, planes, name):
 
 
 def in_order(groups):
-    """As the report has them: the volume last."""
+    """Returns the order of the report: the volume last."""
     return sorted(groups.items(), key=lambda item: item[0] == VOLUME)
 
 
@@ -267,7 +265,7 @@ def assert_groups(report, seg, planes, groups, volume):
 
 
 def assert_highdicom_measures(group, measurements):
-    """As many values as there are, and for each that is not, the evaluation that says so."""
+    """Checks that there are as many values as expected, and an evaluation with the reason for each absent one."""
     present = [measurement for measurement in measurements if measurement.value is not None]
     values = group.get_measurements()
     assert [value.name.value for value in values] == [measurement.concept[0] for measurement in present]
@@ -308,7 +306,7 @@ def assert_highdicom_reads(path, seg, planes, groups):
 
 
 def judge(written, paths, groups, own=False, volume="test-pipeline: whole volume"):
-    """Everything that must be true of every report."""
+    """Checks all requirements of every report."""
     path, seg_path, summary = written
     planes = planes_of(paths)
     assert_dciodvfy_is_content(path)
@@ -336,13 +334,13 @@ def test_texture_of_segments(tmp_path, planes, segments):
     groups = {index: glcm(index) for index in range(segments)}
     written = write(tmp_path, paths, apart(segments, planes, 40, 41), groups)
     judge(written, paths, groups)
-    assert dciodvfy_remarks(written[0]) == []  # not even the one that concepts of our own earn
+    assert dciodvfy_remarks(written[0]) == []  # without even the warning for private concepts
 
 
 @pytest.mark.parametrize("source", [classic, enhanced])
 @pytest.mark.parametrize("segments", [[0, 1], []])
 def test_texture_of_the_volume(tmp_path, source, segments):
-    """Beside segments, and in a report that refers to no segmentation."""
+    """Together with segments, and in a report without a segmentation."""
     paths = source(tmp_path / "in", 7, 40, 41)
     groups = {index: glcm(index + 1) for index in [VOLUME, *segments]}
     judge(write(tmp_path, paths, apart(2, 7, 40, 41), groups), paths, groups)
@@ -365,8 +363,8 @@ def test_highdicom_finds_a_segment(tmp_path):
 
 
 @pytest.mark.parametrize("character", ["x", "ß", "脳"])
-def test_texts_as_long_as_they_may_be(tmp_path, character):
-    """A label of 64 characters, settings and reasons of any length; names of concepts are cut at 64."""
+def test_texts_of_maximum_length(tmp_path, character):
+    """A label of 64 characters, settings and reasons of any length. Names of concepts are truncated to 64."""
     paths = classic(tmp_path / "in", 3, 20, 20)
     long = character * 64
     concept = ("code-of-16-chars", "99NOCTULE", long)  # highdicom has no Long Code Value
@@ -398,7 +396,7 @@ def test_absent_values(tmp_path):
     judge(write(tmp_path, paths, apart(2, 5, 40, 41), groups), paths, groups)
 
 
-def test_values_that_are_not_finite(tmp_path):
+def test_infinite_and_undefined_values(tmp_path):
     paths = classic(tmp_path / "in", 5, 40, 41)
     groups = {0: [Measurement(value, ("NI2N", "IBSI", "Correlation")) for value in (math.nan, math.inf, 1.5)]}
     written = write(tmp_path, paths, apart(1, 5, 40, 41), groups)
@@ -425,7 +423,7 @@ def test_names_beyond_ascii(tmp_path):
     assert report.PatientName == "Müller^Jörg"
 
 
-def test_a_character_set_that_is_kept(tmp_path):
+def test_the_character_set_is_inherited(tmp_path):
     paths = classic(tmp_path / "in", 5, 40, 41, SpecificCharacterSet="ISO_IR 100", PatientName="Müller^Jörg")
     groups = {0: glcm(6)}
     report = judge(write(tmp_path, paths, apart(1, 5, 40, 41), groups), paths, groups)
@@ -477,8 +475,8 @@ def test_the_device_is_the_same_in_every_report(tmp_path):
     assert len(uids) == 1
 
 
-def told_by_orthanc(tags):
-    """Each group's numbers, by their concept, as the archive shows the report."""
+def numbers_in_orthanc(tags):
+    """Returns each group's numbers, by concept, as the archive returns the report."""
     measurements = tags["ContentSequence"][-1]
     assert measurements["ConceptNameCodeSequence"][0]["CodeValue"] == "126010"
     return [{item["ConceptNameCodeSequence"][0]["CodeValue"]:
@@ -487,8 +485,8 @@ def told_by_orthanc(tags):
             for group in measurements["ContentSequence"]]
 
 
-def test_orthanc_takes_and_shows_it(courier, tmp_path):  # noqa: F811
-    """Delivered as Noctule does, beside what it refers to; given back as it was."""
+def test_orthanc_stores_and_returns_the_report(courier, tmp_path):  # noqa: F811
+    """Delivered as by Noctule, together with the objects it refers to, and returned unchanged."""
     paths = classic(tmp_path / "in", 5, 40, 41)
     groups = {0: glcm(11, own=True), VOLUME: glcm(12)}
     path, seg_path, summary = write(tmp_path, paths, apart(1, 5, 40, 41), groups)
@@ -502,7 +500,7 @@ def test_orthanc_takes_and_shows_it(courier, tmp_path):  # noqa: F811
         report = next(item for item in series if item["MainDicomTags"]["Modality"] == "SR")
         assert report["MainDicomTags"]["SeriesInstanceUID"] == summary["series_uid"]
         (instance,) = report["Instances"]
-        told = told_by_orthanc(peer.rest(f"/instances/{instance}/simplified-tags"))
+        told = numbers_in_orthanc(peer.rest(f"/instances/{instance}/simplified-tags"))
         for shown, (_, measurements) in zip(told, in_order(groups)):
             assert shown == {one.concept[0]: pytest.approx(one.value, rel=1e-5) for one in measurements}
         held = pydicom.dcmread(io.BytesIO(peer.file(instance)))
@@ -512,7 +510,7 @@ def test_orthanc_takes_and_shows_it(courier, tmp_path):  # noqa: F811
 @needs_shared
 @pytest.mark.parametrize("name", ["ct-head-5mm", "mr-brain-t1"])
 def test_real_series(tmp_path, name):
-    """Whatever scanners put into their headers, the report inherits it and stays valid."""
+    """The report inherits values of any scanner and stays valid."""
     paths = sorted((SHARED / name).glob("*.dcm"))
     source = pydicom.dcmread(paths[0], stop_before_pixels=True)
     masks = numpy.zeros((1, len(paths), source.Rows, source.Columns), bool)

@@ -1,4 +1,4 @@
-"""What a running job is at: told while it is, by v_jobs, the command line and the page, and of no job that does not run."""
+"""The stage of a running job in v_jobs, the command line and the web UI. Other jobs have no stage."""
 
 import os
 import re
@@ -16,7 +16,8 @@ STOPS = {"NOCTULE_CRASH_AT": "worker_after_compute", "NOCTULE_CRASH_STOPS": ""}
 
 
 def measuring(d, attempt=1):
-    """Waits for a job in the stage texture. Returns the PID of its worker, which has stopped there, and the row of v_jobs."""
+    """Waits for a job in the stage texture. Returns the PID of its worker, which has stopped there, and the row of
+    v_jobs."""
     pid = wait_midway(d)
     (job,) = wait_for(lambda: [job for job in d.jobs("RUNNING") if job["stage"] == "texture"], 60, "its stage")
     assert job["attempts"] == attempt and job["started_at"] <= job["stage_since"]
@@ -24,7 +25,7 @@ def measuring(d, attempt=1):
 
 
 def told(d):
-    """Of the one job there is."""
+    """Returns the stage of the only job in each place."""
     ((state, stage, since),) = [(job["state"], job["stage"], job["stage_since"]) for job in d.jobs()]
     return state, stage, since
 
@@ -36,7 +37,7 @@ def site(daemon, tmp_path):
     return site
 
 
-def test_where_it_is_told(site):
+def test_the_stage_is_shown_in_each_place(site):
     d = site.daemon
     worker, _ = measuring(d)
     assert re.search(r"RUNNING, texture \d+ s", d.ctl("jobs").stdout)
@@ -49,7 +50,7 @@ def test_where_it_is_told(site):
     assert told(d) == ("DONE", "", None)
 
 
-def test_it_ends_with_the_attempt(site):
+def test_the_stage_ends_with_the_attempt(site):
     d = site.daemon
     worker, first = measuring(d)
     d.ctl("pause")
@@ -61,7 +62,7 @@ def test_it_ends_with_the_attempt(site):
     _, second = measuring(d, 2)
     assert second["stage_since"] > first["stage_since"]
     d.ctl("pause")
-    d.kill_all()  # the daemon, too
+    d.kill_all()  # the daemon too
     d.start()
     assert told(d)[1:] == ("", None)
 

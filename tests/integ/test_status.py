@@ -18,7 +18,8 @@ NOBODY = 65534
 
 
 def check(d, expected, **options):
-    """What status --check says behind the verdict, which is `expected`; its status is the verdict's."""
+    """Returns the text of status --check after the verdict, which must be `expected`. Checks that the exit status
+    matches."""
     done = subprocess.run([BIN / "noctule", "--config", d.config, "status", "--check"], text=True, capture_output=True,
                           **options)
     verdict, _, text = done.stdout.partition(": ")
@@ -29,14 +30,14 @@ def check(d, expected, **options):
 
 @pytest.fixture
 def open_folder():
-    """A folder that other users may look into."""
+    """A folder that other users may read."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="noctule-test-", dir="/var/tmp"))
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder)
 
 
-def test_a_daemon_that_cannot_be_asked(daemon, open_folder):
+def test_an_unreachable_daemon(daemon, open_folder):
     d = daemon()
     d.config.write_text(d.config.read_text().replace(f'root = "{d.root}"', f'root = "{open_folder}/root"'))
     d.root, d.config = open_folder / "root", shutil.copy(d.config, open_folder)
@@ -44,7 +45,7 @@ def test_a_daemon_that_cannot_be_asked(daemon, open_folder):
     d.start()
     check(d, "OK")
     assert json.loads(d.ctl("status", "--json").stdout)["daemon"] == "running"
-    if os.geteuid() == 0:  # may become another
+    if os.geteuid() == 0:  # may become another user
         told = check(d, "CRITICAL", user=NOBODY)
         assert told.startswith("daemon: no permission to connect to noctuled: run this as root | jobs_ready=0"), told
     os.kill(d.process.pid, signal.SIGSTOP)
@@ -73,7 +74,7 @@ def test_a_daemon_that_cannot_be_asked(daemon, open_folder):
     assert "noctule.conf:1: " in check(d, "CRITICAL")
 
 
-def test_a_root_that_is_read_only(daemon, tmp_path):
+def test_a_read_only_root(daemon, tmp_path):
     d = daemon().start()
     assert d.stop() == 0
     if subprocess.run(["mount", "--bind", d.root, d.root], capture_output=True).returncode != 0:
@@ -82,7 +83,7 @@ def test_a_root_that_is_read_only(daemon, tmp_path):
         subprocess.run(["mount", "-o", "remount,ro,bind", d.root], check=True)
         told = d.ctl("status")
         assert "Jobs        0 ready" in told.stdout and ": it was stopped (since" in told.stdout and not told.stderr
-        d.start(wait=False)  # it runs, with what it can read, and has no place for its socket
+        d.start(wait=False)  # the daemon runs with readable files, and has no room for its socket
         wait_for(lambda: "cannot be reached" in d.ctl("status").stdout or d.process.poll() is not None, 60, "the daemon")
         assert d.process.poll() is None and f"(process {d.process.pid}) runs but" in d.ctl("status").stdout
     finally:
@@ -90,7 +91,7 @@ def test_a_root_that_is_read_only(daemon, tmp_path):
         subprocess.run(["umount", "--lazy", d.root], check=True)
 
 
-def test_what_waits_for_what_and_what_is_broken(daemon, tmp_path):
+def test_waiting_items_and_broken_conditions(daemon, tmp_path):
     archive, clock = StoreScp(tmp_path / "archive"), Clock(tmp_path)
     d = daemon(quiet=600.0, environment=clock.environment, pipeline_extra='deliver = [ "PACS", "OUT" ];', extra=(
         'delivery = { retry_seconds = 0.2; retry_max_seconds = 0.5; breaker_failures = 3; breaker_seconds = 0.5; };'
@@ -119,7 +120,7 @@ def test_what_waits_for_what_and_what_is_broken(daemon, tmp_path):
         os.kill(pid, signal.SIGSTOP)
     hangs = ["Broken      the worker 0 hangs: no message for", "Broken      the courier for PACS hangs: no message",
              "Broken      the courier for OUT hangs: no message for"]
-    clock.pass_time(16)  # of silence; the intake gives its next sign of life within 5 s
+    clock.pass_time(16)  # of silence; the receiver sends its next sign of life within 5 s
     wait_for(lambda: all(line in (told := d.ctl("status").stdout) for line in hangs) and "the intake" not in told, 60, "who hangs")
     assert "the worker 0 hangs" in check(d, "CRITICAL")
     for pid in (worker, *couriers):

@@ -1,7 +1,5 @@
-"""
-STOW-RS as a destination: the courier, with this test as its daemon, against Orthanc's DICOMweb plugin and a server that
-lies, stumbles and is somebody else. What counts as delivered is what the answer says is stored.
-"""
+"""Delivery by STOW-RS: the sender, with this test as its daemon, to Orthanc's DICOMweb plugin and to a server with
+wrong answers, errors and a foreign identity. Only instances that the response lists as stored count as delivered."""
 
 import contextlib
 import email.parser
@@ -51,7 +49,7 @@ def xml(uid, sequence, reason=None):
 
 
 class Service:
-    """A service that keeps what it is sent, and answers what `answer(service, uid)` says: (status, body, headers...)."""
+    """A service that keeps received parts, and responds with `answer(service, uid)`: (status, body, headers...)."""
 
     def __init__(self, answer=None, tls=None):
         self.answer = answer or (lambda service, uid: (200, stored(uid)))
@@ -108,13 +106,14 @@ def pydicom_bytes(content):
 
 
 def part_of(content_type, body):
-    """The one part of a multipart body, as Python's own parser has it."""
+    """Returns the only part of a multipart body, by Python's own parser."""
     message = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(
         b"Content-Type: " + content_type.encode() + b"\r\n\r\n" + body)
     assert message.get_content_type() == "multipart/related" and message.get_param("type") == "application/dicom"
     (part,) = message.get_payload()
     assert part.get_content_type() == "application/dicom"
-    # Python decodes what is not text in its own way; the bytes are between the first empty line and the last boundary.
+    # Python decodes binary parts in its own way, so the bytes are taken between the first empty line and the last
+    # boundary.
     boundary = b"--" + message.get_boundary().encode()
     assert body.startswith(boundary + b"\r\n") and body.endswith(b"\r\n" + boundary + b"--\r\n") and body.count(boundary) == 2
     return body[body.index(b"\r\n\r\n") + 4:-len(boundary) - 6]
@@ -142,14 +141,14 @@ def web_archive(folder, options=None):
 # --------------------------------------------------------------------------------- an archive
 
 
-def test_orthanc_takes_it_byte_for_byte(courier, seg, tmp_path):  # noqa: F811
+def test_orthanc_stores_the_bytes_unchanged(courier, seg, tmp_path):  # noqa: F811
     with web_archive(tmp_path / "orthanc") as archive:
         to = courier(by_stow(f"http://127.0.0.1:{archive.http_port}{PATH}"))
         told = to.deliver(seg, "WEB")
         assert (told["outcome"], told["dimse_status"], told["code"]) == (SENT, 0, "")
         (instance,) = archive.instances()
         assert archive.file(instance) == seg.read_bytes()
-        assert to.deliver(seg, "WEB")["outcome"] == SENT  # once more does no harm
+        assert to.deliver(seg, "WEB")["outcome"] == SENT  # a repetition has no effect
         assert len(archive.instances()) == 1
 
 
@@ -167,7 +166,7 @@ def test_the_whole_way(daemon, tmp_path):
         assert "call_unknown" not in d.log.read_text()
 
 
-# ------------------------------------------------------------------- what an answer is taken for
+# ------------------------------------------------------------------- interpretation of responses
 
 
 @pytest.mark.parametrize("status, body, outcome, code, dimse", [
@@ -175,16 +174,16 @@ def test_the_whole_way(daemon, tmp_path):
     (200, lambda uid: stored(uid, **{"00081196": 0xB000}), SENT, "", 0xB000),
     (202, lambda uid: failed("1.2.3", 0xA700, others=[uid]), SENT, "", 0),
     (200, lambda uid: xml(uid, "00081199"), SENT, "", 0),
-    # It says which instance it did not store, and why.
+    # The response names another instance as failed, with a reason.
     (202, lambda uid: failed(uid, 0xA700, others=["1.2.3"]), TRANSIENT, "STORE_FAILED", 0xA700),
     (202, lambda uid: failed(uid, 0x0110), TRANSIENT, "STORE_FAILED", 0x0110),
     (409, lambda uid: failed(uid, 0xC122), PERMANENT, "STORE_REFUSED", 0xC122),
     (409, lambda uid: failed(uid, 0x0122), PERMANENT, "STORE_REFUSED", 0x0122),
     (409, lambda uid: xml(uid, "00081198", 0xA900), PERMANENT, "STORE_REFUSED", 0xA900),
-    (409, lambda uid: failed(uid, 0x0111), SENT, "", 0x0111),  # it has it
+    (409, lambda uid: failed(uid, 0x0111), SENT, "", 0x0111),  # the instance is already stored
     (200, lambda uid: json.dumps({"0008119A": {"vr": "SQ", "Value": [{"00081197": {"vr": "US", "Value": [0xC000]}}]}}), PERMANENT,
      "STORE_REFUSED", 0xC000),
-    # It does not say that this one is stored.
+    # The response does not list this instance as stored.
     (200, lambda uid: "", TRANSIENT, "HTTP_FAILED", -1),
     (200, lambda uid: "<html>Welcome</html>", TRANSIENT, "HTTP_FAILED", -1),
     (200, lambda uid: stored(uid + "9"), TRANSIENT, "HTTP_FAILED", -1),
@@ -192,7 +191,7 @@ def test_the_whole_way(daemon, tmp_path):
     (200, lambda uid: '{"00081199": {"vr": "SQ", "Value": [{"00081150": "' + uid + '"}]}}', TRANSIENT, "HTTP_FAILED", -1),
     (200, lambda uid: '{"x": "' * 30000, TRANSIENT, "HTTP_FAILED", -1),
     (204, lambda uid: "", TRANSIENT, "HTTP_FAILED", -1),
-    # Another status says it.
+    # Another status lists it as stored.
     (400, lambda uid: stored(uid), PERMANENT, "HTTP_REFUSED", -1),
     (401, lambda uid: "who?", TRANSIENT, "HTTP_FAILED", -1),
     (403, lambda uid: "", PERMANENT, "HTTP_REFUSED", -1),
@@ -218,7 +217,7 @@ DOE = "name=DOE^JOHN id=4711 born 1950-01-31"
 @pytest.mark.parametrize("status, reason", [(400, "bad request"), (413, "the object is too large"),
                                             (503, "unavailable for now"), (507, "see its log"), (418, "see its log")])
 def test_text_of_the_service_is_not_repeated(courier, seg, service, status, reason):  # noqa: F811
-    """A server's error page often repeats the attributes that it refuses."""
+    """A server's error page often repeats refused attributes, so its text must not be logged."""
     web = service(lambda _, uid: (status, f"<h1>{DOE}</h1>", [("X-Reason", DOE), ("Warning", f'299 - "{DOE}"')]) if uid else None)
     to = courier(by_stow(web.url))
     told = to.deliver(seg, "WEB")
@@ -240,7 +239,7 @@ def test_retry_after_is_heeded(courier, seg, service):  # noqa: F811
     assert to.deliver(seg, "WEB")["code"] == "HTTP_FAILED"
     told = to.deliver(seg, "WEB")
     assert (told["outcome"], told["code"]) == (TRANSIENT, "HTTP_FAILED") and "Retry-After" in told["message"]
-    assert len(web.bodies) == 1  # it was left alone
+    assert len(web.bodies) == 1  # no further request was sent
     wait_for(lambda: to.deliver(seg, "WEB")["outcome"] == SENT, 60, "the delivery after its time")
     assert len(web.bodies) == 2 and time.monotonic() - begun >= 2.9
 
@@ -252,7 +251,7 @@ def test_one_connection_carries_many(courier, seg, service):  # noqa: F811
     assert len(web.connections) == 1
 
 
-# ----------------------------------------------------------------------------- what breaks off
+# ----------------------------------------------------------------------------- interrupted requests
 
 
 def cut(handler):
@@ -261,7 +260,7 @@ def cut(handler):
 
 
 def silent(handler):
-    """Until the courier has had enough."""
+    """Stays silent until the sender gives up."""
     with contextlib.suppress(OSError):
         while handler.connection.recv(65536):
             pass
@@ -290,7 +289,7 @@ def no_http(handler):
 
 @pytest.mark.parametrize("act", [cut, silent, endless, endless_head, no_http])
 @pytest.mark.parametrize("when", ["before", "behind"])
-def test_what_breaks_off_is_tried_again(courier, seg, service, when, act):  # noqa: F811
+def test_interrupted_requests_are_retried(courier, seg, service, when, act):  # noqa: F811
     web = service(lambda _, uid: ("before", act) if when == "before" and uid is None else (act,))
     to = courier(by_stow(web.url, seconds=1.0))
     told = to.deliver(seg, "WEB")
@@ -299,19 +298,19 @@ def test_what_breaks_off_is_tried_again(courier, seg, service, when, act):  # no
     wait_for(lambda: to.deliver(seg, "WEB")["outcome"] == SENT, 60, "the next attempt, which may take too long, too")
 
 
-def test_nobody_there(courier, seg):  # noqa: F811
+def test_an_unreachable_server_is_a_transient_error(courier, seg):  # noqa: F811
     to = courier(by_stow("http://127.0.0.1:1/studies"), by_stow("http://no.such.host.invalid/studies", name="NAME"))
     for name in ("WEB", "NAME"):
         told = to.deliver(seg, name)
         assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_UNREACHABLE"), told["message"]
 
 
-def test_a_file_that_is_gone(courier, seg, service, tmp_path):  # noqa: F811
+def test_a_missing_file_is_an_error(courier, seg, service, tmp_path):  # noqa: F811
     web = service()
     to = courier(by_stow(web.url))
     copy = tmp_path / "copy.dcm"
     copy.write_bytes(seg.read_bytes())
-    number = copy  # its header is read by this test's side, the file by the courier
+    number = copy  # this test reads the header, and the sender the file
     meta = pydicom.dcmread(copy, stop_before_pixels=True).file_meta
     copy.unlink()
     to.deliveries += 1
@@ -332,7 +331,7 @@ def tls_of(certificates, name="server", ask=False):
     return context
 
 
-def test_tls_with_a_token_that_is_replaced(courier, seg, service, certificates, tmp_path):  # noqa: F811
+def test_tls_with_a_replaced_token(courier, seg, service, certificates, tmp_path):  # noqa: F811
     web = service(tls=tls_of(certificates))
     token = tmp_path / "token"
     token.write_text("first-token\n")
@@ -367,8 +366,8 @@ def test_a_client_certificate(courier, seg, service, certificates):  # noqa: F81
 @pytest.mark.parametrize("name, ca, reason", [
     ("elsewhere", "ca", "the certificate is of another host"), ("stranger", "ca", "unable to get local issuer certificate"),
     ("server", "stranger_ca", "unable to get local issuer certificate"), ("server", None, "unable to get local issuer certificate")])
-def test_a_server_that_is_not_the_host_gets_nothing(courier, seg, service, certificates, name, ca, reason):  # noqa: F811
-    """Of another host, of an authority that nobody believes in, or that the system does not know."""
+def test_a_server_with_a_wrong_certificate_receives_no_data(courier, seg, service, certificates, name, ca, reason):  # noqa: F811
+    """A certificate of another host, of an untrusted authority, or of one that the system lacks."""
     web = service(tls=tls_of(certificates, name))
     to = courier(by_stow(web.url, more=f'ca = "{getattr(certificates, ca)}";' if ca else ""))
     told = to.deliver(seg, "WEB")
@@ -392,14 +391,14 @@ def test_a_server_that_is_not_the_host_gets_nothing(courier, seg, service, certi
     ('stow = "https://x/studies"; client_key = "k";', "requires client_certificate"),
     ('ae_title = "A"; host = "h"; port = 104; ca = "c";', "ca: is not allowed with an AE"),
 ])
-def test_what_does_not_fit_is_refused(tmp_path, entry, complaint):
+def test_contradictory_options_are_refused(tmp_path, entry, complaint):
     path = tmp_path / "noctule.conf"
     path.write_text(SETTINGS.format(folder=tmp_path, acse=1.0, tls="", destinations='{ name = "WEB"; ' + entry + " }"))
     refused = run_program("noctule", "check-config", path, check=False)
     assert refused.returncode == 5 and complaint in refused.stderr, refused.stderr
 
 
-def test_echo_says_who_answers(tmp_path, service, certificates):
+def test_echo_names_the_server(tmp_path, service, certificates):
     web = service(tls=tls_of(certificates))
     path = tmp_path / "noctule.conf"
     path.write_text(SETTINGS.format(folder=tmp_path, acse=1.0, tls="", destinations=", ".join([

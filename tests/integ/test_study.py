@@ -1,4 +1,5 @@
-"""Rules that ask for other series of the study (`study`): jobs wait until these are there, and say so; and do not for ever."""
+"""Rules with a condition on other series of the study (`study`): jobs wait for these with a reason, up to a time
+limit."""
 
 import json
 import re
@@ -37,12 +38,13 @@ def settled(d, count):
 
 
 def lacks(d, *what):
-    """What explain says that the job of the first series would wait for, and of each series that its rule asks for."""
+    """Returns, from explain, the series that the first job would wait for, and the notes on the series conditions of
+    its rule."""
     told = json.loads(d.ctl("explain", "--json", *what).stdout)["series"][0]
     return told["jobs"][0]["waits_for_series"], [condition["note"] for condition in told["rules"][0]["conditions"][2:]]
 
 
-def test_a_job_waits_for_each_of_them(started, tmp_path):
+def test_a_job_waits_for_each_required_series(started, tmp_path):
     d = started()
     drop(series(tmp_path / "a", "with contrast"), d.inbox / "a")
     (job,) = wait_for(d.jobs, 60, "the job")
@@ -50,7 +52,7 @@ def test_a_job_waits_for_each_of_them(started, tmp_path):
     assert job["message"] == 'It waits for another series of the study: CT "native".' and job["not_before_at"]
     status = d.ctl("status").stdout
     assert "1 job for other series of the study, the first until " + local_time(job["not_before_at"]) in status
-    # It starts as soon as the other series is there: that time is no beginning.
+    # The job starts as soon as the other series is there, so the end of the wait is not printed as its start.
     shown = d.ctl("show", str(job["job"])).stdout
     assert f"waits_until               {local_time(job['not_before_at'])}\n" in shown and "not_before" not in shown
     explained = d.ctl("explain", job["series_uid"]).stdout
@@ -58,7 +60,7 @@ def test_a_job_waits_for_each_of_them(started, tmp_path):
     conditions = d.ctl("explain", "--json", job["series_uid"]).stdout
     assert 'waits for another series of the study: CT \\"native\\"' in conditions
     assert lacks(d, job["series_uid"]) == ('CT "native"', ["it is not there, and the job waits (STUDY_WAITING)"] * 2)
-    # Of another study, it is none of it; of the same one, there is still another to come.
+    # A series of another study does not count. After one of the same study, one is still missing.
     drop(series(tmp_path / "other", "native", study="1.2.3.5", seed=2), d.inbox / "other")
     settled(d, 2)
     assert [job["message"] for job in d.jobs()] == ['It waits for another series of the study: CT "native".']
@@ -68,7 +70,7 @@ def test_a_job_waits_for_each_of_them(started, tmp_path):
     wanted, notes = lacks(d, job["series_uid"])
     assert wanted == "MR" and notes[0].startswith("it is there: 2.25.") and notes[1].startswith("it is not there")
     assert "would wait for another series of the study: MR" in re.sub(r"\s+", " ", d.ctl("explain", job["series_uid"]).stdout)
-    # Of files, those that are named beside it: of another study, none.
+    # For files, those given in the same command count, but not those of another study.
     assert lacks(d, tmp_path / "a", tmp_path / "b")[0] == "MR" and lacks(d, tmp_path / "a", tmp_path / "other")[0] == 'CT "native"'
     drop(series(tmp_path / "c", "T1", seed=4, kind="mr-brain"), d.inbox / "c")
     (job,) = d.wait_jobs()
@@ -77,7 +79,7 @@ def test_a_job_waits_for_each_of_them(started, tmp_path):
     assert kinds[:4] == ["JOB_ADDED", "JOB_WAITS", "JOB_OBJECT_CAME", "JOB_STARTED"]
 
 
-def test_what_is_there_before_is_not_waited_for(started, tmp_path):
+def test_existing_series_cause_no_wait(started, tmp_path):
     d = started()
     drop(series(tmp_path / "b", "native", seed=3), d.inbox / "b")
     drop(series(tmp_path / "c", "T1", seed=4, kind="mr-brain"), d.inbox / "c")
@@ -89,7 +91,7 @@ def test_what_is_there_before_is_not_waited_for(started, tmp_path):
     assert not d.query("SELECT 1 FROM v_events WHERE kind = 'JOB_WAITS'")
 
 
-def test_what_never_comes_is_told(started, tmp_path):
+def test_series_that_never_arrive_are_reported(started, tmp_path):
     d = started(patience=1)
     drop(series(tmp_path / "a", "with contrast"), d.inbox / "a")
     (job,) = d.wait_jobs(states=("FAILED",))

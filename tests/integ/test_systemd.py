@@ -1,4 +1,4 @@
-"""The unit: what systemd says of its exposure (0: sealed, 10: open)."""
+"""The systemd unit: its exposure by systemd-analyze (0: closed, 10: open)."""
 
 import re
 import shutil
@@ -31,19 +31,20 @@ def test_exposure(tmp_path, drop_in, most):
 
 @pytest.mark.parametrize("option", ["NoNewPrivileges", "ProtectSystem", "SystemCallFilter", "CapabilityBoundingSet",
                                     "PrivateUsers", "RestrictNamespaces", "IPAddressDeny"])
-def test_what_is_taken_away_is_told(tmp_path, option):
+def test_removed_rights_are_reported(tmp_path, option):
     level, _ = exposure(tmp_path / "unit", re.sub(rf"(?m)^{option}=.*$", "", UNIT))
     assert level > 1.0
 
 
 def test_the_children_may_confine_themselves():
-    """Calls that the groups of systemd's filter lack, and that the service makes itself."""
+    """Calls outside the groups of systemd's filter that the service makes itself."""
     allowed = " ".join(re.findall(r"(?m)^SystemCallFilter=([^~].*)$", UNIT)).split()
     assert {"seccomp", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "prlimit64"} <= set(allowed)
 
 
-def test_a_reload_is_the_command_that_waits():
-    """And what no new start can help is not started again: 2 arguments, 5 configuration, 9 lost database (noctuled(8))."""
+def test_a_reload_runs_the_waiting_command():
+    """Errors that a restart cannot repair stop the restarts: 2 arguments, 5 configuration, 9 lost database
+    (noctuled(8))."""
     assert re.findall(r"(?m)^Exec(\w+)=(.*)$", UNIT) == [
         ("Start", "/usr/bin/noctuled --config /etc/noctule/noctule.conf"),
         ("Reload", "/usr/bin/noctule --config /etc/noctule/noctule.conf reload")]

@@ -1,4 +1,4 @@
-"""Texture on voxels of another size, and in several ways at once: NumPy has the same values, and what cannot be is refused."""
+"""Texture on resampled voxels, and in several groups: equal to NumPy. Impossible settings are refused."""
 
 import json
 import math
@@ -10,7 +10,7 @@ import pytest
 from conftest import BIN
 from test_features import smooth
 from test_resample import Stack, numpy_cubic, numpy_linear, stored
-from texture_runs import assert_report_tells, features, pipeline, segment, series
+from texture_runs import assert_report_equals_features, features, pipeline, segment, series
 
 SPACING = (0.8, 0.9, 2.5)  # of columns, rows and slices
 ORDERS = {"nearest": 0, "linear": 1, "cubic": 3}
@@ -18,7 +18,7 @@ ORDERS = {"nearest": 0, "linear": 1, "cubic": 3}
 
 @pytest.fixture
 def measure(tmp_path):
-    """noctule run with groups of texture; the features, or what it complains of."""
+    """Runs noctule run with texture groups. Returns the features, or the error text."""
     config = tmp_path / "noctule.conf"
 
     def call(source, groups, segments, results=("seg", "sr"), status=0, extra=""):
@@ -33,7 +33,7 @@ def measure(tmp_path):
 
 
 def grid_of(stack, mm):
-    """The IBSI's, which has the middle of the old one; 0 keeps an axis."""
+    """IBSI's grid, which has the centre of the original one. 0 keeps an axis."""
     own = (*stack.spacing, stack.step)
     sizes = stack.shape[::-1]
     spacing = [new or old for new, old in zip(mm, own)]
@@ -48,7 +48,7 @@ def interpolated(stack, values, grid, order):
 
 
 def assert_values(found, values):
-    """First-order features of these."""
+    """Checks the first-order features of these values."""
     found = {f["name"]: f["value"] for f in found}
     assert (found["minimum"], found["maximum"]) == (values.min(), values.max())
     assert math.isclose(found["mean"], values.mean(), rel_tol=1e-12)
@@ -77,8 +77,8 @@ def test_numpy_has_the_same_values(measure, tmp_path, interpolation, size, mm):
     count = {f["segment_number"]: f["value"] for f in found if f["name"] == "voxel_count"}
     assert count == {0: image.size, 1: mask.sum()}
     assert all(f["interpolation"] == interpolation and f[size.split()[0]] == max(mm) for f in found)
-    assert_report_tells(tmp_path / "out", source)
-    # The volume and its mask are as they were.
+    assert_report_equals_features(tmp_path / "out", source)
+    # The volume and its mask are unchanged.
     job = json.loads((tmp_path / "out" / "job.json").read_text())
     assert [job["volume"][key] for key in ("columns", "rows", "slices")] == list(stack.shape[::-1])
     assert " x ".join(map(str, grid["extent"])) in job["note"] and interpolation in job["note"]
@@ -86,7 +86,7 @@ def test_numpy_has_the_same_values(measure, tmp_path, interpolation, size, mm):
 
 @pytest.mark.parametrize("interpolation", ORDERS)
 def test_slices_keep_their_own_scale(measure, tmp_path, interpolation):
-    """PET: within slices each has its rescale, as it had before; what is rounded to is the slice's stored values."""
+    """PET: each slice keeps its rescale. Resampling within slices rounds to the slice's stored values."""
     slopes = np.linspace(0.5, 2.5, 9)
     source = series(tmp_path / "in", shifted(), SPACING, slopes=slopes)
     stack = Stack(sorted(source.glob("*.dcm")))
@@ -101,16 +101,16 @@ def test_slices_keep_their_own_scale(measure, tmp_path, interpolation):
 
 @pytest.mark.parametrize("interpolation", ORDERS)
 def test_padding_has_no_share(measure, tmp_path, interpolation):
-    """Of what lies in padding only what it cannot reach has a value: that of all that is no padding."""
+    """Only features that padding cannot change have a value: those of all voxels outside padding."""
     values = np.full((9, 40, 44), 100, np.int16)
     values[:, :, :12] = values[:, :9, :] = -2000
-    values[5, 30, 30] = 101  # for series of one value are refused
+    values[5, 30, 30] = 101  # because series of one value are refused
     source = series(tmp_path / "in", values, SPACING, PixelPaddingValue=-2000)
     found = measure(source, [f'regions = [ "volume" ]; resample = {{ isotropic_mm = 1.3; interpolation = "{interpolation}"; }};'],
                     [segment(50, 150, (30, 30, 5), 4)])
     told = {f["name"]: f["value"] for f in found}
     assert told["minimum"] == 100 and told["maximum"] in (100, 101) and 100 <= told["mean"] < 100.001
-    voxels = told["energy"] / told["root_mean_square"] ** 2  # with a value
+    voxels = told["energy"] / told["root_mean_square"] ** 2  # voxels with a value
     assert 0.2 * told["voxel_count"] < voxels < 0.8 * told["voxel_count"]
 
 
@@ -128,7 +128,7 @@ def test_groups_stand_side_by_side(measure, tmp_path):
     assert (0, "mean", None, 2, None) not in told
     matrices = json.loads((tmp_path / "out" / "matrices.json").read_text())
     assert [(m["segment_number"], m["aggregation"], m["sigma"]) for m in matrices] == [(1, "2.5d-merged", 1), (2, "2.5d-merged", 1)]
-    assert_report_tells(tmp_path / "out", source)
+    assert_report_equals_features(tmp_path / "out", source)
 
 
 def blobs(shape, *centres):
@@ -147,8 +147,8 @@ EVERYTHING = ('families = [ "all" ]; resample = {{ {0} }}; aggregation = "{1}"; 
 
 @pytest.mark.parametrize("aggregation", ("2d-averaged", "3d-merged"))
 @pytest.mark.parametrize("resample", ("isotropic_mm = 0.7", "in_plane_mm = 1.3", 'isotropic_mm = 1.1; interpolation = "cubic"'))
-def test_around_regions_it_is_what_it_is_in_the_whole(measure, tmp_path, resample, aggregation):
-    """Only what lies around the segments is interpolated, unless the volume is measured, too."""
+def test_parts_are_interpolated_like_the_whole(measure, tmp_path, resample, aggregation):
+    """Only the surroundings of segments are interpolated, unless the volume is measured too."""
     centres = {"A": (20, 20, 5), "B": (48, 47, 10)}
     source = series(tmp_path / "in", blobs((16, 60, 70), *centres.values()), SPACING)
     parts = [segment(-300, 600, voxel, 2, label) for label, voxel in centres.items()]
@@ -162,8 +162,8 @@ def test_around_regions_it_is_what_it_is_in_the_whole(measure, tmp_path, resampl
     assert len(told[0][0]) > 300 and told[0] == told[1]
 
 
-def test_memory_is_of_what_lies_around_regions(measure, tmp_path):
-    """The same voxels of 0.1 mm are refused for the whole of a volume (below), and of a part of it are not many."""
+def test_memory_is_that_of_parts_around_regions(measure, tmp_path):
+    """Voxels of 0.1 mm are refused for a whole volume (below). For a part of it they are few."""
     source = series(tmp_path / "in", blobs((9, 31, 37), (9, 9, 3)), SPACING)
     found = measure(source, ['resample = { isotropic_mm = 0.1; }; families = [ "glszm" ];'], [segment(-300, 600, (9, 9, 3), 1)],
                     extra="memory_mib = 60.0;")
@@ -176,7 +176,7 @@ def test_memory_is_of_what_lies_around_regions(measure, tmp_path):
     ("JOB_TOO_LARGE", "for texture of 296 x 279 x 225 voxels", "isotropic_mm = 0.1", {}),
     ("VOLUME_TOO_LARGE", "texture.resample", "isotropic_mm = 0.01", {}),
 ])
-def test_what_cannot_be_is_refused(measure, tmp_path, code, words, resample, attributes):
+def test_impossible_settings_are_refused(measure, tmp_path, code, words, resample, attributes):
     values = shifted()
     if attributes.pop("high", False):
         values = np.where(values > 0, 60000, 0).astype(np.uint16)

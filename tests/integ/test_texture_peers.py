@@ -1,9 +1,8 @@
-"""Texture of the CPU beside scikit-image, through bench_texture: every code of the local binary pattern, and
+"""Texture on the CPU compared with scikit-image, through bench_texture: every code of the local binary pattern, and
 every count of the co-occurrence matrices within slices.
 
-scikit-image interpolates the diagonals of P=8, R=1; what is exact is P=4, R=1 for the axes and P=8, R=sqrt(2)
-for the diagonals, away from the edges.
-"""
+scikit-image interpolates the diagonals of P=8, R=1. Exact are P=4, R=1 for the axes and P=8, R=sqrt(2) for the
+diagonals, away from the edges."""
 
 import os
 import pathlib
@@ -52,7 +51,7 @@ def test_every_code_of_the_local_binary_pattern(tmp_path, name, volume):
 def test_every_count_of_the_matrices(tmp_path, name, volume, levels):
     ours = run(tmp_path, volume, "glcm-2d", levels, numpy.uint64).reshape(4, levels, levels)
     image = (volume.astype(int) * levels // (TOP + 1)).astype(numpy.uint8)
-    angles = [0, numpy.pi / 4, numpy.pi / 2, 3 * numpy.pi / 4]  # its 45 degrees lead a row down
+    angles = [0, numpy.pi / 4, numpy.pi / 2, 3 * numpy.pi / 4]  # 45 degrees lead a row down
     theirs = sum(graycomatrix(plane, [1], angles, levels)[:, :, 0, :].astype(numpy.uint64) for plane in image)
     assert ours.sum() > 0
     assert numpy.array_equal(ours, numpy.moveaxis(theirs, 2, 0))

@@ -17,7 +17,7 @@ USAGE = 2
 
 
 class Terminal:
-    """A command on a terminal of so many lines and columns; what it has written so far is `said`."""
+    """A command on a terminal with that many lines and columns. `said` is its output so far."""
 
     def __init__(self, d, *arguments, lines=24, columns=80):
         self.main, self.side = os.openpty()
@@ -42,7 +42,7 @@ class Terminal:
         return wait_for(lambda: len(re.findall(words, self.read())) >= count, 60, words)
 
     def screen(self):
-        """The lines of the latest drawing."""
+        """Returns the lines of the latest drawing."""
         drawn = self.read().split("\033[H")[-1]
         return re.sub(r"\033\[[?0-9;]*[A-Za-z]", "", drawn).split("\r\n")
 
@@ -60,7 +60,7 @@ class Terminal:
         return self.process.returncode, restored
 
 
-def test_jobs_are_drawn_as_they_come(daemon, tmp_path):
+def test_new_jobs_are_drawn(daemon, tmp_path):
     d = daemon(quiet=600.0).start()
     terminal = Terminal(d, "jobs", "--watch", "--interval", "1")
     terminal.wait_for("noctule jobs .*every 1 s; press q to quit", 2)
@@ -84,7 +84,7 @@ def test_each_ends_by_an_interrupt(daemon, command):
     assert terminal.end() == (0, True)
 
 
-def test_what_has_no_room_is_told_and_a_larger_terminal_has_it(daemon):
+def test_rows_without_room_are_counted_and_shown_on_a_larger_terminal(daemon):
     d = daemon().start()
     terminal = Terminal(d, "status", "-w", "--interval", "600", lines=6, columns=40)
     terminal.wait_for(r"\.\.\. and \d+ more lines")
@@ -98,7 +98,7 @@ def test_what_has_no_room_is_told_and_a_larger_terminal_has_it(daemon):
 
 @pytest.mark.parametrize("columns", [40, 61])
 def test_long_lines_are_wrapped(daemon, columns):
-    """Each word of the status is on the screen, in its order, and no line is longer than that."""
+    """Each word of the status is on the screen, in order, and no line is longer than the terminal."""
     d = daemon().start()
     terminal = Terminal(d, "status", "-w", "--interval", "600", lines=60, columns=columns)
     terminal.wait_for("Daemon +running")
@@ -111,7 +111,7 @@ def test_long_lines_are_wrapped(daemon, columns):
     assert terminal.end() == (0, True)
 
 
-def test_a_service_that_goes_away_is_told_on_the_screen(daemon):
+def test_a_stopped_service_is_reported_on_the_screen(daemon):
     d = daemon().start()
     terminal = Terminal(d, "status", "--watch", "--interval", "1", lines=50)
     terminal.wait_for("Daemon +running")
@@ -127,6 +127,6 @@ def test_a_service_that_goes_away_is_told_on_the_screen(daemon):
     (["series", "--watch", "--json"], "cannot be combined with another output format"),
     (["series", "--interval", "5"], "--interval needs --watch"),
 ])
-def test_it_needs_a_terminal(daemon, arguments, words):
+def test_watch_requires_a_terminal(daemon, arguments, words):
     result = daemon().ctl(*arguments, check=False)
     assert result.returncode == USAGE and words in result.stderr and result.stdout == ""

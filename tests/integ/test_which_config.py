@@ -1,7 +1,5 @@
-"""
-Which configuration commands go by that are given none: that of the daemon that runs, which is looked for among the
-processes. Each test has a machine of its own as far as those go, for daemons of other tests run beside it.
-"""
+"""The configuration of commands without --config: that of the running daemon, which is found in /proc. Each test has
+its own process namespace, because daemons of other tests run at the same time."""
 
 import json
 import os
@@ -20,7 +18,7 @@ READING = (("status",), ("jobs",), ("series",), ("deliveries",), ("destinations"
 
 
 class Machine:
-    """Processes that see one another and no others; all end with it."""
+    """A namespace of processes. All of them end with it."""
 
     def __init__(self):
         self.users = ["--user", "--map-root-user"] if os.geteuid() else []
@@ -49,13 +47,14 @@ class Machine:
         return done
 
     def processes(self, name="noctuled"):
-        """By their numbers here, those that still live; a child of one has its name until it takes another."""
+        """Returns the live processes with their numbers here. A child has its parent's name until exec."""
         done = subprocess.run(self.command("ps", "-o", "pid=,ppid=,stat=", "-C", name), text=True, capture_output=True)
         alive = {int(pid): int(parent) for pid, parent, state in map(str.split, done.stdout.splitlines()) if "Z" not in state}
         return [pid for pid, parent in alive.items() if parent not in alive]
 
     def start(self, config, *words, root=None, folder="/", user=None, wrapper=(), **named):
-        """A daemon of that configuration that answers; its number here, and what waits for it."""
+        """Starts a daemon with that configuration, and waits until it replies. Returns its number here, and the
+        process that waits for it."""
         before = set(self.processes())
         with open(config.with_suffix(".log"), "ab") as log:
             waits = subprocess.Popen(self.command(*wrapper, BIN / "noctuled", *words, folder=folder, user=user), stdout=log,
@@ -83,7 +82,7 @@ def machine():
 
 
 def configure(folder, owner=None):
-    """A configuration, and its root."""
+    """Writes a configuration. Returns it and its root."""
     folder.mkdir(exist_ok=True)
     (folder / "root" / "inbox").mkdir(parents=True)
     (folder / "noctule.conf").write_text(SETTINGS.format(root=folder / "root", after="keep", quiet=1.0, attempts=3,
@@ -94,19 +93,19 @@ def configure(folder, owner=None):
 
 
 def without_daemon(machine):
-    """What there is to go by then: the usual file, which this machine may have or not."""
+    """Returns the result without a daemon: the usual file, if this machine has it."""
     done = machine.noctule("check-config", status=None)
     assert str(USUAL) in done.stdout + done.stderr and "of the running noctuled" not in done.stderr
     return done
 
 
-def test_none_runs(machine):
+def test_no_running_daemon(machine):
     without_daemon(machine)
     if not USUAL.exists():
         assert "give its path with --config or NOCTULE_CONFIG" in machine.noctule("jobs", status=CONFIG).stderr
 
 
-def test_the_one_that_runs(machine, tmp_path):
+def test_one_running_daemon(machine, tmp_path):
     config, root = configure(tmp_path / "one")
     other, _ = configure(tmp_path / "other")
     number, waits = machine.start(config, "--config", config)
@@ -119,14 +118,14 @@ def test_the_one_that_runs(machine, tmp_path):
     told = json.loads(machine.noctule("doctor", "--json", status=None).stdout)
     assert next(check for check in told["checks"] if check["check"] == "configuration")["text"].startswith(str(config))
     assert f"root {root}" in machine.noctule("ping").stdout
-    assert "there is no job 1" in machine.noctule("cancel", "1", status=3).stderr  # also what changes something
-    # What is given goes first, and commands that need none ask nobody.
+    assert "there is no job 1" in machine.noctule("cancel", "1", status=3).stderr  # also for commands with effects
+    # A given configuration has precedence, and commands that need none search no process.
     assert machine.noctule("--config", other, "ping", status=NO_DAEMON).stderr.endswith(f"with root {other.parent}/root\n")
     assert str(other) in machine.noctule("check-config", NOCTULE_CONFIG=str(other)).stdout
     for words in (("check-config", other), ("version",), ("help",), ("presets",), ("status", "--help")):
         assert not machine.noctule(*words).stderr
     assert machine.noctule("jbos", status=USAGE).stderr.startswith("noctule: there is no command")
-    # Whatever ends it: the kernel knows, and a file would not.
+    # After any end the kernel's list is right, which a file would not be.
     machine.kill(number, waits)
     without_daemon(machine)
     number, _ = machine.start(config, "--config", config)
@@ -135,7 +134,7 @@ def test_the_one_that_runs(machine, tmp_path):
 
 @pytest.mark.parametrize("words, named", [(["--config", "noctule.conf"], {}), (["-cnoctule.conf"], {}),
                                           (["--conf=../one/noctule.conf"], {}), ([], {"NOCTULE_CONFIG": "noctule.conf"})], ids=str)
-def test_however_it_was_told(machine, tmp_path, words, named):
+def test_every_form_of_the_config_option(machine, tmp_path, words, named):
     config, root = configure(tmp_path / "one")
     number, _ = machine.start(config, *words, folder=tmp_path / "one", **named)
     done = machine.noctule("ping")
@@ -153,15 +152,16 @@ def test_another_root_than_the_configured_one(machine, tmp_path):
 
 
 def usual_run(machine, folder, user=None):
-    """noctule run without --config: it says nothing of daemons, and reads the usual file or says that it is not there."""
+    """Runs noctule run without --config. It does not mention daemons, and reads the usual file or reports that it is
+    missing."""
     done = machine.noctule("run", "-p", "head-ct", "-o", folder / "out", folder / "nothing", status=None, user=user)
     assert done.returncode == (3 if USUAL.exists() else CONFIG)
     assert "noctuled" not in done.stderr and "process" not in done.stderr
     assert USUAL.exists() or str(USUAL) in done.stderr
 
 
-def test_run_asks_no_daemon(machine, tmp_path):
-    """None, one or several run: it reads the usual configuration, or the one that is named."""
+def test_run_ignores_daemons(machine, tmp_path):
+    """With no, one or several daemons noctule run reads the usual configuration, or the given one."""
     usual_run(machine, tmp_path)
     configs = [configure(tmp_path / name)[0] for name in ("one", "two")]
     for config in configs:
@@ -182,7 +182,7 @@ def test_several(machine, tmp_path):
     assert machine.noctule("status", "--check", status=2).stdout == f"NOCTULE CRITICAL: {sentence} |\n"
     told = json.loads(machine.noctule("doctor", "--json", status=2).stdout)["checks"]
     assert [finding["text"] for finding in told[0]["findings"]] == [sentence]
-    # The root says which one, and so does what is left.
+    # The root selects one, and so does the end of the other.
     done = machine.noctule("--root", roots[1], "ping")
     assert f"root {roots[1]}" in done.stdout and f"process {second[0]}" in done.stderr
     assert not machine.noctule("jobs", NOCTULE_CONFIG=str(configs[0])).stderr
@@ -192,8 +192,8 @@ def test_several(machine, tmp_path):
     without_daemon(machine)
 
 
-def test_one_that_is_dead_or_elsewhere(machine, tmp_path):
-    """A process that nobody has waited for has a name and a number still; one in a container has other paths."""
+def test_zombies_and_containers_are_ignored(machine, tmp_path):
+    """A zombie still has a name and a number. A process in a container has other paths."""
     config, _ = configure(tmp_path / "one")
     number, waits = machine.start(config, "--config", config)
     waits.send_signal(signal.SIGSTOP)
@@ -212,7 +212,7 @@ def test_one_that_is_dead_or_elsewhere(machine, tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another")
 def test_of_other_users(open_folder, machine):  # noqa: F811
-    """A file or a command line of another user decides nothing; the own ones, and root's, do."""
+    """Files and command lines of another user are ignored. Own ones and those of root are used."""
     config, _ = configure(open_folder / "theirs", NOBODY)
     number, waits = machine.start(config, "--config", config, user=NOBODY)
     assert f"process {number}" in machine.noctule("ping", user=NOBODY).stderr
@@ -221,7 +221,7 @@ def test_of_other_users(open_folder, machine):  # noqa: F811
         assert done.returncode == CONFIG
         assert f"{USUAL} does not exist, and noctuled (process {number} of user nobody) runs with {config}" in done.stderr
     usual_run(machine, open_folder)
-    os.chown(config, 0, 0)  # root's file; but who says that it is to be used?
+    os.chown(config, 0, 0)  # root's file, but the daemon is another user's
     without_daemon(machine)
     machine.kill(number, waits)
 

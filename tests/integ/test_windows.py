@@ -1,4 +1,5 @@
-"""Windows of pipelines, with a clock that can be set: what waits says so, what runs goes on, and all over midnight."""
+"""Time windows of pipelines, with a clock that a test sets: queued jobs state their reason, running jobs continue,
+and windows may include midnight."""
 
 import datetime
 import json
@@ -17,7 +18,7 @@ def clock(tmp_path):
 
 
 def seconds_until(clock_time, now=None):
-    """From what a daemon's clock shows, in UTC."""
+    """Returns the seconds from the daemon's time to a time in UTC."""
     now = now or datetime.datetime.now(datetime.timezone.utc)
     hour, minute = map(int, clock_time.split(":"))
     then = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
@@ -25,7 +26,7 @@ def seconds_until(clock_time, now=None):
 
 
 def night(clock, daemon, window='"22:00-06:00 UTC"', at="12:00", extra="", environment=None):
-    """A daemon whose clock shows this, with a pipeline that has the window."""
+    """A daemon at the given time, with a pipeline that has the window."""
     clock.jump(seconds_until(at))
     return daemon(quiet=600.0, pipeline_extra=f"window = {window}; {extra}", environment={**clock.environment, **(environment or {})})
 
@@ -34,7 +35,7 @@ def ask(d, sql):
     return [tuple(row) for row in d.query(sql)]
 
 
-def test_jobs_wait_for_the_night_and_say_so(daemon, tmp_path, clock):
+def test_jobs_wait_for_their_window_with_a_reason(daemon, tmp_path, clock):
     d = night(clock, daemon).start()
     drop(small(tmp_path / "1", 1), d.inbox / "1")
     (job,) = wait_for(lambda: d.jobs("READY"), 60, "the job")
@@ -43,8 +44,8 @@ def test_jobs_wait_for_the_night_and_say_so(daemon, tmp_path, clock):
     assert "READY, window" in d.ctl("jobs").stdout
     status = d.ctl("status").stdout
     assert f"1 job of head-ct for its window, 22:00-06:00 UTC, which opens at {local_time(job['window_opens_at'])}" in status
-    assert d.ctl("status", "--check").returncode == 0  # as it should be
-    # An hour before: still; and a restart changes nothing.
+    assert d.ctl("status", "--check").returncode == 0  # no alert
+    # An hour before the window, also after a restart, the job still waits.
     clock.jump(9 * 3600)
     d.stop()
     d.start()
@@ -52,7 +53,7 @@ def test_jobs_wait_for_the_night_and_say_so(daemon, tmp_path, clock):
     clock.jump(3600)
     wait_for(lambda: d.jobs("DONE"), 60, "the job, at night")
     assert ask(d, "SELECT is_open FROM v_windows") == [(1,)] and "window" not in d.ctl("status").stdout
-    # Over midnight, and to its end.
+    # Over midnight, to the end of the window.
     clock.jump(4 * 3600)
     drop(small(tmp_path / "2", 2), d.inbox / "2")
     wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "the second, after midnight")
@@ -62,7 +63,7 @@ def test_jobs_wait_for_the_night_and_say_so(daemon, tmp_path, clock):
     assert kinds == ["WINDOW_CLOSED", "WINDOW_OPENED", "WINDOW_CLOSED"]
 
 
-def test_what_runs_when_the_window_closes_goes_on(daemon, tmp_path, clock):
+def test_running_jobs_continue_after_their_window(daemon, tmp_path, clock):
     d = night(clock, daemon, at="05:00").start()
     d.wait_log("event=child.ready child=worker")
     d.ctl("pause")
@@ -80,7 +81,7 @@ def test_what_runs_when_the_window_closes_goes_on(daemon, tmp_path, clock):
     assert all(row["window_closed"] for row in d.jobs("READY"))
 
 
-def test_the_window_is_that_of_the_configuration_of_now(daemon, tmp_path, clock):
+def test_the_current_configuration_sets_the_window(daemon, tmp_path, clock):
     d = night(clock, daemon).start()
     drop(small(tmp_path / "1", 1), d.inbox)
     wait_for(lambda: d.jobs("READY"), 60, "the job")
@@ -88,18 +89,18 @@ def test_the_window_is_that_of_the_configuration_of_now(daemon, tmp_path, clock)
     change(d, '"22:00-06:00 UTC"', '"Mon-Sun 11:30-13:00 UTC"')
     reload(d)
     wait_for(lambda: d.jobs("DONE"), 60, "the job")
-    # It is the same job as before: a window is no part of what it does.
+    # The job is the same as before, because a window does not affect its results.
     assert "job 1 is DONE already" in d.ctl("submit", "--rules", d.jobs()[0]["series_uid"]).stdout
 
 
-def test_the_zone_is_the_hosts_when_none_is_given(daemon, tmp_path, clock):
+def test_the_default_time_zone_is_the_hosts(daemon, tmp_path, clock):
     d = night(clock, daemon, '"21:00-22:00"', environment={"TZ": "ABC-9:30"}).start()  # 9:30 hours ahead
     drop(small(tmp_path / "1", 1), d.inbox)
     wait_for(lambda: d.jobs("DONE"), 60, "the job: it is 21:30 there")
     assert ask(d, "SELECT substr(closes_at, 12, 5) FROM v_windows") == [("12:30",)]
 
 
-def test_when_a_job_runs_and_is_wanted_is_explained(daemon, tmp_path, clock):
+def test_explain_prints_window_and_deadline(daemon, tmp_path, clock):
     d = night(clock, daemon, '"22:00-06:00 UTC"', extra='done_by = "07:00 UTC";').start()
     drop(small(tmp_path / "1", 1), d.inbox)
     (job,) = wait_for(lambda: d.jobs("READY"), 60, "the job")
@@ -110,7 +111,7 @@ def test_when_a_job_runs_and_is_wanted_is_explained(daemon, tmp_path, clock):
     assert "window, 22:00-06:00 UTC, deadline 07:00 UTC" in said
 
 
-def test_what_cannot_be_there_in_time_is_told_before_there_is_a_job(daemon):
+def test_a_missed_deadline_is_reported_before_the_job_exists(daemon):
     d = daemon(pipeline_extra='window = "Mon-Fri 22:00-06:00 UTC"; done_by = "07:00 UTC";').start()
     doubt = r"pipeline head-ct: jobs created after [-:+ 0-9]+ have the deadline [-:+ 0-9]+ \(done_by\), but its window \(Mon-Fri 22:00-06:00 UTC\) does not open"
     assert re.search(rf"^Attention   {doubt} between them$", d.ctl("status").stdout, re.M)

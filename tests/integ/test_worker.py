@@ -1,7 +1,5 @@
-"""
-The worker process alone: the real noctuled --role worker, with this test as its daemon. NOCTULE_TEST_DEVICE=0 runs the jobs
-on the first GPU instead.
-"""
+"""The worker process alone: the real noctuled --role worker, with this test as its daemon. NOCTULE_TEST_DEVICE=0 runs
+the jobs on the first GPU instead."""
 
 import json
 import os
@@ -66,7 +64,7 @@ class Worker:
         self.peer.send("RUN", number, self.write_job(number, inputs, settings))
 
     def done(self):
-        """What the DONE frames say, by job."""
+        """Returns the content of the DONE frames, by job."""
         rows = [f for f in self.peer.frames if f.name == "DONE"]
         assert len({r["job"] for r in rows}) == len(rows), "a job was told of twice"
         return {row["job"]: {**row, "verdict": VERDICTS[row["verdict"]]} for row in rows}
@@ -91,7 +89,7 @@ def worker(tmp_path):
         each.process.wait(60)
 
 
-def test_a_job_and_what_is_told_of_it(worker, tmp_path):
+def test_a_job_and_its_frames(worker, tmp_path):
     files = phantom(tmp_path / "in", "--size", "48x40x8")
     w = worker()
     hello = w.peer.frames[0]
@@ -118,13 +116,13 @@ texture = { regions = [ "segments", "volume" ];
 
 
 def distance_of(told):
-    """Of a feature's settings, "distance=1;levels=8"."""
+    """Returns the distance in a feature's settings, "distance=1;levels=8"."""
     return dict(pair.split("=", 1) for pair in told["settings"].split(";") if pair).get("distance")
 
 
 
-def test_measurements_are_told_before_the_end(worker, tmp_path):
-    """Whole, in order, in frames of a bounded size; nothing of a job that is rejected."""
+def test_measurements_are_sent_before_the_end(worker, tmp_path):
+    """Complete, in order, in frames of a bounded size. A rejected job sends no measurement."""
     files = phantom(tmp_path / "in", "--size", "32x32x8")
     w = worker(lanes=2)
     w.run(1, files, TEXTURE)
@@ -165,7 +163,7 @@ def test_every_verdict(worker, tmp_path):
     assert w.done()[2]["file_a"] == str(files[0])
 
 
-# Every slice and direction has a matrix, and all of them are kept until they are written.
+# Each slice and direction has a matrix, and all of them are kept until they are written.
 GREEDY = SETTINGS + """
 texture = { regions = [ "volume" ];
   glcm = { levels = 256; aggregation = "2d-averaged"; matrices = "counts";
@@ -173,7 +171,7 @@ texture = { regions = [ "volume" ];
 
 
 def noise(files):
-    """Pixels of which no two neighbours are alike, so that no cell of a matrix is empty."""
+    """Pixels without two equal neighbours, so that no cell of a matrix is empty."""
     draw = random.Random(1)
     for path in files:
         image = pydicom.dcmread(path)
@@ -183,8 +181,8 @@ def noise(files):
     return files
 
 
-def test_jobs_that_run_at_a_time_divide_the_threads(worker, tmp_path):
-    """One that begins beside another has half of them, one that runs alone all."""
+def test_concurrent_jobs_divide_the_threads(worker, tmp_path):
+    """A job that starts during another one has half of the threads, and a job that runs alone all."""
     files, small = noise(phantom(tmp_path / "in", "--size", "256x256x60")), phantom(tmp_path / "small", "--size", "48x40x8")
     w = worker(lanes=2)
 
@@ -205,12 +203,12 @@ def test_jobs_that_run_at_a_time_divide_the_threads(worker, tmp_path):
 
 @limits_memory
 def test_memory_runs_out_for_one_job_alone(worker, tmp_path):
-    """One that finds less than was counted before it began ends by name; its process goes on, and so does its next job."""
+    """If memory runs out in a job, only this job fails, with a code. The process and its next job continue."""
     files = phantom(tmp_path / "in", "--size", "256x256x16")
     w = worker(extra="jobs = { memory_mib = 4096.0; };")
     w.run(1, files)
     w.until(lambda: w.done(), what="the first DONE")
-    # What its jobs may take, 64 MiB for each thread and its own 512 MiB.
+    # The limit is that of its jobs, 64 MiB per thread and 512 MiB for the process.
     status = pathlib.Path(f"/proc/{w.process.pid}/status").read_text()
     taken = int(re.search(r"VmData:\s+(\d+) kB", status)[1]) << 10
     most = resource.prlimit(w.process.pid, resource.RLIMIT_DATA)[0]
@@ -226,7 +224,7 @@ def test_memory_runs_out_for_one_job_alone(worker, tmp_path):
     assert not w.parts()
 
 
-def test_drain_ends_what_runs_and_gives_back_the_rest(worker, tmp_path):
+def test_drain_finishes_running_jobs_and_returns_the_rest(worker, tmp_path):
     files = phantom(tmp_path / "in", "--size", "256x256x40")
     w = worker()
     for number in range(1, 7):
@@ -246,7 +244,7 @@ def test_drain_ends_what_runs_and_gives_back_the_rest(worker, tmp_path):
 def test_a_job_is_stopped(worker, tmp_path):
     files = phantom(tmp_path / "in", "--size", "256x256x60")
     w = worker()
-    w.peer.send("STOP_JOB", 99)  # one that has just ended, for all the worker knows
+    w.peer.send("STOP_JOB", 99)  # as for a job that has just ended
     w.run(1, files)
     w.run(2, files)
     w.peer.send("STOP_JOB", 2)
@@ -298,7 +296,7 @@ def test_a_broken_daemon_is_not_listened_to(worker, tmp_path, data):
     assert "level=error" in w.log.read_text()
 
 
-def test_it_gives_signs_of_life_and_way_to_others(worker, tmp_path):
+def test_the_worker_sends_signs_of_life_and_has_low_priority(worker, tmp_path):
     w = worker()
     process = pathlib.Path(f"/proc/{w.process.pid}")
     wait_for(lambda: (process / "oom_score_adj").read_text().strip() == "500", 60, "the OOM score")
@@ -311,7 +309,7 @@ def test_it_gives_signs_of_life_and_way_to_others(worker, tmp_path):
     assert w.process.wait(60) == 0
 
 
-def test_a_configuration_that_is_gone(tmp_path):
+def test_a_missing_configuration(tmp_path):
     result = subprocess.run([BIN / "noctuled", "--role", "worker", "--slot", "0", "--config", tmp_path / "none"],
                             capture_output=True, text=True, timeout=60)
     assert result.returncode == 1 and "worker.config" in result.stderr

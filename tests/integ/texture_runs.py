@@ -1,7 +1,5 @@
-"""
-Runs of `noctule run` with texture, and who judges them: series of given voxels, a pipeline, codes of the patterns by
-their definitions, and a report against the tables beside it.
-"""
+"""Runs of `noctule run` with texture, and their checks: series of given voxels, a pipeline, pattern codes by
+definition, and a report against its tables."""
 
 import json
 import re
@@ -30,18 +28,18 @@ ALWAYS = ["job.json", "preview.png"]
 TYPE = 'type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; };'
 
 
-# --- pipelines, series, and what comes of them ---
+# --- pipelines, series and results ---
 
 
 def segment(low, high, voxel, radius=0.5, label="Part"):
-    """What hangs together with a ball around a voxel (x, y, z), within a range."""
+    """Returns a segment: the component around a voxel (x, y, z) with a ball, within a range."""
     at = ", ".join(f"{float(v)}" for v in voxel)
     return (f'{{ label = "{label}"; range = [ {float(low)}, {float(high)} ]; '
             f"shapes = ( {{ center = {{ voxel = [ {at} ]; }}; radius_voxels = {float(radius)}; }} ); {TYPE} }}")
 
 
 def around_middle(low, high, radius_mm):
-    """The same around the middle of whatever volume."""
+    """Returns the same around the middle of any volume."""
     return (f'{{ label = "Middle"; range = [ {float(low)}, {float(high)} ]; shapes = ( {{ '
             f"center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_mm = {float(radius_mm)}; }} ); {TYPE} }}")
 
@@ -54,7 +52,7 @@ def pipeline(texture, segments, results=("seg",), extra=""):
 
 @pytest.fixture
 def run(tmp_path):
-    """noctule run with one pipeline; returns the CompletedProcess, and leaves the results in `output`."""
+    """Runs noctule run with one pipeline, which leaves the results in `output`. Returns the CompletedProcess."""
     config = tmp_path / "noctule.conf"
 
     def call(source, output, texture, segments, results=("seg",), status=0, arguments=(), **options):
@@ -73,7 +71,7 @@ OBLIQUE = (0.8, 0.6, 0.0), (-0.48, 0.64, 0.6), (0.36, -0.48, 0.8)  # of columns,
 
 
 def series(folder, stored, spacing=(2.0, 2.0, 2.0), slopes=1, intercepts=0, axes=ALONG, bits=None, **attributes):
-    """A classic series of stored[z, y, x]; spacing is mm between columns, rows and slices."""
+    """Writes a classic series of stored[z, y, x]. spacing is mm between columns, rows and slices."""
     folder.mkdir()
     depth, rows, columns = stored.shape
     allocated = 8 * stored.dtype.itemsize
@@ -108,7 +106,7 @@ def features(folder):
 
 
 def values_of(folder, segment=1, **settings):
-    """Values by name of one region, of the features with these settings; None where there is none."""
+    """Returns the values by name in one region, for the features with these settings. None: no value."""
     found = {f["name"]: f["value"] for f in features(folder)
              if f["segment_number"] == segment and all(f[key] == value for key, value in settings.items())}
     assert found
@@ -127,7 +125,7 @@ def head(folder, options=("--size", "48x44x12")):
 SOFT = segment(0, 90, (24, 22, 6), 4, "Soft")
 
 
-# Features that one grey level, or one value, has not; and those of the family "shape".
+# Features that are undefined for one grey level or one value, and those of the family "shape".
 ONE_LEVEL = {"correlation", "information_correlation_1", "maximal_correlation_coefficient", "skewness", "kurtosis"}
 PLACE = {"voxel_count", "volume", "centroid_x", "centroid_y", "centroid_z", "box_columns", "box_rows", "box_slices"}
 
@@ -138,7 +136,7 @@ NEIGHBOURS = [(0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1), (1, 0), (1, 
 
 
 def windows(plane):
-    """The centre, and the eight neighbours from E counter-clockwise, of each voxel that is on no edge."""
+    """Returns the centre, and the eight neighbours from E counter-clockwise, of each voxel that is not on an edge."""
     rows, columns = plane.shape
     inner = plane[1:-1, 1:-1].astype(int)
     return inner, [plane[1 + y:rows - 1 + y, 1 + x:columns - 1 + x].astype(int) for y, x in NEIGHBOURS]
@@ -149,7 +147,7 @@ def weigh(bits):
 
 
 def lbp(plane):
-    """Of scikit-image where it does not interpolate: P=4 along the axes, P=8 at sqrt(2) on the diagonals."""
+    """By scikit-image where it does not interpolate: P=4 along the axes, P=8 at sqrt(2) on the diagonals."""
     axes = local_binary_pattern(plane, 4, 1).astype(int)[1:-1, 1:-1]
     codes = local_binary_pattern(plane, 8, 2**0.5).astype(int)[1:-1, 1:-1] & 0b10101010
     for bit in range(4):
@@ -158,7 +156,7 @@ def lbp(plane):
 
 
 def tlbap(plane, numerator=9, denominator=10, strict=False):
-    """In whole numbers: n >= c and n * denominator >= numerator * maximum."""
+    """In integers: n >= c and n * denominator >= numerator * maximum."""
     centre, around = windows(plane)
     bound = numerator * np.max([centre, *around], axis=0)
     if strict:
@@ -167,7 +165,7 @@ def tlbap(plane, numerator=9, denominator=10, strict=False):
 
 
 def lanadp(plane, integer=False):
-    """Twice the averages of the two neighbours behind and before each, both on one side of it."""
+    """Returns twice the averages of the two neighbours before and after each, both on one side of it."""
     _, n = windows(plane)
     bits = []
     for i in range(8):
@@ -184,7 +182,7 @@ def maps_of(stored, **of):
 
 
 def assert_histograms(folder, maps, masks, settings=("", "threshold=0.9", "")):
-    """patterns.json against maps, of each segment and of the volume (None)."""
+    """Compares patterns.json with maps, for each segment and for the volume (None)."""
     expected = []
     for number, label, mask in masks:
         inner = slice(None) if mask is None else mask[:, 1:-1, 1:-1]
@@ -201,8 +199,8 @@ ALL_PATTERNS = 'patterns = [ "lbp", "tlbap", "lanadp" ]; '
 # --- reports ---
 
 
-def told_by(group):
-    """What a group of the report measures: concept, value or None, unit, settings."""
+def measurements_of(group):
+    """Returns the measurements of a group of the report: concept, value or None, unit, settings."""
     for item in children(group, "NUM"):
         measured = item.MeasuredValueSequence[0]
         yield (name_of(item)[:2], measured.FloatingPointValue, code_of(measured.MeasurementUnitsCodeSequence)[0],
@@ -213,7 +211,7 @@ def told_by(group):
 
 
 def settings_of(item):
-    """Codes, numbers and words of how a measurement was made, by their own code."""
+    """Returns codes, numbers and words of the measurement's settings, by their own code."""
     codes = sorted([name_of(child)[0], code_of(child.ConceptCodeSequence)[0]] for child in children(item, "CODE"))
     numbers = {name_of(child)[0]: child.MeasuredValueSequence[0].FloatingPointValue
                for child in children(item, "NUM")}
@@ -227,8 +225,8 @@ DISCRETISATIONS = {"stored-256": ("STORED_256", "LEVELS"), "fixed-bin-number": (
                    "fixed-bin-size": ("Q3RU", "Q3RU"), "pyradiomics-bin-width": ("MULTIPLES", "BIN_WIDTH")}
 
 
-def as_told(feature):
-    """A feature of features.json as the report has to tell it."""
+def as_reported(feature):
+    """Returns a feature of features.json in the form of the report."""
     concept = (feature["ibsi_code"], "IBSI") if feature["ibsi_code"] else CONCEPTS.get(
         feature["name"], (feature["name"], "99NOCTULE"))
     codes, numbers = [], {}
@@ -261,7 +259,7 @@ def as_told(feature):
 
 
 def assert_no_new_remarks(path, source):
-    """dciodvfy has nothing to say but what it says of the source too, and that it does not know our scheme."""
+    """Checks that dciodvfy has no message except those for the source, and the one for the private scheme."""
     def about(path):
         return {re.sub(r"<.*?>", "", remark) for remark in dciodvfy_remarks(path)
                 if not remark.endswith("Unrecognized defined term = <99NOCTULE>")}
@@ -273,8 +271,9 @@ def by_concept(measurement):
     return measurement[0], json.dumps(measurement[3], sort_keys=True)
 
 
-def assert_report_tells(folder, source):
-    """sr.dcm is valid, and says of the volume, and of each segment by its tracking UID, what features.json says."""
+def assert_report_equals_features(folder, source):
+    """Checks that sr.dcm is valid and has the values of features.json, for the volume and for each segment by its
+    tracking UID."""
     path = folder / "sr.dcm"
     assert_no_new_remarks(path, source)
     dumped = subprocess.run(["dsrdump", "+Pc", path], capture_output=True, text=True, errors="replace")
@@ -292,7 +291,7 @@ def assert_report_tells(folder, source):
     found = {}
     for group in groups:
         number = numbers.get(one(group, "UIDREF", "112040").UID, 0)
-        found[number] = sorted(told_by(group), key=by_concept)
+        found[number] = sorted(measurements_of(group), key=by_concept)
         assert in_highdicom[one(group, "UIDREF", "112040").UID] == sorted(
             measured[1] for measured in found[number] if measured[1] is not None)
         if number:
@@ -301,7 +300,7 @@ def assert_report_tells(folder, source):
             assert reference.ReferencedSegmentNumber == number
     expected = {}
     for feature in all_of_them:
-        expected.setdefault(feature["segment_number"], []).append(as_told(feature))
+        expected.setdefault(feature["segment_number"], []).append(as_reported(feature))
     assert found == {number: sorted(told, key=by_concept) for number, told in expected.items()}
     uids = {path_.stem: pydicom.dcmread(path_, stop_before_pixels=True).SOPInstanceUID
             for path_ in source.glob("*.dcm")}

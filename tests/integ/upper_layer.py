@@ -1,4 +1,4 @@
-"""DICOM's upper layer byte by byte, right or wrong on purpose: what no well-behaved library would send."""
+"""DICOM's upper layer byte by byte, correct or deliberately wrong, for data that no library sends."""
 
 import contextlib
 import socket
@@ -47,19 +47,19 @@ def data_pdu(context, flags, data):
 
 
 def status_in(body):
-    """The Status of the response in a P-DATA-TF; None when it has none."""
+    """Returns the Status of the response in a P-DATA-TF, or None."""
     at = body.find(struct.pack("<HHI", 0, 0x0900, 2))
     return struct.unpack_from("<H", body, at + 8)[0] if at >= 0 else None
 
 
 def data_pdus(context, data, piece):
-    """A whole data set, in pieces of so many bytes."""
+    """Returns a whole data set in pieces of that many bytes."""
     for at in range(0, len(data), piece):
         yield data_pdu(context, 2 if at + piece >= len(data) else 0, data[at:at + piece])
 
 
 def largest_pdu(body):
-    """Of an A-ASSOCIATE-AC: what its sender takes in one PDU; its user information comes last."""
+    """Returns the maximum PDU length of an A-ASSOCIATE-AC. Its user information is the last item."""
     at = 68
     while body[at] != 0x50:
         at += 4 + struct.unpack_from(">H", body, at + 2)[0]
@@ -70,10 +70,10 @@ def largest_pdu(body):
 
 
 class Peer:
-    """One connection; everything waits at most `seconds`."""
+    """One connection. Each wait ends after `seconds`."""
 
     def __init__(self, port, seconds=60, host="127.0.0.1"):
-        """From the loopback address `host`."""
+        """Connects from the loopback address `host`."""
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds, source_address=(host, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -97,12 +97,12 @@ class Peer:
         return data
 
     def answer(self):
-        """The next PDU: its type and what follows its header."""
+        """Returns the type of the next PDU and the bytes after its header."""
         kind, _, length = struct.unpack(">BBI", self.receive(6))
         return kind, self.receive(length)
 
     def ended(self):
-        """Waits for the other side's end: True, whether by FIN or by reset."""
+        """Waits for the other side's end. Returns True, for FIN and for reset."""
         try:
             while self.socket.recv(4096):
                 pass
@@ -118,13 +118,13 @@ class Peer:
         self.send(data_pdu(context, 3, store_command(sop_class, instance)))
 
     def status(self):
-        """Of the C-STORE-RSP that comes next."""
+        """Returns the status of the next C-STORE-RSP."""
         kind, body = self.answer()
         assert kind == DATA, (kind, body)
         return status_in(body)
 
     def store(self, data, instance, sop_class=CT, context=1, piece=16000):
-        """Sends a data set in pieces; the status that it is answered."""
+        """Sends a data set in pieces. Returns the status of the response."""
         self.begin_store(instance, sop_class, context)
         for part in data_pdus(context, data, piece):
             self.send(part)
@@ -137,7 +137,7 @@ class Peer:
 
 @contextlib.contextmanager
 def associated(port, **options):
-    """A Peer whose association has been accepted."""
+    """Returns a Peer with an accepted association."""
     peer = Peer(port)
     try:
         kind, body = peer.associate(**options)
