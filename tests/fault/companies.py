@@ -1,11 +1,10 @@
-"""
-Which cases of injected faults share a life (test_injected.py). A life costs what five processes cost that start, and a fault
-in one of them is of little account to the others: so each life has some in every process, all once or all for good.
-"""
+"""Grouping of injected faults into lives (test_injected.py). A life costs the start of five processes, and faults in
+different processes hardly affect each other. So each life has some faults in every process, either all once or all
+permanent."""
 
 import collections
 
-# Of a role in one life, where they come once: a child that dies is started again after a while that doubles each time.
+# Maximum per role in one life for faults that occur once. A dead child restarts after a delay that doubles each time.
 MOST, MOST_OF_DAEMON = 3, 16
 
 
@@ -16,7 +15,8 @@ def most(case, crowded):
 
 
 def share_out(cases, crowded):
-    """Companies of one operation, all once or all for good: of each role one at most or, crowded, a few."""
+    """Returns companies of one operation, either all once or all permanent: at most one case per role or, if crowded,
+    a few."""
     kinds = collections.defaultdict(lambda: collections.defaultdict(list))
     for case in cases:
         kinds[case.operation, case.always][case.role].append(case)
@@ -27,16 +27,16 @@ def share_out(cases, crowded):
 
 
 class Verdicts:
-    """
-    What became of cases. outcomes: "well", "restarted", "unreached" or "failed" of each that is settled; again: those that did
-    not come to their fault in company; alone: those of companies that failed, of which nobody knows whose fault it was.
-    """
+    """Results of cases. outcomes: "well", "restarted", "unreached" or "failed" of each finished case. again: cases
+    that did not reach their fault in company. alone: cases of failed companies, which are repeated alone to find
+    the faulty one."""
 
     def __init__(self):
         self.outcomes, self.again, self.alone, self.failed_companies = {}, [], [], []
 
     def take(self, company, came, restarted, wrong):
-        """Of a life: which cases came to their faults, others than the company's perhaps. Returns those that are settled now."""
+        """Records a life and the cases that reached their faults, possibly of other companies. Returns the cases
+        finished by it."""
         if len(company) > 1 and wrong:
             self.failed_companies.append(company)
             self.alone += company
@@ -52,12 +52,12 @@ class Verdicts:
         return settled
 
     def left(self):
-        """Those to be tried again, once more."""
+        """Returns the cases for another try."""
         again, self.again = [case for case in self.again if case not in self.outcomes], []
         return again
 
     def failed(self):
-        """The names of what failed: cases, and companies none of which fails alone."""
+        """Returns the names of failures: cases, and companies without a case that fails alone."""
         cases = [str(case) for case, outcome in self.outcomes.items() if outcome == "failed"]
         return cases + ["+".join(map(str, company)) for company in self.failed_companies
                         if not any(self.outcomes.get(case) == "failed" for case in company)]

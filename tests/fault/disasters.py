@@ -1,4 +1,4 @@
-"""What befalls the service: each disaster is a method of Disasters, drawn in seeded order, and counted."""
+"""Disasters of the service: each is a method of Disasters, drawn in seeded order, and counted."""
 
 import collections
 import contextlib
@@ -21,19 +21,19 @@ CALLS = {"open": errno.EMFILE, "write": errno.EIO, "fsync": errno.EIO, "rename":
 
 
 def crash_points():
-    """The named points of the programs, as their sources have them."""
+    """Returns the named points of the programs, from their sources."""
     text = "".join(path.read_text() for path in sorted((SOURCE / "service").rglob("*.c")))
     return sorted(set(re.findall(r'crash_point\("(\w+)"\)', text)))
 
 
 def happened(hit):
-    """Of each of the faults that mark this file: 0, or where it came (faults.c)."""
+    """Returns, per fault with a mark in this file, 0 or its place (faults.c)."""
     data = hit.read_bytes() if hit.exists() else b""
     return struct.unpack(f"={len(data) // 8}Q", data)
 
 
 def mount(folder, mebibytes):
-    """A file system of the service's own, which can be filled; False where that is not allowed."""
+    """Mounts a file system that tests can fill. Returns False if this is not permitted."""
     folder.mkdir(parents=True, exist_ok=True)
     return subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "noctule-test", folder],
                           capture_output=True).returncode == 0
@@ -44,7 +44,7 @@ def unmount(folder):
 
 
 class Disasters:
-    """d: the service; archive: a peer that may be stopped; disk: its root is a file system of its own."""
+    """d: the service. archive: a peer that may be stopped. disk: whether its root is a separate file system."""
 
     def __init__(self, d, archive, seed, disk):
         self.d, self.archive = d, archive
@@ -58,7 +58,7 @@ class Disasters:
                       self.jump, self.archive_away, self.unreadable, self.hold, self.disk_low] + ([self.disk_full] if disk else [])
 
     def play(self, count):
-        """So many of them, each kind as often as every other, in random order at random moments."""
+        """Plays that many disasters, each kind equally often, in random order at random moments."""
         order = []
         for _ in range(count):
             order = order or self.chance.sample(self.kinds, len(self.kinds))
@@ -70,7 +70,7 @@ class Disasters:
             print(f"{disaster.__name__} {time.monotonic() - start:.1f} s", flush=True)
 
     def revive(self):
-        """What the system's service manager does."""
+        """Restarts the daemon like the system's service manager."""
         if self.d.process.poll() is not None:
             self.counts["daemon died"] += 1
             self.start()
@@ -80,7 +80,7 @@ class Disasters:
         self.sessions.add(self.d.process.pid)
 
     def start(self):
-        """Starts it; where it ends at once, as at a crash point, again without that."""
+        """Starts the daemon. If it ends at once, as at a crash point, starts it without the fault."""
         self.begin()
         wait_for(lambda: self.d.process.poll() is not None or self.d.answers(), SECONDS, "the daemon")
         if self.d.process.poll() is not None:
@@ -89,7 +89,7 @@ class Disasters:
             self.start()
 
     def end(self, number):
-        """By SIGTERM as the administrator does it who has no time: once more where it waits for a delivery."""
+        """Ends it by SIGTERM like an impatient administrator: sends a second one while a delivery is running."""
         with contextlib.suppress(ProcessLookupError):
             self.d.process.send_signal(number)
             if number == signal.SIGTERM:
@@ -112,17 +112,17 @@ class Disasters:
         return None
 
     def kill(self):
-        """SIGKILL, of whichever process."""
+        """Sends SIGKILL to a random process."""
         role = self.chance.choice((*ROLES, "daemon"))
         if role == "daemon":
             self.end(signal.SIGKILL)
             self.start()
         elif not self.signal_child(role, signal.SIGKILL):
-            role = "nobody"  # it was not there: dead already, or a courier while deliveries are held
+            role = "nobody"  # the process was absent: dead already, or a sender while deliveries are held
         self.counts[f"killed {role}"] += 1
 
     def stop_and_go_on(self):
-        """SIGSTOP, then SIGCONT: a process that swaps, a machine that is moved."""
+        """Sends SIGSTOP, later SIGCONT: a process that swaps, a machine that is migrated."""
         role = self.chance.choice((*ROLES, "daemon"))
         pid = self.d.process.pid if role == "daemon" else self.signal_child(role, signal.SIGSTOP)
         if not pid:
@@ -144,7 +144,7 @@ class Disasters:
         self.counts["to crash at a point"] += 1
 
     def inject(self):
-        """A call that fails, once or from then on; the next restart ends it."""
+        """Makes a call fail, once or permanently. The next restart ends it."""
         role, call = self.chance.choice((*ROLES, "daemon")), self.chance.choice(sorted(CALLS))
         nth = int(10 ** self.chance.uniform(0, 4 if call == "malloc" else 2))
         always = self.chance.choice(("", "always"))
@@ -158,7 +158,7 @@ class Disasters:
         self.counts["injected" if any(happened(hit)) else "injected, not reached"] += 1
 
     def jump(self):
-        """Hours or days, there or back."""
+        """Sets the clock by hours or days, forward or back."""
         self.clock.jump(self.chance.choice((-1, 1)) * 10 ** self.chance.uniform(1, 6))
         self.counts["clock jumped"] += 1
 
@@ -174,13 +174,13 @@ class Disasters:
         self.counts["unreadable things"] += 1
 
     def hold(self):
-        """An operator who holds something back for a while, and asks for what is there already."""
+        """An operator holds an item for a while, and submits a stored series."""
         self.release()
         self.d.ctl("hold", *self.chance.choice((["--queue"], ["--pipeline", "head-ct"], ["--destination", "OUT"],
                                                 ["--destination", "PACS"])), check=False)
         time.sleep(self.chance.uniform(0.2, 2))
         self.d.ctl("submit", "--rules", check=False)
-        if self.chance.random() < 0.5:  # else after the next disaster, or the one after
+        if self.chance.random() < 0.5:  # otherwise after one of the next two disasters
             self.release()
         self.counts["held"] += 1
 
@@ -189,13 +189,13 @@ class Disasters:
             self.d.ctl("release", *(["--queue"] if row["kind"] == "queue" else [f"--{row['kind']}", row["name"]]), check=False)
 
     def reload(self):
-        """Once it answers: before it catches signals it would end by them."""
+        """Reloads after the daemon replies. Before it handles signals they would end it."""
         if self.d.ctl("ping", check=False).returncode == 0:
             with contextlib.suppress(ProcessLookupError):
                 self.d.process.send_signal(signal.SIGHUP)
 
     def disk_low(self):
-        """For a moment less is free than the configuration wants: reception is paused."""
+        """Leaves less free space than configured for a moment, so that reception is paused."""
         text = self.d.config.read_text()
         try:
             self.d.config.write_text(re.sub(r"min_free_mib = \d+;", "min_free_mib = 1000000000;", text))
@@ -216,6 +216,6 @@ class Disasters:
         self.counts["disk full"] += 1
 
     def over(self):
-        """Nothing is injected any more; the service runs, and nothing holds it back."""
+        """Ends all injected faults and holds, and starts the service."""
         self.restart(signal.SIGTERM)
         wait_for(lambda: self.release() or not self.d.query("SELECT * FROM v_holds"), SECONDS, "the release")

@@ -1,7 +1,5 @@
-"""
-A hospital around one service: modalities that send, people who copy into the inbox, destinations that take, refuse,
-dawdle or are away, and strangers who lie. What it was promised is kept here, for invariants.py to compare.
-"""
+"""A hospital around one service: modalities, users that copy into the inbox, destinations that accept, refuse, delay
+or are down, and hostile peers. The acknowledged instances are recorded here for comparison in invariants.py."""
 
 import collections
 import contextlib
@@ -25,9 +23,9 @@ from pydicom.filebase import DicomBytesIO
 from pydicom.filewriter import write_dataset
 
 SLICES = 8
-SECONDS = 180  # the longest that one step may take
-NAME = "Fault^Harness"  # of every patient here, and in names of files: it must not leave the root
-# The modality that may correct what it has sent calls so.
+SECONDS = 180  # maximum of one step
+NAME = "Fault^Harness"  # of every patient, and in file names: it must not leave the root
+# The modality with this title may correct its instances.
 CORRECTOR = "STORESCU"
 MAY_CORRECT = PEERS.replace(f'ae_title = "{CORRECTOR}";', f'ae_title = "{CORRECTOR}"; resent = "newest";')
 
@@ -36,16 +34,14 @@ destinations = ( """
 
 
 def to_archive(name, port):
-    """A destination's settings."""
+    """Returns the settings of a destination."""
     return (f'{{ name = "{name}"; ae_title = "{name}"; host = "127.0.0.1"; port = {port}; connect_seconds = 2.0; '
             "dimse_seconds = 3.0; }")
 
 
 def service(folder, more="", **ports):
-    """
-    A daemon that waits for no clock but Images in Acquisition, and never gives up; it delivers to the folder "out" and
-    to archives at `ports`, and has a page. more: further top-level settings.
-    """
+    """Returns a daemon that completes series only by Images in Acquisition, and never gives up. It delivers to the
+    folder "out" and to archives at `ports`, and has a web UI. more: further top-level settings."""
     out = pathlib.Path(folder, "out")
     out.mkdir(parents=True)
     destinations = [f'{{ name = "OUT"; folder = "{out}"; }}', *(to_archive(*each) for each in ports.items())]
@@ -59,13 +55,13 @@ def service(folder, more="", **ports):
     return d
 
 
-# What the page has that nobody needs to have sent anything for.
+# Pages that exist without any received series.
 PAGES = ("/", "/queue", "/review", "/failures", "/deliveries", "/night", "/devices", "/search?q=1", "/job?id=1", "/metrics", "/readyz",
          "/healthz")
 
 
 def read_page(d, path):
-    """The status of a page that came whole."""
+    """Returns the status of a complete page."""
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", d.page_port, timeout=10)) as connection:
         connection.request("GET", path)
         answer = connection.getresponse()
@@ -85,7 +81,7 @@ class Slice:
 
 
 def make_series(folder, seed):
-    """The files of a series that says how many it has."""
+    """Returns the files of a series with its number of images in the headers."""
     files = phantom(folder, "--size", f"64x64x{SLICES}", "--seed", str(seed))
     for path in files:
         dataset = pydicom.dcmread(path)
@@ -95,16 +91,17 @@ def make_series(folder, seed):
 
 
 class Hospital:
-    """Everybody who wants something of the service, each in a thread, until `closing`."""
+    """All users of the service, each in a thread, until `closing`."""
 
     def __init__(self, d, folder, seed):
         self.d, self.folder, self.seed = d, pathlib.Path(folder), seed
         self.numbers = itertools.count(seed * 100_000 + 1)
         self.closing = threading.Event()
-        self.promised = {}  # SOP Instance UID to Slice: answered Success, or copied whole into the inbox
+        # SOP Instance UID to Slice: acknowledged with Success, or copied completely into the inbox
+        self.promised = {}
         self.corrected = {}  # Series Instance UID to the right Patient ID
         self.broken = self.lies = 0
-        self.pages = collections.Counter()  # by status; 0: no answer
+        self.pages = collections.Counter()  # by status; 0: no response
 
     def series(self):
         number = next(self.numbers)
@@ -120,7 +117,8 @@ class Hospital:
         self.until_closing(self.send_series)
 
     def send_series(self):
-        """On the way, and when all of it is there, the modality begins to send another instance and aborts before its series is known."""
+        """Sends a series. In the middle of it, and at its end, the modality starts another instance and aborts before
+        the series of that instance is known."""
         files, slices = self.series()
         self.send(slices[:SLICES // 2], self.break_off)
         self.send(slices[SLICES // 2:], self.break_off)
@@ -129,7 +127,7 @@ class Hospital:
         shutil.rmtree(files[0].parent)
 
     def send(self, slices, afterwards=None, calling="PYNETDICOM"):
-        """Until all are acknowledged; `afterwards` is what else is done with the association, whatever becomes of it."""
+        """Sends until all instances are acknowledged. `afterwards` continues on the association, with any outcome."""
         waiting = list(slices)
 
         def all_sent():
@@ -153,14 +151,15 @@ class Hospital:
         peer.reset()
 
     def break_off_after(self, slices):
-        """The same when the series has its result: it comes once more, which changes nothing, on the same association."""
+        """Sends the same again after the series has its result, on the same association. It must have no effect."""
         self.send(slices[-1:], self.break_off)
 
     def corrector(self):
         self.until_closing(self.correct_series)
 
     def correct_series(self):
-        """A series of the wrong patient, which has its result when it comes again with the right name and ID, under the same UIDs."""
+        """Sends a series with a wrong patient. After its result sends it with the right name and ID, under the same
+        UIDs."""
         files, wrong = self.series()
         self.send(wrong, calling=CORRECTOR)
         self.has_result(wrong)
@@ -184,7 +183,7 @@ class Hospital:
         self.until_closing(self.copy_series)
 
     def copy_series(self):
-        """As people do: each file in place, growing; with `after = "delete"` it is gone when it is taken."""
+        """Copies like a user: each file in place, growing. With `after = "delete"` it is removed after reception."""
         files, slices = self.series()
         target = self.d.inbox / f"copied {slices[0].series[-6:]}"
         for path in files:
@@ -194,7 +193,7 @@ class Hospital:
         shutil.rmtree(files[0].parent)
 
     def copy_file(self, source, target):
-        """Again while the disk is full."""
+        """Repeats the copy while the disk is full."""
 
         def copied():
             try:
@@ -211,7 +210,7 @@ class Hospital:
                  SECONDS, f"the result of series {slices[0].series}")
 
     def reader(self):
-        """Somebody with the page open. It may be away for a moment, and is whole when it is there."""
+        """A user of the web UI. It may be down for a moment, and each received page must be complete."""
         for path in itertools.cycle(PAGES):
             status = 0
             with contextlib.suppress(OSError, http.client.HTTPException):
@@ -226,7 +225,7 @@ class Hospital:
         self.until_closing(lambda: self.lie(chance))
 
     def lie(self, chance):
-        """One connection of somebody who does not mean well; whatever comes of it."""
+        """Opens one connection of a hostile peer, with any outcome."""
         with contextlib.suppress(OSError, EOFError, AssertionError, KeyError, struct.error):
             chance.choice(LIES)(chance.choice((self.d.port, self.d.port, self.d.page_port)), chance)
         self.lies += 1
@@ -240,7 +239,7 @@ def lie_noise(port, chance):
 
 
 def lie_length(port, chance):
-    """A PDU of four gigabytes."""
+    """Sends a PDU of four gigabytes."""
     with raw_peer.Raw(port, timeout=2) as peer:
         peer.send(struct.pack(">BBI", chance.randrange(1, 8), 0, 0xFFFFFFF0) + chance.randbytes(100))
         peer.ends()
@@ -253,7 +252,7 @@ def lie_unknown_title(port, chance):
 
 
 def lie_broken_off(port, chance):
-    """Ends in the middle of a data set."""
+    """Disconnects within a data set."""
     with upper_layer.associated(port) as peer:
         peer.begin_store(f"1.2.826.0.1.{chance.randrange(10**9)}")
         for part in itertools.islice(upper_layer.data_pdus(1, chance.randbytes(100_000), 16000), 3):
@@ -262,13 +261,13 @@ def lie_broken_off(port, chance):
 
 
 def lie_data_set(port, chance):
-    """A data set that is none: it is refused."""
+    """Sends an invalid data set, which is refused."""
     with upper_layer.associated(port) as peer:
         assert peer.store(chance.randbytes(5000), f"1.2.826.0.1.{chance.randrange(10**9)}") != 0
 
 
 def lie_nested(port, chance):
-    """A report of sequences in sequences in sequences."""
+    """Sends a report with deeply nested sequences."""
     with raw_peer.Raw(port, timeout=2) as peer:
         peer.associate([(raw_peer.COMMITMENT, [raw_peer.IMPLICIT])], calling="PYNETDICOM",
                        roles=[(raw_peer.COMMITMENT, 0, 1)])
@@ -278,7 +277,7 @@ def lie_nested(port, chance):
 
 
 def lie_idle(port, chance):
-    """Says nothing for a while, with an association."""
+    """Stays silent for a while, with an association."""
     with upper_layer.associated(port):
         time.sleep(chance.uniform(0.1, 1))
 
@@ -287,7 +286,7 @@ LIES = (lie_noise, lie_length, lie_unknown_title, lie_broken_off, lie_data_set, 
 
 
 class SlowArchive:
-    """A destination that accepts every association, and then a byte a second."""
+    """A destination that accepts every association, and then reads one byte per second."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -318,7 +317,7 @@ class SlowArchive:
 
 
 def unreadable_things(inbox, chance):
-    """What no reader can take, in the inbox; the name says that nobody waits for it."""
+    """Unreadable files in the inbox. Their names mark them as expected failures."""
     folder = pathlib.Path(inbox, f"unreadable {chance.randrange(10**9)}")
     folder.mkdir(exist_ok=True)
     chance.choice((

@@ -1,4 +1,4 @@
-"""What has to hold whatever happened, asked from outside: the database as an administrator reads it, and the files."""
+"""Invariants after any event, checked from outside: the database with an administrator's access, and the files."""
 
 import collections
 import contextlib
@@ -13,12 +13,12 @@ from hospital import NAME, PAGES, SECONDS, read_page
 from patients import SIGNS
 from test_receive import data_set_of, stored
 
-# States that nothing leaves without being asked to.
+# States that jobs leave only by command.
 ENDED = {"DONE", "EMPTY", "FAILED", "CANCELLED"}
 
 
 def settled(d):
-    """Waits until every promise is kept: all taken, all computed, all where it belongs but for SLOW."""
+    """Waits until all instances are received and processed, and all results delivered, except to SLOW."""
     try:
         wait_for(lambda: not unsent(d), SECONDS, "the delivery of every result")
     except pytest.fail.Exception:
@@ -31,7 +31,7 @@ def settled(d):
 
 
 def page_is_back(d):
-    """Whatever befell it, it answers all that is asked of it."""
+    """Checks that the web UI answers every request after all disasters."""
 
     def answers():
         with contextlib.suppress(OSError, http.client.HTTPException):
@@ -42,13 +42,13 @@ def page_is_back(d):
 
 
 def unsent(d):
-    """A result that another one has replaced need not go any more."""
+    """Returns the unsent results. A result that another one has replaced need not be sent."""
     return d.query("SELECT path FROM v_deliveries WHERE destination <> 'SLOW' AND state <> 'SENT' "
                    "AND NOT (state = 'CANCELLED' AND code = 'SUPERSEDED')")
 
 
 def check(d, promised, sessions, archive=None, orthanc=None, corrected=()):
-    """After the daemon's end."""
+    """Checks all invariants after the daemon's end."""
     wait_for(lambda: not in_sessions(sessions), SECONDS, "the end of every child")
     check_instances(d, promised)
     check_jobs(d, promised, corrected)
@@ -67,7 +67,7 @@ def check(d, promised, sessions, archive=None, orthanc=None, corrected=()):
 
 
 def in_sessions(sessions):
-    """What runs in the sessions that the daemons began, which their children never leave."""
+    """Returns the processes in the daemons' sessions, which their children never leave."""
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -78,7 +78,7 @@ def in_sessions(sessions):
 
 
 def check_instances(d, promised):
-    """Every instance that was acknowledged is there once, as it was sent, and nothing else is."""
+    """Checks that every acknowledged instance is stored once, as sent, and that there are no others."""
     on_record = stored(d)
     assert on_record.keys() == promised.keys()
     (count,) = d.query("SELECT count(*), count(DISTINCT sop_instance_uid) FROM instance")
@@ -90,7 +90,7 @@ def check_instances(d, promised):
 
 
 def check_jobs(d, promised, corrected=()):
-    """Each series has one result that counts; none has a second one but for a correction of its own."""
+    """Checks that each series has one current result, and a second one only after a correction of its own."""
     series = {each.series for each in promised.values()}
     current = collections.Counter(row["series_uid"] for row in d.jobs("DONE") if row["superseded_by"] is None)
     assert current == collections.Counter(series)
@@ -100,13 +100,14 @@ def check_jobs(d, promised, corrected=()):
 
 
 def check_revisions(d, corrected):
-    """No series changed but for a correction of its own: not for what befell another one on its association."""
+    """Checks that only a correction of its own changed a series, not a failure of another one on its association."""
     for row in d.query("SELECT * FROM v_series"):
         assert (row["state"], row["revision"]) == ("SETTLED", 1) or row["series_uid"] in corrected, dict(row)
 
 
 def check_identity(d, corrected):
-    """The result of a corrected series is the right patient's, new, and refers to the one that it replaces."""
+    """Checks that the result of a corrected series has the right patient and new UIDs, and refers to the replaced
+    one."""
     for uid, patient in dict(corrected).items():
         rows = d.query("SELECT * FROM v_results WHERE series_uid = ? AND kind = 'seg' ORDER BY job", uid)
         made = [pydicom.dcmread(d.root / row["path"], stop_before_pixels=True) for row in rows]
@@ -117,19 +118,20 @@ def check_identity(d, corrected):
 
 
 def results_of(d):
-    """SOP Instance UID to file in the outbox."""
+    """Returns the outbox files by SOP Instance UID."""
     return {row["sop_instance_uid"]: d.root / row["path"] for row in d.query("SELECT * FROM v_results WHERE kind = 'seg'")}
 
 
 def check_arrived(d, destination, arrived):
-    """What is somewhere is a result, and what was sent there is there: what was replaced before it was sent need not be."""
+    """Checks that each arrived object is a result, and that each sent result arrived. A result that was replaced
+    before its delivery may be absent."""
     sent = {row[0] for row in d.query("SELECT sop_instance_uid FROM v_deliveries WHERE destination = ? AND state = 'SENT'", destination)}
     current = {row[0] for row in d.query("SELECT sop_instance_uid FROM v_results WHERE superseded_by IS NULL AND kind = 'seg'")}
     assert current <= sent <= arrived <= results_of(d).keys()
 
 
 def check_folder(d):
-    """The folder holds each result of the outbox once, byte for byte, and nothing else."""
+    """Checks that the folder contains each result of the outbox once, byte for byte, and no other file."""
     results = results_of(d)
     out = sorted(path for path in (d.folder / "out").rglob("*") if path.is_file())
     check_arrived(d, "OUT", {path.stem for path in out})
@@ -138,7 +140,8 @@ def check_folder(d):
 
 
 def check_archive(d, archive):
-    """The archive holds each result, perhaps more than once, and always the same data set; the slow one holds none."""
+    """Checks that the archive has each result at least once, always with the same data set. The slow archive has no
+    results."""
     results, arrived = results_of(d), set()
     for path in archive.files():
         uid = pydicom.dcmread(path, stop_before_pixels=True).SOPInstanceUID
@@ -149,7 +152,7 @@ def check_archive(d, archive):
 
 
 def check_orthanc(d, orthanc):
-    """Orthanc, which keeps the first object of a UID, holds each result as the outbox has it."""
+    """Checks that Orthanc, which keeps the first object of a UID, has each result as in the outbox."""
     results, arrived = results_of(d), set()
     for instance in orthanc.instances():
         held = pydicom.dcmread(io.BytesIO(orthanc.file(instance)))
@@ -159,7 +162,7 @@ def check_orthanc(d, orthanc):
 
 
 def check_leftovers(d):
-    """Nothing half-done lies about, in folders of the service's own."""
+    """Checks that the service's folders contain no partial files."""
     assert not list((d.root / "incoming").rglob("*.part"))
     jobs = {path.parent for path in (d.root / "outbox").rglob("seg.dcm")}
     assert len(jobs) == len(d.jobs("DONE"))
@@ -175,7 +178,7 @@ def check_database(d):
 
 
 def check_events(d):
-    """The events of a job, a delivery or a series follow each other, and end in its state."""
+    """Checks that the events of a job, a delivery or a series are a valid sequence, and end in its state."""
     for kind, column, table, key in (("job", "job", "v_jobs", "job"), ("delivery", "delivery", "v_deliveries", "delivery")):
         last = {}
         others = "AND delivery IS NULL" if kind == "job" else ""
@@ -189,14 +192,15 @@ def check_events(d):
 
 
 def check_log(d):
-    """No patient's name at any level, and nothing that identifies one below debug."""
+    """Checks that no log line contains a patient's name, or, below debug, any identifier."""
     text = d.log.read_text(errors="replace")
     assert not [line for line in text.splitlines() if SIGNS.search(line) and "level=debug" not in line]
     assert NAME not in text and "runtime error" not in text and "AddressSanitizer" not in text
 
 
 def check_privacy(d):
-    """Names of patients and of their files are below the root alone: no event, message or report has one."""
+    """Checks that names of patients and of their files are only below the root, and not in events, messages or
+    reports."""
     texts = {view: str([tuple(row) for row in d.query(f"SELECT * FROM {view}")])
              for view in ("v_events", "v_series", "v_stacks", "v_jobs", "v_deliveries", "v_nights")}
     texts |= {" ".join(arguments): d.ctl("report", *arguments, check=False).stdout

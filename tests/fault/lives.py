@@ -1,4 +1,4 @@
-"""What became of cases of faults (test_injected.py), kept in a folder: runs that follow each other live what is left."""
+"""Results of fault cases (test_injected.py) in a folder, so that later runs skip finished cases."""
 
 import collections
 import hashlib
@@ -7,14 +7,12 @@ import pathlib
 
 from conftest import BIN
 
-PROGRAMS = ("noctuled", "libnoctule_faults.so")  # points are those of one build
+PROGRAMS = ("noctuled", "libnoctule_faults.so")  # points are valid for one build
 
 
 class Lives:
-    """
-    points: of each operation the points (test_injected.Trial); {} until they are counted. lived: what
-    became of each case, by its name.
-    """
+    """points: per operation the points (test_injected.Trial), {} until they are counted. lived: the results of cases,
+    by name."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -30,7 +28,7 @@ class Lives:
         self.file = open(self.folder / "lives", "a", buffering=1)
 
     def keep_points(self, points):
-        """As they were counted, or as they were kept."""
+        """Returns the stored points, or stores the counted ones."""
         self.points = points
         (self.folder / "points.json").write_text(json.dumps({"programs": self.programs, "points": {
             operation: [(*key, list(points.items())) for key, points in all_points.items() if points]

@@ -1,7 +1,5 @@
-"""
-Whole operations of a service, as small as they come: each prepares once what all its lives share, and says of one life
-what people do in it, when it is over, and what then has to be there.
-"""
+"""Complete operations of a service, each as short as possible. Each prepares the state that its lives share. It
+defines the actions of users in a life, its end, and the expected results."""
 
 import collections
 import contextlib
@@ -30,21 +28,21 @@ from disasters import happened
 from hospital import NAME, Slice, read_page
 from invariants import check_database, check_events, check_folder, check_instances, check_jobs, check_log
 
-SECONDS = 90  # the longest that one step of a life may take: what an inbox could not read it reads a minute later
-DOSE = 0.5  # how long a fault that is there for good goes on after it came, and who is with it has to come
+SECONDS = 90  # maximum of one step of a life: the receiver tries unreadable inbox files again after a minute
+DOSE = 0.5  # duration of a permanent fault after its first occurrence, and the time for further cases to reach it
 STARTS = 3  # of a daemon that ends each time
-POLL = 0.2  # between two looks at it: a look costs as much as five processes do in 20 ms
-PATIENCE = 4  # how long the work may stand still after a fault, until it is started again
+POLL = 0.2  # between two checks: a check costs as much as five processes use in 20 ms
+PATIENCE = 4  # maximum standstill of the work after a fault, then the service is restarted
 SLICES = 3
-# How a daemon may end that cannot go on: the service manager starts it again (systemd/noctule.service).
+# Exit statuses after which the service manager restarts the daemon (systemd/noctule.service).
 RESTARTED = {6, 71, 75}
-# That abort or crash where an allocation, a thread or a descriptor fails. Where libseccomp never ends (seccomp_export_bpf), the daemon
-# ends the child that does not say HELLO, by DEATHS.
+# Libraries that abort or crash if an allocation, a thread or a descriptor fails. If libseccomp hangs
+# (seccomp_export_bpf), the daemon kills the child that sends no HELLO, by DEATHS.
 LIBRARIES = ("libuv", "libconfig", "libdcmdata", "libofstd", "libseccomp", "libnss")
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
-DEATHS = {signal.SIGKILL, signal.SIGTERM}  # of children, as the daemon orders them
+DEATHS = {signal.SIGKILL, signal.SIGTERM}  # of children, by order of the daemon
 
-# All clocks as fast as they go: nothing here is waited for but what is done.
+# All timers as short as possible: tests wait only for work.
 SETTINGS = """
 root = "{root}";
 inbox = ( {{ path = "inbox"; after = "delete"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
@@ -70,7 +68,7 @@ page = {{ port = {page}; }};
 
 
 class Archive:
-    """Takes by C-STORE what is sent to any title, and keeps the data sets: title to UID to data set."""
+    """Accepts C-STORE for any called title, and keeps the data sets: title to UID to data set."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=100)
@@ -99,7 +97,7 @@ class Archive:
             connection.sendall(raw_peer.pdu(raw_peer.RELEASE_RP, bytes(4)))
 
     def stored(self, title, context, parts):
-        """Of a C-STORE that is whole: its response."""
+        """Returns the response to a complete C-STORE."""
         asked = raw_peer.elements_of(parts[1])
         uid = asked[0x1000].rstrip(b"\0").decode()
         assert self.taken[title].setdefault(uid, parts[0]) == parts[0], "another data set of the same UID"
@@ -134,7 +132,7 @@ def pdvs(body):
 
 
 def make_series(folder, seed):
-    """The files of a series that says how many it has."""
+    """Returns the files of a series with its number of images in the headers."""
     files = phantom(folder, "--size", f"32x32x{SLICES}", "--seed", str(seed))
     for path in files:
         dataset = pydicom.dcmread(path)
@@ -148,12 +146,12 @@ def slices_of(files):
 
 
 def adopt():
-    """From now on those whom a daemon leaves behind are children of this process."""
+    """Makes this process the parent of processes that a daemon leaves behind."""
     assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1) == 0
 
 
 def all_ended():
-    """Have all ended whom the daemons of this process left behind?"""
+    """Returns whether all processes that the daemons left behind have ended."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -162,10 +160,10 @@ def all_ended():
 
 
 class Life:
-    """One life of a service, perhaps with faults in it."""
+    """One life of a service, with or without faults."""
 
     def __init__(self, operation, folder, archive):
-        """Begins as what the operation has prepared, if that is anything."""
+        """Starts from the prepared state of the operation, if there is any."""
         self.operation, self.folder = operation, pathlib.Path(folder)
         self.archive, self.title = archive, self.folder.name[:16]
         self.out = self.folder / "out"
@@ -179,7 +177,7 @@ class Life:
                         settings=SETTINGS.format(root=self.folder / "root", out=self.out, title=self.title, port=archive.port,
                                                  page=page, deliver=operation.deliver, high=operation.high))
         self.d.page_port = page
-        self.d.log = self.log  # outside: lines of the log that are not written are of no interest
+        self.d.log = self.log  # outside the root, because log lines that cannot be written are not tested
         self.ports, conftest.held_ports[ports:] = conftest.held_ports[ports:], []
         self.statuses = []
         self.looked_at = time.monotonic()
@@ -190,7 +188,7 @@ class Life:
         self.d.start(wait=False)
 
     def revive(self):
-        """As the system's service manager does."""
+        """Restarts the daemon like the system's service manager."""
         if self.d.process.poll() is None:
             return
         self.statuses.append(self.d.process.returncode)
@@ -205,26 +203,27 @@ class Life:
         return self.log.read_text(errors="replace")
 
     def dies_in_library(self, pid):
-        """Did it end in a library that knows no other way when memory is short? (faults.c tells.)"""
+        """Returns whether it ended in a library that aborts without memory, as reported by faults.c."""
         return re.search(rf"faults: pid={pid} dies in ({'|'.join(LIBRARIES)})\.", self.text())
 
-    def goes_on(self):
-        """Whoever wants something tries it; True when all is done."""
+    def is_finished(self):
+        """Repeats all user actions. Returns True when all work is done."""
         self.revive()
         with contextlib.suppress(OSError, EOFError, AssertionError, sqlite3.OperationalError):  # tried again
             self.operation.ask(self)
             self.judge_again()
-        with contextlib.suppress(sqlite3.OperationalError):  # while nobody but the daemon can open it
+        with contextlib.suppress(sqlite3.OperationalError):  # while only the daemon can open the database
             return self.operation.is_over(self) and not self.leftovers() and self.page_answers()
 
     def page_answers(self):
-        """It is there, and has read the database; of what asks more, a life with counted calls is too slow."""
+        """Checks that the web UI responds from the database. A life with counted calls is too slow for larger pages."""
         with contextlib.suppress(OSError, http.client.HTTPException):
             return read_page(self.d, "/readyz") == 200
         return False
 
     def judge_again(self):
-        """Now and then, as an operator does: a series of which the intake died three times, in a library that had no memory."""
+        """Sometimes repeats, as an operator would, the check of a series after three deaths of the receiver in a
+        library without memory."""
         if time.monotonic() < self.looked_at + 1:
             return
         self.looked_at = time.monotonic()
@@ -232,44 +231,44 @@ class Life:
             self.tell("COMPLETE", series_uid=row[0])
 
     def below(self, *names):
-        """The files in these folders of the root, some of which may go meanwhile."""
+        """Returns the files in these folders of the root. Files may disappear meanwhile."""
         return [pathlib.Path(folder, file) for name in names for folder, _, files in os.walk(self.d.root / name) for file in files]
 
     def leftovers(self):
-        """What is half-done."""
+        """Returns the partial files."""
         return self.below("incoming", "jobs", "removed") + [path for path in self.below("outbox", "series")
                                                             if path.suffix == ".part"]
 
     def finish(self):
-        wait_for(self.goes_on, SECONDS, f"the end of the work in {self.folder}")
+        wait_for(self.is_finished, SECONDS, f"the end of the work in {self.folder}")
 
     def faults_that_came(self):
         return sum(place != 0 for place in happened(self.hit))
 
     def finish_or_restart(self):
-        """True where it took a restart, after which nothing fails any more."""
+        """Returns True if a restart was required, after which no call fails."""
         deadline, came = time.monotonic() + SECONDS, 0
-        while not self.goes_on():
+        while not self.is_finished():
             if (now := self.faults_that_came()) > came:
                 deadline, came = time.monotonic() + PATIENCE, now
             if time.monotonic() > deadline:
-                self.restart({0, 6, *RESTARTED, -signal.SIGTERM})  # it may just be starting again
+                self.restart({0, 6, *RESTARTED, -signal.SIGTERM})  # the daemon may be restarting
                 self.finish()
                 return True
             time.sleep(POLL)
         return False
 
     def endure(self):
-        """A while of faults that are there for good."""
+        """Lets permanent faults last for a while."""
         deadline, came = time.monotonic() + SECONDS, 0
-        while not self.goes_on() and len(self.statuses) < STARTS and time.monotonic() < deadline:
+        while not self.is_finished() and len(self.statuses) < STARTS and time.monotonic() < deadline:
             if (now := self.faults_that_came()) > came:
                 deadline, came = time.monotonic() + DOSE, now
             time.sleep(POLL)
-        self.restart({*RESTARTED, 0, -signal.SIGTERM})  # the last before it catches signals
+        self.restart({*RESTARTED, 0, -signal.SIGTERM})  # the last possible one before it handles signals
 
     def restart(self, statuses):
-        """From now on nothing fails."""
+        """Restarts the daemon without faults."""
         self.end(statuses)
         for name in [name for name in self.d.environment if name.startswith("NOCTULE_FAULT")]:
             del self.d.environment[name]
@@ -282,7 +281,7 @@ class Life:
             return True
 
     def end(self, statuses):
-        """By SIGTERM; once more where that takes long, as an administrator does who has no time."""
+        """Ends it by SIGTERM. Sends a second one if this takes long, like an impatient administrator."""
         for seconds in (5, SECONDS):
             self.d.process.send_signal(signal.SIGTERM)
             with contextlib.suppress(Exception):
@@ -292,7 +291,7 @@ class Life:
         wait_for(all_ended, SECONDS, "the end of every child")
 
     def descriptors(self):
-        """What each of the service's processes has open, as (role, what): how many."""
+        """Returns the open descriptors of each process of the service, as (role, name) to number."""
         found = collections.Counter()
         for pid in [self.d.process.pid, *self.d.children()]:
             with contextlib.suppress(OSError):
@@ -303,7 +302,7 @@ class Life:
         return found
 
     def usual(self):
-        """The same once the page is there that a reload has put in the place of the one before."""
+        """Returns the same after a reload has replaced the web UI process."""
 
         def renewed():
             return self.text().rfind("event=child.ready child=page") > self.text().rfind("event=config.reloaded")
@@ -312,12 +311,13 @@ class Life:
         return self.descriptors()
 
     def leaks_no_descriptor(self, usual):
-        """Waits until no more are open than in a life without faults. (A courier that had nothing to do is not there.)"""
-        usual = usual + collections.Counter({("daemon", "/memfd:noctule.conf (deleted)"): 1})  # for want of room on the disk
+        """Waits until no more are open than in a life without faults. A sender without deliveries does not exist."""
+        # because the disk had no room
+        usual = usual + collections.Counter({("daemon", "/memfd:noctule.conf (deleted)"): 1})
         wait_for(lambda: self.descriptors() <= usual, SECONDS, f"the end of {self.descriptors() - usual}")
 
     def check(self):
-        """After the end."""
+        """Checks the state after the end."""
         with self.d.reading():
             self.operation.check(self)
             check_database(self.d)
@@ -328,11 +328,11 @@ class Life:
             assert int(died[2]) in {0, *DEATHS} or self.dies_in_library(died[1]), died[0]
 
     def results(self):
-        """What the archive has."""
+        """Returns the objects in the archive."""
         return sorted(hashlib.sha256(data).hexdigest() for data in self.archive.taken[self.title].values())
 
     def check_archive(self):
-        """The archive has each result, once or again, as it is in the outbox."""
+        """Checks that the archive has each result, at least once, as in the outbox."""
         taken = self.archive.taken[self.title]
         rows = self.d.query("SELECT sop_instance_uid, path FROM v_results WHERE kind = 'seg'")
         assert taken.keys() == {row[0] for row in rows}
@@ -351,7 +351,7 @@ class Life:
                 path.unlink(missing_ok=True)
 
     def tell(self, name, **fields):
-        """What the command line asks the daemon, 0 and "" where nothing is said; raises an OSError where it is refused."""
+        """Sends a request of the command line to the daemon, 0 and "" by default. Raises an OSError if it is refused."""
         values = [fields.pop(field, "" if kind == "s" else 0) for field, kind in proto.TYPES[name].fields]
         assert not fields
         with contextlib.closing(socket.socket(socket.AF_UNIX)) as client:
@@ -364,21 +364,21 @@ class Life:
 
 
 def delivered(d, count):
-    """Are so many results where they belong?"""
+    """Returns whether that many results are at their destinations."""
     rows = d.query("SELECT count(*), sum(state = 'SENT') FROM v_deliveries")
     return bool(rows) and tuple(rows[0]) == (count, count)
 
 
 class Operation:
-    """What all have; prepared: the root before it, if there is one."""
+    """Common parts of operations. prepared: the root before the operation, if there is any."""
 
     deliver, high, prepared = '"ARC"', 100.0, None
 
     def begin(self, life):
-        """What has to be kept in mind of the life."""
+        """Initialises the state of the life."""
 
     def ask(self, life):
-        """What people do as long as it is not over: by default nothing."""
+        """Actions of users until the end: none by default."""
 
 
 def copy_into_inbox(d, files, name="copied"):
@@ -389,7 +389,8 @@ def copy_into_inbox(d, files, name="copied"):
 
 
 class Work(Operation):
-    """A series comes by C-STORE and another in the inbox; both are segmented and delivered to an archive and a folder."""
+    """A series arrives by C-STORE and another in the inbox. Both are segmented and delivered to an archive and a
+    folder."""
 
     name, deliver = "work", '"OUT", "ARC"'
 
@@ -424,10 +425,8 @@ class Work(Operation):
 
 
 class Upkeep(Operation):
-    """
-    Of three series, one is submitted and one retried with a pipeline that has changed, the third is purged; then the
-    configuration is read again, and everything is old enough to go.
-    """
+    """Of three series, one is submitted, one is retried with a changed pipeline, and the third is purged. Then the
+    configuration is reloaded, and all data is old enough to be removed."""
 
     name, high = "upkeep", 101.0
     RETENTION = "retention = { series_days = 1e-8; results_days = 1e-8; quarantine_days = 1e-8; min_days = 0.0; };\n"
@@ -463,9 +462,9 @@ class Upkeep(Operation):
         if self.RETENTION not in life.d.config.read_text():
             life.d.config.write_text(life.d.config.read_text() + self.RETENTION)
             life.mind = 0
-        if time.monotonic() > life.mind + 1:  # once more where it was not heard
+        if time.monotonic() > life.mind + 1:  # again if the request was lost
             life.mind = time.monotonic()
-            life.tell("PING")  # before it catches signals it would end by them
+            life.tell("PING")  # signals would end a daemon that does not handle them yet
             life.d.process.send_signal(signal.SIGHUP)
 
     def is_delivered(self, life):
@@ -485,7 +484,7 @@ class Upkeep(Operation):
 
 
 class Stored(Operation):
-    """What upkeep begins with: three series that are done, and a file that is none."""
+    """Initial state of Upkeep: three finished series, and a file without an image."""
 
     name = "stored"
 
@@ -502,7 +501,7 @@ class Stored(Operation):
 
 
 class Migrate(Operation):
-    """The database of the first version, with a series that came, is brought up to date at the start; then it is run."""
+    """A database of the first version with a received series is migrated at the start. Then the series is processed."""
 
     name = "migrate"
 

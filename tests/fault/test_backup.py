@@ -1,7 +1,6 @@
-"""
-docs/operations.md by the letter: a backup is made of a service under load, another one starts from it elsewhere, and the
-database alone goes back; each time all that was promised is there once.
-"""
+"""Backup and restore by the commands of docs/operations.md. A service under load is backed up, another one starts
+from the copy elsewhere, and then only the database is restored. After each, every acknowledged instance has its
+result once."""
 
 import concurrent.futures
 import contextlib
@@ -23,7 +22,7 @@ PAGE = (SOURCE / "docs" / "operations.md").read_text()
 WORK = 3  # jobs before, between and after the backups
 
 
-# Between two steps of a backup more comes, whatever the machine's speed.
+# Between two steps of a backup more work arrives, on a machine of any speed.
 MEANWHILE = """
 count() { find %s/series -name '*.dcm' | wc -l; }
 come() { local rc=$? n=$(count); until [ "$(count)" -gt "$n" ]; do sleep 0.02; done; return $rc; }
@@ -33,7 +32,7 @@ sqlite3() { command sqlite3 "$@"; come; }
 
 
 def recipe(heading, d, copies, stubs=""):
-    """Runs what the page has under a heading, on this root and configuration."""
+    """Runs the commands below a heading of the document, for this root and configuration."""
     (text,) = re.findall(rf"(?ms)^## {heading}$.*?^```sh\n(.*?)^```$", PAGE.replace("## ", "\n## "))
     for path, here in (("/var/lib/noctule", d.root), ("/srv/backup/noctule", copies), ("/etc/noctule", d.config.parent / "etc")):
         assert path in text or path == "/etc/noctule"
@@ -52,7 +51,7 @@ def at_work(d, jobs):
 
 @contextlib.contextmanager
 def everybody(hospital):
-    """The hospital at work; what was begun is finished at the end."""
+    """Runs the hospital. At the end all started work is finished."""
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         people = [pool.submit(each) for each in (hospital.modality, hospital.modality, hospital.copier)]
         try:
@@ -64,7 +63,7 @@ def everybody(hospital):
 
 
 def send_again(d, promised):
-    """As every sender does that is asked to."""
+    """Sends instances again, as a sender does on request."""
     with contextlib.closing(upper_layer.Peer(d.port, seconds=SECONDS)) as peer:
         peer.associate()
         for each in promised.values():

@@ -1,4 +1,4 @@
-"""Cases of faults that share lives: all are tried, and what nobody has come to or what failed in company is not taken for well."""
+"""Fault cases in companies: all are tried, and unreached cases or cases of a failed company do not count as passed."""
 
 import collections
 
@@ -8,7 +8,7 @@ Case = collections.namedtuple("Case", "operation role call n always")
 ONE, TWO, OTHER = (Case("work", role, "open", n, False) for role, n in (("daemon", 1), ("intake", 2), ("intake", 3)))
 
 
-def test_each_case_is_in_one_company_of_its_kind():
+def test_each_case_is_in_exactly_one_company():
     cases = [Case(operation, role, "malloc", n, always) for operation in ("work", "upkeep") for always in (False, True)
              for role, count in (("daemon", 70), ("intake", 9), ("page", 1)) for n in range(count)]
     for crowded in (True, False):
@@ -21,7 +21,7 @@ def test_each_case_is_in_one_company_of_its_kind():
                 assert count <= most
 
 
-def test_what_no_life_came_to_is_tried_again_and_alone_at_last():
+def test_unreached_cases_are_tried_again_and_finally_alone():
     verdicts = Verdicts()
     assert verdicts.take((ONE, TWO), {ONE}, False, "") == {ONE}
     assert verdicts.left() == [TWO] and verdicts.left() == []
@@ -29,7 +29,7 @@ def test_what_no_life_came_to_is_tried_again_and_alone_at_last():
     assert verdicts.outcomes == {ONE: "well", TWO: "unreached"} and verdicts.failed() == []
 
 
-def test_a_case_that_another_came_to_is_settled():
+def test_a_case_reached_by_another_is_finished():
     verdicts = Verdicts()
     verdicts.take((TWO, OTHER), {TWO}, False, "")
     assert verdicts.take((ONE,), {ONE, OTHER}, True, "") == {ONE, OTHER}
@@ -37,11 +37,11 @@ def test_a_case_that_another_came_to_is_settled():
     assert verdicts.take((TWO,), {TWO}, True, "") == {TWO} and verdicts.outcomes[TWO] == "restarted"
 
 
-def test_a_company_that_fails_is_judged_one_by_one():
+def test_cases_of_a_failed_company_are_tried_alone():
     verdicts = Verdicts()
     assert verdicts.take((ONE, TWO), {ONE, TWO}, False, "wrong") == []
     assert verdicts.alone == [ONE, TWO] and verdicts.left() == []
-    assert verdicts.failed() == [f"{ONE}+{TWO}"]  # as long as nobody else is to blame
+    assert verdicts.failed() == [f"{ONE}+{TWO}"]  # until another case has failed
     verdicts.take((ONE,), {ONE}, False, "")
     verdicts.take((TWO,), {TWO}, False, "wrong")
     assert verdicts.outcomes == {ONE: "well", TWO: "failed"} and verdicts.failed() == [str(TWO)]

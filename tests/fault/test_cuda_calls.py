@@ -1,11 +1,10 @@
-"""
-Each call of the CUDA runtime fails in turn, through whole jobs of `noctule run` and of the service, with the emulator's
-GPU: once, once for want of memory, or with it the GPU for good (kernels/cuda/fault.h). No result is another one; a job ends
-well or is told by a code that may be; nothing half-done lies about; and what was not done is done once calls succeed again.
+"""Each call of the CUDA runtime fails in turn, in complete jobs of `noctule run` and of the service on the emulated
+GPU. Kinds of failures: once, once without memory, or loss of the GPU (kernels/cuda/fault.h). Results must not
+change. A job succeeds or fails with a permitted code, no partial file remains, and failed jobs succeed without
+faults.
 
-NOCTULE_FAULT_POINTS is how many calls of each kind are tried, spread over all: three times as many of `noctule run`, whose
-lives are short; all (0) for a night.
-"""
+NOCTULE_FAULT_POINTS is the number of tried calls of each kind, evenly spread, with three times as many for
+`noctule run`, because its lives are short. 0 tries all."""
 
 import concurrent.futures
 import os
@@ -18,7 +17,7 @@ pytestmark = needs_emulator
 
 POINTS = int(os.environ.get("NOCTULE_FAULT_POINTS", "1"))
 KINDS = {"once": "", "memory": ":memory", "lost": ":lost"}
-LIVES = 2 * os.cpu_count()  # at once
+LIVES = 2 * os.cpu_count()  # at a time
 UNOPENED = "cannot open the compute backend"
 CODES = {"COMPUTE_FAILED", "COMPUTE_DEVICE_LOST"}
 
@@ -42,7 +41,7 @@ pipelines = (
   }} );
 rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "all-kinds"; }} );
 """
-# All but spatial-correlation, whose transforms take an emulator six seconds.
+# All but spatial-correlation, which needs six seconds for its transforms on the emulator.
 FAMILIES = ("morphology", "local-intensity", "first-order", "intensity-histogram", "intensity-volume-histogram", "glcm", "glrlm",
             "glszm", "gldzm", "ngtdm", "ngldm")
 TYPE = '{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }'
@@ -53,7 +52,7 @@ def settings(root):
 
 
 def results_in(folder):
-    """What tables and codes say; times and UIDs of objects are each job's own."""
+    """Returns the values of tables and codes. Times and UIDs of objects differ per job."""
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())
             if path.suffix in (".json", ".csv", ".npy") and path.name != "job.json"}
 
@@ -66,12 +65,12 @@ def series(tmp_path_factory):
 
 
 def spread(last, points):
-    """So many of the numbers 1 .. last, all with 0."""
+    """Returns that many of the numbers 1 .. last, or all for 0."""
     return range(1, last + 1) if points == 0 else [int((i + 0.5) * last / points) + 1 for i in range(points)]
 
 
 def last_call(fails):
-    """The last call without which it does not go well, found by losing the GPU there."""
+    """Finds the last call that a successful job requires, by loss of the GPU at that call."""
     well = 64
     while fails(well):
         well *= 2
@@ -91,7 +90,7 @@ def each_at_once(operation, last, points):
 
 
 class Operation:
-    """usual: the results where no call fails."""
+    """usual: the results without failed calls."""
 
     def __init__(self, folder):
         self.folder, self.usual, self.outcomes = folder, None, {}
@@ -104,7 +103,7 @@ class Operation:
         return self.outcomes[case]
 
 
-# -------------------------------------------------------------------------------- one job alone ----
+# -------------------------------------------------------------------------------- one job ----
 
 
 class Run(Operation):
@@ -113,7 +112,7 @@ class Run(Operation):
         super().__init__(folder)
 
     def live(self, n, kind):
-        """One job whose n-th call fails: what came of it."""
+        """Runs one job with a failing n-th call. Returns its outcome."""
         folder = self.folder / f"{n}-{kind}"
         folder.mkdir()
         config, output = folder / "noctule.conf", folder / "output"
@@ -142,7 +141,8 @@ class Service(Operation):
         super().__init__(folder)
 
     def live(self, n, kind):
-        """A service whose workers' n-th call fails, and that is then started again: what its job had come to before."""
+        """Runs a service with a failing n-th call in its workers, then restarts it. Returns the outcome of its job
+        before the restart."""
         folder = self.folder / f"{n}-{kind}"
         d = Daemon(folder, settings=settings(folder / "root"), programs=EMULATED,
                    environment={"NOCTULE_CUDA_FAIL_AT": f"{n}{KINDS[kind]}", "NOCTULE_CUDA_FAIL_IN": "worker"})
@@ -169,7 +169,7 @@ class Service(Operation):
             d.kill_all()
 
     def outcome(self, d):
-        """DONE, the code of the job that failed, or WAITING: there is no GPU that can be opened."""
+        """Returns DONE, the code of the failed job, or WAITING if no GPU can be opened."""
         for job in d.jobs():
             if job["state"] == "DONE":
                 return "DONE"

@@ -1,9 +1,8 @@
-"""
-The service as it would run for years, in little: everybody at work, and one disaster after another; then everything
-that was promised is there once.
+"""Years of service in short: all users at work, and one disaster after another. Then every acknowledged instance must
+have its result once.
 
-NOCTULE_FAULT_DISASTERS is how many there are, NOCTULE_FAULT_SEED what they are drawn from; a failure says both.
-"""
+NOCTULE_FAULT_DISASTERS is the number of disasters and NOCTULE_FAULT_SEED the seed of their order. A failure prints
+both."""
 
 import concurrent.futures
 import os
@@ -34,14 +33,14 @@ def report(d, hospital, disasters, slow, seconds):
 
 
 def keep_database(d):
-    """Beside the log, for whoever looks into it: the root goes with its file system."""
+    """Copies the database next to the log, because the root is unmounted with its file system."""
     for path in d.root.glob("noctule.db*") if d else ():
         shutil.copy(path, d.folder)
 
 
-def test_whatever_happens_nothing_is_lost_or_twice(tmp_path):
+def test_disasters_lose_and_duplicate_no_result(tmp_path):
     folder = tmp_path / "service"
-    disk = mount(folder / "root", 256 + 8 * COUNT)  # with room for all that comes meanwhile
+    disk = mount(folder / "root", 256 + 8 * COUNT)  # with room for all files of the run
     slow = SlowArchive()
     orthanc = Orthanc(tmp_path / "orthanc", {"Plugins": [], "DicomAlwaysAllowStore": True}, debian_orthanc())
     d = None

@@ -1,16 +1,15 @@
-"""
-The n-th call of each kind fails, in each process, once or for good, through whole operations of the service
-(operations.py). Afterwards everything is there once, and nothing is left over.
+"""The n-th call of each kind fails, in each process, once or permanently, in complete operations of the service
+(operations.py). Afterwards every result must exist once, without leftovers.
 
-An operation is lived through once without a fault, which counts its calls; then each call is a case of its own, and so
-is each from which on all fail. Cases share lives (companies.py): what did not come to its fault there is tried again with
-fewer, at last alone, and so is each of a life that failed. NOCTULE_FAULT_POINTS is how many cases of each process and call
-are tried, spread over all: a few for every day, all (0) for a night. NOCTULE_FAULT_WORKERS is how many lives are lived at
-once, NOCTULE_FAULT_SECONDS when to begin no more, NOCTULE_FAULT_PART=I/N the Ith of N shares, and NOCTULE_FAULT_ONLY cases
-by name, with commas between: with a * a name stands for those of the cases that it matches, and + joins those that share a
-life. NOCTULE_FAULT_LOG is a folder that many runs of the same programs add to: the first counts the points, and each lives
-what is left (lives.py).
-"""
+A first life of each operation without faults counts its calls. Then each call is a case, and so is each call from
+which on all fail. Cases share lives (companies.py). Cases that did not reach their fault are tried again with
+fewer others, finally alone, and so are the cases of a failed life.
+
+NOCTULE_FAULT_POINTS is the number of cases tried per process and call, evenly spread: a few per day, all (0) for a
+night. NOCTULE_FAULT_WORKERS is the number of concurrent lives. No life starts after NOCTULE_FAULT_SECONDS.
+NOCTULE_FAULT_PART=I/N selects the Ith of N shares. NOCTULE_FAULT_ONLY has names of cases, separated by commas: *
+matches any text, and + joins cases of one life. NOCTULE_FAULT_LOG is a folder for many runs of the same programs:
+the first run counts the points, and each run continues with unfinished cases (lives.py)."""
 
 import collections
 import concurrent.futures
@@ -38,19 +37,19 @@ PART, PARTS = map(int, os.environ.get("NOCTULE_FAULT_PART", "1/1").split("/"))
 ONLY = os.environ.get("NOCTULE_FAULT_ONLY")
 LOG = os.environ.get("NOCTULE_FAULT_LOG")
 
-# What a call says that fails once, and for good.
+# Errors of a failing call, once and permanently.
 ERRORS = {"open": (errno.EMFILE, errno.EMFILE), "read": (errno.EIO, errno.EIO), "write": (errno.EIO, errno.ENOSPC),
           "truncate": (errno.EIO, errno.ENOSPC), "fsync": (errno.EIO, errno.EIO), "rename": (errno.EIO, errno.ENOSPC),
           "mkdir": (errno.EIO, errno.ENOSPC), "unlink": (errno.EIO, errno.EIO), "malloc": (errno.ENOMEM, errno.ENOMEM),
           "descriptor": (errno.EMFILE, errno.ENFILE), "fork": (errno.EAGAIN, errno.EAGAIN),
           "connect": (errno.ECONNREFUSED, errno.ENETUNREACH), "send": (errno.ENOBUFS, errno.ENOBUFS),
           "receive": (errno.ECONNRESET, errno.ENOMEM)}
-# As faults.c has them: what it counts of a role, and where it allocates.
+# As in faults.c: the counted calls of a role, and the places that allocate.
 ROLES = ("daemon", "intake", "courier", "worker", "page")
 PLACES_MAX = 32768
 COUNTS, PLACES = struct.Struct(f"={len(ERRORS) + 1}q"), struct.Struct(f"={2 * PLACES_MAX}Q")
 COUNTED = COUNTS.size + 2 * PLACES.size
-LIBC, NOT_RANDOM = ctypes.CDLL(None), 0x0040000  # personality(2): of addresses
+LIBC, NOT_RANDOM = ctypes.CDLL(None), 0x0040000  # personality(2): address randomisation
 
 
 class Case(collections.namedtuple("Case", "operation role call n always")):
@@ -63,23 +62,22 @@ class Case(collections.namedtuple("Case", "operation role call n always")):
         return cls(operation, role, call, int(n), bool(always))
 
     def number(self):
-        """The same in every run, and evenly spread."""
+        """Returns the same number in every run, evenly spread."""
         return zlib.crc32(str(self).encode())
 
     def told(self):
-        """As faults.c is told it."""
+        """Returns the case in the syntax of faults.c."""
         error = ERRORS[self.call][self.always]
         return f"{self.role} {self.call} {self.n} {error}{' always' if self.always else ''}"
 
 
 class Trial:
-    """
-    An operation that was lived through once: what is usual. points: of each (role, call, always) the numbers of the calls to
-    fail and, of malloc, the place of each, which is another one where threads or other faults were in the way; else 0.
-    """
+    """An operation after one life, with its usual results. points: per (role, call, always) the numbers of the calls
+    to fail and, for malloc, the place of each. With threads or other faults the place may differ. Other calls have
+    place 0."""
 
     def __init__(self, operation, folder, known, points=None):
-        """known: of (role, always) the places that allocate, which other operations have been through; points: as counted before."""
+        """known: per (role, always) the allocating places that other operations have tried. points: stored points."""
         self.operation, self.folder, self.points = operation, folder, points or {}
         counts = folder / f"{operation.name}.counts"
         counts.write_bytes(bytes(len(ROLES) * COUNTED))
@@ -122,7 +120,7 @@ class Trial:
                 yield Case(self.operation.name, role, call, n, always)
 
     def came(self, company, hit):
-        """Those that came to their faults, and cases of others that one came to instead of its own."""
+        """Returns the cases that reached their faults, including cases of others reached instead."""
         for case, place in zip(company, happened(hit)):
             its_own = self.points.get((case.role, case.call, case.always), {}).get(case.n, 0)
             if place and (not its_own or place == its_own or len(company) == 1):
@@ -131,7 +129,7 @@ class Trial:
                 yield self.cases_at[case.role, case.always, place]
 
     def live(self, company, archive):
-        """What it came to; and was it restarted for them? What comes of it is checked."""
+        """Lives the cases. Returns those reached, and whether they required a restart. Checks the results."""
         name = f"{self.operation.name[0]}{company[0].number():08x}{len(company):02d}"
         life, always = Life(self.operation, self.folder / name, archive), company[0].always
         good = False
@@ -143,7 +141,7 @@ class Trial:
                 life.finish()
             restarted = not always and life.finish_or_restart()
             life.leaks_no_descriptor(self.usual)
-            life.end({0} if always or restarted else {0, 6})  # 6: it came at the very end
+            life.end({0} if always or restarted else {0, 6})  # 6: the fault came at the very end
             life.check()
             assert life.results() == self.results
             good = True
@@ -154,7 +152,7 @@ class Trial:
             life.close(keep=not good)
 
 
-# ------------------------------------------------------------------- in processes of their own ----
+# ------------------------------------------------------------------- separate processes ----
 
 began = time.monotonic()
 trials, archive = {}, None
@@ -165,10 +163,8 @@ def seconds_of_processors():
 
 
 def live(company):
-    """
-    The company, what came to its fault and whether it took a restart, what is wrong, and how long it took: by the wall's clock,
-    and the processors'. None where there was no time for it.
-    """
+    """Returns the company, the reached cases, whether they required a restart, the error, and the time: wall clock
+    and CPU. None if there was no time for it."""
     global archive
     if time.monotonic() > began + LIMIT:
         return None
@@ -183,13 +179,13 @@ def live(company):
 
 
 def begin_worker():
-    """What is there now stays; what its daemons leave behind is its own."""
+    """Initialises a process: the current state stays, and it adopts the processes that its daemons leave behind."""
     gc.freeze()
     adopt()
 
 
 def report(verdicts, lives, seconds):
-    """lives: of each its first case, how many share it, and how long it took, by the wall's clock and the processors'."""
+    """Prints the lives: for each its first case, the number of cases, and its time by wall clock and CPU."""
     kinds = collections.Counter(" ".join(case[:3]) for case, outcome in verdicts.outcomes.items() if outcome != "unreached")
     restarted = collections.Counter(" ".join(case[:3]) for case, outcome in verdicts.outcomes.items() if outcome == "restarted")
     print(f"{sum(kinds.values())} faults of {len(kinds)} kinds in {len(lives)} lives and {seconds:.0f} s; each life "
@@ -200,7 +196,7 @@ def report(verdicts, lives, seconds):
 
 
 def only(cases, names):
-    """Companies: those of the names, and any others that are named whole: points shift from build to build."""
+    """Returns the companies of the names. Fully named companies are included, because points shift between builds."""
     for name in names:
         if "*" in name:
             yield from ((case,) for case in cases if fnmatch.fnmatchcase(str(case), name))
@@ -209,7 +205,7 @@ def only(cases, names):
 
 
 class Session:
-    """Companies lived in many processes at once, and what became of them."""
+    """Companies that live in many processes at a time, and their results."""
 
     def __init__(self, pool, log, folder):
         self.pool, self.log, self.folder = pool, log, folder

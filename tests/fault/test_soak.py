@@ -1,7 +1,5 @@
-"""
-The service at work with retention on, for as long as NOCTULE_SOAK_SECONDS says: what comes in goes again, and nothing that
-it holds grows with time: memory, descriptors, threads, the database, its files.
-"""
+"""The service under load with retention for NOCTULE_SOAK_SECONDS. Received data is removed again, and memory,
+descriptors, threads, database and files must not grow with time."""
 
 import collections
 import concurrent.futures
@@ -18,13 +16,13 @@ from conftest import storescp, wait_for
 from hospital import SECONDS, Hospital, service
 
 SOAK_SECONDS = float(os.environ.get("NOCTULE_SOAK_SECONDS", "30"))
-# Everything has come and gone by then: a tenth of the run is before what is compared.
+# All data is received and removed within this time. A tenth of the run precedes the comparison.
 AGE = SOAK_SECONDS / 30
 SAMPLES = 120
-PAUSE = min(2.0, AGE)  # between one modality's series
+PAUSE = min(2.0, AGE)  # between series of one modality
 
-# How much more the last part may have than the first after the start, what came in one step left out: of what is there,
-# and beside it.
+# Permitted growth of the last part over the first after the start, without the largest step: as a fraction, and as an
+# absolute amount.
 PARTS = 6
 SLACK = {"rss_kib": (1.05, 2048), "descriptors": (1.0, 2), "threads": (1.0, 1), "database_kib": (1.1, 512),
          "files": (1.2, 20), "rows": (1.2, 100)}
@@ -44,7 +42,7 @@ def of_process(pid):
 
 
 def sample(d):
-    """What the service has now: {(what, of whom): number}."""
+    """Returns the resources of the service: {(resource, process): number}."""
     found = collections.Counter()
     for role, pids in {"daemon": [d.process.pid], **{role: d.children(role) for role in ("intake", "courier", "worker", "page")}}.items():
         for pid in pids:
@@ -59,7 +57,8 @@ def sample(d):
 
 
 def watch(d, hospital, archive):
-    """Samples until the end of the run; what was delivered is taken away, as an archive's disk is not the service's."""
+    """Samples until the end of the run. Delivered results are removed, because an archive's disk is not the
+    service's."""
     samples, end = [], time.monotonic() + SOAK_SECONDS
     while time.monotonic() < end:
         hospital.closing.wait(SOAK_SECONDS / SAMPLES)
@@ -74,11 +73,9 @@ def watch(d, hospital, archive):
 
 
 def grown(samples):
-    """
-    What grew: [(what, of whom, medians of the parts of the run)]; all that was compared is printed. What leaks grows in
-    every part. The largest step between two does not count: a heap takes its pages at once when something larger than all
-    before comes for the first time, whenever that is.
-    """
+    """Returns the resources that grew: [(resource, process, medians of the parts of the run)], and prints all
+    compared ones. A leak grows in every part. The largest step between two parts does not count, because a heap
+    takes its pages at once for the first large request."""
     begin = len(samples) // 10
     each_part = (len(samples) - begin) // PARTS
     found = []
@@ -94,7 +91,7 @@ def grown(samples):
 
 
 def bad_files(d, hospital):
-    """Somebody whose files are none: into quarantine, and out of it in time."""
+    """Copies files without an image: they are quarantined, and later removed."""
     number = 0
     while not hospital.closing.wait(PAUSE * 5):
         number += 1
@@ -106,7 +103,7 @@ def paced(hospital, one):
         one()
 
 
-def test_nothing_grows(tmp_path):
+def test_resources_do_not_grow(tmp_path):
     d = None
     try:
         with storescp(tmp_path / "archive", ["--unique-filenames"]) as archive:
@@ -131,7 +128,8 @@ def test_nothing_grows(tmp_path):
             print(f"{SOAK_SECONDS:.0f} s: {len(hospital.promised)} instances, {hospital.lies} hostile connections")
             assert kept() == children, "a child was started again"
             assert grown(samples) == []
-            # Rows go when their files are gone for as long as these stayed; a sweep comes ten times in that.
+            # Rows are removed when their files have been gone as long as these existed. Ten sweeps fall into that
+            # time.
             wait_for(lambda: not any(d.query(f"SELECT 1 FROM {table} LIMIT 1") for table in ("series", "job", "removal")),
                      SECONDS + 3 * AGE, "the end of everything by its age")
             assert d.stop(signal.SIGTERM) == 0
