@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Whole runs on the GPU give what they give on the CPU.
+"""Complete runs on the GPU give the same results as on the CPU.
 
     gpu_runs.py BIN [BACKEND OTHER]     BIN: a folder of noctule and noctule-phantom; default: cuda cpu
 
-Runs a pipeline of level sets, fuzzy objects, all patterns and co-occurrence over synthetic series with each backend, one of
-all families of features, and one of segments that are made of each other, and compares what they leave: tables byte by byte, objects by their pixels (dates and times differ). Needs nothing but Python.
-"""
+Runs pipelines on synthetic series with each backend: level sets, fuzzy objects, all patterns and co-occurrence;
+all families of features; segments that use other segments. Compares tables byte by byte and objects by their
+pixels, because dates and times differ. Needs only Python."""
 
 import json
 import os
@@ -21,7 +21,7 @@ SERIES = {
     "frames": ["--kind", "ct-head", "--size", "96x100x21", "--multi-frame"],
 }
 
-if "NOCTULE_SERIES" in os.environ:  # the names of some
+if "NOCTULE_SERIES" in os.environ:  # the names of some series
     SERIES = {name: SERIES[name] for name in os.environ["NOCTULE_SERIES"].split()}
 
 SETTINGS = """
@@ -90,7 +90,7 @@ def run(programs, folder, backend, source, pipeline, texture):
 
 
 def compared(path):
-    """The bytes of a table, the pixels of an object: its last element, whose length says so."""
+    """Returns the bytes of a table, or the pixels of an object: its last element, by that element's length."""
     data = path.read_bytes()
     if path.suffix != ".dcm":
         return data

@@ -1,11 +1,9 @@
-"""
-The whole service with workers of GPUs, on a machine that has some: what gpu_runs.py is for `noctule run`.
+"""The complete service with GPU workers on a machine with GPUs, as gpu_runs.py for `noctule run`.
 
     PYTHONPATH=tests/integ NOCTULE_BIN=FOLDER python3 -m pytest tests/gpu_service.py
 
-Needs pytest and pydicom, and of the programs noctuled, noctule, noctule-phantom and libnoctule_intruder.so. NOCTULE_BACKEND=cpu tries
-it, as far as it goes, where there is no GPU; with the emulator's programs all of it goes.
-"""
+Needs pytest and pydicom, and the programs noctuled, noctule, noctule-phantom and libnoctule_intruder.so. With
+NOCTULE_BACKEND=cpu some tests run without a GPU, and with the emulator's programs all of them."""
 
 import os
 import pathlib
@@ -30,7 +28,7 @@ PIPELINE = """results = [ "seg", "pmap" ];
 
 @pytest.fixture
 def daemon(tmp_path):
-    """Makes daemons, as the integration tests' fixture does, which is not for files outside their folder."""
+    """Returns a factory of daemons, like the integration tests' fixture, which files outside their folder cannot use."""
     made = []
 
     def make(**options):
@@ -65,7 +63,7 @@ def worker(d):
 
 
 def results_of(d, series):
-    """What each series left, by the names of files: tables as they are, objects by their pixels."""
+    """Returns the results of each series by file name: tables unchanged, objects by their pixels."""
     found = {}
     for name, uid in series.items():
         (job,) = [row for row in d.jobs("DONE") if row["series_uid"] == uid]
@@ -76,7 +74,7 @@ def results_of(d, series):
     return found
 
 
-def test_the_service_gives_what_the_processors_give(daemon, tmp_path):
+def test_the_service_gives_the_same_results_as_the_cpu(daemon, tmp_path):
     sources = {name: phantom(tmp_path / name, *arguments) for name, arguments in SERIES.items()}
     given = {}
     for backend in (BACKEND, "cpu"):
@@ -95,8 +93,8 @@ def test_the_service_gives_what_the_processors_give(daemon, tmp_path):
     assert not [name for name, content in one.items() if content != other[name]]
 
 
-def test_what_is_straightened_is_the_same(daemon, tmp_path):
-    """Tilted planes with padding, which the device resamples twice: the values, and where the padding is."""
+def test_straightened_series_are_equal(daemon, tmp_path):
+    """Tilted planes with padding, which the device resamples twice: values, and positions of padding."""
     files = phantom(tmp_path / "tilted", "--kind", "ct-head", "--size", "131x120x28", "--tilt", "18.5")
     for file in files:
         dataset = pydicom.dcmread(file)
@@ -139,7 +137,7 @@ def limit_of(pid):
 
 
 def test_memory_is_bounded(daemon, tmp_path):
-    """By the job's own count, and by the system beyond it."""
+    """By the job's own count, and by the system for the rest."""
     d = start(daemon, BACKEND, jobs="memory_mib = 64; ")
     pid = worker(d)
     wait_for(lambda: limit_of(pid) != "unlimited", 60, "the limit")
@@ -153,12 +151,12 @@ def test_memory_is_bounded(daemon, tmp_path):
 
 def test_a_killed_worker_costs_an_attempt(daemon, tmp_path):
     d = start(daemon, BACKEND, pipeline_extra=PIPELINE, attempts=5)
-    first, size = worker(d), "100x100x30" if IS_EMULATED else "512x512x100"  # no job ends before its worker does
+    first, size = worker(d), "100x100x30" if IS_EMULATED else "512x512x100"  # no job may end before its worker does
     for seed in range(4):
         drop(phantom(tmp_path / str(seed), "--size", size, "--seed", str(seed)), d.inbox / str(seed))
 
     def is_caught():
-        """Stops the worker. Continues it if no job runs once the daemon has handled all frames that it sent."""
+        """Stops the worker. Continues it if no job is running after the daemon has handled all its frames."""
         os.kill(first, signal.SIGSTOP)
         for _ in range(2):
             d.ctl("ping")
@@ -178,7 +176,7 @@ def test_a_killed_worker_costs_an_attempt(daemon, tmp_path):
 
 
 def two_gpus(folder):
-    """The machine's, or the emulator's: what to set, and their UUIDs."""
+    """Returns the settings for two GPUs of the machine or of the emulator, and their UUIDs."""
     if not IS_EMULATED:
         listed = subprocess.run(["nvidia-smi", "-L"], text=True, capture_output=True, check=True).stdout
         uuids = re.findall(r"UUID: (GPU-[0-9a-f-]+)", listed)[:2]
@@ -187,9 +185,9 @@ def two_gpus(folder):
 
 
 @pytest.mark.skipif(BACKEND != "cuda", reason="needs two GPUs")
-def test_a_lost_gpu_costs_its_jobs_an_attempt(daemon, tmp_path):
-    """And the host nothing else: the other one's worker lives on and takes the jobs. Each of the one's workers loses it in one of its first jobs:
-    opening two lanes takes less than 90 calls."""
+def test_a_lost_gpu_costs_its_jobs_one_attempt(daemon, tmp_path):
+    """Only attempts are lost. The other GPU's worker continues and takes the jobs. Each worker of the lost GPU loses
+    it in one of its first jobs: opening two lanes takes less than 90 calls."""
     environment, uuids = two_gpus(tmp_path / "gpus")
     if len(uuids) < 2:
         pytest.skip("one GPU")
@@ -199,7 +197,8 @@ def test_a_lost_gpu_costs_its_jobs_an_attempt(daemon, tmp_path):
     d.wait_log("child.ready child=worker", 2, 60)
     spared = [d.children("intake"), [pid for pid in d.children("worker") if other in command_of(pid)]]
     assert len(spared[1]) == 1
-    os.kill(spared[1][0], signal.SIGSTOP)  # or it might take all jobs before the other worker has enough of them
+    # otherwise it might take all jobs before the other worker has enough of them
+    os.kill(spared[1][0], signal.SIGSTOP)
     for seed in range(12):
         drop(phantom(tmp_path / str(seed), "--size", "128x128x40", "--seed", str(seed)), d.inbox / str(seed))
     wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'DEVICE_LOST'"), 60, "the loss")
