@@ -114,7 +114,7 @@ START_TEST(shapes_are_linear_between_drawn_planes)
 END_TEST
 
 /* Half way between x < 4 and x < 7 is x < 6: the pixel at 5 is as far inside as outside. */
-START_TEST(what_is_on_the_border_belongs)
+START_TEST(voxels_on_the_border_are_included)
 {
     static const bool drawn[SLICES] = {[3] = true, [5] = true};
     int64_t voxels = 0;
@@ -261,7 +261,7 @@ main(void)
     TCase *tests = tcase_create("between");
 
     tcase_add_loop_test(tests, shapes_are_linear_between_drawn_planes, 0, 9);
-    tcase_add_test(tests, what_is_on_the_border_belongs);
+    tcase_add_test(tests, voxels_on_the_border_are_included);
     tcase_add_test(tests, full_and_empty_planes);
     tcase_add_test(tests, pixels_like_needles_are_refused);
     tcase_add_test(tests, limit_of_rows_between);

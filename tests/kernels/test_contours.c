@@ -208,7 +208,7 @@ START_TEST(edges_through_centres)
 END_TEST
 
 /* Checks that each voxel is in exactly one of the triangles of a fan, whose edges and vertices are centres. */
-START_TEST(parts_share_nothing_and_leave_nothing)
+START_TEST(adjacent_parts_neither_overlap_nor_leave_gaps)
 {
     static const double rim[][2] = {{1, 1},  {5, 1},  {9, 1},  {9, 6},
                                     {9, 11}, {4, 11}, {1, 11}, {1, 4}};
@@ -229,7 +229,7 @@ START_TEST(parts_share_nothing_and_leave_nothing)
 END_TEST
 
 /* Checks that a point within rounding of a centre counts as on it: 0.3 of these pixels is not a double. */
-START_TEST(what_rounding_moves_is_on_the_edge)
+START_TEST(rounding_moves_only_voxels_on_the_edge)
 {
     draw_on(40, 40, 1);
     drawing.planes.spacing[0] = drawing.planes.spacing[1] = 0.3;
@@ -462,7 +462,7 @@ START_TEST(planes_drawn_and_missing)
 
 END_TEST
 
-START_TEST(nothing_is_drawn)
+START_TEST(empty_regions_have_no_voxel)
 {
     draw_on(8, 8, 2);
     memset(drawing.bits, 0xFF, 2 * 8 * sizeof(uint64_t));
@@ -478,7 +478,7 @@ START_TEST(nothing_is_drawn)
 END_TEST
 
 /* The nearer neighbour sets the limit: planes at 0, 4 and 5 allow 0.4, 0.1 and 0.1. */
-START_TEST(as_far_off_as_may_be)
+START_TEST(contours_at_the_maximum_distance_from_a_plane)
 {
     static const double room[] = {0.4, 0.1, 0.1};
 
@@ -501,7 +501,7 @@ START_TEST(as_far_off_as_may_be)
 
 END_TEST
 
-START_TEST(thickness_stands_for_the_distance)
+START_TEST(thickness_replaces_a_missing_distance)
 {
     for (int beyond = 0; beyond < 2; beyond++) {
         draw_on(8, 8, 1);
@@ -530,7 +530,7 @@ START_TEST(oblique)
 
 END_TEST
 
-START_TEST(no_numbers_and_too_far_away)
+START_TEST(invalid_and_distant_coordinates_are_refused)
 {
     const double values[] = {NAN, INFINITY, -INFINITY, 1048576, -1048576};
 
@@ -705,8 +705,8 @@ main(void)
 
     tcase_add_loop_test(tests, random_drawings, 0, 4);
     tcase_add_loop_test(tests, edges_through_centres, 0, 2);
-    tcase_add_test(tests, parts_share_nothing_and_leave_nothing);
-    tcase_add_test(tests, what_rounding_moves_is_on_the_edge);
+    tcase_add_test(tests, adjacent_parts_neither_overlap_nor_leave_gaps);
+    tcase_add_test(tests, rounding_moves_only_voxels_on_the_edge);
     tcase_add_test(tests, holes_islands_and_twice_the_same);
     tcase_add_test(tests, crossing_contours_are_united);
     tcase_add_test(tests, xor_contours_cancel);
@@ -718,11 +718,11 @@ main(void)
     tcase_add_test(tests, degenerate_lines);
     tcase_add_test(tests, beyond_the_image);
     tcase_add_test(tests, planes_drawn_and_missing);
-    tcase_add_test(tests, nothing_is_drawn);
-    tcase_add_loop_test(tests, as_far_off_as_may_be, 0, 3);
-    tcase_add_test(tests, thickness_stands_for_the_distance);
+    tcase_add_test(tests, empty_regions_have_no_voxel);
+    tcase_add_loop_test(tests, contours_at_the_maximum_distance_from_a_plane, 0, 3);
+    tcase_add_test(tests, thickness_replaces_a_missing_distance);
     tcase_add_test(tests, oblique);
-    tcase_add_loop_test(tests, no_numbers_and_too_far_away, 0, 10);
+    tcase_add_loop_test(tests, invalid_and_distant_coordinates_are_refused, 0, 10);
     tcase_add_test(tests, limit_of_crossings);
     tcase_add_test(tests, limit_of_areas);
     tcase_add_test(tests, limit_of_overlaps);

@@ -110,7 +110,7 @@ START_TEST(a_gpu_is_opened_by_index_and_uuid)
 
 END_TEST
 
-START_TEST(a_gpu_that_is_not_there_is_refused)
+START_TEST(a_missing_gpu_is_refused)
 {
     static const char *const unknown[] = {"9999", "0x", "GPU-00000000-0000-0000-0000-000000000000",
                                           "abacus"};
@@ -506,7 +506,7 @@ random_order(uint64_t seed, int64_t *order, int64_t count)
 }
 
 /* Many threads announce the slices of many slabs, in another order each time. */
-START_TEST(any_order_of_slices_gives_the_same)
+START_TEST(any_order_of_slices_gives_the_same_result)
 {
     struct image_extent extent = {512, 512, quick ? 33 : 150};
     int64_t count = ref_voxels(extent), *order = allocate(extent.slices, sizeof(*order));
@@ -592,7 +592,7 @@ START_TEST(lanes_work_side_by_side)
 END_TEST
 
 /* Checks that pinned memory is reserved for the largest job, and that later jobs use it unchanged. */
-START_TEST(memory_is_kept_from_job_to_job)
+START_TEST(memory_is_reused_by_the_next_job)
 {
     const struct image_extent large = {256, 256, 128}, small = {64, 64, 8};
     const struct kernels_demand demand = {.of = {NULL}};
@@ -610,7 +610,7 @@ START_TEST(memory_is_kept_from_job_to_job)
 END_TEST
 
 /* Cancels a job at any point, and checks that the lane takes the next one. */
-START_TEST(a_job_may_be_given_up)
+START_TEST(a_job_may_be_cancelled)
 {
     int64_t side = quick ? 60 : 300;
     struct image_extent extent = {side, side, 120};
@@ -637,7 +637,7 @@ START_TEST(a_job_may_be_given_up)
 
 END_TEST
 
-START_TEST(what_does_not_fit_is_out_of_memory)
+START_TEST(an_oversized_job_is_out_of_memory)
 {
     static const size_t labels[] = {200, 1000000, SIZE_MAX / 2, SIZE_MAX};
     struct image_extent large = {1 << 11, 1 << 11, 1 << 11};
@@ -942,7 +942,7 @@ make_suite(void)
     TCase *lanes = add_case(suite, "lanes");
 
     tcase_add_test(devices, a_gpu_is_opened_by_index_and_uuid);
-    tcase_add_test(devices, a_gpu_that_is_not_there_is_refused);
+    tcase_add_test(devices, a_missing_gpu_is_refused);
     tcase_add_test(devices, auto_is_the_gpu);
     tcase_add_test(devices, value_ranges_are_the_cpus);
     tcase_add_test(devices, every_slice_is_uploaded);
@@ -955,11 +955,11 @@ make_suite(void)
         tcase_add_test(parity, real_series_are_the_references);
     tcase_add_test(level_set, a_small_level_set_is_the_reference);
     tcase_add_loop_test(fuzzy, a_small_object_is_the_reference, 0, 2);
-    tcase_add_test(lanes, any_order_of_slices_gives_the_same);
+    tcase_add_test(lanes, any_order_of_slices_gives_the_same_result);
     tcase_add_test(lanes, lanes_work_side_by_side);
-    tcase_add_test(lanes, memory_is_kept_from_job_to_job);
-    tcase_add_test(lanes, a_job_may_be_given_up);
-    tcase_add_test(lanes, what_does_not_fit_is_out_of_memory);
+    tcase_add_test(lanes, memory_is_reused_by_the_next_job);
+    tcase_add_test(lanes, a_job_may_be_cancelled);
+    tcase_add_test(lanes, an_oversized_job_is_out_of_memory);
     if (quick)
         return suite;
     tcase_add_test(lanes, more_than_2_31_voxels_are_flooded);

@@ -229,7 +229,7 @@ START_TEST(objects_in_many_tiles_are_the_references)
 END_TEST
 
 /* Uses more than one batch of seeds, many in one tile. */
-START_TEST(objects_of_many_seeds_are_the_references)
+START_TEST(objects_of_many_seeds_equal_the_reference)
 {
     const struct image_extent extent = {130, 66, 40};
     struct kernels_voxel *seeds = allocate(MANY_SEEDS, sizeof(*seeds));
@@ -254,7 +254,7 @@ START_TEST(objects_of_many_seeds_are_the_references)
 END_TEST
 
 /* All blocks climb the first levels together; one block climbs the rest. */
-START_TEST(a_map_of_many_nodes_is_the_references)
+START_TEST(a_map_of_many_nodes_equals_the_reference)
 {
     const struct image_extent extent = {130, 66, 35};
     const struct kernels_voxel seed = {64, 33, 17};
@@ -276,7 +276,7 @@ START_TEST(a_map_of_many_nodes_is_the_references)
 END_TEST
 
 /* Pairs on both sides of a tile's face: many nodes, but no edge above the first level. */
-START_TEST(a_map_of_pairs_across_tiles_is_the_references)
+START_TEST(a_map_of_pairs_across_tiles_equals_the_reference)
 {
     const struct image_extent extent = {48, 64, 64};
     const struct kernels_voxel seed = {15, 2, 2};
@@ -312,9 +312,9 @@ make_suite(void)
     suite_add_tcase(suite, objects);
     tcase_add_unchecked_fixture(objects, open_both_with_4, close_both);
     tcase_add_test(objects, random_objects_are_the_references);
-    tcase_add_test(objects, objects_of_many_seeds_are_the_references);
-    tcase_add_test(objects, a_map_of_many_nodes_is_the_references);
-    tcase_add_test(objects, a_map_of_pairs_across_tiles_is_the_references);
+    tcase_add_test(objects, objects_of_many_seeds_equal_the_reference);
+    tcase_add_test(objects, a_map_of_many_nodes_equals_the_reference);
+    tcase_add_test(objects, a_map_of_pairs_across_tiles_equals_the_reference);
     if (!quick)
         tcase_add_loop_test(objects, objects_in_many_tiles_are_the_references, 0, CONTENTS);
     return suite;

@@ -33,7 +33,7 @@ check_job(const struct ref_mask_job *job, const char *name, uint64_t number)
     ref_mask_found_free(job, expected);
 }
 
-START_TEST(random_jobs_are_as_defined)
+START_TEST(random_jobs_match_the_definition)
 {
     for (uint64_t seed = 0; seed < (quick ? QUICK_JOBS : RANDOM_JOBS); seed++) {
         struct ref_mask_job *job = ref_mask_random(seed);
@@ -46,7 +46,7 @@ START_TEST(random_jobs_are_as_defined)
 END_TEST
 
 /* A warp computes a piece of a row and reads words beyond its ends. Uses balls up to its limit. */
-START_TEST(balls_reach_over_words)
+START_TEST(balls_extend_over_several_words)
 {
     static const double spacing[3] = {0.1, 2, 2};
     static const double reaches[] = {0, 3, 6.4, 7.05, 13, 40, 90};
@@ -186,7 +186,7 @@ check_large(struct image_extent extent, enum content content)
  * Each reach along z has its own kernel, and those beyond the last one share another. The ball is narrow along each
  * axis in turn. Rows end within a word, and volumes within a block's part. Rows of 15 words are made in pieces.
  */
-START_TEST(balls_of_each_reach)
+START_TEST(balls_of_each_radius)
 {
     static const double spacings[][3] = {{1, 1, 1}, {3, 1, 1}, {1, 3, 1}};
     static const struct image_extent extents[] = {{330, 75, 70}, {60, 9, 40}, {930, 40, 11}};
@@ -284,13 +284,13 @@ make_suite(void)
     TCase *parity = gpu_pair_case(suite, "parity"), *small = gpu_pair_case(suite, "small");
 
     tcase_add_test(small, a_small_volume_is_the_cpus);
-    tcase_add_test(parity, random_jobs_are_as_defined);
+    tcase_add_test(parity, random_jobs_match_the_definition);
     tcase_add_test(parity, balls_beyond_are_refused);
     if (quick)
         return suite;
-    tcase_add_loop_test(parity, balls_reach_over_words, 0, 3);
+    tcase_add_loop_test(parity, balls_extend_over_several_words, 0, 3);
     tcase_add_loop_test(parity, large_volumes_are_the_cpus, 0, CONTENTS);
-    tcase_add_loop_test(parity, balls_of_each_reach, 0, 19);
+    tcase_add_loop_test(parity, balls_of_each_radius, 0, 19);
 #ifdef NOCTULE_CUDA
     TCase *faults = tcase_create("faults");
 

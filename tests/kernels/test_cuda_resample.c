@@ -124,7 +124,7 @@ END_TEST
  * Long stretches without noise, in which a recursion from another start does not converge; and places that are
  * closer, or farther apart, than samples.
  */
-START_TEST(stretches_alike_are_the_cpus)
+START_TEST(uniform_stretches_equal_the_cpu)
 {
     static const struct image_extent extents[] = {{200, 170, 150}, {150, 203, 161}};
     static const double spacings[][3] = {{1, 1, 1}, {0.4, 1.3, 0.2}, {1.7, 0.3, 0.9}};
@@ -187,7 +187,7 @@ make_suite(void)
     tcase_add_loop_test(parity, random_cases_are_the_cpus, 0, 3);
     if (!quick) {
         tcase_add_loop_test(parity, large_cases_are_the_cpus, 0, 3);
-        tcase_add_loop_test(parity, stretches_alike_are_the_cpus, 0, 3);
+        tcase_add_loop_test(parity, uniform_stretches_equal_the_cpu, 0, 3);
     }
     tcase_add_loop_test(small, a_small_case_is_the_cpus, 0, 3);
 #ifdef NOCTULE_CUDA

@@ -297,7 +297,7 @@ START_TEST(matrices_are_the_cpus)
 END_TEST
 
 /* Counts more matrices than fit the lane's counters, in more slices than tables. */
-START_TEST(matrices_come_in_batches)
+START_TEST(matrices_are_computed_in_batches)
 {
     const struct image_extent extent = {20, 6, 40};
     struct texture_offset offsets[MOST_OFFSETS];
@@ -700,7 +700,7 @@ check_beside(const struct beside *of)
  * Uses few levels, and so many that zones have more keys than one batch, and matrices more counts than there is
  * memory for.
  */
-START_TEST(runs_of_several_threads_are_the_cpus)
+START_TEST(runs_of_several_threads_equal_the_cpu)
 {
     const struct image_extent extent = {128, 100, 90};
     uint64_t *region = allocate(words_of(extent), sizeof(*region));
@@ -727,7 +727,7 @@ START_TEST(runs_of_several_threads_are_the_cpus)
 
 END_TEST
 
-START_TEST(zones_of_many_tiles_are_the_cpus)
+START_TEST(zones_of_many_tiles_equal_the_cpu)
 {
     static const struct image_extent many[] = {
         {70, 37, 35}, {33, 17, 17}, {64, 32, 32},  {100, 530, 3},
@@ -1044,7 +1044,7 @@ START_TEST(a_small_image_is_the_cpus)
 END_TEST
 
 /* Maps of several batches: many slices, and a slice larger than a batch. */
-START_TEST(maps_come_in_batches)
+START_TEST(maps_are_computed_in_batches)
 {
     static const struct image_extent large[] = {{1024, 1024, 37}, {6000, 5000, 1}};
 
@@ -1237,8 +1237,8 @@ make_suite(void)
     tcase_add_loop_test(parity, neighbours_runs_and_zones_are_the_cpus, 0, some);
     tcase_add_loop_test(neighbours, equal_neighbours_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, long_runs_are_the_cpus, 0, 3);
-    tcase_add_loop_test(zones, zones_of_many_tiles_are_the_cpus, 0, CONTENTS);
-    tcase_add_test(parity, runs_of_several_threads_are_the_cpus);
+    tcase_add_loop_test(zones, zones_of_many_tiles_equal_the_cpu, 0, CONTENTS);
+    tcase_add_test(parity, runs_of_several_threads_equal_the_cpu);
     tcase_add_loop_test(parity, histograms_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, wide_images_are_the_cpus, 0, PIXELS);
     tcase_add_loop_test(parity, patterns_are_the_cpus, 0, some);
@@ -1247,8 +1247,8 @@ make_suite(void)
     tcase_add_test(parity, any_patterns_are_the_cpus);
     if (quick)
         return suite;
-    tcase_add_test(parity, matrices_come_in_batches);
-    tcase_add_test(parity, maps_come_in_batches);
+    tcase_add_test(parity, matrices_are_computed_in_batches);
+    tcase_add_test(parity, maps_are_computed_in_batches);
     tcase_add_test(parity, large_images_are_the_cpus);
     tcase_add_test(parity, halves_do_not_overflow);
     if (getenv("NOCTULE_TEST_VOLUMES"))

@@ -148,7 +148,7 @@ START_TEST(second_differences)
 
 END_TEST
 
-START_TEST(random_ones)
+START_TEST(random_matrices)
 {
     const int n = sizes[_i];
     double *matrix = matrix_of(n), *found, trace = 0, squares = 0;
@@ -175,7 +175,7 @@ START_TEST(random_ones)
 
 END_TEST
 
-START_TEST(what_has_no_size)
+START_TEST(zero_matrices)
 {
     double *matrix = matrix_of(256);
     uint64_t random = 1;
@@ -211,8 +211,8 @@ main(void)
 
     tcase_add_loop_test(tcase, turned_diagonals, 0, (int)SIZES);
     tcase_add_loop_test(tcase, second_differences, 0, (int)SIZES);
-    tcase_add_loop_test(tcase, random_ones, 0, (int)SIZES);
-    tcase_add_test(tcase, what_has_no_size);
+    tcase_add_loop_test(tcase, random_matrices, 0, (int)SIZES);
+    tcase_add_test(tcase, zero_matrices);
     tcase_add_test(tcase, only_the_lower_half_is_read);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);

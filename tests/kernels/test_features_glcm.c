@@ -409,7 +409,7 @@ START_TEST(symmetric_and_directional)
 END_TEST
 
 /* The same matrix among 256 levels, and multiplied by a large number. */
-START_TEST(levels_that_do_not_occur)
+START_TEST(levels_without_voxels)
 {
     static const enum glcm_feature alike[] = {GLCM_JOINT_MAXIMUM,
                                               GLCM_JOINT_VARIANCE,
@@ -648,7 +648,7 @@ main(void)
     tcase_add_test(tcase, one_level_follows_another);
     tcase_add_test(tcase, transposed);
     tcase_add_test(tcase, symmetric_and_directional);
-    tcase_add_test(tcase, levels_that_do_not_occur);
+    tcase_add_test(tcase, levels_without_voxels);
     tcase_add_test(tcase, averages);
     tcase_add_test(tcase, merged_matrices);
     tcase_add_test(tcase, no_neighbours);

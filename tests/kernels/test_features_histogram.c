@@ -127,7 +127,7 @@ START_TEST(one_level)
 END_TEST
 
 /* There is no distance between the percentiles of two values. A mean of 0 must not divide. */
-START_TEST(what_divides_by_nothing)
+START_TEST(division_by_zero_gives_no_value)
 {
     take(&family_intensity_histogram, 5, (uint64_t[]){1, 0, 0, 0, 1});
     ck_assert_int_eq(values[INTENSITY_HISTOGRAM_ROBUST_MEAN_ABSOLUTE_DEVIATION].missing,
@@ -190,7 +190,7 @@ START_TEST(intensities_in_bins)
 END_TEST
 
 /* Bin numbers have no unit and replace intensities. */
-START_TEST(what_is_told)
+START_TEST(reported_features)
 {
     for (int kind = 0; kind < VOLUME_HISTOGRAM_KINDS; kind++) {
         int told = 0, with_unit = 0;
@@ -242,11 +242,11 @@ main(void)
     tcase_add_test(tcase, mode_of_several);
     tcase_add_test(tcase, gradients);
     tcase_add_test(tcase, one_level);
-    tcase_add_test(tcase, what_divides_by_nothing);
+    tcase_add_test(tcase, division_by_zero_gives_no_value);
     tcase_add_test(tcase, intensities_in_steps);
     tcase_add_test(tcase, intensities_in_a_range);
     tcase_add_test(tcase, intensities_in_bins);
-    tcase_add_test(tcase, what_is_told);
+    tcase_add_test(tcase, reported_features);
     tcase_add_test(tcase, no_steps);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);

@@ -296,7 +296,7 @@ START_TEST(hulls_of_points)
 
 END_TEST
 
-START_TEST(hulls_of_nothing)
+START_TEST(hulls_without_points)
 {
     static const struct hull_point flat[] = {{{0, 0, 1}}, {{1, 0, 1}}, {{0, 1, 1}}, {{5, 7, 1}}};
     struct hull hull[HULL_SIDES];
@@ -571,7 +571,7 @@ main(void)
     tcase_add_test(tcase, neighbours_of_the_phantom);
     tcase_add_test(tcase, meshes_are_closed);
     tcase_add_test(tcase, hulls_of_points);
-    tcase_add_test(tcase, hulls_of_nothing);
+    tcase_add_test(tcase, hulls_without_points);
     tcase_add_test(tcase, hull_of_a_box);
     tcase_add_test(tcase, outlines);
     tcase_add_loop_test(tcase, outlines_by_bands, 0, 2);

@@ -376,7 +376,7 @@ START_TEST(a_row_worked_out_by_hand)
 END_TEST
 
 /* Only padding; a seed still counts. */
-START_TEST(nothing_but_padding)
+START_TEST(only_padding)
 {
     int16_t voxels[4 * 3 * 2] = {0};
     struct kernels_voxel seed = {3, 2, 1};
@@ -394,7 +394,7 @@ START_TEST(nothing_but_padding)
 END_TEST
 
 /* Checks that each sum's reach is right for all differences. A table that rises has no reach. */
-START_TEST(the_reach_of_a_sum_is_its_affinities)
+START_TEST(the_range_of_a_sum_is_that_of_its_affinities)
 {
     enum { SPAN = 60 };
 
@@ -456,7 +456,7 @@ START_TEST(the_whole_range_of_values)
 END_TEST
 
 /* Checks that a job does not depend on the memory that an earlier, larger job left in the lane. */
-START_TEST(jobs_do_not_see_the_ones_before)
+START_TEST(jobs_are_independent_of_earlier_ones)
 {
     for (uint64_t seed = 0; seed < 15; seed++) {
         check_random_volume(7000 + seed);
@@ -594,7 +594,7 @@ START_TEST(calls_out_of_order_are_refused)
 
 END_TEST
 
-START_TEST(memory_that_is_not_there_is_said_at_once)
+START_TEST(missing_memory_is_reported_at_once)
 {
     struct kernels_lane *lane = variants[0].lane;
     const struct kernels_fuzzy_demand demands[] = {
@@ -628,17 +628,17 @@ main(void)
 
     tcase_add_unchecked_fixture(tests, open_variants, variants_close);
     tcase_add_test(tests, a_row_worked_out_by_hand);
-    tcase_add_test(tests, nothing_but_padding);
-    tcase_add_test(tests, the_reach_of_a_sum_is_its_affinities);
+    tcase_add_test(tests, only_padding);
+    tcase_add_test(tests, the_range_of_a_sum_is_that_of_its_affinities);
     tcase_add_test(tests, the_whole_range_of_values);
     tcase_add_test(tests, random_volumes_equal_the_reference);
     tcase_add_loop_test(tests, volumes_of_many_tiles_equal_the_reference, 0,
                         sizeof(large_extents) / sizeof(large_extents[0]));
-    tcase_add_test(tests, jobs_do_not_see_the_ones_before);
+    tcase_add_test(tests, jobs_are_independent_of_earlier_ones);
     tcase_add_test(tests, lanes_work_side_by_side);
     tcase_add_test(tests, unsound_objects_are_refused);
     tcase_add_test(tests, calls_out_of_order_are_refused);
-    tcase_add_test(tests, memory_that_is_not_there_is_said_at_once);
+    tcase_add_test(tests, missing_memory_is_reported_at_once);
     suite_add_tcase(suite, tests);
 
     SRunner *runner = srunner_create(suite);

@@ -134,7 +134,7 @@ START_TEST(paths_and_mazes_are_grown)
 END_TEST
 
 /* A dense box: small in the volume it must be grown, large it must not. */
-START_TEST(dense_objects_are_grown_only_when_small)
+START_TEST(only_small_dense_objects_are_grown)
 {
     struct field field = make_field((struct image_extent){64, 64, 64}, IMAGE_INT16);
 
@@ -150,7 +150,7 @@ START_TEST(dense_objects_are_grown_only_when_small)
 END_TEST
 
 /* A corridor from the seed to a box: the object is thin first, and dense later. */
-START_TEST(objects_that_become_dense_are_given_up)
+START_TEST(growth_of_dense_objects_is_stopped)
 {
     struct field field = make_field((struct image_extent){4000, 16, 16}, IMAGE_INT16);
 
@@ -230,8 +230,8 @@ main(void)
     TCase *tests = tcase_create("fuzzy_grow");
 
     tcase_add_loop_test(tests, paths_and_mazes_are_grown, 0, 3);
-    tcase_add_test(tests, dense_objects_are_grown_only_when_small);
-    tcase_add_test(tests, objects_that_become_dense_are_given_up);
+    tcase_add_test(tests, only_small_dense_objects_are_grown);
+    tcase_add_test(tests, growth_of_dense_objects_is_stopped);
     tcase_add_test(tests, little_space);
     tcase_add_loop_test(tests, padding_of_any_bounds, 0, 3);
     tcase_add_test(tests, several_seeds);

@@ -66,7 +66,7 @@ START_TEST(a_device_describes_itself)
 
 END_TEST
 
-START_TEST(a_device_takes_all_processors_by_default)
+START_TEST(a_device_uses_all_processors_by_default)
 {
     struct kernels_device_options options = {.backend = "cpu", .threads = 0};
     struct kernels_device *whole;
@@ -95,7 +95,7 @@ START_TEST(unknown_devices_are_refused)
 
 END_TEST
 
-START_TEST(nothing_can_be_closed)
+START_TEST(closing_null_has_no_effect)
 {
     kernels_lane_close(NULL);
     kernels_device_close(NULL);
@@ -135,7 +135,7 @@ START_TEST(impossible_volumes_are_refused)
 
 END_TEST
 
-START_TEST(more_than_there_is_is_out_of_memory)
+START_TEST(more_than_the_available_memory_is_refused)
 {
     static const size_t counts[] = {1000000, SIZE_MAX / 2, SIZE_MAX};
     struct image_extent large = {1 << 11, 1 << 11, 1 << 11};
@@ -169,7 +169,7 @@ address_space(void)
     return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
-START_TEST(a_limit_is_out_of_memory)
+START_TEST(more_than_the_limit_is_out_of_memory)
 {
     struct image_extent large = {512, 512, 512};
     struct rlimit before, tight;
@@ -272,7 +272,7 @@ START_TEST(calls_out_of_order_are_refused)
 END_TEST
 
 /* A job must not use memory that it did not request, even if the job before had it. */
-START_TEST(what_was_not_asked_for_is_refused)
+START_TEST(results_outside_the_request_are_refused)
 {
     struct image_mask mask;
     int8_t codes[60];
@@ -315,7 +315,7 @@ START_TEST(slices_are_announced_once)
 END_TEST
 
 /* Checks that a lane can run smaller and larger jobs in turn, also after a cancelled job. */
-START_TEST(a_lane_takes_job_after_job)
+START_TEST(a_lane_runs_consecutive_jobs)
 {
     for (int64_t side = 1; side < 40; side += 3) {
         struct image_extent cube = {side, side, side};
@@ -359,7 +359,7 @@ is_resident(void *bytes, size_t size)
 }
 
 /* Checks that the memory of the largest job stays, so that later jobs neither allocate nor touch new pages. */
-START_TEST(a_lane_keeps_its_memory_from_job_to_job)
+START_TEST(a_lane_reuses_its_memory_in_the_next_job)
 {
     const struct image_extent large = {256, 256, 128}, small = {64, 64, 8};
     const size_t bytes = (size_t)256 * 256 * 128 * 2;
@@ -455,7 +455,7 @@ START_TEST(value_ranges_equal_plain_loops)
 
 END_TEST
 
-START_TEST(nothing_but_padding_has_no_range)
+START_TEST(only_padding_has_no_range)
 {
     struct image_range zero = {0, 0}, all = {INT32_MIN, INT32_MAX}, range;
     int16_t *voxels = begin(0);
@@ -484,21 +484,21 @@ main(void)
 
     tcase_add_checked_fixture(all, open_lane, close_lane);
     tcase_add_test(all, a_device_describes_itself);
-    tcase_add_test(all, a_device_takes_all_processors_by_default);
+    tcase_add_test(all, a_device_uses_all_processors_by_default);
     tcase_add_test(all, unknown_devices_are_refused);
-    tcase_add_test(all, nothing_can_be_closed);
+    tcase_add_test(all, closing_null_has_no_effect);
     tcase_add_test(all, impossible_volumes_are_refused);
-    tcase_add_test(all, more_than_there_is_is_out_of_memory);
-    tcase_add_test(all, a_limit_is_out_of_memory);
+    tcase_add_test(all, more_than_the_available_memory_is_refused);
+    tcase_add_test(all, more_than_the_limit_is_out_of_memory);
     tcase_add_test(all, unsound_labels_are_refused);
     tcase_add_test(all, calls_out_of_order_are_refused);
-    tcase_add_test(all, what_was_not_asked_for_is_refused);
+    tcase_add_test(all, results_outside_the_request_are_refused);
     tcase_add_test(all, slices_are_announced_once);
-    tcase_add_test(all, a_lane_takes_job_after_job);
-    tcase_add_test(all, a_lane_keeps_its_memory_from_job_to_job);
+    tcase_add_test(all, a_lane_runs_consecutive_jobs);
+    tcase_add_test(all, a_lane_reuses_its_memory_in_the_next_job);
     tcase_add_test(all, a_volume_needs_no_labels);
     tcase_add_loop_test(all, value_ranges_equal_plain_loops, 0, 3);
-    tcase_add_test(all, nothing_but_padding_has_no_range);
+    tcase_add_test(all, only_padding_has_no_range);
     suite_add_tcase(suite, all);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);

@@ -41,7 +41,7 @@ check_job(const struct ref_mask_job *job, const char *name, uint64_t number)
     ref_mask_found_free(job, expected);
 }
 
-START_TEST(random_jobs_are_as_defined)
+START_TEST(random_jobs_match_the_definition)
 {
     for (uint64_t seed = 0; seed < RANDOM_JOBS; seed++) {
         if (!test_share_has(seed))
@@ -344,7 +344,7 @@ main(void)
     tcase_add_unchecked_fixture(tests, open_variants, variants_close);
     tcase_add_test(tests, requests_are_checked);
     tcase_add_test(tests, bridges_are_cut);
-    tcase_add_test(tests, random_jobs_are_as_defined);
+    tcase_add_test(tests, random_jobs_match_the_definition);
     tcase_add_test(tests, balls_of_all_sizes);
     tcase_add_loop_test(tests, balls_in_all_shapes, 0, 6);
     tcase_add_loop_test(tests, cores_of_all_densities, 0, 3);

@@ -55,7 +55,7 @@ random_tally(int kinds, int count, struct sample *sample)
     return tally;
 }
 
-START_TEST(percentiles_are_of_sorted_values)
+START_TEST(percentiles_equal_those_of_sorted_values)
 {
     static const double ranks[] = {0, 0.1, 1, 5, 33.3, 50, 75, 97.5, 99.99, 100};
     const int ends = sizeof(ranks) / sizeof(ranks[0]);
@@ -145,7 +145,7 @@ least_spread(const struct mask_tally *tally, size_t first, int classes)
     return least;
 }
 
-START_TEST(classes_are_the_best_of_all)
+START_TEST(classes_are_the_optimum_of_all_splits)
 {
     static struct sample sample;
 
@@ -201,7 +201,7 @@ START_TEST(classes_of_many_values)
 
 END_TEST
 
-START_TEST(nothing_has_no_range)
+START_TEST(an_empty_region_has_no_range)
 {
     static uint64_t histogram[256];
     const struct image_rescale rescale = {1, 0};
@@ -272,11 +272,11 @@ main(void)
     Suite *suite = suite_create("mask_relative");
     TCase *tests = tcase_create("ranges");
 
-    tcase_add_loop_test(tests, percentiles_are_of_sorted_values, 0, 3);
+    tcase_add_loop_test(tests, percentiles_equal_those_of_sorted_values, 0, 3);
     tcase_add_loop_test(tests, sigma_and_share, 0, 3);
-    tcase_add_loop_test(tests, classes_are_the_best_of_all, 0, 3);
+    tcase_add_loop_test(tests, classes_are_the_optimum_of_all_splits, 0, 3);
     tcase_add_test(tests, classes_of_many_values);
-    tcase_add_test(tests, nothing_has_no_range);
+    tcase_add_test(tests, an_empty_region_has_no_range);
     tcase_add_test(tests, a_region_of_a_lane);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

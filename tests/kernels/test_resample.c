@@ -93,7 +93,7 @@ voxel_of_part(const struct resample_grid *whole, const struct resample_grid *par
 }
 
 /* Checks that any part of a grid has the same values as the whole. */
-START_TEST(parts_are_of_the_whole)
+START_TEST(parts_equal_the_whole)
 {
     static const int orders[] = {RESAMPLE_NEAREST, RESAMPLE_LINEAR, RESAMPLE_CUBIC};
 
@@ -348,7 +348,7 @@ START_TEST(tilted_planes_become_upright)
 END_TEST
 
 /* Checks that exactly the places within reach have a value if all the planes have one. */
-START_TEST(reach_is_what_has_a_value)
+START_TEST(the_reach_contains_all_defined_voxels)
 {
     int64_t within = 0, beyond = 0;
 
@@ -418,7 +418,7 @@ make_thin_case(struct resample_case *each, uint64_t seed, int order)
     each->grid.extent.slices = seed % 11 ? each->grid.extent.slices : 1;
 }
 
-START_TEST(masks_go_back)
+START_TEST(masks_return_to_the_planes)
 {
     for (uint64_t seed = 0; seed < 120; seed += test_share()) {
         struct resample_case each;
@@ -441,7 +441,7 @@ START_TEST(masks_go_back)
 
 END_TEST
 
-START_TEST(maps_go_back)
+START_TEST(maps_return_to_the_planes)
 {
     for (uint64_t seed = 0; seed < 120; seed += test_share()) {
         struct resample_case each;
@@ -514,7 +514,7 @@ expect_linear_mask(const struct resample_case *each, uint64_t seed)
     free(expected);
 }
 
-START_TEST(masks_come_to_the_grid_by_halves)
+START_TEST(masks_on_the_grid_include_half_covered_voxels)
 {
     for (uint64_t seed = 0; seed < 40; seed += test_share()) {
         struct resample_case each;
@@ -525,7 +525,7 @@ START_TEST(masks_come_to_the_grid_by_halves)
 
 END_TEST
 
-START_TEST(drawn_masks_come_to_the_grid)
+START_TEST(annotated_masks_are_resampled_to_the_grid)
 {
     for (uint64_t seed = 0; seed < 60; seed += test_share()) {
         struct resample_case each;
@@ -564,7 +564,7 @@ lay_out_as_jobs_do(struct resample_case *each)
 }
 
 /* Also with all planes shifted by half a pixel, or half way between two slices. */
-START_TEST(drawn_masks_come_back)
+START_TEST(annotated_masks_return_to_the_planes)
 {
     for (uint64_t seed = 0; seed < 60; seed += test_share()) {
         struct resample_case each;
@@ -695,7 +695,7 @@ main(void)
 
     tcase_add_unchecked_fixture(tests, open_all, variants_close);
     tcase_add_loop_test(tests, random_planes_and_grids, 0, 3);
-    tcase_add_loop_test(tests, parts_are_of_the_whole, 0, 3);
+    tcase_add_loop_test(tests, parts_equal_the_whole, 0, 3);
     tcase_add_test(tests, around_a_box);
     tcase_add_test(tests, halves);
     tcase_add_test(tests, beyond_the_ends);
@@ -706,13 +706,13 @@ main(void)
     tcase_add_test(tests, a_spline_of_a_parabola);
     tcase_add_test(tests, voxels_of_two_mm);
     tcase_add_test(tests, tilted_planes_become_upright);
-    tcase_add_test(tests, reach_is_what_has_a_value);
-    tcase_add_test(tests, masks_go_back);
-    tcase_add_test(tests, maps_go_back);
-    tcase_add_test(tests, masks_come_to_the_grid_by_halves);
+    tcase_add_test(tests, the_reach_contains_all_defined_voxels);
+    tcase_add_test(tests, masks_return_to_the_planes);
+    tcase_add_test(tests, maps_return_to_the_planes);
+    tcase_add_test(tests, masks_on_the_grid_include_half_covered_voxels);
     tcase_add_test(tests, a_half_of_a_mask_is_enough);
-    tcase_add_test(tests, drawn_masks_come_to_the_grid);
-    tcase_add_test(tests, drawn_masks_come_back);
+    tcase_add_test(tests, annotated_masks_are_resampled_to_the_grid);
+    tcase_add_test(tests, annotated_masks_return_to_the_planes);
     tcase_add_test(tests, refusals);
     tcase_add_test(tests, out_of_order);
     suite_add_tcase(suite, tests);

@@ -460,7 +460,7 @@ random_volume(uint64_t *random, int64_t job)
     return volume;
 }
 
-START_TEST(random_glcms_are_those_of_the_reference)
+START_TEST(random_glcms_equal_the_reference)
 {
     uint64_t random = 5;
 
@@ -487,7 +487,7 @@ START_TEST(random_glcms_are_those_of_the_reference)
 
 END_TEST
 
-START_TEST(random_histograms_are_those_of_the_reference)
+START_TEST(random_histograms_equal_the_reference)
 {
     uint64_t random = 6;
 
@@ -512,7 +512,7 @@ random_threshold(uint64_t *random)
     return kind < 6 ? special[kind] : (int32_t)ref_random_below(random, 1000001);
 }
 
-START_TEST(random_patterns_are_those_of_the_references)
+START_TEST(random_patterns_equal_the_references)
 {
     uint64_t random = 7;
 
@@ -597,7 +597,7 @@ START_TEST(a_constant_volume_counts_every_pair)
 END_TEST
 
 /* A single offset is counted along chains of voxels: each pair once, in either direction. */
-START_TEST(an_offset_that_is_alone)
+START_TEST(a_single_offset)
 {
     static const struct texture_offset offsets[] = {{1, 0, 0}, {0, 1, 0},  {0, -2, 0},
                                                     {3, 2, 0}, {0, 0, 1},  {0, 0, -3},
@@ -626,7 +626,7 @@ END_TEST
 static const struct texture_offset in_a_plane[4] = {{1, 0, 0}, {1, 1, 0}, {0, 1, 0}, {-1, 1, 0}};
 
 /* Tables of all sizes, with more counts than two bytes hold, and never the same pair twice in a row. */
-START_TEST(two_levels_that_alternate)
+START_TEST(two_alternating_levels)
 {
     static const int levels[] = {7, 16, 64, 99, 200, 255, 256};
     struct volume volume = volume_of((struct image_extent){300, 160, 24}, IMAGE_UINT16);
@@ -668,7 +668,7 @@ START_TEST(smooth_levels)
 
 END_TEST
 
-START_TEST(offsets_longer_than_the_volume_count_nothing)
+START_TEST(offsets_longer_than_the_volume_have_no_pair)
 {
     static const struct texture_offset offsets[] = {{3, 0, 0},       {0, 2, 0},    {0, 0, 1},
                                                     {255, 255, 255}, {-255, 0, 0}, {-3, 1, 0}};
@@ -738,7 +738,7 @@ START_TEST(thresholds_at_the_ends_of_the_pixel_types)
 END_TEST
 
 /* More regions than histograms fit into memory together. Each is one voxel, the last is everything. */
-START_TEST(a_histogram_for_every_one_of_many_regions)
+START_TEST(a_histogram_for_each_of_many_regions)
 {
     struct volume volume = volume_of((struct image_extent){12, 10, 1}, IMAGE_UINT8);
     uint64_t bits[MANY_REGIONS][10] = {{0}};
@@ -957,7 +957,7 @@ expect_bad_glcm(const struct texture_glcm *request, const char *message)
                   message);
 }
 
-START_TEST(matrices_that_make_no_sense)
+START_TEST(invalid_matrix_requests_are_refused)
 {
     struct texture_glcm sound = sound_glcm(), bad;
     uint16_t *table = (uint16_t *)(uintptr_t)sound.levels.level_of;
@@ -1015,7 +1015,7 @@ expect_bad_patterns(const struct texture_patterns *request)
     ck_assert_str_ne(error.message, "");
 }
 
-START_TEST(patterns_that_make_no_sense)
+START_TEST(invalid_pattern_requests_are_refused)
 {
     const uint64_t *region = NULL;
     uint64_t histograms[TEXTURE_PATTERNS * 256];
@@ -1078,23 +1078,23 @@ suite(void)
     tcase_add_unchecked_fixture(known, open_variants, variants_close);
     tcase_add_unchecked_fixture(lanes, open_variants, variants_close);
     tcase_add_unchecked_fixture(errors, open_variants, variants_close);
-    tcase_add_test(random, random_glcms_are_those_of_the_reference);
-    tcase_add_test(random, random_histograms_are_those_of_the_reference);
-    tcase_add_test(random, random_patterns_are_those_of_the_references);
+    tcase_add_test(random, random_glcms_equal_the_reference);
+    tcase_add_test(random, random_histograms_equal_the_reference);
+    tcase_add_test(random, random_patterns_equal_the_references);
     tcase_add_test(known, a_published_matrix);
     tcase_add_test(known, a_constant_volume_counts_every_pair);
-    tcase_add_test(known, an_offset_that_is_alone);
-    tcase_add_test(known, two_levels_that_alternate);
+    tcase_add_test(known, a_single_offset);
+    tcase_add_test(known, two_alternating_levels);
     tcase_add_test(known, smooth_levels);
-    tcase_add_test(known, offsets_longer_than_the_volume_count_nothing);
+    tcase_add_test(known, offsets_longer_than_the_volume_have_no_pair);
     tcase_add_test(known, the_threshold_of_the_papers_example);
     tcase_add_test(known, thresholds_at_the_ends_of_the_pixel_types);
-    tcase_add_test(known, a_histogram_for_every_one_of_many_regions);
+    tcase_add_test(known, a_histogram_for_each_of_many_regions);
     tcase_add_test(lanes, lanes_work_side_by_side);
     tcase_add_test(lanes, masks_outlive_texture);
     tcase_add_test(errors, texture_waits_for_every_slice_and_for_its_memory);
-    tcase_add_test(errors, matrices_that_make_no_sense);
-    tcase_add_test(errors, patterns_that_make_no_sense);
+    tcase_add_test(errors, invalid_matrix_requests_are_refused);
+    tcase_add_test(errors, invalid_pattern_requests_are_refused);
 #ifndef __SANITIZE_ADDRESS__
     tcase_add_test(errors, memory_for_texture_is_reserved_at_the_beginning);
 #endif

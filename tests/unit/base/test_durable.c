@@ -59,7 +59,7 @@ tear_down(void)
     ck_assert_int_eq(system(command), 0);
 }
 
-START_TEST(replacing_is_whole_and_private)
+START_TEST(replacement_is_complete_and_private)
 {
     struct stat status;
     ck_assert_int_eq(put("copy", "first", DURABLE_REPLACE), 0);
@@ -77,7 +77,7 @@ START_TEST(replacing_is_whole_and_private)
 
 END_TEST
 
-START_TEST(a_failed_replacement_leaves_the_old_one)
+START_TEST(a_failed_replacement_keeps_the_old_file)
 {
     ck_assert_int_eq(mkdirat(folder, "folder", 0700), 0);
     ck_assert_int_eq(put("folder/inside", "x", DURABLE_NEW), 0);
@@ -87,7 +87,7 @@ START_TEST(a_failed_replacement_leaves_the_old_one)
 
 END_TEST
 
-START_TEST(a_new_file_takes_nobodys_name)
+START_TEST(a_new_file_does_not_replace_an_existing_one)
 {
     ck_assert_int_eq(put("file", "first", DURABLE_NEW), 0);
     ck_assert_int_eq(put("file", "second", DURABLE_NEW), -EEXIST);
@@ -101,7 +101,7 @@ START_TEST(a_new_file_takes_nobodys_name)
 
 END_TEST
 
-START_TEST(a_part_left_behind_is_written_over)
+START_TEST(a_leftover_partial_file_is_overwritten)
 {
     int fd = durable_create(folder, "file.part", 0600);
     ck_assert_int_ge(fd, 0);
@@ -124,7 +124,7 @@ START_TEST(links_are_not_followed)
 
 END_TEST
 
-START_TEST(what_cannot_be_written_leaves_nothing)
+START_TEST(a_failed_write_leaves_no_file)
 {
     struct rlimit before, limit;
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -139,7 +139,7 @@ START_TEST(what_cannot_be_written_leaves_nothing)
 
 END_TEST
 
-START_TEST(the_first_failure_is_told)
+START_TEST(the_first_failure_is_reported)
 {
     int fd = durable_create(folder, "file", 0600);
     ck_assert_int_eq(durable_finish(fd, -ENOSPC), -ENOSPC);
@@ -160,13 +160,13 @@ main(void)
     Suite *suite = suite_create("base_durable");
     TCase *tests = tcase_create("durable");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, replacing_is_whole_and_private);
-    tcase_add_test(tests, a_failed_replacement_leaves_the_old_one);
-    tcase_add_test(tests, a_new_file_takes_nobodys_name);
-    tcase_add_test(tests, a_part_left_behind_is_written_over);
+    tcase_add_test(tests, replacement_is_complete_and_private);
+    tcase_add_test(tests, a_failed_replacement_keeps_the_old_file);
+    tcase_add_test(tests, a_new_file_does_not_replace_an_existing_one);
+    tcase_add_test(tests, a_leftover_partial_file_is_overwritten);
     tcase_add_test(tests, links_are_not_followed);
-    tcase_add_test(tests, what_cannot_be_written_leaves_nothing);
-    tcase_add_test(tests, the_first_failure_is_told);
+    tcase_add_test(tests, a_failed_write_leaves_no_file);
+    tcase_add_test(tests, the_first_failure_is_reported);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

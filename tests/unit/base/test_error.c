@@ -66,7 +66,7 @@ START_TEST(the_document_is_the_table)
 
 END_TEST
 
-START_TEST(what_is_set_replaces_all)
+START_TEST(a_new_error_replaces_the_old_one)
 {
     struct error error;
     memset(&error, 'x', sizeof error);
@@ -101,7 +101,7 @@ START_TEST(long_messages_are_cut)
 END_TEST
 
 /* After a word, or after a character if one word fills it; text that just fits stays whole. */
-START_TEST(long_messages_end_behind_a_word)
+START_TEST(long_messages_are_cut_at_a_word)
 {
     struct error error;
     char text[2 * sizeof error.message] = "";
@@ -185,9 +185,9 @@ main(void)
     TCase *tests = tcase_create("error");
     tcase_add_test(tests, names_are_found_again);
     tcase_add_test(tests, the_document_is_the_table);
-    tcase_add_test(tests, what_is_set_replaces_all);
+    tcase_add_test(tests, a_new_error_replaces_the_old_one);
     tcase_add_test(tests, long_messages_are_cut);
-    tcase_add_test(tests, long_messages_end_behind_a_word);
+    tcase_add_test(tests, long_messages_are_cut_at_a_word);
     tcase_add_loop_test(tests, failures_of_the_machine, 0,
                         (int)(sizeof failures / sizeof failures[0]));
     tcase_add_test(tests, normalising);

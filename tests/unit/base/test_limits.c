@@ -72,7 +72,7 @@ note_edges(const char *path, const struct stat *status, int type)
     return 0;
 }
 
-START_TEST(every_row_is_tried_at_its_edge)
+START_TEST(each_limit_is_tested_at_its_edge)
 {
     ck_assert_int_eq(ftw(TESTS, note_edges, 16), 0);
     for (size_t i = 0; i < ROWS; i++)
@@ -87,7 +87,7 @@ main(void)
     Suite *suite = suite_create("base_limits");
     TCase *tests = tcase_create("limits");
     tcase_add_test(tests, the_document_is_the_table);
-    tcase_add_test(tests, every_row_is_tried_at_its_edge);
+    tcase_add_test(tests, each_limit_is_tested_at_its_edge);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

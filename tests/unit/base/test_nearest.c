@@ -32,7 +32,7 @@ START_TEST(the_nearest_of_names)
 
 END_TEST
 
-START_TEST(long_words_are_near_to_nothing)
+START_TEST(long_words_have_no_suggestion)
 {
     char word[200];
     memset(word, 'a', sizeof word - 1);
@@ -53,7 +53,7 @@ main(void)
     Suite *suite = suite_create("base_nearest");
     TCase *tests = tcase_create("nearest");
     tcase_add_loop_test(tests, the_nearest_of_names, 0, sizeof words / sizeof *words);
-    tcase_add_test(tests, long_words_are_near_to_nothing);
+    tcase_add_test(tests, long_words_have_no_suggestion);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

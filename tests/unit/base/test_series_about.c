@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-START_TEST(it_comes_back)
+START_TEST(the_text_form_reads_back)
 {
     struct series_about about = {.accession_number = "A 4711",
                                  .study_description = "Sch\xc3\xa4"
@@ -36,7 +36,7 @@ START_TEST(a_value_cannot_pass_for_two)
 
 END_TEST
 
-START_TEST(what_is_no_such_text)
+START_TEST(invalid_text_is_refused)
 {
     struct series_about about;
     char many[] = "a\x1f"
@@ -56,7 +56,7 @@ START_TEST(what_is_no_such_text)
 END_TEST
 
 /* Patients are identified by these fields only. */
-START_TEST(who_the_patient_is)
+START_TEST(the_patient_is_formatted)
 {
     struct series_about about = {0};
     int identify = 0;
@@ -75,10 +75,10 @@ main(void)
 {
     Suite *suite = suite_create("base_series_about");
     TCase *tests = tcase_create("series_about");
-    tcase_add_test(tests, it_comes_back);
+    tcase_add_test(tests, the_text_form_reads_back);
     tcase_add_test(tests, a_value_cannot_pass_for_two);
-    tcase_add_test(tests, what_is_no_such_text);
-    tcase_add_test(tests, who_the_patient_is);
+    tcase_add_test(tests, invalid_text_is_refused);
+    tcase_add_test(tests, the_patient_is_formatted);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

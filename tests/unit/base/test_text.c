@@ -101,7 +101,7 @@ make_text(struct error *error)
     return rc ? error_set(error, rc, CODE_OUT_OF_MEMORY, "no text") : 0;
 }
 
-START_TEST(texts_that_memory_is_short_for_are_none)
+START_TEST(texts_without_memory_are_null)
 {
     expect_told(make_text);
 }
@@ -114,7 +114,7 @@ main(void)
     Suite *suite = suite_create("base_text");
     TCase *tests = tcase_create("text");
     tcase_add_test(tests, base_names);
-    tcase_add_test(tests, texts_that_memory_is_short_for_are_none);
+    tcase_add_test(tests, texts_without_memory_are_null);
     tcase_add_loop_test(tests, lengths_of_characters, 0,
                         (int)(sizeof characters / sizeof characters[0]));
     tcase_add_test(tests, ends_are_mended);

@@ -120,7 +120,7 @@ static const struct {
     {"02:30" BERLIN, "2026-10-25 00:30", "2026-10-26 01:30"},
 };
 
-START_TEST(a_moment_comes)
+START_TEST(the_next_occurrence_of_a_time)
 {
     char why[TIME_WINDOW_WHY];
     struct time_window *moments = NULL;
@@ -132,7 +132,7 @@ START_TEST(a_moment_comes)
 
 END_TEST
 
-START_TEST(none_is_always_open)
+START_TEST(a_missing_window_is_always_open)
 {
     ck_assert(time_window_is_open(NULL, 0));
     ck_assert_int_eq(time_window_opens(NULL, 5), 5);
@@ -173,7 +173,7 @@ static const struct {
     {"1:00-2:00;1:00-2:00", "is not a time interval"},
 };
 
-START_TEST(what_is_no_window_is_refused)
+START_TEST(invalid_windows_are_refused)
 {
     char why[TIME_WINDOW_WHY] = "";
     struct time_window *window = NULL;
@@ -184,7 +184,7 @@ START_TEST(what_is_no_window_is_refused)
 
 END_TEST
 
-START_TEST(a_moment_is_one_time)
+START_TEST(a_time_occurs_once_per_day)
 {
     static const char *const texts[] = {"24:00", "07:00-08:00", "7:00", ""};
     char why[TIME_WINDOW_WHY];
@@ -230,7 +230,7 @@ static const char *const zones[] = {
     "Pacific/Apia",
 };
 
-START_TEST(zones_are_as_the_library_has_them)
+START_TEST(zones_equal_those_of_the_library)
 {
     struct time_zone *zone = NULL;
     ck_assert_int_eq(time_zone_load(zones[_i], &zone), 0);
@@ -250,7 +250,7 @@ START_TEST(zones_are_as_the_library_has_them)
 
 END_TEST
 
-START_TEST(without_a_zone_it_is_the_hosts)
+START_TEST(the_default_zone_is_the_hosts)
 {
     setenv("TZ", "America/New_York", 1);
     tzset();
@@ -272,14 +272,15 @@ main(void)
     TCase *tests = tcase_create("time_window");
     setenv("TZ", "UTC", 1);
     tcase_add_loop_test(tests, a_window_opens_and_closes, 0, sizeof nights / sizeof *nights);
-    tcase_add_loop_test(tests, a_moment_comes, 0, sizeof mornings / sizeof *mornings);
-    tcase_add_test(tests, none_is_always_open);
-    tcase_add_loop_test(tests, what_is_no_window_is_refused, 0,
+    tcase_add_loop_test(tests, the_next_occurrence_of_a_time, 0,
+                        sizeof mornings / sizeof *mornings);
+    tcase_add_test(tests, a_missing_window_is_always_open);
+    tcase_add_loop_test(tests, invalid_windows_are_refused, 0,
                         sizeof malformed / sizeof *malformed);
-    tcase_add_test(tests, a_moment_is_one_time);
+    tcase_add_test(tests, a_time_occurs_once_per_day);
     tcase_add_test(tests, periods_have_a_limit);
-    tcase_add_loop_test(tests, zones_are_as_the_library_has_them, 0, sizeof zones / sizeof *zones);
-    tcase_add_test(tests, without_a_zone_it_is_the_hosts);
+    tcase_add_loop_test(tests, zones_equal_those_of_the_library, 0, sizeof zones / sizeof *zones);
+    tcase_add_test(tests, the_default_zone_is_the_hosts);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -95,7 +95,7 @@ set_window(const char *pipeline, double opens_hours, double closes_hours, double
     ck_assert_int_eq(queue_set_windows(s.queue, &window, 1, now), 0);
 }
 
-START_TEST(each_pipeline_takes_what_it_took)
+START_TEST(forecasts_use_past_durations_per_pipeline)
 {
     assert_answer(&s, "SELECT eta_seconds FROM v_night", "0.0");
     for (int i = 0; i < 4; i++)
@@ -122,7 +122,7 @@ START_TEST(each_pipeline_takes_what_it_took)
 END_TEST
 
 /* Six slots for an hour, in which each took twenty minutes on its node: two were computed at once. */
-START_TEST(slots_of_slurm_are_no_lanes)
+START_TEST(slurm_slots_do_not_count_as_lanes)
 {
     struct queue_figures figures = sample_figures;
     const struct queue_finish finish = {QUEUE_EMPTY, &figures, NULL, 0, CODE_NONE, ""};
@@ -144,7 +144,7 @@ START_TEST(slots_of_slurm_are_no_lanes)
 
 END_TEST
 
-START_TEST(what_gathers_counts)
+START_TEST(series_being_received_count)
 {
     sqlite3_exec(s.queue->db.handle,
                  "UPDATE series SET settled_at = strftime('%Y-%m-%dT%H:%M:%fZ', "
@@ -182,7 +182,7 @@ START_TEST(windows_are_waited_for)
 
 END_TEST
 
-START_TEST(what_is_held_is_not_guessed)
+START_TEST(held_jobs_have_no_forecast)
 {
     add("long", 0);
     add("short", 0);
@@ -197,7 +197,7 @@ START_TEST(what_is_held_is_not_guessed)
 
 END_TEST
 
-START_TEST(what_will_be_late_is_told)
+START_TEST(missed_deadlines_are_reported)
 {
     /* Two lanes: earlier deadlines go first, so the fourth is done after 2.5 hours. */
     for (int i = 0; i < 4; i++)
@@ -226,7 +226,7 @@ START_TEST(what_will_be_late_is_told)
 END_TEST
 
 /* An hour each on two lanes, in a window that is open for 45 minutes: the last two start later. */
-START_TEST(a_window_that_closes_makes_late)
+START_TEST(a_closing_window_delays_jobs)
 {
     for (int i = 0; i < 4; i++)
         add("long", now + 3 * HOUR);
@@ -247,7 +247,7 @@ START_TEST(a_window_that_closes_makes_late)
 END_TEST
 
 /* A job of an hour with a deadline half an hour after its window opens. */
-START_TEST(what_can_never_fit_is_told)
+START_TEST(jobs_longer_than_their_window_are_reported)
 {
     add("long", now + 2 * HOUR);
     set_window("long", 1.5, 9, 1.0 / 3);
@@ -270,7 +270,7 @@ START_TEST(what_can_never_fit_is_told)
 
 END_TEST
 
-SAMPLE_MAIN("db_backlog", open_sample, close_sample, each_pipeline_takes_what_it_took,
-            slots_of_slurm_are_no_lanes, what_gathers_counts, windows_are_waited_for,
-            what_is_held_is_not_guessed, what_will_be_late_is_told, a_window_that_closes_makes_late,
-            what_can_never_fit_is_told)
+SAMPLE_MAIN("db_backlog", open_sample, close_sample, forecasts_use_past_durations_per_pipeline,
+            slurm_slots_do_not_count_as_lanes, series_being_received_count, windows_are_waited_for,
+            held_jobs_have_no_forecast, missed_deadlines_are_reported, a_closing_window_delays_jobs,
+            jobs_longer_than_their_window_are_reported)

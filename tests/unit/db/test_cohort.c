@@ -117,7 +117,7 @@ START_TEST(a_region_is_a_row_and_a_feature_a_column)
 
 END_TEST
 
-START_TEST(the_dictionary_says_what_the_columns_are)
+START_TEST(the_dictionary_describes_all_columns)
 {
     measured("1.2.7", sample_features, SAMPLE_FEATURES, SAMPLE_NOW + 4000);
     struct told told = ask((struct report_cohort){0});
@@ -136,7 +136,7 @@ START_TEST(the_dictionary_says_what_the_columns_are)
 END_TEST
 
 /* The number of levels that a region needed does not define a feature. */
-START_TEST(levels_of_a_width_are_one_column)
+START_TEST(levels_by_width_share_one_column)
 {
     const struct feature features[] = {
         feature_of("a", "1", "bin_width=25;discretisation=fixed-bin-size;levels=7", 1),
@@ -156,7 +156,7 @@ START_TEST(levels_of_a_width_are_one_column)
 END_TEST
 
 /* Hounsfield units and counts must not share a column. */
-START_TEST(units_are_columns_of_their_own)
+START_TEST(each_unit_has_a_separate_column)
 {
     const struct feature features[] = {feature_of("mean", "[hnsf'U]", "", 1),
                                        feature_of("mean", "Bq/ml", "", 2)};
@@ -171,7 +171,7 @@ START_TEST(units_are_columns_of_their_own)
 
 END_TEST
 
-START_TEST(what_would_be_one_column_is_refused)
+START_TEST(settings_with_equal_column_names_are_refused)
 {
     const struct feature features[] = {feature_of("a-b", "1", "", 1), feature_of("a_b", "1", "", 2),
                                        feature_of("c", "1", "bin_width=2;levels=3", 2),
@@ -191,7 +191,7 @@ START_TEST(what_would_be_one_column_is_refused)
 END_TEST
 
 /* Late slices made a new revision. */
-START_TEST(what_was_replaced_is_left_out)
+START_TEST(replaced_results_are_left_out)
 {
     const struct feature features[] = {feature_of("a", "1", "", 1), feature_of("b", "1", "", 2)};
     enum queue_arrival arrival;
@@ -223,7 +223,7 @@ START_TEST(what_was_replaced_is_left_out)
 
 END_TEST
 
-START_TEST(what_there_is_none_of_is_told)
+START_TEST(missing_data_is_reported)
 {
     struct told told = ask((struct report_cohort){.pipeline = "other"});
     ck_assert_int_eq(told.rc, -ENOENT);
@@ -243,12 +243,12 @@ main(void)
     TCase *tcase = tcase_create("cohort");
     tcase_add_checked_fixture(tcase, open_sample, close_sample);
     tcase_add_test(tcase, a_region_is_a_row_and_a_feature_a_column);
-    tcase_add_test(tcase, the_dictionary_says_what_the_columns_are);
-    tcase_add_test(tcase, levels_of_a_width_are_one_column);
-    tcase_add_test(tcase, units_are_columns_of_their_own);
-    tcase_add_test(tcase, what_would_be_one_column_is_refused);
-    tcase_add_test(tcase, what_was_replaced_is_left_out);
-    tcase_add_test(tcase, what_there_is_none_of_is_told);
+    tcase_add_test(tcase, the_dictionary_describes_all_columns);
+    tcase_add_test(tcase, levels_by_width_share_one_column);
+    tcase_add_test(tcase, each_unit_has_a_separate_column);
+    tcase_add_test(tcase, settings_with_equal_column_names_are_refused);
+    tcase_add_test(tcase, replaced_results_are_left_out);
+    tcase_add_test(tcase, missing_data_is_reported);
     Suite *suite = suite_create("db_cohort");
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

@@ -86,7 +86,7 @@ send(int64_t delivery, const char *transaction_uid)
                      0);
 }
 
-START_TEST(done_makes_a_row_for_each_destination)
+START_TEST(a_done_job_gets_a_delivery_per_destination)
 {
     static const char *const to[] = {"PACS", "ARCHIVE", "PACS"};
     int64_t job = done_job("1.2", to, 3);
@@ -307,7 +307,7 @@ START_TEST(every_edge_from_every_place)
 
 END_TEST
 
-START_TEST(every_edge_of_no_delivery)
+START_TEST(all_transitions_of_a_missing_delivery_fail)
 {
     for (int edge = START; edge < EDGE_COUNT; edge++)
         ck_assert_int_eq(take((enum edge)edge, 4711), -ENOENT);
@@ -331,7 +331,7 @@ END_TEST
 
 /* ---------------------------------------------------------------------------------- attempts - */
 
-START_TEST(a_start_counts_and_a_return_takes_it_back)
+START_TEST(a_returned_delivery_does_not_count_as_an_attempt)
 {
     int64_t delivery = one_delivery("1.2");
     ck_assert_int_eq(queue_start_delivery(s.queue, delivery, THEN), 0);
@@ -345,7 +345,7 @@ START_TEST(a_start_counts_and_a_return_takes_it_back)
 
 END_TEST
 
-START_TEST(a_delay_keeps_what_was_said)
+START_TEST(a_delayed_delivery_keeps_its_error)
 {
     int64_t delivery = one_delivery("1.2");
     ck_assert_int_eq(queue_start_delivery(s.queue, delivery, THEN), 0);
@@ -441,7 +441,7 @@ due_list(int64_t now_ms, size_t limit, const char *const *blocked, size_t blocke
     return text;
 }
 
-START_TEST(what_is_due_comes_by_destination_and_time)
+START_TEST(due_deliveries_are_ordered_by_destination_and_time)
 {
     static const char *const to[] = {"PACS", "ARCHIVE"};
     static const char *const both[] = {"PACS", "ARCHIVE"};
@@ -482,7 +482,7 @@ END_TEST
 
 /* -------------------------------------------------------------------------------- commitment - */
 
-START_TEST(a_commitment_is_told_once)
+START_TEST(a_commitment_is_recorded_once)
 {
     int64_t delivery = delivery_in(SENT_REQUESTED, "1.2");
     struct queue_delivery found;
@@ -509,7 +509,7 @@ START_TEST(a_commitment_is_told_once)
 
 END_TEST
 
-START_TEST(a_refused_commitment_says_why)
+START_TEST(a_refused_commitment_has_a_reason)
 {
     delivery_in(SENT_REFUSED, "1.2");
     assert_answer(&s,
@@ -522,7 +522,7 @@ START_TEST(a_refused_commitment_says_why)
 
 END_TEST
 
-START_TEST(a_commitment_that_cannot_be_asked_for_has_failed)
+START_TEST(a_commitment_without_a_request_fails)
 {
     int64_t delivery = one_delivery("1.2");
     send(delivery, "");
@@ -536,7 +536,7 @@ START_TEST(a_commitment_that_cannot_be_asked_for_has_failed)
 
 END_TEST
 
-START_TEST(unknown_commitments_are_told_so)
+START_TEST(unknown_commitments_are_reported)
 {
     static const char *const pairs[][2] = {
         {"2.25.77", "2.25.2"}, {"2.25.78", "2.25.1"}, {"", "2.25.1"}, {"", ""}};
@@ -554,7 +554,7 @@ START_TEST(unknown_commitments_are_told_so)
 
 END_TEST
 
-START_TEST(a_commitment_that_does_not_come_is_overdue)
+START_TEST(a_missing_commitment_is_overdue)
 {
     struct queue_delivery *deliveries;
     size_t count;
@@ -633,7 +633,7 @@ one_in_each_state(void)
 
 #define STATES "SELECT group_concat(state, ' ') FROM v_deliveries"
 
-START_TEST(a_resend_begins_anew)
+START_TEST(a_resend_resets_the_delivery)
 {
     int64_t delivery = delivery_in(SENT_COMMITTED, "1.2");
     ck_assert_int_eq(resend_one(delivery, false), 0);
@@ -686,7 +686,7 @@ START_TEST(a_job_is_resent)
 
 END_TEST
 
-START_TEST(a_resend_names_one_thing)
+START_TEST(a_resend_has_exactly_one_selector)
 {
     static const struct queue_resend wrong[] = {
         {.delivery_id = 0},
@@ -706,7 +706,7 @@ END_TEST
 
 /* ----------------------------------------------------------------------- superseded, retried - */
 
-START_TEST(a_newer_revision_takes_back_what_was_not_sent)
+START_TEST(a_newer_revision_withdraws_unsent_deliveries)
 {
     static const char *const to[] = {"A", "B", "C", "D", "E"};
     int64_t count;
@@ -728,7 +728,7 @@ START_TEST(a_newer_revision_takes_back_what_was_not_sent)
 
 END_TEST
 
-START_TEST(a_newer_revision_that_fails_takes_nothing_back)
+START_TEST(a_failed_newer_revision_withdraws_no_delivery)
 {
     static const char *const to[] = {"PACS"};
     enum queue_arrival arrival;
@@ -754,7 +754,7 @@ START_TEST(a_newer_revision_that_fails_takes_nothing_back)
 
 END_TEST
 
-START_TEST(a_retry_takes_nothing_back_until_it_has_ended_well)
+START_TEST(only_a_successful_retry_withdraws_deliveries)
 {
     static const char *const to[] = {"A", "B", "C", "D", "E"};
     int64_t job = done_job("1.2", to, 5), next;
@@ -785,7 +785,7 @@ START_TEST(a_retry_takes_nothing_back_until_it_has_ended_well)
 
 END_TEST
 
-START_TEST(a_retry_that_makes_another_object_sends_that)
+START_TEST(a_retry_with_a_new_object_sends_the_new_object)
 {
     static const char *const to[] = {"PACS"};
     int64_t job = done_job("1.2", to, 1), next;
@@ -801,7 +801,7 @@ START_TEST(a_retry_that_makes_another_object_sends_that)
 END_TEST
 
 /* An archive that has not committed an object yet gets it again. */
-START_TEST(what_is_not_committed_is_sent_again)
+START_TEST(uncommitted_objects_are_sent_again)
 {
     static const char *const to[] = {"PACS"};
     int64_t job = done_job("1.2", to, 1), next;
@@ -824,7 +824,7 @@ START_TEST(what_is_not_committed_is_sent_again)
 
 END_TEST
 
-START_TEST(a_restart_takes_up_what_was_being_sent)
+START_TEST(a_restart_resumes_interrupted_deliveries)
 {
     int32_t returned = -1;
     one_in_each_state();
@@ -843,7 +843,7 @@ END_TEST
 
 /* ------------------------------------------------------------------------------------ counts - */
 
-START_TEST(the_night_counts_deliveries)
+START_TEST(the_report_counts_deliveries)
 {
     one_in_each_state();
     delivery_in(CANCELLED, "1.9");
@@ -869,7 +869,7 @@ tell(const char *kind, const char *detail, int64_t ms)
     ck_assert_int_eq(queue_note(s.queue, kind, detail, ms), 0);
 }
 
-START_TEST(a_destination_is_down_until_it_answers)
+START_TEST(a_destination_is_down_until_it_replies)
 {
 #define DOWN                                                                                       \
     "SELECT group_concat(destination || coalesce(down_since, '-'), ' ') FROM v_destinations"
@@ -891,7 +891,7 @@ START_TEST(a_destination_is_down_until_it_answers)
 
 END_TEST
 
-START_TEST(what_waits_follows_a_clock_that_is_set)
+START_TEST(retry_times_follow_a_changed_clock)
 {
     static const int64_t by[] = {864000000, -864000000, 86400000, -1500};
     int64_t delivery = one_delivery("1.2"), job = sample_job(s.queue, "1.3"), due_ms, moved = 0;
@@ -919,19 +919,19 @@ START_TEST(what_waits_follows_a_clock_that_is_set)
 
 END_TEST
 
-SAMPLE_MAIN("db_deliveries", open_sample, close_sample, what_waits_follows_a_clock_that_is_set,
-            done_makes_a_row_for_each_destination, a_destination_without_a_name_undoes_all,
-            every_edge_from_every_place, every_edge_of_no_delivery, states_have_names,
-            a_start_counts_and_a_return_takes_it_back, a_delay_keeps_what_was_said,
-            an_attempt_without_a_response_has_no_status, a_warning_is_kept_with_a_sent_one,
-            a_redirection_goes_elsewhere_once, what_is_due_comes_by_destination_and_time,
-            a_commitment_is_told_once, a_refused_commitment_says_why,
-            a_commitment_that_cannot_be_asked_for_has_failed, unknown_commitments_are_told_so,
-            a_commitment_that_does_not_come_is_overdue, a_resend_begins_anew,
-            a_destination_is_resent, a_job_is_resent, a_resend_names_one_thing,
-            a_newer_revision_takes_back_what_was_not_sent,
-            a_newer_revision_that_fails_takes_nothing_back,
-            a_retry_takes_nothing_back_until_it_has_ended_well,
-            a_retry_that_makes_another_object_sends_that, what_is_not_committed_is_sent_again,
-            a_restart_takes_up_what_was_being_sent, the_night_counts_deliveries,
-            a_destination_is_down_until_it_answers)
+SAMPLE_MAIN("db_deliveries", open_sample, close_sample, retry_times_follow_a_changed_clock,
+            a_done_job_gets_a_delivery_per_destination, a_destination_without_a_name_undoes_all,
+            every_edge_from_every_place, all_transitions_of_a_missing_delivery_fail,
+            states_have_names, a_returned_delivery_does_not_count_as_an_attempt,
+            a_delayed_delivery_keeps_its_error, an_attempt_without_a_response_has_no_status,
+            a_warning_is_kept_with_a_sent_one, a_redirection_goes_elsewhere_once,
+            due_deliveries_are_ordered_by_destination_and_time, a_commitment_is_recorded_once,
+            a_refused_commitment_has_a_reason, a_commitment_without_a_request_fails,
+            unknown_commitments_are_reported, a_missing_commitment_is_overdue,
+            a_resend_resets_the_delivery, a_destination_is_resent, a_job_is_resent,
+            a_resend_has_exactly_one_selector, a_newer_revision_withdraws_unsent_deliveries,
+            a_failed_newer_revision_withdraws_no_delivery,
+            only_a_successful_retry_withdraws_deliveries,
+            a_retry_with_a_new_object_sends_the_new_object, uncommitted_objects_are_sent_again,
+            a_restart_resumes_interrupted_deliveries, the_report_counts_deliveries,
+            a_destination_is_down_until_it_replies)

@@ -28,7 +28,7 @@ close_sample(void)
     sample_close(&s);
 }
 
-START_TEST(its_queries_run)
+START_TEST(documented_queries_run)
 {
     static const char fence[] = "\n```sql\n";
     int queries = 0;
@@ -62,7 +62,7 @@ expect_column(const char *view, const char *column)
     return 1;
 }
 
-START_TEST(it_has_every_column)
+START_TEST(each_column_is_documented)
 {
     sqlite3_stmt *statement;
     int columns = 0;
@@ -81,7 +81,7 @@ START_TEST(it_has_every_column)
 END_TEST
 
 /* The kinds of events that db/ writes are in the table of kinds. */
-START_TEST(it_has_the_kinds_of_events)
+START_TEST(each_kind_of_event_is_documented)
 {
     static const char *const kinds[] = {
         "INSTANCE",
@@ -128,5 +128,5 @@ START_TEST(it_has_the_kinds_of_events)
 
 END_TEST
 
-SAMPLE_MAIN("db_docs", open_sample, close_sample, its_queries_run, it_has_every_column,
-            it_has_the_kinds_of_events)
+SAMPLE_MAIN("db_docs", open_sample, close_sample, documented_queries_run, each_column_is_documented,
+            each_kind_of_event_is_documented)

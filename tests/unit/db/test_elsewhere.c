@@ -29,7 +29,7 @@ job_elsewhere(const char *uid, int32_t lane, const char *nonce)
     return job;
 }
 
-START_TEST(what_is_elsewhere_outlives_the_daemon)
+START_TEST(remote_attempts_outlive_the_daemon)
 {
     int32_t returned = 0;
     int64_t here = sample_job(s.queue, "1.1"), there = job_elsewhere("1.2", 0, "aa");
@@ -79,7 +79,7 @@ START_TEST(an_old_nonce_is_void)
 
 END_TEST
 
-START_TEST(the_next_local_attempt_forgets_where_the_last_was)
+START_TEST(a_local_attempt_clears_the_remote_place)
 {
     int64_t job = job_elsewhere("1.2", 0, "aa");
     ck_assert_int_eq(queue_submitted(s.queue, job, "aa", 42, SAMPLE_NOW + 4000), 0);
@@ -94,7 +94,7 @@ START_TEST(the_next_local_attempt_forgets_where_the_last_was)
 
 END_TEST
 
-START_TEST(the_mean_is_of_what_ended_well)
+START_TEST(the_mean_duration_is_that_of_successful_jobs)
 {
     double seconds = -1;
     ck_assert_int_eq(queue_mean_seconds(s.queue, "head-ct", &seconds), 0);
@@ -110,7 +110,7 @@ START_TEST(the_mean_is_of_what_ended_well)
 END_TEST
 
 /* The list of jobs, one of them, and the web UI. */
-START_TEST(people_are_told_where_it_is)
+START_TEST(views_show_the_place_of_a_job)
 {
     static const struct report_filter all = {0};
     struct report *report;
@@ -145,6 +145,6 @@ START_TEST(people_are_told_where_it_is)
 
 END_TEST
 
-SAMPLE_MAIN("db_elsewhere", open_sample, close_sample, what_is_elsewhere_outlives_the_daemon,
-            an_old_nonce_is_void, the_next_local_attempt_forgets_where_the_last_was,
-            the_mean_is_of_what_ended_well, people_are_told_where_it_is)
+SAMPLE_MAIN("db_elsewhere", open_sample, close_sample, remote_attempts_outlive_the_daemon,
+            an_old_nonce_is_void, a_local_attempt_clears_the_remote_place,
+            the_mean_duration_is_that_of_successful_jobs, views_show_the_place_of_a_job)

@@ -548,7 +548,7 @@ START_TEST(any_write_of_a_rebuild_may_fail)
 
 END_TEST
 
-START_TEST(what_is_rebuilt_shrinks)
+START_TEST(a_rebuilt_database_is_smaller)
 {
     rebuild_open_old();
     const int pages = atoi(sample_ask(&s, "PRAGMA page_count"));
@@ -609,7 +609,7 @@ kill_after(pid_t child, int pipe_fd, int until)
     return last;
 }
 
-START_TEST(a_killed_writer_loses_nothing_confirmed)
+START_TEST(a_killed_writer_loses_no_confirmed_row)
 {
     sample_folder(&s);
     for (int round = 0; round < 40; round++) {
@@ -652,10 +652,10 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const killed[] = {a_killed_writer_loses_nothing_confirmed};
+    const TTest *const killed[] = {a_killed_writer_loses_no_confirmed_row};
     const TTest *const failed[] = {any_write_of_the_first_opening_may_fail, any_write_may_fail,
                                    any_write_of_a_group_may_fail, any_write_of_a_rebuild_may_fail,
-                                   what_is_rebuilt_shrinks};
+                                   a_rebuilt_database_is_smaller};
     use_libc_memory();
     int rc = sample_run("db_kill", killed, 1, NULL, NULL);
     failing_vfs_install();

@@ -45,7 +45,7 @@ measured_job(const char *series_uid)
     return job;
 }
 
-START_TEST(rows_say_what_was_told)
+START_TEST(rows_equal_the_reported_features)
 {
     measured_job("1.2.3");
     assert_answer(&s,
@@ -264,7 +264,7 @@ assert_refused(const struct feature *features, size_t count, int expected, const
     ck_assert_int_eq(queue_fail_job(s.queue, job, CODE_CRASHED, "", "", "", SAMPLE_NOW + 5000), 0);
 }
 
-START_TEST(what_is_no_feature_is_refused_with_the_whole_job)
+START_TEST(an_invalid_feature_is_refused_with_the_whole_job)
 {
     struct feature features[] = {sample_features[0], sample_features[1]};
     features[1] = features[0];
@@ -299,7 +299,7 @@ START_TEST(an_empty_job_has_features_too)
 END_TEST
 
 /* As results do. */
-START_TEST(a_retry_leaves_them_and_measures_anew)
+START_TEST(a_retry_keeps_old_features_and_adds_new_ones)
 {
     int64_t job = measured_job("1.2.3"), next;
     ck_assert_int_eq(sample_retry(s.queue, job, true, &next), 0);
@@ -316,7 +316,7 @@ START_TEST(a_retry_leaves_them_and_measures_anew)
 
 END_TEST
 
-START_TEST(those_of_a_superseded_job_stay_and_say_so)
+START_TEST(features_of_a_superseded_job_stay_and_are_marked)
 {
     enum queue_arrival arrival;
     int64_t series, later;
@@ -336,7 +336,7 @@ START_TEST(those_of_a_superseded_job_stay_and_say_so)
 END_TEST
 
 /* They join the group's transaction, and are rolled back with it. */
-START_TEST(they_are_written_with_the_end_or_not_at_all)
+START_TEST(features_are_written_together_with_the_end)
 {
     int64_t job = running_job("1.2.3");
     ck_assert_int_eq(queue_begin(s.queue), 0);
@@ -353,7 +353,7 @@ START_TEST(they_are_written_with_the_end_or_not_at_all)
 END_TEST
 
 /* The tables keep the promises of the views for any writer. */
-START_TEST(the_tables_refuse_what_makes_no_sense)
+START_TEST(the_tables_refuse_invalid_rows)
 {
     static const char *const wrong[] = {
         "INSERT INTO feature VALUES (1, 3, 1, 9, NULL, '')",
@@ -391,7 +391,7 @@ START_TEST(the_tables_refuse_what_makes_no_sense)
 
 END_TEST
 
-START_TEST(features_of_a_job_that_did_not_end_well_are_found)
+START_TEST(features_of_an_unsuccessful_job_are_found)
 {
     struct error error;
     measured_job("1.2.3");
@@ -433,12 +433,12 @@ START_TEST(looking_up_a_job_needs_no_scan)
 
 END_TEST
 
-SAMPLE_MAIN("db_features", open_sample, close_sample, rows_say_what_was_told,
+SAMPLE_MAIN("db_features", open_sample, close_sample, rows_equal_the_reported_features,
             every_segment_has_a_row, broken_expectations_are_columns,
             a_segment_twice_is_refused_with_the_whole_job, values_are_kept_to_the_last_bit,
             histograms_are_json, counts_of_any_size_fit, definitions_are_shared,
-            every_setting_defines, what_is_no_feature_is_refused_with_the_whole_job,
-            an_empty_job_has_features_too, a_retry_leaves_them_and_measures_anew,
-            those_of_a_superseded_job_stay_and_say_so, they_are_written_with_the_end_or_not_at_all,
-            the_tables_refuse_what_makes_no_sense,
-            features_of_a_job_that_did_not_end_well_are_found, looking_up_a_job_needs_no_scan)
+            every_setting_defines, an_invalid_feature_is_refused_with_the_whole_job,
+            an_empty_job_has_features_too, a_retry_keeps_old_features_and_adds_new_ones,
+            features_of_a_superseded_job_stay_and_are_marked,
+            features_are_written_together_with_the_end, the_tables_refuse_invalid_rows,
+            features_of_an_unsuccessful_job_are_found, looking_up_a_job_needs_no_scan)

@@ -106,7 +106,7 @@ add_until_full(int *added)
     return 0;
 }
 
-START_TEST(a_full_database_says_so_and_keeps_what_was_confirmed)
+START_TEST(a_full_database_is_an_error_and_keeps_confirmed_rows)
 {
     int added;
     char expected[16];
@@ -125,7 +125,7 @@ START_TEST(a_full_database_says_so_and_keeps_what_was_confirmed)
 
 END_TEST
 
-START_TEST(a_group_that_meets_a_full_database_is_lost_as_a_whole)
+START_TEST(a_group_on_a_full_database_is_rolled_back)
 {
     int added;
     sample_series(s.queue, "1.1", 1);
@@ -147,7 +147,7 @@ START_TEST(a_group_that_meets_a_full_database_is_lost_as_a_whole)
 
 END_TEST
 
-START_TEST(another_writer_is_told_as_busy)
+START_TEST(another_writer_is_reported_as_busy)
 {
     sqlite3 *other;
     enum queue_arrival arrival;
@@ -217,6 +217,6 @@ END_TEST
 SAMPLE_MAIN("db_group", open_sample, close_sample, a_group_is_seen_when_it_is_committed,
             a_failed_call_leaves_the_group_usable, a_rollback_undoes_all_of_it,
             closing_undoes_an_open_group, groups_do_not_nest,
-            a_full_database_says_so_and_keeps_what_was_confirmed,
-            a_group_that_meets_a_full_database_is_lost_as_a_whole, another_writer_is_told_as_busy,
+            a_full_database_is_an_error_and_keeps_confirmed_rows,
+            a_group_on_a_full_database_is_rolled_back, another_writer_is_reported_as_busy,
             a_long_reader_does_not_hold_up_the_writer)

@@ -70,7 +70,7 @@ due(void)
     return text;
 }
 
-START_TEST(what_is_held_does_not_start)
+START_TEST(held_jobs_do_not_start)
 {
     static const struct {
         const char *kind, *name, *left, *held;
@@ -112,7 +112,7 @@ START_TEST(what_is_held_does_not_start)
 
 END_TEST
 
-START_TEST(what_is_held_is_not_sent)
+START_TEST(held_deliveries_are_not_sent)
 {
     static const char *const to[] = {"OLD", "PACS"};
     int64_t job = sample_job(s.queue, "1.2.1");
@@ -191,7 +191,7 @@ ages_at(int minute)
     return text;
 }
 
-START_TEST(what_is_held_grows_no_older)
+START_TEST(held_items_do_not_age)
 {
     static const char *const to[] = {"OLD", "PACS"};
     waiting_deliveries(to, 2);
@@ -209,7 +209,7 @@ START_TEST(what_is_held_grows_no_older)
 END_TEST
 
 /* In any order of their beginnings and ends, no minute is missed or subtracted twice. */
-START_TEST(holds_that_overlap_count_out_once)
+START_TEST(overlapping_holds_count_once)
 {
     static const char *const to[] = {"OLD", "PACS"};
     waiting_deliveries(to, 2);
@@ -234,7 +234,7 @@ START_TEST(holds_that_overlap_count_out_once)
 
 END_TEST
 
-START_TEST(what_is_made_or_sent_while_it_is_held)
+START_TEST(items_created_during_a_hold_are_held)
 {
     static const char *const to[] = {"OLD", "PACS"};
     hold_at("destination", "OLD", -60);
@@ -251,7 +251,7 @@ START_TEST(what_is_made_or_sent_while_it_is_held)
 
 END_TEST
 
-START_TEST(a_service_that_is_down_makes_nothing_older)
+START_TEST(items_do_not_age_while_the_service_is_down)
 {
     static const char *const to[] = {"OLD", "PACS"};
     int32_t returned;
@@ -289,7 +289,7 @@ START_TEST(a_job_is_held_until_it_has_ended)
 
 END_TEST
 
-START_TEST(only_what_there_is_can_be_held)
+START_TEST(only_existing_items_can_be_held)
 {
     static const struct {
         const char *kind, *name;
@@ -303,7 +303,7 @@ START_TEST(only_what_there_is_can_be_held)
 
 END_TEST
 
-START_TEST(a_priority_changes_while_it_waits)
+START_TEST(the_priority_of_a_queued_job_can_change)
 {
     int64_t first = sample_job(s.queue, "1.2.1"), second = sample_job(s.queue, "1.2.2");
     ck_assert_str_eq(ready(), "1 2");
@@ -322,8 +322,8 @@ START_TEST(a_priority_changes_while_it_waits)
 
 END_TEST
 
-SAMPLE_MAIN("db_holds", open_sample, close_sample, what_is_held_does_not_start,
-            what_is_held_is_not_sent, what_is_held_grows_no_older,
-            holds_that_overlap_count_out_once, what_is_made_or_sent_while_it_is_held,
-            a_service_that_is_down_makes_nothing_older, a_job_is_held_until_it_has_ended,
-            only_what_there_is_can_be_held, a_priority_changes_while_it_waits)
+SAMPLE_MAIN("db_holds", open_sample, close_sample, held_jobs_do_not_start,
+            held_deliveries_are_not_sent, held_items_do_not_age, overlapping_holds_count_once,
+            items_created_during_a_hold_are_held, items_do_not_age_while_the_service_is_down,
+            a_job_is_held_until_it_has_ended, only_existing_items_can_be_held,
+            the_priority_of_a_queued_job_can_change)

@@ -161,7 +161,7 @@ START_TEST(every_edge_from_every_state)
 
 END_TEST
 
-START_TEST(every_edge_of_no_job)
+START_TEST(all_transitions_of_a_missing_job_fail)
 {
     for (int edge = START; edge < EDGE_COUNT; edge++)
         ck_assert_int_eq(take((enum edge)edge, 4711), -ENOENT);
@@ -325,7 +325,7 @@ START_TEST(a_new_revision_supersedes_the_older_one)
 
 END_TEST
 
-START_TEST(several_running_ones_are_told)
+START_TEST(several_running_jobs_are_reported)
 {
     int64_t series = sample_series(s.queue, "1.2.3", 3), job;
     struct queue_ids running;
@@ -350,7 +350,7 @@ START_TEST(several_running_ones_are_told)
 END_TEST
 
 /* An image was replaced between the start of the job and its reading: the job of the newer revision reads the new one. */
-START_TEST(a_failure_of_an_older_revision_is_none)
+START_TEST(a_failure_of_an_older_revision_does_not_count)
 {
     int64_t old = job_in(QUEUE_RUNNING, "1.2.3");
     ck_assert_int_eq(late_slice("1.2.3", 9), 2);
@@ -428,7 +428,7 @@ START_TEST(ready_is_ordered_by_priority_then_age)
 
 END_TEST
 
-START_TEST(delayed_ones_become_ready_when_due)
+START_TEST(delayed_jobs_become_ready_when_due)
 {
     int64_t job = job_in(QUEUE_DELAYED, "1.2.3"), ids[4], due;
     struct queue_job row;
@@ -634,7 +634,7 @@ START_TEST(a_result_replaces_an_earlier_one)
 
 END_TEST
 
-START_TEST(what_was_not_measured_is_null)
+START_TEST(unmeasured_values_are_null)
 {
     int64_t job = job_in(QUEUE_RUNNING, "1.2.3");
     struct queue_figures none = {.read_seconds = NAN,
@@ -704,7 +704,7 @@ START_TEST(failing_names_the_files)
 
 END_TEST
 
-START_TEST(cancelling_tells_whether_it_ran)
+START_TEST(cancel_returns_whether_the_job_ran)
 {
     int64_t ready_job = sample_job(s.queue, "1.1"), running = job_in(QUEUE_RUNNING, "1.2"),
             delayed = sample_job(s.queue, "1.3");
@@ -731,7 +731,7 @@ START_TEST(cancelling_tells_whether_it_ran)
 
 END_TEST
 
-START_TEST(a_retry_starts_from_nothing)
+START_TEST(a_retry_resets_the_job)
 {
     int64_t job = job_in(QUEUE_FAILED, "1.2.3");
     ck_assert_int_eq(take(RETRY, job), 0);
@@ -777,7 +777,7 @@ add(const char *series_uid, const char *settings, bool again, int64_t *job)
 #define SAME    "name = \"head-ct\";"
 #define CHANGED "name = \"head-ct\"; min_slices = 3;"
 
-START_TEST(what_ended_well_is_run_again_as_another_job)
+START_TEST(a_successful_job_is_repeated_as_a_new_job)
 {
     static const enum edge ends[] = {DONE, EMPTY};
 
@@ -804,7 +804,7 @@ START_TEST(what_ended_well_is_run_again_as_another_job)
 
 END_TEST
 
-START_TEST(asking_changes_nothing)
+START_TEST(a_dry_run_changes_no_row)
 {
     for (int state = QUEUE_READY; state <= QUEUE_CANCELLED; state++) {
         char uid[16], before[16];
@@ -829,7 +829,7 @@ START_TEST(asking_changes_nothing)
 END_TEST
 
 /* The earlier result is kept. */
-START_TEST(a_cancelled_or_failed_one_leaves_the_old_one_current)
+START_TEST(a_cancelled_or_failed_repetition_keeps_the_old_result)
 {
     int64_t old = job_in(QUEUE_DONE, "1.2.3"), job, again;
     ck_assert_int_eq(sample_retry(s.queue, old, true, &job), 0);
@@ -853,7 +853,7 @@ START_TEST(a_cancelled_or_failed_one_leaves_the_old_one_current)
 
 END_TEST
 
-START_TEST(the_same_is_asked_for_once)
+START_TEST(a_repeated_request_makes_no_second_job)
 {
     for (int state = QUEUE_READY; state <= QUEUE_CANCELLED; state++) {
         char uid[16];
@@ -872,7 +872,7 @@ START_TEST(the_same_is_asked_for_once)
 
 END_TEST
 
-START_TEST(other_settings_take_the_place_of_what_waits_or_runs)
+START_TEST(other_settings_replace_queued_and_running_jobs)
 {
     for (int state = QUEUE_READY; state <= QUEUE_CANCELLED; state++) {
         char uid[16], sql[128];
@@ -1007,17 +1007,19 @@ START_TEST(the_check_notices)
 
 END_TEST
 
-SAMPLE_MAIN("db_jobs", open_sample, close_sample, every_edge_from_every_state, every_edge_of_no_job,
-            states_have_names, a_job_is_added_once, a_refused_stack_gets_no_job, a_job_is_read_back,
-            settings_are_stored_once, a_new_revision_supersedes_the_older_one,
-            several_running_ones_are_told, a_failure_of_an_older_revision_is_none,
-            another_pipeline_is_not_superseded, ready_is_ordered_by_priority_then_age,
-            delayed_ones_become_ready_when_due, next_due_is_the_earliest,
-            a_job_of_an_older_revision_never_starts, starting_counts_before_it_tries,
-            a_lane_runs_one_job, done_stores_figures_and_results, a_result_replaces_an_earlier_one,
-            what_was_not_measured_is_null, an_end_must_fit_its_results, failing_names_the_files,
-            cancelling_tells_whether_it_ran, a_retry_starts_from_nothing,
-            what_ended_well_is_run_again_as_another_job,
-            a_cancelled_or_failed_one_leaves_the_old_one_current, the_same_is_asked_for_once,
-            asking_changes_nothing, other_settings_take_the_place_of_what_waits_or_runs,
-            a_retry_with_other_settings, recovery, the_check_notices)
+SAMPLE_MAIN("db_jobs", open_sample, close_sample, every_edge_from_every_state,
+            all_transitions_of_a_missing_job_fail, states_have_names, a_job_is_added_once,
+            a_refused_stack_gets_no_job, a_job_is_read_back, settings_are_stored_once,
+            a_new_revision_supersedes_the_older_one, several_running_jobs_are_reported,
+            a_failure_of_an_older_revision_does_not_count, another_pipeline_is_not_superseded,
+            ready_is_ordered_by_priority_then_age, delayed_jobs_become_ready_when_due,
+            next_due_is_the_earliest, a_job_of_an_older_revision_never_starts,
+            starting_counts_before_it_tries, a_lane_runs_one_job, done_stores_figures_and_results,
+            a_result_replaces_an_earlier_one, unmeasured_values_are_null,
+            an_end_must_fit_its_results, failing_names_the_files,
+            cancel_returns_whether_the_job_ran, a_retry_resets_the_job,
+            a_successful_job_is_repeated_as_a_new_job,
+            a_cancelled_or_failed_repetition_keeps_the_old_result,
+            a_repeated_request_makes_no_second_job, a_dry_run_changes_no_row,
+            other_settings_replace_queued_and_running_jobs, a_retry_with_other_settings, recovery,
+            the_check_notices)

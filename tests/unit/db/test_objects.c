@@ -77,7 +77,7 @@ sweep(struct queue_sweep sweep, int64_t age_ms, int64_t rows_age_ms)
 
 /* ---- ties ---- */
 
-START_TEST(it_waits_for_its_series)
+START_TEST(an_object_waits_for_its_series)
 {
     ck_assert_int_eq(add(plan), QUEUE_NEW);
     assert_answer(&s, "SELECT count(*) FROM series", "0");
@@ -89,7 +89,7 @@ START_TEST(it_waits_for_its_series)
 
 END_TEST
 
-START_TEST(it_comes_after_its_series_and_leaves_it_alone)
+START_TEST(a_later_object_does_not_change_its_series)
 {
     const int64_t series = sample_series(s.queue, "1.2", 2);
     ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
@@ -101,7 +101,7 @@ START_TEST(it_comes_after_its_series_and_leaves_it_alone)
 
 END_TEST
 
-START_TEST(it_is_tied_by_instances_or_by_the_frame_of_reference)
+START_TEST(an_object_is_linked_by_instances_or_frame_of_reference)
 {
     struct queue_object by_instance = another("1.9", "1.9.2", "series/1.9/1.9.2.dcm");
     struct queue_object by_frame = another("1.9", "1.9.3", "series/1.9/1.9.3.dcm");
@@ -133,7 +133,7 @@ END_TEST
 
 /* ---- again ---- */
 
-START_TEST(told_again_it_is_known)
+START_TEST(a_repeated_object_is_known)
 {
     struct queue_object found = plan;
     found.source = QUEUE_SOURCE_RECOVERED;
@@ -148,7 +148,7 @@ START_TEST(told_again_it_is_known)
 
 END_TEST
 
-START_TEST(its_file_is_missed_and_returns)
+START_TEST(a_missing_object_file_may_return)
 {
     char **paths;
     size_t count;
@@ -170,7 +170,7 @@ START_TEST(its_file_is_missed_and_returns)
 
 END_TEST
 
-START_TEST(another_file_takes_its_place)
+START_TEST(another_file_replaces_the_object)
 {
     struct queue_object newer = plan;
     newer.path = "series/1.9/1.9.1+1.dcm";
@@ -185,7 +185,7 @@ START_TEST(another_file_takes_its_place)
 
 END_TEST
 
-START_TEST(a_good_file_takes_the_blame_from_its_series)
+START_TEST(a_valid_file_clears_the_flag_of_its_series)
 {
     const struct queue_quarantine bad = {.path = "quarantine/1/x",
                                          .original_path = "/inbox/x",
@@ -200,7 +200,7 @@ START_TEST(a_good_file_takes_the_blame_from_its_series)
 
 END_TEST
 
-START_TEST(its_original_is_kept_in_mind)
+START_TEST(the_original_of_an_object_is_recorded)
 {
     struct queue_purged purged;
     const struct queue_purge purge = {.series_uid = "1.2", .by = "admin"};
@@ -240,7 +240,7 @@ assert_superseded(const char *sop, const char *by)
     assert_answer(&s, sql, by);
 }
 
-START_TEST(a_later_version_takes_its_place)
+START_TEST(a_later_version_replaces_the_object)
 {
     add(plan);
     add(another("1.8", "1.8.1", "series/1.8/1.8.1.dcm")); /* a series of its own, one sender */
@@ -259,7 +259,7 @@ START_TEST(a_later_version_takes_its_place)
 
 END_TEST
 
-START_TEST(what_is_no_version_of_it_stays)
+START_TEST(unrelated_objects_are_not_replaced)
 {
     struct queue_object other = another("1.8", "1.8.1", "series/1.8/1.8.1.dcm");
     add(plan);
@@ -298,7 +298,7 @@ START_TEST(a_report_names_its_predecessor)
 
 END_TEST
 
-START_TEST(a_result_of_ours_is_known_as_such)
+START_TEST(own_results_are_recognised)
 {
     struct queue_object back = another("2.25.2", "1.4.1", "series/2.25.2/1.4.1.dcm");
     const int64_t job = sample_job(s.queue, "1.2");
@@ -320,7 +320,7 @@ END_TEST
 
 /* ---- what goes ---- */
 
-START_TEST(it_goes_with_its_series)
+START_TEST(an_object_is_removed_with_its_series)
 {
     struct queue_object of_both = another("1.8", "1.8.1", "series/1.8/1.8.1.dcm");
     of_both.references = "series 1.2\nseries 1.3\n";
@@ -345,7 +345,7 @@ START_TEST(it_goes_with_its_series)
 
 END_TEST
 
-START_TEST(what_is_of_no_series_goes_by_its_age)
+START_TEST(objects_without_a_series_are_removed_by_age)
 {
     static const char *const keeping[] = {"scu:TPS"}; /* as of an inbox that keeps its files */
     add(plan);
@@ -366,7 +366,7 @@ START_TEST(what_is_of_no_series_goes_by_its_age)
 
 END_TEST
 
-START_TEST(it_is_purged_with_its_series)
+START_TEST(an_object_is_purged_with_its_series)
 {
     struct queue_purged purged;
     const struct queue_purge purge = {.series_uid = "1.2", .by = "admin"};
@@ -380,7 +380,7 @@ START_TEST(it_is_purged_with_its_series)
 
 END_TEST
 
-START_TEST(what_goes_with_a_series_is_counted)
+START_TEST(objects_removed_with_a_series_are_counted)
 {
     struct queue_purged purged;
     const struct queue_purge would = {.series_uid = "1.2", .dry_run = true};
@@ -407,7 +407,7 @@ START_TEST(what_goes_with_a_series_is_counted)
 
 END_TEST
 
-START_TEST(it_is_purged_by_its_own_series)
+START_TEST(an_object_is_purged_by_its_own_series_uid)
 {
     struct queue_purged purged;
     struct queue_purge purge = {.series_uid = "1.9", .dry_run = true, .by = "admin"};
@@ -467,7 +467,7 @@ ready_at(int64_t now_ms)
     return count;
 }
 
-START_TEST(a_job_waits_for_it)
+START_TEST(a_job_waits_for_its_object)
 {
     struct queue_job *jobs;
     size_t count;
@@ -492,7 +492,7 @@ START_TEST(a_job_waits_for_it)
 
 END_TEST
 
-START_TEST(a_job_that_waits_in_vain)
+START_TEST(a_job_without_its_object_fails_after_the_wait)
 {
     int64_t series_id = 1;
     waiting_job("1.2", CODE_OBJECT_WAITING);
@@ -511,7 +511,7 @@ START_TEST(a_job_that_waits_in_vain)
 
 END_TEST
 
-START_TEST(a_job_runs_without_what_is_optional)
+START_TEST(a_job_runs_without_an_optional_object)
 {
     waiting_job("1.2", CODE_OBJECT_OPTIONAL);
     ck_assert_uint_eq(ready_at(SAMPLE_NOW + DAY - 1), 0);
@@ -521,7 +521,7 @@ START_TEST(a_job_runs_without_what_is_optional)
 
 END_TEST
 
-START_TEST(a_job_that_waits_gives_way)
+START_TEST(a_waiting_job_is_replaced)
 {
     const int64_t job = waiting_job("1.2", CODE_OBJECT_WAITING);
     int64_t next;
@@ -537,7 +537,7 @@ START_TEST(a_job_that_waits_gives_way)
 
 END_TEST
 
-START_TEST(what_a_job_may_read_is_not_purged)
+START_TEST(inputs_of_a_job_are_not_purged)
 {
     struct queue_purged purged;
     const struct queue_purge purge = {.series_uid = "1.9", .by = "admin"};
@@ -553,7 +553,7 @@ START_TEST(what_a_job_may_read_is_not_purged)
 
 END_TEST
 
-START_TEST(what_is_input_of_its_jobs)
+START_TEST(objects_are_inputs_of_their_jobs)
 {
     struct queue_input *inputs;
     size_t count;
@@ -582,29 +582,29 @@ int
 main(void)
 {
     const TTest *const tests[] = {
-        it_waits_for_its_series,
-        it_comes_after_its_series_and_leaves_it_alone,
-        it_is_tied_by_instances_or_by_the_frame_of_reference,
-        told_again_it_is_known,
-        its_file_is_missed_and_returns,
-        another_file_takes_its_place,
-        its_original_is_kept_in_mind,
-        a_good_file_takes_the_blame_from_its_series,
-        a_later_version_takes_its_place,
-        what_is_no_version_of_it_stays,
+        an_object_waits_for_its_series,
+        a_later_object_does_not_change_its_series,
+        an_object_is_linked_by_instances_or_frame_of_reference,
+        a_repeated_object_is_known,
+        a_missing_object_file_may_return,
+        another_file_replaces_the_object,
+        the_original_of_an_object_is_recorded,
+        a_valid_file_clears_the_flag_of_its_series,
+        a_later_version_replaces_the_object,
+        unrelated_objects_are_not_replaced,
         a_report_names_its_predecessor,
-        a_result_of_ours_is_known_as_such,
-        it_goes_with_its_series,
-        what_is_of_no_series_goes_by_its_age,
-        it_is_purged_with_its_series,
-        what_goes_with_a_series_is_counted,
-        it_is_purged_by_its_own_series,
-        what_a_job_may_read_is_not_purged,
-        a_job_waits_for_it,
-        a_job_that_waits_in_vain,
-        a_job_runs_without_what_is_optional,
-        a_job_that_waits_gives_way,
-        what_is_input_of_its_jobs,
+        own_results_are_recognised,
+        an_object_is_removed_with_its_series,
+        objects_without_a_series_are_removed_by_age,
+        an_object_is_purged_with_its_series,
+        objects_removed_with_a_series_are_counted,
+        an_object_is_purged_by_its_own_series_uid,
+        inputs_of_a_job_are_not_purged,
+        a_job_waits_for_its_object,
+        a_job_without_its_object_fails_after_the_wait,
+        a_job_runs_without_an_optional_object,
+        a_waiting_job_is_replaced,
+        objects_are_inputs_of_their_jobs,
     };
     return sample_run("objects", tests, sizeof tests / sizeof *tests, open_sample, close_sample);
 }

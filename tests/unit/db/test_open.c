@@ -469,7 +469,7 @@ START_TEST(views_have_their_columns)
 
 END_TEST
 
-START_TEST(a_new_database_is_as_it_should_be)
+START_TEST(a_new_database_has_the_current_schema)
 {
     struct sample sample;
     sample_open(&sample);
@@ -485,7 +485,7 @@ START_TEST(a_new_database_is_as_it_should_be)
 
 END_TEST
 
-START_TEST(opening_again_changes_nothing)
+START_TEST(a_second_opening_has_no_effect)
 {
     struct sample sample;
     sample_open(&sample);
@@ -528,7 +528,7 @@ assert_refused(const char *path, int expected, const char *words)
     ck_assert_msg(strstr(error.message, words) && strstr(error.message, path), "%s", error.message);
 }
 
-START_TEST(a_newer_one_is_refused_untouched)
+START_TEST(a_newer_database_is_refused_unchanged)
 {
     struct sample sample;
     sample_open(&sample);
@@ -542,7 +542,7 @@ START_TEST(a_newer_one_is_refused_untouched)
 
 END_TEST
 
-START_TEST(a_foreign_one_is_refused_untouched)
+START_TEST(a_foreign_database_is_refused_unchanged)
 {
     struct sample sample;
     sample_folder(&sample);
@@ -555,7 +555,7 @@ START_TEST(a_foreign_one_is_refused_untouched)
 
 END_TEST
 
-START_TEST(what_is_no_database_is_refused)
+START_TEST(a_file_of_another_format_is_refused)
 {
     struct sample sample;
     sample_folder(&sample);
@@ -629,9 +629,9 @@ END_TEST
 SAMPLE_MAIN("db_open", NULL, NULL, the_schema_is_what_the_migrations_add_up_to,
             version_1_is_brought_up_to_date, version_3_is_brought_up_to_date,
             version_4_is_brought_up_to_date, version_5_is_brought_up_to_date,
-            views_have_their_columns, a_new_database_is_as_it_should_be,
-            opening_again_changes_nothing, changed_views_are_replaced_and_foreign_ones_left,
-            a_newer_one_is_refused_untouched, a_foreign_one_is_refused_untouched,
-            what_is_no_database_is_refused, a_missing_folder_is_refused,
+            views_have_their_columns, a_new_database_has_the_current_schema,
+            a_second_opening_has_no_effect, changed_views_are_replaced_and_foreign_ones_left,
+            a_newer_database_is_refused_unchanged, a_foreign_database_is_refused_unchanged,
+            a_file_of_another_format_is_refused, a_missing_folder_is_refused,
             a_folder_in_its_place_is_refused, network_file_systems_are_known,
             events_are_append_only)

@@ -60,7 +60,7 @@ order(int64_t now_ms, int64_t ageing_ms, size_t limit)
     return text;
 }
 
-START_TEST(a_job_that_waits_rises)
+START_TEST(waiting_raises_the_rank_of_a_job)
 {
     const int64_t now = SAMPLE_NOW + 100 * HOUR;
     add("a", 0, now - 50 * HOUR, 0);
@@ -100,7 +100,7 @@ START_TEST(pipelines_can_be_left_out)
 
 END_TEST
 
-START_TEST(what_was_made_later_than_now_has_not_waited)
+START_TEST(a_job_from_the_future_has_not_waited)
 {
     add("a", 0, SAMPLE_NOW + 1000 * HOUR, 0);
     add("a", 0, SAMPLE_NOW + HOUR, 0);
@@ -110,7 +110,7 @@ START_TEST(what_was_made_later_than_now_has_not_waited)
 
 END_TEST
 
-START_TEST(what_is_wanted_by_a_time_goes_first_until_then)
+START_TEST(jobs_with_a_deadline_start_first_until_the_deadline)
 {
     const int64_t now = SAMPLE_NOW + 100 * HOUR;
     add("a", 900, now, 0);
@@ -140,7 +140,7 @@ set_windows(bool a_is_open, size_t count)
     ck_assert_int_eq(queue_set_windows(s.queue, windows, count, SAMPLE_NOW), 0);
 }
 
-START_TEST(a_closed_window_keeps_jobs_back)
+START_TEST(a_closed_window_delays_jobs)
 {
     add("a", 5, SAMPLE_NOW, SAMPLE_NOW + 5 * HOUR);
     add("b", 0, SAMPLE_NOW, 0);
@@ -175,6 +175,6 @@ START_TEST(a_closed_window_keeps_jobs_back)
 
 END_TEST
 
-SAMPLE_MAIN("db_order", open_sample, close_sample, a_job_that_waits_rises,
-            pipelines_can_be_left_out, what_was_made_later_than_now_has_not_waited,
-            what_is_wanted_by_a_time_goes_first_until_then, a_closed_window_keeps_jobs_back)
+SAMPLE_MAIN("db_order", open_sample, close_sample, waiting_raises_the_rank_of_a_job,
+            pipelines_can_be_left_out, a_job_from_the_future_has_not_waited,
+            jobs_with_a_deadline_start_first_until_the_deadline, a_closed_window_delays_jobs)

@@ -65,7 +65,7 @@ ask_all(enum page_list_name name, const char *key, size_t pages, char **cells, s
     return count;
 }
 
-START_TEST(every_list_can_be_asked)
+START_TEST(each_list_can_be_queried)
 {
     int64_t job = sample_job(s.queue, "1.2.1");
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
@@ -84,7 +84,7 @@ START_TEST(every_list_can_be_asked)
 END_TEST
 
 /* A job that took the usual time is shown almost complete. */
-START_TEST(a_running_job_is_told_with_its_share)
+START_TEST(a_running_job_has_a_progress)
 {
     struct page_list list;
     int64_t now_ms = now_of_clock(), done = sample_job(s.queue, "1.2.9");
@@ -108,7 +108,7 @@ START_TEST(a_running_job_is_told_with_its_share)
 
 END_TEST
 
-START_TEST(the_share_of_a_first_job_is_not_known)
+START_TEST(a_first_job_has_no_progress)
 {
     struct page_list list;
     int64_t job = sample_job(s.queue, "1.2.1");
@@ -133,7 +133,7 @@ refuse_series(int number)
 }
 
 /* All of one time, as after a restart: each is listed exactly once. */
-START_TEST(a_list_goes_on_behind_its_mark)
+START_TEST(a_list_continues_after_its_mark)
 {
     enum { COUNT = 2 * PAGE_ROWS + 1 };
 
@@ -152,7 +152,7 @@ START_TEST(a_list_goes_on_behind_its_mark)
 END_TEST
 
 /* Batches of one item each, oldest first; ended ones, all of one time, by descending number. */
-START_TEST(batches_of_pulls_go_on_behind_their_mark)
+START_TEST(batches_of_pulls_continue_after_their_mark)
 {
     enum { COUNT = 2 * PAGE_ROWS + 1 };
 
@@ -214,7 +214,7 @@ START_TEST(a_batch_of_pulls_is_one_row)
 
 END_TEST
 
-START_TEST(a_whole_page_is_no_reason_to_go_on)
+START_TEST(a_full_last_page_has_no_next_page)
 {
     char *uids[PAGE_ROWS + 1];
     for (int i = 0; i < PAGE_ROWS; i++)
@@ -226,7 +226,7 @@ START_TEST(a_whole_page_is_no_reason_to_go_on)
 
 END_TEST
 
-START_TEST(what_takes_too_long_ends)
+START_TEST(slow_queries_are_interrupted)
 {
     struct page_list list;
     for (int i = 0; i < 40; i++)
@@ -256,7 +256,7 @@ find(const char *text)
     return count;
 }
 
-START_TEST(a_series_is_found_by_what_is_known_of_it)
+START_TEST(a_series_is_found_by_each_stored_attribute)
 {
     struct page_list list;
     sample_series(s.queue, "1.2.7", 2);
@@ -292,7 +292,7 @@ add(void *context, const char *label, double value)
     return 0;
 }
 
-START_TEST(every_metric_can_be_asked)
+START_TEST(each_metric_can_be_queried)
 {
     int64_t before, after;
     ck_assert_int_eq(report_last_event(report, &before, &error), 0);
@@ -349,16 +349,16 @@ main(void)
     Suite *suite = suite_create("db_page");
     TCase *tests = tcase_create("page");
     tcase_add_checked_fixture(tests, open_sample, close_sample);
-    tcase_add_test(tests, every_list_can_be_asked);
-    tcase_add_test(tests, a_running_job_is_told_with_its_share);
-    tcase_add_test(tests, the_share_of_a_first_job_is_not_known);
-    tcase_add_test(tests, a_list_goes_on_behind_its_mark);
-    tcase_add_test(tests, batches_of_pulls_go_on_behind_their_mark);
+    tcase_add_test(tests, each_list_can_be_queried);
+    tcase_add_test(tests, a_running_job_has_a_progress);
+    tcase_add_test(tests, a_first_job_has_no_progress);
+    tcase_add_test(tests, a_list_continues_after_its_mark);
+    tcase_add_test(tests, batches_of_pulls_continue_after_their_mark);
     tcase_add_test(tests, a_batch_of_pulls_is_one_row);
-    tcase_add_test(tests, a_whole_page_is_no_reason_to_go_on);
-    tcase_add_test(tests, what_takes_too_long_ends);
-    tcase_add_test(tests, a_series_is_found_by_what_is_known_of_it);
-    tcase_add_test(tests, every_metric_can_be_asked);
+    tcase_add_test(tests, a_full_last_page_has_no_next_page);
+    tcase_add_test(tests, slow_queries_are_interrupted);
+    tcase_add_test(tests, a_series_is_found_by_each_stored_attribute);
+    tcase_add_test(tests, each_metric_can_be_queried);
     tcase_add_test(tests, the_document_is_the_table);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -63,7 +63,7 @@ START_TEST(a_batch_is_its_first_item)
 
 END_TEST
 
-START_TEST(it_is_done_by_what_is_stored)
+START_TEST(an_item_is_done_when_its_instances_are_stored)
 {
     struct queue_pull_part *parts;
     size_t count;
@@ -92,7 +92,7 @@ END_TEST
  * An instance that arrived and is not kept counts once, and only for an item of its study that is
  * MOVING.
  */
-START_TEST(what_is_not_kept_is_counted)
+START_TEST(dropped_instances_are_counted)
 {
     const struct queue_unwanted report = {"1.2.3.9.1", "1.2.840.10008.5.1.4.1.1.88.67", "1.2.3.9",
                                           STUDY};
@@ -139,7 +139,7 @@ START_TEST(a_series_is_a_part)
 
 END_TEST
 
-START_TEST(what_waits_is_next_by_its_time)
+START_TEST(waiting_items_are_ordered_by_time)
 {
     struct queue_pull pull;
     int64_t due_ms, at_ms;
@@ -169,7 +169,7 @@ START_TEST(what_waits_is_next_by_its_time)
 
 END_TEST
 
-START_TEST(a_restart_asks_anew)
+START_TEST(a_restart_repeats_requests)
 {
     int32_t returned;
     ck_assert_int_eq(start(1), 0);
@@ -184,7 +184,7 @@ START_TEST(a_restart_asks_anew)
 
 END_TEST
 
-START_TEST(a_batch_is_cancelled_with_what_is_under_way)
+START_TEST(cancelling_a_batch_includes_running_items)
 {
     struct queue_ids busy;
     int64_t count;
@@ -215,7 +215,7 @@ START_TEST(keys_are_needed_until_the_end)
 
 END_TEST
 
-START_TEST(what_has_ended_goes_in_time)
+START_TEST(finished_items_are_removed_by_age)
 {
     size_t swept;
     ck_assert_int_eq(start(1), 0);
@@ -229,7 +229,7 @@ START_TEST(what_has_ended_goes_in_time)
 
 END_TEST
 
-START_TEST(a_clock_that_is_set_moves_what_waits)
+START_TEST(waiting_items_follow_a_changed_clock)
 {
     struct queue_pull pull;
     int64_t due_ms;
@@ -242,7 +242,7 @@ START_TEST(a_clock_that_is_set_moves_what_waits)
 END_TEST
 
 SAMPLE_MAIN("db_pulls", open_sample, close_sample, a_batch_is_its_first_item,
-            it_is_done_by_what_is_stored, what_is_not_kept_is_counted, a_series_is_a_part,
-            what_waits_is_next_by_its_time, a_restart_asks_anew,
-            a_batch_is_cancelled_with_what_is_under_way, keys_are_needed_until_the_end,
-            what_has_ended_goes_in_time, a_clock_that_is_set_moves_what_waits)
+            an_item_is_done_when_its_instances_are_stored, dropped_instances_are_counted,
+            a_series_is_a_part, waiting_items_are_ordered_by_time, a_restart_repeats_requests,
+            cancelling_a_batch_includes_running_items, keys_are_needed_until_the_end,
+            finished_items_are_removed_by_age, waiting_items_follow_a_changed_clock)

@@ -46,7 +46,7 @@ count_lacking(const char *series_uid)
     return count;
 }
 
-START_TEST(a_file_that_nobody_told_of_is_told_by_its_reason)
+START_TEST(an_unrecorded_file_is_recorded_from_its_reason_file)
 {
     sample_series(s.queue, "SERIES", 3);
     ck_assert_int_eq(queue_has_quarantine(s.queue, "quarantine/a"), 0);
@@ -62,7 +62,7 @@ START_TEST(a_file_that_nobody_told_of_is_told_by_its_reason)
 
 END_TEST
 
-START_TEST(a_reason_that_is_none_is_not_believed)
+START_TEST(an_invalid_reason_file_is_ignored)
 {
     static const char *const reasons[] = {"", "{\"code\": ", "[]", "{\"code\": \"NO_SUCH\"}",
                                           "{\"code\": {\"a\": 1}}"};
@@ -79,7 +79,7 @@ START_TEST(a_reason_that_is_none_is_not_believed)
 
 END_TEST
 
-START_TEST(a_file_is_told_once)
+START_TEST(a_file_is_recorded_once)
 {
     struct queue_quarantine file = {.path = "quarantine/a",
                                     .original_path = "/inbox/a",
@@ -123,7 +123,7 @@ START_TEST(other_bytes_under_a_known_uid_flag_the_series)
 END_TEST
 
 /* The first is named, with the number of all. */
-START_TEST(what_is_lacking_is_told)
+START_TEST(missing_files_of_a_series_are_reported)
 {
     struct queue_lacking lacking;
     sample_series(s.queue, "1.2.3", 3);
@@ -146,7 +146,7 @@ START_TEST(what_is_lacking_is_told)
 
 END_TEST
 
-START_TEST(a_good_file_cures)
+START_TEST(a_valid_file_releases_the_quarantined_one)
 {
     enum queue_arrival arrival;
     int64_t id;
@@ -167,7 +167,7 @@ END_TEST
  * A series that was complete without it is inspected again; a refused series waits for the good
  * file.
  */
-START_TEST(a_damaged_file_that_comes_late)
+START_TEST(a_late_damaged_file_flags_its_series)
 {
     enum queue_arrival arrival;
     int64_t id = sample_series(s.queue, "1.2.3", 3);
@@ -187,7 +187,7 @@ START_TEST(a_damaged_file_that_comes_late)
 END_TEST
 
 /* A file of the same SOP Instance UID in another series, and one without a series, change nothing. */
-START_TEST(a_file_of_another_series_cures_nothing)
+START_TEST(a_file_of_another_series_releases_no_file)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
     add_file((struct queue_quarantine){.original_path = "scu:CT1/1.2.4.1",
@@ -214,7 +214,7 @@ END_TEST
 
 #define BY "root (jane)"
 
-START_TEST(a_release_takes_the_file_out_and_a_refusal_puts_it_back)
+START_TEST(a_refused_release_restores_the_entry)
 {
     sample_series(s.queue, "SERIES", 3);
     add_damaged("SERIES", "1.2.3", CODE_FILE_TRUNCATED);
@@ -247,7 +247,7 @@ START_TEST(a_release_takes_the_file_out_and_a_refusal_puts_it_back)
 
 END_TEST
 
-START_TEST(what_is_forgotten_leaves_an_event)
+START_TEST(a_forgotten_file_leaves_an_event)
 {
     sample_series(s.queue, "SERIES", 3);
     add_damaged("", "junk", CODE_NOT_DICOM);
@@ -268,7 +268,7 @@ START_TEST(what_is_forgotten_leaves_an_event)
 
 END_TEST
 
-START_TEST(a_sent_file_has_its_titles)
+START_TEST(a_file_by_c_store_has_its_ae_titles)
 {
     add_file((struct queue_quarantine){.path = "quarantine/1",
                                        .original_path = "scu:CT1/1.2.3",
@@ -281,10 +281,9 @@ START_TEST(a_sent_file_has_its_titles)
 
 END_TEST
 
-SAMPLE_MAIN("db_quarantine", open_sample, close_sample, a_file_is_told_once,
-            a_file_that_nobody_told_of_is_told_by_its_reason, a_reason_that_is_none_is_not_believed,
-            other_bytes_under_a_known_uid_flag_the_series, what_is_lacking_is_told,
-            a_good_file_cures, a_damaged_file_that_comes_late,
-            a_file_of_another_series_cures_nothing,
-            a_release_takes_the_file_out_and_a_refusal_puts_it_back,
-            what_is_forgotten_leaves_an_event, a_sent_file_has_its_titles)
+SAMPLE_MAIN("db_quarantine", open_sample, close_sample, a_file_is_recorded_once,
+            an_unrecorded_file_is_recorded_from_its_reason_file, an_invalid_reason_file_is_ignored,
+            other_bytes_under_a_known_uid_flag_the_series, missing_files_of_a_series_are_reported,
+            a_valid_file_releases_the_quarantined_one, a_late_damaged_file_flags_its_series,
+            a_file_of_another_series_releases_no_file, a_refused_release_restores_the_entry,
+            a_forgotten_file_leaves_an_event, a_file_by_c_store_has_its_ae_titles)

@@ -127,7 +127,7 @@ START_TEST(jobs_as_json)
 END_TEST
 
 /* As read in the morning: oldest first, broken expectations line by line. */
-START_TEST(what_waits_for_a_word)
+START_TEST(items_under_review_are_listed)
 {
     const struct report_filter others = {.pipeline = "others"};
     static const char nothing[] = "no job is under review\n";
@@ -428,7 +428,7 @@ START_TEST(destinations_configured_and_not)
 
 END_TEST
 
-START_TEST(a_job_tells_its_deliveries)
+START_TEST(a_job_lists_its_deliveries)
 {
     int64_t job = deliver();
     char *json = printed(JOB, NULL, job, true);
@@ -448,7 +448,7 @@ START_TEST(a_job_tells_its_deliveries)
 
 END_TEST
 
-START_TEST(fifty_rows_unless_told_otherwise)
+START_TEST(fifty_rows_by_default)
 {
     int64_t series, job;
     struct queue_ids running;
@@ -475,7 +475,7 @@ START_TEST(fifty_rows_unless_told_otherwise)
 
 END_TEST
 
-START_TEST(what_is_not_there)
+START_TEST(missing_items_are_errors)
 {
     static const struct {
         enum what what;
@@ -609,7 +609,7 @@ START_TEST(foreign_text_moves_no_cursor)
 
 END_TEST
 
-START_TEST(a_full_disk_is_told)
+START_TEST(a_full_disk_is_reported)
 {
     FILE *out = fopen("/dev/full", "w");
     ck_assert_ptr_nonnull(out);
@@ -646,7 +646,7 @@ run_job(const char *series_uid, int64_t ago_ms, double seconds, int32_t lane)
                      0);
 }
 
-START_TEST(the_night_at_a_glance)
+START_TEST(the_summary_of_a_period)
 {
     /* No job has ended today: no estimate. */
     assert_answer(&s,
@@ -708,7 +708,7 @@ START_TEST(the_night_at_a_glance)
 
 END_TEST
 
-START_TEST(an_idle_night)
+START_TEST(a_period_without_events)
 {
     struct sample idle;
     sample_open(&idle);
@@ -840,10 +840,11 @@ START_TEST(another_version_is_refused)
 END_TEST
 
 SAMPLE_MAIN("db_report", open_sample, close_sample, jobs_as_json, series_as_json, status_as_json,
-            what_waits_for_a_word, a_job_as_json, filters, keys_of_rows, deliveries_filtered,
-            deliveries_as_a_table, destinations_configured_and_not, a_job_tells_its_deliveries,
-            fifty_rows_unless_told_otherwise, what_is_not_there, a_stored_series_has_its_files,
-            jobs_as_a_table, series_as_a_table, a_job_as_text, foreign_text_moves_no_cursor,
-            a_full_disk_is_told, the_night_at_a_glance, an_idle_night,
-            reading_needs_no_right_to_write, reading_works_while_the_daemon_writes,
-            opening_without_a_daemon, another_version_is_refused)
+            items_under_review_are_listed, a_job_as_json, filters, keys_of_rows,
+            deliveries_filtered, deliveries_as_a_table, destinations_configured_and_not,
+            a_job_lists_its_deliveries, fifty_rows_by_default, missing_items_are_errors,
+            a_stored_series_has_its_files, jobs_as_a_table, series_as_a_table, a_job_as_text,
+            foreign_text_moves_no_cursor, a_full_disk_is_reported, the_summary_of_a_period,
+            a_period_without_events, reading_needs_no_right_to_write,
+            reading_works_while_the_daemon_writes, opening_without_a_daemon,
+            another_version_is_refused)

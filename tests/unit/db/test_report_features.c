@@ -91,7 +91,7 @@ assert_printed(int64_t job, int64_t segment, const char *expected)
     "FEATURE      VALUE  UNIT  IBSI  NO VALUE BECAUSE\n"                                           \
     "correlation         1     NI2N  ONE_GREY_LEVEL\n"
 
-START_TEST(tables_say_what_their_features_have_in_common)
+START_TEST(tables_state_their_common_settings)
 {
     assert_printed(1, REPORT_ALL_SEGMENTS,
                    "Job 1, pipeline head-ct: 3 features\n" SEGMENT_1 SEGMENT_2 HISTOGRAMS);
@@ -107,7 +107,7 @@ START_TEST(one_segment_alone)
 
 END_TEST
 
-START_TEST(a_job_that_measured_nothing_says_why)
+START_TEST(a_job_without_features_has_a_reason)
 {
     assert_printed(2, REPORT_ALL_SEGMENTS,
                    "Job 2, pipeline head-ct: no features yet, the job is RUNNING\n");
@@ -172,7 +172,7 @@ take(void *context, const struct feature *feature)
 }
 
 /* All but the texts, which are valid during the call. */
-START_TEST(rows_come_in_order_with_every_bit)
+START_TEST(rows_are_ordered_and_exact)
 {
     static const double values[] = {0.1, 1.0 / 3, -DBL_MAX, DBL_TRUE_MIN, 0.0, 1e17 + 16};
     struct feature features[6];
@@ -216,7 +216,7 @@ take_texts(void *context, const struct feature *feature)
     return 0;
 }
 
-START_TEST(texts_are_those_of_the_rows)
+START_TEST(texts_equal_the_rows)
 {
     char line[512];
     ck_assert_int_eq(report_each_feature(report, 1, 2, take_texts, line, &error), 0);
@@ -228,7 +228,7 @@ START_TEST(texts_are_those_of_the_rows)
 
 END_TEST
 
-START_TEST(who_takes_no_more_ends_it)
+START_TEST(a_failing_sink_ends_the_output)
 {
     struct taken taken = {.answer = -ENOMEM};
     ck_assert_int_eq(report_each_feature(report, 1, REPORT_ALL_SEGMENTS, take, &taken, &error),
@@ -244,7 +244,7 @@ END_TEST
 
 /* ----------------------------------------------------------------------- what is not there -- */
 
-START_TEST(what_is_not_there)
+START_TEST(missing_jobs_are_errors)
 {
     static const struct {
         int64_t job, segment;
@@ -276,8 +276,7 @@ START_TEST(what_is_not_there)
 
 END_TEST
 
-SAMPLE_MAIN("db_report_features", open_sample, close_sample,
-            tables_say_what_their_features_have_in_common, one_segment_alone,
-            a_job_that_measured_nothing_says_why, whole_volume_and_hostile_labels,
-            rows_come_in_order_with_every_bit, texts_are_those_of_the_rows,
-            who_takes_no_more_ends_it, what_is_not_there)
+SAMPLE_MAIN("db_report_features", open_sample, close_sample, tables_state_their_common_settings,
+            one_segment_alone, a_job_without_features_has_a_reason, whole_volume_and_hostile_labels,
+            rows_are_ordered_and_exact, texts_equal_the_rows, a_failing_sink_ends_the_output,
+            missing_jobs_are_errors)

@@ -109,7 +109,7 @@ retry(int64_t job, int64_t now_ms, int64_t *made)
     return rc;
 }
 
-START_TEST(what_is_delivered_goes_and_its_history_stays)
+START_TEST(delivered_series_are_removed_and_their_history_stays)
 {
     delivered_job("1.2");
     ck_assert_uint_eq(sweep_old(), 2);
@@ -127,7 +127,7 @@ START_TEST(what_is_delivered_goes_and_its_history_stays)
 
 END_TEST
 
-START_TEST(what_is_new_stays)
+START_TEST(new_series_stay)
 {
     delivered_job("1.2");
     ck_assert_uint_eq(sweep((struct queue_sweep){0}, SAMPLE_NOW, SAMPLE_NOW + 90 * DAY), 0);
@@ -140,7 +140,7 @@ START_TEST(what_is_new_stays)
 
 END_TEST
 
-START_TEST(what_did_not_arrive_stays)
+START_TEST(undelivered_series_stay)
 {
     const int64_t job = done_job("1.2");
     ck_assert_uint_eq(sweep_old(), 0);
@@ -163,7 +163,7 @@ START_TEST(what_did_not_arrive_stays)
 
 END_TEST
 
-START_TEST(what_the_fallback_got_has_arrived)
+START_TEST(delivery_to_the_fallback_counts)
 {
     done_job("1.2");
     const int64_t delivery = start_delivery("1.2");
@@ -178,7 +178,7 @@ START_TEST(what_the_fallback_got_has_arrived)
 
 END_TEST
 
-START_TEST(results_that_were_sent_nowhere_stay)
+START_TEST(results_without_a_destination_stay)
 {
     const int64_t job = sample_job(s.queue, "1.2");
     ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
@@ -190,7 +190,7 @@ START_TEST(results_that_were_sent_nowhere_stay)
 
 END_TEST
 
-START_TEST(what_empty_jobs_leave_goes_with_their_series)
+START_TEST(outputs_of_empty_jobs_are_removed_with_their_series)
 {
     const int64_t job = sample_job(s.queue, "1.2");
     ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
@@ -208,7 +208,7 @@ START_TEST(what_empty_jobs_leave_goes_with_their_series)
 END_TEST
 
 /* Not by age, by lack of space, or by a purge. */
-START_TEST(what_is_under_review_stays)
+START_TEST(results_under_review_stay)
 {
     const char *const archive[] = {"archive"};
     const int64_t job = sample_job(s.queue, "1.2");
@@ -236,7 +236,7 @@ START_TEST(what_is_under_review_stays)
 
 END_TEST
 
-START_TEST(what_was_rejected_goes_with_its_series)
+START_TEST(rejected_results_are_removed_with_their_series)
 {
     const int64_t job = sample_job(s.queue, "1.2");
     ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
@@ -250,7 +250,7 @@ START_TEST(what_was_rejected_goes_with_its_series)
 
 END_TEST
 
-START_TEST(a_purge_forgets_why_it_was_rejected)
+START_TEST(a_purge_removes_the_reason_of_a_rejection)
 {
     const int64_t job = sample_job(s.queue, "1.2");
     struct queue_purged purged;
@@ -265,7 +265,7 @@ START_TEST(a_purge_forgets_why_it_was_rejected)
 
 END_TEST
 
-START_TEST(for_want_of_space_failed_jobs_keep_their_series)
+START_TEST(failed_jobs_keep_their_series_on_a_full_disk)
 {
     const int64_t job = sample_job(s.queue, "1.2");
     ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
@@ -280,7 +280,7 @@ START_TEST(for_want_of_space_failed_jobs_keep_their_series)
 END_TEST
 
 /* It may only lack instances that its sender will send again. */
-START_TEST(for_want_of_space_series_that_were_refused_stay)
+START_TEST(refused_series_stay_on_a_full_disk)
 {
     const struct queue_stack stack = {.code = CODE_INCOMPLETE_SERIES, .message = "one is missing"};
     const int64_t series = sample_series(s.queue, "1.2", 3);
@@ -294,7 +294,7 @@ START_TEST(for_want_of_space_series_that_were_refused_stay)
 
 END_TEST
 
-START_TEST(series_of_an_inbox_that_keeps_its_files_stay)
+START_TEST(series_with_kept_inbox_files_stay)
 {
     const char *const sources[] = {"inbox:elsewhere", "inbox:drop"};
     const struct queue_sweep kept = {.sources = sources, .source_count = 2};
@@ -309,7 +309,7 @@ START_TEST(series_of_an_inbox_that_keeps_its_files_stay)
 END_TEST
 
 /* The receiver reports their originals when it finds them again. */
-START_TEST(originals_that_are_to_go_go_with_their_series)
+START_TEST(removable_originals_are_removed_with_their_series)
 {
     const char *const sources[] = {"inbox:/inbox"};
     const struct queue_sweep kept = {.sources = sources, .source_count = 1};
@@ -339,7 +339,7 @@ START_TEST(originals_that_are_to_go_go_with_their_series)
 
 END_TEST
 
-START_TEST(what_is_sent_again_is_taken_anew)
+START_TEST(a_removed_series_may_be_received_again)
 {
     enum queue_arrival arrival;
     int64_t series, job;
@@ -357,7 +357,7 @@ START_TEST(what_is_sent_again_is_taken_anew)
 
 END_TEST
 
-START_TEST(nothing_can_be_run_on_what_is_removed)
+START_TEST(removed_series_cannot_be_processed)
 {
     int64_t count, series, made;
     const int64_t job = delivered_job("1.2");
@@ -382,7 +382,7 @@ START_TEST(nothing_can_be_run_on_what_is_removed)
 
 END_TEST
 
-START_TEST(results_alone_are_made_again_by_a_retry)
+START_TEST(a_retry_makes_removed_results_again)
 {
     const int64_t job = delivered_job("1.2");
     const char *const sources[] = {"inbox:drop"};
@@ -395,7 +395,7 @@ START_TEST(results_alone_are_made_again_by_a_retry)
 
 END_TEST
 
-START_TEST(results_stay_until_those_that_take_their_place_have_arrived)
+START_TEST(replaced_results_stay_until_their_replacement_is_delivered)
 {
     int64_t old = delivered_job("1.2"), next;
     ck_assert_int_eq(retry(old, SAMPLE_NOW + 7000, &next), 0);
@@ -422,7 +422,7 @@ START_TEST(results_stay_until_those_that_take_their_place_have_arrived)
 
 END_TEST
 
-START_TEST(quarantine_goes_and_the_file_may_come_again)
+START_TEST(a_removed_quarantined_file_may_be_received_again)
 {
     const struct queue_quarantine file = {.path = "quarantine/20260131/a",
                                           .original_path = "/inbox/a",
@@ -441,7 +441,7 @@ START_TEST(quarantine_goes_and_the_file_may_come_again)
 END_TEST
 
 /* A damaged instance of a removed series does not reopen it. */
-START_TEST(damage_does_not_wake_what_is_removed)
+START_TEST(a_damaged_file_does_not_change_a_removed_series)
 {
     delivered_job("1.2");
     sweep_old();
@@ -457,7 +457,7 @@ START_TEST(damage_does_not_wake_what_is_removed)
 
 END_TEST
 
-START_TEST(removals_are_there_until_they_are_done)
+START_TEST(removals_are_listed_until_finished)
 {
     struct queue_removal *removals;
     size_t count;
@@ -487,7 +487,7 @@ sweep_rows(int64_t before_ms)
     return sweep(plan, 0, before_ms + DAY);
 }
 
-START_TEST(rows_go_when_nothing_has_happened_for_long)
+START_TEST(rows_are_removed_after_a_long_time_without_events)
 {
     size_t count;
     delivered_job("1.2");
@@ -531,7 +531,7 @@ START_TEST(new_events_cannot_be_deleted)
 
 END_TEST
 
-START_TEST(a_purge_waits_for_what_is_at_work)
+START_TEST(a_purge_waits_for_running_jobs_and_deliveries)
 {
     struct queue_purged purged;
     struct queue_purge purge = {.series_uid = "1.2", .undelivered = true, .by = "jane"};
@@ -559,7 +559,7 @@ END_TEST
 /*
  * Files that cannot be moved yet stay in their place: the search for files without rows finds them.
  */
-START_TEST(what_is_to_go_is_not_taken_in_again)
+START_TEST(removable_originals_are_not_received_again)
 {
     int64_t id;
     enum queue_arrival arrival;
@@ -593,7 +593,7 @@ START_TEST(what_is_to_go_is_not_taken_in_again)
 
 END_TEST
 
-START_TEST(a_purge_ends_what_has_not_arrived)
+START_TEST(a_purge_ends_undelivered_items)
 {
     struct queue_purged purged;
     struct queue_purge purge = {.series_uid = "1.2", .by = "jane"};
@@ -626,7 +626,7 @@ add_quarantined(const char *path, const char *series_uid, int64_t at_ms)
     ck_assert_int_eq(queue_add_quarantine(s.queue, &file, at_ms), 0);
 }
 
-START_TEST(a_purge_of_what_is_of_no_known_series)
+START_TEST(a_purge_of_files_without_a_known_series)
 {
     struct queue_purged purged;
     struct queue_purge purge = {
@@ -795,7 +795,7 @@ expect_removed(const char *table, const char *expected)
     assert_answer(&s, sql, expected);
 }
 
-START_TEST(nothing_that_is_held_ever_goes)
+START_TEST(held_items_are_never_removed)
 {
     dice = 20261122u + (uint32_t)_i;
     for (int i = 0; i < 12; i++)
@@ -840,7 +840,7 @@ disk_alerts(void)
     return count;
 }
 
-START_TEST(a_disk_that_fills_is_told)
+START_TEST(a_filling_disk_is_reported)
 {
     assert_answer(&s, "SELECT free_mib IS NULL AND disk_full_days IS NULL FROM v_night", "1");
     const int64_t now_ms = (int64_t)time(NULL) * 1000;
@@ -902,33 +902,33 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {what_is_delivered_goes_and_its_history_stays,
-                                  what_is_new_stays,
-                                  what_did_not_arrive_stays,
-                                  what_the_fallback_got_has_arrived,
-                                  results_that_were_sent_nowhere_stay,
-                                  what_empty_jobs_leave_goes_with_their_series,
-                                  what_is_under_review_stays,
-                                  what_was_rejected_goes_with_its_series,
-                                  a_purge_forgets_why_it_was_rejected,
-                                  for_want_of_space_series_that_were_refused_stay,
-                                  for_want_of_space_failed_jobs_keep_their_series,
-                                  series_of_an_inbox_that_keeps_its_files_stay,
-                                  originals_that_are_to_go_go_with_their_series,
-                                  what_is_sent_again_is_taken_anew,
-                                  nothing_can_be_run_on_what_is_removed,
-                                  results_stay_until_those_that_take_their_place_have_arrived,
-                                  results_alone_are_made_again_by_a_retry,
-                                  quarantine_goes_and_the_file_may_come_again,
-                                  damage_does_not_wake_what_is_removed,
-                                  removals_are_there_until_they_are_done,
-                                  rows_go_when_nothing_has_happened_for_long,
+    const TTest *const tests[] = {delivered_series_are_removed_and_their_history_stays,
+                                  new_series_stay,
+                                  undelivered_series_stay,
+                                  delivery_to_the_fallback_counts,
+                                  results_without_a_destination_stay,
+                                  outputs_of_empty_jobs_are_removed_with_their_series,
+                                  results_under_review_stay,
+                                  rejected_results_are_removed_with_their_series,
+                                  a_purge_removes_the_reason_of_a_rejection,
+                                  refused_series_stay_on_a_full_disk,
+                                  failed_jobs_keep_their_series_on_a_full_disk,
+                                  series_with_kept_inbox_files_stay,
+                                  removable_originals_are_removed_with_their_series,
+                                  a_removed_series_may_be_received_again,
+                                  removed_series_cannot_be_processed,
+                                  replaced_results_stay_until_their_replacement_is_delivered,
+                                  a_retry_makes_removed_results_again,
+                                  a_removed_quarantined_file_may_be_received_again,
+                                  a_damaged_file_does_not_change_a_removed_series,
+                                  removals_are_listed_until_finished,
+                                  rows_are_removed_after_a_long_time_without_events,
                                   new_events_cannot_be_deleted,
-                                  a_purge_waits_for_what_is_at_work,
-                                  a_purge_of_what_is_of_no_known_series,
-                                  what_is_to_go_is_not_taken_in_again,
-                                  a_purge_ends_what_has_not_arrived,
-                                  a_disk_that_fills_is_told,
+                                  a_purge_waits_for_running_jobs_and_deliveries,
+                                  a_purge_of_files_without_a_known_series,
+                                  removable_originals_are_not_received_again,
+                                  a_purge_ends_undelivered_items,
+                                  a_filling_disk_is_reported,
                                   the_file_stays_flat};
     Suite *suite = suite_create("db_retention");
     TCase *tcase = tcase_create("retention");
@@ -936,7 +936,7 @@ main(void)
     tcase_set_timeout(tcase, 60);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         tcase_add_test(tcase, tests[i]);
-    tcase_add_loop_test(tcase, nothing_that_is_held_ever_goes, 0, WORLDS);
+    tcase_add_loop_test(tcase, held_items_are_never_removed, 0, WORLDS);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

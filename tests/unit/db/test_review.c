@@ -53,7 +53,7 @@ again(int64_t job, int (*finish)(struct queue *queue, int64_t job))
 
 #define STATES "SELECT group_concat(state || coalesce(superseded_by, ''), ' ') FROM v_jobs"
 
-START_TEST(nothing_is_delivered_and_all_is_told)
+START_TEST(unexpected_results_are_recorded_and_not_delivered)
 {
     review_job("1.2");
     assert_answer(&s, "SELECT count(*) FROM v_deliveries", "0");
@@ -81,7 +81,7 @@ START_TEST(nothing_is_delivered_and_all_is_told)
 END_TEST
 
 /* Results without a decision are in no statistics. */
-START_TEST(features_count_once_it_is_accepted)
+START_TEST(features_count_after_acceptance)
 {
     const int64_t job = review_job("1.2");
     static const char counts[] =
@@ -96,7 +96,7 @@ START_TEST(features_count_once_it_is_accepted)
 
 END_TEST
 
-START_TEST(accepted_it_is_delivered)
+START_TEST(an_accepted_result_is_delivered)
 {
     const int64_t job = review_job("1.2");
     ck_assert_int_eq(accept_job(job), 0);
@@ -116,7 +116,7 @@ START_TEST(accepted_it_is_delivered)
 
 END_TEST
 
-START_TEST(files_that_are_no_objects_stay_here)
+START_TEST(files_other_than_objects_are_not_delivered)
 {
     const struct queue_result results[] = {
         sample_result,
@@ -152,7 +152,7 @@ START_TEST(an_end_under_review_names_no_destinations)
 
 END_TEST
 
-START_TEST(what_found_nothing_is_accepted_as_empty)
+START_TEST(an_empty_result_is_accepted_as_empty)
 {
     const int64_t job = sample_job(s.queue, "1.2");
     ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
@@ -168,7 +168,7 @@ START_TEST(what_found_nothing_is_accepted_as_empty)
 
 END_TEST
 
-START_TEST(rejected_it_is_delivered_never)
+START_TEST(a_rejected_result_is_never_delivered)
 {
     const int64_t job = review_job("1.2");
     int64_t same, count;
@@ -189,7 +189,7 @@ START_TEST(rejected_it_is_delivered_never)
 
 END_TEST
 
-START_TEST(it_takes_the_place_of_nothing_before_it_is_accepted)
+START_TEST(a_result_replaces_others_only_after_acceptance)
 {
     static const char *const one[] = {"PACS"};
     const int64_t old = sample_job(s.queue, "1.2");
@@ -214,7 +214,7 @@ START_TEST(it_takes_the_place_of_nothing_before_it_is_accepted)
 
 END_TEST
 
-START_TEST(what_ends_well_takes_its_place)
+START_TEST(a_successful_job_replaces_it)
 {
     const int64_t old = review_job("1.2");
     again(old, sample_finish);
@@ -244,7 +244,7 @@ START_TEST(two_of_one_series)
 
 END_TEST
 
-START_TEST(late_slices_make_it_another_series)
+START_TEST(late_slices_end_the_review)
 {
     enum queue_arrival arrival;
     const int64_t job = review_job("1.2");
@@ -261,7 +261,7 @@ START_TEST(late_slices_make_it_another_series)
 
 END_TEST
 
-START_TEST(a_restart_leaves_it_as_it_is)
+START_TEST(a_restart_keeps_the_review)
 {
     const int64_t job = review_job("1.2");
     int32_t returned;
@@ -274,9 +274,10 @@ START_TEST(a_restart_leaves_it_as_it_is)
 
 END_TEST
 
-SAMPLE_MAIN("db_review", open_sample, close_sample, nothing_is_delivered_and_all_is_told,
-            features_count_once_it_is_accepted, accepted_it_is_delivered,
-            files_that_are_no_objects_stay_here, an_end_under_review_names_no_destinations,
-            what_found_nothing_is_accepted_as_empty, rejected_it_is_delivered_never,
-            it_takes_the_place_of_nothing_before_it_is_accepted, what_ends_well_takes_its_place,
-            two_of_one_series, late_slices_make_it_another_series, a_restart_leaves_it_as_it_is)
+SAMPLE_MAIN("db_review", open_sample, close_sample,
+            unexpected_results_are_recorded_and_not_delivered, features_count_after_acceptance,
+            an_accepted_result_is_delivered, files_other_than_objects_are_not_delivered,
+            an_end_under_review_names_no_destinations, an_empty_result_is_accepted_as_empty,
+            a_rejected_result_is_never_delivered, a_result_replaces_others_only_after_acceptance,
+            a_successful_job_replaces_it, two_of_one_series, late_slices_end_the_review,
+            a_restart_keeps_the_review)

@@ -80,7 +80,7 @@ START_TEST(instances_add_up)
 
 END_TEST
 
-START_TEST(a_resend_changes_nothing_but_an_event)
+START_TEST(a_resend_only_adds_an_event)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3), again;
     ck_assert_int_eq(sample_settle(s.queue, id, 1), 0);
@@ -173,7 +173,7 @@ START_TEST(one_uid_in_two_series_is_two_instances)
 
 END_TEST
 
-START_TEST(a_late_slice_reopens_a_settled_series)
+START_TEST(a_late_slice_reopens_a_complete_series)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
     enum queue_arrival arrival;
@@ -226,7 +226,7 @@ START_TEST(a_late_slice_reopens_a_refused_series)
 
 END_TEST
 
-START_TEST(settling_takes_what_is_gathering_only)
+START_TEST(only_series_being_received_become_complete)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
     ck_assert_int_eq(sample_settle(s.queue, id, 2), -EAGAIN);
@@ -245,7 +245,7 @@ START_TEST(settling_takes_what_is_gathering_only)
 
 END_TEST
 
-START_TEST(one_accepted_stack_settles)
+START_TEST(one_accepted_stack_is_enough)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
     struct queue_stack stacks[] = {
@@ -282,7 +282,7 @@ START_TEST(a_bad_stack_undoes_the_settling)
 
 END_TEST
 
-START_TEST(an_operators_word_is_kept_until_it_settles)
+START_TEST(an_operators_command_is_kept_until_completion)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
     struct queue_series series;
@@ -308,7 +308,7 @@ END_TEST
 /*
  * A series that the geometry check refused is inspected again: the configuration may have changed.
  */
-START_TEST(what_was_refused_is_judged_again)
+START_TEST(a_refused_series_is_checked_again)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
     const struct queue_complete complete = {"1.2.3", false, "jane"};
@@ -339,7 +339,7 @@ settle_incomplete(int64_t id, int32_t revision)
  * An operator's acceptance of missing instances holds for one revision, before its inspection or
  * after.
  */
-START_TEST(what_is_missing_is_accepted_by_name)
+START_TEST(missing_files_are_accepted_by_command)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
     const struct queue_complete complete = {"1.2.3", false, "jane"},
@@ -373,7 +373,7 @@ START_TEST(what_is_missing_is_accepted_by_name)
 END_TEST
 
 /* A finding on the whole series comes before its stacks, until the next inspection. */
-START_TEST(a_flag_is_told_and_goes_with_the_revision)
+START_TEST(a_flag_is_reported_and_ends_with_the_revision)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
     const struct queue_complete complete = {"1.2.3", false, "jane"};
@@ -396,7 +396,7 @@ START_TEST(a_flag_is_told_and_goes_with_the_revision)
 END_TEST
 
 /* It is the code of the series only if there is no other. */
-START_TEST(what_is_passed_over_is_no_refusal)
+START_TEST(skipped_files_are_not_a_refusal)
 {
     struct queue_stack stacks[] = {
         {.name = "derived", .planes = 2, .passed_over = true, .code = CODE_DERIVED_IMAGE},
@@ -467,7 +467,7 @@ START_TEST(series_are_found_by_uid)
 
 END_TEST
 
-START_TEST(files_come_sorted)
+START_TEST(files_are_listed_in_order)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 11);
     sample_series(s.queue, "1.2.4", 2);
@@ -580,7 +580,7 @@ bring(const char *sha256, int32_t replaced, enum queue_arrival expected)
 }
 
 /* A report without a digest does not define the stored file. */
-START_TEST(a_digest_is_that_of_the_file_that_is_there)
+START_TEST(a_digest_belongs_to_the_current_file)
 {
     bring("a1", 0, QUEUE_NEW);
     assert_answer(&s, "SELECT sha256 FROM v_instances", "a1");
@@ -615,7 +615,7 @@ START_TEST(a_file_that_returns_makes_the_series_wait)
 
 END_TEST
 
-START_TEST(a_series_refused_without_a_file_is_judged_again_when_it_returns)
+START_TEST(a_refused_series_is_checked_again_when_its_file_returns)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 2);
     const struct queue_stack refused = {.name = "",
@@ -631,7 +631,7 @@ START_TEST(a_series_refused_without_a_file_is_judged_again_when_it_returns)
 
 END_TEST
 
-START_TEST(a_series_with_results_stands_when_a_file_returns)
+START_TEST(a_series_with_results_is_unchanged_when_a_file_returns)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 2);
     ck_assert_int_eq(sample_settle(s.queue, id, 1), 0);
@@ -641,7 +641,7 @@ START_TEST(a_series_with_results_stands_when_a_file_returns)
 
 END_TEST
 
-START_TEST(a_series_whose_job_failed_is_judged_again_when_a_file_returns)
+START_TEST(a_series_with_a_failed_job_is_checked_again_when_a_file_returns)
 {
     int64_t job = sample_job(s.queue, "1.2.3");
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
@@ -717,7 +717,7 @@ assert_inbox(const char *inbox)
 }
 
 /* A file found after a kill has no source; a sender is more specific than the folder. */
-START_TEST(the_first_inbox_counts_until_a_sender_is_known)
+START_TEST(the_first_inbox_counts_until_there_is_a_sender)
 {
     add_from(9, QUEUE_SOURCE_RECOVERED, "", "");
     assert_inbox("");
@@ -758,7 +758,7 @@ add_kept(int number, int64_t file, int64_t look, const char *original)
     ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &id), 0);
 }
 
-START_TEST(originals_that_stay_are_kept_in_mind)
+START_TEST(kept_originals_are_recorded)
 {
     add_kept(1, 7, 71, "");
     add_kept(2, -5, 51, "/drop/2");
@@ -779,7 +779,7 @@ START_TEST(originals_that_stay_are_kept_in_mind)
 
 END_TEST
 
-START_TEST(originals_of_what_was_purged_are_not_taken_in_again)
+START_TEST(originals_of_purged_series_are_not_received_again)
 {
     const struct queue_purge purge = {.series_uid = "1.2.3", .by = "root"};
     struct queue_purged purged;
@@ -797,7 +797,7 @@ START_TEST(originals_of_what_was_purged_are_not_taken_in_again)
 
 END_TEST
 
-START_TEST(files_that_are_there_are_told_by_path)
+START_TEST(existing_files_are_found_by_path)
 {
     char **paths;
     size_t count;
@@ -814,7 +814,7 @@ START_TEST(files_that_are_there_are_told_by_path)
 
 END_TEST
 
-START_TEST(stacks_of_the_revision_are_told)
+START_TEST(stacks_of_the_revision_are_stored)
 {
     struct queue_stored_stack *stacks;
     struct queue_series row;
@@ -844,20 +844,22 @@ START_TEST(stacks_of_the_revision_are_told)
 
 END_TEST
 
-SAMPLE_MAIN(
-    "db_series", open_sample, close_sample, a_first_instance_makes_a_series, instances_add_up,
-    a_resend_changes_nothing_but_an_event, a_replaced_instance_makes_a_new_revision,
-    one_uid_in_two_series_is_two_instances, a_late_slice_reopens_a_settled_series,
-    a_late_slice_reopens_a_refused_series, settling_takes_what_is_gathering_only,
-    one_accepted_stack_settles, no_stack_at_all_refuses, a_bad_stack_undoes_the_settling,
-    an_operators_word_is_kept_until_it_settles, what_was_refused_is_judged_again,
-    what_is_missing_is_accepted_by_name, a_flag_is_told_and_goes_with_the_revision,
-    what_is_passed_over_is_no_refusal, gathering_lists_the_oldest_first,
-    a_missing_file_is_flagged_once_and_may_return, a_file_that_returns_makes_the_series_wait,
-    a_series_refused_without_a_file_is_judged_again_when_it_returns,
-    a_digest_is_that_of_the_file_that_is_there, a_series_with_results_stands_when_a_file_returns,
-    a_series_whose_job_failed_is_judged_again_when_a_file_returns, texts_are_made_utf8,
-    series_are_found_by_uid, files_come_sorted, each_path_is_visited_once, the_first_sender_is_kept,
-    the_first_inbox_counts_until_a_sender_is_known, an_impossible_time_is_refused,
-    originals_that_stay_are_kept_in_mind, originals_of_what_was_purged_are_not_taken_in_again,
-    files_that_are_there_are_told_by_path, stacks_of_the_revision_are_told)
+SAMPLE_MAIN("db_series", open_sample, close_sample, a_first_instance_makes_a_series,
+            instances_add_up, a_resend_only_adds_an_event, a_replaced_instance_makes_a_new_revision,
+            one_uid_in_two_series_is_two_instances, a_late_slice_reopens_a_complete_series,
+            a_late_slice_reopens_a_refused_series, only_series_being_received_become_complete,
+            one_accepted_stack_is_enough, no_stack_at_all_refuses, a_bad_stack_undoes_the_settling,
+            an_operators_command_is_kept_until_completion, a_refused_series_is_checked_again,
+            missing_files_are_accepted_by_command, a_flag_is_reported_and_ends_with_the_revision,
+            skipped_files_are_not_a_refusal, gathering_lists_the_oldest_first,
+            a_missing_file_is_flagged_once_and_may_return,
+            a_file_that_returns_makes_the_series_wait,
+            a_refused_series_is_checked_again_when_its_file_returns,
+            a_digest_belongs_to_the_current_file,
+            a_series_with_results_is_unchanged_when_a_file_returns,
+            a_series_with_a_failed_job_is_checked_again_when_a_file_returns, texts_are_made_utf8,
+            series_are_found_by_uid, files_are_listed_in_order, each_path_is_visited_once,
+            the_first_sender_is_kept, the_first_inbox_counts_until_there_is_a_sender,
+            an_impossible_time_is_refused, kept_originals_are_recorded,
+            originals_of_purged_series_are_not_received_again, existing_files_are_found_by_path,
+            stacks_of_the_revision_are_stored)

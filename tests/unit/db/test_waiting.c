@@ -196,7 +196,7 @@ cost(const void *context, size_t n)
     return seconds;
 }
 
-START_TEST(what_waits_is_not_read)
+START_TEST(waiting_rows_are_not_read)
 {
     char name[64];
     snprintf(name, sizeof name, "what waits for %s", kinds[_i].name);
@@ -205,7 +205,7 @@ START_TEST(what_waits_is_not_read)
 
 END_TEST
 
-START_TEST(the_first_are_those_of_the_highest_priority)
+START_TEST(the_first_jobs_have_the_highest_priority)
 {
     struct queue_job *jobs;
     size_t count;
@@ -224,7 +224,7 @@ START_TEST(the_first_are_those_of_the_highest_priority)
 END_TEST
 
 /* Checks the check of the other tests of db/: see plans.h. */
-START_TEST(a_walk_is_told_from_a_search)
+START_TEST(table_scans_are_distinguished_from_searches)
 {
     sqlite3 *db = s.queue->db.handle;
     sqlite3_trace_v2(db, 0, NULL, NULL);
@@ -244,10 +244,10 @@ main(void)
     TCase *growth = tcase_create("growth");
     Suite *suite = suite_create("db_waiting");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, the_first_are_those_of_the_highest_priority);
-    tcase_add_test(tests, a_walk_is_told_from_a_search);
+    tcase_add_test(tests, the_first_jobs_have_the_highest_priority);
+    tcase_add_test(tests, table_scans_are_distinguished_from_searches);
     tcase_set_timeout(growth, 120);
-    tcase_add_loop_test(growth, what_waits_is_not_read, 0, sizeof kinds / sizeof *kinds);
+    tcase_add_loop_test(growth, waiting_rows_are_not_read, 0, sizeof kinds / sizeof *kinds);
     suite_add_tcase(suite, tests);
     suite_add_tcase(suite, growth);
     return suite_run(suite);

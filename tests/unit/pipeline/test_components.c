@@ -84,7 +84,7 @@ START_TEST(noise_of_all_densities)
 
 END_TEST
 
-START_TEST(nothing_and_everything)
+START_TEST(empty_and_full_volumes)
 {
     memset(bits, 0, sizeof bits);
     assert_components(0);
@@ -96,7 +96,7 @@ START_TEST(nothing_and_everything)
 END_TEST
 
 /* Two arms through all slices meet in only one: the bands of the other slices must find out. */
-START_TEST(arms_that_meet_in_one_slice)
+START_TEST(arms_joined_in_one_slice)
 {
     for (int meeting = 0; meeting < SLICES; meeting++) {
         memset(bits, 0, sizeof bits);
@@ -115,7 +115,7 @@ START_TEST(arms_that_meet_in_one_slice)
 END_TEST
 
 /* One arm goes up, down and up again: a band has three pieces of it in its lowest and highest slices. */
-START_TEST(an_arm_that_turns)
+START_TEST(a_bent_arm)
 {
     memset(bits, 0, sizeof bits);
     for (int z = 0; z < SLICES; z++)
@@ -135,8 +135,8 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {noise_of_all_densities, nothing_and_everything,
-                                  arms_that_meet_in_one_slice, an_arm_that_turns};
+    const TTest *const tests[] = {noise_of_all_densities, empty_and_full_volumes,
+                                  arms_joined_in_one_slice, a_bent_arm};
     Suite *suite = suite_create("components");
     TCase *tcase = tcase_create("components");
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

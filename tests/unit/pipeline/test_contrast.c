@@ -8,7 +8,7 @@
 static const struct image_range no_padding = {1, 0};
 static int32_t value;
 
-START_TEST(two_values_wherever_they_are)
+START_TEST(two_values_at_any_position)
 {
     int16_t voxels[COUNT];
     for (int other = 0; other < COUNT; other++) {
@@ -66,7 +66,7 @@ main(void)
 {
     Suite *suite = suite_create("service_contrast");
     TCase *tests = tcase_create("contrast");
-    tcase_add_test(tests, two_values_wherever_they_are);
+    tcase_add_test(tests, two_values_at_any_position);
     tcase_add_test(tests, one_value_is_named);
     tcase_add_test(tests, padding_is_no_value);
     suite_add_tcase(suite, tests);

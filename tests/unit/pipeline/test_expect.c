@@ -102,7 +102,7 @@ START_TEST(volumes)
 END_TEST
 
 /* A value that six digits would round into the bounds must be reported with all digits. */
-START_TEST(a_hair_beyond_is_seen)
+START_TEST(the_smallest_excess_is_detected)
 {
     put(0, 0, 0, 0);
     put(0, 1, 0, 0);
@@ -133,7 +133,7 @@ START_TEST(means)
 END_TEST
 
 /* Arms that meet only in the last slice, and in the first. */
-START_TEST(components_that_meet_late)
+START_TEST(late_joined_components)
 {
     for (int z = 0; z < SLICES; z++) {
         put(0, 0, 0, z);
@@ -393,7 +393,7 @@ START_TEST(contrast_in_the_images)
 
 END_TEST
 
-START_TEST(an_empty_one_breaks_what_is_expected_once)
+START_TEST(an_empty_segment_violates_each_expectation_once)
 {
     ck_assert_uint_eq(check(), 1);
     expect.volume_ml = bounds(0, 5);
@@ -405,7 +405,7 @@ START_TEST(an_empty_one_breaks_what_is_expected_once)
 
 END_TEST
 
-START_TEST(all_that_is_broken_is_told)
+START_TEST(all_violated_expectations_are_reported)
 {
     struct conf_expect body = {.slices = bounds(4, 4)};
     char text[512], small[120];
@@ -436,9 +436,9 @@ int
 main(void)
 {
     const TTest *const tests[] = {volumes,
-                                  a_hair_beyond_is_seen,
+                                  the_smallest_excess_is_detected,
                                   means,
-                                  components_that_meet_late,
+                                  late_joined_components,
                                   slices,
                                   segments_are_measured,
                                   values_of_each_pixel_type_are_measured,
@@ -450,8 +450,8 @@ main(void)
                                   slices_of_the_images,
                                   units_of_the_images,
                                   contrast_in_the_images,
-                                  an_empty_one_breaks_what_is_expected_once,
-                                  all_that_is_broken_is_told};
+                                  an_empty_segment_violates_each_expectation_once,
+                                  all_violated_expectations_are_reported};
     Suite *suite = suite_create("expect");
     TCase *tcase = tcase_create("expect");
     tcase_add_checked_fixture(tcase, begin, end);

@@ -63,7 +63,7 @@ expect_definition(const struct feature_definition *definition, const char *row)
     ck_assert_str_eq(cells[UNIT], unit);
 }
 
-START_TEST(it_has_the_features_of_the_families)
+START_TEST(the_document_has_the_features_of_the_families)
 {
     FILE *document = fopen(DOCUMENT, "r");
     ck_assert_ptr_nonnull(document);
@@ -93,7 +93,7 @@ main(void)
 {
     Suite *suite = suite_create("pipeline_features_document");
     TCase *tests = tcase_create("document");
-    tcase_add_test(tests, it_has_the_features_of_the_families);
+    tcase_add_test(tests, the_document_has_the_features_of_the_families);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

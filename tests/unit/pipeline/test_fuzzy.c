@@ -143,7 +143,7 @@ START_TEST(gaussians_become_stored_values)
 
 END_TEST
 
-START_TEST(what_the_kernels_get)
+START_TEST(parameters_for_the_kernels)
 {
     static const struct {
         double threshold;
@@ -444,7 +444,7 @@ START_TEST(every_pixel_type_is_measured)
 
 END_TEST
 
-START_TEST(what_is_given_stays)
+START_TEST(given_values_are_kept)
 {
     segments[0].object_sigma = (struct conf_estimable){true, 7};
     struct expected e = expect();
@@ -458,7 +458,7 @@ START_TEST(what_is_given_stays)
 
 END_TEST
 
-START_TEST(a_deviation_of_nothing_is_one_step)
+START_TEST(a_zero_deviation_becomes_one_step)
 {
     for (int i = 0; i < VOXELS; i++)
         volume[i] = 1064;
@@ -476,7 +476,7 @@ START_TEST(a_deviation_of_nothing_is_one_step)
 
 END_TEST
 
-START_TEST(nothing_but_padding_cannot_be_measured)
+START_TEST(only_padding_cannot_be_measured)
 {
     for (int i = 0; i < PLANES; i++) {
         instances[i].has_padding = true;
@@ -498,7 +498,7 @@ END_TEST
 
 /* ---------------------------------------------------------------------------------- texts ---- */
 
-START_TEST(words_say_what_was_measured)
+START_TEST(the_description_states_the_measurements)
 {
     char text[SEGMENT_DESCRIPTION];
     struct pipeline_segment segment = {.label = "Vessel"};
@@ -526,7 +526,7 @@ START_TEST(words_say_what_was_measured)
 
 END_TEST
 
-START_TEST(words_are_cut_where_the_attribute_ends)
+START_TEST(the_description_is_cut_at_the_attribute_length)
 {
     char text[SEGMENT_DESCRIPTION];
     give(1, 2, 3);
@@ -549,7 +549,7 @@ main(void)
     TCase *tests = tcase_create("fuzzy_objects");
     tcase_add_checked_fixture(tests, make_series, NULL);
     tcase_add_test(tests, gaussians_become_stored_values);
-    tcase_add_test(tests, what_the_kernels_get);
+    tcase_add_test(tests, parameters_for_the_kernels);
     tcase_add_test(tests, methods_may_be_mixed);
     tcase_add_test(tests, a_seed_is_the_nearest_voxel);
     tcase_add_test(tests, a_seed_outside_is_refused_by_its_number);
@@ -559,11 +559,11 @@ main(void)
     tcase_add_test(tests, measured_as_defined);
     tcase_add_test(tests, voxels_of_several_cubes_count_once);
     tcase_add_test(tests, every_pixel_type_is_measured);
-    tcase_add_test(tests, what_is_given_stays);
-    tcase_add_test(tests, a_deviation_of_nothing_is_one_step);
-    tcase_add_test(tests, nothing_but_padding_cannot_be_measured);
-    tcase_add_test(tests, words_say_what_was_measured);
-    tcase_add_test(tests, words_are_cut_where_the_attribute_ends);
+    tcase_add_test(tests, given_values_are_kept);
+    tcase_add_test(tests, a_zero_deviation_becomes_one_step);
+    tcase_add_test(tests, only_padding_cannot_be_measured);
+    tcase_add_test(tests, the_description_states_the_measurements);
+    tcase_add_test(tests, the_description_is_cut_at_the_attribute_length);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -94,7 +94,7 @@ static const struct {
     {40, 60, false},  {-1000, -900, false},
 };
 
-START_TEST(the_images_own_window_where_it_shows_the_tissue)
+START_TEST(the_images_window_is_used_if_it_contains_the_tissue)
 {
     set_window(0, windows[_i].low, windows[_i].high);
     set_window(1, windows[_i].low, windows[_i].high);
@@ -112,7 +112,7 @@ START_TEST(the_images_own_window_where_it_shows_the_tissue)
 
 END_TEST
 
-START_TEST(windows_that_differ_are_none)
+START_TEST(different_windows_are_ignored)
 {
     set_window(0, 0, 20);
     ck_assert_int_eq(choose(true).origin, GREY_WINDOW_OF_SEGMENTS);
@@ -124,7 +124,7 @@ START_TEST(windows_that_differ_are_none)
 
 END_TEST
 
-START_TEST(without_a_segment_everything_counts)
+START_TEST(without_a_segment_all_voxels_count)
 {
     struct grey_window window = choose(false);
     ck_assert_int_eq(window.origin, GREY_WINDOW_OF_EVERYTHING);
@@ -140,7 +140,7 @@ START_TEST(without_a_segment_everything_counts)
 
 END_TEST
 
-START_TEST(a_window_is_told_as_people_write_it)
+START_TEST(a_window_is_printed_as_centre_and_width)
 {
     char text[80];
     const struct grey_window own = {0, 79, 40, 80, GREY_WINDOW_OF_IMAGES};
@@ -162,11 +162,11 @@ main(void)
     Suite *suite = suite_create("service_grey_window");
     TCase *tests = tcase_create("grey_window");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_loop_test(tests, the_images_own_window_where_it_shows_the_tissue, 0,
+    tcase_add_loop_test(tests, the_images_window_is_used_if_it_contains_the_tissue, 0,
                         sizeof windows / sizeof windows[0]);
-    tcase_add_test(tests, windows_that_differ_are_none);
-    tcase_add_test(tests, without_a_segment_everything_counts);
-    tcase_add_test(tests, a_window_is_told_as_people_write_it);
+    tcase_add_test(tests, different_windows_are_ignored);
+    tcase_add_test(tests, without_a_segment_all_voxels_count);
+    tcase_add_test(tests, a_window_is_printed_as_centre_and_width);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

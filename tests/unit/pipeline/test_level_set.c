@@ -76,7 +76,7 @@ START_TEST(ranges_at_the_very_values)
 
 END_TEST
 
-START_TEST(senseless_rescales_hold_nothing)
+START_TEST(invalid_rescales_match_no_value)
 {
     static const double range[2] = {-1e9, 1e9};
     struct image_range limits = image_pixel_range(IMAGE_INT16);
@@ -238,7 +238,7 @@ START_TEST(one_padding_is_never_in_range)
 
 END_TEST
 
-START_TEST(paddings_that_differ_are_exact_or_refused)
+START_TEST(different_paddings_are_exact_or_refused)
 {
     struct error error;
     /* One cut off at the end, one outside, one strictly inside: the label can express all ... */
@@ -313,7 +313,7 @@ START_TEST(centers)
 
 END_TEST
 
-START_TEST(a_sphere_in_mm_is_an_ellipsoid_where_voxels_are_no_cubes)
+START_TEST(a_sphere_in_mm_is_an_ellipsoid_of_anisotropic_voxels)
 {
     shape.radius_unit = CONF_MM;
     struct kernels_shape voxels = convert();
@@ -363,13 +363,13 @@ main(void)
     tcase_add_checked_fixture(tests, make_series, NULL);
     tcase_add_test(tests, ranges_are_the_definition);
     tcase_add_test(tests, ranges_at_the_very_values);
-    tcase_add_test(tests, senseless_rescales_hold_nothing);
+    tcase_add_test(tests, invalid_rescales_match_no_value);
     tcase_add_test(tests, every_plane_has_its_own_rescale);
     tcase_add_test(tests, one_padding_is_never_in_range);
-    tcase_add_test(tests, paddings_that_differ_are_exact_or_refused);
+    tcase_add_test(tests, different_paddings_are_exact_or_refused);
     tcase_add_test(tests, common_padding_is_common);
     tcase_add_test(tests, centers);
-    tcase_add_test(tests, a_sphere_in_mm_is_an_ellipsoid_where_voxels_are_no_cubes);
+    tcase_add_test(tests, a_sphere_in_mm_is_an_ellipsoid_of_anisotropic_voxels);
     tcase_add_test(tests, other_kinds);
     tcase_add_test(tests, senseless_shapes_are_refused);
     suite_add_tcase(suite, tests);

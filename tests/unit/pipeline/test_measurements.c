@@ -47,7 +47,7 @@ expect_modifier(const struct sr_measurement *measurement, const char *name, cons
 }
 
 /* The report must have a code for each name of the kernels and the configuration. */
-START_TEST(every_name_has_its_code)
+START_TEST(each_name_has_a_code)
 {
     static const char *const ways[] = {"stored-256", "fixed-bin-number", "fixed-bin-size",
                                        "pyradiomics-bin-width"};
@@ -86,7 +86,7 @@ START_TEST(every_feature_has_a_short_code)
 END_TEST
 
 /* Each reason must have a text in the report, because readers do not show an unknown code. */
-START_TEST(every_absence_has_its_words)
+START_TEST(each_absence_has_a_text)
 {
     for (int reason = FEATURE_PRESENT; reason < FEATURE_MISSINGS; reason++) {
         struct feature feature = texture(1, "3d-merged", "stored-256");
@@ -130,9 +130,9 @@ main(void)
 {
     Suite *suite = suite_create("service_measurements");
     TCase *tests = tcase_create("measurements");
-    tcase_add_test(tests, every_name_has_its_code);
+    tcase_add_test(tests, each_name_has_a_code);
     tcase_add_loop_test(tests, every_feature_has_a_short_code, 0, FEATURE_FAMILIES);
-    tcase_add_test(tests, every_absence_has_its_words);
+    tcase_add_test(tests, each_absence_has_a_text);
     tcase_add_test(tests, a_group_for_each_region);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -149,7 +149,7 @@ START_TEST(histograms_of_relative_ranges)
 
 END_TEST
 
-START_TEST(what_sigma_is_of)
+START_TEST(memory_of_sigma)
 {
     static struct conf_shape shape = {.kind = CONF_SPHERE,
                                       .center_unit = CONF_FRACTION,
@@ -166,7 +166,7 @@ START_TEST(what_sigma_is_of)
 
 END_TEST
 
-START_TEST(what_is_measured_around_seeds)
+START_TEST(memory_of_measurements_around_seeds)
 {
     seed = (struct conf_seed){CONF_VOXEL, {50, 40, 5}};
     segment = (struct conf_segment){.method = CONF_FUZZY,
@@ -189,8 +189,8 @@ main(void)
     tcase_add_loop_test(tcase, planes_of_the_highest_mean, 0, 4);
     tcase_add_loop_test(tcase, histograms_of_relative_ranges, 0,
                         (int)(sizeof ranges / sizeof ranges[0]));
-    tcase_add_test(tcase, what_sigma_is_of);
-    tcase_add_test(tcase, what_is_measured_around_seeds);
+    tcase_add_test(tcase, memory_of_sigma);
+    tcase_add_test(tcase, memory_of_measurements_around_seeds);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -63,7 +63,7 @@ assert_ended(enum proto_verdict verdict, enum code code)
     ck_assert_int_le(job_sample_output_entries(&sample), 0);
 }
 
-START_TEST(a_job_that_works)
+START_TEST(a_successful_job)
 {
     struct pipeline_report report;
     ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
@@ -177,7 +177,7 @@ START_TEST(methods_are_mixed_in_either_order)
 
 END_TEST
 
-START_TEST(without_a_map_no_fractional_object_and_an_old_one_goes)
+START_TEST(without_a_map_an_old_fractional_object_is_removed)
 {
     static char with[] = "name = \"a\"; segments = ( " SOFT " );";
     static char without[] =
@@ -195,7 +195,7 @@ START_TEST(without_a_map_no_fractional_object_and_an_old_one_goes)
 
 END_TEST
 
-START_TEST(what_is_not_given_is_measured_and_told)
+START_TEST(missing_parameters_are_measured_and_reported)
 {
     static char settings[] = "name = \"a\"; segments = ( " FUZZY(
         "Soft", IN_BLOCK "estimate_voxels = 1; homogeneity_sigma = 5.0; ") " );";
@@ -235,7 +235,7 @@ START_TEST(relative_connectedness_gives_each_voxel_one_owner)
 
 END_TEST
 
-START_TEST(objects_that_tie_everywhere_are_empty)
+START_TEST(objects_with_equal_connectedness_are_empty)
 {
     sample.spec.settings =
         (char[]){"name = \"a\"; relative_connectedness = true; segments = ( " SOFT
@@ -274,7 +274,7 @@ START_TEST(a_level_set_starts_from_an_object)
 
 END_TEST
 
-START_TEST(series_that_fuzzy_connectedness_refuses)
+START_TEST(series_refused_by_fuzzy_connectedness)
 {
     sample.spec.settings = (char[]){"name = \"a\"; segments = ( " FUZZY(
         "Soft", "seeds = ( { voxel = [ 12, 10, 6 ]; } ); ") " );"};
@@ -336,7 +336,7 @@ lost_at_run(struct kernels_lane *lane, const void *request, struct error *error)
     return lost(error);
 }
 
-START_TEST(what_does_not_fit_runs_on_the_cpu)
+START_TEST(jobs_beyond_gpu_memory_run_on_the_cpu)
 {
     struct error error = {0};
     struct kernels_device *second;
@@ -424,7 +424,7 @@ stop_at(void *context, const char *stage, double fraction)
 static char measuring[] = SAMPLE_SETTINGS(
     "[ 0.0, 80.0 ]") "texture = { glcm = { levels = 8; }; patterns = [ \"lbp\" ]; };";
 
-START_TEST(a_job_stops_at_every_stage_and_leaves_nothing)
+START_TEST(a_job_stopped_at_any_stage_leaves_no_file)
 {
     char *settings = sample.spec.settings;
     sample.spec.settings = measuring;
@@ -472,7 +472,7 @@ limit(__rlimit_resource_t resource, rlim_t soft)
     return before;
 }
 
-START_TEST(a_full_disk_at_any_place_leaves_nothing)
+START_TEST(a_full_disk_at_any_write_leaves_no_file)
 {
     int refused = 0;
     bool done = false;
@@ -515,7 +515,7 @@ fdatasync(int fd)
 }
 
 /* Files are synced concurrently, so that any of them may fail. */
-START_TEST(what_cannot_be_synced_leaves_nothing)
+START_TEST(a_failed_sync_leaves_no_file)
 {
     bool done = false;
     int refused = 0;
@@ -538,7 +538,7 @@ START_TEST(what_cannot_be_synced_leaves_nothing)
 
 END_TEST
 
-START_TEST(too_few_descriptors_are_no_fault_of_the_input)
+START_TEST(missing_descriptors_are_a_transient_error)
 {
     bool done = false;
     for (rlim_t count = 3; !done; count++) {
@@ -557,7 +557,7 @@ START_TEST(too_few_descriptors_are_no_fault_of_the_input)
 
 END_TEST
 
-START_TEST(an_output_that_is_no_folder)
+START_TEST(an_output_path_of_a_file_is_refused)
 {
     int fd = open(sample.output, O_WRONLY | O_CREAT, 0600);
     ck_assert_int_ge(fd, 0);
@@ -567,7 +567,7 @@ START_TEST(an_output_that_is_no_folder)
 
 END_TEST
 
-START_TEST(an_output_that_another_job_holds)
+START_TEST(an_output_locked_by_another_job_is_refused)
 {
     struct output *other;
     ck_assert_int_eq(output_open(sample.output, true, &other), 0);
@@ -578,7 +578,7 @@ START_TEST(an_output_that_another_job_holds)
 
 END_TEST
 
-START_TEST(an_input_that_is_gone_or_cut_off)
+START_TEST(a_missing_or_truncated_input_fails_the_job)
 {
     ck_assert_int_eq(truncate(sample.input[3], 900), 0);
     assert_ended(PROTO_VERDICT_REJECT, CODE_FILE_TRUNCATED);
@@ -591,7 +591,7 @@ START_TEST(an_input_that_is_gone_or_cut_off)
 END_TEST
 
 /* Jobs exist only for stacks that admission or an operator accepted. The grid of the job fills the gap. */
-START_TEST(a_slice_that_is_missing)
+START_TEST(a_missing_slice_fails_the_job)
 {
     for (int z = 2; z < SAMPLE_SLICES - 1; z++)
         sample.inputs[z] = sample.inputs[z + 1];
@@ -603,7 +603,7 @@ START_TEST(a_slice_that_is_missing)
 
 END_TEST
 
-START_TEST(a_job_that_makes_no_sense)
+START_TEST(an_invalid_job_is_refused)
 {
     sample.spec.stack = (char[]){"echo 7"};
     assert_ended(PROTO_VERDICT_REJECT, CODE_STACK_NOT_FOUND);
@@ -621,27 +621,27 @@ main(void)
     Suite *suite = suite_create("service_pipeline");
     TCase *tests = tcase_create("pipeline");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, a_job_that_works);
+    tcase_add_test(tests, a_successful_job);
     tcase_add_test(tests, an_empty_job);
     tcase_add_test(tests, methods_are_mixed_in_either_order);
-    tcase_add_test(tests, without_a_map_no_fractional_object_and_an_old_one_goes);
-    tcase_add_test(tests, what_is_not_given_is_measured_and_told);
+    tcase_add_test(tests, without_a_map_an_old_fractional_object_is_removed);
+    tcase_add_test(tests, missing_parameters_are_measured_and_reported);
     tcase_add_test(tests, relative_connectedness_gives_each_voxel_one_owner);
-    tcase_add_test(tests, objects_that_tie_everywhere_are_empty);
+    tcase_add_test(tests, objects_with_equal_connectedness_are_empty);
     tcase_add_test(tests, a_level_set_starts_from_an_object);
-    tcase_add_test(tests, series_that_fuzzy_connectedness_refuses);
-    tcase_add_test(tests, what_does_not_fit_runs_on_the_cpu);
+    tcase_add_test(tests, series_refused_by_fuzzy_connectedness);
+    tcase_add_test(tests, jobs_beyond_gpu_memory_run_on_the_cpu);
     tcase_add_test(tests, a_device_that_fails_at_any_call_is_lost);
-    tcase_add_test(tests, a_job_stops_at_every_stage_and_leaves_nothing);
+    tcase_add_test(tests, a_job_stopped_at_any_stage_leaves_no_file);
     tcase_add_test(tests, a_job_stopped_before_it_began);
-    tcase_add_test(tests, a_full_disk_at_any_place_leaves_nothing);
-    tcase_add_test(tests, what_cannot_be_synced_leaves_nothing);
-    tcase_add_test(tests, too_few_descriptors_are_no_fault_of_the_input);
-    tcase_add_test(tests, an_output_that_is_no_folder);
-    tcase_add_test(tests, an_output_that_another_job_holds);
-    tcase_add_test(tests, an_input_that_is_gone_or_cut_off);
-    tcase_add_test(tests, a_slice_that_is_missing);
-    tcase_add_test(tests, a_job_that_makes_no_sense);
+    tcase_add_test(tests, a_full_disk_at_any_write_leaves_no_file);
+    tcase_add_test(tests, a_failed_sync_leaves_no_file);
+    tcase_add_test(tests, missing_descriptors_are_a_transient_error);
+    tcase_add_test(tests, an_output_path_of_a_file_is_refused);
+    tcase_add_test(tests, an_output_locked_by_another_job_is_refused);
+    tcase_add_test(tests, a_missing_or_truncated_input_fails_the_job);
+    tcase_add_test(tests, a_missing_slice_fails_the_job);
+    tcase_add_test(tests, an_invalid_job_is_refused);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

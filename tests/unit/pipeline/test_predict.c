@@ -65,7 +65,7 @@ START_TEST(more_work_takes_longer)
 
 END_TEST
 
-START_TEST(what_grows_faster_than_the_volume_is_not_predicted)
+START_TEST(superlinear_work_has_no_prediction)
 {
     struct conf_pipeline pipeline = pipeline_of(CONF_RANGE);
     static struct texture_resample finer;
@@ -91,7 +91,7 @@ main(void)
     tcase_add_test(tcase, small_jobs_end_before_a_gpu_is_open);
     tcase_add_test(tcase, predictions_are_no_less_than_measured);
     tcase_add_test(tcase, more_work_takes_longer);
-    tcase_add_test(tcase, what_grows_faster_than_the_volume_is_not_predicted);
+    tcase_add_test(tcase, superlinear_work_has_no_prediction);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

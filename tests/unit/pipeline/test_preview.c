@@ -78,7 +78,7 @@ check_ramp(int width, int height)
     free(values);
 }
 
-START_TEST(a_ramp_stays_a_ramp_whatever_the_size)
+START_TEST(a_ramp_stays_a_ramp_at_any_size)
 {
     make_ramp();
     check_ramp(COLUMNS, ROWS);
@@ -89,7 +89,7 @@ START_TEST(a_ramp_stays_a_ramp_whatever_the_size)
 
 END_TEST
 
-START_TEST(what_lies_beyond_the_border_is_the_border)
+START_TEST(samples_beyond_the_border_equal_the_border)
 {
     float values[2 * COLUMNS * 2 * ROWS];
     make_ramp();
@@ -152,7 +152,7 @@ START_TEST(a_picture_reads_back)
 
 END_TEST
 
-START_TEST(a_disk_that_is_full_is_told)
+START_TEST(a_full_disk_is_reported)
 {
     struct indexed_png picture;
     make_picture(&picture);
@@ -164,7 +164,7 @@ START_TEST(a_disk_that_is_full_is_told)
 
 END_TEST
 
-START_TEST(a_colour_is_found_made_or_the_nearest)
+START_TEST(a_colour_is_found_added_or_approximated)
 {
     struct indexed_png picture = {.colors = 0};
     for (int i = 0; i < INDEXED_PNG_COLORS; i++) {
@@ -323,7 +323,7 @@ says(const struct drawn *drawn, const char *text)
     return has_text(drawn, text, (struct box){0, 0, drawn->width, drawn->height});
 }
 
-START_TEST(threads_draw_what_one_draws)
+START_TEST(any_number_of_threads_draws_the_same_image)
 {
     static struct scene scene;
     make_scene(&scene);
@@ -362,7 +362,7 @@ START_TEST(the_outline_is_the_border_of_the_segment)
 
 END_TEST
 
-START_TEST(legend_window_and_places_are_told)
+START_TEST(legend_window_and_positions_are_printed)
 {
     static struct scene scene;
     make_scene(&scene);
@@ -443,7 +443,7 @@ find_light(const struct drawn *drawn, int plane, double *x, double *y)
     *y = sum_y / count / PANEL;
 }
 
-START_TEST(planes_are_as_is_usual_however_acquired)
+START_TEST(planes_have_the_usual_orientation)
 {
     static struct scene scene;
     double x, y;
@@ -464,7 +464,7 @@ START_TEST(planes_are_as_is_usual_however_acquired)
 
 END_TEST
 
-START_TEST(edges_have_the_letters_of_what_they_face)
+START_TEST(edges_have_the_letters_of_their_direction)
 {
     static struct scene scene;
     make_scene(&scene);
@@ -482,7 +482,7 @@ START_TEST(edges_have_the_letters_of_what_they_face)
 END_TEST
 
 /* The height in planes is a twelfth: proportions must hold, and there are no reformatted planes. */
-START_TEST(a_thin_volume_has_slices_alone)
+START_TEST(a_thin_volume_has_only_slices)
 {
     static struct scene scene;
     make_scene(&scene);
@@ -499,7 +499,7 @@ START_TEST(a_thin_volume_has_slices_alone)
 END_TEST
 
 /* Slices narrower than their captions, at distances that make only some captions long. */
-START_TEST(captions_are_lettered_alike)
+START_TEST(captions_use_one_font)
 {
     static struct scene scene;
     make_scene(&scene);
@@ -536,7 +536,7 @@ START_TEST(an_only_slice_is_large)
 END_TEST
 
 /* Planes at 0, 1, 2, ... 19 and 39 mm: the last six of 21 even steps are nearest to the last one. */
-START_TEST(uneven_planes_lie_where_they_are)
+START_TEST(uneven_planes_have_their_positions)
 {
     static struct scene scene;
     make_scene(&scene);
@@ -560,7 +560,7 @@ START_TEST(uneven_planes_lie_where_they_are)
 END_TEST
 
 /* One voxel in 512 columns must be visible, although 288 pixels show only every second one. */
-START_TEST(nothing_is_too_small_to_be_seen)
+START_TEST(small_segments_are_visible)
 {
     static struct scene scene;
     static int16_t voxels[512];
@@ -602,7 +602,7 @@ START_TEST(nothing_is_too_small_to_be_seen)
 
 END_TEST
 
-START_TEST(warnings_stand_above_all)
+START_TEST(warnings_are_on_top)
 {
     static struct scene scene;
     make_scene(&scene);
@@ -641,7 +641,7 @@ START_TEST(long_warnings_are_broken_and_a_note_ends_the_sheet)
 
 END_TEST
 
-START_TEST(colours_that_are_taken_are_replaced)
+START_TEST(used_colours_are_replaced)
 {
     static struct scene scene;
     make_scene(&scene);
@@ -670,24 +670,24 @@ main(void)
     const int ways = sizeof acquisitions / sizeof acquisitions[0];
     Suite *suite = suite_create("service_preview");
     TCase *tests = tcase_create("preview");
-    tcase_add_test(tests, a_ramp_stays_a_ramp_whatever_the_size);
-    tcase_add_test(tests, what_lies_beyond_the_border_is_the_border);
+    tcase_add_test(tests, a_ramp_stays_a_ramp_at_any_size);
+    tcase_add_test(tests, samples_beyond_the_border_equal_the_border);
     tcase_add_test(tests, a_picture_reads_back);
-    tcase_add_test(tests, a_disk_that_is_full_is_told);
-    tcase_add_test(tests, a_colour_is_found_made_or_the_nearest);
-    tcase_add_test(tests, threads_draw_what_one_draws);
+    tcase_add_test(tests, a_full_disk_is_reported);
+    tcase_add_test(tests, a_colour_is_found_added_or_approximated);
+    tcase_add_test(tests, any_number_of_threads_draws_the_same_image);
     tcase_add_test(tests, the_outline_is_the_border_of_the_segment);
-    tcase_add_test(tests, legend_window_and_places_are_told);
-    tcase_add_loop_test(tests, planes_are_as_is_usual_however_acquired, 0, ways);
-    tcase_add_loop_test(tests, edges_have_the_letters_of_what_they_face, 0, ways);
-    tcase_add_test(tests, a_thin_volume_has_slices_alone);
-    tcase_add_test(tests, captions_are_lettered_alike);
+    tcase_add_test(tests, legend_window_and_positions_are_printed);
+    tcase_add_loop_test(tests, planes_have_the_usual_orientation, 0, ways);
+    tcase_add_loop_test(tests, edges_have_the_letters_of_their_direction, 0, ways);
+    tcase_add_test(tests, a_thin_volume_has_only_slices);
+    tcase_add_test(tests, captions_use_one_font);
     tcase_add_test(tests, an_only_slice_is_large);
-    tcase_add_test(tests, uneven_planes_lie_where_they_are);
-    tcase_add_test(tests, nothing_is_too_small_to_be_seen);
-    tcase_add_test(tests, warnings_stand_above_all);
+    tcase_add_test(tests, uneven_planes_have_their_positions);
+    tcase_add_test(tests, small_segments_are_visible);
+    tcase_add_test(tests, warnings_are_on_top);
     tcase_add_test(tests, long_warnings_are_broken_and_a_note_ends_the_sheet);
-    tcase_add_test(tests, colours_that_are_taken_are_replaced);
+    tcase_add_test(tests, used_colours_are_replaced);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

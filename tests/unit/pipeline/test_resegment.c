@@ -38,7 +38,7 @@ left(double *lo, double *hi)
     return count;
 }
 
-START_TEST(all_is_left_unasked)
+START_TEST(without_options_all_voxels_stay)
 {
     double lo, hi, kept[2], extremes[2];
     for (int v = 0; v < VALUES; v++)
@@ -52,7 +52,7 @@ START_TEST(all_is_left_unasked)
 END_TEST
 
 /* The range is in real-world units, with both ends included, for any rescale of a slice. */
-START_TEST(a_range_is_of_real_world_values)
+START_TEST(a_range_applies_to_real_world_values)
 {
     double lo, hi;
     volume.tables = 2;
@@ -68,7 +68,7 @@ START_TEST(a_range_is_of_real_world_values)
 END_TEST
 
 /* Of 10 zeros and one value at 100: mean 100/11, deviation 28.7; 3 of them reach 95.3 and 4 reach 124. */
-START_TEST(outliers_are_left_out)
+START_TEST(outliers_are_removed)
 {
     double lo, hi;
     for (int sigma = 3; sigma <= 4; sigma++) {
@@ -83,7 +83,7 @@ START_TEST(outliers_are_left_out)
 END_TEST
 
 /* The mean is of the whole region, not of the range: both ranges are computed first, then intersected. */
-START_TEST(both_are_of_the_region_as_it_was)
+START_TEST(range_and_outliers_refer_to_the_original_region)
 {
     double lo, hi;
     histograms[50] = 10;  /* 0 */
@@ -98,7 +98,7 @@ START_TEST(both_are_of_the_region_as_it_was)
 
 END_TEST
 
-START_TEST(one_value_is_no_outlier)
+START_TEST(a_constant_region_has_no_outlier)
 {
     double lo, hi;
     histograms[77] = 1000003;
@@ -109,7 +109,7 @@ START_TEST(one_value_is_no_outlier)
 
 END_TEST
 
-START_TEST(nothing_is_left_of_nothing)
+START_TEST(an_empty_region_stays_empty)
 {
     double lo, hi;
     options.sigma = 3;
@@ -120,7 +120,7 @@ START_TEST(nothing_is_left_of_nothing)
 END_TEST
 
 /* The test of a voxel by the families must match the counts. */
-START_TEST(a_voxel_is_of_the_intensity_mask)
+START_TEST(removed_voxels_are_outside_the_intensity_mask)
 {
     const struct feature_region region = {.volume = &volume, .histograms = histograms};
     double lo, hi;
@@ -140,13 +140,13 @@ main(void)
     Suite *suite = suite_create("resegment");
     TCase *tcase = tcase_create("resegment");
     tcase_add_checked_fixture(tcase, set_up, NULL);
-    tcase_add_test(tcase, all_is_left_unasked);
-    tcase_add_test(tcase, a_range_is_of_real_world_values);
-    tcase_add_test(tcase, outliers_are_left_out);
-    tcase_add_test(tcase, both_are_of_the_region_as_it_was);
-    tcase_add_test(tcase, one_value_is_no_outlier);
-    tcase_add_test(tcase, nothing_is_left_of_nothing);
-    tcase_add_test(tcase, a_voxel_is_of_the_intensity_mask);
+    tcase_add_test(tcase, without_options_all_voxels_stay);
+    tcase_add_test(tcase, a_range_applies_to_real_world_values);
+    tcase_add_test(tcase, outliers_are_removed);
+    tcase_add_test(tcase, range_and_outliers_refer_to_the_original_region);
+    tcase_add_test(tcase, a_constant_region_has_no_outlier);
+    tcase_add_test(tcase, an_empty_region_stays_empty);
+    tcase_add_test(tcase, removed_voxels_are_outside_the_intensity_mask);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -35,7 +35,7 @@ START_TEST(directions_have_letters)
 
 END_TEST
 
-START_TEST(places_are_told_from_the_origin)
+START_TEST(positions_are_printed_from_the_origin)
 {
     static const double head[3] = {0, 0, 1}, foot[3] = {0, 0, -1}, tilted[3] = {0, 0.31, 0.95};
     char text[ORIENTATION_PLACE_SIZE];
@@ -55,7 +55,7 @@ START_TEST(places_are_told_from_the_origin)
 
 END_TEST
 
-START_TEST(every_axis_has_its_own_of_the_patient)
+START_TEST(each_axis_has_one_patient_axis)
 {
     static const double turned[9] = {0, 0.1, -0.9, -1, 0, 0, 0, 0.9, 0.1};
     static const double between[9] = {0.7, 0.7, 0.14, 0.69, -0.7, -0.15, 0, 0.2, -0.97};
@@ -107,7 +107,7 @@ START_TEST(letters_are_drawn_dot_by_dot)
 
 END_TEST
 
-START_TEST(nothing_is_drawn_beyond_the_box)
+START_TEST(drawing_is_clipped_to_the_box)
 {
     const struct box box = {10, 5, 17, 9};
     letter("MWMWMWMW@@@", box, 2);
@@ -123,7 +123,7 @@ START_TEST(nothing_is_drawn_beyond_the_box)
 
 END_TEST
 
-START_TEST(what_is_no_ascii_is_something_near)
+START_TEST(other_characters_are_approximated_in_ascii)
 {
     static uint8_t plain[HEIGHT * WIDTH];
 
@@ -151,7 +151,7 @@ START_TEST(what_is_no_ascii_is_something_near)
 
 END_TEST
 
-START_TEST(every_letter_is_its_own)
+START_TEST(each_letter_has_a_distinct_shape)
 {
     static uint8_t drawn[95][HEIGHT * WIDTH];
     for (int c = 0; c < 95; c++) {
@@ -193,7 +193,7 @@ find(size_t masks, int threads)
     return extent;
 }
 
-START_TEST(nothing_is_everywhere)
+START_TEST(an_empty_segment_has_no_centre)
 {
     memset(bits, 0, sizeof bits);
     struct segments_extent extent = find(2, 1);
@@ -236,7 +236,7 @@ START_TEST(the_fullest_planes_are_found)
 
 END_TEST
 
-START_TEST(of_planes_as_full_the_middle_one)
+START_TEST(the_middle_of_equally_full_planes_is_chosen)
 {
     memset(bits, 0, sizeof bits);
     set_voxel(0, 0, 3, 2);
@@ -256,15 +256,15 @@ main(void)
     TCase *tests = tcase_create("parts");
     tcase_add_loop_test(tests, directions_have_letters, 0,
                         sizeof directions / sizeof directions[0]);
-    tcase_add_test(tests, places_are_told_from_the_origin);
-    tcase_add_test(tests, every_axis_has_its_own_of_the_patient);
+    tcase_add_test(tests, positions_are_printed_from_the_origin);
+    tcase_add_test(tests, each_axis_has_one_patient_axis);
     tcase_add_test(tests, letters_are_drawn_dot_by_dot);
-    tcase_add_test(tests, nothing_is_drawn_beyond_the_box);
-    tcase_add_test(tests, what_is_no_ascii_is_something_near);
-    tcase_add_test(tests, every_letter_is_its_own);
-    tcase_add_test(tests, nothing_is_everywhere);
+    tcase_add_test(tests, drawing_is_clipped_to_the_box);
+    tcase_add_test(tests, other_characters_are_approximated_in_ascii);
+    tcase_add_test(tests, each_letter_has_a_distinct_shape);
+    tcase_add_test(tests, an_empty_segment_has_no_centre);
     tcase_add_test(tests, the_fullest_planes_are_found);
-    tcase_add_test(tests, of_planes_as_full_the_middle_one);
+    tcase_add_test(tests, the_middle_of_equally_full_planes_is_chosen);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

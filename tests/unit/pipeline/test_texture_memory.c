@@ -159,7 +159,7 @@ START_TEST(bins_of_a_width)
 END_TEST
 
 /* Matrices that are results, and a table of values and levels per slice. */
-START_TEST(what_is_kept)
+START_TEST(memory_of_kept_results)
 {
     struct glcm_options glcm = {.aggregation = AGGREGATION_2D_AVERAGED,
                                 .distances = (int[]){1, 2},
@@ -179,7 +179,7 @@ START_TEST(what_is_kept)
 END_TEST
 
 /* Sets that together exceed the limit of sets in progress. */
-START_TEST(as_much_as_may_be_on_its_way)
+START_TEST(memory_of_the_maximum_in_progress)
 {
     struct glcm_options glcm = {.aggregation = AGGREGATION_2D_AVERAGED,
                                 .distances = (int[]){1, 2, 3, 4, 5, 6},
@@ -205,8 +205,8 @@ main(void)
     if (test_share() == 1) { /* the same code, but slower */
         tcase_add_test(tcase, never_less);
         tcase_add_loop_test(tcase, bins_of_a_width, 0, 2);
-        tcase_add_test(tcase, what_is_kept);
-        tcase_add_test(tcase, as_much_as_may_be_on_its_way);
+        tcase_add_test(tcase, memory_of_kept_results);
+        tcase_add_test(tcase, memory_of_the_maximum_in_progress);
     }
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

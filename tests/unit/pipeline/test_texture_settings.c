@@ -114,7 +114,7 @@ START_TEST(offsets_of_the_pipeline)
 
 END_TEST
 
-START_TEST(as_many_offsets_as_may_be_are_named)
+START_TEST(the_maximum_number_of_offsets_is_named)
 {
     char text[DIRECTIONS_TEXT];
     struct texture_offset own[16];
@@ -129,7 +129,7 @@ START_TEST(as_many_offsets_as_may_be_are_named)
 
 END_TEST
 
-START_TEST(what_sets_a_pattern_apart)
+START_TEST(settings_that_distinguish_patterns)
 {
     static const struct {
         struct texture_options texture;
@@ -162,7 +162,7 @@ START_TEST(what_sets_a_pattern_apart)
 
 END_TEST
 
-START_TEST(a_set_is_a_pattern_that_is_wanted)
+START_TEST(each_requested_pattern_is_a_set)
 {
     const struct texture_options some = {.patterns = 1u << TEXTURE_LBP | 1u << TEXTURE_LANADP};
     const struct texture_options none = {.patterns = 0};
@@ -213,9 +213,9 @@ main(void)
     tcase_add_loop_test(tcase, directions_of_every_aggregation_and_distance, 0, AGGREGATIONS);
     tcase_add_test(tcase, some_angles);
     tcase_add_test(tcase, offsets_of_the_pipeline);
-    tcase_add_test(tcase, as_many_offsets_as_may_be_are_named);
-    tcase_add_test(tcase, what_sets_a_pattern_apart);
-    tcase_add_test(tcase, a_set_is_a_pattern_that_is_wanted);
+    tcase_add_test(tcase, the_maximum_number_of_offsets_is_named);
+    tcase_add_test(tcase, settings_that_distinguish_patterns);
+    tcase_add_test(tcase, each_requested_pattern_is_a_set);
     tcase_add_test(tcase, units_of_values);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

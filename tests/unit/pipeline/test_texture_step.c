@@ -60,7 +60,7 @@ find(const struct pipeline_report *report, int32_t segment, const char *name, in
     return NULL;
 }
 
-START_TEST(what_a_job_reports)
+START_TEST(reports_of_a_job)
 {
     struct pipeline_report report;
     ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
@@ -98,7 +98,7 @@ lost_at_run(struct kernels_lane *lane, const void *request, struct error *error)
     return error_set(error, -EIO, CODE_COMPUTE_DEVICE_LOST, "unspecified launch failure");
 }
 
-START_TEST(a_device_that_is_lost_at_any_call)
+START_TEST(loss_of_the_device_at_any_call)
 {
     struct pipeline_report report;
     const struct kernels_backend *whole = device->backend;
@@ -149,7 +149,7 @@ stop_within(void *context, const char *stage, double fraction)
 }
 
 /* Stops the job when it reports the second region. The job must not count any of that region. */
-START_TEST(a_job_that_is_stopped_within_a_region)
+START_TEST(a_job_stopped_within_a_region)
 {
     atomic_bool stop = false;
     const struct pipeline_watch watch = {stop_within, &stop, &stop};
@@ -199,7 +199,7 @@ count_zones(struct kernels_lane *lane, const void *request, struct error *error)
     "texture = { regions = [ \"segments\", \"volume\" ]; families = [ \"all\" ];" more " };"
 
 /* Two regions. Neighbours must be read once at one distance, and twice at two. */
-START_TEST(families_share_what_is_counted)
+START_TEST(families_share_counted_matrices)
 {
     static char together[] = FAMILIES(""), apart[] = FAMILIES("ngldm_distance = 2;");
     struct pipeline_report report;
@@ -264,7 +264,7 @@ static struct {
     {GROUPS(GROUP("") "," GROUP("regions = [ \"segments\", \"volume\" ]; levels = 8;")), 2},
 };
 
-START_TEST(groups_share_what_levels_have_no_part_in)
+START_TEST(groups_share_results_that_do_not_depend_on_levels)
 {
     struct pipeline_report report;
     struct kernels_op lags_op = *device->backend->ops[KERNELS_LAGS];
@@ -325,11 +325,11 @@ main(void)
     Suite *suite = suite_create("texture step");
     TCase *tcase = tcase_create("texture step");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, what_a_job_reports);
-    tcase_add_loop_test(tcase, a_device_that_is_lost_at_any_call, 0, 3);
-    tcase_add_test(tcase, a_job_that_is_stopped_within_a_region);
-    tcase_add_loop_test(tcase, families_share_what_is_counted, 0, 2);
-    tcase_add_loop_test(tcase, groups_share_what_levels_have_no_part_in, 0,
+    tcase_add_test(tcase, reports_of_a_job);
+    tcase_add_loop_test(tcase, loss_of_the_device_at_any_call, 0, 3);
+    tcase_add_test(tcase, a_job_stopped_within_a_region);
+    tcase_add_loop_test(tcase, families_share_counted_matrices, 0, 2);
+    tcase_add_loop_test(tcase, groups_share_results_that_do_not_depend_on_levels, 0,
                         (int)(sizeof shared_groups / sizeof shared_groups[0]));
     tcase_add_loop_test(tcase, matrices_count_as_memory, 0, 4);
     suite_add_tcase(suite, tcase);

@@ -153,7 +153,7 @@ open_valuing(size_t sets, int threads, bool count)
 }
 
 /* The number of threads is half of the case's number. */
-START_TEST(each_region_has_its_values_in_order)
+START_TEST(each_region_has_ordered_values)
 {
     open_valuing(SETS, _i / 2, _i % 2);
     for (size_t region = 0; region < 50; region++) {
@@ -180,7 +180,7 @@ START_TEST(each_region_has_its_values_in_order)
 END_TEST
 
 /* A stopped job must only wait for values in progress. */
-START_TEST(what_nobody_waits_for_is_not_made)
+START_TEST(unrequested_values_are_not_computed)
 {
     open_valuing(SETS, 0, false);
     add_sets(0, SETS, 1, _i == 0);
@@ -199,7 +199,7 @@ START_TEST(what_nobody_waits_for_is_not_made)
 END_TEST
 
 /* The thread that computes the values reports them before the set is returned, and starts again for the next region. */
-START_TEST(what_is_told_of_a_set_is_its_own)
+START_TEST(each_set_reports_its_own_values)
 {
     struct valued *valued;
     valuing = valuing_open();
@@ -230,7 +230,7 @@ START_TEST(what_is_told_of_a_set_is_its_own)
 END_TEST
 
 /* Threads count this set last, but the caller must get it in its turn. */
-START_TEST(what_is_counted_last_is)
+START_TEST(matrices_counted_last_are_reported)
 {
     struct error error;
     const struct feature_region region = {.number = 1};
@@ -307,7 +307,7 @@ START_TEST(forms_are_made_before_their_values)
 
 END_TEST
 
-START_TEST(forms_that_nobody_waits_for_are_let_go)
+START_TEST(unrequested_forms_are_released)
 {
     const struct feature_region region = {.number = 1};
     open_valuing(1, _i, false);
@@ -330,7 +330,7 @@ has_room(size_t set, size_t bytes)
  * One set may exceed the limit. A second set must wait, unless it uses the same counts, which then stay after the
  * release of the first.
  */
-START_TEST(room_is_made_by_what_is_let_go)
+START_TEST(released_forms_make_room)
 {
     open_valuing(SETS, 0, false);
     ck_assert(has_room(0, 3 * VALUING_HELD));
@@ -360,14 +360,14 @@ main(void)
     Suite *suite = suite_create("valuing");
     TCase *tests = tcase_create("sets");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_loop_test(tests, each_region_has_its_values_in_order, 0, 8);
-    tcase_add_loop_test(tests, what_nobody_waits_for_is_not_made, 0, 2);
+    tcase_add_loop_test(tests, each_region_has_ordered_values, 0, 8);
+    tcase_add_loop_test(tests, unrequested_values_are_not_computed, 0, 2);
     tcase_add_test(tests, threads_stay_for_the_next_job);
-    tcase_add_loop_test(tests, what_is_told_of_a_set_is_its_own, 0, 10);
-    tcase_add_loop_test(tests, what_is_counted_last_is, 0, 10);
+    tcase_add_loop_test(tests, each_set_reports_its_own_values, 0, 10);
+    tcase_add_loop_test(tests, matrices_counted_last_are_reported, 0, 10);
     tcase_add_loop_test(tests, forms_are_made_before_their_values, 0, 5);
-    tcase_add_loop_test(tests, forms_that_nobody_waits_for_are_let_go, 0, 5);
-    tcase_add_loop_test(tests, room_is_made_by_what_is_let_go, 0, 2);
+    tcase_add_loop_test(tests, unrequested_forms_are_released, 0, 5);
+    tcase_add_loop_test(tests, released_forms_make_room, 0, 2);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -111,7 +111,7 @@ note_stages(void *context)
 }
 
 /* However short a stage is. */
-START_TEST(each_stage_is_told)
+START_TEST(each_stage_is_reported)
 {
     struct error error = {0};
     struct timespec deadline;
@@ -167,7 +167,7 @@ memory_mapped(void)
 }
 
 /* Before the first job, and after it for longer than other memory is kept. */
-START_TEST(what_is_to_be_kept_is_taken_at_once_and_stays)
+START_TEST(reserved_memory_is_allocated_at_once_and_kept)
 {
     const long page = sysconf(_SC_PAGESIZE), kept = (64L << 20) / page;
     const struct slots_options options = {.device = "cpu",
@@ -199,7 +199,7 @@ START_TEST(what_is_to_be_kept_is_taken_at_once_and_stays)
 END_TEST
 
 /* A lane returns its grown memory when no job arrives, and the next job still has enough. */
-START_TEST(an_idle_slot_gives_its_memory_back)
+START_TEST(an_idle_slot_returns_its_memory)
 {
     open_slots_that_rest(1, 1);
     for (int i = 1; i <= 2; i++) {
@@ -228,7 +228,7 @@ START_TEST(a_job_without_its_file_may_be_tried_again)
 
 END_TEST
 
-START_TEST(waiting_jobs_are_given_back_and_running_ones_end)
+START_TEST(queued_jobs_are_returned_and_running_ones_finish)
 {
     int done = 0, given_back = 0;
     open_slots(1);
@@ -267,7 +267,7 @@ START_TEST(any_job_can_be_stopped)
 
 END_TEST
 
-START_TEST(closing_upon_jobs_leaves_nothing_unfinished)
+START_TEST(closing_leaves_no_unfinished_job)
 {
     open_slots(2);
     for (int i = 1; i <= JOBS; i++)
@@ -284,7 +284,7 @@ END_TEST
 #if CAN_LOSE
 
 /* With a GPU, or the emulator's. */
-START_TEST(what_a_lost_device_leaves_is_given_back)
+START_TEST(jobs_of_a_lost_device_are_returned)
 {
     const struct slots_options options = {
         .device = "0", .threads = 1, .count = 2, .wake = wake, .context = &news};
@@ -319,7 +319,7 @@ END_TEST
 
 #endif
 
-START_TEST(a_backend_that_is_not_there)
+START_TEST(a_missing_backend_is_an_error)
 {
     struct error error = {0};
     const struct slots_options options = {
@@ -337,18 +337,18 @@ main(void)
     Suite *suite = suite_create("service_slots");
     TCase *tests = tcase_create("slots");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, each_stage_is_told);
+    tcase_add_test(tests, each_stage_is_reported);
     tcase_add_test(tests, every_job_is_done_once);
-    tcase_add_test(tests, what_is_to_be_kept_is_taken_at_once_and_stays);
-    tcase_add_test(tests, an_idle_slot_gives_its_memory_back);
+    tcase_add_test(tests, reserved_memory_is_allocated_at_once_and_kept);
+    tcase_add_test(tests, an_idle_slot_returns_its_memory);
     tcase_add_test(tests, a_job_without_its_file_may_be_tried_again);
-    tcase_add_test(tests, waiting_jobs_are_given_back_and_running_ones_end);
+    tcase_add_test(tests, queued_jobs_are_returned_and_running_ones_finish);
     tcase_add_test(tests, any_job_can_be_stopped);
-    tcase_add_test(tests, closing_upon_jobs_leaves_nothing_unfinished);
+    tcase_add_test(tests, closing_leaves_no_unfinished_job);
 #if CAN_LOSE
-    tcase_add_test(tests, what_a_lost_device_leaves_is_given_back);
+    tcase_add_test(tests, jobs_of_a_lost_device_are_returned);
 #endif
-    tcase_add_test(tests, a_backend_that_is_not_there);
+    tcase_add_test(tests, a_missing_backend_is_an_error);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
