@@ -40,13 +40,13 @@ trap stop_daemon EXIT
 
 ask() { sqlite3 -readonly -cmd '.timeout 5000' "$@" "$root/noctule.db"; }
 
-# wait_until SECONDS WHAT COMMAND...: until the command succeeds; gives up with the log.
+# wait_until SECONDS NAME COMMAND...: waits until the command succeeds. Prints the log at the time limit.
 wait_until() {
     local deadline=$((SECONDS + $1)) what=$2
     shift 2
     until "$@"; do
         if ((SECONDS > deadline)) || ! kill -0 "$daemon" 2>/dev/null; then
-            echo "demo: $what did not come; the log:" >&2
+            echo "demo: timeout for $what; the log:" >&2
             tail -n 30 "$folder/noctuled.log" >&2
             exit 1
         fi

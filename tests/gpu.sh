@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Passes the tests that need a GPU, on a machine that has one, and times the kernels there.
+# Runs the tests that need a GPU on a machine with one, and measures the kernels there.
 #   tests/gpu.sh [FOLDER]    the programs' folder: build/ci/bin, or a copy of it on another machine
-# Parity with the CPU and the references, fault injection, whole runs beside the CPU's, the service with its workers (needs
-# pytest and pydicom), compute-sanitizer, then noctule-bench. Real volumes come in by NOCTULE_TEST_VOLUMES
-# (tests/kernels/test_cuda.c). LOGS is where the logs go; STEPS picks some of parity objects masks texture peaks resample runs service
-# memcheck racecheck bench, or single steps below; LIMIT is how long each may take. Ends non-zero when a step fails, or is skipped for
-# want of a GPU; the summary comes last.
+# Steps: parity with the CPU and the references, fault injection, whole runs compared with the CPU, the service with its workers (needs
+# pytest and pydicom), compute-sanitizer, then noctule-bench. NOCTULE_TEST_VOLUMES names real volumes (tests/kernels/test_cuda.c).
+# LOGS is the folder of the logs. STEPS selects some of parity objects masks texture peaks resample runs service memcheck racecheck
+# bench, or single steps below. LIMIT is the time limit of each. Prints a summary at the end. Returns non-zero if a step fails, or is
+# skipped because there is no GPU.
 set -uo pipefail
 programs=${1:-$(dirname "$0")/../build/ci/bin}
 logs=${LOGS:-$(mktemp -d)}
@@ -13,20 +13,20 @@ steps=${STEPS:-parity objects masks texture peaks resample runs service memcheck
 limit=${LIMIT:-15m}
 mkdir -p "$logs"
 export CK_FORK=no CK_DEFAULT_TIMEOUT=0
-# A call that fails for one of several GPUs is no error while another one is left.
+# A call that fails for one of several GPUs is not an error while another one is left.
 export CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0}
 
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 summary=()
 failures=0
 
-# step NAME COMMAND...: of the kind before the first dash
+# step NAME COMMAND...: the kind is the part of NAME before the first dash
 step() {
     local name=$1 begun=$SECONDS status=0
     shift
     [[ " $steps " == *" $name "* || " $steps " == *" ${name%%-*} "* ]] || return 0
     "$@" >"$logs/$name.log" 2>&1 || status=$?
-    grep -q '^100%: Checks: 0,' "$logs/$name.log" && status=1 # no case of that name
+    grep -q '^100%: Checks: 0,' "$logs/$name.log" && status=1 # no case has that name
     case $status in
     0) verdict=passed ;;
     77) verdict=skipped ;;
@@ -43,7 +43,7 @@ check() {
     timeout "$limit" "$programs/$1" "${@:2}"
 }
 
-# sanitize TOOL PROGRAM: its quick selection, or what CK_RUN_CASE says. All processes: a script may stand before it.
+# sanitize TOOL PROGRAM: runs its quick selection, or the cases of CK_RUN_CASE. For all processes, because a script may start it.
 # shellcheck disable=SC2317 # called through step
 sanitize() {
     timeout "$limit" "$sanitizer" --tool "$1" --target-processes all --error-exitcode 1 "$programs/$2" --quick
@@ -65,7 +65,7 @@ step memcheck-masks sanitize memcheck kernels_test_cuda_mask
 step memcheck-texture sanitize memcheck kernels_test_cuda_texture
 step memcheck-peaks sanitize memcheck kernels_test_cuda_peaks
 step memcheck-resample sanitize memcheck kernels_test_cuda_resample
-# Racecheck is slow: cases of a job or two.
+# Racecheck is slow, so it runs cases of one or two jobs.
 CK_RUN_CASE=level_set step racecheck-level-set sanitize racecheck kernels_test_cuda
 CK_RUN_CASE=fuzzy step racecheck-fuzzy sanitize racecheck kernels_test_cuda
 CK_RUN_CASE=small step racecheck-masks sanitize racecheck kernels_test_cuda_mask
@@ -75,7 +75,7 @@ CK_RUN_CASE=small step racecheck-resample sanitize racecheck kernels_test_cuda_r
 step bench check noctule-bench --backend cuda
 step bench-resample check bench_resample cuda
 
-# One line a case: what the JSON lines in the log say in full.
+# One line per case, from the JSON lines in the log.
 [[ -s $logs/bench.log ]] && python3 - "$logs/bench.log" <<'END'
 import json, sys
 for line in open(sys.argv[1]):

@@ -70,7 +70,7 @@ build() {
     echo "built $preset, $(date +%T)"
 }
 
-# build_ahead PRESET TARGET...: builds in the background, at low priority, for tests that wait for timers leave the cores idle.
+# build_ahead PRESET TARGET...: builds in the background at low priority, because tests that wait for timers leave the cores idle.
 build_ahead() {
     set -m # a process group, which finish ends
     {
@@ -99,7 +99,7 @@ run() {
     python3 tests/tools/report.py unsteady "$report" | tee -a tests/unsteady.txt
 }
 
-# steady FOLDER ROUNDS: runs every integration and fault test so many times beside four busy processes.
+# steady FOLDER ROUNDS: runs every integration and fault test that many times, with four busy processes as load.
 steady() (
     busy=()
     for _ in 1 2 3 4; do
@@ -187,7 +187,7 @@ from=$SECONDS
 echo "== install, $(date +%T)"
 tests/tools/install-deps.sh packages
 times+=("packages $((SECONDS - from)) s,")
-tests/tools/install-deps.sh venv & # beside the first build
+tests/tools/install-deps.sh venv & # during the first build
 venv=$!
 for name; do
     from=$SECONDS

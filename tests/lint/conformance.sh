@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# docs/conformance.md names the version, the UIDs and the statuses that the sources have, and no others; and the codes of
-# settings in reports.
+# Checks that docs/conformance.md and the sources have the same version, UIDs and statuses, and that it lists the codes of settings
+# in reports.
 #   conformance.sh ROOT
 set -uo pipefail
 cd "$1" || exit
 statement=docs/conformance.md
 failures=0
 
-# compare WHAT IN-THE-SOURCES IN-THE-STATEMENT
+# compare SUBJECT IN-THE-SOURCES IN-THE-STATEMENT
 compare() {
     local difference
     [[ -n $2 ]] || { echo "no $1 found in the sources"; failures=$((failures + 1)); }
@@ -18,12 +18,12 @@ compare() {
     fi
 }
 
-# section NUMBER: the text under that heading.
+# section NUMBER: prints the text under that heading.
 section() {
     awk -v number="$1" '/^#/ { inside = ($2 == number) } inside' "$statement"
 }
 
-# rows FILE: UIDs of a table whose rows begin with ROOT, with ROOT put in.
+# rows FILE: prints the UIDs of a table, with ROOT at the start of a row replaced by its value.
 rows() {
     local root
     root=$(sed -n 's/^#define ROOT "\(.*\)"$/\1/p' "$1")
@@ -55,7 +55,7 @@ compare 'C-STORE statuses' \
 reports=$(section 4.2)
 while read -r code; do
     grep -qw -- "$code" <<<"$reports" && continue
-    echo "section 4.2 of $statement does not know the code $code of reports"
+    echo "section 4.2 of $statement lacks the code $code of reports"
     failures=$((failures + 1))
 done < <(grep -hoE '\{"[A-Za-z0-9_]+", CONCEPT_(OWN|IBSI)_SCHEME' dicom/objects/sr/sr_*.c | cut -d'"' -f2 | sort -u)
 compare version "$(sed -nE 's/^project\(.*VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)" \

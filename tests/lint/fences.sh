@@ -5,7 +5,7 @@ set -uo pipefail
 cd "$1" || exit
 offences=0
 
-# offend WHAT LINES: nothing when there are none.
+# offend RULE LINES: prints the lines as an offence against the rule, if there are any.
 offend() {
     [[ -n $2 ]] || return 0
     printf '%s:\n%s\n' "$1" "$2"
@@ -22,9 +22,9 @@ includes() {
 
 rooms=(base kernels dicom db config service)
 
-# fence WHAT PATTERN ALLOWED-FILES: an #include that matches PATTERN may stand only in files that match the last.
+# fence LIBRARY PATTERN ALLOWED-FILES: only files that match ALLOWED-FILES may have an #include that matches PATTERN.
 fence() {
-    offend "$1 is fenced in ($3)" "$(includes "$2" "${rooms[@]}" tests | grep -vE "^($3)")"
+    offend "$1 may be included only in ($3)" "$(includes "$2" "${rooms[@]}" tests | grep -vE "^($3)")"
 }
 
 fence libuv 'uv\.h' 'service/|tests/unit/(common|daemon|intake|pipeline|worker)/|tests/tools/'
@@ -38,10 +38,10 @@ fence libmicrohttpd 'microhttpd' 'service/web/web_server\.c:'
 fence systemd 'systemd/' 'service/daemon/systemd_notify\.c:'
 fence libseccomp 'seccomp\.h' 'service/common/confine/call_filter\.c:'
 
-# foreign WHAT PATTERN ALLOWED-FILES: text that may name a patient is used in these files alone. None of them writes the log, a report, the
-# web UI or metrics with it.
+# foreign TEXT PATTERN ALLOWED-FILES: only these files may use a text that may name a patient. They must not write it into the log,
+# a report, the web UI or metrics.
 foreign() {
-    offend "$1 may name a patient: it stays in ($3)" "$(grep -rnE "$2" base db service dicom \
+    offend "$1 may name a patient, so only these files may use it: ($3)" "$(grep -rnE "$2" base db service dicom \
         --include='*.[ch]' --include='*.cc' --include='*.def' --include='*.sql' | grep -vE "^($3)")"
 }
 
@@ -54,33 +54,33 @@ foreign 'a file name within an inbox' '(->|\.)relative\b' \
 foreign "the text of a STOW-RS server or of libcurl about it" '(reply(->|\.)body|CURLOPT_ERRORBUFFER)' 'service/common/stow/stow\.c:'
 foreign "a peer's Error Comment" 'DCM_ErrorComment|0x00000902' '-'
 foreign "a patient's name or ID" 'DCM_Patient(s?Name|ID)\b' 'dicom/(read/image/peek|init)\.cc:'
-offend 'the log has no text that may name a patient' \
+offend 'the log must not contain text that may name a patient' \
     "$(grep -rnE 'LOG_STR\([^)]*(original|relative|reply|series_description)' service --include='*.c' | grep -v 'handover->relative')" # a UID
 
-# What the emulator (tests/emulator/) has to have its own of.
-offend 'PTX stands in kernels/cuda/ptx.cuh' \
+# The emulator (tests/emulator/) replaces this file.
+offend 'PTX must be in kernels/cuda/ptx.cuh' \
     "$(grep -rnE '(^|[^a-z_])asm( volatile)?\(' kernels --include='*.cu' --include='*.cuh' | grep -v '^kernels/cuda/ptx\.cuh:')"
 
-# Includes are written from the root, so that each says which room it asks.
-offend 'an include is written from the root' \
+# Paths of includes begin at the root, so that each shows its folder.
+offend 'the path of an include must begin at the root' \
     "$(includes '' "${rooms[@]}" tests | grep '#[[:space:]]*include[[:space:]]*"' |
         grep -vE 'include "(base|kernels|dicom|db|config|service|tests)/|include "dcmtk/')"
 
-# deny ROOM OTHER...: files of the room include nothing of the others.
+# deny FOLDER OTHER...: files of the folder must not include files of the others.
 deny() {
     local room=$1 other
     shift
     for other; do
-        [[ $other == "$room" ]] || offend "$room may not know $other" "$(includes "$other/" "$room")"
+        [[ $other == "$room" ]] || offend "$room must not include $other" "$(includes "$other/" "$room")"
     done
 }
 
-# The ground knows nobody; the four leaves know it alone, neither service/ nor each other.
+# base/ includes no other folder. kernels/, dicom/, db/ and config/ include only base/.
 deny base kernels dicom db config service
 for leaf in kernels dicom db config; do
     deny $leaf kernels dicom db config service
 done
-# Within service/ every room may use common/, and those that run jobs use the pipeline.
+# Within service/ each folder may include common/, and folders that run jobs include pipeline/.
 roles=(service/{daemon,receiver,worker,sender,web,slurm,cli})
 for room in "${roles[@]}"; do
     deny "$room" "${roles[@]}"
@@ -91,9 +91,9 @@ done
 deny service/pipeline "${roles[@]}"
 deny service/common service/pipeline "${roles[@]}"
 
-# circles ROOM: within the room includes lead downwards only; a file and its headers count as one.
+# circles FOLDER: includes within a folder must not be circular. A file and its headers count as one.
 circles() {
-    offend "a circle of includes in $1" "$(grep -roE --include='*.[ch]' '^#include "[^"]+"' "$1" |
+    offend "circular includes in $1" "$(grep -roE --include='*.[ch]' '^#include "[^"]+"' "$1" |
         sed -E 's/(_private)?\.[ch]:#include "/ /; s/(_private)?\.h"$//' |
         awk -v room="$1/" '$1 != $2 && index($2, room) == 1' | tsort 2>&1 >/dev/null)"
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each header compiles alone, as C11; those that C++ and CUDA sources include as C++17 too.
+# Checks that each header compiles alone as C11, and, if C++ or CUDA sources include it, as C++17.
 #   headers.sh ROOT CC CXX
 set -uo pipefail
 cd "$1" || exit

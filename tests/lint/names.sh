@@ -7,7 +7,7 @@ cd "$1" || exit
 rooms=(base kernels dicom db config service)
 offences=0
 
-# offend WHAT LINES: nothing when there are none.
+# offend RULE LINES: prints the lines as an offence against the rule, if there are any.
 offend() {
     [[ -n $2 ]] || return 0
     printf '%s:\n%s\n' "$1" "$2"
@@ -18,28 +18,28 @@ sources() {
     find "${rooms[@]}" -name '*.[ch]' -o -name '*.cc' -o -name '*.hh' -o -name '*.cu' -o -name '*.cuh'
 }
 
-# twice: of lines "name file", the names with two files, with the files.
+# twice: reads lines "name file", and prints the names with more than one file, and the files.
 twice() {
     sort -u | awk '{ files[$1] = files[$1] " " $2; count[$1]++ }
         END { for (name in count) if (count[name] > 1) print "  " name ":" files[name] }' | sort
 }
 
 # shellcheck disable=SC2016 # awk's $
-# The style puts a function's name at the start of a line, below "static" and its type.
-offend 'a static function of that name is in each of these files' "$(sources | xargs awk '
+# clang-format puts a function's name at the start of a line, below "static" and its type.
+offend 'each of these files has a static function of that name' "$(sources | xargs awk '
     FNR == 1 { is_static = 0 }
     /^static / { is_static = 1 }
     is_static && /^[a-z_0-9]+\(/ && !/^__/ { name = $0; sub(/\(.*/, "", name); print name, FILENAME }
     /^[a-z_0-9]+\(|;$|^}/ { is_static = 0 }' | twice)"
 # shellcheck disable=SC2016
-offend 'a struct of that tag is in each of these files' "$(sources | xargs awk '
+offend 'each of these files has a struct of that tag' "$(sources | xargs awk '
     /^(static |typedef )?(const )?struct [a-z_0-9]+ \{/ { sub(/.*struct /, ""); sub(/ \{.*/, ""); print $0, FILENAME }' | twice)"
-offend 'papers are cited by author and year (docs/references.md)' \
+offend 'cite papers by author and year (docs/references.md)' \
     "$(git grep -niE 'paper[ _-]?00[1-4]' -- . ':!tests/lint')"
-offend 'the glossary has another word' \
+offend 'use the word of the glossary' \
     "$(git grep -nE '[A-Z]_A_(FRAME|PROCESSOR|SLICE|BLOCK|THREAD|TILE|WARP)\b|_a_slice\b' -- "${rooms[@]}" tests ':!tests/lint')"
-offend 'the text beside a code is a message' "$(git grep -niE 'sentence' -- "${rooms[@]}" docs README.md ':!db/migrations')"
-offend 'how strongly voxels hang together is a connectedness map' "$(git grep -niE '\bscene' -- "${rooms[@]}" docs ':!config/options/option_segment.c')"
+offend 'use the term message for the text of a code' "$(git grep -niE 'sentence' -- "${rooms[@]}" docs README.md ':!db/migrations')"
+offend 'use the term connectedness map' "$(git grep -niE '\bscene' -- "${rooms[@]}" docs ':!config/options/option_segment.c')"
 # shellcheck disable=SC2016 # backquotes of the documents
 offend 'a document names a file that does not exist' \
     "$(grep -oE '`(base|config|container|db|dicom|docs|kernels|packaging|service|systemd|tests)/[a-z0-9_./-]+`' \

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What other people's tools say of the sources: nothing. tests/tools/install-deps.sh test installs them.
+# Runs a checking tool over the sources, and fails if it reports a defect. tests/tools/install-deps.sh test installs the tools.
 #   tools.sh ROOT format|cppcheck|shellcheck|tidy
 set -uo pipefail
 cd "$1" || exit
 rooms=(base kernels dicom db config service)
 
-# files FOLDER... PATTERN: the files of the pattern, with NUL after each; with NOCTULE_LINT_SINCE=COMMIT only those that changed since
-# then or that git does not know.
+# files FOLDER... PATTERN: prints the files that match the pattern, with NUL after each. With NOCTULE_LINT_SINCE=COMMIT only files
+# changed since then, and untracked ones.
 files() {
     local pattern=${*: -1} folders=("${@:1:$#-1}")
     if [[ -n ${NOCTULE_LINT_SINCE:-} ]]; then
@@ -19,16 +19,16 @@ files() {
 
 case $2 in
 format)
-    # Versions differ in line breaks; the sources have those of version 14.
-    clang-format --version | grep -q ' version 14\.' || { echo "clang-format 14 is not here"; exit 77; }
+    # Line breaks differ between versions. The sources have those of version 14.
+    clang-format --version | grep -q ' version 14\.' || { echo "clang-format 14 is not installed"; exit 77; }
     files "${rooms[@]}" tests '\.([ch]|cc|hh|cuh?)$' | xargs -0 -r clang-format --dry-run -Werror
     ;;
 cppcheck)
-    # uninitvar, ctuuninitvar: 2.10 takes an address that is given to a function for a read where a compound literal
-    # or a macro stands beside it. gcc's -Wmaybe-uninitialized, in -Wall, and the sanitizers look for these.
-    # internalAstError: it cannot parse two members of a structure behind a compound literal in one call.
-    # VALUES: 2.10 gives up a file where another address follows what it stands for; it may be any function.
-    # autoVariables: the pool's caller waits below its local for those who use it.
+    # uninitvar, ctuuninitvar: next to a compound literal or a macro, 2.10 reports the address of an argument as a read.
+    # gcc's -Wmaybe-uninitialized, in -Wall, and the sanitizers check for these.
+    # internalAstError: 2.10 cannot parse two members of a structure after a compound literal in one call.
+    # VALUES: 2.10 gives up on a file if another address follows the macro. The value may be any function.
+    # autoVariables: the caller of the pool waits for all users of its local variable.
     files "${rooms[@]}" '\.c$' | xargs -0 -r cppcheck --quiet --language=c --error-exitcode=1 --inline-suppr --template=gcc \
         --enable=warning,performance,portability --suppress=uninitvar --suppress=ctuuninitvar \
         --suppress=internalAstError \
