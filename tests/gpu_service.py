@@ -128,7 +128,7 @@ def test_the_worker_is_confined(daemon, tmp_path):
             assert deeds[name] == 0, name
         elif seccomp if name in kept_by_calls else landlock:
             assert deeds[name] != 0, name
-    it.go_on(tmp_path)
+    it.check_service(tmp_path)
 
 
 def limit_of(pid):

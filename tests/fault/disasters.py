@@ -54,7 +54,7 @@ class Disasters:
         self.sessions = {d.process.pid}
         self.points = crash_points()
         self.usual = dict(d.environment)
-        self.kinds = [*[self.kill] * 6, self.stop_and_go_on, self.end_and_start, self.crash_at, self.inject,
+        self.kinds = [*[self.kill] * 6, self.stop_and_continue, self.end_and_start, self.crash_at, self.inject,
                       self.jump, self.archive_away, self.unreadable, self.hold, self.disk_low] + ([self.disk_full] if disk else [])
 
     def play(self, count):
@@ -121,7 +121,7 @@ class Disasters:
             role = "nobody"  # the process was absent: dead already, or a sender while deliveries are held
         self.counts[f"killed {role}"] += 1
 
-    def stop_and_go_on(self):
+    def stop_and_continue(self):
         """Sends SIGSTOP, later SIGCONT: a process that swaps, a machine that is migrated."""
         role = self.chance.choice((*ROLES, "daemon"))
         pid = self.d.process.pid if role == "daemon" else self.signal_child(role, signal.SIGSTOP)

@@ -228,7 +228,7 @@ class Life:
             return
         self.looked_at = time.monotonic()
         for row in self.d.query("SELECT series_uid FROM v_series WHERE code = 'INSPECT_FAILED'"):
-            self.tell("COMPLETE", series_uid=row[0])
+            self.send_request("COMPLETE", series_uid=row[0])
 
     def below(self, *names):
         """Returns the files in these folders of the root. Files may disappear meanwhile."""
@@ -242,14 +242,14 @@ class Life:
     def finish(self):
         wait_for(self.is_finished, SECONDS, f"the end of the work in {self.folder}")
 
-    def faults_that_came(self):
+    def reached_faults(self):
         return sum(place != 0 for place in happened(self.hit))
 
     def finish_or_restart(self):
         """Returns True if a restart was required, after which no call fails."""
         deadline, came = time.monotonic() + SECONDS, 0
         while not self.is_finished():
-            if (now := self.faults_that_came()) > came:
+            if (now := self.reached_faults()) > came:
                 deadline, came = time.monotonic() + PATIENCE, now
             if time.monotonic() > deadline:
                 self.restart({0, 6, *RESTARTED, -signal.SIGTERM})  # the daemon may be restarting
@@ -262,7 +262,7 @@ class Life:
         """Lets permanent faults last for a while."""
         deadline, came = time.monotonic() + SECONDS, 0
         while not self.is_finished() and len(self.statuses) < STARTS and time.monotonic() < deadline:
-            if (now := self.faults_that_came()) > came:
+            if (now := self.reached_faults()) > came:
                 deadline, came = time.monotonic() + DOSE, now
             time.sleep(POLL)
         self.restart({*RESTARTED, 0, -signal.SIGTERM})  # the last possible one before it handles signals
@@ -277,7 +277,7 @@ class Life:
 
     def answers(self):
         with contextlib.suppress(OSError, EOFError):
-            self.tell("PING")
+            self.send_request("PING")
             return True
 
     def end(self, statuses):
@@ -350,7 +350,7 @@ class Life:
             for path in (self.hit, self.log):
                 path.unlink(missing_ok=True)
 
-    def tell(self, name, **fields):
+    def send_request(self, name, **fields):
         """Sends a request of the command line to the daemon, 0 and "" by default. Raises an OSError if it is refused."""
         values = [fields.pop(field, "" if kind == "s" else 0) for field, kind in proto.TYPES[name].fields]
         assert not fields
@@ -452,11 +452,11 @@ class Upkeep(Operation):
     def ask_database(self, life):
         jobs = collections.Counter(row["series_uid"] for row in life.d.jobs())
         if jobs[self.submitted] < 2:
-            life.tell("SUBMIT", series_uid=self.submitted, pipeline="head-ct")
+            life.send_request("SUBMIT", series_uid=self.submitted, pipeline="head-ct")
         if jobs[self.retried] < 2:
-            life.tell("RETRY", job=self.retried_job, current=1)
+            life.send_request("RETRY", job=self.retried_job, current=1)
         if life.d.query("SELECT 1 FROM v_series WHERE series_uid = ? AND removed_at IS NULL", self.purged):
-            life.tell("PURGE", series_uid=self.purged)
+            life.send_request("PURGE", series_uid=self.purged)
         if not self.is_delivered(life):
             return
         if self.RETENTION not in life.d.config.read_text():
@@ -464,7 +464,7 @@ class Upkeep(Operation):
             life.mind = 0
         if time.monotonic() > life.mind + 1:  # again if the request was lost
             life.mind = time.monotonic()
-            life.tell("PING")  # signals would end a daemon that does not handle them yet
+            life.send_request("PING")  # signals would end a daemon that does not handle them yet
             life.d.process.send_signal(signal.SIGHUP)
 
     def is_delivered(self, life):

@@ -65,7 +65,7 @@ class Case(collections.namedtuple("Case", "operation role call n always")):
         """Returns the same number in every run, evenly spread."""
         return zlib.crc32(str(self).encode())
 
-    def told(self):
+    def fault_text(self):
         """Returns the case in the syntax of faults.c."""
         error = ERRORS[self.call][self.always]
         return f"{self.role} {self.call} {self.n} {error}{' always' if self.always else ''}"
@@ -119,7 +119,7 @@ class Trial:
             for n in points:
                 yield Case(self.operation.name, role, call, n, always)
 
-    def came(self, company, hit):
+    def cases_reached(self, company, hit):
         """Returns the cases that reached their faults, including cases of others reached instead."""
         for case, place in zip(company, happened(hit)):
             its_own = self.points.get((case.role, case.call, case.always), {}).get(case.n, 0)
@@ -135,7 +135,7 @@ class Trial:
         good = False
         try:
             life.start(NOCTULE_FAULT_HIT=str(life.hit), NOCTULE_FAULT_UNDER=str(life.folder),
-                       NOCTULE_FAULT=",".join(case.told() for case in company))
+                       NOCTULE_FAULT=",".join(case.fault_text() for case in company))
             if always:
                 life.endure()
                 life.finish()
@@ -145,7 +145,7 @@ class Trial:
             life.check()
             assert life.results() == self.results
             good = True
-            return set(self.came(company, life.hit)), restarted
+            return set(self.cases_reached(company, life.hit)), restarted
         except BaseException as error:
             raise AssertionError(f"{name}, whose log ends\n{life.text()[-8000:]}") from error
         finally:
@@ -170,12 +170,12 @@ def live(company):
         return None
     archive = archive or Archive()
     start, before = time.monotonic(), seconds_of_processors()
-    came, restarted, wrong = set(), False, ""
+    cases_reached, restarted, wrong = set(), False, ""
     try:
-        came, restarted = trials[company[0].operation].live(company, archive)
+        cases_reached, restarted = trials[company[0].operation].live(company, archive)
     except BaseException:
         wrong = traceback.format_exc()
-    return (company, came, restarted, wrong), time.monotonic() - start, seconds_of_processors() - before
+    return (company, cases_reached, restarted, wrong), time.monotonic() - start, seconds_of_processors() - before
 
 
 def begin_worker():
@@ -253,6 +253,6 @@ def test_any_call_may_fail(tmp_path):
         else:
             session.live_all([each for each in cases if str(each) not in lives.lived])
     report(session.verdicts, session.lives, time.monotonic() - began)
-    print(lives.told())
+    print(lives.fault_text())
     failed = session.verdicts.failed()
     assert not failed, failed

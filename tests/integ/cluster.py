@@ -70,7 +70,7 @@ class Cables:
         self.ip("-n", self.spaces[node], "link", "set", "cable", "up")
         self.ip("-n", self.spaces[node], "route", "replace", "default", "via", self.gates[node])
 
-    def take_away(self):
+    def remove_cables(self):
         for node, space in self.spaces.items():
             for arguments in (("link", "delete", self.ends[node]), ("netns", "delete", space)):
                 with contextlib.suppress(subprocess.CalledProcessError):
@@ -87,7 +87,7 @@ def may_lay_cables():
     except subprocess.CalledProcessError:
         return False
     finally:
-        cables.take_away()
+        cables.remove_cables()
     return True
 
 
@@ -268,7 +268,7 @@ class Cluster:
             process.wait(60)
         wait_for(self.has_ended, 60, "the end of what Slurm has started")
         if self.cables:
-            self.cables.take_away()
+            self.cables.remove_cables()
 
     def cut(self, name):
         """Disconnects the node from the network. The node continues, and still has access to the share."""

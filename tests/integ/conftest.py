@@ -334,7 +334,7 @@ class Stalling:
     def stall(self):
         subprocess.run(["fsfreeze", "--freeze", self.folder], check=True)
 
-    def go_on(self):
+    def resume(self):
         subprocess.run(["fsfreeze", "--unfreeze", self.folder], check=False, capture_output=True)
 
     @staticmethod
@@ -361,7 +361,7 @@ def stalling_file_system(folder, mebibytes):
     try:
         yield share
     finally:
-        share.go_on()
+        share.resume()
         subprocess.run(["umount", "-l", folder], check=True)
 
 

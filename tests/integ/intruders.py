@@ -99,7 +99,7 @@ class Intruders:
     def done(self, role):
         return {name for name, error in self.deeds(role).items() if error == 0}
 
-    def go_on(self, folder):
+    def check_service(self, folder):
         """Checks that the service still receives, segments and delivers a further series."""
         d = self.daemon
         wanted = len(d.jobs()) + 1

@@ -117,12 +117,12 @@ PIPELINES = {"plain": "", "newest": 'duplicates = "newest";', "derived": "derive
 def config(tmp_path_factory):
     path = tmp_path_factory.mktemp("config") / "noctule.conf"
     path.write_text('root = "/nowhere"; pipelines = ( %s );' % ", ".join(PIPELINE % item for item in PIPELINES.items()))
-    ask.config = path
+    run_json.config = path
 
 
-def ask(command, folder, *options):
+def run_json(command, folder, *options):
     """Returns the JSON output of the program and its exit status."""
-    done = subprocess.run([BIN / "noctule", "--config", ask.config, command, "--json", *options, folder],
+    done = subprocess.run([BIN / "noctule", "--config", run_json.config, command, "--json", *options, folder],
                           capture_output=True, text=True)
     assert not any(name in done.stdout + done.stderr for name in ("Phantom", "NP0")), "a patient is never named"
     return json.loads(done.stdout), done.returncode
@@ -146,8 +146,8 @@ def admit(files, pipeline="plain"):
     """Returns the decision on the files of one series: {code, stacks, times, refused}. A stack has its planes as
     (path, frame)."""
     with heap(files) as folder:
-        told, status = ask("explain", folder, "--pipeline", pipeline)
-        (series,) = told["series"] or [NONE]
+        stacks_by_name, status = run_json("explain", folder, "--pipeline", pipeline)
+        (series,) = stacks_by_name["series"] or [NONE]
         places = [(image["stack"], image["slice"], pathlib.Path(instance["file"]).resolve(), frame)
                   for instance in series["instances"] for frame, image in enumerate(instance["images"])]
         for stack in series["stacks"]:
@@ -156,11 +156,11 @@ def admit(files, pipeline="plain"):
     for stack in series["stacks"]:
         stack["planes"] = [(str(path), frame) for name, _, path, frame in sorted(places) if name == stack["stack"]]
         assert len(stack["planes"]) == stack["slices"]
-    return {"code": series["code"], "stacks": series["stacks"], "refused": told["passed_over"] + told["warnings"],
+    return {"code": series["code"], "stacks": series["stacks"], "refused": stacks_by_name["passed_over"] + stacks_by_name["warnings"],
             "times": (series["temporal_positions"], series["announced_temporal_positions"])}
 
 
-def told(report):
+def stacks_by_name(report):
     """Returns {name: planes, or (planes, code)} of the stacks."""
     stacks = {}
     for stack in report["stacks"]:
@@ -178,7 +178,7 @@ def told(report):
 def run(files, output, *options):
     """Runs `noctule run`. Returns {stack: slices or code}, and the number of skipped files by code."""
     with heap(files) as folder:
-        answer, status = ask("run", folder, "--pipeline", "plain", "--stacks", "all", "--output", str(output), *options)
+        answer, status = run_json("run", folder, "--pipeline", "plain", "--stacks", "all", "--output", str(output), *options)
     jobs = {job["stack"]: job["code"] or job["volume"]["slices"] for job in answer["jobs"]}
     assert (status == 0) == (jobs != {} and all(isinstance(result, int) for result in jobs.values()))
     assert {job["outcome"] for job in answer["jobs"]} <= {"DONE", "REJECT"} and len(jobs) == len(answer["jobs"])
@@ -448,7 +448,7 @@ def test_kind_matches_its_name(kinds, name):
 def test_kind_gives_the_expected_stacks(kinds, name):
     kind, files = KINDS[name], kinds(name)
     report = admit(files)
-    assert told(report) == kind.stacks
+    assert stacks_by_name(report) == kind.stacks
     assert report["code"] == kind.fault
     assert collections.Counter(refusal["code"] for refusal in report["refused"]) == kind.refused
     assert kind.times is None or report["times"] == kind.times
@@ -509,8 +509,8 @@ def test_an_operator_accepts_missing_slices(kinds, tmp_path):
 
 
 def test_a_pipeline_accepts_derived_images(kinds):
-    assert told(admit(kinds("ct-mip-alone"), "derived")) == {"": 8}
-    assert told(admit(kinds("mr-adc"), "derived")) == {"": 8}
+    assert stacks_by_name(admit(kinds("ct-mip-alone"), "derived")) == {"": 8}
+    assert stacks_by_name(admit(kinds("mr-adc"), "derived")) == {"": 8}
 
 
 # ------------------------------------------------------------- never a wrong volume ----
@@ -680,7 +680,7 @@ def test_real_series_are_accepted(tmp_path, folder, volumes):
 def test_defective_real_series_are_refused(tmp_path, folder, expected, theirs):
     assert volumes_of(dcm2niix(SHARED / folder, tmp_path / "nii")) == theirs
     report = admit(real(folder))
-    assert report["code"] == expected if isinstance(expected, str) else told(report) == expected
+    assert report["code"] == expected if isinstance(expected, str) else stacks_by_name(report) == expected
 
 
 # ---------------------------------------------------------------------------------------- cost ----
@@ -689,7 +689,7 @@ def test_defective_real_series_are_refused(tmp_path, folder, expected, theirs):
 def cpu_seconds(files):
     """Returns the user time for the check of files that are in the page cache."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    answer, _ = ask("explain", files[0].parent)
+    answer, _ = run_json("explain", files[0].parent)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     (series,) = answer["series"]
     assert series["code"] == "" and all(stack["accepted"] for stack in series["stacks"])

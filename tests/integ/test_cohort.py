@@ -39,14 +39,14 @@ def measured(tmp_path_factory):
     assert "event=role.call_unknown" not in d.log.read_text(errors="replace")
 
 
-def ask(d, *arguments, **options):
+def run_cohort(d, *arguments, **options):
     return subprocess.run([BIN / "noctule", "--config", d.config, "cohort", *map(str, arguments)], text=True, capture_output=True,
                           **options)
 
 
 def read(d, *arguments):
     dictionary = d.root / "dictionary.csv"
-    table = ask(d, "--pipeline", "head-ct", "--dictionary", dictionary, *arguments, check=True).stdout
+    table = run_cohort(d, "--pipeline", "head-ct", "--dictionary", dictionary, *arguments, check=True).stdout
     return list(csv.DictReader(table.splitlines())), list(csv.DictReader(dictionary.read_text().splitlines()))
 
 
@@ -106,7 +106,7 @@ def test_regions_are_chosen(measured):
     for arguments, status in (((), USAGE), (("--pipeline", "none"), NOT_FOUND),
                               (("--pipeline", "head-ct", "--modality", "MR"), NOT_FOUND),
                               (("--pipeline", "head-ct", "--since", "2999-01-01"), NOT_FOUND)):
-        refused = ask(measured, *arguments)
+        refused = run_cohort(measured, *arguments)
         assert refused.returncode == status and refused.stdout == "" and refused.stderr
 
 
@@ -122,7 +122,7 @@ def files(measured, tmp_path):
     folder.mkdir()
     command = snippet("sh").split()
     assert command[:2] == ["noctule", "cohort"] and command[-2:] == [">", "cohort.csv"]
-    (folder / "cohort.csv").write_text(ask(measured, *command[2:-2], cwd=folder, check=True).stdout)
+    (folder / "cohort.csv").write_text(run_cohort(measured, *command[2:-2], cwd=folder, check=True).stdout)
     return folder
 
 

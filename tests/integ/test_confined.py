@@ -25,7 +25,7 @@ def test_each_child_is_limited_to_its_role(daemon, tmp_path):
         assert it.done(role) == {name for name, who in it.may.items() if letter in who}, role
     storescu(it.daemon.port, *phantom(tmp_path / "sent", *SMALL, "--seed", "3"))
     it.daemon.wait_jobs(2, states=("DONE",))
-    it.go_on(tmp_path)
+    it.check_service(tmp_path)
 
 
 @needs_emulator
@@ -34,14 +34,14 @@ def test_a_gpu_worker_is_limited_to_its_role(daemon, tmp_path):
     it = Intruders(daemon, tmp_path, compute='backend = "cuda";', environment={"NOCTULE_EMULATOR_GPUS": str(gpus.folder)},
                    programs=EMULATED)
     assert it.done("worker") == {name for name, who in it.may.items() if "g" in who}
-    it.go_on(tmp_path)
+    it.check_service(tmp_path)
 
 
 def test_without_kernel_support_the_deeds_succeed(daemon, tmp_path):
     it = Intruders(daemon, tmp_path, kernel="0 0")
     for role in ROLES:
         assert it.done(role) == set(it.may), role
-    it.go_on(tmp_path)
+    it.check_service(tmp_path)
 
 
 @pytest.mark.parametrize("landlock", range(1, 6))
@@ -57,7 +57,7 @@ def test_older_kernels(daemon, tmp_path, landlock):
         for deed in ("listen", "connect"):
             assert (deed in done) == (landlock < 4 or letter in it.may[deed])
     assert f"landlock={landlock} seccomp=0" in it.daemon.log.read_text()
-    it.go_on(tmp_path)
+    it.check_service(tmp_path)
 
 
 @pytest.mark.parametrize("kernel, event", [("-2 1", "role.confine"), ("-1 2", "role.call_filter")])

@@ -315,7 +315,7 @@ def test_a_killed_daemons_job_keeps_its_attempt(daemon, tmp_path):
     assert not list(d.root.rglob("*.part"))
 
 
-def test_reload_keeps_the_old_one_when_the_root_changes(daemon, tmp_path):
+def test_reload_refuses_another_root(daemon, tmp_path):
     d = daemon().start()
     change(d, f'root = "{d.root}"', f'root = "{tmp_path}/elsewhere"')
     reload(d)
@@ -424,7 +424,7 @@ def add_pipeline(d, text):
     change(d, "rules = (", 'rules = ( { match = { modality = "CT"; }; pipeline = "costly"; }, ')
 
 
-def test_a_pipeline_has_memory_of_its_own(daemon, tmp_path):
+def test_a_pipeline_has_a_separate_memory_limit(daemon, tmp_path):
     d = daemon(quiet=600.0)
     add_pipeline(d, COSTLY.format(limits="memory_mib = 2.0;", distances="1"))
     d.start()
@@ -631,23 +631,23 @@ def test_systemd_receives_ready_reloading_watchdog_and_stopping(daemon, tmp_path
         d.start()
         heard = []
 
-        def hear(*words):
+        def receive_words(*words):
             """Waits until each word was received, in any order. Returns the message with the last word."""
-            def next_heard():
+            def has_all_words():
                 heard.append(notify.recv(4096).decode())
                 return all(any(word in message for message in heard) for word in words)
 
-            wait_for(next_heard, 60, f"{words} from the daemon")
+            wait_for(has_all_words, 60, f"{words} from the daemon")
             found = [message for message in heard if words[-1] in message]
             heard.clear()
             return found[0]
 
-        hear("READY=1", "WATCHDOG=1", "STATUS=working")
+        receive_words("READY=1", "WATCHDOG=1", "STATUS=working")
         d.process.send_signal(signal.SIGHUP)
-        assert "MONOTONIC_USEC=" in hear("RELOADING=1")
-        hear("READY=1")
+        assert "MONOTONIC_USEC=" in receive_words("RELOADING=1")
+        receive_words("READY=1")
         d.process.send_signal(signal.SIGTERM)
-        hear("STOPPING=1")
+        receive_words("STOPPING=1")
         assert d.process.wait(40) == 0
 
 

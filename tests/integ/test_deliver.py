@@ -60,7 +60,7 @@ def data_set_bytes(path):
     return content[144 + length :]
 
 
-class Courier:
+class Sender:
     def __init__(self, folder, *destinations, tls="", acse=60.0, environment=None):
         self.folder = pathlib.Path(folder)
         self.config = self.folder / "courier.conf"
@@ -128,13 +128,13 @@ class Courier:
 
 
 @pytest.fixture
-def courier(tmp_path):
+def sender(tmp_path):
     made = []
 
     def make(*destinations, **options):
         folder = tmp_path / f"courier{len(made)}"
         folder.mkdir()
-        made.append(Courier(folder, *destinations, **options))
+        made.append(Sender(folder, *destinations, **options))
         return made[-1]
 
     yield make
@@ -209,9 +209,9 @@ def archive(**options):
 # ------------------------------------------------------------------------------- successful ----
 
 
-def test_storescp_gets_the_bytes_of_the_file(courier, seg, tmp_path):
+def test_storescp_gets_the_bytes_of_the_file(sender, seg, tmp_path):
     with storescp(tmp_path / "pacs") as pacs:
-        one = courier(destination(port=pacs.port))
+        one = sender(destination(port=pacs.port))
         told = one.deliver(seg)
         assert (told["outcome"], told["dimse_status"], told["code"], told["commitment"]) == (SENT, 0, "", NONE)
         (received,) = pacs.files()
@@ -219,9 +219,9 @@ def test_storescp_gets_the_bytes_of_the_file(courier, seg, tmp_path):
         one.drain()
 
 
-def test_an_implicit_archive_gets_the_same_values(courier, seg):
+def test_an_implicit_archive_gets_the_same_values(sender, seg):
     with archive(syntaxes=(ImplicitVRLittleEndian,)) as pacs:
-        told = courier(destination(port=pacs.port)).deliver(seg)
+        told = sender(destination(port=pacs.port)).deliver(seg)
         assert (told["outcome"], told["dimse_status"]) == (SENT, 0)
         (received,) = pacs.stored
         got = pydicom.filereader.read_dataset(pydicom.filebase.DicomBytesIO(received), True, True)
@@ -231,9 +231,9 @@ def test_an_implicit_archive_gets_the_same_values(courier, seg):
         assert [element.tag for element in got] == [element.tag for element in want]
 
 
-def test_orthanc_stores_and_returns_the_result(courier, seg, tmp_path):
+def test_orthanc_stores_and_returns_the_result(sender, seg, tmp_path):
     with orthanc(tmp_path / "orthanc") as pacs:
-        one = courier(destination(port=pacs.port, ae_title="ORTHANC"))
+        one = sender(destination(port=pacs.port, ae_title="ORTHANC"))
         assert [one.deliver(seg)["outcome"] for _ in range(2)] == [SENT, SENT]
         (instance,) = pacs.instances()
         tags = pacs.rest(f"/instances/{instance}/simplified-tags")
@@ -243,10 +243,10 @@ def test_orthanc_stores_and_returns_the_result(courier, seg, tmp_path):
         assert held.PixelData == pydicom.dcmread(seg).PixelData
 
 
-def test_one_association_for_many(courier, seg, tmp_path):
+def test_one_association_for_many(sender, seg, tmp_path):
     clock = Clock(tmp_path)
     with archive() as pacs:
-        one = courier(destination(port=pacs.port, more="idle_seconds = 60.0;"), environment=clock.environment)
+        one = sender(destination(port=pacs.port, more="idle_seconds = 60.0;"), environment=clock.environment)
         numbers = [one.send(seg) for _ in range(4)]
         assert [one.next("DELIVERED", delivery=number)["outcome"] for number in numbers] == [SENT] * 4
         assert len(pacs.associations) == 1
@@ -256,9 +256,9 @@ def test_one_association_for_many(courier, seg, tmp_path):
         assert len(pacs.associations) == 2
 
 
-def test_an_association_the_peer_ended_is_replaced(courier, seg):
+def test_an_association_the_peer_ended_is_replaced(sender, seg):
     with archive() as pacs:
-        one = courier(destination(port=pacs.port))
+        one = sender(destination(port=pacs.port))
         assert one.deliver(seg)["outcome"] == SENT
         pacs.associations[0].abort()
         assert one.deliver(seg)["outcome"] == SENT
@@ -274,53 +274,53 @@ def test_an_association_the_peer_ended_is_replaced(courier, seg):
     (0xA900, PERMANENT, "STORE_REFUSED"), (0xC000, PERMANENT, "STORE_REFUSED"),
     (0x0122, PERMANENT, "STORE_REFUSED"), (0x0124, PERMANENT, "STORE_REFUSED"),
 ])
-def test_statuses(courier, seg, status, outcome, code):
+def test_statuses(sender, seg, status, outcome, code):
     with archive(status=status) as pacs:
-        told = courier(destination(port=pacs.port)).deliver(seg)
+        told = sender(destination(port=pacs.port)).deliver(seg)
         assert (told["outcome"], told["dimse_status"], told["code"]) == (outcome, status, code)
         assert len(pacs.stored) == 1
 
 
-def test_an_archive_without_seg(courier, seg):
+def test_an_archive_without_seg(sender, seg):
     with archive(classes=(Verification,)) as pacs:
-        one = courier(destination(port=pacs.port))
+        one = sender(destination(port=pacs.port))
         told = one.deliver(seg)
         assert (told["outcome"], told["dimse_status"], told["code"]) == (PERMANENT, -1, "NO_PRESENTATION_CONTEXT")
 
 
-def test_an_unreachable_archive_is_a_transient_error(courier, seg):
-    one = courier(destination(port=free_port()))
+def test_an_unreachable_archive_is_a_transient_error(sender, seg):
+    one = sender(destination(port=free_port()))
     told = one.deliver(seg)
     assert (told["outcome"], told["dimse_status"], told["code"]) == (TRANSIENT, -1, "PEER_UNREACHABLE")
 
 
-def test_a_host_without_address(courier, seg):
-    one = courier('{ name = "PACS"; ae_title = "A"; host = "no-such-host.invalid"; port = 104; }')
+def test_a_host_without_address(sender, seg):
+    one = sender('{ name = "PACS"; ae_title = "A"; host = "no-such-host.invalid"; port = 104; }')
     told = one.deliver(seg)
     assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_UNREACHABLE")
 
 
-def test_an_archive_that_rejects_the_calling_title(courier, seg):
+def test_an_archive_that_rejects_the_calling_title(sender, seg):
     with archive(titles=["SOMEBODY"]) as pacs:
-        told = courier(destination(port=pacs.port)).deliver(seg)
+        told = sender(destination(port=pacs.port)).deliver(seg)
         assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_REJECTED")
         assert "does not know Noctule's AE title. Add it there" in told["message"]
 
 
-def test_orthanc_with_title_check_rejects_the_sender(courier, seg, tmp_path):
+def test_orthanc_with_title_check_rejects_the_sender(sender, seg, tmp_path):
     with orthanc(tmp_path / "orthanc", {"DicomCheckCalledAet": True}) as pacs:
-        told = courier(destination(port=pacs.port, ae_title="WRONG")).deliver(seg)
+        told = sender(destination(port=pacs.port, ae_title="WRONG")).deliver(seg)
         assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_REJECTED")
         assert "Correct ae_title here" in told["message"] and pacs.instances() == []
 
 
-def test_a_busy_archive(courier, seg):
+def test_a_busy_archive(sender, seg):
     with archive() as pacs:
         pacs.ae.maximum_associations = 1
         holder = AE(ae_title="HOLDER")
         holder.add_requested_context(SegmentationStorage)
         held = holder.associate("127.0.0.1", pacs.port)
-        one = courier(destination(port=pacs.port))
+        one = sender(destination(port=pacs.port))
         told = one.deliver(seg)
         assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_BUSY")
         held.release()
@@ -329,24 +329,24 @@ def test_a_busy_archive(courier, seg):
 
 
 @pytest.mark.parametrize("option", ["--refuse", "--abort-after", "--abort-during"])
-def test_store_failures_of_storescp_are_reported(courier, seg, tmp_path, option):
+def test_store_failures_of_storescp_are_reported(sender, seg, tmp_path, option):
     with storescp(tmp_path / "pacs", [option]) as pacs:
-        told = courier(destination(port=pacs.port)).deliver(seg)
+        told = sender(destination(port=pacs.port)).deliver(seg)
         assert told["outcome"] in (TRANSIENT, PERMANENT)
         expected = {"--refuse": "PEER_REJECTED"}.get(option, "PEER_ABORTED")
         assert (told["code"], told["dimse_status"]) == (expected, -1)
         assert told["outcome"] == (PERMANENT if option == "--refuse" else TRANSIENT)
 
 
-def test_an_abort_is_reported(courier, seg):
+def test_an_abort_is_reported(sender, seg):
     with archive(on_store=lambda event: event.assoc.abort()) as pacs:
-        told = courier(destination(port=pacs.port)).deliver(seg)
+        told = sender(destination(port=pacs.port)).deliver(seg)
         assert (told["outcome"], told["code"], told["dimse_status"]) == (TRANSIENT, "PEER_ABORTED", -1)
 
 
 @pytest.mark.parametrize("words", [b"", b"HTTP/1.0 400 Bad Request\r\n\r\n", b"\x02\x00\xff\xff\xff\xff" + b"x" * 4096,
                                    b"\x04\x00\x00\x00\x00\x06\x00\x00\x00\x02\x01\x03"])
-def test_a_peer_that_is_no_dicom_server_is_reported(courier, seg, words):
+def test_a_peer_that_is_no_dicom_server_is_reported(sender, seg, words):
     with socket.create_server(("127.0.0.1", 0)) as server:
         def talk():
             connection, _ = server.accept()
@@ -356,16 +356,16 @@ def test_a_peer_that_is_no_dicom_server_is_reported(courier, seg, words):
 
         talker = threading.Thread(target=talk, daemon=True)
         talker.start()
-        told = courier(destination(port=server.getsockname()[1])).deliver(seg)
+        told = sender(destination(port=server.getsockname()[1])).deliver(seg)
         assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_ABORTED")
 
 
-def test_a_stopped_archive_is_given_up_after_a_timeout(courier, seg, tmp_path):
+def test_a_stopped_archive_is_given_up_after_a_timeout(sender, seg, tmp_path):
     """An archive stopped by SIGSTOP: the kernel accepts the connection, and no reply comes."""
     with orthanc(tmp_path / "orthanc") as pacs, storescp(tmp_path / "other") as other:
         both = destination(port=pacs.port, ae_title="ORTHANC"), destination("OTHER", other.port)
         clock = Clock(tmp_path)
-        patient, one = courier(*both, acse=3600.0), courier(*both, environment=clock.environment)
+        patient, one = sender(*both, acse=3600.0), sender(*both, environment=clock.environment)
         os.killpg(pacs.process.pid, signal.SIGSTOP)
         stuck = patient.send(seg)
         assert patient.deliver(seg, "OTHER")["outcome"] == SENT, "another destination held this one up"
@@ -378,11 +378,11 @@ def test_a_stopped_archive_is_given_up_after_a_timeout(courier, seg, tmp_path):
         assert one.deliver(seg)["outcome"] == SENT
 
 
-def test_a_missing_response_ends_after_dimse_seconds(courier, seg, tmp_path):
+def test_a_missing_response_ends_after_dimse_seconds(sender, seg, tmp_path):
     """The archive receives the data set and never replies: dimse_seconds ends the wait."""
     clock, begun, given_up = Clock(tmp_path), threading.Event(), threading.Event()
     with archive(on_store=lambda event: begun.set() or given_up.wait(600)) as pacs:
-        one = courier(destination(port=pacs.port), environment=clock.environment)
+        one = sender(destination(port=pacs.port), environment=clock.environment)
         number = one.send(seg)
         assert begun.wait(60)
         one.pass_waiting(clock, 30, "dimse_seconds are 60")
@@ -391,11 +391,11 @@ def test_a_missing_response_ends_after_dimse_seconds(courier, seg, tmp_path):
         assert (told["outcome"], told["code"], told["dimse_status"]) == (TRANSIENT, "PEER_ABORTED", -1)
 
 
-def test_a_missing_or_invalid_file_is_an_error(courier, tmp_path, seg):
+def test_a_missing_or_invalid_file_is_an_error(sender, tmp_path, seg):
     broken = tmp_path / "broken.dcm"
     broken.write_bytes(b"no DICOM")
     with archive() as pacs:
-        one = courier(destination(port=pacs.port))
+        one = sender(destination(port=pacs.port))
         for number, path, outcome, code in ((1, tmp_path / "gone.dcm", TRANSIENT, "FILE_UNREADABLE"),
                                             (2, broken, PERMANENT, "NOT_DICOM")):
             one.peer.send("DELIVER", number, "PACS", str(path), SegmentationStorage, "1.2.3")
@@ -409,9 +409,9 @@ def test_a_missing_or_invalid_file_is_an_error(courier, tmp_path, seg):
 # ------------------------------------------------------------------------------ commitment -----
 
 
-def test_commitment_on_the_same_association(courier, seg):
+def test_commitment_on_the_same_association(sender, seg):
     with archive(commitment=True) as pacs:
-        one = courier(destination(port=pacs.port, more="commit = true;"))
+        one = sender(destination(port=pacs.port, more="commit = true;"))
         told = one.deliver(seg)
         assert (told["outcome"], told["dimse_status"], told["commitment"]) == (SENT, 0, REQUESTED)
         (request,) = pacs.requests
@@ -425,25 +425,25 @@ def test_commitment_on_the_same_association(courier, seg):
         assert len(pacs.associations) == 1
 
 
-def test_failed_commitment_is_reported(courier, seg):
+def test_failed_commitment_is_reported(sender, seg):
     with archive(commitment=True, failed=True) as pacs:
-        one = courier(destination(port=pacs.port, more="commit = true;"))
+        one = sender(destination(port=pacs.port, more="commit = true;"))
         told = one.deliver(seg)
         committed = one.next("COMMITTED")
         instance = pydicom.dcmread(seg, stop_before_pixels=True).SOPInstanceUID
         assert list(committed.values()) == [0, "ARCHIVE", "PACS", told["transaction_uid"], [dict(sop_instance=instance, ok=0, failure_reason=0x0112)]]
 
 
-def test_commitment_refused(courier, seg):
+def test_commitment_refused(sender, seg):
     with archive(commitment=True, commit_status=0x0110) as pacs:
-        told = courier(destination(port=pacs.port, more="commit = true;")).deliver(seg)
+        told = sender(destination(port=pacs.port, more="commit = true;")).deliver(seg)
         assert (told["outcome"], told["code"], told["dimse_status"]) == (SENT, "COMMIT_FAILED", 0)
         assert (told["commitment"], told["transaction_uid"]) == (REFUSED, "")
 
 
-def test_an_archive_without_commitment(courier, seg):
+def test_an_archive_without_commitment(sender, seg):
     with archive() as pacs:
-        told = courier(destination(port=pacs.port, more="commit = true;")).deliver(seg)
+        told = sender(destination(port=pacs.port, more="commit = true;")).deliver(seg)
         assert (told["outcome"], told["code"], told["dimse_status"]) == (SENT, "COMMIT_UNSUPPORTED", 0)
         assert (told["commitment"], told["transaction_uid"]) == (REFUSED, "")
 
@@ -456,53 +456,53 @@ def tls_settings(certificates, name="client", more=""):
             f'ca = "{certificates.ca}"; {more} }};')
 
 
-def test_tls_both_ways(courier, seg, tmp_path, certificates):
+def test_tls_both_ways(sender, seg, tmp_path, certificates):
     with storescp(tmp_path / "pacs", [*certificates.dcmtk("server"), "--require-peer-cert"]) as pacs:
-        one = courier(destination(port=pacs.port, more="tls = true;"), tls=tls_settings(certificates))
+        one = sender(destination(port=pacs.port, more="tls = true;"), tls=tls_settings(certificates))
         assert one.deliver(seg)["outcome"] == SENT
         (received,) = pacs.files()
         assert data_set_bytes(received) == data_set_bytes(seg)
 
 
 @pytest.mark.parametrize("ours, theirs", [("stranger", "server"), ("client", "stranger")])
-def test_tls_with_a_stranger(courier, seg, tmp_path, certificates, ours, theirs):
+def test_tls_with_a_stranger(sender, seg, tmp_path, certificates, ours, theirs):
     with storescp(tmp_path / "pacs", [*certificates.dcmtk(theirs), "--require-peer-cert"]) as pacs:
-        one = courier(destination(port=pacs.port, more="tls = true;"), tls=tls_settings(certificates, ours))
+        one = sender(destination(port=pacs.port, more="tls = true;"), tls=tls_settings(certificates, ours))
         told = one.deliver(seg)
         assert told["outcome"] == TRANSIENT
         assert told["code"] in ("TLS_FAILED", "PEER_ABORTED")
         assert pacs.files() == []
 
 
-def test_tls_with_another_of_the_same_authority(courier, seg, tmp_path, certificates):
+def test_tls_with_another_of_the_same_authority(sender, seg, tmp_path, certificates):
     """Another certificate of the same authority must not be accepted as the archive's."""
     with storescp(tmp_path / "pacs", certificates.dcmtk("elsewhere")) as pacs:
-        told = courier(destination(port=pacs.port, more="tls = true;"), tls=tls_settings(certificates)).deliver(seg)
+        told = sender(destination(port=pacs.port, more="tls = true;"), tls=tls_settings(certificates)).deliver(seg)
         assert (told["outcome"], told["code"]) == (TRANSIENT, "TLS_FAILED") and "mismatch" in told["message"]
         assert pacs.files() == []
         for name, outcome in [("server", TRANSIENT), ("elsewhere", SENT)]:
             pinned = f'tls = true; certificate = "{certificates.fingerprint(name)}";'
-            one = courier(destination(port=pacs.port, more=pinned), tls=tls_settings(certificates))
+            one = sender(destination(port=pacs.port, more=pinned), tls=tls_settings(certificates))
             assert one.deliver(seg)["outcome"] == outcome
 
 
-def test_tls_with_a_revoked_certificate(courier, seg, tmp_path, certificates):
+def test_tls_with_a_revoked_certificate(sender, seg, tmp_path, certificates):
     for revoked, outcome in [("client", SENT), ("server", TRANSIENT)]:
         crl = f'crl = "{certificates.revocations(revoked)}";'
         with storescp(tmp_path / revoked, certificates.dcmtk("server")) as pacs:
-            one = courier(destination(port=pacs.port, more="tls = true;"), tls=tls_settings(certificates, more=crl))
+            one = sender(destination(port=pacs.port, more="tls = true;"), tls=tls_settings(certificates, more=crl))
             told = one.deliver(seg)
             assert told["outcome"] == outcome
             assert outcome == SENT or (told["code"] == "TLS_FAILED" and "revoked" in told["message"])
 
 
-def test_tls_with_a_revoked_authority(courier, seg, tmp_path, certificates):
+def test_tls_with_a_revoked_authority(sender, seg, tmp_path, certificates):
     """The certificate is valid. Its issuer is revoked, or has no revocation list."""
     for crl, outcome in [(certificates.chain_revocations(), SENT), (certificates.chain_revocations("branch_ca"), TRANSIENT),
                          (certificates.revocations(), TRANSIENT)]:
         with storescp(tmp_path / crl.parent.name, certificates.dcmtk("branch")) as pacs:
             settings = tls_settings(certificates, more=f'crl = "{crl}";')
-            told = courier(destination(port=pacs.port, more="tls = true;"), tls=settings).deliver(seg)
+            told = sender(destination(port=pacs.port, more="tls = true;"), tls=settings).deliver(seg)
             assert (told["outcome"], told["code"]) == (outcome, "" if outcome == SENT else "TLS_FAILED"), told
             assert len(pacs.files()) == (outcome == SENT)
 
@@ -510,9 +510,9 @@ def test_tls_with_a_revoked_authority(courier, seg, tmp_path, certificates):
 # ---------------------------------------------------------------------------------- folders ----
 
 
-def test_a_folder(courier, seg, tmp_path):
+def test_a_folder(sender, seg, tmp_path):
     folder = tmp_path / "results" / "here"
-    one = courier(f'{{ name = "FOLDER"; folder = "{folder}"; }}')
+    one = sender(f'{{ name = "FOLDER"; folder = "{folder}"; }}')
     instance = pydicom.dcmread(seg, stop_before_pixels=True).SOPInstanceUID
     for _ in range(2):
         told = one.deliver(seg, "FOLDER")
@@ -526,9 +526,9 @@ def test_a_folder(courier, seg, tmp_path):
     assert len(list(folder.iterdir())) == 1
 
 
-def test_an_unusable_folder_is_an_error(courier, seg, tmp_path):
+def test_an_unusable_folder_is_an_error(sender, seg, tmp_path):
     (tmp_path / "file").write_text("")
-    one = courier(f'{{ name = "FOLDER"; folder = "{tmp_path}/file/below"; }}')
+    one = sender(f'{{ name = "FOLDER"; folder = "{tmp_path}/file/below"; }}')
     told = one.deliver(seg, "FOLDER")
     assert (told["outcome"], told["code"]) == (TRANSIENT, "FOLDER_UNWRITABLE")
 
@@ -536,7 +536,7 @@ def test_an_unusable_folder_is_an_error(courier, seg, tmp_path):
 # ---------------------------------------------------------------------------- the sender process -
 
 
-def test_drain_finishes_one_and_returns_the_rest(courier, seg):
+def test_drain_finishes_one_and_returns_the_rest(sender, seg):
     release = threading.Event()
     begun = threading.Event()
 
@@ -545,7 +545,7 @@ def test_drain_finishes_one_and_returns_the_rest(courier, seg):
         release.wait(600)
 
     with archive(on_store=wait) as pacs:
-        one = courier(destination(port=pacs.port))
+        one = sender(destination(port=pacs.port))
         numbers = [one.send(seg) for _ in range(3)]
         assert begun.wait(60)
         one.peer.send("DRAIN")
@@ -558,9 +558,9 @@ def test_drain_finishes_one_and_returns_the_rest(courier, seg):
         assert len(pacs.stored) == 1
 
 
-def test_reload_changes_destinations(courier, seg):
+def test_reload_changes_destinations(sender, seg):
     with archive() as first, archive() as second:
-        one = courier(destination(port=first.port))
+        one = sender(destination(port=first.port))
         assert one.deliver(seg)["outcome"] == SENT
         one.configure(destination(port=second.port))
         one.peer.send("RELOAD", one.config.read_text())
@@ -573,7 +573,7 @@ def test_reload_changes_destinations(courier, seg):
         one.drain()
 
 
-def test_the_sender_ends_with_its_pipe(courier, seg):
+def test_the_sender_ends_with_its_pipe(sender, seg):
     begun, gone = threading.Event(), threading.Event()
 
     def wait(_event):
@@ -581,7 +581,7 @@ def test_the_sender_ends_with_its_pipe(courier, seg):
         gone.wait(60)
 
     with archive(on_store=wait) as pacs:
-        one = courier(destination(port=pacs.port))
+        one = sender(destination(port=pacs.port))
         one.send(seg)
         assert begun.wait(60)
         one.hang_up()
@@ -589,10 +589,10 @@ def test_the_sender_ends_with_its_pipe(courier, seg):
         gone.set()
 
 
-def test_the_sender_sends_signs_of_life(courier, seg, tmp_path):
+def test_the_sender_sends_signs_of_life(sender, seg, tmp_path):
     clock, begun, said = Clock(tmp_path), threading.Event(), threading.Event()
     with archive(on_store=lambda event: begun.set() or said.wait(600)) as pacs:
-        one = courier(destination(port=pacs.port), environment=clock.environment)
+        one = sender(destination(port=pacs.port), environment=clock.environment)
         number = one.send(seg)
         assert begun.wait(60)
         one.pass_waiting(clock, 5, "the archive has not answered")
@@ -603,7 +603,7 @@ def test_the_sender_sends_signs_of_life(courier, seg, tmp_path):
 @pytest.mark.parametrize("frame", [("RUN", 1, "x"), ("DELIVER", 1, "PACS", "relative", "1.2", "1.2"),
                                    ("DELIVER", 1, "PACS", "/x", "1.2", "../../1")])
 def test_invalid_frames_end_the_sender(tmp_path, frame):
-    one = Courier(tmp_path, destination(port=free_port()))
+    one = Sender(tmp_path, destination(port=free_port()))
     one.peer.send(*frame)
     assert one.process.wait(60) == 1
     assert "courier.protocol" in one.log.read_text()

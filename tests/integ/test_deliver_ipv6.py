@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from conftest import run_program, storescp
-from test_deliver import SENT, SETTINGS, TRANSIENT, courier, destination, seg  # noqa: F401 - fixtures
+from test_deliver import SENT, SETTINGS, TRANSIENT, sender, destination, seg  # noqa: F401 - fixtures
 
 
 @contextlib.contextmanager
@@ -41,26 +41,26 @@ def by_host(host, port, more=""):
 
 
 @pytest.mark.parametrize("host", ["::1", "0:0:0:0:0:0:0:1"])
-def test_an_address(courier, seg, tmp_path, host):  # noqa: F811
+def test_an_address(sender, seg, tmp_path, host):  # noqa: F811
     with storescp(tmp_path / "archive") as archive, door(archive.port) as port:
-        assert courier(by_host(host, port)).deliver(seg)["outcome"] == SENT
+        assert sender(by_host(host, port)).deliver(seg)["outcome"] == SENT
         assert len(archive.files()) == 1
 
 
-def test_the_second_address_of_a_name_is_tried(courier, seg, tmp_path):  # noqa: F811
+def test_the_second_address_of_a_name_is_tried(sender, seg, tmp_path):  # noqa: F811
     """localhost is ::1 and 127.0.0.1 here. The archive listens on only one of them."""
     found = {address[4][0] for address in socket.getaddrinfo("localhost", 1, type=socket.SOCK_STREAM)}
     if found != {"::1", "127.0.0.1"}:
         pytest.skip("localhost has one address here")
     with storescp(tmp_path / "archive") as archive, door(archive.port) as port:
-        to = courier(by_host("localhost", archive.port), by_host("localhost", port).replace("PACS", "DOOR"))
+        to = sender(by_host("localhost", archive.port), by_host("localhost", port).replace("PACS", "DOOR"))
         assert to.deliver(seg)["outcome"] == SENT and to.deliver(seg, "DOOR")["outcome"] == SENT
 
 
-def test_an_unreachable_address_is_a_transient_error(courier, seg):  # noqa: F811
+def test_an_unreachable_address_is_a_transient_error(sender, seg):  # noqa: F811
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as unused:
         port = unused.getsockname()[1]
-    told = courier(by_host("::1", port)).deliver(seg)
+    told = sender(by_host("::1", port)).deliver(seg)
     assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_UNREACHABLE") and f"[::1]:{port}" in told["message"]
 
 
@@ -73,13 +73,13 @@ def test_invalid_addresses_are_refused(tmp_path, host):
 
 
 @pytest.mark.parametrize("name, outcome, code", [("server6", SENT, ""), ("server", TRANSIENT, "TLS_FAILED")])
-def test_tls_is_for_the_address(courier, seg, tmp_path, certificates, name, outcome, code):  # noqa: F811
+def test_tls_is_for_the_address(sender, seg, tmp_path, certificates, name, outcome, code):  # noqa: F811
     """The certificate must contain the IPv6 address. A certificate for 127.0.0.1 and localhost is refused."""
     if not hasattr(certificates, "server6"):
         certificates.make("server6", "-CA", certificates.ca, "-CAkey", certificates.ca_key, "-addext",
                           "basicConstraints=critical,CA:FALSE", "-addext", "subjectAltName=IP:::1")
     own, key = getattr(certificates, name), getattr(certificates, f"{name}_key")
     with storescp(tmp_path / "archive", ("+tls", key, own, "-ic")) as archive, door(archive.port) as port:
-        told = courier(by_host("::1", port, "tls = true;"), tls=f'tls = {{ ca = "{certificates.ca}"; }};').deliver(seg)
+        told = sender(by_host("::1", port, "tls = true;"), tls=f'tls = {{ ca = "{certificates.ca}"; }};').deliver(seg)
         assert (told["outcome"], told["code"]) == (outcome, code), told["message"]
         assert len(archive.files()) == (outcome == SENT)

@@ -210,7 +210,7 @@ def test_a_reload_adds_and_removes_destinations(daemon, tmp_path):
     assert deliveries(d)[0]["code"] == "NO_SUCH_DESTINATION"
 
 
-def test_resend_sends_again(daemon, tmp_path):
+def test_resend_repeats_a_delivery(daemon, tmp_path):
     d = daemon(quiet=60.0, pipeline_extra='deliver = [ "OUT" ];',
                extra=destinations(to_folder(tmp_path / "out"))).start()
     drop(small(tmp_path / "ct"), d.inbox)

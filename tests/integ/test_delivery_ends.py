@@ -16,7 +16,7 @@ from conftest import PEERS, Clock, echoscu, orthanc, put, storescp, wait_for
 from pydicom.uid import ExplicitVRLittleEndian
 from pynetdicom.sop_class import SegmentationStorage, Verification
 from raw_peer import ABORT, ASSOCIATE_RQ, DATA, RELEASE_RP, RELEASE_RQ, associate_ac, command, elements_of, pdu, pdv
-from test_deliver import SENT, TRANSIENT, archive, courier, data_set_bytes, destination, seg  # noqa: F401 - fixtures
+from test_deliver import SENT, TRANSIENT, archive, sender, data_set_bytes, destination, seg  # noqa: F401 - fixtures
 from test_deliveries import DAY, destinations, objects, small, states, to_archive, to_folder, wait_states
 
 
@@ -180,7 +180,7 @@ def row(d, destination="PACS"):
     return rows[0] if rows else None
 
 
-def settled(d, state, destination="PACS"):
+def wait_state(d, state, destination="PACS"):
     return wait_for(lambda: (found := row(d, destination)) and found["state"] == state and found, 60,
                     f"{destination} {state}")
 
@@ -209,10 +209,10 @@ def test_transient_errors_are_retried(daemon, tmp_path, act, code, words):
         d = run_with(daemon, tmp_path, impatient(ill.port), to_folder(tmp_path / "out"), environment=ill.clock.environment)
         wait_for(lambda: len(attempts_of(d)) >= 2, 60, "two attempts")
         assert all(code in each and words in each for each in attempts_of(d)), attempts_of(d)
-        settled(d, "SENT", "OUT")
+        wait_state(d, "SENT", "OUT")
         assert row(d)["state"] in ("DELAYED", "SENDING") and row(d)["sent_at"] is None
         ill.act = Destination.take
-        sent = settled(d, "SENT")
+        sent = wait_state(d, "SENT")
         assert (sent["code"], sent["dimse_status"], ill.stored) == ("", 0, [sent["sop_instance_uid"]])
         assert sent["attempts"] == len(attempts_of(d)) and len(objects(tmp_path / "out")) == 1
 
@@ -221,9 +221,9 @@ def test_transient_errors_are_retried(daemon, tmp_path, act, code, words):
 def test_a_warning_is_sent(daemon, tmp_path, status):
     with listening(answers(status, kept=True)) as pacs:
         d = run_with(daemon, tmp_path, to_archive(pacs.port), to_folder(tmp_path / "out"))
-        sent = settled(d, "SENT")
+        sent = wait_state(d, "SENT")
         assert (sent["code"], sent["dimse_status"], sent["attempts"]) == ("", status, 1)
-        settled(d, "SENT", "OUT")
+        wait_state(d, "SENT", "OUT")
         assert pacs.stored == [sent["sop_instance_uid"]]
 
 
@@ -231,12 +231,12 @@ def test_a_warning_is_sent(daemon, tmp_path, status):
 def test_permanent_errors_are_retried_only_by_command(daemon, tmp_path, status):
     with listening(answers(status)) as ill:
         d = run_with(daemon, tmp_path, to_archive(ill.port), to_folder(tmp_path / "out"))
-        failed = settled(d, "FAILED")
+        failed = wait_state(d, "FAILED")
         assert (failed["code"], failed["dimse_status"], failed["attempts"]) == ("STORE_REFUSED", status, 1)
-        settled(d, "SENT", "OUT")
+        wait_state(d, "SENT", "OUT")
         ill.act = Destination.take
         d.ctl("resend", failed["delivery"])
-        settled(d, "SENT")
+        wait_state(d, "SENT")
         assert ill.stored == [failed["sop_instance_uid"]]
 
 
@@ -248,7 +248,7 @@ def test_a_second_response_is_ignored(daemon, tmp_path):
 
     with listening(act) as twice:
         d = run_with(daemon, tmp_path, to_archive(twice.port), to_folder(tmp_path / "out"))
-        settled(d, "SENT")
+        wait_state(d, "SENT")
         put(small(tmp_path / "other", seed=2), d.inbox / "other")
         wait_states(d, *2 * [("PACS", "SENT"), ("OUT", "SENT")])
         rows = d.query("SELECT * FROM v_deliveries WHERE destination = 'PACS'")
@@ -263,8 +263,8 @@ def test_an_answer_before_the_data(daemon, tmp_path):
         wait_for(lambda: attempts_of(d), 60, "an attempt")
         assert "status 0xA700, STORE_FAILED" in attempts_of(d)[0]
         hasty.act = Destination.take
-        sent = settled(d, "SENT")
-        settled(d, "SENT", "OUT")
+        sent = wait_state(d, "SENT")
+        wait_state(d, "SENT", "OUT")
         assert hasty.stored == [sent["sop_instance_uid"]]
 
 
@@ -283,7 +283,7 @@ def test_a_result_waits_until_its_ae_title_is_accepted(daemon, tmp_path):
         assert "rejects us by an AE title; 1 result waits for it" in told or "destination PACS is down" in told
         d.config.write_text(d.config.read_text().replace('ae_title = "ARCHIVE"', 'ae_title = "ORTHANC"'))
         d.process.send_signal(signal.SIGHUP)
-        settled(d, "SENT")
+        wait_state(d, "SENT")
         assert "rejects us" not in d.ctl("status", check=False).stdout and len(pacs.instances()) == 1
 
 
@@ -296,7 +296,7 @@ def test_a_restarted_storescp_receives_the_result(daemon, tmp_path, option, stat
         d = run_with(daemon, tmp_path, to_archive(archive.port), to_folder(tmp_path / "out"))
         wait_for(lambda: attempts_of(d), 60, "an attempt")
         assert code in attempts_of(d)[0] and (state == "FAILED") == (row(d)["state"] == "FAILED")
-        settled(d, "SENT", "OUT")
+        wait_state(d, "SENT", "OUT")
         archive.stop()
         for file in archive.files():
             file.unlink()
@@ -304,7 +304,7 @@ def test_a_restarted_storescp_receives_the_result(daemon, tmp_path, option, stat
         archive.start()
         if state == "FAILED":
             d.ctl("resend", row(d)["delivery"])
-        sent = settled(d, "SENT")
+        sent = wait_state(d, "SENT")
         (file,) = archive.files()
         assert pydicom.dcmread(file).SOPInstanceUID == sent["sop_instance_uid"]
         assert data_set_bytes(file) == data_set_bytes(d.root / sent["path"])
@@ -322,9 +322,9 @@ def test_a_stopped_archive_receives_the_result_after_it_continues(daemon, tmp_pa
                      dicom=f"acse_seconds = {PATIENCE};", environment=clock.environment)
         wait_for(lambda: clock.pass_time(1) or len(attempts_of(d)) >= 2, 60, "two attempts")
         assert all("PEER_ABORTED" in each and "silent for too long" in each for each in attempts_of(d))
-        settled(d, "SENT", "OUT")
+        wait_state(d, "SENT", "OUT")
         os.killpg(archive.process.pid, signal.SIGCONT)
-        sent = settled(d, "SENT")
+        sent = wait_state(d, "SENT")
         held = [file.read_bytes() for file in archive.files()] if kind == "storescp" else list(
             map(archive.file, archive.instances()))
         assert [pydicom.dcmread(io.BytesIO(each)).SOPInstanceUID for each in held] == [sent["sop_instance_uid"]]
@@ -335,7 +335,7 @@ def test_an_archive_killed_between_two_results(daemon, tmp_path):
     with storescp(tmp_path / "archive") as archive:
         d = run_with(daemon, tmp_path, to_archive(archive.port, more="idle_seconds = 600.0;"),
                      to_folder(tmp_path / "out"))
-        settled(d, "SENT")
+        wait_state(d, "SENT")
         archive.stop()
         put(small(tmp_path / "other", seed=2), d.inbox / "other")
         wait_for(lambda: len(attempts_of(d)) >= 2, 60, "an attempt at the second")
@@ -354,8 +354,8 @@ def test_stopped_children_are_replaced(daemon, tmp_path):
     with listening(lambda *_: given_up.wait(600)) as slow:
         d = run_with(daemon, tmp_path, to_archive(slow.port).replace("dimse_seconds = 60.0", "dimse_seconds = 3600.0"),
                      to_folder(tmp_path / "out"), dicom=PEERS, environment=clock.environment)
-        settled(d, "SENT", "OUT")
-        settled(d, "SENDING")
+        wait_state(d, "SENT", "OUT")
+        wait_state(d, "SENDING")
         children = set(d.children())
         assert len(children) == 4  # receiver, worker and one sender per destination
         for pid in children:
@@ -375,13 +375,13 @@ def test_stopped_children_are_replaced(daemon, tmp_path):
 def test_a_refused_sop_class_is_sent_after_it_is_accepted(daemon, tmp_path):
     with archive(classes=(Verification,)) as pacs:
         d = run_with(daemon, tmp_path, to_archive(pacs.port), to_folder(tmp_path / "out"))
-        failed = settled(d, "FAILED")
+        failed = wait_state(d, "FAILED")
         assert (failed["code"], failed["dimse_status"], failed["attempts"]) == ("NO_PRESENTATION_CONTEXT", None, 1)
-        settled(d, "SENT", "OUT")
+        wait_state(d, "SENT", "OUT")
         pacs.ae.add_supported_context(SegmentationStorage, ExplicitVRLittleEndian)
         pacs.server.contexts = pacs.ae.supported_contexts
         d.ctl("resend", failed["delivery"])
-        settled(d, "SENT")
+        wait_state(d, "SENT")
         assert len(pacs.stored) == 1
 
 
@@ -412,7 +412,7 @@ def test_held_deliveries_are_not_given_up(daemon, tmp_path, how):
         wait_for(lambda: len(attempts_of(d)) > before, 60, "another attempt")
         assert row(d)["state"] != "FAILED", attempts_of(d)
         away.start()
-        settled(d, "SENT")
+        wait_state(d, "SENT")
         assert len(away.files()) == 1
 
 
@@ -444,12 +444,12 @@ def large(seg, tmp_path_factory):
 
 
 @pytest.mark.parametrize("floor, outcome, code", [(1, SENT, ""), (0, SENT, ""), (500, TRANSIENT, "PEER_ABORTED")])
-def test_a_slow_destination(courier, large, tmp_path, floor, outcome, code):
+def test_a_slow_destination(sender, large, tmp_path, floor, outcome, code):
     """The destination reads 32 KiB per second of the sender's clock. An earlier version expected 128 KiB within
     dimse_seconds."""
     clock = Clock(tmp_path)
     with listening(slowly(2048, clock, 1 / 16)) as slow:
-        one = courier(destination(port=slow.port, dimse=3.0, more=f"min_kib_per_second = {floor}.0;"),
+        one = sender(destination(port=slow.port, dimse=3.0, more=f"min_kib_per_second = {floor}.0;"),
                       environment=clock.environment)
         told = one.deliver(large, seconds=60)
         assert (told["outcome"], told["code"]) == (outcome, code), told
@@ -469,7 +469,7 @@ def test_a_destination_that_reads_one_byte_per_second(daemon, tmp_path):
         d = run_with(daemon, tmp_path, impatient(slow.port), to_folder(tmp_path / "out"), environment=clock.environment)
         wait_for(lambda: attempts_of(d), 60, "an attempt")
         assert "PEER_ABORTED" in attempts_of(d)[0] and "too slow" in attempts_of(d)[0]
-        settled(d, "SENT", "OUT")
+        wait_state(d, "SENT", "OUT")
         assert not slow.stored
         slow.crawls = False
         wait_states(d, ("PACS", "SENT"), ("OUT", "SENT"))

@@ -318,12 +318,12 @@ def test_explain_agrees_with_submit(daemon, kinds, tmp_path):
     d.ctl("hold", "--queue")
     uids = {str(pydicom.dcmread(files[0], stop_before_pixels=True).SeriesInstanceUID) for files in sources.values()}
 
-    def judged():
+    def all_decided():
         rows = d.query("SELECT series_uid, state FROM v_series")
         known = {row["series_uid"] for row in [*rows, *d.query("SELECT series_uid FROM v_quarantine")]}
         return uids <= known and all(row["state"] != "GATHERING" for row in rows)
 
-    wait_for(judged, 60, "the judgement of all series")
+    wait_for(all_decided, 60, "the judgement of all series")
     with open(d.config, "a") as config:
         config.write(LATER)
     d.process.send_signal(signal.SIGHUP)

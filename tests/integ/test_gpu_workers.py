@@ -355,7 +355,7 @@ def test_an_unusable_gpu_is_given_up(start, gpus, tmp_path):
     wait_devices(d, {0: A, 1: B})
 
 
-def test_when_the_last_one_is_given_up_the_cpus_take_over(start, gpus, tmp_path):
+def test_the_cpus_replace_the_last_lost_gpu(start, gpus, tmp_path):
     gpus.set(A, "broken")
     gpus.set(B, "broken")
     d = start('backend = "auto";')

@@ -202,7 +202,7 @@ def test_voxels_interpolated_from_padding_are_padding(tmp_path):
     assert means[0] == pytest.approx(np.nanmean(values), rel=1e-9)
 
 
-def test_a_grown_mask_ends_where_the_planes_end(tmp_path):
+def test_a_grown_mask_ends_with_the_planes(tmp_path):
     files = series(tmp_path, "--size", "70x61x23", "--tilt", "18.5")
     everything = segment(-3000, 3000, 500).replace("shapes", "then = ( { grow_mm = 9.0; } ); shapes")
     output, _ = noctule(tmp_path, files, everything)
@@ -235,7 +235,7 @@ def test_segments_cut_by_the_edge_are_held(tmp_path, tilt, steps):
         assert edge is None or f"reaches the edge of the volume ({edge})" in job["message"], job["message"]
 
 
-def test_codes_lie_where_the_grid_does(tmp_path):
+def test_codes_have_the_positions_of_the_grid(tmp_path):
     files = series(tmp_path, "--size", "70x61x23", "--tilt", "18.5")
     output, _ = noctule(tmp_path, files, segment(0, 80, 35), options='results = [ "seg", "codes" ];')
     reference = Reference(files)

@@ -11,7 +11,7 @@ import pytest
 from conftest import PEERS, Clock, drop, echoscu, run_program, wait_for
 from raw_peer import (ABORT, ASSOCIATE_RJ, ASSOCIATE_RQ, COMMITMENT, COMMITMENT_INSTANCE, CT, DATA, EXPLICIT, IMPLICIT,
                       RELEASE_RP, RELEASE_RQ, SEG, VERIFICATION, Raw, associate_ac, associate_rq, command, nested, pdu, pdv)
-from test_deliver import TRANSIENT, archive, courier, destination, seg  # noqa: F401 - fixtures
+from test_deliver import TRANSIENT, archive, sender, destination, seg  # noqa: F401 - fixtures
 from test_deliveries import deliveries, destinations, small, to_archive, wait_states
 from test_receive import SERIES, parts, receiver, slice_bytes, small_file_system, stored, uid  # noqa: F401 - a fixture
 from test_scp import client_context
@@ -121,10 +121,10 @@ NESTED_ANSWERS = {
 
 
 @pytest.mark.parametrize("answer", NESTED_ANSWERS.values(), ids=NESTED_ANSWERS)
-def test_a_nested_response_does_not_crash_the_sender(courier, seg, answer):
+def test_a_nested_response_does_not_crash_the_sender(sender, seg, answer):
     """1.3 MB of nested sequences from a destination once crashed the sender, and with it all deliveries."""
     with liar(answer) as one:
-        sending = courier(destination(port=one.port, dimse=1.0), '{ name = "OUT"; folder = "%s"; }' % seg.parent)
+        sending = sender(destination(port=one.port, dimse=1.0), '{ name = "OUT"; folder = "%s"; }' % seg.parent)
         told = sending.deliver(seg)
         assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_ABORTED")
         assert sending.process.poll() is None

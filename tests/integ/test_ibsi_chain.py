@@ -107,7 +107,7 @@ def boxes_of_values(folder, configuration, lo, hi):
     return {f"int_mask_bb_dim_{axis}": side[-1] - side[0] + 1 for axis, side in zip("xyz", sides)}, kept.sum()
 
 
-def told(kind, configuration, results):
+def assert_all_met(kind, configuration, results):
     met = sum(results.values())
     print(f"configuration {configuration.upper()}: {met} of {len(results)} {kind} met")
     assert met == len(results), [name for name, is_met in results.items() if not is_met]
@@ -133,7 +133,7 @@ def test_every_step_is_the_manuals(measured, tmp_path, configuration):
     found |= {f"{name}_reseg_roi": size for name, size in boxes.items()}
     rows = published("ibsi_1_diagnostics.csv", configuration)
     assert len(rows) == 60
-    told("diagnostics", configuration, {row["ibsi_tag"]: is_close(found[row["ibsi_tag"]], row) for row in rows})
+    assert_all_met("diagnostics", configuration, {row["ibsi_tag"]: is_close(found[row["ibsi_tag"]], row) for row in rows})
 
 
 @needs_shared
@@ -145,6 +145,6 @@ def test_features_are_the_manuals(measured, configuration):
              for f in last.features if f["segment_number"] == 1 and f["ibsi_code"]}
     rows = {(row["ibsi_code"], row["aggregation_code"], PERCENT.get(row["ibsi_tag"])): row
             for row in published("ibsi_1_reference_values.csv", configuration) if row["value"]}
-    told("reference values", configuration, {
+    assert_all_met("reference values", configuration, {
         f"{row['feature']} ({' '.join(map(str, filter(None, key)))}): {found.get(key)}, not {row['value']} +- {row['tolerance'] or 0}":
         found.get(key) is not None and is_close(found[key], row) for key, row in rows.items()})

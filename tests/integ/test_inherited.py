@@ -13,7 +13,7 @@ from texture_runs import around_middle, run, series  # noqa: F401
 
 
 @pytest.fixture(autouse=True)
-def anything_goes():
+def without_validation():
     """pydicom refuses to read and write such values, so its validation is switched off."""
     settings = pydicom.config.settings
     before = settings.reading_validation_mode, settings.writing_validation_mode

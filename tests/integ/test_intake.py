@@ -67,7 +67,7 @@ def image(number=1, series=SERIES, size=8, **changes):
     return out.getvalue()
 
 
-class Intake:
+class Receiver:
     """A receiver process with its own root, and the daemon's end of its pipe."""
 
     def __init__(self, folder, after="keep", settle=0.3, sweep=0.5, root=None, inboxes=None, min_free=1,
@@ -192,7 +192,7 @@ class Intake:
         self.clock.pass_time(max(seconds, ALIVE + 0.1))
         self.wait("ALIVE", alive + 1, seconds=60)
 
-    def none(self, seconds, *names):
+    def no_frame(self, seconds, *names):
         """Checks that no frame of these types arrives while that many seconds pass on the receiver's clock."""
         before = len(self.all(*names))
         for half in (seconds / 2, seconds / 2):
@@ -249,11 +249,11 @@ class Intake:
 
 
 @pytest.fixture
-def intake(tmp_path):
+def receiver(tmp_path):
     made = []
 
     def make(folder=None, **options):
-        made.append(Intake(folder or tmp_path, **options))
+        made.append(Receiver(folder or tmp_path, **options))
         return made[-1]
 
     yield make
@@ -264,8 +264,8 @@ def intake(tmp_path):
 # ------------------------------------------------------------------------------------------ reception
 
 
-def test_a_file_arrives_whole_and_the_original_stays(intake):
-    i = intake().start()
+def test_a_file_arrives_whole_and_the_original_stays(receiver):
+    i = receiver().start()
     hello = i.peer.frames[0]
     assert (hello.name, hello["role"]) == ("HELLO", "intake") and hello["build_id"]
     original = i.write("one.dcm", image(1))
@@ -285,23 +285,23 @@ def test_a_file_arrives_whole_and_the_original_stays(intake):
     assert i.stop() == 0
 
 
-def test_a_growing_file_is_received_when_its_size_is_stable(intake):
-    i = intake(settle=3600).start()
+def test_a_growing_file_is_received_when_its_size_is_stable(receiver):
+    i = receiver(settle=3600).start()
     data = image(1, size=64)
     path = i.inbox / "slow.dcm"
     with open(path, "wb", buffering=0) as out:
         for at in range(0, len(data), len(data) // 20):
-            i.none(1800, "ARRIVED", "QUARANTINED")
+            i.no_frame(1800, "ARRIVED", "QUARANTINED")
             out.write(data[at : at + len(data) // 20])
-        i.none(3000, "ARRIVED", "QUARANTINED")
+        i.no_frame(3000, "ARRIVED", "QUARANTINED")
     (frame,) = i.until(lambda: i.clock.pass_time(600) or i.all("ARRIVED"), what="the file")
     assert (i.root / frame["path"]).read_bytes() == data
 
 
-def test_a_file_renamed_into_place_is_taken_at_once(intake):
-    i = intake(settle=3600, sweep=3600).start()
+def test_a_file_renamed_into_place_is_taken_at_once(receiver):
+    i = receiver(settle=3600, sweep=3600).start()
     part = i.put("one.dcm.part", image(1))
-    i.none(1800, "ARRIVED")
+    i.no_frame(1800, "ARRIVED")
     part.rename(i.inbox / "one.dcm")
     i.wait("ARRIVED")
     outside = i.folder / "two.dcm"
@@ -310,8 +310,8 @@ def test_a_file_renamed_into_place_is_taken_at_once(intake):
     i.wait("ARRIVED", 2)
 
 
-def test_new_folders_are_watched(intake):
-    i = intake(sweep=3600).start()
+def test_new_folders_are_watched(receiver):
+    i = receiver(sweep=3600).start()
     i.write("a/b/c/one.dcm", image(1))
     assert [f["path"][-5:] for f in i.collect(1)] == ["1.dcm"]
     (i.inbox / "a/b/late").mkdir()
@@ -329,8 +329,8 @@ def test_new_folders_are_watched(intake):
     i.until(lambda: any(f["path"].endswith("4.dcm") for f in i.all("ARRIVED")), what="the fourth")
 
 
-def test_ignored_file_names(intake):
-    i = intake().start()
+def test_ignored_file_names(receiver):
+    i = receiver().start()
     for name in ["a.part", "b.TMP", "c.partial", ".hidden.dcm", ".folder/d.dcm", "x/.y/e.dcm"]:
         i.put(name, image(1))
     i.put("marker.dcm", image(2))
@@ -340,8 +340,8 @@ def test_ignored_file_names(intake):
     i.collect(1)
 
 
-def test_links_and_special_files_are_skipped(intake):
-    i = intake(after="delete").start()
+def test_links_and_special_files_are_skipped(receiver):
+    i = receiver(after="delete").start()
     outside = i.folder / "outside"
     outside.mkdir()
     (outside / "precious.dcm").write_bytes(image(1))
@@ -356,8 +356,8 @@ def test_links_and_special_files_are_skipped(intake):
     assert len(lines) == 3
 
 
-def test_odd_names(intake):
-    i = intake().start()
+def test_odd_names(receiver):
+    i = receiver().start()
     odd = [b"with space.dcm", b"line\nbreak.dcm", b"latin\xe9.dcm", "größe.dcm".encode(), b'quote".dcm', b"n" * 250]
     for number, name in enumerate(odd):
         with open(os.path.join(os.fsencode(i.inbox), name), "wb") as out:
@@ -389,8 +389,8 @@ def junk():
 
 
 @pytest.mark.parametrize("after", ["keep", "move", "delete"])
-def test_foreign_files_are_quarantined_with_a_reason(intake, after):
-    i = intake(after=after).start()
+def test_foreign_files_are_quarantined_with_a_reason(receiver, after):
+    i = receiver(after=after).start()
     for name, (data, _) in junk().items():
         i.put(name, data)
     frames = {}
@@ -418,8 +418,8 @@ def test_foreign_files_are_quarantined_with_a_reason(intake, after):
     assert i.stored() == []
 
 
-def test_foreign_files_are_quarantined_once_despite_crashes(intake):
-    i = intake().start()
+def test_foreign_files_are_quarantined_once_despite_crashes(receiver):
+    i = receiver().start()
     i.put("letter.txt", b"hello")
     first = i.collect(1)[0]
     assert i.stop() == 0
@@ -439,10 +439,10 @@ def test_foreign_files_are_quarantined_once_despite_crashes(intake):
     assert i.collect(1)[0]["path"] != again["path"]
 
 
-def test_known_files_are_not_reported_again(intake):
+def test_known_files_are_not_reported_again(receiver):
     """Files that are new, removed or changed during the stop are reported, and so are files with a missing or
     different row."""
-    i = intake().start()
+    i = receiver().start()
     names = ("same", "changed", "replaced", "removed", "renamed", "stale", "unknown")
     for number, name in enumerate(names, 1):
         i.put(f"sub/{name}.dcm", image(number))
@@ -473,12 +473,12 @@ def test_known_files_are_not_reported_again(intake):
     assert i.collect(1)[0]["original"] == str(folder / "same.dcm")
 
 
-def test_reception_waits_for_the_list_of_known_files(intake):
-    i = intake()
+def test_reception_waits_for_the_list_of_known_files(receiver):
+    i = receiver()
     i.put("early.dcm", image(1))
     i.start(hello=False)
     i.wait("RECEIVING")
-    i.none(12, "ARRIVED")
+    i.no_frame(12, "ARRIVED")
     i.put("told.dcm", image(2))
     assert i.collect(1)[0]["original"] == str(i.inbox / "told.dcm"), "what inotify tells waits for nothing"
     i.known = []
@@ -486,9 +486,9 @@ def test_reception_waits_for_the_list_of_known_files(intake):
 
 
 @pytest.mark.parametrize("after", ["keep", "delete", "move"])
-def test_own_results_are_not_taken(intake, after):
+def test_own_results_are_not_received(receiver, after):
     own = image(1, Manufacturer="Noctule", ManufacturerModelName="noctuled")
-    i = intake(after=after).start()
+    i = receiver(after=after).start()
     i.put("sub/own.dcm", own)
     i.put("marker.dcm", image(2))
     assert [f["path"][-5:] for f in i.collect(1)] == ["2.dcm"]
@@ -503,8 +503,8 @@ def test_own_results_are_not_taken(intake, after):
 # ------------------------------------------------------------------------------------------ duplicates
 
 
-def test_a_resend_has_no_effect(intake):
-    i = intake().start()
+def test_a_resend_has_no_effect(receiver):
+    i = receiver().start()
     i.put("one.dcm", image(1))
     first = i.collect(1)[0]
     before = (i.root / first["path"]).stat()
@@ -517,8 +517,8 @@ def test_a_resend_has_no_effect(intake):
 
 
 @pytest.mark.parametrize("after", ["keep", "delete"])
-def test_different_bytes_under_a_known_uid_are_quarantined(intake, after):
-    i = intake(after=after).start()
+def test_different_bytes_under_a_known_uid_are_quarantined(receiver, after):
+    i = receiver(after=after).start()
     i.put("one.dcm", image(1))
     first = i.collect(1)[0]
     other = image(1, SeriesDescription="Another text")
@@ -531,16 +531,16 @@ def test_different_bytes_under_a_known_uid_are_quarantined(intake, after):
         i.until(lambda: not list(i.inbox.iterdir()), what="the empty inbox")
 
 
-def test_a_changed_original_is_a_conflict_too(intake):
-    i = intake().start()
+def test_a_changed_original_is_a_conflict_too(receiver):
+    i = receiver().start()
     i.put("one.dcm", image(1))
     i.collect(1)
     i.write("one.dcm", image(1, SeriesDescription="Edited in place"))
     assert i.collect(1, names=("QUARANTINED",))[0]["code"] == "DUPLICATE_UID_DIFFERENT"
 
 
-def test_one_uid_in_two_series_is_two_files(intake):
-    i = intake().start()
+def test_one_uid_in_two_series_is_two_files(receiver):
+    i = receiver().start()
     i.put("a.dcm", image(1))
     i.put("b.dcm", image(1, series=SERIES + ".9", SOPInstanceUID=f"{SERIES}.100000001"))
     frames = i.collect(2)
@@ -552,8 +552,8 @@ def test_one_uid_in_two_series_is_two_files(intake):
 # ------------------------------------------------------------------------------------------ originals
 
 
-def test_delete_waits_for_stored(intake):
-    i = intake(after="delete").start()
+def test_delete_waits_for_stored(receiver):
+    i = receiver(after="delete").start()
     path = i.put("deep/one.dcm", image(1))
     frame = i.wait("ARRIVED")
     stored = i.root / frame["path"]
@@ -564,8 +564,8 @@ def test_delete_waits_for_stored(intake):
     assert stored.read_bytes() == image(1) and stored.stat().st_nlink == 1
 
 
-def test_delete_copies_files_that_others_may_change(intake):
-    i = intake(after="delete").start()
+def test_delete_copies_files_that_others_may_change(receiver):
+    i = receiver(after="delete").start()
     held = i.folder / "held.dcm"
     held.write_bytes(image(1))
     os.link(held, i.inbox / "one.dcm")
@@ -574,8 +574,8 @@ def test_delete_copies_files_that_others_may_change(intake):
     i.until(lambda: not (i.inbox / "one.dcm").exists(), what="the deletion")
 
 
-def test_move_keeps_the_way_and_never_overwrites(intake):
-    i = intake(after="move").start()
+def test_move_keeps_the_way_and_never_overwrites(receiver):
+    i = receiver(after="move").start()
     i.put("a/b/one.dcm", image(1))
     frame = i.wait("ARRIVED")
     assert (i.inbox / "a/b/one.dcm").exists() and not list(i.moved.iterdir())
@@ -589,8 +589,8 @@ def test_move_keeps_the_way_and_never_overwrites(intake):
     assert (i.moved / "a/b/one.dcm.1").read_bytes() == image(2)
 
 
-def test_a_changed_original_is_not_deleted(intake):
-    i = intake(after="delete").start()
+def test_a_changed_original_is_not_deleted(receiver):
+    i = receiver(after="delete").start()
     path = i.put("one.dcm", image(1))
     frame = i.wait("ARRIVED")
     replacement = i.put("new.part", image(2))
@@ -606,8 +606,8 @@ def test_a_changed_original_is_not_deleted(intake):
 # ------------------------------------------------------------------------------------------ end and restart
 
 
-def test_a_restart_reports_all_files_and_stores_each_once(intake):
-    i = intake().start()
+def test_a_restart_reports_all_files_and_stores_each_once(receiver):
+    i = receiver().start()
     for number in range(20):
         i.put(f"{number}.dcm", image(number))
     i.put("junk", b"junk")
@@ -622,8 +622,8 @@ def test_a_restart_reports_all_files_and_stores_each_once(intake):
     assert {p: p.stat().st_ino for p in i.root.rglob("*") if p.is_file()} == before
 
 
-def test_recovery_uses_valid_files_and_leaves_others(intake):
-    i = intake()
+def test_recovery_uses_valid_files_and_leaves_others(receiver):
+    i = receiver()
     series = i.root / "series" / SERIES
     series.mkdir(parents=True)
     (series / f"{SERIES}.100000001.dcm").write_bytes(image(1))
@@ -642,14 +642,14 @@ def test_recovery_uses_valid_files_and_leaves_others(intake):
     assert list(incoming.iterdir()) == []
 
 
-def test_pause_and_resume(intake):
-    i = intake().start()
+def test_pause_and_resume(receiver):
+    i = receiver().start()
     i.put("one.dcm", image(1))
     first = i.wait("ARRIVED")
     i.peer.send("PAUSE", "disk low")
     i.until(lambda: "event=intake.paused" in i.text(), what="the pause")
     i.put("two.dcm", image(2))
-    i.none(12, "ARRIVED")
+    i.no_frame(12, "ARRIVED")
     i.peer.send("RESUME")
     # Reports without an answer are sent again, with the same words.
     i.collect(2)
@@ -657,8 +657,8 @@ def test_pause_and_resume(intake):
     assert len(i.all("ARRIVED")) == 3
 
 
-def test_alive_on_time_and_unanswered_frames_again(intake):
-    i = intake().start()
+def test_signs_of_life_are_on_time_and_unanswered_frames_repeated(receiver):
+    i = receiver().start()
     i.put("one.dcm", image(1))
     first = i.wait("ARRIVED")
     for _ in range(5):
@@ -667,8 +667,8 @@ def test_alive_on_time_and_unanswered_frames_again(intake):
     assert dict(first) == dict(second)
 
 
-def test_drain_finishes_current_files(intake):
-    i = intake(after="delete").start()
+def test_drain_finishes_current_files(receiver):
+    i = receiver(after="delete").start()
     path = i.put("one.dcm", image(1))
     frame = i.wait("ARRIVED")
     i.peer.send("DRAIN")
@@ -679,8 +679,8 @@ def test_drain_finishes_current_files(intake):
     assert not path.exists()
 
 
-def test_drain_does_not_wait_for_ever(intake):
-    i = intake().start()
+def test_drain_does_not_wait_for_ever(receiver):
+    i = receiver().start()
     i.put("one.dcm", image(1))
     i.wait("ARRIVED")
     i.peer.send("DRAIN")
@@ -690,8 +690,8 @@ def test_drain_does_not_wait_for_ever(intake):
 @pytest.mark.parametrize("frame", [proto.encode("STORED", 1)[:-1] + b"", b"\x02\x00\x00\x00\xff\xff",
                                    b"\xff\xff\xff\x7f\x23\x00", proto.encode("HELLO", "x", "y"),
                                    b"\x0a\x00\x00\x00\x22\x00" + bytes(8) + proto.encode("ALIVE")])
-def test_an_invalid_frame_ends_the_receiver(intake, frame):
-    i = intake().start()
+def test_an_invalid_frame_ends_the_receiver(receiver, frame):
+    i = receiver().start()
     i.peer.socket.sendall(frame)
     if frame == proto.encode("STORED", 1)[:-1]:
         i.peer.socket.shutdown(1)
@@ -707,8 +707,8 @@ def arrives(i, number):
         pass
 
 
-def test_reload_opens_and_closes_inboxes(intake):
-    i = intake().start()
+def test_reload_opens_and_closes_inboxes(receiver):
+    i = receiver().start()
     i.put("one.dcm", image(1))
     i.collect(1)
     other = i.folder / "other"
@@ -745,8 +745,8 @@ def inspect(i, paths, tolerance=0.01, number=7):
     return frame["stacks"]
 
 
-def test_inspection(intake, tmp_path):
-    i = intake().start()
+def test_inspection(receiver, tmp_path):
+    i = receiver().start()
     paths = []
     for number in range(1, 41):
         paths.append(tmp_path / f"{number}.dcm")
@@ -767,13 +767,13 @@ def test_inspection(intake, tmp_path):
 # ------------------------------------------------------------------------------------------ failures
 
 
-def test_sweeps_find_files_without_inotify(intake):
+def test_sweeps_find_files_without_inotify(receiver):
     """As on a network share: the process runs in a user namespace without inotify instances."""
     wrapper = ["unshare", "--user", "--map-root-user", "sh", "-c",
                'echo 0 > /proc/sys/user/max_inotify_instances && exec "$@"', "sh"]
     if subprocess.run([*wrapper, "true"], capture_output=True).returncode != 0:
         pytest.skip("user namespaces are not allowed here")
-    i = intake(wrapper=wrapper, sweep=0.5).start()
+    i = receiver(wrapper=wrapper, sweep=0.5).start()
     assert "event=inbox.watch" in i.text()
     i.put("a/one.dcm", image(1))
     i.put("two.dcm", image(2))
@@ -786,15 +786,15 @@ def test_sweeps_find_files_without_inotify(intake):
     assert max(swept(i)) == 500, "sweeps are all there is"
 
 
-def test_an_unwritable_spool_delays_files_and_loses_no_file(intake):
-    i = intake(after="delete").start()
+def test_an_unwritable_spool_delays_files_and_loses_no_file(receiver):
+    i = receiver(after="delete").start()
     i.until(lambda: "event=recover.done" in i.text(), what="the start")
     series = i.root / "series"
     series.rmdir()
     series.write_text("in the way")
     path = i.put("one.dcm", image(1))
     i.until(lambda: "event=import.delayed" in i.text(), what="the delay")
-    i.none(12, "ARRIVED", "QUARANTINED")
+    i.no_frame(12, "ARRIVED", "QUARANTINED")
     assert path.exists()
     series.unlink()
     frame = i.collect(1)[0]
@@ -803,9 +803,9 @@ def test_an_unwritable_spool_delays_files_and_loses_no_file(intake):
 
 
 @pytest.mark.parametrize("after", ["keep", "delete", "move"])
-def test_a_full_disk_recovers_by_itself(intake, tmp_path, after):
+def test_a_full_disk_recovers_by_itself(receiver, tmp_path, after):
     with small_file_system(tmp_path / "small", 4) as small:
-        i = intake(after=after, root=small, min_free=0).start()
+        i = receiver(after=after, root=small, min_free=0).start()
         ballast = small / "ballast"
         ballast.write_bytes(bytes(shutil.disk_usage(small).free - 256 * 1024))
         originals = {i.put(f"{n}.dcm", image(n, size=256)): image(n, size=256) for n in range(8)}
@@ -830,13 +830,13 @@ def test_a_full_disk_recovers_by_itself(intake, tmp_path, after):
         assert i.stop() == 0
 
 
-def test_unreadable_files_and_folders_are_logged_once_and_retried(intake):
+def test_unreadable_files_and_folders_are_logged_once_and_retried(receiver):
     folder = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))
     wrapper = []
     if os.geteuid() == 0:
         wrapper = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     try:
-        i = intake(folder, wrapper=wrapper, sweep=0.3)
+        i = receiver(folder, wrapper=wrapper, sweep=0.3)
         i.inbox.mkdir()
         secret = i.put("secret.dcm", image(1))
         closed = i.put("closed/two.dcm", image(2)).parent
@@ -860,23 +860,23 @@ def test_unreadable_files_and_folders_are_logged_once_and_retried(intake):
 
 
 @pytest.mark.parametrize("place", ["root", "series"])
-def test_an_inbox_linked_to_the_root_is_refused(intake, tmp_path, place):
+def test_an_inbox_linked_to_the_root_is_refused(receiver, tmp_path, place):
     """The link hides the loop from the check of the configuration."""
     root = tmp_path / "root"
     (root / "series" / SERIES).mkdir(parents=True)
     (root / "series" / SERIES / f"{SERIES}.100000001.dcm").write_bytes(image(1))
     link = tmp_path / "inbox"
     link.symlink_to(root if place == "root" else root / "series")
-    i = intake().start()
+    i = receiver().start()
     assert "event=inbox.unusable" in i.text()
     i.until(lambda: "event=recover.done" in i.text(), what="the start")
     (root / "another.dcm").write_bytes(image(2))
-    i.none(12, "QUARANTINED")
+    i.no_frame(12, "QUARANTINED")
     assert [f["source"] for f in i.all("ARRIVED")] == ["recovered"]
 
 
-def test_sweeps_without_cause_are_slowed_down(intake):
-    i = intake(sweep=0.2)
+def test_sweeps_without_cause_are_slowed_down(receiver):
+    i = receiver(sweep=0.2)
     for number in range(40):
         i.put(f"{number}/one.dcm", image(number))
     i.start()
@@ -893,8 +893,8 @@ def test_sweeps_without_cause_are_slowed_down(intake):
     assert i.collect(1)[0]["original"] == str(i.inbox / "new/late.dcm")
 
 
-def test_a_missing_inbox_is_made_again(intake):
-    i = intake().start()
+def test_a_missing_inbox_is_created(receiver):
+    i = receiver().start()
     i.inbox.rmdir()
     i.until(lambda: i.clock.pass_time(0.5) or i.inbox.exists(), what="the inbox")
     i.put("one.dcm", image(1))
@@ -906,8 +906,8 @@ def swept(i):
     return [int(word) for word in re.findall(r"next_ms=(\d+)", "\n".join(i.sweeps()))]
 
 
-def test_sweeps_without_findings_become_rarer(intake):
-    i = intake(sweep=0.2).start()
+def test_sweeps_without_findings_become_rarer(receiver):
+    i = receiver(sweep=0.2).start()
     i.put("a/one.dcm", image(1))
     i.collect(1)
     i.until(lambda: i.clock.pass_time(0.2) or (len(swept(i)) > 2 and swept(i)[-1] >= 3200), what="stretched sweeps")
@@ -916,15 +916,15 @@ def test_sweeps_without_findings_become_rarer(intake):
     assert frame["sop_instance"].endswith("100000002")
 
 
-def test_a_moved_inbox_is_noticed_at_once(intake, tmp_path):
-    i = intake(sweep=3600).start()
+def test_a_moved_inbox_is_noticed_at_once(receiver, tmp_path):
+    i = receiver(sweep=3600).start()
     i.inbox.rename(tmp_path / "elsewhere")
     i.until(lambda: i.clock.pass_time(0.5) or i.inbox.exists(), what="a new inbox")
     i.put("one.dcm", image(1))
     i.collect(1)
 
 
-def test_ten_thousand_files_at_once(intake, tmp_path):
+def test_ten_thousand_files_at_once(receiver, tmp_path):
     count = 10_000
     source = tmp_path / "source"
     source.mkdir()
@@ -932,7 +932,7 @@ def test_ten_thousand_files_at_once(intake, tmp_path):
     old = f"{SERIES}.100000000".encode()
     for number in range(count):
         (source / f"{number}.dcm").write_bytes(template.replace(old, f"{SERIES}.{100000000 + number}".encode()))
-    i = intake(settle=0.3, sweep=2).start()
+    i = receiver(settle=0.3, sweep=2).start()
     began = time.monotonic()
     source.rename(i.inbox / "drop")
     told, position, asked, behind, rounds = set(), 0, None, 0, 0

@@ -185,7 +185,7 @@ def test_missing_jobs_and_invalid_requests_are_errors(daemon, tmp_path):
 # ---------------------------------------------------------------------------------- repeated jobs
 
 
-def test_a_retry_measures_anew(daemon, tmp_path):
+def test_a_retry_replaces_the_features(daemon, tmp_path):
     d = measured(daemon, tmp_path)
     before = assert_one_set(d)
     d.ctl("retry", "--force", "1")

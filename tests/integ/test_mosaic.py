@@ -245,7 +245,7 @@ def test_each_mosaic_is_a_volume(tmp_path, missing):
         assert [(stack["accepted"], stack["fault"]["code"]) for stack in stacks] == [(False, "DUPLICATE_POSITION")]
 
 
-def test_slices_have_their_own_acquisition_times(tmp_path):
+def test_each_slice_has_its_acquisition_time(tmp_path):
     (stack,) = read(tmp_path, *save(tmp_path / "in", Mosaic().siemens(59)))
     offsets = [0, 200, 400, 600, 100, 300, 500]  # ms
     assert [plane["acquired"] for plane in stack["planes"]] == [
@@ -299,7 +299,7 @@ def contradictions():
 
 
 @pytest.mark.parametrize("name", contradictions())
-def test_a_mosaic_stays_one_where_the_header_lacks_or_contradicts_positions(tmp_path, name):
+def test_a_mosaic_without_consistent_positions_is_not_split(tmp_path, name):
     (stack,) = read(tmp_path, *save(tmp_path / "in", Mosaic().siemens(**contradictions()[name])))
     assert (stack["accepted"], stack["fault"]["code"]) == (False, "MOSAIC")
     assert "its header lacks the positions of the slices, or contradicts itself" in stack["fault"]["message"]

@@ -16,7 +16,7 @@ from raw_peer import (ABORT, ASSOCIATE_AC, ASSOCIATE_RJ, COMMITMENT, COMMITMENT_
 from test_deliver import archive
 from test_deliveries import to_archive
 from test_delivery_ends import (Destination, answers, attempts_of, listening, read_pdu, reads, response, run_with,
-                                settled)
+                                wait_state)
 from test_hostile_peers import even
 from test_hostile_peers import element as tagged
 from test_receive import receiver  # noqa: F401 - a fixture
@@ -282,7 +282,7 @@ def test_bytes_of_a_data_set_in_answer(daemon, tmp_path, beyond):
             wait_for(lambda: attempts_of(d), 60, "an attempt")
             assert "PEER_ABORTED" in attempts_of(d)[0] and "too long" in attempts_of(d)[0]
         else:
-            assert settled(d, "SENT")["attempts"] == 1
+            assert wait_state(d, "SENT")["attempts"] == 1
 
 
 @pytest.mark.parametrize("beyond", [0, 1])
@@ -303,7 +303,7 @@ def test_reports_before_an_answer(daemon, tmp_path, beyond):
             assert "PEER_ABORTED" in attempts_of(d)[0] and "too many commitment reports" in attempts_of(d)[0]
         else:
             wait_for(lambda: talker.stored, 60, "all reports")
-            assert settled(d, "SENT")["dimse_status"] == 0
+            assert wait_state(d, "SENT")["dimse_status"] == 0
 
 
 @pytest.mark.parametrize("beyond", [0, 1])
@@ -318,7 +318,7 @@ def test_bytes_of_an_answer_to_a_request(daemon, tmp_path, beyond):
             wait_for(lambda: attempts_of(d), 60, "an attempt")
             assert "PEER_ABORTED" in attempts_of(d)[0] and "does not speak DICOM" in attempts_of(d)[0]
         else:
-            assert settled(d, "SENT")["attempts"] == 1
+            assert wait_state(d, "SENT")["attempts"] == 1
 
 
 def test_time_for_a_connection(daemon, tmp_path):

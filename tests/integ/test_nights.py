@@ -27,7 +27,7 @@ def report_at(zone_time, command=None, timeout=60):
     return f'report = {{ at = "{zone_time}"; {command}timeout_seconds = {timeout}; }};\n'
 
 
-def nights(d):
+def periods(d):
     return d.query("SELECT * FROM v_nights ORDER BY until_at")
 
 
@@ -53,9 +53,9 @@ def test_a_period_is_counted_and_passed_on_once(daemon, tmp_path, kept):
     drop(phantom(tmp_path / "mr", "--kind", "mr-brain", "--size", "32x32x6", "--seed", "3"), d.inbox / "mr")
     d.wait_jobs()
     wait_for(lambda: len(d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'")) == 2, 60, "the series")
-    assert nights(d) == []  # the first period starts with the service
+    assert periods(d) == []  # the first period starts with the service
     clock.jump(2 * HOUR + 60)
-    (night,) = wait_for(lambda: [row for row in nights(d) if row["report"] == "DONE"], 60, "the report")
+    (night,) = wait_for(lambda: [row for row in periods(d) if row["report"] == "DONE"], 60, "the report")
     files = list((tmp_path / "ct").rglob("*.dcm")) + list((tmp_path / "mr").rglob("*.dcm"))
     assert (night["series_settled"], night["series_refused"], night["series_without_rule"]) == (2, 0, 1)
     assert (night["instances"], night["bytes"]) == (12, sum(path.stat().st_size for path in files))
@@ -76,7 +76,7 @@ def test_a_period_is_counted_and_passed_on_once(daemon, tmp_path, kept):
     clock.jump(-120)
     d.wait_log("clock.set", 2)
     clock.jump(24 * HOUR + 120)
-    second = wait_for(lambda: nights(d)[1:], 60, "the second night")[0]
+    second = wait_for(lambda: periods(d)[1:], 60, "the second night")[0]
     assert second["since_at"] == night["until_at"] and second["series_settled"] == 0
     wait_for(lambda: (kept / "runs").read_text() == "x\nx\n", 60, "the second report")
 
@@ -86,19 +86,19 @@ def test_missed_periods_are_reported_once(daemon, tmp_path, kept):
     assert d.stop() == 0
     clock.jump(3 * 24 * HOUR)
     d.start()
-    (night,) = wait_for(lambda: [row for row in nights(d) if row["report"] == "DONE"], 60, "the report")
+    (night,) = wait_for(lambda: [row for row in periods(d) if row["report"] == "DONE"], 60, "the report")
     assert night["since_at"][:10] < night["until_at"][:10]
     assert (kept / "runs").read_text() == "x\n"
     d.stop()
     d.start()
     d.stop()
-    assert len(nights(d)) == 1 and (kept / "runs").read_text() == "x\n"
+    assert len(periods(d)) == 1 and (kept / "runs").read_text() == "x\n"
 
 
 def test_a_failed_command_is_alerted_and_not_repeated(daemon, tmp_path, kept):
     d, clock = started(daemon, tmp_path, kept, 'echo "mail: no route to relay" >&2; echo x >> "$KEPT/runs"; exit 75')
     clock.jump(2 * HOUR + 60)
-    (night,) = wait_for(lambda: [row for row in nights(d) if row["report"] == "FAILED"], 60, "the failure")
+    (night,) = wait_for(lambda: [row for row in periods(d) if row["report"] == "FAILED"], 60, "the failure")
     said = "mail: no route to relay; noctule: report.command failed with exit status 75"
     assert night["report_message"] == said
     (event,) = d.query("SELECT detail FROM v_events WHERE kind = 'REPORT_FAILED'")
@@ -113,7 +113,7 @@ def test_a_failed_command_is_alerted_and_not_repeated(daemon, tmp_path, kept):
         assert done.returncode == status and len((kept / "runs").read_text().split()) == runs
         assert done.stdout == "" and (status == 0) == (done.stderr == "")
     assert (kept / "attention").read_text() == "1\n" and "An operator must act." in (kept / "text").read_text()
-    assert [row["report"] for row in nights(d)] == ["FAILED"]
+    assert [row["report"] for row in periods(d)] == ["FAILED"]
     assert d.ctl("report", "--send", "--json", check=False).returncode == 2
 
 
@@ -125,7 +125,7 @@ def test_a_hanging_command_is_killed_with_its_children(daemon, tmp_path, kept):
 
     def failed():
         clock.pass_time(1)  # the timeout, and the wait from SIGTERM to SIGKILL
-        return [row for row in nights(d) if row["report"] == "FAILED"]
+        return [row for row in periods(d) if row["report"] == "FAILED"]
 
     (night,) = wait_for(failed, 60, "the end")
     assert "took longer than report.timeout_seconds (2 s)" in night["report_message"]
@@ -138,16 +138,16 @@ def test_an_interrupted_command_runs_again_after_a_restart(daemon, tmp_path, kep
     begun = wait_for(lambda: (kept / "pid").exists() and (kept / "pid").read_text().strip(), 60, "the command")
     assert d.stop() == 0
     wait_for(lambda: not pathlib.Path("/proc", begun).exists(), 60, "its end")
-    assert [row["report"] for row in nights(d)] == ["PENDING"]
+    assert [row["report"] for row in periods(d)] == ["PENDING"]
     script(tmp_path, KEEPS)
     d.start()
-    wait_for(lambda: [row["report"] for row in nights(d)] == ["DONE"], 60, "the report")
+    wait_for(lambda: [row["report"] for row in periods(d)] == ["DONE"], 60, "the report")
 
 
 def test_periods_are_counted_without_a_command(daemon, tmp_path, kept):
     d, clock = started(daemon, tmp_path, kept, None)
     clock.jump(2 * HOUR + 60)
-    (night,) = wait_for(lambda: nights(d), 60, "the night")
+    (night,) = wait_for(lambda: periods(d), 60, "the night")
     assert night["report"] == "" and night["report_at"] is None
     done = d.ctl("report", "--send", check=False)
     assert done.returncode == 5 and "--send needs report.command in the configuration" in done.stderr
@@ -160,6 +160,6 @@ def test_a_period_ends_by_local_time(daemon, tmp_path, kept):
     d = daemon(quiet=600.0, environment={**clock.environment, "TZ": "XST-13"}, extra=report_at(here.strftime("%H:%M")))
     d.start()
     clock.jump(2 * HOUR + 60)
-    (night,) = wait_for(lambda: nights(d), 60, "the night")
+    (night,) = wait_for(lambda: periods(d), 60, "the night")
     assert night["night"] == here.strftime("%Y-%m-%d")
     assert night["until_at"] == (here - datetime.timedelta(hours=13)).strftime("%Y-%m-%dT%H:%M:00.000Z")

@@ -74,7 +74,7 @@ def test_segmentations_reports_and_objects_without_a_series(daemon, files):
     assert stored(d, seg)
 
 
-def test_again_otherwise_and_anew(daemon, files, tmp_path):
+def test_repeated_changed_and_new_versions(daemon, files, tmp_path):
     """A repeated object has no effect. Another data set under its UID is refused. A new version replaces the object."""
     d = daemon(dicom=PEERS, quiet=600.0, after="delete").start()
     plan = structure_set(files)

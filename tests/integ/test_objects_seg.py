@@ -148,7 +148,7 @@ def disguised(seg):
     return seg
 
 
-def test_our_own_results_are_no_input(daemon, files, tmp_path):
+def test_own_results_are_no_input(daemon, files, tmp_path):
     d = naming(daemon, tmp_path, wanted='kind = "seg"; roi = "*";')
     dcmsend(d, segmentation(files))
     storescu(d.port, *files)

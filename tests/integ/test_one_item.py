@@ -119,7 +119,7 @@ class Night:
         return self.made(name, *kind, "--seed", str(NEIGHBOURS.index(name) + 1))
 
     @contextlib.contextmanager
-    def beside(self, name, into):
+    def split_around(self, name, into):
         """Sends half of a valid series before the block, and the rest after it."""
         files = self.neighbour(name)
         drop(files[::2], into)
@@ -128,7 +128,7 @@ class Night:
 
     def give_files(self):
         cut = small(self.folder / "made" / "cut", seed=90)[0].read_bytes()[:-300]
-        with self.beside("inbox", self.d.inbox), self.beside("second inbox", self.second):
+        with self.split_around("inbox", self.d.inbox), self.split_around("second inbox", self.second):
             for inbox in (self.d.inbox, self.second):  # the quarantine gets two files with one name
                 for name, content in (("empty.dcm", b""), ("noise.dcm", NOISE), ("cut.dcm", cut)):
                     (inbox / name).write_bytes(content)
@@ -142,7 +142,7 @@ class Night:
             dataset = pydicom.dcmread(path)
             dataset.PixelData = bytes(len(dataset.PixelData))
             dataset.save_as(path)
-        with self.beside("series", self.d.inbox / "series"):
+        with self.split_around("series", self.d.inbox / "series"):
             drop(flat, self.d.inbox / "flat")
             for kind in (*SERIES, *UNSUPPORTED):
                 if kind not in ("flat", "broken off"):
@@ -164,8 +164,8 @@ class Night:
             storescu(self.d.port, *good[3:])
             lies.release()
 
-    def ask(self):
-        with self.beside("clients", self.second / "clients"), self.beside("large", self.second / "large"):
+    def call_clients(self):
+        with self.split_around("clients", self.second / "clients"), self.split_around("large", self.second / "large"):
             for name, (words, status) in CLIENTS.items():
                 with control(self.d) as client:
                     client.sendall(words)
@@ -177,7 +177,7 @@ class Night:
         self.children = [pid for (pid,) in ready_children(self.d)]
         self.d.ctl("hold", "--pipeline", "held")
         self.d.ctl("hold", "--destination", "HELD")
-        for give in (self.give_files, self.give_series, self.call, self.ask):
+        for give in (self.give_files, self.give_series, self.call, self.call_clients):
             give()
         instances = sum(self.sent[name] for name in (*SERIES, *NEIGHBOURS))
         wait_for(lambda: len(self.d.query("SELECT 1 FROM v_instances")) == instances, 90, "the last file")
@@ -203,7 +203,7 @@ class Night:
             return path.partition("/")[0] if path.startswith("scu:") else "/".join(path.split("/")[-2:])
         return Counter((name(row["original_path"]), row["code"]) for row in self.d.query("SELECT * FROM v_quarantine"))
 
-    def told(self, *events):
+    def log_lines(self, *events):
         """Returns the log lines with these events."""
         return [line for line in self.d.log.read_text().splitlines() if re.search(rf" event=({'|'.join(events)}) ", line)]
 
@@ -238,7 +238,7 @@ def test_a_file(night, name):
         assert [row["code"] for row in rows] == [FILES[name]] * bool(FILES[name])
         assert all((night.d.root / row["path"]).read_bytes() == (inbox / name).read_bytes() for row in rows)
         kinds = {"fifo.dcm": "special file", "dangling.dcm": "symbolic link"}
-        skipped = [line for line in night.told("inbox.skipped") if f'inbox={inbox} kind="{kinds.get(name)}"' in line]
+        skipped = [line for line in night.log_lines("inbox.skipped") if f'inbox={inbox} kind="{kinds.get(name)}"' in line]
         assert len(skipped) == (name in kinds)
 
 
@@ -267,13 +267,13 @@ def test_a_destination(night, name):
 @pytest.mark.parametrize("name", CALLERS)
 def test_a_caller(night, name):
     words, code = CALLERS[name]
-    told = night.told("connection.refused", "association.rejected", "association.closed")
-    assert not words or len([line for line in told if words in line]) == 1
+    log_lines = night.log_lines("connection.refused", "association.rejected", "association.closed")
+    assert not words or len([line for line in log_lines if words in line]) == 1
     assert not code or len(night.d.query("SELECT * FROM v_quarantine WHERE code = ?", code)) == 1
 
 
 def test_a_client(night):
-    (line,) = night.told("control.broken", "control.refused")
+    (line,) = night.log_lines("control.broken", "control.refused")
     assert "Bad message" in line, "the noise; who leaves is no news"
 
 
@@ -305,6 +305,6 @@ def test_no_child_was_restarted(night):
     intake, worker = night.children
     assert [intake, worker] == [*night.d.children("intake"), *night.d.children("worker")]
     assert len(night.d.children("courier")) == len({*GOOD_ENDS, *ENDS} - {"HELD"})
-    assert [line for line in night.told("child.gone", "child.kill") if "child=probe" not in line] == []
+    assert [line for line in night.log_lines("child.gone", "child.kill") if "child=probe" not in line] == []
     assert not night.d.query("SELECT * FROM v_events WHERE kind LIKE '%_DIED'")
     assert night.d.ctl("ping").returncode == 0

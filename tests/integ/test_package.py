@@ -26,14 +26,14 @@ case "$*" in *is-active*) [ -e /run/noctule.active ];; esac
 """
 
 
-def told(*command, **options):
+def output_of(*command, **options):
     return subprocess.run([*map(str, command)], check=True, text=True, capture_output=True, **options).stdout
 
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
     folder = tmp_path_factory.mktemp("packages")
-    told("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", folder)
+    output_of("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", folder)
     (made,) = folder.glob("noctule_*.deb")
     return made
 
@@ -41,7 +41,7 @@ def package(tmp_path_factory):
 @pytest.fixture(scope="module")
 def unpacked(package, tmp_path_factory):
     folder = tmp_path_factory.mktemp("unpacked") / "tree"
-    told("dpkg-deb", "--raw-extract", package, folder)
+    output_of("dpkg-deb", "--raw-extract", package, folder)
     return folder
 
 
@@ -54,7 +54,7 @@ def before(unpacked, tmp_path_factory):
     control.write_text(re.sub(r"(?m)^Version: ([0-9.]+).*$", r"Version: \1~before-1", control.read_text()))
     conf = tree / CONF
     conf.write_text("# Of the release before.\n" + conf.read_text())
-    told("dpkg-deb", "--root-owner-group", "-Znone", "--build", tree, tree.parent)
+    output_of("dpkg-deb", "--root-owner-group", "-Znone", "--build", tree, tree.parent)
     (made,) = tree.parent.glob("*.deb")
     return made
 
@@ -77,7 +77,7 @@ class Machine:
     def dpkg(self, *arguments):
         return self.do("dpkg", "--no-triggers", "--force-unsafe-io", "--force-confold", *arguments)
 
-    def asked(self):
+    def systemctl_calls(self):
         """Returns the systemctl calls since the last call."""
         log = self.path("run/systemctl.log")
         lines = log.read_text().splitlines() if log.exists() else []
@@ -190,18 +190,18 @@ def test_a_test_build_is_marked(package):
 
 def test_debug_symbols_are_in_a_separate_package(package, unpacked):
     (symbols,) = package.parent.glob("noctule-dbgsym_*.ddeb")
-    notes = told("readelf", "--notes", unpacked / "usr/bin/noctuled")
+    notes = output_of("readelf", "--notes", unpacked / "usr/bin/noctuled")
     build = re.search(r"Build ID: (\w+)", notes)[1]
-    assert f"/.build-id/{build[:2]}/{build[2:]}.debug" in told("dpkg-deb", "--contents", symbols)
+    assert f"/.build-id/{build[:2]}/{build[2:]}.debug" in output_of("dpkg-deb", "--contents", symbols)
 
 
 @pytest.mark.skipif(not shutil.which("lintian"), reason="lintian is not here")
 def test_lintian_reports_no_error(package):
-    assert told("lintian", "--allow-root", "--fail-on", "none", "-L", ">=warning", package) == ""
+    assert output_of("lintian", "--allow-root", "--fail-on", "none", "-L", ">=warning", package) == ""
 
 
 def test_another_prefix(tmp_path):
-    told("cmake", "--install", BUILD, "--prefix", "/opt/noctule", env={**os.environ, "DESTDIR": str(tmp_path)})
+    output_of("cmake", "--install", BUILD, "--prefix", "/opt/noctule", env={**os.environ, "DESTDIR": str(tmp_path)})
     unit = (tmp_path / "opt/noctule/lib/systemd/system/noctule.service").read_text()
     (program,) = re.findall(r"(?m)^ExecStart=(\S+)", unit)
     assert os.access(tmp_path / program[1:], os.X_OK)
@@ -216,17 +216,17 @@ def test_into_the_tree_of_another_machine(package, tmp_path):
     for file in ("status", "available"):
         (tree / "var/lib/dpkg" / file).touch()
     dpkg = ["dpkg", f"--root={tree}", "--force-script-chrootless", "--force-depends", "--force-unsafe-io"]
-    told(*dpkg, "--install", package)
+    output_of(*dpkg, "--install", package)
     assert "noctule:" in (tree / "etc/passwd").read_text()
     assert stat.S_IMODE((tree / ROOT / "inbox").stat().st_mode) == 0o2770
-    told(*dpkg, "--purge", "noctule")
+    output_of(*dpkg, "--purge", "noctule")
     assert not (tree / ROOT).exists() and not (tree / "etc/noctule").exists()
 
 
 def test_installed(machine, package, tmp_path):
     machine.install(package)  # dpkg checks for the dependencies on this machine
     # the service must not start without a command
-    assert machine.asked() == ["daemon-reload", "--quiet is-active noctule.service"]
+    assert machine.systemctl_calls() == ["daemon-reload", "--quiet is-active noctule.service"]
     assert machine.do("noctule", "--version").stdout.startswith("noctule ")
     machine.do("noctule", "check-config")
     assert "head-ct" in machine.do("noctule", "presets").stdout
@@ -253,9 +253,9 @@ def test_upgraded(machine, before, package, tmp_path):
     files = phantom(tmp_path / "series", "--size", "64x64x8")
     configured = site(machine, files)
     machine.path("run/noctule.active").touch()
-    machine.asked()
+    machine.systemctl_calls()
     machine.install(package)
-    assert machine.asked() == ["daemon-reload", "--quiet is-active noctule.service", "restart noctule.service"]
+    assert machine.systemctl_calls() == ["daemon-reload", "--quiet is-active noctule.service", "restart noctule.service"]
     assert machine.path(CONF).read_text() == configured and machine.path(SITE).exists()
     with machine.service():
         wait_for(lambda: machine.query("SELECT 1 FROM v_jobs WHERE ended_at IS NOT NULL OR state = 'REVIEW'"), 90,
@@ -269,9 +269,9 @@ def test_a_refused_configuration_does_not_stop_the_service(machine, before, pack
     machine.install(before)
     machine.path(CONF).write_text('root = "/var/lib/noctule";\nno_such_option = 1;\n')
     machine.path("run/noctule.active").touch()
-    machine.asked()
+    machine.systemctl_calls()
     done = machine.install(package)
-    assert machine.asked() == ["daemon-reload", "--quiet is-active noctule.service"]
+    assert machine.systemctl_calls() == ["daemon-reload", "--quiet is-active noctule.service"]
     assert "noctule check-config" in done.stderr and "no_such_option" in done.stderr
 
 
@@ -279,9 +279,9 @@ def test_removed_and_purged(machine, package, tmp_path):
     machine.install(package)
     site(machine, phantom(tmp_path / "series", "--size", "16x16x4"))
     data = sorted(path.relative_to(machine.root) for path in machine.path(ROOT).rglob("*"))
-    machine.asked()
+    machine.systemctl_calls()
     machine.dpkg("--remove", "noctule")
-    assert machine.asked() == ["--quiet disable --now noctule.service", "daemon-reload"]
+    assert machine.systemctl_calls() == ["--quiet disable --now noctule.service", "daemon-reload"]
     assert not machine.path("usr/bin/noctuled").exists() and machine.path(CONF).exists()
     done = machine.dpkg("--purge", "noctule")
     assert f"/{ROOT} and its files were not removed" in done.stderr

@@ -13,7 +13,7 @@ import pytest
 from pydicom.pixels import apply_windowing
 
 from conftest import SHARED, needs_shared, orthanc, run_program, storescu
-from test_deliver import SENT, courier, destination  # noqa: F401 (a fixture)
+from test_deliver import SENT, sender, destination  # noqa: F401 (a fixture)
 from test_seg import (NAMES, assert_dcmdump_reads, assert_inherits, assert_references, assert_shared_groups, classic, content_time,
                       dciodvfy_remarks, decimal_strings, enhanced, planes_of)
 
@@ -189,7 +189,7 @@ def test_enhanced_multi_frame(tmp_path):
     assert len(pmap.ReferencedSeriesSequence[0].ReferencedInstanceSequence) == 1
 
 
-def test_kinds_are_series_of_their_own(tmp_path):
+def test_each_kind_has_a_separate_series(tmp_path):
     paths = classic(tmp_path / "in", 3, 16, 16)
     codes = random_codes(3, 16, 16)
     maps = {}
@@ -252,14 +252,14 @@ def test_planes_without_a_pattern(tmp_path):
     assert done.returncode == 1 and done.stderr.startswith("PMAP_EMPTY")
 
 
-def test_orthanc_stores_and_returns_the_map(courier, tmp_path):  # noqa: F811
+def test_orthanc_stores_and_returns_the_map(sender, tmp_path):  # noqa: F811
     """Delivered as by Noctule, in a separate series, and returned unchanged."""
     paths = classic(tmp_path / "in", 5, 33, 31)
     codes = random_codes(5, 33, 31)
     path, summary = write(tmp_path, paths, codes)
     with orthanc(tmp_path / "orthanc") as archive:
         storescu(archive.port, *paths, called="ORTHANC")
-        one = courier(destination(port=archive.port, ae_title="ORTHANC"))
+        one = sender(destination(port=archive.port, ae_title="ORTHANC"))
         assert one.deliver(path)["outcome"] == SENT
         assert len(archive.rest("/studies")) == 1 and len(archive.rest("/series")) == 2
         found = archive.rest("/tools/find", {"Level": "Instance", "Query": {"SOPInstanceUID":

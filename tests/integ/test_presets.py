@@ -93,8 +93,8 @@ def test_presets_without_validation_end_in_review(config, series, tmp_path, pres
     held.write_text(f'root = "{tmp_path}/root"; pipelines = ( {{ name = "{preset}"; review = "deliver";\n'
                     f'@include "presets/{preset}.conf"\n}} );')
     folder, _ = series(kind)
-    told = run(held, preset, tmp_path / "held", folder, status=REVIEW)
-    assert "not validated for use without REVIEW" in told and reason in told
+    preset_of = run(held, preset, tmp_path / "held", folder, status=REVIEW)
+    assert "not validated for use without REVIEW" in preset_of and reason in preset_of
     assert "not validated" not in run(config, preset, tmp_path / "out", folder)
     for path, words in ((held, "each result is held for REVIEW unless"), (config, "delivered without REVIEW")):
         checked = subprocess.run([BIN / "noctule", "--config", path, "check-config"], text=True, capture_output=True, check=True)
@@ -135,8 +135,8 @@ def test_lung(config, series, tmp_path):
 def test_lung_with_an_open_chest_is_held(config, series, tmp_path):
     """A wound joins a lung with the air outside. Its slices are missing, and the lung has two parts."""
     folder, truth = series("chest-open")
-    told = run(config, "lung", tmp_path / "out", folder, REVIEW)
-    assert "Lungs" in told and "components" in told
+    preset_of = run(config, "lung", tmp_path / "out", folder, REVIEW)
+    assert "Lungs" in preset_of and "components" in preset_of
     lungs = found(tmp_path / "out", folder)[0]["Lungs"]
     assert lungs.sum() < 0.98 * lungs_of(truth).sum()
 
@@ -213,8 +213,8 @@ def test_bone_next_to_metal_is_held(config, series, tmp_path):
     pixels[y, x:x + 2] = (3071 - dataset.RescaleIntercept) / dataset.RescaleSlope
     dataset.PixelData = pixels.tobytes()
     dataset.save_as(path)
-    told = run(config, "bone", tmp_path / "out", metal, REVIEW)
-    assert told.count("not as expected") == 1 and "Body without metal: share of Body 0.99999" in told
+    preset_of = run(config, "bone", tmp_path / "out", metal, REVIEW)
+    assert preset_of.count("not as expected") == 1 and "Body without metal: share of Body 0.99999" in preset_of
 
 
 def test_fat(config, series, tmp_path):
@@ -247,8 +247,8 @@ def test_fat_in_a_round_field_of_view(config, series, tmp_path, radius, status):
         dataset.PixelData = pixels.tobytes()
         dataset.add_new("PixelPaddingValue", "US", 4095)
         dataset.save_as(path)
-    told = run(config, "fat", tmp_path / "out", folder, status)
-    assert status == OK or "Whole trunk: reaches the edge of the volume (padding)" in told, told
+    preset_of = run(config, "fat", tmp_path / "out", folder, status)
+    assert status == OK or "Whole trunk: reaches the edge of the volume (padding)" in preset_of, preset_of
 
 
 @pytest.mark.parametrize("kind", ["ct-head", "head-tilted"])
@@ -276,8 +276,8 @@ OF_HOUNSFIELD_UNITS = {"body": "chest", "lung": "chest", "emphysema": "chest", "
 def test_a_map_of_ct_in_other_units_is_held(config, series, tmp_path, preset, term, words):
     """As dual-energy scanners make them: iodine, electron density. Their modality is CT too."""
     folder, _ = series(OF_HOUNSFIELD_UNITS[preset])
-    told = run(config, preset, tmp_path / "out", edited(folder, tmp_path / "map", RescaleType=term), REVIEW)
-    assert f"the images' values are {words}, expected in HU" in told
+    preset_of = run(config, preset, tmp_path / "out", edited(folder, tmp_path / "map", RescaleType=term), REVIEW)
+    assert f"the images' values are {words}, expected in HU" in preset_of
 
 
 def test_body_of_an_mr_is_held(config, tmp_path):
@@ -300,8 +300,8 @@ def draw_seed(folder, tmp_path, at, radius=5):
 
 def vessels(config, series, tmp_path, kind="angiography", at=(6, 17, 0), status=OK, radius=5):
     folder, truth = series(kind, "--size", "256x256x160")
-    told = run(config, "vessels", tmp_path / "out", folder, status, [draw_seed(folder, tmp_path, at, radius)])
-    return found(tmp_path / "out", folder)[0]["Vessels"], truth, told
+    preset_of = run(config, "vessels", tmp_path / "out", folder, status, [draw_seed(folder, tmp_path, at, radius)])
+    return found(tmp_path / "out", folder)[0]["Vessels"], truth, preset_of
 
 
 @pytest.mark.parametrize("radius", [3, 12], ids=["within", "beyond its wall"])
@@ -322,16 +322,16 @@ def test_leaking_vessels_are_held(series, tmp_path, threshold, expectations):
     leaky = text.replace("threshold = 0.6", f"threshold = {threshold}")
     assert leaky != text
     config.write_text(f'root = "{tmp_path}/root"; pipelines = ( {{ name = "vessels"; {leaky} }} );')
-    tree, truth, told = vessels(config, series, tmp_path, status=REVIEW)
+    tree, truth, preset_of = vessels(config, series, tmp_path, status=REVIEW)
     assert (tree & truth["kidney"]).sum() > 0.25 * tree.sum()
-    assert all(expectation in told for expectation in expectations), told
+    assert all(expectation in preset_of for expectation in expectations), preset_of
 
 
 @pytest.mark.parametrize("at", [(18, 52, 10), (0, 52, 10)], ids=["bone", "marrow"])
 def test_vessels_from_elsewhere_are_held(config, series, tmp_path, at):
     """The seed lies on bright voxels outside any vessel."""
-    _, _, told = vessels(config, series, tmp_path, at=at, status=REVIEW, radius=3)
-    assert "share of the box" in told
+    _, _, preset_of = vessels(config, series, tmp_path, at=at, status=REVIEW, radius=3)
+    assert "share of the box" in preset_of
 
 
 @pytest.mark.parametrize("at", [(100, 0, 0), (62, 34, -5)], ids=["fat", "kidney"])
@@ -391,7 +391,7 @@ def test_a_lesion_within_an_annotated_region(config, suv_series, tmp_path, at, s
 @pytest.mark.parametrize("at,words", [((0.57, 0.5, 0.09), "Hottest in the inner part: nothing was found"),
                                       ((0.45, 0.45, 0.05, 0.06), "Lesion: share of Drawn 1, expected 0 to 0.8")],
                          ids=["beside it", "within it"])
-def test_a_lesion_drawn_badly_is_held(config, suv_series, tmp_path, at, words):
+def test_a_badly_annotated_lesion_is_held(config, suv_series, tmp_path, at, words):
     assert words in run(config, "pet-lesion", tmp_path / "out", suv_series[0], REVIEW,
                         [draw_lesion(suv_series[0], tmp_path, *at)])
 
@@ -400,8 +400,8 @@ def test_a_lesion_drawn_badly_is_held(config, suv_series, tmp_path, at, words):
 def test_pet_in_other_units_is_held(config, suv_series, tmp_path, preset):
     """Values within the range of SUV."""
     counts = edited(suv_series[0], tmp_path / "counts", Units="CNTS")
-    told = run(config, preset, tmp_path / "out", counts, REVIEW)
-    assert told.count("not as expected") == 1 and "of no known unit, expected in g/ml" in told
+    preset_of = run(config, preset, tmp_path / "out", counts, REVIEW)
+    assert preset_of.count("not as expected") == 1 and "of no known unit, expected in g/ml" in preset_of
 
 
 # ------------------------------------------------------------------------------- on real series
@@ -455,14 +455,14 @@ def test_a_lung_cut_by_the_field_of_view_is_held(config, tmp_path):
 @needs_shared
 def test_a_tilted_head_of_a_patient(config, tmp_path):
     """Straightened. Without opening the volume would be 1.9 l, with face, neck and scalp."""
-    told = run(config, "head-ct", tmp_path / "out", SHARED / "ct-head-tilted")
-    assert abs(float(re.search(r"Intracranial .* ([0-9.]+) ml", told)[1]) - 1392) < 14
+    preset_of = run(config, "head-ct", tmp_path / "out", SHARED / "ct-head-tilted")
+    assert abs(float(re.search(r"Intracranial .* ([0-9.]+) ml", preset_of)[1]) - 1392) < 14
 
 
 @needs_shared
 def test_a_plastic_head_is_held(config, tmp_path):
-    told = run(config, "head-ct", tmp_path / "out", SHARED / "ct-head-5mm", REVIEW)
-    assert "Intracranial" in told
+    preset_of = run(config, "head-ct", tmp_path / "out", SHARED / "ct-head-5mm", REVIEW)
+    assert "Intracranial" in preset_of
 
 
 @needs_shared
@@ -497,20 +497,20 @@ def test_a_lesion_of_a_patient(tmp_path, name, ml, status):
     text = (SOURCE / "config" / "presets" / "pet-lesion.conf").read_text().replace('"Lesion*"', '"GTV_Mass_PET"')
     (tmp_path / "noctule.conf").write_text(
         f'root = "{tmp_path}/root"; pipelines = ( {{ name = "pet-lesion"; {text} }} );')
-    told = run(tmp_path / "noctule.conf", "pet-lesion", tmp_path / "out", home / "PET" / "image", status,
+    preset_of = run(tmp_path / "noctule.conf", "pet-lesion", tmp_path / "out", home / "PET" / "image", status,
                (home / "PET" / "mask").glob("*.dcm"))
     masks, values = found(tmp_path / "out", home / "PET" / "image")
     drawn = nifti_mask(home / "nifti" / "PET_mask.nii.gz")
     assert np.array_equal(masks["Lesion"], drawn & (values >= 0.41 * values[drawn].max()))
     assert abs(masks["Lesion"].sum() * voxel_ml(home / "PET" / "image") - ml) < 0.05
-    assert told.count("not as expected: Hottest in the inner part: nothing was found") == told.count("not as expected") == (
+    assert preset_of.count("not as expected: Hottest in the inner part: nothing was found") == preset_of.count("not as expected") == (
         status == REVIEW)
 
 
 # -------------------------------------------------------------------------------- output
 
 
-def told(name):
+def preset_of(name):
     return next(preset for preset in json.loads(run_program("noctule", "presets", "--json").stdout) if preset["name"] == name)
 
 
@@ -530,7 +530,7 @@ def test_the_head_names_the_segments(config, name):
     pipeline = re.search(rf'name = "{name}";.*?(?=\n}}|\Z)', printed, re.S)[0]
     blocks = re.findall(r'label = "([^"]*)";(.*?)(?=label = "|\Z)', pipeline, re.S)
     shown = [label for label, rest in blocks if "hidden = true" not in rest and "method" in rest]
-    assert ", ".join(shown) == told(name)["segments"]
+    assert ", ".join(shown) == preset_of(name)["segments"]
     assert "expect" in pipeline
 
 

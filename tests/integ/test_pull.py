@@ -62,26 +62,26 @@ def stored(d):
     return d.query("SELECT count(*) AS n, count(DISTINCT sop_instance_uid) AS different FROM v_instances")[0]
 
 
-def vault(d):
+def accession_store(d):
     return sorted((d.root / "pull").iterdir())
 
 
-def wait_vault_empty(d):
+def wait_store_empty(d):
     """Waits until the accession store is empty. It is swept after the commit that the test can see."""
-    wait_for(lambda: vault(d) == [], 60, "the vault to be emptied")
+    wait_for(lambda: accession_store(d) == [], 60, "the vault to be emptied")
 
 
-def wait_put_off(d, code=None):
+def wait_failed_item(d, code=None):
     """Waits for an item in WAIT after a failure. The retry is soon, so the state lasts only for a while."""
-    def put_off():
+    def failed_items():
         return [row for row in items(d) if row["state"] == "WAITING" and row["code"] and code in (None, row["code"])]
 
-    return wait_for(put_off, 90, f"a failure {code or ''}")[0]
+    return wait_for(failed_items, 90, f"a failure {code or ''}")[0]
 
 
 def assert_hidden(d):
     """Checks that neither the database nor the log has an accession number, nor, after the end, the accession store."""
-    wait_vault_empty(d)
+    wait_store_empty(d)
     for file in [d.log, *d.root.glob("noctule.db*")]:
         assert b"ZX81" not in file.read_bytes(), file
 
@@ -250,7 +250,7 @@ def test_unrequested_objects_are_refused(daemon, study):
         assert stored(d)["n"] == 0
 
 
-def test_the_list_names_the_line_of_the_sites_own_list(daemon, tmp_path, study):
+def test_the_list_names_the_line_of_the_input_list(daemon, tmp_path, study):
     """Identifiers are hashed by default. Only the line number leads back to the accession number."""
     with Archive(study[0]) as archive:
         d = start(daemon, archive)
@@ -293,7 +293,7 @@ def test_by_tls(daemon, tmp_path, study, certificates, name, why):
         pull(d, "PACS", "--accession", FIRST)
         if why:
             assert asked.returncode == 1 and "TLS_FAILED" in asked.stderr and why in asked.stderr
-            row = wait_put_off(d)
+            row = wait_failed_item(d)
             assert (row["state"], row["code"], row["attempts"]) == ("WAITING", "TLS_FAILED", 0) and why in row["message"]
             own = f'"{certificates.fingerprint(name)}"'  # it must be trusted in either case
             d.config.write_text(settings + pulling(source(peer.port, title, tls="true", certificate=own)))
@@ -308,7 +308,7 @@ def test_by_tls(daemon, tmp_path, study, certificates, name, why):
             assert wait_ended(d)[0]["state"] == "DONE" and tuple(stored(d)) == (8, 8)
 
 
-def test_orthanc_does_not_know_where_to_send(daemon, tmp_path, study):
+def test_orthanc_without_the_move_destination(daemon, tmp_path, study):
     with an_orthanc(tmp_path / "archive", 1) as (peer, title):
         storescu(peer.port, study[0], called=title)
         d = daemon(quiet=600.0, extra=pulling(source(peer.port, title, move_destination='"ELSEWHERE"')),
@@ -425,7 +425,7 @@ def test_a_hanging_sender_is_killed(daemon, study):
         assert row["code"] == "PULL_DEADLINE"
         pull(d, "--cancel", "1")
         assert items(d)[0]["state"] == "CANCELLED"
-        wait_vault_empty(d)
+        wait_store_empty(d)
 
 
 def test_an_aborted_retrieval_requests_the_rest_again(daemon, study):
@@ -452,9 +452,9 @@ def test_an_unreachable_archive_is_retried(daemon, study):
         pass
     d = start(daemon, archive)
     pull(d, "PACS", "--accession", FIRST)
-    row = wait_put_off(d, "PEER_UNREACHABLE")
+    row = wait_failed_item(d, "PEER_UNREACHABLE")
     assert row["state"] == "WAITING" and row["attempts"] == 0
-    assert FIRST.encode() in vault(d)[0].read_bytes()
+    assert FIRST.encode() in accession_store(d)[0].read_bytes()
 
 
 def test_invalid_requests_are_refused(daemon, study, tmp_path):
@@ -466,7 +466,7 @@ def test_invalid_requests_are_refused(daemon, study, tmp_path):
             assert pull(d, *arguments, check=False).returncode == 2, arguments
         assert pull(d, "OTHER", "--study", "1.2.3", check=False).returncode == 3
         assert pull(d, "PACS", "--study", "--list", tmp_path / "none", check=False).returncode == 3
-        assert items(d) == [] and vault(d) == []
+        assert items(d) == [] and accession_store(d) == []
         told = d.ctl("check-config", d.config).stdout
         assert f"source: PACS, LIAR at 127.0.0.1, port {archive.port}, sends to NOCTULE\n" in told
 
@@ -481,4 +481,4 @@ def test_identifiers_as_configured(daemon, study, identifiers):
         pull(d, "PACS", "--accession", FIRST)
         item, = wait_ended(d)
     assert item["state"] == "DONE" and item["identifier"] == (FIRST if identifiers == "plain" else "")
-    wait_vault_empty(d)
+    wait_store_empty(d)

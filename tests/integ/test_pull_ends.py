@@ -7,7 +7,7 @@ import pytest
 from conftest import wait_for
 from pynetdicom import build_context
 from test_pull import (CALLERS, FIRST, SECOND, Archive, assert_hidden, forever, items, pull, pulling, source, start, stored, study,
-                       vault, wait_ended, wait_vault_empty)  # noqa: F401, the fixture
+                       accession_store, wait_ended, wait_store_empty)  # noqa: F401, the fixture
 from test_query import CANCELLED, PENDING
 
 
@@ -26,14 +26,14 @@ def test_outside_its_window_no_request_is_sent(daemon, study):
         d.start()
         pull(d, "PACS", "--accession", FIRST)
         assert "PACS: retrieval starts at" in d.ctl("pull").stdout
-        file, = vault(d)
+        file, = accession_store(d)
         assert stat.S_IMODE(file.stat().st_mode) == 0o600 and FIRST in file.read_text()
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
         pull(d, "OTHER", "--study", study[1][SECOND])
         assert wait_ended(d)[0]["state"] == "DONE"
         assert archive.finds == 0 and items(d)[0]["state"] == "WAITING"
         assert "1 item is cancelled" in pull(d, "--cancel", "1").stdout
-        wait_vault_empty(d)
+        wait_store_empty(d)
         again = pull(d, "--cancel", "1", check=False)
         assert again.returncode == 1 and "has ended" in again.stderr
         assert pull(d, "--cancel", "7", check=False).returncode == 3
@@ -67,7 +67,7 @@ def test_a_batch_is_cancelled_in_the_middle(daemon, study):
         pull(d, "--cancel", "1")
         assert [row["state"] for row in items(d)] == ["CANCELLED", "CANCELLED"]
         assert archive.cancelled.wait(90)
-        wait_vault_empty(d)
+        wait_store_empty(d)
 
 
 def test_a_removed_source(daemon, study):
@@ -78,7 +78,7 @@ def test_a_removed_source(daemon, study):
         d.process.send_signal(1)
         item, = wait_ended(d)
         assert (item["state"], item["code"]) == ("FAILED", "NO_SUCH_SOURCE")
-        wait_vault_empty(d)
+        wait_store_empty(d)
         assert pull(d, "PACS", "--accession", FIRST, check=False).returncode == 3
         d.config.write_text(d.config.read_text().replace('name = "OTHER"', 'name = "OTHER"; move_destination = "NOBODY"'))
         refused = d.ctl("check-config", d.config, check=False)
@@ -137,7 +137,7 @@ def test_a_restart_in_the_middle_of_a_move(daemon, study):
         wait_for(lambda: stored(d)["n"] == 1, 90, "the first image")
         assert d.stop() == 0
         row, = items(d)
-        assert (row["state"], row["attempts"]) == ("WAITING", 0) and vault(d)
+        assert (row["state"], row["attempts"]) == ("WAITING", 0) and accession_store(d)
         d.start()
         item, = wait_ended(d)
     assert (item["state"], item["arrived"]) == ("DONE", 8) and tuple(stored(d)) == (8, 8)

@@ -28,7 +28,7 @@ def query(port, called, *arguments, seconds=60):
     return [line.split(maxsplit=1) for line in done.stdout.splitlines()]
 
 
-def said(lines, word):
+def rows_of(lines, word):
     return [rest.split() for first, rest in lines if first == word]
 
 
@@ -105,15 +105,15 @@ def test_an_archive_answers_and_sends(tmp_path, study, archive, unknown):
         storescu(peer.port, folder, called=title)
         lines = query(peer.port, title, "find", "study", "A-1")
         assert code(lines) is None
-        assert [match[0] for match in said(lines, "MATCH")] == [uids[0]]
+        assert [match[0] for match in rows_of(lines, "MATCH")] == [uids[0]]
         lines = query(peer.port, title, "find", "series", uids[0])
-        series = said(lines, "MATCH")
+        series = rows_of(lines, "MATCH")
         assert len(series) == 2 and code(lines) is None
         assert {match[2] for match in series} == {"CT"} and {match[3] for match in series} <= {"4", "-1"}
-        assert said(query(peer.port, title, "find", "study", "A-3"), "MATCH") == []
+        assert rows_of(query(peer.port, title, "find", "study", "A-3"), "MATCH") == []
 
         lines = query(peer.port, title, "move", "NOCTULE", uids[0], series[0][1])
-        assert code(lines) is None and said(lines, "MOVED")[0][1] == "4"
+        assert code(lines) is None and rows_of(lines, "MOVED")[0][1] == "4"
         got = stored(ours)
         assert len(got) == 4 and {image.SeriesInstanceUID for image in got} == {series[0][1]}
 
@@ -157,7 +157,7 @@ def test_an_unrequested_match_fails_the_query(tmp_path):
 
     with Liar(find) as liar:
         lines = query(liar.port, "LIAR", "find", "study", "A-1")
-    assert code(lines) == "FIND_FAILED" and len(said(lines, "MATCH")) == 1
+    assert code(lines) == "FIND_FAILED" and len(rows_of(lines, "MATCH")) == 1
 
 
 @pytest.mark.parametrize("status, expected", [(NO_RESOURCES, "FIND_FAILED"), (0xA900, "FIND_REFUSED"),
@@ -183,7 +183,7 @@ def test_a_query_is_cancelled():
     with Liar(find) as liar:
         lines = query(liar.port, "LIAR", "find", "study", "A-1", "3")
         assert liar.cancelled.is_set()
-    assert len(said(lines, "MATCH")) == 3 and code(lines) is None and said(lines, "STATUS") == [["0xFE00"]]
+    assert len(rows_of(lines, "MATCH")) == 3 and code(lines) is None and rows_of(lines, "STATUS") == [["0xFE00"]]
 
 
 def test_an_uncancellable_query_is_aborted():
@@ -195,7 +195,7 @@ def test_an_uncancellable_query_is_aborted():
 
     with Liar(find) as liar:
         lines = query(liar.port, "LIAR", "find", "study", "A-1", "3", seconds=2)
-    assert len(said(lines, "MATCH")) == 3 and code(lines) == "PEER_ABORTED"
+    assert len(rows_of(lines, "MATCH")) == 3 and code(lines) == "PEER_ABORTED"
 
 
 def test_a_silent_archive_ends_after_a_timeout():
@@ -232,7 +232,7 @@ def test_some_of_a_series_cannot_be_sent(tmp_path, study):
         lines = query(liar.port, "LIAR", "move", "NOCTULE", sent[0].StudyInstanceUID, sent[0].SeriesInstanceUID)
         assert len(stored(ours)) == 3
     assert code(lines) == "MOVE_INCOMPLETE" and "sent 3" in lines[-1][1] and "failed with 1" in lines[-1][1]
-    assert said(lines, "STATUS") == [["0xB000"]]
+    assert rows_of(lines, "STATUS") == [["0xB000"]]
 
 
 def test_a_move_is_cancelled(tmp_path, study):
@@ -251,7 +251,7 @@ def test_a_move_is_cancelled(tmp_path, study):
     with storescp(tmp_path / "noctule") as ours, Liar(move=move) as liar:
         lines = query(liar.port, "LIAR", "move", "NOCTULE", sent[0].StudyInstanceUID, sent[0].SeriesInstanceUID, "1")
         assert liar.cancelled.is_set()
-    assert len(said(lines, "PROGRESS")) == 1 and said(lines, "STATUS") == [["0xFE00"]]
+    assert len(rows_of(lines, "PROGRESS")) == 1 and rows_of(lines, "STATUS") == [["0xFE00"]]
 
 
 def test_an_unreachable_move_destination(study):

@@ -818,11 +818,11 @@ def test_reload_is_for_new_associations(receiver):
         d.config.write_text(d.config.read_text().replace('"PYNETDICOM"', '"SOMEBODY"'))
         d.process.send_signal(signal.SIGHUP)
 
-        def turned_away():
+        def is_rejected():
             with contextlib.closing(Peer(d.port)) as peer:
                 return peer.associate() == (REJECTED, UNKNOWN_CALLER)
 
-        wait_for(turned_away, 60, "the new configuration")
+        wait_for(is_rejected, 60, "the new configuration")
         assert old.store(slice_bytes(1), uid(1)) == 0
         with associated(d.port, calling="SOMEBODY") as new:
             assert new.store(slice_bytes(2), uid(2)) == 0

@@ -148,17 +148,17 @@ def test_ping_and_ready_wait_for_every_port(daemon, certificates, tmp_path):
         d = daemon(environment={"NOTIFY_SOCKET": str(tmp_path / "notify"), **clock.environment}, dicom=PEERS,
                    certificates=certificates)
 
-        def hear(word):
+        def receive_word(word):
             heard = []
 
-            def is_heard():
+            def has_word():
                 try:
                     heard.append(notify.recv(4096).decode())
                 except TimeoutError:
                     clock.pass_time(0.5)  # the receiver tries to open a port in use again after 5 s
                 return any(word in each for each in heard)
 
-            wait_for(is_heard, 60, word)
+            wait_for(has_word, 60, word)
             return "\n".join(heard)
 
         def ping():
@@ -170,8 +170,8 @@ def test_ping_and_ready_wait_for_every_port(daemon, certificates, tmp_path):
             why = f"port {d.tls_port} is not open: Address already in use"
             wait_for(lambda: why in ping().stderr, 60, "what ping says of the port by TLS")
             assert is_listening(d.port)
-            assert "READY=1" not in hear(f"STATUS={why}")
-        hear("READY=1")
+            assert "READY=1" not in receive_word(f"STATUS={why}")
+        receive_word("READY=1")
         assert is_listening(d.tls_port) and ping().returncode == 0
 
         # Without a pause between signal and request, so that the receiver may not have the signal yet.
@@ -184,16 +184,16 @@ def test_ping_and_ready_wait_for_every_port(daemon, certificates, tmp_path):
         reload(d)
         told = ping()
         assert told.returncode == 4 and "loads its configuration" in told.stderr
-        assert "READY=1" not in hear("RELOADING=1")
+        assert "READY=1" not in receive_word("RELOADING=1")
         os.kill(intake, signal.SIGCONT)
-        hear("READY=1")
+        receive_word("READY=1")
         assert ping().returncode == 0 and is_listening(d.port) and is_listening(d.tls_port)
 
         old, new = d.tls_port, free_port()
         change(d, f"tls_port = {old};", f"tls_port = {new};")
         with taken(new):
             reload(d)
-            assert "READY=1" in hear("READY=1"), "what is wrong is known: the reload is over"
+            assert "READY=1" in receive_word("READY=1"), "what is wrong is known: the reload is over"
             wait_for(lambda: f"port {new} is not open" in ping().stderr, 60, "what ping says")
         wait_for(lambda: ping().returncode == 0, 60, "the port to be opened after all")
         assert is_listening(new) and not is_listening(old)

@@ -70,14 +70,14 @@ class Page(html.parser.HTMLParser):
             self.data += data
 
 
-def told(d, *arguments, status=1):
+def report_of(d, *arguments, status=1):
     done = d.ctl("report", *arguments, check=False)
     assert done.returncode == status, (done.stdout, done.stderr)
     return done.stdout
 
 
 def page_of(d, path, status=1):
-    assert told(d, "--html", path, status=status) == ""
+    assert report_of(d, "--html", path, status=status) == ""
     return Page(path.read_text())
 
 
@@ -113,7 +113,7 @@ def night(daemon, tmp_path):
 
 def test_a_period_with_every_kind_of_event(night, tmp_path, monkeypatch):
     d = night
-    report = json.loads(told(d, "--json"))
+    report = json.loads(report_of(d, "--json"))
     (series,) = d.query("SELECT series_uid FROM v_series WHERE state = 'REFUSED'")
     assert report["attention"] is True and report["daemon"] == "running"
     assert any(trouble["level"] == "attention" for trouble in report["troubles"])
@@ -147,7 +147,7 @@ def test_a_period_with_every_kind_of_event(night, tmp_path, monkeypatch):
     assert len(report["hours"]) == 24
     assert [sum(hour[key] for hour in report["hours"]) for key in ("accepted", "refused", "done", "failed")] == [4, 1, 2, 1]
 
-    text = told(d)
+    text = report_of(d)
     assert max(map(len, text.splitlines())) <= 80 and "An operator must act." in text
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
     for word in ("JOB_TOO_LARGE", "MISSING_SLICE", "PEER_REJECTED", "NOT_DICOM", "brain-mr", series["series_uid"]):
@@ -157,7 +157,7 @@ def test_a_period_with_every_kind_of_event(night, tmp_path, monkeypatch):
     # Times are local, and the report states the zone.
     monkeypatch.setenv("TZ", "XST-5:30")
     since = datetime.datetime.fromisoformat(review["since"]) + datetime.timedelta(hours=5, minutes=30)
-    text = told(d)
+    text = report_of(d)
     assert re.match(r"Noctule, \S+ [\d:]{8} \+0530 to \S+ [\d:]{8} \+0530\n", text)
     assert since.strftime(" %Y-%m-%d %H:%M:%S +0530\n") in text
 
@@ -184,7 +184,7 @@ def test_a_period_with_every_kind_of_event(night, tmp_path, monkeypatch):
     assert "img" not in page.tags and "expected 1 to 2 ml" in page.data
 
     # Another period has no such events. Results that are under review now are reported in each.
-    before = json.loads(told(d, "--json", "--since", "2026-01-01", "--until", "2026-01-02"))
+    before = json.loads(report_of(d, "--json", "--since", "2026-01-01", "--until", "2026-01-02"))
     assert (before["since"], before["until"]) == ("2026-01-01T00:00:00.000Z", "2026-01-02T00:00:00.000Z")
     assert before["refused"] == before["failed"] == before["undelivered"] == [] and before["series"]["settled"] == 0
     assert len(before["review"]) == 1
@@ -192,19 +192,19 @@ def test_a_period_with_every_kind_of_event(night, tmp_path, monkeypatch):
 
 def test_a_period_without_events(daemon, tmp_path):
     d = daemon(quiet=600.0).start()
-    assert "Nothing needs attention." in told(d, status=0)
-    report = json.loads(told(d, "--json", status=0))
+    assert "Nothing needs attention." in report_of(d, status=0)
+    report = json.loads(report_of(d, "--json", status=0))
     assert report["attention"] is False and report["refused"] == [] and len(report["hours"]) == 24
     assert "Nothing needs attention." in page_of(d, tmp_path / "night.html", status=0).data
-    assert json.loads(told(d, "--json", "--since", "today", status=0))["since"].endswith("0:00.000Z")
-    assert len(json.loads(told(d, "--json", "--since", "20d", status=0))["hours"]) in (20, 21)  # and the second run
+    assert json.loads(report_of(d, "--json", "--since", "today", status=0))["since"].endswith("0:00.000Z")
+    assert len(json.loads(report_of(d, "--json", "--since", "20d", status=0))["hours"]) in (20, 21)  # and the second run
     for wrong in (("--since", "tomorrow"), ("--since", "2026-13"), ("--until", "2026-02-30"), ("--since", "2026-02", "--until", "2026-01"),
                   ("--since", "1000d"), ("more",)):
         assert d.ctl("report", *wrong, check=False).returncode == 2, wrong
     done = d.ctl("report", "--html", tmp_path / "nowhere" / "night.html", check=False)
     assert done.returncode == 1 and "cannot write the page: No such file" in done.stderr
     d.stop()
-    text = " ".join(told(d).split())  # lines are wrapped
+    text = " ".join(report_of(d).split())  # lines are wrapped
     assert "Broken noctuled does not run" in text and "it was stopped" in text
 
 
@@ -212,6 +212,6 @@ def test_a_period_without_events(daemon, tmp_path):
 def test_yesterday_begins_at_midnight_here(daemon, monkeypatch, zone, hours):
     monkeypatch.setenv("TZ", zone)
     d = daemon(quiet=600.0).start()
-    report = json.loads(told(d, "--json", "--since", "yesterday", "--until", "today", status=0))
+    report = json.loads(report_of(d, "--json", "--since", "yesterday", "--until", "today", status=0))
     assert report["since"].endswith(":00:00.000Z") and len(report["hours"]) in (23, 24, 25)
     assert report["since"][11:13] in hours and report["until"][11:13] in hours

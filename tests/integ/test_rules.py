@@ -82,11 +82,11 @@ def test_series_by_c_store_are_matched(daemon, series):
         storescu(d.port, *files)
     uids = {name: str(pydicom.dcmread(files[0]).SeriesInstanceUID) for name, files in series.items()}
 
-    def settled():
+    def completed_rows():
         rows = {row["series_uid"]: row for row in d.query("SELECT * FROM v_series WHERE state <> 'GATHERING'")}
         return rows if set(uids.values()) <= rows.keys() else None
 
-    rows = wait_for(settled, 60, "all series")
+    rows = wait_for(completed_rows, 60, "all series")
     for name, (_, reason) in CHANGES.items():
         row = rows[uids[name]]
         assert (row["jobs"], row["code"]) == ((1, "") if reason is None else (0, "NO_RULE")), name
@@ -191,11 +191,11 @@ def test_a_rule_compares_the_way_of_reception(daemon, tmp_path):
         shutil.copy(path, d.inbox / path.name)
     uids = [str(pydicom.dcmread(files[0]).SeriesInstanceUID) for files in (sent, dropped)]
 
-    def settled():
+    def completed_rows():
         rows = {row["series_uid"]: row for row in d.query("SELECT * FROM v_series WHERE state <> 'GATHERING'")}
         return rows if set(uids) <= rows.keys() else None
 
-    rows = wait_for(settled, 60, "both series")
+    rows = wait_for(completed_rows, 60, "both series")
     assert [(rows[uid]["jobs"], rows[uid]["code"]) for uid in uids] == [(0, "NO_RULE"), (1, "")]
     assert [rows[uid]["inbox"] for uid in uids] == ["", str(d.inbox)]
     told = d.ctl("explain", uids[0]).stdout
@@ -242,7 +242,7 @@ def test_which_rule_made_a_job_and_the_one_for_all_others(daemon, tmp_path):
     assert [row["rule"] for row in d.jobs()][3:] == ["rest", ""]
 
 
-def test_attributes_stand_in_functional_groups(daemon, tmp_path):
+def test_attributes_in_functional_groups(daemon, tmp_path):
     """In an enhanced image each volume is compared by its own frames: one of two echoes gets a job."""
     files = phantom(tmp_path / "a", "--series", "uih-enhanced")
     d = daemon(quiet=0.5)

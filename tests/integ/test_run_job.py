@@ -325,7 +325,7 @@ def test_a_stalled_share_delays_the_step(tmp_path):
             assert process.poll() is None and not (folder / "manifest").exists()
             process.send_signal(signal.SIGTERM)
         finally:
-            share.go_on()
+            share.resume()
         told, _ = process.communicate(timeout=60)
         assert process.returncode == 128 + signal.SIGTERM and "has a manifest" in told, told
         site.ended(folder)

@@ -297,7 +297,7 @@ def signed(mask, spacing):
 
 
 @pytest.mark.parametrize("options", [(), ("--spacing", "0.8,1.1,3"), ("--tilt", "18.5")], ids=" ".join)
-def test_slices_between_drawn_ones_have_their_shape(run, tmp_path, options):
+def test_slices_between_annotated_ones_are_interpolated(run, tmp_path, options):
     files = phantom(tmp_path / "series", "--size", "70x61x12", *options)
     planes = Planes(files)
     path = structure_set(tmp_path, planes, {"A": [

@@ -126,7 +126,7 @@ def evenly(field, low, high):
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_segments_and_the_volume_are_as_of_pyradiomics(run, tmp_path, setting):
+def test_segments_and_the_volume_equal_pyradiomics(run, tmp_path, setting):
     options, glcm = SETTINGS[setting]
     stored = evenly(smooth(11, (12, 40, 43)), 900, 1500).astype(np.int16)
     source = series(tmp_path / "in", stored, intercepts=-1024)

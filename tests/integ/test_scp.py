@@ -53,20 +53,20 @@ class Server:
         for line in self.process.stdout:
             self.lines.append(line.split())
 
-    def said(self, event):
+    def lines_of(self, event):
         return [line[1:] for line in self.lines if line[:1] == [event]]
 
     def wait(self, event, count=1, seconds=60):
         """Waits for the event's `count`-th line, and returns it."""
-        return wait_for(lambda: self.said(event)[count - 1:count], seconds, f"{event} {count}")[0]
+        return wait_for(lambda: self.lines_of(event)[count - 1:count], seconds, f"{event} {count}")[0]
 
     def files(self):
         return sorted(path.name for path in self.folder.iterdir())
 
     def stop(self):
         self.process.stdin.close()
-        said = self.process.stderr.read()
-        assert (self.process.wait(60), said) == (0, ""), "leaves are silent"
+        lines_of = self.process.stderr.read()
+        assert (self.process.wait(60), lines_of) == (0, ""), "leaves are silent"
         self.reader.join(20)
 
     def memory_peak(self):
@@ -294,7 +294,7 @@ def test_refusals(tmp_path, what, answer):
             assert kind == ASSOCIATE_RJ and tuple(body[1:]) == answer
             assert raw.ends() is None
         assert server.wait("served")[:2] == [str(-errno.EACCES), "ASSOCIATION_REFUSED"]
-        assert not server.said("opened") and not server.said("closed")
+        assert not server.lines_of("opened") and not server.lines_of("closed")
         echoscu(server.port, calling="FRIEND")
 
 
@@ -366,7 +366,7 @@ def test_full_disk(tmp_path):
             raw.release()
         assert server.wait("closed")[1:3] == ["1", "2"]
         assert server.files() == ["1.2.2.dcm"]
-        ends = server.said("end")
+        ends = server.lines_of("end")
         assert [end[2] for end in ends] == [str(-errno.EFBIG), "0", str(-errno.EFBIG)]
 
 
@@ -377,7 +377,7 @@ def test_no_file_can_be_made(server):
         assert raw.store(1, CT, "1.2.3", bytes(100000)) == OUT_OF_RESOURCES
         assert raw.store(1, CT, "1.2.4", bytes(100000)) == SUCCESS
         raw.release()
-    assert not [end for end in server.said("end") if end[0] == "1.2.3"]
+    assert not [end for end in server.lines_of("end") if end[0] == "1.2.3"]
 
 
 def test_unsupported_operations_are_refused(server):
@@ -498,7 +498,7 @@ def test_violations_end_the_association(server, data):
         assert raw.ends() in (ABORT, None)
     served = server.wait("served")
     assert served[1] in ("ASSOCIATION_INVALID", "ASSOCIATION_ABORTED")
-    assert len(server.said("closed")) == 1 and server.files() == []
+    assert len(server.lines_of("closed")) == 1 and server.files() == []
     echoscu(server.port)
 
 
@@ -515,8 +515,8 @@ def test_silent_peers_delay_no_peer(tmp_path):
                 raw.associate([(CT, [IMPLICIT])])
                 raw.command(1, command(C_STORE, 1, CT, f"1.2.{i}"))
             echoscu(server.port)
-            assert server.wait("served") and len(server.said("served")) == 1, "nobody else was waited for"
-        wait_for(lambda: len(server.said("served")) == 301, what="the end of all")
+            assert server.wait("served") and len(server.lines_of("served")) == 1, "nobody else was waited for"
+        wait_for(lambda: len(server.lines_of("served")) == 301, what="the end of all")
         assert server.files() == []
 
 
@@ -550,7 +550,7 @@ def has_news(raw):
     return bool(select.select([raw.socket], [], [], 0)[0])
 
 
-def passing(clock, raw):
+def pass_time_until_data(clock, raw):
     """Lets time pass on the clock of the server until it sends data."""
     wait_for(lambda: clock.pass_time(1) or has_news(raw), what="something from the server")
 
@@ -567,12 +567,12 @@ def test_a_slow_request_runs_into_the_acse_limit(tmp_path):
                     sent += 1
                     clock.pass_time(1)
                     time.sleep(0.05)
-                    if len(server.said("served")) == 2:
+                    if len(server.lines_of("served")) == 2:
                         break
             assert sent >= 20, "each has its time"
             assert silent.ends() in (ABORT, None)
             server.wait("served", 2)
-        assert [line[1] for line in server.said("served")] == ["ASSOCIATION_TIMEOUT"] * 2
+        assert [line[1] for line in server.lines_of("served")] == ["ASSOCIATION_TIMEOUT"] * 2
 
 
 def test_idle_association(tmp_path):
@@ -582,7 +582,7 @@ def test_idle_association(tmp_path):
             raw.associate([(VERIFICATION, [IMPLICIT])])
             raw.command(1, command(C_ECHO, 1, VERIFICATION, data_set=False))
             assert raw.status() == SUCCESS
-            passing(clock, raw)
+            pass_time_until_data(clock, raw)
             assert raw.ends() == ABORT
         assert server.wait("closed")[4:] == [str(-errno.ETIMEDOUT), "ASSOCIATION_TIMEOUT"]
 
@@ -595,7 +595,7 @@ def test_silence_within_a_message(tmp_path, sent):
         with Raw(server.port) as raw:
             raw.associate([(CT, [IMPLICIT])])
             raw.send(sent)
-            passing(clock, raw)
+            pass_time_until_data(clock, raw)
             assert raw.ends() in (ABORT, None)
         assert server.wait("closed")[5] == "ASSOCIATION_TIMEOUT"
         assert server.files() == []
@@ -610,7 +610,7 @@ def test_a_peer_that_never_reads_is_dropped(tmp_path):
             raw.socket.settimeout(0.05)
             echo = pdu(DATA, pdv(1, 3, command(C_ECHO, 1, VERIFICATION, data_set=False))) * 200
             with contextlib.suppress(OSError):
-                while not server.said("closed"):
+                while not server.lines_of("closed"):
                     try:
                         raw.socket.send(echo)
                     except TimeoutError:  # the server stops reading, because it cannot send
@@ -708,7 +708,7 @@ def test_tls_refusals(tmp_path, certificates, peer):
                     assert raw.ends() is None
         code = server.wait("served")[1]
         assert code == "TLS_HANDSHAKE_FAILED" or (peer == "silent" and code == "ASSOCIATION_TIMEOUT")
-        assert not server.said("admit")
+        assert not server.lines_of("admit")
 
 
 def test_slow_handshakes_delay_no_peer(tmp_path, certificates):
@@ -716,7 +716,7 @@ def test_slow_handshakes_delay_no_peer(tmp_path, certificates):
         for raw in [stack.enter_context(Raw(server.port)) for _ in range(50)]:
             raw.send(HELLO[:20])
         echoscu(server.port, options=certificates.dcmtk("client"))
-        assert server.wait("served") and len(server.said("served")) == 1, "nobody else was waited for"
+        assert server.wait("served") and len(server.lines_of("served")) == 1, "nobody else was waited for"
 
 
 @pytest.mark.parametrize("certificate, key, ca, code", [
@@ -812,4 +812,4 @@ def test_invalid_reports_are_refused(server, instance, event, data, status):
             raw.data_set(1, data)
         assert raw.status() == status
         raw.release()
-    assert not server.said("committed")
+    assert not server.lines_of("committed")

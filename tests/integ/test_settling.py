@@ -40,13 +40,13 @@ def completing(d, condition, what):
 
     steps = iter(4 * [QUIET / 3])  # at most this much, because a process that seems silent for a minute is killed
 
-    def passing():
+    def condition_in_time():
         if d.query("SELECT 1 FROM v_series WHERE state = 'GATHERING'"):
             d.clock.pass_time(next(steps, 0))
         return condition()
 
     wait_for(arrived, what="all files")
-    return wait_for(passing, what=what)
+    return wait_for(condition_in_time, what=what)
 
 
 def ended(d, count=1):
@@ -70,7 +70,7 @@ def configured(d, rules=None, pipeline=None):
     return d
 
 
-def judged(d, state, revision=1):
+def decided(d, state, revision=1):
     """Returns the row of the only series, after this revision has its decision."""
     sql = "SELECT * FROM v_series WHERE state <> 'GATHERING' AND revision >= ?"
     (row,) = completing(d, lambda: d.query(sql, revision), f"revision {revision}")
@@ -108,7 +108,7 @@ def test_a_damaged_file_refuses_its_series_until_replaced(daemon, tmp_path, anno
     d = daemon().start()
     cut(files[-1], d.inbox / "last.dcm", -300)
     put(files[:-1], d.inbox)
-    row = judged(d, "REFUSED")
+    row = decided(d, "REFUSED")
     assert (row["code"], row["quarantined"], row["instances"], row["jobs"]) == ("INCOMPLETE_SERIES", 1, SLICES - 1, 0)
     assert "last.dcm" not in row["incomplete"] and "--accept-missing" in row["incomplete"]
     assert "FILE_TRUNCATED" in row["incomplete"] and row["message"] == row["incomplete"]
@@ -120,7 +120,7 @@ def test_a_damaged_file_refuses_its_series_until_replaced(daemon, tmp_path, anno
     assert "last.dcm" not in d.log.read_text()
     shutil.copy(files[-1], d.inbox / "again.dcm")
     (job,) = ended(d)
-    row = judged(d, "SETTLED", revision=2)
+    row = decided(d, "SETTLED", revision=2)
     assert (job["state"], row["code"], row["incomplete"], row["quarantined"]) == ("DONE", "", "", 0)
     assert d.query("SELECT lacking FROM v_quarantine")[0][0] == 0
 
@@ -132,10 +132,10 @@ def test_a_late_damaged_file_refuses_its_series(daemon, tmp_path):
     put(files[:-1], d.inbox)
     ended(d)
     cut(files[-1], d.inbox / "last.dcm", -300)
-    assert judged(d, "REFUSED", revision=2)["code"] == "INCOMPLETE_SERIES"
+    assert decided(d, "REFUSED", revision=2)["code"] == "INCOMPLETE_SERIES"
     shutil.copy(files[-1], d.inbox / "again.dcm")
     old, new = ended(d, 2)
-    assert judged(d, "SETTLED", revision=3)["code"] == ""
+    assert decided(d, "SETTLED", revision=3)["code"] == ""
     assert (old["superseded_by"], new["state"], new["revision"]) == (new["job"], "DONE", 3)
 
 
@@ -146,7 +146,7 @@ def test_a_damaged_copy_of_a_good_file_is_ignored(daemon, tmp_path):
     cut(files[3], d.inbox / "half.dcm", -300)
     (job,) = ended(d)
     wait_for(lambda: d.query("SELECT * FROM v_quarantine"), what="the quarantine")
-    row = judged(d, "SETTLED")
+    row = decided(d, "SETTLED")
     assert (job["state"], row["quarantined"], row["incomplete"]) == ("DONE", 0, "")
 
 
@@ -162,7 +162,7 @@ def test_an_aborted_c_store_makes_its_series_incomplete(daemon, tmp_path, receiv
         peer.send(data_pdu(1, 0, data_set_of(files[-1])[:received]))
         peer.reset()
     wait_for(lambda: d.query("SELECT * FROM v_quarantine"), what="the note of the instance")
-    row = judged(d, "REFUSED")
+    row = decided(d, "REFUSED")
     assert (row["code"], row["quarantined"]) == ("INCOMPLETE_SERIES", 1)
     assert last in row["message"] and "the sender broke the association" in row["message"]
     (file,) = d.query("SELECT * FROM v_quarantine")
@@ -171,7 +171,7 @@ def test_an_aborted_c_store_makes_its_series_incomplete(daemon, tmp_path, receiv
     assert not list((d.root / "quarantine").rglob("*.dcm")) and not list((d.root / "incoming").iterdir())
     storescu(d.port, files[-1])
     assert ended(d)[0]["state"] == "DONE"
-    assert judged(d, "SETTLED", revision=2)["quarantined"] == 0
+    assert decided(d, "SETTLED", revision=2)["quarantined"] == 0
 
 
 @pytest.mark.parametrize("received", [2, 64])
@@ -192,7 +192,7 @@ def test_an_instance_without_a_header_changes_no_series(daemon, tmp_path, receiv
     (file,) = wait_for(lambda: d.query("SELECT * FROM v_quarantine"), what="the note of the instance")
     assert (file["code"], file["series_uid"], file["sop_instance_uid"]) == ("NOT_RECEIVED", "", "1.2.3.4")
     (job,) = ended(d)
-    row = judged(d, "SETTLED")
+    row = decided(d, "SETTLED")
     assert (job["state"], row["revision"], row["quarantined"], row["jobs"]) == ("DONE", 1, 0, 1)
 
 
@@ -212,10 +212,10 @@ def test_a_refused_c_store_makes_its_series_incomplete(daemon, tmp_path):
             assert peer.store(data_set_of(path), pydicom.dcmread(path).SOPInstanceUID) == SUCCESS
         assert peer.store(data_set_of(files[-1]), "1.2.3") == MISMATCH
     wait_for(lambda: d.query("SELECT * FROM v_quarantine"), what="the note of the instance")
-    row = judged(d, "REFUSED")
+    row = decided(d, "REFUSED")
     assert row["code"] == "INCOMPLETE_SERIES" and "COMMAND_MISMATCH" in row["message"]
     storescu(d.port, files[-1])
-    assert judged(d, "SETTLED", revision=2)["quarantined"] == 0
+    assert decided(d, "SETTLED", revision=2)["quarantined"] == 0
     ended(d)
 
 
@@ -257,12 +257,12 @@ def test_missing_slices_are_accepted_by_command(daemon, tmp_path):
     d = daemon().start()
     cut(files[-1], d.inbox / "last.dcm", -300)
     put(files[:-1], d.inbox)
-    uid = judged(d, "REFUSED")["series_uid"]
+    uid = decided(d, "REFUSED")["series_uid"]
     plain = d.ctl("complete", uid, check=False)
     assert plain.returncode == PARTIAL and "--accept-missing" in plain.stderr
     assert "complete without the missing instances" in d.ctl("complete", "--accept-missing", uid).stdout
     (job,) = ended(d)
-    row = judged(d, "SETTLED", revision=2)
+    row = decided(d, "SETTLED", revision=2)
     assert (job["state"], row["quarantined"], row["incomplete"]) == ("DONE", 1, "")
     user = getpass.getuser()
     assert row["missing_accepted_by"].split()[0] == user
@@ -270,18 +270,18 @@ def test_missing_slices_are_accepted_by_command(daemon, tmp_path):
     (event,) = events(d, "MISSING_ACCEPTED")
     assert event.startswith(user) and "accepts what is missing" in event
     shutil.copy(files[-1], d.inbox / "again.dcm")
-    assert judged(d, "SETTLED", revision=3)["missing_accepted_by"] == ""
+    assert decided(d, "SETTLED", revision=3)["missing_accepted_by"] == ""
     ended(d, 2)
 
 
 def test_slices_missing_by_header_counts(daemon, tmp_path):
     d = daemon().start()
     put(phantom(tmp_path / "series", "--series", "ct-end-missing-count"), d.inbox)
-    row = judged(d, "REFUSED")
+    row = decided(d, "REFUSED")
     assert row["code"] == "INCOMPLETE_SERIES" and row["incomplete"] and row["quarantined"] == 0
     d.ctl("complete", "--accept-missing", row["series_uid"])
     assert ended(d)[0]["state"] in ("DONE", "EMPTY")
-    assert judged(d, "SETTLED", revision=2)["missing_accepted_by"]
+    assert decided(d, "SETTLED", revision=2)["missing_accepted_by"]
 
 
 def test_unsent_temporal_positions(daemon, tmp_path):
@@ -289,7 +289,7 @@ def test_unsent_temporal_positions(daemon, tmp_path):
     d = configured(daemon(), '{ %s stacks = "first"; }' % MR).start()
     put(phantom(tmp_path / "some", "--series", "fmri-some"), d.inbox)
     (job,) = ended(d)
-    row = judged(d, "SETTLED")
+    row = decided(d, "SETTLED")
     assert (row["code"], row["temporal_positions"], row["announced_temporal_positions"]) == ("", 3, 16)
     assert "; 3 of 16 temporal positions" in row["evidence"]
     assert "3 of 16 temporal positions are there" in job["note"]
@@ -349,7 +349,7 @@ MR = 'match = { modality = "MR"; }; pipeline = "head-ct";'
 def test_many_volumes_get_jobs_only_if_selected(daemon, tmp_path):
     d = configured(daemon(), "{ %s }" % MR).start()
     put(phantom(tmp_path / "series", "--series", "mr-temporal", "--volumes", "12"), d.inbox)
-    row = judged(d, "SETTLED")
+    row = decided(d, "SETTLED")
     assert (row["code"], row["accepted_stacks"], row["jobs"]) == ("TOO_MANY_STACKS", 12, 0)
     assert "12 volumes" in row["message"] and "`stacks`" in row["message"]
     assert "Temporal Position" in row["split_by"] and f"12 stacks by {row['split_by']}" in row["evidence"]
@@ -360,7 +360,7 @@ def test_many_volumes_get_jobs_only_if_selected(daemon, tmp_path):
     wait_for(lambda: events(d, "RELOAD"), what="the reload")
     d.ctl("complete", row["series_uid"])
     jobs = ended(d, 2)
-    row = judged(d, "SETTLED", revision=2)
+    row = decided(d, "SETTLED", revision=2)
     assert (row["code"], row["jobs"]) == ("", 2)
     assert sorted(job["stack"] for job in jobs) == ["time 1", "time 11"]
 
@@ -371,7 +371,7 @@ def test_many_volumes_get_jobs_only_if_selected(daemon, tmp_path):
 def test_volumes_selected_by_a_rule(daemon, tmp_path, stacks, wanted):
     d = configured(daemon(), '{ %s stacks = "%s"; }' % (MR, stacks)).start()
     put(phantom(tmp_path / "series", "--series", "mr-temporal", "--volumes", "12"), d.inbox)
-    row = judged(d, "SETTLED")
+    row = decided(d, "SETTLED")
     assert (row["code"], row["jobs"]) == ("" if wanted else "NO_RULE", len(wanted))
     assert {job["stack"] for job in d.jobs()} == {f"time {number}" for number in wanted}
     assert bool(events(d, "NO_RULE")) == (not wanted)
@@ -385,7 +385,7 @@ def test_the_volumes_of_an_ae_title(daemon, tmp_path):
     storescu(d.port, *files, called="FIRST")
     d.ctl("complete", pydicom.dcmread(files[0]).SeriesInstanceUID)
     (job,) = ended(d)
-    assert job["stack"] == "time 1" and judged(d, "SETTLED")["jobs"] == 1
+    assert job["stack"] == "time 1" and decided(d, "SETTLED")["jobs"] == 1
 
 
 # ------------------------------------------------------------------------------------------------ one series or
@@ -395,7 +395,7 @@ def test_the_volumes_of_an_ae_title(daemon, tmp_path):
 def test_a_mosaic_is_no_slice(daemon, tmp_path):
     d = configured(daemon(dicom=PEERS), "{ %s }" % MR).start()
     storescu(d.port, *phantom(tmp_path / "series", "--series", "siemens-mosaic"))
-    row = judged(d, "REFUSED")
+    row = decided(d, "REFUSED")
     assert (row["code"], row["jobs"]) == ("MOSAIC", 0) and row["file_a"]
 
 
@@ -418,7 +418,7 @@ def test_mixed_series_are_refused(daemon, tmp_path, kind, code):
     files = phantom(tmp_path / "series", "--series", kind)
     d = configured(daemon(dicom=PEERS), '{ pipeline = "head-ct"; }').start()
     storescu(d.port, *files)
-    row = judged(d, "REFUSED")
+    row = decided(d, "REFUSED")
     assert (row["code"], row["jobs"]) == (code, 0) and row["file_a"] and row["file_b"]
     for image in map(pydicom.dcmread, files):
         assert str(image.PatientName) not in row["message"] and image.PatientID not in row["message"].split()
@@ -436,7 +436,7 @@ def test_a_late_slice_of_another_patient(daemon, tmp_path):
     late.ImagePositionPatient[2] += late.ImagePositionPatient[2] - pydicom.dcmread(files[-2]).ImagePositionPatient[2]
     late.save_as(tmp_path / "late.dcm")
     storescu(d.port, tmp_path / "late.dcm")
-    row = judged(d, "REFUSED", revision=2)
+    row = decided(d, "REFUSED", revision=2)
     assert (row["code"], row["jobs"]) == ("MIXED_PATIENTS", 0) and "Somebody" not in row["message"]
     (job,) = d.jobs()
     assert (job["state"], job["revision"], job["superseded_by"]) == ("DONE", 1, None)
@@ -447,7 +447,7 @@ def test_skipped_files_are_reported(daemon, tmp_path):
     d = daemon().start()
     put(phantom(tmp_path / "series", "--series", "ct-scout"), d.inbox)
     (job,) = ended(d)
-    row = judged(d, "SETTLED")
+    row = decided(d, "SETTLED")
     assert (row["code"], row["passed_over"], row["accepted_stacks"]) == ("", 1, 1)
     assert "1 image passed over (LOCALIZER)" in row["evidence"]
 
@@ -460,12 +460,12 @@ def test_pipeline_options_for_derived_images_and_duplicates(daemon, tmp_path, ki
     d = configured(daemon(), pipeline=option).start()
     put(phantom(tmp_path / "series", "--series", kind), d.inbox)
     if code:
-        row = judged(d, "REFUSED")
+        row = decided(d, "REFUSED")
         assert (row["code"], row["jobs"]) == (code, 0)
         return
     (job,) = ended(d)
     assert job["state"] in ("DONE", "EMPTY")
-    assert judged(d, "SETTLED")["code"] == ""
+    assert decided(d, "SETTLED")["code"] == ""
 
 
 # ------------------------------------------------------------------------------------------------ pipelines with
@@ -492,7 +492,7 @@ def test_pipelines_have_their_own_volumes(daemon, tmp_path):
     assert sorted((job["pipeline"], job["stack"]) for job in jobs) == [
         ("head-ct", ""), ("lenient", "axial"), ("lenient", "coronal")]
     assert {job["state"] for job in jobs} <= {"DONE", "EMPTY"}
-    row = judged(d, "SETTLED")
+    row = decided(d, "SETTLED")
     assert (row["code"], row["accepted_stacks"], row["passed_over"]) == ("", 3, 6)
     assert {stack["stack"]: stack["options"] for stack in d.query("SELECT * FROM v_stacks")} == {
         "": "", "derived": "", "axial": "derived", "coronal": "derived"}
@@ -503,7 +503,7 @@ def test_one_pipeline_refuses_a_series_that_another_accepts(daemon, tmp_path):
     put(phantom(tmp_path / "series", "--series", "ct-resent"), d.inbox)
     (job,) = ended(d)
     assert (job["pipeline"], job["state"]) == ("lenient", "DONE")
-    row = judged(d, "SETTLED")
+    row = decided(d, "SETTLED")
     assert (row["code"], row["jobs"], row["accepted_stacks"]) == ("DUPLICATE_POSITION", 1, 1)
     assert row["message"].startswith("Pipeline head-ct makes no job of it: ") and "lie at the same position" in row["message"]
     assert "none for pipeline head-ct (DUPLICATE_POSITION)" in row["evidence"]
@@ -515,7 +515,7 @@ def test_options_of_pipelines_for_other_series_have_no_effect(daemon, tmp_path):
     """A pipeline for MR accepts projections. CT series must not get jobs for projections, because these would fail."""
     d = with_a_second(daemon(), "derived = true;", modality="MR")
     put(phantom(tmp_path / "series", "--series", "ct-mip-alone"), d.inbox)
-    row = judged(d, "REFUSED")
+    row = decided(d, "REFUSED")
     assert (row["code"], row["jobs"], row["passed_over"]) == ("DERIVED_IMAGE", 0, 8)
 
 
@@ -535,5 +535,5 @@ def test_want_of_descriptors_is_no_fault_of_the_series(daemon, tmp_path):
     completing(d, lambda: "inspection.put_off" in d.log.read_text(), "the inspection")
     assert d.query("SELECT state FROM v_series")[0][0] == "GATHERING"
     resource.prlimit(intake, resource.RLIMIT_NOFILE, usual)
-    judged(d, "SETTLED")
+    decided(d, "SETTLED")
     assert ended(d)[0]["state"] == "DONE"

@@ -323,12 +323,12 @@ def test_a_restart_with_much_in_slurm(daemon, tmp_path, count):
     began = time.monotonic()
     d.start()
 
-    def settled():
+    def is_stable():
         (row,) = d.query("SELECT count(*) FILTER (WHERE slurm_state = 'SUBMITTED' AND slurm_reason = 'Priority') AS known, "
                          "count(*) FILTER (WHERE state = 'READY') AS back FROM v_jobs")
         return tuple(row) == (count - count // 20, count // 20 + 1)
 
-    wait_for(settled, 300, "a settled state")
+    wait_for(is_stable, 300, "a settled state")
     print(f"{count} jobs settled in {time.monotonic() - began:.2f} s")
     assert d.query("SELECT count(*) FROM v_jobs WHERE state NOT IN ('READY', 'RUNNING')")[0][0] == 0
 

@@ -79,7 +79,7 @@ def test_a_stalled_share(daemon, cluster, tmp_path, until):
             assert d.ctl("ping").returncode == 0
             assert not d.jobs("FAILED") and not d.jobs("DELAYED")
         finally:
-            share.go_on()
+            share.resume()
         d.wait_jobs(3, seconds=120)
         assert_once(d, 3)
         assert [job["attempts"] for job in d.jobs()] == [1, 1, 1]

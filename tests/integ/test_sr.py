@@ -15,7 +15,7 @@ import pydicom
 import pytest
 
 from conftest import SHARED, needs_shared, orthanc, run_program, storescu
-from test_deliver import SENT, courier, destination  # noqa: F401 (a fixture)
+from test_deliver import SENT, sender, destination  # noqa: F401 (a fixture)
 from test_seg import (apart, assert_dcmdump_reads, classic, dciodvfy_remarks, decimal_strings, enhanced,
                       planes_of)
 
@@ -347,7 +347,7 @@ def test_texture_of_the_volume(tmp_path, source, segments):
     assert (b"1.2.840.10008.5.1.4.1.1.66.4" in (tmp_path / "sr.dcm").read_bytes()) == bool(segments)
 
 
-def test_settings_of_our_own(tmp_path):
+def test_settings_of_the_private_scheme(tmp_path):
     paths = classic(tmp_path / "in", 5, 40, 41)
     groups = {0: glcm(1, own=True), 1: glcm(2, own=True)}
     judge(write(tmp_path, paths, apart(2, 5, 40, 41), groups), paths, groups, own=True)
@@ -485,14 +485,14 @@ def numbers_in_orthanc(tags):
             for group in measurements["ContentSequence"]]
 
 
-def test_orthanc_stores_and_returns_the_report(courier, tmp_path):  # noqa: F811
+def test_orthanc_stores_and_returns_the_report(sender, tmp_path):  # noqa: F811
     """Delivered as by Noctule, together with the objects it refers to, and returned unchanged."""
     paths = classic(tmp_path / "in", 5, 40, 41)
     groups = {0: glcm(11, own=True), VOLUME: glcm(12)}
     path, seg_path, summary = write(tmp_path, paths, apart(1, 5, 40, 41), groups)
     with orthanc(tmp_path / "orthanc") as peer:
         storescu(peer.port, *paths, called="ORTHANC")
-        one = courier(destination(port=peer.port, ae_title="ORTHANC"))
+        one = sender(destination(port=peer.port, ae_title="ORTHANC"))
         assert [one.deliver(file)["outcome"] for file in (seg_path, path)] == [SENT, SENT]
         assert len(peer.rest("/studies")) == 1
         series = [peer.rest(f"/series/{name}") for name in peer.rest("/series")]

@@ -24,7 +24,7 @@ def measuring(d, attempt=1):
     return pid, job
 
 
-def told(d):
+def stages_shown(d):
     """Returns the stage of the only job in each place."""
     ((state, stage, since),) = [(job["state"], job["stage"], job["stage_since"]) for job in d.jobs()]
     return state, stage, since
@@ -47,7 +47,7 @@ def test_the_stage_is_shown_in_each_place(site):
     assert "STAGE" in page and "texture" in page and "ESTIMATE" in page and "PROGRESS" not in page
     os.kill(worker, signal.SIGCONT)
     d.wait_jobs()
-    assert told(d) == ("DONE", "", None)
+    assert stages_shown(d) == ("DONE", "", None)
 
 
 def test_the_stage_ends_with_the_attempt(site):
@@ -56,7 +56,7 @@ def test_the_stage_ends_with_the_attempt(site):
     d.ctl("pause")
     os.kill(worker, signal.SIGKILL)
     wait_for(lambda: d.jobs("DELAYED") + d.jobs("READY"), 60, "the end of the attempt")
-    assert told(d)[1:] == ("", None)
+    assert stages_shown(d)[1:] == ("", None)
 
     d.ctl("resume")
     _, second = measuring(d, 2)
@@ -64,12 +64,12 @@ def test_the_stage_ends_with_the_attempt(site):
     d.ctl("pause")
     d.kill_all()  # the daemon too
     d.start()
-    assert told(d)[1:] == ("", None)
+    assert stages_shown(d)[1:] == ("", None)
 
     d.ctl("resume")
     worker, third = measuring(d, 3)
     assert third["stage_since"] > second["stage_since"]
     d.ctl("cancel", "1")
-    assert told(d) == ("CANCELLED", "", None)
+    assert stages_shown(d) == ("CANCELLED", "", None)
     os.kill(worker, signal.SIGCONT)
     assert d.stop() == 0

@@ -15,7 +15,7 @@ import time
 import pydicom
 import pytest
 from conftest import drop, orthanc, run_program, wait_for
-from test_deliver import PERMANENT, SENT, SETTINGS, TRANSIENT, courier, seg  # noqa: F401 - fixtures
+from test_deliver import PERMANENT, SENT, SETTINGS, TRANSIENT, sender, seg  # noqa: F401 - fixtures
 from test_deliveries import destinations, objects, small, to_folder, wait_states
 
 PLUGIN = pathlib.Path("/usr/share/orthanc/plugins/libOrthancDicomWeb.so")
@@ -141,9 +141,9 @@ def web_archive(folder, options=None):
 # --------------------------------------------------------------------------------- an archive
 
 
-def test_orthanc_stores_the_bytes_unchanged(courier, seg, tmp_path):  # noqa: F811
+def test_orthanc_stores_the_bytes_unchanged(sender, seg, tmp_path):  # noqa: F811
     with web_archive(tmp_path / "orthanc") as archive:
-        to = courier(by_stow(f"http://127.0.0.1:{archive.http_port}{PATH}"))
+        to = sender(by_stow(f"http://127.0.0.1:{archive.http_port}{PATH}"))
         told = to.deliver(seg, "WEB")
         assert (told["outcome"], told["dimse_status"], told["code"]) == (SENT, 0, "")
         (instance,) = archive.instances()
@@ -203,9 +203,9 @@ def test_the_whole_way(daemon, tmp_path):
     (500, lambda uid: stored(uid), TRANSIENT, "HTTP_FAILED", -1),
     (503, lambda uid: "", TRANSIENT, "HTTP_FAILED", -1),
 ])
-def test_an_answer(courier, seg, service, status, body, outcome, code, dimse):  # noqa: F811
+def test_an_answer(sender, seg, service, status, body, outcome, code, dimse):  # noqa: F811
     web = service(lambda _, uid: (status, body(uid)) if uid else None)
-    told = courier(by_stow(web.url)).deliver(seg, "WEB")
+    told = sender(by_stow(web.url)).deliver(seg, "WEB")
     assert (told["outcome"], told["code"], told["dimse_status"]) == (outcome, code, dimse), told["message"]
     assert web.bodies == [seg.read_bytes()]
     assert "\x1b" not in told["message"] and (outcome == SENT or web.url in told["message"])
@@ -216,25 +216,25 @@ DOE = "name=DOE^JOHN id=4711 born 1950-01-31"
 
 @pytest.mark.parametrize("status, reason", [(400, "bad request"), (413, "the object is too large"),
                                             (503, "unavailable for now"), (507, "see its log"), (418, "see its log")])
-def test_text_of_the_service_is_not_repeated(courier, seg, service, status, reason):  # noqa: F811
+def test_text_of_the_service_is_not_repeated(sender, seg, service, status, reason):  # noqa: F811
     """A server's error page often repeats refused attributes, so its text must not be logged."""
     web = service(lambda _, uid: (status, f"<h1>{DOE}</h1>", [("X-Reason", DOE), ("Warning", f'299 - "{DOE}"')]) if uid else None)
-    to = courier(by_stow(web.url))
+    to = sender(by_stow(web.url))
     told = to.deliver(seg, "WEB")
     assert told["message"] == f"{web.url} answers HTTP {status}: {reason}"
     assert "DOE" not in to.log.read_text() + str(told) and "4711" not in to.log.read_text() + str(told)
 
 
-def test_a_redirect_is_not_followed(courier, seg, service):  # noqa: F811
+def test_a_redirect_is_not_followed(sender, seg, service):  # noqa: F811
     there = service()
     web = service(lambda _, uid: (307, "", [("Location", there.url)]))
-    told = courier(by_stow(web.url)).deliver(seg, "WEB")
+    told = sender(by_stow(web.url)).deliver(seg, "WEB")
     assert (told["outcome"], told["code"]) == (PERMANENT, "HTTP_REFUSED") and there.requests == []
 
 
-def test_retry_after_is_heeded(courier, seg, service):  # noqa: F811
+def test_retry_after_is_heeded(sender, seg, service):  # noqa: F811
     web = service(lambda _, uid: (503, "", [("Retry-After", "3")]) if len(web.bodies) == 1 else (200, stored(uid)))
-    to = courier(by_stow(web.url))
+    to = sender(by_stow(web.url))
     begun = time.monotonic()
     assert to.deliver(seg, "WEB")["code"] == "HTTP_FAILED"
     told = to.deliver(seg, "WEB")
@@ -244,9 +244,9 @@ def test_retry_after_is_heeded(courier, seg, service):  # noqa: F811
     assert len(web.bodies) == 2 and time.monotonic() - begun >= 2.9
 
 
-def test_one_connection_carries_many(courier, seg, service):  # noqa: F811
+def test_one_connection_carries_many(sender, seg, service):  # noqa: F811
     web = service()
-    to = courier(by_stow(web.url))
+    to = sender(by_stow(web.url))
     assert [to.deliver(seg, "WEB")["outcome"] for _ in range(3)] == [SENT] * 3
     assert len(web.connections) == 1
 
@@ -289,25 +289,25 @@ def no_http(handler):
 
 @pytest.mark.parametrize("act", [cut, silent, endless, endless_head, no_http])
 @pytest.mark.parametrize("when", ["before", "behind"])
-def test_interrupted_requests_are_retried(courier, seg, service, when, act):  # noqa: F811
+def test_interrupted_requests_are_retried(sender, seg, service, when, act):  # noqa: F811
     web = service(lambda _, uid: ("before", act) if when == "before" and uid is None else (act,))
-    to = courier(by_stow(web.url, seconds=1.0))
+    to = sender(by_stow(web.url, seconds=1.0))
     told = to.deliver(seg, "WEB")
     assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_ABORTED"), told["message"]
     web.answer = lambda _, uid: (200, stored(uid))
     wait_for(lambda: to.deliver(seg, "WEB")["outcome"] == SENT, 60, "the next attempt, which may take too long, too")
 
 
-def test_an_unreachable_server_is_a_transient_error(courier, seg):  # noqa: F811
-    to = courier(by_stow("http://127.0.0.1:1/studies"), by_stow("http://no.such.host.invalid/studies", name="NAME"))
+def test_an_unreachable_server_is_a_transient_error(sender, seg):  # noqa: F811
+    to = sender(by_stow("http://127.0.0.1:1/studies"), by_stow("http://no.such.host.invalid/studies", name="NAME"))
     for name in ("WEB", "NAME"):
         told = to.deliver(seg, name)
         assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_UNREACHABLE"), told["message"]
 
 
-def test_a_missing_file_is_an_error(courier, seg, service, tmp_path):  # noqa: F811
+def test_a_missing_file_is_an_error(sender, seg, service, tmp_path):  # noqa: F811
     web = service()
-    to = courier(by_stow(web.url))
+    to = sender(by_stow(web.url))
     copy = tmp_path / "copy.dcm"
     copy.write_bytes(seg.read_bytes())
     number = copy  # this test reads the header, and the sender the file
@@ -331,11 +331,11 @@ def tls_of(certificates, name="server", ask=False):
     return context
 
 
-def test_tls_with_a_replaced_token(courier, seg, service, certificates, tmp_path):  # noqa: F811
+def test_tls_with_a_replaced_token(sender, seg, service, certificates, tmp_path):  # noqa: F811
     web = service(tls=tls_of(certificates))
     token = tmp_path / "token"
     token.write_text("first-token\n")
-    to = courier(by_stow(web.url, more=f'ca = "{certificates.ca}"; token_file = "{token}";'))
+    to = sender(by_stow(web.url, more=f'ca = "{certificates.ca}"; token_file = "{token}";'))
     assert to.deliver(seg, "WEB")["outcome"] == SENT
     token.write_text("second-token")
     assert to.deliver(seg, "WEB")["outcome"] == SENT
@@ -346,19 +346,19 @@ def test_tls_with_a_replaced_token(courier, seg, service, certificates, tmp_path
     assert "first line" in told["message"] and "st-token" not in to.log.read_text() and "second-token" not in to.log.read_text()
 
 
-def test_basic_authentication(courier, seg, service, certificates, tmp_path):  # noqa: F811
+def test_basic_authentication(sender, seg, service, certificates, tmp_path):  # noqa: F811
     web = service(tls=tls_of(certificates))
     login = tmp_path / "login"
     login.write_text("noctule:se:cret\n")
-    to = courier(by_stow(web.url, more=f'ca = "{certificates.ca}"; login_file = "{login}";'))
+    to = sender(by_stow(web.url, more=f'ca = "{certificates.ca}"; login_file = "{login}";'))
     assert to.deliver(seg, "WEB")["outcome"] == SENT
     assert web.requests[0]["Authorization"] == "Basic bm9jdHVsZTpzZTpjcmV0"
 
 
-def test_a_client_certificate(courier, seg, service, certificates):  # noqa: F811
+def test_a_client_certificate(sender, seg, service, certificates):  # noqa: F811
     web = service(tls=tls_of(certificates, ask=True))
     ours = f'client_certificate = "{certificates.client}"; client_key = "{certificates.client_key}";'
-    to = courier(by_stow(web.url, more=f'ca = "{certificates.ca}"; {ours}'), by_stow(web.url, "BARE", f'ca = "{certificates.ca}";'))
+    to = sender(by_stow(web.url, more=f'ca = "{certificates.ca}"; {ours}'), by_stow(web.url, "BARE", f'ca = "{certificates.ca}";'))
     assert to.deliver(seg, "WEB")["outcome"] == SENT
     assert to.deliver(seg, "BARE")["outcome"] == TRANSIENT and len(web.requests) == 1
 
@@ -366,10 +366,10 @@ def test_a_client_certificate(courier, seg, service, certificates):  # noqa: F81
 @pytest.mark.parametrize("name, ca, reason", [
     ("elsewhere", "ca", "the certificate is of another host"), ("stranger", "ca", "unable to get local issuer certificate"),
     ("server", "stranger_ca", "unable to get local issuer certificate"), ("server", None, "unable to get local issuer certificate")])
-def test_a_server_with_a_wrong_certificate_receives_no_data(courier, seg, service, certificates, name, ca, reason):  # noqa: F811
+def test_a_server_with_a_wrong_certificate_receives_no_data(sender, seg, service, certificates, name, ca, reason):  # noqa: F811
     """A certificate of another host, of an untrusted authority, or of one that the system lacks."""
     web = service(tls=tls_of(certificates, name))
-    to = courier(by_stow(web.url, more=f'ca = "{getattr(certificates, ca)}";' if ca else ""))
+    to = sender(by_stow(web.url, more=f'ca = "{getattr(certificates, ca)}";' if ca else ""))
     told = to.deliver(seg, "WEB")
     assert (told["outcome"], told["code"]) == (TRANSIENT, "TLS_FAILED"), told["message"]
     assert told["message"].endswith(f": {reason}."), told["message"]

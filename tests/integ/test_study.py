@@ -33,7 +33,7 @@ def series(folder, description, study="1.2.3.4", seed=1, kind="ct-head"):
     return files
 
 
-def settled(d, count):
+def wait_complete(d, count):
     return wait_for(lambda: len(d.query("SELECT 1 FROM v_series WHERE state = 'SETTLED'")) == count, 60, "the series")
 
 
@@ -62,10 +62,10 @@ def test_a_job_waits_for_each_required_series(started, tmp_path):
     assert lacks(d, job["series_uid"]) == ('CT "native"', ["it is not there, and the job waits (STUDY_WAITING)"] * 2)
     # A series of another study does not count. After one of the same study, one is still missing.
     drop(series(tmp_path / "other", "native", study="1.2.3.5", seed=2), d.inbox / "other")
-    settled(d, 2)
+    wait_complete(d, 2)
     assert [job["message"] for job in d.jobs()] == ['It waits for another series of the study: CT "native".']
     drop(series(tmp_path / "b", "Native 5 mm", seed=3), d.inbox / "b")
-    settled(d, 3)
+    wait_complete(d, 3)
     wait_for(lambda: [job["message"] for job in d.jobs()] == ["It waits for another series of the study: MR."], 60, "the rest")
     wanted, notes = lacks(d, job["series_uid"])
     assert wanted == "MR" and notes[0].startswith("it is there: 2.25.") and notes[1].startswith("it is not there")
@@ -83,7 +83,7 @@ def test_existing_series_cause_no_wait(started, tmp_path):
     d = started()
     drop(series(tmp_path / "b", "native", seed=3), d.inbox / "b")
     drop(series(tmp_path / "c", "T1", seed=4, kind="mr-brain"), d.inbox / "c")
-    settled(d, 2)
+    wait_complete(d, 2)
     assert d.jobs() == []
     drop(series(tmp_path / "a", "with contrast"), d.inbox / "a")
     (job,) = d.wait_jobs()

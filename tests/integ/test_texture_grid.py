@@ -85,7 +85,7 @@ def test_numpy_has_the_same_values(measure, tmp_path, interpolation, size, mm):
 
 
 @pytest.mark.parametrize("interpolation", ORDERS)
-def test_slices_keep_their_own_scale(measure, tmp_path, interpolation):
+def test_each_slice_keeps_its_rescale(measure, tmp_path, interpolation):
     """PET: each slice keeps its rescale. Resampling within slices rounds to the slice's stored values."""
     slopes = np.linspace(0.5, 2.5, 9)
     source = series(tmp_path / "in", shifted(), SPACING, slopes=slopes)
@@ -114,7 +114,7 @@ def test_padding_has_no_share(measure, tmp_path, interpolation):
     assert 0.2 * told["voxel_count"] < voxels < 0.8 * told["voxel_count"]
 
 
-def test_groups_stand_side_by_side(measure, tmp_path):
+def test_several_groups_are_independent(measure, tmp_path):
     source = series(tmp_path / "in", shifted(), SPACING)
     parts = [segment(-300, 600, (9, 9, 3), 4, label) for label in ("A", "B")]
     groups = ['regions = [ "segments", "volume" ]; patterns = [ "lbp" ];', "resample = { isotropic_mm = 2.0; }; glcm = { };",

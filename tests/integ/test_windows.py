@@ -25,18 +25,18 @@ def seconds_until(clock_time, now=None):
     return (then - now).total_seconds() % 86400
 
 
-def night(clock, daemon, window='"22:00-06:00 UTC"', at="12:00", extra="", environment=None):
+def daemon_at(clock, daemon, window='"22:00-06:00 UTC"', at="12:00", extra="", environment=None):
     """A daemon at the given time, with a pipeline that has the window."""
     clock.jump(seconds_until(at))
     return daemon(quiet=600.0, pipeline_extra=f"window = {window}; {extra}", environment={**clock.environment, **(environment or {})})
 
 
-def ask(d, sql):
+def rows_of(d, sql):
     return [tuple(row) for row in d.query(sql)]
 
 
 def test_jobs_wait_for_their_window_with_a_reason(daemon, tmp_path, clock):
-    d = night(clock, daemon).start()
+    d = daemon_at(clock, daemon).start()
     drop(small(tmp_path / "1", 1), d.inbox / "1")
     (job,) = wait_for(lambda: d.jobs("READY"), 60, "the job")
     assert job["window_closed"] == "22:00-06:00 UTC" and job["held"] == ""
@@ -52,19 +52,19 @@ def test_jobs_wait_for_their_window_with_a_reason(daemon, tmp_path, clock):
     assert [row["state"] for row in d.jobs()] == ["READY"]
     clock.jump(3600)
     wait_for(lambda: d.jobs("DONE"), 60, "the job, at night")
-    assert ask(d, "SELECT is_open FROM v_windows") == [(1,)] and "window" not in d.ctl("status").stdout
+    assert rows_of(d, "SELECT is_open FROM v_windows") == [(1,)] and "window" not in d.ctl("status").stdout
     # Over midnight, to the end of the window.
     clock.jump(4 * 3600)
     drop(small(tmp_path / "2", 2), d.inbox / "2")
     wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "the second, after midnight")
     clock.jump(4 * 3600)
-    wait_for(lambda: ask(d, "SELECT is_open FROM v_windows") == [(0,)], 60, "the end of the night")
-    kinds = [kind for (kind,) in ask(d, "SELECT kind FROM v_events WHERE kind LIKE 'WINDOW_%' ORDER BY event")]
+    wait_for(lambda: rows_of(d, "SELECT is_open FROM v_windows") == [(0,)], 60, "the end of the night")
+    kinds = [kind for (kind,) in rows_of(d, "SELECT kind FROM v_events WHERE kind LIKE 'WINDOW_%' ORDER BY event")]
     assert kinds == ["WINDOW_CLOSED", "WINDOW_OPENED", "WINDOW_CLOSED"]
 
 
 def test_running_jobs_continue_after_their_window(daemon, tmp_path, clock):
-    d = night(clock, daemon, at="05:00").start()
+    d = daemon_at(clock, daemon, at="05:00").start()
     d.wait_log("event=child.ready child=worker")
     d.ctl("pause")
     for seed in range(4):
@@ -74,7 +74,7 @@ def test_running_jobs_continue_after_their_window(daemon, tmp_path, clock):
         d.ctl("resume")
         wait_for(lambda: d.jobs("RUNNING"), 60, "jobs that run")
         clock.jump(3600)
-        wait_for(lambda: ask(d, "SELECT is_open FROM v_windows") == [(0,)], 60, "the end of the night")
+        wait_for(lambda: rows_of(d, "SELECT is_open FROM v_windows") == [(0,)], 60, "the end of the night")
         running = {row["job"] for row in d.jobs("RUNNING")}
     wait_for(lambda: {row["job"] for row in d.jobs("DONE")} == running, 60, "those that ran")
     assert len(d.jobs("READY")) == 4 - len(running)
@@ -82,10 +82,10 @@ def test_running_jobs_continue_after_their_window(daemon, tmp_path, clock):
 
 
 def test_the_current_configuration_sets_the_window(daemon, tmp_path, clock):
-    d = night(clock, daemon).start()
+    d = daemon_at(clock, daemon).start()
     drop(small(tmp_path / "1", 1), d.inbox)
     wait_for(lambda: d.jobs("READY"), 60, "the job")
-    assert "window" not in ask(d, "SELECT text FROM settings")[0][0]
+    assert "window" not in rows_of(d, "SELECT text FROM settings")[0][0]
     change(d, '"22:00-06:00 UTC"', '"Mon-Sun 11:30-13:00 UTC"')
     reload(d)
     wait_for(lambda: d.jobs("DONE"), 60, "the job")
@@ -94,14 +94,14 @@ def test_the_current_configuration_sets_the_window(daemon, tmp_path, clock):
 
 
 def test_the_default_time_zone_is_the_hosts(daemon, tmp_path, clock):
-    d = night(clock, daemon, '"21:00-22:00"', environment={"TZ": "ABC-9:30"}).start()  # 9:30 hours ahead
+    d = daemon_at(clock, daemon, '"21:00-22:00"', environment={"TZ": "ABC-9:30"}).start()  # 9:30 hours ahead
     drop(small(tmp_path / "1", 1), d.inbox)
     wait_for(lambda: d.jobs("DONE"), 60, "the job: it is 21:30 there")
-    assert ask(d, "SELECT substr(closes_at, 12, 5) FROM v_windows") == [("12:30",)]
+    assert rows_of(d, "SELECT substr(closes_at, 12, 5) FROM v_windows") == [("12:30",)]
 
 
 def test_explain_prints_window_and_deadline(daemon, tmp_path, clock):
-    d = night(clock, daemon, '"22:00-06:00 UTC"', extra='done_by = "07:00 UTC";').start()
+    d = daemon_at(clock, daemon, '"22:00-06:00 UTC"', extra='done_by = "07:00 UTC";').start()
     drop(small(tmp_path / "1", 1), d.inbox)
     (job,) = wait_for(lambda: d.jobs("READY"), 60, "the job")
     assert job["done_by_at"][11:] == "07:00:00.000Z"
