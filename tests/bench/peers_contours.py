@@ -6,7 +6,7 @@ PEERS is a separate virtual environment, because platipy needs an older pydicom 
 platipy==0.7.2 dcmrtstruct2nii==5`. PLASTIMATCH is the program of that name (Debian's package), or "" to skip it.
 
 Prints one line per structure set and peer. Its first figure is the median milliseconds from the file to the mask in
-memory. The images are read before, except by plastimatch, whose time is that of the whole command: it reads them and
+memory. The images are read before, except by plastimatch: its time is that of the whole command, which reads them and
 writes the mask. The other figures are the voxels that differ from the published mask, by their distance to the
 nearest edge of a contour of their plane: 0, an error of single precision, half a pixel's diagonal (the maximum shift
 of an edge if corners are rounded to pixel centres), or more. The last structure set is synthetic: 200 contours of

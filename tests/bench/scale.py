@@ -11,8 +11,8 @@ Settings are those of SETTINGS below, and the measurements in FILE (scale_measur
     READY -> daemon picks, commits -> a thread of the child makes folders, sbatch -> Slurm's queue -> a slot of a node:
     read, digest, compute, write -> manifest -> found at a poll -> a thread of the child collects it -> daemon commits: DONE
 
-Shared resources: the daemon, one thread whose turns end with a commit; the child's threads, which serve requests in order;
-the share, whose bandwidth is divided among its current readers and writers; Slurm, which lists live tasks and those that
+Shared resources: the daemon, one thread with a commit per turn; the child's threads, which serve requests in order;
+the share, with its bandwidth divided among its current readers and writers; Slurm, which lists live tasks and those that
 ended less than MinJobAge ago. A lost node also loses its running tasks until Slurm notices.
 """
 
@@ -181,7 +181,7 @@ class Turns:
 
 
 class Task:
-    """A Slurm job: the running series, the queued ones in order, and those whose manifest has not been collected."""
+    """A Slurm job: the running series, the queued ones in order, and those without a collected manifest."""
 
     __slots__ = ("waiting", "manifests", "left", "state", "node", "is_asked", "begun")
 

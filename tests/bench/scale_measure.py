@@ -142,7 +142,7 @@ def measure_copies(folder):
 
 
 class Service:
-    """Runs a daemon whose jobs go to that Slurm. A node sleeps for `seconds` before each job, and records its time."""
+    """Runs a daemon that sends its jobs to that Slurm. A node sleeps for `seconds` before each job, and records its time."""
 
     def __init__(self, folder, site, seconds):
         self.site, self.times = site, folder / "times"

@@ -65,7 +65,7 @@ def gpus_there():
 
 
 class Host(Service):
-    """Runs a service whose GPUs and CPUs change from start to start."""
+    """Runs a service with other GPUs and CPUs at each start."""
 
     def __init__(self, arguments):
         super().__init__(arguments)
