@@ -67,7 +67,7 @@ START_TEST(paper)
 
 END_TEST
 
-START_TEST(maximum_levels_of_more_than_a_byte)
+START_TEST(stored_256_refuses_values_beyond_a_byte)
 {
     struct discretisation_options settings = {.kind = DISCRETISATION_STORED_256, .levels = 8};
 
@@ -279,7 +279,7 @@ main(void)
     int failed;
 
     tcase_add_test(tcase, paper);
-    tcase_add_test(tcase, maximum_levels_of_more_than_a_byte);
+    tcase_add_test(tcase, stored_256_refuses_values_beyond_a_byte);
     tcase_add_test(tcase, fixed_bin_number);
     tcase_add_test(tcase, fixed_bin_size);
     tcase_add_test(tcase, bin_width_of_pyradiomics);

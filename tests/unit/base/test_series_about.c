@@ -56,7 +56,7 @@ START_TEST(invalid_text_is_refused)
 END_TEST
 
 /* Patients are identified by these fields only. */
-START_TEST(the_patient_is_formatted)
+START_TEST(fields_that_identify_the_patient)
 {
     struct series_about about = {0};
     int identify = 0;
@@ -78,7 +78,7 @@ main(void)
     tcase_add_test(tests, the_text_form_reads_back);
     tcase_add_test(tests, a_value_cannot_pass_for_two);
     tcase_add_test(tests, invalid_text_is_refused);
-    tcase_add_test(tests, the_patient_is_formatted);
+    tcase_add_test(tests, fields_that_identify_the_patient);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

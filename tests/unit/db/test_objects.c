@@ -521,7 +521,7 @@ START_TEST(a_job_runs_without_an_optional_object)
 
 END_TEST
 
-START_TEST(a_waiting_job_is_replaced)
+START_TEST(a_waiting_job_can_be_retried_or_cancelled)
 {
     const int64_t job = waiting_job("1.2", CODE_OBJECT_WAITING);
     int64_t next;
@@ -603,7 +603,7 @@ main(void)
         a_job_waits_for_its_object,
         a_job_without_its_object_fails_after_the_wait,
         a_job_runs_without_an_optional_object,
-        a_waiting_job_is_replaced,
+        a_waiting_job_can_be_retried_or_cancelled,
         objects_are_inputs_of_their_jobs,
     };
     return sample_run("objects", tests, sizeof tests / sizeof *tests, open_sample, close_sample);

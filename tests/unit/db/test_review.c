@@ -214,7 +214,7 @@ START_TEST(a_result_replaces_others_only_after_acceptance)
 
 END_TEST
 
-START_TEST(a_successful_job_replaces_it)
+START_TEST(a_successful_job_replaces_a_review)
 {
     const int64_t old = review_job("1.2");
     again(old, sample_finish);
@@ -244,7 +244,7 @@ START_TEST(two_of_one_series)
 
 END_TEST
 
-START_TEST(late_slices_end_the_review)
+START_TEST(late_slices_make_a_review_outdated)
 {
     enum queue_arrival arrival;
     const int64_t job = review_job("1.2");
@@ -279,5 +279,5 @@ SAMPLE_MAIN("db_review", open_sample, close_sample,
             an_accepted_result_is_delivered, files_other_than_objects_are_not_delivered,
             an_end_under_review_names_no_destinations, an_empty_result_is_accepted_as_empty,
             a_rejected_result_is_never_delivered, a_result_replaces_others_only_after_acceptance,
-            a_successful_job_replaces_it, two_of_one_series, late_slices_end_the_review,
-            a_restart_keeps_the_review)
+            a_successful_job_replaces_a_review, two_of_one_series,
+            late_slices_make_a_review_outdated, a_restart_keeps_the_review)

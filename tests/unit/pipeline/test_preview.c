@@ -499,7 +499,7 @@ START_TEST(a_thin_volume_has_only_slices)
 END_TEST
 
 /* Slices narrower than their captions, at distances that make only some captions long. */
-START_TEST(captions_use_one_font)
+START_TEST(captions_have_the_same_format)
 {
     static struct scene scene;
     make_scene(&scene);
@@ -681,7 +681,7 @@ main(void)
     tcase_add_loop_test(tests, planes_have_the_usual_orientation, 0, ways);
     tcase_add_loop_test(tests, edges_have_the_letters_of_their_direction, 0, ways);
     tcase_add_test(tests, a_thin_volume_has_only_slices);
-    tcase_add_test(tests, captions_use_one_font);
+    tcase_add_test(tests, captions_have_the_same_format);
     tcase_add_test(tests, an_only_slice_is_large);
     tcase_add_test(tests, uneven_planes_have_their_positions);
     tcase_add_test(tests, small_segments_are_visible);

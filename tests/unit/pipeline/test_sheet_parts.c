@@ -193,7 +193,7 @@ find(size_t masks, int threads)
     return extent;
 }
 
-START_TEST(an_empty_segment_has_no_centre)
+START_TEST(an_empty_segment_extends_over_all_slices)
 {
     memset(bits, 0, sizeof bits);
     struct segments_extent extent = find(2, 1);
@@ -262,7 +262,7 @@ main(void)
     tcase_add_test(tests, drawing_is_clipped_to_the_box);
     tcase_add_test(tests, other_characters_are_approximated_in_ascii);
     tcase_add_test(tests, each_letter_has_a_distinct_shape);
-    tcase_add_test(tests, an_empty_segment_has_no_centre);
+    tcase_add_test(tests, an_empty_segment_extends_over_all_slices);
     tcase_add_test(tests, the_fullest_planes_are_found);
     tcase_add_test(tests, the_middle_of_equally_full_planes_is_chosen);
     suite_add_tcase(suite, tests);
