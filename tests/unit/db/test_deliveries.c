@@ -398,7 +398,7 @@ START_TEST(a_warning_is_kept_with_a_sent_one)
 
 END_TEST
 
-START_TEST(a_redirection_goes_elsewhere_once)
+START_TEST(a_redirection_changes_the_destination_once)
 {
     static const char *const to[] = {"PACS", "ARCHIVE"};
     done_job("1.2", to, 2);
@@ -924,7 +924,7 @@ SAMPLE_MAIN("db_deliveries", open_sample, close_sample, retry_times_follow_a_cha
             every_edge_from_every_place, all_transitions_of_a_missing_delivery_fail,
             states_have_names, a_returned_delivery_does_not_count_as_an_attempt,
             a_delayed_delivery_keeps_its_error, an_attempt_without_a_response_has_no_status,
-            a_warning_is_kept_with_a_sent_one, a_redirection_goes_elsewhere_once,
+            a_warning_is_kept_with_a_sent_one, a_redirection_changes_the_destination_once,
             due_deliveries_are_ordered_by_destination_and_time, a_commitment_is_recorded_once,
             a_refused_commitment_has_a_reason, a_commitment_without_a_request_fails,
             unknown_commitments_are_reported, a_missing_commitment_is_overdue,

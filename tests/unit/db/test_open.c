@@ -106,7 +106,7 @@ schema_text(const char *path)
     return text;
 }
 
-START_TEST(the_schema_is_what_the_migrations_add_up_to)
+START_TEST(the_schema_equals_the_sum_of_the_migrations)
 {
     static const char file[] = NOCTULE_SOURCE_DIR "/tests/unit/db/schema.sql";
     struct sample sample;
@@ -626,7 +626,7 @@ START_TEST(events_are_append_only)
 
 END_TEST
 
-SAMPLE_MAIN("db_open", NULL, NULL, the_schema_is_what_the_migrations_add_up_to,
+SAMPLE_MAIN("db_open", NULL, NULL, the_schema_equals_the_sum_of_the_migrations,
             version_1_is_brought_up_to_date, version_3_is_brought_up_to_date,
             version_4_is_brought_up_to_date, version_5_is_brought_up_to_date,
             views_have_their_columns, a_new_database_has_the_current_schema,
