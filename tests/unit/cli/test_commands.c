@@ -160,7 +160,7 @@ START_TEST(options_and_arguments)
 
 END_TEST
 
-START_TEST(what_every_command_takes_stands_anywhere)
+START_TEST(common_options_may_be_anywhere)
 {
     ck_assert_int_eq(parse("--config a status"), EXIT_OK);
     ck_assert_str_eq(context.config_path, "a");
@@ -177,7 +177,7 @@ START_TEST(what_every_command_takes_stands_anywhere)
 
 END_TEST
 
-START_TEST(names_may_be_cut_where_that_is_clear)
+START_TEST(unambiguous_names_may_be_abbreviated)
 {
     ck_assert_int_eq(parse("submit --dry --all --pipe p"), EXIT_OK);
     ck_assert(FLAG_OF("dry-run"));
@@ -187,7 +187,7 @@ START_TEST(names_may_be_cut_where_that_is_clear)
 
 END_TEST
 
-START_TEST(numbers_times_and_what_looks_like_an_option)
+START_TEST(numbers_times_and_values_with_a_dash)
 {
     ck_assert_int_eq(parse("priority 7 -5"), EXIT_OK);
     ck_assert_str_eq(call.arguments[1], "-5");
@@ -237,7 +237,7 @@ static const struct {
     {"status --json --check", "status: --json and --check cannot be combined"},
 };
 
-START_TEST(wrong_lines_are_told)
+START_TEST(invalid_command_lines_are_reported)
 {
     char said[512] = "";
     fflush(stderr);
@@ -521,7 +521,7 @@ expect_file(const char *path, void (*make)(FILE *out))
     free(is);
 }
 
-START_TEST(completions_are_what_the_table_makes)
+START_TEST(completions_equal_those_of_the_table)
 {
     expect_file(BASH, make_bash);
     expect_file(ZSH, make_zsh);
@@ -563,7 +563,7 @@ is_entry(const char *line, const char *name)
     return true;
 }
 
-START_TEST(the_manual_tells_of_every_command)
+START_TEST(the_manual_contains_each_command)
 {
     char *manual = read_manual();
     const char *end = strstr(manual, ".SH USAGE\n");
@@ -653,7 +653,7 @@ make_manual(FILE *out)
     free(text);
 }
 
-START_TEST(the_manual_is_what_the_table_makes)
+START_TEST(the_manual_equals_that_of_the_table)
 {
     expect_file(MANUAL, make_manual);
 }
@@ -661,7 +661,7 @@ START_TEST(the_manual_is_what_the_table_makes)
 END_TEST
 
 /* The manual must not have an option that is not in the table. */
-START_TEST(the_manual_tells_of_no_other_option)
+START_TEST(the_manual_contains_no_unknown_option)
 {
     char *manual = read_manual();
     for (const char *at = manual; (at = strstr(at, "--")); at += 2) {
@@ -686,14 +686,15 @@ main(void)
     TCase *tests = tcase_create("commands");
     tcase_add_test(tests, every_row_is_complete);
     tcase_add_test(tests, options_and_arguments);
-    tcase_add_test(tests, what_every_command_takes_stands_anywhere);
-    tcase_add_test(tests, names_may_be_cut_where_that_is_clear);
-    tcase_add_test(tests, numbers_times_and_what_looks_like_an_option);
-    tcase_add_loop_test(tests, wrong_lines_are_told, 0, sizeof refused / sizeof *refused);
-    tcase_add_test(tests, completions_are_what_the_table_makes);
-    tcase_add_test(tests, the_manual_is_what_the_table_makes);
-    tcase_add_test(tests, the_manual_tells_of_every_command);
-    tcase_add_test(tests, the_manual_tells_of_no_other_option);
+    tcase_add_test(tests, common_options_may_be_anywhere);
+    tcase_add_test(tests, unambiguous_names_may_be_abbreviated);
+    tcase_add_test(tests, numbers_times_and_values_with_a_dash);
+    tcase_add_loop_test(tests, invalid_command_lines_are_reported, 0,
+                        sizeof refused / sizeof *refused);
+    tcase_add_test(tests, completions_equal_those_of_the_table);
+    tcase_add_test(tests, the_manual_equals_that_of_the_table);
+    tcase_add_test(tests, the_manual_contains_each_command);
+    tcase_add_test(tests, the_manual_contains_no_unknown_option);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -83,7 +83,7 @@ static const struct {
     {DAEMON("-c|/a/b.conf|-r|data|"), "", ""},
 };
 
-START_TEST(what_a_daemon_runs_with)
+START_TEST(arguments_of_a_running_daemon)
 {
     struct running_daemon *daemon = find(&seen[_i].process, 1);
     ck_assert_int_eq(daemon->pid, 7);
@@ -110,7 +110,7 @@ static const struct process others[] = {
     {.pid = "self", .name = "noctuled", .words = "noctuled|-c|/a/b.conf|"},
 };
 
-START_TEST(what_is_no_daemon)
+START_TEST(other_processes_are_ignored)
 {
     ck_assert_ptr_null(find(&others[_i], 0));
 }
@@ -144,8 +144,8 @@ main(void)
 {
     Suite *suite = suite_create("cli_running");
     TCase *tests = tcase_create("running");
-    tcase_add_loop_test(tests, what_a_daemon_runs_with, 0, sizeof seen / sizeof *seen);
-    tcase_add_loop_test(tests, what_is_no_daemon, 0, sizeof others / sizeof *others);
+    tcase_add_loop_test(tests, arguments_of_a_running_daemon, 0, sizeof seen / sizeof *seen);
+    tcase_add_loop_test(tests, other_processes_are_ignored, 0, sizeof others / sizeof *others);
     tcase_add_test(tests, daemons_are_in_order);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

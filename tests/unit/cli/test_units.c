@@ -101,7 +101,7 @@ make_stack(const char *stack)
     make();
 }
 
-START_TEST(one_stack_goes_into_the_folder_itself)
+START_TEST(a_single_stack_uses_the_output_folder_itself)
 {
     add_series("1.2.3", 4, "");
     make();
@@ -157,7 +157,7 @@ START_TEST(stacks_are_apart_and_can_be_picked)
 
 END_TEST
 
-START_TEST(names_that_look_alike_stay_apart)
+START_TEST(similar_names_get_separate_folders)
 {
     add_series("1.2.3", 4, "a b");
     add_series("1.2.3", 4, "a/b");
@@ -180,7 +180,7 @@ damage(size_t i, enum code code)
     errors[i] = (struct error){.code = code};
 }
 
-START_TEST(other_things_are_no_damage)
+START_TEST(other_files_are_not_damaged_images)
 {
     add_series("1.2.3", 4, "");
     add_series("1.2.4", 5, "");
@@ -196,7 +196,7 @@ START_TEST(other_things_are_no_damage)
 END_TEST
 
 /* A file that is not DICOM must count as a damaged image if its name ends in .dcm. */
-START_TEST(what_is_called_dcm_and_is_none_is_damage)
+START_TEST(invalid_dcm_files_count_as_damaged)
 {
     static const struct {
         const char *path;
@@ -213,7 +213,7 @@ START_TEST(what_is_called_dcm_and_is_none_is_damage)
 
 END_TEST
 
-START_TEST(a_damaged_file_makes_the_series_beside_it_incomplete)
+START_TEST(a_damaged_file_makes_the_series_in_its_folder_incomplete)
 {
     add_series("1.2.3", 4, "");
     add_series("1.2.4", 5, "");
@@ -239,7 +239,7 @@ START_TEST(a_damaged_file_makes_the_series_beside_it_incomplete)
 
 END_TEST
 
-START_TEST(damage_that_no_series_has_is_counted)
+START_TEST(damaged_files_without_a_series_are_counted)
 {
     add_series("1.2.3", 4, "");
     add_series("1.2.4", 5, "");
@@ -256,7 +256,7 @@ START_TEST(damage_that_no_series_has_is_counted)
 
 END_TEST
 
-START_TEST(what_is_missing_is_refused_or_accepted)
+START_TEST(missing_slices_are_refused_or_accepted)
 {
     add_series("1.2.3", 4, "");
     for (int i = 0; i < 3; i++)
@@ -274,7 +274,7 @@ START_TEST(what_is_missing_is_refused_or_accepted)
 
 END_TEST
 
-START_TEST(scouts_are_passed_over_file_by_file)
+START_TEST(scouts_are_skipped_file_by_file)
 {
     add_series("1.2.3", 4, "");
     add_series("1.2.3", 4, "");
@@ -355,7 +355,7 @@ START_TEST(stacks_are_chosen)
 
 END_TEST
 
-START_TEST(too_many_stacks_are_none)
+START_TEST(too_many_stacks_are_refused)
 {
     add_echoes(8, false);
     make();
@@ -401,7 +401,7 @@ make_large(int max_instances, double max_mib)
     return refusal->message;
 }
 
-START_TEST(a_series_that_is_too_large_is_refused_alone)
+START_TEST(only_the_oversized_series_is_refused)
 {
     ck_assert_str_eq(make_large(3, 1.5), "");
     ck_assert_str_eq(make_large(2, 1.5), "series 1.1 has 3 instances, and series.max_instances is "
@@ -489,20 +489,20 @@ main(void)
     Suite *suite = suite_create("service_units");
     TCase *tests = tcase_create("units");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, one_stack_goes_into_the_folder_itself);
+    tcase_add_test(tests, a_single_stack_uses_the_output_folder_itself);
     tcase_add_test(tests, series_are_apart_and_named_by_number_or_uid);
     tcase_add_test(tests, stacks_are_apart_and_can_be_picked);
-    tcase_add_test(tests, names_that_look_alike_stay_apart);
-    tcase_add_test(tests, other_things_are_no_damage);
-    tcase_add_test(tests, what_is_called_dcm_and_is_none_is_damage);
-    tcase_add_test(tests, a_damaged_file_makes_the_series_beside_it_incomplete);
-    tcase_add_test(tests, damage_that_no_series_has_is_counted);
-    tcase_add_test(tests, what_is_missing_is_refused_or_accepted);
-    tcase_add_test(tests, scouts_are_passed_over_file_by_file);
+    tcase_add_test(tests, similar_names_get_separate_folders);
+    tcase_add_test(tests, other_files_are_not_damaged_images);
+    tcase_add_test(tests, invalid_dcm_files_count_as_damaged);
+    tcase_add_test(tests, a_damaged_file_makes_the_series_in_its_folder_incomplete);
+    tcase_add_test(tests, damaged_files_without_a_series_are_counted);
+    tcase_add_test(tests, missing_slices_are_refused_or_accepted);
+    tcase_add_test(tests, scouts_are_skipped_file_by_file);
     tcase_add_test(tests, two_patients_are_refused_as_one_unit);
     tcase_add_loop_test(tests, stacks_are_chosen, 0, sizeof choices / sizeof choices[0]);
-    tcase_add_test(tests, too_many_stacks_are_none);
-    tcase_add_test(tests, a_series_that_is_too_large_is_refused_alone);
+    tcase_add_test(tests, too_many_stacks_are_refused);
+    tcase_add_test(tests, only_the_oversized_series_is_refused);
     tcase_add_test(tests, folders_are_walked_in_order);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -180,7 +180,7 @@ size_of(const char *relative)
 
 /* -------------------------------------------------------------------------------- names ---- */
 
-START_TEST(names_go_there_and_back)
+START_TEST(names_of_attempts_are_parsed_back)
 {
     char name[ATTEMPT_NAME_SIZE];
     struct slurm_attempt_id back;
@@ -236,7 +236,7 @@ START_TEST(a_step_reads_the_daemons_attempt)
 
 END_TEST
 
-START_TEST(an_input_that_changed_is_found)
+START_TEST(a_changed_input_is_detected)
 {
     make_folder();
     flip("share/series/1.dcm", 1);
@@ -291,7 +291,7 @@ START_TEST(a_check_of_inputs_can_be_stopped)
 END_TEST
 
 /* Changes to any byte of `attempt` and `job` must be detected. */
-START_TEST(no_byte_of_it_can_be_altered)
+START_TEST(a_change_of_any_byte_is_detected)
 {
     make_folder();
 
@@ -314,7 +314,7 @@ START_TEST(no_byte_of_it_can_be_altered)
 
 END_TEST
 
-START_TEST(a_folder_that_was_cut_off_is_refused)
+START_TEST(a_truncated_folder_is_refused)
 {
     make_folder();
     for (off_t size = size_of(inside(ATTEMPT_FILE)) - 1; size >= 0; size--) {
@@ -345,7 +345,7 @@ START_TEST(a_folder_is_identified_by_its_name)
 
 END_TEST
 
-START_TEST(links_in_it_are_not_followed)
+START_TEST(links_in_the_folder_are_not_followed)
 {
     make_folder();
     static const char *const files[] = {ATTEMPT_FILE, ATTEMPT_SPEC};
@@ -389,7 +389,7 @@ START_TEST(a_failure_leaves_no_folder)
 
 END_TEST
 
-START_TEST(an_attempt_is_given_up)
+START_TEST(an_attempt_is_cancelled)
 {
     struct manifest_run run;
     make_folder();
@@ -471,7 +471,7 @@ START_TEST(the_first_of_two_steps_counts)
 
 END_TEST
 
-START_TEST(no_byte_of_the_manifest_can_be_altered)
+START_TEST(a_change_of_any_manifest_byte_is_detected)
 {
     publish();
     for (off_t at = size_of(inside(MANIFEST_FILE)) - 1; at >= 0; at--) {
@@ -512,7 +512,7 @@ assert_differs(const char *before)
     ck_assert(!scratch_has("outbox/job.json"));
 }
 
-START_TEST(a_result_that_differs_is_not_collected)
+START_TEST(a_changed_result_is_not_collected)
 {
     publish();
     ck_assert_int_eq(read_it(), 0);
@@ -631,25 +631,25 @@ main(void)
     TCase *tests = tcase_create("attempt");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, names_go_there_and_back);
+    tcase_add_test(tests, names_of_attempts_are_parsed_back);
     tcase_add_test(tests, nonces_differ);
     tcase_add_test(tests, a_step_reads_the_daemons_attempt);
-    tcase_add_test(tests, an_input_that_changed_is_found);
+    tcase_add_test(tests, a_changed_input_is_detected);
     tcase_add_test(tests, inputs_with_known_digests_are_not_read);
     tcase_add_test(tests, a_check_of_inputs_can_be_stopped);
-    tcase_add_test(tests, no_byte_of_it_can_be_altered);
-    tcase_add_test(tests, a_folder_that_was_cut_off_is_refused);
+    tcase_add_test(tests, a_change_of_any_byte_is_detected);
+    tcase_add_test(tests, a_truncated_folder_is_refused);
     tcase_add_test(tests, a_folder_is_identified_by_its_name);
-    tcase_add_test(tests, links_in_it_are_not_followed);
+    tcase_add_test(tests, links_in_the_folder_are_not_followed);
     tcase_add_test(tests, files_of_another_version_are_rejected);
     tcase_add_test(tests, a_failure_leaves_no_folder);
-    tcase_add_test(tests, an_attempt_is_given_up);
+    tcase_add_test(tests, an_attempt_is_cancelled);
     tcase_add_test(tests, the_outcome_is_read_back);
     tcase_add_test(tests, no_manifest_is_no_end);
     tcase_add_test(tests, the_first_of_two_steps_counts);
-    tcase_add_test(tests, no_byte_of_the_manifest_can_be_altered);
+    tcase_add_test(tests, a_change_of_any_manifest_byte_is_detected);
     tcase_add_test(tests, a_manifest_of_another_attempt_is_not_used);
-    tcase_add_test(tests, a_result_that_differs_is_not_collected);
+    tcase_add_test(tests, a_changed_result_is_not_collected);
     tcase_add_test(tests, a_result_has_to_be_among_the_files);
     tcase_add_test(tests, names_cannot_lead_elsewhere);
     tcase_add_test(tests, files_have_an_end);

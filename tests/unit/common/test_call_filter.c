@@ -293,21 +293,21 @@ check_deeds(enum confine_role role)
     }
 }
 
-START_TEST(the_intake)
+START_TEST(the_receiver)
 {
     check_deeds(INTAKE);
 }
 
 END_TEST
 
-START_TEST(the_courier)
+START_TEST(the_sender)
 {
     check_deeds(COURIER);
 }
 
 END_TEST
 
-START_TEST(the_page)
+START_TEST(the_web_ui)
 {
     check_deeds(PAGE);
 }
@@ -361,7 +361,7 @@ try_in_a_thread_from_before(void)
     return order[1];
 }
 
-START_TEST(threads_that_run_already_are_filtered_too)
+START_TEST(running_threads_are_filtered_too)
 {
     int status;
     const pid_t pid = fork();
@@ -533,7 +533,7 @@ live_starved(int n, char *text, size_t size)
  * process may fault only there, before any filter is in force. A process that survives must report
  * only -ENOMEM.
  */
-START_TEST(a_filter_that_lacks_a_part_is_not_loaded)
+START_TEST(an_incomplete_filter_is_not_loaded)
 {
     char text[4096];
     int n = 1, fallen = 0;
@@ -565,14 +565,14 @@ main(void)
     TCase *tests = tcase_create("call filter");
     /* Must be first: the kernel logs ten lines in five seconds, and the other tests cause more. */
     tcase_add_loop_test(tests, threads_add_no_lines_to_the_kernels_log, 0, 3);
-    tcase_add_test(tests, the_intake);
-    tcase_add_test(tests, the_courier);
-    tcase_add_test(tests, the_page);
+    tcase_add_test(tests, the_receiver);
+    tcase_add_test(tests, the_sender);
+    tcase_add_test(tests, the_web_ui);
     tcase_add_test(tests, a_worker);
     tcase_add_test(tests, a_step);
     tcase_add_test(tests, a_worker_of_a_gpu);
-    tcase_add_test(tests, threads_that_run_already_are_filtered_too);
-    tcase_add_test(tests, a_filter_that_lacks_a_part_is_not_loaded);
+    tcase_add_test(tests, running_threads_are_filtered_too);
+    tcase_add_test(tests, an_incomplete_filter_is_not_loaded);
     tcase_set_timeout(tests, 240);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -124,7 +124,7 @@ START_TEST(many_frames_in_one_write_arrive_in_order)
 END_TEST
 
 /* Larger than any socket buffer, so both ends must write and read in parts. */
-START_TEST(a_big_frame_goes_through)
+START_TEST(a_large_frame_arrives)
 {
     static const struct channel_events events = {on_frame, on_end, &seen};
     struct channel *other;
@@ -157,7 +157,7 @@ START_TEST(frames_before_a_hang_up_are_read)
 
 END_TEST
 
-START_TEST(sending_to_a_peer_that_left_fails_quietly)
+START_TEST(sending_to_a_closed_peer_fails_without_a_signal)
 {
     close(peer);
     peer = -1;
@@ -217,7 +217,7 @@ START_TEST(close_sends_queued_frames)
 END_TEST
 
 /* close_pair would hang if the peer could delay the close. */
-START_TEST(a_peer_that_does_not_read_cannot_hold_up_a_close)
+START_TEST(a_peer_that_never_reads_does_not_delay_a_close)
 {
     struct proto_writer writer = message(1, 4u << 20);
     ck_assert_int_eq(channel_send(channel, &writer), 0);
@@ -231,7 +231,7 @@ START_TEST(a_peer_that_does_not_read_cannot_hold_up_a_close)
 END_TEST
 
 /* The peer is open and waits for the lost frame. */
-START_TEST(a_write_that_fails_ends_the_channel)
+START_TEST(a_failed_write_ends_the_channel)
 {
     struct proto_writer writer = message(1, 10);
     int other = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -269,14 +269,14 @@ main(void)
     tcase_add_checked_fixture(tests, open_pair, close_pair);
     tcase_add_test(tests, a_frame_in_single_bytes_arrives_once);
     tcase_add_test(tests, many_frames_in_one_write_arrive_in_order);
-    tcase_add_test(tests, a_big_frame_goes_through);
+    tcase_add_test(tests, a_large_frame_arrives);
     tcase_add_test(tests, frames_before_a_hang_up_are_read);
-    tcase_add_test(tests, sending_to_a_peer_that_left_fails_quietly);
+    tcase_add_test(tests, sending_to_a_closed_peer_fails_without_a_signal);
     tcase_add_test(tests, garbage_ends_the_channel_with_ebadmsg);
     tcase_add_test(tests, closing_inside_a_frame_stops_the_rest);
     tcase_add_test(tests, close_sends_queued_frames);
-    tcase_add_test(tests, a_peer_that_does_not_read_cannot_hold_up_a_close);
-    tcase_add_test(tests, a_write_that_fails_ends_the_channel);
+    tcase_add_test(tests, a_peer_that_never_reads_does_not_delay_a_close);
+    tcase_add_test(tests, a_failed_write_ends_the_channel);
     tcase_add_test(tests, an_oversized_message_is_not_sent);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -211,7 +211,7 @@ START_TEST(a_step_writes_its_own_attempt_and_scratch)
 
 END_TEST
 
-START_TEST(the_intake_listens_and_fills_the_spool)
+START_TEST(the_receiver_listens_and_fills_the_spool)
 {
     confine(CONFINE_INTAKE);
     ck_assert_int_eq(look("") | look("in/new"), 0);
@@ -242,21 +242,21 @@ check_originals(enum conf_after after, int removed, int made)
     ck_assert_int_eq(unlink(path("in/new")) < 0 ? errno : 0, denied(2, removed, 0));
 }
 
-START_TEST(originals_that_are_kept_are_read_alone)
+START_TEST(kept_originals_are_read_only)
 {
     check_originals(CONF_KEEP, EACCES, EACCES);
 }
 
 END_TEST
 
-START_TEST(originals_that_are_deleted_are_not_written)
+START_TEST(deletable_originals_are_not_written)
 {
     check_originals(CONF_DELETE, 0, EACCES);
 }
 
 END_TEST
 
-START_TEST(the_courier_connects_and_reads_results)
+START_TEST(the_sender_connects_and_reads_results)
 {
     confine(CONFINE_COURIER);
     ck_assert_int_eq(look("outbox/7/seg.dcm"), 0);
@@ -271,7 +271,7 @@ START_TEST(the_courier_connects_and_reads_results)
 
 END_TEST
 
-START_TEST(the_page_reads_the_database_and_results)
+START_TEST(the_web_ui_reads_the_database_and_results)
 {
     ck_assert_int_eq(make("noctule.db"), 0);
     confine(CONFINE_PAGE);
@@ -299,7 +299,7 @@ lacking(const struct conf *conf)
     return text;
 }
 
-START_TEST(a_place_that_is_new_or_another_is_lacking)
+START_TEST(new_and_replaced_paths_are_reported_as_missing)
 {
     struct conf conf = configured();
     int order[2];
@@ -356,12 +356,12 @@ main(void)
     add_case(suite, "worker", a_worker_reads_series_and_writes_results);
     add_case(suite, "gpu worker", a_gpu_worker_can_read_the_files_of_its_driver);
     add_case(suite, "step", a_step_writes_its_own_attempt_and_scratch);
-    add_case(suite, "intake", the_intake_listens_and_fills_the_spool);
-    add_case(suite, "keep", originals_that_are_kept_are_read_alone);
-    add_case(suite, "delete", originals_that_are_deleted_are_not_written);
-    add_case(suite, "courier", the_courier_connects_and_reads_results);
-    add_case(suite, "page", the_page_reads_the_database_and_results);
-    add_case(suite, "lacking", a_place_that_is_new_or_another_is_lacking);
+    add_case(suite, "intake", the_receiver_listens_and_fills_the_spool);
+    add_case(suite, "keep", kept_originals_are_read_only);
+    add_case(suite, "delete", deletable_originals_are_not_written);
+    add_case(suite, "courier", the_sender_connects_and_reads_results);
+    add_case(suite, "page", the_web_ui_reads_the_database_and_results);
+    add_case(suite, "lacking", new_and_replaced_paths_are_reported_as_missing);
     add_case(suite, "missing", missing_folders_are_created_or_skipped);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_FORK);

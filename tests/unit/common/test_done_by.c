@@ -111,7 +111,7 @@ measure(int64_t took_ms)
     ck_assert_int_eq(queue_finish_job(s.queue, job, &finish, end_ms), 0);
 }
 
-START_TEST(a_window_that_does_not_open_before)
+START_TEST(a_window_closed_until_the_deadline)
 {
     static char nights[] = "Mon-Fri 22:00-06:00 UTC", daily[] = "07:00 UTC",
                 after_nights[] = "Tue-Sat 07:00 UTC", none[] = "", always[] = "00:00-24:00 UTC";
@@ -169,5 +169,5 @@ START_TEST(more_than_fits_waits)
 
 END_TEST
 
-SAMPLE_MAIN("common_done_by", open_sample, close_sample, a_window_that_does_not_open_before,
+SAMPLE_MAIN("common_done_by", open_sample, close_sample, a_window_closed_until_the_deadline,
             a_window_that_opens_too_late, more_than_fits_waits)

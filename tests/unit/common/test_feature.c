@@ -53,7 +53,7 @@ static const struct feature usual = {
         .missing_reason = "EMPTY_REGION", .settings = ""                                           \
     }
 
-START_TEST(csv_as_rfc_4180_has_it)
+START_TEST(csv_follows_rfc_4180)
 {
     struct feature features[] = {usual, MISSING_MEAN};
     const struct feature_set set = {.items = features, .count = 2};
@@ -246,7 +246,7 @@ add_named(struct feature_set *set, int32_t segment, const char *name)
 
 /* Strings, matrices and histograms must move with them. An empty set must be accepted on both
  * sides. */
-START_TEST(a_set_is_put_behind_another)
+START_TEST(a_set_is_appended_to_another)
 {
     struct feature_set all = {.items = NULL}, other = {.items = NULL};
     for (int32_t round = 0; round < 3; round++) {
@@ -278,7 +278,7 @@ START_TEST(a_set_is_put_behind_another)
 
 END_TEST
 
-START_TEST(features_stand_region_by_region)
+START_TEST(features_are_ordered_by_region)
 {
     static const int32_t segments[] = {1, 2, 0, 1, 2, 0, 300, 1};
     static const size_t order[] = {0, 3, 7, 1, 4, 6, 2, 5};
@@ -307,7 +307,7 @@ START_TEST(features_stand_region_by_region)
 
 END_TEST
 
-SAMPLE_MAIN("service_feature", set_up, tear_down, csv_as_rfc_4180_has_it,
+SAMPLE_MAIN("service_feature", set_up, tear_down, csv_follows_rfc_4180,
             json_has_null_for_missing_values, an_empty_set_is_an_empty_document,
             the_database_gives_the_same_documents, numbers_read_back_to_the_last_bit,
-            a_set_is_put_behind_another, features_stand_region_by_region)
+            a_set_is_appended_to_another, features_are_ordered_by_region)

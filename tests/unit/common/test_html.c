@@ -45,7 +45,7 @@ START_TEST(text_is_no_markup)
 
 END_TEST
 
-START_TEST(a_value_of_an_address_is_no_other_one)
+START_TEST(values_in_an_address_are_escaped)
 {
     html_query("aZ09-._~", stream.out);
     assert_written("aZ09-._~");
@@ -96,7 +96,7 @@ main(void)
     TCase *tests = tcase_create("html");
     tcase_add_checked_fixture(tests, open_stream, close_stream);
     tcase_add_test(tests, text_is_no_markup);
-    tcase_add_test(tests, a_value_of_an_address_is_no_other_one);
+    tcase_add_test(tests, values_in_an_address_are_escaped);
     tcase_add_test(tests, cells_lead_somewhere);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

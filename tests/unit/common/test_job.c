@@ -84,7 +84,7 @@ spec_of(char *text, char **inputs, size_t count)
                              .input_count = count};
 }
 
-START_TEST(hostile_texts_come_back)
+START_TEST(hostile_texts_read_back)
 {
     static const char *const texts[] = {
         "",
@@ -124,7 +124,7 @@ START_TEST(hostile_texts_come_back)
 
 END_TEST
 
-START_TEST(digests_are_of_their_inputs)
+START_TEST(digests_belong_to_their_inputs)
 {
     char *inputs[4], text[] = "/in/1.dcm", digest[] = "9f86d081";
     struct job_spec spec = spec_of(text, inputs, 4);
@@ -139,7 +139,7 @@ START_TEST(digests_are_of_their_inputs)
 
 END_TEST
 
-START_TEST(every_byte_comes_back)
+START_TEST(every_byte_reads_back)
 {
     char text[256], *inputs[1];
     for (int i = 1; i < 256; i++)
@@ -151,7 +151,7 @@ START_TEST(every_byte_comes_back)
 
 END_TEST
 
-START_TEST(many_inputs_come_back)
+START_TEST(many_inputs_read_back)
 {
     enum { COUNT = 5000 };
 
@@ -167,7 +167,7 @@ START_TEST(many_inputs_come_back)
 
 END_TEST
 
-START_TEST(no_inputs_come_back)
+START_TEST(a_job_without_inputs_reads_back)
 {
     struct job_spec spec = spec_of((char[]){"x"}, NULL, 0);
     assert_round_trip(&spec);
@@ -175,7 +175,7 @@ START_TEST(no_inputs_come_back)
 
 END_TEST
 
-START_TEST(a_person_can_read_it)
+START_TEST(the_file_is_readable_text)
 {
     char *inputs[1] = {(char[]){"/in/1.dcm"}};
     struct job_spec spec = {.id = 17,
@@ -300,12 +300,12 @@ main(void)
     Suite *suite = suite_create("service_job");
     TCase *tests = tcase_create("job");
     tcase_add_checked_fixture(tests, make_folder, remove_folder);
-    tcase_add_test(tests, hostile_texts_come_back);
-    tcase_add_test(tests, digests_are_of_their_inputs);
-    tcase_add_test(tests, every_byte_comes_back);
-    tcase_add_test(tests, many_inputs_come_back);
-    tcase_add_test(tests, no_inputs_come_back);
-    tcase_add_test(tests, a_person_can_read_it);
+    tcase_add_test(tests, hostile_texts_read_back);
+    tcase_add_test(tests, digests_belong_to_their_inputs);
+    tcase_add_test(tests, every_byte_reads_back);
+    tcase_add_test(tests, many_inputs_read_back);
+    tcase_add_test(tests, a_job_without_inputs_reads_back);
+    tcase_add_test(tests, the_file_is_readable_text);
     tcase_add_test(tests, a_file_cut_anywhere_is_refused);
     tcase_add_test(tests, damage_is_refused_with_its_line);
     tcase_add_test(tests, failures_are_reported_and_leave_no_file);

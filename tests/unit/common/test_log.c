@@ -56,7 +56,7 @@ START_TEST(a_line_has_time_level_role_event_and_fields)
 
 END_TEST
 
-START_TEST(values_are_quoted_when_they_need_it)
+START_TEST(values_are_quoted_if_required)
 {
     static const struct {
         const char *value, *written;
@@ -189,7 +189,7 @@ main(void)
     TCase *tests = tcase_create("lines");
     tcase_add_checked_fixture(tests, capture, release);
     tcase_add_test(tests, a_line_has_time_level_role_event_and_fields);
-    tcase_add_test(tests, values_are_quoted_when_they_need_it);
+    tcase_add_test(tests, values_are_quoted_if_required);
     tcase_add_test(tests, levels_below_the_threshold_are_silent);
     tcase_add_test(tests, a_long_line_is_cut_and_marked);
     tcase_add_test(tests, errno_is_kept);

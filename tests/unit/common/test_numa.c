@@ -103,7 +103,7 @@ START_TEST(an_unknown_device_has_no_node)
 END_TEST
 
 /* There is no choice. */
-START_TEST(one_node_with_processors_is_no_place)
+START_TEST(a_machine_with_one_node_has_no_binding)
 {
     tell("devices/system/node/has_cpu", "0\n");
     is_at(GPU_A, -1, "");
@@ -171,7 +171,7 @@ START_TEST(a_thread_stays_on_the_processors_of_its_node)
 
 END_TEST
 
-START_TEST(where_it_may_not_run_it_is_not_bound)
+START_TEST(a_thread_is_not_bound_to_forbidden_processors)
 {
     cpu_set_t before;
     ck_assert_int_eq(sched_getaffinity(0, sizeof before, &before), 0);
@@ -194,9 +194,9 @@ main(void)
     tcase_add_loop_test(tests, lists_are_read, 0, sizeof lists / sizeof *lists);
     tcase_add_test(tests, each_device_is_near_its_node);
     tcase_add_test(tests, an_unknown_device_has_no_node);
-    tcase_add_test(tests, one_node_with_processors_is_no_place);
+    tcase_add_test(tests, a_machine_with_one_node_has_no_binding);
     tcase_add_test(tests, a_thread_stays_on_the_processors_of_its_node);
-    tcase_add_test(tests, where_it_may_not_run_it_is_not_bound);
+    tcase_add_test(tests, a_thread_is_not_bound_to_forbidden_processors);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -130,7 +130,7 @@ START_TEST(unpublished_files_are_removed)
 
 END_TEST
 
-START_TEST(only_the_folders_that_were_made_are_taken_away)
+START_TEST(only_created_folders_are_removed)
 {
     char above[128], beside[160], slashes[160];
     snprintf(above, sizeof above, "%s/a", base);
@@ -174,7 +174,7 @@ START_TEST(leftovers_of_a_killed_run_are_swept)
 
 END_TEST
 
-START_TEST(results_not_made_again_are_retired)
+START_TEST(results_missing_in_a_rerun_are_removed)
 {
     struct output *output = open_output();
     add_file(output, "seg.dcm", "1");
@@ -316,7 +316,7 @@ START_TEST(one_job_at_a_time)
 
 END_TEST
 
-START_TEST(folders_that_cannot_be)
+START_TEST(unusable_folders_are_refused)
 {
     struct output *output;
     char file[128];
@@ -331,7 +331,7 @@ START_TEST(folders_that_cannot_be)
 
 END_TEST
 
-START_TEST(a_name_is_taken_once)
+START_TEST(a_name_is_used_once)
 {
     struct output *output = open_output();
     int fd;
@@ -363,17 +363,17 @@ main(void)
     tcase_add_checked_fixture(tests, make_base, remove_base);
     tcase_add_test(tests, files_appear_together);
     tcase_add_test(tests, unpublished_files_are_removed);
-    tcase_add_test(tests, only_the_folders_that_were_made_are_taken_away);
+    tcase_add_test(tests, only_created_folders_are_removed);
     tcase_add_test(tests, leftovers_of_a_killed_run_are_swept);
-    tcase_add_test(tests, results_not_made_again_are_retired);
+    tcase_add_test(tests, results_missing_in_a_rerun_are_removed);
     tcase_add_test(tests, an_abandoned_rerun_keeps_the_earlier_results);
     tcase_add_test(tests, a_failed_publication_leaves_no_file_of_this_run);
     tcase_add_test(tests, files_that_cannot_be_synced_are_not_published);
     tcase_add_test(tests, temporary_output_is_not_synced);
     tcase_add_test(tests, unfinished_files_are_not_published);
     tcase_add_test(tests, one_job_at_a_time);
-    tcase_add_test(tests, folders_that_cannot_be);
-    tcase_add_test(tests, a_name_is_taken_once);
+    tcase_add_test(tests, unusable_folders_are_refused);
+    tcase_add_test(tests, a_name_is_used_once);
     tcase_add_test(tests, a_trailing_slash_has_no_effect);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

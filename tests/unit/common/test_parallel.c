@@ -89,7 +89,7 @@ START_TEST(the_lowest_failure_is_always_met)
 
 END_TEST
 
-START_TEST(a_stop_ends_it)
+START_TEST(a_stop_ends_the_loop)
 {
     struct parallel loop = run_rounds(4, -1, 50);
     ck_assert(parallel_stopped(&loop));
@@ -116,7 +116,7 @@ main(void)
     TCase *tests = tcase_create("parallel");
     tcase_add_test(tests, every_round_once);
     tcase_add_test(tests, the_lowest_failure_is_always_met);
-    tcase_add_test(tests, a_stop_ends_it);
+    tcase_add_test(tests, a_stop_ends_the_loop);
     tcase_add_test(tests, no_rounds);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

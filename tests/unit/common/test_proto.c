@@ -26,7 +26,7 @@ read_back(struct proto_writer *writer)
     return reader;
 }
 
-START_TEST(fields_come_back_as_they_were)
+START_TEST(fields_read_back_unchanged)
 {
     static const int64_t integers[] = {0, 1, -1, INT64_MAX, INT64_MIN, 1234567890123};
     static const double numbers[] = {0.0, -0.0, 1.5, -1e300, 5e-324};
@@ -61,7 +61,7 @@ START_TEST(fields_come_back_as_they_were)
 
 END_TEST
 
-START_TEST(a_frame_goes_on_as_it_is)
+START_TEST(a_frame_is_forwarded_unchanged)
 {
     struct proto_writer writer, copy;
     proto_start(&writer, PROTO_DONE);
@@ -97,7 +97,7 @@ START_TEST(bytes_are_the_documented_ones)
 
 END_TEST
 
-START_TEST(frames_are_cut_whatever_the_pieces)
+START_TEST(frames_are_separated_for_any_fragments)
 {
     struct proto_writer writer;
     uint8_t bytes[1024];
@@ -153,7 +153,7 @@ START_TEST(a_short_message_is_refused)
 
 END_TEST
 
-START_TEST(left_over_bytes_are_refused)
+START_TEST(trailing_bytes_are_refused)
 {
     struct proto_writer writer;
     proto_start(&writer, PROTO_STORED);
@@ -279,16 +279,16 @@ main(void)
     Suite *suite = suite_create("service_proto");
     TCase *fields = tcase_create("fields");
     tcase_add_checked_fixture(fields, NULL, forget_stream);
-    tcase_add_test(fields, fields_come_back_as_they_were);
-    tcase_add_test(fields, a_frame_goes_on_as_it_is);
+    tcase_add_test(fields, fields_read_back_unchanged);
+    tcase_add_test(fields, a_frame_is_forwarded_unchanged);
     tcase_add_test(fields, bytes_are_the_documented_ones);
-    tcase_add_test(fields, frames_are_cut_whatever_the_pieces);
+    tcase_add_test(fields, frames_are_separated_for_any_fragments);
     tcase_add_test(fields, the_largest_frame_passes_and_a_larger_one_does_not);
     suite_add_tcase(suite, fields);
     TCase *broken = tcase_create("broken peers");
     tcase_add_checked_fixture(broken, NULL, forget_stream);
     tcase_add_test(broken, a_short_message_is_refused);
-    tcase_add_test(broken, left_over_bytes_are_refused);
+    tcase_add_test(broken, trailing_bytes_are_refused);
     tcase_add_test(broken, the_first_error_stays);
     tcase_add_test(broken, a_string_length_beyond_the_frame_is_refused);
     tcase_add_test(broken, a_nul_inside_a_string_is_refused);

@@ -30,7 +30,7 @@ teardown(void)
     rmdir(root);
 }
 
-START_TEST(a_word_is_the_same_as_long_as_its_key)
+START_TEST(a_pseudonym_is_stable_for_its_key)
 {
     struct pseudonym_key key, again;
     char word[PSEUDONYM_SIZE], other[PSEUDONYM_SIZE];
@@ -100,7 +100,7 @@ word_of(const char *identifier, char word[PSEUDONYM_SIZE])
     close(ends[1]);
 }
 
-START_TEST(a_key_is_of_use_or_is_not_there)
+START_TEST(without_memory_a_key_is_complete_or_absent)
 {
     char word[PSEUDONYM_SIZE];
     int n = 1, status;
@@ -121,8 +121,8 @@ main(void)
     TCase *tests = tcase_create("pseudonym");
     tcase_add_checked_fixture(tests, setup, teardown);
     /* Must be first: no digest was computed before. */
-    tcase_add_test(tests, a_key_is_of_use_or_is_not_there);
-    tcase_add_test(tests, a_word_is_the_same_as_long_as_its_key);
+    tcase_add_test(tests, without_memory_a_key_is_complete_or_absent);
+    tcase_add_test(tests, a_pseudonym_is_stable_for_its_key);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -158,7 +158,7 @@ START_TEST(mismatches_are_reported)
 
 END_TEST
 
-START_TEST(reasons_are_cut_where_they_are_too_long)
+START_TEST(long_reasons_are_cut)
 {
     char words[600], reasons[RULES_REASONS];
     memset(words, 'x', sizeof words);
@@ -199,7 +199,7 @@ START_TEST(several_rules)
 
 END_TEST
 
-START_TEST(an_ae_title_of_its_own_overrides_the_rules)
+START_TEST(a_called_title_with_a_pipeline_overrides_the_rules)
 {
     struct conf_rule rules[] = {
         {.modality = "CT", .pipeline = "a", .priority = 1},
@@ -654,9 +654,9 @@ main(void)
     tcase_add_loop_test(tests, mismatches_are_reported, 0,
                         sizeof mismatches / sizeof mismatches[0]);
     tcase_add_loop_test(tests, the_origin_is_checked, 0, (int)(sizeof origins / sizeof *origins));
-    tcase_add_test(tests, reasons_are_cut_where_they_are_too_long);
+    tcase_add_test(tests, long_reasons_are_cut);
     tcase_add_test(tests, several_rules);
-    tcase_add_test(tests, an_ae_title_of_its_own_overrides_the_rules);
+    tcase_add_test(tests, a_called_title_with_a_pipeline_overrides_the_rules);
     tcase_add_test(tests, no_rules_no_pipelines);
     tcase_add_loop_test(tests, stacks_are_chosen, 0, sizeof choices / sizeof choices[0]);
     tcase_add_test(tests, too_many_stacks_have_to_be_named);

@@ -145,7 +145,7 @@ runs(int process)
 }
 
 /* Its child processes, which hold its pipes, must be killed, too. */
-START_TEST(a_command_that_hangs_is_killed)
+START_TEST(a_hanging_command_is_killed)
 {
     const char *const arguments[] = {"hang", NULL};
     struct program_output output;
@@ -262,7 +262,7 @@ main(void)
     tcase_add_test(tests, sbatch_gets_its_exact_arguments);
     tcase_add_test(tests, errors_of_sbatch_are_classified);
     tcase_add_test(tests, a_missing_command_is_reported);
-    tcase_add_test(tests, a_command_that_hangs_is_killed);
+    tcase_add_test(tests, a_hanging_command_is_killed);
     tcase_add_test(tests, a_command_with_too_much_output_is_killed);
     tcase_add_test(tests, only_the_environment_of_slurm_is_inherited);
     tcase_add_test(tests, all_lines_of_the_queue_are_read);

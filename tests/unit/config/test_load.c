@@ -176,7 +176,7 @@ START_TEST(a_fuzzy_segment_gets_its_defaults)
 
 END_TEST
 
-START_TEST(a_level_set_may_start_from_a_segment_alone)
+START_TEST(a_level_set_may_start_from_only_a_segment)
 {
     struct conf *conf = load_good("pipelines = ( { name = \"a\"; segments = ( " FUZZY(
         SEEDS) ", { label = \"B\"; range = [ 0, 8 ]; from = \"Vessel\"; " TYPE " } ); } );");
@@ -435,7 +435,7 @@ START_TEST(includes_are_relative_to_their_file)
 END_TEST
 
 /* No mistake of the configuration: it is read another time. */
-START_TEST(an_include_that_cannot_be_read_now)
+START_TEST(a_temporarily_unreadable_include)
 {
     char text[PATH_MAX + 64];
     struct conf *conf = NULL;
@@ -841,7 +841,7 @@ START_TEST(errors_have_file_and_line)
 
 END_TEST
 
-START_TEST(files_that_cannot_be_read)
+START_TEST(unreadable_files_are_errors)
 {
     struct error error = {0};
     struct conf *conf = NULL;
@@ -996,7 +996,7 @@ main(void)
     tcase_add_test(tcase, a_pipeline_gets_its_defaults);
     tcase_add_test(tcase, numbers_may_be_integers_of_either_size);
     tcase_add_test(tcase, a_fuzzy_segment_gets_its_defaults);
-    tcase_add_test(tcase, a_level_set_may_start_from_a_segment_alone);
+    tcase_add_test(tcase, a_level_set_may_start_from_only_a_segment);
     tcase_add_test(tcase, a_fuzzy_segment_is_read);
     tcase_add_test(tcase, an_option_is_read_by_its_old_name);
     tcase_add_test(tcase, gpus_are_named_by_index_or_uuid);
@@ -1005,10 +1005,10 @@ main(void)
     tcase_add_test(tcase, destinations_are_read);
     tcase_add_test(tcase, paths_are_below_the_root);
     tcase_add_test(tcase, includes_are_relative_to_their_file);
-    tcase_add_test(tcase, an_include_that_cannot_be_read_now);
+    tcase_add_test(tcase, a_temporarily_unreadable_include);
     tcase_add_test(tcase, comments_strings_and_byte_order_marks);
     tcase_add_loop_test(tcase, errors_have_file_and_line, 0, sizeof(wrong) / sizeof(wrong[0]));
-    tcase_add_test(tcase, files_that_cannot_be_read);
+    tcase_add_test(tcase, unreadable_files_are_errors);
     tcase_add_test(tcase, limits_hold_exactly);
     tcase_add_test(tcase, a_configuration_too_large_for_children_is_refused);
     tcase_add_test(tcase, enormous_and_deep_files_are_refused);

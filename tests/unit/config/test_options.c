@@ -72,7 +72,7 @@ START_TEST(the_shipped_file_names_every_option_with_its_default)
 END_TEST
 
 /* `name = ...;` in a comment must be an option, too. */
-START_TEST(the_shipped_file_names_no_other_option)
+START_TEST(the_shipped_file_has_no_unknown_option)
 {
     size_t count;
     const struct conf_option *options = conf_options(&count);
@@ -232,7 +232,7 @@ main(void)
     tcase_add_unchecked_fixture(tcase, make_test_folder, remove_test_folder);
     tcase_add_test(tcase, every_row_is_complete);
     tcase_add_test(tcase, the_shipped_file_names_every_option_with_its_default);
-    tcase_add_test(tcase, the_shipped_file_names_no_other_option);
+    tcase_add_test(tcase, the_shipped_file_has_no_unknown_option);
     tcase_add_test(tcase, the_shipped_file_gives_the_defaults);
     tcase_add_test(tcase, the_manual_matches_the_table);
     tcase_add_test(tcase, no_inbox_is_in_an_own_folder);

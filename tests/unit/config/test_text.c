@@ -248,7 +248,7 @@ check_identity(const struct newer *object, const char *expected)
 }
 
 /* Old options are written with their default, later options only with other values. */
-START_TEST(later_options_at_their_default_are_no_part_of_the_identity)
+START_TEST(new_options_at_their_default_do_not_change_the_identity)
 {
     struct newer object = {.old = 1, .added = 0.5, .group = {true}};
     check_identity(&object, "old = 1;\n");
@@ -292,7 +292,7 @@ main(void)
     tcase_add_test(tcase, the_text_of_a_pipeline_omits_destinations);
     tcase_add_test(tcase, the_identity_of_a_pipeline_does_not_change);
     tcase_add_test(tcase, limits_of_jobs_are_no_part_of_the_identity);
-    tcase_add_test(tcase, later_options_at_their_default_are_no_part_of_the_identity);
+    tcase_add_test(tcase, new_options_at_their_default_do_not_change_the_identity);
     tcase_add_test(tcase, an_error_in_a_pipeline_text_has_its_line);
     return run_case(tcase, "config_text");
 }

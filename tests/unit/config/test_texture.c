@@ -97,7 +97,7 @@ START_TEST(glcm_gets_its_defaults)
 
 END_TEST
 
-START_TEST(everything_is_read)
+START_TEST(all_options_are_read)
 {
     struct conf *conf = load_good(
         PIPELINE("texture = { regions = [ \"volume\", \"segments\" ]; first_order = false;\n"
@@ -197,7 +197,7 @@ START_TEST(several_groups_measure)
 
 END_TEST
 
-START_TEST(offsets_stand_for_distances_and_angles)
+START_TEST(offsets_replace_distances_and_angles)
 {
     struct conf *conf = load_good(GLCM("offsets = ( [ 1, 0, 0 ], [ -255, 255, -1 ] );"));
     const struct glcm_options *glcm = glcm_of(conf);
@@ -220,7 +220,7 @@ START_TEST(offsets_stand_for_distances_and_angles)
 
 END_TEST
 
-START_TEST(each_word_has_its_meaning)
+START_TEST(each_value_is_parsed)
 {
     static const char *const discretisations[] = {
         "discretisation = \"fixed-bin-number\"; levels = 2;",
@@ -274,7 +274,7 @@ START_TEST(families_by_their_names)
 END_TEST
 
 /* Until 0.1.0 the levels were options of glcm, and one discretisation had another name. */
-START_TEST(files_of_before_keep_their_meaning)
+START_TEST(old_files_keep_their_meaning)
 {
     struct conf *conf = load_good(GLCM("discretisation = \"paper\"; levels = 8;\n"
                                        "range = [ 1.0, 99.0 ]; distances = [ 2 ];"));
@@ -315,7 +315,7 @@ static const char *const good[] = {
     PIPELINE("texture = { patterns = [ \"lbp\" ]; }; results = [ \"pmap\" ];"),
 };
 
-START_TEST(good_files_are_read)
+START_TEST(valid_files_are_read)
 {
     conf_free(load_good(good[_i]));
 }
@@ -801,7 +801,7 @@ uncomment(char *text, const char *first, const char *last)
     }
 }
 
-START_TEST(the_example_of_the_shipped_file_can_be_used)
+START_TEST(the_example_of_the_shipped_file_is_valid)
 {
     char *text = read_text_file(NOCTULE_SOURCE_DIR "/config/noctule.conf");
     uncomment(text, "\n    # texture = {", "\n    # };");
@@ -826,19 +826,19 @@ main(void)
     tcase_add_test(tcase, a_pipeline_measures_no_texture_by_default);
     tcase_add_test(tcase, texture_gets_its_defaults);
     tcase_add_test(tcase, glcm_gets_its_defaults);
-    tcase_add_test(tcase, everything_is_read);
+    tcase_add_test(tcase, all_options_are_read);
     tcase_add_test(tcase, voxels_of_another_size);
     tcase_add_test(tcase, several_groups_measure);
-    tcase_add_test(tcase, offsets_stand_for_distances_and_angles);
-    tcase_add_test(tcase, each_word_has_its_meaning);
+    tcase_add_test(tcase, offsets_replace_distances_and_angles);
+    tcase_add_test(tcase, each_value_is_parsed);
     tcase_add_test(tcase, families_by_their_names);
-    tcase_add_test(tcase, files_of_before_keep_their_meaning);
-    tcase_add_loop_test(tcase, good_files_are_read, 0, sizeof(good) / sizeof(good[0]));
+    tcase_add_test(tcase, old_files_keep_their_meaning);
+    tcase_add_loop_test(tcase, valid_files_are_read, 0, sizeof(good) / sizeof(good[0]));
     tcase_add_loop_test(tcase, errors_have_file_and_line, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(tcase, a_pipeline_without_texture_keeps_its_text);
     tcase_add_test(tcase, texture_is_written_with_its_defaults);
     tcase_add_test(tcase, any_texture_survives_a_round_trip);
     tcase_add_test(tcase, a_whole_configuration_keeps_its_texture);
-    tcase_add_test(tcase, the_example_of_the_shipped_file_can_be_used);
+    tcase_add_test(tcase, the_example_of_the_shipped_file_is_valid);
     return run_case(tcase, "config_texture");
 }

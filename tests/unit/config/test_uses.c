@@ -68,7 +68,7 @@ START_TEST(sets_and_steps_are_read_for_every_method)
 
 END_TEST
 
-START_TEST(each_step_has_its_own_word)
+START_TEST(each_step_has_a_distinct_name)
 {
     static const char *const words[] = {
         "keep = 1",          "keep_at_least = 0.5", "drop_below_ml = 1",
@@ -94,7 +94,7 @@ static const char expression[] =
     "  { label = \"L\"; range = [ 0, 9 ]; " SHAPE TYPE " },\n"
     "  { label = \"H\"; method = \"range\"; range = [ -5, 5 ]; hidden = true; } ); } );";
 
-START_TEST(expressions_come_back_from_text)
+START_TEST(expressions_read_back_from_text)
 {
     struct conf *conf = load_good(expression);
     struct error error = {0};
@@ -233,7 +233,7 @@ static const char relative[] =
     "  { label = \"S\"; range = { sigma = 2.5; }; " SHAPE TYPE " },\n"
     "  { label = \"M\"; range = { of_max = 0.41; of = \"S\"; }; from = \"S\"; " TYPE " } ); } );";
 
-START_TEST(relative_ranges_are_read_and_come_back)
+START_TEST(relative_ranges_read_back)
 {
     struct conf *conf = load_good(relative);
     const struct conf_segment *segments = conf->pipelines[0].segments;
@@ -280,7 +280,7 @@ START_TEST(a_long_cycle_is_reported)
 END_TEST
 
 /* The shipped example, uncommented. */
-START_TEST(the_lungs_of_the_shipped_file_can_be_used)
+START_TEST(the_lungs_of_the_shipped_file_are_valid)
 {
     char *text = read_text_file(NOCTULE_SOURCE_DIR "/config/noctule.conf");
     char *example = strstr(text, "  # { name = \"chest-lungs\";"), *end = strstr(example, "\n\n");
@@ -306,12 +306,12 @@ main(void)
     TCase *tcase = tcase_create("uses");
     tcase_add_unchecked_fixture(tcase, make_test_folder, remove_test_folder);
     tcase_add_test(tcase, sets_and_steps_are_read_for_every_method);
-    tcase_add_test(tcase, each_step_has_its_own_word);
-    tcase_add_test(tcase, expressions_come_back_from_text);
+    tcase_add_test(tcase, each_step_has_a_distinct_name);
+    tcase_add_test(tcase, expressions_read_back_from_text);
     tcase_add_loop_test(tcase, errors_in_expressions_have_file_and_line, 0,
                         sizeof(wrong) / sizeof(wrong[0]));
-    tcase_add_test(tcase, relative_ranges_are_read_and_come_back);
+    tcase_add_test(tcase, relative_ranges_read_back);
     tcase_add_test(tcase, a_long_cycle_is_reported);
-    tcase_add_test(tcase, the_lungs_of_the_shipped_file_can_be_used);
+    tcase_add_test(tcase, the_lungs_of_the_shipped_file_are_valid);
     return run_case(tcase, "config_uses");
 }

@@ -350,7 +350,7 @@ START_TEST(a_file_in_quarantine)
 END_TEST
 
 /* The file is not kept, and must not kill the receiver. */
-START_TEST(a_file_that_cannot_be_read)
+START_TEST(an_unreadable_file)
 {
     char relative[] = "secret.dcm";
     struct import_token item = {.import = {.folder = "/inbox", .relative = relative}};
@@ -415,5 +415,5 @@ SAMPLE_MAIN("arrivals", set_up, tear_down, an_image_found_at_start, an_image_rec
             an_image_kept_in_its_inbox, known_files_are_on_disk,
             a_receiver_that_cannot_be_sent_a_frame, a_receiver_that_cannot_be_paused,
             an_inspection_requested_without_memory, an_image_removed_before_its_row,
-            a_file_in_quarantine, a_file_that_cannot_be_read, an_instance_only_received_damaged,
+            a_file_in_quarantine, an_unreadable_file, an_instance_only_received_damaged,
             a_commitment_report, reports_on_reception)

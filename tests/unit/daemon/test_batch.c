@@ -164,7 +164,7 @@ START_TEST(a_long_batch_is_cut)
 
 END_TEST
 
-START_TEST(closing_commits_what_is_open)
+START_TEST(closing_commits_the_open_batch)
 {
     static const struct batch_events none = {0};
     note("A");
@@ -189,7 +189,7 @@ main(void)
     tcase_add_test(tests, changes_by_a_timer_are_committed_before_the_loop_sleeps);
     tcase_add_test(tests, an_aborted_batch_calls_all_callbacks);
     tcase_add_test(tests, a_long_batch_is_cut);
-    tcase_add_test(tests, closing_commits_what_is_open);
+    tcase_add_test(tests, closing_commits_the_open_batch);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -204,7 +204,7 @@ static const struct {
     {"COMPLETE too long", "\x06\0\0\0\x42\0\xff\0\0\0", 10},
 };
 
-START_TEST(garbage_closes_that_client_only)
+START_TEST(garbage_closes_only_its_connection)
 {
     int64_t status;
     char message[64];
@@ -256,7 +256,7 @@ send_ping(int fd)
     send_frame(fd, &writer);
 }
 
-START_TEST(idle_clients_make_room_for_new_ones)
+START_TEST(new_clients_displace_idle_ones)
 {
     int fds[140], hung_up = 0;
     seen.answer = false;
@@ -326,7 +326,7 @@ START_TEST(connections_wait_while_no_descriptor_is_left)
 
 END_TEST
 
-START_TEST(a_socket_left_behind_is_replaced)
+START_TEST(a_leftover_socket_is_replaced)
 {
     char kept[128];
     snprintf(kept, sizeof kept, "%s/run/kept", root);
@@ -378,13 +378,13 @@ main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, requests_are_answered);
     tcase_add_test(tests, the_socket_is_the_owners_only);
-    tcase_add_loop_test(tests, garbage_closes_that_client_only, 0,
+    tcase_add_loop_test(tests, garbage_closes_only_its_connection, 0,
                         sizeof garbage / sizeof garbage[0]);
     tcase_add_test(tests, a_reply_to_a_closed_client_is_dropped);
-    tcase_add_test(tests, idle_clients_make_room_for_new_ones);
+    tcase_add_test(tests, new_clients_displace_idle_ones);
     tcase_add_test(tests, waiting_clients_are_closed_if_all_wait);
     tcase_add_test(tests, connections_wait_while_no_descriptor_is_left);
-    tcase_add_test(tests, a_socket_left_behind_is_replaced);
+    tcase_add_test(tests, a_leftover_socket_is_replaced);
     tcase_add_test(tests, a_long_root_is_no_obstacle);
     tcase_add_test(tests, a_missing_folder_is_an_error);
     suite_add_tcase(suite, tests);

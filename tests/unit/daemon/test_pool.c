@@ -339,7 +339,7 @@ START_TEST(a_slot_is_filled_and_emptied)
 
 END_TEST
 
-START_TEST(a_child_that_is_not_needed_leaves)
+START_TEST(an_unneeded_child_ends)
 {
     int slot = pool_add(pool, "good", 0);
     turn_until(seen.ready == 1);
@@ -427,7 +427,7 @@ START_TEST(a_child_that_sends_renew_is_replaced)
 
 END_TEST
 
-START_TEST(slots_do_not_disturb_each_other)
+START_TEST(slots_are_independent)
 {
     int first = pool_add(pool, "good", 0), second = pool_add(pool, "good2", 1);
     turn_until(seen.ready == 2);
@@ -703,12 +703,12 @@ main(int argc, char **argv)
     tcase_add_test(tests, a_good_child_becomes_ready_answers_and_drains);
     tcase_add_test(tests, a_restart_is_immediate);
     tcase_add_test(tests, a_slot_is_filled_and_emptied);
-    tcase_add_test(tests, a_child_that_is_not_needed_leaves);
+    tcase_add_test(tests, an_unneeded_child_ends);
     tcase_add_test(tests, a_starting_child_can_be_replaced);
     tcase_add_test(tests, a_starting_child_gets_reload_when_ready);
     tcase_add_loop_test(tests, a_child_that_cannot_be_sent_reload_is_replaced, 0, 4);
     tcase_add_test(tests, a_child_that_sends_renew_is_replaced);
-    tcase_add_test(tests, slots_do_not_disturb_each_other);
+    tcase_add_test(tests, slots_are_independent);
     tcase_add_loop_test(tests, misbehaving_children_are_killed_and_replaced, 0,
                         sizeof misfits / sizeof misfits[0]);
     tcase_add_test(tests, frames_sent_before_a_crash_are_processed);

@@ -57,7 +57,7 @@ tear_down(void)
     ck_assert_int_eq(system(command), 0);
 }
 
-START_TEST(every_folder_is_made_and_making_again_is_fine)
+START_TEST(all_folders_are_created_and_may_exist)
 {
     static const char *const folders[] = {"incoming", "series", "quarantine", "released",
                                           "jobs",     "outbox", "run"};
@@ -94,7 +94,7 @@ START_TEST(the_root_is_locked_once)
 
 END_TEST
 
-START_TEST(a_deleted_lock_file_is_no_way_in)
+START_TEST(a_deleted_lock_file_does_not_unlock_the_root)
 {
     char path[256];
     int first[2], second[2];
@@ -110,7 +110,7 @@ START_TEST(a_deleted_lock_file_is_no_way_in)
 
 END_TEST
 
-START_TEST(incoming_is_swept_of_parts_only)
+START_TEST(only_partial_files_are_removed_from_incoming)
 {
     write_file("incoming/1.part");
     write_file("incoming/.2.part");
@@ -123,7 +123,7 @@ START_TEST(incoming_is_swept_of_parts_only)
 
 END_TEST
 
-START_TEST(the_start_sweeps_jobs_that_ran)
+START_TEST(the_start_removes_outputs_of_interrupted_jobs)
 {
     write_file("jobs/17.job");
     write_file("jobs/18.job");
@@ -189,12 +189,12 @@ main(void)
     Suite *suite = suite_create("service_spool");
     TCase *tests = tcase_create("spool");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, every_folder_is_made_and_making_again_is_fine);
+    tcase_add_test(tests, all_folders_are_created_and_may_exist);
     tcase_add_test(tests, an_unusable_root_is_rejected_by_name);
     tcase_add_test(tests, the_root_is_locked_once);
-    tcase_add_test(tests, a_deleted_lock_file_is_no_way_in);
-    tcase_add_test(tests, incoming_is_swept_of_parts_only);
-    tcase_add_test(tests, the_start_sweeps_jobs_that_ran);
+    tcase_add_test(tests, a_deleted_lock_file_does_not_unlock_the_root);
+    tcase_add_test(tests, only_partial_files_are_removed_from_incoming);
+    tcase_add_test(tests, the_start_removes_outputs_of_interrupted_jobs);
     tcase_add_test(tests, the_output_of_a_cancelled_job_is_removed);
     tcase_add_test(tests, a_link_in_the_output_is_removed_and_not_followed);
     tcase_add_test(tests, free_space_is_reported);

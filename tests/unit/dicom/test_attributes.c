@@ -32,7 +32,7 @@ static const struct {
     {"", ATTRIBUTE_UNKNOWN},
 };
 
-START_TEST(the_dictionary_knows_them)
+START_TEST(the_dictionary_has_the_attributes)
 {
     ck_assert_msg(dicom_attribute_kind(attributes[_i].name) == attributes[_i].kind, "%s",
                   attributes[_i].name);
@@ -91,7 +91,7 @@ expect_values(const struct sample_image *image, const char *asked, const char *e
     "=Maker\n=ORIGINAL\\PRIMARY\\AXIAL\n=4\n~Doe^Jane\n~42\n=50\n=1\n-\n!\n=Sch\xc3\xa4"           \
     "del\n-\n=two  lines\n-\n-\n"
 
-START_TEST(values_are_told_as_text)
+START_TEST(values_are_returned_as_text)
 {
     struct sample_image image = SAMPLE_IMAGE;
     image.extra = put_extra;
@@ -121,7 +121,7 @@ put_utf8_in_latin(struct dicom_bytes *bytes)
 }
 
 /* Bytes outside the character set that their file declares are not text, and must not match another value. */
-START_TEST(text_of_no_character_set_is_not_compared)
+START_TEST(text_in_an_unknown_character_set_is_not_compared)
 {
     struct sample_image image = SAMPLE_IMAGE;
     image.without = 0x00080005;
@@ -210,7 +210,7 @@ static const char *const of_frames[] = {
  * Values come from the frame, then from the shared groups, then from the data set, by the name for enhanced images. A
  * frame need not have groups.
  */
-START_TEST(values_stand_in_functional_groups)
+START_TEST(values_are_found_in_functional_groups)
 {
     static const char *const syntaxes[] = {SYNTAX_EXPLICIT, SYNTAX_IMPLICIT, SYNTAX_BIG_ENDIAN};
     struct sample_image image = SAMPLE_IMAGE;
@@ -223,7 +223,7 @@ START_TEST(values_stand_in_functional_groups)
 
 END_TEST
 
-START_TEST(a_file_that_is_gone_is_an_error)
+START_TEST(a_missing_file_is_an_error)
 {
     struct error error = {0};
     const struct dicom_value_request question = {.path = scratch_path("gone"),
@@ -245,14 +245,14 @@ main(void)
     Suite *suite = suite_create("dicom_attributes");
     TCase *tests = tcase_create("attributes");
     tcase_add_checked_fixture(tests, scratch_make, scratch_remove);
-    tcase_add_loop_test(tests, the_dictionary_knows_them, 0,
+    tcase_add_loop_test(tests, the_dictionary_has_the_attributes, 0,
                         sizeof attributes / sizeof attributes[0]);
-    tcase_add_test(tests, values_are_told_as_text);
+    tcase_add_test(tests, values_are_returned_as_text);
     tcase_add_test(tests, implicit_files_have_the_same_values);
-    tcase_add_test(tests, text_of_no_character_set_is_not_compared);
+    tcase_add_test(tests, text_in_an_unknown_character_set_is_not_compared);
     tcase_add_test(tests, long_values_are_not_compared);
-    tcase_add_loop_test(tests, values_stand_in_functional_groups, 0, 9);
-    tcase_add_test(tests, a_file_that_is_gone_is_an_error);
+    tcase_add_loop_test(tests, values_are_found_in_functional_groups, 0, 9);
+    tcase_add_test(tests, a_missing_file_is_an_error);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

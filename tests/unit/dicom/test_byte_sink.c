@@ -106,14 +106,14 @@ set_up(void)
     scratch_make();
 }
 
-START_TEST(every_size_arrives_whole)
+START_TEST(files_of_any_size_are_complete)
 {
     check_sizes();
 }
 
 END_TEST
 
-START_TEST(short_writes_are_gone_on_with)
+START_TEST(short_writes_are_continued)
 {
     disk.shorten = true;
     check_sizes();
@@ -136,7 +136,7 @@ START_TEST(the_bulk_bypasses_the_cache)
 
 END_TEST
 
-START_TEST(a_file_system_that_refuses_is_written_to_as_usual)
+START_TEST(without_direct_io_files_are_written_normally)
 {
     disk.refuse = true;
     check_sizes();
@@ -174,7 +174,7 @@ START_TEST(one_buffer_serves_file_after_file)
 
 END_TEST
 
-START_TEST(a_full_disk_is_told)
+START_TEST(a_full_disk_is_reported)
 {
     disk.full_at = 1;
     int fd = open_file();
@@ -194,12 +194,12 @@ main(void)
     Suite *suite = suite_create("byte_sink");
     TCase *tests = tcase_create("past_cache");
     tcase_add_checked_fixture(tests, set_up, scratch_remove);
-    tcase_add_test(tests, every_size_arrives_whole);
-    tcase_add_test(tests, short_writes_are_gone_on_with);
+    tcase_add_test(tests, files_of_any_size_are_complete);
+    tcase_add_test(tests, short_writes_are_continued);
     tcase_add_test(tests, the_bulk_bypasses_the_cache);
-    tcase_add_test(tests, a_file_system_that_refuses_is_written_to_as_usual);
+    tcase_add_test(tests, without_direct_io_files_are_written_normally);
     tcase_add_test(tests, one_buffer_serves_file_after_file);
-    tcase_add_test(tests, a_full_disk_is_told);
+    tcase_add_test(tests, a_full_disk_is_reported);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -101,7 +101,7 @@ START_TEST(how_a_data_set_is_written_does_not_count)
 
 END_TEST
 
-START_TEST(where_an_item_ends_counts)
+START_TEST(the_end_of_an_item_counts)
 {
     struct sample_image a = SAMPLE_IMAGE, b = SAMPLE_IMAGE;
     a.extra = sequences_without_lengths;
@@ -166,7 +166,7 @@ other_fragments(struct dicom_bytes *bytes)
     bytes_sequence_end(bytes);
 }
 
-START_TEST(what_is_coded_otherwise_is_not_compared)
+START_TEST(other_encodings_of_pixels_are_not_compared)
 {
     const struct sample_image image = SAMPLE_IMAGE;
     struct sample_image coded = SAMPLE_IMAGE, other = SAMPLE_IMAGE, big = SAMPLE_IMAGE;
@@ -184,7 +184,7 @@ START_TEST(what_is_coded_otherwise_is_not_compared)
 
 END_TEST
 
-START_TEST(what_cannot_be_walked_is_compared_by_its_bytes)
+START_TEST(unparsable_data_sets_are_compared_by_bytes)
 {
     const struct sample_image image = SAMPLE_IMAGE;
     struct dicom_bytes a = {0}, b = {0};
@@ -211,11 +211,11 @@ main(void)
     TCase *tests = tcase_create("compare");
     tcase_add_checked_fixture(tests, scratch_make, scratch_remove);
     tcase_add_test(tests, how_a_data_set_is_written_does_not_count);
-    tcase_add_test(tests, where_an_item_ends_counts);
+    tcase_add_test(tests, the_end_of_an_item_counts);
     tcase_add_test(tests, padding_behind_the_pixels_does_not_count);
     tcase_add_test(tests, every_value_counts);
-    tcase_add_test(tests, what_is_coded_otherwise_is_not_compared);
-    tcase_add_test(tests, what_cannot_be_walked_is_compared_by_its_bytes);
+    tcase_add_test(tests, other_encodings_of_pixels_are_not_compared);
+    tcase_add_test(tests, unparsable_data_sets_are_compared_by_bytes);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -971,7 +971,7 @@ seen(int number, size_t n)
     return is_seen;
 }
 
-START_TEST(beyond_a_limit_nothing_is_looked_at)
+START_TEST(reading_stops_at_a_limit)
 {
     const size_t most = (size_t)unseen[_i].edge.most;
     ck_assert_int_eq(unseen[_i].edge.code, CODE_NONE);
@@ -1006,7 +1006,7 @@ is_looked_at(size_t n)
     return is_told;
 }
 
-START_TEST(what_is_inherited_and_beyond)
+START_TEST(inherited_attributes_up_to_the_limit_and_beyond)
 {
     static const struct edge edge = EDGE(INHERITED_BYTES);
     ck_assert_int_eq(edge.code, CODE_NONE);
@@ -1023,7 +1023,7 @@ is_gone(const void *context)
 }
 
 /* The check must not run at once: if a sender leaves after its last byte, cheap data is still stored. */
-START_TEST(work_for_nobody)
+START_TEST(reading_stops_without_a_recipient)
 {
     bool gone = true;
     const struct dicom_requestor requestor = {is_gone, &gone};
@@ -1078,7 +1078,7 @@ decode_tiles(size_t n, enum code code, char *message, size_t size)
     dicom_instance_free(instance);
 }
 
-START_TEST(at_most_tiles_and_beyond)
+START_TEST(the_maximum_of_tiles_and_beyond)
 {
     static const struct edge edge = EDGE(TILES);
     char message[512];
@@ -1145,14 +1145,14 @@ main(void)
     const int count = (int)(sizeof(kinds) / sizeof(kinds[0]));
     tcase_add_loop_test(tests, time_of_the_processor, 0, count);
     tcase_add_loop_test(tests, memory, 0, count);
-    tcase_add_test(tests, work_for_nobody);
+    tcase_add_test(tests, reading_stops_without_a_recipient);
     tcase_add_loop_test(tests, at_a_limit_and_beyond, 0, EDGES);
     tcase_add_loop_test(tests, beyond_a_limit_once_inflated, 0,
                         (int)(sizeof(inflated) / sizeof(inflated[0])));
-    tcase_add_loop_test(tests, beyond_a_limit_nothing_is_looked_at, 0,
+    tcase_add_loop_test(tests, reading_stops_at_a_limit, 0,
                         (int)(sizeof(unseen) / sizeof(unseen[0])));
-    tcase_add_test(tests, what_is_inherited_and_beyond);
+    tcase_add_test(tests, inherited_attributes_up_to_the_limit_and_beyond);
     tcase_add_test(tests, at_the_time_and_beyond);
-    tcase_add_test(tests, at_most_tiles_and_beyond);
+    tcase_add_test(tests, the_maximum_of_tiles_and_beyond);
     return suite_run(suite);
 }

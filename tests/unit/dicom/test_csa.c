@@ -80,7 +80,7 @@ START_TEST(values_are_found_by_name)
 END_TEST
 
 /* A header that is cut anywhere must have all values before the cut. The reader must not read beyond its end. */
-START_TEST(what_is_cut_has_no_more)
+START_TEST(truncated_headers_have_no_values)
 {
     char values[6][CSA_VALUE];
     const struct dicom_bytes bytes = sample_header(_i);
@@ -97,7 +97,7 @@ START_TEST(what_is_cut_has_no_more)
 
 END_TEST
 
-START_TEST(what_is_none_has_none)
+START_TEST(invalid_headers_have_no_values)
 {
     static const char text[] = "### ASCCONV BEGIN ### and other text that is no header at all";
     char values[6][CSA_VALUE];
@@ -151,8 +151,8 @@ main(void)
     Suite *suite = suite_create("dicom_csa");
     TCase *tests = tcase_create("csa");
     tcase_add_loop_test(tests, values_are_found_by_name, 0, 2);
-    tcase_add_loop_test(tests, what_is_cut_has_no_more, 0, 2);
-    tcase_add_test(tests, what_is_none_has_none);
+    tcase_add_loop_test(tests, truncated_headers_have_no_values, 0, 2);
+    tcase_add_test(tests, invalid_headers_have_no_values);
     tcase_add_test(tests, cost_is_linear);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

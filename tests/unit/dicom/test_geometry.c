@@ -5,7 +5,7 @@
 
 /* ---- order and frame of one stack ---- */
 
-START_TEST(slices_are_ordered_by_position_whatever_else_says)
+START_TEST(slices_are_ordered_by_position_alone)
 {
     add_slices(40, -50, 2.5);
     for (int32_t i = 0; i < series.count; i++) {
@@ -278,7 +278,7 @@ START_TEST(an_absent_key_is_a_value)
 
 END_TEST
 
-START_TEST(keys_that_vary_from_slice_to_slice_split_nothing)
+START_TEST(keys_that_vary_per_slice_do_not_split)
 {
     for (int32_t i = 0; i < 12; i++) {
         struct dicom_frame *frame = add_slice(2 * i);
@@ -329,7 +329,7 @@ START_TEST(phases_of_the_heart)
 END_TEST
 
 /* Trigger times that differ per image cannot identify the volume of a slice. */
-START_TEST(repeated_positions_that_nothing_resolves)
+START_TEST(unresolved_repeated_positions)
 {
     for (int32_t i = 0; i < 6; i++)
         for (int phase = 0; phase < 4; phase++)
@@ -407,7 +407,7 @@ main(void)
 {
     Suite *suite = suite_create("dicom_geometry");
     TCase *order = new_case(suite, "order");
-    tcase_add_test(order, slices_are_ordered_by_position_whatever_else_says);
+    tcase_add_test(order, slices_are_ordered_by_position_alone);
     tcase_add_test(order, frame_of_a_stack);
     tcase_add_test(order, oblique_stacks);
     tcase_add_test(order, frames_of_one_instance_in_any_order);
@@ -425,11 +425,11 @@ main(void)
     tcase_add_test(stacks, a_missing_slice_in_one_of_two_echoes);
     tcase_add_test(stacks, echoes_side_by_side);
     tcase_add_test(stacks, an_absent_key_is_a_value);
-    tcase_add_test(stacks, keys_that_vary_from_slice_to_slice_split_nothing);
+    tcase_add_test(stacks, keys_that_vary_per_slice_do_not_split);
     tcase_add_test(stacks, magnitude_and_phase_images);
     tcase_add_test(stacks, two_acquisitions_of_the_same_slices);
     tcase_add_test(stacks, phases_of_the_heart);
-    tcase_add_test(stacks, repeated_positions_that_nothing_resolves);
+    tcase_add_test(stacks, unresolved_repeated_positions);
     tcase_add_test(stacks, one_position_many_times);
     tcase_add_test(stacks, several_keys_at_once);
     tcase_add_test(stacks, planes_are_neither_lost_nor_doubled);

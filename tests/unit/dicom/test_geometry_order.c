@@ -92,7 +92,7 @@ static const struct {
 
 enum { RULES = sizeof(rules) / sizeof(rules[0]) };
 
-START_TEST(what_sorts_into_volumes)
+START_TEST(attributes_that_sort_into_volumes)
 {
     for (int volume = 0; volume < VOLUMES; volume++)
         for (int slice = 0; slice < SLICES; slice++) {
@@ -135,7 +135,7 @@ START_TEST(frames_of_a_file_are_in_order)
 
 END_TEST
 
-START_TEST(what_split_is_told)
+START_TEST(split_attributes_are_reported)
 {
     for (int i = 0; i < 6; i++)
         for (int k = 0; k < 4; k++)
@@ -243,9 +243,9 @@ main(void)
 {
     Suite *suite = suite_create("dicom_geometry_order");
     TCase *volumes = new_case(suite, "volumes");
-    tcase_add_loop_test(volumes, what_sorts_into_volumes, 0, RULES);
+    tcase_add_loop_test(volumes, attributes_that_sort_into_volumes, 0, RULES);
     tcase_add_test(volumes, frames_of_a_file_are_in_order);
-    tcase_add_test(volumes, what_split_is_told);
+    tcase_add_test(volumes, split_attributes_are_reported);
     TCase *duplicates = new_case(suite, "newest");
     tcase_add_test(duplicates, newest_by_creation_or_content);
     tcase_add_test(duplicates, newest_of_copies_only);

@@ -139,7 +139,7 @@ add_acquisition(int number, int32_t count, double first, double step)
         sprintf(add_slice(first + i * step)->acquisition, "%d", number);
 }
 
-START_TEST(acquisitions_that_reach_into_one_another_are_two)
+START_TEST(overlapping_acquisitions_are_two_volumes)
 {
     add_acquisition(1, SLICES, 0, 2.5);
     add_acquisition(2, SLICES, 43.75, 2.5);
@@ -149,7 +149,7 @@ START_TEST(acquisitions_that_reach_into_one_another_are_two)
 END_TEST
 
 /* A scanner that moves the table between acquisitions, and one that acquires every second slice first. */
-START_TEST(acquisitions_of_one_volume_are_one)
+START_TEST(acquisitions_of_one_volume_are_joined)
 {
     for (int number = 0; number < 5; number++)
         add_acquisition(number, 4, 10.0 * number, 2.5);
@@ -167,7 +167,7 @@ START_TEST(acquisitions_of_one_volume_are_one)
 END_TEST
 
 /* Bolus tracking: monitoring slices at one position of the volume. "newest" must not put any of them into it. */
-START_TEST(monitoring_slices_are_no_part_of_the_volume)
+START_TEST(monitoring_slices_are_outside_the_volume)
 {
     const struct geometry_limits newest = {
         .min_planes = 3, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
@@ -216,7 +216,7 @@ START_TEST(passes_in_time_are_volumes)
 END_TEST
 
 /* A pass with a missing slice must not make a stack, nor must both passes together. */
-START_TEST(passes_that_lack_slices_are_refused)
+START_TEST(incomplete_passes_are_refused)
 {
     for (int lost = 1; lost < SLICES - 1; lost += 6) {
         add_pass(120000, 0, SLICES, 0, 2.5);
@@ -251,7 +251,7 @@ START_TEST(remnants_of_acquisitions_are_refused)
 END_TEST
 
 /* Odd slices first, complete or with a missing slice; overlapping slices of a moving table; all at one time. */
-START_TEST(runs_in_time_of_one_volume_are_one)
+START_TEST(time_ranges_of_one_volume_are_joined)
 {
     add_pass(120000, 0.5, SLICES / 2, 0, 5);
     add_pass(120200, 0.5, SLICES / 2, 2.5, 5);
@@ -272,7 +272,7 @@ START_TEST(runs_in_time_of_one_volume_are_one)
 
 END_TEST
 
-START_TEST(slices_that_monitor_are_a_pass)
+START_TEST(monitoring_slices_are_a_pass)
 {
     const struct geometry_limits newest = {
         .min_planes = 3, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
@@ -288,7 +288,7 @@ START_TEST(slices_that_monitor_are_a_pass)
 END_TEST
 
 /* Each slice is there twice: volumes must consist of one acquisition each. */
-START_TEST(copies_of_passes_stay_apart)
+START_TEST(copies_of_passes_stay_separate)
 {
     for (int copy = 0; copy < 2; copy++) {
         add_acquisition(1, SLICES, 0, 2.5);
@@ -392,7 +392,7 @@ START_TEST(uneven_distances_that_follow_the_numbers_are_gaps)
 
 END_TEST
 
-START_TEST(one_position_is_no_volume)
+START_TEST(a_single_position_is_not_a_volume)
 {
     for (int32_t i = 0; i < 6; i++)
         add_slice(10);
@@ -441,7 +441,7 @@ START_TEST(images_are_no_locations)
 
 END_TEST
 
-START_TEST(counts_that_disagree_hold_the_series)
+START_TEST(contradictory_counts_hold_the_series)
 {
     for (int32_t i = 0; i < SLICES; i++)
         add_touching(i);
@@ -468,7 +468,7 @@ add_part(int32_t number, int32_t total)
     strcpy(last()->concatenation_uid, "1.5");
 }
 
-START_TEST(all_parts_of_a_concatenation_are_needed)
+START_TEST(all_parts_of_a_concatenation_are_required)
 {
     add_part(1, 3);
     add_part(2, 3);
@@ -598,14 +598,14 @@ main(void)
     tcase_add_loop_test(pieces, mixed_volumes_are_refused, 0, KEYS);
     tcase_add_test(pieces, shifted_volumes_are_two);
     tcase_add_test(pieces, jitter_is_one_value);
-    tcase_add_test(pieces, acquisitions_that_reach_into_one_another_are_two);
-    tcase_add_test(pieces, acquisitions_of_one_volume_are_one);
-    tcase_add_test(pieces, monitoring_slices_are_no_part_of_the_volume);
-    tcase_add_test(pieces, one_position_is_no_volume);
+    tcase_add_test(pieces, overlapping_acquisitions_are_two_volumes);
+    tcase_add_test(pieces, acquisitions_of_one_volume_are_joined);
+    tcase_add_test(pieces, monitoring_slices_are_outside_the_volume);
+    tcase_add_test(pieces, a_single_position_is_not_a_volume);
     tcase_add_loop_test(pieces, announced_locations_are_needed, DICOM_COUNT_siemens, DICOM_COUNTS);
     tcase_add_test(pieces, images_are_no_locations);
-    tcase_add_test(pieces, counts_that_disagree_hold_the_series);
-    tcase_add_test(pieces, all_parts_of_a_concatenation_are_needed);
+    tcase_add_test(pieces, contradictory_counts_hold_the_series);
+    tcase_add_test(pieces, all_parts_of_a_concatenation_are_required);
     tcase_add_test(pieces, the_first_multi_frame_file_is_needed);
     tcase_add_test(pieces, numbers_from_1_to_n_are_complete);
     tcase_add_test(pieces, every_second_slice_is_no_volume);
@@ -614,11 +614,11 @@ main(void)
     tcase_add_test(pieces, an_accepted_gap_is_filled);
     TCase *passes = new_case(suite, "passes");
     tcase_add_test(passes, passes_in_time_are_volumes);
-    tcase_add_test(passes, passes_that_lack_slices_are_refused);
+    tcase_add_test(passes, incomplete_passes_are_refused);
     tcase_add_test(passes, remnants_of_acquisitions_are_refused);
-    tcase_add_test(passes, runs_in_time_of_one_volume_are_one);
-    tcase_add_test(passes, slices_that_monitor_are_a_pass);
-    tcase_add_test(passes, copies_of_passes_stay_apart);
+    tcase_add_test(passes, time_ranges_of_one_volume_are_joined);
+    tcase_add_test(passes, monitoring_slices_are_a_pass);
+    tcase_add_test(passes, copies_of_passes_stay_separate);
     TCase *mixed = new_case(suite, "numbers");
     tcase_add_test(mixed, numbers_of_several_volumes_are_refused);
     tcase_add_test(mixed, volumes_begin_with_their_first_slice);

@@ -347,7 +347,7 @@ START_TEST(a_valid_series_in_any_order)
 
 END_TEST
 
-START_TEST(a_series_that_lost_slices)
+START_TEST(a_series_without_some_slices)
 {
     state = 2000 + (uint32_t)_i;
     for (int round = 0; round < ROUNDS; round++) {
@@ -365,7 +365,7 @@ START_TEST(a_series_that_lost_slices)
 END_TEST
 
 /* Removes one slice, if only numbers count slices: any but the one with the highest number. */
-START_TEST(a_series_that_is_numbered)
+START_TEST(a_numbered_series)
 {
     static const int numbered[] = {0, 12, 13}; /* plain, two orientations, scouts */
     const int kind = numbered[_i];
@@ -384,7 +384,7 @@ START_TEST(a_series_that_is_numbered)
 
 END_TEST
 
-START_TEST(a_series_that_was_sent_twice_in_part)
+START_TEST(a_series_with_repeated_slices)
 {
     state = 3000 + (uint32_t)_i;
     for (int round = 0; round < ROUNDS; round++) {
@@ -399,7 +399,7 @@ START_TEST(a_series_that_was_sent_twice_in_part)
 
 END_TEST
 
-START_TEST(a_series_that_lost_slices_and_got_others_twice)
+START_TEST(a_series_with_missing_and_repeated_slices)
 {
     state = 4000 + (uint32_t)_i;
     const struct geometry_limits newest = {
@@ -420,7 +420,7 @@ START_TEST(a_series_that_lost_slices_and_got_others_twice)
 END_TEST
 
 /* Must use the newest slice of each position, and must not use a slice of another volume. */
-START_TEST(the_newest_of_slices_that_were_sent_twice)
+START_TEST(the_newest_of_repeated_slices)
 {
     state = 5000 + (uint32_t)_i;
     const struct geometry_limits newest = {
@@ -446,7 +446,7 @@ START_TEST(the_newest_of_slices_that_were_sent_twice)
 
 END_TEST
 
-START_TEST(a_series_with_a_slice_of_another)
+START_TEST(a_series_with_a_foreign_slice)
 {
     static const struct {
         size_t offset;
@@ -484,11 +484,11 @@ main(void)
     Suite *suite = suite_create("dicom_geometry_property");
     TCase *property = new_case(suite, "property");
     tcase_add_loop_test(property, a_valid_series_in_any_order, 0, KINDS);
-    tcase_add_loop_test(property, a_series_that_lost_slices, 0, KINDS);
-    tcase_add_loop_test(property, a_series_that_is_numbered, 0, 3);
-    tcase_add_loop_test(property, a_series_that_was_sent_twice_in_part, 0, KINDS);
-    tcase_add_loop_test(property, a_series_that_lost_slices_and_got_others_twice, 0, KINDS);
-    tcase_add_loop_test(property, the_newest_of_slices_that_were_sent_twice, 0, KINDS);
-    tcase_add_loop_test(property, a_series_with_a_slice_of_another, 0, KINDS);
+    tcase_add_loop_test(property, a_series_without_some_slices, 0, KINDS);
+    tcase_add_loop_test(property, a_numbered_series, 0, 3);
+    tcase_add_loop_test(property, a_series_with_repeated_slices, 0, KINDS);
+    tcase_add_loop_test(property, a_series_with_missing_and_repeated_slices, 0, KINDS);
+    tcase_add_loop_test(property, the_newest_of_repeated_slices, 0, KINDS);
+    tcase_add_loop_test(property, a_series_with_a_foreign_slice, 0, KINDS);
     return suite_run(suite);
 }

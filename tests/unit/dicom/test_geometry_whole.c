@@ -5,7 +5,7 @@
 
 /* ---- missing slices ---- */
 
-START_TEST(a_position_that_one_volume_lacks)
+START_TEST(a_position_missing_in_one_volume)
 {
     for (int i = 0; i < 3 * 8; i++)
         if (i != 12)
@@ -23,7 +23,7 @@ START_TEST(a_position_that_one_volume_lacks)
 END_TEST
 
 /* Each lacks a slice of the other: neither is complete. */
-START_TEST(an_end_that_siblings_have)
+START_TEST(an_end_slice_present_in_sibling_volumes)
 {
     for (int i = 0; i < 10; i++) {
         if (i > 0)
@@ -221,7 +221,7 @@ START_TEST(temporal_positions)
 END_TEST
 
 /* A stack without an identifier is of another volume; echoes are not times; a long list is truncated. */
-START_TEST(temporal_positions_beside_others)
+START_TEST(temporal_positions_with_other_keys)
 {
     add_times("13579", 40);
     for (int i = 0; i < 6; i++)
@@ -310,7 +310,7 @@ START_TEST(numbers_between_stacks)
 END_TEST
 
 /* The missing number is that of the slice that the first lacks, not one before the second. */
-START_TEST(numbers_that_siblings_lack)
+START_TEST(numbers_missing_in_sibling_volumes)
 {
     for (int i = 0; i < 15; i++) {
         strcpy(add_slice(2 * (i < 7 ? i : i - 7))->echo, i < 7 ? "1" : "2");
@@ -358,7 +358,7 @@ add_written(const double orientation[6], double x, double y, double z, int decim
     }
 }
 
-START_TEST(digits_that_the_file_writes)
+START_TEST(digits_as_written_in_the_file)
 {
     static const struct {
         double step;
@@ -400,7 +400,7 @@ START_TEST(digits_of_oblique_positions)
 END_TEST
 
 /* A slice that is misplaced by more than its digits must be detected, for any number of digits. */
-START_TEST(digits_do_not_hide_what_is_longer)
+START_TEST(rounding_does_not_hide_a_longer_step)
 {
     for (int32_t i = 0; i < 40; i++)
         add_written(axial, 0, 0, 1.25 * i + (i > 20 ? 0.3 : 0), 1);
@@ -427,22 +427,22 @@ main(void)
 {
     Suite *suite = suite_create("dicom_geometry_whole");
     TCase *whole = new_case(suite, "whole");
-    tcase_add_test(whole, a_position_that_one_volume_lacks);
-    tcase_add_test(whole, an_end_that_siblings_have);
+    tcase_add_test(whole, a_position_missing_in_one_volume);
+    tcase_add_test(whole, an_end_slice_present_in_sibling_volumes);
     tcase_add_loop_test(whole, images_in_acquisition, 0, 11);
     tcase_add_test(whole, images_of_several_times);
     tcase_add_test(whole, scouts_of_several_times);
     tcase_add_test(whole, older_slices_are_not_counted);
     tcase_add_loop_test(whole, temporal_positions, 0, 12);
-    tcase_add_test(whole, temporal_positions_beside_others);
+    tcase_add_test(whole, temporal_positions_with_other_keys);
     tcase_add_loop_test(whole, numbers_before_the_first, 0, 12);
     tcase_add_test(whole, numbers_between_stacks);
-    tcase_add_test(whole, numbers_that_siblings_lack);
+    tcase_add_test(whole, numbers_missing_in_sibling_volumes);
     tcase_add_test(whole, numbers_of_two_volumes);
     TCase *digits = new_case(suite, "digits");
-    tcase_add_loop_test(digits, digits_that_the_file_writes, 0, 9);
+    tcase_add_loop_test(digits, digits_as_written_in_the_file, 0, 9);
     tcase_add_test(digits, digits_of_oblique_positions);
-    tcase_add_test(digits, digits_do_not_hide_what_is_longer);
+    tcase_add_test(digits, rounding_does_not_hide_a_longer_step);
     tcase_add_test(digits, digits_do_not_hide_a_shear);
     return suite_run(suite);
 }

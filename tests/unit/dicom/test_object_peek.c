@@ -195,7 +195,7 @@ START_TEST(a_structure_set)
 
 END_TEST
 
-START_TEST(without_a_series_its_images_say_it)
+START_TEST(without_a_series_the_images_identify_it)
 {
     assert_references(&(struct sample_object){.class_uid = CLASS_RTSTRUCT,
                                               .sop = "1.2.1",
@@ -205,7 +205,7 @@ START_TEST(without_a_series_its_images_say_it)
 
 END_TEST
 
-START_TEST(without_images_its_frame_of_reference_says_it)
+START_TEST(without_images_the_frame_of_reference_identifies_it)
 {
     assert_references(&(struct sample_object){.class_uid = CLASS_RTSTRUCT,
                                               .sop = "1.2.1",
@@ -279,7 +279,7 @@ put_half_of_the_pixels(struct dicom_bytes *bytes)
     bytes_put(bytes, "half", 4);
 }
 
-START_TEST(a_segmentation_that_is_cut_off)
+START_TEST(a_truncated_segmentation)
 {
     assert_refused(&(struct sample_object){.class_uid = CLASS_SEG,
                                            .sop = "1.2.1",
@@ -340,7 +340,7 @@ put_words(struct dicom_bytes *bytes)
     put_set(bytes, "my series", NULL);
 }
 
-START_TEST(what_is_of_nothing)
+START_TEST(objects_without_references)
 {
     assert_refused(&(struct sample_object){.class_uid = CLASS_SR, .sop = "1.2.1"}, CODE_TAG_MISSING,
                    "refers to no series");
@@ -400,7 +400,7 @@ put_no_length(struct dicom_bytes *bytes)
     close_item(bytes);
 }
 
-START_TEST(what_only_a_dictionary_calls_a_sequence)
+START_TEST(sequences_known_only_to_the_dictionary)
 {
     static void (*const cases[])(struct dicom_bytes *) = {put_end_within, put_half_an_item,
                                                           put_no_item, put_no_length};
@@ -448,13 +448,13 @@ main(void)
     TCase *tcase = tcase_create("object_peek");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_structure_set);
-    tcase_add_test(tcase, without_a_series_its_images_say_it);
-    tcase_add_test(tcase, without_images_its_frame_of_reference_says_it);
+    tcase_add_test(tcase, without_a_series_the_images_identify_it);
+    tcase_add_test(tcase, without_images_the_frame_of_reference_identifies_it);
     tcase_add_test(tcase, a_segmentation);
-    tcase_add_test(tcase, a_segmentation_that_is_cut_off);
+    tcase_add_test(tcase, a_truncated_segmentation);
     tcase_add_test(tcase, a_report);
-    tcase_add_test(tcase, what_is_of_nothing);
-    tcase_add_loop_test(tcase, what_only_a_dictionary_calls_a_sequence, 0, 4);
+    tcase_add_test(tcase, objects_without_references);
+    tcase_add_loop_test(tcase, sequences_known_only_to_the_dictionary, 0, 4);
     tcase_add_test(tcase, at_the_limit_and_beyond);
     Suite *suite = suite_create("object_peek");
     suite_add_tcase(suite, tcase);

@@ -62,7 +62,7 @@ START_TEST(geometry_of_a_classic_image)
 
 END_TEST
 
-START_TEST(geometry_that_is_none)
+START_TEST(invalid_geometry_is_absent)
 {
     static const struct {
         const char *position, *orientation, *spacing;
@@ -91,7 +91,7 @@ START_TEST(geometry_that_is_none)
 
 END_TEST
 
-START_TEST(long_decimal_strings_stay_whole)
+START_TEST(long_decimal_strings_are_complete)
 {
     struct sample_image image = SAMPLE_IMAGE;
     image.position = "-10.123456789012345678901234567890123456789\\0.699987828731537\\30";
@@ -157,7 +157,7 @@ add_shared_window(struct dicom_bytes *bytes)
     bytes_sequence_end(bytes);
 }
 
-START_TEST(windows_that_are_linear)
+START_TEST(only_linear_windows_are_used)
 {
     struct sample_image image = SAMPLE_IMAGE;
     image.extra = add_window;
@@ -185,7 +185,7 @@ START_TEST(window_of_a_functional_group)
 
 END_TEST
 
-START_TEST(rescale_that_is_none)
+START_TEST(an_invalid_rescale_is_absent)
 {
     static const struct {
         const char *slope, *intercept;
@@ -333,7 +333,7 @@ START_TEST(keys_of_a_classic_image)
 
 END_TEST
 
-START_TEST(long_keys_stay_different)
+START_TEST(long_keys_stay_distinct)
 {
     struct sample_image image = SAMPLE_IMAGE;
     char keys[2][DICOM_DS_SIZE];
@@ -526,7 +526,7 @@ START_TEST(inherited_elements)
 
 END_TEST
 
-START_TEST(nothing_to_inherit)
+START_TEST(no_inherited_attributes)
 {
     struct dicom_inherited inherited;
     struct error error;
@@ -547,15 +547,16 @@ main(void)
     TCase *reading = new_case(suite, "reading");
     tcase_add_loop_test(reading, every_attribute_of_a_classic_image, 0, 3);
     tcase_add_loop_test(reading, geometry_of_a_classic_image, 0, 3);
-    tcase_add_loop_test(reading, geometry_that_is_none, 0, 9);
-    tcase_add_test(reading, long_decimal_strings_stay_whole);
-    tcase_add_loop_test(reading, rescale_that_is_none, 0, 7);
-    tcase_add_loop_test(reading, windows_that_are_linear, 0, sizeof windows / sizeof windows[0]);
+    tcase_add_loop_test(reading, invalid_geometry_is_absent, 0, 9);
+    tcase_add_test(reading, long_decimal_strings_are_complete);
+    tcase_add_loop_test(reading, an_invalid_rescale_is_absent, 0, 7);
+    tcase_add_loop_test(reading, only_linear_windows_are_used, 0,
+                        sizeof windows / sizeof windows[0]);
     tcase_add_test(reading, window_of_a_functional_group);
     tcase_add_loop_test(reading, pixel_padding_has_the_signedness_of_the_pixels, 0, 3);
     tcase_add_test(reading, lossy_history);
     tcase_add_loop_test(reading, keys_of_a_classic_image, 0, 5);
-    tcase_add_test(reading, long_keys_stay_different);
+    tcase_add_test(reading, long_keys_stay_distinct);
     tcase_add_loop_test(reading, expected_instances, 0, 5);
     tcase_add_loop_test(reading, functional_groups_shared_and_per_frame, 0, 3);
     tcase_add_test(reading, fewer_functional_groups_than_frames);
@@ -564,6 +565,6 @@ main(void)
                         (int)(sizeof(accepted_classes) / sizeof(accepted_classes[0])));
     TCase *inheriting = new_case(suite, "inheriting");
     tcase_add_loop_test(inheriting, inherited_elements, 0, 3);
-    tcase_add_test(inheriting, nothing_to_inherit);
+    tcase_add_test(inheriting, no_inherited_attributes);
     return suite_run(suite);
 }

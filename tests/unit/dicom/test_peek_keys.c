@@ -652,7 +652,7 @@ patient(struct dicom_bytes *bytes)
     bytes_text(bytes, 0x00201002, "IS", "24");
 }
 
-START_TEST(patients_are_told_apart)
+START_TEST(patients_are_distinguished)
 {
     struct sample_image image = SAMPLE_IMAGE;
     struct dicom_instance *i = write_and_peek(&image);
@@ -679,7 +679,7 @@ main(void)
     tcase_add_loop_test(keys, keys_of_functional_groups, 0, 4);
     tcase_add_test(keys, keys_of_an_enhanced_ct);
     tcase_add_test(keys, dates_are_in_order_as_texts);
-    tcase_add_test(keys, patients_are_told_apart);
+    tcase_add_test(keys, patients_are_distinguished);
     TCase *excluding = new_case(suite, "excluding");
     tcase_add_loop_test(excluding, excluded_frames, 0, EXCLUDED_CASES);
     return suite_run(suite);

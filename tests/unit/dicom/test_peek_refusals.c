@@ -350,7 +350,7 @@ dose_sheet(struct sample_image *image)
     image->class_uid = "1.2.840.10008.5.1.4.1.1.88.67";
 }
 
-START_TEST(refusals_name_what_it_is)
+START_TEST(refusals_name_the_kind_of_object)
 {
     static const struct {
         void (*change)(struct sample_image *);
@@ -409,7 +409,7 @@ START_TEST(files_that_are_not_dicom)
 
 END_TEST
 
-START_TEST(files_that_cannot_be_read)
+START_TEST(unreadable_files)
 {
     struct error error;
     struct dicom_instance *instance;
@@ -434,8 +434,8 @@ main(void)
     tcase_add_loop_test(refusing, missing_attributes_are_named, 0, 13);
     tcase_add_test(refusing, a_missing_transfer_syntax);
     tcase_add_loop_test(refusing, refusals, 0, REFUSALS);
-    tcase_add_loop_test(refusing, refusals_name_what_it_is, 0, 8);
+    tcase_add_loop_test(refusing, refusals_name_the_kind_of_object, 0, 8);
     tcase_add_test(refusing, files_that_are_not_dicom);
-    tcase_add_test(refusing, files_that_cannot_be_read);
+    tcase_add_test(refusing, unreadable_files);
     return suite_run(suite);
 }

@@ -81,7 +81,7 @@ START_TEST(files_cut_short_anywhere)
 END_TEST
 
 /* A file that is cut short must report its UIDs if they are whole, and must not report part of one. */
-START_TEST(who_a_file_cut_short_is)
+START_TEST(identifiers_of_a_truncated_file)
 {
     struct sample_image image = SAMPLE_IMAGE;
     image.syntax = native_syntaxes[_i];
@@ -325,7 +325,7 @@ add_long_private_value(struct dicom_bytes *bytes)
     bytes_element(bytes, 0x00291010, "OB", zeros, sizeof(zeros));
 }
 
-START_TEST(private_elements_are_passed_over)
+START_TEST(private_elements_are_skipped)
 {
     struct sample_image image = SAMPLE_IMAGE;
     image.extra = add_unknown_sequence;
@@ -362,7 +362,7 @@ add_costly_header(struct dicom_bytes *bytes)
     bytes_sequence_end(bytes);
 }
 
-START_TEST(what_frames_share_costs_once)
+START_TEST(shared_functional_groups_are_read_once)
 {
     struct sample_image image = enhanced_image(_i ? SYNTAX_EXPLICIT : SYNTAX_IMPLICIT);
     image.rows = image.columns = 1;
@@ -387,13 +387,13 @@ main(void)
     tcase_add_test(structure, mislabelled_vr);
     tcase_add_test(structure, padding_behind_the_pixel_data);
     tcase_add_loop_test(structure, files_cut_short_anywhere, 0, 3);
-    tcase_add_loop_test(structure, who_a_file_cut_short_is, 0, 3);
+    tcase_add_loop_test(structure, identifiers_of_a_truncated_file, 0, 3);
     tcase_add_loop_test(structure, one_damaged_byte_anywhere, 0, 3);
     tcase_add_loop_test(structure, sequences_nested_without_end, 0, 3);
     tcase_add_loop_test(structure, sequences_nested_in_values, 0, 3);
     tcase_add_loop_test(structure, broken_sequences, 0, 7);
     tcase_add_test(structure, lengths_beyond_the_file);
-    tcase_add_test(structure, private_elements_are_passed_over);
-    tcase_add_loop_test(structure, what_frames_share_costs_once, 0, 2);
+    tcase_add_test(structure, private_elements_are_skipped);
+    tcase_add_loop_test(structure, shared_functional_groups_are_read_once, 0, 2);
     return suite_run(suite);
 }

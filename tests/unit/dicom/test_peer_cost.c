@@ -351,14 +351,14 @@ cost_of_destination(const void *kind, size_t n)
     return seconds;
 }
 
-START_TEST(what_a_caller_says)
+START_TEST(cost_of_data_from_a_caller)
 {
     expect_linear(callers[_i].name, cost_of_caller, &callers[_i], callers[_i].n);
 }
 
 END_TEST
 
-START_TEST(what_a_destination_answers)
+START_TEST(cost_of_responses_of_a_destination)
 {
     expect_linear(destinations[_i].name, cost_of_destination, &destinations[_i],
                   destinations[_i].n);
@@ -372,8 +372,8 @@ main(void)
     dicom_init();
     Suite *suite = suite_create("dicom_peer_cost");
     TCase *tests = tcase_create("peer_cost");
-    tcase_add_loop_test(tests, what_a_caller_says, 0, sizeof(callers) / sizeof(callers[0]));
-    tcase_add_loop_test(tests, what_a_destination_answers, 0,
+    tcase_add_loop_test(tests, cost_of_data_from_a_caller, 0, sizeof(callers) / sizeof(callers[0]));
+    tcase_add_loop_test(tests, cost_of_responses_of_a_destination, 0,
                         sizeof(destinations) / sizeof(destinations[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);

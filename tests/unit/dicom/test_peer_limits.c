@@ -232,7 +232,7 @@ serve(const struct call *call, size_t n, int *status)
     return error.code;
 }
 
-START_TEST(of_a_caller)
+START_TEST(limits_of_a_caller)
 {
     const struct call *call = &calls[_i];
     const size_t most = (size_t)call->edge.most * (size_t)call->unit;
@@ -312,7 +312,7 @@ call(void (*messages)(struct words *words, size_t n), size_t n, size_t *reports)
     return code;
 }
 
-START_TEST(of_a_destination)
+START_TEST(limits_of_a_destination)
 {
     const struct edge *edge = &destinations[_i].edge;
     const bool counts_reports = destinations[_i].messages == reports_and_an_answer;
@@ -333,8 +333,8 @@ main(void)
     Suite *suite = suite_create("dicom_peer_limits");
     TCase *tests = tcase_create("peer_limits");
     tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, of_a_caller, 0, (int)(sizeof(calls) / sizeof(calls[0])));
-    tcase_add_loop_test(tests, of_a_destination, 0,
+    tcase_add_loop_test(tests, limits_of_a_caller, 0, (int)(sizeof(calls) / sizeof(calls[0])));
+    tcase_add_loop_test(tests, limits_of_a_destination, 0,
                         (int)(sizeof(destinations) / sizeof(destinations[0])));
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -472,7 +472,7 @@ START_TEST(frames_in_any_fragments)
 
 END_TEST
 
-START_TEST(fragments_that_cannot_be_told_apart)
+START_TEST(ambiguous_fragments_are_refused)
 {
     start_plan(&codecs[0]);
     plan.frames = 2;
@@ -485,7 +485,7 @@ START_TEST(fragments_that_cannot_be_told_apart)
 
 END_TEST
 
-START_TEST(lossy_syntaxes_are_said_to_be)
+START_TEST(lossy_syntaxes_are_reported)
 {
     start_plan(&codecs[_i]);
     write_plan();
@@ -619,7 +619,7 @@ START_TEST(no_such_frame)
 
 END_TEST
 
-START_TEST(a_file_that_changes_is_refused)
+START_TEST(a_changed_file_is_refused)
 {
     struct error error;
     uint16_t values[24];
@@ -724,14 +724,14 @@ main(void)
     tcase_add_test(native, deflated_pixels);
     tcase_add_test(native, deflated_pixels_cut_short);
     tcase_add_test(native, no_such_frame);
-    tcase_add_test(native, a_file_that_changes_is_refused);
+    tcase_add_test(native, a_changed_file_is_refused);
     suite_add_tcase(suite, native);
     TCase *compressed = tcase_create("compressed");
     tcase_add_checked_fixture(compressed, setup, teardown);
     tcase_add_loop_test(compressed, every_codec, 0, (int)CODEC_COUNT);
     tcase_add_loop_test(compressed, frames_in_any_fragments, 0, (int)CODEC_COUNT);
-    tcase_add_test(compressed, fragments_that_cannot_be_told_apart);
-    tcase_add_loop_test(compressed, lossy_syntaxes_are_said_to_be, 0, (int)CODEC_COUNT);
+    tcase_add_test(compressed, ambiguous_fragments_are_refused);
+    tcase_add_loop_test(compressed, lossy_syntaxes_are_reported, 0, (int)CODEC_COUNT);
     tcase_add_loop_test(compressed, a_missing_delimiter_is_a_truncated_file, 0, (int)CODEC_COUNT);
     tcase_add_loop_test(compressed, fewer_fragments_than_frames, 0, (int)CODEC_COUNT);
     tcase_add_loop_test(compressed, code_stream_and_header_disagree, 0, (int)CODEC_COUNT);

@@ -144,7 +144,7 @@ expect_all_different(const struct derived_identity *a, const struct derived_iden
                   what);
 }
 
-START_TEST(identity_follows_from_what_went_in)
+START_TEST(identity_follows_from_the_inputs)
 {
     struct derived_identity base;
     struct derived_identity other;
@@ -188,7 +188,7 @@ END_TEST
 
 /* Archives hold objects under these UIDs: a release that makes others sends everything twice. They were computed by
  * hashlib from the fields that conformance.md, 4.4, lists. */
-START_TEST(identity_stays_over_releases)
+START_TEST(identity_is_equal_across_releases)
 {
     struct derived_identity identity;
     pmap_identify(&sample.request, &identity);
@@ -259,7 +259,7 @@ START_TEST(a_region_of_the_body)
 
 END_TEST
 
-START_TEST(a_missing_frame_of_reference_is_made)
+START_TEST(a_missing_frame_of_reference_is_generated)
 {
     static const uint8_t head[6] = {0x20, 0x00, 0x52, 0x00, 'U', 'I'};
     for (int i = 0; i < 2; i++) {
@@ -320,7 +320,7 @@ START_TEST(incomplete_requests_are_refused)
 
 END_TEST
 
-START_TEST(an_unreadable_source_is_told)
+START_TEST(an_unreadable_source_is_reported)
 {
     unlink(sample.stack.source);
     ck_assert_int_lt(written_try(&object, &error), 0);
@@ -363,14 +363,14 @@ START_TEST(nearly_four_gib_are_not)
 
 END_TEST
 
-START_TEST(a_full_device_is_told)
+START_TEST(a_full_device_is_reported)
 {
     written_expect_full_device_told(&object);
 }
 
 END_TEST
 
-START_TEST(a_file_cut_short_is_told)
+START_TEST(a_truncated_file_is_reported)
 {
     written_expect_full_disk_told(&object);
 }
@@ -386,19 +386,19 @@ main(void)
     tcase_add_test(tests, values_of_all_shapes);
     tcase_add_test(tests, planes_without_a_pattern);
     tcase_add_test(tests, same_input_same_bytes);
-    tcase_add_test(tests, identity_follows_from_what_went_in);
-    tcase_add_test(tests, identity_stays_over_releases);
+    tcase_add_test(tests, identity_follows_from_the_inputs);
+    tcase_add_test(tests, identity_is_equal_across_releases);
     tcase_add_test(tests, texts);
     tcase_add_test(tests, texts_beyond_ascii_make_the_object_utf8);
     tcase_add_test(tests, a_region_of_the_body);
-    tcase_add_test(tests, a_missing_frame_of_reference_is_made);
+    tcase_add_test(tests, a_missing_frame_of_reference_is_generated);
     tcase_add_test(tests, geometry_is_needed);
     tcase_add_test(tests, incomplete_requests_are_refused);
-    tcase_add_test(tests, an_unreadable_source_is_told);
+    tcase_add_test(tests, an_unreadable_source_is_reported);
     tcase_add_test(tests, four_gib_are_too_much);
     tcase_add_test(tests, nearly_four_gib_are_not);
-    tcase_add_test(tests, a_full_device_is_told);
-    tcase_add_test(tests, a_file_cut_short_is_told);
+    tcase_add_test(tests, a_full_device_is_reported);
+    tcase_add_test(tests, a_truncated_file_is_reported);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

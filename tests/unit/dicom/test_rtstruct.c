@@ -121,7 +121,7 @@ expect_sample(const struct rtstruct *set)
     rtstruct_contours_free(&contours);
 }
 
-START_TEST(as_it_is_written)
+START_TEST(contours_read_back_as_written)
 {
     static const char *const syntaxes[] = {SYNTAX_EXPLICIT, SYNTAX_IMPLICIT, SYNTAX_BIG_ENDIAN,
                                            SYNTAX_EXPLICIT};
@@ -135,7 +135,7 @@ START_TEST(as_it_is_written)
 
 END_TEST
 
-START_TEST(of_an_open_file)
+START_TEST(contours_of_an_open_file)
 {
     const struct sample_set sample = SAMPLE_SET;
     struct rtstruct *set;
@@ -177,7 +177,7 @@ START_TEST(names_and_their_sets)
 END_TEST
 
 /* Optional elements may be missing, and a colour may be invalid. */
-START_TEST(what_may_be_missing)
+START_TEST(optional_attributes_may_be_absent)
 {
     static const struct {
         uint32_t tag;
@@ -212,7 +212,7 @@ contours_of_data(struct dicom_bytes *bytes)
 }
 
 /* Numbers must be equal bit by bit, including the sign of zero and the next doubles. */
-START_TEST(numbers_are_those_of_strtod)
+START_TEST(numbers_equal_those_of_strtod)
 {
     static const char *const texts[] = {"0",
                                         "-0",
@@ -264,7 +264,7 @@ START_TEST(numbers_are_those_of_strtod)
 END_TEST
 
 /* Numbers that strtod does not read whole, in an otherwise valid contour. */
-START_TEST(what_is_no_number)
+START_TEST(invalid_numbers_are_refused)
 {
     static const char *const texts[] = {"",   "-",   "+",     ".",  "++3",  "+-3", "-+3", "--3",
                                         "3-", "3 4", "1.2.3", "1e", "0x10", "nan", "inf", "+-inf"};
@@ -336,7 +336,7 @@ START_TEST(refusals)
 
 END_TEST
 
-START_TEST(not_there_and_cut)
+START_TEST(missing_and_truncated_files)
 {
     struct rtstruct *set = (struct rtstruct *)path;
     struct error error;
@@ -560,14 +560,14 @@ main(void)
     Suite *suite = suite_create("dicom_rtstruct");
     TCase *tests = tcase_create("rtstruct");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_loop_test(tests, as_it_is_written, 0, 4);
-    tcase_add_test(tests, of_an_open_file);
+    tcase_add_loop_test(tests, contours_read_back_as_written, 0, 4);
+    tcase_add_test(tests, contours_of_an_open_file);
     tcase_add_test(tests, names_and_their_sets);
-    tcase_add_test(tests, what_may_be_missing);
-    tcase_add_test(tests, numbers_are_those_of_strtod);
-    tcase_add_test(tests, what_is_no_number);
+    tcase_add_test(tests, optional_attributes_may_be_absent);
+    tcase_add_test(tests, numbers_equal_those_of_strtod);
+    tcase_add_test(tests, invalid_numbers_are_refused);
     tcase_add_loop_test(tests, refusals, 0, REFUSED);
-    tcase_add_test(tests, not_there_and_cut);
+    tcase_add_test(tests, missing_and_truncated_files);
     tcase_add_loop_test(tests, at_a_limit_and_beyond, 0, (int)(sizeof(limits) / sizeof(limits[0])));
     tcase_add_loop_test(tests, cost_is_linear, 0, (int)(sizeof(kinds) / sizeof(kinds[0])));
     suite_add_tcase(suite, tests);

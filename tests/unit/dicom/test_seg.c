@@ -88,7 +88,7 @@ START_TEST(empty_frames_are_kept)
 
 END_TEST
 
-START_TEST(nothing_segmented_is_no_object)
+START_TEST(an_empty_mask_gives_no_object)
 {
     memset(sample.words, 0, sizeof(uint64_t) * 3 * 7 * 5);
     ck_assert_int_eq(written_try(&object, &error), -ENODATA);
@@ -135,7 +135,7 @@ START_TEST(same_input_same_bytes)
 
 END_TEST
 
-START_TEST(identity_follows_from_what_went_in)
+START_TEST(identity_follows_from_the_inputs)
 {
     struct derived_identity base;
     struct derived_identity other;
@@ -180,7 +180,7 @@ END_TEST
 
 /* An object that replaces another one names it, and is not the one that replaces none. The very same object does not
  * replace itself. */
-START_TEST(what_is_replaced)
+START_TEST(references_to_replaced_objects)
 {
     struct derived_identity first, second, third, again;
     struct derived_earlier earlier = {0};
@@ -220,7 +220,7 @@ END_TEST
 
 /* Archives hold objects under these UIDs: a release that makes others sends everything twice. They were computed by
  * hashlib from the fields that conformance.md, 4.4, lists. */
-START_TEST(identity_stays_over_releases)
+START_TEST(identity_is_equal_across_releases)
 {
     static const struct derived_identity expected[2] = {
         {"2.25.228505698500349479464062674618803962456",
@@ -254,7 +254,7 @@ expect_frame_of_reference(const char *begins)
     ck_assert_mem_eq(place + 8, begins, strlen(begins));
 }
 
-START_TEST(a_missing_frame_of_reference_is_made)
+START_TEST(a_missing_frame_of_reference_is_generated)
 {
     expect_frame_of_reference("1.2.3.4.3");
     for (int32_t i = 0; i < sample.instance_count; i++)
@@ -327,7 +327,7 @@ START_TEST(katakana_become_utf8)
 END_TEST
 
 /* Bytes beyond ASCII without a declared set, and an unknown set: a name must keep the rest. */
-START_TEST(names_in_no_known_set_keep_what_is_ascii)
+START_TEST(names_in_unknown_sets_keep_their_ascii_characters)
 {
     static const char *const charsets[] = {NULL, "ISO_IR 999"};
     for (size_t i = 0; i < 2; i++) {
@@ -348,7 +348,7 @@ START_TEST(names_in_no_known_set_keep_what_is_ascii)
 
 END_TEST
 
-START_TEST(names_in_utf8_are_told_as_such)
+START_TEST(names_in_utf8_are_declared_as_utf8)
 {
     static const char *const charsets[] = {NULL, "ISO_IR 6", "UTF-8"};
     for (size_t i = 0; i < 3; i++) {
@@ -369,7 +369,7 @@ START_TEST(names_in_utf8_are_told_as_such)
 END_TEST
 
 /* An optional value that violates its VR would make the object invalid: 9:30 is not a TM. */
-START_TEST(invalid_optional_values_stay_behind)
+START_TEST(invalid_optional_values_are_omitted)
 {
     written_take(&object);
     ck_assert(written_count_text(&object, "Head"));
@@ -425,7 +425,7 @@ START_TEST(incomplete_requests_are_refused)
 
 END_TEST
 
-START_TEST(an_unreadable_source_is_told)
+START_TEST(an_unreadable_source_is_reported)
 {
     unlink(sample.source);
     ck_assert_int_lt(written_try(&object, &error), 0);
@@ -461,7 +461,7 @@ START_TEST(four_gib_are_too_much)
 END_TEST
 
 /* With bytes, two planes of 65535 x 65535 exceed 4 GiB. */
-START_TEST(four_gib_of_maps_are_too_much)
+START_TEST(four_gib_of_maps_are_refused)
 {
     const size_t voxels = (size_t)65535 * 65535;
     const size_t bytes = 2 * voxels * sizeof(uint16_t);
@@ -484,14 +484,14 @@ START_TEST(four_gib_of_maps_are_too_much)
 
 END_TEST
 
-START_TEST(a_full_device_is_told)
+START_TEST(a_full_device_is_reported)
 {
     written_expect_full_device_told(&object);
 }
 
 END_TEST
 
-START_TEST(a_file_cut_short_is_told)
+START_TEST(a_truncated_file_is_reported)
 {
     written_expect_full_disk_told(&object);
 }
@@ -645,14 +645,14 @@ fractional_case(void)
     tcase_add_test(tests, voxels_of_the_other_type);
     tcase_add_test(tests, other_shapes_of_probabilities);
     tcase_add_test(tests, same_input_same_bytes);
-    tcase_add_test(tests, identity_follows_from_what_went_in);
-    tcase_add_test(tests, what_is_replaced);
-    tcase_add_test(tests, a_missing_frame_of_reference_is_made);
+    tcase_add_test(tests, identity_follows_from_the_inputs);
+    tcase_add_test(tests, references_to_replaced_objects);
+    tcase_add_test(tests, a_missing_frame_of_reference_is_generated);
     tcase_add_test(tests, geometry_is_needed);
-    tcase_add_test(tests, an_unreadable_source_is_told);
-    tcase_add_test(tests, four_gib_of_maps_are_too_much);
-    tcase_add_test(tests, a_full_device_is_told);
-    tcase_add_test(tests, a_file_cut_short_is_told);
+    tcase_add_test(tests, an_unreadable_source_is_reported);
+    tcase_add_test(tests, four_gib_of_maps_are_refused);
+    tcase_add_test(tests, a_full_device_is_reported);
+    tcase_add_test(tests, a_truncated_file_is_reported);
     return tests;
 }
 
@@ -664,25 +664,25 @@ main(void)
     tcase_add_checked_fixture(tests, make_odd, drop);
     tcase_add_test(tests, empty_frames_are_left_out);
     tcase_add_test(tests, empty_frames_are_kept);
-    tcase_add_test(tests, nothing_segmented_is_no_object);
+    tcase_add_test(tests, an_empty_mask_gives_no_object);
     tcase_add_test(tests, overlap_is_found);
     tcase_add_test(tests, same_input_same_bytes);
-    tcase_add_test(tests, identity_follows_from_what_went_in);
-    tcase_add_test(tests, what_is_replaced);
-    tcase_add_test(tests, identity_stays_over_releases);
-    tcase_add_test(tests, a_missing_frame_of_reference_is_made);
+    tcase_add_test(tests, identity_follows_from_the_inputs);
+    tcase_add_test(tests, references_to_replaced_objects);
+    tcase_add_test(tests, identity_is_equal_across_releases);
+    tcase_add_test(tests, a_missing_frame_of_reference_is_generated);
     tcase_add_test(tests, texts_beyond_ascii_make_the_object_utf8);
     tcase_add_test(tests, code_extensions_become_utf8);
     tcase_add_test(tests, katakana_become_utf8);
-    tcase_add_test(tests, names_in_no_known_set_keep_what_is_ascii);
-    tcase_add_test(tests, names_in_utf8_are_told_as_such);
-    tcase_add_test(tests, invalid_optional_values_stay_behind);
+    tcase_add_test(tests, names_in_unknown_sets_keep_their_ascii_characters);
+    tcase_add_test(tests, names_in_utf8_are_declared_as_utf8);
+    tcase_add_test(tests, invalid_optional_values_are_omitted);
     tcase_add_test(tests, geometry_is_needed);
     tcase_add_test(tests, incomplete_requests_are_refused);
-    tcase_add_test(tests, an_unreadable_source_is_told);
+    tcase_add_test(tests, an_unreadable_source_is_reported);
     tcase_add_test(tests, four_gib_are_too_much);
-    tcase_add_test(tests, a_full_device_is_told);
-    tcase_add_test(tests, a_file_cut_short_is_told);
+    tcase_add_test(tests, a_full_device_is_reported);
+    tcase_add_test(tests, a_truncated_file_is_reported);
     tcase_add_test(tests, other_shapes_read_back);
     suite_add_tcase(suite, tests);
     suite_add_tcase(suite, fractional_case());

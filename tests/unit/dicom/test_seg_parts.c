@@ -138,7 +138,7 @@ START_TEST(ds_keeps_the_sources_text)
 
 END_TEST
 
-START_TEST(values_are_judged_by_vr)
+START_TEST(values_are_checked_by_vr)
 {
     static const struct {
         const char *vr;
@@ -185,7 +185,7 @@ START_TEST(values_are_judged_by_vr)
 
 END_TEST
 
-START_TEST(text_is_made_fit)
+START_TEST(text_is_shortened_and_cleaned)
 {
     static const struct {
         const char *text;
@@ -218,7 +218,7 @@ START_TEST(text_is_made_fit)
 
 END_TEST
 
-START_TEST(cs_is_made_of_anything)
+START_TEST(cs_is_derived_from_any_text)
 {
     char cs[VALUE_CS_SIZE];
     value_cs_make("head-ct", "NONE", cs);
@@ -402,7 +402,7 @@ START_TEST(large_planes_bypass_the_buffer)
 
 END_TEST
 
-START_TEST(any_and_add_look_at_columns_only)
+START_TEST(any_and_add_read_only_columns)
 {
     uint64_t a[6] = {0, ~UINT64_C(0) << 36, 0, 0, 0, 0}; /* beyond column 99 */
     uint64_t b[6] = {0, 0, 0, UINT64_C(1) << 35, 0, 0};  /* column 99 of row 1 */
@@ -556,7 +556,7 @@ START_TEST(sink_keeps_the_first_error)
 
 END_TEST
 
-START_TEST(sink_tells_a_full_device)
+START_TEST(sink_reports_a_full_device)
 {
     int fd = open("/dev/full", O_WRONLY);
     ck_assert_int_ge(fd, 0);
@@ -576,9 +576,9 @@ main(void)
     tcase_add_test(values, uid_depends_on_fields_and_their_borders);
     tcase_add_test(values, ds_is_short_and_exact);
     tcase_add_test(values, ds_keeps_the_sources_text);
-    tcase_add_test(values, values_are_judged_by_vr);
-    tcase_add_test(values, text_is_made_fit);
-    tcase_add_test(values, cs_is_made_of_anything);
+    tcase_add_test(values, values_are_checked_by_vr);
+    tcase_add_test(values, text_is_shortened_and_cleaned);
+    tcase_add_test(values, cs_is_derived_from_any_text);
     tcase_add_test(values, colours_are_cielab);
     suite_add_tcase(suite, values);
     TCase *bytes = tcase_create("bytes");
@@ -586,7 +586,7 @@ main(void)
     tcase_add_test(bytes, a_text_too_long_is_latched);
     tcase_add_test(bytes, packing_is_one_bit_stream);
     tcase_add_test(bytes, large_planes_bypass_the_buffer);
-    tcase_add_test(bytes, any_and_add_look_at_columns_only);
+    tcase_add_test(bytes, any_and_add_read_only_columns);
     tcase_add_test(bytes, maps_are_rounded_to_the_nearest);
     tcase_add_test(bytes, any_finds_the_only_voxel);
     tcase_add_test(bytes, maps_pass_through_the_buffer);
@@ -594,7 +594,7 @@ main(void)
     TCase *sink = tcase_create("sink");
     tcase_add_test(sink, sink_survives_short_writes_and_signals);
     tcase_add_test(sink, sink_keeps_the_first_error);
-    tcase_add_test(sink, sink_tells_a_full_device);
+    tcase_add_test(sink, sink_reports_a_full_device);
     suite_add_tcase(suite, sink);
     return suite_run(suite);
 }

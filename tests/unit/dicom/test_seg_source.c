@@ -194,7 +194,7 @@ source_open(void)
     return source;
 }
 
-START_TEST(as_it_is_written)
+START_TEST(segments_read_back_as_written)
 {
     source_write(&SAMPLE_SOURCE);
     struct seg_source *source = source_open();
@@ -259,7 +259,7 @@ START_TEST(refusals)
 END_TEST
 
 /* Number of Frames is less than the bytes allow, so that the file may end early later. */
-START_TEST(a_file_that_shrinks_is_told)
+START_TEST(a_shrinking_file_is_reported)
 {
     uint16_t pixels[ROWS * COLUMNS];
     struct error error = {0};
@@ -300,7 +300,7 @@ static const struct {
     {"LABELMAP", 8, {SYNTAX_EXPLICIT, 16, 100}, CODE_TAG_INVALID},
 };
 
-START_TEST(what_keeps_all_pixels_is_taken)
+START_TEST(lossless_encodings_are_accepted)
 {
     struct seg_source *source;
     struct error error = {0};
@@ -366,10 +366,10 @@ main(void)
     Suite *suite = suite_create("dicom_seg_source");
     TCase *tests = tcase_create("seg_source");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, as_it_is_written);
+    tcase_add_test(tests, segments_read_back_as_written);
     tcase_add_loop_test(tests, refusals, 0, (int)(sizeof(refused) / sizeof(refused[0])));
-    tcase_add_test(tests, a_file_that_shrinks_is_told);
-    tcase_add_loop_test(tests, what_keeps_all_pixels_is_taken, 0,
+    tcase_add_test(tests, a_shrinking_file_is_reported);
+    tcase_add_loop_test(tests, lossless_encodings_are_accepted, 0,
                         (int)(sizeof(encoded) / sizeof(encoded[0])));
     tcase_add_test(tests, limit_of_expansion);
     tcase_add_loop_test(tests, cost_is_linear, 0, 2);

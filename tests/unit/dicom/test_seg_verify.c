@@ -103,7 +103,7 @@ START_TEST(a_frame_under_another_segment)
 
 END_TEST
 
-START_TEST(a_frame_there_twice)
+START_TEST(a_repeated_frame)
 {
     uint8_t *second = written_find_value(&object, 0x0062000B, "US", 4);
     ck_assert_uint_eq(second[0], 2);
@@ -268,7 +268,7 @@ START_TEST(sizes)
 END_TEST
 
 /* If the masks change after the object was written, the object must be rejected. */
-START_TEST(a_frame_that_should_be_there)
+START_TEST(a_missing_frame)
 {
     seg_sample_set(&sample, 1, 32, 6, 4);
     written_expect_mismatch(&object, "plane 4 of segment 2 is missing");
@@ -334,7 +334,7 @@ START_TEST(a_frame_number)
 END_TEST
 
 /* Frames that do not end on bytes, enough for three threads. The lowest difference must be reported. */
-START_TEST(threads_find_what_one_finds)
+START_TEST(any_number_of_threads_finds_the_same_fault)
 {
     static const struct seg_sample_shape many = {
         .columns = 511, .rows = 513, .planes = 400, .segments = 1};
@@ -359,7 +359,7 @@ START_TEST(threads_find_what_one_finds)
 END_TEST
 
 /* Trailing padding is not part of the pixel data, although a parser skips it. */
-START_TEST(something_behind_the_pixels)
+START_TEST(data_after_the_pixels)
 {
     static const uint8_t padding[14] = {0xfc, 0xff, 0xfc, 0xff, 'O', 'B', 0, 0, 2};
     object.bytes = realloc(object.bytes, object.size + sizeof(padding));
@@ -414,7 +414,7 @@ START_TEST(the_nearest_value)
 
 END_TEST
 
-START_TEST(a_map_that_should_be_there)
+START_TEST(a_missing_map)
 {
     struct error error;
     seg_sample_set_map(&sample, 1, 32, 6, 4, 128);
@@ -425,7 +425,7 @@ START_TEST(a_map_that_should_be_there)
 
 END_TEST
 
-START_TEST(what_makes_it_fractional)
+START_TEST(attributes_of_fractional_objects)
 {
     uint8_t *kind = written_find_value(&object, 0x00620010, "CS", 1);
     ck_assert_mem_eq(kind, "PROBABILITY ", 12);
@@ -460,11 +460,11 @@ fractional_case(void)
     tcase_add_test(tests, any_other_value);
     tcase_add_test(tests, the_value_is_named);
     tcase_add_test(tests, the_nearest_value);
-    tcase_add_test(tests, a_map_that_should_be_there);
-    tcase_add_test(tests, what_makes_it_fractional);
+    tcase_add_test(tests, a_missing_map);
+    tcase_add_test(tests, attributes_of_fractional_objects);
     tcase_add_test(tests, uids_of_the_object);
-    tcase_add_test(tests, threads_find_what_one_finds);
-    tcase_add_test(tests, something_behind_the_pixels);
+    tcase_add_test(tests, any_number_of_threads_finds_the_same_fault);
+    tcase_add_test(tests, data_after_the_pixels);
     tcase_add_test(tests, truncated_files);
     tcase_add_test(tests, any_byte);
     return tests;
@@ -479,7 +479,7 @@ main(void)
     tcase_add_test(tests, any_flipped_bit);
     tcase_add_test(tests, the_voxel_is_named);
     tcase_add_test(tests, a_frame_under_another_segment);
-    tcase_add_test(tests, a_frame_there_twice);
+    tcase_add_test(tests, a_repeated_frame);
     tcase_add_test(tests, dimension_index_values);
     tcase_add_test(tests, a_position);
     tcase_add_test(tests, a_source_reference);
@@ -490,7 +490,7 @@ main(void)
     tcase_add_test(tests, segments);
     tcase_add_test(tests, shared_groups);
     tcase_add_test(tests, sizes);
-    tcase_add_test(tests, a_frame_that_should_be_there);
+    tcase_add_test(tests, a_missing_frame);
     tcase_add_test(tests, bits_beyond_the_columns);
     tcase_add_test(tests, truncated_files);
     tcase_add_test(tests, any_byte);

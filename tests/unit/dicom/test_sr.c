@@ -123,7 +123,7 @@ START_TEST(identity)
 END_TEST
 
 /* Without the concepts, their schemes must not be listed. */
-START_TEST(coding_schemes_that_are_used)
+START_TEST(used_coding_schemes_are_listed)
 {
     for (int i = 0; i < 6; i++) {
         sample.measurements[i].concept = (struct coded_concept){"118565006", "SCT", "Volume"};
@@ -188,7 +188,7 @@ START_TEST(absent_values_are_no_numbers)
 
 END_TEST
 
-START_TEST(settings_in_words)
+START_TEST(settings_as_text)
 {
     static const char text[] = "(1,0,0)(2,1,0)";
     sample.measurements[4].words =
@@ -207,7 +207,7 @@ START_TEST(settings_in_words)
 END_TEST
 
 /* A value that is not finite must not become a number. */
-START_TEST(values_that_are_not_finite)
+START_TEST(infinite_and_undefined_values)
 {
     sample.measurements[0].value = NAN;
     sample.measurements[1].value = INFINITY;
@@ -236,7 +236,7 @@ START_TEST(sites_and_sides)
 
 END_TEST
 
-START_TEST(a_code_that_is_long)
+START_TEST(a_long_code_value)
 {
     sample.measurements[0].concept.value = "a-code-of-more-than-16-characters";
     written_take(&object);
@@ -395,7 +395,7 @@ START_TEST(a_reason_beyond_ascii)
 END_TEST
 
 /* In text without a known set, ASCII must stay. */
-START_TEST(a_patient_that_cannot_be_converted)
+START_TEST(an_unconvertible_patient_name)
 {
     struct sr_sample_shape broken = shape;
     broken.seg.patient = "M\xFCller";
@@ -420,7 +420,7 @@ expect_invalid(const char *word)
     ck_assert_msg(strstr(error.message, word) != NULL, "\"%s\" lacks \"%s\"", error.message, word);
 }
 
-START_TEST(requests_that_make_no_report)
+START_TEST(invalid_requests_are_refused)
 {
     sample.request.group_count = 0;
     expect_invalid("no measurement group");
@@ -456,7 +456,7 @@ START_TEST(requests_that_make_no_report)
 
 END_TEST
 
-START_TEST(a_source_that_is_gone)
+START_TEST(a_missing_source_is_an_error)
 {
     unlink(sample.seg.source);
     ck_assert_int_eq(written_try(&object, &error), -ENOENT);
@@ -472,7 +472,7 @@ START_TEST(a_full_device)
 
 END_TEST
 
-START_TEST(a_disk_that_fills_up)
+START_TEST(a_full_disk_is_an_error)
 {
     written_expect_full_disk_told(&object);
 }
@@ -484,10 +484,10 @@ failure_case(void)
 {
     TCase *tests = tcase_create("failures");
     tcase_add_checked_fixture(tests, make, drop);
-    tcase_add_test(tests, requests_that_make_no_report);
-    tcase_add_test(tests, a_source_that_is_gone);
+    tcase_add_test(tests, invalid_requests_are_refused);
+    tcase_add_test(tests, a_missing_source_is_an_error);
     tcase_add_test(tests, a_full_device);
-    tcase_add_test(tests, a_disk_that_fills_up);
+    tcase_add_test(tests, a_full_disk_is_an_error);
     return tests;
 }
 
@@ -500,14 +500,14 @@ main(void)
     tcase_add_test(tests, the_file);
     tcase_add_test(tests, the_same_bytes_again);
     tcase_add_test(tests, identity);
-    tcase_add_test(tests, coding_schemes_that_are_used);
+    tcase_add_test(tests, used_coding_schemes_are_listed);
     tcase_add_test(tests, extreme_values);
     tcase_add_test(tests, absent_values);
     tcase_add_test(tests, absent_values_are_no_numbers);
-    tcase_add_test(tests, settings_in_words);
-    tcase_add_test(tests, values_that_are_not_finite);
+    tcase_add_test(tests, settings_as_text);
+    tcase_add_test(tests, infinite_and_undefined_values);
     tcase_add_test(tests, sites_and_sides);
-    tcase_add_test(tests, a_code_that_is_long);
+    tcase_add_test(tests, a_long_code_value);
     tcase_add_test(tests, one_segment);
     tcase_add_test(tests, many_segments_and_features);
     tcase_add_test(tests, some_segments);
@@ -517,7 +517,7 @@ main(void)
     tcase_add_test(tests, the_volume_of_some_frames);
     tcase_add_test(tests, a_latin_1_patient);
     tcase_add_test(tests, a_reason_beyond_ascii);
-    tcase_add_test(tests, a_patient_that_cannot_be_converted);
+    tcase_add_test(tests, an_unconvertible_patient_name);
     suite_add_tcase(suite, tests);
     suite_add_tcase(suite, failure_case());
     return suite_run(suite);

@@ -72,7 +72,7 @@ START_TEST(settings_of_ibsi)
 END_TEST
 
 /* Uses the maximum number of settings that a number can have at once. */
-START_TEST(settings_of_our_own)
+START_TEST(settings_of_the_private_scheme)
 {
     describe("aggregation=2d-averaged;bin_width=12.5;directions=0,90;discretisation=pyradiomics-"
              "bin-width;distance=1;levels=40;range_high=90;range_low=-3;symmetric=false",
@@ -187,7 +187,7 @@ main(void)
     Suite *suite = suite_create("dicom_sr_terms");
     TCase *tests = tcase_create("terms");
     tcase_add_test(tests, settings_of_ibsi);
-    tcase_add_test(tests, settings_of_our_own);
+    tcase_add_test(tests, settings_of_the_private_scheme);
     tcase_add_test(tests, discretisations);
     tcase_add_test(tests, a_range_with_one_end);
     tcase_add_test(tests, no_settings);

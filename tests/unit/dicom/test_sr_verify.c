@@ -86,7 +86,7 @@ START_TEST(codes)
 
 END_TEST
 
-START_TEST(settings_in_words)
+START_TEST(settings_as_text)
 {
     sample.measurements[0].words = (struct sr_words){{"IN_WORDS", "99NOCTULE", "Words"}, "0,90"};
     written_take(&object);
@@ -97,7 +97,7 @@ START_TEST(settings_in_words)
 END_TEST
 
 /* A number must not match an absent value, nor an absent value a number. */
-START_TEST(why_there_is_no_value)
+START_TEST(reasons_for_absent_values)
 {
     written_expect_damage(&object, written_find_text(&object, "ONE_GREY_LEVEL", 1), 1, "Comment");
     sample.measurements[1].value = 0.0;
@@ -108,7 +108,7 @@ START_TEST(why_there_is_no_value)
 
 END_TEST
 
-START_TEST(who_the_segment_is)
+START_TEST(identifiers_of_the_segment)
 {
     written_expect_damage(&object, written_find_text(&object, "head-ct: Part 1", 1), 1,
                           "Tracking Identifier");
@@ -161,7 +161,7 @@ START_TEST(references_of_the_volume)
 
 END_TEST
 
-START_TEST(who_the_report_is)
+START_TEST(identifiers_of_the_report)
 {
     written_expect_damage(&object, written_find_value(&object, 0x00080018, "UI", 1) + 8, 1,
                           "SOPInstanceUID");
@@ -174,7 +174,7 @@ START_TEST(who_the_report_is)
 
 END_TEST
 
-START_TEST(schemes_that_nobody_explains)
+START_TEST(undeclared_coding_schemes)
 {
     written_expect_damage(&object, written_find_text(&object, "IBSI", 1), 1, "lacks IBSI");
 }
@@ -240,13 +240,13 @@ main(void)
     tcase_add_test(tests, any_bit_of_a_value);
     tcase_add_test(tests, a_decimal_text);
     tcase_add_test(tests, codes);
-    tcase_add_test(tests, settings_in_words);
-    tcase_add_test(tests, why_there_is_no_value);
-    tcase_add_test(tests, who_the_segment_is);
+    tcase_add_test(tests, settings_as_text);
+    tcase_add_test(tests, reasons_for_absent_values);
+    tcase_add_test(tests, identifiers_of_the_segment);
     tcase_add_test(tests, references);
     tcase_add_test(tests, references_of_the_volume);
-    tcase_add_test(tests, who_the_report_is);
-    tcase_add_test(tests, schemes_that_nobody_explains);
+    tcase_add_test(tests, identifiers_of_the_report);
+    tcase_add_test(tests, undeclared_coding_schemes);
     tcase_add_test(tests, relationships);
     tcase_add_test(tests, another_request);
     tcase_add_test(tests, truncated_files);

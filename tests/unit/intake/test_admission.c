@@ -50,7 +50,7 @@ static const struct {
     {{"SAFE", "NOCTULE", "10.0.0.5", ""}, 0, ADMISSION_OTHER_CERTIFICATE, ADMISSION_ECHO_ONLY},
 };
 
-START_TEST(each_caller_gets_its_verdict)
+START_TEST(each_caller_gets_a_decision)
 {
     struct conf_dicom conf = configuration();
     const struct admission_load load = {.of_peer = cases[_i].open, .of_peers = cases[_i].open};
@@ -89,7 +89,7 @@ START_TEST(released_associations_do_not_count)
 
 END_TEST
 
-START_TEST(no_peer_keeps_the_others_out)
+START_TEST(no_peer_excludes_other_peers)
 {
     struct conf_dicom conf = configuration();
     ck_assert_int_eq(admission_share(&conf, &peers[0]), 13);
@@ -102,7 +102,7 @@ START_TEST(no_peer_keeps_the_others_out)
 
 END_TEST
 
-START_TEST(the_first_row_that_fits_counts)
+START_TEST(the_first_matching_row_applies)
 {
     const struct conf_dicom conf = configuration();
     const struct admission_caller first = {"CT1", "NOCTULE", "10.0.0.5", ""};
@@ -147,7 +147,7 @@ host_of(int family, const char *text, char host[ADMISSION_HOST])
     admission_host((const struct sockaddr *)&address, host);
 }
 
-START_TEST(addresses_are_written_as_configured)
+START_TEST(addresses_are_printed_as_configured)
 {
     char host[ADMISSION_HOST];
     host_of(AF_INET, "10.0.0.5", host);
@@ -168,13 +168,13 @@ main(void)
 {
     Suite *suite = suite_create("service_admission");
     TCase *tcase = tcase_create("admission");
-    tcase_add_loop_test(tcase, each_caller_gets_its_verdict, 0, sizeof cases / sizeof *cases);
+    tcase_add_loop_test(tcase, each_caller_gets_a_decision, 0, sizeof cases / sizeof *cases);
     tcase_add_test(tcase, strangers_and_peers_are_counted_apart);
     tcase_add_test(tcase, released_associations_do_not_count);
-    tcase_add_test(tcase, no_peer_keeps_the_others_out);
-    tcase_add_test(tcase, the_first_row_that_fits_counts);
+    tcase_add_test(tcase, no_peer_excludes_other_peers);
+    tcase_add_test(tcase, the_first_matching_row_applies);
     tcase_add_test(tcase, a_peer_is_the_same_after_a_reload);
-    tcase_add_test(tcase, addresses_are_written_as_configured);
+    tcase_add_test(tcase, addresses_are_printed_as_configured);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -124,7 +124,7 @@ START_TEST(an_image_is_copied_and_described)
 
 END_TEST
 
-START_TEST(a_batch_meets_its_own_twins)
+START_TEST(a_batch_may_contain_duplicates)
 {
     put_image("in/a", "1.2.3.4.1", "Maker");
     put_image("in/b", "1.2.3.4.1", "Maker");
@@ -224,7 +224,7 @@ move_to_and_fro(void *unused)
     return unused;
 }
 
-START_TEST(the_header_is_that_of_the_bytes)
+START_TEST(the_header_belongs_to_the_stored_bytes)
 {
     scratch_folder("one");
     scratch_folder("two");
@@ -312,7 +312,7 @@ START_TEST(a_changed_file_is_not_touched)
 
 END_TEST
 
-START_TEST(gone_and_replaced_by_a_link)
+START_TEST(missing_originals_and_links_are_refused)
 {
     scratch_folder("in/sub");
     scratch_folder("out");
@@ -459,7 +459,7 @@ START_TEST(an_unwritable_spool_loses_no_file)
 
 END_TEST
 
-START_TEST(junk_is_kept_with_its_reason)
+START_TEST(foreign_files_are_quarantined_with_a_reason)
 {
     scratch_write("in/letter", "Dear colleague,", 15);
     struct import_item item = import_one("letter", CONF_DELETE);
@@ -519,7 +519,7 @@ own_result(void)
     return image;
 }
 
-START_TEST(own_results_are_left_or_moved)
+START_TEST(own_results_are_skipped_or_moved)
 {
     const struct sample_image image = own_result();
     sample_write(&image, scratch_path("in/own"));
@@ -602,7 +602,7 @@ START_TEST(the_newest_replaces_the_first_after_its_row)
 
 END_TEST
 
-START_TEST(newest_ones_of_one_batch_take_their_places_in_turn)
+START_TEST(replacements_within_a_batch_are_applied_in_order)
 {
     put_image("in/a", "1.2.3.4.1", "First");
     put_image("in/b", "1.2.3.4.1", "Second");
@@ -620,7 +620,7 @@ START_TEST(newest_ones_of_one_batch_take_their_places_in_turn)
 
 END_TEST
 
-START_TEST(a_kept_original_does_not_come_back_when_it_was_replaced)
+START_TEST(a_replaced_kept_original_is_not_received_again)
 {
     put_image("in/a", "1.2.3.4.1", "First");
     import_one("a", CONF_KEEP);
@@ -635,7 +635,7 @@ START_TEST(a_kept_original_does_not_come_back_when_it_was_replaced)
 
 END_TEST
 
-START_TEST(a_replaced_file_that_somebody_took_away_is_replaced_once_more)
+START_TEST(a_removed_replacement_is_written_again)
 {
     put_image("in/a", "1.2.3.4.1", "First");
     put_image("in/b", "1.2.3.4.1", "Second");
@@ -672,7 +672,7 @@ receive(const char *relative, const struct import_claim *claimed)
     return item;
 }
 
-START_TEST(a_received_image_goes_where_a_found_one_goes)
+START_TEST(images_by_c_store_and_inbox_have_the_same_path)
 {
     put_image("in/a.dcm", "1.2.3.4.1", "Maker");
     struct import_item item = receive("in/a.dcm", &claim);
@@ -689,7 +689,7 @@ START_TEST(a_received_image_goes_where_a_found_one_goes)
 END_TEST
 
 /* If the sync fails, the file must stay, and the next attempt must repeat the sync. */
-START_TEST(a_received_image_is_sealed_in_a_step_of_its_own)
+START_TEST(a_received_image_is_stored_in_two_steps)
 {
     put_image("in/a.dcm", "1.2.3.4.1", "Maker");
     const struct import_item item = receive("in/a.dcm", &claim);
@@ -753,7 +753,7 @@ START_TEST(stored_files_have_digests_if_wanted)
 
 END_TEST
 
-START_TEST(a_digest_is_of_the_one_of_a_batch_that_was_stored)
+START_TEST(a_digest_belongs_to_the_stored_file_of_a_batch)
 {
     store_want_digests(store, true);
     put_image("in/a", "1.2.3.4.1", "Maker");
@@ -768,7 +768,7 @@ START_TEST(a_digest_is_of_the_one_of_a_batch_that_was_stored)
 
 END_TEST
 
-START_TEST(other_bytes_of_a_received_instance_are_kept_once)
+START_TEST(different_bytes_of_an_instance_are_quarantined_once)
 {
     put_image("in/a.dcm", "1.2.3.4.1", "Maker");
     put_image("in/b.dcm", "1.2.3.4.1", "Another");
@@ -788,7 +788,7 @@ START_TEST(other_bytes_of_a_received_instance_are_kept_once)
 
 END_TEST
 
-START_TEST(a_command_that_claims_otherwise_is_refused)
+START_TEST(a_command_that_contradicts_its_data_set_is_refused)
 {
     static const struct import_claim claims[] = {
         {.sop_class_uid = CLASS_MR, .sop_instance_uid = "1.2.3.4.1"},
@@ -805,7 +805,7 @@ START_TEST(a_command_that_claims_otherwise_is_refused)
 
 END_TEST
 
-START_TEST(received_junk_goes_to_quarantine_with_its_reason)
+START_TEST(foreign_data_by_c_store_is_quarantined_with_a_reason)
 {
     static const char junk[] = "this is not DICOM";
     scratch_write("in/junk", junk, sizeof junk);
@@ -839,36 +839,36 @@ main(void)
     TCase *tests = tcase_create("import");
     tcase_add_checked_fixture(tests, make_places, remove_places);
     tcase_add_test(tests, an_image_is_copied_and_described);
-    tcase_add_test(tests, a_batch_meets_its_own_twins);
+    tcase_add_test(tests, a_batch_may_contain_duplicates);
     tcase_add_test(tests, a_resend_has_no_effect);
     tcase_add_test(tests, a_writer_of_the_original_cannot_change_the_copy);
     tcase_add_test(tests, an_original_is_deleted_once);
-    tcase_add_test(tests, the_header_is_that_of_the_bytes);
+    tcase_add_test(tests, the_header_belongs_to_the_stored_bytes);
     tcase_add_test(tests, file_meta_information_makes_no_other_instance);
     tcase_add_test(tests, a_changed_file_is_not_touched);
-    tcase_add_test(tests, gone_and_replaced_by_a_link);
+    tcase_add_test(tests, missing_originals_and_links_are_refused);
     tcase_add_test(tests, originals_are_moved_without_overwriting);
     tcase_add_test(tests, a_move_is_on_disk_in_both_folders);
     tcase_add_test(tests, originals_are_moved_to_another_file_system);
     tcase_add_test(tests, a_full_disk_loses_no_file);
     tcase_add_test(tests, an_unwritable_spool_loses_no_file);
-    tcase_add_test(tests, junk_is_kept_with_its_reason);
+    tcase_add_test(tests, foreign_files_are_quarantined_with_a_reason);
     tcase_add_test(tests, the_reported_path_of_an_odd_file_exists);
     tcase_add_test(tests, junk_does_not_fill_the_disk);
-    tcase_add_test(tests, own_results_are_left_or_moved);
+    tcase_add_test(tests, own_results_are_skipped_or_moved);
     tcase_add_test(tests, an_earlier_run_is_swept_up);
     tcase_add_test(tests, the_newest_replaces_the_first_after_its_row);
-    tcase_add_test(tests, newest_ones_of_one_batch_take_their_places_in_turn);
-    tcase_add_test(tests, a_kept_original_does_not_come_back_when_it_was_replaced);
-    tcase_add_test(tests, a_replaced_file_that_somebody_took_away_is_replaced_once_more);
-    tcase_add_test(tests, a_received_image_goes_where_a_found_one_goes);
-    tcase_add_test(tests, a_received_image_is_sealed_in_a_step_of_its_own);
+    tcase_add_test(tests, replacements_within_a_batch_are_applied_in_order);
+    tcase_add_test(tests, a_replaced_kept_original_is_not_received_again);
+    tcase_add_test(tests, a_removed_replacement_is_written_again);
+    tcase_add_test(tests, images_by_c_store_and_inbox_have_the_same_path);
+    tcase_add_test(tests, a_received_image_is_stored_in_two_steps);
     tcase_add_test(tests, a_received_resend_has_no_effect);
-    tcase_add_test(tests, other_bytes_of_a_received_instance_are_kept_once);
-    tcase_add_test(tests, a_command_that_claims_otherwise_is_refused);
+    tcase_add_test(tests, different_bytes_of_an_instance_are_quarantined_once);
+    tcase_add_test(tests, a_command_that_contradicts_its_data_set_is_refused);
     tcase_add_test(tests, stored_files_have_digests_if_wanted);
-    tcase_add_test(tests, a_digest_is_of_the_one_of_a_batch_that_was_stored);
-    tcase_add_test(tests, received_junk_goes_to_quarantine_with_its_reason);
+    tcase_add_test(tests, a_digest_belongs_to_the_stored_file_of_a_batch);
+    tcase_add_test(tests, foreign_data_by_c_store_is_quarantined_with_a_reason);
     tcase_add_test(tests, an_abandoned_file_leaves_no_trace);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -21,7 +21,7 @@ START_TEST(ignored_names)
 
 END_TEST
 
-START_TEST(places_that_would_loop)
+START_TEST(inboxes_in_folders_of_the_service_are_refused)
 {
     static const char *const refused[] = {"/srv/noctule",
                                           "/srv",
@@ -109,7 +109,7 @@ START_TEST(a_folder_is_read_in_steps)
 
 END_TEST
 
-START_TEST(a_missing_inbox_is_made_a_missing_folder_is_not)
+START_TEST(only_a_missing_inbox_itself_is_created)
 {
     scratch_folder("root");
     enter("");
@@ -263,9 +263,9 @@ main(void)
     TCase *tests = tcase_create("scan");
     tcase_add_checked_fixture(tests, scratch_make, scratch_remove);
     tcase_add_test(tests, ignored_names);
-    tcase_add_test(tests, places_that_would_loop);
+    tcase_add_test(tests, inboxes_in_folders_of_the_service_are_refused);
     tcase_add_test(tests, a_folder_is_read_in_steps);
-    tcase_add_test(tests, a_missing_inbox_is_made_a_missing_folder_is_not);
+    tcase_add_test(tests, only_a_missing_inbox_itself_is_created);
     tcase_add_test(tests, links_lead_nowhere);
     tcase_add_test(tests, a_link_to_the_root_is_refused);
     tcase_add_test(tests, looks_report_the_state_of_files);

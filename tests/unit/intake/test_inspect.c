@@ -94,7 +94,7 @@ static const char *const IN_ORDER[SLICES] = {"07.dcm", "00.dcm", "01.dcm", "02.d
                                              "03.dcm", "04.dcm", "05.dcm", "06.dcm",
                                              "11.dcm", "08.dcm", "09.dcm", "10.dcm"};
 
-START_TEST(a_good_series_is_one_accepted_stack)
+START_TEST(a_valid_series_is_one_accepted_stack)
 {
     struct wire answer;
     ck_assert_int_eq(answer_to(&answer, IN_ORDER, SLICES), 1);
@@ -267,7 +267,7 @@ main(void)
     Suite *suite = suite_create("service_inspect");
     TCase *tests = tcase_create("inspect");
     tcase_add_checked_fixture(tests, make_slices, scratch_remove);
-    tcase_add_test(tests, a_good_series_is_one_accepted_stack);
+    tcase_add_test(tests, a_valid_series_is_one_accepted_stack);
     tcase_add_test(tests, a_gap_is_refused_with_its_files);
     tcase_add_test(tests, the_first_unreadable_file_is_named);
     tcase_add_test(tests, several_series_are_refused);

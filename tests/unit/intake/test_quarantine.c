@@ -66,7 +66,7 @@ static const struct {
     {"/in/L\xe4nge \xc2\x9b L\xc3\xa4nge.dcm", "-L_nge __ L\xc3\xa4nge.dcm"},
 };
 
-START_TEST(it_is_found_whatever_the_day)
+START_TEST(a_quarantined_file_is_found_on_any_day)
 {
     char folder[QUARANTINE_FOLDER], name[QUARANTINE_NAME], found[QUARANTINE_NAME], path[256];
     int root = open(scratch, O_RDONLY | O_DIRECTORY);
@@ -130,7 +130,8 @@ main(void)
     tcase_add_checked_fixture(tests, scratch_make, scratch_remove);
     tcase_add_test(tests, a_name_follows_from_path_size_and_time);
     tcase_add_test(tests, the_folder_is_the_day);
-    tcase_add_loop_test(tests, it_is_found_whatever_the_day, 0, sizeof stored / sizeof *stored);
+    tcase_add_loop_test(tests, a_quarantined_file_is_found_on_any_day, 0,
+                        sizeof stored / sizeof *stored);
     tcase_add_test(tests, the_reason_is_written_once);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -8,7 +8,7 @@
 
 #define SETTLE 2000
 
-START_TEST(one_look_is_never_enough)
+START_TEST(a_single_scan_never_completes_a_file)
 {
     struct seen_file file = {0};
     ck_assert(!seen_file_is_complete(&file, 7, false, 1000000, SETTLE));
@@ -30,7 +30,7 @@ START_TEST(a_file_must_not_change_during_the_settle_time)
 
 END_TEST
 
-START_TEST(a_change_begins_the_wait_anew)
+START_TEST(a_change_restarts_the_wait)
 {
     struct seen_file file = {0};
     ck_assert(!seen_file_is_complete(&file, 7, false, 1000, SETTLE));
@@ -56,7 +56,7 @@ START_TEST(renamed_into_place_is_complete)
 
 END_TEST
 
-START_TEST(every_part_of_a_stamp_counts)
+START_TEST(each_field_of_a_stamp_counts)
 {
     const struct file_stamp stamp = {1, 2, 3, 4, 5};
     struct file_stamp others[] = {
@@ -88,7 +88,7 @@ key_of(int i)
     return (uint64_t)(i % 40 + 1) | (uint64_t)(i / 40 + 1) << 40;
 }
 
-START_TEST(the_table_equals_a_plain_one)
+START_TEST(the_table_equals_a_reference_table)
 {
     static bool there[KEYS];
     struct seen_files *seen_files;
@@ -157,13 +157,13 @@ main(void)
 {
     Suite *suite = suite_create("service_inbox_known");
     TCase *tests = tcase_create("seen_files");
-    tcase_add_test(tests, one_look_is_never_enough);
+    tcase_add_test(tests, a_single_scan_never_completes_a_file);
     tcase_add_test(tests, a_file_must_not_change_during_the_settle_time);
-    tcase_add_test(tests, a_change_begins_the_wait_anew);
+    tcase_add_test(tests, a_change_restarts_the_wait);
     tcase_add_test(tests, renamed_into_place_is_complete);
-    tcase_add_test(tests, every_part_of_a_stamp_counts);
+    tcase_add_test(tests, each_field_of_a_stamp_counts);
     tcase_add_test(tests, an_entry_stays_small);
-    tcase_add_test(tests, the_table_equals_a_plain_one);
+    tcase_add_test(tests, the_table_equals_a_reference_table);
     tcase_add_test(tests, files_missing_from_a_sweep_are_forgotten);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

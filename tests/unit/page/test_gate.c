@@ -26,7 +26,7 @@ knows(const char *bind, size_t count, const char *host)
     return answer;
 }
 
-START_TEST(names_that_are_ours)
+START_TEST(own_host_names_are_accepted)
 {
     static const char *const good[] = {"127.0.0.1",   "127.0.0.1:8042", "localhost",
                                        "LOCALHOST:1", "[::1]:8042",     "192.0.2.7:80"};
@@ -137,7 +137,7 @@ main(void)
 {
     Suite *suite = suite_create("page_gate");
     TCase *tests = tcase_create("gate");
-    tcase_add_test(tests, names_that_are_ours);
+    tcase_add_test(tests, own_host_names_are_accepted);
     tcase_add_test(tests, a_token_is_shown);
     tcase_add_test(tests, a_token_is_the_first_line_of_a_file);
     suite_add_tcase(suite, tests);

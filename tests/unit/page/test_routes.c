@@ -77,7 +77,7 @@ START_TEST(without_a_database)
 
 END_TEST
 
-START_TEST(what_is_not_there)
+START_TEST(unknown_paths_are_not_found)
 {
     static const char *const paths[] = {
         "",           "/queue/",     "//queue", "/../noctule.db", "/noctule.db",
@@ -89,7 +89,7 @@ START_TEST(what_is_not_there)
 
 END_TEST
 
-START_TEST(a_token_is_asked_for_but_for_health)
+START_TEST(a_token_is_required_except_for_health)
 {
     strcpy(page.access.token, TOKEN);
     static const char *const closed[] = {"/",        "/queue",   "/preview",
@@ -121,7 +121,7 @@ write_preview(off_t size)
     close(fd);
 }
 
-START_TEST(previews_are_asked_for_by_number)
+START_TEST(previews_are_requested_by_number)
 {
     const struct edge edge = EDGE(PREVIEW_MIB);
     write_preview(100);
@@ -171,9 +171,9 @@ main(void)
     TCase *tests = tcase_create("routes");
     tcase_add_checked_fixture(tests, open_page, close_page);
     tcase_add_test(tests, without_a_database);
-    tcase_add_test(tests, what_is_not_there);
-    tcase_add_test(tests, a_token_is_asked_for_but_for_health);
-    tcase_add_test(tests, previews_are_asked_for_by_number);
+    tcase_add_test(tests, unknown_paths_are_not_found);
+    tcase_add_test(tests, a_token_is_required_except_for_health);
+    tcase_add_test(tests, previews_are_requested_by_number);
     tcase_add_test(tests, a_preview_is_a_picture_and_no_link);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -160,7 +160,7 @@ __wrap_MHD_add_response_header(struct MHD_Response *response, const char *name, 
 }
 
 /* A response must not be sent without all its headers, because browsers enforce them. */
-START_TEST(an_answer_has_all_headers_or_is_none)
+START_TEST(a_response_has_all_headers_or_is_not_sent)
 {
     int failed = 0;
     for (int n = 1; atomic_load(&header_that_fails) == 0; n++) {
@@ -176,7 +176,7 @@ START_TEST(an_answer_has_all_headers_or_is_none)
 
 END_TEST
 
-START_TEST(only_reading_is_taken)
+START_TEST(only_read_requests_are_accepted)
 {
     static const char *const methods[] = {"POST",    "PUT",   "DELETE",   "OPTIONS", "TRACE",
                                           "CONNECT", "PATCH", "PROPFIND", "get",     "X"};
@@ -275,7 +275,7 @@ END_TEST
  * Sends three times as many incomplete requests as there are connections. Each complete request
  * among them must be answered.
  */
-START_TEST(half_requests_keep_nobody_out)
+START_TEST(incomplete_requests_do_not_block_others)
 {
     int half[3 * LIMIT_PAGE_CONNECTIONS];
     const int count = (int)(sizeof half / sizeof *half);
@@ -336,12 +336,12 @@ main(void)
     TCase *tests = tcase_create("server");
     tcase_add_checked_fixture(tests, open_server, close_server);
     tcase_add_test(tests, a_request_is_answered);
-    tcase_add_test(tests, an_answer_has_all_headers_or_is_none);
-    tcase_add_test(tests, only_reading_is_taken);
+    tcase_add_test(tests, a_response_has_all_headers_or_is_not_sent);
+    tcase_add_test(tests, only_read_requests_are_accepted);
     tcase_add_test(tests, nonsense_ends);
     tcase_add_test(tests, a_request_has_bounds);
     tcase_add_test(tests, so_many_connections_and_no_more);
-    tcase_add_test(tests, half_requests_keep_nobody_out);
+    tcase_add_test(tests, incomplete_requests_do_not_block_others);
     tcase_add_test(tests, a_connection_ends_in_time);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
