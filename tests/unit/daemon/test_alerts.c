@@ -21,7 +21,7 @@
 static struct sample s;
 static struct core core;
 static struct conf conf;
-static struct page_alerts web_alerts;
+static struct web_alerts web_alerts;
 
 /* The web UI's end of the pipe, by --wrap. */
 static int frames; /* number of frames, and the latest error of one */
@@ -47,7 +47,7 @@ __wrap_pool_send(struct pool *pool, int slot, struct proto_writer *writer)
     ck_assert_int_eq(proto_finish(writer), 0);
     ck_assert_int_eq(proto_feed(&stream, writer->bytes, writer->size), 0);
     ck_assert_int_eq(proto_next(&stream, &reader), 1);
-    page_alerts_receive(&web_alerts, &reader, 5000);
+    web_alerts_receive(&web_alerts, &reader, 5000);
     frame_error = proto_end(&reader);
     frames++;
     proto_stream_release(&stream);
@@ -62,7 +62,7 @@ set_up(void)
     static const struct pool_options no_children = {.program = "", .config_file = ""};
     sample_open(&s);
     core = (struct core){.root = s.folder, .conf = &conf, .queue = s.queue};
-    page_alerts_clear(&web_alerts);
+    web_alerts_clear(&web_alerts);
     ck_assert_int_eq(uv_loop_init(&core.loop), 0);
     due_init(&core.jobs_due, &core.loop);
     due_init(&core.deliveries_due, &core.loop);
@@ -94,7 +94,7 @@ tear_down(void)
     uv_close((uv_handle_t *)&core.deliveries_due.timer, NULL);
     uv_run(&core.loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&core.loop), 0);
-    page_alerts_clear(&web_alerts);
+    web_alerts_clear(&web_alerts);
     sample_close(&s);
 }
 
@@ -109,9 +109,9 @@ readyz_after(int64_t millis, bool with_subject)
     struct error error;
     ck_assert_int_eq(report_open(s.path, &report, &error), 0);
     web_alerts.made_ms = 0;
-    ck_assert_int_eq(page_alerts_make(&web_alerts, &conf, report, 5000 + millis, &error), 0);
+    ck_assert_int_eq(web_alerts_make(&web_alerts, &conf, report, 5000 + millis, &error), 0);
     ck_assert_int_eq(text_open(&stream), 0);
-    const bool is_ready = page_alerts_write(&web_alerts.list, with_subject, stream.out);
+    const bool is_ready = web_alerts_write(&web_alerts.list, with_subject, stream.out);
     ck_assert_int_eq(text_close(&stream), 0);
     ck_assert_int_eq(is_ready, strncmp(stream.bytes, "ok\n", 3) == 0);
     snprintf(readyz, sizeof readyz, "%s", stream.bytes);
