@@ -1,6 +1,6 @@
 /* array.h - growth of arrays. */
-#ifndef NOCTULE_ARRAY_H
-#define NOCTULE_ARRAY_H
+#ifndef NOCTULE_BASE_ARRAY_H
+#define NOCTULE_BASE_ARRAY_H
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /*
  * attribute.h - kinds of DICOM attributes, and the text form of their values.
  */
-#ifndef NOCTULE_ATTRIBUTE_H
-#define NOCTULE_ATTRIBUTE_H
+#ifndef NOCTULE_BASE_ATTRIBUTE_H
+#define NOCTULE_BASE_ATTRIBUTE_H
 
 enum attribute_kind {
     ATTRIBUTE_UNKNOWN,  /* the dictionary has no such keyword or tag of a data set */

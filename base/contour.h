@@ -1,6 +1,6 @@
 /* contour.h - a contour of an RTSTRUCT, from which a mask is made. */
-#ifndef NOCTULE_CONTOUR_H
-#define NOCTULE_CONTOUR_H
+#ifndef NOCTULE_BASE_CONTOUR_H
+#define NOCTULE_BASE_CONTOUR_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * Calls block, retry on EINTR, and return 0 (or a descriptor) or -errno. `folder` is an open directory or AT_FDCWD. The
  * caller must also sync the directory with durable_sync_folder; one sync may cover many files.
  */
-#ifndef NOCTULE_DURABLE_H
-#define NOCTULE_DURABLE_H
+#ifndef NOCTULE_BASE_DURABLE_H
+#define NOCTULE_BASE_DURABLE_H
 
 #include <stddef.h>
 #include <sys/types.h>

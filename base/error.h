@@ -5,8 +5,8 @@
  * change the struct on success. Callers decide by the errno whether to retry. People and scripts read the code and the
  * message, which must not contain patient names or IDs.
  */
-#ifndef NOCTULE_ERROR_H
-#define NOCTULE_ERROR_H
+#ifndef NOCTULE_BASE_ERROR_H
+#define NOCTULE_BASE_ERROR_H
 
 #include <stdbool.h>
 

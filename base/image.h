@@ -3,8 +3,8 @@
  *
  * Voxel (x, y, z) is (column, row, slice), x fastest; indices are 64-bit.
  */
-#ifndef NOCTULE_IMAGE_H
-#define NOCTULE_IMAGE_H
+#ifndef NOCTULE_BASE_IMAGE_H
+#define NOCTULE_BASE_IMAGE_H
 
 #include <stddef.h>
 #include <stdint.h>

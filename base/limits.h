@@ -1,6 +1,6 @@
 /* limits.h - limits of foreign input: LIMIT_FRAMES and the others of limits.def. */
-#ifndef NOCTULE_LIMITS_H
-#define NOCTULE_LIMITS_H
+#ifndef NOCTULE_BASE_LIMITS_H
+#define NOCTULE_BASE_LIMITS_H
 
 enum limit {
 

@@ -1,8 +1,8 @@
 /*
  * nearest.h - finds the name that a misspelt word most probably means.
  */
-#ifndef NOCTULE_NEAREST_H
-#define NOCTULE_NEAREST_H
+#ifndef NOCTULE_BASE_NEAREST_H
+#define NOCTULE_BASE_NEAREST_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* planes.h - positions of the slices of a stack in space. */
-#ifndef NOCTULE_PLANES_H
-#define NOCTULE_PLANES_H
+#ifndef NOCTULE_BASE_PLANES_H
+#define NOCTULE_BASE_PLANES_H
 
 #include "base/image.h"
 

@@ -2,8 +2,8 @@
  * series_about.h - search fields of a series: scanner, study and patient (series_about.def). Values are UTF-8, "" if the
  * image has none.
  */
-#ifndef NOCTULE_SERIES_ABOUT_H
-#define NOCTULE_SERIES_ABOUT_H
+#ifndef NOCTULE_BASE_SERIES_ABOUT_H
+#define NOCTULE_BASE_SERIES_ABOUT_H
 
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
 /*
  * terminal.h - width of the terminal that shows the text of a stream. For one thread.
  */
-#ifndef NOCTULE_TERMINAL_H
-#define NOCTULE_TERMINAL_H
+#ifndef NOCTULE_BASE_TERMINAL_H
+#define NOCTULE_BASE_TERMINAL_H
 
 #include <stdio.h>
 

@@ -4,8 +4,8 @@
  * test_hook.c is compiled in two forms. Test builds link the enabled form. Installed programs must link the disabled
  * form: its crash points have no effect, and its variables are unset. Any thread may call these functions.
  */
-#ifndef NOCTULE_TEST_HOOK_H
-#define NOCTULE_TEST_HOOK_H
+#ifndef NOCTULE_BASE_TEST_HOOK_H
+#define NOCTULE_BASE_TEST_HOOK_H
 
 #include <stdbool.h>
 

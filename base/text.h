@@ -1,6 +1,6 @@
 /* text.h - UTF-8, numbers as text, CSV fields, and streams in memory. */
-#ifndef NOCTULE_TEXT_H
-#define NOCTULE_TEXT_H
+#ifndef NOCTULE_BASE_TEXT_H
+#define NOCTULE_BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

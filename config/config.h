@@ -8,8 +8,8 @@
  * In all structs, NULL and a count of 0 mean "not given" unless a comment defines them otherwise.
  * conf_free() frees every pointer of a struct conf.
  */
-#ifndef NOCTULE_CONFIG_H
-#define NOCTULE_CONFIG_H
+#ifndef NOCTULE_CONFIG_CONFIG_H
+#define NOCTULE_CONFIG_CONFIG_H
 
 #include "base/attribute.h"
 #include "base/calendar/time_window.h"

@@ -7,8 +7,8 @@
  * more than 1000. RE2 may use EXPRESSION_BYTES of memory per expression. Matching is safe from any
  * thread.
  */
-#ifndef NOCTULE_EXPRESSION_H
-#define NOCTULE_EXPRESSION_H
+#ifndef NOCTULE_CONFIG_EXPRESSION_H
+#define NOCTULE_CONFIG_EXPRESSION_H
 
 #ifdef __cplusplus
 extern "C" {

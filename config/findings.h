@@ -4,8 +4,8 @@
  * Reading continues after an error, so that one run reports all errors. A member with a rejected
  * value is lost. Checks must not report consequences of a lost member.
  */
-#ifndef NOCTULE_FINDINGS_H
-#define NOCTULE_FINDINGS_H
+#ifndef NOCTULE_CONFIG_FINDINGS_H
+#define NOCTULE_CONFIG_FINDINGS_H
 
 #include "config/config.h"
 #include "config/source.h"

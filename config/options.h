@@ -5,8 +5,8 @@
  * noctule.conf use these rows; no other code contains an option's name. A section is a group of
  * the file and the struct that it fills. The table is immutable and safe to use from any thread.
  */
-#ifndef NOCTULE_OPTIONS_H
-#define NOCTULE_OPTIONS_H
+#ifndef NOCTULE_CONFIG_OPTIONS_H
+#define NOCTULE_CONFIG_OPTIONS_H
 
 #include "config/config.h"
 

@@ -7,8 +7,8 @@
  * this code reads and expands the text, and libconfig only parses a string. These faults and texts
  * beyond the limits LIMIT_CONFIG_... are errors with file and line.
  */
-#ifndef NOCTULE_SOURCE_H
-#define NOCTULE_SOURCE_H
+#ifndef NOCTULE_CONFIG_SOURCE_H
+#define NOCTULE_CONFIG_SOURCE_H
 
 #include "base/error.h"
 #include "base/limits.h"

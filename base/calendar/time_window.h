@@ -12,8 +12,8 @@
  *
  * A window is immutable and safe from any thread. Times are Unix milliseconds.
  */
-#ifndef NOCTULE_TIME_WINDOW_H
-#define NOCTULE_TIME_WINDOW_H
+#ifndef NOCTULE_BASE_CALENDAR_TIME_WINDOW_H
+#define NOCTULE_BASE_CALENDAR_TIME_WINDOW_H
 
 #include <stdbool.h>
 #include <stdint.h>

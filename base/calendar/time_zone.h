@@ -5,8 +5,8 @@
  * depend on TZ. NULL is the zone of the host, from the C library. Times are Unix seconds. Civil times are seconds since
  * 1970-01-01 00:00 on a clock of the zone.
  */
-#ifndef NOCTULE_TIME_ZONE_H
-#define NOCTULE_TIME_ZONE_H
+#ifndef NOCTULE_BASE_CALENDAR_TIME_ZONE_H
+#define NOCTULE_BASE_CALENDAR_TIME_ZONE_H
 
 #include <stdint.h>
 

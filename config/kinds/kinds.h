@@ -2,8 +2,8 @@
  * kinds.h - reads, writes, frees and describes the values of options by their kind; private to
  * config/. To add a kind, define one struct option_kind in this folder and declare it in options.h.
  */
-#ifndef NOCTULE_KINDS_H
-#define NOCTULE_KINDS_H
+#ifndef NOCTULE_CONFIG_KINDS_KINDS_H
+#define NOCTULE_CONFIG_KINDS_KINDS_H
 
 #include "config/findings.h"
 #include "config/options.h"

@@ -9,8 +9,8 @@
  * Each file has the rows of its sections, and the checks that depend on several rows. A check is a
  * function over the structs of config.h. It must not report consequences of a lost member (LOST).
  */
-#ifndef NOCTULE_OPTION_SECTIONS_H
-#define NOCTULE_OPTION_SECTIONS_H
+#ifndef NOCTULE_CONFIG_OPTIONS_OPTION_SECTIONS_H
+#define NOCTULE_CONFIG_OPTIONS_OPTION_SECTIONS_H
 
 #include "config/options.h"
 
