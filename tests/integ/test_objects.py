@@ -464,7 +464,7 @@ def test_explain_lists_existing_regions(daemon, files, tmp_path):
     assert send(d.port, structure_set(files, label="D")) == [0]
     assert gtv(d, "FAILED")["code"] == "OBJECT_AMBIGUOUS"
     (waits,) = explanation_of(d, uid)[1]["series"][0]["waits_for"]
-    assert waits["code"] == "OBJECT_AMBIGUOUS" and "another object has it, too" in waits["found"]
+    assert waits["code"] == "OBJECT_AMBIGUOUS" and "another object has it too" in waits["found"]
 
 
 def test_explain_reports_that_own_results_never_arrive(daemon, files, tmp_path):

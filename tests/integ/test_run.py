@@ -271,7 +271,7 @@ def test_many_skipped_files_are_reported_in_few_lines(run, tmp_path):
     result = run("ball", tmp_path / "out", tmp_path / "in", "--json")
     assert len(json.loads(result.stdout)["passed_over"]) == 40
     assert result.stderr == (f"noctule: skipped: 40 files in {tmp_path}/in/: NOT_DICOM: for example: "
-                             "as 00.txt is not a DICOM file.\n")
+                             "00.txt is not a DICOM file.\n")
     for number in range(40):
         (tmp_path / "in" / f"{number}").mkdir()
         (tmp_path / "in" / f"{number:02}.txt").rename(tmp_path / "in" / f"{number}" / "note.txt")

@@ -242,7 +242,7 @@ def test_sigterm_stops_the_step(site, tmp_path):
     process.send_signal(signal.SIGTERM)  # pending until the process continues
     process.send_signal(signal.SIGCONT)
     told, _ = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGTERM and "was left: STOPPED" in told, told
+    assert process.returncode == 128 + signal.SIGTERM and "was left unfinished: STOPPED" in told, told
     assert not (folders[0] / "manifest").exists()
     site.ended(folders[1], STOPPED, "STOPPED")
     site.assert_clean()
@@ -288,7 +288,7 @@ def test_a_full_share_leaves_a_valid_manifest_or_none(tmp_path):
                 assert process.returncode == 0, told
                 ends.add(site.collect(folder)["code"])
             else:
-                assert process.returncode == 1 and "was left: DISK_FULL" in told, told
+                assert process.returncode == 1 and "was left unfinished: DISK_FULL" in told, told
                 ends.add("left")
             (share / "ballast").unlink()
             shutil.rmtree(folder)
@@ -302,7 +302,7 @@ def test_a_read_only_share(tmp_path):
         folder = site.make(1, files)
         subprocess.run(["mount", "-o", "remount,ro", share], check=True)
         told = site.run(folder, status=1)
-        assert "was left: OUTPUT_UNWRITABLE" in told
+        assert "was left unfinished: OUTPUT_UNWRITABLE" in told
         subprocess.run(["mount", "-o", "remount,rw", share], check=True)
         site.run(folder)
         site.ended(folder)
