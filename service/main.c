@@ -2,7 +2,7 @@
  * main.c - noctuled: the daemon, or one of its children (role.h).
  *
  *     noctuled [--config FILE] [--root DIR] [--new-database]
- *     noctuled --role NAME --slot N --config FILE [--device NAME --share N [--node N]]   (daemon)
+ *     noctuled --role NAME --slot N --config FILE [--device NAME --share N]   (daemon)
  */
 #include "config/config.h"
 #include "dicom/dicom.h"
@@ -67,8 +67,7 @@ run_child(const struct daemon_line *line)
     const struct role_args args = {.config_file = line->config_file,
                                    .slot = line->slot,
                                    .device = line->device,
-                                   .share = line->share,
-                                   .node = line->node};
+                                   .share = line->share};
     log_open(line->role, "info"); /* each role sets the configured level */
     int error = become_child(line->role);
     if (error) {

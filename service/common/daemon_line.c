@@ -23,20 +23,14 @@ enum daemon_action
 daemon_line_parse(int argc, char **argv, struct daemon_line *line)
 {
     static const struct option options[] = {
-        {"config", required_argument, NULL, 'c'},
-        {"root", required_argument, NULL, 'r'},
-        {"role", required_argument, NULL, 'R'},
-        {"slot", required_argument, NULL, 'S'},
-        {"device", required_argument, NULL, 'D'},
-        {"share", required_argument, NULL, 'H'},
-        {"node", required_argument, NULL, 'N'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},
-        {"new-database", no_argument, NULL, 'B'},
-        {NULL, 0, NULL, 0},
+        {"config", required_argument, NULL, 'c'}, {"root", required_argument, NULL, 'r'},
+        {"role", required_argument, NULL, 'R'},   {"slot", required_argument, NULL, 'S'},
+        {"device", required_argument, NULL, 'D'}, {"share", required_argument, NULL, 'H'},
+        {"help", no_argument, NULL, 'h'},         {"version", no_argument, NULL, 'V'},
+        {"new-database", no_argument, NULL, 'B'}, {NULL, 0, NULL, 0},
     };
     int option;
-    *line = (struct daemon_line){.device = "cpu", .share = 1, .node = -1};
+    *line = (struct daemon_line){.device = "cpu", .share = 1};
     optind = 0; /* restarts getopt: this function may run twice */
     while ((option = getopt_long(argc, argv, "c:r:hV", options, NULL)) != -1) {
         if (option == 'c')
@@ -54,8 +48,7 @@ daemon_line_parse(int argc, char **argv, struct daemon_line *line)
         else if (option == 'V')
             return DAEMON_SHOW_VERSION;
         else if (!(option == 'S' && daemon_line_number(optarg, &line->slot)) &&
-                 !(option == 'H' && daemon_line_number(optarg, &line->share)) &&
-                 !(option == 'N' && daemon_line_number(optarg, &line->node)))
+                 !(option == 'H' && daemon_line_number(optarg, &line->share)))
             return DAEMON_WRONG;
     }
     if (optind < argc && opterr)

@@ -16,7 +16,6 @@ struct daemon_line {
     const char *role;        /* of a child; NULL: the process is the daemon */
     const char *device;
     int slot, share;
-    int node; /* or -1 */
     bool new_database;
 };
 

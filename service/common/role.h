@@ -20,8 +20,6 @@ struct role_args {
     int slot;           /* number of the worker */
     const char *device; /* of a worker: "cpu", or the UUID of a GPU */
     int share;          /* of a worker: the number of workers that share its processors */
-    /* Of a worker: the NUMA node of its processors (numa.h); -1: all nodes. */
-    int node;
 };
 
 int receiver_main(const struct role_args *args);

@@ -45,7 +45,7 @@ struct slot {
     char role[16];
     int number;
     char device[POOL_DEVICE]; /* "": no device */
-    int share, node;
+    int share;
     bool wanted; /* whether the slot is refilled after its child's end */
     enum slot_state state;
     /* allocated apart: its handle closes while the next child already runs */
@@ -319,19 +319,16 @@ slot_on_frame(void *context, struct channel *channel, struct proto_reader *reade
 static int
 slot_spawn(struct slot *slot, uv_pipe_t *pipe)
 {
-    char number[12], share[12], node[12];
+    char number[12], share[12];
     snprintf(number, sizeof number, "%d", slot->number);
     snprintf(share, sizeof share, "%d", slot->share);
-    snprintf(node, sizeof node, "%d", slot->node);
     char name[] = "noctuled", role[] = "--role", which[] = "--slot", config[] = "--config";
-    char device[] = "--device", part[] = "--share", at[] = "--node";
+    char device[] = "--device", part[] = "--share";
     char *arguments[] = {
         name,   role,         slot->role, which, number, config, slot->pool->config_file,
-        device, slot->device, part,       share, at,     node,   NULL};
+        device, slot->device, part,       share, NULL};
     if (!*slot->device)
         arguments[7] = NULL;
-    if (slot->node < 0)
-        arguments[11] = NULL;
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = 2},
@@ -507,7 +504,6 @@ pool_fill(struct pool *pool, int index, const struct pool_device *device)
         device = &none;
     snprintf(slot->device, sizeof slot->device, "%s", device->name);
     slot->share = device->share;
-    slot->node = device->node;
     slot->wanted = true;
     slot->early_deaths = slot->deaths = 0;
     slot_dismiss(slot, "a new one is to take its place");

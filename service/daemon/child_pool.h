@@ -79,12 +79,12 @@ int pool_reserve(struct pool *pool, const char *role, int number);
 /* The compute device of a worker, as passed in its arguments (role.h). */
 struct pool_device {
     const char *name;
-    int share, node;
+    int share;
 };
 
 /*
- * Starts children of the slot with --device, --share and --node from now on (node -1: without
- * --node; device NULL: without all three). A living child gets DRAIN, and the next one starts after
+ * Starts children of the slot with --device and --share from now on (device NULL: without both).
+ * A living child gets DRAIN, and the next one starts after
  * its end. Resets the restart delay.
  */
 void pool_fill(struct pool *pool, int slot, const struct pool_device *device);

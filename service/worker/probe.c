@@ -9,7 +9,6 @@
 #include "base/test_hook.h"
 #include "kernels/gpu.h"
 #include "service/common/log.h"
-#include "service/common/numa/numa.h"
 #include "service/common/wire/child.h"
 
 #include <errno.h>
@@ -26,13 +25,10 @@ send_devices(struct child *child)
     struct proto_writer writer;
     message_write_devices(&writer, NULL);
     for (int i = 0; i < count && i < MAX_GPUS; i++) {
-        const struct numa_place place = numa_of_pci(numa_sys(), gpus[i].pci);
         const struct message_device device = {.index = gpus[i].index,
                                               .uuid = gpus[i].uuid,
                                               .name = gpus[i].name,
-                                              .memory_bytes = gpus[i].memory_bytes,
-                                              .node = place.node,
-                                              .processors = place.processors};
+                                              .memory_bytes = gpus[i].memory_bytes};
         message_add_device(&writer, &device);
     }
     child_send(child, &writer);

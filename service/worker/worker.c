@@ -10,7 +10,6 @@
 #include "service/common/confine/call_filter.h"
 #include "service/common/confine/confine.h"
 #include "service/common/log.h"
-#include "service/common/numa/numa.h"
 #include "service/common/parallel.h"
 #include "service/common/wire/child.h"
 #include "service/pipeline/report_frames.h"
@@ -176,16 +175,6 @@ lower_priority(void)
         close(fd);
 }
 
-/* Binds the process to its NUMA node. Must be called before the device is opened, so that the
- * driver's threads and memory are on that node too. A failure is only logged. */
-static void
-bind_to_node(const struct role_args *args)
-{
-    const int rc = args->node < 0 ? 0 : numa_bind(numa_sys(), args->node);
-    if (rc)
-        log_warn("worker.node", LOG_INT("node", args->node), LOG_STR("error", strerror(-rc)));
-}
-
 /* Returns the threads of a job that runs alone: the configured number, or this worker's share of
  * the processors. */
 static int
@@ -279,8 +268,7 @@ open_slots(struct worker_process *worker, const struct conf *conf, const struct 
     }
     bound_lanes(conf, options.threads);
     log_info("worker.ready", LOG_STR("device", slots_description(worker->slots)),
-             LOG_INT("lanes", conf->compute.lanes), LOG_INT("threads", options.threads),
-             LOG_INT("node", args->node));
+             LOG_INT("lanes", conf->compute.lanes), LOG_INT("threads", options.threads));
     return 0;
 }
 
@@ -341,7 +329,6 @@ worker_main(const struct role_args *args)
     }
     log_set_level(conf->log_level);
     lower_priority();
-    bind_to_node(args);
     dicom_init();
     worker.confined = strcmp(args->device, "cpu") == 0 ? CONFINE_WORKER : CONFINE_GPU_WORKER;
     rc = confine_self(worker.confined, conf);

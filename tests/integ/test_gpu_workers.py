@@ -149,40 +149,6 @@ def test_jobs_run_on_all_gpus(start, tmp_path):
     assert {job["state"] for job in d.wait_jobs(8)} == {"DONE"}
 
 
-def nodes_of(folder, gpus, processors):
-    """Returns kernel files of a machine with a GPU and one of these processors per node."""
-    for node, (gpu, processor) in enumerate(zip(gpus, processors)):
-        for name, text in ((f"devices/system/node/node{node}/cpulist", processor),
-                           (f"bus/pci/devices/{gpu}/numa_node", node)):
-            (folder / name).parent.mkdir(parents=True)
-            (folder / name).write_text(f"{text}\n")
-    (folder / "devices/system/node/has_cpu").write_text(f"0-{len(processors) - 1}\n")
-    return str(folder)
-
-
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
-def test_each_worker_runs_on_the_numa_node_of_its_gpu(start, gpus, tmp_path):
-    first, second = sorted(os.sched_getaffinity(0))[:2]
-    gpus.set(A, "\n0000:3b:00.0\n")
-    gpus.set(B, "\n0000:d8:00.0\n")
-    sys = nodes_of(tmp_path / "sys", ["0000:d8:00.0", "0000:3b:00.0"], [first, second])
-    d = start('backend = "cuda";', environment={"NOCTULE_FAKE_SYS": sys})
-    wait_devices(d, {0: A, 1: B})
-    d.wait_log("event=worker.ready", 2)
-    for pid in d.children("worker"):
-        command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode()
-        on = [os.sched_getaffinity(int(task)) for task in os.listdir(f"/proc/{pid}/task")]
-        assert on == [{second if A in command else first}] * len(on), command
-    feed(d, tmp_path, 2)
-    assert {job["state"] for job in d.wait_jobs(2)} == {"DONE"}
-    told = f"{A} (node 1, processors {second}), {B} (node 0, processors {first})"
-    assert events(d, "COMPUTE_READY") == [told]
-    assert d.query("SELECT compute FROM v_night")[0][0] == told
-    assert f"Compute     {told}" in d.ctl("status").stdout
-    # One processor each, not half of the machine's processors.
-    assert [line for line in d.log.read_text().splitlines() if "worker.ready" in line and "threads=1" not in line] == []
-
-
 def test_the_memory_of_each_is_bound(start):
     """The limit applies to memory beyond that of an open GPU."""
     d = start('backend = "cuda";')

@@ -3,7 +3,6 @@
 #include "service/cli/doctor/doctor.h"
 #include "service/common/confine/call_filter.h"
 #include "service/common/confine/confine.h"
-#include "service/common/numa/numa.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -81,21 +80,6 @@ devices_have(const struct kernels_gpu *gpus, int count, const char *wanted)
     return false;
 }
 
-/* On machines with several NUMA nodes, lists the node of each GPU. */
-static void
-devices_places(const struct kernels_gpu *gpus, int count, char *text, size_t size)
-{
-    size_t length = 0;
-    *text = '\0';
-    for (int i = 0; i < count && length < size; i++) {
-        const struct numa_place place = numa_of_pci(numa_sys(), gpus[i].pci);
-        if (place.node >= 0)
-            length +=
-                (size_t)snprintf(text + length, size - length, "; GPU %d: node %d, processors %s",
-                                 gpus[i].index, place.node, place.processors);
-    }
-}
-
 static void
 devices_seen(struct examination *examination, const struct kernels_gpu *gpus, int count, int driver)
 {
@@ -112,13 +96,11 @@ devices_seen(struct examination *examination, const struct kernels_gpu *gpus, in
             doctor_find(examination, DOCTOR_ATTENTION,
                         "%s has % " PRId64 " MiB: large series are processed on the CPU",
                         gpus[i].name, gpus[i].memory_bytes >> 20);
-    char places[DOCTOR_TEXT / 2];
-    devices_places(gpus, count, places, sizeof places);
     doctor_fine(examination,
                 "%d GPU%s: %s, %" PRId64
-                " GiB%s; the driver supports CUDA up to %d.%d, this program uses %d.%d",
+                " GiB; the driver supports CUDA up to %d.%d, this program uses %d.%d",
                 count, count == 1 ? "" : "s, the first", gpus[0].name, gpus[0].memory_bytes >> 30,
-                places, driver / 1000, driver % 1000 / 10, program / 1000, program % 1000 / 10);
+                driver / 1000, driver % 1000 / 10, program / 1000, program % 1000 / 10);
 }
 
 void

@@ -42,12 +42,3 @@ devices_choose(const struct kernels_gpu *found, size_t found_count, char *const 
             choice->missing[choice->missing_count++] = i;
     }
 }
-
-int
-devices_share(const int *nodes, size_t count, size_t i)
-{
-    int share = 0;
-    for (size_t k = 0; k < count; k++)
-        share += nodes[i] < 0 || nodes[k] < 0 || nodes[k] == nodes[i];
-    return share;
-}

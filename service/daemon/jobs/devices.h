@@ -20,12 +20,6 @@ struct devices_choice {
     size_t missing_count;
 };
 
-/*
- * Returns how many workers share the processors of worker i. nodes[] holds the node that each
- * worker is bound to; -1: not bound, runs on all processors.
- */
-int devices_share(const int *nodes, size_t count, size_t i);
-
 /* Selects the devices; ignores any beyond DEVICES_MAX. */
 void devices_choose(const struct kernels_gpu *found, size_t found_count, char *const *names,
                     size_t name_count, struct devices_choice *choice);

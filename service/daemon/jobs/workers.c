@@ -3,7 +3,6 @@
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/common/numa/numa.h"
 #include "service/common/role.h"
 #include "service/common/wire/messages.h"
 
@@ -24,7 +23,6 @@
 struct workers_device {
     char name[KERNELS_UUID]; /* CPU, or a UUID; "": the slot must stay empty */
     int share;               /* number of workers on its processors */
-    struct numa_place place;
 };
 
 struct workers_item {
@@ -42,12 +40,11 @@ struct workers_settings {
 
 struct workers_found {
     struct kernels_gpu gpus[MAX_GPUS];
-    struct numa_place places[MAX_GPUS];
     size_t count;
 };
 
-static const struct workers_device no_device = {.place.node = -1};
-static const struct workers_device processors = {CPU, 1, {.node = -1}};
+static const struct workers_device no_device = {.name = ""};
+static const struct workers_device processors = {CPU, 1};
 
 struct workers {
     struct core *core;
@@ -96,9 +93,6 @@ workers_describe(const struct workers *workers, char *text, size_t size)
         if (*device->name)
             length += (size_t)snprintf(text + length, size - length, "%s%s", length ? ", " : "",
                                        device->name);
-        if (*device->name && device->place.node >= 0 && length < size)
-            length += (size_t)snprintf(text + length, size - length, " (node %d, processors %s)",
-                                       device->place.node, device->place.processors);
     }
 }
 
@@ -149,7 +143,7 @@ workers_notify(struct workers *workers)
 static bool
 workers_same_device(const struct workers_device *a, const struct workers_device *b)
 {
-    return strcmp(a->name, b->name) == 0 && a->share == b->share && a->place.node == b->place.node;
+    return strcmp(a->name, b->name) == 0 && a->share == b->share;
 }
 
 static int
@@ -170,8 +164,7 @@ workers_fill(struct workers *workers, size_t number, const struct workers_device
     worker->device = *device;
     worker->failures = 0;
     if (*device->name)
-        pool_fill(core->pool, worker->slot,
-                  &(struct pool_device){device->name, device->share, device->place.node});
+        pool_fill(core->pool, worker->slot, &(struct pool_device){device->name, device->share});
     else
         pool_empty(core->pool, worker->slot);
     return 0;
@@ -226,14 +219,10 @@ workers_apply_found(struct workers *workers)
     const struct conf_compute *compute = &workers->core->conf->compute;
     struct devices_choice choice;
     struct workers_device devices[DEVICES_MAX];
-    int nodes[DEVICES_MAX];
     devices_choose(workers->found.gpus, workers->found.count, compute->devices,
                    compute->device_count, &choice);
-    for (size_t i = 0; i < choice.chosen_count; i++)
-        nodes[i] = workers->found.places[choice.chosen[i]].node;
     for (size_t i = 0; i < choice.chosen_count; i++) {
-        devices[i].place = workers->found.places[choice.chosen[i]];
-        devices[i].share = devices_share(nodes, choice.chosen_count, i);
+        devices[i].share = (int)choice.chosen_count;
         memcpy(devices[i].name, workers->found.gpus[choice.chosen[i]].uuid, sizeof devices[i].name);
     }
     workers_report_missing(workers, &choice);
@@ -276,15 +265,11 @@ workers_begin(struct workers *workers)
 }
 
 static bool
-workers_take_gpu(struct kernels_gpu *gpu, struct numa_place *place,
-                 const struct message_device *message)
+workers_take_gpu(struct kernels_gpu *gpu, const struct message_device *message)
 {
     if (message->index < 0 || message->index > INT32_MAX || !*message->uuid ||
-        strlen(message->uuid) >= sizeof gpu->uuid || message->node < -1 ||
-        message->node >= CPU_SETSIZE)
+        strlen(message->uuid) >= sizeof gpu->uuid)
         return false;
-    *place = (struct numa_place){.node = (int)message->node};
-    snprintf(place->processors, sizeof place->processors, "%s", message->processors);
     *gpu =
         (struct kernels_gpu){.index = (int)message->index, .memory_bytes = message->memory_bytes};
     snprintf(gpu->uuid, sizeof gpu->uuid, "%s", message->uuid);
@@ -300,8 +285,7 @@ workers_read_found(struct proto_reader *reader, struct workers_found *found)
         return -EBADMSG;
     found->count = 0;
     while (message_next_device(reader, &message)) {
-        const size_t i = found->count++;
-        if (!workers_take_gpu(&found->gpus[i], &found->places[i], &message))
+        if (!workers_take_gpu(&found->gpus[found->count++], &message))
             reader->error = -EBADMSG;
     }
     return reader->error;
@@ -320,8 +304,7 @@ workers_probe_frame(struct workers *workers, struct proto_reader *reader)
     for (size_t i = 0; i < found.count; i++)
         log_info("device.found", LOG_INT("index", found.gpus[i].index),
                  LOG_STR("uuid", found.gpus[i].uuid), LOG_STR("name", found.gpus[i].name),
-                 LOG_INT("memory_mib", found.gpus[i].memory_bytes >> 20),
-                 LOG_INT("node", found.places[i].node));
+                 LOG_INT("memory_mib", found.gpus[i].memory_bytes >> 20));
 }
 
 /* The report is applied after the probe's end, so that it never shares a GPU with a worker. */

@@ -11,10 +11,6 @@
  *
  * If a later probe fails, the GPUs of the last successful one stay in use.
  *
- * On a machine with several NUMA nodes (numa.h), a GPU's worker is bound to the GPU's node and
- * shares its processors with the workers of the other GPUs there. The CPU worker runs on all
- * processors.
- *
  * A GPU that its worker cannot open, or loses, WORKERS_MAX_FAILURES times in a row without a
  * finished job is not used until the next reload (auto). If it was the last GPU, its worker uses
  * the CPUs. With cuda it is retried forever.

@@ -46,19 +46,6 @@ START_TEST(devices_are_chosen)
 
 END_TEST
 
-/* Two workers on node 1, one on node 0, and one on any node. */
-START_TEST(workers_on_a_node_share_its_processors)
-{
-    static const int nodes[] = {1, 0, 1, -1}, near[] = {1, 0, 1};
-    static const int expected[] = {3, 2, 3, 4}, expected_near[] = {2, 1, 2};
-    for (size_t i = 0; i < 4; i++)
-        ck_assert_int_eq(devices_share(nodes, 4, i), expected[i]);
-    for (size_t i = 0; i < 3; i++)
-        ck_assert_int_eq(devices_share(near, 3, i), expected_near[i]);
-}
-
-END_TEST
-
 START_TEST(the_number_of_devices_is_limited)
 {
     struct kernels_gpu many[DEVICES_MAX + 5] = {{.index = 0}};
@@ -78,7 +65,6 @@ main(void)
     Suite *suite = suite_create("service_devices");
     TCase *tests = tcase_create("devices");
     tcase_add_loop_test(tests, devices_are_chosen, 0, sizeof cases / sizeof cases[0]);
-    tcase_add_test(tests, workers_on_a_node_share_its_processors);
     tcase_add_test(tests, the_number_of_devices_is_limited);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

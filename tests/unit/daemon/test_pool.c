@@ -316,11 +316,11 @@ START_TEST(a_slot_is_filled_and_emptied)
 {
     int slot = pool_reserve(pool, "shares", 0);
     ck_assert_uint_eq(pool_living(pool), 0);
-    pool_fill(pool, slot, &(struct pool_device){"GPU-1", 17, -1});
+    pool_fill(pool, slot, &(struct pool_device){"GPU-1", 17});
     turn_until(seen.gone == 1);
     ck_assert_int_eq(seen.last.exit_status, 17);
-    pool_fill(pool, slot, &(struct pool_device){"GPU-1", 17, 3}); /* on a node */
-    turn_until(seen.last.exit_status == 17 + 3);
+    pool_fill(pool, slot, &(struct pool_device){"GPU-1", 20});
+    turn_until(seen.last.exit_status == 20);
     pool_fill(pool, slot, NULL); /* the next one is started without a device */
     turn_until(seen.last.exit_status == 0);
     pool_empty(pool, slot);
@@ -691,7 +691,7 @@ main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     if (argc > 10 && strcmp(argv[2], "shares") == 0 && strcmp(argv[7], "--device") == 0 &&
         strcmp(argv[8], "GPU-1") == 0 && strcmp(argv[9], "--share") == 0)
-        return atoi(argv[10]) + (argc > 12 && strcmp(argv[11], "--node") == 0 ? atoi(argv[12]) : 0);
+        return atoi(argv[10]);
     if (argc > 2 && strcmp(argv[1], "--role") == 0)
         run_child(argv[2]);
     log_open("test", "error");
