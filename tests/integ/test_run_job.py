@@ -168,7 +168,7 @@ def test_a_missing_input_fails_the_job(site, tmp_path):
     files[3].unlink()
     site.run(folder)
     told = site.ended(folder, RETRY, "ATTEMPT_FILE_DIFFERS")
-    assert "not there" in told["message"]
+    assert "is missing" in told["message"]
 
 
 POINTS = ["step_before_check", "worker_before_read", "worker_after_compute", "worker_in_write", "worker_after_rename",
