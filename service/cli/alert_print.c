@@ -19,10 +19,8 @@ const struct cli_alert_word cli_alert_words[] = {
     [ALERT_ATTENTION] = {"Attention", "attention", "WARNING", CLI_DOUBTFUL},
     [ALERT_BROKEN] = {"Broken", "broken", "CRITICAL", CLI_BAD}};
 
-/*
- * Describes from the database how a stopped daemon ended. Writes no text if the database has no
- * record of it.
- */
+/* Describes from the database how a stopped daemon ended. Writes no text if the database has no
+ * record of it. */
 static void
 alert_describe_end(struct report *report, char *text, size_t size, int64_t *since_ms)
 {
@@ -158,10 +156,8 @@ alert_to_json(const struct alert *alert, struct json *json)
     json_end_object(json);
 }
 
-/*
- * Writes the key of earlier versions. Leaves out acknowledged alerts, which its readers cannot
- * recognise.
- */
+/* Writes the key of earlier versions. Leaves out acknowledged alerts, which its readers cannot
+ * recognise. */
 static void
 alerts_to_old_json(const struct alerts *alerts, struct json *json)
 {

@@ -6,10 +6,8 @@
 
 #include <stdlib.h>
 
-/*
- * If the file has an error, commands that do not need the file itself use the configuration in
- * force.
- */
+/* If the file has an error, commands that do not need the file itself use the configuration in
+ * force. */
 static struct conf *
 load_conf(const struct cli_call *call)
 {
@@ -30,10 +28,8 @@ load_conf(const struct cli_call *call)
     return conf;
 }
 
-/*
- * Standalone commands read the given or the default configuration. Other commands follow the
- * running daemon.
- */
+/* Standalone commands read the given or the default configuration. Other commands follow the
+ * running daemon. */
 static int
 run_with_conf(struct cli_call *call)
 {

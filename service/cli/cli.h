@@ -34,53 +34,39 @@ extern const struct cli_command cli_run, cli_run_job, cli_explain, cli_status, c
  */
 int cli_choose_conf(struct cli_context *context, struct error *error);
 
-/*
- * Loads the configuration. Returns NULL after printing all errors. If `findings` is not NULL,
+/* Loads the configuration. Returns NULL after printing all errors. If `findings` is not NULL,
  * warnings are printed too, and the caller must free the findings in either case. The caller must
- * call conf_free.
- */
+ * call conf_free. */
 struct conf *cli_load_conf(const struct cli_context *context, const char *path,
                            struct conf_findings *findings);
 
-/*
- * Returns the configuration in force of a daemon that answers, or NULL. Used if the file cannot be
- * loaded. The caller must call conf_free.
- */
+/* Returns the configuration in force of a daemon that answers, or NULL. Used if the file cannot be
+ * loaded. The caller must call conf_free. */
 struct conf *cli_load_conf_in_force(const struct cli_context *context);
 
-/*
- * Parses a job number, a delivery number or a count: decimal digits, 1 to INT64_MAX. Returns 0 or
- * -EINVAL.
- */
+/* Parses a job number, a delivery number or a count: decimal digits, 1 to INT64_MAX. Returns 0 or
+ * -EINVAL. */
 int cli_parse_number(const char *text, int64_t *number);
 
-/*
- * Converts a time to Unix milliseconds. The end of the text may be missing: "2026-01-31T07".
- * Returns 0 or -EINVAL.
- */
+/* Converts a time to Unix milliseconds. The end of the text may be missing: "2026-01-31T07".
+ * Returns 0 or -EINVAL. */
 int cli_time_to_ms(const char *text, int64_t *ms);
 
 /* Checks the form of a Series Instance UID: 1 to 64 digits and points. */
 bool cli_is_uid(const char *text);
 
-/*
- * Finds a pipeline by name. Returns EXIT_OK, or EXIT_NOT_FOUND after printing the names of all
- * pipelines.
- */
+/* Finds a pipeline by name. Returns EXIT_OK, or EXIT_NOT_FOUND after printing the names of all
+ * pipelines. */
 int cli_find_pipeline(const struct conf *conf, const char *name,
                       const struct conf_pipeline **pipeline);
 
-/*
- * Adds the files of an input as input_collect does. Returns EXIT_OK, or another exit code after an
- * error message.
- */
+/* Adds the files of an input as input_collect does. Returns EXIT_OK, or another exit code after an
+ * error message. */
 struct collection;
 int cli_collect(struct collection *files, const char *input);
 
-/*
- * Opens the database of the root folder for reading. Returns EXIT_OK, or EXIT_DATABASE after an
- * error message.
- */
+/* Opens the database of the root folder for reading. Returns EXIT_OK, or EXIT_DATABASE after an
+ * error message. */
 struct report;
 int cli_open_report(const struct conf *conf, struct report **report);
 /* Does the same without printing. Returns 0 or -errno with a message. */
@@ -88,36 +74,26 @@ int cli_try_report(const struct conf *conf, struct report **report, struct error
 
 #define CLI_DAEMON_SECONDS 10 /* time limit of commands for each answer */
 
-/*
- * Sends a PING. Returns 0 if a daemon serves this root and receives files, -EINPROGRESS if it does
+/* Sends a PING. Returns 0 if a daemon serves this root and receives files, -EINPROGRESS if it does
  * not receive files yet, or another -errno if no daemon answers. Sets *message, and *alerts in the
- * lines of alerts_from_lines. Each is "" or NULL without an answer. The caller must free both.
- */
+ * lines of alerts_from_lines. Each is "" or NULL without an answer. The caller must free both. */
 int cli_ping_daemon(const char *root, int seconds, char **message, char **alerts);
-/*
- * Explains another -errno of cli_ping_daemon. Returns the state of the daemon ("not running", "not
- * answering", "unknown") and writes a message into `why`.
- */
+/* Explains another -errno of cli_ping_daemon. Returns the state of the daemon ("not running", "not
+ * answering", "unknown") and writes a message into `why`. */
 const char *cli_no_answer(const char *root, int seconds, int rc, char *why, size_t size);
-/*
- * Returns the process ID of the daemon of this root, or 0 if there is no such process or this user
- * cannot see it.
- */
+/* Returns the process ID of the daemon of this root, or 0 if there is no such process or this user
+ * cannot see it. */
 int cli_find_daemon(const char *root);
 
-/*
- * Finds the service's user: the owner of the root folder, else the installed user. *user is NULL if
+/* Finds the service's user: the owner of the root folder, else the installed user. *user is NULL if
  * both are unknown. If root calls it, the process becomes that user, with the caller's ID as saved
  * ID. Returns 1 if the rights changed, 0 if not, or -errno. Must be called before other threads
- * start.
- */
+ * start. */
 int cli_take_rights(const struct conf *conf, const struct passwd **user);
 
-/*
- * Tests a destination: sends a C-ECHO, tries STOW-RS, or checks that a folder is writable. Returns
+/* Tests a destination: sends a C-ECHO, tries STOW-RS, or checks that a folder is writable. Returns
  * 0 and the answer in `answer`, or -errno with a code and a message. `seconds` limits each wait; 0
- * uses the configured limits. Any thread may call it after dicom_init.
- */
+ * uses the configured limits. Any thread may call it after dicom_init. */
 int cli_echo_destination(const struct conf *conf, const struct conf_destination *destination,
                          double seconds, char *answer, size_t size, struct error *error);
 /* Does the same for an archive of `noctule pull`. */
@@ -127,10 +103,8 @@ int cli_echo_source(const struct conf *conf, const struct conf_source *source, d
 /* A progress bar on the terminal with the remaining time. Thread-safe. */
 struct progress;
 
-/*
- * Opens a bar on standard error. The bar is not drawn if `wanted` is false or standard error is not
- * a terminal. Returns NULL without memory.
- */
+/* Opens a bar on standard error. The bar is not drawn if `wanted` is false or standard error is not
+ * a terminal. Returns NULL without memory. */
 struct progress *cli_progress_open(bool wanted);
 /* Begins a job with this title. */
 void cli_progress_begin(struct progress *progress, const char *title);

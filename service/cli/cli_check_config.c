@@ -157,10 +157,8 @@ check_config_summary(const char *path, const struct conf *conf,
         printf("rule: none; only AE titles with a pipeline create jobs\n");
 }
 
-/*
- * As root, loads the file again with the rights of the service, which must be able to read it.
- * Drafts of root only get a warning.
- */
+/* As root, loads the file again with the rights of the service, which must be able to read it.
+ * Drafts of root only get a warning. */
 static int
 check_config_as_service(const struct cli_call *call, const char *path, const struct conf *conf)
 {
@@ -181,9 +179,8 @@ check_config_as_service(const struct cli_call *call, const char *path, const str
     return draft ? EXIT_OK : EXIT_CONFIG;
 }
 
-/*
- * Checks that the TLS files can be used, with the rights of the service if root runs the command.
- */
+/* Checks that the TLS files can be used, with the rights of the service if root runs the
+ * command. */
 static int
 check_config_tls(const struct conf_dicom *dicom)
 {

@@ -50,10 +50,8 @@ cli_daemon_answers(const char *root)
     return rc == 0 || rc == -EINPROGRESS;
 }
 
-/*
- * Uses the default root for the default file only. Another file without a root may belong to
- * another service.
- */
+/* Uses the default root for the default file only. Another file without a root may belong to
+ * another service. */
 static char *
 cli_find_root(const struct cli_context *context)
 {

@@ -25,10 +25,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/*
- * Builds the address of the control socket. A path that is too long for sockaddr_un goes through
- * the open root folder. The caller must close *folder after connecting, unless it is -1.
- */
+/* Builds the address of the control socket. A path that is too long for sockaddr_un goes through
+ * the open root folder. The caller must close *folder after connecting, unless it is -1. */
 static int
 socket_address(const char *root, struct sockaddr_un *address, int *folder)
 {
@@ -112,10 +110,8 @@ control_receive(int fd, struct proto_stream *stream, struct proto_reader *reader
     return rc < 0 ? rc : 0;
 }
 
-/*
- * Sends a frame and reads the ANSWER, which points into the stream. Returns 0 for any answer, else
- * -errno.
- */
+/* Sends a frame and reads the ANSWER, which points into the stream. Returns 0 for any answer, else
+ * -errno. */
 static int
 control_exchange(int fd, struct proto_writer *writer, struct proto_stream *stream,
                  struct message_answer *answer)
@@ -336,10 +332,8 @@ const struct cli_command cli_cancel = {.name = "cancel",
                                        JOBS(1),
                                        .run = cancel_run};
 
-/*
- * Sends a request for all rows that match the filter. If `would` is not NULL, only lists them with
- * this verb.
- */
+/* Sends a request for all rows that match the filter. If `would` is not NULL, only lists them with
+ * this verb. */
 static int
 control_request_matching(const struct cli_context *context, const struct cli_request *request,
                          const struct report_list *list, const struct report_filter *filter,

@@ -124,10 +124,8 @@ take_feature(void *context, const struct feature *row)
     return feature_set_add(context, row);
 }
 
-/*
- * Prints features.json or features.csv from the database. The rows equal the set of the worker, and
- * the same code writes them.
- */
+/* Prints features.json or features.csv from the database. The rows equal the set of the worker, and
+ * the same code writes them. */
 static int
 answer_features(struct report *report, const struct report_request *request, struct error *error)
 {

@@ -124,10 +124,8 @@ status_print_check_known(const struct alerts *alerts)
     }
 }
 
-/*
- * Prints "NOCTULE WARNING: jobs_failed: ...; known: quarantine | jobs_ready=0 ...". Returns the
- * severity as exit status.
- */
+/* Prints "NOCTULE WARNING: jobs_failed: ...; known: quarantine | jobs_ready=0 ...". Returns the
+ * severity as exit status. */
 static int
 status_print_check(const struct status *status, struct report *report)
 {
@@ -151,10 +149,8 @@ status_print_check(const struct status *status, struct report *report)
     return (int)worst;
 }
 
-/*
- * Adds an alert for an error in the file that no reload has reported yet. It would stop the next
- * start.
- */
+/* Adds an alert for an error in the file that no reload has reported yet. It would stop the next
+ * start. */
 static void
 status_add_refusal(struct status *status)
 {

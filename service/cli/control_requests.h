@@ -19,10 +19,8 @@ struct cli_request {
     bool array; /* print the answers as elements of one JSON array */
 };
 
-/*
- * Sends the requests on one connection. A request without an argument has a NULL argument. Returns
- * a code of exit_codes.h.
- */
+/* Sends the requests on one connection. A request without an argument has a NULL argument. Returns
+ * a code of exit_codes.h. */
 int control_request_all(const char *root, const struct cli_request *request, char **arguments,
                         int count, const void *options);
 

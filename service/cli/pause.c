@@ -72,10 +72,8 @@ drain_print_jobs(struct report *report, int64_t *printed_jobs, struct report_pau
     return EXIT_OK;
 }
 
-/*
- * Checks whether to wait for the last job. Returns EXIT_OK to wait, else the exit code after an
- * error message.
- */
+/* Checks whether to wait for the last job. Returns EXIT_OK to wait, else the exit code after an
+ * error message. */
 static int
 drain_check(const struct cli_call *call, const struct report_pause *pause, double until)
 {

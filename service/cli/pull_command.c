@@ -100,9 +100,8 @@ pull_trim(char *line)
     return *line == '#' ? "" : line;
 }
 
-/*
- * Adds the value of a line. A line with a NUL must be refused, because C would cut the value there.
- */
+/* Adds the value of a line. A line with a NUL must be refused, because C would cut the value
+ * there. */
 static int
 pull_add_line(struct pull *pull, char *line, size_t length)
 {

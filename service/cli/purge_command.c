@@ -89,10 +89,8 @@ purge_add_key(struct purge *purge, const char *key, struct error *error)
     return 0;
 }
 
-/*
- * Quarantined files without a known series have no patient and are found by age only. The key ""
- * stands for all of them.
- */
+/* Quarantined files without a known series have no patient and are found by age only. The key ""
+ * stands for all of them. */
 static int
 purge_choose_strays(struct purge *purge, struct report *report, struct error *error)
 {
@@ -125,10 +123,8 @@ purge_takes_with_it(const struct purge *purge, const struct report_object *objec
     return object->drawn_on[0] != '\0';
 }
 
-/*
- * With --patient, selects objects of the patient on any images, else old objects without stored
- * images. Objects in an image series go with it.
- */
+/* With --patient, selects objects of the patient on any images, else old objects without stored
+ * images. Objects in an image series go with it. */
 static bool
 purge_wants_object(const struct purge *purge, const char *root, const struct report_object *object)
 {

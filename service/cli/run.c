@@ -520,10 +520,8 @@ remove_output(const struct direct_run *run)
     free(path);
 }
 
-/*
- * Creates the output folder. Returns 0 even if that fails, because each job then reports the error.
- * Returns -ENOMEM after an error message.
- */
+/* Creates the output folder. Returns 0 even if that fails, because each job then reports the error.
+ * Returns -ENOMEM after an error message. */
 static int
 make_output(struct direct_run *run)
 {
@@ -547,10 +545,8 @@ make_output(struct direct_run *run)
     return 0;
 }
 
-/*
- * Confines the process, because images are foreign data. A GPU driver needs unknown system calls to
- * open a device, so their filter follows later.
- */
+/* Confines the process, because images are foreign data. A GPU driver needs unknown system calls to
+ * open a device, so their filter follows later. */
 static int
 run_confine(struct direct_run *run)
 {

@@ -21,16 +21,12 @@ struct watch {
             .help = "seconds between redraws with --watch; default 2", .noun = "SECONDS"           \
     }
 
-/*
- * Checks the options before data is read. `streams` is true if the output is not text for a
- * terminal. Returns EXIT_OK, or EXIT_USAGE after an error message.
- */
+/* Checks the options before data is read. `streams` is true if the output is not text for a
+ * terminal. Returns EXIT_OK, or EXIT_USAGE after an error message. */
 int watch_check(const struct cli_call *call, const struct watch *watch, bool streams);
 
-/*
- * Draws the output of `draw` until the user ends it, and restores the terminal. Returns the last
- * status of `draw`.
- */
+/* Draws the output of `draw` until the user ends it, and restores the terminal. Returns the last
+ * status of `draw`. */
 int watch_run(struct cli_call *call, const struct watch *watch, int (*draw)(struct cli_call *call));
 
 #endif

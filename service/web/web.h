@@ -26,10 +26,8 @@ struct web {
     bool lost;                /* the database failed and may have been replaced */
 };
 
-/*
- * Answers a request. Sets status and type, and writes the text to answer->out or sets
- * answer->bytes.
- */
+/* Answers a request. Sets status and type, and writes the text to answer->out or sets
+ * answer->bytes. */
 void web_answer(struct web *web, const struct web_request *request, struct web_reply *answer);
 
 #endif

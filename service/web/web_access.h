@@ -18,23 +18,18 @@ struct web_access {
     char token[WEB_ACCESS_TOKEN]; /* "": no token needed */
 };
 
-/*
- * Reads the first line of the token file, if one is configured. Returns 0 or -errno with a message.
- */
+/* Reads the first line of the token file, if one is configured. Returns 0 or -errno with a
+ * message. */
 int web_access_read_token(const struct conf_page *page, struct web_access *access,
                           struct error *error);
 
-/*
- * Checks the Host header. Accepts addresses, localhost and configured names. If no name is
+/* Checks the Host header. Accepts addresses, localhost and configured names. If no name is
  * configured and other machines can reach the web UI, accepts all names, because a token is needed
- * then.
- */
+ * then. */
 bool web_access_is_known_host(const struct web_access *access, const char *host);
 
-/*
- * Checks the token of the Authorization header: Bearer, or the password of Basic. The time must not
- * depend on the token.
- */
+/* Checks the token of the Authorization header: Bearer, or the password of Basic. The time must not
+ * depend on the token. */
 bool web_access_is_authorized(const struct web_access *access, const char *authorization);
 
 #endif

@@ -27,11 +27,9 @@ int web_alerts_make(struct web_alerts *alerts, const struct conf *conf, struct r
                     int64_t now_ms, struct error *error);
 void web_alerts_clear(struct web_alerts *alerts);
 
-/*
- * Writes /readyz: a line per alert, "ID: message (attention, since WHEN)". If with_subject is
+/* Writes /readyz: a line per alert, "ID: message (attention, since WHEN)". If with_subject is
  * false, writes only the kinds, which name no destination or pipeline. Returns whether the service
- * is ready: no alert is broken, even an acknowledged one.
- */
+ * is ready: no alert is broken, even an acknowledged one. */
 bool web_alerts_write(const struct alerts *alerts, bool with_subject, FILE *out);
 
 #endif

@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * max labels of one metric; further ones are ignored. Names may come from configurations of years.
- */
+/* max labels of one metric; further ones are ignored. Names may come from configurations of
+ * years. */
 #define MAX_LABELS 200
 
 /* The value of a metric for one label. */
@@ -111,10 +110,8 @@ web_metrics_begin(struct web_metrics *metrics)
             web_metrics_sample(metrics, (enum metric_name)i, "");
 }
 
-/*
- * Reads new events and gauges. After an error, counting restarts at zero, which monitoring systems
- * accept.
- */
+/* Reads new events and gauges. After an error, counting restarts at zero, which monitoring systems
+ * accept. */
 static int
 web_metrics_read(struct web_metrics *metrics, struct report *report, struct error *error)
 {

@@ -10,10 +10,8 @@
 
 #define DAY_MS (24 * 3600 * 1000LL)
 
-/*
- * Finds the recorded period that ended on a date, by local time. Returns 0 or -errno with a
- * message.
- */
+/* Finds the recorded period that ended on a date, by local time. Returns 0 or -errno with a
+ * message. */
 static int
 web_report_span(const struct web_view *view, const char *day, int64_t *since_ms, int64_t *until_ms,
                 struct error *error)

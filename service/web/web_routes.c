@@ -46,10 +46,8 @@ answer_health(struct web *web, const struct web_request *request, struct web_rep
     return 0;
 }
 
-/*
- * Returns the readiness of the service. Ids of alerts name destinations and pipelines, so they need
- * the token.
- */
+/* Returns the readiness of the service. Ids of alerts name destinations and pipelines, so they need
+ * the token. */
 static int
 answer_ready(struct web *web, const struct web_request *request, struct web_reply *answer,
              struct error *error)
@@ -280,10 +278,8 @@ route_view(struct web *web, const struct route *route, const struct web_request 
     return rc;
 }
 
-/*
- * After an error other than a time limit, the database is opened again, because the file may have
- * been replaced.
- */
+/* After an error other than a time limit, the database is opened again, because the file may have
+ * been replaced. */
 static int
 web_open_database(struct web *web, struct error *error)
 {

@@ -78,10 +78,8 @@ web_server_add_headers(struct MHD_Response *response, const struct web_reply *an
     return all;
 }
 
-/*
- * Makes a response. It must have all headers, because browsers enforce them. Returns NULL without
- * memory.
- */
+/* Makes a response. It must have all headers, because browsers enforce them. Returns NULL without
+ * memory. */
 static struct MHD_Response *
 web_server_response(struct web_reply *answer)
 {
@@ -235,10 +233,8 @@ web_server_name_host(struct MHD_Connection *connection, char host[INET6_ADDRSTRL
                   INET6_ADDRSTRLEN);
 }
 
-/*
- * Finds the oldest connection of the host (NULL: of any host) without a complete request, else the
- * oldest one. Sets *count to the open connections of that host. The caller must hold the lock.
- */
+/* Finds the oldest connection of the host (NULL: of any host) without a complete request, else the
+ * oldest one. Sets *count to the open connections of that host. The caller must hold the lock. */
 static struct web_server_client *
 web_server_oldest(const struct web_server *server, const char *host, size_t *count)
 {
@@ -255,10 +251,8 @@ web_server_oldest(const struct web_server *server, const char *host, size_t *cou
     return oldest;
 }
 
-/*
- * Closes a connection if there are too many. If the newcomer's host has more than half of them,
- * closes one of that host. The caller must hold the lock.
- */
+/* Closes a connection if there are too many. If the newcomer's host has more than half of them,
+ * closes one of that host. The caller must hold the lock. */
 static void
 web_server_make_room(struct web_server *server, const struct web_server_client *newcomer)
 {
@@ -367,10 +361,8 @@ web_server_open(int fd, const struct web_server_events *events, struct web_serve
     return 0;
 }
 
-/*
- * Closes all connections and waits until they are gone. If libmicrohttpd 0.9.75 stops while it
- * refuses a request that is too large, it reads an invalid answer.
- */
+/* Closes all connections and waits until they are gone. If libmicrohttpd 0.9.75 stops while it
+ * refuses a request that is too large, it reads an invalid answer. */
 static void
 web_server_empty(struct web_server *server)
 {

@@ -17,16 +17,12 @@ struct web_view {
 /* Links of list cells. */
 extern const struct html_link web_view_links[];
 
-/*
- * Returns the query of a list: the item of the request, and the row to continue after if the
- * request names this list.
- */
+/* Returns the query of a list: the item of the request, and the row to continue after if the
+ * request names this list. */
 struct page_asked web_view_query(const struct web_view *view, enum page_list_name name);
 
-/*
- * Writes a list as a section, with a link to the next rows. Without rows, writes `empty`, or leaves
- * the section out if it is NULL. If the request continues another list, writes only that one.
- */
+/* Writes a list as a section, with a link to the next rows. Without rows, writes `empty`, or leaves
+ * the section out if it is NULL. If the request continues another list, writes only that one. */
 int web_view_list(const struct web_view *view, enum page_list_name name, const char *empty,
                   const struct page_asked *query, struct error *error);
 /* Writes a list of one row as figures. */

@@ -179,10 +179,8 @@ check_deadline(const struct doctor_check *check)
     return DOCTOR_DEADLINE + (check->on_nodes ? DOCTOR_NODE_SECONDS : 0);
 }
 
-/*
- * Returns true and the findings in *found if the check ended. If it did not end in time, *found has
- * that as a finding.
- */
+/* Returns true and the findings in *found if the check ended. If it did not end in time, *found has
+ * that as a finding. */
 static bool
 doctor_visit_end(struct doctor_visit *visit, const struct timespec *began,
                  struct examination *found)
@@ -341,10 +339,8 @@ doctor_print_json(const struct doctor *doctor, const struct examination *found, 
 
 /* ------------------------------------------------------------------------------- rights ---- */
 
-/*
- * Loads the file with the rights of the service, which must read it. A file of conf.d may be
- * readable for root only.
- */
+/* Loads the file with the rights of the service, which must read it. A file of conf.d may be
+ * readable for root only. */
 static void
 doctor_load_as_service(struct doctor *doctor, const char *root)
 {
@@ -355,11 +351,9 @@ doctor_load_as_service(struct doctor *doctor, const char *root)
     conf_free(conf);
 }
 
-/*
- * Must run before other threads start. Slurm identifies users by the real user ID, so the real and
+/* Must run before other threads start. Slurm identifies users by the real user ID, so the real and
  * the effective ID change. The saved ID stays for doctor_check_backup only. If the owner of the
- * root folder has no name, there is no service user.
- */
+ * root folder has no name, there is no service user. */
 static int
 doctor_take_rights(struct doctor *doctor, const char *root)
 {

@@ -23,10 +23,8 @@ struct backup_newest {
     char name[NAME_MAX + 1];
 };
 
-/*
- * Notes a backup: a folder with a complete copy of the database. Ignores unfinished copies and the
- * link to the last one. Returns 0 or -errno.
- */
+/* Notes a backup: a folder with a complete copy of the database. Ignores unfinished copies and the
+ * link to the last one. Returns 0 or -errno. */
 static int
 backup_try(int folder, const char *name, struct backup_newest *newest)
 {

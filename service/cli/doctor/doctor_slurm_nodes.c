@@ -24,10 +24,8 @@
 #define QUERY_MS 2000 /* interval for queries to Slurm */
 #define FOUND    512
 
-/*
- * sbatch runs it as SCRIPT PROGRAM run-job FOLDER. Like a manifest, the file is written under a
- * temporary name and then renamed.
- */
+/* sbatch runs it as SCRIPT PROGRAM run-job FOLDER. Like a manifest, the file is written under a
+ * temporary name and then renamed. */
 static const char script[] = "#!/bin/sh\n"
                              "cd \"$3\" || exit 1\n"
                              "{ cat here && echo && echo \"$SLURMD_NODENAME\" && id -u && \"$1\" "

@@ -313,10 +313,8 @@ put_explained(struct explain *explain, const struct explained *explained)
     return rc;
 }
 
-/*
- * Finds the other series of the study of series i, among the stored ones and among the files.
- * Returns 0 or -ENOMEM. The caller must free the list.
- */
+/* Finds the other series of the study of series i, among the stored ones and among the files.
+ * Returns 0 or -ENOMEM. The caller must free the list. */
 static int
 explain_find_study(const struct explain *explain, size_t i, struct rules_study *study)
 {

@@ -263,10 +263,8 @@ explained_job_check(struct explained_job *job, const struct geometry_series *gro
               "with the pipeline's own limits the series has no such stack.");
 }
 
-/*
- * Checks the stacks with the limits of one pipeline, as a worker does. Completeness is already
- * decided.
- */
+/* Checks the stacks with the limits of one pipeline, as a worker does. Completeness is already
+ * decided. */
 static int
 explained_check_jobs(const struct explained_request *request, struct explained *explained,
                      const char *name)
@@ -285,10 +283,8 @@ explained_check_jobs(const struct explained_request *request, struct explained *
     return 0;
 }
 
-/*
- * Finds the series of the study that a job waits for, as the daemon does
- * (service/daemon/jobs/awaited.c). A job does not wait once one of its rules has all its series.
- */
+/* Finds the series of the study that a job waits for, as the daemon does
+ * (service/daemon/jobs/awaited.c). A job does not wait once one of its rules has all its series. */
 static void
 job_await_study(const struct explained_request *request, const struct rules_series *series,
                 struct explained_job *job)

@@ -31,16 +31,12 @@ struct explained_objects {
 void explained_objects_open(struct explained_objects *objects, const struct conf *conf);
 void explained_objects_close(struct explained_objects *objects);
 
-/*
- * Adds a file. Returns 1 if it is an annotation object, 0 if it is not or cannot be read, or
- * -ENOMEM.
- */
+/* Adds a file. Returns 1 if it is an annotation object, 0 if it is not or cannot be read, or
+ * -ENOMEM. */
 int explained_objects_add(struct explained_objects *objects, const char *path);
 
-/*
- * Print all objects, or the objects that the jobs of a series use. If `json` is NULL, they print
- * text. The second returns 0 or -errno.
- */
+/* Print all objects, or the objects that the jobs of a series use. If `json` is NULL, they print
+ * text. The second returns 0 or -errno. */
 void explained_objects_put(const struct explained_objects *objects, struct json *json);
 int explained_objects_put_waits(const struct explained_objects *objects,
                                 const struct explained *explained, struct json *json);

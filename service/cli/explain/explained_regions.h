@@ -18,10 +18,8 @@ struct explained_regions {
 void explained_regions_open(struct explained_regions *regions, const char *kind, const char *path);
 void explained_regions_close(struct explained_regions *regions);
 
-/*
- * Returns the number of matching regions, or of all regions if `wanted` is NULL. A job needs one,
- * unless the segment has `each` or `unite`.
- */
+/* Returns the number of matching regions, or of all regions if `wanted` is NULL. A job needs one,
+ * unless the segment has `each` or `unite`. */
 int32_t explained_regions_count(const struct explained_regions *regions,
                                 const struct conf_object *wanted);
 
@@ -29,10 +27,8 @@ int32_t explained_regions_count(const struct explained_regions *regions,
 enum code explained_regions_check(const struct explained_regions *regions,
                                   const struct conf_segment *segment);
 
-/*
- * Lists regions as `1 "GTV", 2 "Heart"`. The text is "none" without regions, and has the error code
- * of an unreadable file.
- */
+/* Lists regions as `1 "GTV", 2 "Heart"`. The text is "none" without regions, and has the error code
+ * of an unreadable file. */
 void explained_regions_describe(const struct explained_regions *regions,
                                 const struct conf_object *wanted, char text[EXPLAINED_TEXT]);
 

@@ -64,10 +64,8 @@ FACT(thickness)
         snprintf(text, size, "%g mm", frame->slice_thickness);
 }
 
-/*
- * Names the axis of the largest component of the normal. More than 18 degrees off every axis is
- * oblique.
- */
+/* Names the axis of the largest component of the normal. More than 18 degrees off every axis is
+ * oblique. */
 static const char *
 orientation_word(const double o[6])
 {

@@ -12,11 +12,9 @@ struct collection {
     bool flat; /* do not descend into subfolders */
 };
 
-/*
- * Adds a file, or every regular file below a folder. Follows symbolic links and adds dangling ones.
+/* Adds a file, or every regular file below a folder. Follows symbolic links and adds dangling ones.
  * Skips names and folders that begin with a dot, and names that end in .part or .tmp. Returns 0, or
- * -errno with the unreadable path in *where. The caller must free *where.
- */
+ * -errno with the unreadable path in *where. The caller must free *where. */
 int input_collect(struct collection *collection, const char *input, char **where);
 /* Adds a path unchanged. Returns 0 or -ENOMEM. */
 int input_collect_add(struct collection *collection, const char *path);

@@ -30,10 +30,8 @@ confined_add_real(struct confined_folders *folders, const char *path)
     return input_collect_add(&folders->real, real);
 }
 
-/*
- * Adds the folder of a file. A link adds the folder of its target. Equal folders in a row are
- * resolved once.
- */
+/* Adds the folder of a file. A link adds the folder of its target. Equal folders in a row are
+ * resolved once. */
 static int
 confined_add_file(struct confined_folders *folders, const char *file)
 {

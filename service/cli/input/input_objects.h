@@ -18,10 +18,8 @@ struct input_objects {
 /* Adds a file. Returns 1; 0 with the reason if it is not such an object; or -ENOMEM. */
 int input_objects_add(struct input_objects *all, char *path, struct error *reason);
 
-/*
- * Writes the paths of the objects that refer to a series, its images or its frame of reference.
- * `paths` must have all->count elements. Returns their number.
- */
+/* Writes the paths of the objects that refer to a series, its images or its frame of reference.
+ * `paths` must have all->count elements. Returns their number. */
 size_t input_objects_of(const struct input_objects *all, const struct headers *series,
                         char **paths);
 

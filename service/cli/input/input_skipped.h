@@ -22,10 +22,8 @@ struct input_skipped {
 int input_skipped_add(struct input_skipped *all, const char *path, enum code code,
                       const char *message);
 
-/*
- * Prints the files on standard error: one line per file, or, if there are too many, per code and
- * folder, or per code.
- */
+/* Prints the files on standard error: one line per file, or, if there are too many, per code and
+ * folder, or per code. */
 void input_skipped_print(struct input_skipped *all);
 
 /* Writes the JSON array "passed_over". */

@@ -105,10 +105,8 @@ sorted_has_neighbour(const struct sorted_series *series, const char *path)
     return i < series->headers.count;
 }
 
-/*
- * Counts an unreadable file as missing in the series of its header. If the header has no series,
- * counts it for all series in the same folder.
- */
+/* Counts an unreadable file as missing in the series of its header. If the header has no series,
+ * counts it for all series in the same folder. */
 static void
 sorted_place_damage(struct sorted *sorted, const char *path, const struct error *error)
 {
@@ -157,10 +155,8 @@ sorted_compare(const char *a, const char *b, enum dicom_likeness *likeness)
     return rc;
 }
 
-/*
- * Checks two files with the same SOP Instance UID. Skips the second (sets it to NULL) if it is
- * equal, else refuses the series.
- */
+/* Checks two files with the same SOP Instance UID. Skips the second (sets it to NULL) if it is
+ * equal, else refuses the series. */
 static int
 sorted_check_duplicate(struct sorted_series *series, size_t first, size_t second,
                        struct input_skipped *skipped)

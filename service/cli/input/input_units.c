@@ -93,10 +93,8 @@ choice_names(const struct units_request *request, const char *stack)
            fnmatch(request->stacks, stack, 0) == 0;
 }
 
-/*
- * Selects accepted stacks as a rule with this `stacks` does. `picks` must have room for all of
- * them.
- */
+/* Selects accepted stacks as a rule with this `stacks` does. `picks` must have room for all of
+ * them. */
 static void
 choose_as(const struct conf_rule *rule, struct choice *choice, struct rules_pick *picks)
 {
@@ -239,10 +237,8 @@ message_without_remedy(const char *message)
     return remedy ? (size_t)(remedy - message) : strlen(message);
 }
 
-/*
- * Notes the missing files or slices in the units from `first` on. `strict` is the result without
- * accept_missing.
- */
+/* Notes the missing files or slices in the units from `first` on. `strict` is the result without
+ * accept_missing. */
 static void
 note_missing(struct units *units, size_t first, const struct sorted_series *series,
              const struct geometry_series *strict)
@@ -332,10 +328,8 @@ unique_number(const struct units *units, const struct headers *series)
     return number;
 }
 
-/*
- * Makes a part of a file name: keeps letters, digits, dots and underscores, and replaces other runs
- * by one dash.
- */
+/* Makes a part of a file name: keeps letters, digits, dots and underscores, and replaces other runs
+ * by one dash. */
 static void
 plain_name(char *to, size_t size, const char *from)
 {

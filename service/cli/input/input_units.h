@@ -38,12 +38,10 @@ struct units_request {
     struct input_skipped *skipped; /* skipped files are added here */
 };
 
-/*
- * Sorts and checks the files. One unit goes into `output` itself. Several units go into folders
+/* Sorts and checks the files. One unit goes into `output` itself. Several units go into folders
  * below it, named "<Modality>-<Series Number>-<Series Description>". The Series Instance UID
  * replaces a missing or ambiguous number, and "-<stack>" follows if a series has several stacks.
- * Returns 0 or -errno with a message.
- */
+ * Returns 0 or -errno with a message. */
 int input_units_make(const struct units_request *request, struct units *units, struct error *error);
 void input_units_free(struct units *units);
 

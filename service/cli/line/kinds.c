@@ -112,10 +112,8 @@ when_midnight(int days_ago)
     return mktime(&day);
 }
 
-/*
- * Parses "today", "yesterday", or a duration such as "36h": ago, or from now if direction is 1.
- * Returns 0 or -EINVAL.
- */
+/* Parses "today", "yesterday", or a duration such as "36h": ago, or from now if direction is 1.
+ * Returns 0 or -EINVAL. */
 static int
 when_counted(const char *text, int direction, time_t *then)
 {
@@ -134,10 +132,8 @@ when_counted(const char *text, int direction, time_t *then)
     return 0;
 }
 
-/*
- * Takes a UTC time in the form of the database or its beginning ("2026-01-31", "2026-01-31T07:30"),
- * a duration ("90m", "36h", "7d"), or "today" and "yesterday", which begin at local midnight.
- */
+/* Takes a UTC time in the form of the database or its beginning ("2026-01-31", "2026-01-31T07:30"),
+ * a duration ("90m", "36h", "7d"), or "today" and "yesterday", which begin at local midnight. */
 static int
 when_take(struct cli_call *call, char *text, void *member, int direction)
 {

@@ -34,10 +34,8 @@ enum cli_completion {
 struct cli_kind {
     const char *noun; /* in help: "JOB"; NULL: a flag without a value */
     const char *is;   /* in messages: "a job number" */
-    /*
-     * Stores the value in the member, or only checks it if member is NULL. Returns 0, -EINVAL or
-     * -ENOMEM.
-     */
+    /* Stores the value in the member, or only checks it if member is NULL. Returns 0, -EINVAL or
+     * -ENOMEM. */
     int (*take)(struct cli_call *call, char *text, void *member);
     enum cli_completion completion;
 };
@@ -89,10 +87,8 @@ struct cli_command {
     bool without_conf;
     bool standalone; /* must not follow a running daemon: see run_with_conf */
     bool as_written; /* needs the file itself; others may use the configuration in force */
-    /*
-     * Checks the options and arguments before the configuration is read. Returns EXIT_OK, or
-     * EXIT_USAGE after an error message. May be NULL.
-     */
+    /* Checks the options and arguments before the configuration is read. Returns EXIT_OK, or
+     * EXIT_USAGE after an error message. May be NULL. */
     int (*check)(struct cli_call *call);
     int (*run)(struct cli_call *call); /* returns a code of exit_codes.h */
 };
@@ -129,10 +125,8 @@ struct cli_call {
     int when_count;
 };
 
-/*
- * Parses the command line. Returns EXIT_OK, or EXIT_USAGE after an error message. The caller must
- * call cli_release in either case. argv must outlive the call, and is reordered.
- */
+/* Parses the command line. Returns EXIT_OK, or EXIT_USAGE after an error message. The caller must
+ * call cli_release in either case. argv must outlive the call, and is reordered. */
 int cli_parse(int argc, char **argv, struct cli_context *context, struct cli_call *call);
 void cli_release(struct cli_call *call);
 
@@ -152,10 +146,8 @@ void cli_print_error(const char *format, ...) __attribute__((format(printf, 1, 2
 int cli_usage_error(const char *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/*
- * Text styles on a terminal. Other outputs are plain, and so is a terminal if NO_COLOR is set
- * (no-color.org).
- */
+/* Text styles on a terminal. Other outputs are plain, and so is a terminal if NO_COLOR is set
+ * (no-color.org). */
 enum cli_style { CLI_PLAIN, CLI_HEADING, CLI_GOOD, CLI_DOUBTFUL, CLI_BAD };
 
 const char *cli_style(enum cli_style style, FILE *out);

@@ -72,10 +72,8 @@ report_print_output(const struct report_content *report, const struct cli_call *
     return status == EXIT_OK && report->attention ? EXIT_PARTIAL : status;
 }
 
-/*
- * Returns whether an operator must act. Acknowledged alerts do not count, but only in a recent
- * period.
- */
+/* Returns whether an operator must act. Acknowledged alerts do not count, but only in a recent
+ * period. */
 static bool
 report_needs_attention(const struct night *night, const struct alerts *alerts, bool is_recent)
 {

@@ -25,15 +25,11 @@ void report_write_json(const struct report_content *report, FILE *out);
 /* Writes one self-contained file with styles, charts and a limited number of previews. */
 void report_write_html(const struct report_content *report, FILE *out);
 
-/*
- * Writes the HTML file, completely or not at all. Returns EXIT_OK, or EXIT_PARTIAL after an error
- * message.
- */
+/* Writes the HTML file, completely or not at all. Returns EXIT_OK, or EXIT_PARTIAL after an error
+ * message. */
 int report_save(const struct report_content *report, const char *path);
-/*
- * Passes text and HTML to the site's command. Returns EXIT_OK, or EXIT_PARTIAL after an error
- * message.
- */
+/* Passes text and HTML to the site's command. Returns EXIT_OK, or EXIT_PARTIAL after an error
+ * message. */
 int report_send(const struct report_content *report, const char *command);
 
 /* Writes the previews of jobs under review with their findings, up to the limit. */

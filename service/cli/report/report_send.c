@@ -56,10 +56,8 @@ send_set_environment(const struct report_content *report, const char *page)
                : 0;
 }
 
-/*
- * Runs the command with its output on standard error. Sets *how to the status of waitpid. Returns 0
- * or -errno.
- */
+/* Runs the command with its output on standard error. Sets *how to the status of waitpid. Returns 0
+ * or -errno. */
 static int
 send_run(const char *command, int text, int *how)
 {

@@ -12,11 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/*
- * A configuration may run commands with the rights of the caller (report.command). So a daemon is
+/* A configuration may run commands with the rights of the caller (report.command). So a daemon is
  * trusted if it belongs to this user. A daemon of root or of the service is trusted if no other
- * user can write its file.
- */
+ * user can write its file. */
 static bool
 choose_trusts(const struct running_daemon *daemon)
 {
@@ -37,10 +35,8 @@ choose_same(const struct running_daemon *one, const struct running_daemon *other
     return strcmp(one->config, other->config) == 0 && strcmp(one->root, other->root) == 0;
 }
 
-/*
- * Moves the trusted daemons that match `root` to the front, one per configuration and root, and
- * returns their number. Sets *hidden to a daemon that is not trusted, or NULL.
- */
+/* Moves the trusted daemons that match `root` to the front, one per configuration and root, and
+ * returns their number. Sets *hidden to a daemon that is not trusted, or NULL. */
 static size_t
 choose_sift(struct running_daemon *daemons, size_t count, const char *root,
             struct running_daemon **hidden)

@@ -56,10 +56,8 @@ running_is_daemon(int process, struct running_daemon *daemon)
     return named && here && has_user && running_shares_root(process);
 }
 
-/*
- * Reads the arguments of a process into `words`, ended by NULL. The caller must free each word.
- * Returns their number, or 0 if there are too many or no arguments.
- */
+/* Reads the arguments of a process into `words`, ended by NULL. The caller must free each word.
+ * Returns their number, or 0 if there are too many or no arguments. */
 static int
 running_words(int process, char *words[MAX_WORDS + 1])
 {
@@ -78,10 +76,8 @@ running_words(int process, char *words[MAX_WORDS + 1])
     return count < MAX_WORDS ? count : 0;
 }
 
-/*
- * Reads NOCTULE_CONFIG of a process into *value, or NULL if it is not set. The caller must free it.
- * Returns 0 or -errno.
- */
+/* Reads NOCTULE_CONFIG of a process into *value, or NULL if it is not set. The caller must free it.
+ * Returns 0 or -errno. */
 static int
 running_variable(int process, char **value)
 {

@@ -19,10 +19,8 @@ struct running_daemon {
     char root[PATH_MAX];   /* absolute, from --root; "" if the configuration sets it */
 };
 
-/*
- * Lists the daemons of the folder `proc` by process ID. Returns 0 or -errno. The caller must free
- * the list with free(); it is NULL if empty.
- */
+/* Lists the daemons of the folder `proc` by process ID. Returns 0 or -errno. The caller must free
+ * the list with free(); it is NULL if empty. */
 int running_daemons(const char *proc, struct running_daemon **daemons, size_t *count);
 
 #endif

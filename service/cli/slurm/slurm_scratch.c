@@ -13,10 +13,8 @@
 
 #define SCRATCH_PREFIX "noctule-step-"
 
-/*
- * Before the lock, another step may remove the new folder. Returns -EAGAIN then, and the caller
- * creates another one.
- */
+/* Before the lock, another step may remove the new folder. Returns -EAGAIN then, and the caller
+ * creates another one. */
 static int
 scratch_lock(struct scratch *scratch)
 {

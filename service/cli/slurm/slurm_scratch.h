@@ -13,10 +13,8 @@ struct scratch {
     int fd;
 };
 
-/*
- * Creates the folder below `where`. Returns 0 or -errno with a message. The caller must call
- * slurm_scratch_close in either case.
- */
+/* Creates the folder below `where`. Returns 0 or -errno with a message. The caller must call
+ * slurm_scratch_close in either case. */
 int slurm_scratch_open(struct scratch *scratch, const char *where, struct error *error);
 /* Removes the files of one job. */
 void slurm_scratch_clear(const struct scratch *scratch);

@@ -38,10 +38,8 @@ slurm_step_interrupt(void)
     atomic_store(&job_stop, true);
 }
 
-/*
- * If the job does not stop after the first alarm, the second one ends the process without a
- * manifest, as in a worker.
- */
+/* If the job does not stop after the first alarm, the second one ends the process without a
+ * manifest, as in a worker. */
 static void
 step_on_alarm(int number)
 {
@@ -158,10 +156,8 @@ step_compute(struct step_attempt *attempt)
     }
 }
 
-/*
- * Checks the inputs first. Inputs that changed since their arrival or the start of the attempt must
- * not be computed.
- */
+/* Checks the inputs first. Inputs that changed since their arrival or the start of the attempt must
+ * not be computed. */
 static void
 step_check_and_compute(struct step_attempt *attempt)
 {
@@ -234,11 +230,9 @@ step_publish(struct step_attempt *attempt, const struct manifest_run *run, struc
     return manifest_publish(&writer, attempt->folder, error);
 }
 
-/*
- * Copies the results and publishes the manifest. A copy error is published as a failure of the
+/* Copies the results and publishes the manifest. A copy error is published as a failure of the
  * attempt. Copied results stay even if publishing fails, because a manifest may exist after a
- * network error.
- */
+ * network error. */
 static int
 step_publish_results(struct step_attempt *attempt, struct error *error)
 {

@@ -48,17 +48,13 @@ struct job_step {
     struct error device_error;
 };
 
-/*
- * Prepares and confines the process. Must be called once, before other threads start. Returns 0, or
+/* Prepares and confines the process. Must be called once, before other threads start. Returns 0, or
  * -errno after logging that confinement failed. The caller must call slurm_step_close in either
- * case.
- */
+ * case. */
 int slurm_step_open(struct job_step *step, const struct step_task *task,
                     const atomic_bool *terminated);
-/*
- * Runs one attempt in the folder `path`. `error` gets the reason if it was left, or the failure of
- * the manifest.
- */
+/* Runs one attempt in the folder `path`. `error` gets the reason if it was left, or the failure of
+ * the manifest. */
 enum step_end slurm_step_run(struct job_step *step, const char *path, struct error *error);
 void slurm_step_close(struct job_step *step);
 
