@@ -388,4 +388,4 @@ def test_the_manual_has_every_exit_code():
     codes = [line for line in (SOURCE / "service" / "common" / "exit_codes.h").read_text().splitlines() if "EXIT_" in line and "=" in line]
     for line in codes:
         number = line.split("=")[1].split(",")[0].strip()
-        assert f".TP\n.B {number}\n" in (daemon if "noctuled:" in line else manual), line
+        assert f".TP\n.B {number}\n" in (daemon if "EXIT_LOST" in line else manual), line
