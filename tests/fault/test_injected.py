@@ -5,7 +5,7 @@ A first life of each operation without faults counts its calls. Then each call i
 which on all fail. Cases share lives (companies.py). Cases that did not reach their fault are tried again with
 fewer others, finally alone, and so are the cases of a failed life.
 
-NOCTULE_FAULT_POINTS is the number of cases tried per process and call, evenly spread: a few per day, all (0) for a
+NOCTULE_FAULT_POINTS is the number of cases tried per process and call, evenly spread: a few for daily runs, all (0) for a
 night. NOCTULE_FAULT_WORKERS is the number of concurrent lives. No life starts after NOCTULE_FAULT_SECONDS.
 NOCTULE_FAULT_PART=I/N selects the Ith of N shares. NOCTULE_FAULT_ONLY has names of cases, separated by commas: *
 matches any text, and + joins cases of one life. NOCTULE_FAULT_LOG is a folder for many runs of the same programs:
