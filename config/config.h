@@ -521,6 +521,22 @@ struct conf_report {
     double timeout_seconds;
 };
 
+/* Events that a site's command can receive. */
+enum conf_notify_event {
+    CONF_NOTIFY_ALERT = 1 << 0,
+    CONF_NOTIFY_JOB_FAILED = 1 << 1,
+    CONF_NOTIFY_JOB_REVIEW = 1 << 2,
+    CONF_NOTIFY_SERIES_REFUSED = 1 << 3,
+};
+
+/* A command that receives single events. */
+struct conf_notify {
+    char *name;
+    unsigned events; /* enum conf_notify_event */
+    char *command;   /* of /bin/sh */
+    double interval_seconds, timeout_seconds;
+};
+
 /* The read-only web UI. */
 struct conf_page {
     int port; /* 0: closed */
@@ -545,6 +561,8 @@ struct conf {
     struct conf_retention retention;
     struct conf_backup backup;
     struct conf_report report;
+    struct conf_notify *notify;
+    size_t notify_count;
     struct conf_page page;
     double min_free_mib; /* with less free disk space, no file is received and no job starts */
     struct conf_pipeline *pipelines;

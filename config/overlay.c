@@ -48,7 +48,8 @@ overlay_copy_setting(config_setting_t *into, const config_setting_t *from, const
     return rc;
 }
 
-static const char *const named_lists[] = {"pipelines", "destinations", "rules", "sources"};
+static const char *const named_lists[] = {"pipelines", "destinations", "rules", "sources",
+                                          "notify"};
 
 static bool
 overlay_is_named(const config_setting_t *setting)

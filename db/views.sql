@@ -586,6 +586,11 @@ SELECT 'report', 'attention', report_at, report_at, 1,
     printf('the report of the night to %s was not handed over (%s)', night, report_message)
 FROM v_nights WHERE until_at = (SELECT max(until_at) FROM v_nights) AND report = 'FAILED'
 UNION ALL
+SELECT 'notify:' || name, 'attention', failing_since_at, failing_since_at, 1,
+    printf('the command of notify "%s" failed %d time%s and receives the same events again: %s', name, failures,
+        iif(failures = 1, '', 's'), message)
+FROM notification WHERE failures > 0
+UNION ALL
 SELECT 'disk_filling', 'attention', NULL, NULL, 7 - CAST(disk_full_days AS INTEGER),
     printf('the disk is full in %.1f days at the present rate', disk_full_days)
 FROM night WHERE disk_full_days <= 7.0
@@ -674,6 +679,10 @@ FROM job WHERE state = 'DELAYED' GROUP BY code
 UNION ALL
 SELECT 'receiving', 'waits', NULL, NULL, 1, printf('%d series for more slices', series_gathering)
 FROM night WHERE series_gathering > 0;
+
+-- Commands of `notify`: the events that they have received.
+CREATE VIEW v_notifications AS
+SELECT name, event_id AS event, ended_at, failures, failing_since_at, message FROM notification;
 
 -- The earlier name of v_alerts.
 CREATE VIEW v_troubles AS

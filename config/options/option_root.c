@@ -76,6 +76,7 @@ check_root(const void *object, const struct option_spot *spot)
     option_check_sources(object, spot);
     option_check_retention(object, spot);
     option_check_web(object, spot);
+    option_check_notify(object, spot);
     option_check_slurm(object, spot);
     if (option_has_no_errors(spot) && option_wants_warnings(spot)) {
         option_warn_rules(object, spot);
@@ -111,6 +112,8 @@ static const struct option_row root_rows[] = {
      .help = "backups, which the site makes itself"},
     {ROW(conf, group, report), "{ }", .section = &report_section,
      .help = "the report of each report period"},
+    {ROW(conf, list, notify), MANY(struct conf, notify_count), .fallback = "( )", LIMITS(0, 16),
+     .section = &option_notify, .help = "commands that receive single events, such as a new alert"},
     {ROW(conf, group, page), "{ }", .section = &option_page,
      .help = "the read-only web UI, and metrics for monitoring"},
     {ROW(conf, list, pipelines), MANY(struct conf, pipeline_count), .fallback = "( )",

@@ -45,8 +45,8 @@
     }
 
 extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery,
-    option_pull, option_retention, option_page, option_segment, option_expect, option_texture,
-    option_attribute, option_rule, option_compute;
+    option_pull, option_retention, option_notify, option_page, option_segment, option_expect,
+    option_texture, option_attribute, option_rule, option_compute;
 
 /* The row of a rule, and of a title with a pipeline. */
 #define STACKS_ROW(type)                                                                           \
@@ -177,6 +177,7 @@ bool option_attribute_is_same(const struct conf_attribute *a, const struct conf_
 bool option_attribute_asks_same(const struct conf_attribute *a, const struct conf_attribute *b);
 void option_check_slurm(const struct conf *conf, const struct option_spot *spot);
 void option_check_web(const struct conf *conf, const struct option_spot *spot);
+void option_check_notify(const struct conf *conf, const struct option_spot *spot);
 void option_check_retention(const struct conf *conf, const struct option_spot *spot);
 
 /* Warn about valid settings that are probably not intended. */

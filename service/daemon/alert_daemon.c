@@ -6,9 +6,11 @@
 #include "service/daemon/alert_daemon.h"
 
 #include "base/text.h"
+#include "db/notification_rows.h"
 #include "db/report.h"
 #include "service/common/clock.h"
 #include "service/common/layout.h"
+#include "service/common/log.h"
 #include "service/common/wire/messages.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
@@ -238,6 +240,77 @@ alert_daemon_acknowledge(struct core *core, const struct message_ack *request, c
         rc = alerts_store_ack(core, &alerts, request, by, error);
     alerts_clear(&alerts);
     return rc;
+}
+
+/* ------------------------------------------------------------------- beginnings and ends ---- */
+
+static bool
+alert_is_notified(const struct alert *alert)
+{
+    return alert->severity != ALERT_WAITS && alert->kind != ALERT_starting &&
+           alert->kind != ALERT_stopping;
+}
+
+static const struct queue_raised *
+alerts_find_raised(const struct queue_raised *raised, size_t count, const char *id)
+{
+    size_t i = 0;
+    while (i < count && strcmp(raised[i].alert, id) != 0)
+        i++;
+    return i < count ? &raised[i] : NULL;
+}
+
+static void
+alerts_record_beginnings(struct core *core, const struct alerts *alerts,
+                         const struct queue_raised *raised, size_t count)
+{
+    for (size_t i = 0; i < alerts->count; i++) {
+        const struct alert *alert = &alerts->items[i];
+        const struct queue_raised *known = alerts_find_raised(raised, count, alert->id);
+        if (!alert_is_notified(alert) || (known && known->severity >= (int)alert->severity))
+            continue;
+        const char *word = alert->severity == ALERT_BROKEN ? "broken" : "attention";
+        if (!core_change(core) ||
+            core_failed(core,
+                        queue_begin_alert(core->queue, alert->id, (int)alert->severity, word,
+                                          clock_unix_ms()),
+                        "store the beginning of an alert"))
+            break;
+    }
+}
+
+static void
+alerts_record_ends(struct core *core, const struct alerts *alerts,
+                   const struct queue_raised *raised, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct alert *alert = alerts_find(alerts, raised[i].alert);
+        if (alert && alert_is_notified(alert))
+            continue;
+        if (!core_change(core) ||
+            core_failed(core, queue_end_alert(core->queue, raised[i].alert, clock_unix_ms()),
+                        "store the end of an alert"))
+            break;
+    }
+}
+
+void
+alert_daemon_record(struct core *core)
+{
+    struct alerts alerts = {0};
+    struct error error;
+    struct queue_raised *raised = NULL;
+    size_t count = 0;
+    if (clock_steady_ms() - core->started_ms <= ALERTS_START_MS)
+        return;
+    if (alerts_collect_all(core, &alerts, &error))
+        log_warn("alerts.unknown", LOG_STR("reason", error.message));
+    else if (!core_failed(core, queue_raised(core->queue, &raised, &count), "list raised alerts")) {
+        alerts_record_beginnings(core, &alerts, raised, count);
+        alerts_record_ends(core, &alerts, raised, count);
+    }
+    queue_raised_free(raised, count);
+    alerts_clear(&alerts);
 }
 
 /* ---------------------------------------------------------------------------------- tick ---- */

@@ -14,6 +14,10 @@ void alert_daemon_add(const struct core *core, struct alerts *alerts);
 /* Sends ALERTS to the web UI process, if it runs, and ends acknowledgements of alerts that the
  * daemon has cleared. */
 void alert_daemon_tick(struct core *core);
+/* Stores the alerts that have begun, become worse or ended since the last call, an event per alert.
+ * Reasons why work waits are no such alerts. Does nothing in the first minute of the daemon,
+ * because alerts of its start end by themselves. */
+void alert_daemon_record(struct core *core);
 /* Sends ALERTS without ending acknowledgements. */
 void alert_daemon_send(const struct core *core);
 

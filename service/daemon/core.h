@@ -24,6 +24,7 @@ struct inspections;
 struct jobs;
 struct known;
 struct local_executor;
+struct notifications;
 struct report_schedule;
 struct pulls;
 struct retention;
@@ -56,6 +57,7 @@ struct core {
     struct pulls *pulls;
     struct retention *retention;
     struct report_schedule *reports;
+    struct notifications *notifications;
     struct due jobs_due, deliveries_due; /* time of the next check for work to start */
     int64_t windows_due_ms;              /* next opening or closing of a window; 0: unknown */
     int receiver;                        /* slot; -1: not added yet */

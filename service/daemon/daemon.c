@@ -29,6 +29,7 @@
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/jobs/local_executor.h"
 #include "service/daemon/jobs/workers.h"
+#include "service/daemon/notification.h"
 #include "service/daemon/pull/pull_scheduler.h"
 #include "service/daemon/report/report_schedule.h"
 #include "service/daemon/retention/retention.h"
@@ -469,6 +470,7 @@ daemon_take_config(struct daemon *daemon, struct conf *fresh)
     windows_tick(core);
     inspections_check(core->inspections);
     retention_sweep_now(core->retention);
+    notifications_reload(core->notifications);
 }
 
 /* Reads the configuration again and records the outcome. Returns 0, or -errno with the reason if
@@ -559,6 +561,7 @@ daemon_on_tick(uv_timer_t *timer)
     pulls_tick(core->pulls);
     report_schedule_tick(core->reports, ((struct daemon *)core)->configured.file);
     alert_daemon_tick(core);
+    notifications_tick(core->notifications);
     daemon_announce((struct daemon *)core);
     daemon_notify_status((struct daemon *)core);
 }
@@ -637,6 +640,8 @@ daemon_open_parts(struct daemon *daemon)
     if (!error)
         error = report_schedule_open(core, &core->reports);
     if (!error)
+        error = notifications_open(core, &core->notifications);
+    if (!error)
         error = pool_open(&core->loop, &pool_options, &core->pool);
     if (!error)
         error = daemon_open_control(daemon);
@@ -674,6 +679,7 @@ daemon_close_parts(struct daemon *daemon)
     known_close(core->known);
     retention_close(core->retention);
     report_schedule_close(core->reports);
+    notifications_close(core->notifications);
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)
         uv_close(handles[i], NULL);
     uv_run(&core->loop, UV_RUN_DEFAULT);

@@ -6,12 +6,14 @@
 #include "db/report_history.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/daemon/report/report_command.h"
+#include "service/daemon/site_command.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define HOUR_SECONDS 3600
 /* Longest period; noctule report accepts a year. */
@@ -22,7 +24,7 @@ struct report_schedule {
     int64_t until_ms; /* end of the last period, if known */
     bool known;
     bool waiting; /* a period's report may be waiting for the command */
-    struct report_command *command;
+    struct site_command *command;
     int64_t id; /* of its period */
 };
 
@@ -101,16 +103,33 @@ report_schedule_on_done(void *context, const char *failure)
     report_schedule_note_outcome(schedule, failure);
 }
 
+/* Sets the path of noctule in the daemon's own folder. */
+static int
+report_schedule_find_program(char path[PATH_MAX])
+{
+    const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    if (length < 0)
+        return -errno;
+    path[length] = '\0';
+    char *name = strrchr(path, '/') + 1;
+    if (name + sizeof "noctule" > path + PATH_MAX)
+        return -ENAMETOOLONG;
+    strcpy(name, "noctule");
+    return 0;
+}
+
 static void
 report_schedule_start_command(struct report_schedule *schedule, const struct queue_night *period,
                               char *config_file)
 {
     struct core *core = schedule->core;
     char since[ISO_TIME_SIZE], until[ISO_TIME_SIZE];
-    const struct report_command_options order = {
-        .config_file = config_file,
-        .since = since,
-        .until = until,
+    char program[PATH_MAX], config[] = "--config", report[] = "report", send[] = "--send";
+    char from[] = "--since", to[] = "--until";
+    char *arguments[] = {program, config, config_file, report, send, from, since, to, until, NULL};
+    const struct site_command_options order = {
+        .arguments = arguments,
+        .limit = "report.timeout_seconds",
         .timeout_ms = (uint64_t)(1000 * core->conf->report.timeout_seconds),
         .done = report_schedule_on_done,
         .context = schedule,
@@ -119,11 +138,13 @@ report_schedule_start_command(struct report_schedule *schedule, const struct que
     /* the command was configured at the end of the period */
     int rc = core->conf->report.command ? 0 : -ENOEXEC;
     if (!rc)
+        rc = report_schedule_find_program(program);
+    if (!rc)
         rc = iso_time_from_ms(period->since_ms, since);
     if (!rc)
         rc = iso_time_from_ms(period->until_ms, until);
     if (!rc)
-        rc = report_command_start(&core->loop, &order, &schedule->command);
+        rc = site_command_start(&core->loop, &order, &schedule->command);
     if (rc)
         report_schedule_note_outcome(
             schedule, rc == -ENOEXEC ? "there is no report.command any more" : strerror(-rc));
@@ -170,6 +191,6 @@ void
 report_schedule_close(struct report_schedule *schedule)
 {
     if (schedule)
-        report_command_cancel(schedule->command);
+        site_command_cancel(schedule->command);
     free(schedule);
 }

@@ -72,6 +72,8 @@ plans_walks(sqlite3 *db, const char *step)
                                         "h",
                                         "horizon",
                                         "acknowledgement",
+                                        "notification",
+                                        "alert_raised",
                                         "disk",
                                         "waiting",
                                         "w",

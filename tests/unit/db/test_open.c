@@ -451,6 +451,7 @@ START_TEST(views_have_their_columns)
         {"v_alerts", "alert,severity,since_at,changed_at,size,text"},
         {"v_acknowledgements",
          "alert,acknowledged_at,acknowledged_by,reason,until_at,severity,changed_at,size"},
+        {"v_notifications", "name,event,ended_at,failures,failing_since_at,message"},
         {"v_troubles", "level,since_at,text"},
     };
     struct sample sample;
@@ -463,7 +464,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "29");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "30");
     sample_close(&sample);
 }
 
