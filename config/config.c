@@ -131,7 +131,8 @@ conf_load_path(const char *path, const char *root_override, struct conf **conf,
     if (root_override && conf_override_root(root_override, &root) < 0)
         return source_out_of_memory(error);
     int rc = source_read_file(&source, path, error);
-    if (findings && !(findings->files = source_list_files(&source)))
+    if (findings && (!(findings->files = source_list_files(&source)) ||
+                     !(findings->folders = source_list_folders(&source))))
         rc = source_out_of_memory(error);
     if (rc == 0)
         rc = conf_read_source(&source, root ? &root : NULL, conf, findings, error);
@@ -157,7 +158,7 @@ conf_load_all(const char *path, const char *root_override, struct conf **conf,
 {
     findings->count = findings->more = findings->place_count = 0;
     findings->places = NULL;
-    findings->files = NULL;
+    findings->files = findings->folders = NULL;
     return conf_load_path(path, root_override, conf, findings, error);
 }
 
@@ -170,8 +171,9 @@ conf_findings_free(struct conf_findings *findings)
         free(findings->places[i]);
     free(findings->places);
     free(findings->files);
+    free(findings->folders);
     findings->places = NULL;
-    findings->files = NULL;
+    findings->files = findings->folders = NULL;
     findings->count = findings->place_count = 0;
 }
 

@@ -604,7 +604,8 @@ struct conf_findings {
     /* The "FILE:LINE" of each pipeline, then of each destination, then of each rule and source. */
     char **places;
     size_t place_count;
-    char *files; /* all files that were read, one per line, this file first */
+    char *files;   /* all files that were read, one per line, this file first */
+    char *folders; /* of @overlay patterns, one per line; files that appear there are read, too */
 };
 
 /* Does the same and reports all findings; the error is the first of them. Returns an error without

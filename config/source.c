@@ -594,6 +594,24 @@ source_list_files(const struct source *source)
     return list;
 }
 
+char *
+source_list_folders(const struct source *source)
+{
+    size_t size = 1;
+    for (size_t i = 0; i < source->pattern_count; i++)
+        size += strlen(source->patterns[i].path) + 1;
+    char *list = malloc(size), *at = list;
+    if (!list)
+        return NULL;
+    *at = '\0';
+    for (size_t i = 0; i < source->pattern_count; i++) {
+        const char *path = source->patterns[i].path, *slash = strrchr(path, '/');
+        if (slash)
+            at += sprintf(at, "%s%.*s", at > list ? "\n" : "", (int)(slash - path), path);
+    }
+    return list;
+}
+
 void
 source_release(struct source *source)
 {

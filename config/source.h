@@ -55,6 +55,8 @@ int source_out_of_memory(struct error *error);
 /* Returns the files that were read, each once, one per line; NULL if there is no memory. The caller
  * must free the list. */
 char *source_list_files(const struct source *source);
+/* Lists the folders of @overlay patterns, one per line; malloc'd, NULL: no memory. */
+char *source_list_folders(const struct source *source);
 void source_release(struct source *source);
 
 /* Returns the path that an @include of `name` on this line of the expanded text would read, also if

@@ -11,7 +11,7 @@
 static struct conf *
 load_conf(const struct cli_call *call)
 {
-    const struct cli_context *context = call->context;
+    struct cli_context *context = call->context;
     struct conf *conf = NULL;
     struct error error;
     if (call->command->as_written || call->command->standalone)
@@ -21,6 +21,7 @@ load_conf(const struct cli_call *call)
     conf = cli_load_conf_in_force(context);
     if (!conf)
         return cli_load_conf(context, context->config_path, NULL);
+    context->is_in_force = true;
     if (call->command != &cli_reload) /* reload prints the reason itself */
         cli_print_error(
             "warning: %s; using the configuration in force instead (see noctule check-config)",

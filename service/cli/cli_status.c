@@ -149,19 +149,18 @@ status_print_check(const struct status *status, struct report *report)
     return (int)worst;
 }
 
-/* Adds an alert for an error in the file that no reload has reported yet. It would stop the next
- * start. */
+/* Warns of an error in the file that this command was given. The daemon has an alert for its own
+ * file, but may run with another one. */
 static void
-status_add_refusal(struct status *status)
+status_warn_of_refusal(const struct status *status)
 {
-    struct alerts *alerts = &status->alerts.list;
-    const struct alert *known = alerts_find(alerts, "configuration");
+    const struct alerts *alerts = &status->alerts.list;
     const char *fault = status->refused.message;
-    if (*fault && !(known && strstr(known->text, fault)))
-        alerts_add(alerts, ALERT_config_file, "", ALERT_ATTENTION, 0,
-                   "%s; noctuled keeps the configuration in force, but would not start with this "
-                   "file: correct it (noctule check-config)",
-                   fault);
+    bool is_known = !*fault;
+    for (size_t i = 0; i < alerts->count; i++)
+        is_known |= strstr(alerts->items[i].text, fault) != NULL;
+    if (!is_known)
+        cli_print_error("warning: %s; using the configuration in force instead", fault);
 }
 
 static int
@@ -178,7 +177,7 @@ status_output(struct status *status)
         alerts_add(&status->alerts.list, ALERT_database, "", ALERT_BROKEN, 0, "%s", error.message);
         rc = collected;
     }
-    status_add_refusal(status);
+    status_warn_of_refusal(status);
     if (status->check)
         level = status_print_check(status, rc ? NULL : report);
     else if (rc == 0)

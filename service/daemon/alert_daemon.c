@@ -133,6 +133,12 @@ alerts_add_own(const struct core *core, struct alerts *alerts)
         alerts_add(alerts, ALERT_slurm, "", ALERT_ATTENTION,
                    slurm_executor_problem_since(core->slurm), "jobs wait for Slurm: %s",
                    slurm_executor_problem(core->slurm));
+    const char *fault = config_watch_fault(&core->config_watch);
+    if (fault)
+        alerts_add(alerts, ALERT_config_file, "", ALERT_ATTENTION, core->config_watch.since_ms,
+                   "%s; noctuled keeps the configuration in force, but would not start with this "
+                   "file: correct it (noctule check-config)",
+                   fault);
     if (*workers_problem(core->workers))
         alerts_add(alerts, ALERT_compute, "", ALERT_BROKEN, workers_problem_since(core->workers),
                    "no job can run: %s", workers_problem(core->workers));

@@ -562,6 +562,7 @@ handle_ping(struct core *core, const struct control_request *request, struct ans
 {
     (void)request;
     struct alerts alerts = {0};
+    config_watch_check(&core->config_watch);
     alert_daemon_add(core, &alerts);
     answer->body = alerts_to_lines(&alerts);
     alerts_clear(&alerts);
@@ -643,11 +644,12 @@ request_handle(struct core *core, struct control *control, int64_t client,
     answer->status = request->handle(core, message, answer);
     if (answer->status && !answer->body)
         request_explain(core, answer->status, answer);
-    if (request->changes) {
-        batch_on_commit(core->batch, answer_send, answer);
-    } else if (request->type == PROTO_RELOAD_CONFIG && !answer->status) {
+    const bool is_reload = request->type == PROTO_RELOAD_CONFIG;
+    if (is_reload && !answer->status) {
         answer->next = core->reloading;
         core->reloading = answer;
+    } else if (request->changes || is_reload) { /* a refused reload has a row, too */
+        batch_on_commit(core->batch, answer_send, answer);
     } else {
         answer_send(answer, 0);
     }

@@ -11,6 +11,7 @@
 #include "service/common/pseudonym.h"
 #include "service/daemon/batch.h"
 #include "service/daemon/child_pool.h"
+#include "service/daemon/config_watch.h"
 #include "service/daemon/due_timer.h"
 
 #include <stdbool.h>
@@ -64,6 +65,7 @@ struct core {
     int web; /* slot, empty if no web UI is configured; -1: not added yet */
     struct receiver_state reception;
     struct pseudonym_key pseudonym_key;
+    struct config_watch config_watch;
     bool receiver_paused; /* PAUSE was sent */
     bool draining;
     int64_t draining_since_ms; /* Unix time */

@@ -494,6 +494,7 @@ daemon_reload(struct daemon *daemon, const char *cause, const char *by, struct e
     } else {
         free(files);
     }
+    config_watch_loaded(&core->config_watch, fresh ? NULL : error);
     return fresh ? 0 : -EINVAL;
 }
 
@@ -553,6 +554,7 @@ daemon_on_tick(uv_timer_t *timer)
     struct core *core = timer->data;
     daemon_watch_clock((struct daemon *)core);
     disk_watch(core);
+    config_watch_check(&core->config_watch);
     inspections_tick(core->inspections);
     windows_tick(core);
     workers_tick(core->workers);
@@ -895,6 +897,8 @@ daemon_main(const struct daemon_options *options)
     daemon->core.reception.since_ms = clock_unix_ms();
     daemon->core.started_ms = clock_steady_ms();
     log_open("daemon", "info");
+    daemon->core.config_watch.file = options->config_file;
+    daemon->core.config_watch.root = options->root;
     int status;
     int rc = configured_read(options->config_file, options->root, &daemon->core.conf,
                              &daemon->files, &error);
@@ -902,7 +906,9 @@ daemon_main(const struct daemon_options *options)
         status = daemon_status(rc, EXIT_CONFIG);
     } else {
         log_set_level(daemon->core.conf->log_level);
+        config_watch_loaded(&daemon->core.config_watch, NULL);
         status = daemon_run_configured(daemon);
+        config_watch_clear(&daemon->core.config_watch);
         conf_free(daemon->core.conf);
     }
     free(daemon->files);

@@ -239,7 +239,7 @@ def test_a_typo_is_refused_and_reported_until_corrected(daemon):
     typo.write_text('log_level = "info";\nmin_free_mib = ;\n')  # the error is in line 2
     place = f"{typo}:2: "
     told = d.ctl("status", "--check", check=False)
-    assert told.returncode == 1 and place in told.stdout and "would not start with this one" in told.stdout
+    assert told.returncode == 1 and place in told.stdout and "would not start with this file" in told.stdout
     told = d.ctl("reload", check=False)
     assert told.returncode == 5 and told.stderr.startswith(f"noctule: CONFIG_REFUSED: {place}"), told
     assert told.stderr.count("\n") == 1

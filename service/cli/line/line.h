@@ -106,6 +106,7 @@ struct cli_context {
     const char *config_path; /* as given; NULL: not yet known (cli_choose_conf) */
     const char *root;        /* --root, or NULL */
     const struct conf *conf; /* NULL for commands without_conf */
+    bool is_in_force;        /* conf is the daemon's, because the file has an error */
     bool help, version;
     char *chosen[2]; /* owned: configuration and root of a running daemon */
 };

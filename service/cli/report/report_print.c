@@ -122,6 +122,11 @@ report_print_run(struct cli_call *call)
 {
     const struct report_print_request *request = call->options;
     struct report *database;
+    if (request->send && call->context->is_in_force) {
+        cli_print_error(
+            "--send runs report.command, so it needs a configuration file without errors");
+        return EXIT_CONFIG;
+    }
     if (request->send && !call->context->conf->report.command) {
         cli_print_error("--send needs report.command in the configuration");
         return EXIT_CONFIG;
@@ -165,5 +170,4 @@ const struct cli_command cli_report = {
             {0}},
     .size = sizeof(struct report_print_request),
     .check = report_print_check,
-    .as_written = true, /* its command is run */
     .run = report_print_run};

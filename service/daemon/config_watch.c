@@ -1,0 +1,106 @@
+/* config_watch.c - see config_watch.h. */
+#include "service/daemon/config_watch.h"
+
+#include "config/config.h"
+#include "service/common/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define AGAIN_MS 10000
+
+static uint64_t
+print_add(uint64_t print, uint64_t value)
+{
+    return (print ^ value) * UINT64_C(0x9e3779b97f4a7c15) + (print >> 29);
+}
+
+/* The change time covers contents, owner and mode. */
+static uint64_t
+print_add_path(uint64_t print, const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) < 0)
+        return print_add(print, 1);
+    print = print_add(print, status.st_ino);
+    print = print_add(print, (uint64_t)status.st_size);
+    print = print_add(print, (uint64_t)status.st_ctim.tv_sec);
+    return print_add(print, (uint64_t)status.st_ctim.tv_nsec);
+}
+
+static uint64_t
+print_of(const char *paths)
+{
+    char *copy = strdup(paths), *rest = NULL;
+    uint64_t print = 0;
+    for (char *path = copy ? strtok_r(copy, "\n", &rest) : NULL; path;
+         path = strtok_r(NULL, "\n", &rest))
+        print = print_add_path(print, path);
+    free(copy);
+    return print;
+}
+
+/* `before`: the print before the load. Other paths are loaded once more: one may have changed meanwhile. */
+static void
+config_watch_set_paths(struct config_watch *watch, const struct conf_findings *findings,
+                       uint64_t before)
+{
+    char *paths;
+    if (asprintf(&paths, "%s\n%s", findings->files ? findings->files : watch->file,
+                 findings->folders ? findings->folders : "") < 0)
+        return;
+    watch->print = watch->paths && strcmp(watch->paths, paths) == 0 ? before : 0;
+    free(watch->paths);
+    watch->paths = paths;
+}
+
+static void
+config_watch_load(struct config_watch *watch)
+{
+    struct conf_findings findings;
+    struct conf *conf = NULL;
+    struct error fault = {0};
+    const uint64_t before = watch->paths ? print_of(watch->paths) : 0;
+    const int rc = conf_load_all(watch->file, watch->root, &conf, &findings, &fault);
+    config_watch_set_paths(watch, &findings, before);
+    conf_findings_free(&findings);
+    conf_free(conf);
+    watch->again_ms = clock_steady_ms() + AGAIN_MS;
+    watch->fault = rc ? fault : (struct error){0};
+    if (!rc)
+        watch->since_ms = 0;
+    else if (!watch->since_ms)
+        watch->since_ms = clock_unix_ms();
+}
+
+void
+config_watch_loaded(struct config_watch *watch, const struct error *refused)
+{
+    watch->refused = refused ? *refused : (struct error){0};
+    config_watch_load(watch);
+}
+
+void
+config_watch_check(struct config_watch *watch)
+{
+    const bool is_again = watch->since_ms && clock_steady_ms() >= watch->again_ms;
+    if (watch->paths && (is_again || print_of(watch->paths) != watch->print))
+        config_watch_load(watch);
+}
+
+const char *
+config_watch_fault(const struct config_watch *watch)
+{
+    return watch->since_ms && strcmp(watch->fault.message, watch->refused.message) != 0
+               ? watch->fault.message
+               : NULL;
+}
+
+void
+config_watch_clear(struct config_watch *watch)
+{
+    free(watch->paths);
+    *watch = (struct config_watch){0};
+}
