@@ -69,6 +69,7 @@ job_has_ended() {
 }
 wait_until 120 "the end of the job" job_has_ended
 
+[[ -z $(find "$root/inbox" -type f) ]] || { echo "demo: files are left in the inbox" >&2; exit 1; }
 echo "== v_jobs"
 ask -line <<<'SELECT * FROM v_jobs'
 state=$(ask <<<'SELECT state FROM v_jobs LIMIT 1')

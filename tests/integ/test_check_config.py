@@ -237,6 +237,7 @@ def test_the_fate_of_inbox_files_is_reported(tmp_path, settings, told):
 def test_the_shipped_file_has_no_warnings():
     result = run_program("noctule", "check-config", SOURCE / "config" / "noctule.conf")
     assert result.stderr == "" and ": OK\n" in result.stdout
+    assert "inbox: /var/lib/noctule/inbox, files are deleted once they are stored\n" in result.stdout
 
 
 def test_web_ui_address_and_hidden_segments_are_reported(tmp_path):

@@ -102,6 +102,11 @@ START_TEST(the_shipped_file_gives_the_defaults)
     ck_assert_ptr_nonnull(conf_find_pipeline(shipped, "example"));
     ck_assert_uint_eq(shipped->rule_count, 0); /* rules are the site's */
 
+    /* The shipped file empties Noctule's own inbox; by default an inbox keeps its files. */
+    ck_assert_int_eq(shipped->inboxes[0].after, CONF_DELETE);
+    ck_assert_int_eq(empty->inboxes[0].after, CONF_KEEP);
+    shipped->inboxes[0].after = CONF_KEEP;
+
     /* Except for pipelines and rules, the shipped file equals an empty file. */
     size_t pipelines = shipped->pipeline_count, rules = shipped->rule_count;
     shipped->pipeline_count = shipped->rule_count = 0;
