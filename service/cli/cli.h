@@ -82,7 +82,7 @@ int cli_ping_daemon(const char *root, int seconds, char **message, char **alerts
  * answering", "unknown") and writes a message into `why`. */
 const char *cli_no_answer(const char *root, int seconds, int rc, char *why, size_t size);
 /* Returns the process ID of the daemon of this root, or 0 if there is no such process or this user
- * cannot see it. */
+ * cannot see it. Its locks or its control socket identify it. */
 int cli_find_daemon(const char *root);
 
 /* Finds the service's user: the owner of the root folder, else the installed user. *user is NULL if

@@ -123,13 +123,13 @@ control_exchange(int fd, struct proto_writer *writer, struct proto_stream *strea
     return rc < 0 ? rc : message_read_answer(&reader, answer);
 }
 
-/* Reads the lock's owner from the kernel. Trying the lock could block a daemon that starts. */
-int
-cli_find_daemon(const char *root)
+/* Returns the process that holds the flock of a file or folder, or 0. Reads it from the kernel,
+ * because trying the lock could block a daemon that starts. */
+static int
+find_lock_holder(const char *path)
 {
-    char path[PATH_MAX], line[256];
+    char line[256];
     struct stat lock;
-    snprintf(path, sizeof path, "%s/" LAYOUT_LOCK, root);
     FILE *locks = stat(path, &lock) == 0 ? fopen("/proc/locks", "re") : NULL;
     int found = 0, pid;
     unsigned major_number, minor_number;
@@ -143,6 +143,31 @@ cli_find_daemon(const char *root)
     if (locks)
         fclose(locks);
     return found;
+}
+
+/* Returns the process that listens on the control socket, or 0. */
+static int
+find_listener(const char *root)
+{
+    struct ucred peer = {0};
+    socklen_t size = sizeof peer;
+    const int fd = connect_daemon(root, 1);
+    if (fd < 0)
+        return 0;
+    const int rc = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    close(fd);
+    return rc < 0 ? 0 : (int)peer.pid;
+}
+
+int
+cli_find_daemon(const char *root)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/" LAYOUT_LOCK, root);
+    int found = find_lock_holder(path);
+    if (!found)
+        found = find_lock_holder(root);
+    return found ? found : find_listener(root);
 }
 
 /* Only the daemon's own user or root may connect. */

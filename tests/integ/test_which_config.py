@@ -183,6 +183,7 @@ def test_several(machine, tmp_path):
     told = json.loads(machine.noctule("doctor", "--json", status=2).stdout)["checks"]
     assert [finding["text"] for finding in told[0]["findings"]] == [sentence]
     # The root selects one, and so does the end of the other.
+    (roots[1] / "lock").unlink()  # the lock of the folder and the socket remain
     done = machine.noctule("--root", roots[1], "ping")
     assert f"root {roots[1]}" in done.stdout and f"process {second[0]}" in done.stderr
     assert not machine.noctule("jobs", NOCTULE_CONFIG=str(configs[0])).stderr
