@@ -273,19 +273,28 @@ SELECT at, free_mib FROM disk
 UNION ALL
 SELECT at, free_mib FROM disk_now;
 
+-- The index of `delivery` finds the destinations one by one, and counts each state; rows that were sent are not read.
 CREATE VIEW v_destinations AS
+WITH RECURSIVE
+known (destination) AS (
+    SELECT min(destination) FROM delivery
+    UNION ALL
+    SELECT (SELECT min(destination) FROM delivery WHERE destination > k.destination) FROM known k
+    WHERE k.destination IS NOT NULL)
 SELECT destination,
-    count(*) FILTER (WHERE state = 'PENDING') AS pending,
-    count(*) FILTER (WHERE state = 'SENDING') AS sending,
-    count(*) FILTER (WHERE state = 'DELAYED') AS delayed,
-    count(*) FILTER (WHERE state = 'SENT') AS sent,
-    count(*) FILTER (WHERE state = 'FAILED') AS failed,
-    count(*) FILTER (WHERE state = 'CANCELLED') AS cancelled,
-    count(*) FILTER (WHERE commitment = 'REQUESTED') AS uncommitted,
-    min(created_at) FILTER (WHERE state IN ('PENDING', 'SENDING', 'DELAYED'))
-        AS oldest_waiting_at,
-    min(due_at) FILTER (WHERE state = 'DELAYED') AS next_attempt_at,
-    max(sent_at) AS last_sent_at,
+    (SELECT count(*) FROM delivery d WHERE d.destination = k.destination AND state = 'PENDING') AS pending,
+    (SELECT count(*) FROM delivery d WHERE d.destination = k.destination AND state = 'SENDING') AS sending,
+    (SELECT count(*) FROM delivery d WHERE d.destination = k.destination AND state = 'DELAYED') AS delayed,
+    (SELECT count(*) FROM delivery d WHERE d.destination = k.destination AND state = 'SENT') AS sent,
+    (SELECT count(*) FROM delivery d WHERE d.destination = k.destination AND state = 'FAILED') AS failed,
+    (SELECT count(*) FROM delivery d WHERE d.destination = k.destination AND state = 'CANCELLED') AS cancelled,
+    (SELECT count(*) FROM delivery d WHERE d.destination = k.destination AND commitment = 'REQUESTED') AS uncommitted,
+    (SELECT created_at FROM delivery WHERE id = (SELECT min(id) FROM delivery d INDEXED BY delivery_destination
+        WHERE d.destination = k.destination AND state IN ('PENDING', 'SENDING', 'DELAYED'))) AS oldest_waiting_at,
+    (SELECT due_at FROM delivery d INDEXED BY delivery_due WHERE d.destination = k.destination
+        AND state IN ('PENDING', 'DELAYED') AND state = 'DELAYED' ORDER BY due_at LIMIT 1) AS next_attempt_at,
+    (SELECT max((SELECT max(sent_at) FROM delivery d WHERE d.destination = k.destination AND d.state = s.column1))
+        FROM (VALUES ('PENDING'), ('SENDING'), ('SENT'), ('DELAYED'), ('FAILED'), ('CANCELLED')) s) AS last_sent_at,
     -- The daemon tells when it stops and resumes trying; what it knew ends with it.
     (SELECT CASE e.kind WHEN 'DESTINATION_DOWN' THEN e.at END
         FROM event e INDEXED BY event_destination
@@ -299,8 +308,7 @@ SELECT destination,
         AND (e.kind = 'START'
             OR substr(e.detail, 1, length(destination) + 2) = destination || ': ')
         ORDER BY e.id DESC LIMIT 1) AS down_reason
-FROM delivery
-GROUP BY destination;
+FROM known k WHERE destination IS NOT NULL;
 
 CREATE VIEW v_quarantine AS
 SELECT quarantined_at, path, original_path, series_uid, code, message, sop_instance_uid, lacking,
@@ -503,7 +511,8 @@ SELECT c.now_at,
             THEN round(b.free_mib / (a.free_mib - b.free_mib) * (b.day - a.day), 1) END
         FROM (SELECT julianday(at) AS day, free_mib FROM disk
                 WHERE at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days') ORDER BY at LIMIT 1) a,
-            (SELECT julianday(at) AS day, free_mib FROM v_disk ORDER BY at DESC LIMIT 1) b)
+            (SELECT julianday(at) AS day, free_mib FROM (SELECT * FROM (SELECT at, free_mib FROM disk ORDER BY at DESC LIMIT 1)
+                UNION ALL SELECT at, free_mib FROM disk_now) ORDER BY at DESC LIMIT 1) b)
         AS disk_full_days,
     (SELECT group_concat(kind || iif(name = '', '', ' ' || name), '; ') FROM hold) AS held,
     (SELECT count(*) FROM series WHERE state = 'REFUSED' AND settled_at >= c.day_ago)
@@ -536,15 +545,18 @@ CREATE VIEW v_alerts AS
 WITH
 day AS (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours') AS ago),
 destinations AS MATERIALIZED (
-    SELECT *, pending + sending + delayed AS waiting,
+    SELECT destination, down_since, down_reason, oldest_waiting_at, next_attempt_at, uncommitted,
+        pending + sending + delayed AS waiting,
         (pending + sending + delayed)
             || iif(pending + sending + delayed = 1, ' result', ' results') AS results,
         coalesce((SELECT ': ' || substr(message, 1, 200) FROM delivery d
             WHERE d.destination = v.destination AND d.state = 'DELAYED' AND d.message <> ''
             ORDER BY d.started_at DESC LIMIT 1), '') AS last_message
     FROM v_destinations v),
+-- Only these columns: SQLite computes no others of v_night.
 night AS MATERIALIZED (
-    SELECT *, jobs_ready + jobs_delayed AS jobs, deliveries_pending + deliveries_delayed AS results
+    SELECT jobs_running, series_gathering, disk_full_days, jobs_ready + jobs_delayed AS jobs,
+        deliveries_pending + deliveries_delayed AS results
     FROM v_night),
 rejected AS MATERIALIZED (SELECT * FROM v_callers WHERE admitted_at IS NULL AND last_at >= (SELECT ago FROM day))
 SELECT 'destination_down:' || destination AS alert, 'attention' AS severity, down_since AS since_at,
