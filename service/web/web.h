@@ -2,7 +2,7 @@
  * web.h - the web UI: access control, routes and style. Read-only, without scripts or external
  * resources.
  *
- * One thread at a time may use it.
+ * One thread at a time may use it, except for paths that are WEB_SERVER_NOW (web_turn).
  */
 #ifndef NOCTULE_SERVICE_WEB_WEB_H
 #define NOCTULE_SERVICE_WEB_WEB_H
@@ -14,6 +14,7 @@
 #include "service/web/web_alerts.h"
 #include "service/web/web_metrics.h"
 #include "service/web/web_request.h"
+#include "service/web/web_server.h"
 
 struct web {
     const struct conf *conf;
@@ -25,6 +26,10 @@ struct web {
     struct pseudonym_key key; /* for hashed identifiers */
     bool lost;                /* the database failed and may have been replaced */
 };
+
+/* Returns WEB_SERVER_NOW for paths that need neither the database nor other data that changes, such
+ * as /healthz: any thread may answer them. Returns WEB_SERVER_NEXT for /readyz. */
+enum web_server_turn web_turn(const char *path);
 
 /* Answers a request. Sets status and type, and writes the text to answer->out or sets
  * answer->bytes. */

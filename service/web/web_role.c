@@ -2,7 +2,7 @@
  * web_role.c - the process that serves the web UI. It binds its port and opens the database, then
  * confines itself and answers requests. The daemon sends it the alerts.
  *
- * The loop's thread handles the pipe and the timer; the server's thread answers. A new
+ * The loop's thread handles the pipe and the timer; the server's threads answer. A new
  * configuration starts a new process.
  */
 #include "service/common/role.h"
@@ -28,6 +28,18 @@
 #define TICK_MS 1000
 #define BACKLOG 64
 
+/* Answers that are not in the metrics yet. */
+struct role_counts {
+    pthread_mutex_t lock;
+
+    struct {
+        int status;
+        double count;
+    } answers[16];
+
+    double seconds;
+};
+
 struct web_role {
     struct child child;
     uv_loop_t loop;
@@ -35,30 +47,61 @@ struct web_role {
     struct conf *conf;
     pthread_mutex_t lock; /* of the web UI, once it is served */
     struct web web;
+    struct role_counts counts;
     struct web_server *server;
 };
 
 /* --------------------------------------------------------------------------------- answers ---- */
 
+/* Adds the counts to the metrics. The caller must hold the lock of the web UI. */
+static void
+role_add_counts(struct web_role *role)
+{
+    struct role_counts *counts = &role->counts;
+    char label[16];
+    pthread_mutex_lock(&counts->lock);
+    for (size_t i = 0; i < sizeof counts->answers / sizeof *counts->answers; i++) {
+        if (counts->answers[i].count == 0)
+            continue;
+        snprintf(label, sizeof label, "%d", counts->answers[i].status);
+        web_metrics_add(role->web.metrics, METRIC_noctule_page_requests_total, label,
+                        counts->answers[i].count);
+        counts->answers[i].count = 0;
+    }
+    web_metrics_add(role->web.metrics, METRIC_noctule_page_request_seconds, "", counts->seconds);
+    counts->seconds = 0;
+    pthread_mutex_unlock(&counts->lock);
+}
+
+/* Answers paths that are WEB_SERVER_NOW without the lock: /healthz must not wait for another answer. */
 static void
 role_on_request(void *context, const struct web_request *request, struct web_reply *answer)
 {
     struct web_role *role = context;
-    pthread_mutex_lock(&role->lock);
+    const bool locks = web_turn(request->path) != WEB_SERVER_NOW;
+    if (locks) {
+        pthread_mutex_lock(&role->lock);
+        role_add_counts(role);
+    }
     web_answer(&role->web, request, answer);
-    pthread_mutex_unlock(&role->lock);
+    if (locks)
+        pthread_mutex_unlock(&role->lock);
 }
 
 static void
 role_on_answered(void *context, int status, double seconds)
 {
     struct web_role *role = context;
-    char label[16];
-    snprintf(label, sizeof label, "%d", status);
-    pthread_mutex_lock(&role->lock);
-    web_metrics_add(role->web.metrics, METRIC_noctule_page_requests_total, label, 1);
-    web_metrics_add(role->web.metrics, METRIC_noctule_page_request_seconds, "", seconds);
-    pthread_mutex_unlock(&role->lock);
+    struct role_counts *counts = &role->counts;
+    size_t i = 0;
+    const size_t last = sizeof counts->answers / sizeof *counts->answers - 1;
+    pthread_mutex_lock(&counts->lock);
+    while (i < last && counts->answers[i].count > 0 && counts->answers[i].status != status)
+        i++;
+    counts->answers[i].status = status;
+    counts->answers[i].count++;
+    counts->seconds += seconds;
+    pthread_mutex_unlock(&counts->lock);
 }
 
 /* ------------------------------------------------------------------------------ the daemon ---- */
@@ -94,7 +137,7 @@ role_on_tick(uv_timer_t *timer)
 static int
 role_run_loop(struct web_role *role, int fd)
 {
-    const struct web_server_events events = {role_on_request, role_on_answered, role};
+    const struct web_server_events events = {role_on_request, role_on_answered, role, web_turn};
     int error = web_server_open(fd, &events, &role->server);
     if (error) {
         close(fd);
@@ -188,7 +231,8 @@ role_load(struct web_role *role, const char *config_file, struct error *error)
 int
 web_main(const struct role_args *args)
 {
-    struct web_role role = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct web_role role = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                            .counts.lock = PTHREAD_MUTEX_INITIALIZER};
     struct error error = {0};
     int rc = role_load(&role, args->config_file, &error);
     if (rc)

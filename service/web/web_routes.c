@@ -336,6 +336,15 @@ route_fail(const struct route *route, const struct web_request *request, int rc,
     }
 }
 
+enum web_server_turn
+web_turn(const char *path)
+{
+    const struct route *route = route_find(path);
+    return !route || !route->open ? WEB_SERVER_IN_TURN
+           : route->is_alone      ? WEB_SERVER_NOW
+                                  : WEB_SERVER_NEXT;
+}
+
 void
 web_answer(struct web *web, const struct web_request *request, struct web_reply *answer)
 {

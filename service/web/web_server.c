@@ -5,6 +5,9 @@
  * limits the age of connections, because a peer that sends a byte now and then is never idle. It
  * also limits their number: a new connection beyond the limit replaces one without a complete
  * request, so that /healthz is always answered.
+ *
+ * A request that is not answered at once suspends its connection and waits in a queue. The second
+ * thread makes the answer and resumes the connection. Its handler then sends the answer.
  */
 #include "service/web/web_server.h"
 
@@ -34,16 +37,31 @@ struct web_server_client {
     int fd;
     int64_t since_ms;
     char host[INET6_ADDRSTRLEN];
-    bool has_request; /* its request is complete */
-    bool ended;       /* closed to make room, but still open in libmicrohttpd */
+    struct web_server_job *waits; /* its job in the queue, or NULL */
+    bool has_request;             /* its request is complete */
+    bool ended;                   /* closed to make room, but still open in libmicrohttpd */
+};
+
+/* A request whose connection is suspended. The connection owns the texts of the request. */
+struct web_server_job {
+    TAILQ_ENTRY(web_server_job) next;
+    struct MHD_Connection *connection;
+    struct web_server_client *client;
+    struct web_request request;
+    struct web_reply answer; /* bytes NULL: no answer */
+    int64_t since_ms;
 };
 
 struct web_server {
     struct MHD_Daemon *daemon;
     struct web_server_events events;
-    pthread_mutex_t lock; /* protects the list of connections */
+    pthread_mutex_t lock; /* protects the lists of connections and jobs */
     pthread_cond_t empty; /* signalled when the list is empty */
     LIST_HEAD(clients, web_server_client) clients;
+    TAILQ_HEAD(jobs, web_server_job) jobs;
+    pthread_cond_t has_job; /* signalled for a new job, and for closing */
+    pthread_t maker;        /* the second thread */
+    bool is_closing;
 };
 
 static const char *const web_server_headers[][2] = {
@@ -87,8 +105,10 @@ web_server_response(struct web_reply *answer)
         MHD_create_response_from_buffer(answer->size, answer->bytes, MHD_RESPMEM_MUST_FREE);
     if (!response) {
         free(answer->bytes);
+        answer->bytes = NULL;
         return NULL;
     }
+    answer->bytes = NULL; /* the response owns them */
     if (web_server_add_headers(response, answer))
         return response;
     MHD_destroy_response(response);
@@ -161,25 +181,51 @@ web_server_head_size(struct MHD_Connection *connection)
     return info ? info->header_size : 0;
 }
 
+/* Makes an answer, or with `why` a refusal. Without memory, answer->bytes is NULL. */
 static void
-web_server_make_answer(struct web_server *server, struct MHD_Connection *connection,
-                       const char *path, const char *method, struct web_reply *answer)
+web_server_make(struct web_server *server, const struct web_request *request, int status,
+                const char *why, struct web_reply *answer)
 {
-    const bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    const struct web_request request = web_server_request(connection, path);
-    if (web_server_head_size(connection) > LIMIT_PAGE_REQUEST_BYTES)
-        web_server_refuse(answer, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE,
-                          "the request is too large");
-    else if (!reads)
-        web_server_refuse(answer, MHD_HTTP_METHOD_NOT_ALLOWED, "the web UI is read-only");
-    else if (web_server_has_body(connection))
-        web_server_refuse(answer, MHD_HTTP_CONTENT_TOO_LARGE, "a request must not have a body");
+    struct text_stream stream;
+    *answer = (struct web_reply){.status = MHD_HTTP_OK, .type = "text/html; charset=utf-8"};
+    if (text_open(&stream) != 0)
+        return;
+    answer->out = stream.out;
+    if (why)
+        web_server_refuse(answer, status, why);
     else
-        server->events.answer(server->events.context, &request, answer);
+        server->events.answer(server->events.context, request, answer);
+    const int rc = text_close(&stream);
+    if (rc) {
+        free(answer->bytes);
+        answer->bytes = NULL;
+    } else if (answer->bytes) {
+        free(stream.bytes);
+    } else {
+        answer->bytes = stream.bytes;
+        answer->size = stream.size;
+    }
 }
 
-/* Marks the connection as complete, so that a newcomer does not replace it. */
-static void
+/* Returns why the server itself refuses the request, with the status; NULL: it does not. */
+static const char *
+web_server_find_refusal(struct MHD_Connection *connection, const char *method, int *status)
+{
+    const bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    if (web_server_head_size(connection) > LIMIT_PAGE_REQUEST_BYTES) {
+        *status = MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return "the request is too large";
+    }
+    if (!reads) {
+        *status = MHD_HTTP_METHOD_NOT_ALLOWED;
+        return "the web UI is read-only";
+    }
+    *status = MHD_HTTP_CONTENT_TOO_LARGE;
+    return web_server_has_body(connection) ? "a request must not have a body" : NULL;
+}
+
+/* Marks the connection as complete, so that a newcomer does not replace it. Returns it, or NULL. */
+static struct web_server_client *
 web_server_note_request(struct web_server *server, struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
@@ -189,31 +235,133 @@ web_server_note_request(struct web_server *server, struct MHD_Connection *connec
     if (client)
         client->has_request = true;
     pthread_mutex_unlock(&server->lock);
+    return client;
 }
 
+static enum MHD_Result
+web_server_answer_now(struct web_server *server, struct MHD_Connection *connection,
+                      const struct web_request *request, int status, const char *why)
+{
+    struct web_reply answer;
+    const int64_t since_ms = clock_steady_ms();
+    web_server_make(server, request, status, why, &answer);
+    return answer.bytes ? web_server_send(server, connection, &answer, since_ms) : MHD_NO;
+}
+
+/* Suspends the connection until the second thread has made its answer. */
+static enum MHD_Result
+web_server_enqueue(struct web_server *server, const struct web_server_job *asked,
+                   enum web_server_turn turn, void **state)
+{
+    struct web_server_job *job = malloc(sizeof *job);
+    if (!job)
+        return MHD_NO;
+    *job = *asked;
+    *state = job;
+    pthread_mutex_lock(&server->lock);
+    const bool waits = !server->is_closing && !job->client->ended;
+    if (waits) {
+        MHD_suspend_connection(job->connection);
+        job->client->waits = job;
+        if (turn == WEB_SERVER_NEXT)
+            TAILQ_INSERT_HEAD(&server->jobs, job, next);
+        else
+            TAILQ_INSERT_TAIL(&server->jobs, job, next);
+        pthread_cond_signal(&server->has_job);
+    }
+    pthread_mutex_unlock(&server->lock);
+    return waits ? MHD_YES : MHD_NO;
+}
+
+/* Called when the request's head is there, whatever comes behind it; and again for a connection that was resumed. */
 static enum MHD_Result
 web_server_on_request(void *context, struct MHD_Connection *connection, const char *path,
                       const char *method, const char *version, const char *body, size_t *body_size,
                       void **state)
 {
     struct web_server *server = context;
-    struct text_stream stream;
-    struct web_reply answer = {.status = MHD_HTTP_OK, .type = "text/html; charset=utf-8"};
-    const int64_t since_ms = clock_steady_ms();
-    (void)version, (void)body, (void)body_size, (void)state;
-    web_server_note_request(server, connection);
-    if (text_open(&stream) != 0)
-        return MHD_NO;
-    answer.out = stream.out;
-    web_server_make_answer(server, connection, path, method, &answer);
-    const int rc = text_close(&stream);
-    if (rc || answer.bytes) {
-        free(rc ? answer.bytes : stream.bytes);
-    } else {
-        answer.bytes = stream.bytes;
-        answer.size = stream.size;
+    struct web_server_job *made = *state;
+    int status;
+    (void)version, (void)body, (void)body_size;
+    if (made)
+        return made->answer.bytes
+                   ? web_server_send(server, connection, &made->answer, made->since_ms)
+                   : MHD_NO;
+    const struct web_server_job job = {.connection = connection,
+                                       .client = web_server_note_request(server, connection),
+                                       .request = web_server_request(connection, path),
+                                       .since_ms = clock_steady_ms()};
+    const char *why = web_server_find_refusal(connection, method, &status);
+    const enum web_server_turn turn =
+        why || !job.client || !server->events.turn ? WEB_SERVER_NOW : server->events.turn(path);
+    return turn == WEB_SERVER_NOW
+               ? web_server_answer_now(server, connection, &job.request, status, why)
+               : web_server_enqueue(server, &job, turn, state);
+}
+
+static void
+web_server_on_completed(void *context, struct MHD_Connection *connection, void **state,
+                        enum MHD_RequestTerminationCode code)
+{
+    struct web_server_job *job = *state;
+    (void)context, (void)connection, (void)code;
+    if (job)
+        free(job->answer.bytes); /* that was not sent */
+    free(job);
+    *state = NULL;
+}
+
+/* ------------------------------------------------------------------------ the second thread ---- */
+
+/* With the lock. */
+static void
+web_server_dequeue(struct web_server *server, struct web_server_job *job)
+{
+    TAILQ_REMOVE(&server->jobs, job, next);
+    job->client->waits = NULL;
+}
+
+static void *
+web_server_make_all(void *context)
+{
+    struct web_server *server = context;
+    pthread_mutex_lock(&server->lock);
+    while (!server->is_closing) {
+        struct web_server_job *job = TAILQ_FIRST(&server->jobs);
+        if (!job) {
+            pthread_cond_wait(&server->has_job, &server->lock);
+            continue;
+        }
+        web_server_dequeue(server, job);
+        pthread_mutex_unlock(&server->lock);
+        web_server_make(server, &job->request, MHD_HTTP_OK, NULL, &job->answer);
+        MHD_resume_connection(job->connection); /* its job may be freed from here on */
+        pthread_mutex_lock(&server->lock);
     }
-    return rc ? MHD_NO : web_server_send(server, connection, &answer, since_ms);
+    pthread_mutex_unlock(&server->lock);
+    return NULL;
+}
+
+/* With the lock. A connection that waits goes on without an answer: libmicrohttpd closes it. */
+static void
+web_server_give_up(struct web_server *server, struct web_server_job *job)
+{
+    web_server_dequeue(server, job);
+    MHD_resume_connection(job->connection);
+}
+
+/* Afterwards no connection waits, and none begins to. */
+static void
+web_server_stop_maker(struct web_server *server)
+{
+    struct web_server_job *job;
+    pthread_mutex_lock(&server->lock);
+    server->is_closing = true;
+    while ((job = TAILQ_FIRST(&server->jobs)))
+        web_server_give_up(server, job);
+    pthread_cond_signal(&server->has_job);
+    pthread_mutex_unlock(&server->lock);
+    pthread_join(server->maker, NULL);
 }
 
 /* ---------------------------------------------------------------------------- connections ---- */
@@ -234,9 +382,11 @@ web_server_name_host(struct MHD_Connection *connection, char host[INET6_ADDRSTRL
 }
 
 /* Finds the oldest connection of the host (NULL: of any host) without a complete request, else the
- * oldest one. Sets *count to the open connections of that host. The caller must hold the lock. */
+ * oldest one. Never returns the newcomer. Sets *count to the open connections of that host. The
+ * caller must hold the lock. */
 static struct web_server_client *
-web_server_oldest(const struct web_server *server, const char *host, size_t *count)
+web_server_oldest(const struct web_server *server, const char *host,
+                  const struct web_server_client *newcomer, size_t *count)
 {
     struct web_server_client *client, *oldest = NULL;
     *count = 0;
@@ -245,10 +395,20 @@ web_server_oldest(const struct web_server *server, const char *host, size_t *cou
         if (client->ended || (host && strcmp(client->host, host) != 0))
             continue;
         ++*count;
-        if (!oldest || oldest->has_request || !client->has_request)
+        if (client != newcomer && (!oldest || oldest->has_request || !client->has_request))
             oldest = client;
     }
     return oldest;
+}
+
+/* Closes a connection. The caller must hold the lock. */
+static void
+web_server_end(struct web_server *server, struct web_server_client *client)
+{
+    client->ended = true;
+    shutdown(client->fd, SHUT_RDWR);
+    if (client->waits)
+        web_server_give_up(server, client->waits);
 }
 
 /* Closes a connection if there are too many. If the newcomer's host has more than half of them,
@@ -257,16 +417,13 @@ static void
 web_server_make_room(struct web_server *server, const struct web_server_client *newcomer)
 {
     size_t of_all, of_host;
-    struct web_server_client *oldest = web_server_oldest(server, NULL, &of_all);
-    struct web_server_client *own = web_server_oldest(server, newcomer->host, &of_host);
+    struct web_server_client *oldest = web_server_oldest(server, NULL, newcomer, &of_all);
+    struct web_server_client *own = web_server_oldest(server, newcomer->host, newcomer, &of_host);
     if (of_all <= LIMIT_PAGE_CONNECTIONS)
         return;
     if (of_host > LIMIT_PAGE_CONNECTIONS / 2)
         oldest = own;
-    if (oldest == newcomer)
-        return;
-    oldest->ended = true;
-    shutdown(oldest->fd, SHUT_RDWR);
+    web_server_end(server, oldest);
 }
 
 static void
@@ -308,7 +465,7 @@ web_server_tick(struct web_server *server)
     pthread_mutex_lock(&server->lock);
     LIST_FOREACH(client, &server->clients, next)
     if (client->since_ms < oldest_ms)
-        shutdown(client->fd, SHUT_RDWR);
+        web_server_end(server, client);
     pthread_mutex_unlock(&server->lock);
 }
 
@@ -327,6 +484,7 @@ web_server_on_log(void *context, const char *format, va_list values)
 static void
 web_server_free(struct web_server *server)
 {
+    pthread_cond_destroy(&server->has_job);
     pthread_cond_destroy(&server->empty);
     pthread_mutex_destroy(&server->lock);
     free(server);
@@ -341,19 +499,28 @@ web_server_open(int fd, const struct web_server_events *events, struct web_serve
         return -ENOMEM;
     server->events = *events;
     LIST_INIT(&server->clients);
+    TAILQ_INIT(&server->jobs);
     pthread_mutex_init(&server->lock, NULL);
     pthread_cond_init(&server->empty, NULL);
+    pthread_cond_init(&server->has_job, NULL);
+    const int failure = pthread_create(&server->maker, NULL, web_server_make_all, server);
+    if (failure) {
+        web_server_free(server);
+        return -failure;
+    }
     errno = 0;
     server->daemon = MHD_start_daemon(
-        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL,
-        NULL, web_server_on_request, server, MHD_OPTION_EXTERNAL_LOGGER, web_server_on_log, NULL,
-        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
+            MHD_USE_ERROR_LOG,
+        0, NULL, NULL, web_server_on_request, server, MHD_OPTION_EXTERNAL_LOGGER, web_server_on_log,
+        NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)(LIMIT_PAGE_CONNECTIONS + SPARE_CONNECTIONS), MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)LIMIT_PAGE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, web_server_on_connection,
-        server, MHD_OPTION_END);
+        server, MHD_OPTION_NOTIFY_COMPLETED, web_server_on_completed, server, MHD_OPTION_END);
     if (!server->daemon) {
         const int error = errno ? -errno : -ENOMEM;
+        web_server_stop_maker(server);
         web_server_free(server);
         return error;
     }
@@ -386,6 +553,7 @@ web_server_close(struct web_server *server)
         return;
     /* no new connections; the descriptor is ours again */
     const int fd = MHD_quiesce_daemon(server->daemon);
+    web_server_stop_maker(server);
     web_server_empty(server);
     MHD_stop_daemon(server->daemon);
     if (fd >= 0)

@@ -3,7 +3,8 @@
  * base/limits.def, and the security headers. Only GET and HEAD are allowed. A connection serves one
  * request and has a time limit.
  *
- * The server answers on its own thread, one request at a time. Another thread must call
+ * One thread handles all connections and answers WEB_SERVER_NOW. A second thread makes the other
+ * answers, one at a time, so that slow answers delay no WEB_SERVER_NOW. Another thread must call
  * web_server_tick.
  */
 #ifndef NOCTULE_SERVICE_WEB_WEB_SERVER_H
@@ -13,12 +14,20 @@
 
 struct web_server;
 
+enum web_server_turn {
+    WEB_SERVER_NOW,    /* answered at once, also while another answer is being made */
+    WEB_SERVER_NEXT,   /* before all waiting requests */
+    WEB_SERVER_IN_TURN /* after all waiting requests */
+};
+
 struct web_server_events {
-    /* Makes an answer on the server's thread. answer->out is an open stream for the text. */
+    /* Makes an answer on one of the server's threads. answer->out is an open stream for the text. */
     void (*answer)(void *context, const struct web_request *request, struct web_reply *answer);
     /* Reports a sent answer, also one that the server refused: the status and the time it took. */
     void (*answered)(void *context, int status, double seconds);
     void *context;
+    /* Returns when to answer a path. NULL: all at once. */
+    enum web_server_turn (*turn)(const char *path);
 };
 
 /* Starts a server. `fd` must listen and not block. The server then owns it. Returns 0 or -errno. */

@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +23,27 @@ static struct web_server *server;
 static int port;
 static atomic_int answered, last_status;
 
+static sem_t slow_begun, slow_may_end;
+static char order[64]; /* initials of the paths that the second thread has answered */
+
+static enum web_server_turn
+turn_of(const char *path)
+{
+    return strcmp(path, "/now") == 0    ? WEB_SERVER_NOW
+           : strcmp(path, "/next") == 0 ? WEB_SERVER_NEXT
+                                        : WEB_SERVER_IN_TURN;
+}
+
 static void
 answer_it(void *context, const struct web_request *request, struct web_reply *answer)
 {
     (void)context;
+    if (strcmp(request->path, "/slow") == 0) {
+        sem_post(&slow_begun);
+        sem_wait(&slow_may_end);
+    }
+    if (strcmp(request->path, "/now") != 0 && strlen(order) < sizeof order - 1)
+        strncat(order, request->path + 1, 1);
     fprintf(answer->out, "path %s q %s host %s", request->path, request->values[REQUEST_q],
             request->host);
 }
@@ -42,7 +60,7 @@ note_it(void *context, int status, double seconds)
 static void
 open_server(void)
 {
-    const struct web_server_events events = {answer_it, note_it, NULL};
+    const struct web_server_events events = {answer_it, note_it, NULL, turn_of};
     struct sockaddr_in address;
     socklen_t size = sizeof address;
     const int fd = bind_at("127.0.0.1", 0);
@@ -52,6 +70,9 @@ open_server(void)
     port = ntohs(address.sin_port);
     ck_assert_int_eq(web_server_open(fd, &events, &server), 0);
     atomic_store(&answered, 0);
+    order[0] = '\0';
+    sem_init(&slow_begun, 0, 0);
+    sem_init(&slow_may_end, 0, 0);
 }
 
 static void
@@ -329,6 +350,81 @@ START_TEST(a_connection_ends_in_time)
 
 END_TEST
 
+/* A request whose answer is not read yet. */
+static int
+begin(const char *path)
+{
+    char request[128];
+    const int fd = visit();
+    snprintf(request, sizeof request, "GET %s HTTP/1.1\r\n" HEAD "\r\n", path);
+    say(fd, request, strlen(request));
+    return fd;
+}
+
+/* The second answer follows after all that was sent before the first. */
+static void
+ask_now(void)
+{
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(status_of(ask("GET /now HTTP/1.1\r\n" HEAD "\r\n")), 200);
+}
+
+START_TEST(a_slow_answer_delays_no_other_that_is_due_now)
+{
+    const int slow = begin("/slow");
+    sem_wait(&slow_begun);
+    const int first = begin("/first");
+    ask_now();
+    const int last = begin("/last");
+    ask_now();
+    const int next = begin("/next");
+    ask_now();
+    sem_post(&slow_may_end);
+    ck_assert_ptr_nonnull(strstr(hear(slow), "path /slow"));
+    ck_assert_ptr_nonnull(strstr(hear(next), "path /next"));
+    ck_assert_ptr_nonnull(strstr(hear(first), "path /first"));
+    ck_assert_ptr_nonnull(strstr(hear(last), "path /last"));
+    ck_assert_str_eq(order, "snfl");
+}
+
+END_TEST
+
+/* More than the server takes: the oldest that wait are ended, and each newcomer is answered. */
+START_TEST(requests_that_wait_leave_room)
+{
+    enum { WAITING = 3 * LIMIT_PAGE_CONNECTIONS };
+
+    int fds[WAITING], heard = 0;
+    const int slow = begin("/slow");
+    sem_wait(&slow_begun);
+    for (int i = 0; i < WAITING; i++) {
+        fds[i] = begin("/wait");
+        if (i % 16 == 0)
+            ask_now();
+    }
+    ask_now();
+    sem_post(&slow_may_end);
+    for (int i = 0; i < WAITING; i++)
+        heard += status_of(hear(fds[i])) == 200;
+    close(slow);
+    ck_assert_int_gt(heard, 0);
+    ck_assert_int_le(heard, LIMIT_PAGE_CONNECTIONS);
+}
+
+END_TEST
+
+/* What waits ends with the server, which close_server sees. */
+START_TEST(a_server_ends_with_requests_that_wait)
+{
+    const int slow = begin("/slow"), waits = begin("/wait");
+    sem_wait(&slow_begun);
+    sem_post(&slow_may_end);
+    close(slow);
+    close(waits);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -343,6 +439,9 @@ main(void)
     tcase_add_test(tests, so_many_connections_and_no_more);
     tcase_add_test(tests, incomplete_requests_do_not_block_others);
     tcase_add_test(tests, a_connection_ends_in_time);
+    tcase_add_test(tests, a_slow_answer_delays_no_other_that_is_due_now);
+    tcase_add_test(tests, requests_that_wait_leave_room);
+    tcase_add_test(tests, a_server_ends_with_requests_that_wait);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
