@@ -240,7 +240,10 @@ SELECT p.id AS item, p.batch, p.source, p.key, p.identifier, p.state, p.attempts
     coalesce((SELECT group_concat(DISTINCT study_uid) FROM pull_part WHERE pull_id = p.id), '') AS study_uids,
     p.list_line,
     (SELECT count(*) FROM pull_part q JOIN pull_unwanted u ON u.study_uid = q.study_uid
-        AND q.series_uid IN ('', u.series_uid) WHERE q.pull_id = p.id) AS unwanted
+        AND q.series_uid IN ('', u.series_uid) WHERE q.pull_id = p.id) AS unwanted,
+    (SELECT count(*) FROM pull_part q JOIN pull_unwanted u ON u.study_uid = q.study_uid
+        AND q.series_uid IN ('', u.series_uid) WHERE q.pull_id = p.id AND EXISTS (SELECT 1 FROM quarantine z
+            WHERE z.series_uid = u.series_uid AND z.sop_instance_uid = u.sop_instance_uid)) AS quarantined
 FROM pull p;
 
 CREATE VIEW v_callers AS

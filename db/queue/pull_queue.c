@@ -322,7 +322,8 @@ queue_add_unwanted(struct queue *queue, const struct queue_unwanted *instance)
         &queue->db,
         "INSERT OR IGNORE INTO pull_unwanted (sop_instance_uid, sop_class_uid, series_uid, "
         "study_uid, pull_id) SELECT ?1, ?2, ?3, ?4, id FROM pull INDEXED BY pull_open "
-        "WHERE ended_at IS NULL AND state = 'MOVING' AND EXISTS (SELECT 1 FROM pull_part "
+        "WHERE ended_at IS NULL AND state = 'MOVING' AND NOT EXISTS (SELECT 1 FROM instance "
+        "WHERE sop_instance_uid = ?1) AND EXISTS (SELECT 1 FROM pull_part "
         "WHERE pull_id = pull.id AND study_uid = ?4 AND series_uid IN ('', ?3)) "
         "ORDER BY id LIMIT 1",
         VALUES(value_text(instance->sop_instance_uid), value_text(instance->sop_class_uid),

@@ -392,8 +392,9 @@ static const struct report_column pull_columns[] = {
     {"STATE", "state", REPORT_TEXT},
     {"SOURCE", "source", REPORT_TEXT},
     {"ARRIVED",
-     "arrived || coalesce(' of ' || expected, '') || iif(unwanted > 0, ', ' || unwanted || ' "
-     "dropped', '')",
+     "arrived || coalesce(' of ' || expected, '') || iif(unwanted > quarantined, ', ' || "
+     "(unwanted - quarantined) || ' dropped', '') || iif(quarantined > 0, ', ' || quarantined || ' "
+     "quarantined', '')",
      REPORT_WHOLE},
     {"TRIES", "attempts", REPORT_NUMBER | REPORT_DROP},
     {"NOT BEFORE", "not_before_at", REPORT_DROP},

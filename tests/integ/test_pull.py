@@ -219,6 +219,31 @@ def test_a_study_with_unprocessed_objects_is_complete(daemon, tmp_path, study, a
         assert_complete_without(d, 4)
 
 
+@pytest.mark.parametrize("archive", [an_orthanc, a_dcmqrscp])
+def test_an_instance_that_is_quarantined_does_not_end_the_move(daemon, tmp_path, study, archive):
+    """Orthanc ends a C-MOVE at a failure status. The instance is durable in the quarantine, and the item counts it."""
+    folder, uids = study
+    d = daemon(quiet=600.0, dicom=CALLERS)
+    with archive(tmp_path / "archive", d.port) as (peer, title):
+        broken = pydicom.dcmread(next((folder / "0").rglob("*.dcm")))
+        broken.SOPInstanceUID = broken.file_meta.MediaStorageSOPInstanceUID = f"{broken.SOPInstanceUID[:40]}.99"
+        del broken.Rows
+        broken.save_as(tmp_path / "broken.dcm")
+        storescu(peer.port, tmp_path / "broken.dcm", folder, called=title)
+        d.config.write_text(d.config.read_text() + pulling(source(peer.port, title)))
+        d.start()
+        pull(d, "PACS", "--accession", FIRST)
+        item, = wait_ended(d)
+        assert (item["state"], item["arrived"], item["unwanted"], item["quarantined"], item["attempts"]) == ("DONE", 8, 1, 1, 1), (
+            dict(item), d.log.read_text()[-8000:])
+        (file,) = d.query("SELECT * FROM v_quarantine")
+        assert file["sop_instance_uid"] == broken.SOPInstanceUID and (d.root / file["path"]).is_file()
+        assert "8 of 9, 1 quarantined" in d.ctl("pull").stdout or item["expected"] is None
+        # Without a C-MOVE of ours, the sender gets the failure.
+        refused = storescu(d.port, tmp_path / "broken.dcm", calling="ORTHANC", check=False)
+        assert "0xa900" in (refused.stdout + refused.stderr).lower() or refused.returncode != 0
+
+
 def test_a_private_class_and_a_long_one_of_a_study_are_dropped(daemon, study):
     """CSA is not a standard SOP class. The capture is longer than the part that is read (4 MiB)."""
     with Archive(study[0]) as archive:

@@ -202,8 +202,8 @@ report_lost(struct receive_queue *queue, const struct reception *reception, cons
 /* ------------------------------------------------------------------------ unwanted ------ */
 
 /*
- * Acknowledges an instance that a source sent for our own C-MOVE and that is not kept: its class is
- * not processed, or it is one of our results. After a failure status, archives such as Orthanc
+ * Acknowledges an instance that a source sent for our own C-MOVE and that is not kept as an image:
+ * its class is not processed, it is one of our results, or it is quarantined. After a failure status, archives such as Orthanc
  * would end the C-MOVE before the images. The daemon must count the instance first, so that the
  * pulled item is complete without it.
  */
@@ -345,6 +345,22 @@ receive_seal_arrived(struct receive_queue *queue, struct handover *handover)
     return DICOM_SUCCESS;
 }
 
+/*
+ * Records a quarantined instance. Returns the status of its code. A source that sends it for our
+ * own C-MOVE gets success, as receive_drop explains: the file is durable in the quarantine, and the
+ * pulled item counts it.
+ */
+static uint16_t
+receive_quarantined(struct receive_queue *queue, const struct reception *reception,
+                    struct handover *handover)
+{
+    const struct import_report report = handover->item.report;
+    const bool is_stored = receive_hand_over(queue, handover) == HANDOVER_STORED;
+    if (!reception->requested || !is_stored || !*report.path)
+        return receive_status_of_code(report.code);
+    return receive_drop(queue, reception, report.study_uid, report.series_uid);
+}
+
 static uint16_t
 receive_finish(struct receive_queue *queue, const struct reception *reception,
                struct handover *handover)
@@ -357,10 +373,7 @@ receive_finish(struct receive_queue *queue, const struct reception *reception,
     case IMPORT_ARRIVED:
         return receive_seal_arrived(queue, handover);
     case IMPORT_QUARANTINED:
-        status = receive_status_of_code(item->report.code);
-        /* The file is quarantined, and the status does not depend on the answer. */
-        receive_hand_over(queue, handover);
-        return status;
+        return receive_quarantined(queue, reception, handover);
     case IMPORT_OWN_RESULT:
         status = reception->requested ? receive_drop(queue, reception, item->report.study_uid,
                                                      item->report.series_uid)

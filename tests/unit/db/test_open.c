@@ -427,7 +427,7 @@ START_TEST(views_have_their_columns)
         {"v_configuration", "state,at,since_at,cause,asked_by,files,reason"},
         {"v_pulls", "item,batch,source,key,identifier,state,attempts,expected,arrived,code,message,"
                     "not_before_at,created_at,started_at,moved_at,ended_at,asked_by,study_uids,"
-                    "list_line,unwanted"},
+                    "list_line,unwanted,quarantined"},
         {"v_callers", "calling_ae,called_ae,host,reason,meaning,admit,rejected,first_at,last_at,"
                       "admitted_at,certificate,id"},
         {"v_disk", "at,free_mib"},
