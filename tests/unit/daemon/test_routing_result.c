@@ -73,7 +73,7 @@ START_TEST(one_pipeline_accepts_a_stack_that_another_rejects)
 END_TEST
 
 /* Each has its own stacks; skipped stacks are reported only if no other is rejected. */
-START_TEST(pipelines_have_their_own_stacks)
+START_TEST(each_pipeline_has_separate_stacks)
 {
     const struct queue_series series = {.modality = mr};
     struct routing_stack stacks[] = {stack_of("", "", 9, true), stack_of("", "derived", 6, false),
@@ -157,7 +157,7 @@ main(void)
     TCase *tests = tcase_create("wish");
     tcase_add_test(tests, requested_sets_of_options);
     tcase_add_test(tests, one_pipeline_accepts_a_stack_that_another_rejects);
-    tcase_add_test(tests, pipelines_have_their_own_stacks);
+    tcase_add_test(tests, each_pipeline_has_separate_stacks);
     tcase_add_test(tests, unwanted_stacks_are_not_rejections);
     tcase_add_test(tests, a_rule_given_by_an_operator);
     suite_add_tcase(suite, tests);

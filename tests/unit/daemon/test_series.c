@@ -70,7 +70,7 @@ START_TEST(the_table_of_decisions)
 END_TEST
 
 /* A check at exactly due_ms settles the series: rounding must not require a second one. */
-START_TEST(a_check_when_due_settles)
+START_TEST(a_due_series_is_completed)
 {
     struct queue_series series = {.instances = 2, .last_seen_ms = NOW};
     struct conf_series odd = {.quiet_seconds = 0.3337};
@@ -186,7 +186,7 @@ main(void)
     Suite *suite = suite_create("service_series");
     TCase *tests = tcase_create("series");
     tcase_add_loop_test(tests, the_table_of_decisions, 0, sizeof cases / sizeof cases[0]);
-    tcase_add_test(tests, a_check_when_due_settles);
+    tcase_add_test(tests, a_due_series_is_completed);
     tcase_add_test(tests, the_evidence_lists_the_known_facts);
     tcase_add_test(tests, the_geometry_is_added);
     tcase_add_test(tests, many_stacks_are_cut_and_counted);

@@ -230,7 +230,7 @@ END_TEST
  * All images must be of one series, and so on. The first trait that differs sets the code, with the same two files in
  * any order.
  */
-START_TEST(one_series_is_one_of_each)
+START_TEST(one_series_has_one_patient_study_and_frame_of_reference)
 {
     static const struct {
         size_t offset;
@@ -264,7 +264,7 @@ START_TEST(one_series_is_one_of_each)
 END_TEST
 
 /* A screenshot may have its own frame of reference, but must have the same patient. */
-START_TEST(what_is_passed_over_is_of_the_same_patient)
+START_TEST(skipped_images_must_have_the_same_patient)
 {
     struct geometry_series *result;
     struct error error;
@@ -327,7 +327,7 @@ START_TEST(an_upright_stack_is_not_crooked)
 
 END_TEST
 
-START_TEST(thicker_slices_that_go_on_are_uneven_and_none_is_missing)
+START_TEST(continuing_thicker_slices_are_uneven_without_gaps)
 {
     add_thick_slices(12, 0, 2.5);
     add_thick_slices(10, 12 * 2.5 + 1.25, 5);
@@ -338,7 +338,7 @@ START_TEST(thicker_slices_that_go_on_are_uneven_and_none_is_missing)
 
 END_TEST
 
-START_TEST(a_slice_that_may_be_missing_is_not_made_up)
+START_TEST(a_possible_gap_is_not_counted_as_missing_slices)
 {
     static const double lost[] = {5, 22.5, 41.25, 61.25}; /* of each part, and next to its end */
     for (size_t k = 0; k < 4; k++) {
@@ -365,7 +365,7 @@ START_TEST(a_slice_that_may_be_missing_is_not_made_up)
 
 END_TEST
 
-START_TEST(without_thickness_the_steps_beside_it_tell_what_is_long)
+START_TEST(without_thickness_a_step_is_compared_with_its_neighbours)
 {
     static const struct {
         double step, last;
@@ -387,7 +387,7 @@ START_TEST(without_thickness_the_steps_beside_it_tell_what_is_long)
 
 END_TEST
 
-START_TEST(what_differs_in_rescale_or_padding_is_not_straightened)
+START_TEST(different_rescales_or_paddings_are_not_straightened)
 {
     for (int differs = 0; differs < 2; differs++) {
         for (int32_t i = 0; i < 10; i++)
@@ -430,10 +430,10 @@ main(void)
     tcase_add_test(gate, gantry_tilt);
     tcase_add_test(gate, a_tilted_stack_is_accepted_to_be_straightened);
     tcase_add_test(gate, an_upright_stack_is_not_crooked);
-    tcase_add_test(gate, thicker_slices_that_go_on_are_uneven_and_none_is_missing);
-    tcase_add_test(gate, a_slice_that_may_be_missing_is_not_made_up);
-    tcase_add_test(gate, without_thickness_the_steps_beside_it_tell_what_is_long);
-    tcase_add_test(gate, what_differs_in_rescale_or_padding_is_not_straightened);
+    tcase_add_test(gate, continuing_thicker_slices_are_uneven_without_gaps);
+    tcase_add_test(gate, a_possible_gap_is_not_counted_as_missing_slices);
+    tcase_add_test(gate, without_thickness_a_step_is_compared_with_its_neighbours);
+    tcase_add_test(gate, different_rescales_or_paddings_are_not_straightened);
     tcase_add_test(gate, a_shear_beyond_45_degrees_is_refused);
     tcase_add_test(gate, no_tilt_from_rounding);
     tcase_add_test(gate, no_geometry);
@@ -442,7 +442,7 @@ main(void)
     tcase_add_test(gate, pixels_mixed);
     tcase_add_loop_test(gate, rescale_invalid, 0, 9);
     tcase_add_test(gate, precedence);
-    tcase_add_test(gate, one_series_is_one_of_each);
-    tcase_add_test(gate, what_is_passed_over_is_of_the_same_patient);
+    tcase_add_test(gate, one_series_has_one_patient_study_and_frame_of_reference);
+    tcase_add_test(gate, skipped_images_must_have_the_same_patient);
     return suite_run(suite);
 }

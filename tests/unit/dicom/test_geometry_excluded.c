@@ -36,7 +36,7 @@ START_TEST(each_reason_is_a_stack)
 
 END_TEST
 
-START_TEST(what_is_derived_beside_originals)
+START_TEST(derived_images_among_originals)
 {
     const struct geometry_limits derived = {
         .min_planes = 2, .spacing_tolerance = 0.01, .include_derived = true};
@@ -55,7 +55,7 @@ START_TEST(what_is_derived_beside_originals)
 
 END_TEST
 
-START_TEST(what_is_all_derived)
+START_TEST(a_series_of_derived_images)
 {
     add_slices(8, 0, 2);
     for (int32_t i = 0; i < 8; i++)
@@ -69,7 +69,7 @@ START_TEST(what_is_all_derived)
 END_TEST
 
 /* The last slices are derived, and the rest alone is not the volume. */
-START_TEST(what_goes_on_as_derived)
+START_TEST(a_missing_original_present_as_derived_is_incomplete)
 {
     add_slices(10, 0, 2);
     series.storage[9].frames[0].derived = true;
@@ -164,9 +164,9 @@ main(void)
     Suite *suite = suite_create("dicom_geometry_excluded");
     TCase *aside = new_case(suite, "aside");
     tcase_add_test(aside, each_reason_is_a_stack);
-    tcase_add_test(aside, what_is_derived_beside_originals);
-    tcase_add_test(aside, what_is_all_derived);
-    tcase_add_test(aside, what_goes_on_as_derived);
+    tcase_add_test(aside, derived_images_among_originals);
+    tcase_add_test(aside, a_series_of_derived_images);
+    tcase_add_test(aside, a_missing_original_present_as_derived_is_incomplete);
     tcase_add_test(aside, too_many_orientations);
     tcase_add_test(aside, too_many_volumes);
     TCase *names = new_case(suite, "names");

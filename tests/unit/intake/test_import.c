@@ -726,7 +726,7 @@ assert_digest_of(const struct import_item *item, const char *stored)
     ck_assert_str_eq(item->report.sha256, digest.sha256);
 }
 
-START_TEST(stored_files_have_digests_if_wanted)
+START_TEST(stored_files_have_a_digest_on_request)
 {
     put_image("in/a.dcm", "1.2.3.4.1", "Maker");
     put_image("in/b.dcm", "1.2.3.4.1", "Another");
@@ -866,7 +866,7 @@ main(void)
     tcase_add_test(tests, a_received_resend_has_no_effect);
     tcase_add_test(tests, different_bytes_of_an_instance_are_quarantined_once);
     tcase_add_test(tests, a_command_that_contradicts_its_data_set_is_refused);
-    tcase_add_test(tests, stored_files_have_digests_if_wanted);
+    tcase_add_test(tests, stored_files_have_a_digest_on_request);
     tcase_add_test(tests, a_digest_belongs_to_the_stored_file_of_a_batch);
     tcase_add_test(tests, foreign_data_by_c_store_is_quarantined_with_a_reason);
     tcase_add_test(tests, an_abandoned_file_leaves_no_trace);
