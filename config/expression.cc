@@ -202,7 +202,7 @@ engine_reason(const RE2 &engine)
     case RE2::ErrorRepeatSize:
         return "repetitions may not multiply to more than 1000";
     case RE2::ErrorRepeatArgument:
-        return "there is nothing to repeat";
+        return "the repeat operator has no operand";
     case RE2::ErrorPatternTooLarge:
         return "it is too large: it may take 1 MiB of memory";
     case RE2::ErrorBadUTF8:

@@ -100,7 +100,8 @@ check_foreign_keys(struct database *db)
     char table[64];
     int rc = database_text(db, "PRAGMA foreign_key_check", table, sizeof table);
     if (rc == 0 && table[0])
-        rc = database_refuse(db, -EUCLEAN, "after migration, rows of %s refer to nothing", table);
+        rc = database_refuse(db, -EUCLEAN, "after migration, rows of %s refer to missing rows",
+                             table);
     return rc;
 }
 

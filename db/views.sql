@@ -586,15 +586,14 @@ SELECT 'jobs_failed', 'attention', min(ended_at), max(ended_at), 1,
 FROM job WHERE state = 'FAILED' AND superseded_by IS NULL AND ended_at >= (SELECT ago FROM day) HAVING count(*) > 0
 UNION ALL
 SELECT 'unpulled:' || source, 'attention', min(ended_at), max(ended_at), 1,
-    printf('%d item%s pulled from %s failed or came in part in the last 24 h',
+    printf('%d item%s pulled from %s failed or are incomplete in the last 24 h',
         count(*), iif(count(*) = 1, '', 's'), source)
 FROM pull p WHERE ended_at >= (SELECT ago FROM day) AND state IN ('PARTIAL', 'FAILED') AND NOT EXISTS (
     SELECT 1 FROM pull l WHERE l.identifier = p.identifier AND l.identifier <> '' AND l.source = p.source
     AND l.key = p.key AND l.id > p.id AND l.state = 'DONE') GROUP BY source
 UNION ALL
 SELECT 'review', 'attention', min(ended_at), max(ended_at), 1,
-    printf('%d job%s under review, and nothing of %s delivered', count(*), iif(count(*) = 1, ' is', 's are'),
-        iif(count(*) = 1, 'it is', 'them is'))
+    printf('%d job%s under review and not delivered', count(*), iif(count(*) = 1, ' is', 's are'))
 FROM job WHERE state = 'REVIEW' HAVING count(*) > 0
 UNION ALL
 SELECT 'report', 'attention', report_at, report_at, 1,
@@ -615,7 +614,7 @@ SELECT 'configuration', 'attention', since_at, at, 1, printf('the configuration 
 FROM configuration WHERE state = 'REFUSED'
 UNION ALL
 SELECT 'quarantine', 'attention', min(quarantined_at), max(quarantined_at), 1,
-    printf('%d file%s came into quarantine in the last 24 h', count(*), iif(count(*) = 1, '', 's'))
+    printf('%d file%s were quarantined in the last 24 h', count(*), iif(count(*) = 1, '', 's'))
 FROM quarantine WHERE quarantined_at >= (SELECT ago FROM day) AND removed_at IS NULL HAVING count(*) > 0
 UNION ALL
 -- A caller that is acknowledged may go on calling.
@@ -684,7 +683,7 @@ UNION ALL
 SELECT 'delayed:' || code, 'waits', NULL, NULL, 1, CASE code
     WHEN 'STUDY_WAITING' THEN printf('%d job%s for other series of the study, the first until %s', count(*),
         iif(count(*) = 1, '', 's'), min(not_before_at))
-    WHEN 'OBJECT_WAITING' THEN printf('%d job%s for what is to be drawn on the series, the first until %s', count(*),
+    WHEN 'OBJECT_WAITING' THEN printf('%d job%s for annotation objects of the series, the first until %s', count(*),
         iif(count(*) = 1, '', 's'), min(not_before_at))
     WHEN 'OBJECT_OPTIONAL' THEN printf('%d job%s for optional annotation objects, the first until %s', count(*),
         iif(count(*) = 1, '', 's'), min(not_before_at))

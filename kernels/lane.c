@@ -408,7 +408,7 @@ check_phase(const struct kernels_lane *lane, enum kernels_op_id id, struct error
 {
     if (!lane->has_volume || lane->phase[id] == KERNELS_OP_ABSENT)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "%s runs after a kernels_volume_begin that was told of it",
+                         "%s must be in the demand of kernels_volume_begin",
                          lane_op(lane, id)->name);
     return 0;
 }

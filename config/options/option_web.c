@@ -36,7 +36,7 @@ option_check_web(const struct conf *conf, const struct option_spot *spot)
     if (page->bind && !conf_page_is_local(page) && !page->token_file &&
         !LOST(spot, page->token_file))
         option_refuse(spot, "page.bind",
-                      "is not a loopback address and requires page.token_file, else everybody who "
+                      "is not a loopback address and requires page.token_file, else every user who "
                       "reaches the port sees patient data");
     if (page->port == conf->dicom.port || page->port == conf->dicom.tls_port)
         option_refuse(spot, "page.port", "%d is already used by dicom", page->port);

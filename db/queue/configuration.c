@@ -21,8 +21,8 @@ configuration_describe(const struct queue_configuration *is)
     const int length = (int)strcspn(is->files, "\n");
     const char *by = *is->asked_by ? is->asked_by : "a signal";
     const int rc = *is->reason
-                       ? asprintf(&text, "%s; asked by %s", is->reason, by)
-                       : asprintf(&text, "%.*s%s, asked by %s", length, is->files, more, by);
+                       ? asprintf(&text, "%s; requested by %s", is->reason, by)
+                       : asprintf(&text, "%.*s%s, requested by %s", length, is->files, more, by);
     return rc < 0 ? NULL : text;
 }
 

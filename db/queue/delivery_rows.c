@@ -119,7 +119,7 @@ withdraw_superseded(struct queue *queue, const struct edge_row *row, int64_t now
 {
     return withdraw(
         queue, row, CODE_SUPERSEDED,
-        "late or replaced slices came, and the series was processed again before this was sent",
+        "late or replaced slices arrived, and the series was processed again before this was sent",
         now_ms);
 }
 

@@ -130,10 +130,10 @@ job_cancel(struct queue *queue, const struct edge_row *row, const char *kind, en
 static int
 job_supersede(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
-    char why[128] = "it was asked for anew: another job takes its place";
+    char why[128] = "requested again: another job replaces it";
     if (row->revision < row->series_revision)
         snprintf(why, sizeof why,
-                 "late or replaced slices came: revision %d of the series takes its place",
+                 "late or replaced slices arrived: revision %d of the series replaces it",
                  row->series_revision);
     return job_cancel(queue, row, "JOB_SUPERSEDED", CODE_SUPERSEDED, why, now_ms);
 }

@@ -111,7 +111,7 @@ queue_reject_job(struct queue *queue, int64_t job_id, const char *reason, const 
 static int
 review_supersede(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
-    static const char why[] = "another job took its place before anybody accepted it";
+    static const char why[] = "another job replaced it before a decision";
     int changed = database_change(
         &queue->db,
         "UPDATE job SET state = 'REJECTED', code = ?3, "

@@ -738,8 +738,8 @@ series_word(const struct queue_complete *complete, char detail[128])
 {
     const char *by = complete->by && *complete->by ? complete->by : "an operator";
     snprintf(detail, 128,
-             complete->accept_missing ? "%s accepts what is missing"
-                                      : "%s says that it is complete",
+             complete->accept_missing ? "%s accepts the missing instances"
+                                      : "%s declares it complete",
              by);
     return (struct queue_event){.kind = complete->accept_missing ? "MISSING_ACCEPTED"
                                                                  : "COMPLETE_REQUESTED",

@@ -471,7 +471,7 @@ queue_note(struct queue *queue, const char *kind, const char *detail, int64_t no
 static const struct {
     const char *thing, *offence, *offenders;
 } rules[] = {
-    {"series", "its counters are not what its instances add up to",
+    {"series", "its counters differ from the sums over its instances",
      "SELECT s.id FROM series s "
      "LEFT JOIN (SELECT series_id, count(*) AS n, sum(frames) AS f, sum(missing) AS m "
      "           FROM instance GROUP BY series_id) i ON i.series_id = s.id "
@@ -508,11 +508,11 @@ static const struct {
      "WHERE n.series_id <> j.series_id OR n.stack <> j.stack OR n.pipeline <> j.pipeline "
      "   OR n.revision < j.revision OR n.revision = j.revision AND (n.id <= j.id "
      "   OR j.state IN ('DONE', 'EMPTY') AND n.state NOT IN ('DONE', 'EMPTY'))"},
-    {"job", "its last event tells another state",
+    {"job", "its last event names another state",
      "SELECT id FROM job j WHERE state IS NOT "
      "(SELECT to_state FROM event WHERE job_id = j.id AND delivery_id IS NULL "
      " AND to_state IS NOT NULL ORDER BY id DESC LIMIT 1)"},
-    {"series", "its last event tells another state",
+    {"series", "its last event names another state",
      "SELECT id FROM series s WHERE state IS NOT "
      "(SELECT to_state FROM event WHERE series_id = s.id AND job_id IS NULL "
      " AND to_state IS NOT NULL ORDER BY id DESC LIMIT 1)"},
@@ -520,11 +520,11 @@ static const struct {
      "SELECT d.id FROM delivery d JOIN result r ON r.id = d.result_id "
      "WHERE r.job_id <> d.job_id OR r.path <> d.path OR r.sop_instance_uid <> d.sop_instance_uid "
      "   OR r.sop_class_uid <> d.sop_class_uid OR r.kind <> d.kind"},
-    {"quarantine", "its series has what it is said to lack",
+    {"quarantine", "its series has the instance that it lacks",
      "SELECT q.id FROM quarantine q JOIN series s ON s.series_uid = q.series_uid "
      "JOIN instance i ON i.series_id = s.id AND i.sop_instance_uid = q.sop_instance_uid "
      "WHERE q.lacking"},
-    {"delivery", "its last event tells another state",
+    {"delivery", "its last event names another state",
      "SELECT id FROM delivery d WHERE state IS NOT "
      "(SELECT to_state FROM event WHERE delivery_id = d.id AND to_state IS NOT NULL "
      " ORDER BY id DESC LIMIT 1)"},

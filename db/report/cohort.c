@@ -34,8 +34,7 @@ static const struct {
     {"job", "Number of the job", "j.id"},
     {"study_uid", "Study Instance UID", "s.study_uid"},
     {"series_uid", "Series Instance UID", "s.series_uid"},
-    {"patient", "Patient ID, as identifiers of the configuration said when it came",
-     "s.patient_id"},
+    {"patient", "Patient ID, as `identifiers` was configured when it was received", "s.patient_id"},
     {"modality", "Modality of the series", "s.modality"},
     {"stack", "Name of the stack within the series; empty when it has only one", "j.stack"},
     {"revision", "Of the series when the job was made", "j.revision"},
@@ -261,8 +260,7 @@ expect_columns(struct cohort *cohort)
                              pipeline);
     else if (rc == 1)
         rc = database_refuse(&cohort->report->db, -ENOENT,
-                             "no job of pipeline %s that is asked for has measured anything",
-                             pipeline);
+                             "no selected job of pipeline %s has features", pipeline);
     return rc;
 }
 

@@ -144,8 +144,8 @@ static const char summary_sql[] =
     "WHEN EXISTS (SELECT 1 FROM v_pattern_histograms h WHERE h.job = j.job) "
     "THEN 'pattern histograms and no features' "
     "WHEN state IN ('DONE', 'EMPTY') THEN 'no features, it has no texture group' "
-    "WHEN state = 'REVIEW' THEN 'the job is under review, and what it measured counts once it is "
-    "accepted; it lies in outbox/' || job "
+    "WHEN state = 'REVIEW' THEN 'the job is under review, and its features count once it is "
+    "accepted; they are in outbox/' || job "
     "WHEN state IN ('FAILED', 'CANCELLED', 'REJECTED') "
     "THEN 'no features, the job is ' || state || ' (' || code || ')' "
     "ELSE 'no features yet, the job is ' || state END FROM v_jobs j WHERE job = ?";

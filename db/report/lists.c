@@ -125,7 +125,7 @@ list_tell_more(struct report *report, const struct report_selection *rows,
         return rc;
     rc = database_step(&report->db, statement);
     if (rc == 1 && sqlite3_column_int64(statement, 0) > limit)
-        fprintf(out, "There are more: --limit says how many are told, the newest first.\n");
+        fprintf(out, "The list is cut, newest first; --limit sets its length.\n");
     sqlite3_finalize(statement);
     return rc < 0 ? rc : 0;
 }
@@ -303,7 +303,7 @@ print_quarantined(struct report *report, int64_t number, FILE *out, bool json)
         "SELECT printf('file      %d', quarantine), printf('since     %s', quarantined_at), "
         "printf('code      %s', code), printf('reason    %s', message), "
         "printf('sender    %s', coalesce(nullif(sender, ''), 'inbox')), "
-        "printf('came from %s', original_path), "
+        "printf('original  %s', original_path), "
         "printf('path      %s', coalesce(nullif(path, ''), 'not kept')), "
         "'series    ' || nullif(series_uid, ''), 'instance  ' || nullif(sop_instance_uid, ''), "
         "iif(lacking, 'The series lacks this instance: send it again.', NULL), "

@@ -35,8 +35,8 @@ explain_open(const char *path, int rc, const char *words, struct error *error)
     else if (rc == -EACCES)
         error_set(error, rc, CODE_NONE,
                   "%s: it cannot be read: that needs read access to it and to its -wal and -shm "
-                  "files, which noctuled leaves beside it, or, where those are missing, write "
-                  "access to the folder",
+                  "files; if these are missing, write access to the "
+                  "folder",
                   path);
     else
         error_set(error, rc, CODE_NONE, "%s: %s", path, words);
@@ -240,19 +240,20 @@ static const char status_sql[] =
     "jobs_cancelled) || iif(jobs_rejected = 0, '', printf(', %d rejected', jobs_rejected)), "
     "'Review      ' || nullif(jobs_review, 0) || iif(jobs_review = 1, ' job breaks', ' jobs "
     "break') "
-    "|| ' an expectation, and nothing of it is delivered: noctule review', "
+    "|| ' an expectation, and is not delivered: noctule review', "
     "printf('Series      %d gathering, %d settled, %d refused (%d in the last 24 h)', "
     "series_gathering, series_settled, series_refused, series_refused_24h) "
     "|| iif(series_without_rule = 0, '', printf('; no rule for %d of the settled: noctule "
     "explain', "
     "series_without_rule)), "
     "'Backlog     ' || CASE WHEN backlog_jobs = 0 AND series_gathering = 0 THEN 'none' "
-    "ELSE CASE WHEN backlog_jobs = 0 THEN 'what gathers' || iif(jobs_expected >= 1.5, "
+    "ELSE CASE WHEN backlog_jobs = 0 THEN 'series being received' || iif(jobs_expected >= 1.5, "
     "    printf(', about %.0f jobs', jobs_expected), '') "
     "  ELSE backlog_jobs || iif(backlog_jobs = 1, ' job', ' jobs') || iif(series_gathering = 0, "
     "'', "
-    "    iif(jobs_expected >= 1.5, printf(', about %.0f more of what gathers', jobs_expected), "
-    "      ' and what gathers')) END "
+    "    iif(jobs_expected >= 1.5, printf(', about %.0f more of series being received', "
+    "jobs_expected), "
+    "      ' and series being received')) END "
     "|| CASE WHEN eta_seconds IS NOT NULL THEN ', about ' || eta || ' to go' || iif(eta_seconds < "
     "  600, '', strftime(', until %Y-%m-%dT%H:%MZ', 'now', '+' || eta_seconds || ' seconds')) "
     "  WHEN EXISTS (SELECT 1 FROM v_measured WHERE jobs > 0) THEN ', which may not start' "

@@ -16,7 +16,7 @@ static const char review_sql[] =
     "SELECT printf('Job %d, pipeline %s%s, since %s', job, pipeline, "
     "iif(stack = '', '', ', stack ' || stack), since_at), "
     "printf('  series    %s, %s', series_uid, concat_words), "
-    "iif(outdated, '  outdated  late slices have come since: it can only be "
+    "iif(outdated, '  outdated  late slices have arrived since: it can only be "
     "rejected', NULL), "
     "message, '  preview   ' || ?4 || '/' || preview_path "
     "FROM (SELECT *, ltrim(modality || iif(body_part = '', '', ' ' || body_part) "

@@ -247,7 +247,7 @@ class Server
             return association_.violation("a message is on a context that was not accepted");
         const PresentationContext &context = *found;
         if (command.field & COMMAND_RESPONSE)
-            return association_.violation("a response came without a request");
+            return association_.violation("a response arrived without a request");
         if (command.field == COMMAND_C_STORE && command.has_data_set)
             return store(context, command);
         if (command.field == COMMAND_N_EVENT_REPORT)

@@ -326,7 +326,7 @@ move_check_status(const struct dicom_association &association, const char *desti
 {
     const char *name = association.name.c_str();
     if (status == STATUS_CANCELLED)
-        return error_set(error, -ECANCELED, CODE_NONE, "%s was asked to cancel.", name);
+        return error_set(error, -ECANCELED, CODE_NONE, "%s got a C-CANCEL.", name);
     if (status == STATUS_DESTINATION_UNKNOWN)
         return error_set(error, -EREMOTEIO, CODE_MOVE_DESTINATION_UNKNOWN,
                          "%s does not know the AE title %s. Add it there with Noctule's host and "

@@ -115,10 +115,10 @@ contours_find_plane(struct contours_work *work, const struct contour *contour, i
         return error_set(
             work->error, -EBADMSG, CODE_CONTOUR_OBLIQUE,
             "Contour %lld is oblique to the slices: its points lie from %.3f to %.3f mm "
-            "beside the nearest.",
+            "off the nearest slice.",
             (long long)number, lowest - own, highest - own);
     return error_set(work->error, -EBADMSG, CODE_CONTOUR_OFF_PLANES,
-                     "Contour %lld lies %.3f mm beside the nearest slice; %.3f mm are allowed.",
+                     "Contour %lld lies %.3f mm off the nearest slice; %.3f mm are allowed.",
                      (long long)number, away, tolerance);
 }
 

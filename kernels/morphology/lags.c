@@ -49,10 +49,11 @@ lags_check(const struct kernels_lane *lane, const struct lags *lags, struct lags
     const size_t tables = lags->region.table_count;
 
     if (!lags->region.kept || (tables != 1 && tables != (size_t)lane->extent.slices))
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "there are %zu tables of what is kept; it takes 1 or one for each of %lld "
-                         "slices",
-                         lags->region.kept ? tables : 0, (long long)lane->extent.slices);
+        return error_set(
+            error, -EINVAL, CODE_COMPUTE_FAILED,
+            "there are %zu tables of kept values; there must be 1 or one for each of %lld "
+            "slices",
+            lags->region.kept ? tables : 0, (long long)lane->extent.slices);
     if (!request->counts)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no room for the counts");
     texture_region_box(lane, lags->region.bits, &request->box);

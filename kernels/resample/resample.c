@@ -479,11 +479,11 @@ resample_check(struct kernels_lane *lane, const struct resample_request *request
     const struct resample_grid *grid = request->grid;
 
     if (request->order != demand->order || !resample_same(&grid->extent, &demand->extent))
-        return resample_refuse(error, "memory was asked for another grid or order");
+        return resample_refuse(error, "the memory was reserved for another grid or order");
     if (!resample_same(&request->planes->extent, &lane->extent))
         return resample_refuse(error, "its planes are of another size");
     if (request->outside < range.lo || request->outside > range.hi)
-        return resample_refuse(error, "what is outside is no value of the pixel type");
+        return resample_refuse(error, "the value for voxels outside does not fit the pixel type");
     for (int axis = 0; axis < 3; axis++)
         if (!resample_is_length(grid->spacing[axis]) || !isfinite(grid->origin[axis]))
             return resample_refuse(error, "the grid's spacing or origin is none");

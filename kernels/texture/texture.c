@@ -155,9 +155,9 @@ check_runs(const struct kernels_lane *lane, const struct texture_runs *request, 
                          TEXTURE_MAX_DIRECTIONS);
     for (size_t i = 0; i < request->direction_count; i++)
         if (!is_direction(&request->directions[i], request->per_slice))
-            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                             "direction %zu does not lead to a voxel beside, or to another slice",
-                             i);
+            return error_set(
+                error, -EINVAL, CODE_COMPUTE_FAILED,
+                "direction %zu does not lead to a neighbour, or leads to another slice", i);
     texture_region_box(lane, request->region, &box);
     for (int axis = 0; axis < axes_of_runs(request); axis++)
         if (box.size[axis] > TEXTURE_MAX_RUN)
@@ -199,8 +199,8 @@ check_zones(const struct kernels_lane *lane, const struct texture_zones *request
     texture_region_box(lane, request->region, &box);
     if ((double)(box.size[0] + 2) * (double)(box.size[1] + 2) * (double)(box.size[2] + 2) >= 0x1p31)
         return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
-                         "zones in a region of %lld x %lld x %lld voxels are more than can be told "
-                         "apart",
+                         "zones in a region of %lld x %lld x %lld voxels exceed the limit of 2^31 "
+                         "labels",
                          (long long)box.size[0], (long long)box.size[1], (long long)box.size[2]);
     return 0;
 }

@@ -214,7 +214,7 @@ purge_is_meant(const struct purge *purge)
 {
     char answer[16] = "";
     if (!isatty(STDIN_FILENO)) {
-        cli_print_error("nothing was removed: confirm on a terminal, or give --yes");
+        cli_print_error("no data was removed: confirm on a terminal, or give --yes");
         return false;
     }
     printf("Remove %s permanently? [y/N] ", purge->count == 1 ? "it" : "them");

@@ -61,7 +61,7 @@ attempt_refused(struct attempt *attempt)
     const struct attempt_type *type = attempt->all->type;
     char event[32], message[512];
     snprintf(event, sizeof event, "%s.record_failed", type->subject);
-    snprintf(message, sizeof message, "what the %s said cannot be recorded: %s", type->child,
+    snprintf(message, sizeof message, "the report of the %s cannot be recorded: %s", type->child,
              queue_reason(attempt->all->core->queue));
     log_error(event, LOG_INT(type->subject, attempt->id), LOG_STR("message", message));
     return type->fail(attempt, CODE_RECORD_FAILED, message);

@@ -149,7 +149,7 @@ slot_on_deadline(uv_timer_t *timer)
         slot_start(slot);
         break;
     case SLOT_STARTING:
-        slot_distrust(slot, "it did not say HELLO in time");
+        slot_distrust(slot, "no HELLO in time");
         break;
     case SLOT_READY:
     case SLOT_LEAVING:
@@ -438,7 +438,7 @@ pool_send(struct pool *pool, int index, struct proto_writer *writer)
     }
     int error = channel_send(slot->channel, writer);
     if (channel_backlog(slot->channel) > MAX_BACKLOG)
-        slot_end_child(slot, "it does not read what it is sent");
+        slot_end_child(slot, "it does not read its messages");
     return error;
 }
 
@@ -471,7 +471,7 @@ pool_reload(struct pool *pool, int index)
         return;
     message_write_reload(&writer, &(struct message_reload){.config = pool->config});
     if (pool_send(pool, index, &writer))
-        slot_end_child(slot, "it could not be told of a reload");
+        slot_end_child(slot, "the reload could not be sent to it");
 }
 
 void

@@ -51,7 +51,7 @@ answer_send(void *context, int status)
 {
     struct answer *answer = context;
     if (status)
-        answer_set(answer, "the database cannot be written (%s); nothing was changed",
+        answer_set(answer, "the database cannot be written (%s); no change was made",
                    strerror(-status));
     const struct message_answer message = {.status = status ? status : answer->status,
                                            .message = answer->message,

@@ -121,5 +121,5 @@ core_send_receiver(const struct core *core, struct proto_writer *writer)
 {
     const int error = pool_send(core->pool, core->receiver, writer);
     if (error && error != -EPIPE)
-        pool_kill(core->pool, core->receiver, "it cannot be told what it waits for");
+        pool_kill(core->pool, core->receiver, "its missing input cannot be determined");
 }

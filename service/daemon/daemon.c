@@ -725,8 +725,7 @@ daemon_end_work(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
     size_t lost = daemon_unrecorded(core);
-    core_note(core, "STOP",
-              lost ? "with jobs or deliveries whose end could not be recorded" : "clean");
+    core_note(core, "STOP", lost ? "with jobs or deliveries that ended without a record" : "clean");
     int error = batch_commit(core->batch);
     log_info("daemon.stopped", LOG_INT("unrecorded", lost));
     return error || lost ? EXIT_DATABASE : EXIT_OK;

@@ -131,7 +131,7 @@ look_at_share(const struct expect_look *look, const struct conf_share *share)
     const int64_t whole = look->masks[other].voxels;
     const struct expect_breach breach = {.expectation = "share_of"};
     if (whole == 0) {
-        look_add(look, &breach, "its share of %s is not known, in which nothing was found",
+        look_add(look, &breach, "its share of %s is not known: that segment is empty",
                  share->label);
         return;
     }
@@ -229,7 +229,8 @@ look_at_segment(const struct expect_look *look, struct segment_measures *measure
     *measures = segment_measures_none;
     if (mask->voxels == 0) {
         if (expect && !segment->object.optional)
-            look_add(look, &(struct expect_breach){.expectation = "expect"}, "nothing was found");
+            look_add(look, &(struct expect_breach){.expectation = "expect"},
+                     "the segment is empty");
         return 0;
     }
     struct expect_facts facts = {.volume = look->volume,
@@ -260,7 +261,7 @@ expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *v
         rc = look_at_segment(&look, &measures[look.segment]);
     if (rc)
         expect_clear(breaches);
-    return rc ? error_set_system(error, rc, "compare the segments with what is expected") : 0;
+    return rc ? error_set_system(error, rc, "check the expectations of the segments") : 0;
 }
 
 void

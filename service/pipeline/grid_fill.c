@@ -43,13 +43,13 @@ grid_find_outside(const struct grid *grid, const void *voxels, enum image_pixel 
     *outside = lo > limits.lo ? lo - 1 : hi + 1;
     if (*outside <= limits.hi)
         return 0;
-    return error_set(
-        error, -EINVAL, CODE_GRID_VALUES_FULL,
-        "the slices have stored values from %d to %d, all that there are, so that none is left for "
-        "%s",
-        lo, hi,
-        grid->straight ? "what lies outside of them on an upright grid"
-                       : "voxels that padding has a share in (texture.resample)");
+    return error_set(error, -EINVAL, CODE_GRID_VALUES_FULL,
+                     "the slices have stored values from %d to %d, which are all values, so that "
+                     "none is left for "
+                     "%s",
+                     lo, hi,
+                     grid->straight ? "voxels outside of them on an upright grid"
+                                    : "voxels that padding has a share in (texture.resample)");
 }
 
 /* Marks the source's padding voxels, in their order; NULL: no padding. */

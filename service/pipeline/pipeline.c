@@ -259,7 +259,7 @@ tell_whose_memory(struct job *job)
         return;
     if (job->grid.straight)
         snprintf(message + strlen(message), size - strlen(message),
-                 " beside %.0f for the straightened copy (%s): a larger grid.mm takes less",
+                 " besides %.0f for the straightened copy (%s): a larger grid.mm needs less",
                  (double)beside / (1 << 20), job->grid.text);
     if (most_bytes(job) != job->compute->most_bytes)
         snprintf(message + strlen(message), size - strlen(message), " (memory_mib of pipeline %s)",
@@ -822,7 +822,7 @@ end_report(struct pipeline_report *report, int rc, double begun)
         report->result_count = 0;
         feature_set_clear(&report->features);
         if (rc == -ECANCELED)
-            error_set(&report->error, rc, CODE_STOPPED, "the job was told to stop");
+            error_set(&report->error, rc, CODE_STOPPED, "the job was stopped");
         else
             error_normalise(&report->error, rc);
     }

@@ -49,7 +49,8 @@ def sample(d):
             with contextlib.suppress(OSError):
                 found.update({(what, role): number for what, number in of_process(pid).items()})
     with contextlib.suppress(OSError):
-        found["database_kib", "daemon"] = sum(path.stat().st_size for path in d.root.glob("noctule.db*")) // 1024
+        # Without its log, which SQLite moves into the file whenever the log reaches 4 MiB.
+        found["database_kib", "daemon"] = (d.root / "noctule.db").stat().st_size // 1024
     found["files", "daemon"] = sum(len(names) for _, _, names in os.walk(d.root))
     for table in TABLES:
         found["rows", table] = d.query(f"SELECT count(*) FROM {table}")[0][0]

@@ -215,7 +215,7 @@ def test_a_folder_of_another_user_is_refused_with_its_number(container, tmp_path
     container.engine(*container.line)
     wait_for(lambda: container.state()[0] == "exited", 90, "its end")
     done = container.engine("logs", container.name)
-    assert f"of user {NUMBER}" in done.stdout + done.stderr and container.state() == ["exited", "73"]
+    assert f"belong to user {NUMBER}" in done.stdout + done.stderr and container.state() == ["exited", "73"]
 
 
 def test_authorities_and_time_zones_are_in_the_image(image):

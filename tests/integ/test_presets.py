@@ -388,7 +388,7 @@ def test_a_lesion_within_an_annotated_region(config, suv_series, tmp_path, at, s
     assert np.array_equal(found(tmp_path / "out", folder)[0]["Lesion"], truth[spot])
 
 
-@pytest.mark.parametrize("at,words", [((0.57, 0.5, 0.09), "Hottest in the inner part: nothing was found"),
+@pytest.mark.parametrize("at,words", [((0.57, 0.5, 0.09), "Hottest in the inner part: the segment is empty"),
                                       ((0.45, 0.45, 0.05, 0.06), "Lesion: share of Drawn 1, expected 0 to 0.8")],
                          ids=["beside it", "within it"])
 def test_a_badly_annotated_lesion_is_held(config, suv_series, tmp_path, at, words):
@@ -503,7 +503,7 @@ def test_a_lesion_of_a_patient(tmp_path, name, ml, status):
     drawn = nifti_mask(home / "nifti" / "PET_mask.nii.gz")
     assert np.array_equal(masks["Lesion"], drawn & (values >= 0.41 * values[drawn].max()))
     assert abs(masks["Lesion"].sum() * voxel_ml(home / "PET" / "image") - ml) < 0.05
-    assert preset_of.count("not as expected: Hottest in the inner part: nothing was found") == preset_of.count("not as expected") == (
+    assert preset_of.count("not as expected: Hottest in the inner part: the segment is empty") == preset_of.count("not as expected") == (
         status == REVIEW)
 
 

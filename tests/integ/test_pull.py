@@ -148,7 +148,7 @@ def test_real_archives_send_the_requested_studies(daemon, tmp_path, study, archi
         d.start()
         asked = pull(d, "PACS", "--dry-run", "--accession", FIRST, "ZX-NONE", check=False)
         assert asked.returncode == 1 and f"accession {FIRST}: study {uids[FIRST]}" in asked.stdout
-        assert "accession ZX-NONE: nothing" in asked.stdout and stored(d)["n"] == 0 and items(d) == []
+        assert "accession ZX-NONE: not found" in asked.stdout and stored(d)["n"] == 0 and items(d) == []
         listed = tmp_path / "list"
         listed.write_text(f"# of the study\n{FIRST}\n{FIRST}\nZX-NONE\n")
         assert "batch 1: 2 items" in pull(d, "PACS", "--accession", "--list", listed).stdout

@@ -65,7 +65,7 @@ def test_ports_and_the_disk(daemon, tmp_path):
     wait_ready(site)
     change(d, "min_free_mib = 1;", "min_free_mib = 1e8;")
     reload(d)
-    wait_reason(site, "disk: less than min_free_mib is free, nothing is received")
+    wait_reason(site, "disk: less than min_free_mib is free, reception is stopped")
     change(d, "min_free_mib = 1e8;", "min_free_mib = 1;")
     reload(d)
     wait_ready(site)

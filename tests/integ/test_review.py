@@ -58,7 +58,7 @@ def test_no_result_is_delivered_before_acceptance(daemon, tmp_path):
         assert volume["text"] in row["message"]
         # Output for an administrator.
         told = check(d, "WARNING")
-        assert "1 job is under review, and nothing of it is delivered" in told and " jobs_review=1 " in told
+        assert "1 job is under review and not delivered" in told and " jobs_review=1 " in told
         told = d.ctl("review").stdout
         assert told.startswith("Job 1, pipeline head-ct, since 20") and f"preview   {d.root}/outbox/1/preview.png" in told
         assert "found     Brain: volume " in told
@@ -191,7 +191,7 @@ def test_an_empty_result_is_unexpected(daemon, tmp_path):
     reload(d)
     drop(small(tmp_path / "ct"), d.inbox)
     (row,) = wait_review(d)
-    assert row["message"] == "Brain: nothing was found" and row["result_path"] is None
+    assert row["message"] == "Brain: the segment is empty" and row["result_path"] is None
     assert (d.root / row["preview_path"]).is_file()
     assert d.ctl("accept", "1").stdout == "job 1 is accepted: it has no results to deliver\n"
     assert [job["state"] for job in d.jobs()] == ["EMPTY"]

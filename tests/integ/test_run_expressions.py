@@ -488,7 +488,7 @@ def test_relative_ranges(run, tmp_path, padded):
 
 @pytest.mark.parametrize("segments, words", [
     (segment("A", 'method = "range"; range = { of_max = 0.5; of = "None"; };') + ", "
-     + segment("None", 'method = "range"; range = [ 20000, 20001 ];'), 'segment "A" has no range: None, whose values'),
+     + segment("None", 'method = "range"; range = [ 20000, 20001 ];'), 'segment "A" has no range: it is computed from the values of None'),
     (segment("A", 'range = { otsu = 8; class = 1; of = "Two"; };'
                   'shapes = ( { center = { voxel = [ 5, 5, 5 ]; }; radius_voxels = 3; } );') + ", "
      + segment("Two", 'method = "range"; range = [ 0, 50 ];'), 'Two has 2 different values, which cannot be 8 classes'),

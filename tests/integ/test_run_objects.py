@@ -176,7 +176,7 @@ def test_the_memory_of_a_straightened_job_includes_region_masks(run, tmp_path):
     ("number = 17", "ROI_NOT_FOUND", "has no region with number 17"),
     ('roi = "GTV*"', "ROI_AMBIGUOUS", '"GTV-1" (1) and "GTV-2" (2)'),
     ('roi = "point"', "ROI_EMPTY", "points and open lines enclose no voxel. Draw it, or leave segment"),
-    ('roi = "none"', "ROI_EMPTY", 'region "none": nothing is drawn in it. Draw it, or leave segment "GTV" out.'),
+    ('roi = "none"', "ROI_EMPTY", 'region "none": it has no contour. Draw it, or leave segment "GTV" out.'),
     ('roi = "beside"', "ROI_EMPTY", "its 1 closed contours have no voxel of this series in them. Was it drawn on it?"),
     ('roi = "off"', "CONTOUR_OFF_PLANES", "are allowed. Draw it on the slices of this series."),
 ])
@@ -237,7 +237,7 @@ def test_objects_are_of_their_series(run, tmp_path, series, rois):
     planes = Planes(series)
     path = structure_set(tmp_path, planes, rois)
     own = planes.files[0].SeriesInstanceUID
-    cases = {"other": (dict(frame="1.2.78"), "OBJECT_OTHER_SERIES", "but on series 1.2.77. Take what was drawn on this one."),
+    cases = {"other": (dict(frame="1.2.78"), "OBJECT_OTHER_SERIES", "but on series 1.2.77. Use an object of this series."),
              "same-frame": ({}, "", ""),
              "frame": (dict(series=own, frame="1.2.78"), "OBJECT_OTHER_FRAME", "Have it written in the images' own.")}
     files = {}
@@ -820,7 +820,7 @@ def test_frames_closer_than_the_stated_distance_are_refused(run, tmp_path, serie
     ("SEG_GRID_DIFFERS", "is not parallel to the slices of the series, or turned within their plane. Have it made on the slices of this series."), ("SEG_GRID_DIFFERS", "lies on none of the series' slices"),
     ("SEG_GRID_DIFFERS", "lies on a slice that an earlier one lies on"), ("SEG_GRID_DIFFERS", "has no position"),
     ("OBJECT_OTHER_SERIES", "was not drawn on this series"), ("OBJECT_OTHER_FRAME", "another frame of reference"),
-    ("ROI_EMPTY", "nothing is drawn in it"), ("ROI_NOT_FOUND", 'it has 1 "Ball", 2 "Block"'),
+    ("ROI_EMPTY", "it has no contour"), ("ROI_NOT_FOUND", 'it has 1 "Ball", 2 "Block"'),
     ("ROI_AMBIGUOUS", '"Ball" (1) and "Block" (2)'), ("TRANSFER_SYNTAX_UNSUPPORTED", "is in JPEG 2000, which is lossy"),
     ("FILE_TRUNCATED", "bytes of pixel data"), ("TAG_INVALID", "two segments have 1"), ("TAG_INVALID", "there is no segment 9"),
     ("OWN_RESULT", "object = { own = true; }"), ("PIXELS_UNSUPPORTED", "pixels of 8 bits"),
@@ -987,7 +987,7 @@ def test_empty_and_absent_regions_are_rows_with_a_reason(run, tmp_path, series, 
     record = record_of(output)
     assert record["outcome"] == "DONE" and record["note"].startswith("empty segments (2 of 4; job.json has the reasons): B, C")
     boost = 'rtstruct.dcm has no region named "Boost" for segment "B"; it has 1 "GTV-1", 2 "GTV-2", 3 "Löwe", 4 "point", 5 "none", '
-    none = 'rtstruct.dcm, region "none": nothing is drawn in it. Draw it, or leave segment "C" out.'
+    none = 'rtstruct.dcm, region "none": it has no contour. Draw it, or leave segment "C" out.'
     assert [row.get("empty", "") for row in record["segments"]] == ["", boost + '6 "beside", 7 "off".', none, ""]
     masks = mask_of(output, [file.filename for file in planes.files])
     assert [bool(mask.any()) for mask in masks] == [True, False, False, True]

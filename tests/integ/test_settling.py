@@ -268,7 +268,7 @@ def test_missing_slices_are_accepted_by_command(daemon, tmp_path):
     assert row["missing_accepted_by"].split()[0] == user
     assert f"taken as it is by {user}" in row["evidence"]
     (event,) = events(d, "MISSING_ACCEPTED")
-    assert event.startswith(user) and "accepts what is missing" in event
+    assert event.startswith(user) and "accepts the missing instances" in event
     shutil.copy(files[-1], d.inbox / "again.dcm")
     assert decided(d, "SETTLED", revision=3)["missing_accepted_by"] == ""
     ended(d, 2)

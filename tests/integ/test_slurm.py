@@ -342,7 +342,7 @@ def test_doctor_checks_the_slurm_site(daemon, cluster, tmp_path):
 
     told = ask().stdout
     (line,) = [line for line in told.splitlines() if line.startswith("slurm")]
-    assert "ok" in line and "takes jobs" in line, told
+    assert "ok" in line and "Slurm accepts jobs" in line, told
     assert "node node0 read what was written here" in " ".join(ask("--nodes").stdout.split())
     picky = tmp_path / "picky"
     picky.write_text(f'#!/bin/sh\ncd "$(dirname "$0")" || exit 1\n. ./do\nexec {BIN}/noctule "$@"\n')

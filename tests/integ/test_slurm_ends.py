@@ -254,7 +254,7 @@ def test_munge(daemon, cluster, tmp_path):
 
     drop_all(d, made[:1])
     d.wait_jobs(1)
-    assert "Slurm takes jobs" in ask_doctor()
+    assert "Slurm accepts jobs" in ask_doctor()
     for count, key, said in ((2, None, "Munge encode failed"), (3, b"another", "Zero Bytes were transmitted")):
         site.kill("munge-asking", signal.SIGTERM)
         if key:
@@ -291,7 +291,7 @@ def test_doctor_queries_slurm_as_the_service(daemon, open_folder):  # noqa: F811
             path.chmod(0o700)
         told = run_program("noctule", "--config", d.config, "doctor", "--nodes", check=False,
                            env={**os.environ, **site.environment}).stdout
-        assert "Slurm takes jobs" in " ".join(told.split()), told
+        assert "Slurm accepts jobs" in " ".join(told.split()), told
         assert "node node0 read what was written here" in " ".join(told.split()), told
         assert site.ask("squeue", "--noheader", "--states=all", "--format=%u").split() == ["nobody"]
     finally:

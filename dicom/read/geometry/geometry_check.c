@@ -30,7 +30,7 @@ geometry_refuse(struct verdict *verdict, enum code code, const struct plane *a,
     char text[384];
     const char *remedy = code == CODE_INCOMPLETE_SERIES ? GEOMETRY_REMEDY
                          : code == CODE_VOLUMES_MIXED
-                             ? " Send what is missing, or each volume as a series of its own."
+                             ? " Send the missing slices, or each volume as a series of its own."
                              : "";
     va_list arguments;
     va_start(arguments, format);

@@ -233,7 +233,7 @@ commitments_expire(struct core *core, const struct conf_destination *destination
                    const struct queue_delivery *delivery)
 {
     char message[128];
-    snprintf(message, sizeof message, "no storage commitment came within %g s",
+    snprintf(message, sizeof message, "no storage commitment within %g s",
              destination->commit_seconds);
     log_warn("commitment.overdue", LOG_INT("delivery", delivery->id),
              LOG_STR("destination", delivery->destination));

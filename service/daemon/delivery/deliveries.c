@@ -235,7 +235,7 @@ deliveries_on_commit(void *context, int status)
     crash_point("daemon_after_sending_before_deliver");
     if (deliveries_send(attempt->base.all->core, attempt)) {
         delivery_attempt_set_outcome(attempt, PROTO_DELIVERY_RETURNED, CODE_RETURNED,
-                                     "the courier could not be told");
+                                     "the delivery could not be sent to the sender process");
         delivery_attempt_end(attempt);
         return;
     }

@@ -314,8 +314,8 @@ new_object_of_series(struct new_object *new_object, int64_t series_id)
     free(jobs);
     if (error || !new_object->revise)
         return error;
-    error = queue_revise_series(core->queue, series_id, "another version of an object came",
-                                clock_unix_ms());
+    error = queue_revise_series(core->queue, series_id,
+                                "another version of an annotation object arrived", clock_unix_ms());
     return error < 0 ? error : 0;
 }
 

@@ -45,7 +45,7 @@ jobs_run(void *context, int status)
                  LOG_INT("worker", attempt->place.worker), LOG_INT("lane", attempt->place.slot),
                  LOG_INT("attempt", attempt->number));
     else
-        job_attempt_return(attempt, "the worker could not be told");
+        job_attempt_return(attempt, "the job could not be sent to the worker");
 }
 
 /* Adds the absolute path of a file, with its digest if it is known. */

@@ -356,8 +356,7 @@ local_watch(const struct local_executor *local, struct job_attempt *attempt)
         attempt->overdue = true;
         local_stop(attempt->executor, attempt);
     } else if (attempt->stop_at && now > attempt->stop_at) {
-        pool_kill(core->pool, local_pool_slot(local, attempt),
-                  "it did not stop a job that it was told to stop");
+        pool_kill(core->pool, local_pool_slot(local, attempt), "it did not stop a job in time");
     }
 }
 

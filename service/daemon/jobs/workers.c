@@ -340,7 +340,7 @@ workers_tick(struct workers *workers)
         log_error("probe.silent", LOG_INT("seconds", PROBE_MILLIS / 1000),
                   LOG_INT("known", workers->found.count));
         pool_empty(workers->core->pool, workers->probe);
-        pool_kill(workers->core->pool, workers->probe, "it did not tell which GPUs there are");
+        pool_kill(workers->core->pool, workers->probe, "it did not report the GPUs");
         workers_apply_found(workers);
     } else if (workers->probe_again_at && at > workers->probe_again_at) {
         workers_start_probe(workers);

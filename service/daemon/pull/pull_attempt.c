@@ -148,7 +148,7 @@ pull_attempt_write_end(const struct pull_attempt *attempt)
         return queue_end_pull(queue, attempt->base.id, QUEUE_PULL_DONE, CODE_NONE, "", now_ms);
     case PULL_NOTHING_THERE:
         return queue_end_pull(queue, attempt->base.id, QUEUE_PULL_NOT_FOUND, CODE_PULL_NOT_FOUND,
-                              "The source has nothing of it.", now_ms);
+                              "The source has no such study or series.", now_ms);
     case PULL_SHORT:
         return attempt->pull.attempts < PULL_TRIES ? pull_attempt_write_later(attempt, true)
                                                    : pull_attempt_write_failure(attempt);

@@ -164,7 +164,8 @@ pull_attempt_request(struct pull_attempt *attempt, struct proto_writer *writer)
     attempt->requested = true;
     pull_attempt_set_deadline(attempt);
     if (pool_send(attempt->base.all->core->pool, attempt->sender, writer)) {
-        pull_attempt_set_error(attempt, CODE_RETURNED, "the courier could not be told");
+        pull_attempt_set_error(attempt, CODE_RETURNED,
+                               "the request could not be sent to the sender process");
         pull_attempt_end(attempt, PULL_UNTRIED);
     }
 }
@@ -472,7 +473,7 @@ pull_attempt_check(struct pull_attempt *attempt)
         return;
     pull_attempt_set_error(
         attempt, CODE_PULL_INCOMPLETE,
-        "The source says that it has sent all of it, and not all of it has come. See its "
+        "The source reports that it sent all instances, but some are missing. See its "
         "log, and v_quarantine.");
     pull_attempt_end(attempt, PULL_SHORT);
 }
@@ -497,10 +498,10 @@ pulls_watch(struct pulls *pulls, struct pull_attempt *attempt)
     if (!attempt->stopped && now >= attempt->stop_at) {
         pull_attempt_set_error(
             attempt, CODE_PULL_DEADLINE,
-            "The source took longer than its deadline_seconds, and was told to stop.");
+            "The source took longer than its deadline_seconds and got a C-CANCEL.");
         pulls_stop(pulls, attempt);
     } else if (attempt->stopped && now >= attempt->kill_at) {
-        pool_kill(pulls->core->pool, attempt->sender, "a pull did not stop when it was told to");
+        pool_kill(pulls->core->pool, attempt->sender, "a pull did not stop in time");
     }
 }
 

@@ -161,7 +161,7 @@ retention_report_stuck(struct retention *retention)
     retention->stuck = true;
     log_warn("retention.stuck", LOG_NUM("high_mib", retention->core->conf->retention.high_mib));
     core_note(retention->core, "RETENTION_STUCK",
-              "little is free, and what is left to remove waits for a job or a delivery, or is "
+              "disk space is low, and all removable data waits for a job or a delivery, or is "
               "too new");
 }
 
@@ -375,10 +375,9 @@ retention_distrust(struct retention *retention, double leap)
     char detail[128];
     retention->trusted_at = uv_now(&core->loop) + (uint64_t)DAY_MILLIS;
     log_warn("retention.clock", LOG_NUM("days", leap / DAY_MILLIS));
-    snprintf(
-        detail, sizeof detail,
-        "the clock is %.1f days from where it was last seen: nothing goes by its age for a day",
-        leap / DAY_MILLIS);
+    snprintf(detail, sizeof detail,
+             "the clock is %.1f days off its last value: no data is removed by age for a day",
+             leap / DAY_MILLIS);
     core_note(core, "CLOCK_LEAPT", detail);
 }
 

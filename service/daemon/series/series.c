@@ -30,7 +30,7 @@ series_describe(const struct queue_series *series, double quiet_seconds,
         series_add_evidence(evidence, "%d of %d expected instances", series->instances,
                             series->expected_instances);
     else
-        series_add_evidence(evidence, "%d instance%s, number expected not told", series->instances,
+        series_add_evidence(evidence, "%d instance%s, expected number not known", series->instances,
                             plural);
     if (series->complete_requested)
         series_add_evidence(evidence, ", declared complete by an operator");

@@ -26,12 +26,13 @@ lacking_explain(const struct queue_lacking *lacking, char message[LACKING_MESSAG
 {
     const bool one = lacking->count == 1;
     snprintf(message, LACKING_MESSAGE,
-             "%lld instance%s of the series came damaged or not whole, and no good file of %s has "
-             "come since%s: %s, quarantined file %lld (%s). %.512s Send %s again; noctule complete "
-             "--accept-missing takes the series without.",
+             "%lld instance%s of the series arrived damaged or incomplete, and no good file of %s "
+             "since%s: %s, quarantined file %lld (%s). %.512s Send %s again, or process the series "
+             "without %s by "
+             "noctule complete --accept-missing.",
              (long long)lacking->count, one ? "" : "s", one ? "it" : "them",
              one ? "" : "; the first", lacking->sop_instance_uid, (long long)lacking->id,
-             lacking->code, lacking->message, one ? "it" : "them");
+             lacking->code, lacking->message, one ? "it" : "them", one ? "it" : "them");
 }
 
 /* Rejects the stacks. A known missing instance takes precedence over the headers. */
@@ -90,8 +91,9 @@ settle_note_no_rule(struct core *core, const struct queue_series *series,
 {
     char message[256];
     snprintf(message, sizeof message,
-             "%s (revision %d, modality %s, body part %s): noctule explain says why.",
-             outcome->matched ? "No rule wants a volume of it, by its `stacks`" : "No rule matches",
+             "%s (revision %d, modality %s, body part %s): noctule explain shows the reasons.",
+             outcome->matched ? "No rule selects a volume of it, by its `stacks`"
+                              : "No rule matches",
              series->revision, series->modality ? series->modality : "-",
              series->body_part && *series->body_part ? series->body_part : "-");
     log_warn("series.no_rule", LOG_STR("series", series->series_uid),
@@ -105,10 +107,11 @@ settle_note_too_many(struct core *core, const struct queue_series *series,
                      const struct rules_outcome *outcome)
 {
     char message[320];
-    snprintf(message, sizeof message,
-             "The series has %zu volumes for pipeline %s: say with `stacks` in the rule, or of the "
-             "AE title, which are wanted, reload, and run noctule submit --rules.",
-             outcome->too_many, outcome->pipeline);
+    snprintf(
+        message, sizeof message,
+        "The series has %zu volumes for pipeline %s: select volumes with `stacks` in the rule or "
+        "the AE title, reload, and run noctule submit --rules.",
+        outcome->too_many, outcome->pipeline);
     log_warn("series.too_many_stacks", LOG_STR("series", series->series_uid),
              LOG_INT("revision", series->revision), LOG_INT("stacks", outcome->too_many),
              LOG_STR("pipeline", outcome->pipeline));
@@ -183,7 +186,7 @@ settle_add_outcome(char *evidence, bool accepted, const struct queue_stack *stac
                    const struct routing_result *result)
 {
     if (accepted && result->outcome.too_many)
-        series_add_evidence(evidence, "; %zu volumes, and `stacks` does not say which",
+        series_add_evidence(evidence, "; %zu volumes, and `stacks` does not select any",
                             result->outcome.too_many);
     else if (accepted && result->outcome.undecided)
         series_add_evidence(evidence, "; %s cannot be compared for pipeline %s",

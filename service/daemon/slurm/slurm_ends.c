@@ -89,10 +89,10 @@ slurm_lose(struct slurm_executor *slurm, struct job_attempt *attempt)
     else
         job_attempt_set_reason(
             attempt, fate->code,
-            "attempt %d left no manifest: Slurm job %lld%s%s ended as %s; what it wrote is in "
+            "attempt %d left no manifest: Slurm job %lld%s%s ended as %s; its output is in "
             "task-%s.log of the shared folder",
             attempt->number, (long long)task->slurm_id, *task->node ? " on " : "", task->node,
-            *task->state ? task->state : "one that Slurm does not know any more", task->nonce);
+            *task->state ? task->state : "unknown, no longer known to Slurm", task->nonce);
     if (fate->node)
         slurm_count_loss(slurm, task->node);
     slurm_end(slurm, attempt, fate->end, task->size == 1);
@@ -117,7 +117,7 @@ slurm_report_problem(struct slurm_executor *slurm, enum code code, const char *m
     struct core *core = slurm->base.core;
     if (code == CODE_NONE && *slurm->problem) {
         log_info("slurm.answers", LOG_STR("root", core->root));
-        core_note(core, "SLURM_ANSWERS", "Slurm can be asked again");
+        core_note(core, "SLURM_ANSWERS", "Slurm answers again");
     } else if (code != CODE_NONE && !*slurm->problem) {
         log_error("slurm.trouble", LOG_STR("code", code_name(code)), LOG_STR("message", message));
         core_note(core, code_name(code), message);

@@ -80,7 +80,7 @@ slurm_submit_picked(struct slurm_executor *slurm)
         } else if (task->phase == TASK_PICKED && !task->attempts) {
             tasks_remove(&slurm->tasks, task); /* the batch was lost, or all were cancelled */
         } else if (task->phase == TASK_PICKED && not_now) {
-            slurm_return_task(slurm, task, "Slurm takes nothing now");
+            slurm_return_task(slurm, task, "Slurm accepts no jobs now");
         } else if (task->phase == TASK_PICKED) {
             slurm_send_task(slurm, task);
             sent += task->phase == TASK_SENT;

@@ -85,7 +85,7 @@ tell_why_more(const struct grid *grid, int rc, struct error *error)
     const size_t length = strlen(error->message);
     if (rc && error->code == CODE_JOB_TOO_LARGE)
         snprintf(error->message + length, sizeof error->message - length,
-                 " of it beside the volume itself, for %s: larger voxels take less", grid->text);
+                 " of it besides the volume itself, for %s: larger voxels need less", grid->text);
     return rc;
 }
 

@@ -174,7 +174,7 @@ results_take_earlier(struct results *results)
     const struct job_spec *spec = results->request->spec;
     results->earlier = calloc(spec->earlier_count + 1, sizeof *results->earlier);
     if (!results->earlier)
-        return error_set_system(&results->report->error, -ENOMEM, "list what is replaced");
+        return error_set_system(&results->report->error, -ENOMEM, "list the replaced objects");
     for (size_t i = 0; i < spec->earlier_count; i++) {
         struct earlier *earlier = &results->earlier[i];
         char(*uids)[DICOM_UID_SIZE] = earlier->uids;
@@ -212,7 +212,7 @@ results_list_warnings(struct results *results)
     const struct pipeline_report *report = results->report;
     results->warnings = calloc(report->breaches.count + 1, sizeof *results->warnings);
     if (!results->warnings)
-        return error_set_system(&results->report->error, -ENOMEM, "list what is not as expected");
+        return error_set_system(&results->report->error, -ENOMEM, "list the broken expectations");
     if (report->breaches.count > 0)
         results->warnings[results->warning_count++] =
             report->review ? "REVIEW: not as expected, held until it is accepted"
@@ -416,7 +416,7 @@ results_write_objects(const struct results *results)
     if (rc == 0 && report->result_count == 0)
         rc = error_set(&report->error, -ENODATA, CODE_PMAP_EMPTY,
                        "planes of less than 3 x 3 voxels have no patterns, and the pipeline "
-                       "asks for nothing else");
+                       "has no other result");
     return rc;
 }
 

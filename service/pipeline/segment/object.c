@@ -108,7 +108,7 @@ object_refuse_empty(const struct object_search *search, const struct object_regi
     else
         snprintf(why, sizeof why, "%s. Draw it, or leave segment \"%.64s\" out.",
                  region->left_out > 0 ? "points and open lines enclose no voxel"
-                                      : "nothing is drawn in it",
+                                      : "it has no contour",
                  search->segment->label);
     return error_set_files(error, -EINVAL, CODE_ROI_EMPTY, path, NULL, "%s, %s \"%s\": %s",
                            text_base_name(path), search->set->seg ? "segment" : "region",
@@ -477,7 +477,8 @@ object_describe(const struct segmentation *segmentation, size_t segment,
                  "region %" PRId32 " \"%s\" of %s %s, drawn on %" PRId64 " slices", region->number,
                  region->name, region->what, region->sop_instance_uid, region->drawn.planes);
     if (object_takes_centres(segmentation, segment))
-        segment_append(text, SEGMENT_DESCRIPTION, "; with the voxels whose centres contours cross");
+        segment_append(text, SEGMENT_DESCRIPTION,
+                       "; with voxels that have their centre on a contour");
     const struct provenance *provenance = region->provenance;
     if (provenance && strcmp(provenance->type, "MANUAL") == 0 && provenance->name_count > 0)
         segment_append(text, SEGMENT_DESCRIPTION, "; described as \"%s\"", provenance->names[0]);

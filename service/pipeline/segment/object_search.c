@@ -44,7 +44,7 @@ object_search_check(const struct object_search *search, const struct object_set 
         return 0;
     return error_set_files(error, -EINVAL, CODE_OBJECT_OTHER_SERIES, set->path, NULL,
                            "%s was not drawn on this series (%s), nor in its images' frame of "
-                           "reference, but on %s%s. Take what was drawn on this one.",
+                           "reference, but on %s%s. Use an object of this series.",
                            text_base_name(set->path), image->series_uid,
                            set->series_count > 0 ? "series " : "none that it names",
                            set->series_count > 0 ? set->series[0] : "");
@@ -101,8 +101,8 @@ static int
 object_refuse_own(const struct object_set *set, struct error *error)
 {
     return error_set_files(error, -EINVAL, CODE_OWN_RESULT, set->path, NULL,
-                           "%s was written by Noctule, which takes its own results only where the "
-                           "pipeline says so: object = { own = true; }.",
+                           "%s was written by Noctule, which uses its own results only if the "
+                           "pipeline allows it: object = { own = true; }.",
                            text_base_name(set->path));
 }
 
@@ -137,11 +137,11 @@ static int
 object_refuse_rival(const struct object_search *search, const struct object_set *set,
                     struct error *error)
 {
-    return error_set_files(error, -EINVAL, CODE_OBJECT_AMBIGUOUS, search->set->path, set->path,
-                           "%s and %s both have the region of segment \"%s\"; name what only one "
-                           "of them has, or leave one out.",
-                           text_base_name(search->set->path), text_base_name(set->path),
-                           search->segment->label);
+    return error_set_files(
+        error, -EINVAL, CODE_OBJECT_AMBIGUOUS, search->set->path, set->path,
+        "%s and %s both have the region of segment \"%s\"; name a region that only "
+        "one of them has, or leave one out.",
+        text_base_name(search->set->path), text_base_name(set->path), search->segment->label);
 }
 
 /* Takes the set if it has the region. */

@@ -181,7 +181,7 @@ refuse_padding(const struct conf_segment *segment, const struct neighbourhood *n
                          "be measured",
                          segment->label);
     return error_set(error, -EINVAL, CODE_SEEDS_IN_PADDING,
-                     "there is nothing but padding within %d voxels of the seeds of segment "
+                     "there is only padding within %d voxels of the seeds of segment "
                      "\"%s\", so its values cannot be measured",
                      segment->estimate_voxels, segment->label);
 }

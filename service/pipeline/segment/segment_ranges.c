@@ -204,10 +204,11 @@ ranges_refuse(const struct conf_segment *segment, const struct mask_tally *tally
                          "segment \"%s\" has no range: %s has %zu different values, which "
                          "cannot be %d classes",
                          segment->label, whose, tally->count, range->otsu);
-    return error_set(error, -EINVAL, CODE_RANGE_UNDEFINED,
-                     "segment \"%s\" has no range: %s, whose values it is computed of, has no "
-                     "voxel that is not padding",
-                     segment->label, whose);
+    return error_set(
+        error, -EINVAL, CODE_RANGE_UNDEFINED,
+        "segment \"%s\" has no range: it is computed from the values of %s, which has no "
+        "voxel other than padding",
+        segment->label, whose);
 }
 
 int

@@ -120,7 +120,7 @@ static const struct {
     {"(a", "a parenthesis ( is not closed"},
     {"a)", "a parenthesis ) is not open; write \\) for the character"},
     {"[a", "a bracket [ is not closed"},
-    {"*a", "character 1, \"*\": there is nothing to repeat"},
+    {"*a", "character 1, \"*\": the repeat operator has no operand"},
     {"a\\", "the expression ends with a backslash"},
     {"a\xff", "it is not valid UTF-8"},
     {"([\xc3\xa0-\xe9\xbf\xbf]x.y){1000}([\xc3\xa0-\xe9\xbf\xbf]x.y){1000}",

@@ -130,14 +130,14 @@ message(void)
 
 START_TEST(broken_conditions_are_reported)
 {
-    ck_assert_str_eq(message(), "starting: nothing is received yet (broken)\n");
+    ck_assert_str_eq(message(), "starting: no files are received yet (broken)\n");
     core.reception.open = true;
     ck_assert_str_eq(message(), "ok\n");
     core.disk_low = core.db_failed = core.draining = true;
     core.disk_low_since_ms = SAMPLE_NOW + 4000;
     ck_assert_str_eq(message(), "stopping: noctuled is stopping (broken)\n"
                                 "database: the database cannot be used (broken)\n"
-                                "disk: less than min_free_mib is free, nothing is received "
+                                "disk: less than min_free_mib is free, reception is stopped "
                                 "(broken, since 2026-01-31T02:03:24.000Z)\n");
     core.disk_low = core.db_failed = core.draining = false;
     ck_assert_str_eq(message(), "ok\n");

@@ -333,7 +333,7 @@ START_TEST(the_same_feature_twice_fails_the_job)
     record(read_done(PROTO_VERDICT_DONE));
     assert_answer(&s, "SELECT state || ' ' || code FROM v_jobs", "FAILED RECORD_FAILED");
     assert_answer(&s, "SELECT message FROM v_jobs",
-                  "what the worker said cannot be recorded: the feature joint_entropy of segment 1 "
+                  "the report of the worker cannot be recorded: the feature joint_entropy of segment 1 "
                   "is there twice with the same settings");
     assert_answer(&s, "SELECT count(*) FROM v_results", "0");
 }
@@ -347,7 +347,7 @@ START_TEST(the_same_histogram_twice_fails_the_job)
     record(read_done(PROTO_VERDICT_DONE));
     assert_answer(&s, "SELECT state || ' ' || code FROM v_jobs", "FAILED RECORD_FAILED");
     assert_answer(&s, "SELECT message FROM v_jobs",
-                  "what the worker said cannot be recorded: the histogram lbp of segment 1 is "
+                  "the report of the worker cannot be recorded: the histogram lbp of segment 1 is "
                   "there twice with the same settings");
 }
 

@@ -519,7 +519,7 @@ START_TEST(a_child_that_does_not_read_is_killed)
     }
     free(text);
     turn_until(seen.gone == 1);
-    ck_assert_str_eq(seen.last.why, "it does not read what it is sent");
+    ck_assert_str_eq(seen.last.why, "it does not read its messages");
 }
 
 END_TEST

@@ -102,9 +102,9 @@ START_TEST(the_evidence_lists_the_known_facts)
     ck_assert_str_eq(evidence_of(20, 30, 600100, false),
                      "20 of 30 expected instances, quiet 600.1 s");
     ck_assert_str_eq(evidence_of(12, 0, 61000, false),
-                     "12 instances, number expected not told, quiet 61.0 s");
+                     "12 instances, expected number not known, quiet 61.0 s");
     ck_assert_str_eq(evidence_of(1, 0, 61000, false),
-                     "1 instance, number expected not told, quiet 61.0 s");
+                     "1 instance, expected number not known, quiet 61.0 s");
     ck_assert_str_eq(evidence_of(12, 30, 1000, true),
                      "12 of 30 expected instances, declared complete by an operator, quiet 1.0 s");
     ck_assert_ptr_nonnull(strstr(evidence_of(3, 0, -86400000, false), "clock was set back"));

@@ -159,7 +159,7 @@ START_TEST(items_under_review_are_listed)
     ck_assert_int_eq(sample_add(s.queue, "1.2.3", 9, &arrival, &series), 0);
     text = printed(REVIEW, &everything, 0, false);
     ck_assert_ptr_nonnull(
-        strstr(text, "  outdated  late slices have come since: it can only be rejected\n"));
+        strstr(text, "  outdated  late slices have arrived since: it can only be rejected\n"));
     free(text);
     text = printed(REVIEW, &others, 0, false);
     ck_assert_str_eq(text, nothing);
@@ -654,7 +654,7 @@ START_TEST(the_summary_of_a_period)
                   "(median_seconds IS NULL) || jobs_ended_24h || backlog_jobs FROM v_night",
                   "11102");
     char *text = printed(STATUS, NULL, 0, false);
-    ck_assert_ptr_nonnull(strstr(text, "2 jobs and what gathers; how long is not known"));
+    ck_assert_ptr_nonnull(strstr(text, "2 jobs and series being received; how long is not known"));
     free(text);
 
     run_job("2.1", 3600 * 1000, 1, 0);
@@ -681,12 +681,12 @@ START_TEST(the_summary_of_a_period)
     run_job("2.5", 3 * 3600 * 1000, 4, 0);
     assert_answer(&s, "SELECT median_seconds FROM v_night", "3.0");
     text = printed(STATUS, NULL, 0, false);
-    ck_assert_ptr_nonnull(
-        strstr(text, "Jobs        1 ready, 1 running, 0 delayed; 6 done, 0 empty, 1 failed, "
-                     "0 cancelled\n"
-                     "Series      1 gathering, 9 settled, 1 refused (0 in the last 24 h)\n"
-                     "Backlog     2 jobs, about 4 more of what gathers, about 10.00 s to go\n"
-                     "Waiting     the oldest for "));
+    ck_assert_ptr_nonnull(strstr(
+        text, "Jobs        1 ready, 1 running, 0 delayed; 6 done, 0 empty, 1 failed, "
+              "0 cancelled\n"
+              "Series      1 gathering, 9 settled, 1 refused (0 in the last 24 h)\n"
+              "Backlog     2 jobs, about 4 more of series being received, about 10.00 s to go\n"
+              "Waiting     the oldest for "));
     ck_assert_ptr_nonnull(strstr(text, "Ended       3 in the last 12 h, 4 in the last 24 h, 0 of "
                                        "these failed\n"
                                        "A job took  3.00 s (median), 4.00 s (mean), of the last "
@@ -695,8 +695,8 @@ START_TEST(the_summary_of_a_period)
     free(text);
     run_job("2.6", 3600 * 1000, 984, 0);
     text = printed(STATUS, NULL, 0, false);
-    ck_assert_ptr_nonnull(strstr(
-        text, "Backlog     2 jobs, about 5 more of what gathers, about 10 min 0 s to go, until "));
+    ck_assert_ptr_nonnull(strstr(text, "Backlog     2 jobs, about 5 more of series being received, "
+                                       "about 10 min 0 s to go, until "));
     ck_assert_ptr_nonnull(strstr(text, "A job took  4.00 s (median), 3 min 20 s (mean), of "));
     int hours, minutes;
     const char *waiting = strstr(text, "Waiting  ");

@@ -295,7 +295,7 @@ START_TEST(an_operators_command_is_kept_until_completion)
     ck_assert(series.complete_requested);
     queue_series_clear(&series);
     assert_answer(&s, "SELECT group_concat(detail) FROM v_events WHERE kind = 'COMPLETE_REQUESTED'",
-                  "an operator says that it is complete");
+                  "an operator declares it complete");
     ck_assert_int_eq(sample_settle(s.queue, id, 1), 0);
     assert_answer(&s, "SELECT complete_requested || missing_accepted_by FROM v_series", "0");
     ck_assert_int_eq(queue_request_complete(s.queue, &complete, SAMPLE_NOW), -EAGAIN);
@@ -354,7 +354,7 @@ START_TEST(missing_files_are_accepted_by_command)
                   "incomplete FROM v_series",
                   "GATHERING21jane");
     assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event DESC LIMIT 1",
-                  "MISSING_ACCEPTED jane accepts what is missing: revision 2");
+                  "MISSING_ACCEPTED jane accepts the missing instances: revision 2");
     ck_assert_int_eq(sample_settle(s.queue, id, 2), 0);
     assert_answer(&s, "SELECT state || missing_accepted_by FROM v_series", "SETTLEDjane");
     enum queue_arrival arrival;
@@ -367,7 +367,7 @@ START_TEST(missing_files_are_accepted_by_command)
     assert_answer(&s,
                   "SELECT group_concat(detail, ';') FROM v_events WHERE event > "
                   "(SELECT max(event) FROM v_events WHERE kind = 'INSTANCE')",
-                  "jane says that it is complete;jane accepts what is missing");
+                  "jane declares it complete;jane accepts the missing instances");
 }
 
 END_TEST

@@ -326,7 +326,7 @@ START_TEST(shares)
     put(0, 1, 0, 0);
     ck_assert_uint_eq(check(), 0);
     masks[1].voxels = 0;
-    assert_broken("share_of", "Brain: its share of Body is not known, in which nothing was found");
+    assert_broken("share_of", "Brain: its share of Body is not known: that segment is empty");
     ck_assert(!found.at[0].bounded);
 }
 
@@ -398,7 +398,7 @@ START_TEST(an_empty_segment_violates_each_expectation_once)
     ck_assert_uint_eq(check(), 1);
     expect.volume_ml = bounds(0, 5);
     expect.touches = CONF_TOUCHES_NONE;
-    assert_broken("expect", "Brain: nothing was found");
+    assert_broken("expect", "Brain: the segment is empty");
     segments[0].expect = NULL;
     ck_assert_uint_eq(check(), 0);
 }
