@@ -145,10 +145,10 @@ def test_a_failed_job_is_retried_at_once(daemon, tmp_path):
     del d.environment["NOCTULE_CRASH_AT"]
     d.start()
     for nothing in (["--pipeline", "other"], ["--code", "DISK_FULL"], ["--since", "2999-01-01"]):
-        assert d.ctl("retry", "--failed", *nothing).stdout == "there is no such job\n"
+        assert d.ctl("retry", "--failed", *nothing).stdout == "no matching job\n"
     assert [row["job"] for row in json.loads(d.ctl("jobs", "--code", "crashed", "--since", "1h", "--json").stdout)] == [2, 1]
     assert d.ctl("retry", "--failed", "--dry-run").stdout == "job 1: would run again\njob 2: would run again\n"
-    assert d.ctl("retry", "--failed", "--dry-run", "--pipeline", "other").stdout == "there is no such job\n"
+    assert d.ctl("retry", "--failed", "--dry-run", "--pipeline", "other").stdout == "no matching job\n"
     assert {row["state"] for row in d.jobs()} == {"FAILED"}
     told = d.ctl("retry", "--failed", "--pipeline", "head-ct", "--code", "CRASHED", "--since", "1h").stdout
     assert told.splitlines() == ["job 1 is ready to run again", "job 2 is ready to run again"]

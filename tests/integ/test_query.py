@@ -231,7 +231,7 @@ def test_some_of_a_series_cannot_be_sent(tmp_path, study):
     with storescp(tmp_path / "noctule") as ours, Liar(move=move) as liar:
         lines = query(liar.port, "LIAR", "move", "NOCTULE", sent[0].StudyInstanceUID, sent[0].SeriesInstanceUID)
         assert len(stored(ours)) == 3
-    assert code(lines) == "MOVE_INCOMPLETE" and "sent 3" in lines[-1][1] and "failed with 1" in lines[-1][1]
+    assert code(lines) == "MOVE_INCOMPLETE" and "sent 3" in lines[-1][1] and "failed to send 1" in lines[-1][1]
     assert rows_of(lines, "STATUS") == [["0xB000"]]
 
 

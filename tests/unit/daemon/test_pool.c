@@ -444,7 +444,7 @@ static const struct {
     const char *role, *why;
     bool was_ready;
 } misfits[] = {
-    {"silent", "it did not say HELLO", false},
+    {"silent", "no HELLO in time", false},
     {"exits", "", false},
     {"other-build", "it is of another build", false},
     {"other-role", "it did not begin with HELLO", false},
