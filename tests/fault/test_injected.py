@@ -253,6 +253,6 @@ def test_any_call_may_fail(tmp_path):
         else:
             session.live_all([each for each in cases if str(each) not in lives.lived])
     report(session.verdicts, session.lives, time.monotonic() - began)
-    print(lives.fault_text())
+    print(lives.told())
     failed = session.verdicts.failed()
     assert not failed, failed

@@ -66,7 +66,7 @@ def test_drain_reports_the_end_of_the_last_job(daemon, tmp_path):
         running = len(wait_for(lambda: d.jobs("RUNNING"), 60, "a job that runs"))
         late = drain(d, "--wait", "1")
         out, error = late.communicate(timeout=60)
-        assert late.returncode == 1 and "still after 1 seconds; jobs stay paused" in error
+        assert late.returncode == 1 and "still run after 1 seconds; jobs stay paused" in error
         running = len(d.jobs("RUNNING"))
         waiting = drain(d)
         assert waiting.stdout.readline() == f"{running} job{' runs' if running == 1 else 's run'}\n"

@@ -343,13 +343,13 @@ def test_doctor_checks_the_slurm_site(daemon, cluster, tmp_path):
     told = ask().stdout
     (line,) = [line for line in told.splitlines() if line.startswith("slurm")]
     assert "ok" in line and "Slurm accepts jobs" in line, told
-    assert "node node0 read what was written here" in " ".join(ask("--nodes").stdout.split())
+    assert "node node0 and this machine read each other's files" in " ".join(ask("--nodes").stdout.split())
     picky = tmp_path / "picky"
     picky.write_text(f'#!/bin/sh\ncd "$(dirname "$0")" || exit 1\n. ./do\nexec {BIN}/noctule "$@"\n')
     picky.chmod(0o755)
     d.config.write_text(d.config.read_text().replace(f"{BIN}/noctule", str(picky)))
     for does, finding in (("echo noctule 0.0.1; exit 0", '"noctule 0.0.1", this machine has noctule'),
-                          ("echo it is broken >&2; exit 1", "ended as FAILED, saying: it is broken")):
+                          ("echo it is broken >&2; exit 1", "ended as FAILED: it is broken")):
         (tmp_path / "do").write_text(does)
         told = ask("--nodes").stdout
         assert finding in " ".join(told.split()), told
@@ -360,7 +360,7 @@ def test_doctor_checks_the_slurm_site(daemon, cluster, tmp_path):
     stale.chmod(0o755)
     (tmp_path / "do").write_text("")
     told = ask("--nodes", env={**d.environment, "PATH": f"{stale.parent}:{site.environment['PATH']}"}).stdout
-    assert "read something else" in " ".join(told.split()), told
+    assert "sees different data" in " ".join(told.split()), told
     assert not list(site.share.glob("doctor-*"))
     d.stop()
     site.kill("slurmctld")

@@ -292,7 +292,7 @@ def test_doctor_queries_slurm_as_the_service(daemon, open_folder):  # noqa: F811
         told = run_program("noctule", "--config", d.config, "doctor", "--nodes", check=False,
                            env={**os.environ, **site.environment}).stdout
         assert "Slurm accepts jobs" in " ".join(told.split()), told
-        assert "node node0 read what was written here" in " ".join(told.split()), told
+        assert "node node0 and this machine read each other's files" in " ".join(told.split()), told
         assert site.ask("squeue", "--noheader", "--states=all", "--format=%u").split() == ["nobody"]
     finally:
         site.stop()
