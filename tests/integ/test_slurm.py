@@ -349,7 +349,7 @@ def test_doctor_checks_the_slurm_site(daemon, cluster, tmp_path):
     picky.chmod(0o755)
     d.config.write_text(d.config.read_text().replace(f"{BIN}/noctule", str(picky)))
     for does, finding in (("echo noctule 0.0.1; exit 0", '"noctule 0.0.1", this machine has noctule'),
-                          ("echo it is broken >&2; exit 1", "ended as FAILED: it is broken")):
+                          ("echo it is broken >&2; exit 1", "ended as FAILED, with the output: it is broken")):
         (tmp_path / "do").write_text(does)
         told = ask("--nodes").stdout
         assert finding in " ".join(told.split()), told
