@@ -332,9 +332,10 @@ START_TEST(the_same_feature_twice_fails_the_job)
     ck_assert_int_eq(read_features(features, 2, 2), 0);
     record(read_done(PROTO_VERDICT_DONE));
     assert_answer(&s, "SELECT state || ' ' || code FROM v_jobs", "FAILED RECORD_FAILED");
-    assert_answer(&s, "SELECT message FROM v_jobs",
-                  "the report of the worker cannot be recorded: the feature joint_entropy of segment 1 "
-                  "is there twice with the same settings");
+    assert_answer(
+        &s, "SELECT message FROM v_jobs",
+        "the report of the worker cannot be recorded: the feature joint_entropy of segment 1 "
+        "is there twice with the same settings");
     assert_answer(&s, "SELECT count(*) FROM v_results", "0");
 }
 

@@ -202,8 +202,7 @@ START_TEST(replaced_results_are_left_out)
     ck_assert_int_eq(sample_add_job(s.queue, series, 2, &job), 0);
     struct told told = ask((struct report_cohort){0});
     ck_assert_int_eq(told.rc, -ENOENT);
-    ck_assert_str_eq(error.message,
-                     "no selected job of pipeline head-ct has features");
+    ck_assert_str_eq(error.message, "no selected job of pipeline head-ct has features");
     told_free(&told);
     const struct queue_figures figures = sample_measured(&features[1], 1);
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
