@@ -586,7 +586,7 @@ SELECT 'jobs_failed', 'attention', min(ended_at), max(ended_at), 1,
 FROM job WHERE state = 'FAILED' AND superseded_by IS NULL AND ended_at >= (SELECT ago FROM day) HAVING count(*) > 0
 UNION ALL
 SELECT 'unpulled:' || source, 'attention', min(ended_at), max(ended_at), 1,
-    printf('%d item%s pulled from %s failed or are incomplete in the last 24 h',
+    printf('%d item%s pulled from %s failed or incomplete in the last 24 h',
         count(*), iif(count(*) = 1, '', 's'), source)
 FROM pull p WHERE ended_at >= (SELECT ago FROM day) AND state IN ('PARTIAL', 'FAILED') AND NOT EXISTS (
     SELECT 1 FROM pull l WHERE l.identifier = p.identifier AND l.identifier <> '' AND l.source = p.source
@@ -614,7 +614,7 @@ SELECT 'configuration', 'attention', since_at, at, 1, printf('the configuration 
 FROM configuration WHERE state = 'REFUSED'
 UNION ALL
 SELECT 'quarantine', 'attention', min(quarantined_at), max(quarantined_at), 1,
-    printf('%d file%s were quarantined in the last 24 h', count(*), iif(count(*) = 1, '', 's'))
+    printf('%d file%s quarantined in the last 24 h', count(*), iif(count(*) = 1, '', 's'))
 FROM quarantine WHERE quarantined_at >= (SELECT ago FROM day) AND removed_at IS NULL HAVING count(*) > 0
 UNION ALL
 -- A caller that is acknowledged may go on calling.

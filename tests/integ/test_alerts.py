@@ -205,7 +205,7 @@ def test_acknowledged(shown, tmp_path):
     (about,) = [alert["acknowledged"] for alert in shown.alerts() if alert["id"] == "quarantine"]
     assert about["reason"] == "a | licence <b>" and about["by"] and about["at"] and about["until"] is None
     text = d.ctl("status").stdout
-    assert re.search(r"^Known       1 file came into quarantine", text, re.M) and "noctule ack --undo quarantine" in text
+    assert re.search(r"^Known       1 file quarantined", text, re.M) and "noctule ack --undo quarantine" in text
     assert "No alert needs attention." in site.page("").data and "a | licence <b>" in site.page("").data
     assert [row for row in json.loads(d.ctl("status", "--json").stdout)["troubles"] if row["level"] != "waits"] == []
 

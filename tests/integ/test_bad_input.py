@@ -353,13 +353,13 @@ def test_quarantined_files_are_listed_shown_and_forgotten(daemon, tmp_path):
     wait_for(lambda: not (d.root / licence["path"]).exists(), 60, "the file's removal")
     assert not (d.root / (licence["path"] + ".reason.json")).exists()
     assert [row["code"] for row in listed(d)] == ["FILE_TRUNCATED"]
-    assert "1 file came into quarantine" in d.ctl("status").stdout
+    assert "1 file quarantined" in d.ctl("status").stdout
     assert d.ctl("quarantine", "forget", str(licence["quarantine"]), check=False).returncode != 0
 
     # After the series was accepted without the file, the entry may be forgotten.
     d.ctl("complete", "--accept-missing", str(pydicom.dcmread(files[0]).SeriesInstanceUID))
     d.ctl("quarantine", "forget", str(cut["quarantine"]))
-    assert listed(d) == [] and "came into quarantine" not in d.ctl("status").stdout
+    assert listed(d) == [] and "quarantined in the last" not in d.ctl("status").stdout
     (d.inbox / "LICENSE.txt").unlink()
     (d.inbox / "series" / "last.dcm").unlink()
     assert d.stop() == 0

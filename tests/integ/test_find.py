@@ -108,5 +108,5 @@ def test_lists_fit_the_terminal_and_report_further_rows(daemon, tmp_path):
     # Only parts of the lines, because a series may become complete meanwhile, which changes column widths.
     assert [line.split()[-1][:6] for line in same] == [line.split()[-1][:6] for line in narrow]
     *_, last, more = on_terminal(d, 90, "series", "--limit", "1")
-    assert "1.2.2." in last and more.startswith("There are more")
-    assert "There are more" not in d.ctl("series", "--limit", "1").stdout  # the output is no terminal
+    assert "1.2.2." in last and more.startswith("The list is cut")
+    assert "The list is cut" not in d.ctl("series", "--limit", "1").stdout  # the output is no terminal

@@ -124,7 +124,7 @@ def test_submit_reports_the_awaited_object(daemon, files, tmp_path):
         assert words in d.ctl("submit", "--pipeline", "gtv", option, uid).stdout
     assert gtv(d, "DELAYED")["message"] in words
     assert "already (gtv)" in d.ctl("submit", "--pipeline", "gtv", uid).stdout
-    assert "Waits       1 job for what is to be drawn" in d.ctl("status").stdout
+    assert "Waits       1 job for annotation objects of the series" in d.ctl("status").stdout
 
 
 def test_submit_refuses_jobs_that_wait_for_own_results(daemon, files, tmp_path):

@@ -387,7 +387,7 @@ def test_success_with_missing_instances_is_a_failure(daemon, study):
             assert (item["state"], item["code"], item["arrived"]) == ("PARTIAL", "PULL_INCOMPLETE", expected - 1)
             assert item["attempts"] == 3 and f"{expected - 1} of {expected}" in item["message"]
     assert archive.moves == 6
-    assert "2 items pulled from PACS failed or are incomplete" in d.ctl("status").stdout
+    assert "2 items pulled from PACS failed or incomplete" in d.ctl("status").stdout
     assert_hidden(d)
 
 
