@@ -336,7 +336,7 @@ def test_quarantined_files_are_listed_shown_and_forgotten(daemon, tmp_path):
     table = d.ctl("quarantine").stdout
     assert "NOT_DICOM" in table and "FILE_TRUNCATED" in table and "LICENSE" not in table
     shown = d.ctl("quarantine", "show", str(licence["quarantine"])).stdout
-    assert f"came from {d.inbox}/LICENSE.txt" in shown and licence["path"] in shown and "The file is not a DICOM file" in shown
+    assert f"original  {d.inbox}/LICENSE.txt" in shown and licence["path"] in shown and "The file is not a DICOM file" in shown
     assert d.ctl("quarantine", "show", "99", check=False).returncode == 3
     for wrong in (["shout", "1"], ["forget"], ["show", "x"], ["release", "1", "--json"], ["list", "1"]):
         assert d.ctl("quarantine", *wrong, check=False).returncode == 2, wrong

@@ -232,7 +232,7 @@ def test_a_typo_is_refused_and_reported_until_corrected(daemon):
     assert f"Config      {d.config}, since 20" in d.ctl("status").stdout and "(start)" in d.ctl("status").stdout
     told = d.ctl("reload")
     assert (told.returncode, told.stdout, told.stderr) == (0, "the configuration is loaded\n", "")
-    assert "(reload by " in d.ctl("status").stdout and "asked by " in events(d, "RELOAD")[0]["detail"]
+    assert "(reload by " in d.ctl("status").stdout and "requested by " in events(d, "RELOAD")[0]["detail"]
     assert d.ctl("status", "--check").returncode == 0
 
     typo = folder / "site.conf"
