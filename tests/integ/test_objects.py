@@ -291,7 +291,7 @@ def test_a_job_waits_for_its_named_object(daemon, files, tmp_path, first):
     if first == "the series":
         job = gtv(d, "DELAYED")
         assert job["code"] == "OBJECT_WAITING" and "structure set" in job["message"], dict(job)
-        assert "drawn" in d.ctl("status", check=False).stdout
+        assert "for annotation objects of the series" in d.ctl("status", check=False).stdout
         assert d.wait_jobs()[0]["pipeline"] == "head-ct"  # the other pipeline does not wait
         d.kill_all()
         d.start()
