@@ -158,8 +158,8 @@ def test_the_memory_of_a_straightened_job_includes_region_masks(run, tmp_path):
     def need(count, mib):
         told = run(", ".join(drawn(f"A{i}") for i in range(count)), [path], tmp_path / "large", status=1,
                    more=f"memory_mib = {mib}; grid = {{ mm = 20.0; }};")
-        assert "JOB_TOO_LARGE" in told and "beside" in told, told
-        return [int(re.search(pattern, told)[1]) for pattern in (r"need (\d+) MiB", r"beside (\d+) for")]
+        assert "JOB_TOO_LARGE" in told and "besides" in told, told
+        return [int(re.search(pattern, told)[1]) for pattern in (r"need (\d+) MiB", r"besides (\d+) for")]
 
     for count in (1, 17):
         first = need(count, 1.0)
