@@ -69,7 +69,9 @@ struct headers_digests {
     pthread_mutex_t lock; /* guards rc and error of the first file that failed */
     int rc;
     struct error error;
-    bool used[]; /* by instance */
+    /* Per instance; a copy, because other threads copy instances meanwhile. "": not used. */
+    char (*digest)[DICOM_UID_SIZE];
+    bool used[]; /* per instance */
 };
 
 static void
@@ -78,9 +80,9 @@ digest_share(struct parallel *loop, void *context)
     struct headers_digests *digests = context;
     int64_t i;
     while (parallel_take(loop, &i)) {
-        struct dicom_instance *instance = digests->headers->instances[i];
+        const char *path = digests->headers->instances[i]->path;
         struct error error;
-        int rc = digests->used[i] ? dicom_digest(instance->path, instance->digest, &error) : 0;
+        int rc = digests->used[i] ? dicom_digest(path, digests->digest[i], &error) : 0;
         if (rc == 0)
             continue;
         parallel_fail(loop);
@@ -109,8 +111,12 @@ struct headers_digests *
 headers_digest_begin(const struct headers *headers, const struct geometry_stack *stack, int threads)
 {
     struct headers_digests *digests = calloc(1, sizeof *digests + headers->count);
-    if (!digests)
+    if (digests)
+        digests->digest = calloc(headers->count + 1, sizeof *digests->digest);
+    if (!digests || !digests->digest) {
+        free(digests);
         return NULL;
+    }
     digests->headers = headers;
     digests->threads = threads;
     pthread_mutex_init(&digests->lock, NULL);
@@ -131,9 +137,13 @@ headers_digest_end(struct headers_digests *digests, bool cancel, struct error *e
     else
         digest_run(digests);
     const int rc = cancel ? -ECANCELED : digests->rc;
+    for (size_t i = 0; rc == 0 && i < digests->headers->count; i++)
+        if (digests->used[i])
+            memcpy(digests->headers->instances[i]->digest, digests->digest[i], DICOM_UID_SIZE);
     if (rc && !cancel)
         *error = digests->error;
     pthread_mutex_destroy(&digests->lock);
+    free(digests->digest);
     free(digests);
     return rc;
 }
