@@ -477,8 +477,7 @@ object_describe(const struct segmentation *segmentation, size_t segment,
                  "region %" PRId32 " \"%s\" of %s %s, drawn on %" PRId64 " slices", region->number,
                  region->name, region->what, region->sop_instance_uid, region->drawn.planes);
     if (object_takes_centres(segmentation, segment))
-        segment_append(text, SEGMENT_DESCRIPTION,
-                       "; with the voxels whose centres contours cross");
+        segment_append(text, SEGMENT_DESCRIPTION, "; with the voxels whose centres contours cross");
     const struct provenance *provenance = region->provenance;
     if (provenance && strcmp(provenance->type, "MANUAL") == 0 && provenance->name_count > 0)
         segment_append(text, SEGMENT_DESCRIPTION, "; described as \"%s\"", provenance->names[0]);
