@@ -194,23 +194,18 @@ site_command_spawn(uv_loop_t *loop, char **arguments, int input, struct site_com
 }
 
 static int
-site_command_run(uv_loop_t *loop, const struct site_command_options *options,
+site_command_run(uv_loop_t *loop, const struct site_command_options *options, int input,
                  struct site_command *command)
 {
-    const int input = options->input ? site_command_open_input(options->input) : -1;
-    int rc = options->input && input < 0 ? input : 0;
-    if (!rc)
-        rc = site_command_spawn(loop, options->arguments, input, command);
-    if (input >= 0)
-        close(input);
+    const int rc = site_command_spawn(loop, options->arguments, input, command);
     return rc ? rc
               : uv_read_start((uv_stream_t *)&command->output, site_command_on_alloc,
                               site_command_on_output);
 }
 
-int
-site_command_start(uv_loop_t *loop, const struct site_command_options *options,
-                   struct site_command **command)
+static int
+site_command_start_with(uv_loop_t *loop, const struct site_command_options *options, int input,
+                        struct site_command **command)
 {
     struct site_command *made = calloc(1, sizeof *made);
     if (!made)
@@ -223,7 +218,7 @@ site_command_start(uv_loop_t *loop, const struct site_command_options *options,
     made->process.data = made->output.data = made->deadline.data = made;
     uv_timer_init(loop, &made->deadline); /* cannot fail */
     uv_pipe_init(loop, &made->output, 0); /* cannot fail */
-    const int rc = site_command_run(loop, options, made);
+    const int rc = site_command_run(loop, options, input, made);
     if (rc) {
         site_command_cancel(made);
         return rc;
@@ -231,6 +226,20 @@ site_command_start(uv_loop_t *loop, const struct site_command_options *options,
     uv_timer_start(&made->deadline, site_command_on_deadline, options->timeout_ms, 0);
     *command = made;
     return 0;
+}
+
+int
+site_command_start(uv_loop_t *loop, const struct site_command_options *options,
+                   struct site_command **command)
+{
+    /* Before the handles: libuv must not close a process handle that uv_spawn() did not get. */
+    const int input = options->input ? site_command_open_input(options->input) : -1;
+    if (options->input && input < 0)
+        return input;
+    const int rc = site_command_start_with(loop, options, input, command);
+    if (input >= 0)
+        close(input);
+    return rc;
 }
 
 void
