@@ -178,6 +178,7 @@ class Hospital:
         return dataset
 
     def copier(self):
+        self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "notes").write_text(f"{NAME} is no DICOM")
         self.copy_file(self.folder / "notes", self.d.inbox / "copied notes" / f"{NAME}.txt")
         self.until_closing(self.copy_series)

@@ -21,7 +21,7 @@ AGE = SOAK_SECONDS / 30
 SAMPLES = 120
 PAUSE = min(2.0, AGE)  # between series of one modality
 
-# Permitted growth of the last part over the first after the start, without the largest step: as a fraction, and as an
+# Permitted growth of the last part over the first after the start, without the two largest steps: as a fraction, and as an
 # absolute amount.
 PARTS = 6
 SLACK = {"rss_kib": (1.05, 2048), "descriptors": (1.0, 2), "threads": (1.0, 1), "database_kib": (1.1, 512),
@@ -75,18 +75,18 @@ def watch(d, hospital, archive):
 
 def grown(samples):
     """Returns the resources that grew: [(resource, process, medians of the parts of the run)], and prints all
-    compared ones. A leak grows in every part. The largest step between two parts does not count, because a heap
-    takes its pages at once for the first large request."""
+    compared ones. A leak grows in every part. The two largest steps between parts do not count, because the heap of
+    each lane takes its pages at once for the first large request."""
     begin = len(samples) // 10
     each_part = (len(samples) - begin) // PARTS
     found = []
     for what, whose in sorted(samples[-1]):
         values = [each[what, whose] for each in samples[begin:]]
         parts = [statistics.median(values[i * each_part:(i + 1) * each_part]) for i in range(PARTS)]
-        step = max(0, *(after - before for before, after in itertools.pairwise(parts)))
+        steps = sum(sorted((max(0, after - before) for before, after in itertools.pairwise(parts)), reverse=True)[:2])
         print(f"{what:12} {whose:10}", *(f"{part:10.0f}" for part in parts))
         factor, more = SLACK[what]
-        if parts[-1] - step > parts[0] * factor + more:
+        if parts[-1] - steps > parts[0] * factor + more:
             found.append((what, whose, parts))
     return found
 
@@ -108,7 +108,10 @@ def test_resources_do_not_grow(tmp_path):
     d = None
     try:
         with storescp(tmp_path / "archive", ["--unique-filenames"]) as archive:
-            d = service(tmp_path / "service", retention(), PACS=archive.port).start()
+            d = service(tmp_path / "service", retention(), PACS=archive.port)
+            # Each thread has its own heap, so the memory of a machine with many cores grows for longer than this run.
+            d.config.write_text(d.config.read_text().replace("compute = { lanes = 2; }", "compute = { lanes = 2; threads = 2; }"))
+            d.start()
 
             def kept():
                 return {role: d.children(role) for role in ("intake", "worker", "page")}

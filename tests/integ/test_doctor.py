@@ -138,7 +138,7 @@ def test_a_full_disk(daemon, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another")
-def test_the_rights_of_the_service(daemon, open_folder):  # noqa: F811
+def test_the_rights_of_the_service(open_folder, daemon):  # noqa: F811
     """Root checks the rights of the owner of the root folder. For other users the check reports that it cannot be
     done."""
     d = daemon()
@@ -314,7 +314,7 @@ def test_backups(daemon, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another")
-def test_unreadable_backups_are_reported(daemon, open_folder):  # noqa: F811
+def test_unreadable_backups_are_reported(open_folder, daemon):  # noqa: F811
     d = daemon()
     root = open_folder / "root"
     shutil.copytree(d.root, root)

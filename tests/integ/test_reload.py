@@ -283,7 +283,7 @@ def test_commands_without_a_daemon_refuse_a_typo(daemon):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another")
-def test_an_unreadable_file_fails_the_reload(daemon, open_folder):  # noqa: F811
+def test_an_unreadable_file_fails_the_reload(open_folder, daemon):  # noqa: F811
     page = free_port()
     d = daemon()
     text = d.config.read_text().replace(str(d.root), str(open_folder / "root"))

@@ -20,7 +20,7 @@ root = "{root}";
 inbox = ( {{ path = "inbox"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
 series = {{ quiet_seconds = 600.0; complete_seconds = 0.1; patience_seconds = 600.0; }};
 jobs = {{ max_attempts = 2; retry_seconds = 0.2; retry_max_seconds = 1.0; memory_mib = 8.0; }};
-compute = {{ lanes = 2; backend = "cpu"; }};
+compute = {{ lanes = 2; backend = "cpu"; threads = 2; }};
 min_free_mib = 1;
 pipelines = ( {{ name = "head-ct"; segments = ( {{ {segment} }} ); deliver = [ "OUT", "PACS" ]; }},
               {{ name = "brain-mr"; segments = ( {{ {segment} expect = {{ volume_ml = [ 1.0, 2.0 ]; }}; }} ); }} );

@@ -275,7 +275,7 @@ def test_munge(daemon, cluster, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or bool(missing()), reason="root alone looks as somebody else, and at a Slurm")
-def test_doctor_queries_slurm_as_the_service(daemon, open_folder):  # noqa: F811
+def test_doctor_queries_slurm_as_the_service(open_folder, daemon):  # noqa: F811
     """Munge authenticates the process's user, and Slurm accepts no jobs of root as another user."""
     d = daemon()
     root = open_folder / "root"

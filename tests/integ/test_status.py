@@ -30,14 +30,14 @@ def check(d, expected, **options):
 
 @pytest.fixture
 def open_folder():
-    """A folder that other users may read."""
+    """A folder that other users may read. A test names it before its daemon, so that the daemon ends first."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="noctule-test-", dir="/var/tmp"))
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder)
 
 
-def test_an_unreachable_daemon(daemon, open_folder):
+def test_an_unreachable_daemon(open_folder, daemon):
     d = daemon()
     d.config.write_text(d.config.read_text().replace(f'root = "{d.root}"', f'root = "{open_folder}/root"'))
     d.root, d.config = open_folder / "root", shutil.copy(d.config, open_folder)

@@ -52,7 +52,7 @@ def test_jobs_wait_for_their_window_with_a_reason(daemon, tmp_path, clock):
     assert [row["state"] for row in d.jobs()] == ["READY"]
     clock.jump(3600)
     wait_for(lambda: d.jobs("DONE"), 60, "the job, at night")
-    assert rows_of(d, "SELECT is_open FROM v_windows") == [(1,)] and "window" not in d.ctl("status").stdout
+    assert rows_of(d, "SELECT is_open FROM v_windows") == [(1,)] and "its window" not in d.ctl("status").stdout
     # Over midnight, to the end of the window.
     clock.jump(4 * 3600)
     drop(small(tmp_path / "2", 2), d.inbox / "2")
