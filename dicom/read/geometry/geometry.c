@@ -80,37 +80,13 @@ compare_number(const void *left, const void *right)
     return order ? order : geometry_compare_identity(left, right);
 }
 
-static int
-copy_planes(const struct group *group, struct geometry_stack *stack)
-{
-    stack->planes = calloc((size_t)group->count, sizeof(*stack->planes));
-    if (!stack->planes)
-        return -ENOMEM;
-    stack->plane_count = group->count;
-    for (int32_t i = 0; i < group->count; i++)
-        stack->planes[i] =
-            (struct geometry_plane){group->planes[i].instance_index, group->planes[i].frame_index,
-                                    group->planes[i].position};
-    return 0;
-}
-
-static double
-plane_spacing(const struct group *group)
-{
-    const int32_t last = group->count - 1;
-    const double extent = group->planes[last].position - group->planes[0].position;
-    if (extent > 0)
-        return extent / last;
-    const double thickness = group->planes[0].frame->slice_thickness;
-    return thickness > 0 ? thickness : 1;
-}
-
 static void
 geometry_describe(const struct group *group, struct geometry_stack *stack)
 {
     static const double no_orientation[6] = {1, 0, 0, 0, 1, 0};
     const struct plane *first = &group->planes[0];
     const struct dicom_frame *frame = first->frame;
+    const int32_t last = group->count - 1;
     memcpy(stack->name, group->name, sizeof(stack->name));
     memcpy(stack->split_by, group->split_by, sizeof(stack->split_by));
     stack->columns = first->instance->columns;
@@ -122,9 +98,15 @@ geometry_describe(const struct group *group, struct geometry_stack *stack)
     memcpy(stack->axes + 6, stack->normal, 3 * sizeof(double));
     stack->spacing[0] = frame->has_spacing ? frame->pixel_spacing[1] : 1;
     stack->spacing[1] = frame->has_spacing ? frame->pixel_spacing[0] : 1;
-    stack->spacing[2] = stack->has_geometry ? plane_spacing(group) : 1;
-    if (stack->has_geometry)
-        memcpy(stack->origin, frame->position, sizeof(stack->origin));
+    stack->spacing[2] = 1;
+    if (!stack->has_geometry)
+        return;
+    const double extent = group->planes[last].position - first->position;
+    if (extent > 0)
+        stack->spacing[2] = extent / last;
+    else if (frame->slice_thickness > 0)
+        stack->spacing[2] = frame->slice_thickness;
+    memcpy(stack->origin, frame->position, sizeof(stack->origin));
 }
 
 static int
@@ -135,25 +117,30 @@ make_stack(struct grouping *grouping, const struct group *group, struct geometry
     else
         geometry_report_excluded(group, stack);
     geometry_describe(group, stack);
-    return copy_planes(group, stack);
-}
-
-/* Sorts a group. Excluded frames keep the sender's order. */
-static void
-order_group(struct group *group)
-{
-    const bool placed = group->excluded == CODE_NONE && geometry_is_placed(group);
-    qsort(group->planes, (size_t)group->count, sizeof(*group->planes),
-          placed ? geometry_compare_position : compare_number);
-    for (int32_t i = 0; i < group->count && !placed; i++)
-        group->planes[i].position = i;
+    stack->planes = calloc((size_t)group->count, sizeof(*stack->planes));
+    if (!stack->planes)
+        return -ENOMEM;
+    stack->plane_count = group->count;
+    for (int32_t i = 0; i < group->count; i++) {
+        const struct plane *plane = &group->planes[i];
+        stack->planes[i] =
+            (struct geometry_plane){plane->instance_index, plane->frame_index, plane->position};
+    }
+    return 0;
 }
 
 static int
 make_stacks(struct grouping *grouping, struct geometry_series *series)
 {
-    for (int32_t i = 0; i < grouping->group_count; i++)
-        order_group(&grouping->groups[i]);
+    for (int32_t i = 0; i < grouping->group_count; i++) {
+        struct group *group = &grouping->groups[i];
+        /* Excluded frames keep the sender's order. */
+        const bool placed = group->excluded == CODE_NONE && geometry_is_placed(group);
+        qsort(group->planes, (size_t)group->count, sizeof(*group->planes),
+              placed ? geometry_compare_position : compare_number);
+        for (int32_t k = 0; k < group->count && !placed; k++)
+            group->planes[k].position = k;
+    }
     int rc = geometry_gather_evidence(grouping);
     if (rc)
         return rc;
@@ -173,7 +160,7 @@ make_stacks(struct grouping *grouping, struct geometry_series *series)
 /* ---- entry ---- */
 
 static int
-collect_planes(struct grouping *grouping)
+group_planes(struct grouping *grouping)
 {
     int64_t total = 0;
     for (int32_t i = 0; i < grouping->instance_count; i++)
@@ -193,42 +180,17 @@ collect_planes(struct grouping *grouping)
                                .instance_index = i,
                                .frame_index = f,
                                .orientation = -1};
-    return 0;
-}
-
-/* Makes one group of all planes, which is rejected. */
-static int
-refuse_all(struct grouping *grouping)
-{
-    struct group all = {.planes = grouping->planes,
-                        .count = grouping->plane_count,
-                        .excluded = CODE_TOO_MANY_STACKS};
-    grouping->group_count = 0;
-    return geometry_add_group(grouping, &all);
-}
-
-static int
-group_planes(struct grouping *grouping)
-{
-    int rc = collect_planes(grouping);
-    if (!rc)
-        rc = geometry_exclude(grouping);
+    int rc = geometry_exclude(grouping);
     if (!rc)
         rc = geometry_make_groups(grouping);
-    return rc == -E2BIG ? refuse_all(grouping) : rc;
-}
-
-static void
-grouping_release(struct grouping *grouping)
-{
-    free(grouping->neighbours);
-    free(grouping->parts);
-    free(grouping->numbers);
-    free(grouping->groups);
-    free(grouping->orientations);
-    free(grouping->marks);
-    free(grouping->scratch);
-    free(grouping->planes);
+    if (rc != -E2BIG)
+        return rc;
+    /* Make one group of all planes, which is rejected. */
+    const struct group all = {.planes = grouping->planes,
+                              .count = grouping->plane_count,
+                              .excluded = CODE_TOO_MANY_STACKS};
+    grouping->group_count = 0;
+    return geometry_add_group(grouping, &all);
 }
 
 int
@@ -245,7 +207,14 @@ geometry_group(struct dicom_instance *const *instances, int32_t count,
     rc = result ? group_planes(&grouping) : -ENOMEM;
     if (!rc && grouping.group_count > 0)
         rc = make_stacks(&grouping, result);
-    grouping_release(&grouping);
+    free(grouping.neighbours);
+    free(grouping.parts);
+    free(grouping.numbers);
+    free(grouping.groups);
+    free(grouping.orientations);
+    free(grouping.marks);
+    free(grouping.scratch);
+    free(grouping.planes);
     if (rc) {
         geometry_series_free(result);
         return error_set(error, rc, CODE_OUT_OF_MEMORY,

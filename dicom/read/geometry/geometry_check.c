@@ -49,33 +49,21 @@ geometry_refuse(struct verdict *verdict, enum code code, const struct plane *a,
 }
 
 static bool
-plane_has_geometry(const struct plane *plane)
-{
-    return plane->frame->has_position && plane->frame->has_orientation && plane->frame->has_spacing;
-}
-
-static bool
 check_has_geometry(struct verdict *verdict, const struct group *group)
 {
     for (int32_t i = 0; i < group->count; i++) {
         const struct plane *plane = &group->planes[i];
-        if (plane_has_geometry(plane))
-            continue;
         const char *what = !plane->frame->has_position      ? "Image Position (Patient)"
                            : !plane->frame->has_orientation ? "Image Orientation (Patient)"
-                                                            : "Pixel Spacing";
+                           : !plane->frame->has_spacing     ? "Pixel Spacing"
+                                                            : NULL;
+        if (!what)
+            continue;
         geometry_refuse(verdict, CODE_NO_GEOMETRY, plane, NULL, "%s, frame %d, has no valid %s.",
                         geometry_plane_name(plane), plane->frame_index + 1, what);
         return false;
     }
     return true;
-}
-
-static bool
-same_spacing(const double a[2], const double b[2])
-{
-    return fabs(a[0] - b[0]) <= PIXEL_SPACING_TOLERANCE * a[0] &&
-           fabs(a[1] - b[1]) <= PIXEL_SPACING_TOLERANCE * a[1];
 }
 
 static void
@@ -93,7 +81,9 @@ check_sizes(struct verdict *verdict, const struct group *group)
             return;
         }
         const double *s = first->frame->pixel_spacing, *t = plane->frame->pixel_spacing;
-        if (first->frame->has_spacing && plane->frame->has_spacing && !same_spacing(s, t)) {
+        if (first->frame->has_spacing && plane->frame->has_spacing &&
+            !(fabs(s[0] - t[0]) <= PIXEL_SPACING_TOLERANCE * s[0] &&
+              fabs(s[1] - t[1]) <= PIXEL_SPACING_TOLERANCE * s[1])) {
             geometry_refuse(verdict, CODE_SIZE_MIXED, first, plane,
                             "The pixels of %s are %.6g x %.6g mm and those of %s %.6g x %.6g mm.",
                             geometry_plane_name(first), s[1], s[0], geometry_plane_name(plane),
@@ -187,14 +177,6 @@ check_mapping(struct verdict *verdict, const struct group *group)
     }
 }
 
-static void
-check_count(struct verdict *verdict, const struct group *group, int32_t min_planes)
-{
-    if (group->count < min_planes)
-        geometry_refuse(verdict, CODE_TOO_FEW_SLICES, &group->planes[0], NULL,
-                        "The stack has %d of at least %d slices.", group->count, min_planes);
-}
-
 /* ---- steps ---- */
 
 static double
@@ -222,22 +204,6 @@ decimals_of(const char *text)
     return (int)fraction - (exponent ? (int)strtol(exponent + 1, NULL, 10) : 0);
 }
 
-static void
-find_digits(const struct group *group, struct ruler *ruler)
-{
-    for (int c = 0; c < 3; c++) {
-        int most = INT_MIN;
-        bool known = true;
-        for (int32_t i = 0; i < group->count; i++) {
-            const char *text = group->planes[i].frame->position_text[c];
-            const int decimals = decimals_of(text);
-            most = decimals > most ? decimals : most;
-            known = known && text[0];
-        }
-        ruler->digit[c] = known ? pow(10, -most) : 0;
-    }
-}
-
 /* Returns the max error of a step between two planes from the rounding of coordinates. */
 static double
 rounding_of_step(const struct ruler *ruler, const double normal[3])
@@ -262,20 +228,6 @@ median_step(const struct group *group, double *scratch)
     return scratch[(count - 1) / 2];
 }
 
-/* Returns the mean of the steps within `reach` of `middle`. */
-static double
-mean_step(const struct group *group, double middle, double reach)
-{
-    double sum = 0;
-    int32_t count = 0;
-    for (int32_t i = 0; i + 1 < group->count; i++)
-        if (fabs(step_after(group, i) - middle) <= reach) {
-            sum += step_after(group, i);
-            count++;
-        }
-    return sum / count;
-}
-
 static double
 tolerance_for(double step, double fraction)
 {
@@ -285,15 +237,34 @@ tolerance_for(double step, double fraction)
 static struct ruler
 find_ruler(const struct grouping *grouping, const struct group *group)
 {
-    struct ruler ruler = {.regular = median_step(group, grouping->scratch)};
+    const double middle = median_step(group, grouping->scratch);
+    struct ruler ruler = {.regular = middle};
     double normal[3];
-    find_digits(group, &ruler);
+    for (int c = 0; c < 3; c++) {
+        int most = INT_MIN;
+        bool known = true;
+        for (int32_t i = 0; i < group->count; i++) {
+            const char *text = group->planes[i].frame->position_text[c];
+            const int decimals = decimals_of(text);
+            most = decimals > most ? decimals : most;
+            known = known && text[0];
+        }
+        ruler.digit[c] = known ? pow(10, -most) : 0;
+    }
     geometry_normal(group->planes[0].frame->orientation, normal);
     const double rounding = rounding_of_step(&ruler, normal);
-    ruler.tolerance = tolerance_for(ruler.regular, grouping->limits->spacing_tolerance);
-    if (rounding <= ruler.tolerance || ruler.regular == 0)
+    ruler.tolerance = tolerance_for(middle, grouping->limits->spacing_tolerance);
+    if (rounding <= ruler.tolerance || middle == 0)
         return ruler;
-    ruler.regular = mean_step(group, ruler.regular, fmin(2 * rounding, ruler.regular / 4));
+    /* The digits are coarser than the tolerance: use the mean of the steps that they allow. */
+    double sum = 0;
+    int32_t count = 0;
+    for (int32_t i = 0; i + 1 < group->count; i++)
+        if (fabs(step_after(group, i) - middle) <= fmin(2 * rounding, middle / 4)) {
+            sum += step_after(group, i);
+            count++;
+        }
+    ruler.regular = sum / count;
     ruler.tolerance = fmin(rounding, ruler.regular / 4);
     return ruler;
 }
@@ -339,16 +310,6 @@ count_repeats(const struct group *group, double tolerance)
     return r;
 }
 
-/* Returns a pair of planes at one position: of one Instance Number if possible. */
-static const struct plane *
-find_repeated(const struct plane *planes, int32_t count)
-{
-    for (int32_t i = 0; i + 1 < count; i++)
-        if (planes[i].instance->instance_number == planes[i + 1].instance->instance_number)
-            return &planes[i];
-    return planes;
-}
-
 static bool
 check_repeats(struct verdict *verdict, const struct grouping *grouping, const struct group *group,
               double tolerance)
@@ -374,7 +335,14 @@ check_repeats(struct verdict *verdict, const struct grouping *grouping, const st
                         geometry_plane_name(plane));
         return false;
     }
-    const struct plane *a = find_repeated(&group->planes[r.first_full], r.most), *b = a + 1;
+    /* Report a pair of one Instance Number if possible. */
+    const struct plane *a = &group->planes[r.first_full];
+    for (int32_t i = 0; i + 1 < r.most; i++)
+        if (a[i].instance->instance_number == a[i + 1].instance->instance_number) {
+            a += i;
+            break;
+        }
+    const struct plane *b = a + 1;
     const char *difference = geometry_copy_difference(a, b);
     if (difference) {
         geometry_refuse(verdict, CODE_DUPLICATE_POSITION, a, b,
@@ -410,54 +378,40 @@ shift_between(const struct plane *a, const struct plane *b, double normal[3], do
     return sqrt(geometry_dot(shift, shift));
 }
 
-/* Returns the part of a shift that rounding cannot explain. */
-static double
-shift_beyond_digits(const struct ruler *ruler, const double normal[3], const double shift[3])
-{
-    const double along = rounding_of_step(ruler, normal);
-    double beyond[3];
-    for (int c = 0; c < 3; c++)
-        beyond[c] = fmax(fabs(shift[c]) - ruler->digit[c] - fabs(normal[c]) * along, 0);
-    return sqrt(geometry_dot(beyond, beyond));
-}
-
 /* Returns whether b lies above a, with `steps` steps between them. */
 static bool
 is_upright(const struct ruler *ruler, const struct plane *a, const struct plane *b, int32_t steps,
            const struct geometry_limits *limits)
 {
-    double normal[3], shift[3];
+    double normal[3], shift[3], beyond[3]; /* the part of the shift that rounding cannot explain */
     const double step = (b->position - a->position) / steps;
     const double length = shift_between(a, b, normal, shift);
+    const double along = rounding_of_step(ruler, normal);
+    for (int c = 0; c < 3; c++)
+        beyond[c] = fmax(fabs(shift[c]) - ruler->digit[c] - fabs(normal[c]) * along, 0);
     const double tolerance = tolerance_for(step, fmin(limits->spacing_tolerance, SHEAR_TOLERANCE));
     return length <= steps * tolerance ||
-           (length <= steps * step / 4 &&
-            shift_beyond_digits(ruler, normal, shift) <= steps * tolerance);
+           (length <= steps * step / 4 && sqrt(geometry_dot(beyond, beyond)) <= steps * tolerance);
 }
 
 /* ---- what can be straightened ---- */
-
-static bool
-same_padding(const struct dicom_instance *a, const struct dicom_instance *b)
-{
-    return a->has_padding == b->has_padding &&
-           (!a->has_padding || (a->padding_lo == b->padding_lo && a->padding_hi == b->padding_hi));
-}
 
 /* Returns the reason against resampling the planes, NULL without any, or "" if straightening is
  * off. */
 static const char *
 straighten_obstacle(const struct group *group, const struct geometry_limits *limits)
 {
-    const struct plane *first = &group->planes[0];
+    const struct dicom_frame *first = group->planes[0].frame;
+    const struct dicom_instance *a = group->planes[0].instance;
     if (!limits->straighten)
         return "";
     for (int32_t i = 1; i < group->count; i++) {
-        const struct plane *plane = &group->planes[i];
-        if (first->frame->slope != plane->frame->slope ||
-            first->frame->intercept != plane->frame->intercept)
+        const struct dicom_frame *frame = group->planes[i].frame;
+        const struct dicom_instance *b = group->planes[i].instance;
+        if (first->slope != frame->slope || first->intercept != frame->intercept)
             return " It is not straightened, because its slices differ in their rescale.";
-        if (!same_padding(first->instance, plane->instance))
+        if (a->has_padding != b->has_padding ||
+            (a->has_padding && (a->padding_lo != b->padding_lo || a->padding_hi != b->padding_hi)))
             return " It is not straightened, because its slices differ in their padding.";
     }
     return NULL;
@@ -481,58 +435,34 @@ refuse_shear(struct verdict *verdict, const struct plane *a, const struct plane 
                     b->position - a->position, shift_between(a, b, normal, shift), why);
 }
 
-/* Finds the first pair that is not upright: of neighbours or, for a shear hidden by rounding, of
- * the first and last plane. Returns false without any. */
-static bool
-find_shear(const struct group *group, const struct ruler *ruler,
-           const struct geometry_limits *limits, const struct plane *pair[2])
-{
-    const struct plane *planes = group->planes;
-    const int32_t last = group->count - 1;
-    for (int32_t i = 0; i < last; i++)
-        if (!is_upright(ruler, &planes[i], &planes[i + 1], 1, limits)) {
-            pair[0] = &planes[i];
-            pair[1] = &planes[i + 1];
-            return true;
-        }
-    pair[0] = &planes[0];
-    pair[1] = &planes[last];
-    return !is_upright(ruler, &planes[0], &planes[last], last, limits);
-}
-
-/* Returns the steepest pair of neighbours. */
-static const struct plane *
-find_steepest(const struct group *group)
-{
-    const struct plane *steepest = group->planes;
-    for (int32_t i = 1; i + 1 < group->count; i++)
-        if (shear_degrees(&group->planes[i], &group->planes[i + 1]) >
-            shear_degrees(steepest, steepest + 1))
-            steepest = &group->planes[i];
-    return steepest;
-}
-
 static void
 check_tilt(struct verdict *verdict, const struct group *group, const struct ruler *ruler,
            const struct geometry_limits *limits, struct geometry_stack *stack)
 {
-    const struct plane *pair[2], *planes = group->planes;
-    const int32_t last = group->count - 1;
-    if (!find_shear(group, ruler, limits, pair))
+    const struct plane *first = group->planes, *last = first + group->count - 1;
+    const bool leans = !is_upright(ruler, first, last, group->count - 1, limits);
+    /* The first pair of neighbours that is not upright or, for a shear hidden by rounding, the
+     * first and last plane. */
+    const struct plane *a = first, *b = last, *steepest = first;
+    for (const struct plane *plane = first; plane < last; plane++)
+        if (!is_upright(ruler, plane, plane + 1, 1, limits)) {
+            a = plane;
+            b = plane + 1;
+            break;
+        }
+    if (b == last && a == first && !leans)
         return;
+    for (const struct plane *plane = first + 1; plane < last; plane++)
+        if (shear_degrees(plane, plane + 1) > shear_degrees(steepest, steepest + 1))
+            steepest = plane;
     const char *obstacle = straighten_obstacle(group, limits);
-    const struct plane *steepest = find_steepest(group);
     if (obstacle) {
-        refuse_shear(verdict, pair[0], pair[1], obstacle);
+        refuse_shear(verdict, a, b, obstacle);
     } else if (shear_degrees(steepest, steepest + 1) > STRAIGHTEN_DEGREES) {
         refuse_shear(verdict, steepest, steepest + 1, " That is too much to straighten.");
     } else {
         stack->tilted = true;
-        if (!is_upright(ruler, &planes[0], &planes[last], last, limits)) {
-            pair[0] = &planes[0];
-            pair[1] = &planes[last];
-        }
-        stack->tilt_degrees = shear_degrees(pair[0], pair[1]);
+        stack->tilt_degrees = leans ? shear_degrees(first, last) : shear_degrees(a, b);
     }
 }
 
@@ -557,25 +487,19 @@ mean_thickness(const struct group *group, int32_t i)
     return a > 0 && b > 0 ? (a + b) / 2 : 0;
 }
 
-/* Returns the median ratio of steps to their planes' thickness, or 0 if any thickness is
- * unknown. */
-static double
-step_of_thickness(const struct group *group, double *scratch)
-{
-    for (int32_t i = 0; i + 1 < group->count; i++) {
-        if (mean_thickness(group, i) <= 0)
-            return 0;
-        scratch[i] = step_after(group, i) / mean_thickness(group, i);
-    }
-    geometry_sort_numbers(scratch, group->count - 1);
-    return scratch[(group->count - 2) / 2];
-}
-
 /* Returns whether a slice may be missing within a step: see "Straightening" in geometry.h. */
 static bool
 has_long_step(const struct group *group, double regular, double *scratch)
 {
-    const double share = step_of_thickness(group, scratch);
+    /* The median ratio of steps to their planes' thickness, if all are known. */
+    bool known = true;
+    for (int32_t i = 0; i + 1 < group->count && known; i++) {
+        known = mean_thickness(group, i) > 0;
+        scratch[i] = known ? step_after(group, i) / mean_thickness(group, i) : 0;
+    }
+    if (known)
+        geometry_sort_numbers(scratch, group->count - 1);
+    const double share = known ? scratch[(group->count - 2) / 2] : 0;
     for (int32_t i = 0; i + 1 < group->count; i++) {
         const double step = step_after(group, i);
         const double before = i > 0 ? step_after(group, i - 1) : 0;
@@ -656,23 +580,6 @@ is_even(const struct group *group, const struct ruler *ruler)
 }
 
 static void
-check_spacing(struct verdict *verdict, struct grouping *grouping, const struct group *group,
-              const struct ruler *ruler, struct geometry_stack *stack)
-{
-    if (is_even(group, ruler))
-        return;
-    const char *obstacle = straighten_obstacle(group, grouping->limits);
-    if (!obstacle && !grouping->limits->allow_missing &&
-        has_long_step(group, ruler->regular, grouping->scratch))
-        obstacle = " It is not straightened, because a slice may be missing: a step is much longer "
-                   "than its neighbours or than its slices are thick.";
-    if (obstacle)
-        check_steps(verdict, group, ruler->regular, ruler->tolerance, obstacle);
-    else
-        stack->uneven = true;
-}
-
-static void
 check_positions(struct verdict *verdict, struct grouping *grouping, const struct group *group,
                 struct geometry_stack *stack)
 {
@@ -680,7 +587,17 @@ check_positions(struct verdict *verdict, struct grouping *grouping, const struct
     if (!check_repeats(verdict, grouping, group, ruler.tolerance))
         return;
     check_tilt(verdict, group, &ruler, grouping->limits, stack);
-    check_spacing(verdict, grouping, group, &ruler, stack);
+    if (is_even(group, &ruler))
+        return;
+    const char *obstacle = straighten_obstacle(group, grouping->limits);
+    if (!obstacle && !grouping->limits->allow_missing &&
+        has_long_step(group, ruler.regular, grouping->scratch))
+        obstacle = " It is not straightened, because a slice may be missing: a step is much longer "
+                   "than its neighbours or than its slices are thick.";
+    if (obstacle)
+        check_steps(verdict, group, ruler.regular, ruler.tolerance, obstacle);
+    else
+        stack->uneven = true;
 }
 
 /* Makes all checks, in the order of docs/codes.md. */
@@ -694,7 +611,10 @@ geometry_check(struct grouping *grouping, const struct group *group, struct geom
     check_units(&verdict, group);
     check_rescale(&verdict, group);
     check_mapping(&verdict, group);
-    check_count(&verdict, group, grouping->limits->min_planes);
+    if (group->count < grouping->limits->min_planes)
+        geometry_refuse(&verdict, CODE_TOO_FEW_SLICES, &group->planes[0], NULL,
+                        "The stack has %d of at least %d slices.", group->count,
+                        grouping->limits->min_planes);
     if (stack->has_geometry && group->count > 1)
         check_positions(&verdict, grouping, group, stack);
     if (stack->has_geometry)

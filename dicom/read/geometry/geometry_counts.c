@@ -32,17 +32,14 @@ geometry_sort_parts(struct grouping *grouping)
     return 0;
 }
 
-static int
-compare_uid(const struct dicom_instance *a, const struct dicom_instance *b)
-{
-    return strcmp(a->concatenation_uid, b->concatenation_uid);
-}
-
-/* Returns the index of the first part of a concatenation. */
+/* Returns how many parts the concatenation of an instance has. Sets the number announced: the
+ * total or, without one, the largest number. */
 static int32_t
-find_parts(const struct grouping *grouping, const char *uid)
+count_parts(const struct grouping *grouping, const struct dicom_instance *instance,
+            int32_t *announced)
 {
-    int32_t low = 0, high = grouping->part_count;
+    const char *uid = instance->concatenation_uid;
+    int32_t count = 0, last = 0, total = 0, low = 0, high = grouping->part_count;
     while (low < high) {
         const int32_t middle = low + (high - low) / 2;
         if (strcmp(grouping->parts[middle]->concatenation_uid, uid) < 0)
@@ -50,19 +47,10 @@ find_parts(const struct grouping *grouping, const char *uid)
         else
             high = middle;
     }
-    return low;
-}
-
-/* Returns how many parts the concatenation of an instance has. Sets the number announced: the
- * total or, without one, the largest number. */
-static int32_t
-count_parts(const struct grouping *grouping, const struct dicom_instance *instance,
-            int32_t *announced)
-{
-    int32_t count = 0, last = 0, total = 0;
-    for (int32_t i = find_parts(grouping, instance->concatenation_uid);
-         i < grouping->part_count && compare_uid(grouping->parts[i], instance) == 0; i++) {
-        const struct dicom_instance *part = grouping->parts[i];
+    for (; low < grouping->part_count; low++) {
+        const struct dicom_instance *part = grouping->parts[low];
+        if (strcmp(part->concatenation_uid, uid) != 0)
+            break;
         count += count == 0 || part->concatenation_number != last;
         last = part->concatenation_number;
         total = part->concatenation_total > total ? part->concatenation_total : total;
@@ -71,12 +59,29 @@ count_parts(const struct grouping *grouping, const struct dicom_instance *instan
     return count;
 }
 
-/* Checks for multi-frame files numbered consecutively from above 1: those before them are
- * missing. Does not apply to mosaics, which are complete. */
-static bool
-check_first_files(struct verdict *verdict, const struct grouping *grouping,
-                  const struct group *group)
+bool
+geometry_check_parts(struct verdict *verdict, const struct grouping *grouping,
+                     const struct group *group)
 {
+    const struct dicom_instance *last = NULL;
+    for (int32_t i = 0; i < group->count; i++) {
+        const struct plane *plane = &group->planes[i];
+        if (!plane->instance->concatenation_uid[0] ||
+            (last && strcmp(last->concatenation_uid, plane->instance->concatenation_uid) == 0))
+            continue;
+        last = plane->instance;
+        int32_t announced;
+        const int32_t parts = count_parts(grouping, last, &announced);
+        if (parts >= announced)
+            continue;
+        geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
+                        "There are %d of the %d parts of the concatenation of %s (In-concatenation "
+                        "Number (0020,9162) and Total Number (0020,9163)).",
+                        parts, announced, geometry_plane_name(plane));
+        return true;
+    }
+    /* Multi-frame files numbered consecutively from above 1: those before them are missing. Does
+     * not apply to mosaics, which are complete. */
     const int32_t *numbers = grouping->numbers, count = grouping->instance_count;
     if (count < 2 || numbers[0] < 2 || numbers[0] > count + 1)
         return false;
@@ -89,30 +94,6 @@ check_first_files(struct verdict *verdict, const struct grouping *grouping,
                     "Number 1 is missing.",
                     count, numbers[0], numbers[count - 1]);
     return true;
-}
-
-bool
-geometry_check_parts(struct verdict *verdict, const struct grouping *grouping,
-                     const struct group *group)
-{
-    const struct dicom_instance *last = NULL;
-    for (int32_t i = 0; i < group->count; i++) {
-        const struct plane *plane = &group->planes[i];
-        if (!plane->instance->concatenation_uid[0] ||
-            (last && compare_uid(last, plane->instance) == 0))
-            continue;
-        last = plane->instance;
-        int32_t announced;
-        const int32_t count = count_parts(grouping, last, &announced);
-        if (count >= announced)
-            continue;
-        geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
-                        "There are %d of the %d parts of the concatenation of %s (In-concatenation "
-                        "Number (0020,9162) and Total Number (0020,9163)).",
-                        count, announced, geometry_plane_name(plane));
-        return true;
-    }
-    return check_first_files(verdict, grouping, group);
 }
 
 /* ---- slice locations ---- */
@@ -136,29 +117,6 @@ find_counts(const struct group *group, int32_t counts[DICOM_COUNTS])
     return first;
 }
 
-/* Checks that counts agree. With several orientations or grids they need not: an element may
- * count those of one stack or of all. */
-static bool
-check_counts_agree(struct verdict *verdict, const struct grouping *grouping,
-                   const struct plane *plane, const int32_t counts[DICOM_COUNTS])
-{
-    int first = -1;
-    for (int c = 0; c < DICOM_COUNTS && grouping->grid_count == 1; c++) {
-        if (c == DICOM_COUNT_stack_positions || counts[c] == 0 || first < 0 ||
-            counts[c] == counts[first]) {
-            first = counts[c] && first < 0 ? c : first;
-            continue;
-        }
-        geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
-                        "%s announces %d slice locations by %s and %d by %s; there are %d.",
-                        geometry_plane_name(plane), counts[first],
-                        dicom_count_name((enum dicom_count)first), counts[c],
-                        dicom_count_name((enum dicom_count)c), grouping->location_count);
-        return true;
-    }
-    return false;
-}
-
 bool
 geometry_check_locations(struct verdict *verdict, const struct grouping *grouping,
                          const struct group *group)
@@ -179,5 +137,21 @@ geometry_check_locations(struct verdict *verdict, const struct grouping *groupin
                         geometry_plane_name(plane));
         return true;
     }
-    return check_counts_agree(verdict, grouping, plane, counts);
+    /* Counts must agree. With several orientations or grids they need not: an element may count
+     * those of one stack or of all. */
+    int first = -1;
+    for (int c = 0; c < DICOM_COUNTS && grouping->grid_count == 1; c++) {
+        if (c == DICOM_COUNT_stack_positions || counts[c] == 0 || first < 0 ||
+            counts[c] == counts[first]) {
+            first = counts[c] && first < 0 ? c : first;
+            continue;
+        }
+        geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
+                        "%s announces %d slice locations by %s and %d by %s; there are %d.",
+                        geometry_plane_name(plane), counts[first],
+                        dicom_count_name((enum dicom_count)first), counts[c],
+                        dicom_count_name((enum dicom_count)c), grouping->location_count);
+        return true;
+    }
+    return false;
 }

@@ -38,13 +38,6 @@ excluded_kind_of(enum code code)
     return NULL;
 }
 
-static enum code
-excluded_by_header(const struct plane *plane, const struct geometry_limits *limits)
-{
-    const enum code code = plane->frame->excluded;
-    return code == CODE_DERIVED_IMAGE && limits->include_derived ? CODE_NONE : code;
-}
-
 static int
 compare_excluded(const void *left, const void *right)
 {
@@ -53,23 +46,21 @@ compare_excluded(const void *left, const void *right)
     return order ? order : geometry_compare_identity(left, right);
 }
 
-/* Finds each plane's reason for exclusion, and whether any plane is original. */
+/* Finds each plane's reason for exclusion. */
 static void
 mark_excluded(struct grouping *grouping)
 {
+    const bool include_derived = grouping->limits->include_derived;
+    struct plane *planes = grouping->planes;
     bool originals = false;
     for (int32_t i = 0; i < grouping->plane_count; i++) {
-        struct plane *plane = &grouping->planes[i];
-        plane->excluded = excluded_by_header(plane, grouping->limits);
-        originals |= plane->excluded == CODE_NONE && !plane->frame->derived;
+        const enum code code = planes[i].frame->excluded;
+        planes[i].excluded = code == CODE_DERIVED_IMAGE && include_derived ? CODE_NONE : code;
+        originals |= planes[i].excluded == CODE_NONE && !planes[i].frame->derived;
     }
-    if (!originals || grouping->limits->include_derived)
-        return;
-    for (int32_t i = 0; i < grouping->plane_count; i++) {
-        struct plane *plane = &grouping->planes[i];
-        if (plane->excluded == CODE_NONE && plane->frame->derived)
-            plane->excluded = CODE_DERIVED_IMAGE;
-    }
+    for (int32_t i = 0; i < grouping->plane_count && originals && !include_derived; i++)
+        if (planes[i].excluded == CODE_NONE && planes[i].frame->derived)
+            planes[i].excluded = CODE_DERIVED_IMAGE;
 }
 
 int

@@ -134,18 +134,6 @@ plane_name_of(const struct dicom_frame *frame)
     return fabs(normal[1]) >= fabs(normal[0]) ? CORONAL : SAGITTAL;
 }
 
-static void
-group_place(struct group *group)
-{
-    const bool placed = geometry_is_placed(group);
-    double normal[3] = {0, 0, 1};
-    if (placed)
-        geometry_normal(group->planes[0].frame->orientation, normal);
-    for (int32_t i = 0; i < group->count; i++)
-        group->planes[i].position =
-            placed ? geometry_dot(normal, group->planes[i].frame->position) : (double)i;
-}
-
 /* Returns whether two keys are texts that differ only in their last number, within the
  * tolerance. */
 static bool
@@ -201,27 +189,17 @@ is_one_key(const struct group *group, enum discriminator discriminator)
     return true;
 }
 
-/* Numbers the values of a key as scans. The planes must be sorted by this discriminator's key. */
-static void
-number_values(struct grouping *grouping, const struct group *group,
-              enum discriminator discriminator)
-{
-    int32_t scan = 0;
-    for (int32_t start = 0, end; start < group->count; start = end, scan++) {
-        end = end_of_key(grouping, group, start, discriminator);
-        for (int32_t i = start; i < end; i++)
-            group->planes[i].scan = scan;
-    }
-}
-
 /* Returns whether a key splits: see "Stacks" in geometry.h. The planes must be sorted by this
  * discriminator's key, of at least two values. */
 static bool
 should_split(struct grouping *grouping, struct group *group, enum discriminator discriminator)
 {
+    const int rule = discriminators[discriminator].rule;
     int32_t values = 0, exact_values = 0, repeats_after = 0;
     for (int32_t start = 0, end; start < group->count; start = end) {
         end = end_of_key(grouping, group, start, discriminator);
+        for (int32_t i = start; i < end && rule == SCANS; i++)
+            group->planes[i].scan = values;
         values++;
         repeats_after +=
             end - start -
@@ -230,38 +208,16 @@ should_split(struct grouping *grouping, struct group *group, enum discriminator 
     for (int32_t start = 0; start < group->count;
          start = end_of_exact_key(group, start, discriminator))
         exact_values++;
-    const int rule = discriminators[discriminator].rule;
     if (rule == VOLUMES && group->count >= 2 * (int64_t)exact_values)
         return true;
-    if (rule == SCANS) {
-        number_values(grouping, group, discriminator);
-        if (geometry_has_main_scan(grouping, group) || geometry_are_scans(grouping, group))
-            return true;
-    }
+    if (rule == SCANS &&
+        (geometry_has_main_scan(grouping, group) || geometry_are_scans(grouping, group)))
+        return true;
     const struct position_spread spread =
         geometry_find_spread(grouping, group->planes, group->count);
     return repeats_after < group->count - spread.positions &&
            2 * spread.repeated >= spread.positions &&
            (int64_t)values * spread.positions <= 2 * (int64_t)group->count;
-}
-
-static int split(struct grouping *grouping, struct group *group, enum discriminator discriminator);
-
-static int
-split_by_key(struct grouping *grouping, const struct group *group, enum discriminator discriminator)
-{
-    const struct discriminator_row *row = &discriminators[discriminator];
-    for (int32_t start = 0, end; start < group->count; start = end) {
-        end = end_of_key(grouping, group, start, discriminator);
-        struct group part = *group;
-        part.planes += start;
-        part.count = end - start;
-        geometry_extend_name(&part, row->prefix, key_of(&part.planes[0], discriminator), row->what);
-        int rc = split(grouping, &part, discriminator + 1);
-        if (rc)
-            return rc;
-    }
-    return 0;
 }
 
 /* Splits by this discriminator if necessary, and each part by the following ones. The depth of
@@ -277,26 +233,25 @@ split(struct grouping *grouping, struct group *group, enum discriminator discrim
             &discriminator);
     if (end_of_key(grouping, group, 0, discriminator) == group->count)
         return split(grouping, group, discriminator + 1);
-    if (should_split(grouping, group, discriminator))
-        return split_by_key(grouping, group, discriminator);
-    group->varies |= discriminator < BY_phase;
-    return split(grouping, group, discriminator + 1);
+    if (!should_split(grouping, group, discriminator)) {
+        group->varies |= discriminator < BY_phase;
+        return split(grouping, group, discriminator + 1);
+    }
+    const struct discriminator_row *row = &discriminators[discriminator];
+    for (int32_t start = 0, end; start < group->count; start = end) {
+        end = end_of_key(grouping, group, start, discriminator);
+        struct group part = *group;
+        part.planes += start;
+        part.count = end - start;
+        geometry_extend_name(&part, row->prefix, key_of(&part.planes[0], discriminator), row->what);
+        int rc = split(grouping, &part, discriminator + 1);
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 /* ---- orientations ---- */
-
-/* Names a group "axial", or "axial 2" if there are several. `ranks` counts those named so far. */
-static void
-name_orientation(const struct grouping *grouping, struct group *group,
-                 const int32_t totals[PLANE_NAMES], int32_t ranks[PLANE_NAMES])
-{
-    const enum plane_name name = plane_name_of(group->planes[0].frame);
-    char text[64];
-    snprintf(text, sizeof(text), totals[name] > 1 ? "%s %d" : "%s", plane_names[name],
-             ++ranks[name]);
-    if (grouping->orientation_count > 1)
-        geometry_extend_name(group, "", text, "Image Orientation (Patient) (0020,0037)");
-}
 
 int
 geometry_make_groups(struct grouping *grouping)
@@ -314,8 +269,21 @@ geometry_make_groups(struct grouping *grouping)
         while (planes < end && planes->orientation == group.planes->orientation)
             planes++;
         group.count = (int32_t)(planes - group.planes);
-        group_place(&group);
-        name_orientation(grouping, &group, totals, ranks);
+        const struct dicom_frame *first = group.planes[0].frame;
+        const bool placed = geometry_is_placed(&group);
+        double normal[3] = {0, 0, 1};
+        if (placed)
+            geometry_normal(first->orientation, normal);
+        for (int32_t i = 0; i < group.count; i++)
+            group.planes[i].position =
+                placed ? geometry_dot(normal, group.planes[i].frame->position) : (double)i;
+        /* "axial", or "axial 2" if there are several */
+        const enum plane_name name = plane_name_of(first);
+        char text[64];
+        snprintf(text, sizeof(text), totals[name] > 1 ? "%s %d" : "%s", plane_names[name],
+                 ++ranks[name]);
+        if (grouping->orientation_count > 1)
+            geometry_extend_name(&group, "", text, "Image Orientation (Patient) (0020,0037)");
         rc = split(grouping, &group, BY_echo);
     }
     return rc;

@@ -85,18 +85,6 @@ geometry_compare_order(const void *left, const void *right)
     return order ? order : geometry_compare_position(left, right);
 }
 
-static bool
-order_planes(struct group *group, const struct order_row *row)
-{
-    for (int32_t i = 0; i < group->count; i++) {
-        group->planes[i].order = row->of(&group->planes[i]);
-        if (!isfinite(group->planes[i].order))
-            return false;
-    }
-    qsort(group->planes, (size_t)group->count, sizeof(*group->planes), geometry_compare_order);
-    return true;
-}
-
 /* ---- volume by volume ---- */
 
 /* Runs of `size` consecutive planes. */
@@ -111,68 +99,45 @@ runs_first(const struct runs *runs, int32_t r)
     return runs->planes[(int64_t)r * runs->size].order;
 }
 
-static double
-runs_last(const struct runs *runs, int32_t r)
-{
-    return runs->planes[(int64_t)(r + 1) * runs->size - 1].order;
-}
-
-/* Returns whether each run has every place once. */
-static bool
-runs_are_whole(const struct runs *runs, int32_t *marks)
-{
-    memset(marks, 0, (size_t)runs->size * sizeof(*marks));
-    for (int32_t r = 0; r < runs->count; r++)
-        for (int32_t i = 0; i < runs->size; i++) {
-            const int32_t place = runs->planes[(int64_t)r * runs->size + i].place;
-            if (marks[place] == r + 1)
-                return false;
-            marks[place] = r + 1;
-        }
-    return true;
-}
-
-/* Returns whether each run ends before the next begins, and no step within a run is long
- * compared with those between runs. Otherwise the remains of two volumes would pass as one. */
-static bool
-runs_are_apart(const struct runs *runs)
-{
-    double within = 0, between = INFINITY;
-    for (int32_t i = 1; i < runs->size * runs->count; i++) {
-        const double step = runs->planes[i].order - runs->planes[i - 1].order;
-        if (i % runs->size == 0)
-            between = fmin(between, step);
-        else
-            within = fmax(within, step);
-    }
-    return between > 0 && within <= 2 * between;
-}
-
-/* Returns whether each place comes equally late in every run, to a quarter of a run. */
-static bool
-runs_are_alike(const struct runs *runs, double *scratch)
-{
-    double shortest = INFINITY;
-    for (int32_t r = 0; r < runs->count; r++)
-        shortest = fmin(shortest, runs_last(runs, r) - runs_first(runs, r));
-    for (int32_t r = 0; r < runs->count; r++)
-        for (int32_t i = 0; i < runs->size; i++) {
-            const struct plane *plane = &runs->planes[(int64_t)r * runs->size + i];
-            const double late = plane->order - runs_first(runs, r);
-            if (r == 0)
-                scratch[plane->place] = late;
-            else if (fabs(late - scratch[plane->place]) > shortest / 4 + ORDER_EPSILON)
-                return false;
-        }
-    return true;
-}
-
 static bool
 is_volume_by_volume(const struct grouping *grouping, const struct group *group, int32_t places)
 {
     const struct runs runs = {group->planes, places, group->count / places};
-    return runs_are_whole(&runs, grouping->marks) && runs_are_apart(&runs) &&
-           runs_are_alike(&runs, grouping->scratch);
+    /* Each run has every place once. */
+    int32_t *marks = grouping->marks;
+    memset(marks, 0, (size_t)places * sizeof(*marks));
+    for (int32_t i = 0; i < places * runs.count; i++) {
+        const int32_t run = i / places + 1, place = group->planes[i].place;
+        if (marks[place] == run)
+            return false;
+        marks[place] = run;
+    }
+    /* Each run ends before the next begins, and no step within a run is long compared with those
+     * between runs. Otherwise the remains of two volumes would pass as one. */
+    double within = 0, between = INFINITY, shortest = INFINITY;
+    for (int32_t i = 1; i < places * runs.count; i++) {
+        const double step = group->planes[i].order - group->planes[i - 1].order;
+        if (i % places == 0)
+            between = fmin(between, step);
+        else
+            within = fmax(within, step);
+    }
+    if (!(between > 0 && within <= 2 * between))
+        return false;
+    /* Each place comes equally late in every run, to a quarter of a run. */
+    for (int32_t r = 0; r < runs.count; r++) {
+        const double last = group->planes[(int64_t)(r + 1) * places - 1].order;
+        shortest = fmin(shortest, last - runs_first(&runs, r));
+    }
+    for (int32_t i = 0; i < places * runs.count; i++) {
+        const struct plane *plane = &group->planes[i];
+        const double late = plane->order - runs_first(&runs, i / places);
+        if (i < places)
+            grouping->scratch[plane->place] = late;
+        else if (fabs(late - grouping->scratch[plane->place]) > shortest / 4 + ORDER_EPSILON)
+            return false;
+    }
+    return true;
 }
 
 /* Returns whether the first number is that of a slice within a volume whose first slices are
@@ -214,16 +179,6 @@ is_place_by_place(const struct group *group, int32_t places)
     return true;
 }
 
-/* Puts the j-th plane of each place into volume j. */
-static void
-order_by_volume(struct group *group, int32_t places)
-{
-    const int32_t volumes = group->count / places;
-    for (int32_t i = 0; i < group->count; i++)
-        group->planes[i].order = i % volumes;
-    qsort(group->planes, (size_t)group->count, sizeof(*group->planes), geometry_compare_order);
-}
-
 /* ---- the general rule ---- */
 
 /* Sorts the planes into complete volumes, one after the other. Returns the attribute that does
@@ -231,16 +186,27 @@ order_by_volume(struct group *group, int32_t places)
 static const struct order_row *
 find_order(struct grouping *grouping, struct group *group, int32_t places)
 {
+    struct plane *planes = group->planes;
+    const int32_t volumes = group->count / places;
     for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
-        if (!order_planes(group, &orders[i]))
+        bool known = true;
+        for (int32_t p = 0; p < group->count && known; p++) {
+            planes[p].order = orders[i].of(&planes[p]);
+            known = isfinite(planes[p].order);
+        }
+        if (!known)
             continue;
+        qsort(planes, (size_t)group->count, sizeof(*planes), geometry_compare_order);
         if (is_volume_by_volume(grouping, group, places) &&
             !(orders[i].counts && begins_within_volume(group, places)))
             return &orders[i];
-        if (orders[i].counts && places > 1 && is_place_by_place(group, places)) {
-            order_by_volume(group, places);
-            return &orders[i];
-        }
+        if (!orders[i].counts || places <= 1 || !is_place_by_place(group, places))
+            continue;
+        /* The j-th plane of each place is in volume j. */
+        for (int32_t p = 0; p < group->count; p++)
+            planes[p].order = p % volumes;
+        qsort(planes, (size_t)group->count, sizeof(*planes), geometry_compare_order);
+        return &orders[i];
     }
     return NULL;
 }
@@ -282,20 +248,14 @@ compare_age(const struct plane *a, const struct plane *b)
     return 0;
 }
 
-/* Returns whether both values are present and differ. */
-static bool
-differ(const char *a, const char *b)
-{
-    return a[0] && b[0] && strcmp(a, b) != 0;
-}
-
 const char *
 geometry_copy_difference(const struct plane *a, const struct plane *b)
 {
     const char *difference = geometry_difference(a, b);
+    const char *acquired = a->frame->acquired, *other = b->frame->acquired;
     if (difference)
         return difference;
-    if (differ(a->frame->acquired, b->frame->acquired))
+    if (acquired[0] && other[0] && strcmp(acquired, other) != 0)
         return "Acquisition Date and Time (0008,002A)";
     if (a->instance->instance_number != b->instance->instance_number)
         return "Instance Number (0020,0013)";
@@ -371,22 +331,6 @@ add_newest(struct grouping *grouping, struct group *group, int32_t places)
 
 /* ---- places ---- */
 
-/* Numbers the positions. Returns how many there are. The planes must be sorted by position. */
-static int32_t
-number_places(struct group *group)
-{
-    int32_t place = 0;
-    double first = group->planes[0].position;
-    for (int32_t i = 0; i < group->count; i++) {
-        if (group->planes[i].position - first > POSITION_FLOOR_MM) {
-            place++;
-            first = group->planes[i].position;
-        }
-        group->planes[i].place = place;
-    }
-    return place + 1;
-}
-
 /* Returns how many places have more than one plane. Sets *equal if all have as many. */
 static int32_t
 count_repeated(const struct group *group, bool *equal)
@@ -408,7 +352,15 @@ geometry_add_volumes(struct grouping *grouping, struct group *group)
     if (!geometry_is_placed(group))
         return geometry_add_group(grouping, group);
     qsort(group->planes, (size_t)group->count, sizeof(*group->planes), geometry_compare_position);
-    const int32_t places = number_places(group);
+    double first = group->planes[0].position;
+    int32_t places = 1;
+    for (int32_t i = 0; i < group->count; i++) {
+        if (group->planes[i].position - first > POSITION_FLOOR_MM) {
+            places++;
+            first = group->planes[i].position;
+        }
+        group->planes[i].place = places - 1;
+    }
     bool equal;
     const int32_t repeated = count_repeated(group, &equal);
     if (repeated > 0 && equal && places > 1) {

@@ -13,31 +13,15 @@
 /* Max number of grids that are compared pairwise. */
 #define PAIRS_MAX 32
 
-static bool
-is_parallel(const struct group *a, const struct group *b)
-{
-    for (int i = 0; i < 6; i++)
-        if (fabs(a->planes[0].frame->orientation[i] - b->planes[0].frame->orientation[i]) >
-            SAME_VOLUME_TOLERANCE)
-            return false;
-    return true;
-}
-
+/* Returns whether two stacks have parallel slices of the same size. */
 static bool
 is_like(const struct group *a, const struct group *b)
 {
-    const struct dicom_instance *p = a->planes[0].instance, *q = b->planes[0].instance;
-    return p->rows == q->rows && p->columns == q->columns && is_parallel(a, b);
-}
-
-/* Adds the positions of a group along the normal to the scratch. */
-static int32_t
-add_positions(const struct grouping *grouping, const struct group *group, const double normal[3],
-              int32_t count)
-{
-    for (int32_t i = 0; i < group->count; i++)
-        grouping->scratch[count++] = geometry_dot(normal, group->planes[i].frame->position);
-    return count;
+    const struct plane *p = &a->planes[0], *q = &b->planes[0];
+    for (int i = 0; i < 6; i++)
+        if (fabs(p->frame->orientation[i] - q->frame->orientation[i]) > SAME_VOLUME_TOLERANCE)
+            return false;
+    return p->instance->rows == q->instance->rows && p->instance->columns == q->instance->columns;
 }
 
 /* Returns whether several groups together are one regular stack of slices that do not overlap. */
@@ -48,7 +32,8 @@ is_one_stack(const struct grouping *grouping, struct group *const *groups, int32
     int32_t count = 0;
     geometry_normal(groups[0]->planes[0].frame->orientation, normal);
     for (int32_t i = 0; i < group_count; i++)
-        count = add_positions(grouping, groups[i], normal, count);
+        for (int32_t p = 0; p < groups[i]->count; p++)
+            positions[count++] = geometry_dot(normal, groups[i]->planes[p].frame->position);
     geometry_sort_numbers(positions, count);
     const double step = (positions[count - 1] - positions[0]) / (count - 1);
     if (count < 3 || geometry_slices_overlap(step, &groups[0]->planes[0]) ||
@@ -65,17 +50,6 @@ mark_pieces(struct group *const *groups, int32_t count)
 {
     for (int32_t i = 0; i < count; i++)
         groups[i]->piece_of = &groups[(i + 1) % count]->planes[0];
-}
-
-/* Copies piece_of from the largest stack of each grid to its other stacks. */
-static void
-mark_grids(struct grouping *grouping)
-{
-    for (int32_t i = 0; i < grouping->group_count; i++) {
-        struct group *group = &grouping->groups[i];
-        if (group->grid != i && !group->piece_of)
-            group->piece_of = grouping->groups[group->grid].piece_of;
-    }
 }
 
 /* Collects the largest stacks of the grids from `first` on that may be of one volume with that
@@ -113,5 +87,10 @@ geometry_find_pieces(struct grouping *grouping)
                 mark_pieces(pair, 2);
         }
     }
-    mark_grids(grouping);
+    /* Copy from the largest stack of each grid to its other stacks. */
+    for (int32_t i = 0; i < grouping->group_count; i++) {
+        struct group *group = &grouping->groups[i];
+        if (group->grid != i && !group->piece_of)
+            group->piece_of = grouping->groups[group->grid].piece_of;
+    }
 }

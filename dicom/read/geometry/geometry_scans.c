@@ -10,22 +10,14 @@
 
 /* ---- positions ---- */
 
-/* Returns the positions of some planes in ascending order, in the scratch. */
-static double *
-sort_positions(struct grouping *grouping, const struct plane *planes, int32_t count)
+struct position_spread
+geometry_find_spread(struct grouping *grouping, const struct plane *planes, int32_t count)
 {
+    struct position_spread spread = {0};
     double *sorted = grouping->scratch;
     for (int32_t i = 0; i < count; i++)
         sorted[i] = planes[i].position;
     geometry_sort_numbers(sorted, count);
-    return sorted;
-}
-
-struct position_spread
-geometry_find_spread(struct grouping *grouping, const struct plane *planes, int32_t count)
-{
-    double *sorted = sort_positions(grouping, planes, count);
-    struct position_spread spread = {0};
     for (int32_t start = 0, end; start < count; start = end) {
         for (end = start; end < count && sorted[end] - sorted[start] <= POSITION_FLOOR_MM;)
             end++;

@@ -42,24 +42,6 @@ trait_of(const struct dicom_instance *instance, const struct trait *trait)
     return (const char *)instance + trait->offset;
 }
 
-static bool
-trait_concerns(const struct trait *trait, const struct dicom_instance *instance)
-{
-    if (!trait->of_images)
-        return true;
-    for (int32_t f = 0; f < instance->frame_count; f++)
-        if (instance->frames[f].excluded == CODE_NONE)
-            return true;
-    return false;
-}
-
-static bool
-series_precedes(const struct dicom_instance *a, const struct dicom_instance *b)
-{
-    const int order = strcmp(a->sop_instance_uid, b->sop_instance_uid);
-    return order ? order < 0 : strcmp(a->path, b->path) < 0;
-}
-
 /* Returns the first instance by UID to which the trait applies, and which differs in it from
  * `other`, or NULL. */
 static const struct dicom_instance *
@@ -69,9 +51,14 @@ series_first(struct dicom_instance *const *instances, int32_t count, const struc
     const struct dicom_instance *first = NULL;
     for (int32_t i = 0; i < count; i++) {
         const struct dicom_instance *instance = instances[i];
-        if (!trait_concerns(trait, instance) || (first && !series_precedes(instance, first)))
-            continue;
-        if (!other || strcmp(trait_of(instance, trait), trait_of(other, trait)) != 0)
+        bool concerned = !trait->of_images;
+        for (int32_t f = 0; f < instance->frame_count && !concerned; f++)
+            concerned = instance->frames[f].excluded == CODE_NONE;
+        int order = first ? strcmp(instance->sop_instance_uid, first->sop_instance_uid) : -1;
+        if (order == 0)
+            order = strcmp(instance->path, first->path);
+        if (concerned && order < 0 &&
+            (!other || strcmp(trait_of(instance, trait), trait_of(other, trait)) != 0))
             first = instance;
     }
     return first;

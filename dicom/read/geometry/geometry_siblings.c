@@ -8,6 +8,7 @@
 #include "dicom/read/geometry/geometry_internal.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 /* A stack has a plane at a place. */
@@ -72,7 +73,7 @@ end_of_cells(const struct siblings *s, int32_t start)
     return end;
 }
 
-/* Numbers the places of all planes, and keeps one cell per stack and place. */
+/* Numbers the places of all planes, and keeps one cell per stack and place. Finds the grids. */
 static void
 siblings_number_places(struct siblings *s)
 {
@@ -92,11 +93,6 @@ siblings_number_places(struct siblings *s)
         if (compare_cell(&cells[kept - 1], &cells[i]) != 0)
             cells[kept++] = cells[i];
     s->cell_count = kept;
-}
-
-static void
-siblings_find_grids(struct siblings *s)
-{
     for (int32_t g = 0; g < s->group_count; g++)
         s->grid[g] = g;
     for (int32_t start = 0, end; start < s->cell_count; start = end) {
@@ -149,32 +145,6 @@ siblings_fill_groups(struct siblings *s)
     }
 }
 
-/* Returns the number of positions of a group. */
-static int32_t
-count_locations(const struct group *group)
-{
-    int32_t count = 0;
-    double first = 0;
-    for (int32_t i = 0; i < group->count; i++)
-        if (count == 0 || group->planes[i].position - first > POSITION_FLOOR_MM) {
-            count++;
-            first = group->planes[i].position;
-        }
-    return count;
-}
-
-static void
-count_grids(struct grouping *grouping, const struct siblings *s, int32_t stacks)
-{
-    for (int32_t g = 0; g < s->group_count; g++) {
-        const int32_t locations = stacks > 1                  ? s->total[g]
-                                  : is_sibling(&s->groups[g]) ? count_locations(&s->groups[g])
-                                                              : 0;
-        grouping->location_count += locations;
-        grouping->grid_count += locations > 0;
-    }
-}
-
 static int
 siblings_compare(struct grouping *grouping, struct siblings *s)
 {
@@ -188,25 +158,29 @@ siblings_compare(struct grouping *grouping, struct siblings *s)
         *arrays[i] = numbers + i * groups;
     s->places = numbers + 9 * groups;
     siblings_number_places(s);
-    siblings_find_grids(s);
     for (int32_t g = 0; g < s->group_count; g++)
         s->largest[g] = g;
     siblings_list_places(s);
     siblings_fill_groups(s);
-    count_grids(grouping, s, 2);
+    for (int32_t g = 0; g < s->group_count; g++) {
+        grouping->location_count += s->total[g];
+        grouping->grid_count += s->total[g] > 0;
+    }
     free(numbers);
     return 0;
 }
 
-static int32_t
-siblings_add_cells(struct siblings *s, int32_t g)
+/* Counts the positions of the only stack of its orientation, which is a grid. */
+static void
+count_single(struct grouping *grouping, const struct group *group)
 {
-    const struct group *group = &s->groups[g];
-    if (!is_sibling(group))
-        return 0;
+    double first = -INFINITY;
     for (int32_t i = 0; i < group->count; i++)
-        s->cells[s->cell_count++] = (struct sibling_plane){.group = g, .plane = &group->planes[i]};
-    return 1;
+        if (group->planes[i].position - first > POSITION_FLOOR_MM) {
+            grouping->location_count++;
+            first = group->planes[i].position;
+        }
+    grouping->grid_count += group->count > 0;
 }
 
 int
@@ -220,17 +194,24 @@ geometry_compare_siblings(struct grouping *grouping)
         int32_t stacks = 0;
         for (end = start; end < grouping->group_count &&
                           grouping->groups[end].planes[0].orientation == orientation;
-             end++)
-            stacks += siblings_add_cells(&s, end - start);
+             end++) {
+            const struct group *group = &grouping->groups[end];
+            if (!is_sibling(group))
+                continue;
+            stacks++;
+            for (int32_t i = 0; i < group->count; i++)
+                cells[s.cell_count++] =
+                    (struct sibling_plane){.group = end - start, .plane = &group->planes[i]};
+        }
         s.group_count = end - start;
         for (int32_t g = 0; g < s.group_count; g++) {
             s.groups[g].alone = stacks == 1;
             s.groups[g].grid = start + g;
+            if (stacks == 1 && is_sibling(&s.groups[g]))
+                count_single(grouping, &s.groups[g]);
         }
         if (stacks > 1)
             rc = siblings_compare(grouping, &s);
-        else
-            count_grids(grouping, &s, stacks);
     }
     free(cells);
     return rc;

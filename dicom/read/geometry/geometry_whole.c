@@ -47,44 +47,26 @@ is_single(const struct plane *plane)
     return plane->instance->frame_count == 1;
 }
 
-/* Collects counts. Images of one position that are not distinguished count once. */
+/* Collects counts. Images of one position that are not distinguished count once. Of excluded
+ * frames, the scanner may have counted a scout, but not a duplicate. */
 static void
-gather_announced(struct grouping *grouping, const struct group *group)
+gather_counts(struct grouping *grouping, const struct group *group)
 {
-    const bool placed = geometry_is_placed(group);
+    const bool placed = group->excluded == CODE_NONE && geometry_is_placed(group);
     double last = -INFINITY;
-    for (int32_t i = 0; i < group->count; i++) {
+    for (int32_t i = 0; i < group->count && group->excluded != CODE_DUPLICATE_POSITION; i++) {
         const struct plane *plane = &group->planes[i];
+        const struct dicom_instance *instance = plane->instance;
         if (!is_single(plane) || (placed && plane->position - last <= POSITION_FLOOR_MM))
             continue;
         last = plane->position;
-        grouping->announced[grouping->announced_count++] = plane->instance->images_in_acquisition;
-    }
-}
-
-/* Collects counts of excluded frames. The scanner may have counted a scout, but not a duplicate. */
-static void
-gather_excluded(struct grouping *grouping, const struct group *group)
-{
-    for (int32_t i = 0; i < group->count && group->excluded != CODE_DUPLICATE_POSITION; i++) {
-        const struct dicom_instance *instance = group->planes[i].instance;
-        if (!is_single(&group->planes[i]))
+        if (group->excluded == CODE_NONE) {
+            grouping->announced[grouping->announced_count++] = instance->images_in_acquisition;
             continue;
+        }
         grouping->excluded_announced[grouping->excluded_count] = instance->images_in_acquisition;
         grouping->excluded_expected[grouping->excluded_count++] = instance->expected_instances;
     }
-}
-
-static void
-gather_counts(struct grouping *grouping)
-{
-    for (int32_t i = 0; i < grouping->instance_count; i++)
-        grouping->numbers[i] = grouping->instances[i]->instance_number;
-    for (int32_t i = 0; i < grouping->group_count; i++)
-        if (grouping->groups[i].excluded == CODE_NONE)
-            gather_announced(grouping, &grouping->groups[i]);
-        else
-            gather_excluded(grouping, &grouping->groups[i]);
 }
 
 static int
@@ -97,7 +79,10 @@ gather_numbers(struct grouping *grouping)
     grouping->announced = grouping->numbers + count + 1;
     grouping->excluded_announced = grouping->announced + room;
     grouping->excluded_expected = grouping->excluded_announced + room;
-    gather_counts(grouping);
+    for (int32_t i = 0; i < grouping->instance_count; i++)
+        grouping->numbers[i] = grouping->instances[i]->instance_number;
+    for (int32_t i = 0; i < grouping->group_count; i++)
+        gather_counts(grouping, &grouping->groups[i]);
     const size_t images = (size_t)grouping->announced_count,
                  excluded = (size_t)grouping->excluded_count;
     qsort(grouping->numbers, count, sizeof(int32_t), compare_integer);
@@ -248,15 +233,6 @@ number_step(const struct group *group, int32_t i)
 {
     return (int64_t)group->planes[i + 1].instance->instance_number -
            group->planes[i].instance->instance_number;
-}
-
-static bool
-all_single(const struct group *group)
-{
-    for (int32_t i = 0; i < group->count; i++)
-        if (!is_single(&group->planes[i]))
-            return false;
-    return true;
 }
 
 /* Returns whether the numbers follow the positions in equal steps. */
@@ -422,24 +398,6 @@ mixes_volumes(const struct group *group)
     return false;
 }
 
-/* Checks for the remains of several volumes, which look like one except for their numbers. */
-static bool
-check_one_volume(struct verdict *verdict, const struct group *group, int64_t usual)
-{
-    for (int32_t i = 0; i + 1 < group->count; i++) {
-        if (!changes_volume(number_step(group, i), usual, group->count))
-            continue;
-        const struct plane *a = &group->planes[i], *b = a + 1;
-        geometry_refuse(verdict, CODE_VOLUMES_MIXED, a, b,
-                        "From %s to %s Instance Number (0020,0013) changes from %d to %d, as from "
-                        "one volume to another, and both lack slices.",
-                        geometry_plane_name(a), geometry_plane_name(b),
-                        a->instance->instance_number, b->instance->instance_number);
-        return true;
-    }
-    return false;
-}
-
 static bool
 refuse_numbers(struct verdict *verdict, const struct plane *plane, const char *side, int64_t lost)
 {
@@ -475,18 +433,6 @@ check_numbers_around(struct verdict *verdict, const struct grouping *grouping,
     return false;
 }
 
-/* Returns whether the series has each Instance Number from 1, or 0, to the largest once, so that
- * no file is missing. */
-static bool
-is_numbered_completely(const struct grouping *grouping)
-{
-    const int32_t *numbers = grouping->numbers, count = grouping->instance_count;
-    for (int32_t i = 1; i < count; i++)
-        if (numbers[i] != numbers[i - 1] + 1)
-            return false;
-    return count > 1 && (numbers[0] == 0 || numbers[0] == 1);
-}
-
 /* Returns whether the slices of an uneven stack are where their numbers put them, in equal
  * steps, and some numbers are missing. */
 static bool
@@ -509,21 +455,40 @@ is_uneven_by_numbers(const struct group *group)
     return lacks;
 }
 
-/* Returns whether the stack consists of files that the series does not number completely. */
+/* Returns whether the stack consists of files that the series does not number completely. If it
+ * has each Instance Number from 1, or 0, to the largest once, then no file is missing. */
 static bool
 has_gaps_in_numbers(const struct grouping *grouping, const struct group *group)
 {
-    return group->count > 1 && all_single(group) && !is_numbered_completely(grouping);
+    const int32_t *numbers = grouping->numbers, count = grouping->instance_count;
+    for (int32_t i = 0; i < group->count; i++)
+        if (!is_single(&group->planes[i]))
+            return false;
+    bool complete = count > 1 && (numbers[0] == 0 || numbers[0] == 1);
+    for (int32_t i = 1; i < count && complete; i++)
+        complete = numbers[i] == numbers[i - 1] + 1;
+    return group->count > 1 && !complete;
 }
 
+/* Checks for the remains of several volumes, which look like one except for their numbers. */
 static bool
 check_mixed_numbers(struct verdict *verdict, const struct grouping *grouping,
                     const struct group *group)
 {
     if (!group->alone || !has_gaps_in_numbers(grouping, group) || is_uneven_by_numbers(group))
         return false;
-    if (check_one_volume(verdict, group, usual_step(grouping, group)))
+    const int64_t usual = usual_step(grouping, group);
+    for (int32_t i = 0; i + 1 < group->count; i++) {
+        if (!changes_volume(number_step(group, i), usual, group->count))
+            continue;
+        const struct plane *a = &group->planes[i], *b = a + 1;
+        geometry_refuse(verdict, CODE_VOLUMES_MIXED, a, b,
+                        "From %s to %s Instance Number (0020,0013) changes from %d to %d, as from "
+                        "one volume to another, and both lack slices.",
+                        geometry_plane_name(a), geometry_plane_name(b),
+                        a->instance->instance_number, b->instance->instance_number);
         return true;
+    }
     if (!mixes_volumes(group))
         return false;
     geometry_refuse(verdict, CODE_VOLUMES_MIXED, &group->planes[0], &group->planes[1],
@@ -553,19 +518,6 @@ check_numbers(struct verdict *verdict, const struct grouping *grouping, const st
 
 /* ---- every second slice ---- */
 
-/* Returns the stack's mean step divided by the announced slice distance, if that is a whole
- * number of 2 or more, or 0. */
-static int32_t
-distances_of_step(const struct group *group, double step)
-{
-    const struct dicom_frame *frame = group->planes[0].frame;
-    const double distance = frame->spacing_between_slices;
-    const double ratio = distance > 0 ? step / distance : 0;
-    if (ratio < 1.5 || distance < frame->slice_thickness / 2 || fabs(ratio - round(ratio)) > 0.02)
-        return 0;
-    return (int32_t)fmin(round(ratio), 1000);
-}
-
 /* Returns whether the numbers follow the slices evenly, and the series lacks most of the numbers
  * between them. */
 static bool
@@ -590,14 +542,15 @@ check_thinned(struct verdict *verdict, const struct grouping *grouping, const st
         return false;
     const double step = (last->position - first->position) / (group->count - 1);
     const double thickness = first->frame->slice_thickness;
+    const double distance = first->frame->spacing_between_slices;
+    const double ratio = distance > 0 ? step / distance : 0;
     /* Reformats keep the distance of their source. */
-    const int32_t distances = first->frame->derived ? 0 : distances_of_step(group, step);
-    if (distances > 0) {
+    if (!first->frame->derived && ratio >= 1.5 && distance >= thickness / 2 &&
+        fabs(ratio - round(ratio)) <= 0.02) {
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, first, NULL,
                         "The slices are %.4g mm apart, %d times Spacing Between Slices (0018,0088) "
                         "of %s, %.4g mm.",
-                        step, distances, geometry_plane_name(first),
-                        first->frame->spacing_between_slices);
+                        step, (int)fmin(round(ratio), 1000), geometry_plane_name(first), distance);
         return true;
     }
     if (thickness <= 0 || step < 1.5 * thickness || !lacks_numbers_between(grouping, group))
