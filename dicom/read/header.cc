@@ -53,20 +53,13 @@ namespace
 
 constexpr unsigned TURNS = 6;
 
-struct Turns {
-    sem_t free;
-
-    Turns()
-    {
-        sem_init(&free, 0, TURNS);
-    }
-};
-
 sem_t *
 turns()
 {
-    static Turns all;
-    return &all.free;
+    static sem_t free;
+    static const int begun = sem_init(&free, 0, TURNS);
+    (void)begun;
+    return &free;
 }
 
 } // namespace
@@ -146,10 +139,9 @@ Header::Header(DcmItem &item)
     Elements &elements = index_->elements;
     elements.reserve(item.card());
     for (DcmObject *object = item.nextInContainer(nullptr); object;
-         object = item.nextInContainer(object)) {
-        const uint32_t tag = static_cast<uint32_t>(object->getGTag()) << 16 | object->getETag();
-        elements.emplace_back(tag, static_cast<DcmElement *>(object));
-    }
+         object = item.nextInContainer(object))
+        elements.emplace_back(header_tag_number(object->getTag()),
+                              static_cast<DcmElement *>(object));
     if (!std::is_sorted(elements.begin(), elements.end()))
         std::sort(elements.begin(), elements.end());
 }
@@ -163,12 +155,6 @@ header_from(const Elements &elements, uint32_t tag)
         [](const auto &element, uint32_t wanted) { return element.first < wanted; });
 }
 
-static uint32_t
-header_tag_number(const DcmTagKey &tag)
-{
-    return static_cast<uint32_t>(tag.getGroup()) << 16 | tag.getElement();
-}
-
 DcmElement *
 Header::find(const DcmTagKey &tag) const
 {
@@ -179,18 +165,25 @@ Header::find(const DcmTagKey &tag) const
                                                                                      : nullptr;
 }
 
-Header
-Header::item(const DcmTagKey &sequence) const
+DcmSequenceOfItems *
+Header::sequence(const DcmTagKey &tag) const
 {
-    DcmElement *element = find(sequence);
-    if (!element || element->ident() != EVR_SQ)
+    DcmElement *element = find(tag);
+    return element && element->ident() == EVR_SQ ? static_cast<DcmSequenceOfItems *>(element)
+                                                 : nullptr;
+}
+
+Header
+Header::item(const DcmTagKey &tag) const
+{
+    DcmSequenceOfItems *items = sequence(tag);
+    if (!items)
         return {};
-    const auto known = index_->items.find(header_tag_number(sequence));
+    const auto known = index_->items.find(header_tag_number(tag));
     if (known != index_->items.end())
         return known->second;
-    auto *items = static_cast<DcmSequenceOfItems *>(element);
     const Header first = items->card() > 0 ? Header(*items->getItem(0)) : Header();
-    index_->items.emplace(header_tag_number(sequence), first);
+    index_->items.emplace(header_tag_number(tag), first);
     return first;
 }
 
@@ -218,35 +211,22 @@ is_unknown(DcmElement &element)
     return element.ident() == EVR_UNKNOWN || element.ident() == EVR_UN;
 }
 
-/* Returns the bytes as text: in implicit VR a private element has no VR. */
-static std::string
-unknown_text(DcmElement &element)
-{
-    Uint8 *bytes = nullptr;
-    if (!header_is_good(element.getUint8Array(bytes)) || !bytes)
-        return {};
-    return std::string(reinterpret_cast<const char *>(bytes), element.getLength());
-}
-
 std::string
 header_whole_text(DcmElement &element)
 {
     if (element.getLength() > LIMIT_TEXT_BYTES)
         return {};
-    if (is_unknown(element))
-        return unknown_text(element);
+    if (is_unknown(element)) {
+        /* In implicit VR a private element has no VR: its bytes are the text. */
+        Uint8 *bytes = nullptr;
+        if (!header_is_good(element.getUint8Array(bytes)) || !bytes)
+            return {};
+        return std::string(reinterpret_cast<const char *>(bytes), element.getLength());
+    }
     OFString text;
     if (!header_is_good(element.getOFStringArray(text, OFFalse)))
         return {};
     return std::string(text.c_str(), text.length());
-}
-
-/* Returns the start of the next value, or npos after the last. */
-static size_t
-after_backslash(const std::string &text, size_t start)
-{
-    const size_t end = text.find('\\', start);
-    return end == std::string::npos ? end : end + 1;
 }
 
 std::string
@@ -257,10 +237,12 @@ header_text(const Header &header, const DcmTagKey &tag, unsigned long index)
         return {};
     const std::string whole = header_whole_text(*element);
     size_t start = 0;
-    for (; index > 0 && start != std::string::npos; index--)
-        start = after_backslash(whole, start);
-    if (start == std::string::npos)
-        return {};
+    for (; index > 0; index--) {
+        const size_t end = whole.find('\\', start);
+        if (end == std::string::npos)
+            return {};
+        start = end + 1;
+    }
     return header_trimmed(whole.substr(start, whole.find('\\', start) - start));
 }
 
@@ -272,9 +254,11 @@ header_texts(const Header &header, const DcmTagKey &tag)
     if (!element || element->getLength() == 0)
         return texts;
     const std::string whole = header_whole_text(*element);
-    for (size_t start = 0; start != std::string::npos && texts.size() < LIMIT_VALUES;
-         start = after_backslash(whole, start))
-        texts.push_back(header_trimmed(whole.substr(start, whole.find('\\', start) - start)));
+    for (size_t start = 0, end = 0; end != std::string::npos && texts.size() < LIMIT_VALUES;
+         start = end + 1) {
+        end = whole.find('\\', start);
+        texts.push_back(header_trimmed(whole.substr(start, end - start)));
+    }
     return texts;
 }
 
@@ -288,6 +272,13 @@ header_character_sets(const Header &header)
         first = false;
     }
     return declared;
+}
+
+bool
+header_is_own(const Header &header)
+{
+    return header_text(header, DCM_Manufacturer) == "Noctule" &&
+           header_text(header, DCM_ManufacturerModelName) == "noctuled";
 }
 
 bool
@@ -352,23 +343,6 @@ header_integer(const Header &header, const DcmTagKey &tag, int32_t *value)
 }
 
 DcmTagKey
-Header::find_private(const struct private_attribute &attribute) const
-{
-    const uint32_t group = static_cast<uint32_t>(attribute.group) << 16;
-    const Elements &elements = index_->elements;
-    for (auto creator = header_from(elements, group | 0x10);
-         creator != elements.end() && creator->first <= (group | 0xFF); ++creator) {
-        if (header_trimmed(header_whole_text(*creator->second)) != attribute.creator)
-            continue;
-        const uint32_t block = creator->first & 0xFF;
-        const DcmTagKey tag(attribute.group, static_cast<Uint16>(block << 8 | attribute.element));
-        if (find(tag))
-            return tag;
-    }
-    return {0, 0};
-}
-
-DcmTagKey
 header_private(const Header &header, const struct private_attribute &attribute)
 {
     if (header.empty())
@@ -379,7 +353,21 @@ header_private(const Header &header, const struct private_attribute &attribute)
     const auto found = known.find(name);
     if (found != known.end())
         return found->second;
-    return known.emplace(name, header.find_private(attribute)).first->second;
+    const uint32_t group = static_cast<uint32_t>(attribute.group) << 16;
+    const Elements &elements = header.index_->elements;
+    DcmTagKey tag(0, 0);
+    for (auto creator = header_from(elements, group | 0x10);
+         creator != elements.end() && creator->first <= (group | 0xFF); ++creator) {
+        const uint32_t block = creator->first & 0xFF;
+        const DcmTagKey own(attribute.group, static_cast<Uint16>(block << 8 | attribute.element));
+        if (header_trimmed(header_whole_text(*creator->second)) == attribute.creator &&
+            header.find(own)) {
+            tag = own;
+            break;
+        }
+    }
+    known.emplace(name, tag);
+    return tag;
 }
 
 /* Reads one value of an element with VR UN, which is little endian (CP-246). */
@@ -466,4 +454,50 @@ header_tag_name(const DcmTagKey &tag)
     char number[32];
     snprintf(number, sizeof(number), " (%04X,%04X)", tag.getGroup(), tag.getElement());
     return std::string(named.getTagName()) + number;
+}
+
+int
+HeaderReader::refuse(enum code code, const std::string &what) const
+{
+    return error_set_files(error, -EBADMSG, code, path, nullptr, "%s %s", text_base_name(path),
+                           what.c_str());
+}
+
+int
+HeaderReader::missing(const DcmTagKey &tag, const std::string &where) const
+{
+    return refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + where + ".");
+}
+
+int
+HeaderReader::invalid(const DcmTagKey &tag, const std::string &why) const
+{
+    return refuse(CODE_TAG_INVALID, "has an invalid " + header_tag_name(tag) + ": " + why + ".");
+}
+
+int
+HeaderReader::read_uid(const Header &header, const DcmTagKey &tag, bool required,
+                       char (&uid)[DICOM_UID_SIZE]) const
+{
+    const std::string text = header_text(header, tag);
+    if (text.empty())
+        return required ? missing(tag) : 0;
+    if (!header_is_uid(text))
+        return refuse(CODE_UID_INVALID,
+                      "has an invalid " + header_tag_name(tag) +
+                          ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
+    header_copy(uid, text);
+    return 0;
+}
+
+int
+HeaderReader::read_number(const Header &header, const DcmTagKey &tag, int32_t low, int32_t high,
+                          int32_t *number) const
+{
+    if (!header_has(header, tag))
+        return missing(tag);
+    if (!header_integer(header, tag, number) || *number < low || *number > high)
+        return invalid(tag, "not a whole number from " + std::to_string(low) + " to " +
+                                std::to_string(high));
+    return 0;
 }

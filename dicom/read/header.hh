@@ -16,7 +16,9 @@
 
 #include <dcmtk/dcmdata/dctk.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <string>
@@ -84,6 +86,8 @@ class Header
     Header(DcmItem &item);
 
     DcmElement *find(const DcmTagKey &tag) const;
+    /* Returns nullptr if the attribute is absent, or is not a sequence. */
+    DcmSequenceOfItems *sequence(const DcmTagKey &tag) const;
     /* Returns the first item of a sequence, or an empty header. */
     Header item(const DcmTagKey &sequence) const;
 
@@ -93,11 +97,29 @@ class Header
     }
 
   private:
-    DcmTagKey find_private(const struct private_attribute &attribute) const;
     friend DcmTagKey header_private(const Header &, const struct private_attribute &);
     struct Index;
     std::shared_ptr<Index> index_; /* nullptr without elements */
 };
+
+/* Returns the elements of an item, or the items of a sequence, in their order. None of nullptr. */
+template <typename T>
+std::vector<T *>
+header_children(DcmObject *parent)
+{
+    std::vector<T *> children;
+    for (DcmObject *each = parent ? parent->nextInContainer(nullptr) : nullptr; each;
+         each = parent->nextInContainer(each))
+        children.push_back(static_cast<T *>(each));
+    return children;
+}
+
+/* Returns a tag as group << 16 | element. */
+inline uint32_t
+header_tag_number(const DcmTagKey &tag)
+{
+    return static_cast<uint32_t>(tag.getGroup()) << 16 | tag.getElement();
+}
 
 /* Removes padding at both ends. */
 std::string header_trimmed(const std::string &text);
@@ -109,6 +131,8 @@ std::string header_text(const Header &header, const DcmTagKey &tag, unsigned lon
 std::vector<std::string> header_texts(const Header &header, const DcmTagKey &tag);
 /* Returns Specific Character Set (0008,0005), all values, as declared. */
 std::string header_character_sets(const Header &header);
+/* Returns whether Noctule wrote the file. */
+bool header_is_own(const Header &header);
 /* Returns false if absent, empty or not a number. The value may be infinite. */
 bool header_number(const Header &header, const DcmTagKey &tag, double *value,
                    unsigned long index = 0);
@@ -117,9 +141,9 @@ bool header_integer(const Header &header, const DcmTagKey &tag, int32_t *value);
 /* Parses a text (DS, IS). Returns false if it is not a number. */
 bool header_parse_number(const std::string &text, double *value);
 
-/* Reads the first value of a long text (DS, PS3.5 6.2): "1\2.5\-3e2", with or without spaces around it, as strtod does in the
- * C locale. Returns false if it is not a number. Sets `length` to that of the value, up to the
- * backslash or the end. */
+/* Reads the first value of a long text (DS, PS3.5 6.2): "1\2.5\-3e2", with or without spaces around
+ * it, as strtod does in the C locale. Returns false if it is not a number. Sets `length` to that of
+ * the value, up to the backslash or the end. */
 bool header_first_decimal(std::string_view text, double *number, size_t *length);
 
 /* A private attribute, identified by its creator. The block that the creator reserved gives the
@@ -152,6 +176,54 @@ bool header_is_uid(const std::string &text);
 
 /* Returns "Rows (0028,0010)", for messages. */
 std::string header_tag_name(const DcmTagKey &tag);
+
+/* Reads required values of a file, and rejects it. All return -EBADMSG with an error that begins
+ * with the file's name, or the last two 0. */
+struct HeaderReader {
+    const char *path;
+    struct error *error;
+
+    int refuse(enum code code, const std::string &what) const;
+    int missing(const DcmTagKey &tag, const std::string &where = "") const; /* TAG_MISSING */
+    int invalid(const DcmTagKey &tag, const std::string &why) const;        /* TAG_INVALID */
+    /* Codes: TAG_MISSING if it is absent and required, UID_INVALID. */
+    int read_uid(const Header &header, const DcmTagKey &tag, bool required,
+                 char (&uid)[DICOM_UID_SIZE]) const;
+    /* Reads a whole number in these limits. Codes: TAG_MISSING, TAG_INVALID. */
+    int read_number(const Header &header, const DcmTagKey &tag, int32_t low, int32_t high,
+                    int32_t *number) const;
+};
+
+/* Owns an object of a C interface, which `end` ends. */
+template <auto end> struct HeaderEnd {
+    template <typename T> void operator()(T *object) const
+    {
+        end(object);
+    }
+};
+
+template <typename T, auto end> using HeaderOwner = std::unique_ptr<T, HeaderEnd<end>>;
+
+/* Returns a zeroed C array, at least one element, which the caller must free. */
+template <typename T>
+T *
+header_allocate(size_t count)
+{
+    auto *array = static_cast<T *>(calloc(count ? count : 1, sizeof(T)));
+    if (!array)
+        throw std::bad_alloc();
+    return array;
+}
+
+/* Returns a C array of the values, as header_allocate. */
+template <typename T>
+T *
+header_array(const std::vector<T> &values)
+{
+    auto *array = header_allocate<T>(values.size());
+    std::copy(values.begin(), values.end(), array);
+    return array;
+}
 
 /* Copies, cut to the size of the array. */
 template <size_t size>

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 
 namespace
 {
@@ -59,19 +58,18 @@ inherit_file(const char *path, struct dicom_inherited *inherited, struct error *
     if (rc)
         return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr,
                                "%s cannot be opened: %s.", text_base_name(path), strerror(-rc));
-    const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
+    const HeaderOwner<struct stream, stream_close> close(&stream);
     struct scan scan = {};
     const struct scan_wanted wanted =
         scan_wanted_of(inherited_tags, std::size(inherited_tags), LIMIT_INHERITED_BYTES);
-    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    const HeaderOwner<struct scan, scan_release> release(&scan);
     DcmDataset dataset;
     rc = header_scan(&stream, path, wanted, &scan, dataset, error);
     if (rc)
         return rc;
     const std::string left_out = inherit_repair(dataset);
     rc = inherit_from(dataset, path, inherited, error);
-    header_copy(inherited->left_out, left_out);
-    text_utf8_mend_end(inherited->left_out);
+    header_copy_name(inherited->left_out, left_out);
     return rc;
 }
 
@@ -81,7 +79,7 @@ inherit_file(const char *path, struct dicom_inherited *inherited, struct error *
 bool
 InheritedElements::add(DcmElement &element)
 {
-    const uint32_t tag = static_cast<uint32_t>(element.getGTag()) << 16 | element.getETag();
+    const uint32_t tag = header_tag_number(element.getTag());
     const size_t start = bytes_.size();
     const size_t room = element.calcElementLength(EXS_LittleEndianExplicit, EET_ExplicitLength);
     bytes_.resize(start + room);

@@ -11,12 +11,6 @@
 namespace
 {
 
-uint32_t
-number_of(const DcmTagKey &tag)
-{
-    return static_cast<uint32_t>(tag.getGroup()) << 16 | tag.getElement();
-}
-
 DcmTagKey
 key_of(uint32_t tag)
 {
@@ -29,12 +23,6 @@ is_present(DcmItem &item, uint32_t tag)
     DcmElement *element = nullptr;
     return tag != 0 && item.findAndGetElement(key_of(tag), element).good() && element &&
            !element->isEmpty(OFFalse);
-}
-
-bool
-has_tag(DcmItem &item, uint32_t tag)
-{
-    return item.tagExists(key_of(tag));
 }
 
 void
@@ -168,31 +156,20 @@ all_parts(const std::string &text, char delimiter, Part is_valid)
     }
 }
 
-/* Checks for at most three groups of at most five components (PS3.5 6.2). */
-bool
-is_name(const std::string &utf8)
-{
-    return std::count(utf8.begin(), utf8.end(), '=') <= 2 &&
-           all_parts(utf8, '=', [](const std::string &group) {
-               return std::count(group.begin(), group.end(), '^') <= 4 &&
-                      count_characters(group) <= max_characters(EVR_PN);
-           });
-}
-
 /* Checks one decoded value. */
 bool
 is_valid_text(const std::string &utf8, DcmEVR vr)
 {
     if (has_control(utf8, has_lines(vr)))
         return false;
-    return vr == EVR_PN ? is_name(utf8) : count_characters(utf8) <= max_characters(vr);
-}
-
-bool
-is_time_zone(const std::string &text)
-{
-    return text.size() == 5 && (text[0] == '+' || text[0] == '-') &&
-           text.find_first_not_of("0123456789", 1) == std::string::npos;
+    if (vr != EVR_PN)
+        return count_characters(utf8) <= max_characters(vr);
+    /* A name has at most three groups of at most five components (PS3.5 6.2). */
+    return std::count(utf8.begin(), utf8.end(), '=') <= 2 &&
+           all_parts(utf8, '=', [](const std::string &group) {
+               return std::count(group.begin(), group.end(), '^') <= 4 &&
+                      count_characters(group) <= max_characters(EVR_PN);
+           });
 }
 
 bool
@@ -256,19 +233,6 @@ class Repair
             left_out_ += (left_out_.empty() ? "" : ", ") + name;
     }
 
-    /* Collects all text, to detect its encoding. */
-    std::string text_of(DcmItem &item)
-    {
-        std::string text;
-        DcmStack stack;
-        while (item.nextObject(stack, OFTrue).good()) {
-            DcmObject *object = stack.top();
-            if (object->isLeaf() && object->isAffectedBySpecificCharacterSet())
-                text += value_of(*static_cast<DcmElement *>(object)) + "\n";
-        }
-        return text;
-    }
-
     /* Returns the declared set if it is valid, or else UTF-8 if the text is UTF-8, or else the
      * default. */
     std::string choose_charset()
@@ -277,7 +241,13 @@ class Repair
         std::string declared;
         if (dataset_.findAndGetElement(key_of(tag_character_set), element).good() && element)
             declared = value_of(*element);
-        const std::string text = text_of(dataset_);
+        std::string text; /* all text, to detect its encoding */
+        DcmStack stack;
+        while (dataset_.nextObject(stack, OFTrue).good()) {
+            DcmObject *object = stack.top();
+            if (object->isLeaf() && object->isAffectedBySpecificCharacterSet())
+                text += value_of(*static_cast<DcmElement *>(object)) + "\n";
+        }
         const bool is_ascii = std::all_of(text.begin(), text.end(),
                                           [](char c) { return static_cast<uint8_t>(c) < 0x80; });
         const bool is_default = declared.empty() || declared == "ISO_IR 6";
@@ -296,9 +266,10 @@ class Repair
     {
         const DcmTagKey tag = element.getTag();
         const DcmEVR vr = element.ident();
-        const uint32_t number = number_of(tag);
+        const uint32_t number = header_tag_number(tag);
         if (number == tag_time_zone)
-            return value.empty() || is_time_zone(value);
+            return value.empty() || (value.size() == 5 && (value[0] == '+' || value[0] == '-') &&
+                                     value.find_first_not_of("0123456789", 1) == std::string::npos);
         if (!is_text(vr))
             return value_is_legal(DcmVR(vr).getVRName(), value.c_str(), value.size()) &&
                    1 + std::count(value.begin(), value.end(), '\\') <= max_values(tag) &&
@@ -365,7 +336,7 @@ class Repair
     static const struct need *need_of(const DcmTagKey &sequence)
     {
         for (const auto &need : needs)
-            if (need.sequence == number_of(sequence))
+            if (need.sequence == header_tag_number(sequence))
                 return &need;
         DcmTag named(sequence);
         return text_ends_in(named.getTagName(), "CodeSequence") ? &code_needs : nullptr;
@@ -386,7 +357,7 @@ class Repair
      * from the head of the list, because DCMTK walks from there to any other place. */
     bool restore_sequence(DcmSequenceOfItems &sequence, int depth)
     {
-        const uint32_t number = number_of(sequence.getTag());
+        const uint32_t number = header_tag_number(sequence.getTag());
         const struct need *need = need_of(sequence.getTag());
         for (unsigned long left = sequence.card(); left > 0; left--) {
             std::unique_ptr<DcmItem> item(sequence.remove(0UL));
@@ -399,29 +370,21 @@ class Repair
         return sequence.card() > 0 || number == tag_breed || number == tag_breed_registration;
     }
 
-    void restore_element(DcmItem &item, DcmElement *element, int depth)
-    {
-        const uint32_t number = number_of(element->getTag());
-        if (depth == 0)
-            top_ = number;
-        const bool stays =
-            element->ident() == EVR_SQ
-                ? restore_sequence(*static_cast<DcmSequenceOfItems *>(element), depth)
-                : restore_leaf(item, element);
-        if (stays)
-            return;
-        take_out(item, number);
-        report(top_);
-    }
-
     void restore_item(DcmItem &item, int depth)
     {
-        std::vector<DcmElement *> elements;
-        for (DcmObject *each = item.nextInContainer(nullptr); each;
-             each = item.nextInContainer(each))
-            elements.push_back(static_cast<DcmElement *>(each));
-        for (DcmElement *element : elements)
-            restore_element(item, element, depth);
+        for (DcmElement *element : header_children<DcmElement>(&item)) {
+            const uint32_t number = header_tag_number(element->getTag());
+            if (depth == 0)
+                top_ = number;
+            const bool stays =
+                element->ident() == EVR_SQ
+                    ? restore_sequence(*static_cast<DcmSequenceOfItems *>(element), depth)
+                    : restore_leaf(item, element);
+            if (stays)
+                continue;
+            take_out(item, number);
+            report(top_);
+        }
         for (const auto &companion : companions) {
             if (!is_present(item, companion.tag) ||
                 std::any_of(std::begin(companion.any), std::end(companion.any),
@@ -457,7 +420,7 @@ class Repair
             0x00100212, 0x00100213, 0x00100214, 0x00100215, 0x00100216, 0x00100217,
             0x00100218, 0x00100219, 0x00100221, 0x00102201, 0x00102202, 0x00102203,
             0x00102292, 0x00102293, 0x00102294, 0x00102295, 0x00102296};
-        const auto has = [&](uint32_t tag) { return has_tag(dataset_, tag); };
+        const auto has = [&](uint32_t tag) { return dataset_.tagExists(key_of(tag)); };
         if (std::none_of(std::begin(of_animals), std::end(of_animals), has))
             return;
         if ((is_present(dataset_, 0x00102201) || is_present(dataset_, 0x00102202)) &&

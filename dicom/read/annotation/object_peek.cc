@@ -36,32 +36,12 @@ constexpr struct scan_separate object_contours = {
     LIMIT_ROI_ELEMENTS, "regions",  "elements in one region's contours",
 };
 
-struct ObjectFree {
-    void operator()(struct object_peek *peek) const
-    {
-        object_peek_free(peek);
-    }
-};
-
 /* One file being read. */
-struct Reading {
-    const char *path;
+struct Reading : HeaderReader {
     struct stream &stream;
     struct object_peek &peek;
-    struct error *error;
     std::set<std::string> series, instances, frames, predecessors;
     bool has_invalid = false;
-
-    int refuse(enum code code, const std::string &what) const
-    {
-        return error_set_files(error, -EBADMSG, code, path, nullptr, "%s %s", text_base_name(path),
-                               what.c_str());
-    }
-
-    bool is_tied() const
-    {
-        return !series.empty() || !instances.empty();
-    }
 
     void add(std::set<std::string> &uids, const Header &header, const DcmTagKey &tag)
     {
@@ -105,14 +85,12 @@ object_walk_item(Reading &reading, DcmItem &item, const DcmTagKey &within, bool 
 void
 object_walk(Reading &reading, DcmItem &item, bool of_predecessor)
 {
-    for (DcmObject *each = item.nextInContainer(nullptr); each; each = item.nextInContainer(each)) {
+    for (DcmElement *each : header_children<DcmElement>(&item)) {
         if (each->ident() != EVR_SQ)
             continue;
         const DcmTagKey within = each->getTag();
-        auto *sequence = static_cast<DcmSequenceOfItems *>(each);
-        for (DcmObject *of = sequence->nextInContainer(nullptr); of;
-             of = sequence->nextInContainer(of))
-            object_walk_item(reading, *static_cast<DcmItem *>(of), within,
+        for (DcmItem *of : header_children<DcmItem>(each))
+            object_walk_item(reading, *of, within,
                              of_predecessor || within == DCM_PredecessorDocumentsSequence);
     }
 }
@@ -120,8 +98,7 @@ object_walk(Reading &reading, DcmItem &item, bool of_predecessor)
 int
 object_read_kind(Reading &reading, const Header &dataset, const struct scan &scan)
 {
-    if (header_text(dataset, DCM_Manufacturer) == "Noctule" &&
-        header_text(dataset, DCM_ManufacturerModelName) == "noctuled")
+    if (header_is_own(dataset))
         return reading.refuse(CODE_OWN_RESULT,
                               "was written by Noctule and is not processed again.");
     std::string uid = header_text(dataset, DCM_SOPClassUID);
@@ -138,23 +115,6 @@ object_read_kind(Reading &reading, const Header &dataset, const struct scan &sca
                           "uncompressed.");
 }
 
-template <size_t size>
-int
-object_read_uid(const Reading &reading, const Header &dataset, const DcmTagKey &tag,
-                char (&destination)[size])
-{
-    const std::string text = header_text(dataset, tag);
-    if (text.empty())
-        return reading.refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + ".");
-    if (!header_is_uid(text))
-        return reading.refuse(
-            CODE_UID_INVALID,
-            "has an invalid " + header_tag_name(tag) +
-                ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
-    header_copy(destination, text);
-    return 0;
-}
-
 /* Adds the labels of segments, which distinguish objects of several organs in one series. */
 std::string
 object_label(const Header &dataset)
@@ -162,14 +122,13 @@ object_label(const Header &dataset)
     std::string label = header_text(dataset, DCM_StructureSetLabel);
     if (label.empty())
         label = header_text(dataset, DCM_ContentLabel);
-    DcmElement *segments = dataset.find(DCM_SegmentSequence);
-    if (!segments || segments->ident() != EVR_SQ)
-        return label;
-    auto *items = static_cast<DcmSequenceOfItems *>(segments);
-    for (DcmObject *item = items->nextInContainer(nullptr); item && label.size() < DICOM_LO_SIZE;
-         item = items->nextInContainer(item))
-        label += (item == items->nextInContainer(nullptr) ? ": " : ", ") +
-                 header_text(Header(*static_cast<DcmItem *>(item)), DCM_SegmentLabel);
+    const char *separator = ": ";
+    for (DcmItem *item : header_children<DcmItem>(dataset.sequence(DCM_SegmentSequence))) {
+        if (label.size() >= DICOM_LO_SIZE)
+            break;
+        label += separator + header_text(Header(*item), DCM_SegmentLabel);
+        separator = ", ";
+    }
     return label;
 }
 
@@ -194,11 +153,11 @@ object_read_identity(Reading &reading, const Header &dataset, const struct scan 
     struct object_peek &peek = reading.peek;
     int rc = object_read_kind(reading, dataset, scan);
     if (!rc)
-        rc = object_read_uid(reading, dataset, DCM_SOPInstanceUID, peek.sop_instance_uid);
+        rc = reading.read_uid(dataset, DCM_SOPInstanceUID, true, peek.sop_instance_uid);
     if (!rc)
-        rc = object_read_uid(reading, dataset, DCM_StudyInstanceUID, peek.study_uid);
+        rc = reading.read_uid(dataset, DCM_StudyInstanceUID, true, peek.study_uid);
     if (!rc)
-        rc = object_read_uid(reading, dataset, DCM_SeriesInstanceUID, peek.series_uid);
+        rc = reading.read_uid(dataset, DCM_SeriesInstanceUID, true, peek.series_uid);
     if (rc)
         return rc;
     header_copy(peek.transfer_syntax_uid, scan.transfer_syntax_uid);
@@ -209,18 +168,6 @@ object_read_identity(Reading &reading, const Header &dataset, const struct scan 
     return 0;
 }
 
-/* Checks that a segmentation's pixels are complete, without reading them. */
-int
-object_measure(Reading &reading, const struct scan &scan)
-{
-    const int64_t there = stream_remaining(&reading.stream);
-    if (scan.pixel_tag == 0 || scan.encapsulated || scan.pixel_length <= there)
-        return 0;
-    return reading.refuse(CODE_FILE_TRUNCATED, "holds " + std::to_string(there) + " of " +
-                                                   std::to_string(scan.pixel_length) +
-                                                   " bytes of pixel data. Send it again.");
-}
-
 int
 object_read_short(Reading &reading, const struct dicom_requestor *requestor)
 {
@@ -228,29 +175,24 @@ object_read_short(Reading &reading, const struct dicom_requestor *requestor)
     struct scan_wanted wanted = scan_wanted_of(short_tags, std::size(short_tags), LIMIT_TEXT_BYTES);
     wanted.nested = true;
     wanted.requestor = requestor;
-    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    const HeaderOwner<struct scan, scan_release> release(&scan);
     DcmDataset dataset;
     int rc = header_scan(&reading.stream, reading.path, wanted, &scan, dataset, reading.error);
     if (rc)
         return rc;
     const Header header(dataset);
     rc = object_read_identity(reading, header, scan);
-    if (!rc)
-        rc = object_measure(reading, scan);
     if (rc)
         return rc;
+    /* Check that a segmentation's pixels are complete, without reading them. */
+    const int64_t there = stream_remaining(&reading.stream);
+    if (scan.pixel_tag != 0 && !scan.encapsulated && scan.pixel_length > there)
+        return reading.refuse(CODE_FILE_TRUNCATED, "holds " + std::to_string(there) + " of " +
+                                                       std::to_string(scan.pixel_length) +
+                                                       " bytes of pixel data. Send it again.");
     reading.add(reading.frames, header, DCM_FrameOfReferenceUID);
     object_walk(reading, dataset, false);
     return 0;
-}
-
-/* Reads a separate item: the contours of a region, or a frame's own groups. */
-void
-object_walk_separate(Reading &reading, const struct scan &scan, int32_t number)
-{
-    DcmDataset item;
-    if (header_parse_separate(scan, number, item))
-        object_walk(reading, item, false);
 }
 
 int
@@ -263,14 +205,16 @@ object_read_long(Reading &reading, const struct dicom_requestor *requestor)
     if (strcmp(reading.peek.kind, "rtstruct") == 0)
         wanted.separate = &object_contours;
     stream_rewind(&reading.stream);
-    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    const HeaderOwner<struct scan, scan_release> release(&scan);
     DcmDataset dataset;
     int rc = header_scan(&reading.stream, reading.path, wanted, &scan, dataset, reading.error);
     if (rc)
         return rc;
     object_walk(reading, dataset, false);
     for (int32_t i = 0; i < scan.frame_count && !rc; i++) {
-        object_walk_separate(reading, scan, i);
+        DcmDataset item; /* the contours of a region, or a frame's own groups */
+        if (header_parse_separate(scan, i, item))
+            object_walk(reading, item, false);
         rc = scan_check_time(&scan, reading.path, reading.error);
     }
     return rc;
@@ -310,19 +254,16 @@ int
 object_read(int fd, const char *path, const struct dicom_requestor *requestor,
             struct object_peek **out, struct error *error)
 {
-    std::unique_ptr<struct object_peek, ObjectFree> peek(
-        static_cast<struct object_peek *>(calloc(1, sizeof(struct object_peek))));
-    if (!peek)
-        throw std::bad_alloc();
+    HeaderOwner<struct object_peek, object_peek_free> peek(header_allocate<struct object_peek>(1));
     struct stream stream;
     int rc = header_open(fd, path, &stream, error);
     if (rc)
         return rc;
-    const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
+    const HeaderOwner<struct stream, stream_close> close(&stream);
     peek->file_size = stream.file_size;
-    Reading reading{path, stream, *peek, error, {}, {}, {}, {}};
+    Reading reading{{path, error}, stream, *peek, {}, {}, {}, {}};
     rc = object_read_short(reading, requestor);
-    if (!rc && !reading.is_tied())
+    if (!rc && reading.series.empty() && reading.instances.empty())
         rc = object_read_long(reading, requestor);
     if (!rc)
         rc = object_hand_over(reading);

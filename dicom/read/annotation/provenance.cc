@@ -22,26 +22,49 @@ class Reader
     {
     }
 
+    /* Reads all but the codes. */
+    void read(const struct provenance_tags &tags, const Header &dataset, const Header &item)
+    {
+        provenance_.manufacturer = text(dataset, DCM_Manufacturer);
+        provenance_.model = text(dataset, DCM_ManufacturerModelName);
+        provenance_.software = text(dataset, DCM_SoftwareVersions);
+        provenance_.type = ""; /* for any other value */
+        const std::string type = header_text(item, tags.type);
+        for (const char *known : {"AUTOMATIC", "SEMIAUTOMATIC", "MANUAL"})
+            if (type == known)
+                provenance_.type = known;
+        for (const std::string &name : header_texts(item, tags.names))
+            if (!name.empty())
+                provenance_.name_list.push_back(keep(name));
+        provenance_.names = provenance_.name_list.data();
+        provenance_.name_count = provenance_.name_list.size();
+        for (DcmItem *each : header_children<DcmItem>(item.sequence(tags.algorithms)))
+            read_algorithm(Header(*each));
+        provenance_.algorithms = provenance_.algorithm_list.data();
+        provenance_.algorithm_count = provenance_.algorithm_list.size();
+    }
+
+    /* Reads the codes. `type` is the sequence with the type; its item has the modifier. */
+    void read_codes(const Header &item, const DcmTagKey &type)
+    {
+        provenance_.category = code(item, DCM_SegmentedPropertyCategoryCodeSequence);
+        provenance_.property = code(item, type);
+        provenance_.modifier = code(item.item(type), DCM_SegmentedPropertyTypeModifierCodeSequence);
+        provenance_.region = code(item, DCM_AnatomicRegionSequence);
+    }
+
+  private:
+    const char *keep(const std::string &text)
+    {
+        if (text.empty())
+            return "";
+        provenance_.texts.push_back(charset_name(charset_, text));
+        return provenance_.texts.back().c_str();
+    }
+
     const char *text(const Header &header, const DcmTagKey &tag)
     {
         return keep(header_text(header, tag));
-    }
-
-    /* Returns a text (LT) in which backslashes do not separate values. */
-    const char *lines(const Header &header, const DcmTagKey &tag)
-    {
-        DcmElement *element = header.find(tag);
-        return element ? keep(header_trimmed(header_whole_text(*element))) : "";
-    }
-
-    /* Returns one of the three defined types; "" for any other value. */
-    const char *type(const Header &header, const DcmTagKey &tag)
-    {
-        const std::string value = header_text(header, tag);
-        for (const char *known : {"AUTOMATIC", "SEMIAUTOMATIC", "MANUAL"})
-            if (value == known)
-                return known;
-        return "";
     }
 
     /* Returns the first code of a sequence. Does not read URN Code Value. */
@@ -58,61 +81,17 @@ class Reader
         return {keep(value), keep(scheme), keep(meaning)};
     }
 
-    /* Reads the codes. `type` is the sequence with the type; its item has the modifier. */
-    void read_codes(const Header &item, const DcmTagKey &type)
-    {
-        provenance_.category = code(item, DCM_SegmentedPropertyCategoryCodeSequence);
-        provenance_.property = code(item, type);
-        provenance_.modifier = code(item.item(type), DCM_SegmentedPropertyTypeModifierCodeSequence);
-        provenance_.region = code(item, DCM_AnatomicRegionSequence);
-    }
-
-    void read_names(const Header &item, const DcmTagKey &tag)
-    {
-        for (const std::string &name : header_texts(item, tag))
-            if (!name.empty())
-                provenance_.name_list.push_back(keep(name));
-        provenance_.names = provenance_.name_list.data();
-        provenance_.name_count = provenance_.name_list.size();
-    }
-
-    void read_algorithms(const Header &item, const DcmTagKey &sequence)
-    {
-        DcmElement *element = item.find(sequence);
-        if (!element || element->ident() != EVR_SQ)
-            return;
-        auto *items = static_cast<DcmSequenceOfItems *>(element);
-        for (DcmObject *each = items->nextInContainer(nullptr); each;
-             each = items->nextInContainer(each))
-            read_algorithm(Header(*static_cast<DcmItem *>(each)));
-        provenance_.algorithms = provenance_.algorithm_list.data();
-        provenance_.algorithm_count = provenance_.algorithm_list.size();
-    }
-
-    void read_equipment(const Header &dataset)
-    {
-        provenance_.manufacturer = text(dataset, DCM_Manufacturer);
-        provenance_.model = text(dataset, DCM_ManufacturerModelName);
-        provenance_.software = text(dataset, DCM_SoftwareVersions);
-    }
-
-  private:
-    const char *keep(const std::string &text)
-    {
-        if (text.empty())
-            return "";
-        provenance_.texts.push_back(charset_name(charset_, text));
-        return provenance_.texts.back().c_str();
-    }
-
     void read_algorithm(const Header &item)
     {
         struct provenance_algorithm algorithm = {};
+        /* A text (LT), in which backslashes do not separate values. */
+        DcmElement *parameters = item.find(DCM_AlgorithmParameters);
         algorithm.family = code(item, DCM_AlgorithmFamilyCodeSequence);
         algorithm.code = code(item, DCM_AlgorithmNameCodeSequence);
         algorithm.name = text(item, DCM_AlgorithmName);
         algorithm.version = text(item, DCM_AlgorithmVersion);
-        algorithm.parameters = lines(item, DCM_AlgorithmParameters);
+        algorithm.parameters =
+            parameters ? keep(header_trimmed(header_whole_text(*parameters))) : "";
         algorithm.source = text(item, DCM_AlgorithmSource);
         provenance_.algorithm_list.push_back(algorithm);
     }
@@ -135,11 +114,7 @@ provenance_read(const struct provenance_tags &tags, const Header &dataset, const
                 Charset &charset)
 {
     auto provenance = std::make_unique<Provenance>();
-    Reader reader(*provenance, charset);
-    reader.read_equipment(dataset);
-    provenance->type = reader.type(item, tags.type);
-    reader.read_names(item, tags.names);
-    reader.read_algorithms(item, tags.algorithms);
+    Reader(*provenance, charset).read(tags, dataset, item);
     return provenance.release();
 }
 

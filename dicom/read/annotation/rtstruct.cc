@@ -50,54 +50,26 @@ constexpr struct scan_separate contour_items = {
 
 constexpr double farthest_mm = 1e6;
 
-/* Rejects a file. */
-struct Refusal {
-    const char *path;
-    struct error *error;
-
-    int refuse(enum code code, const std::string &what) const
-    {
-        return error_set_files(error, -EBADMSG, code, path, nullptr, "%s %s", text_base_name(path),
-                               what.c_str());
-    }
-
-    int missing(const DcmTagKey &tag, const std::string &where) const
-    {
-        return refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + where + ".");
-    }
-
-    int invalid(const DcmTagKey &tag, const std::string &why) const
-    {
-        return refuse(CODE_TAG_INVALID,
-                      "has an invalid " + header_tag_name(tag) + ": " + why + ".");
-    }
-};
-
 /* Calls `body` with each item of a sequence until one fails. */
 template <typename Body>
 int
 rtstruct_items_of(const Header &header, const DcmTagKey &sequence, Body body)
 {
-    DcmElement *element = header.find(sequence);
-    if (!element || element->ident() != EVR_SQ)
-        return 0;
-    auto *items = static_cast<DcmSequenceOfItems *>(element);
-    int rc = 0;
-    for (DcmObject *item = items->nextInContainer(nullptr); item && !rc;
-         item = items->nextInContainer(item))
-        rc = body(Header(*static_cast<DcmItem *>(item)));
-    return rc;
+    for (DcmItem *item : header_children<DcmItem>(header.sequence(sequence)))
+        if (const int rc = body(Header(*item)))
+            return rc;
+    return 0;
 }
 
 /* One file being opened. */
-struct Opening : Refusal {
+struct Opening : HeaderReader {
     struct rtstruct_items &items;
     std::vector<struct rtstruct_roi> rois;
     std::vector<struct rtstruct_series> series;
     std::map<int32_t, size_t> by_number;
 
     Opening(const char *a_path, struct rtstruct_items &its_items, struct error *an_error)
-        : Refusal{a_path, an_error}, items(its_items)
+        : HeaderReader{a_path, an_error}, items(its_items)
     {
     }
 
@@ -110,25 +82,10 @@ struct Opening : Refusal {
             provenance_release(roi.provenance);
     }
 
-    template <size_t size>
-    int read_uid(const Header &header, const DcmTagKey &tag, bool required,
-                 char (&destination)[size]) const
-    {
-        const std::string text = header_text(header, tag);
-        if (text.empty())
-            return required ? missing(tag, "") : 0;
-        if (!header_is_uid(text))
-            return refuse(CODE_UID_INVALID,
-                          "has an invalid " + header_tag_name(tag) +
-                              ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
-        header_copy(destination, text);
-        return 0;
-    }
-
-    int read_number(const Header &header, const DcmTagKey &tag, int32_t *number) const
+    int read_any_number(const Header &header, const DcmTagKey &tag, int32_t *number) const
     {
         if (!header_has(header, tag))
-            return missing(tag, "");
+            return missing(tag);
         return header_integer(header, tag, number) ? 0 : invalid(tag, "not a whole number");
     }
 };
@@ -141,7 +98,7 @@ rtstruct_read_rois(Opening &opening, const Header &dataset, Charset &charset)
         if (opening.rois.size() == LIMIT_ROIS)
             return opening.refuse(CODE_SIZE_IMPLAUSIBLE,
                                   "has more than " + std::to_string(LIMIT_ROIS) + " regions.");
-        int rc = opening.read_number(item, DCM_ROINumber, &roi.number);
+        int rc = opening.read_any_number(item, DCM_ROINumber, &roi.number);
         if (!rc)
             rc = opening.read_uid(item, DCM_ReferencedFrameOfReferenceUID, false,
                                   roi.frame_of_reference_uid);
@@ -161,7 +118,7 @@ rtstruct_read_types(Opening &opening, const Header &dataset, Charset &charset)
 {
     return rtstruct_items_of(dataset, DCM_RTROIObservationsSequence, [&](const Header &item) {
         int32_t number;
-        if (const int rc = opening.read_number(item, DCM_ReferencedROINumber, &number))
+        if (const int rc = opening.read_any_number(item, DCM_ReferencedROINumber, &number))
             return rc;
         const auto roi = opening.by_number.find(number);
         if (roi == opening.by_number.end())
@@ -204,19 +161,6 @@ rtstruct_parse_item(const struct rtstruct_items &items, int32_t number, DcmDatas
         throw std::runtime_error("the contours of a region");
 }
 
-void
-rtstruct_read_color(const Header &item, struct rtstruct_roi &roi)
-{
-    double values[3];
-    for (unsigned long i = 0; i < 3; i++)
-        if (!header_number(item, DCM_ROIDisplayColor, &values[i], i) || values[i] < 0 ||
-            values[i] > UINT8_MAX || std::trunc(values[i]) != values[i])
-            return;
-    roi.has_color = true;
-    for (size_t i = 0; i < 3; i++)
-        roi.color[i] = static_cast<uint8_t>(values[i]);
-}
-
 /* Assigns an item of the ROI Contour Sequence to its region. Skips an item without region. */
 int
 rtstruct_read_item(Opening &opening, int32_t number)
@@ -225,7 +169,7 @@ rtstruct_read_item(Opening &opening, int32_t number)
     rtstruct_parse_item(opening.items, number, parsed);
     const Header item(parsed);
     int32_t roi_number;
-    if (const int rc = opening.read_number(item, DCM_ReferencedROINumber, &roi_number))
+    if (const int rc = opening.read_any_number(item, DCM_ReferencedROINumber, &roi_number))
         return rc;
     const auto found = opening.by_number.find(roi_number);
     if (found == opening.by_number.end())
@@ -236,25 +180,18 @@ rtstruct_read_item(Opening &opening, int32_t number)
                                "two sets of contours are of " + std::to_string(roi_number));
     own = number;
     struct rtstruct_roi &roi = opening.rois[found->second];
-    rtstruct_read_color(item, roi);
-    DcmElement *contours = item.find(DCM_ContourSequence);
-    if (contours && contours->ident() == EVR_SQ)
-        roi.contours = static_cast<int64_t>(static_cast<DcmSequenceOfItems *>(contours)->card());
-    return 0;
-}
-
-int
-rtstruct_read_items(Opening &opening)
-{
-    struct scan &scan = opening.items.scan;
-    opening.items.of_roi.assign(opening.rois.size(), -1);
-    for (int32_t i = 0; i < scan.frame_count; i++) {
-        int rc = scan_check_time(&scan, opening.path, opening.error);
-        if (!rc)
-            rc = rtstruct_read_item(opening, i);
-        if (rc)
-            return rc;
+    uint8_t color[3];
+    roi.has_color = true;
+    for (unsigned long i = 0; i < 3 && roi.has_color; i++) {
+        double value;
+        roi.has_color = header_number(item, DCM_ROIDisplayColor, &value, i) && value >= 0 &&
+                        value <= UINT8_MAX && std::trunc(value) == value;
+        color[i] = roi.has_color ? static_cast<uint8_t>(value) : 0;
     }
+    if (roi.has_color)
+        std::copy(std::begin(color), std::end(color), roi.color);
+    if (DcmSequenceOfItems *contours = item.sequence(DCM_ContourSequence))
+        roi.contours = static_cast<int64_t>(contours->card());
     return 0;
 }
 
@@ -276,25 +213,6 @@ rtstruct_read_identity(Opening &opening, const Header &dataset, Charset &charset
     return rc;
 }
 
-/* Returns a C array with one spare element, so that an empty one is not a failure. */
-template <typename T>
-T *
-rtstruct_array(const std::vector<T> &values)
-{
-    auto *array = static_cast<T *>(calloc(values.size() + 1, sizeof(T)));
-    if (!array)
-        throw std::bad_alloc();
-    std::copy(values.begin(), values.end(), array);
-    return array;
-}
-
-struct SetClose {
-    void operator()(struct rtstruct *set) const
-    {
-        rtstruct_close(set);
-    }
-};
-
 int
 rtstruct_read(Opening &opening, struct rtstruct &set)
 {
@@ -310,16 +228,20 @@ rtstruct_read(Opening &opening, struct rtstruct &set)
         rc = rtstruct_read_types(opening, dataset, charset);
     if (!rc)
         rc = rtstruct_read_series(opening, dataset);
-    return rc ? rc : rtstruct_read_items(opening);
+    struct scan &scan = opening.items.scan;
+    opening.items.of_roi.assign(opening.rois.size(), -1);
+    for (int32_t i = 0; i < scan.frame_count && !rc; i++) {
+        rc = scan_check_time(&scan, opening.path, opening.error);
+        if (!rc)
+            rc = rtstruct_read_item(opening, i);
+    }
+    return rc;
 }
 
 int
 rtstruct_read_file(const char *path, int fd, struct rtstruct **result, struct error *error)
 {
-    std::unique_ptr<struct rtstruct, SetClose> set(
-        static_cast<struct rtstruct *>(calloc(1, sizeof(struct rtstruct))));
-    if (!set)
-        throw std::bad_alloc();
+    HeaderOwner<struct rtstruct, rtstruct_close> set(header_allocate<struct rtstruct>(1));
     set->items = new struct rtstruct_items;
     set->items->path = path;
     struct stream stream;
@@ -337,10 +259,10 @@ rtstruct_read_file(const char *path, int fd, struct rtstruct **result, struct er
     rc = rtstruct_read(opening, *set);
     if (rc)
         return rc;
-    set->rois = rtstruct_array(opening.rois);
+    set->rois = header_array(opening.rois);
     set->roi_count = static_cast<int32_t>(opening.rois.size());
     opening.rois.clear(); /* the set now holds the provenances */
-    set->series = rtstruct_array(opening.series);
+    set->series = header_array(opening.series);
     set->series_count = static_cast<int32_t>(opening.series.size());
     *result = set.release();
     return 0;
@@ -350,7 +272,7 @@ rtstruct_read_file(const char *path, int fd, struct rtstruct **result, struct er
 
 /* Contours of a region, while they are collected: the numbers of all points, and the end of each
  * contour. */
-struct Gathering : Refusal {
+struct Gathering : HeaderReader {
     const struct rtstruct_roi &roi;
     struct rtstruct_contours &contours;
     size_t count, room;
@@ -377,19 +299,6 @@ struct Gathering : Refusal {
         return " in region " + std::to_string(roi.number);
     }
 };
-
-/* Returns the text of an element without a copy: Contour Data is long. */
-std::string_view
-rtstruct_text(const Header &item, const DcmTagKey &tag)
-{
-    char *text = nullptr;
-    Uint32 length = 0;
-    DcmElement *element = item.find(tag);
-    if (!element || element->getLength() == 0 ||
-        !header_is_good(element->getString(text, length)) || !text)
-        return {};
-    return {text, length};
-}
 
 /* Appends the numbers of "1\2.5\-3e2", three per point. */
 int
@@ -418,11 +327,14 @@ rtstruct_numbers(Gathering &gathering, std::string_view text)
 int
 rtstruct_read_points(Gathering &gathering, const Header &item)
 {
-    const std::string_view text = rtstruct_text(item, DCM_ContourData);
+    char *text = nullptr; /* without a copy: Contour Data is long */
+    Uint32 length = 0;
     const size_t first = gathering.count;
-    if (text.empty())
+    DcmElement *element = item.find(DCM_ContourData);
+    if (!element || element->getLength() == 0 ||
+        !header_is_good(element->getString(text, length)) || !text || length == 0)
         return gathering.missing(DCM_ContourData, gathering.of_roi());
-    if (const int rc = rtstruct_numbers(gathering, text))
+    if (const int rc = rtstruct_numbers(gathering, {text, length}))
         return rc;
     const size_t points = (gathering.count - first) / 3;
     int32_t told;
@@ -460,10 +372,8 @@ void
 rtstruct_hand_over(const Gathering &gathering, struct rtstruct_contours &contours)
 {
     const size_t count = gathering.ends.size();
-    contours.contours = static_cast<struct contour *>(calloc(count + 1, sizeof(struct contour)));
-    contours.images = static_cast<char(*)[DICOM_UID_SIZE]>(calloc(count + 1, DICOM_UID_SIZE));
-    if (!contours.contours || !contours.images)
-        throw std::bad_alloc();
+    contours.contours = header_allocate<struct contour>(count);
+    contours.images = header_allocate<char[DICOM_UID_SIZE]>(count);
     contours.count = static_cast<int64_t>(count);
     size_t start = 0;
     for (size_t i = 0; i < count; i++) {

@@ -27,70 +27,12 @@ constexpr uint32_t wanted_tags[] = {
 };
 
 /* One file being opened. */
-struct Opening {
-    const char *path;
+struct Opening : HeaderReader {
     struct scan &scan;
     const Header &dataset;
     struct seg_source &source;
-    struct error *error;
     std::map<int32_t, int32_t> by_number;
-
-    int refuse(enum code code, const std::string &what) const
-    {
-        return error_set_files(error, -EBADMSG, code, path, nullptr, "%s %s", text_base_name(path),
-                               what.c_str());
-    }
-
-    int invalid(const DcmTagKey &tag, const std::string &why) const
-    {
-        return refuse(CODE_TAG_INVALID,
-                      "has an invalid " + header_tag_name(tag) + ": " + why + ".");
-    }
-
-    template <size_t size>
-    int read_uid(const Header &header, const DcmTagKey &tag, bool required,
-                 char (&destination)[size]) const
-    {
-        const std::string text = header_text(header, tag);
-        if (text.empty())
-            return required ? refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + ".") : 0;
-        if (!header_is_uid(text))
-            return refuse(CODE_UID_INVALID,
-                          "has an invalid " + header_tag_name(tag) +
-                              ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
-        header_copy(destination, text);
-        return 0;
-    }
-
-    int read_number(const Header &header, const DcmTagKey &tag, int32_t low, int32_t high,
-                    int32_t *number) const
-    {
-        if (!header_has(header, tag))
-            return refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + ".");
-        if (!header_integer(header, tag, number) || *number < low || *number > high)
-            return invalid(tag, "not a whole number from " + std::to_string(low) + " to " +
-                                    std::to_string(high));
-        return 0;
-    }
 };
-
-DcmSequenceOfItems *
-seg_source_sequence(const Header &header, const DcmTagKey &tag)
-{
-    DcmElement *element = header.find(tag);
-    return element && element->ident() == EVR_SQ ? static_cast<DcmSequenceOfItems *>(element)
-                                                 : nullptr;
-}
-
-/* Allocates a C array with one spare element, so that an empty one is not a failure. */
-template <typename T>
-void
-seg_source_allocate(T *&array, size_t count)
-{
-    array = static_cast<T *>(calloc(count + 1, sizeof(T)));
-    if (!array)
-        throw std::bad_alloc();
-}
 
 /* --------------------------------------------------------------------------- identity --- */
 
@@ -105,8 +47,7 @@ seg_source_read_identity(Opening &opening)
     if (class_uid != SEG_SOURCE_CLASS_UID && class_uid != SEG_SOURCE_LABELMAP_CLASS)
         return opening.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is not a Segmentation.");
     header_copy(source.class_uid, class_uid);
-    source.own = header_text(dataset, DCM_Manufacturer) == "Noctule" &&
-                 header_text(dataset, DCM_ManufacturerModelName) == "noctuled";
+    source.own = header_is_own(dataset);
     int rc = opening.read_uid(dataset, DCM_SOPInstanceUID, true, source.sop_instance_uid);
     if (!rc)
         rc = opening.read_uid(dataset, DCM_StudyInstanceUID, true, source.study_uid);
@@ -121,33 +62,18 @@ seg_source_read_identity(Opening &opening)
 int
 seg_source_read_series(Opening &opening)
 {
-    DcmSequenceOfItems *items = seg_source_sequence(opening.dataset, DCM_ReferencedSeriesSequence);
-    seg_source_allocate(opening.source.series, items ? items->card() : 0);
-    for (DcmObject *item = items ? items->nextInContainer(nullptr) : nullptr; item;
-         item = items->nextInContainer(item)) {
-        const int rc =
-            opening.read_uid(Header(*static_cast<DcmItem *>(item)), DCM_SeriesInstanceUID, true,
-                             opening.source.series[opening.source.series_count]);
+    struct seg_source &source = opening.source;
+    const std::vector<DcmItem *> items =
+        header_children<DcmItem>(opening.dataset.sequence(DCM_ReferencedSeriesSequence));
+    source.series = header_allocate<char[DICOM_UID_SIZE]>(items.size());
+    for (DcmItem *item : items) {
+        const int rc = opening.read_uid(Header(*item), DCM_SeriesInstanceUID, true,
+                                        source.series[source.series_count]);
         if (rc)
             return rc;
-        opening.source.series_count++;
+        source.series_count++;
     }
     return 0;
-}
-
-void
-seg_source_read_color(const Header &item, struct seg_source_segment &segment)
-{
-    uint16_t lab[3];
-    for (unsigned long i = 0; i < 3; i++) {
-        double value;
-        if (!header_number(item, DCM_RecommendedDisplayCIELabValue, &value, i) || value < 0 ||
-            value > UINT16_MAX)
-            return;
-        lab[i] = static_cast<uint16_t>(value);
-    }
-    segment.has_color = true;
-    value_srgb_from_lab(lab, segment.color);
 }
 
 int
@@ -163,7 +89,16 @@ seg_source_read_segment(Opening &opening, const Header &item, Charset &charset, 
     header_copy_name(segment.tracking_id, charset_name(charset, header_text(item, DCM_TrackingID)));
     if (!segment.tracking_id[0] || !segment.tracking_uid[0])
         segment.tracking_id[0] = segment.tracking_uid[0] = '\0';
-    seg_source_read_color(item, segment);
+    uint16_t lab[3];
+    segment.has_color = true;
+    for (unsigned long i = 0; i < 3 && segment.has_color; i++) {
+        double value;
+        segment.has_color = header_number(item, DCM_RecommendedDisplayCIELabValue, &value, i) &&
+                            value >= 0 && value <= UINT16_MAX;
+        lab[i] = segment.has_color ? static_cast<uint16_t>(value) : 0;
+    }
+    if (segment.has_color)
+        value_srgb_from_lab(lab, segment.color);
     segment.provenance = provenance_read(provenance_of_segment, opening.dataset, item, charset);
     provenance_add_codes(segment.provenance, provenance_of_segment, item, charset);
     if (opening.by_number.emplace(segment.number, place).second)
@@ -175,20 +110,20 @@ seg_source_read_segment(Opening &opening, const Header &item, Charset &charset, 
 int
 seg_source_read_segments(Opening &opening)
 {
-    DcmSequenceOfItems *items = seg_source_sequence(opening.dataset, DCM_SegmentSequence);
+    DcmSequenceOfItems *sequence = opening.dataset.sequence(DCM_SegmentSequence);
+    if (!sequence)
+        return opening.missing(DCM_SegmentSequence);
+    const std::vector<DcmItem *> items = header_children<DcmItem>(sequence);
     Charset charset(header_character_sets(opening.dataset));
-    seg_source_allocate(opening.source.segments, items ? items->card() : 0);
-    for (DcmObject *item = items ? items->nextInContainer(nullptr) : nullptr; item;
-         item = items->nextInContainer(item)) {
+    opening.source.segments = header_allocate<struct seg_source_segment>(items.size());
+    for (DcmItem *item : items) {
         const int32_t place = opening.source.segment_count++;
-        const int rc = seg_source_read_segment(opening, Header(*static_cast<DcmItem *>(item)),
-                                               charset, place, opening.source.segments[place]);
+        const int rc = seg_source_read_segment(opening, Header(*item), charset, place,
+                                               opening.source.segments[place]);
         if (rc)
             return rc;
     }
-    return items ? 0
-                 : opening.refuse(CODE_TAG_MISSING,
-                                  "has no " + header_tag_name(DCM_SegmentSequence) + ".");
+    return 0;
 }
 
 /* ----------------------------------------------------------------------------- pixels ---- */
@@ -217,23 +152,24 @@ seg_source_read_sizes(Opening &opening)
     struct seg_source &source = opening.source;
     const Header &dataset = opening.dataset;
     int32_t stored = 0, high = 0, is_signed = 0, samples = 0;
-    int rc = opening.read_number(dataset, DCM_Rows, 1, UINT16_MAX, &source.rows);
-    if (!rc)
-        rc = opening.read_number(dataset, DCM_Columns, 1, UINT16_MAX, &source.columns);
-    if (!rc)
-        rc = opening.read_number(dataset, DCM_NumberOfFrames, 1, LIMIT_FRAMES, &source.frame_count);
-    if (!rc)
-        rc = opening.read_number(dataset, DCM_BitsAllocated, 1, 64, &source.bits);
-    if (!rc)
-        rc = opening.read_number(dataset, DCM_BitsStored, 1, 64, &stored);
-    if (!rc)
-        rc = opening.read_number(dataset, DCM_HighBit, 0, 63, &high);
-    if (!rc)
-        rc = opening.read_number(dataset, DCM_PixelRepresentation, 0, 1, &is_signed);
-    if (!rc)
-        rc = opening.read_number(dataset, DCM_SamplesPerPixel, 1, 4, &samples);
-    if (rc)
-        return rc;
+
+    const struct {
+        DcmTagKey tag;
+        int32_t low, high, *value;
+    } numbers[] = {
+        {DCM_Rows, 1, UINT16_MAX, &source.rows},
+        {DCM_Columns, 1, UINT16_MAX, &source.columns},
+        {DCM_NumberOfFrames, 1, LIMIT_FRAMES, &source.frame_count},
+        {DCM_BitsAllocated, 1, 64, &source.bits},
+        {DCM_BitsStored, 1, 64, &stored},
+        {DCM_HighBit, 0, 63, &high},
+        {DCM_PixelRepresentation, 0, 1, &is_signed},
+        {DCM_SamplesPerPixel, 1, 4, &samples},
+    };
+
+    for (const auto &each : numbers)
+        if (const int rc = opening.read_number(dataset, each.tag, each.low, each.high, each.value))
+            return rc;
     const bool fits = source.type == SEG_SOURCE_BINARY ? source.bits == 1
                       : source.type == SEG_SOURCE_FRACTIONAL
                           ? source.bits == 8
@@ -268,19 +204,6 @@ seg_source_check_syntax(const Opening &opening)
     return 0;
 }
 
-/* Compares the decoded size with the size of the file. */
-int
-seg_source_check_expansion(const Opening &opening, const struct stream &stream, int64_t decoded)
-{
-    if (!opening.scan.encapsulated || decoded <= int64_t{LIMIT_EXPANDED_MIB} << 20 ||
-        decoded / LIMIT_SEG_EXPANSION <= stream.file_size)
-        return 0;
-    return opening.refuse(CODE_EXPANSION_IMPLAUSIBLE,
-                          "has " + std::to_string(stream.file_size) + " bytes and claims " +
-                              std::to_string(decoded) + " of pixels, more than " +
-                              std::to_string(LIMIT_SEG_EXPANSION) + " times as much.");
-}
-
 int
 seg_source_measure(Opening &opening, const struct stream &stream)
 {
@@ -295,8 +218,15 @@ seg_source_measure(Opening &opening, const struct stream &stream)
     if (scan.pixel_tag != SCAN_TAG_PIXELS)
         return opening.refuse(CODE_TAG_MISSING, "has no Pixel Data (7FE0,0010).");
     const int64_t needed = (pixels * source.frame_count * source.bits + 7) / 8;
-    if (scan.encapsulated)
-        return seg_source_check_expansion(opening, stream, needed);
+    if (scan.encapsulated) {
+        if (needed <= int64_t{LIMIT_EXPANDED_MIB} << 20 ||
+            needed / LIMIT_SEG_EXPANSION <= stream.file_size)
+            return 0;
+        return opening.refuse(CODE_EXPANSION_IMPLAUSIBLE,
+                              "has " + std::to_string(stream.file_size) + " bytes and claims " +
+                                  std::to_string(needed) + " of pixels, more than " +
+                                  std::to_string(LIMIT_SEG_EXPANSION) + " times as much.");
+    }
     const int64_t there = std::min(scan.pixel_length, stream_remaining(&stream));
     if (there >= needed)
         return 0;
@@ -344,34 +274,30 @@ seg_source_read_frame_segment(Opening &opening, const Source &groups, int32_t *s
     return 0;
 }
 
-void
-seg_source_read_geometry(const Source &groups, int32_t frame_count, struct seg_source_frame &frame)
-{
-    struct dicom_frame read = {};
-    frame_read_geometry(groups, frame_count == 1, read);
-    frame.has_geometry = read.has_position && read.has_orientation && read.has_spacing;
-    std::copy(std::begin(read.position), std::end(read.position), frame.position);
-    std::copy(std::begin(read.orientation), std::end(read.orientation), frame.orientation);
-    frame.spacing[0] = read.pixel_spacing[1];
-    frame.spacing[1] = read.pixel_spacing[0];
-    frame.between = read.spacing_between_slices;
-    frame.thickness = read.slice_thickness;
-}
-
 int
 seg_source_read_frames(Opening &opening)
 {
     struct seg_source &source = opening.source;
     Source groups(opening.dataset, opening.scan);
-    seg_source_allocate(source.frames, static_cast<size_t>(source.frame_count));
+    source.frames =
+        header_allocate<struct seg_source_frame>(static_cast<size_t>(source.frame_count));
     for (int32_t i = 0; i < source.frame_count; i++) {
+        struct seg_source_frame &frame = source.frames[i];
         groups.advance();
-        int rc = seg_source_read_frame_segment(opening, groups, &source.frames[i].segment);
+        int rc = seg_source_read_frame_segment(opening, groups, &frame.segment);
         if (!rc)
             rc = scan_check_time(&opening.scan, opening.path, opening.error);
         if (rc)
             return rc;
-        seg_source_read_geometry(groups, source.frame_count, source.frames[i]);
+        struct dicom_frame read = {};
+        frame_read_geometry(groups, source.frame_count == 1, read);
+        frame.has_geometry = read.has_position && read.has_orientation && read.has_spacing;
+        std::copy(std::begin(read.position), std::end(read.position), frame.position);
+        std::copy(std::begin(read.orientation), std::end(read.orientation), frame.orientation);
+        frame.spacing[0] = read.pixel_spacing[1];
+        frame.spacing[1] = read.pixel_spacing[0];
+        frame.between = read.spacing_between_slices;
+        frame.thickness = read.slice_thickness;
     }
     return 0;
 }
@@ -398,38 +324,29 @@ seg_source_read_header(Opening &opening, const struct stream &stream)
     return rc ? rc : seg_source_read_frames(opening);
 }
 
-struct SourceClose {
-    void operator()(struct seg_source *source) const
-    {
-        seg_source_close(source);
-    }
-};
-
 int
 seg_source_read_file(const char *path, struct seg_source **result, struct error *error)
 {
-    std::unique_ptr<struct seg_source, SourceClose> source(
-        static_cast<struct seg_source *>(calloc(1, sizeof(struct seg_source))));
-    if (source)
-        source->image = static_cast<struct dicom_instance *>(calloc(1, sizeof(*source->image)));
-    if (!source || !source->image || !(source->image->path = strdup(path)))
+    HeaderOwner<struct seg_source, seg_source_close> source(header_allocate<struct seg_source>(1));
+    source->image = header_allocate<struct dicom_instance>(1);
+    if (!(source->image->path = strdup(path)))
         throw std::bad_alloc();
     struct stream stream;
     int rc = header_open(-1, path, &stream, error);
     if (rc)
         return rc;
-    const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
+    const HeaderOwner<struct stream, stream_close> close(&stream);
     struct scan_wanted wanted =
         scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_TEXT_BYTES);
     wanted.nested = true;
     struct scan scan = {};
-    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    const HeaderOwner<struct scan, scan_release> release(&scan);
     DcmDataset parsed;
     rc = header_scan(&stream, path, wanted, &scan, parsed, error);
     if (rc)
         return rc;
     const Header dataset(parsed);
-    Opening opening{path, scan, dataset, *source, error, {}};
+    Opening opening{{path, error}, scan, dataset, *source, {}};
     rc = seg_source_read_header(opening, stream);
     if (!rc)
         *result = source.release();

@@ -40,31 +40,9 @@ struct Item {
 };
 
 /* One report being opened. */
-struct Opening {
-    const char *path;
-    struct error *error;
+struct Opening : HeaderReader {
     Charset &charset;
     std::vector<Item> items;
-
-    int refuse(enum code code, const std::string &what) const
-    {
-        return error_set_files(error, -EBADMSG, code, path, nullptr, "%s %s", text_base_name(path),
-                               what.c_str());
-    }
-
-    template <size_t size>
-    int read_uid(const Header &header, const DcmTagKey &tag, char (&destination)[size]) const
-    {
-        const std::string text = header_text(header, tag);
-        if (text.empty())
-            return refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + ".");
-        if (!header_is_uid(text))
-            return refuse(CODE_UID_INVALID,
-                          "has an invalid " + header_tag_name(tag) +
-                              ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
-        header_copy(destination, text);
-        return 0;
-    }
 
     std::string name(const OFString &text) const
     {
@@ -87,36 +65,25 @@ sr_source_read_identity(const Opening &opening, const Header &dataset, const str
             CODE_SOP_CLASS_UNSUPPORTED,
             "is not a supported structured report (Enhanced, Comprehensive, Comprehensive 3D).");
     header_copy(source.class_uid, class_uid);
-    source.own = header_text(dataset, DCM_Manufacturer) == "Noctule" &&
-                 header_text(dataset, DCM_ManufacturerModelName) == "noctuled";
-    int rc = opening.read_uid(dataset, DCM_SOPInstanceUID, source.sop_instance_uid);
+    source.own = header_is_own(dataset);
+    int rc = opening.read_uid(dataset, DCM_SOPInstanceUID, true, source.sop_instance_uid);
     if (!rc)
-        rc = opening.read_uid(dataset, DCM_StudyInstanceUID, source.study_uid);
-    return rc ? rc : opening.read_uid(dataset, DCM_SeriesInstanceUID, source.series_uid);
+        rc = opening.read_uid(dataset, DCM_StudyInstanceUID, true, source.study_uid);
+    return rc ? rc : opening.read_uid(dataset, DCM_SeriesInstanceUID, true, source.series_uid);
 }
 
 /* Finds the series inside the studies of the evidence. */
 void
-sr_source_find_series(DcmItem &dataset, std::vector<std::string> &series)
+sr_source_find_series(const Header &dataset, std::vector<std::string> &series)
 {
-    DcmSequenceOfItems *studies = nullptr;
-    if (!header_is_good(
-            dataset.findAndGetSequence(DCM_CurrentRequestedProcedureEvidenceSequence, studies)))
-        return;
-    for (DcmObject *study = studies->nextInContainer(nullptr); study;
-         study = studies->nextInContainer(study)) {
-        DcmSequenceOfItems *of = nullptr;
-        if (!header_is_good(static_cast<DcmItem *>(study)->findAndGetSequence(
-                DCM_ReferencedSeriesSequence, of)))
-            continue;
-        for (DcmObject *each = of->nextInContainer(nullptr); each;
-             each = of->nextInContainer(each)) {
-            const std::string uid =
-                header_text(Header(*static_cast<DcmItem *>(each)), DCM_SeriesInstanceUID);
+    for (DcmItem *study :
+         header_children<DcmItem>(dataset.sequence(DCM_CurrentRequestedProcedureEvidenceSequence)))
+        for (DcmItem *each :
+             header_children<DcmItem>(Header(*study).sequence(DCM_ReferencedSeriesSequence))) {
+            const std::string uid = header_text(Header(*each), DCM_SeriesInstanceUID);
             if (header_is_uid(uid))
                 series.push_back(uid);
         }
-    }
 }
 
 /* ------------------------------------------------------------------------ coordinates ---- */
@@ -256,17 +223,6 @@ sr_source_add_figure(Opening &opening, DSRDocumentTree &tree, size_t owner)
     return 0;
 }
 
-/* Reads Tracking Identifier and Finding of the container. */
-void
-sr_source_read_names(Opening &opening, const DSRContentItem &item, size_t owner)
-{
-    const DSRTypes::E_ValueType type = item.getValueType();
-    if (type == DSRTypes::VT_Text && sr_source_is_concept(item, "112039"))
-        opening.items[owner].tracking = opening.name(item.getStringValue());
-    if (type == DSRTypes::VT_Code && sr_source_is_concept(item, "121071"))
-        opening.items[owner].finding = opening.name(item.getCodeValue().getCodeMeaning());
-}
-
 /* Walks the children of the item at the cursor, and returns the cursor to it. The walk over the
  * file has limited their depth. */
 int
@@ -278,7 +234,11 @@ sr_source_walk(Opening &opening, DSRDocumentTree &tree, size_t owner)
     do {
         const DSRContentItem &item = tree.getCurrentContentItem();
         const DSRTypes::E_ValueType type = item.getValueType();
-        sr_source_read_names(opening, item, owner);
+        /* Tracking Identifier and Finding of the container */
+        if (type == DSRTypes::VT_Text && sr_source_is_concept(item, "112039"))
+            opening.items[owner].tracking = opening.name(item.getStringValue());
+        if (type == DSRTypes::VT_Code && sr_source_is_concept(item, "121071"))
+            opening.items[owner].finding = opening.name(item.getCodeValue().getCodeMeaning());
         if (type == DSRTypes::VT_SCoord || type == DSRTypes::VT_SCoord3D) {
             rc = sr_source_add_figure(opening, tree, owner);
         } else if (type == DSRTypes::VT_Container) {
@@ -294,31 +254,12 @@ sr_source_walk(Opening &opening, DSRDocumentTree &tree, size_t owner)
 
 /* ------------------------------------------------------------------------- the whole ---- */
 
-template <typename T>
-T *
-sr_source_array(size_t count)
-{
-    auto *array = static_cast<T *>(calloc(count + 1, sizeof(T)));
-    if (!array)
-        throw std::bad_alloc();
-    return array;
-}
-
-void
-sr_source_hand_over_figure(const Figure &figure, struct sr_source_figure &told)
-{
-    told = figure.told;
-    told.points = sr_source_array<double>(figure.points.size());
-    std::copy(figure.points.begin(), figure.points.end(), told.points);
-    told.count = static_cast<int64_t>(figure.points.size() / 3);
-}
-
 /* Containers without coordinates are not items. */
 void
 sr_source_hand_over(const Opening &opening, const std::vector<std::string> &series,
                     struct sr_source &source)
 {
-    source.items = sr_source_array<struct sr_source_item>(opening.items.size());
+    source.items = header_allocate<struct sr_source_item>(opening.items.size());
     for (const Item &item : opening.items) {
         if (item.figures.empty())
             continue;
@@ -328,23 +269,18 @@ sr_source_hand_over(const Opening &opening, const std::vector<std::string> &seri
                                     : !item.finding.empty() ? item.finding
                                                             : item.concept);
         header_copy_name(told.finding, item.finding);
-        told.figures = sr_source_array<struct sr_source_figure>(item.figures.size());
-        for (const Figure &figure : item.figures)
-            sr_source_hand_over_figure(figure, told.figures[told.figure_count++]);
+        told.figures = header_allocate<struct sr_source_figure>(item.figures.size());
+        for (const Figure &figure : item.figures) {
+            struct sr_source_figure &own = told.figures[told.figure_count++];
+            own = figure.told;
+            own.points = header_array(figure.points);
+            own.count = static_cast<int64_t>(figure.points.size() / 3);
+        }
     }
-    source.series = static_cast<char(*)[DICOM_UID_SIZE]>(calloc(series.size() + 1, DICOM_UID_SIZE));
-    if (!source.series)
-        throw std::bad_alloc();
+    source.series = header_allocate<char[DICOM_UID_SIZE]>(series.size());
     for (const std::string &uid : series)
         header_copy(source.series[source.series_count++], uid);
 }
-
-struct SourceClose {
-    void operator()(struct sr_source *source) const
-    {
-        sr_source_close(source);
-    }
-};
 
 int
 sr_source_read_content(Opening &opening, DcmDataset &dataset)
@@ -363,17 +299,17 @@ sr_source_read_content(Opening &opening, DcmDataset &dataset)
 int
 sr_source_read(const char *path, struct sr_source **result, struct error *error)
 {
-    std::unique_ptr<struct sr_source, SourceClose> source(sr_source_array<struct sr_source>(1));
+    HeaderOwner<struct sr_source, sr_source_close> source(header_allocate<struct sr_source>(1));
     struct stream stream;
     int rc = header_open(-1, path, &stream, error);
     if (rc)
         return rc;
-    const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
+    const HeaderOwner<struct stream, stream_close> close(&stream);
     struct scan_wanted wanted =
         scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_INHERITED_BYTES);
     wanted.nested = true;
     struct scan scan = {};
-    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    const HeaderOwner<struct scan, scan_release> release(&scan);
     DcmDataset dataset;
     rc = header_scan(&stream, path, wanted, &scan, dataset, error);
     if (rc)
@@ -382,10 +318,10 @@ sr_source_read(const char *path, struct sr_source **result, struct error *error)
     {
         const Header header(dataset);
         Charset charset(header_character_sets(header));
-        Opening opening{path, error, charset, {}};
+        Opening opening{{path, error}, charset, {}};
         rc = sr_source_read_identity(opening, header, scan, *source);
         if (!rc)
-            sr_source_find_series(dataset, series);
+            sr_source_find_series(header, series);
         if (!rc)
             rc = sr_source_read_content(opening, dataset);
         if (!rc)

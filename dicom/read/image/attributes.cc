@@ -48,15 +48,6 @@ attribute_find(const char *name, DcmTagKey &tag)
     return true;
 }
 
-bool
-attribute_is_known(const DcmTagKey &tag)
-{
-    const DcmDataDictionary &dictionary = dcmDataDict.rdlock();
-    const bool known = dictionary.findEntry(tag, nullptr) != nullptr;
-    dcmDataDict.rdunlock();
-    return known;
-}
-
 /* Returns whether values are text, or numbers that DCMTK converts to text. */
 bool
 is_comparable(DcmEVR vr)
@@ -77,14 +68,6 @@ is_comparable(DcmEVR vr)
     }
 }
 
-/* Returns whether the attribute identifies a patient: the patient module, names, and the
- * accession number. */
-bool
-is_identity(const DcmTagKey &tag, DcmElement &element)
-{
-    return tag.getGroup() == 0x0010 || element.ident() == EVR_PN || tag == DCM_AccessionNumber;
-}
-
 std::vector<RequestedAttribute>
 requested_parse(const char *text)
 {
@@ -102,36 +85,22 @@ requested_parse(const char *text)
     return requested;
 }
 
-uint32_t
-requested_number(const DcmTagKey &tag)
+/* Finds the tags to keep, ascending, including places in enhanced images; private tags for any
+ * block, as scan_wanted requires. */
+void
+requested_tags(const std::vector<RequestedAttribute> &requested, std::vector<uint32_t> &tags,
+               std::vector<uint32_t> &privates)
 {
-    return static_cast<uint32_t>(tag.getGroup()) << 16 | tag.getElement();
-}
-
-/* Returns the tags to keep, ascending, including places in enhanced images. */
-std::vector<uint32_t>
-requested_tags(const std::vector<RequestedAttribute> &requested)
-{
-    std::vector<uint32_t> tags = {requested_number(DCM_SpecificCharacterSet)};
+    tags = {header_tag_number(DCM_SpecificCharacterSet)};
     for (const RequestedAttribute &attribute : requested)
-        if (!is_private(attribute.tag))
-            tags.push_back(requested_number(attribute.tag));
+        if (is_private(attribute.tag))
+            privates.push_back(header_tag_number(attribute.tag) & 0xFFFF00FF);
+        else
+            tags.push_back(header_tag_number(attribute.tag));
     const std::vector<uint32_t> groups = groups_wanted(tags);
     tags.insert(tags.end(), groups.begin(), groups.end());
     std::sort(tags.begin(), tags.end());
-    return tags;
-}
-
-/* Returns the private tags, ascending, for any block, as scan_wanted requires. */
-std::vector<uint32_t>
-requested_private_tags(const std::vector<RequestedAttribute> &requested)
-{
-    std::vector<uint32_t> tags;
-    for (const RequestedAttribute &attribute : requested)
-        if (is_private(attribute.tag))
-            tags.push_back(requested_number(attribute.tag) & 0xFFFF00FF);
-    std::sort(tags.begin(), tags.end());
-    return tags;
+    std::sort(privates.begin(), privates.end());
 }
 
 /* Makes one line: each value without its padding, spaces for line breaks. Returns false if it is
@@ -182,7 +151,9 @@ value_format(const std::vector<DcmElement *> &elements, const DcmTagKey &tag, Ch
             !value_decode(*element, charset, utf8) || !value_tidy(utf8, line))
             return {ATTRIBUTE_TOLD_UNREAD};
         told += (element == elements.front() ? "" : "\\") + line;
-        identity |= is_identity(tag, *element);
+        /* The patient module, names, and the accession number identify a patient. */
+        identity |=
+            tag.getGroup() == 0x0010 || element->ident() == EVR_PN || tag == DCM_AccessionNumber;
     }
     if (told.find_first_not_of('\\') == std::string::npos)
         return {ATTRIBUTE_TOLD_ABSENT};
@@ -200,10 +171,7 @@ class ValueReader
         : requested_(requested), scan_(scan), dataset_(dataset),
           charset_(header_character_sets(dataset_))
     {
-        DcmElement *shared = dataset_.find(DCM_SharedFunctionalGroupsSequence);
-        auto *items = shared && shared->ident() == EVR_SQ
-                          ? static_cast<DcmSequenceOfItems *>(shared)
-                          : nullptr;
+        DcmSequenceOfItems *items = dataset_.sequence(DCM_SharedFunctionalGroupsSequence);
         if (items && items->card() > 0)
             shared_ = Groups(*items->getItem(0), "all frames");
     }
@@ -228,18 +196,17 @@ class ValueReader
             in_groups ? groups_find(own, shared_, attribute.tag) : GroupAttribute();
         if (!found.elements.empty())
             return value_format(found.elements, attribute.tag, charset_) + "\t" + found.where;
-        const DcmTagKey tag = in_groups ? attribute.tag : find_private(attribute);
+
+        const struct private_attribute sought {
+            attribute.tag.getGroup(), static_cast<uint8_t>(attribute.tag.getElement() & 0xFF),
+                attribute.creator.c_str(), EVR_UN
+        };
+
+        const DcmTagKey tag = in_groups ? attribute.tag : header_private(dataset_, sought);
         DcmElement *element = dataset_.find(tag);
         if (!element || element->isEmpty())
             return {ATTRIBUTE_TOLD_ABSENT};
         return value_format({element}, tag, charset_);
-    }
-
-    DcmTagKey find_private(const RequestedAttribute &attribute) const
-    {
-        return header_private(dataset_, {attribute.tag.getGroup(),
-                                         static_cast<uint8_t>(attribute.tag.getElement() & 0xFF),
-                                         attribute.creator.c_str(), EVR_UN});
     }
 
     const std::vector<RequestedAttribute> &requested_;
@@ -253,15 +220,15 @@ int
 values_read(const struct dicom_value_request &request, char **values, struct error *error)
 {
     const std::vector<RequestedAttribute> requested = requested_parse(request.attributes);
-    const std::vector<uint32_t> tags = requested_tags(requested);
-    const std::vector<uint32_t> privates = requested_private_tags(requested);
+    std::vector<uint32_t> tags, privates;
+    requested_tags(requested, tags, privates);
     struct stream stream;
     int rc = header_open(-1, request.path, &stream, error);
     if (rc)
         return rc;
-    const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
+    const HeaderOwner<struct stream, stream_close> close(&stream);
     struct scan scan = {};
-    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    const HeaderOwner<struct scan, scan_release> release(&scan);
     /* The limit for all elements together: a value that was not kept would seem absent. */
     const uint32_t most = static_cast<uint32_t>(LIMIT_KEPT_MIB) << 20;
     struct scan_wanted wanted = scan_wanted_of(tags.data(), tags.size(), most);
@@ -292,7 +259,10 @@ dicom_attribute_kind(const char *name)
         return ATTRIBUTE_UNKNOWN;
     if (is_private(tag))
         return tag.getElement() >= 0x1000 ? ATTRIBUTE_PRIVATE : ATTRIBUTE_UNKNOWN;
-    if (tag.getElement() == 0 || !attribute_is_known(tag))
+    const DcmDataDictionary &dictionary = dcmDataDict.rdlock();
+    const bool known = dictionary.findEntry(tag, nullptr) != nullptr;
+    dcmDataDict.rdunlock();
+    if (tag.getElement() == 0 || !known)
         return ATTRIBUTE_UNKNOWN;
     const DcmEVR vr = DcmTag(tag).getEVR();
     if (vr == EVR_SQ)

@@ -76,12 +76,6 @@ const struct {
     {DCM_Exposure, DCM_ExposureInmAs},
 };
 
-uint32_t
-tag_number(const DcmTagKey &tag)
-{
-    return static_cast<uint32_t>(tag.getGroup()) << 16 | tag.getElement();
-}
-
 std::string
 tag_keyword(const DcmTagKey &tag)
 {
@@ -89,25 +83,18 @@ tag_keyword(const DcmTagKey &tag)
     return named.getTagName();
 }
 
-bool
-is_group(const DcmTagKey &tag)
-{
-    return std::find(std::begin(group_sequences), std::end(group_sequences), tag) !=
-           std::end(group_sequences);
-}
-
 } // namespace
 
 std::vector<uint32_t>
 groups_wanted(const std::vector<uint32_t> &asked)
 {
-    std::vector<uint32_t> wanted = {tag_number(DCM_SharedFunctionalGroupsSequence),
-                                    tag_number(DCM_PerFrameFunctionalGroupsSequence)};
+    std::vector<uint32_t> wanted = {header_tag_number(DCM_SharedFunctionalGroupsSequence),
+                                    header_tag_number(DCM_PerFrameFunctionalGroupsSequence)};
     for (const DcmTagKey &sequence : group_sequences)
-        wanted.push_back(tag_number(sequence));
+        wanted.push_back(header_tag_number(sequence));
     for (const auto &each : renamed)
-        if (std::find(asked.begin(), asked.end(), tag_number(each.classic)) != asked.end())
-            wanted.push_back(tag_number(each.enhanced));
+        if (std::find(asked.begin(), asked.end(), header_tag_number(each.classic)) != asked.end())
+            wanted.push_back(header_tag_number(each.enhanced));
     return wanted;
 }
 
@@ -115,13 +102,11 @@ groups_wanted(const std::vector<uint32_t> &asked)
 void
 Groups::add(const DcmTagKey &sequence, DcmItem &group)
 {
-    for (DcmObject *object = group.nextInContainer(nullptr); object;
-         object = group.nextInContainer(object)) {
-        auto *element = static_cast<DcmElement *>(object);
+    for (DcmElement *element : header_children<DcmElement>(&group)) {
         if (element->isEmpty())
             continue;
         Found &found =
-            found_.emplace(tag_number(element->getTag()), Found{sequence, {}}).first->second;
+            found_.emplace(header_tag_number(element->getTag()), Found{sequence, {}}).first->second;
         if (found.sequence == sequence)
             found.elements.push_back(element);
     }
@@ -129,21 +114,17 @@ Groups::add(const DcmTagKey &sequence, DcmItem &group)
 
 Groups::Groups(DcmItem &item, const std::string &whose) : whose_(whose)
 {
-    for (DcmObject *object = item.nextInContainer(nullptr); object;
-         object = item.nextInContainer(object)) {
-        if (object->ident() != EVR_SQ || !is_group(object->getTag()))
-            continue;
-        auto *items = static_cast<DcmSequenceOfItems *>(object);
-        for (DcmObject *group = items->nextInContainer(nullptr); group;
-             group = items->nextInContainer(group))
-            add(object->getTag(), *static_cast<DcmItem *>(group));
-    }
+    const auto *first = std::begin(group_sequences), *end = std::end(group_sequences);
+    for (DcmElement *element : header_children<DcmElement>(&item))
+        if (element->ident() == EVR_SQ && std::find(first, end, element->getTag()) != end)
+            for (DcmItem *group : header_children<DcmItem>(element))
+                add(element->getTag(), *group);
 }
 
 GroupAttribute
 Groups::find(const DcmTagKey &tag) const
 {
-    const auto found = found_.find(tag_number(tag));
+    const auto found = found_.find(header_tag_number(tag));
     if (found == found_.end())
         return {};
     return {found->second.elements,

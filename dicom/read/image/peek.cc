@@ -54,59 +54,21 @@ constexpr struct private_attribute philips_dynamics {
  * (Philips). */
 constexpr uint32_t private_sequence_tags[] = {0x002100FE, 0x00650051, 0x2005000F};
 
-struct InstanceFree {
-    void operator()(struct dicom_instance *instance) const
-    {
-        dicom_instance_free(instance);
-    }
-};
-
-using Instance = std::unique_ptr<struct dicom_instance, InstanceFree>;
-
 /* One peek in progress. */
-struct Peek {
-    const char *path;
+struct Peek : HeaderReader {
     struct stream &stream;
     struct scan &scan;
     const Header &dataset;
     struct dicom_instance &instance;
-    struct error *error;
-
-    const char *name() const
-    {
-        return text_base_name(path);
-    }
 
     bool has_groups() const
     {
         return scan.frame_count > 0 || header_has(dataset, DCM_SharedFunctionalGroupsSequence);
     }
 
-    int refuse(enum code code, const std::string &what) const
-    {
-        return error_set_files(error, -EBADMSG, code, path, nullptr, "%s %s", name(), what.c_str());
-    }
-
-    int missing(const DcmTagKey &tag) const
-    {
-        return refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + ".");
-    }
-
-    int invalid(const DcmTagKey &tag, const std::string &why) const
-    {
-        return refuse(CODE_TAG_INVALID,
-                      "has an invalid " + header_tag_name(tag) + ": " + why + ".");
-    }
-
-    /* Reads a required whole number. */
     int require(const DcmTagKey &tag, int32_t low, int32_t high, int32_t *value) const
     {
-        if (!header_has(dataset, tag))
-            return missing(tag);
-        if (!header_integer(dataset, tag, value) || *value < low || *value > high)
-            return invalid(tag, "not a whole number from " + std::to_string(low) + " to " +
-                                    std::to_string(high));
-        return 0;
+        return read_number(dataset, tag, low, high, value);
     }
 };
 
@@ -120,8 +82,7 @@ uid_for_message(const std::string &text)
 int
 check_kind(Peek &peek)
 {
-    if (header_text(peek.dataset, DCM_Manufacturer) == "Noctule" &&
-        header_text(peek.dataset, DCM_ManufacturerModelName) == "noctuled")
+    if (header_is_own(peek.dataset))
         return peek.refuse(CODE_OWN_RESULT, "was written by Noctule and is not processed again.");
     std::string uid = header_text(peek.dataset, DCM_SOPClassUID);
     if (uid.empty())
@@ -143,34 +104,19 @@ check_kind(Peek &peek)
                            ". Only CT, MR and PET images are.");
 }
 
-template <size_t size>
-int
-peek_read_uid(Peek &peek, const DcmTagKey &tag, bool required, char (&destination)[size])
-{
-    const std::string text = header_text(peek.dataset, tag);
-    if (text.empty())
-        return required ? peek.missing(tag) : 0;
-    if (!header_is_uid(text))
-        return peek.refuse(
-            CODE_UID_INVALID,
-            "has an invalid " + header_tag_name(tag) +
-                ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
-    header_copy(destination, text);
-    return 0;
-}
-
 int
 read_identity(Peek &peek)
 {
     struct dicom_instance &instance = peek.instance;
-    int error = peek_read_uid(peek, DCM_SOPInstanceUID, true, instance.sop_instance_uid);
+    const Header &dataset = peek.dataset;
+    int error = peek.read_uid(dataset, DCM_SOPInstanceUID, true, instance.sop_instance_uid);
     if (!error)
-        error = peek_read_uid(peek, DCM_StudyInstanceUID, true, instance.study_uid);
+        error = peek.read_uid(dataset, DCM_StudyInstanceUID, true, instance.study_uid);
     if (!error)
-        error = peek_read_uid(peek, DCM_SeriesInstanceUID, true, instance.series_uid);
+        error = peek.read_uid(dataset, DCM_SeriesInstanceUID, true, instance.series_uid);
     if (!error)
         error =
-            peek_read_uid(peek, DCM_FrameOfReferenceUID, false, instance.frame_of_reference_uid);
+            peek.read_uid(dataset, DCM_FrameOfReferenceUID, false, instance.frame_of_reference_uid);
     return error;
 }
 
@@ -180,15 +126,6 @@ count_of(const Header &dataset, const DcmTagKey &tag)
 {
     int32_t value;
     return header_integer(dataset, tag, &value) && value > 0 ? value : 0;
-}
-
-std::string
-image_type_of(const Header &dataset)
-{
-    std::string all;
-    for (const std::string &value : header_texts(dataset, DCM_ImageType))
-        all += all.empty() ? value : "\\" + value;
-    return all;
 }
 
 void
@@ -203,7 +140,10 @@ read_description(Peek &peek)
 #define ABOUT(name, keyword, identifies)                                                           \
     header_copy(instance.about.name, header_text(dataset, DCM_##keyword));
 #include "base/series_about.def"
-    header_copy(instance.image_type, image_type_of(dataset));
+    std::string image_type;
+    for (const std::string &value : header_texts(dataset, DCM_ImageType))
+        image_type += image_type.empty() ? value : "\\" + value;
+    header_copy(instance.image_type, image_type);
     header_copy(instance.content,
                 header_date_time(dataset, {DcmTagKey(), DCM_ContentDate, DCM_ContentTime}));
     header_copy(instance.created, header_date_time(dataset, {DcmTagKey(), DCM_InstanceCreationDate,
@@ -279,18 +219,9 @@ read_patient(Peek &peek)
     return 0;
 }
 
-/* Reads the type of the object, or of the first frame of an enhanced one (PS3.3 C.7.6.16.2.9). */
-std::string
-rescale_type(const Peek &peek)
-{
-    Source source(peek.dataset, peek.scan);
-    source.advance();
-    const Header values = source.group(DCM_PixelValueTransformationSequence);
-    return header_text(values.empty() ? peek.dataset : values, DCM_RescaleType);
-}
-
-/* Reads Rescale Type (PS3.3 C.11.1.1.2), with default HU for CT images (C.8.2.1), or the Units
- * of PET (C.8.9.1.1.3). An SUV is in g/ml, also under vendors' names. */
+/* Reads Rescale Type (PS3.3 C.11.1.1.2), of the object or of the first frame of an enhanced one
+ * (C.7.6.16.2.9), with default HU for CT images (C.8.2.1), or the Units of PET (C.8.9.1.1.3). An
+ * SUV is in g/ml, also under vendors' names. */
 void
 read_value_unit(Peek &peek)
 {
@@ -303,8 +234,12 @@ read_value_unit(Peek &peek)
     const bool is_pet = strcmp(peek.instance.modality, "PT") == 0;
     const bool is_ct = strcmp(peek.instance.modality, "CT") == 0;
     std::string term = is_pet ? header_text(peek.dataset, DCM_Units) : std::string();
-    if (term.empty())
-        term = rescale_type(peek);
+    if (term.empty()) {
+        Source source(peek.dataset, peek.scan);
+        source.advance();
+        const Header values = source.group(DCM_PixelValueTransformationSequence);
+        term = header_text(values.empty() ? peek.dataset : values, DCM_RescaleType);
+    }
     if (term.empty() && is_ct)
         term = "HU";
     for (const auto &each : units)
@@ -319,47 +254,32 @@ factor(const Header &dataset, const DcmTagKey &tag)
     return std::max(count_of(dataset, tag), 1);
 }
 
-/* Returns the volumes of a PET series. Series Type (PS3.3 C.8.9.1.1.4) decides which counts
- * apply: GE writes Number of Time Slices into STATIC series too. */
-int64_t
-pet_volumes(const Header &dataset)
-{
-    const std::string type = header_text(dataset, DCM_SeriesType);
-    int64_t volumes = 1;
-    if (type != "STATIC" && type != "WHOLE BODY" && type != "GATED")
-        volumes *= factor(dataset, DCM_NumberOfTimeSlices);
-    if (type != "STATIC" && type != "WHOLE BODY" && type != "DYNAMIC")
-        volumes *=
-            factor(dataset, DCM_NumberOfRRIntervals) * factor(dataset, DCM_NumberOfTimeSlots);
-    return volumes;
-}
-
 /* Reads the expected number of instances of the series. Most senders write Images in Acquisition
  * per temporal position, some for all. The product is never too small, so no series counts as
- * complete too early. */
+ * complete too early. In PET, Series Type (PS3.3 C.8.9.1.1.4) decides which counts apply: GE writes
+ * Number of Time Slices into STATIC series too. */
 void
 read_expected_instances(Peek &peek)
 {
     const Header &dataset = peek.dataset;
     int64_t expected = 0;
-    if (peek.has_groups())
+    if (peek.has_groups()) {
         expected = 0;
-    else if (header_has(dataset, DCM_NumberOfSlices))
-        expected = factor(dataset, DCM_NumberOfSlices) * pet_volumes(dataset);
-    else if (header_has(dataset, DCM_ImagesInAcquisition))
+    } else if (header_has(dataset, DCM_NumberOfSlices)) {
+        const std::string type = header_text(dataset, DCM_SeriesType);
+        const bool is_still = type == "STATIC" || type == "WHOLE BODY";
+        expected = factor(dataset, DCM_NumberOfSlices);
+        if (!is_still && type != "GATED")
+            expected *= factor(dataset, DCM_NumberOfTimeSlices);
+        if (!is_still && type != "DYNAMIC")
+            expected *=
+                factor(dataset, DCM_NumberOfRRIntervals) * factor(dataset, DCM_NumberOfTimeSlots);
+    } else if (header_has(dataset, DCM_ImagesInAcquisition)) {
         expected = factor(dataset, DCM_ImagesInAcquisition) *
                    factor(dataset, DCM_NumberOfTemporalPositions);
+    }
     peek.instance.expected_instances =
         expected > 1 && expected <= INT32_MAX ? static_cast<int32_t>(expected) : 0;
-}
-
-int
-read_concatenation(Peek &peek)
-{
-    struct dicom_instance &instance = peek.instance;
-    instance.concatenation_number = count_of(peek.dataset, DCM_InConcatenationNumber);
-    instance.concatenation_total = count_of(peek.dataset, DCM_InConcatenationTotalNumber);
-    return peek_read_uid(peek, DCM_ConcatenationUID, false, instance.concatenation_uid);
 }
 
 int
@@ -411,19 +331,6 @@ check_bits(Peek &peek)
 }
 
 int
-read_photometric(Peek &peek)
-{
-    const std::string photometric = header_text(peek.dataset, DCM_PhotometricInterpretation);
-    if (photometric.empty())
-        return peek.missing(DCM_PhotometricInterpretation);
-    if (photometric != "MONOCHROME1" && photometric != "MONOCHROME2")
-        return peek.refuse(CODE_PIXELS_UNSUPPORTED,
-                           "is not monochrome (Photometric Interpretation (0028,0004)).");
-    peek.instance.monochrome1 = photometric == "MONOCHROME1";
-    return 0;
-}
-
-int
 read_pixel_format(Peek &peek)
 {
     struct dicom_instance &instance = peek.instance;
@@ -434,22 +341,33 @@ read_pixel_format(Peek &peek)
             CODE_PIXELS_UNSUPPORTED,
             "has floating-point pixels; whole numbers of 8 to 16 bits are supported.");
     int error = peek.require(DCM_SamplesPerPixel, 1, UINT16_MAX, &samples);
-    if (!error && samples != 1)
-        error =
-            peek.refuse(CODE_PIXELS_UNSUPPORTED, "has " + std::to_string(samples) +
-                                                     " samples per pixel; only 1 is supported.");
-    if (!error)
-        error = read_photometric(peek);
-    if (!error)
-        error = peek.require(DCM_BitsAllocated, 1, UINT16_MAX, &instance.bits_allocated);
-    if (!error)
-        error = peek.require(DCM_BitsStored, 1, UINT16_MAX, &instance.bits_stored);
-    if (!error)
-        error = peek.require(DCM_HighBit, 0, UINT16_MAX, &instance.high_bit);
-    if (!error)
-        error = peek.require(DCM_PixelRepresentation, 0, 1, &representation);
-    if (!error)
-        error = check_bits(peek);
+    if (error)
+        return error;
+    if (samples != 1)
+        return peek.refuse(CODE_PIXELS_UNSUPPORTED, "has " + std::to_string(samples) +
+                                                        " samples per pixel; only 1 is supported.");
+    const std::string photometric = header_text(peek.dataset, DCM_PhotometricInterpretation);
+    if (photometric.empty())
+        return peek.missing(DCM_PhotometricInterpretation);
+    if (photometric != "MONOCHROME1" && photometric != "MONOCHROME2")
+        return peek.refuse(CODE_PIXELS_UNSUPPORTED,
+                           "is not monochrome (Photometric Interpretation (0028,0004)).");
+    instance.monochrome1 = photometric == "MONOCHROME1";
+
+    const struct {
+        DcmTagKey tag;
+        int32_t low, high, *value;
+    } numbers[] = {
+        {DCM_BitsAllocated, 1, UINT16_MAX, &instance.bits_allocated},
+        {DCM_BitsStored, 1, UINT16_MAX, &instance.bits_stored},
+        {DCM_HighBit, 0, UINT16_MAX, &instance.high_bit},
+        {DCM_PixelRepresentation, 0, 1, &representation},
+    };
+
+    for (const auto &each : numbers)
+        if ((error = peek.require(each.tag, each.low, each.high, each.value)))
+            return error;
+    error = check_bits(peek);
     if (error)
         return error;
     instance.is_signed = representation == 1;
@@ -613,20 +531,9 @@ measure_pixels(Peek &peek)
 }
 
 int
-read_frames(Peek &peek)
-{
-    struct dicom_instance &instance = peek.instance;
-    instance.frames = static_cast<struct dicom_frame *>(
-        calloc(static_cast<size_t>(instance.frame_count), sizeof(*instance.frames)));
-    if (!instance.frames)
-        throw std::bad_alloc();
-    Source source(peek.dataset, peek.scan);
-    return frames_read(source, peek.scan, instance, peek.error);
-}
-
-int
 peek_check(Peek &peek)
 {
+    struct dicom_instance &instance = peek.instance;
     int error = check_kind(peek);
     if (!error)
         error = read_identity(peek);
@@ -639,8 +546,11 @@ peek_check(Peek &peek)
     read_expected_instances(peek);
     read_lossiness(peek);
     error = read_patient(peek);
-    if (!error)
-        error = read_concatenation(peek);
+    if (error)
+        return error;
+    instance.concatenation_number = count_of(peek.dataset, DCM_InConcatenationNumber);
+    instance.concatenation_total = count_of(peek.dataset, DCM_InConcatenationTotalNumber);
+    error = peek.read_uid(peek.dataset, DCM_ConcatenationUID, false, instance.concatenation_uid);
     if (!error)
         error = read_pixel_format(peek);
     if (error)
@@ -651,16 +561,31 @@ peek_check(Peek &peek)
         error = measure_pixels(peek);
     if (!error)
         error = check_expansion(peek);
+    if (error)
+        return error;
     /* Must be last: only now the file's size justifies the number of frames. */
-    return error ? error : read_frames(peek);
+    instance.frames =
+        header_allocate<struct dicom_frame>(static_cast<size_t>(instance.frame_count));
+    Source source(peek.dataset, peek.scan);
+    return frames_read(source, peek.scan, instance, peek.error);
 }
 
 int
-peek_stream(const char *path, struct stream &stream, const struct dicom_requestor *requestor,
-            Instance &instance, struct error *error)
+peek_file(const char *path, int fd, const struct dicom_requestor *requestor,
+          struct dicom_instance **result, struct error *error)
 {
+    HeaderOwner<struct dicom_instance, dicom_instance_free> instance(
+        header_allocate<struct dicom_instance>(1));
+    if (!(instance->path = strdup(path)))
+        throw std::bad_alloc();
+    struct stream stream;
+    int rc = header_open(fd, path, &stream, error);
+    if (rc)
+        return rc;
+    const HeaderOwner<struct stream, stream_close> close(&stream);
+    instance->file_size = stream.file_size;
     struct scan scan;
-    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    const HeaderOwner<struct scan, scan_release> release(&scan);
     struct scan_wanted wanted =
         scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_TEXT_BYTES);
     wanted.nested = true;
@@ -669,7 +594,7 @@ peek_stream(const char *path, struct stream &stream, const struct dicom_requesto
     wanted.private_sequences = private_sequence_tags;
     wanted.sequence_count = std::size(private_sequence_tags);
     wanted.requestor = requestor;
-    int rc = scan_file(&stream, path, &wanted, &scan, error);
+    rc = scan_file(&stream, path, &wanted, &scan, error);
     if (rc == -EBADMSG && scan.transfer_syntax_uid[0] && !transfer_find(scan.transfer_syntax_uid)) {
         /* The walk had to guess the encoding; report that the syntax cannot be read. */
         scan.kept.size = 0;
@@ -681,24 +606,8 @@ peek_stream(const char *path, struct stream &stream, const struct dicom_requesto
     if (!rc && (rc = header_parse(scan, path, dataset, error)))
         return rc;
     const Header header(dataset);
-    Peek peek{path, stream, scan, header, *instance, error};
-    return rc ? read_transfer_syntax(peek) : peek_check(peek);
-}
-
-int
-peek_file(const char *path, int fd, const struct dicom_requestor *requestor,
-          struct dicom_instance **result, struct error *error)
-{
-    Instance instance(static_cast<struct dicom_instance *>(calloc(1, sizeof(*instance))));
-    if (!instance || !(instance->path = strdup(path)))
-        throw std::bad_alloc();
-    struct stream stream;
-    int rc = header_open(fd, path, &stream, error);
-    if (rc)
-        return rc;
-    const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
-    instance->file_size = stream.file_size;
-    rc = peek_stream(path, stream, requestor, instance, error);
+    Peek peek{{path, error}, stream, scan, header, *instance};
+    rc = rc ? read_transfer_syntax(peek) : peek_check(peek);
     if (!rc)
         *result = instance.release();
     return rc;
@@ -721,7 +630,7 @@ identify_stream(const char *path, struct stream &stream, struct dicom_identity &
         scan_wanted_of(identity_tags, std::size(identity_tags), DICOM_LO_SIZE);
     struct error error;
     struct scan scan;
-    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    const HeaderOwner<struct scan, scan_release> release(&scan);
     (void)scan_file(&stream, path, &wanted, &scan, &error);
     DcmDataset dataset;
     if (const int rc = header_parse(scan, path, dataset, &error))
@@ -750,7 +659,7 @@ dicom_identify_open(int fd, const char *path, struct dicom_identity *identity)
     struct error error;
     if (header_open(fd, path, &stream, &error))
         return;
-    const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
+    const HeaderOwner<struct stream, stream_close> close(&stream);
     (void)header_guard(path, &error, [&] { return identify_stream(path, stream, *identity); });
 }
 

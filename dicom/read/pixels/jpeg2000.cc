@@ -57,25 +57,6 @@ memory_seek(OPJ_OFF_T position, void *user)
     return OPJ_TRUE;
 }
 
-/* OpenJPEG's stream and codec are both void, so each needs its own deleter. */
-using Stream = std::unique_ptr<opj_stream_t, void (*)(opj_stream_t *)>;
-using Codec = std::unique_ptr<opj_codec_t, void (*)(opj_codec_t *)>;
-using Image = std::unique_ptr<opj_image_t, void (*)(opj_image_t *)>;
-
-Stream
-open_stream(Memory &memory)
-{
-    Stream stream(opj_stream_default_create(OPJ_TRUE), opj_stream_destroy);
-    if (!stream)
-        throw std::bad_alloc();
-    opj_stream_set_user_data(stream.get(), &memory, nullptr);
-    opj_stream_set_user_data_length(stream.get(), memory.bytes.size());
-    opj_stream_set_read_function(stream.get(), memory_read);
-    opj_stream_set_skip_function(stream.get(), memory_skip);
-    opj_stream_set_seek_function(stream.get(), memory_seek);
-    return stream;
-}
-
 /* DICOM requires the bare code stream (PS3.5 A.4.4). Some senders leave the JP2 boxes around it. */
 OPJ_CODEC_FORMAT
 format_of(const std::vector<uint8_t> &bytes)
@@ -177,17 +158,24 @@ codec_decode_jpeg2000(const codec_frame &frame, uint16_t *samples)
         return why;
     errno = 0;
     Memory memory{frame.bytes, 0};
-    Stream stream = open_stream(memory);
-    Codec codec(opj_create_decompress(format_of(frame.bytes)), opj_destroy_codec);
-    if (!codec)
+    /* OpenJPEG's stream and codec are both void, so each needs its own end. */
+    const HeaderOwner<opj_stream_t, opj_stream_destroy> stream(opj_stream_default_create(OPJ_TRUE));
+    const HeaderOwner<opj_codec_t, opj_destroy_codec> codec(
+        opj_create_decompress(format_of(frame.bytes)));
+    if (!stream || !codec)
         throw std::bad_alloc();
+    opj_stream_set_user_data(stream.get(), &memory, nullptr);
+    opj_stream_set_user_data_length(stream.get(), memory.bytes.size());
+    opj_stream_set_read_function(stream.get(), memory_read);
+    opj_stream_set_skip_function(stream.get(), memory_skip);
+    opj_stream_set_seek_function(stream.get(), memory_seek);
     opj_dparameters_t parameters;
     opj_set_default_decoder_parameters(&parameters);
     opj_image_t *raw = nullptr;
     const bool has_header = opj_setup_decoder(codec.get(), &parameters) &&
                             opj_decoder_set_strict_mode(codec.get(), OPJ_TRUE) &&
                             opj_read_header(stream.get(), codec.get(), &raw);
-    Image image(raw, opj_image_destroy);
+    const HeaderOwner<opj_image_t, opj_image_destroy> image(raw);
     if (!has_header || !image)
         return refuse("its code stream has no valid header");
     why = check_image(*image, *frame.instance);

@@ -36,13 +36,6 @@ struct dicom_pixels {
 namespace
 {
 
-struct Close {
-    void operator()(struct dicom_pixels *pixels) const
-    {
-        dicom_pixels_close(pixels);
-    }
-};
-
 size_t
 frame_pixels(const struct dicom_instance &instance)
 {
@@ -86,7 +79,7 @@ locate(struct dicom_pixels &pixels, struct error *error)
     const struct scan_wanted wanted =
         scan_wanted_of(&offset_table, 1, LIMIT_FRAMES * sizeof(uint64_t));
     int rc = scan_file(&pixels.stream, instance.path, &wanted, &scan, error);
-    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    const HeaderOwner<struct scan, scan_release> release(&scan);
     if (rc)
         return rc;
     if (scan.pixel_tag != SCAN_TAG_PIXELS || scan.syntax != pixels.syntax ||
@@ -109,7 +102,7 @@ open_pixels(const struct dicom_instance *instance, struct dicom_pixels **result,
         return error_set_files(error, rc, CODE_FILE_UNREADABLE, instance->path, nullptr,
                                "%s cannot be opened: %s.", text_base_name(instance->path),
                                strerror(-rc));
-    std::unique_ptr<struct dicom_pixels, Close> pixels(bare.release());
+    HeaderOwner<struct dicom_pixels, dicom_pixels_close> pixels(bare.release());
     pixels->instance = instance;
     if (instance->tile_columns > 0) {
         pixels->mosaic = instance;
@@ -139,18 +132,6 @@ read_file(const struct dicom_pixels &pixels, void *destination, size_t size, int
     return rc ? read_failed(pixels, rc, error) : 0;
 }
 
-/* Rewinds to the first byte of the pixels. */
-int
-rewind_inflated(struct dicom_pixels &pixels, struct error *error)
-{
-    stream_rewind(&pixels.stream);
-    pixels.inflated = -1;
-    const int rc = locate(pixels, error);
-    if (!rc)
-        pixels.inflated = 0;
-    return rc;
-}
-
 /* Continues after the previous frame, or restarts. Only one inflated byte is kept. */
 int
 read_inflated(struct dicom_pixels &pixels, const Span &span, uint8_t *destination,
@@ -162,8 +143,11 @@ read_inflated(struct dicom_pixels &pixels, const Span &span, uint8_t *destinatio
         *destination++ = pixels.last;
         begin++;
     } else if (pixels.inflated < 0 || pixels.inflated > begin) {
-        if (const int rc = rewind_inflated(pixels, error))
+        stream_rewind(&pixels.stream);
+        pixels.inflated = -1;
+        if (const int rc = locate(pixels, error))
             return rc;
+        pixels.inflated = 0; /* at the first byte of the pixels */
     }
     int rc = stream_skip(&pixels.stream, begin - pixels.inflated);
     if (!rc)
@@ -256,21 +240,6 @@ adjust(const struct dicom_instance &instance, uint16_t *samples)
         shift<uint16_t>(samples, count, left, right);
 }
 
-void
-swap_bytes(uint16_t *samples, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        samples[i] = __builtin_bswap16(samples[i]);
-}
-
-/* Widens signed 8-bit pixels, read into the upper half, from the front. */
-void
-widen_signed(const uint8_t *narrow, int16_t *samples, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        samples[i] = static_cast<int8_t>(narrow[i]);
-}
-
 int
 read_native_frame(struct dicom_pixels &pixels, int32_t frame, void *destination,
                   struct error *error)
@@ -285,31 +254,20 @@ read_native_frame(struct dicom_pixels &pixels, int32_t frame, void *destination,
             return rc;
         auto *samples = static_cast<uint16_t *>(destination);
         if (pixels.syntax->big_endian)
-            swap_bytes(samples, count);
+            for (size_t i = 0; i < count; i++)
+                samples[i] = __builtin_bswap16(samples[i]);
         adjust(instance, samples);
         return 0;
     }
     uint8_t *bytes = static_cast<uint8_t *>(destination) + (instance.is_signed ? count : 0);
     int rc = pixels.swapped_words ? read_swapped_bytes(pixels, frame, bytes, error)
                                   : read_native(pixels, frame, bytes, error);
-    if (!rc && instance.is_signed)
-        widen_signed(bytes, static_cast<int16_t *>(destination), count);
-    return rc;
-}
-
-int
-read_fragments(struct dicom_pixels &pixels, int32_t frame, struct error *error)
-{
-    const struct fragments &fragments = pixels.fragments;
-    pixels.bytes.resize(fragments_frame_size(&fragments, frame));
-    uint8_t *next = pixels.bytes.data();
-    for (int32_t i = fragments.first[frame]; i < fragments.first[frame + 1]; i++) {
-        const struct fragment &fragment = fragments.list[i];
-        int rc = read_file(pixels, next, fragment.length, fragment.offset, error);
-        if (rc)
-            return rc;
-        next += fragment.length;
-    }
+    if (rc || !instance.is_signed)
+        return rc;
+    /* Widen signed pixels, read into the upper half, from the front. */
+    auto *samples = static_cast<int16_t *>(destination);
+    for (size_t i = 0; i < count; i++)
+        samples[i] = static_cast<int8_t>(bytes[i]);
     return 0;
 }
 
@@ -342,9 +300,15 @@ read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destinat
                       struct error *error)
 {
     const struct dicom_instance &instance = *pixels.instance;
-    int rc = read_fragments(pixels, frame, error);
-    if (rc)
-        return rc;
+    const struct fragments &fragments = pixels.fragments;
+    pixels.bytes.resize(fragments_frame_size(&fragments, frame));
+    uint8_t *next = pixels.bytes.data();
+    for (int32_t i = fragments.first[frame]; i < fragments.first[frame + 1]; i++) {
+        const struct fragment &fragment = fragments.list[i];
+        if (const int rc = read_file(pixels, next, fragment.length, fragment.offset, error))
+            return rc;
+        next += fragment.length;
+    }
     const bool narrow = instance.pixel == IMAGE_UINT8;
     const size_t count = frame_pixels(instance);
     if (narrow)

@@ -175,15 +175,13 @@ read_siemens(Mosaic &mosaic, const struct dicom_instance &instance)
 bool
 read_uih(Mosaic &mosaic)
 {
-    DcmElement *element =
-        mosaic.source.dataset().find(header_private(mosaic.source.dataset(), uih_slices));
-    if (!element || element->ident() != EVR_SQ)
+    const Header &dataset = mosaic.source.dataset();
+    const std::vector<DcmItem *> items =
+        header_children<DcmItem>(dataset.sequence(header_private(dataset, uih_slices)));
+    if (items.size() != static_cast<size_t>(mosaic.count))
         return false;
-    auto *items = static_cast<DcmSequenceOfItems *>(element);
-    if (items->card() != static_cast<unsigned long>(mosaic.count))
-        return false;
-    for (unsigned long i = 0; i < items->card(); i++) {
-        const Header item(*items->getItem(i));
+    for (DcmItem *each : items) {
+        const Header item(*each);
         Vector at;
         if (!header_number(item, DCM_ImagePositionPatient, &at.x, 0) ||
             !header_number(item, DCM_ImagePositionPatient, &at.y, 1) ||
@@ -214,30 +212,24 @@ add_time(char (&acquired)[DICOM_DS_SIZE], double milliseconds)
              time / second / 60 % 60, time / second % 60, time % second);
 }
 
-void
-place_frame(struct dicom_frame &frame, const Mosaic &mosaic, size_t tile)
-{
-    const Vector &at = mosaic.positions[tile];
-    const double position[3] = {at.x, at.y, at.z};
-    std::copy_n(position, 3, frame.position);
-    for (int i = 0; i < 3; i++)
-        snprintf(frame.position_text[i], sizeof(frame.position_text[i]), "%.10g", position[i]);
-    frame.has_position = frame_is_position(frame.position);
-    if (mosaic.milliseconds.size() == mosaic.positions.size())
-        add_time(frame.acquired, mosaic.milliseconds[tile]);
-}
-
 /* Replaces the frame by one per tile. */
 void
 split_instance(struct dicom_instance &instance, const Mosaic &mosaic)
 {
-    auto *frames = static_cast<struct dicom_frame *>(
-        calloc(static_cast<size_t>(mosaic.count), sizeof(*instance.frames)));
-    if (!frames)
-        throw std::bad_alloc();
-    std::fill_n(frames, mosaic.count, instance.frames[0]);
-    for (int32_t i = 0; i < mosaic.count; i++)
-        place_frame(frames[i], mosaic, static_cast<size_t>(i));
+    const auto count = static_cast<size_t>(mosaic.count);
+    auto *frames = header_allocate<struct dicom_frame>(count);
+    std::fill_n(frames, count, instance.frames[0]);
+    for (size_t tile = 0; tile < count; tile++) {
+        struct dicom_frame &frame = frames[tile];
+        const Vector &at = mosaic.positions[tile];
+        const double position[3] = {at.x, at.y, at.z};
+        std::copy_n(position, 3, frame.position);
+        for (int i = 0; i < 3; i++)
+            snprintf(frame.position_text[i], sizeof(frame.position_text[i]), "%.10g", position[i]);
+        frame.has_position = frame_is_position(frame.position);
+        if (mosaic.milliseconds.size() == count)
+            add_time(frame.acquired, mosaic.milliseconds[tile]);
+    }
     free(instance.frames);
     instance.frames = frames;
     instance.tile_columns = instance.columns / mosaic.columns;
