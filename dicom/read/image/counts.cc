@@ -41,18 +41,6 @@ protocol_number(std::string_view protocol, std::string_view key)
     return value >= 1 && value <= LIMIT_FRAMES ? static_cast<int32_t>(value) : 0;
 }
 
-/* Returns the number of slices. Slabs of a 3-D sequence overlap, so only a single slab gives a
- * count. */
-int32_t
-protocol_slices(std::string_view protocol)
-{
-    constexpr int32_t three_dimensional = 4;
-    const int32_t slices = protocol_number(protocol, "\nsSliceArray.lSize");
-    if (protocol_number(protocol, "\nsKSpace.ucDimension") != three_dimensional)
-        return slices;
-    return slices == 1 ? protocol_number(protocol, "\nsKSpace.lImagesPerSlab") : 0;
-}
-
 } // namespace
 
 const char *
@@ -73,7 +61,13 @@ counts_read(const Source &source, struct dicom_instance &instance)
     instance.counts[DICOM_COUNT_philips] = private_count(dataset, philips_slices);
     instance.counts[DICOM_COUNT_philips_part] = private_count(dataset, philips_part_slices);
     instance.counts[DICOM_COUNT_ge] = private_count(dataset, ge_locations);
-    instance.counts[DICOM_COUNT_siemens] = protocol_slices(siemens_protocol(source));
+    const std::string_view protocol = siemens_protocol(source);
+    constexpr int32_t three_dimensional = 4;
+    int32_t slices = protocol_number(protocol, "\nsSliceArray.lSize");
+    /* Slabs of a 3-D sequence overlap, so only a single slab gives a count. */
+    if (protocol_number(protocol, "\nsKSpace.ucDimension") == three_dimensional)
+        slices = slices == 1 ? protocol_number(protocol, "\nsKSpace.lImagesPerSlab") : 0;
+    instance.counts[DICOM_COUNT_siemens] = slices;
 }
 
 void

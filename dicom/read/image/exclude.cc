@@ -4,6 +4,7 @@
  */
 #include "dicom/read/image/source.hh"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -23,23 +24,13 @@ constexpr struct {
 #undef WORD
 };
 
-/* Returns a value between spaces, with a space for each separator of words. */
-std::string
-words_of(const std::string &value)
-{
-    std::string words = " " + value + " ";
-    for (char &c : words)
-        if (c == '_')
-            c = ' ';
-    return words;
-}
-
 /* Returns whether a value from value 3 on has words of the kind. */
 bool
 types_have_words(const std::vector<std::string> &types, enum code code)
 {
     for (size_t i = 2; i < types.size(); i++) {
-        const std::string value = words_of(types[i]);
+        std::string value = " " + types[i] + " ";
+        std::replace(value.begin(), value.end(), '_', ' ');
         for (const auto &word : image_type_words)
             if (word.code == code && value.find(word.words) != std::string::npos)
                 return true;
@@ -50,10 +41,7 @@ types_have_words(const std::vector<std::string> &types, enum code code)
 bool
 types_have(const std::vector<std::string> &types, const char *value)
 {
-    for (const std::string &type : types)
-        if (type == value)
-            return true;
-    return false;
+    return std::find(types.begin(), types.end(), value) != types.end();
 }
 
 /* Returns whether the pixels are a multiple of the acquired ones, two or more. One of two
@@ -81,15 +69,6 @@ has_tile_geometry(const Header &dataset, const struct dicom_instance &instance,
     return is_multiple(instance.rows, m[0], m[2]) && is_multiple(instance.columns, m[1], m[3]);
 }
 
-bool
-is_mosaic(const Header &dataset, const std::vector<std::string> &types,
-          const struct dicom_instance &instance, const struct dicom_frame &frame)
-{
-    return instance.tile_columns == 0 &&
-           (types_have(types, "MOSAIC") || types_have(types, "VFRAME") || frame.tiles > 0 ||
-            has_tile_geometry(dataset, instance, frame));
-}
-
 /* Checks Volume Based Calculation Technique (0008,9207), of the frame if it has its own. */
 bool
 is_calculated(const Source &source)
@@ -113,7 +92,9 @@ exclude_read(const Source &source, const std::vector<std::string> &types,
     frame.derived = !types.empty() && types[0] == "DERIVED";
     frame.tiles = mosaic_tiles(source);
     frame.excluded = CODE_NONE;
-    if (is_mosaic(source.dataset(), types, instance, frame))
+    if (instance.tile_columns == 0 &&
+        (types_have(types, "MOSAIC") || types_have(types, "VFRAME") || frame.tiles > 0 ||
+         has_tile_geometry(source.dataset(), instance, frame)))
         frame.excluded = CODE_MOSAIC;
     else if (types_have_words(types, CODE_LOCALIZER))
         frame.excluded = CODE_LOCALIZER;

@@ -112,32 +112,6 @@ rescale_number(const Header &header, const DcmTagKey &tag)
     return header_number(header, tag, &value) ? value : std::numeric_limits<double>::quiet_NaN();
 }
 
-void
-read_rescale(const Source &source, struct dicom_frame &frame)
-{
-    frame.slope = 1;
-    frame.intercept = 0;
-    const Header values = source.group(DCM_PixelValueTransformationSequence);
-    if (!header_has(values, DCM_RescaleSlope) || !header_has(values, DCM_RescaleIntercept))
-        return;
-    frame.has_rescale = true;
-    frame.slope = rescale_number(values, DCM_RescaleSlope);
-    frame.intercept = rescale_number(values, DCM_RescaleIntercept);
-}
-
-void
-read_mapping(const Source &source, struct dicom_frame &frame)
-{
-    const Header own = source.group(DCM_RealWorldValueMappingSequence);
-    const Header mapping = source.has_groups() && !own.empty()
-                               ? own
-                               : source.dataset().item(DCM_RealWorldValueMappingSequence);
-    frame.has_mapping =
-        header_number(mapping, DCM_RealWorldValueSlope, &frame.mapping_slope) &&
-        header_number(mapping, DCM_RealWorldValueIntercept, &frame.mapping_intercept) &&
-        std::isfinite(frame.mapping_slope) && std::isfinite(frame.mapping_intercept);
-}
-
 /* LINEAR ranges from c - 0.5 - (w - 1) / 2 to c - 0.5 + (w - 1) / 2 (PS3.3 C.11.2.1.2.1), which
  * is impossible for widths below 1. Windows of such a width are of real numbers and mean
  * LINEAR_EXACT. */
@@ -159,17 +133,6 @@ read_window(const Source &source, struct dicom_frame &frame)
     frame.window_width = width;
     frame.window_low = middle - half;
     frame.window_high = middle + half;
-}
-
-/* Reads the frame's acquisition time, or else the instance's. */
-void
-read_acquired(const Source &source, const std::string &instance, struct dicom_frame &frame)
-{
-    std::string acquired;
-    if (source.has_groups())
-        acquired = header_date_time(source.group(DCM_FrameContentSequence),
-                                    {DCM_FrameAcquisitionDateTime, {}, {}});
-    header_copy(frame.acquired, acquired.empty() ? instance : acquired);
 }
 
 } // namespace
@@ -206,25 +169,33 @@ frame_read(const Source &source, const std::string &acquired, struct dicom_insta
            struct dicom_frame &frame)
 {
     const std::vector<std::string> types = source_types(source);
+    std::string own; /* acquisition time */
+    if (source.has_groups())
+        own = header_date_time(source.group(DCM_FrameContentSequence),
+                               {DCM_FrameAcquisitionDateTime, {}, {}});
+    header_copy(frame.acquired, own.empty() ? acquired : own);
     frame_read_geometry(source, instance.frame_count == 1, frame);
-    read_rescale(source, frame);
-    read_mapping(source, frame);
+    frame.slope = 1;
+    frame.intercept = 0;
+    const Header values = source.group(DCM_PixelValueTransformationSequence);
+    frame.has_rescale =
+        header_has(values, DCM_RescaleSlope) && header_has(values, DCM_RescaleIntercept);
+    if (frame.has_rescale) {
+        frame.slope = rescale_number(values, DCM_RescaleSlope);
+        frame.intercept = rescale_number(values, DCM_RescaleIntercept);
+    }
+    const Header group = source.group(DCM_RealWorldValueMappingSequence);
+    const Header mapping = source.has_groups() && !group.empty()
+                               ? group
+                               : source.dataset().item(DCM_RealWorldValueMappingSequence);
+    frame.has_mapping =
+        header_number(mapping, DCM_RealWorldValueSlope, &frame.mapping_slope) &&
+        header_number(mapping, DCM_RealWorldValueIntercept, &frame.mapping_intercept) &&
+        std::isfinite(frame.mapping_slope) && std::isfinite(frame.mapping_intercept);
     read_window(source, frame);
-    read_acquired(source, acquired, frame);
     keys_read(source, types, frame);
     exclude_read(source, types, instance, frame);
     counts_read_frame(source, instance);
-}
-
-/* Splits a mosaic, and classifies its tiles by the rest of the header. */
-static void
-mosaic_read(const Source &source, struct dicom_instance &instance)
-{
-    if (instance.frames[0].excluded != CODE_MOSAIC || !mosaic_split(source, instance))
-        return;
-    exclude_read(source, source_types(source), instance, instance.frames[0]);
-    for (int32_t i = 1; i < instance.frame_count; i++)
-        instance.frames[i].excluded = instance.frames[0].excluded;
 }
 
 int
@@ -244,6 +215,11 @@ frames_read(Source &source, struct scan &scan, struct dicom_instance &instance, 
         if (const int rc = scan_check_time(&scan, instance.path, error))
             return rc;
     }
-    mosaic_read(source, instance);
+    if (instance.frames[0].excluded != CODE_MOSAIC || !mosaic_split(source, instance))
+        return 0;
+    /* Classify the tiles of a mosaic by the rest of the header. */
+    exclude_read(source, source_types(source), instance, instance.frames[0]);
+    for (int32_t i = 1; i < instance.frame_count; i++)
+        instance.frames[i].excluded = instance.frames[0].excluded;
     return 0;
 }

@@ -115,109 +115,61 @@ read_echo(const Source &source)
 
 /* ---- diffusion ---- */
 
-/* Returns the diffusion macro. Some senders add its sequence to classic instances too. */
-Header
-diffusion_of(const Source &source)
-{
-    const Header diffusion = source.group(DCM_MRDiffusionSequence);
-    const Header nested = diffusion.item(DCM_MRDiffusionSequence);
-    return nested.empty() ? diffusion : nested;
-}
-
-/* Returns the vendor's b-value; negative if absent. */
-double
-vendor_b_value(const Source &source)
-{
-    const Header &dataset = source.dataset();
-    double value;
-    if (siemens_number(source, siemens_b_value, &value) && std::isfinite(value))
-        return value;
-    for (const auto &attribute : {philips_b_value, uih_b_value})
-        if (header_private_number(dataset, attribute, &value) && std::isfinite(value))
-            return value;
-    /* GE adds flags as multiples of 100,000, and 10^9 in most cases (NA-MIC; dcm2niix). */
-    if (header_private_number(dataset, ge_b_value, &value) && value >= 0 && value < 1e12)
-        return std::fmod(value, 1e5);
-    return -1;
-}
-
 std::string
 read_b_value(const Source &source, const Header &diffusion)
 {
     const std::string text = canonical_number(diffusion, DCM_DiffusionBValue);
     if (!text.empty() || source.has_groups())
         return text;
-    const double value = vendor_b_value(source);
-    return value < 0 ? std::string() : canonical(value, "");
+    const Header &dataset = source.dataset();
+    double value;
+    bool found = siemens_number(source, siemens_b_value, &value) && std::isfinite(value);
+    for (const auto &attribute : {philips_b_value, uih_b_value})
+        found =
+            found || (header_private_number(dataset, attribute, &value) && std::isfinite(value));
+    /* GE adds flags as multiples of 100,000, and 10^9 in most cases (NA-MIC; dcm2niix). */
+    if (!found && header_private_number(dataset, ge_b_value, &value) && value >= 0 &&
+        value < 1e12) {
+        value = std::fmod(value, 1e5);
+        found = true;
+    }
+    return !found || value < 0 ? std::string() : canonical(value, "");
 }
 
+/* Reads three components by `read`. Returns false if one is missing. */
+template <typename Read>
 bool
-read_vector(const Header &header, const DcmTagKey &tag, Vector &vector)
+read_vector(Vector &vector, Read read)
 {
-    for (unsigned long i = 0; i < vector.size(); i++)
-        if (!header_number(header, tag, &vector[i], i))
+    for (unsigned i = 0; i < vector.size(); i++)
+        if (!read(i, &vector[i]))
             return false;
     return true;
 }
 
+/* Computes the direction of a b-matrix of one direction (xx, xy, xz, yy, yz, zz), which is b times
+ * its outer product. The sign is lost; the largest component counts as positive. */
 bool
-read_siemens_direction(const Source &source, Vector &vector)
+read_matrix_direction(const Header &diffusion, const Source &source, Vector &direction)
 {
-    for (unsigned long i = 0; i < vector.size(); i++)
-        if (!siemens_number(source, siemens_direction, &vector[i], i))
+    const Header matrix = diffusion.item(DCM_DiffusionBMatrixSequence);
+    std::array<double, 6> m;
+    for (unsigned i = 0; i < m.size(); i++) {
+        const DcmTagKey tag(0x0018, static_cast<Uint16>(0x9602 + i)); /* XX, XY, XZ, YY, YZ, ZZ */
+        if (!header_number(matrix, tag, &m[i]) &&
+            !siemens_number(source, siemens_b_matrix, &m[i], i))
             return false;
-    return true;
-}
-
-bool
-read_private_vector(const Header &header, const struct private_attribute &attribute, Vector &vector)
-{
-    for (unsigned long i = 0; i < vector.size(); i++)
-        if (!header_private_number(header, attribute, &vector[i], i))
-            return false;
-    return true;
-}
-
-bool
-read_private_vector(const Header &header, const struct private_attribute (&attributes)[3],
-                    Vector &vector)
-{
-    for (size_t i = 0; i < vector.size(); i++)
-        if (!header_private_number(header, attributes[i], &vector[i]))
-            return false;
-    return true;
-}
-
-/* Returns the direction of a b-matrix of one direction (xx, xy, xz, yy, yz, zz), which is b
- * times its outer product. The sign is lost; the largest component counts as positive. */
-Vector
-direction_of_matrix(const std::array<double, 6> &m)
-{
+    }
     const std::array<Vector, 3> rows = {
         {{m[0], m[1], m[2]}, {m[1], m[3], m[4]}, {m[2], m[4], m[5]}}};
     size_t largest = 0;
     for (size_t i = 1; i < 3; i++)
         if (rows[i][i] > rows[largest][largest])
             largest = i;
-    Vector direction = rows[largest];
+    direction = rows[largest];
     const double length = std::hypot(direction[0], direction[1], direction[2]);
     for (double &component : direction)
         component = length > 0 ? component / length : 0;
-    return direction;
-}
-
-bool
-read_matrix_direction(const Header &diffusion, const Source &source, Vector &direction)
-{
-    const Header matrix = diffusion.item(DCM_DiffusionBMatrixSequence);
-    std::array<double, 6> values;
-    for (unsigned i = 0; i < values.size(); i++) {
-        const DcmTagKey tag(0x0018, static_cast<Uint16>(0x9602 + i)); /* XX, XY, XZ, YY, YZ, ZZ */
-        if (!header_number(matrix, tag, &values[i]) &&
-            !siemens_number(source, siemens_b_matrix, &values[i], i))
-            return false;
-    }
-    direction = direction_of_matrix(values);
     return true;
 }
 
@@ -243,10 +195,20 @@ bool
 read_vendor_direction(const Source &source, Vector &direction)
 {
     const Header &dataset = source.dataset();
-    return read_siemens_direction(source, direction) ||
-           read_private_vector(dataset, philips_direction, direction) ||
-           read_private_vector(dataset, uih_direction, direction) ||
-           read_private_vector(dataset, ge_direction, direction) ||
+    const auto siemens = [&](unsigned i, double *value) {
+        return siemens_number(source, siemens_direction, value, i);
+    };
+    const auto philips = [&](unsigned i, double *value) {
+        return header_private_number(dataset, philips_direction[i], value);
+    };
+    const auto united = [&](unsigned i, double *value) {
+        return header_private_number(dataset, uih_direction, value, i);
+    };
+    const auto ge = [&](unsigned i, double *value) {
+        return header_private_number(dataset, ge_direction[i], value);
+    };
+    return read_vector(direction, siemens) || read_vector(direction, philips) ||
+           read_vector(direction, united) || read_vector(direction, ge) ||
            read_canon_direction(dataset, direction);
 }
 
@@ -255,9 +217,12 @@ read_any_direction(const Source &source, const Header &diffusion, bool has_b_val
                    Vector &direction)
 {
     const Header gradient = diffusion.item(DCM_DiffusionGradientDirectionSequence);
-    return read_vector(gradient, DCM_DiffusionGradientOrientation, direction) ||
-           read_vector(diffusion, DCM_DiffusionGradientOrientation, direction) ||
-           (has_b_value && !source.has_groups() && read_vendor_direction(source, direction)) ||
+    for (const Header *header : {&gradient, &diffusion})
+        if (read_vector(direction, [&](unsigned i, double *value) {
+                return header_number(*header, DCM_DiffusionGradientOrientation, value, i);
+            }))
+            return true;
+    return (has_b_value && !source.has_groups() && read_vendor_direction(source, direction)) ||
            read_matrix_direction(diffusion, source, direction);
 }
 
@@ -318,18 +283,6 @@ read_label(const Source &source)
     return text;
 }
 
-/* Reads the time from Image Index, which counts slice by slice through the time slices, slots
- * and R-R intervals of a PET series (PS3.3 C.8.9.4.1.9). */
-std::string
-read_pet_time(const Header &dataset)
-{
-    int32_t index = 0, slices = 0;
-    if (!header_integer(dataset, DCM_ImageIndex, &index) ||
-        !header_integer(dataset, DCM_NumberOfSlices, &slices) || index < 1 || slices < 1)
-        return {};
-    return canonical((index - 1) / slices + 1, "");
-}
-
 std::string
 read_temporal(const Source &source)
 {
@@ -337,8 +290,12 @@ read_temporal(const Source &source)
     std::string text;
     if (!source.has_groups())
         text = canonical_number(dataset, DCM_TemporalPositionIdentifier);
-    if (!source.has_groups() && text.empty())
-        text = read_pet_time(dataset);
+    /* Image Index counts slice by slice through the time slices, slots and R-R intervals of a PET
+     * series (PS3.3 C.8.9.4.1.9). */
+    int32_t index, slices;
+    if (!source.has_groups() && text.empty() && header_integer(dataset, DCM_ImageIndex, &index) &&
+        header_integer(dataset, DCM_NumberOfSlices, &slices) && index >= 1 && slices >= 1)
+        text = canonical((index - 1) / slices + 1, "");
     if (text.empty())
         text = canonical_number(source.group(DCM_FrameContentSequence), DCM_TemporalPositionIndex);
     if (text.empty())
@@ -488,7 +445,10 @@ copy_key(char (&destination)[DICOM_DS_SIZE], const std::string &text)
 void
 keys_read(const Source &source, const std::vector<std::string> &types, struct dicom_frame &frame)
 {
-    const Header diffusion = diffusion_of(source);
+    /* Some senders add the sequence of the diffusion macro to classic instances too. */
+    const Header group = source.group(DCM_MRDiffusionSequence);
+    const Header nested = group.item(DCM_MRDiffusionSequence);
+    const Header &diffusion = nested.empty() ? group : nested;
     const Header timing = source.group(DCM_MRTimingAndRelatedParametersSequence);
     const std::string b_value = read_b_value(source, diffusion);
     copy_key(frame.echo, read_echo(source));

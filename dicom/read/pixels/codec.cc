@@ -73,20 +73,15 @@ find_jpeg_size(const std::vector<uint8_t> &bytes, JpegSize *size)
     return false;
 }
 
-/* Returns whether the process has one scan: sequential, lossless and JPEG-LS, the only current
- * ones in DICOM. A progressive stream costs one frame for each scan that it claims. */
-bool
-is_one_scan(uint8_t marker)
-{
-    return marker == 0xC0 || marker == 0xC1 || marker == 0xC3 || marker == 0xF7;
-}
-
 std::string
 check_jpeg(const codec_frame &frame, JpegSize *size)
 {
     if (!find_jpeg_size(frame.bytes, size))
         return "its code stream has no frame header";
-    if (!is_one_scan(size->marker))
+    /* Sequential, lossless and JPEG-LS, the only current processes in DICOM, have one scan. A
+     * progressive stream costs one frame for each scan that it claims. */
+    if (size->marker != 0xC0 && size->marker != 0xC1 && size->marker != 0xC3 &&
+        size->marker != 0xF7)
         return "its code stream is progressive, hierarchical or arithmetic";
     if (size->components != 1 || size->rows != frame.instance->rows ||
         size->columns != frame.instance->columns)
@@ -118,28 +113,18 @@ codec_describe(DcmDataset &dataset, const struct dicom_instance &instance, unsig
         header_is_good(condition);
 }
 
-/* Returns a pixel sequence with an empty offset table and one fragment. */
-std::unique_ptr<DcmPixelSequence>
-wrap(const std::vector<uint8_t> &bytes)
-{
-    auto sequence = std::make_unique<DcmPixelSequence>(DCM_PixelSequenceTag);
-    auto table = std::make_unique<DcmPixelItem>(DCM_PixelItemTag);
-    auto fragment = std::make_unique<DcmPixelItem>(DCM_PixelItemTag);
-    if (!header_is_good(
-            fragment->putUint8Array(bytes.data(), static_cast<unsigned long>(bytes.size()))))
-        return nullptr;
-    sequence->insert(table.release());
-    sequence->insert(fragment.release());
-    return sequence;
-}
-
 std::string
 codec_decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
 {
     errno = 0; /* if memory is short, DCMTK later reports an invalid stream */
-    std::unique_ptr<DcmPixelSequence> sequence = wrap(frame.bytes);
-    if (!sequence)
+    auto sequence = std::make_unique<DcmPixelSequence>(DCM_PixelSequenceTag);
+    auto table = std::make_unique<DcmPixelItem>(DCM_PixelItemTag); /* of offsets: empty */
+    auto item = std::make_unique<DcmPixelItem>(DCM_PixelItemTag);
+    if (!header_is_good(item->putUint8Array(frame.bytes.data(),
+                                            static_cast<unsigned long>(frame.bytes.size()))))
         return "its compressed bytes cannot be processed";
+    sequence->insert(table.release());
+    sequence->insert(item.release());
     DcmDataset dataset;
     codec_describe(dataset, *frame.instance, bits);
     DcmPixelData pixels(DCM_PixelData);

@@ -14,15 +14,6 @@ struct offset_table {
     uint64_t *offsets;
 };
 
-static uint64_t
-little_endian(const uint8_t *bytes, size_t size)
-{
-    uint64_t value = 0;
-    for (size_t i = size; i > 0; i--)
-        value = value << 8 | bytes[i - 1];
-    return value;
-}
-
 static int
 table_from_bytes(const uint8_t *bytes, size_t size, size_t width, struct offset_table *table)
 {
@@ -32,7 +23,8 @@ table_from_bytes(const uint8_t *bytes, size_t size, size_t width, struct offset_
     if (!table->offsets)
         return -ENOMEM;
     for (size_t i = 0; i < table->count; i++)
-        table->offsets[i] = little_endian(bytes + i * width, width);
+        for (size_t byte = width; byte > 0; byte--) /* little endian */
+            table->offsets[i] = table->offsets[i] << 8 | bytes[i * width + byte - 1];
     return 0;
 }
 
@@ -49,17 +41,6 @@ read_basic_table(struct stream *stream, uint32_t length, struct offset_table *ta
         error = table_from_bytes(bytes, length, 4, table);
     free(bytes);
     return error;
-}
-
-/* Reads the table, the only element that the scan kept: tag, "OV", two reserved bytes, 32-bit
- * length, value. */
-static int
-read_extended_table(const struct scan *scan, struct offset_table *table)
-{
-    const size_t header = 12;
-    if (scan->kept.size <= header)
-        return 0;
-    return table_from_bytes(scan->kept.bytes + header, scan->kept.size - header, 8, table);
 }
 
 static int
@@ -177,8 +158,11 @@ fragments_index(struct stream *stream, const struct scan *scan, const char *path
     int rc = fragments->first ? 0 : -ENOMEM;
     if (!rc)
         rc = list_fragments(stream, fragments, &basic);
-    if (!rc)
-        rc = read_extended_table(scan, &extended);
+    /* The extended table is the only element that the scan kept: tag, "OV", two reserved bytes,
+     * 32-bit length, value. */
+    const size_t header = 12;
+    if (!rc && scan->kept.size > header)
+        rc = table_from_bytes(scan->kept.bytes + header, scan->kept.size - header, 8, &extended);
     if (rc)
         rc = scan_error(stream, path, rc, "its pixel data", error);
     else if (!assign_frames(stream->fd, &basic, &extended, fragments))

@@ -85,19 +85,6 @@ content_add_all(struct stream *stream, struct content *content, struct uid_name 
     return rc;
 }
 
-/* Digests the bytes of a data set that cannot be walked to its end. */
-static int
-content_add_bytes(int fd, struct uid_name *name)
-{
-    struct stream stream;
-    int rc = stream_open_again(&stream, fd);
-    if (rc)
-        return rc;
-    rc = stream_show(&stream, INT64_MAX, content_add, name);
-    stream_close(&stream);
-    return rc == -ENODATA ? 0 : rc;
-}
-
 static int
 content_read(int fd, struct content *content)
 {
@@ -109,8 +96,12 @@ content_read(int fd, struct content *content)
     rc = uid_name_begin(&name);
     if (!rc) {
         rc = content_add_all(&stream, content, name);
-        if (rc == -EBADMSG)
-            rc = content_add_bytes(fd, name);
+        if (rc == -EBADMSG) {
+            /* Digest the bytes of a data set that cannot be walked to its end. */
+            stream_rewind(&stream);
+            rc = stream_show(&stream, INT64_MAX, content_add, name);
+            rc = rc == -ENODATA ? 0 : rc;
+        }
         const int ended = uid_name_end(name, content->digest);
         rc = rc ? rc : ended;
     }

@@ -233,47 +233,25 @@ scan_consume_value(struct walk *walk, const struct element *element)
     return error ? stream_failed(walk, error) : 0;
 }
 
-/* Counts elements and items that a parser must create objects for. */
-static int
-count_kept(struct walk *walk)
-{
-    if (walk->into == &walk->scan->frames)
-        return ++walk->frame_kept <= walk->separate->max_elements
-                   ? 0
-                   : scan_too_much(walk, walk->separate->max_elements, walk->separate->per_item);
-    return ++walk->kept <= LIMIT_KEPT_ELEMENTS
-               ? 0
-               : scan_too_much(walk, LIMIT_KEPT_ELEMENTS, "elements to read");
-}
-
+/* Counts all elements and items, and those that a parser must create objects for. */
 static int
 consume_header(struct walk *walk, const struct element *element)
 {
+    const struct scan_separate *separate = walk->separate;
     int error = 0;
     if (++walk->elements > LIMIT_HEADER_ELEMENTS)
         return scan_too_much(walk, LIMIT_HEADER_ELEMENTS, "elements");
     if (walk->elements % 4096 == 0)
         error = scan_check_time(walk->scan, walk->path, walk->error);
-    if (!error && walk->into)
-        error = count_kept(walk);
-    return error ? error : consume(walk, element->header_size);
-}
-
-/* Checks the order of tags. A parser inserts each element in tag order, which is slow for many
- * unordered ones. */
-static int
-check_order(struct walk *walk, struct level *level, const struct element *element)
-{
-    if (!walk->into)
-        return 0;
-    if (level->is_item && ++level->elements > LIMIT_ITEM_ELEMENTS)
-        return scan_too_much(walk, LIMIT_ITEM_ELEMENTS, "elements in one item");
-    if (element->tag <= level->last_tag)
-        return ++walk->disorder <= LIMIT_DISORDER
-                   ? 0
-                   : scan_invalid(walk, "too many elements are not in the order of their tags");
-    level->last_tag = element->tag;
-    return 0;
+    if (error)
+        return error;
+    if (walk->into == &walk->scan->frames) {
+        if (++walk->frame_kept > separate->max_elements)
+            return scan_too_much(walk, separate->max_elements, separate->per_item);
+    } else if (walk->into && ++walk->kept > LIMIT_KEPT_ELEMENTS) {
+        return scan_too_much(walk, LIMIT_KEPT_ELEMENTS, "elements to read");
+    }
+    return consume(walk, element->header_size);
 }
 
 /* Reads an element's header without consuming it. */
@@ -439,8 +417,16 @@ consume_element_header(struct walk *walk, struct level *level, const struct elem
     const bool kept = wanted && !is_encapsulated(element) &&
                       (level->all || has_wanted_size(walk->wanted, element, *nested));
     walk->into = kept ? level->into : NULL;
-    error = check_order(walk, level, element);
-    return error ? error : consume_header(walk, element);
+    if (kept && level->is_item && ++level->elements > LIMIT_ITEM_ELEMENTS)
+        return scan_too_much(walk, LIMIT_ITEM_ELEMENTS, "elements in one item");
+    /* A parser inserts each element in tag order, which is slow for many unordered ones. */
+    if (kept && element->tag <= level->last_tag) {
+        if (++walk->disorder > LIMIT_DISORDER)
+            return scan_invalid(walk, "too many elements are not in the order of their tags");
+    } else if (kept) {
+        level->last_tag = element->tag;
+    }
+    return consume_header(walk, element);
 }
 
 /* Skips the fragments of an encapsulated value. No fragment may exceed `limit`. */
@@ -496,29 +482,17 @@ forget_length(struct walk *walk)
         memset(walk->into->bytes + walk->into->size - 4, 0xFF, 4);
 }
 
+/* Leaves the innermost level. Of the separate sequence, ends an item, whose wanted elements have
+ * been kept. */
 static int
-keep_delimiter(struct walk *walk, const struct level *level)
+pop(struct walk *walk, struct level *levels, int *depth)
 {
-    static const uint8_t delimiters[2][2][8] = {
-        {{0xFE, 0xFF, 0xDD, 0xE0}, {0xFF, 0xFE, 0xE0, 0xDD}},
-        {{0xFE, 0xFF, 0x0D, 0xE0}, {0xFF, 0xFE, 0xE0, 0x0D}}};
-    const uint8_t *delimiter = delimiters[level->is_item][level->encoding.big_endian];
-    walk->into = level->into;
-    if (!walk->into)
-        return 0;
-    int error = grow_kept(walk, sizeof(delimiters[0][0]));
-    if (error)
-        return error;
-    memcpy(walk->into->bytes + walk->into->size, delimiter, sizeof(delimiters[0][0]));
-    walk->into->size += sizeof(delimiters[0][0]);
-    return 0;
-}
-
-/* Ends an item of the separate sequence, whose wanted elements have been kept. */
-static int
-end_frame(struct walk *walk)
-{
+    const struct level *level = &levels[(*depth)--];
     struct scan *scan = walk->scan;
+    if (level->is_item)
+        scan_emit(walk, TAG_ITEM_END, 0);
+    if (!level->is_frames || !level->is_item)
+        return 0;
     if (scan->frame_count == walk->separate->max_items)
         return scan_too_much(walk, walk->separate->max_items, walk->separate->items);
     if (scan->frame_count == scan->frame_room) {
@@ -534,22 +508,25 @@ end_frame(struct walk *walk)
     return 0;
 }
 
-/* Leaves the innermost level. */
-static int
-pop(struct walk *walk, struct level *levels, int *depth)
-{
-    const struct level *level = &levels[(*depth)--];
-    if (level->is_item)
-        scan_emit(walk, TAG_ITEM_END, 0);
-    return level->is_frames && level->is_item ? end_frame(walk) : 0;
-}
-
+/* Ends a sequence or item of defined length. What was kept of it gets a delimiter. */
 static int
 pop_at_end(struct walk *walk, struct level *levels, int *depth)
 {
+    static const uint8_t delimiters[2][2][8] = {
+        {{0xFE, 0xFF, 0xDD, 0xE0}, {0xFF, 0xFE, 0xE0, 0xDD}},
+        {{0xFE, 0xFF, 0x0D, 0xE0}, {0xFF, 0xFE, 0xE0, 0x0D}}};
     const struct level *level = &levels[*depth];
-    int error = level->is_frames ? 0 : keep_delimiter(walk, level);
-    return error ? error : pop(walk, levels, depth);
+    struct scan_bytes *into = level->into;
+    if (!level->is_frames && into) {
+        walk->into = into;
+        int error = grow_kept(walk, sizeof(delimiters[0][0]));
+        if (error)
+            return error;
+        memcpy(into->bytes + into->size, delimiters[level->is_item][level->encoding.big_endian],
+               sizeof(delimiters[0][0]));
+        into->size += sizeof(delimiters[0][0]);
+    }
+    return pop(walk, levels, depth);
 }
 
 static int
@@ -791,28 +768,6 @@ find_encoding(struct walk *walk)
     return 0;
 }
 
-static void
-found_pixels(struct walk *walk, const struct element *element)
-{
-    struct scan *scan = walk->scan;
-    scan->pixel_tag = element->tag;
-    memcpy(scan->pixel_vr, element->vr, sizeof(scan->pixel_vr));
-    scan->encapsulated = element->length == UNDEFINED_LENGTH;
-    scan->pixel_offset = walk->stream->position;
-    scan->pixel_length = scan->encapsulated ? -1 : (int64_t)element->length;
-}
-
-static bool
-at_end(struct walk *walk, int *error)
-{
-    const uint8_t *bytes = stream_peek(walk->stream, 1, error);
-    if (!bytes && *error == -ENODATA) {
-        *error = 0;
-        return true;
-    }
-    return false;
-}
-
 /* Walks the value of a top-level element whose header has been consumed. */
 static int
 walk_value(struct walk *walk, const struct level *data_set, const struct element *element,
@@ -836,22 +791,16 @@ walk_value(struct walk *walk, const struct level *data_set, const struct element
     return walk_sequence(walk, element, &sequence);
 }
 
-static bool
-is_pixels(const struct element *element)
-{
-    return element->tag == SCAN_TAG_PIXELS || element->tag == SCAN_TAG_FLOAT_PIXELS ||
-           element->tag == SCAN_TAG_DOUBLE_PIXELS;
-}
-
 static int
 walk_data_set(struct walk *walk)
 {
-    struct level data_set = {.into = &walk->scan->kept,
-                             .encoding = {walk->scan->implicit_vr, walk->scan->big_endian}};
-    int error;
-    while (!at_end(walk, &error)) {
-        if (error)
-            return stream_failed(walk, error);
+    struct scan *scan = walk->scan;
+    struct level data_set = {.into = &scan->kept,
+                             .encoding = {scan->implicit_vr, scan->big_endian}};
+    for (;;) {
+        int error;
+        if (!stream_peek(walk->stream, 1, &error))
+            return error == -ENODATA ? 0 : stream_failed(walk, error);
         struct element element;
         error = peek_element(walk, data_set.encoding, &element);
         if (error)
@@ -859,11 +808,17 @@ walk_data_set(struct walk *walk)
         if (element.tag >> 16 == 0xFFFE || element.tag >> 16 == 0)
             return scan_invalid(walk, "an element has an impossible tag");
         walk->into = NULL;
-        if (is_pixels(&element)) {
+        if (element.tag == SCAN_TAG_PIXELS || element.tag == SCAN_TAG_FLOAT_PIXELS ||
+            element.tag == SCAN_TAG_DOUBLE_PIXELS) {
             error = consume(walk, element.header_size);
-            if (!error)
-                found_pixels(walk, &element);
-            return error;
+            if (error)
+                return error;
+            scan->pixel_tag = element.tag;
+            memcpy(scan->pixel_vr, element.vr, sizeof(scan->pixel_vr));
+            scan->encapsulated = element.length == UNDEFINED_LENGTH;
+            scan->pixel_offset = walk->stream->position;
+            scan->pixel_length = scan->encapsulated ? -1 : (int64_t)element.length;
+            return 0;
         }
         bool nested;
         error = consume_element_header(walk, &data_set, &element, &nested);
@@ -872,7 +827,6 @@ walk_data_set(struct walk *walk)
         if (error)
             return error;
     }
-    return error ? stream_failed(walk, error) : 0;
 }
 
 struct scan_wanted

@@ -113,16 +113,8 @@ stream_read_at(int fd, void *destination, size_t count, int64_t offset)
     return 0;
 }
 
-/* Returns whether more has been inflated than is plausible for the file's size. */
-static bool
-is_implausible(const struct stream *stream)
-{
-    const int64_t made = (int64_t)stream->inflater->zlib.total_out;
-    return made > (int64_t)LIMIT_EXPANDED_MIB << 20 && made / LIMIT_EXPANSION > stream->file_size;
-}
-
 /* Inflates up to `count` bytes into `destination`. Returns the bytes made, 0 at the end, or a
- * negative errno. */
+ * negative errno: -EFBIG if more was inflated than is plausible for the file's size. */
 static ssize_t
 inflate_some(struct stream *stream, uint8_t *destination, size_t count)
 {
@@ -152,48 +144,39 @@ inflate_some(struct stream *stream, uint8_t *destination, size_t count)
         else if (result != Z_OK)
             return -EBADMSG;
     }
-    return is_implausible(stream) ? -EFBIG : (ssize_t)(wanted - zlib->avail_out);
-}
-
-/* Fills the window from the current position until it holds `count` bytes. */
-static int
-fill_window(struct stream *stream, size_t count)
-{
-    size_t kept = 0;
-    const int64_t ahead = stream->window_start + (int64_t)stream->window_size - stream->position;
-    if (ahead > 0) {
-        kept = (size_t)ahead;
-        memmove(stream->window, stream->window + stream->window_size - kept, kept);
-    }
-    stream->window_start = stream->position;
-    stream->window_size = kept;
-    while (stream->window_size < count) {
-        uint8_t *end = stream->window + stream->window_size;
-        const size_t room = sizeof(stream->window) - stream->window_size;
-        ssize_t got = stream->inflater
-                          ? inflate_some(stream, end, room)
-                          : read_at(stream->fd, end, room,
-                                    stream->window_start + (int64_t)stream->window_size);
-        if (got < 0)
-            return (int)got;
-        if (got == 0)
-            return -ENODATA;
-        stream->window_size += (size_t)got;
-    }
-    return 0;
+    const int64_t made = (int64_t)zlib->total_out;
+    if (made > (int64_t)LIMIT_EXPANDED_MIB << 20 && made / LIMIT_EXPANSION > stream->file_size)
+        return -EFBIG;
+    return (ssize_t)(wanted - zlib->avail_out);
 }
 
 const uint8_t *
 stream_peek(struct stream *stream, size_t count, int *error)
 {
+    const int64_t ahead = stream->window_start + (int64_t)stream->window_size - stream->position;
     *error = 0;
-    const int64_t end = stream->window_start + (int64_t)stream->window_size;
-    if (stream->position + (int64_t)count > end) {
-        *error = fill_window(stream, count);
-        if (*error)
+    if (ahead >= (int64_t)count)
+        return stream->window + (stream->position - stream->window_start);
+    /* Fill the window from the current position until it holds `count` bytes. */
+    const size_t kept = ahead > 0 ? (size_t)ahead : 0;
+    if (kept > 0)
+        memmove(stream->window, stream->window + stream->window_size - kept, kept);
+    stream->window_start = stream->position;
+    stream->window_size = kept;
+    while (stream->window_size < count) {
+        uint8_t *end = stream->window + stream->window_size;
+        const size_t room = sizeof(stream->window) - stream->window_size;
+        const ssize_t got = stream->inflater
+                                ? inflate_some(stream, end, room)
+                                : read_at(stream->fd, end, room,
+                                          stream->window_start + (int64_t)stream->window_size);
+        if (got <= 0) {
+            *error = got < 0 ? (int)got : -ENODATA;
             return NULL;
+        }
+        stream->window_size += (size_t)got;
     }
-    return stream->window + (stream->position - stream->window_start);
+    return stream->window;
 }
 
 /* Consumes those of the next `count` bytes that the window holds. Returns their number. */

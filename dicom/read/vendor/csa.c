@@ -28,17 +28,6 @@ csa_take(struct csa *csa, size_t count)
     return taken;
 }
 
-/* Reads the head. Returns the number of attributes. */
-static uint32_t
-csa_begin(struct csa *csa)
-{
-    csa->second = csa->left >= 4 && memcmp(csa->at, "SV10", 4) == 0;
-    if (csa->second)
-        csa_take(csa, 8);
-    const uint8_t *head = csa_take(csa, 8);
-    return head && value_u32(head + 4, false) == MARK ? value_u32(head, false) : 0;
-}
-
 /* Returns the value of the next item, or NULL. */
 static const uint8_t *
 csa_item(struct csa *csa, size_t *length)
@@ -92,8 +81,13 @@ size_t
 csa_values(const void *bytes, size_t size, const char *name, char (*values)[CSA_VALUE], size_t room)
 {
     struct csa csa = {.at = bytes, .left = size};
-    for (uint32_t attributes = csa_begin(&csa); attributes > 0; attributes--) {
-        const uint8_t *head = csa_take(&csa, NAME_BYTES + 20);
+    csa.second = size >= 4 && memcmp(bytes, "SV10", 4) == 0;
+    if (csa.second)
+        csa_take(&csa, 8);
+    const uint8_t *head = csa_take(&csa, 8);
+    const bool good = head && value_u32(head + 4, false) == MARK;
+    for (uint32_t attributes = good ? value_u32(head, false) : 0; attributes > 0; attributes--) {
+        head = csa_take(&csa, NAME_BYTES + 20);
         if (!head)
             return 0;
         const uint32_t items = value_u32(head + NAME_BYTES + 12, false);
