@@ -14,16 +14,6 @@
 namespace
 {
 
-OFCondition
-charset_parse(const struct dicom_inherited &inherited, DcmDataset &dataset)
-{
-    std::string bytes;
-    for (size_t i = 0; i < inherited.count; i++)
-        bytes.append(reinterpret_cast<const char *>(inherited.elements[i].bytes),
-                     inherited.elements[i].size);
-    return header_decode(bytes.data(), bytes.size(), EXS_LittleEndianExplicit, dataset);
-}
-
 /* Returns the name of iconv's converter for the Japanese sets, or nullptr if the declared sets
  * are not of that family. DCMTK with glibc's iconv cannot read ISO 2022 IR 87 and 159, which
  * Japanese sites use. iconv can, escape sequences included. */
@@ -199,16 +189,19 @@ extern "C" int
 dicom_inherited_to_utf8(struct dicom_inherited *inherited)
 try {
     DcmDataset dataset;
-    if (charset_parse(*inherited, dataset).bad() || charset_convert(dataset).bad()) {
+    std::string bytes;
+    for (size_t i = 0; i < inherited->count; i++)
+        bytes.append(reinterpret_cast<const char *>(inherited->elements[i].bytes),
+                     inherited->elements[i].size);
+    if (header_decode(bytes.data(), bytes.size(), EXS_LittleEndianExplicit, dataset).bad() ||
+        charset_convert(dataset).bad()) {
         header_blame_memory();
         return -EILSEQ;
     }
     InheritedElements elements;
-    for (DcmObject *object = dataset.nextInContainer(nullptr); object;
-         object = dataset.nextInContainer(object)) {
-        if (!elements.add(*static_cast<DcmElement *>(object)))
+    for (DcmElement *element : header_children<DcmElement>(&dataset))
+        if (!elements.add(*element))
             return -EIO;
-    }
     struct dicom_inherited converted = elements.hand_over();
     memcpy(converted.left_out, inherited->left_out, sizeof(converted.left_out));
     dicom_inherited_free(inherited);

@@ -1,8 +1,10 @@
 #include "dicom/value/dictionary.h"
+#include "dicom/dicom.h"
 
 #include <dcmtk/config/osconfig.h>
 
 #include <dcmtk/dcmdata/dctag.h>
+#include <dcmtk/dcmdata/dcuid.h>
 
 enum dictionary_form
 dictionary_form(uint32_t tag)
@@ -20,4 +22,10 @@ dictionary_form(uint32_t tag)
     default:
         return DICTIONARY_VALUE;
     }
+}
+
+const char *
+dicom_uid_name(const char *uid)
+{
+    return dcmFindNameOfUID(uid, uid);
 }

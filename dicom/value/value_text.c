@@ -19,23 +19,6 @@ is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Removes leading zeros and the plus sign of an exponent: 1e+05, 1e-05 -> 1e5, 1e-5. */
-static void
-shorten_exponent(char *text)
-{
-    char *place = strchr(text, 'e');
-    if (!place)
-        return;
-    char *from = ++place;
-    if (*from == '+')
-        from++;
-    else if (*from == '-')
-        place = ++from;
-    while (*from == '0' && from[1] != '\0')
-        from++;
-    memmove(place, from, strlen(from) + 1);
-}
-
 /* Formats with `digits` significant digits. Returns whether the text reads back as the same
  * number. */
 static bool
@@ -47,7 +30,18 @@ format_digits(double number, int digits, char text[32])
         if (*c == ',') /* some locales have this radix character */
             *c = '.';
     }
-    shorten_exponent(text);
+    char *place = strchr(text, 'e');
+    if (!place)
+        return same;
+    /* Remove leading zeros and the plus sign of the exponent: 1e+05, 1e-05 -> 1e5, 1e-5. */
+    char *from = ++place;
+    if (*from == '+')
+        from++;
+    else if (*from == '-')
+        place = ++from;
+    while (*from == '0' && from[1] != '\0')
+        from++;
+    memmove(place, from, strlen(from) + 1);
     return same;
 }
 
@@ -209,9 +203,7 @@ in_range(const char *two_digits, int lo, int hi)
 static bool
 is_date(const char *text, size_t size)
 {
-    if (size != 8)
-        return false;
-    return is_integer(text, size) && is_digit(text[0]) && in_range(text + 4, 1, 12) &&
+    return size == 8 && is_integer(text, size) && is_digit(text[0]) && in_range(text + 4, 1, 12) &&
            in_range(text + 6, 1, 31);
 }
 
@@ -234,8 +226,6 @@ is_time(const char *text, size_t size)
 static bool
 is_code_string(const char *text, size_t size)
 {
-    if (size > CS_LENGTH)
-        return false;
     for (size_t i = 0; i < size; i++) {
         if (!(text[i] >= 'A' && text[i] <= 'Z') && !is_digit(text[i]) && text[i] != '_' &&
             text[i] != ' ')
@@ -249,8 +239,6 @@ static bool
 is_uid(const char *text, size_t size)
 {
     bool begins = true;
-    if (size > UI_LENGTH)
-        return false;
     for (size_t i = 0; i < size; i++) {
         const bool ends = i + 1 == size || text[i + 1] == '.';
         if (!is_digit(text[i]) && (text[i] != '.' || begins || i + 1 == size))
@@ -262,41 +250,37 @@ is_uid(const char *text, size_t size)
     return true;
 }
 
-static bool
-is_legal_component(const char vr[2], const char *text, size_t size)
-{
-    trim(&text, &size);
-    if (size == 0)
-        return true;
-    if (memcmp(vr, "AS", 2) == 0)
-        return is_age(text, size);
-    if (memcmp(vr, "CS", 2) == 0)
-        return is_code_string(text, size);
-    if (memcmp(vr, "DA", 2) == 0)
-        return is_date(text, size);
-    if (memcmp(vr, "DS", 2) == 0)
-        return size <= DS_LENGTH && is_decimal(text, size);
-    if (memcmp(vr, "IS", 2) == 0)
-        return size <= IS_LENGTH && is_integer(text, size);
-    if (memcmp(vr, "TM", 2) == 0)
-        return is_time(text, size);
-    if (memcmp(vr, "UI", 2) == 0)
-        return is_uid(text, size);
-    return true;
-}
-
 bool
 value_is_legal(const char vr[2], const char *value, size_t size)
 {
+    static const struct {
+        char vr[3];
+        size_t size;
+        bool (*is_legal)(const char *text, size_t size);
+    } forms[] = {
+        {"AS", 4, is_age},
+        {"CS", CS_LENGTH, is_code_string},
+        {"DA", 8, is_date},
+        {"DS", DS_LENGTH, is_decimal},
+        {"IS", IS_LENGTH, is_integer},
+        {"TM", 13, is_time},
+        {"UI", UI_LENGTH, is_uid},
+    };
+
     for (;;) {
         const char *end = size > 0 ? memchr(value, '\\', size) : NULL;
+        const char *text = value;
         size_t length = end ? (size_t)(end - value) : size;
-        if (!is_legal_component(vr, value, length))
-            return false;
+        size_t rest = size - length;
+        trim(&text, &length);
+        for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]) && length > 0; i++)
+            if (memcmp(forms[i].vr, vr, 2) == 0 &&
+                (length > forms[i].size || !forms[i].is_legal(text, length)))
+                return false;
         if (!end)
             return true;
-        value += length + 1;
-        size -= length + 1;
+        value = end + 1;
+        size = rest - 1;
     }
 }
 
