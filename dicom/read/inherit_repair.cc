@@ -86,37 +86,16 @@ constexpr uint32_t tag_breed = 0x00102293;              /* type 2C */
 constexpr uint32_t tag_breed_registration = 0x00102294; /* type 2C */
 constexpr uint32_t tag_identity_removed = 0x00120062;
 
-/* Returns the max number of characters of a value; in PN, of a component group. */
-size_t
-max_characters(DcmEVR vr)
-{
-    switch (vr) {
-    case EVR_SH:
-        return 16;
-    case EVR_LO:
-    case EVR_PN:
-        return 64;
-    case EVR_ST:
-        return 1024;
-    case EVR_LT:
-        return 10240;
-    default:
-        return SIZE_MAX;
-    }
-}
-
-bool
-is_text(DcmEVR vr)
-{
-    return vr == EVR_SH || vr == EVR_LO || vr == EVR_PN || vr == EVR_ST || vr == EVR_LT ||
-           vr == EVR_UC || vr == EVR_UT;
-}
-
-bool
-has_lines(DcmEVR vr)
-{
-    return vr == EVR_ST || vr == EVR_LT || vr == EVR_UT;
-}
+/* VRs of text in the declared character set. */
+constexpr struct text_form {
+    DcmEVR vr;
+    size_t characters; /* max number in a value; in PN, in a component group */
+    bool lines;        /* allows line breaks and backslashes */
+} text_forms[] = {
+    {EVR_SH, 16, false},      {EVR_LO, 64, false},   {EVR_PN, 64, false},
+    {EVR_ST, 1024, true},     {EVR_LT, 10240, true}, {EVR_UC, SIZE_MAX, false},
+    {EVR_UT, SIZE_MAX, true},
+};
 
 size_t
 count_characters(const std::string &utf8)
@@ -158,17 +137,17 @@ all_parts(const std::string &text, char delimiter, Part is_valid)
 
 /* Checks one decoded value. */
 bool
-is_valid_text(const std::string &utf8, DcmEVR vr)
+is_valid_text(const std::string &utf8, const struct text_form &form)
 {
-    if (has_control(utf8, has_lines(vr)))
+    if (has_control(utf8, form.lines))
         return false;
-    if (vr != EVR_PN)
-        return count_characters(utf8) <= max_characters(vr);
+    if (form.vr != EVR_PN)
+        return count_characters(utf8) <= form.characters;
     /* A name has at most three groups of at most five components (PS3.5 6.2). */
     return std::count(utf8.begin(), utf8.end(), '=') <= 2 &&
-           all_parts(utf8, '=', [](const std::string &group) {
+           all_parts(utf8, '=', [&](const std::string &group) {
                return std::count(group.begin(), group.end(), '^') <= 4 &&
-                      count_characters(group) <= max_characters(EVR_PN);
+                      count_characters(group) <= form.characters;
            });
 }
 
@@ -270,18 +249,20 @@ class Repair
         if (number == tag_time_zone)
             return value.empty() || (value.size() == 5 && (value[0] == '+' || value[0] == '-') &&
                                      value.find_first_not_of("0123456789", 1) == std::string::npos);
-        if (!is_text(vr))
+        const auto *form = std::find_if(std::begin(text_forms), std::end(text_forms),
+                                        [&](const auto &each) { return each.vr == vr; });
+        if (form == std::end(text_forms))
             return value_is_legal(DcmVR(vr).getVRName(), value.c_str(), value.size()) &&
                    1 + std::count(value.begin(), value.end(), '\\') <= max_values(tag) &&
                    (value.empty() || is_term(number, value));
         std::string utf8;
         if (!charset_.decode(value, utf8))
             return false;
-        if (has_lines(vr))
-            return is_valid_text(utf8, vr);
+        if (form->lines)
+            return is_valid_text(utf8, *form);
         return 1 + std::count(utf8.begin(), utf8.end(), '\\') <= max_values(tag) &&
                all_parts(utf8, '\\',
-                         [&](const std::string &part) { return is_valid_text(part, vr); });
+                         [&](const std::string &part) { return is_valid_text(part, *form); });
     }
 
     /* Replaces illegal characters of a name by '?'. Tries the smallest replacement first. */

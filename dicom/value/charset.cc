@@ -131,14 +131,36 @@ convert_japanese(DcmDataset &dataset, const char *converter_name)
     return dataset.putAndInsertString(DCM_SpecificCharacterSet, "ISO_IR 192");
 }
 
-OFCondition
-charset_convert(DcmDataset &dataset)
+int
+inherited_convert(struct dicom_inherited &inherited)
 {
-    OFString declared;
-    dataset.findAndGetOFStringArray(DCM_SpecificCharacterSet, declared);
-    const char *japanese = japanese_converter(std::string(declared.c_str(), declared.size()));
-    return japanese ? convert_japanese(dataset, japanese)
-                    : header_try([&] { return dataset.convertToUTF8(); });
+    DcmDataset dataset;
+    std::string bytes;
+    for (size_t i = 0; i < inherited.count; i++)
+        bytes.append(reinterpret_cast<const char *>(inherited.elements[i].bytes),
+                     inherited.elements[i].size);
+    OFCondition condition =
+        header_decode(bytes.data(), bytes.size(), EXS_LittleEndianExplicit, dataset);
+    if (condition.good()) {
+        OFString declared;
+        dataset.findAndGetOFStringArray(DCM_SpecificCharacterSet, declared);
+        const char *japanese = japanese_converter(std::string(declared.c_str(), declared.size()));
+        condition = japanese ? convert_japanese(dataset, japanese)
+                             : header_try([&] { return dataset.convertToUTF8(); });
+    }
+    if (condition.bad()) {
+        header_blame_memory();
+        return -EILSEQ;
+    }
+    InheritedElements elements;
+    for (DcmElement *element : header_children<DcmElement>(&dataset))
+        if (!elements.add(*element))
+            return -EIO;
+    struct dicom_inherited converted = elements.hand_over();
+    memcpy(converted.left_out, inherited.left_out, sizeof(converted.left_out));
+    dicom_inherited_free(&inherited);
+    inherited = converted;
+    return 0;
 }
 
 } // namespace
@@ -187,33 +209,14 @@ Charset::decode(const std::string &text, std::string &utf8)
 
 extern "C" int
 dicom_inherited_to_utf8(struct dicom_inherited *inherited)
-try {
-    DcmDataset dataset;
-    std::string bytes;
-    for (size_t i = 0; i < inherited->count; i++)
-        bytes.append(reinterpret_cast<const char *>(inherited->elements[i].bytes),
-                     inherited->elements[i].size);
-    if (header_decode(bytes.data(), bytes.size(), EXS_LittleEndianExplicit, dataset).bad() ||
-        charset_convert(dataset).bad()) {
-        header_blame_memory();
-        return -EILSEQ;
+{
+    try {
+        return inherited_convert(*inherited);
+    } catch (const std::bad_alloc &) {
+        return -ENOMEM;
+    } catch (...) {
+        return -EIO;
     }
-    InheritedElements elements;
-    for (DcmElement *element : header_children<DcmElement>(&dataset))
-        if (!elements.add(*element))
-            return -EIO;
-    struct dicom_inherited converted = elements.hand_over();
-    memcpy(converted.left_out, inherited->left_out, sizeof(converted.left_out));
-    dicom_inherited_free(inherited);
-    *inherited = converted;
-    return 0;
-
-} catch (const std::bad_alloc &) {
-    return -ENOMEM;
-
-} catch (...) {
-
-    return -EIO;
 }
 
 std::string

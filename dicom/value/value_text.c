@@ -219,8 +219,7 @@ is_time(const char *text, size_t size)
         return false;
     if (size == whole)
         return true;
-    return text[6] == '.' && size >= 8 && size <= 13 && is_digit(text[7]) &&
-           is_integer(text + 7, size - 7);
+    return text[6] == '.' && size >= 8 && is_digit(text[7]) && is_integer(text + 7, size - 7);
 }
 
 static bool

@@ -39,7 +39,7 @@ class Reader
         provenance_.names = provenance_.name_list.data();
         provenance_.name_count = provenance_.name_list.size();
         for (DcmItem *each : header_children<DcmItem>(item.sequence(tags.algorithms)))
-            read_algorithm(Header(*each));
+            provenance_.algorithm_list.push_back(algorithm(Header(*each)));
         provenance_.algorithms = provenance_.algorithm_list.data();
         provenance_.algorithm_count = provenance_.algorithm_list.size();
     }
@@ -81,19 +81,16 @@ class Reader
         return {keep(value), keep(scheme), keep(meaning)};
     }
 
-    void read_algorithm(const Header &item)
+    struct provenance_algorithm algorithm(const Header &item)
     {
-        struct provenance_algorithm algorithm = {};
         /* A text (LT), in which backslashes do not separate values. */
         DcmElement *parameters = item.find(DCM_AlgorithmParameters);
-        algorithm.family = code(item, DCM_AlgorithmFamilyCodeSequence);
-        algorithm.code = code(item, DCM_AlgorithmNameCodeSequence);
-        algorithm.name = text(item, DCM_AlgorithmName);
-        algorithm.version = text(item, DCM_AlgorithmVersion);
-        algorithm.parameters =
-            parameters ? keep(header_trimmed(header_whole_text(*parameters))) : "";
-        algorithm.source = text(item, DCM_AlgorithmSource);
-        provenance_.algorithm_list.push_back(algorithm);
+        return {code(item, DCM_AlgorithmFamilyCodeSequence),
+                code(item, DCM_AlgorithmNameCodeSequence),
+                text(item, DCM_AlgorithmName),
+                text(item, DCM_AlgorithmVersion),
+                parameters ? keep(header_trimmed(header_whole_text(*parameters))) : "",
+                text(item, DCM_AlgorithmSource)};
     }
 
     Provenance &provenance_;

@@ -110,26 +110,6 @@ geometry_describe(const struct group *group, struct geometry_stack *stack)
 }
 
 static int
-make_stack(struct grouping *grouping, const struct group *group, struct geometry_stack *stack)
-{
-    if (group->excluded == CODE_NONE)
-        geometry_check(grouping, group, stack);
-    else
-        geometry_report_excluded(group, stack);
-    geometry_describe(group, stack);
-    stack->planes = calloc((size_t)group->count, sizeof(*stack->planes));
-    if (!stack->planes)
-        return -ENOMEM;
-    stack->plane_count = group->count;
-    for (int32_t i = 0; i < group->count; i++) {
-        const struct plane *plane = &group->planes[i];
-        stack->planes[i] =
-            (struct geometry_plane){plane->instance_index, plane->frame_index, plane->position};
-    }
-    return 0;
-}
-
-static int
 make_stacks(struct grouping *grouping, struct geometry_series *series)
 {
     for (int32_t i = 0; i < grouping->group_count; i++) {
@@ -150,11 +130,25 @@ make_stacks(struct grouping *grouping, struct geometry_series *series)
     series->stacks = calloc((size_t)grouping->group_count, sizeof(*series->stacks));
     if (!series->stacks)
         return -ENOMEM;
-    for (int32_t i = 0; i < grouping->group_count && !rc; i++) {
-        rc = make_stack(grouping, &grouping->groups[i], &series->stacks[i]);
-        series->stack_count += !rc;
+    for (int32_t i = 0; i < grouping->group_count; i++) {
+        const struct group *group = &grouping->groups[i];
+        struct geometry_stack *stack = &series->stacks[i];
+        if (group->excluded == CODE_NONE)
+            geometry_check(grouping, group, stack);
+        else
+            geometry_report_excluded(group, stack);
+        geometry_describe(group, stack);
+        stack->planes = calloc((size_t)group->count, sizeof(*stack->planes));
+        if (!stack->planes)
+            return -ENOMEM;
+        stack->plane_count = group->count;
+        for (int32_t p = 0; p < group->count; p++)
+            stack->planes[p] =
+                (struct geometry_plane){group->planes[p].instance_index,
+                                        group->planes[p].frame_index, group->planes[p].position};
+        series->stack_count++;
     }
-    return rc;
+    return 0;
 }
 
 /* ---- entry ---- */

@@ -109,14 +109,8 @@ check_pixels(struct verdict *verdict, const struct group *group)
                         a->monochrome1 ? "MONOCHROME1" : "MONOCHROME2", geometry_plane_name(plane),
                         b->bits_allocated, b->is_signed ? "signed" : "unsigned",
                         b->monochrome1 ? "MONOCHROME1" : "MONOCHROME2");
-        return;
+        break;
     }
-}
-
-static void
-check_units(struct verdict *verdict, const struct group *group)
-{
-    const struct plane *first = &group->planes[0];
     for (int32_t i = 1; i < group->count; i++) {
         const struct plane *plane = &group->planes[i];
         const char *a = first->instance->value_unit, *b = plane->instance->value_unit;
@@ -144,7 +138,7 @@ check_rescale(struct verdict *verdict, const struct group *group)
                 verdict, CODE_RESCALE_INVALID, plane, NULL,
                 "%s, frame %d, has no Rescale Slope and Intercept, which %s images must have.",
                 geometry_plane_name(plane), plane->frame_index + 1, modality);
-            return;
+            break;
         }
         if (isfinite(frame->slope) && isfinite(frame->intercept) && frame->slope != 0)
             continue;
@@ -152,14 +146,9 @@ check_rescale(struct verdict *verdict, const struct group *group)
                         "%s, frame %d, has an impossible rescale: slope %g, intercept %g.",
                         geometry_plane_name(plane), plane->frame_index + 1, frame->slope,
                         frame->intercept);
-        return;
+        break;
     }
-}
-
-/* Checks that all slices have equal mappings. Otherwise the stored values have different scales. */
-static void
-check_mapping(struct verdict *verdict, const struct group *group)
-{
+    /* All slices must have equal mappings. Otherwise the stored values have different scales. */
     const struct plane *first = &group->planes[0];
     const struct dicom_frame *a = first->frame;
     for (int32_t i = 1; i < group->count; i++) {
@@ -608,9 +597,7 @@ geometry_check(struct grouping *grouping, const struct group *group, struct geom
     stack->has_geometry = check_has_geometry(&verdict, group);
     check_sizes(&verdict, group);
     check_pixels(&verdict, group);
-    check_units(&verdict, group);
     check_rescale(&verdict, group);
-    check_mapping(&verdict, group);
     if (group->count < grouping->limits->min_planes)
         geometry_refuse(&verdict, CODE_TOO_FEW_SLICES, &group->planes[0], NULL,
                         "The stack has %d of at least %d slices.", group->count,

@@ -211,24 +211,6 @@ find_order(struct grouping *grouping, struct group *group, int32_t places)
     return NULL;
 }
 
-static int
-add_each_volume(struct grouping *grouping, const struct group *group, int32_t places,
-                const struct order_row *order)
-{
-    for (int32_t v = 0; v < group->count / places; v++) {
-        struct group volume = *group;
-        char number[16];
-        snprintf(number, sizeof(number), "%d", v + 1);
-        volume.planes += (int64_t)v * places;
-        volume.count = places;
-        geometry_extend_name(&volume, "volume ", number, order->what);
-        int rc = geometry_add_group(grouping, &volume);
-        if (rc)
-            return rc;
-    }
-    return 0;
-}
-
 /* ---- the newest of duplicates ---- */
 
 /* Compares the ages of two copies of a slice. Returns 1, -1, or 0 if no time differs. */
@@ -365,8 +347,18 @@ geometry_add_volumes(struct grouping *grouping, struct group *group)
     const int32_t repeated = count_repeated(group, &equal);
     if (repeated > 0 && equal && places > 1) {
         const struct order_row *order = find_order(grouping, group, places);
+        int rc = 0;
+        for (int32_t v = 0; order && v < group->count / places && !rc; v++) {
+            struct group volume = *group;
+            char number[16];
+            snprintf(number, sizeof(number), "%d", v + 1);
+            volume.planes += (int64_t)v * places;
+            volume.count = places;
+            geometry_extend_name(&volume, "volume ", number, order->what);
+            rc = geometry_add_group(grouping, &volume);
+        }
         if (order)
-            return add_each_volume(grouping, group, places, order);
+            return rc;
     } else if (repeated > 0 && 2 * repeated < places && has_newest(group)) {
         if (grouping->limits->newest_of_duplicates)
             return add_newest(grouping, group, places);

@@ -366,21 +366,6 @@ are_of_volumes(const struct group *group, int64_t direction)
     return several;
 }
 
-/* Returns whether each number is among the `volumes` numbers of its slice, and not always at the
- * same place. */
-static bool
-are_of_slices(const struct group *group, int64_t volumes)
-{
-    int64_t place = 0, low = 0, high = 0;
-    for (int32_t i = 0; i + 1 < group->count; i++) {
-        place += number_step(group, i) - volumes;
-        low = place < low ? place : low;
-        high = place > high ? place : high;
-    }
-    const int64_t size = volumes < 0 ? -volumes : volumes;
-    return size >= 2 && high > low && high - low < size;
-}
-
 /* Returns whether the numbers are those of several volumes, alternating or at random. */
 static bool
 mixes_volumes(const struct group *group)
@@ -392,9 +377,19 @@ mixes_volumes(const struct group *group)
         return false;
     if (are_of_volumes(group, 1) || are_of_volumes(group, -1))
         return true;
-    for (int64_t more = -1; more <= 1; more++)
-        if (are_of_slices(group, range / steps + more))
+    /* For some number of volumes, each number is among those of its slice, and not always at the
+     * same place. */
+    for (int64_t volumes = range / steps - 1; volumes <= range / steps + 1; volumes++) {
+        int64_t place = 0, low = 0, high = 0;
+        for (int32_t i = 0; i < steps; i++) {
+            place += number_step(group, i) - volumes;
+            low = place < low ? place : low;
+            high = place > high ? place : high;
+        }
+        const int64_t size = volumes < 0 ? -volumes : volumes;
+        if (size >= 2 && high > low && high - low < size)
             return true;
+    }
     return false;
 }
 
@@ -564,19 +559,6 @@ check_thinned(struct verdict *verdict, const struct grouping *grouping, const st
     return true;
 }
 
-static bool
-check_pieces(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
-{
-    if (!group->piece_of)
-        return false;
-    geometry_refuse(verdict, CODE_VOLUMES_MIXED, &group->planes[0], group->piece_of,
-                    "Stacks \"%s\" and \"%s\" share no position and together are one regular "
-                    "stack: parts of two "
-                    "volumes, or one volume whose headers differ in %s.",
-                    group->name, find_group(grouping, group->piece_of)->name, group->split_by);
-    return true;
-}
-
 /* Checks for slices of several runs in time that are not a regular stack, neither together nor
  * each. */
 static bool
@@ -601,8 +583,15 @@ void
 geometry_check_whole(struct verdict *verdict, const struct grouping *grouping,
                      const struct group *group)
 {
-    if (check_pieces(verdict, grouping, group) || check_passes(verdict, group) ||
-        check_mixed_numbers(verdict, grouping, group) || grouping->limits->allow_missing)
+    if (group->piece_of) {
+        geometry_refuse(verdict, CODE_VOLUMES_MIXED, &group->planes[0], group->piece_of,
+                        "Stacks \"%s\" and \"%s\" share no position and together are one regular "
+                        "stack: parts of two volumes, or one volume whose headers differ in %s.",
+                        group->name, find_group(grouping, group->piece_of)->name, group->split_by);
+        return;
+    }
+    if (check_passes(verdict, group) || check_mixed_numbers(verdict, grouping, group) ||
+        grouping->limits->allow_missing)
         return;
     (void)(geometry_check_parts(verdict, grouping, group) ||
            geometry_check_locations(verdict, grouping, group) ||

@@ -57,7 +57,7 @@ dicom_count_name(enum dicom_count count)
 void
 counts_read(const Source &source, struct dicom_instance &instance)
 {
-    const Header &dataset = source.dataset();
+    const Header &dataset = source.dataset;
     instance.counts[DICOM_COUNT_philips] = private_count(dataset, philips_slices);
     instance.counts[DICOM_COUNT_philips_part] = private_count(dataset, philips_part_slices);
     instance.counts[DICOM_COUNT_ge] = private_count(dataset, ge_locations);
@@ -74,8 +74,8 @@ void
 counts_read_frame(const Source &source, struct dicom_instance &instance)
 {
     int32_t position;
-    if (source.has_groups() && header_integer(source.group(DCM_FrameContentSequence),
-                                              DCM_InStackPositionNumber, &position))
+    if (source.has_groups && header_integer(source.group(DCM_FrameContentSequence),
+                                            DCM_InStackPositionNumber, &position))
         instance.counts[DICOM_COUNT_stack_positions] =
             std::max(instance.counts[DICOM_COUNT_stack_positions],
                      std::min<int32_t>(position, LIMIT_FRAMES));

@@ -94,7 +94,7 @@ exclude_read(const Source &source, const std::vector<std::string> &types,
     frame.excluded = CODE_NONE;
     if (instance.tile_columns == 0 &&
         (types_have(types, "MOSAIC") || types_have(types, "VFRAME") || frame.tiles > 0 ||
-         has_tile_geometry(source.dataset(), instance, frame)))
+         has_tile_geometry(source.dataset, instance, frame)))
         frame.excluded = CODE_MOSAIC;
     else if (types_have_words(types, CODE_LOCALIZER))
         frame.excluded = CODE_LOCALIZER;

@@ -11,32 +11,32 @@
 #include <limits>
 #include <stdexcept>
 
-Source::Source(const Header &dataset, const struct scan &scan)
-    : dataset_(dataset), scan_(scan), shared_(dataset.item(DCM_SharedFunctionalGroupsSequence)),
-      has_groups_(scan.has_frames || !shared_.empty())
+Source::Source(const Header &whole, const struct scan &scan)
+    : dataset(whole), shared(whole.item(DCM_SharedFunctionalGroupsSequence)),
+      has_groups(scan.has_frames || !shared.empty()), scan_(scan)
 {
 }
 
 void
 Source::advance()
 {
-    frame_ = Header();
+    frame = Header();
     item_.clear();
-    has_own_ = next_ < scan_.frame_count;
-    if (!has_own_)
+    has_own = next_ < scan_.frame_count;
+    if (!has_own)
         return;
     if (!header_parse_separate(scan_, next_++, item_))
         throw std::runtime_error("a frame's functional groups");
-    frame_ = Header(item_);
+    frame = Header(item_);
 }
 
 Header
 Source::group(const DcmTagKey &sequence) const
 {
-    if (!has_groups_)
-        return dataset_;
-    const Header own = frame_.item(sequence);
-    return own.empty() ? shared_.item(sequence) : own;
+    if (!has_groups)
+        return dataset;
+    const Header own = frame.item(sequence);
+    return own.empty() ? shared.item(sequence) : own;
 }
 
 std::vector<std::string>
@@ -44,13 +44,13 @@ source_types(const Source &source)
 {
     for (const DcmTagKey &sequence :
          {DCM_MRImageFrameTypeSequence, DCM_CTImageFrameTypeSequence, DCM_PETFrameTypeSequence}) {
-        if (!source.has_groups())
+        if (!source.has_groups)
             break;
         const std::vector<std::string> types = header_texts(source.group(sequence), DCM_FrameType);
         if (!types.empty())
             return types;
     }
-    return header_texts(source.dataset(), DCM_ImageType);
+    return header_texts(source.dataset, DCM_ImageType);
 }
 
 namespace
@@ -148,7 +148,7 @@ void
 frame_read_geometry(const Source &source, bool only_frame, struct dicom_frame &frame)
 {
     frame.has_position =
-        (source.has_groups() || only_frame) &&
+        (source.has_groups || only_frame) &&
         read_decimals(source.group(DCM_PlanePositionSequence), DCM_ImagePositionPatient,
                       frame.position, frame.position_text) &&
         frame_is_position(frame.position);
@@ -170,7 +170,7 @@ frame_read(const Source &source, const std::string &acquired, struct dicom_insta
 {
     const std::vector<std::string> types = source_types(source);
     std::string own; /* acquisition time */
-    if (source.has_groups())
+    if (source.has_groups)
         own = header_date_time(source.group(DCM_FrameContentSequence),
                                {DCM_FrameAcquisitionDateTime, {}, {}});
     header_copy(frame.acquired, own.empty() ? acquired : own);
@@ -185,9 +185,9 @@ frame_read(const Source &source, const std::string &acquired, struct dicom_insta
         frame.intercept = rescale_number(values, DCM_RescaleIntercept);
     }
     const Header group = source.group(DCM_RealWorldValueMappingSequence);
-    const Header mapping = source.has_groups() && !group.empty()
+    const Header mapping = source.has_groups && !group.empty()
                                ? group
-                               : source.dataset().item(DCM_RealWorldValueMappingSequence);
+                               : source.dataset.item(DCM_RealWorldValueMappingSequence);
     frame.has_mapping =
         header_number(mapping, DCM_RealWorldValueSlope, &frame.mapping_slope) &&
         header_number(mapping, DCM_RealWorldValueIntercept, &frame.mapping_intercept) &&
@@ -202,16 +202,16 @@ int
 frames_read(Source &source, struct scan &scan, struct dicom_instance &instance, struct error *error)
 {
     const std::string acquired = header_date_time(
-        source.dataset(), {DCM_AcquisitionDateTime, DCM_AcquisitionDate, DCM_AcquisitionTime});
+        source.dataset, {DCM_AcquisitionDateTime, DCM_AcquisitionDate, DCM_AcquisitionTime});
     bool had_own = true;
     counts_read(source, instance);
     for (int32_t i = 0; i < instance.frame_count; i++) {
         source.advance();
-        if (source.has_own() || had_own)
+        if (source.has_own || had_own)
             frame_read(source, acquired, instance, instance.frames[i]);
         else /* equal to the previous frame */
             instance.frames[i] = instance.frames[i - 1];
-        had_own = source.has_own();
+        had_own = source.has_own;
         if (const int rc = scan_check_time(&scan, instance.path, error))
             return rc;
     }

@@ -98,27 +98,24 @@ groups_wanted(const std::vector<uint32_t> &asked)
     return wanted;
 }
 
-/* Adds the attributes of a group. If several groups have one, the first counts. */
-void
-Groups::add(const DcmTagKey &sequence, DcmItem &group)
-{
-    for (DcmElement *element : header_children<DcmElement>(&group)) {
-        if (element->isEmpty())
-            continue;
-        Found &found =
-            found_.emplace(header_tag_number(element->getTag()), Found{sequence, {}}).first->second;
-        if (found.sequence == sequence)
-            found.elements.push_back(element);
-    }
-}
-
+/* If several groups have an attribute, the first counts. */
 Groups::Groups(DcmItem &item, const std::string &whose) : whose_(whose)
 {
     const auto *first = std::begin(group_sequences), *end = std::end(group_sequences);
-    for (DcmElement *element : header_children<DcmElement>(&item))
-        if (element->ident() == EVR_SQ && std::find(first, end, element->getTag()) != end)
-            for (DcmItem *group : header_children<DcmItem>(element))
-                add(element->getTag(), *group);
+    for (DcmElement *sequence : header_children<DcmElement>(&item)) {
+        const DcmTagKey tag = sequence->getTag();
+        if (sequence->ident() != EVR_SQ || std::find(first, end, tag) == end)
+            continue;
+        for (DcmItem *group : header_children<DcmItem>(sequence))
+            for (DcmElement *element : header_children<DcmElement>(group)) {
+                if (element->isEmpty())
+                    continue;
+                const uint32_t number = header_tag_number(element->getTag());
+                Found &found = found_.emplace(number, Found{tag, {}}).first->second;
+                if (found.sequence == tag)
+                    found.elements.push_back(element);
+            }
+    }
 }
 
 GroupAttribute

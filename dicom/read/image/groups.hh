@@ -35,8 +35,6 @@ class Groups
         std::vector<DcmElement *> elements;
     };
 
-    void add(const DcmTagKey &sequence, DcmItem &group);
-
     std::string whose_;
     std::map<uint32_t, Found> found_;
 };

@@ -106,10 +106,10 @@ key_append(std::string &text, const std::string &part, const char *separator)
 std::string
 read_echo(const Source &source)
 {
-    if (source.has_groups())
+    if (source.has_groups)
         return canonical_number(source.group(DCM_MREchoSequence), DCM_EffectiveEchoTime, " ms");
-    std::string text = canonical_number(source.dataset(), DCM_EchoNumbers);
-    key_append(text, canonical_number(source.dataset(), DCM_EchoTime, " ms"), " at ");
+    std::string text = canonical_number(source.dataset, DCM_EchoNumbers);
+    key_append(text, canonical_number(source.dataset, DCM_EchoTime, " ms"), " at ");
     return text;
 }
 
@@ -119,9 +119,9 @@ std::string
 read_b_value(const Source &source, const Header &diffusion)
 {
     const std::string text = canonical_number(diffusion, DCM_DiffusionBValue);
-    if (!text.empty() || source.has_groups())
+    if (!text.empty() || source.has_groups)
         return text;
-    const Header &dataset = source.dataset();
+    const Header &dataset = source.dataset;
     double value;
     bool found = siemens_number(source, siemens_b_value, &value) && std::isfinite(value);
     for (const auto &attribute : {philips_b_value, uih_b_value})
@@ -194,7 +194,7 @@ read_canon_direction(const Header &dataset, Vector &direction)
 bool
 read_vendor_direction(const Source &source, Vector &direction)
 {
-    const Header &dataset = source.dataset();
+    const Header &dataset = source.dataset;
     const auto siemens = [&](unsigned i, double *value) {
         return siemens_number(source, siemens_direction, value, i);
     };
@@ -210,20 +210,6 @@ read_vendor_direction(const Source &source, Vector &direction)
     return read_vector(direction, siemens) || read_vector(direction, philips) ||
            read_vector(direction, united) || read_vector(direction, ge) ||
            read_canon_direction(dataset, direction);
-}
-
-bool
-read_any_direction(const Source &source, const Header &diffusion, bool has_b_value,
-                   Vector &direction)
-{
-    const Header gradient = diffusion.item(DCM_DiffusionGradientDirectionSequence);
-    for (const Header *header : {&gradient, &diffusion})
-        if (read_vector(direction, [&](unsigned i, double *value) {
-                return header_number(*header, DCM_DiffusionGradientOrientation, value, i);
-            }))
-            return true;
-    return (has_b_value && !source.has_groups() && read_vendor_direction(source, direction)) ||
-           read_matrix_direction(diffusion, source, direction);
 }
 
 /* Rounds to three decimals. Further decimals of one gradient vary. */
@@ -253,12 +239,19 @@ read_direction(const Source &source, const Header &diffusion, const std::string 
     if (b_value == "0" || directionality == "NONE")
         return {};
     if (directionality == "ISOTROPIC" ||
-        header_text(source.dataset(), header_private(source.dataset(), philips_diffusion)) == "I")
+        header_text(source.dataset, header_private(source.dataset, philips_diffusion)) == "I")
         return "isotropic";
     Vector direction;
-    if (!read_any_direction(source, diffusion, !b_value.empty(), direction))
-        return {};
-    return canonical_direction(direction);
+    const Header gradient = diffusion.item(DCM_DiffusionGradientDirectionSequence);
+    for (const Header *header : {&gradient, &diffusion})
+        if (read_vector(direction, [&](unsigned i, double *value) {
+                return header_number(*header, DCM_DiffusionGradientOrientation, value, i);
+            }))
+            return canonical_direction(direction);
+    if ((!b_value.empty() && !source.has_groups && read_vendor_direction(source, direction)) ||
+        read_matrix_direction(diffusion, source, direction))
+        return canonical_direction(direction);
+    return {};
 }
 
 /* ---- time and phase ---- */
@@ -269,11 +262,10 @@ read_label(const Source &source)
     std::string text =
         header_text(source.group(DCM_MRArterialSpinLabelingSequence), DCM_ASLContext);
     if (text.empty())
-        text =
-            header_text(source.dataset().item(DCM_MRArterialSpinLabelingSequence), DCM_ASLContext);
+        text = header_text(source.dataset.item(DCM_MRArterialSpinLabelingSequence), DCM_ASLContext);
     if (text.empty()) {
-        const Header own = source.frame().item(header_private(source.frame(), philips_frame));
-        const Header &place = own.empty() ? source.dataset() : own;
+        const Header own = source.frame.item(header_private(source.frame, philips_frame));
+        const Header &place = own.empty() ? source.dataset : own;
         text = header_text(place, header_private(place, philips_label));
     }
     if (text == "M_ZERO_SCAN")
@@ -286,14 +278,14 @@ read_label(const Source &source)
 std::string
 read_temporal(const Source &source)
 {
-    const Header &dataset = source.dataset();
+    const Header &dataset = source.dataset;
     std::string text;
-    if (!source.has_groups())
+    if (!source.has_groups)
         text = canonical_number(dataset, DCM_TemporalPositionIdentifier);
     /* Image Index counts slice by slice through the time slices, slots and R-R intervals of a PET
      * series (PS3.3 C.8.9.4.1.9). */
     int32_t index, slices;
-    if (!source.has_groups() && text.empty() && header_integer(dataset, DCM_ImageIndex, &index) &&
+    if (!source.has_groups && text.empty() && header_integer(dataset, DCM_ImageIndex, &index) &&
         header_integer(dataset, DCM_NumberOfSlices, &slices) && index >= 1 && slices >= 1)
         text = canonical((index - 1) / slices + 1, "");
     if (text.empty())
@@ -312,9 +304,9 @@ std::string
 read_inversion(const Source &source)
 {
     const std::string text =
-        source.has_groups()
+        source.has_groups
             ? canonical_number(source.group(DCM_MRModifierSequence), DCM_InversionTimes, " ms")
-            : canonical_number(source.dataset(), DCM_InversionTime, " ms");
+            : canonical_number(source.dataset, DCM_InversionTime, " ms");
     return text == "0 ms" ? std::string() : text;
 }
 
@@ -328,10 +320,10 @@ read_phase(const Source &source)
     if (text.empty())
         text = canonical_number(source.group(DCM_RespiratorySynchronizationSequence),
                                 DCM_NominalPercentageOfRespiratoryPhase, " %");
-    if (text.empty() && !source.has_groups())
-        text = canonical_number(source.dataset(), DCM_TriggerTime, " ms");
+    if (text.empty() && !source.has_groups)
+        text = canonical_number(source.dataset, DCM_TriggerTime, " ms");
     double phase;
-    if (text.empty() && header_private_number(source.dataset(), philips_phase, &phase))
+    if (text.empty() && header_private_number(source.dataset, philips_phase, &phase))
         text = canonical(phase, "");
     return text;
 }
@@ -365,7 +357,7 @@ read_component(const Source &source, const std::vector<std::string> &types)
         if (!text.empty())
             return text;
     }
-    const Header &dataset = source.dataset();
+    const Header &dataset = source.dataset;
     static const char *const ge_components[] = {"magnitude", "phase", "real", "imaginary"};
     double number;
     if (header_private_number(dataset, ge_component, &number) && number >= 0 && number <= 3)
@@ -384,7 +376,7 @@ read_image_type(const Source &source, const std::vector<std::string> &types)
     std::string text;
     for (size_t i = 2; i < types.size(); i++)
         key_append(text, types[i], "/");
-    if (source.has_groups())
+    if (source.has_groups)
         key_append(text, header_text(source.group(DCM_FrameContentSequence), DCM_StackID),
                    " stack ");
     return text;
@@ -410,7 +402,7 @@ read_energy(const Source &source)
     std::string mono = canonical_number(source.group(DCM_MultienergyCTCharacteristicsSequence),
                                         DCM_MonoenergeticEnergyEquivalent, " keV");
     if (mono.empty())
-        mono = canonical_number(source.dataset().item(DCM_MultienergyCTCharacteristicsSequence),
+        mono = canonical_number(source.dataset.item(DCM_MultienergyCTCharacteristicsSequence),
                                 DCM_MonoenergeticEnergyEquivalent, " keV");
     key_append(text, mono, " as ");
     key_append(text, canonical_number(details, DCM_EnergyWeightingFactor), " weight ");
@@ -421,9 +413,9 @@ std::string
 read_acquisition(const Source &source)
 {
     std::string text;
-    if (source.has_groups())
+    if (source.has_groups)
         text = canonical_number(source.group(DCM_FrameContentSequence), DCM_FrameAcquisitionNumber);
-    return text.empty() ? canonical_number(source.dataset(), DCM_AcquisitionNumber) : text;
+    return text.empty() ? canonical_number(source.dataset, DCM_AcquisitionNumber) : text;
 }
 
 /* Copies a text. If it is too long, cuts it and adds a hash, so that long texts stay different. */

@@ -11,57 +11,31 @@
 
 #include <string_view>
 
+/* Users must only read the members. */
 class Source
 {
   public:
-    Source(const Header &dataset, const struct scan &scan);
+    Source(const Header &whole, const struct scan &scan);
     Source(const Source &) = delete;
     Source &operator=(const Source &) = delete;
 
-    bool has_groups() const
-    {
-        return has_groups_;
-    }
-
     /* Moves to the next frame and parses its functional groups. Throws if they cannot be parsed. */
     void advance();
-
-    /* Returns whether the frame has its own item. Frames without one are alike. */
-    bool has_own() const
-    {
-        return has_own_;
-    }
 
     /* Returns the attributes of a functional group: this frame's, or else the shared one. In a
      * classic instance returns the data set. Empty if an enhanced instance lacks the group. */
     Header group(const DcmTagKey &sequence) const;
 
-    const Header &dataset() const
-    {
-        return dataset_;
-    }
-
-    /* Item of the shared functional groups; empty in a classic instance. */
-    const Header &shared() const
-    {
-        return shared_;
-    }
-
-    /* Item of the frame; empty in a classic instance. */
-    const Header &frame() const
-    {
-        return frame_;
-    }
+    const Header &dataset;
+    Header shared;        /* item of the shared functional groups; empty in a classic instance */
+    Header frame;         /* item of the frame; empty in a classic instance */
+    bool has_groups;      /* of an enhanced instance */
+    bool has_own = false; /* the frame has its own item; frames without one are alike */
 
   private:
-    const Header &dataset_;
     const struct scan &scan_;
-    Header shared_;
-    DcmDataset item_;
-    Header frame_; /* of item_ */
+    DcmDataset item_; /* of the frame */
     int32_t next_ = 0;
-    bool has_groups_;
-    bool has_own_ = false;
 };
 
 /* An attribute of Siemens in group 0019, with its name in the CSA header. Older software wrote

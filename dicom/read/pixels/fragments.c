@@ -29,21 +29,6 @@ table_from_bytes(const uint8_t *bytes, size_t size, size_t width, struct offset_
 }
 
 static int
-read_basic_table(struct stream *stream, uint32_t length, struct offset_table *table)
-{
-    if (length > stream_remaining(stream))
-        return -ENODATA;
-    uint8_t *bytes = malloc((size_t)length + 1);
-    if (!bytes)
-        return -ENOMEM;
-    int error = stream_read(stream, bytes, length);
-    if (!error)
-        error = table_from_bytes(bytes, length, 4, table);
-    free(bytes);
-    return error;
-}
-
-static int
 fragments_append(struct fragments *fragments, size_t *room, int64_t offset, uint32_t length)
 {
     if ((size_t)fragments->count == *room) {
@@ -63,12 +48,19 @@ fragments_append(struct fragments *fragments, size_t *room, int64_t offset, uint
 static int
 list_fragments(struct stream *stream, struct fragments *fragments, struct offset_table *table)
 {
-    struct scan_item item;
+    struct scan_item item; /* first the Basic Offset Table */
     int error = scan_pixel_item(stream, &item);
-    if (!error && item.is_delimiter)
-        return 0;
+    if (error || item.is_delimiter)
+        return error;
+    if (item.length > stream_remaining(stream))
+        return -ENODATA;
+    uint8_t *bytes = malloc((size_t)item.length + 1);
+    if (!bytes)
+        return -ENOMEM;
+    error = stream_read(stream, bytes, item.length);
     if (!error)
-        error = read_basic_table(stream, item.length, table);
+        error = table_from_bytes(bytes, item.length, 4, table);
+    free(bytes);
     for (size_t room = 0; !error;) {
         error = scan_pixel_item(stream, &item);
         if (!error && item.is_delimiter)
@@ -103,25 +95,18 @@ frames_from_table(const struct offset_table *table, struct fragments *fragments)
     return true;
 }
 
-/* Returns whether the fragment starts a code stream: SOI of JPEG and JPEG-LS, SOC and SIZ of
- * JPEG 2000. */
-static bool
-starts_code_stream(int fd, const struct fragment *fragment)
-{
-    uint8_t bytes[4];
-    if (fragment->length < sizeof(bytes) ||
-        pread(fd, bytes, sizeof(bytes), fragment->offset) != (ssize_t)sizeof(bytes))
-        return false;
-    return (bytes[0] == 0xFF && bytes[1] == 0xD8 && bytes[2] == 0xFF) ||
-           (bytes[0] == 0xFF && bytes[1] == 0x4F && bytes[2] == 0xFF && bytes[3] == 0x51);
-}
-
+/* Finds frames by fragments that start a code stream: SOI of JPEG and JPEG-LS, SOC and SIZ of JPEG
+ * 2000. */
 static bool
 frames_from_markers(int fd, struct fragments *fragments)
 {
     int32_t frame = 0;
     for (int32_t i = 0; i < fragments->count; i++) {
-        if (!starts_code_stream(fd, &fragments->list[i]))
+        const struct fragment *fragment = &fragments->list[i];
+        uint8_t bytes[4];
+        if (fragment->length < sizeof(bytes) ||
+            pread(fd, bytes, sizeof(bytes), fragment->offset) != (ssize_t)sizeof(bytes) ||
+            (memcmp(bytes, "\xFF\xD8\xFF", 3) != 0 && memcmp(bytes, "\xFF\x4F\xFF\x51", 4) != 0))
             continue;
         if (frame == fragments->frame_count)
             return false;

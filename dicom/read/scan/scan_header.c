@@ -613,30 +613,6 @@ step_in_item(struct walk *walk, struct level *levels, int *depth)
     return scan_consume_value(walk, &element);
 }
 
-/* Walks the value of a top-level sequence whose header has been consumed. */
-static int
-walk_sequence(struct walk *walk, const struct element *element, const struct level *sequence)
-{
-    struct level levels[1 + 2 * LIMIT_DEPTH] = {{.end = -1, .limit = INT64_MAX}};
-    int depth = 0;
-    if (!walk->stream->inflater)
-        levels[0].limit = walk->stream->file_size;
-    if (element->length != UNDEFINED_LENGTH && element->length > stream_remaining(walk->stream))
-        return stream_failed(walk, -ENODATA);
-    scan_emit(walk, element->tag, 0);
-    int error = push(walk, levels, &depth, element, sequence);
-    while (!error && depth > 0) {
-        const struct level *level = &levels[depth];
-        if (level->end >= 0 && walk->stream->position >= level->end)
-            error = pop_at_end(walk, levels, &depth);
-        else if (level->is_item)
-            error = step_in_item(walk, levels, &depth);
-        else
-            error = step_in_sequence(walk, levels, &depth);
-    }
-    return error;
-}
-
 /* Copies a UID value, without padding, of the element whose header has been consumed. */
 static int
 scan_read_uid(struct walk *walk, uint32_t length, char uid[DICOM_UID_SIZE])
@@ -788,7 +764,24 @@ walk_value(struct walk *walk, const struct level *data_set, const struct element
     } else {
         forget_length(walk);
     }
-    return walk_sequence(walk, element, &sequence);
+    struct level levels[1 + 2 * LIMIT_DEPTH] = {{.end = -1, .limit = INT64_MAX}};
+    int depth = 0;
+    if (!walk->stream->inflater)
+        levels[0].limit = walk->stream->file_size;
+    if (element->length != UNDEFINED_LENGTH && element->length > stream_remaining(walk->stream))
+        return stream_failed(walk, -ENODATA);
+    scan_emit(walk, element->tag, 0);
+    int error = push(walk, levels, &depth, element, &sequence);
+    while (!error && depth > 0) {
+        const struct level *level = &levels[depth];
+        if (level->end >= 0 && walk->stream->position >= level->end)
+            error = pop_at_end(walk, levels, &depth);
+        else if (level->is_item)
+            error = step_in_item(walk, levels, &depth);
+        else
+            error = step_in_sequence(walk, levels, &depth);
+    }
+    return error;
 }
 
 static int

@@ -28,21 +28,6 @@ csa_take(struct csa *csa, size_t count)
     return taken;
 }
 
-/* Returns the value of the next item, or NULL. */
-static const uint8_t *
-csa_item(struct csa *csa, size_t *length)
-{
-    const uint8_t *head = csa_take(csa, 16);
-    if (!head)
-        return NULL;
-    const uint32_t told = value_u32(csa->second ? head + 4 : head, false);
-    const uint32_t more = csa->second ? 0 : csa->first;
-    *length = told - more;
-    const uint8_t *value = told < more ? NULL : csa_take(csa, *length);
-    csa_take(csa, (4 - *length % 4) % 4 < csa->left ? (4 - *length % 4) % 4 : csa->left);
-    return value;
-}
-
 /* Returns false if the value is empty or not the text of a number. */
 static bool
 csa_copy(const uint8_t *value, size_t length, char text[CSA_VALUE])
@@ -67,8 +52,14 @@ static bool
 csa_items(struct csa *csa, uint32_t items, char (*values)[CSA_VALUE], size_t room, size_t *count)
 {
     for (uint32_t i = 0; i < items; i++) {
-        size_t length;
-        const uint8_t *value = csa_item(csa, &length);
+        const uint8_t *head = csa_take(csa, 16);
+        if (!head)
+            return false;
+        const uint32_t told = value_u32(csa->second ? head + 4 : head, false);
+        const uint32_t more = csa->second ? 0 : csa->first;
+        const size_t length = told - more, padding = (4 - length % 4) % 4;
+        const uint8_t *value = told < more ? NULL : csa_take(csa, length);
+        csa_take(csa, padding < csa->left ? padding : csa->left);
         if (!value)
             return false;
         if (*count < room && csa_copy(value, length, values[*count]))

@@ -134,25 +134,16 @@ protocol_agrees(const Mosaic &mosaic)
             std::fabs(length(last - first) - extent) <= 0.02 * extent);
 }
 
-/* Returns Spacing Between Slices, or the spacing in the protocol. */
-double
-siemens_spacing(const Mosaic &mosaic)
-{
-    if (mosaic.plane.spacing_between_slices > 0)
-        return mosaic.plane.spacing_between_slices;
-    const std::string_view protocol = siemens_protocol(mosaic.source);
-    if (siemens_protocol_number(protocol, "\nsSliceArray.lSize") != mosaic.count)
-        return 0;
-    return length(protocol_vector(protocol, mosaic.count - 1, "sPosition") -
-                  protocol_vector(protocol, 0, "sPosition")) /
-           (mosaic.count - 1);
-}
-
 bool
 read_siemens(Mosaic &mosaic, const struct dicom_instance &instance)
 {
     const std::vector<double> normal = siemens_csa(mosaic.source, "SliceNormalVector", 3);
-    const double spacing = siemens_spacing(mosaic);
+    const std::string_view protocol = siemens_protocol(mosaic.source);
+    double spacing = mosaic.plane.spacing_between_slices;
+    if (!(spacing > 0) && siemens_protocol_number(protocol, "\nsSliceArray.lSize") == mosaic.count)
+        spacing = length(protocol_vector(protocol, mosaic.count - 1, "sPosition") -
+                         protocol_vector(protocol, 0, "sPosition")) /
+                  (mosaic.count - 1);
     if (normal.size() != 3 || !(spacing > 0))
         return false;
     const Vector across = cross(mosaic.row(), mosaic.column());
@@ -175,7 +166,7 @@ read_siemens(Mosaic &mosaic, const struct dicom_instance &instance)
 bool
 read_uih(Mosaic &mosaic)
 {
-    const Header &dataset = mosaic.source.dataset();
+    const Header &dataset = mosaic.source.dataset;
     const std::vector<DcmItem *> items =
         header_children<DcmItem>(dataset.sequence(header_private(dataset, uih_slices)));
     if (items.size() != static_cast<size_t>(mosaic.count))
@@ -246,7 +237,7 @@ mosaic_tiles(const Source &source)
 {
     double count;
     if (!siemens_number(source, siemens_tiles, &count) &&
-        !header_private_number(source.dataset(), uih_tiles, &count))
+        !header_private_number(source.dataset, uih_tiles, &count))
         return 0;
     return count > 1 && count < INT16_MAX ? static_cast<int32_t>(count) : 0;
 }

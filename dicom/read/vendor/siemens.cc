@@ -60,7 +60,7 @@ const struct siemens_attribute siemens_b_matrix = {{0x0019, 0x27, creator, EVR_F
 std::vector<double>
 siemens_csa(const Source &source, const char *name, size_t room)
 {
-    const std::string_view bytes = private_bytes(source.dataset(), csa_image_header);
+    const std::string_view bytes = private_bytes(source.dataset, csa_image_header);
 
     struct Value {
         char text[CSA_VALUE];
@@ -80,9 +80,9 @@ bool
 siemens_number(const Source &source, const struct siemens_attribute &attribute, double *value,
                unsigned long index)
 {
-    if (header_private_number(source.dataset(), attribute.element, value, index))
+    if (header_private_number(source.dataset, attribute.element, value, index))
         return true;
-    if (source.has_groups())
+    if (source.has_groups)
         return false;
     const std::vector<double> numbers = siemens_csa(source, attribute.csa, index + 1);
     if (numbers.size() <= index)
@@ -94,8 +94,8 @@ siemens_number(const Source &source, const struct siemens_attribute &attribute, 
 std::string_view
 siemens_protocol(const Source &source)
 {
-    std::string_view text = private_bytes(source.dataset(), csa_series_header);
-    for (const Header *place : {&source.dataset(), &source.shared()}) {
+    std::string_view text = private_bytes(source.dataset, csa_series_header);
+    for (const Header *place : {&source.dataset, &source.shared}) {
         if (text.empty())
             text = private_bytes(*place, xa_protocol);
         if (text.empty())
