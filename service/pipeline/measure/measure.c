@@ -82,13 +82,27 @@ take_pages(size_t bytes)
     return memory;
 }
 
+/* Describes the volume and makes its tables. */
 static int
-make_tables(struct step *step)
+make_volume(struct step *step)
 {
     const struct texture_request *request = step->request;
-    const size_t planes = (size_t)request->stack->plane_count;
+    const struct geometry_stack *stack = request->stack;
+    const size_t planes = (size_t)stack->plane_count;
     struct feature_volume *volume = &step->volume;
-    step->limits = image_pixel_range(request->stack->pixel);
+    volume->lane = request->lane;
+    volume->options = request->options;
+    volume->columns = stack->columns;
+    volume->rows = stack->rows;
+    volume->slices = stack->plane_count;
+    memcpy(volume->first, request->first, sizeof volume->first);
+    for (int i = 0; i < 3; i++) {
+        for (int axis = 0; axis < 3; axis++)
+            volume->voxel_to_mm[i][axis] = stack->axes[3 * axis + i] * stack->spacing[axis];
+        volume->voxel_to_mm[i][3] = stack->origin[i];
+        volume->spacing[i] = stack->spacing[i];
+    }
+    step->limits = image_pixel_range(stack->pixel);
     volume->values = (size_t)(step->limits.hi - step->limits.lo) + 1;
     volume->smallest = step->limits.lo;
     volume->rescales = step->rescales = calloc(planes, sizeof *step->rescales);
@@ -99,42 +113,10 @@ make_tables(struct step *step)
         return out_of_memory(step);
     for (size_t r = 0; r < request->region_count; r++)
         step->regions[r] = request->regions[r].bits;
-    volume->tables =
-        volume_tables(request->instances, request->stack, step->rescales, step->paddings);
+    volume->tables = volume_tables(request->instances, stack, step->rescales, step->paddings);
     step->histograms = take_pages(volume->tables * volume->values * sizeof *step->histograms);
     step->level_of = take_pages(volume->tables * volume->values * sizeof *step->level_of);
     return step->histograms && step->level_of ? 0 : out_of_memory(step);
-}
-
-static void
-free_tables(struct step *step)
-{
-    free(step->rescales);
-    free(step->paddings);
-    free(step->histograms);
-    free(step->level_of);
-    free(step->regions);
-    for (size_t f = 0; f < FEATURE_FAMILIES; f++)
-        free(step->prepared[f]);
-}
-
-static void
-describe_volume(struct step *step)
-{
-    const struct geometry_stack *stack = step->request->stack;
-    struct feature_volume *volume = &step->volume;
-    volume->lane = step->request->lane;
-    volume->options = step->request->options;
-    volume->columns = stack->columns;
-    volume->rows = stack->rows;
-    volume->slices = stack->plane_count;
-    memcpy(volume->first, step->request->first, sizeof volume->first);
-    for (int i = 0; i < 3; i++) {
-        for (int axis = 0; axis < 3; axis++)
-            volume->voxel_to_mm[i][axis] = stack->axes[3 * axis + i] * stack->spacing[axis];
-        volume->voxel_to_mm[i][3] = stack->origin[i];
-        volume->spacing[i] = stack->spacing[i];
-    }
 }
 
 /* Clears the padding entries of each table. */
@@ -169,17 +151,6 @@ count_values(struct step *step, struct feature_region *region)
     return 0;
 }
 
-static void
-note_not_discretised(const struct step *step, int rc)
-{
-    texture_note(step->result,
-                 rc == -EDOM
-                     ? "texture: discretisation \"stored-256\" is of stored values 0 to 255, and "
-                       "there are others: use \"fixed-bin-number\""
-                     : "texture: more than 256 grey levels: raise bin_width, or use "
-                       "\"fixed-bin-number\"");
-}
-
 static int
 make_levels(struct step *step, struct feature_region *region)
 {
@@ -191,7 +162,12 @@ make_levels(struct step *step, struct feature_region *region)
                         : lo > hi ? FEATURE_EMPTY_REGION
                                   : FEATURE_PRESENT;
     if (rc) {
-        note_not_discretised(step, rc);
+        texture_note(step->result,
+                     rc == -EDOM
+                         ? "texture: discretisation \"stored-256\" is of stored values 0 to 255, "
+                           "and there are others: use \"fixed-bin-number\""
+                         : "texture: more than 256 grey levels: raise bin_width, or use "
+                           "\"fixed-bin-number\"");
         return 0;
     }
     leave_out_padding(step, true);
@@ -218,46 +194,6 @@ describe_levels(const struct feature_region *region, char settings[FEATURE_SETTI
     }
 }
 
-/* Describes the resampling of voxels. */
-static void
-describe_voxels(const struct texture_resample *resample, char settings[FEATURE_SETTINGS])
-{
-    if (!resample)
-        return;
-    feature_put_text(settings, FEATURE_interpolation, interpolation_names[resample->interpolation]);
-    feature_put_number(settings,
-                       resample->spacing == TEXTURE_ISOTROPIC ? FEATURE_isotropic_mm
-                                                              : FEATURE_in_plane_mm,
-                       resample->mm);
-}
-
-/* Describes the re-segmentation of the intensity mask. */
-static void
-describe_resegmentation(const struct texture_options *options, char settings[FEATURE_SETTINGS])
-{
-    if (options->levels.has_range) {
-        feature_put_number(settings, FEATURE_range_low, options->levels.range[0]);
-        feature_put_number(settings, FEATURE_range_high, options->levels.range[1]);
-    }
-    if (options->sigma > 0)
-        feature_put_number(settings, FEATURE_sigma, options->sigma);
-}
-
-/*
- * Writes the unit of the values to a power, times the definition's own; UCUM is read from left to
- * right.
- */
-static void
-describe_unit(const struct step *step, const struct feature_definition *definition,
-              char unit[FEATURE_TERM])
-{
-    value_unit_raise(step->value_unit, definition->value_power, unit);
-    if (definition->unit[0] && strcmp(unit, "1") == 0)
-        snprintf(unit, FEATURE_TERM, "%s", definition->unit);
-    else if (definition->unit[0])
-        snprintf(unit + strlen(unit), FEATURE_TERM - strlen(unit), ".%s", definition->unit);
-}
-
 /* Settings that several features of a set share. */
 struct told {
     bool any, levels, values;
@@ -273,6 +209,8 @@ describe_feature(const struct step *step, const struct measured *measured,
                  const struct feature_definition *definition, struct told *told)
 {
     const struct feature_family *family = measured->family;
+    const struct texture_options *options = step->request->options;
+    const struct texture_resample *resample = options->resample;
     const bool levels = definition->of_levels || family->needs == FEATURE_NEEDS_LEVELS;
     const bool values = family->needs >= FEATURE_NEEDS_VALUES && !definition->of_bits;
     if (told->any && told->levels == levels && told->values == values)
@@ -280,11 +218,21 @@ describe_feature(const struct step *step, const struct measured *measured,
     *told = (struct told){true, levels, values, ""};
     if (levels)
         describe_levels(measured->region, told->settings);
-    describe_voxels(step->request->options->resample, told->settings);
-    if (values)
-        describe_resegmentation(step->request->options, told->settings);
+    if (resample) {
+        const bool isotropic = resample->spacing == TEXTURE_ISOTROPIC;
+        feature_put_text(told->settings, FEATURE_interpolation,
+                         interpolation_names[resample->interpolation]);
+        feature_put_number(told->settings, isotropic ? FEATURE_isotropic_mm : FEATURE_in_plane_mm,
+                           resample->mm);
+    }
+    if (values && options->levels.has_range) {
+        feature_put_number(told->settings, FEATURE_range_low, options->levels.range[0]);
+        feature_put_number(told->settings, FEATURE_range_high, options->levels.range[1]);
+    }
+    if (values && options->sigma > 0)
+        feature_put_number(told->settings, FEATURE_sigma, options->sigma);
     if (family->describe)
-        family->describe(step->request->options, measured->set, told->settings);
+        family->describe(options, measured->set, told->settings);
 }
 
 static int
@@ -299,7 +247,12 @@ tell_feature(const struct step *step, struct valued *valued, size_t number, stru
     memcpy(settings, told->settings, strlen(told->settings) + 1);
     if (definition->percent > 0)
         feature_put_integer(settings, FEATURE_percent, definition->percent);
-    describe_unit(step, definition, unit);
+    /* The unit of the values to a power, times the definition's own; UCUM is read from the left. */
+    value_unit_raise(step->value_unit, definition->value_power, unit);
+    if (definition->unit[0] && strcmp(unit, "1") == 0)
+        snprintf(unit, FEATURE_TERM, "%s", definition->unit);
+    else if (definition->unit[0])
+        snprintf(unit + strlen(unit), FEATURE_TERM - strlen(unit), ".%s", definition->unit);
     const struct feature feature = {
         .segment = measured->named->segment,
         .label = measured->named->label,
@@ -376,17 +329,6 @@ family_prepare(struct step *step, size_t f)
                                 step->error);
 }
 
-/* Counts a set in the lane, unless an earlier group did or the value threads do. */
-static int
-count_set(struct step *step, struct valued *valued)
-{
-    const struct shared_values *shared = step->request->shared;
-    valued->made = shared && shared_values_take(shared, &valued->measured, valued->values);
-    return valued->made || kernels_lane_beside(step->request->lane)
-               ? 0
-               : valuing_count(step->request->valuing, valued, step->error);
-}
-
 /* Adds the features of a set, and frees it. */
 static int
 end_set(struct step *step, struct valued *valued)
@@ -406,11 +348,15 @@ end_set(struct step *step, struct valued *valued)
     return rc ? out_of_memory(step) : 0;
 }
 
-/* Begins a set. First ends earlier ones until there is room. */
+/*
+ * Begins a set. First ends earlier ones until there is room. Counts it in the lane, unless an
+ * earlier group did or the value threads do.
+ */
 static int
 begin_set(struct step *step, const struct measured *measured)
 {
     const struct feature_family *family = measured->family;
+    const struct shared_values *shared = step->request->shared;
     const enum feature_missing missing =
         family->needs == FEATURE_NEEDS_LEVELS ? measured->region->no_levels : FEATURE_PRESENT;
     const size_t bytes =
@@ -423,8 +369,9 @@ begin_set(struct step *step, const struct measured *measured)
     struct valued *valued = valuing_begin(step->request->valuing, measured, bytes);
     for (size_t f = 0; f < family->definition_count; f++)
         valued->values[f] = feature_absent(missing ? missing : FEATURE_EMPTY_REGION);
-    valued->made = missing != FEATURE_PRESENT;
-    rc = missing ? 0 : count_set(step, valued);
+    valued->made = missing || (shared && shared_values_take(shared, measured, valued->values));
+    if (!valued->made && !kernels_lane_beside(step->request->lane))
+        rc = valuing_count(step->request->valuing, valued, step->error);
     if (rc == 0)
         valuing_add(step->request->valuing, valued);
     return rc;
@@ -455,16 +402,6 @@ families_of_bits(void)
            !feature_families[f]->count)
         f++;
     return f;
-}
-
-static int
-end_sets(struct step *step)
-{
-    struct valued *valued;
-    int rc = 0;
-    while (rc == 0 && (valued = valuing_wait(step->request->valuing)) != NULL)
-        rc = end_set(step, valued);
-    return rc;
 }
 
 /* Begins values that need only the mask, while the lane counts. */
@@ -498,6 +435,7 @@ measure_region(struct step *step, size_t number)
         .level_of = step->level_of,
     };
     const bool values_wanted = step->needs >= FEATURE_NEEDS_VALUES;
+    struct valued *valued;
     size_t next = 0;
     int rc = begin_forms(step, named, &region);
     if (rc == 0 && values_wanted)
@@ -510,8 +448,8 @@ measure_region(struct step *step, size_t number)
         rc = make_levels(step, &region);
     if (rc == 0)
         rc = begin_sets(step, named, &region, &next, FEATURE_FAMILIES);
-    if (rc == 0)
-        rc = end_sets(step);
+    while (rc == 0 && (valued = valuing_wait(step->request->valuing)) != NULL)
+        rc = end_set(step, valued);
     valuing_clear(step->request->valuing);
     texture_region_release(step->request->lane);
     return rc;
@@ -520,23 +458,17 @@ measure_region(struct step *step, size_t number)
 /* ----------------------------------------------------------------------------- the whole ---- */
 
 static int
-prepare_valuing(struct step *step)
+measure_all(struct step *step)
 {
+    const struct kernels_lane *lane = step->request->lane;
+    const size_t regions = step->request->region_count;
     size_t sets = 0;
     for (size_t f = 0; f < FEATURE_FAMILIES; f++)
         sets += texture_sets(feature_families[f], step->request->options);
-    const struct kernels_lane *lane = step->request->lane;
-    return valuing_prepare(step->request->valuing, sets, kernels_lane_threads(lane) - 1,
-                           kernels_lane_beside(lane), (struct valuing_tell){tell_set, step})
-               ? out_of_memory(step)
-               : 0;
-}
-
-static int
-measure_all(struct step *step)
-{
-    const size_t regions = step->request->region_count;
-    int rc = prepare_valuing(step);
+    int rc = valuing_prepare(step->request->valuing, sets, kernels_lane_threads(lane) - 1,
+                             kernels_lane_beside(lane), (struct valuing_tell){tell_set, step});
+    if (rc)
+        return out_of_memory(step);
     for (size_t f = 0; f < FEATURE_FAMILIES && rc == 0; f++)
         rc = family_prepare(step, f);
     for (size_t r = 0; r < regions && rc == 0; r++) {
@@ -557,11 +489,16 @@ texture_measure(const struct texture_request *request, struct texture_result *re
                         .value_unit = value_unit_of(request->instances, request->stack)};
     step.needs = texture_need(request->options);
     step.levels_wanted = texture_levels_wanted(request->options);
-    describe_volume(&step);
-    int rc = make_tables(&step);
+    int rc = make_volume(&step);
     if (rc == 0)
         rc = measure_all(&step);
-    free_tables(&step);
+    free(step.rescales);
+    free(step.paddings);
+    free(step.histograms);
+    free(step.level_of);
+    free(step.regions);
+    for (size_t f = 0; f < FEATURE_FAMILIES; f++)
+        free(step.prepared[f]);
     return rc;
 }
 

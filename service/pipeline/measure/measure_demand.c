@@ -119,21 +119,6 @@ bytes_of_region(const struct feature_region *largest)
            (bytes < held ? bytes : held);
 }
 
-/* Returns the bytes of the results of all regions. */
-static size_t
-bytes_of_results(const struct feature_region *largest)
-{
-    const struct feature_volume *volume = largest->volume;
-    size_t bytes = 0;
-    for (size_t f = 0; f < FEATURE_FAMILIES; f++) {
-        const struct feature_family *family = feature_families[f];
-        const size_t sets = texture_sets(family, volume->options);
-        for (size_t set = 0; set < sets; set++)
-            bytes += volume->region_count * texture_keep_bytes(family, set, largest);
-    }
-    return bytes;
-}
-
 struct texture_bytes
 texture_bytes(const struct texture_options *options, struct dicom_instance *const *instances,
               const struct geometry_stack *stack, size_t regions)
@@ -152,8 +137,14 @@ texture_bytes(const struct texture_options *options, struct dicom_instance *cons
         .volume = &volume,
         .levels = most_levels(options, instances, stack),
     };
+    size_t results = 0;
+    for (size_t f = 0; f < FEATURE_FAMILIES; f++) {
+        const size_t sets = texture_sets(feature_families[f], options);
+        for (size_t set = 0; set < sets; set++)
+            results += regions * texture_keep_bytes(feature_families[f], set, &largest);
+    }
     return (struct texture_bytes){
-        .lasting = (int64_t)bytes_of_results(&largest),
+        .lasting = (int64_t)results,
         .passing = (int64_t)bytes_of_region(&largest),
     };
 }

@@ -89,28 +89,23 @@ tell_why_more(const struct grid *grid, int rc, struct error *error)
     return rc;
 }
 
-/* Reserves memory for the whole grid of a group. */
-static int
-reserve_group(struct texture_groups *groups, size_t group, int64_t most_bytes, struct error *error)
-{
-    void *voxels;
-    int rc = begin_source(groups, &groups->grids[group], most_bytes, &voxels, error);
-    if (rc == 0)
-        rc = begin_spaced(groups, group, most_bytes, &voxels, error);
-    return tell_why_more(&groups->grids[group], rc, error);
-}
-
+/* Makes the grid of a group, and reserves memory for all of it. */
 static int
 prepare_group(struct texture_groups *groups, size_t group, struct kernels_device *device,
               int64_t most_bytes, struct error *error)
 {
     const struct texture_options *options = &groups->pipeline->texture[group];
-    int rc = grid_make_spaced(options->resample, groups->grid, &groups->grids[group], error);
+    struct grid *grid = &groups->grids[group];
+    void *voxels;
+    int rc = grid_make_spaced(options->resample, groups->grid, grid, error);
     if (rc == 0 && !groups->lane)
         rc = kernels_lane_open(device, &groups->lane, error);
     if (rc)
         return rc;
-    rc = reserve_group(groups, group, most_bytes, error);
+    rc = begin_source(groups, grid, most_bytes, &voxels, error);
+    if (rc == 0)
+        rc = begin_spaced(groups, group, most_bytes, &voxels, error);
+    rc = tell_why_more(grid, rc, error);
     return rc == -E2BIG && !(options->regions & CONF_VOLUME) ? 0 : rc;
 }
 
@@ -166,15 +161,6 @@ list_regions(const struct conf_pipeline *pipeline, const struct texture_options 
     return 0;
 }
 
-static void
-free_regions(struct regions *regions)
-{
-    for (size_t r = 0; regions->bits && r < regions->count; r++)
-        free(regions->bits[r]);
-    free(regions->bits);
-    free(regions->at);
-}
-
 /*
  * Computes the common box of all regions on the planes; one voxel if they are empty. Returns false
  * if the whole volume is one of them.
@@ -202,20 +188,6 @@ box_regions(const struct grid *grid, const struct regions *regions, int64_t firs
         size[axis] = end[axis] > 0 ? end[axis] - first[axis] : 1;
     }
     return true;
-}
-
-static int
-interpolate_regions(const struct grid *grid, struct regions *regions, struct error *error)
-{
-    struct image_mask mask;
-    int rc = 0;
-    for (size_t r = 0; r < regions->count && rc == 0; r++) {
-        if (!regions->at[r].bits)
-            continue;
-        rc = grid_mask_by_half(grid, regions->at[r].bits, &regions->bits[r], &mask, error);
-        regions->at[r].bits = regions->bits[r];
-    }
-    return rc;
 }
 
 /* Resamples the job's volume in the second lane to the group's grid. */
@@ -248,10 +220,17 @@ take_grid(const struct texture_groups *groups, size_t group, struct regions *reg
           const void *voxels, int64_t most_bytes, struct error *error)
 {
     struct grid *grid = &groups->grids[group];
+    struct image_mask mask;
     int64_t first[3], size[3];
+    int rc = 0;
     if (box_regions(grid, regions, first, size))
         grid_narrow(grid, first, size, texture_margin(&groups->pipeline->texture[group]));
-    const int rc = interpolate_regions(grid, regions, error);
+    for (size_t r = 0; r < regions->count && rc == 0; r++) {
+        if (!regions->at[r].bits)
+            continue;
+        rc = grid_mask_by_half(grid, regions->at[r].bits, &regions->bits[r], &mask, error);
+        regions->at[r].bits = regions->bits[r];
+    }
     return rc ? rc : interpolate(groups, group, voxels, most_bytes, error);
 }
 
@@ -281,7 +260,10 @@ measure_group(const struct texture_groups *groups, size_t group, struct kernels_
     };
     if (rc == 0)
         rc = texture_measure(&request, result, error);
-    free_regions(&regions);
+    for (size_t r = 0; regions.bits && r < regions.count; r++)
+        free(regions.bits[r]);
+    free(regions.bits);
+    free(regions.at);
     return rc;
 }
 

@@ -15,48 +15,14 @@ struct keeper {
     uint64_t *sums; /* [levels][levels], of the current matrix */
 };
 
-/* Adds raw counts, also mirrored if pairs count in both orders. */
-static void
-add_counts(const struct keeper *keeper, const uint64_t *counts)
-{
-    const size_t n = keeper->levels;
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < n; j++) {
-            keeper->sums[i * n + j] += counts[i * n + j];
-            if (keeper->options->symmetric)
-                keeper->sums[j * n + i] += counts[i * n + j];
-        }
-}
-
-static size_t
-count_cells(const struct keeper *keeper)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < keeper->levels * keeper->levels; i++)
-        count += keeper->sums[i] > 0;
-    return count;
-}
-
-static void
-matrices_put_cells(const struct keeper *keeper, struct feature_matrix *matrix)
-{
-    for (size_t i = 0; i < keeper->levels * keeper->levels; i++) {
-        if (keeper->sums[i] == 0)
-            continue;
-        matrix->cells[matrix->cell_count++] = (struct feature_cell){
-            .level = (int32_t)(i / keeper->levels) + 1,
-            .neighbour = (int32_t)(i % keeper->levels) + 1,
-            .count = keeper->sums[i],
-        };
-        matrix->pairs += keeper->sums[i];
-    }
-}
-
 static int
 add_matrix(const struct keeper *keeper, const struct feature_matrix *named)
 {
     struct feature_set *set = keeper->set;
-    size_t count = count_cells(keeper);
+    const size_t levels = keeper->levels;
+    size_t count = 0;
+    for (size_t i = 0; i < levels * levels; i++)
+        count += keeper->sums[i] > 0;
     if (count == 0)
         return 0;
     struct feature_matrix *grown =
@@ -69,7 +35,14 @@ add_matrix(const struct keeper *keeper, const struct feature_matrix *named)
     matrix->cells = malloc(count * sizeof *matrix->cells);
     if (!matrix->cells)
         return -ENOMEM;
-    matrices_put_cells(keeper, matrix);
+    for (size_t i = 0; i < levels * levels; i++)
+        if (keeper->sums[i] > 0) {
+            matrix->cells[matrix->cell_count++] =
+                (struct feature_cell){.level = (int32_t)(i / levels) + 1,
+                                      .neighbour = (int32_t)(i % levels) + 1,
+                                      .count = keeper->sums[i]};
+            matrix->pairs += keeper->sums[i];
+        }
     set->matrix_count++;
     return 0;
 }
@@ -78,7 +51,7 @@ static int
 keep_slice(const struct keeper *keeper, const struct directions *directions, const uint64_t *counts,
            int32_t slice)
 {
-    const size_t cells = keeper->levels * keeper->levels;
+    const size_t n = keeper->levels, cells = n * n;
     const bool merges = aggregation_merges(keeper->options->aggregation);
     int rc = 0;
     for (size_t d = 0; d < directions->count && rc == 0; d++) {
@@ -86,7 +59,14 @@ keep_slice(const struct keeper *keeper, const struct directions *directions, con
         struct feature_matrix named = {.feature = keeper->set->count, .slice = slice};
         if (d == 0 || !merges)
             memset(keeper->sums, 0, cells * sizeof *keeper->sums);
-        add_counts(keeper, counts + d * cells);
+        /* Counts are mirrored if pairs count in both orders. */
+        for (size_t i = 0; i < n; i++)
+            for (size_t j = 0; j < n; j++) {
+                const uint64_t count = counts[d * cells + i * n + j];
+                keeper->sums[i * n + j] += count;
+                if (keeper->options->symmetric)
+                    keeper->sums[j * n + i] += count;
+            }
         if (!merges)
             memcpy(named.offset, (int32_t[]){offset->x, offset->y, offset->z}, sizeof named.offset);
         if (!merges || d + 1 == directions->count)

@@ -47,52 +47,31 @@ find_extremes(const struct feature_volume *volume, const uint64_t *histograms, d
 }
 
 /*
- * Computes mean and deviation of the counted values. The sums begin at the smallest value, so that
- * a single value is exactly its own mean.
+ * Narrows the kept interval by mean and deviation of the counted values. The sums begin at the
+ * smallest value, so that a single value is exactly its own mean.
  */
-static void
-find_moments(const struct feature_volume *volume, const uint64_t *histograms, double smallest,
-             double *mean, double *deviation)
-{
-    const size_t entries = volume->tables * volume->values;
-    double total = 0, above = 0, squares = 0;
-    for (size_t i = next_counted(volume, histograms, 0); i < entries;
-         i = next_counted(volume, histograms, i + 1)) {
-        total += (double)histograms[i];
-        above += (double)histograms[i] * (entry_value(volume, i) - smallest);
-    }
-    *mean = smallest + above / total;
-    for (size_t i = next_counted(volume, histograms, 0); i < entries;
-         i = next_counted(volume, histograms, i + 1)) {
-        const double from = entry_value(volume, i) - *mean;
-        squares += (double)histograms[i] * from * from;
-    }
-    *deviation = sqrt(squares / total);
-}
-
 static void
 keep_near_mean(const struct feature_volume *volume, const uint64_t *histograms, double kept[2])
 {
-    const double sigma = volume->options->sigma;
-    double extremes[2], mean, deviation;
+    const size_t entries = volume->tables * volume->values;
+    double extremes[2], total = 0, above = 0, squares = 0;
     find_extremes(volume, histograms, extremes);
     if (extremes[0] > extremes[1])
         return;
-    find_moments(volume, histograms, extremes[0], &mean, &deviation);
-    kept[0] = fmax(kept[0], mean - sigma * deviation);
-    kept[1] = fmin(kept[1], mean + sigma * deviation);
-}
-
-static void
-leave_out(const struct feature_volume *volume, uint64_t *histograms, const double kept[2])
-{
-    const size_t entries = volume->tables * volume->values;
     for (size_t i = next_counted(volume, histograms, 0); i < entries;
          i = next_counted(volume, histograms, i + 1)) {
-        const double value = entry_value(volume, i);
-        if (value < kept[0] || value > kept[1])
-            histograms[i] = 0;
+        total += (double)histograms[i];
+        above += (double)histograms[i] * (entry_value(volume, i) - extremes[0]);
     }
+    const double mean = extremes[0] + above / total;
+    for (size_t i = next_counted(volume, histograms, 0); i < entries;
+         i = next_counted(volume, histograms, i + 1)) {
+        const double from = entry_value(volume, i) - mean;
+        squares += (double)histograms[i] * from * from;
+    }
+    const double deviation = sqrt(squares / total);
+    kept[0] = fmax(kept[0], mean - volume->options->sigma * deviation);
+    kept[1] = fmin(kept[1], mean + volume->options->sigma * deviation);
 }
 
 void
@@ -104,7 +83,13 @@ resegment(const struct feature_volume *volume, uint64_t *histograms, double kept
     kept[1] = options->levels.has_range ? options->levels.range[1] : INFINITY;
     if (options->sigma > 0)
         keep_near_mean(volume, histograms, kept);
-    if (isfinite(kept[0]) || isfinite(kept[1]))
-        leave_out(volume, histograms, kept);
+    const bool bounded = isfinite(kept[0]) || isfinite(kept[1]);
+    const size_t entries = volume->tables * volume->values;
+    for (size_t i = next_counted(volume, histograms, 0); bounded && i < entries;
+         i = next_counted(volume, histograms, i + 1)) {
+        const double value = entry_value(volume, i);
+        if (value < kept[0] || value > kept[1])
+            histograms[i] = 0;
+    }
     find_extremes(volume, histograms, extremes);
 }

@@ -22,22 +22,16 @@ same_grid(const struct texture_resample *a, const struct texture_resample *b)
 }
 
 static bool
-same_resegmentation(const struct texture_options *a, const struct texture_options *b)
-{
-    const struct discretisation_options *left = &a->levels, *right = &b->levels;
-    return a->sigma == b->sigma && left->has_range == right->has_range &&
-           (!left->has_range ||
-            (left->range[0] == right->range[0] && left->range[1] == right->range[1]));
-}
-
-static bool
 shared_value_is(const struct shared_value *item, const struct measured *measured)
 {
     const struct texture_options *options = measured->region->volume->options;
+    const struct discretisation_options *levels = &options->levels, *own = &item->options->levels;
     return item->family == measured->family && item->set == measured->set &&
            item->segment == measured->named->segment &&
            same_grid(item->options->resample, options->resample) &&
-           same_resegmentation(item->options, options);
+           item->options->sigma == options->sigma && own->has_range == levels->has_range &&
+           (!own->has_range ||
+            (own->range[0] == levels->range[0] && own->range[1] == levels->range[1]));
 }
 
 bool

@@ -88,27 +88,9 @@ valuing_count_set(struct valuing *valuing, struct valued *valued)
     valued->rc = first->count_rc;
 }
 
-static void
-valuing_make(const struct valuing_tell *tell, struct valued *valued)
-{
-    const struct feature_family *family = valued->measured.family;
-    if (!valued->made && family->values && !valued->rc)
-        valued->rc =
-            family->values(&valued->region, valued->measured.set, valued->counts, valued->values);
-    if (tell->tell && !valued->rc)
-        valued->rc = tell->tell(tell->context, valued);
-}
-
-/* Returns whether other sets must be counted before it. */
-static bool
-valuing_counts_last(const struct valuing *valuing, const struct valued *valued)
-{
-    return valuing->counts && !valued->made && valued->measured.family->counted_last;
-}
-
 /*
- * Returns the next set whose values no thread computes and may be computed; NULL: there is no such
- * set.
+ * Returns the next set whose values no thread computes and may be computed, those that are counted
+ * last after all others; NULL: there is no such set.
  */
 static struct valued *
 valuing_next_set(const struct valuing *valuing)
@@ -118,7 +100,7 @@ valuing_next_set(const struct valuing *valuing)
         struct valued *valued = &valuing->items[i];
         if (valued->taken)
             continue;
-        if (!valuing_counts_last(valuing, valued))
+        if (!valuing->counts || valued->made || !valued->measured.family->counted_last)
             return valued;
         last = last ? last : valued;
     }
@@ -129,6 +111,8 @@ valuing_next_set(const struct valuing *valuing)
 static void
 valuing_make_set(struct valuing *valuing, struct valued *valued)
 {
+    const struct valuing_tell *tell = &valuing->tell;
+    const struct feature_family *family = valued->measured.family;
     valued->taken = true;
     valuing->taken++;
     while (valuing->first < valuing->added && valuing->items[valuing->first].taken)
@@ -136,25 +120,21 @@ valuing_make_set(struct valuing *valuing, struct valued *valued)
     if (!valued->made && valued->counting)
         valuing_count_set(valuing, valued);
     const struct formed *formed =
-        valued->made || valued->rc ? NULL : valuing_formed(valuing, valued->measured.family);
+        valued->made || valued->rc ? NULL : valuing_formed(valuing, family);
     if (formed) {
         valued->region.form = formed->form;
         valued->rc = formed->rc;
     }
     pthread_mutex_unlock(&valuing->mutex);
-    valuing_make(&valuing->tell, valued);
+    if (!valued->made && family->values && !valued->rc)
+        valued->rc =
+            family->values(&valued->region, valued->measured.set, valued->counts, valued->values);
+    if (tell->tell && !valued->rc)
+        valued->rc = tell->tell(tell->context, valued);
     pthread_mutex_lock(&valuing->mutex);
     valued->ready = true;
     valuing->ready++;
     pthread_cond_signal(&valuing->made_one);
-}
-
-static void
-valuing_idle(struct valuing *valuing)
-{
-    valuing->idle++;
-    pthread_cond_wait(&valuing->added_one, &valuing->mutex);
-    valuing->idle--;
 }
 
 static void *
@@ -172,20 +152,13 @@ valuing_run(void *context)
             valuing->forming--;
         } else if ((valued = valuing_next_set(valuing)) != NULL)
             valuing_make_set(valuing, valued);
-        else
-            valuing_idle(valuing);
+        else {
+            valuing->idle++;
+            pthread_cond_wait(&valuing->added_one, &valuing->mutex);
+            valuing->idle--;
+        }
     pthread_mutex_unlock(&valuing->mutex);
     return NULL;
-}
-
-/* Returns the number of parts of forms that no thread computes. */
-static size_t
-valuing_parts(const struct valuing *valuing)
-{
-    size_t parts = 0;
-    for (size_t i = 0; i < valuing->form_count; i++)
-        parts += valuing->forms[i].family->form_parts - valuing->forms[i].taken;
-    return parts;
 }
 
 /*
@@ -195,7 +168,9 @@ valuing_parts(const struct valuing *valuing)
 static void
 valuing_call(struct valuing *valuing)
 {
-    const size_t undone = valuing->added - valuing->taken + valuing_parts(valuing);
+    size_t undone = valuing->added - valuing->taken;
+    for (size_t i = 0; i < valuing->form_count; i++)
+        undone += valuing->forms[i].family->form_parts - valuing->forms[i].taken;
     if (undone > (size_t)valuing->idle && valuing->thread_count < valuing->thread_most &&
         pthread_create(&valuing->threads[valuing->thread_count], NULL, valuing_run, valuing) == 0)
         valuing->thread_count++;
@@ -347,22 +322,6 @@ valuing_let_go(struct valuing *valuing)
     feature_set_clear(&valued->features);
 }
 
-/* Drops forms that no thread computes yet; the caller must hold the mutex. */
-static void
-valuing_clear_forms(struct valuing *valuing)
-{
-    const size_t count = valuing->form_count;
-    valuing->form_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct formed *formed = &valuing->forms[i];
-        while (formed->ready < formed->taken)
-            pthread_cond_wait(&valuing->formed_one, &valuing->mutex);
-        if (formed->family->form_clear)
-            formed->family->form_clear(formed->form);
-        free(formed->form);
-    }
-}
-
 void
 valuing_clear(struct valuing *valuing)
 {
@@ -370,7 +329,16 @@ valuing_clear(struct valuing *valuing)
     valuing->added = valuing->ended; /* drops sets whose values no thread computes yet */
     while (valuing->ready < valuing->taken)
         pthread_cond_wait(&valuing->made_one, &valuing->mutex);
-    valuing_clear_forms(valuing);
+    const size_t forms = valuing->form_count;
+    valuing->form_count = 0; /* drops parts of forms that no thread computes yet */
+    for (size_t i = 0; i < forms; i++) {
+        struct formed *formed = &valuing->forms[i];
+        while (formed->ready < formed->taken)
+            pthread_cond_wait(&valuing->formed_one, &valuing->mutex);
+        if (formed->family->form_clear)
+            formed->family->form_clear(formed->form);
+        free(formed->form);
+    }
     for (size_t i = 0; i < valuing->begun; i++) {
         free(valuing->items[i].own_counts);
         feature_set_clear(&valuing->items[i].features);
