@@ -27,23 +27,17 @@ struct extent_counting {
     uint64_t *digits;        /* per thread, DIGITS per word */
 };
 
-/* Adds the counters of a word to its columns and clears them. */
-static void
-take_digits(uint64_t *digits, int64_t *columns, int64_t count)
-{
-    for (int64_t bit = 0; bit < count; bit++)
-        for (int k = 0; k < DIGITS; k++)
-            columns[bit] += (int64_t)(digits[k] >> bit & 1) << k;
-    memset(digits, 0, DIGITS * sizeof *digits);
-}
-
+/* Adds the counters to the columns and clears them. */
 static void
 take_columns(const struct extent_counting *counting, uint64_t *digits, int64_t *columns)
 {
     for (int64_t w = 0; w < counting->words; w++) {
         const int64_t left = counting->volume.columns - 64 * w;
-        take_digits(digits + w * DIGITS, columns + 64 * w, left < 64 ? left : 64);
+        for (int64_t bit = 0; bit < left && bit < 64; bit++)
+            for (int k = 0; k < DIGITS; k++)
+                columns[64 * w + bit] += (int64_t)(digits[w * DIGITS + k] >> bit & 1) << k;
     }
+    memset(digits, 0, (size_t)(counting->words * DIGITS) * sizeof *digits);
 }
 
 /* Combines the row of all masks. Returns its number of voxels. Most words have no voxel. */
@@ -125,24 +119,6 @@ fullest_of(int64_t *counts, int64_t count, int64_t shares)
     return (int32_t)fullest;
 }
 
-static void
-extent_of(const struct extent_counting *counting, struct segments_extent *extent)
-{
-    const struct image_extent *volume = &counting->volume;
-    const int32_t end = (int32_t)volume->slices;
-    *extent = (struct segments_extent){.first = 0, .last = end - 1};
-    while (extent->first < end && counting->slices[extent->first] == 0)
-        extent->first++;
-    if (extent->first == end)
-        extent->first = 0;
-    else
-        while (counting->slices[extent->last] == 0)
-            extent->last--;
-    extent->fullest[0] = fullest_of(counting->columns, volume->columns, SHARES);
-    extent->fullest[1] = fullest_of(counting->rows, volume->rows, SHARES);
-    extent->fullest[2] = fullest_of(counting->slices, volume->slices, 1);
-}
-
 int
 segments_extent_find(const struct image_mask *const *masks, size_t count,
                      struct image_extent volume, int threads, struct segments_extent *extent)
@@ -163,8 +139,19 @@ segments_extent_find(const struct image_mask *const *masks, size_t count,
         counting.slices && counting.columns && counting.rows && counting.row && counting.digits;
     if (made) {
         struct parallel loop = {.count = SHARES, .body = count_shares, .context = &counting};
+        const int32_t end = (int32_t)volume.slices;
         parallel_run(&loop, threads);
-        extent_of(&counting, extent);
+        *extent = (struct segments_extent){.first = 0, .last = end - 1};
+        while (extent->first < end && counting.slices[extent->first] == 0)
+            extent->first++;
+        if (extent->first == end)
+            extent->first = 0;
+        else
+            while (counting.slices[extent->last] == 0)
+                extent->last--;
+        extent->fullest[0] = fullest_of(counting.columns, volume.columns, SHARES);
+        extent->fullest[1] = fullest_of(counting.rows, volume.rows, SHARES);
+        extent->fullest[2] = fullest_of(counting.slices, volume.slices, 1);
     }
     free(counting.slices);
     free(counting.columns);

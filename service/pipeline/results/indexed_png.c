@@ -77,30 +77,6 @@ keep_quiet(png_structp png, png_const_charp text)
     (void)text;
 }
 
-static void
-put_palette(const struct indexed_png *picture, png_structp png, png_infop info)
-{
-    png_color palette[INDEXED_PNG_COLORS];
-    for (int i = 0; i < picture->colors; i++) {
-        struct rgb color = picture->palette[i];
-        palette[i] = (png_color){color.r, color.g, color.b};
-    }
-    png_set_PLTE(png, info, palette, picture->colors);
-}
-
-static void
-filter_row(const struct indexed_png *picture, int y, uint8_t *plain)
-{
-    const size_t width = (size_t)picture->width;
-    const uint8_t *row = picture->pixels + (size_t)y * width;
-
-    *plain++ = UP;
-    if (y == 0)
-        memcpy(plain, row, width);
-    for (size_t x = 0; y > 0 && x < width; x++)
-        plain[x] = (uint8_t)(row[x] - row[x - width]);
-}
-
 /*
  * Compresses differences from the row above with runs and Huffman codes only. Neighbours in the
  * palette are neighbours in grey, so slices become smaller than with level 6 of zlib, in a fifth of
@@ -132,16 +108,23 @@ make_strip(struct png_strips *strips, int64_t at)
 {
     struct png_strip *strip = &strips->strip[at];
     const struct indexed_png *picture = strips->picture;
-    const size_t row = (size_t)picture->width + 1;
+    const size_t width = (size_t)picture->width;
 
     strip->first = (int)(picture->height * at / STRIPS);
     strip->end = (int)(picture->height * (at + 1) / STRIPS);
-    strip->size = (size_t)(strip->end - strip->first) * row;
+    strip->size = (size_t)(strip->end - strip->first) * (width + 1);
     strip->plain = malloc(strip->size + 1);
     if (!strip->plain)
         return -ENOMEM;
-    for (int y = strip->first; y < strip->end; y++)
-        filter_row(picture, y, strip->plain + (size_t)(y - strip->first) * row);
+    uint8_t *plain = strip->plain;
+    for (int y = strip->first; y < strip->end; y++, plain += width) {
+        const uint8_t *row = picture->pixels + (size_t)y * width;
+        *plain++ = UP;
+        if (y == 0)
+            memcpy(plain, row, width);
+        for (size_t x = 0; y > 0 && x < width; x++)
+            plain[x] = (uint8_t)(row[x] - row[x - width]);
+    }
     strip->sum = adler32(adler32(0, NULL, 0), strip->plain, (uInt)strip->size);
     return deflate_strip(strip, at == STRIPS - 1);
 }
@@ -181,11 +164,16 @@ static void
 put_picture(const struct png_strips *strips, png_structp png, png_infop info)
 {
     const struct indexed_png *picture = strips->picture;
+    png_color palette[INDEXED_PNG_COLORS];
 
+    for (int i = 0; i < picture->colors; i++) {
+        const struct rgb color = picture->palette[i];
+        palette[i] = (png_color){color.r, color.g, color.b};
+    }
     png_set_IHDR(png, info, (png_uint_32)picture->width, (png_uint_32)picture->height, 8,
                  PNG_COLOR_TYPE_PALETTE, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_BASE,
                  PNG_FILTER_TYPE_BASE);
-    put_palette(picture, png, info);
+    png_set_PLTE(png, info, palette, picture->colors);
     png_write_info(png, info);
     put_strips(strips, png);
     png_write_chunk(png, (const uint8_t *)"IEND", NULL, 0);

@@ -10,41 +10,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int
-on_planes_place(const struct results_request *request, size_t i, struct on_planes *placed,
-                struct error *error)
-{
-    const struct segmentation *found = request->segmentation;
-    const struct object_region *drawn = object_region_alone(found, i);
-    if (drawn || !request->grid->straight) {
-        placed->masks[i] = drawn ? drawn->whole : found->masks[i];
-        placed->maps[i] = found->maps[i];
-        return 0;
-    }
-    int rc = grid_mask_on_planes(request->grid, &found->masks[i], &placed->own_bits[i],
-                                 &placed->masks[i], error);
-    if (rc == 0)
-        rc = grid_map_on_planes(request->grid, found->maps[i], &placed->own_maps[i], error);
-    placed->maps[i] = placed->own_maps[i];
-    return rc;
-}
-
 /*
- * Writes the description: the configured text, then the region and the steps of a segment that was
- * computed from an object or a range, then the straightening.
+ * Puts a segment on the planes and writes its description: the configured text, then the region and
+ * the steps of a segment that was computed from an object or a range, then the straightening.
  */
 static int
-on_planes_describe(const struct results_request *request, size_t i, struct on_planes *placed,
-                   struct error *error)
+on_planes_add(const struct results_request *request, size_t i, struct on_planes *placed,
+              struct error *error)
 {
+    const struct segmentation *found = request->segmentation;
     const struct conf_segment *segment = &request->pipeline->segments[i];
+    const struct object_region *drawn = object_region_alone(found, i);
     const char *given = segment->description ? segment->description : "";
     const char *text = request->grid->text;
     char range[SEGMENT_DESCRIPTION] = "";
+    if (drawn || !request->grid->straight) {
+        placed->masks[i] = drawn ? drawn->whole : found->masks[i];
+        placed->maps[i] = found->maps[i];
+    } else {
+        int rc = grid_mask_on_planes(request->grid, &found->masks[i], &placed->own_bits[i],
+                                     &placed->masks[i], error);
+        if (rc == 0)
+            rc = grid_map_on_planes(request->grid, found->maps[i], &placed->own_maps[i], error);
+        if (rc)
+            return rc;
+        placed->maps[i] = placed->own_maps[i];
+    }
     if (segment->method == CONF_OBJECT)
-        segment_describe(request->segmentation, i, range);
+        segment_describe(found, i, range);
     else if (segment->range.relative != CONF_ABSOLUTE)
-        ranges_describe(request->segmentation, i, range);
+        ranges_describe(found, i, range);
     if (asprintf(&placed->descriptions[i], "%s%s%s%s%s", given, given[0] && range[0] ? "; " : "",
                  range, (given[0] || range[0]) && text[0] ? "; " : "", text) >= 0)
         return 0;
@@ -68,13 +63,9 @@ on_planes_make(const struct results_request *request, struct on_planes *placed, 
     if (!placed->masks || !placed->maps || !placed->descriptions || !placed->own_bits ||
         !placed->own_maps)
         return error_set_system(error, -ENOMEM, "describe the segments");
-    for (size_t i = 0; i < count && rc == 0; i++) {
-        if (request->pipeline->segments[i].hidden)
-            continue;
-        rc = on_planes_place(request, i, placed, error);
-        if (rc == 0)
-            rc = on_planes_describe(request, i, placed, error);
-    }
+    for (size_t i = 0; i < count && rc == 0; i++)
+        if (!request->pipeline->segments[i].hidden)
+            rc = on_planes_add(request, i, placed, error);
     return rc;
 }
 

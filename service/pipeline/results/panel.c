@@ -10,33 +10,26 @@
 
 /* -------------------------------------------------------------------------------- volume --- */
 
-/* Positions ascend. */
-static void
-find_even_planes(const struct geometry_stack *stack, int32_t *even)
-{
-    const struct geometry_plane *planes = stack->planes;
-    const int32_t last = stack->plane_count - 1;
-    const double step = last > 0 ? (planes[last].position - planes[0].position) / last : 0;
-    for (int32_t i = 0, plane = 0; i <= last; i++) {
-        const double wanted = planes[0].position + i * step;
-        while (plane < last &&
-               fabs(planes[plane + 1].position - wanted) <= fabs(planes[plane].position - wanted))
-            plane++;
-        even[i] = step > 0 ? plane : i;
-    }
-}
-
 int
 panel_volume_make(struct panel_volume *volume)
 {
     const struct geometry_stack *stack = volume->stack;
+    const struct geometry_plane *planes = stack->planes;
+    const int32_t last = stack->plane_count - 1;
+    const double step = last > 0 ? (planes[last].position - planes[0].position) / last : 0;
     volume->rescale = calloc((size_t)stack->plane_count, sizeof *volume->rescale);
     volume->even = calloc((size_t)stack->plane_count, sizeof *volume->even);
     if (!volume->rescale || !volume->even)
         return -ENOMEM;
-    for (int32_t z = 0; z < stack->plane_count; z++)
-        volume->rescale[z] = volume_rescale(volume->instances, &stack->planes[z]);
-    find_even_planes(stack, volume->even);
+    /* Positions ascend. */
+    for (int32_t z = 0, plane = 0; z <= last; z++) {
+        const double wanted = planes[0].position + z * step;
+        while (plane < last &&
+               fabs(planes[plane + 1].position - wanted) <= fabs(planes[plane].position - wanted))
+            plane++;
+        volume->even[z] = step > 0 ? plane : z;
+        volume->rescale[z] = volume_rescale(volume->instances, &planes[z]);
+    }
     return 0;
 }
 

@@ -81,18 +81,6 @@ panel_direction(const struct sheet *sheet, int axis, bool backwards, double dire
         direction[i] = (backwards ? -1 : 1) * sheet->request->stack->axes[3 * axis + i];
 }
 
-/* Returns the position in mm along the axis that the panel cuts. */
-static double
-panel_position(const struct sheet *sheet, const struct panel *panel)
-{
-    const struct geometry_stack *stack = sheet->request->stack;
-    const double *axis = stack->axes + 3 * (size_t)panel->through, *origin = stack->origin;
-    if (panel->through == 2)
-        return stack->planes[panel->at].position;
-    return axis[0] * origin[0] + axis[1] * origin[1] + axis[2] * origin[2] +
-           panel->at * stack->spacing[panel->through];
-}
-
 static void
 caption_text(const struct sheet *sheet, const struct panel *panel, char text[CAPTION_SIZE])
 {
@@ -105,9 +93,12 @@ caption_text(const struct sheet *sheet, const struct panel *panel, char text[CAP
     else if (panel->through == 2)
         snprintf(number, sizeof number, "%d ", panel->at + 1);
     if (stack->has_geometry) {
-        double normal[3];
-        panel_direction(sheet, panel->through, false, normal);
-        orientation_place(normal, panel_position(sheet, panel), place);
+        const double *axis = stack->axes + 3 * (size_t)panel->through, *origin = stack->origin;
+        double position = stack->planes[panel->through == 2 ? panel->at : 0].position;
+        if (panel->through != 2)
+            position = axis[0] * origin[0] + axis[1] * origin[1] + axis[2] * origin[2] +
+                       panel->at * stack->spacing[panel->through];
+        orientation_place(axis, position, place);
     }
     if (!is_acquired(sheet, panel)) {
         int patient[3];
@@ -119,22 +110,6 @@ caption_text(const struct sheet *sheet, const struct panel *panel, char text[CAP
 
 /* ------------------------------------------------------------------------------- panels ---- */
 
-/* Spreads the panels over the slices that have a segment; over all slices if no slice has one. */
-static void
-choose_slices(struct sheet *sheet)
-{
-    const struct segments_extent *extent = &sheet->extent;
-    const int32_t span = extent->last - extent->first + 1;
-    sheet->slice_count = span < SLICES ? span : SLICES;
-    for (int i = 0; i < sheet->slice_count; i++)
-        sheet->panels[i] =
-            (struct panel){.across = 0,
-                           .down = 1,
-                           .through = 2,
-                           .at = extent->first + (int32_t)((2 * (int64_t)i + 1) * span /
-                                                           (2 * (int64_t)sheet->slice_count))};
-}
-
 static double
 axis_length(const struct sheet *sheet, int axis)
 {
@@ -142,60 +117,47 @@ axis_length(const struct sheet *sheet, int axis)
     return panel_voxels(stack, axis) * panel_spacing(stack, axis);
 }
 
-/* Returns the widest caption at the larger letters, so that all captions have the same size. */
-static int
-widest_caption(const struct sheet *sheet)
+/*
+ * Spreads panels over the slices that have a segment, or over all slices if no slice has one, and
+ * sets the size of them and the width of the picture.
+ */
+static void
+choose_slices(struct sheet *sheet)
 {
-    char text[CAPTION_SIZE];
-    int widest = 0;
-    for (int i = 0; i < sheet->slice_count; i++) {
+    const int32_t first = sheet->extent.first, span = sheet->extent.last - first + 1;
+    const int count = span < SLICES ? span : SLICES;
+    int caption = 0; /* the widest at the larger letters, so that all captions have the same size */
+    sheet->slice_count = count;
+    for (int i = 0; i < count; i++) {
+        char text[CAPTION_SIZE];
+        const int32_t at = first + (int32_t)((2 * (int64_t)i + 1) * span / (2 * (int64_t)count));
+        sheet->panels[i] = (struct panel){.across = 0, .down = 1, .through = 2, .at = at};
         caption_text(sheet, &sheet->panels[i], text);
         const int width = lettering_width(text, 2);
-        widest = width > widest ? width : widest;
+        caption = width > caption ? width : caption;
     }
-    return widest;
-}
-
-static void
-size_slices(struct sheet *sheet)
-{
     const double width = axis_length(sheet, 0), height = axis_length(sheet, 1);
-    const int side = sheet->slice_count == 1 ? ONLY_SLICE_SIDE : SLICE_SIDE;
-    const double scale = side / fmax(width, height);
+    const double scale = (count == 1 ? ONLY_SLICE_SIDE : SLICE_SIDE) / fmax(width, height);
     sheet->slice_width = (int)fmax(1, round(width * scale));
     sheet->slice_height = (int)fmax(1, round(height * scale));
-    const int caption = widest_caption(sheet);
     sheet->cell_width = sheet->slice_width < caption ? caption : sheet->slice_width;
-    const int across = sheet->slice_count < SLICES_A_ROW ? sheet->slice_count : SLICES_A_ROW;
+    const int across = count < SLICES_A_ROW ? count : SLICES_A_ROW;
     const int width_of_all = across * (sheet->cell_width + GAP) + GAP;
     sheet->picture.width = width_of_all < LEAST_WIDTH ? LEAST_WIDTH : width_of_all;
 }
 
-/* Uses the usual display: the patient's left on the right, posterior and feet below. */
-static struct panel
-usual_plane(const struct sheet *sheet, const int axis_of[3], int through, int across, int down)
-{
-    const double *axes = sheet->request->stack->axes;
-    const double right = axes[3 * axis_of[across] + across];
-    const double below = (down == 2 ? -1 : 1) * axes[3 * axis_of[down] + down];
-    return (struct panel){
-        .across = axis_of[across],
-        .down = axis_of[down],
-        .through = axis_of[through],
-        .from_right = right < 0,
-        .from_below = below < 0,
-        .at = sheet->extent.fullest[axis_of[through]],
-    };
-}
-
-/* Selects the three planes and their sizes, on the same scale; none if they would be too narrow. */
+/*
+ * Selects the three planes and their sizes, on the same scale; none if they would be too narrow.
+ * Uses the usual display: the patient's left on the right, posterior and feet below.
+ */
 static void
 choose_planes(struct sheet *sheet)
 {
     static const int through[PLANES] = {2, 1, 0}, across[PLANES] = {0, 0, 1}, down[] = {1, 2, 2};
+    const double *axes = sheet->request->stack->axes;
     int patient[3], axis_of[3];
     double length[3];
-    orientation_of_axes(sheet->request->stack->axes, patient);
+    orientation_of_axes(axes, patient);
     for (int axis = 0; axis < 3; axis++) {
         axis_of[patient[axis]] = axis;
         length[patient[axis]] = axis_length(sheet, axis);
@@ -207,10 +169,18 @@ choose_planes(struct sheet *sheet)
     if (!sheet->request->stack->has_geometry || scale * shortest < LEAST_PLANE_SIDE)
         return;
     for (int i = 0; i < PLANES; i++) {
-        struct panel *panel = &sheet->panels[sheet->slice_count + i];
-        *panel = usual_plane(sheet, axis_of, through[i], across[i], down[i]);
-        panel->box.width = (int)(scale * length[across[i]]);
-        panel->box.height = (int)(scale * length[down[i]]);
+        const double right = axes[3 * axis_of[across[i]] + across[i]];
+        const double below = (down[i] == 2 ? -1 : 1) * axes[3 * axis_of[down[i]] + down[i]];
+        sheet->panels[sheet->slice_count + i] = (struct panel){
+            .across = axis_of[across[i]],
+            .down = axis_of[down[i]],
+            .through = axis_of[through[i]],
+            .from_right = right < 0,
+            .from_below = below < 0,
+            .at = sheet->extent.fullest[axis_of[through[i]]],
+            .box = {.width = (int)(scale * length[across[i]]),
+                    .height = (int)(scale * length[down[i]])},
+        };
     }
     sheet->plane_count = PLANES;
 }
@@ -247,18 +217,6 @@ break_line(const char *text, int width, char line[LABEL_SIZE])
     return text + (taken > 0 ? taken + 1 : length);
 }
 
-static int
-lay_out_warnings(struct sheet *sheet, int top)
-{
-    char line[LABEL_SIZE];
-    int height = 0;
-    for (size_t i = 0; i < sheet->request->warning_count; i++)
-        for (const char *text = sheet->request->warnings[i]; *text; height += LINE)
-            text = break_line(text, sheet->picture.width - 2 * GAP, line);
-    sheet->warnings = (struct box){GAP, top, sheet->picture.width - 2 * GAP, height};
-    return top + height;
-}
-
 /* Places the legend below `top`, with as many entries per line as the longest entry allows. */
 static int
 lay_out_legend(struct sheet *sheet, int top)
@@ -277,8 +235,9 @@ lay_out_legend(struct sheet *sheet, int top)
     return top + lines * LINE;
 }
 
+/* Places the panels below `top`: the three planes, then the slices. Returns the end. */
 static int
-lay_out_planes(struct sheet *sheet, int top)
+lay_out_panels(struct sheet *sheet, int top)
 {
     int left = GAP, highest = 0;
     for (int i = sheet->slice_count; i < sheet->slice_count + sheet->plane_count; i++) {
@@ -288,12 +247,8 @@ lay_out_planes(struct sheet *sheet, int top)
         left += box->width + GAP;
         highest = box->height > highest ? box->height : highest;
     }
-    return highest > 0 ? top + LINE + highest + GAP : top;
-}
-
-static int
-lay_out_slices(struct sheet *sheet, int top)
-{
+    if (highest > 0)
+        top += LINE + highest + GAP;
     for (int i = 0; i < sheet->slice_count; i++)
         sheet->panels[i].box = (struct box){
             .left = GAP + i % SLICES_A_ROW * (sheet->cell_width + GAP),
@@ -308,15 +263,20 @@ lay_out_slices(struct sheet *sheet, int top)
 static void
 preview_lay_out(struct sheet *sheet)
 {
+    const struct preview_request *request = sheet->request;
+    char line[LABEL_SIZE];
+    int top = GAP;
     choose_slices(sheet);
-    size_slices(sheet);
     choose_planes(sheet);
-    int top = lay_out_warnings(sheet, GAP);
+    const int width = sheet->picture.width - 2 * GAP;
+    for (size_t i = 0; i < request->warning_count; i++)
+        for (const char *text = request->warnings[i]; *text; top += LINE)
+            text = break_line(text, width, line);
+    sheet->warnings = (struct box){GAP, GAP, width, top - GAP};
     top = lay_out_legend(sheet, top);
-    top = lay_out_planes(sheet, top);
-    top = lay_out_slices(sheet, top);
-    sheet->footer = (struct box){GAP, top, sheet->picture.width - 2 * GAP, LINE};
-    sheet->picture.height = top + (sheet->request->note[0] ? 2 : 1) * LINE;
+    top = lay_out_panels(sheet, top);
+    sheet->footer = (struct box){GAP, top, width, LINE};
+    sheet->picture.height = top + (request->note[0] ? 2 : 1) * LINE;
 }
 
 /* ------------------------------------------------------------------------------- palette ---- */
@@ -401,49 +361,39 @@ draw_text(struct sheet *sheet, const struct box *box, const char *text)
     draw_colored(sheet, box, text, sheet->light);
 }
 
+/* Draws the warnings, the legend and the footer. */
 static void
-draw_warnings(struct sheet *sheet)
+draw_texts(struct sheet *sheet)
 {
-    struct box box = sheet->warnings;
-    box.height = LINE;
-    char line[LABEL_SIZE];
-    for (size_t i = 0; i < sheet->request->warning_count; i++)
-        for (const char *text = sheet->request->warnings[i]; *text; box.top += LINE) {
-            text = break_line(text, box.width, line);
-            draw_colored(sheet, &box, line, sheet->warning);
-        }
-}
-
-static void
-draw_legend(struct sheet *sheet)
-{
+    const struct preview_request *request = sheet->request;
     const struct box *legend = &sheet->legend;
     const int width = legend->width / sheet->legend_columns;
-    for (int i = 0; i < (int)sheet->request->segment_count; i++) {
-        char text[LABEL_SIZE];
-        struct box box = {legend->left + i % sheet->legend_columns * width,
-                          legend->top + i / sheet->legend_columns * LINE, width, LINE};
+    struct box box = sheet->warnings;
+    char text[LABEL_SIZE];
+    box.height = LINE;
+    for (size_t i = 0; i < request->warning_count; i++)
+        for (const char *rest = request->warnings[i]; *rest; box.top += LINE) {
+            rest = break_line(rest, box.width, text);
+            draw_colored(sheet, &box, text, sheet->warning);
+        }
+    for (int i = 0; i < (int)request->segment_count; i++) {
+        box = (struct box){legend->left + i % sheet->legend_columns * width,
+                           legend->top + i / sheet->legend_columns * LINE, width, LINE};
         for (int y = 0; y < SWATCH; y++)
             memset(entry_at(sheet, box.left, box.top + y), sheet->colors[i], SWATCH);
         box.left += SWATCH + LETTERING_ADVANCE;
         box.width -= SWATCH + 2 * LETTERING_ADVANCE;
-        legend_text(&sheet->request->segments[i], text);
+        legend_text(&request->segments[i], text);
         draw_text(sheet, &box, text);
     }
-}
-
-static void
-draw_footer(struct sheet *sheet)
-{
-    const struct geometry_stack *stack = sheet->request->stack;
-    const struct dicom_instance *first = sheet->request->instances[stack->planes[0].instance];
-    char text[160];
-    grey_window_describe(&sheet->window, first->value_unit, text, sizeof text);
-    draw_text(sheet, &sheet->footer, text);
-    struct box below = sheet->footer;
-    below.top += LINE;
-    if (sheet->request->note[0])
-        draw_text(sheet, &below, sheet->request->note);
+    box = sheet->footer;
+    grey_window_describe(&sheet->window,
+                         request->instances[request->stack->planes[0].instance]->value_unit, text,
+                         sizeof text);
+    draw_text(sheet, &box, text);
+    box.top += LINE;
+    if (request->note[0])
+        draw_text(sheet, &box, request->note);
 }
 
 static void
@@ -513,19 +463,10 @@ draw_letters(struct sheet *sheet, const struct panel *panel, enum edge edge)
 }
 
 static void
-draw_caption(struct sheet *sheet, const struct panel *panel)
-{
-    char text[CAPTION_SIZE];
-    struct box box = {panel->box.left, panel->box.top - LINE + 2, panel->box.width, LINE - 2};
-    if (is_acquired(sheet, panel))
-        box.width = sheet->cell_width;
-    caption_text(sheet, panel, text);
-    draw_text(sheet, &box, text);
-}
-
-static void
 draw_panel(struct sheet *sheet, struct panel *panel)
 {
+    char caption[CAPTION_SIZE];
+    struct box above = {panel->box.left, panel->box.top - LINE + 2, panel->box.width, LINE - 2};
     draw_grey(sheet, panel);
     for (size_t i = 0; i < sheet->request->segment_count; i++)
         if (panel_find_cover(&sheet->volume, panel, sheet->masks[i]))
@@ -533,7 +474,10 @@ draw_panel(struct sheet *sheet, struct panel *panel)
     for (enum edge edge = LEFT_EDGE; sheet->request->stack->has_geometry && edge <= LOWER_EDGE;
          edge++)
         draw_letters(sheet, panel, edge);
-    draw_caption(sheet, panel);
+    if (is_acquired(sheet, panel))
+        above.width = sheet->cell_width;
+    caption_text(sheet, panel, caption);
+    draw_text(sheet, &above, caption);
 }
 
 /* ----------------------------------------------------------------------- panel by panel ---- */
@@ -569,28 +513,6 @@ for_each_panel(struct sheet *sheet, void (*work)(struct sheet *sheet, struct pan
 
 /* --------------------------------------------------------------------------------- whole ---- */
 
-static int
-preview_reserve(struct sheet *sheet)
-{
-    const size_t pixels = (size_t)sheet->picture.width * (size_t)sheet->picture.height;
-    sheet->picture.pixels = malloc(pixels);
-    int rc = sheet->picture.pixels ? 0 : -ENOMEM;
-    for (int i = 0; i < sheet->slice_count + sheet->plane_count && rc == 0; i++)
-        rc = panel_make(&sheet->volume, &sheet->panels[i]);
-    return rc;
-}
-
-static void
-preview_release(struct sheet *sheet)
-{
-    for (int i = 0; i < sheet->slice_count + sheet->plane_count; i++)
-        panel_free(&sheet->panels[i]);
-    panel_volume_free(&sheet->volume);
-    free(sheet->masks);
-    free(sheet->colors);
-    free(sheet->picture.pixels);
-}
-
 /* Finds the segments, and plans the panels. */
 static int
 plan_sheet(struct sheet *sheet)
@@ -625,9 +547,7 @@ draw_sheet(struct sheet *sheet)
     make_palette(sheet);
     memset(sheet->picture.pixels, sheet->background,
            (size_t)sheet->picture.width * (size_t)sheet->picture.height);
-    draw_warnings(sheet);
-    draw_legend(sheet);
-    draw_footer(sheet);
+    draw_texts(sheet);
     for_each_panel(sheet, draw_panel);
     return 0;
 }
@@ -640,12 +560,22 @@ preview_write(const struct preview_request *request, int fd)
                                      .stack = request->stack,
                                      .voxels = request->voxels}};
     int rc = plan_sheet(&sheet);
-    if (rc == 0)
-        rc = preview_reserve(&sheet);
+    const int panels = sheet.slice_count + sheet.plane_count;
+    if (rc == 0) {
+        sheet.picture.pixels = malloc((size_t)sheet.picture.width * (size_t)sheet.picture.height);
+        rc = sheet.picture.pixels ? 0 : -ENOMEM;
+    }
+    for (int i = 0; i < panels && rc == 0; i++)
+        rc = panel_make(&sheet.volume, &sheet.panels[i]);
     if (rc == 0)
         rc = draw_sheet(&sheet);
     if (rc == 0)
         rc = indexed_png_write(&sheet.picture, request->threads, fd);
-    preview_release(&sheet);
+    for (int i = 0; i < panels; i++)
+        panel_free(&sheet.panels[i]);
+    panel_volume_free(&sheet.volume);
+    free(sheet.masks);
+    free(sheet.colors);
+    free(sheet.picture.pixels);
     return rc;
 }

@@ -65,19 +65,6 @@ resampler_scratch(const struct resampler *resampler)
     return (size_t)resampler->columns + 2 * (size_t)resampler->width;
 }
 
-/* Converts a row of voxels to the width of the picture: the sum of each pixel's samples. */
-static void
-sum_across(const struct resampler *resampler, const float *row, float *line)
-{
-    const struct resample_tap *tap = resampler->column_taps;
-    for (int x = 0; x < resampler->width; x++) {
-        float sum = 0;
-        for (int i = 0; i < resampler->across; i++, tap++)
-            sum += row[tap->first] + tap->part * (row[tap->second] - row[tap->first]);
-        line[x] = sum;
-    }
-}
-
 /* The two lines around a sample: rows ascend, and neighbours have different parity. */
 struct lines {
     const struct resampler *resampler;
@@ -87,17 +74,25 @@ struct lines {
     int held[2]; /* the rows of the lines; -1: no row */
 };
 
+/* Returns a row of voxels at the width of the picture: the sum of each pixel's samples. */
 static const float *
 line_of(struct lines *lines, int y)
 {
     const struct resampler *resampler = lines->resampler;
-    int parity = y & 1;
-    if (lines->held[parity] != y) {
-        lines->source->read(lines->source->context, y, lines->row);
-        sum_across(resampler, lines->row, lines->line[parity]);
-        lines->held[parity] = y;
+    const struct resample_tap *tap = resampler->column_taps;
+    const float *row = lines->row;
+    float *line = lines->line[y & 1];
+    if (lines->held[y & 1] == y)
+        return line;
+    lines->source->read(lines->source->context, y, lines->row);
+    for (int x = 0; x < resampler->width; x++) {
+        float sum = 0;
+        for (int i = 0; i < resampler->across; i++, tap++)
+            sum += row[tap->first] + tap->part * (row[tap->second] - row[tap->first]);
+        line[x] = sum;
     }
-    return lines->line[parity];
+    lines->held[y & 1] = y;
+    return line;
 }
 
 void

@@ -9,35 +9,18 @@
 #include <time.h>
 
 static void
-put_time(struct json *json, const char *key)
+record_put_volume(struct json *json, const struct pipeline_report *report)
 {
-    time_t now = time(NULL);
-    struct tm parts;
-    char text[32] = "";
-    if (gmtime_r(&now, &parts))
-        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    json_string(json, key, text);
-}
-
-static void
-put_outcome(struct json *json, const struct pipeline_report *report)
-{
-    const struct error *error = &report->error;
-    json_string(json, "outcome", pipeline_outcome(report));
-    json_string(json, "code", code_name(error->code));
-    json_string(json, "message", error->message);
-    json_begin_array(json, "files");
-    for (int i = 0; i < 2; i++) {
-        if (error->file[i][0])
-            json_string(json, NULL, error->file[i]);
-    }
+    const struct pipeline_source *source = &report->source;
+    json_begin_object(json, "volume");
+    json_integer(json, "columns", report->columns);
+    json_integer(json, "rows", report->rows);
+    json_integer(json, "slices", report->planes);
+    json_begin_array(json, "spacing_mm");
+    for (int axis = 0; axis < 3; axis++)
+        json_number(json, NULL, report->spacing[axis]);
     json_end_array(json);
-}
-
-/* Writes the stack of the files, and the reason if the volume differs. */
-static void
-record_put_source(struct json *json, const struct pipeline_source *source)
-{
+    /* The stack of the files, and the reason if the volume differs. */
     json_boolean(json, "straightened", source->straightened[0] != '\0');
     json_string(json, "straightened_because", source->straightened);
     json_begin_object(json, "source");
@@ -51,52 +34,9 @@ record_put_source(struct json *json, const struct pipeline_source *source)
     json_number(json, NULL, source->steps[1]);
     json_end_array(json);
     json_end_object(json);
-}
-
-static void
-record_put_volume(struct json *json, const struct pipeline_report *report)
-{
-    json_begin_object(json, "volume");
-    json_integer(json, "columns", report->columns);
-    json_integer(json, "rows", report->rows);
-    json_integer(json, "slices", report->planes);
-    json_begin_array(json, "spacing_mm");
-    for (int axis = 0; axis < 3; axis++)
-        json_number(json, NULL, report->spacing[axis]);
-    json_end_array(json);
-    record_put_source(json, &report->source);
     json_integer(json, "voxels", report->voxels);
     json_integer(json, "segmented_voxels", report->segmented_voxels);
     json_end_object(json);
-}
-
-/* Writes the numbers that a method used, and marks measured ones. */
-static void
-put_numbers(struct json *json, const struct pipeline_segment *segment)
-{
-    for (int i = 0; i < segment->number_count; i++)
-        json_number(json, segment->numbers[i].key, segment->numbers[i].value);
-    json_begin_array(json, "measured");
-    for (int i = 0; i < segment->number_count; i++)
-        if (segment->numbers[i].measured)
-            json_string(json, NULL, segment->numbers[i].key);
-    json_end_array(json);
-    json_integer(json, "measured_voxels", segment->measured_voxels);
-}
-
-/* Writes the region of an annotation object, or the reason for its absence. */
-static void
-record_put_region(struct json *json, const struct pipeline_segment *segment)
-{
-    if (segment->regions > 0) {
-        json_string(json, "region", segment->region);
-        json_integer(json, "region_number", segment->region_number);
-        json_integer(json, "regions", segment->regions);
-    }
-    if (segment->absent[0])
-        json_string(json, "empty", segment->absent);
-    if (segment->told[0])
-        json_string(json, "note", segment->told);
 }
 
 static void
@@ -109,24 +49,6 @@ put_code(struct json *json, const char *key, const struct coded_concept *code)
     json_string(json, "scheme", code->scheme);
     json_string(json, "meaning", code->meaning);
     json_end_object(json);
-}
-
-static void
-put_algorithms(struct json *json, const struct provenance *provenance)
-{
-    json_begin_array(json, "algorithms");
-    for (size_t i = 0; i < provenance->algorithm_count; i++) {
-        const struct provenance_algorithm *algorithm = &provenance->algorithms[i];
-        json_begin_object(json, NULL);
-        put_code(json, "family", &algorithm->family);
-        put_code(json, "code", &algorithm->code);
-        json_string(json, "name", algorithm->name);
-        json_string(json, "version", algorithm->version);
-        json_string(json, "source", algorithm->source);
-        json_string(json, "parameters", algorithm->parameters);
-        json_end_object(json);
-    }
-    json_end_array(json);
 }
 
 /* Writes the object's own statements on the region. */
@@ -147,7 +69,19 @@ put_object(struct json *json, const struct pipeline_object *object)
     for (size_t i = 0; i < provenance->name_count; i++)
         json_string(json, NULL, provenance->names[i]);
     json_end_array(json);
-    put_algorithms(json, provenance);
+    json_begin_array(json, "algorithms");
+    for (size_t i = 0; i < provenance->algorithm_count; i++) {
+        const struct provenance_algorithm *algorithm = &provenance->algorithms[i];
+        json_begin_object(json, NULL);
+        put_code(json, "family", &algorithm->family);
+        put_code(json, "code", &algorithm->code);
+        json_string(json, "name", algorithm->name);
+        json_string(json, "version", algorithm->version);
+        json_string(json, "source", algorithm->source);
+        json_string(json, "parameters", algorithm->parameters);
+        json_end_object(json);
+    }
+    json_end_array(json);
     json_end_object(json);
 }
 
@@ -183,26 +117,49 @@ put_measures(struct json *json, const struct segment_measures *measures, const c
     json_end_row(json);
 }
 
+/* Writes the numbers that a method used, and marks measured ones. */
+static void
+put_numbers(struct json *json, const struct pipeline_segment *segment)
+{
+    for (int i = 0; i < segment->number_count; i++)
+        json_number(json, segment->numbers[i].key, segment->numbers[i].value);
+    json_begin_array(json, "measured");
+    for (int i = 0; i < segment->number_count; i++)
+        if (segment->numbers[i].measured)
+            json_string(json, NULL, segment->numbers[i].key);
+    json_end_array(json);
+    json_integer(json, "measured_voxels", segment->measured_voxels);
+}
+
 static void
 put_segments(struct json *json, const struct pipeline_report *report)
 {
     json_begin_array(json, "segments");
     for (int32_t i = 0; i < report->segment_count; i++) {
+        const struct pipeline_segment *segment = &report->segments[i];
         json_begin_object(json, NULL);
-        if (report->segments[i].number > 0)
-            json_integer(json, "number", report->segments[i].number);
+        if (segment->number > 0)
+            json_integer(json, "number", segment->number);
         else
             json_boolean(json, "hidden", true);
-        json_string(json, "label", report->segments[i].label);
-        json_integer(json, "voxels", report->segments[i].voxels);
-        json_number(json, "millilitres", report->segments[i].millilitres);
-        put_measures(json, &report->segments[i].measures, report->unit);
-        json_string(json, "method", report->segments[i].method);
-        record_put_region(json, &report->segments[i]);
-        if (report->segments[i].number_count > 0)
-            put_numbers(json, &report->segments[i]);
-        if (report->segments[i].object.provenance)
-            put_object(json, &report->segments[i].object);
+        json_string(json, "label", segment->label);
+        json_integer(json, "voxels", segment->voxels);
+        json_number(json, "millilitres", segment->millilitres);
+        put_measures(json, &segment->measures, report->unit);
+        json_string(json, "method", segment->method);
+        if (segment->regions > 0) {
+            json_string(json, "region", segment->region);
+            json_integer(json, "region_number", segment->region_number);
+            json_integer(json, "regions", segment->regions);
+        }
+        if (segment->absent[0])
+            json_string(json, "empty", segment->absent);
+        if (segment->told[0])
+            json_string(json, "note", segment->told);
+        if (segment->number_count > 0)
+            put_numbers(json, segment);
+        if (segment->object.provenance)
+            put_object(json, &segment->object);
         json_end_object(json);
     }
     json_end_array(json);
@@ -254,27 +211,28 @@ put_results(struct json *json, const struct pipeline_report *report)
     json_end_array(json);
 }
 
-static void
-put_seconds(struct json *json, const struct pipeline_report *report)
-{
-    json_begin_object(json, "seconds");
-    json_number(json, "read", report->read_seconds);
-    json_number(json, "compute", report->compute_seconds);
-    json_number(json, "write", report->write_seconds);
-    json_number(json, "verify", report->verify_seconds);
-    json_number(json, "total", report->total_seconds);
-    json_end_object(json);
-}
-
 void
 record_put(struct json *json, const char *key, const struct record *record)
 {
     const struct pipeline_report *report = record->report;
+    const struct error *error = &report->error;
+    const time_t now = time(NULL);
+    struct tm parts;
+    char finished[32] = "";
+    if (gmtime_r(&now, &parts))
+        strftime(finished, sizeof finished, "%Y-%m-%dT%H:%M:%SZ", &parts);
     json_begin_object(json, key);
     json_string(json, "noctule_version", NOCTULE_VERSION);
     json_integer(json, "job", record->spec->id);
-    put_time(json, "finished");
-    put_outcome(json, report);
+    json_string(json, "finished", finished);
+    json_string(json, "outcome", pipeline_outcome(report));
+    json_string(json, "code", code_name(error->code));
+    json_string(json, "message", error->message);
+    json_begin_array(json, "files");
+    for (int i = 0; i < 2; i++)
+        if (error->file[i][0])
+            json_string(json, NULL, error->file[i]);
+    json_end_array(json);
     json_string(json, "pipeline", record->pipeline);
     json_string(json, "series_instance_uid", report->series_uid);
     json_string(json, "stack", record->spec->stack);
@@ -285,7 +243,13 @@ record_put(struct json *json, const char *key, const struct record *record)
     put_segments(json, report);
     record_put_breaches(json, report);
     put_results(json, report);
-    put_seconds(json, report);
+    json_begin_object(json, "seconds");
+    json_number(json, "read", report->read_seconds);
+    json_number(json, "compute", report->compute_seconds);
+    json_number(json, "write", report->write_seconds);
+    json_number(json, "verify", report->verify_seconds);
+    json_number(json, "total", report->total_seconds);
+    json_end_object(json);
     json_string(json, "backend", report->backend);
     json_integer(json, "threads", record->threads);
     json_string(json, "note", report->note);

@@ -53,16 +53,6 @@ results_take_codes(const struct provenance *provenance, struct seg_segment *segm
         segment->region = provenance->region;
 }
 
-/* Returns the region that a segment equals as it was drawn; NULL: it is not such a region. */
-static const struct seg_origin *
-results_origin(const struct segmentation *found, size_t i)
-{
-    const struct object_region *region = object_region_of(found, i);
-    return region && region->what && conf_segment_is_object(&found->pipeline->segments[i])
-               ? &region->origin
-               : NULL;
-}
-
 static void
 results_describe_segment(struct results *results, size_t i)
 {
@@ -86,7 +76,9 @@ results_describe_segment(struct results *results, size_t i)
         .algorithm_parameters = results->parameters[n],
         .bits = results->placed.masks[i].bits,
         .words_per_row = results->placed.masks[i].words_per_row,
-        .origin = results_origin(found, i),
+        /* The region that the segment equals as it was drawn. */
+        .origin =
+            region && region->what && conf_segment_is_object(segment) ? &region->origin : NULL,
         .provenance = region ? region->provenance : NULL,
         .changed = region && region->what && object_region_is_changed(found, i),
         .map = results->placed.maps[i],
@@ -141,32 +133,6 @@ results_identified_object(const struct segmentation *found, size_t segment, cons
     return false;
 }
 
-/*
- * Writes the data from which UIDs follow, besides the images: the pipeline, and the regions of
- * annotation objects.
- */
-static int
-results_put_identity(struct results *results, FILE *out)
-{
-    const struct results_request *request = results->request;
-    int rc = 0;
-    char *pipeline = conf_pipeline_identity(request->pipeline);
-    if (!pipeline)
-        return error_set_system(&results->report->error, -ENOMEM, "identify the results");
-    fputs(pipeline, out);
-    free(pipeline);
-    for (size_t i = 0; i < request->pipeline->segment_count && rc == 0; i++) {
-        const struct object_region *region = object_region_of(request->segmentation, i);
-        if (!region)
-            continue;
-        fprintf(out, "region %" PRId32 " of %s %s;\n", region->what ? region->number : 0,
-                region->what ? region->sop_instance_uid : "", region->absent);
-        if (region->what && !results_identified_object(request->segmentation, i, region->path))
-            rc = results_identify_object(results, region->path, out);
-    }
-    return rc;
-}
-
 /* Parses the objects that the results replace; job_spec_read() has checked them. */
 static int
 results_take_earlier(struct results *results)
@@ -188,38 +154,41 @@ results_take_earlier(struct results *results)
     return 0;
 }
 
+/*
+ * Makes the text from which UIDs follow, besides the images: the pipeline, and the regions of
+ * annotation objects.
+ */
 static int
 results_make_identity(struct results *results)
 {
+    const struct segmentation *found = results->request->segmentation;
+    const struct conf_pipeline *pipeline = results->request->pipeline;
     struct error *error = &results->report->error;
     struct text_stream text;
-    if (text_open(&text))
+    char *settings = conf_pipeline_identity(pipeline);
+    if (!settings || text_open(&text)) {
+        free(settings);
         return error_set_system(error, -ENOMEM, "identify the results");
-    int rc = results_put_identity(results, text.out);
-    int closed = text_close(&text);
+    }
+    fputs(settings, text.out);
+    free(settings);
+    int rc = 0;
+    for (size_t i = 0; i < pipeline->segment_count && rc == 0; i++) {
+        const struct object_region *region = object_region_of(found, i);
+        if (!region)
+            continue;
+        fprintf(text.out, "region %" PRId32 " of %s %s;\n", region->what ? region->number : 0,
+                region->what ? region->sop_instance_uid : "", region->absent);
+        if (region->what && !results_identified_object(found, i, region->path))
+            rc = results_identify_object(results, region->path, text.out);
+    }
+    const int closed = text_close(&text);
     results->identity = text.bytes;
     if (rc == 0)
         rc = results_take_earlier(results);
     if (rc == 0 && (closed || results_identify(results)))
         rc = error_set_system(error, -ENOMEM, "identify the results");
     return rc;
-}
-
-/* Lists the broken expectations for the preview. */
-static int
-results_list_warnings(struct results *results)
-{
-    const struct pipeline_report *report = results->report;
-    results->warnings = calloc(report->breaches.count + 1, sizeof *results->warnings);
-    if (!results->warnings)
-        return error_set_system(&results->report->error, -ENOMEM, "list the broken expectations");
-    if (report->breaches.count > 0)
-        results->warnings[results->warning_count++] =
-            report->review ? "REVIEW: not as expected, held until it is accepted"
-                           : "Not as expected, and delivered";
-    for (size_t i = 0; i < report->breaches.count; i++)
-        results->warnings[results->warning_count++] = report->breaches.at[i].text;
-    return 0;
 }
 
 static int
@@ -252,21 +221,6 @@ results_describe_segments(struct results *results)
 
 static const struct result_row *const row_tables[] = {result_objects, result_tables};
 
-static void
-result_make_name(const struct results *results, const struct result_row *row,
-                 struct result_file *file)
-{
-    char part[32] = "";
-    const char *rest = strchr(row->file, '*');
-    if (!rest) {
-        snprintf(file->name, sizeof file->name, "%s", row->file);
-        return;
-    }
-    row->part(results, file->number, part, sizeof part);
-    snprintf(file->name, sizeof file->name, "%.*s%s%s", (int)(rest - row->file), row->file, part,
-             rest + 1);
-}
-
 static bool
 result_is_named(const struct result_row *row, const char *name)
 {
@@ -288,22 +242,12 @@ results_is_file(const char *name)
     return false;
 }
 
-/* Adds the note once: all objects of a job inherit from the same source. */
-static void
-result_note_left_out(struct pipeline_report *report, const char *left_out)
-{
-    static const char words[] = "not taken over from the source, being invalid: ";
-    char text[sizeof words + DICOM_LEFT_OUT_SIZE];
-    if (!left_out[0] || strstr(report->note, words))
-        return;
-    snprintf(text, sizeof text, "%s%s", words, left_out);
-    pipeline_note(report, text);
-}
-
 static void
 result_list(const struct results *results, const struct result_row *row,
             const struct result_file *file)
 {
+    static const char left_out[] = "not taken over from the source, being invalid: ";
+    char text[sizeof left_out + DICOM_LEFT_OUT_SIZE];
     struct pipeline_report *report = results->report;
     struct pipeline_result *result = &report->results[report->result_count++];
     snprintf(result->kind, sizeof result->kind, "%s", row->kind);
@@ -317,7 +261,11 @@ result_list(const struct results *results, const struct result_row *row,
                  file->summary.identity.replaces->sop_instance_uid);
     result->size = lseek(file->fd, 0, SEEK_END);
     result->frames = file->summary.frames;
-    result_note_left_out(report, file->summary.left_out);
+    /* Note it once: all objects of a job inherit from the same source. */
+    if (file->summary.left_out[0] && !strstr(report->note, left_out)) {
+        snprintf(text, sizeof text, "%s%s", left_out, file->summary.left_out);
+        pipeline_note(report, text);
+    }
 }
 
 static int
@@ -380,7 +328,13 @@ static int
 result_make(const struct results *results, const struct result_row *row, size_t number)
 {
     struct result_file file = {.number = number};
-    result_make_name(results, row, &file);
+    char part[32] = "";
+    const char *star = strchr(row->file, '*');
+    if (star)
+        row->part(results, number, part, sizeof part);
+    snprintf(file.name, sizeof file.name, "%.*s%s%s",
+             (int)(star ? star - row->file : (ptrdiff_t)strlen(row->file)), row->file, part,
+             star ? star + 1 : "");
     double begun = clock_seconds();
     int rc = result_write(results, row, &file);
     double written = clock_seconds();
@@ -441,10 +395,22 @@ preview_draw(void *argument)
     return NULL;
 }
 
+/* Draws the preview, with the broken expectations, in a thread of its own. */
 static int
 preview_start(struct results *results, struct preview_task *task)
 {
     const struct results_request *request = results->request;
+    const struct pipeline_report *report = results->report;
+    const size_t breaches = report->breaches.count;
+    results->warnings = calloc(breaches + 1, sizeof *results->warnings);
+    if (!results->warnings)
+        return error_set_system(&results->report->error, -ENOMEM, "list the broken expectations");
+    if (breaches > 0)
+        results->warnings[results->warning_count++] =
+            report->review ? "REVIEW: not as expected, held until it is accepted"
+                           : "Not as expected, and delivered";
+    for (size_t i = 0; i < breaches; i++)
+        results->warnings[results->warning_count++] = report->breaches.at[i].text;
     memset(task, 0, sizeof *task);
     task->request = (struct preview_request){.instances = request->grid->instances,
                                              .stack = request->grid->stack,
@@ -465,40 +431,23 @@ preview_start(struct results *results, struct preview_task *task)
     return 0;
 }
 
-static int
-preview_end(struct results *results, struct preview_task *task, int rc)
-{
-    double begun = clock_seconds();
-    if (task->running)
-        pthread_join(task->thread, NULL);
-    results->report->write_seconds += clock_seconds() - begun;
-    if (rc)
-        return rc;
-    return task->rc ? results_file_error(results->report, task->rc, "write", "preview.png") : 0;
-}
-
-/* Returns whether results need a voxel in a segment. Measures of the whole volume do not. */
+/*
+ * Returns whether results need a voxel in a segment, and no voxel is on a plane: those between two
+ * planes of a straightened stack are lost. Measures of the whole volume need none.
+ */
 static bool
-results_need_segments(const struct results *results)
+results_lack_voxels(const struct results *results)
 {
     const struct conf_pipeline *pipeline = results->request->pipeline;
+    int64_t voxels = 0;
+    for (size_t i = 0; i < results->placed.count; i++)
+        if (!pipeline->segments[i].hidden)
+            voxels += results->placed.masks[i].voxels;
+    if (results->report->segmented_voxels > 0 && voxels > 0)
+        return false;
     return (pipeline->results & (CONF_RESULT_SEG | CONF_RESULT_CODES)) ||
            results->fractional_count > 0 || pipeline->texture_count == 0 ||
            (conf_measured_regions(pipeline) & CONF_SEGMENTS);
-}
-
-/*
- * Returns whether no voxel is on a plane: those between two planes of a straightened stack are
- * lost.
- */
-static bool
-results_are_empty(const struct results *results)
-{
-    int64_t voxels = 0;
-    for (size_t i = 0; i < results->placed.count; i++)
-        if (!results->request->pipeline->segments[i].hidden)
-            voxels += results->placed.masks[i].voxels;
-    return results->report->segmented_voxels == 0 || voxels == 0;
 }
 
 static int
@@ -508,12 +457,10 @@ results_write_all(struct results *results)
     struct preview_task preview;
     int rc = results_describe_segments(results);
     if (rc == 0)
-        rc = results_list_warnings(results);
-    if (rc == 0)
         rc = preview_start(results, &preview);
     if (rc)
         return rc;
-    report->empty = results_are_empty(results) && results_need_segments(results);
+    report->empty = results_lack_voxels(results);
     if (report->empty && !report->review && report->segments[0].absent[0])
         error_set(&report->error, 0, CODE_EMPTY, "no voxel belongs to a segment: %s",
                   report->segments[0].absent);
@@ -525,7 +472,13 @@ results_write_all(struct results *results)
         rc = results_write_objects(results);
     if (rc == 0)
         rc = result_make_all(results, result_tables);
-    return preview_end(results, &preview, rc);
+    const double begun = clock_seconds();
+    if (preview.running)
+        pthread_join(preview.thread, NULL);
+    report->write_seconds += clock_seconds() - begun;
+    if (rc == 0 && preview.rc)
+        rc = results_file_error(report, preview.rc, "write", "preview.png");
+    return rc;
 }
 
 int
@@ -548,10 +501,11 @@ results_write(const struct results_request *request, struct pipeline_report *rep
 
 /* ------------------------------------------------------------------------------- publishing -- */
 
-static int
-results_write_record(const struct results_request *request, struct pipeline_report *report)
+int
+results_publish(const struct results_request *request, struct pipeline_report *report)
 {
     const struct record record = {report, request->spec, request->pipeline->name, request->threads};
+    const char *unsynced;
     int fd;
     int rc = output_create(request->output, "job.json", &fd);
     if (rc)
@@ -560,26 +514,10 @@ results_write_record(const struct results_request *request, struct pipeline_repo
     if (rc)
         return results_file_error(report, rc, "write", "job.json");
     output_finish(request->output, fd);
-    return 0;
-}
-
-/* Syncs the record last; the other files may be on disk already. */
-static int
-results_sync(const struct results_request *request, struct pipeline_report *report)
-{
-    const char *file;
-    int rc = output_sync_all(request->output, &file);
-    return rc ? results_file_error(report, rc, "write", file) : 0;
-}
-
-int
-results_publish(const struct results_request *request, struct pipeline_report *report)
-{
-    int rc = results_write_record(request, report);
-    if (rc == 0)
-        rc = results_sync(request, report);
+    /* The record is synced last; the other files may be on disk already. */
+    rc = output_sync_all(request->output, &unsynced);
     if (rc)
-        return rc;
+        return results_file_error(report, rc, "write", unsynced);
     rc = output_publish(request->output, results_is_file);
     return rc ? results_file_error(report, rc, "publish", "the results") : 0;
 }

@@ -112,56 +112,6 @@ series_number(const struct seg_request *seg, int32_t ordinal)
     return seg->series_number <= INT32_MAX - ordinal ? seg->series_number + ordinal : INT32_MAX;
 }
 
-struct sr_parts {
-    struct seg_request seg;
-    struct derived_identity identity;
-    struct measurements measurements;
-    const char *unit;
-    struct sr_request request; /* refers to the other objects */
-};
-
-/*
- * Drops groups of segments to which a report without a SEG cannot refer: their regions are in no
- * object.
- */
-static void
-objects_drop_absent(const struct sr_parts *report, struct measurements *measurements)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < measurements->group_count; i++) {
-        const struct sr_group *group = &measurements->groups[i];
-        if (group->segment == SR_WHOLE_VOLUME || report->seg.segments[group->segment].origin)
-            measurements->groups[kept++] = *group;
-    }
-    measurements->group_count = kept;
-}
-
-/* Prepares the report. The caller must free its measurements. */
-static int
-objects_sr_prepare(const struct results *results, const char *file, struct sr_parts *report)
-{
-    const struct results_request *request = results->request;
-    report->unit = value_unit_of(request->headers->instances, request->stack);
-    report->seg = seg_request_of(results, seg_wanted(results) ? "seg.dcm" : "");
-    seg_identify(&report->seg, &report->identity);
-    if (measurements_make(&results->report->features, report->unit, &report->measurements) ||
-        !report->identity.sop_instance_uid[0])
-        return error_set_system(&results->report->error, -ENOMEM, "make the report");
-    if (!seg_wanted(results))
-        objects_drop_absent(report, &report->measurements);
-    report->request = (struct sr_request){
-        .seg = &report->seg,
-        .seg_identity = seg_wanted(results) ? &report->identity : NULL,
-        .earlier = earlier_of(results, file),
-        .groups = report->measurements.groups,
-        .group_count = report->measurements.group_count,
-        .algorithm_parameters = request->grid->text,
-        .series_description = "",
-        .series_number = series_number(&report->seg, 1),
-    };
-    return 0;
-}
-
 static size_t
 sr_wanted(const struct results *results)
 {
@@ -172,13 +122,39 @@ sr_wanted(const struct results *results)
 static int
 sr_make(const struct results *results, struct result_file *file)
 {
+    const struct results_request *request = results->request;
     struct error *error = &results->report->error;
-    struct sr_parts report;
-    int rc = objects_sr_prepare(results, file->name, &report);
+    const char *unit = value_unit_of(request->headers->instances, request->stack);
+    const bool has_seg = seg_wanted(results) > 0;
+    const struct seg_request seg = seg_request_of(results, has_seg ? "seg.dcm" : "");
+    struct derived_identity identity;
+    struct measurements measurements;
+    size_t groups = 0;
+    int rc = 0;
+    seg_identify(&seg, &identity);
+    if (measurements_make(&results->report->features, unit, &measurements) ||
+        !identity.sop_instance_uid[0])
+        rc = error_set_system(error, -ENOMEM, "make the report");
+    /* A report without a SEG cannot refer to a segment whose region is in no object. */
+    for (size_t i = 0; i < measurements.group_count; i++) {
+        const struct sr_group *group = &measurements.groups[i];
+        if (has_seg || group->segment == SR_WHOLE_VOLUME || seg.segments[group->segment].origin)
+            measurements.groups[groups++] = *group;
+    }
+    const struct sr_request report = {
+        .seg = &seg,
+        .seg_identity = has_seg ? &identity : NULL,
+        .earlier = earlier_of(results, file->name),
+        .groups = measurements.groups,
+        .group_count = groups,
+        .algorithm_parameters = request->grid->text,
+        .series_description = "",
+        .series_number = series_number(&seg, 1),
+    };
     if (rc == 0)
-        rc = file->path ? sr_verify(&report.request, file->path, error)
-                        : sr_write(&report.request, file->fd, &file->summary, error);
-    measurements_free(&report.measurements);
+        rc = file->path ? sr_verify(&report, file->path, error)
+                        : sr_write(&report, file->fd, &file->summary, error);
+    measurements_free(&measurements);
     return rc;
 }
 
