@@ -24,19 +24,6 @@ struct object_segments {
 
 /* ------------------------------------------------------------------------------ drawing ---- */
 
-/* Refuses contours, and names the object and the region, which the kernel does not know. */
-static int
-object_refuse_contours(const struct object_search *search, int rc, const struct error *why,
-                       struct error *error)
-{
-    const bool elsewhere =
-        why->code == CODE_CONTOUR_OFF_PLANES || why->code == CODE_CONTOUR_OBLIQUE;
-    return error_set_files(error, rc, why->code, search->set->path, NULL,
-                           "%s, region \"%s\": %.300s%s", text_base_name(search->set->path),
-                           search->set->items[search->item].name, why->message,
-                           elsewhere ? " Draw it on the slices of this series." : "");
-}
-
 static int
 object_draw(const struct object_search *search, const struct image_planes *planes,
             struct object_region *region, struct error *error)
@@ -53,7 +40,14 @@ object_draw(const struct object_search *search, const struct image_planes *plane
                                              search->segment->object.pixels == CONF_PIXELS_CENTRES};
     rc = kernels_mask_contours(&request, region->bits, &region->drawn, &why);
     rtstruct_contours_free(&contours);
-    return rc ? object_refuse_contours(search, rc, &why, error) : 0;
+    if (rc == 0)
+        return 0;
+    /* The kernel knows neither the object nor the region. */
+    const bool elsewhere = why.code == CODE_CONTOUR_OFF_PLANES || why.code == CODE_CONTOUR_OBLIQUE;
+    return error_set_files(error, rc, why.code, search->set->path, NULL,
+                           "%s, region \"%s\": %.300s%s", text_base_name(search->set->path),
+                           search->set->items[search->item].name, why.message,
+                           elsewhere ? " Draw it on the slices of this series." : "");
 }
 
 /* Makes the mask. Planes without a frame are empty. */
@@ -131,33 +125,28 @@ object_pass_empty(const struct object_search *search, struct object_region *regi
     return 0;
 }
 
-/* DCMTK 3.6.7 and older readers cannot read a report with an IMAGE item of that class. */
+/* Checks that results can refer to the object, and that a segment without a type gets its codes. */
 static int
-object_check_report(const struct object_search *search, struct error *error)
+object_check(const struct object_search *search, struct error *error)
 {
     const struct conf_pipeline *pipeline = search->segmentation->pipeline;
+    const struct conf_segment *segment = search->segment;
     const struct object_set *set = search->set;
-    if (!(pipeline->results & CONF_RESULT_SR) || (pipeline->results & CONF_RESULT_SEG) ||
-        search->segment->hidden || strcmp(set->class_uid, SEG_SOURCE_LABELMAP_CLASS) != 0)
-        return 0;
-    return error_set_files(error, -EINVAL, CODE_OBJECT_NOT_REFERABLE, set->path, NULL,
-                           "%s is a Label Map Segmentation, to which readers of reports know no "
-                           "reference: results of pipeline %s need \"seg\" too.",
-                           text_base_name(set->path), pipeline->name);
-}
-
-/* A segment without a type takes its codes from the object. */
-static int
-object_check_codes(const struct object_search *search, struct error *error)
-{
-    if (object_item_has_type(&search->set->items[search->item], search->segment))
-        return 0;
-    return error_set_files(
-        error, -EINVAL, CODE_TAG_MISSING, search->set->path, NULL,
-        "%s, segment \"%s\": Segmented Property Type Code Sequence (0062,000F) has "
-        "no whole code. Give segment \"%.64s\" of pipeline %s a type.",
-        text_base_name(search->set->path), search->set->items[search->item].name,
-        search->segment->label, search->segmentation->pipeline->name);
+    const struct object_item *item = &set->items[search->item];
+    /* DCMTK 3.6.7 and older readers cannot read a report with an IMAGE item of that class. */
+    if ((pipeline->results & CONF_RESULT_SR) && !(pipeline->results & CONF_RESULT_SEG) &&
+        !segment->hidden && strcmp(set->class_uid, SEG_SOURCE_LABELMAP_CLASS) == 0)
+        return error_set_files(error, -EINVAL, CODE_OBJECT_NOT_REFERABLE, set->path, NULL,
+                               "%s is a Label Map Segmentation, to which readers of reports know "
+                               "no reference: results of pipeline %s need \"seg\" too.",
+                               text_base_name(set->path), pipeline->name);
+    if (!object_item_has_type(item, segment))
+        return error_set_files(
+            error, -EINVAL, CODE_TAG_MISSING, set->path, NULL,
+            "%s, segment \"%s\": Segmented Property Type Code Sequence (0062,000F) has "
+            "no whole code. Give segment \"%.64s\" of pipeline %s a type.",
+            text_base_name(set->path), item->name, segment->label, pipeline->name);
+    return 0;
 }
 
 static int64_t
@@ -166,21 +155,21 @@ object_words(const struct image_planes *planes)
     return (planes->extent.columns + 63) / 64 * planes->extent.rows;
 }
 
-static int
-object_reserve(const struct image_planes *planes, struct object_region *region, struct error *error)
-{
-    region->bits =
-        calloc((size_t)(object_words(planes) * planes->extent.slices), sizeof *region->bits);
-    return region->bits ? 0 : error_set_system(error, -ENOMEM, "hold the mask of a region");
-}
-
+/* Allocates the mask and draws the region into it. */
 static int
 object_make_one(const struct object_search *search, const struct image_planes *planes,
                 struct object_region *region, struct error *error)
 {
-    return search->set->seg      ? object_fill(search, planes, region, error)
-           : search->set->report ? object_figure(search, planes, region, error)
-                                 : object_draw(search, planes, region, error);
+    region->bits =
+        calloc((size_t)(object_words(planes) * planes->extent.slices), sizeof *region->bits);
+    if (!region->bits)
+        return error_set_system(error, -ENOMEM, "hold the mask of a region");
+    if (!search->set)
+        return 0;
+    if (search->set->seg)
+        return object_fill(search, planes, region, error);
+    return search->set->report ? object_figure(search, planes, region, error)
+                               : object_draw(search, planes, region, error);
 }
 
 /* Adds the voxels and the figures of another region. */
@@ -210,11 +199,29 @@ object_add_part(const struct image_planes *planes, const struct object_region *o
     drawn->on_centres += own->on_centres;
 }
 
-/* Counts the voxels of united regions, and the planes that have voxels. */
-static void
-object_count(const struct image_planes *planes, struct object_region *region)
+/* Makes each region that matches, and unites them. Counts voxels, and planes that have voxels. */
+static int
+object_make_united(const struct object_search *search, const struct image_planes *planes,
+                   struct object_region *region, struct error *error)
 {
     const int64_t words = object_words(planes);
+    struct object_search one = *search;
+    int rc = 0;
+    region->name[0] = '\0';
+    region->bits = calloc((size_t)(words * planes->extent.slices), sizeof *region->bits);
+    if (!region->bits)
+        return error_set_system(error, -ENOMEM, "hold the mask of a region");
+    for (; one.item >= 0 && rc == 0;
+         one.item = object_search_next(&search->segment->object, one.set, one.item + 1)) {
+        struct object_region part = {.what = region->what};
+        snprintf(part.name, sizeof part.name, "%s", one.set->items[one.item].name);
+        rc = object_search_check(&one, one.set, one.item, error);
+        if (rc == 0)
+            rc = object_make_one(&one, planes, &part, error);
+        if (rc == 0)
+            object_add_part(planes, &part, region);
+        free(part.bits);
+    }
     for (int64_t z = 0; z < planes->extent.slices; z++) {
         int64_t voxels = 0;
         for (int64_t i = 0; i < words; i++)
@@ -222,67 +229,7 @@ object_count(const struct image_planes *planes, struct object_region *region)
         region->drawn.voxels += voxels;
         region->drawn.planes += voxels > 0;
     }
-}
-
-/* Makes each region that matches, and unites them. */
-static int
-object_make_united(const struct object_search *search, const struct image_planes *planes,
-                   struct object_region *region, struct error *error)
-{
-    struct object_search one = *search;
-    int rc = 0;
-    region->name[0] = '\0';
-    for (; one.item >= 0 && rc == 0;
-         one.item = object_search_next(&search->segment->object, one.set, one.item + 1)) {
-        struct object_region part = {.what = region->what};
-        snprintf(part.name, sizeof part.name, "%s", one.set->items[one.item].name);
-        rc = object_search_check(&one, one.set, one.item, error);
-        if (rc == 0)
-            rc = object_reserve(planes, &part, error);
-        if (rc == 0)
-            rc = object_make_one(&one, planes, &part, error);
-        if (rc == 0)
-            object_add_part(planes, &part, region);
-        free(part.bits);
-    }
-    object_count(planes, region);
     return rc;
-}
-
-static int
-object_make_mask(const struct object_search *search, const struct image_planes *planes,
-                 struct object_region *region, struct error *error)
-{
-    int rc = object_reserve(planes, region, error);
-    if (rc == 0 && search->set)
-        rc = search->segment->object.unite ? object_make_united(search, planes, region, error)
-                                           : object_make_one(search, planes, region, error);
-    if (rc)
-        return rc;
-    region->whole = (struct image_mask){region->bits, object_words(planes) / planes->extent.rows,
-                                        region->drawn.voxels};
-    if (region->whole.voxels > 0 || !search->set)
-        return 0;
-    return object_pass_empty(search, region, object_refuse_empty(search, region, error), error);
-}
-
-/* Places the mask on the working grid. */
-static int
-object_place_mask(const struct object_search *search, struct object_region *region,
-                  struct error *error)
-{
-    const struct grid *grid = search->segmentation->grid;
-    region->mask = region->whole;
-    if (!grid->straight)
-        return 0;
-    int rc = grid_mask_of_planes(grid, region->bits, &region->grid_bits, &region->mask, error);
-    if (rc || region->mask.voxels > 0 || region->whole.voxels == 0)
-        return rc;
-    rc = error_set_files(error, -EINVAL, CODE_ROI_EMPTY, search->set->path, NULL,
-                         "%s, region \"%s\": none of the slices that it is drawn on is nearest to "
-                         "a slice of the upright grid; give the pipeline a smaller grid.mm.",
-                         text_base_name(search->set->path), region->name);
-    return object_pass_empty(search, region, rc, error);
 }
 
 /* Copies the origins of the planes, which need not be evenly spaced in a regular stack. */
@@ -309,16 +256,37 @@ object_make_planes(const struct segmentation *segmentation, struct image_planes 
     return origins;
 }
 
+/* Makes the mask on the planes of the source, and places it on the working grid. */
 static int
 object_make_region(const struct object_search *search, struct object_region *region,
                    struct error *error)
 {
+    const struct grid *grid = search->segmentation->grid;
     struct image_planes planes;
     double *origins = object_make_planes(search->segmentation, &planes);
-    int rc = origins ? object_make_mask(search, &planes, region, error)
-                     : error_set_system(error, -ENOMEM, "hold the planes of the series");
+    if (!origins)
+        return error_set_system(error, -ENOMEM, "hold the planes of the series");
+    int rc = search->set && search->segment->object.unite
+                 ? object_make_united(search, &planes, region, error)
+                 : object_make_one(search, &planes, region, error);
     free(origins);
-    return rc ? rc : object_place_mask(search, region, error);
+    if (rc)
+        return rc;
+    region->whole =
+        (struct image_mask){region->bits, (planes.extent.columns + 63) / 64, region->drawn.voxels};
+    if (region->whole.voxels == 0 && search->set)
+        rc = object_pass_empty(search, region, object_refuse_empty(search, region, error), error);
+    region->mask = region->whole;
+    if (rc || !grid->straight)
+        return rc;
+    rc = grid_mask_of_planes(grid, region->bits, &region->grid_bits, &region->mask, error);
+    if (rc || region->mask.voxels > 0 || region->whole.voxels == 0)
+        return rc;
+    rc = error_set_files(error, -EINVAL, CODE_ROI_EMPTY, search->set->path, NULL,
+                         "%s, region \"%s\": none of the slices that it is drawn on is nearest to "
+                         "a slice of the upright grid; give the pipeline a smaller grid.mm.",
+                         text_base_name(search->set->path), region->name);
+    return object_pass_empty(search, region, rc, error);
 }
 
 static void
@@ -360,13 +328,12 @@ object_prepare_one(const struct segmentation *segmentation, size_t segment,
                                          .segment = &segmentation->pipeline->segments[segment],
                                          .set = pick->set,
                                          .item = pick->item};
-    int rc = pick->set ? object_check_report(&search, error) : 0;
-    if (rc == 0 && pick->set)
-        rc = object_check_codes(&search, error);
-    if (rc)
-        return rc;
-    if (pick->set)
+    if (pick->set) {
+        const int rc = object_check(&search, error);
+        if (rc)
+            return rc;
         object_identify(&search, region);
+    }
     snprintf(region->absent, sizeof region->absent, "%s", pick->absent);
     return object_make_region(&search, region, error);
 }

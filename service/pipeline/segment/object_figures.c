@@ -26,30 +26,6 @@ figures_image(const struct object_figures *figures, int64_t z)
 
 /* ------------------------------------------------------------------------------ in space ---- */
 
-/* Returns the plane of an image; -1: the image is not a plane. */
-static int64_t
-figures_plane_of_image(const struct object_figures *figures, const struct sr_source_figure *figure)
-{
-    for (int64_t z = 0; z < figures->planes->extent.slices; z++)
-        if (strcmp(figures_image(figures, z)->sop_instance_uid, figure->image_uid) == 0 &&
-            figures->stack->planes[z].frame == figure->image_frame - 1)
-            return z;
-    return -1;
-}
-
-/* Converts columns and rows of the plane, whose first pixel's corner is 0, 0, to mm. */
-static void
-figures_lift(const struct image_planes *planes, int64_t z, int64_t count, double *points)
-{
-    for (int64_t i = 0; i < count; i++) {
-        const double across = (points[3 * i] - 0.5) * planes->spacing[0];
-        const double down = (points[3 * i + 1] - 0.5) * planes->spacing[1];
-        for (int k = 0; k < 3; k++)
-            points[3 * i + k] =
-                planes->origins[3 * z + k] + across * planes->axes[k] + down * planes->axes[3 + k];
-    }
-}
-
 /* Returns the figure's points in mm; converts points on an image. */
 static int
 figures_place(const struct object_figures *figures, const struct sr_source_figure *figure,
@@ -64,12 +40,24 @@ figures_place(const struct object_figures *figures, const struct sr_source_figur
                                     "lies in another frame of reference than the images: ",
                                     figure->frame_of_reference_uid, error);
     }
-    const int64_t z = figures_plane_of_image(figures, figure);
-    if (z < 0)
+    const struct image_planes *planes = figures->planes;
+    const int64_t slices = planes->extent.slices;
+    int64_t z = 0;
+    while (z < slices && (strcmp(figures_image(figures, z)->sop_instance_uid, figure->image_uid) ||
+                          figures->stack->planes[z].frame != figure->image_frame - 1))
+        z++;
+    if (z == slices)
         return figures_refuse(figures, CODE_OBJECT_OTHER_SERIES,
                               "is drawn on an image that is no slice of the series: ",
                               figure->image_uid[0] ? figure->image_uid : "it names none", error);
-    figures_lift(figures->planes, z, figure->count, points);
+    /* Columns and rows of the plane count from the corner of its first pixel. */
+    for (int64_t i = 0; i < figure->count; i++) {
+        const double across = (points[3 * i] - 0.5) * planes->spacing[0];
+        const double down = (points[3 * i + 1] - 0.5) * planes->spacing[1];
+        for (int k = 0; k < 3; k++)
+            points[3 * i + k] =
+                planes->origins[3 * z + k] + across * planes->axes[k] + down * planes->axes[3 + k];
+    }
     return 0;
 }
 
@@ -139,29 +127,14 @@ figures_set_point(const struct object_figures *figures, const double point[3], u
 
 /* ------------------------------------------------------------------------------ drawing ---- */
 
-/* Scratch memory for a region's figures. */
-struct figures_work {
-    struct contour *outlines;
-    double *points; /* of all figures, in their order */
-};
-
+/*
+ * Places the figures: `outlines` has room for all of them, `points` for their points, in their
+ * order.
+ */
 static int
-figures_reserve(const struct object_figures *figures, struct figures_work *work,
-                struct error *error)
-{
-    int64_t count = 0;
-    for (int32_t i = 0; i < figures->item->figure_count; i++)
-        count += figures->item->figures[i].count;
-    work->outlines = calloc((size_t)figures->item->figure_count + 1, sizeof *work->outlines);
-    work->points = calloc((size_t)count + 1, 3 * sizeof *work->points);
-    return work->outlines && work->points ? 0 : error_set_system(error, -ENOMEM, "draw a region");
-}
-
-static int
-figures_gather(const struct object_figures *figures, const struct figures_work *work,
+figures_gather(const struct object_figures *figures, struct contour *outlines, double *points,
                struct object_figured *figured, struct error *error)
 {
-    double *points = work->points;
     int rc = 0;
     for (int32_t i = 0; i < figures->item->figure_count && rc == 0; i++) {
         const struct sr_source_figure *figure = &figures->item->figures[i];
@@ -170,36 +143,39 @@ figures_gather(const struct object_figures *figures, const struct figures_work *
                                   error);
         rc = figures_place(figures, figure, points, error);
         if (figure->form == SR_SOURCE_OUTLINE)
-            work->outlines[figured->outlines++] = (struct contour){points, figure->count, false};
+            outlines[figured->outlines++] = (struct contour){points, figure->count, false};
         points += 3 * figure->count;
     }
     return rc;
 }
 
 static int
-figures_set_points(const struct object_figures *figures, const struct figures_work *work,
-                   uint64_t *bits, struct object_figured *figured, struct error *error)
-{
-    const double *point = work->points;
-    int rc = 0;
-    for (int32_t i = 0; i < figures->item->figure_count && rc == 0; i++) {
-        const struct sr_source_figure *figure = &figures->item->figures[i];
-        for (int64_t k = 0; k < figure->count && rc == 0; k++, point += 3)
-            if (figure->form == SR_SOURCE_POINTS) {
-                rc = figures_set_point(figures, point, bits, error);
-                figured->points++;
-            }
-    }
-    return rc;
-}
-
-/* Counts the voxels of outlines and points together: points may lie in outlines. */
-static void
-figures_count(const struct object_figures *figures, const uint64_t *bits,
-              struct contours_drawn *drawn)
+figures_draw(const struct object_figures *figures, struct contour *outlines, double *points,
+             uint64_t *bits, struct object_figured *figured, struct error *error)
 {
     const struct image_extent *extent = &figures->planes->extent;
     const int64_t words = (extent->columns + 63) / 64 * extent->rows;
+    struct contours_drawn *drawn = &figured->drawn;
+    struct error why = {.code = CODE_NONE};
+    int rc = figures_gather(figures, outlines, points, figured, error);
+    if (rc)
+        return rc;
+    const struct contours_request request = {figures->planes, outlines, figured->outlines, false,
+                                             false};
+    rc = kernels_mask_contours(&request, bits, &figured->drawn, &why);
+    if (rc)
+        return error_set_files(error, rc, why.code, figures->path, NULL,
+                               "%s, region \"%s\": %.300s", text_base_name(figures->path),
+                               figures->item->name, why.message);
+    for (int32_t i = 0; i < figures->item->figure_count && rc == 0; i++) {
+        const struct sr_source_figure *figure = &figures->item->figures[i];
+        for (int64_t k = 0; k < figure->count && rc == 0; k++, points += 3)
+            if (figure->form == SR_SOURCE_POINTS) {
+                rc = figures_set_point(figures, points, bits, error);
+                figured->points++;
+            }
+    }
+    /* Count outlines and points together: points may lie in outlines. */
     drawn->voxels = drawn->planes = 0;
     for (int64_t z = 0; z < extent->slices; z++) {
         int64_t voxels = 0;
@@ -208,25 +184,6 @@ figures_count(const struct object_figures *figures, const uint64_t *bits,
         drawn->voxels += voxels;
         drawn->planes += voxels > 0;
     }
-}
-
-static int
-figures_draw(const struct object_figures *figures, const struct figures_work *work, uint64_t *bits,
-             struct object_figured *figured, struct error *error)
-{
-    struct error why = {.code = CODE_NONE};
-    int rc = figures_gather(figures, work, figured, error);
-    if (rc)
-        return rc;
-    const struct contours_request request = {figures->planes, work->outlines, figured->outlines,
-                                             false, false};
-    rc = kernels_mask_contours(&request, bits, &figured->drawn, &why);
-    if (rc)
-        return error_set_files(error, rc, why.code, figures->path, NULL,
-                               "%s, region \"%s\": %.300s", text_base_name(figures->path),
-                               figures->item->name, why.message);
-    rc = figures_set_points(figures, work, bits, figured, error);
-    figures_count(figures, bits, &figured->drawn);
     return rc;
 }
 
@@ -234,12 +191,16 @@ int
 object_figures_draw(const struct object_figures *figures, uint64_t *bits,
                     struct object_figured *figured, struct error *error)
 {
-    struct figures_work work = {0};
+    const int32_t count = figures->item->figure_count;
+    int64_t all = 0;
     *figured = (struct object_figured){0};
-    int rc = figures_reserve(figures, &work, error);
-    if (rc == 0)
-        rc = figures_draw(figures, &work, bits, figured, error);
-    free(work.outlines);
-    free(work.points);
+    for (int32_t i = 0; i < count; i++)
+        all += figures->item->figures[i].count;
+    struct contour *outlines = calloc((size_t)count + 1, sizeof *outlines);
+    double *points = calloc((size_t)all + 1, 3 * sizeof *points);
+    int rc = outlines && points ? figures_draw(figures, outlines, points, bits, figured, error)
+                                : error_set_system(error, -ENOMEM, "draw a region");
+    free(outlines);
+    free(points);
     return rc;
 }

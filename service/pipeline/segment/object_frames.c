@@ -48,21 +48,6 @@ frames_distance(const struct image_planes *planes, int64_t z)
     return isfinite(least) ? least : planes->thickness;
 }
 
-static int64_t
-frames_nearest_plane(const struct image_planes *planes, double height, double *off)
-{
-    int64_t nearest = 0;
-    *off = INFINITY;
-    for (int64_t z = 0; z < planes->extent.slices; z++) {
-        const double distance = fabs(frames_height(planes, planes->origins + 3 * z) - height);
-        if (distance < *off) {
-            *off = distance;
-            nearest = z;
-        }
-    }
-    return nearest;
-}
-
 /*
  * The axis of the planes, and the direction, of a frame's axis (0: along its rows, 1: along its
  * columns).
@@ -185,6 +170,7 @@ static int
 frames_gather(const struct object_frames *frames, struct frames_work *work, struct error *error)
 {
     const struct seg_source *source = frames->source;
+    const struct image_planes *planes = frames->planes;
     for (int32_t i = 0; i < source->frame_count; i++) {
         const struct seg_source_frame *frame = &source->frames[i];
         if (frame->segment >= 0 && frame->segment != frames->segment)
@@ -192,63 +178,50 @@ frames_gather(const struct object_frames *frames, struct frames_work *work, stru
         if (!frame->has_geometry)
             return frames_refuse(frames, i, "has no position, orientation or pixel spacing", error);
         struct frames_axis axes[2];
-        if (!frames_find_axes(frames->planes, frame, axes))
+        if (!frames_find_axes(planes, frame, axes))
             return frames_refuse(
                 frames, i,
                 "is not parallel to the slices of the series, or turned within their plane", error);
         struct frames_slice *slice = &work->slices[work->count++];
-        slice->height = frames_height(frames->planes, frame->position);
-        slice->plane = frames_nearest_plane(frames->planes, slice->height, &slice->off);
-        slice->frame = i;
+        *slice = (struct frames_slice){
+            .height = frames_height(planes, frame->position), .off = INFINITY, .frame = i};
+        for (int64_t z = 0; z < planes->extent.slices; z++) {
+            const double off = fabs(frames_height(planes, planes->origins + 3 * z) - slice->height);
+            if (off < slice->off) {
+                slice->off = off;
+                slice->plane = z;
+            }
+        }
     }
     qsort(work->slices, (size_t)work->count, sizeof *work->slices, frames_compare);
     return 0;
 }
 
-static bool
-frames_lie_on_planes(const struct object_frames *frames, const struct frames_work *work)
-{
-    for (int32_t i = 0; i < work->count; i++)
-        if (work->slices[i].off >
-            OFF_TOLERANCE * frames_distance(frames->planes, work->slices[i].plane))
-            return false;
-    return true;
-}
-
 /*
- * Returns the distance of frames: Spacing Between Slices, else the smallest distance of two frames;
- * 0: not known.
+ * Returns the distance of frames that do not lie on the planes, or are thicker than the slices, so
+ * that each belongs to several slices; 0: others; -1: not known. Thick frames are as far apart as
+ * they are thick: Spacing Between Slices or Slice Thickness, at most the smallest distance of two
+ * frames. Others: Spacing Between Slices, else the smallest distance.
  */
 static double
 frames_step(const struct object_frames *frames, const struct frames_work *work)
 {
-    const double told = frames->source->frames[work->slices[0].frame].between;
+    const struct frames_slice *slices = work->slices;
+    const struct seg_source_frame *first = &frames->source->frames[slices[0].frame];
     double least = INFINITY;
+    bool exact = true;
     for (int32_t i = 1; i < work->count; i++)
-        least = fmin(least, work->slices[i].height - work->slices[i - 1].height);
-    return told > 0 ? told : isfinite(least) ? least : 0;
-}
-
-/*
- * Returns the thickness of frames by the header: Spacing Between Slices or Slice Thickness, at most
- * the smallest distance of two frames; 0: not known.
- */
-static double
-frames_thickness(const struct object_frames *frames, const struct frames_work *work)
-{
-    const struct seg_source_frame *first = &frames->source->frames[work->slices[0].frame];
-    double thickness = first->between > 0 ? first->between : first->thickness;
-    for (int32_t i = 1; i < work->count; i++)
-        thickness = fmin(thickness, work->slices[i].height - work->slices[i - 1].height);
-    return thickness;
-}
-
-/* Returns whether frames are thicker than the slices, so that each belongs to several slices. */
-static bool
-frames_are_thick(const struct object_frames *frames, const struct frames_work *work)
-{
-    const double distance = frames_distance(frames->planes, work->slices[0].plane);
-    return frames_thickness(frames, work) > THICK_FRAMES * distance;
+        least = fmin(least, slices[i].height - slices[i - 1].height);
+    const double thickness = fmin(first->between > 0 ? first->between : first->thickness, least);
+    if (thickness > THICK_FRAMES * frames_distance(frames->planes, slices[0].plane))
+        return thickness;
+    for (int32_t i = 0; i < work->count && exact; i++)
+        exact = slices[i].off <= OFF_TOLERANCE * frames_distance(frames->planes, slices[i].plane);
+    if (exact)
+        return 0;
+    if (first->between > 0)
+        return first->between;
+    return least > 0 && isfinite(least) ? least : -1;
 }
 
 /*
@@ -278,19 +251,31 @@ frames_nearest(const struct frames_work *work, double height, double farthest, d
 }
 
 /*
+ * Counts planes between frames on planes, if all frames are further apart than the slices: each may
+ * belong to several slices.
+ */
+static int64_t
+frames_empty(const struct frames_work *work)
+{
+    const struct frames_slice *first = &work->slices[0], *last = first + work->count - 1;
+    for (int32_t i = 1; i < work->count; i++)
+        if (work->slices[i].plane - work->slices[i - 1].plane < 2)
+            return 0;
+    return work->count > 1 ? last->plane - first->plane + 1 - work->count : 0;
+}
+
+/*
  * Assigns frames on planes to these, at most one per plane; other planes take the nearest frame, up
  * to half a step away.
  */
 static int
-frames_assign(const struct object_frames *frames, const struct frames_work *work, double *between,
-              struct error *error)
+frames_assign(const struct object_frames *frames, const struct frames_work *work,
+              struct object_filled *filled, struct error *error)
 {
     const struct image_planes *planes = frames->planes;
-    const bool exact = frames_lie_on_planes(frames, work) && !frames_are_thick(frames, work);
-    const double step = exact                            ? 0
-                        : frames_are_thick(frames, work) ? frames_thickness(frames, work)
-                                                         : frames_step(frames, work);
-    if (!exact && !(step > 0))
+    const double step = frames_step(frames, work);
+    const bool exact = step == 0;
+    if (step < 0)
         return frames_refuse(frames, work->slices[0].frame, "lies on none of the series' slices",
                              error);
     for (int32_t i = 1; i < work->count; i++) {
@@ -312,22 +297,9 @@ frames_assign(const struct object_frames *frames, const struct frames_work *work
                                    step * STEP_TOLERANCE);
     for (int32_t i = 0; i < work->count && exact; i++)
         work->of_plane[work->slices[i].plane] = work->slices[i].frame;
-    *between = step;
+    filled->between = step;
+    filled->empty = exact ? frames_empty(work) : 0;
     return 0;
-}
-
-/*
- * Counts planes between frames on planes, if all frames are further apart than the slices: each may
- * belong to several slices.
- */
-static int64_t
-frames_empty(const struct frames_work *work)
-{
-    const struct frames_slice *first = &work->slices[0], *last = first + work->count - 1;
-    for (int32_t i = 1; i < work->count; i++)
-        if (work->slices[i].plane - work->slices[i - 1].plane < 2)
-            return 0;
-    return work->count > 1 ? last->plane - first->plane + 1 - work->count : 0;
 }
 
 /* ------------------------------------------------------------------------------- filling ---- */
@@ -366,53 +338,35 @@ frames_fill_one(const struct object_frames *frames, int32_t number, struct frame
     return 0;
 }
 
-static int
-frames_reserve(const struct object_frames *frames, struct frames_work *work, struct error *error)
-{
-    const struct seg_source *source = frames->source;
-    const struct image_extent *extent = &frames->planes->extent;
-    *work = (struct frames_work){
-        .pixels = calloc((size_t)source->rows * (size_t)source->columns, sizeof *work->pixels),
-        .across = calloc((size_t)extent->columns, sizeof *work->across),
-        .down = calloc((size_t)extent->rows, sizeof *work->down),
-        .slices = calloc((size_t)source->frame_count + 1, sizeof *work->slices),
-        .of_plane = calloc((size_t)extent->slices, sizeof *work->of_plane)};
-    return work->pixels && work->across && work->down && work->slices && work->of_plane
-               ? 0
-               : error_set_system(error, -ENOMEM, "read the frames of a segment");
-}
-
-static void
-frames_release(struct frames_work *work)
-{
-    dicom_pixels_close(work->reader);
-    free(work->pixels);
-    free(work->across);
-    free(work->down);
-    free(work->slices);
-    free(work->of_plane);
-}
-
 int
 object_frames_fill(const struct object_frames *frames, uint64_t *bits, struct object_filled *filled,
                    struct error *error)
 {
     const struct seg_source *source = frames->source;
-    struct frames_work work;
+    const struct image_extent *extent = &frames->planes->extent;
+    struct frames_work work = {
+        .pixels = calloc((size_t)source->rows * (size_t)source->columns, sizeof *work.pixels),
+        .across = calloc((size_t)extent->columns, sizeof *work.across),
+        .down = calloc((size_t)extent->rows, sizeof *work.down),
+        .slices = calloc((size_t)source->frame_count + 1, sizeof *work.slices),
+        .of_plane = calloc((size_t)extent->slices, sizeof *work.of_plane)};
     *filled = (struct object_filled){0};
-    int rc = frames_reserve(frames, &work, error);
-    if (rc == 0)
-        rc = frames_gather(frames, &work, error);
+    int rc = work.pixels && work.across && work.down && work.slices && work.of_plane
+                 ? frames_gather(frames, &work, error)
+                 : error_set_system(error, -ENOMEM, "read the frames of a segment");
     filled->frames = work.count;
     if (rc == 0 && work.count > 0)
-        rc = frames_assign(frames, &work, &filled->between, error);
-    if (rc == 0 && work.count > 0 && filled->between == 0)
-        filled->empty = frames_empty(&work);
+        rc = frames_assign(frames, &work, filled, error);
     if (rc == 0)
         rc = dicom_pixels_open(source->image, &work.reader, error);
     for (int32_t i = 0; i < source->frame_count && rc == 0 && work.count > 0; i++)
         if (source->frames[i].segment == frames->segment || source->frames[i].segment < 0)
             rc = frames_fill_one(frames, i, &work, bits, filled, error);
-    frames_release(&work);
+    dicom_pixels_close(work.reader);
+    free(work.pixels);
+    free(work.across);
+    free(work.down);
+    free(work.slices);
+    free(work.of_plane);
     return rc;
 }

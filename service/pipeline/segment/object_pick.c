@@ -13,16 +13,6 @@
 
 enum { LABEL_CHARACTERS = 64 };
 
-/* Keeps a copy. Returns NULL if there is no memory. */
-static char *
-pick_text(struct object_picks *picks, const char *text)
-{
-    char *copy = strdup(text);
-    if (copy)
-        picks->texts[picks->text_count++] = copy;
-    return copy;
-}
-
 /* Adds a segment; the caller must have checked that there is room. */
 static struct conf_segment *
 pick_add(struct object_picks *picks, const struct conf_segment *segment,
@@ -38,16 +28,17 @@ pick_add(struct object_picks *picks, const struct conf_segment *segment,
 
 /* Returns whether a segment has the label: an added one, or another one of the pipeline. */
 static bool
-pick_is_label(const struct object_picks *picks, const struct conf_pipeline *pipeline,
-              const struct conf_segment *own, const char *label)
+pick_is_label(const struct object_picks *picks, const struct object_search *search,
+              const char *label)
 {
+    const struct conf_pipeline *pipeline = search->segmentation->pipeline;
+    bool is = false;
     for (size_t i = 0; i < picks->pipeline.segment_count; i++)
-        if (strcmp(picks->segments[i].label, label) == 0)
-            return true;
+        is |= strcmp(picks->segments[i].label, label) == 0;
     for (size_t i = 0; i < pipeline->segment_count; i++)
-        if (&pipeline->segments[i] != own && strcmp(pipeline->segments[i].label, label) == 0)
-            return true;
-    return false;
+        is |= &pipeline->segments[i] != search->segment &&
+              strcmp(pipeline->segments[i].label, label) == 0;
+    return is;
 }
 
 /* Cuts UTF-8 to a number of characters. */
@@ -66,13 +57,12 @@ static void
 pick_label(const struct object_picks *picks, const struct object_search *search,
            const struct object_item *item, char label[DICOM_LO_SIZE])
 {
-    const struct conf_pipeline *pipeline = search->segmentation->pipeline;
     char number[32];
     snprintf(label, DICOM_LO_SIZE, "%s", item->name);
     pick_cut(label, LABEL_CHARACTERS);
     if (!label[0])
         snprintf(label, DICOM_LO_SIZE, "Region %" PRId32, item->number);
-    for (int again = 1; pick_is_label(picks, pipeline, search->segment, label); again++) {
+    for (int again = 1; pick_is_label(picks, search, label); again++) {
         snprintf(number, sizeof number, again > 1 ? " (%" PRId32 ", %d)" : " (%" PRId32 ")",
                  item->number, again);
         snprintf(label, DICOM_LO_SIZE, "%s", item->name);
@@ -82,41 +72,24 @@ pick_label(const struct object_picks *picks, const struct object_search *search,
 }
 
 /*
- * A region with a type keeps the codes of its object; a region without a type gets those of the
- * pipeline.
+ * Adds a segment for one region. An empty region does not fail the others. A region with a type
+ * keeps the codes of its object; a region without a type gets those of the pipeline.
  */
-static void
-pick_codes(const struct provenance *from, struct conf_segment *segment)
-{
-    if (!from->property.value)
-        return;
-    if (from->category.value)
-        segment->category = from->category;
-    segment->type = from->property;
-    segment->modifier = from->modifier;
-    segment->region = from->region;
-}
-
-static int
-pick_refuse_many(const struct object_search *search, struct error *error)
-{
-    return error_set_files(error, -EINVAL, CODE_ROI_TOO_MANY, search->set->path, NULL,
-                           "%s has so many regions that match \"%s\" that the pipeline would have "
-                           "more than %d segments. Give segment \"%s\" a narrower object.roi.",
-                           text_base_name(search->set->path), search->segment->object.roi,
-                           CONF_MAX_SEGMENTS, search->segment->label);
-}
-
-/* Adds a segment for one region. An empty region does not fail the others. */
 static int
 pick_region(struct object_picks *picks, const struct object_search *search, int32_t number,
             struct error *error)
 {
     const struct object_item *item = &search->set->items[number];
+    const struct provenance *from = item->provenance;
     const struct object_pick pick = {.set = search->set, .item = number};
     char label[DICOM_LO_SIZE];
     if (picks->pipeline.segment_count == CONF_MAX_SEGMENTS)
-        return pick_refuse_many(search, error);
+        return error_set_files(error, -EINVAL, CODE_ROI_TOO_MANY, search->set->path, NULL,
+                               "%s has so many regions that match \"%s\" that the pipeline would "
+                               "have more than %d segments. Give segment \"%s\" a narrower "
+                               "object.roi.",
+                               text_base_name(search->set->path), search->segment->object.roi,
+                               CONF_MAX_SEGMENTS, search->segment->label);
     int rc = object_search_check(search, search->set, number, error);
     if (rc)
         return rc;
@@ -128,28 +101,24 @@ pick_region(struct object_picks *picks, const struct object_search *search, int3
     segment->object.each = false;
     if (item->has_color)
         memcpy(segment->color, item->color, sizeof segment->color);
-    segment->label = pick_text(picks, label);
-    picks->of[picks->pipeline.segment_count - 1].provenance = provenance_hold(item->provenance);
-    pick_codes(item->provenance, segment);
+    picks->of[picks->pipeline.segment_count - 1].provenance = provenance_hold(from);
+    if (from->property.value) {
+        if (from->category.value)
+            segment->category = from->category;
+        segment->type = from->property;
+        segment->modifier = from->modifier;
+        segment->region = from->region;
+    }
+    segment->label = picks->texts[picks->text_count] = strdup(label);
     if (!segment->label)
         return error_set_system(error, -ENOMEM, "hold the regions");
+    picks->text_count++;
     if (object_item_has_type(item, search->segment))
         return 0;
     return error_set_files(error, -EINVAL, CODE_TAG_MISSING, search->set->path, NULL,
                            "%s, segment \"%s\" has no Segmented Property Type. Give segment \"%s\" "
                            "of the pipeline a type.",
                            text_base_name(search->set->path), item->name, search->segment->label);
-}
-
-static int
-pick_each(struct object_picks *picks, const struct object_search *search, struct error *error)
-{
-    const struct conf_object *wanted = &search->segment->object;
-    int rc = 0;
-    for (int32_t i = search->item; i >= 0 && rc == 0;
-         i = object_search_next(wanted, search->set, i + 1))
-        rc = pick_region(picks, search, i, error);
-    return rc;
 }
 
 /* --------------------------------------------------------------------------- all segments ---- */
@@ -164,38 +133,16 @@ pick_object(struct object_picks *picks, struct object_search *search, struct err
     if (!search->set)
         snprintf(pick.absent, sizeof pick.absent, "%s", search->refusal.message);
     text_utf8_mend_end(pick.absent);
-    if (search->segment->object.each && search->set)
-        return pick_each(picks, search, error);
+    if (search->segment->object.each && search->set) {
+        for (int32_t i = search->item; i >= 0 && rc == 0;
+             i = object_search_next(&search->segment->object, search->set, i + 1))
+            rc = pick_region(picks, search, i, error);
+        return rc;
+    }
     struct conf_segment *segment = pick_add(picks, search->segment, &pick);
     /* A segment without a region has neither a name nor codes. */
     segment->hidden |= search->segment->object.each;
     return 0;
-}
-
-static int
-pick_segment(struct object_picks *picks, const struct segmentation *segmentation,
-             const struct conf_segment *segment, struct error *error)
-{
-    struct object_search search = {
-        .segmentation = segmentation, .sets = &picks->sets, .segment = segment};
-    if (picks->pipeline.segment_count == CONF_MAX_SEGMENTS)
-        return error_set(error, -EINVAL, CODE_ROI_TOO_MANY,
-                         "pipeline %s has more than %d segments once each region is one. Give a "
-                         "narrower object.roi.",
-                         segmentation->pipeline->name, CONF_MAX_SEGMENTS);
-    if (segment->method == CONF_OBJECT)
-        return pick_object(picks, &search, error);
-    pick_add(picks, segment, &(struct object_pick){0});
-    return 0;
-}
-
-static bool
-pick_has_objects(const struct conf_pipeline *pipeline)
-{
-    bool has = false;
-    for (size_t i = 0; i < pipeline->segment_count; i++)
-        has |= pipeline->segments[i].method == CONF_OBJECT;
-    return has;
 }
 
 static int
@@ -221,13 +168,28 @@ int
 object_picks_make(struct segmentation *segmentation, struct error *error)
 {
     const struct conf_pipeline *pipeline = segmentation->pipeline;
-    if (!pick_has_objects(pipeline))
+    bool has_objects = false;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        has_objects |= pipeline->segments[i].method == CONF_OBJECT;
+    if (!has_objects)
         return 0;
     int rc = pick_reserve(segmentation, &segmentation->picks, error);
-    for (size_t i = 0; i < pipeline->segment_count && rc == 0; i++)
-        rc = pick_segment(segmentation->picks, segmentation, &pipeline->segments[i], error);
+    struct object_picks *picks = segmentation->picks;
+    for (size_t i = 0; i < pipeline->segment_count && rc == 0; i++) {
+        struct object_search search = {
+            .segmentation = segmentation, .sets = &picks->sets, .segment = &pipeline->segments[i]};
+        if (picks->pipeline.segment_count == CONF_MAX_SEGMENTS)
+            rc = error_set(error, -EINVAL, CODE_ROI_TOO_MANY,
+                           "pipeline %s has more than %d segments once each region is one. Give a "
+                           "narrower object.roi.",
+                           pipeline->name, CONF_MAX_SEGMENTS);
+        else if (pipeline->segments[i].method == CONF_OBJECT)
+            rc = pick_object(picks, &search, error);
+        else
+            pick_add(picks, search.segment, &(struct object_pick){0});
+    }
     if (rc == 0)
-        segmentation->pipeline = &segmentation->picks->pipeline;
+        segmentation->pipeline = &picks->pipeline;
     return rc;
 }
 

@@ -11,12 +11,6 @@
 
 /* ------------------------------------------------------------------------------ fitting ---- */
 
-static const struct dicom_instance *
-object_image(const struct segmentation *segmentation)
-{
-    return segmentation->instances[segmentation->stack->planes[0].instance];
-}
-
 static bool
 object_names_series(const struct object_set *set, const char *series_uid)
 {
@@ -30,7 +24,9 @@ int
 object_search_check(const struct object_search *search, const struct object_set *set, int32_t item,
                     struct error *error)
 {
-    const struct dicom_instance *image = object_image(search->segmentation);
+    const struct segmentation *segmentation = search->segmentation;
+    const struct dicom_instance *image =
+        segmentation->instances[segmentation->stack->planes[0].instance];
     const char *frame = item >= 0 ? set->items[item].frame : set->frame;
     const char *own = image->frame_of_reference_uid;
     const bool named = object_names_series(set, image->series_uid);
@@ -84,28 +80,6 @@ object_refuse_absent(const struct object_search *search, const struct object_set
                                : " If patients may lack it, set object.optional.");
 }
 
-static int
-object_refuse_second(const struct object_search *search, const struct object_set *set, int32_t item,
-                     int32_t second, struct error *error)
-{
-    const struct object_item *a = &set->items[item], *b = &set->items[second];
-    return error_set_files(
-        error, -EINVAL, CODE_ROI_AMBIGUOUS, set->path, NULL,
-        "%s has several regions that fit segment \"%s\": \"%s\" (%" PRId32 ") and \"%s\" (%" PRId32
-        "); name one as it is, or by its number%s.",
-        text_base_name(set->path), search->segment->label, a->name, a->number, b->name, b->number,
-        search->segment->object.kind == CONF_SR ? "" : ", or set object.each or object.unite");
-}
-
-static int
-object_refuse_own(const struct object_set *set, struct error *error)
-{
-    return error_set_files(error, -EINVAL, CODE_OWN_RESULT, set->path, NULL,
-                           "%s was written by Noctule, which uses its own results only if the "
-                           "pipeline allows it: object = { own = true; }.",
-                           text_base_name(set->path));
-}
-
 /*
  * Returns 0 if the set has the region. Else search->refusal has the reason, or *error if no other
  * object need be checked.
@@ -125,23 +99,23 @@ object_judge(struct object_search *search, const struct object_set *set, int32_t
         return rc;
     }
     if (set->own && !wanted->own)
-        return object_refuse_own(set, &search->refusal);
+        return error_set_files(&search->refusal, -EINVAL, CODE_OWN_RESULT, set->path, NULL,
+                               "%s was written by Noctule, which uses its own results only if the "
+                               "pipeline allows it: object = { own = true; }.",
+                               text_base_name(set->path));
     if (*item < 0)
         return object_refuse_absent(search, set, &search->refusal);
     const int32_t second =
         wanted->each || wanted->unite ? -1 : object_search_next(wanted, set, *item + 1);
-    return second < 0 ? 0 : object_refuse_second(search, set, *item, second, error);
-}
-
-static int
-object_refuse_rival(const struct object_search *search, const struct object_set *set,
-                    struct error *error)
-{
-    return error_set_files(
-        error, -EINVAL, CODE_OBJECT_AMBIGUOUS, search->set->path, set->path,
-        "%s and %s both have the region of segment \"%s\"; name a region that only "
-        "one of them has, or leave one out.",
-        text_base_name(search->set->path), text_base_name(set->path), search->segment->label);
+    if (second < 0)
+        return 0;
+    const struct object_item *a = &set->items[*item], *b = &set->items[second];
+    return error_set_files(error, -EINVAL, CODE_ROI_AMBIGUOUS, set->path, NULL,
+                           "%s has several regions that fit segment \"%s\": \"%s\" (%" PRId32
+                           ") and \"%s\" (%" PRId32 "); name one as it is, or by its number%s.",
+                           text_base_name(set->path), search->segment->label, a->name, a->number,
+                           b->name, b->number,
+                           wanted->kind == CONF_SR ? "" : ", or set object.each or object.unite");
 }
 
 /* Takes the set if it has the region. */
@@ -159,7 +133,11 @@ object_consider(struct object_search *search, struct object_set *set, struct err
         return 0;
     }
     if (rc == 0)
-        object_refuse_rival(search, set, &found);
+        error_set_files(&found, -EINVAL, CODE_OBJECT_AMBIGUOUS, search->set->path, set->path,
+                        "%s and %s both have the region of segment \"%s\"; name a region that only "
+                        "one of them has, or leave one out.",
+                        text_base_name(search->set->path), text_base_name(set->path),
+                        search->segment->label);
     if (found.code == CODE_NONE)
         return 0;
     if (error)
@@ -168,20 +146,29 @@ object_consider(struct object_search *search, struct object_set *set, struct err
 }
 
 /*
- * Returns the refusal if no object has the region; 0 if the segment is optional and there is no
- * other error.
+ * Skips objects of another kind. An unreadable object is an error: it could be the one that is
+ * needed. If no object has the region, and the segment is not optional, the refusal is the error.
  */
-static int
-object_refuse_all(struct object_search *search, struct error *error)
+int
+object_search_run(struct object_search *search, struct error *error)
 {
+    const size_t count = search->segmentation->object_count;
     const struct conf_object *wanted = &search->segment->object;
     struct error *refusal = &search->refusal;
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        struct object_set *set;
+        rc = object_sets_get(search->sets, i, wanted->kind, &set, error);
+        if (rc == 0 && set)
+            rc = object_consider(search, set, error);
+    }
+    if (rc || search->set)
+        return rc;
     if (refusal->code == CODE_NONE)
         error_set(refusal, -EINVAL, CODE_OBJECT_MISSING,
                   "segment \"%s\" is a region of a%s %s, and %s%s.", search->segment->label,
                   wanted->kind == CONF_RTSTRUCT ? "n" : "", object_kind_name(wanted->kind),
-                  search->segmentation->object_count > 0 ? "no object that the job has is one"
-                                                         : "the job has none",
+                  count > 0 ? "no object that the job has is one" : "the job has none",
                   wanted->optional ? "" : ": noctule run takes one with --object FILE");
     if (wanted->optional &&
         (refusal->code == CODE_ROI_NOT_FOUND || refusal->code == CODE_OBJECT_MISSING))
@@ -189,22 +176,4 @@ object_refuse_all(struct object_search *search, struct error *error)
     if (error)
         *error = *refusal;
     return -EINVAL;
-}
-
-/*
- * Skips objects of another kind. An unreadable object is an error: it could be the one that is
- * needed.
- */
-int
-object_search_run(struct object_search *search, struct error *error)
-{
-    const struct segmentation *segmentation = search->segmentation;
-    int rc = 0;
-    for (size_t i = 0; i < segmentation->object_count && rc == 0; i++) {
-        struct object_set *set;
-        rc = object_sets_get(search->sets, i, search->segment->object.kind, &set, error);
-        if (rc == 0 && set)
-            rc = object_consider(search, set, error);
-    }
-    return rc == 0 && !search->set ? object_refuse_all(search, error) : rc;
 }

@@ -133,20 +133,6 @@ object_set_of_report(struct object_set *set)
     return 0;
 }
 
-static int
-object_set_read(enum conf_object_kind kind, struct object_set *set, struct error *error)
-{
-    switch (kind) {
-    case CONF_RTSTRUCT:
-        return rtstruct_open(set->path, &set->rtstruct, error);
-    case CONF_SEG:
-        return seg_source_open(set->path, &set->seg, error);
-    case CONF_SR:
-        break;
-    }
-    return sr_source_open(set->path, &set->report, error);
-}
-
 int
 object_set_open(enum conf_object_kind kind, const char *path, struct object_set **out,
                 struct error *error)
@@ -157,7 +143,13 @@ object_set_open(enum conf_object_kind kind, const char *path, struct object_set 
         return error_set_system(error, -ENOMEM, "hold an object");
     set->path = path;
     set->what = object_kind_name(kind);
-    int rc = object_set_read(kind, set, error);
+    int rc;
+    if (kind == CONF_RTSTRUCT)
+        rc = rtstruct_open(path, &set->rtstruct, error);
+    else if (kind == CONF_SEG)
+        rc = seg_source_open(path, &set->seg, error);
+    else
+        rc = sr_source_open(path, &set->report, error);
     if (rc == 0) {
         rc = set->rtstruct ? object_set_of_rtstruct(set)
              : set->seg    ? object_set_of_seg(set)

@@ -17,10 +17,12 @@ const struct segment_method *const segment_methods[CONF_METHODS] = {
 #include "base/methods.def"
 };
 
-/* Lists the method's segments. */
+/* Lists the method's segments and prepares them. */
 static int
-method_list(struct segmentation *segmentation, int m, struct error *error)
+method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *demand,
+               struct error *error)
 {
+    const struct segment_method *method = segment_methods[m];
     const struct conf_pipeline *pipeline = segmentation->pipeline;
     size_t *segments = calloc(pipeline->segment_count, sizeof *segments);
     if (!segments)
@@ -29,18 +31,7 @@ method_list(struct segmentation *segmentation, int m, struct error *error)
     for (size_t i = 0; i < pipeline->segment_count; i++)
         if ((int)pipeline->segments[i].method == m)
             segments[segmentation->of[m].count++] = i;
-    return 0;
-}
-
-static int
-method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *demand,
-               struct error *error)
-{
-    const struct segment_method *method = segment_methods[m];
-    int rc = method_list(segmentation, m, error);
-    if (rc || segmentation->of[m].count == 0)
-        return rc;
-    if (segmentation->of[m].prepared) /* it was kept */
+    if (segmentation->of[m].count == 0 || segmentation->of[m].prepared) /* it was kept */
         return 0;
     void *prepared = calloc(1, method->size);
     if (!prepared)
@@ -51,28 +42,13 @@ method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *
     return method->prepare(segmentation, prepared, error);
 }
 
-/* Returns the lasting bytes, and the maximum of the passing ones. */
-static struct segment_bytes
-segmentation_bytes(const struct segmentation *segmentation)
-{
-    struct segment_bytes all = {0};
-    for (size_t i = 0; i < segmentation->pipeline->segment_count; i++) {
-        const struct segment_method *method =
-            segment_methods[segmentation->pipeline->segments[i].method];
-        if (!method->bytes)
-            continue;
-        const struct segment_bytes own = method->bytes(segmentation, i);
-        all.lasting += own.lasting;
-        all.passing = own.passing > all.passing ? own.passing : all.passing;
-    }
-    return all;
-}
-
 int
 segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *demand,
                      struct error *error)
 {
-    size_t count = segmentation->pipeline->segment_count;
+    const struct conf_pipeline *pipeline = segmentation->pipeline;
+    const size_t count = pipeline->segment_count;
+    struct segment_bytes *bytes = &segmentation->bytes;
     int rc = 0;
     segmentation->found = calloc(count, sizeof *segmentation->found);
     segmentation->masks = calloc(count, sizeof *segmentation->masks);
@@ -82,8 +58,16 @@ segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *d
     if (!segmentation->found || !segmentation->masks || !segmentation->ready ||
         !segmentation->ranges || !segmentation->maps)
         return error_set_system(error, -ENOMEM, "hold the masks");
-    segmentation->bytes = segmentation_bytes(segmentation);
-    demand->beside_bytes = segmentation->bytes.lasting + segmentation->bytes.passing;
+    *bytes = (struct segment_bytes){0};
+    for (size_t i = 0; i < count; i++) {
+        const struct segment_method *method = segment_methods[pipeline->segments[i].method];
+        if (!method->bytes)
+            continue;
+        const struct segment_bytes own = method->bytes(segmentation, i);
+        bytes->lasting += own.lasting;
+        bytes->passing = own.passing > bytes->passing ? own.passing : bytes->passing;
+    }
+    demand->beside_bytes = bytes->lasting + bytes->passing;
     ranges_prepare(segmentation, demand);
     rc = sets_prepare(segmentation, demand, error);
     for (int m = 0; m < CONF_METHODS && rc == 0; m++)
@@ -156,26 +140,20 @@ segment_has_uses(const struct conf_pipeline *pipeline, size_t segment, bool star
     return true;
 }
 
-/* Returns whether a segment can start without another segment and without values of the volume. */
-static bool
-segment_may_begin(const struct conf_pipeline *pipeline, size_t number)
-{
-    const struct conf_segment *segment = &pipeline->segments[number];
-    struct conf_use use;
-    for (size_t n = 0; conf_segment_use(pipeline, number, n, &use); n++)
-        if (use.start)
-            return false;
-    return segment->range.relative == CONF_ABSOLUTE && !conf_segment_looks(segment);
-}
-
+/* Returns whether all segments can start without another one and without values of the volume. */
 static bool
 method_may_begin(const struct segmentation *segmentation, int m)
 {
-    size_t k = 0;
-    while (k < segmentation->of[m].count &&
-           segment_may_begin(segmentation->pipeline, segmentation->of[m].segments[k]))
-        k++;
-    return k == segmentation->of[m].count;
+    bool may = true;
+    for (size_t k = 0; k < segmentation->of[m].count; k++) {
+        const size_t i = segmentation->of[m].segments[k];
+        const struct conf_segment *segment = &segmentation->pipeline->segments[i];
+        struct conf_use use;
+        for (size_t n = 0; conf_segment_use(segmentation->pipeline, i, n, &use); n++)
+            may &= !use.start;
+        may &= segment->range.relative == CONF_ABSOLUTE && !conf_segment_looks(segment);
+    }
+    return may;
 }
 
 int
@@ -190,27 +168,6 @@ segmentation_begin(const struct segmentation *segmentation, struct kernels_lane 
     return rc;
 }
 
-/* The numbers of a method's segments that became ready now, and of those that must wait. */
-struct method_state {
-    size_t ready, waiting;
-};
-
-static struct method_state
-method_look(const struct segmentation *segmentation, int m, const bool *made)
-{
-    struct method_state state = {0};
-    for (size_t k = 0; k < segmentation->of[m].count; k++) {
-        const size_t i = segmentation->of[m].segments[k];
-        if (segmentation->ready[i])
-            continue;
-        if (segment_has_uses(segmentation->pipeline, i, true, made))
-            state.ready++;
-        else
-            state.waiting++;
-    }
-    return state;
-}
-
 /*
  * Returns a method with segments to find; prefers one with all remaining segments ready, because a
  * method finds earlier ones again. CONF_METHODS: no method is left.
@@ -220,22 +177,17 @@ next_method(const struct segmentation *segmentation, const bool *made)
 {
     int next = CONF_METHODS;
     for (int m = CONF_METHODS - 1; m >= 0; m--) {
-        const struct method_state state = method_look(segmentation, m, made);
-        if (state.ready > 0 && (state.waiting == 0 || next == CONF_METHODS))
+        size_t ready = 0, waiting = 0; /* became ready now; must wait */
+        for (size_t k = 0; k < segmentation->of[m].count; k++) {
+            const size_t i = segmentation->of[m].segments[k];
+            const bool is_ready = segment_has_uses(segmentation->pipeline, i, true, made);
+            ready += !segmentation->ready[i] && is_ready;
+            waiting += !segmentation->ready[i] && !is_ready;
+        }
+        if (ready > 0 && (waiting == 0 || next == CONF_METHODS))
             next = m;
     }
     return next;
-}
-
-static int
-method_find(struct segmentation *segmentation, int m, const bool *made, struct kernels_lane *lane,
-            const void *voxels, struct error *error)
-{
-    for (size_t k = 0; k < segmentation->of[m].count; k++) {
-        const size_t i = segmentation->of[m].segments[k];
-        segmentation->ready[i] |= segment_has_uses(segmentation->pipeline, i, true, made);
-    }
-    return segment_methods[m]->run(segmentation, lane, voxels, error);
 }
 
 /* Makes the masks of found segments, if all segments that they use are made. */
@@ -266,7 +218,11 @@ segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane, c
     bool *made = calloc(segmentation->pipeline->segment_count, sizeof *made);
     int m, rc = made ? 0 : error_set_system(error, -ENOMEM, "find the segments");
     while (rc == 0 && (m = next_method(segmentation, made)) < CONF_METHODS) {
-        rc = method_find(segmentation, m, made, lane, voxels, error);
+        for (size_t k = 0; k < segmentation->of[m].count; k++) {
+            const size_t i = segmentation->of[m].segments[k];
+            segmentation->ready[i] |= segment_has_uses(segmentation->pipeline, i, true, made);
+        }
+        rc = segment_methods[m]->run(segmentation, lane, voxels, error);
         if (rc == 0)
             rc = make_ready(segmentation, lane, made, error);
     }

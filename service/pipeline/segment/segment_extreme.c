@@ -55,35 +55,30 @@ extreme_add_row(const struct extreme_search *search, int64_t y, int64_t z, int s
     }
 }
 
-/* Computes the boxes of a row with centres x = reach .. size - 1 - reach. */
-static void
-extreme_sum_row(const struct extreme_search *search, struct extreme_sum *row)
-{
-    const int64_t reach = search->reach[0], size = search->size[0];
-    struct extreme_sum sum = {0};
-    for (int64_t x = 0; x < size; x++) {
-        sum.values += search->columns[x].values;
-        sum.padding += search->columns[x].padding;
-        if (x < 2 * reach)
-            continue;
-        row[x - reach] = sum;
-        sum.values -= search->columns[x - 2 * reach].values;
-        sum.padding -= search->columns[x - 2 * reach].padding;
-    }
-}
-
+/* Computes the boxes of a plane with centres reach .. size - 1 - reach along both axes. */
 static void
 extreme_sum_plane(const struct extreme_search *search, int64_t z)
 {
-    const int64_t reach = search->reach[1];
-    struct extreme_sum *plane = extreme_plane(search, z);
-    memset(search->columns, 0, (size_t)search->size[0] * sizeof *search->columns);
+    const int64_t across = 2 * search->reach[0], down = 2 * search->reach[1];
+    const int64_t size = search->size[0];
+    const struct extreme_sum *columns = search->columns;
+    memset(search->columns, 0, (size_t)size * sizeof *search->columns);
     for (int64_t y = 0; y < search->size[1]; y++) {
         extreme_add_row(search, y, z, 1);
-        if (y < 2 * reach)
+        if (y < down)
             continue;
-        extreme_sum_row(search, plane + (y - reach) * search->size[0]);
-        extreme_add_row(search, y - 2 * reach, z, -1);
+        struct extreme_sum *row = extreme_plane(search, z) + (y - search->reach[1]) * size;
+        struct extreme_sum sum = {0};
+        for (int64_t x = 0; x < size; x++) {
+            sum.values += columns[x].values;
+            sum.padding += columns[x].padding;
+            if (x < across)
+                continue;
+            row[x - search->reach[0]] = sum;
+            sum.values -= columns[x - across].values;
+            sum.padding -= columns[x - across].padding;
+        }
+        extreme_add_row(search, y - down, z, -1);
     }
 }
 
@@ -110,59 +105,35 @@ extreme_mean(const struct extreme_search *search, const int64_t at[3], double *m
     return true;
 }
 
-static bool
-extreme_counts(const struct extreme_search *search, size_t word, uint64_t bit)
-{
-    for (size_t i = 0; i < search->request->within_count; i++)
-        if (!(search->request->within[i][word] & bit))
-            return false;
-    return true;
-}
-
-static void
-extreme_take(struct extreme_search *search, size_t word, uint64_t bit, double mean)
-{
-    if (mean > search->best) {
-        for (size_t i = 0; i < search->touched_count; i++)
-            search->bits[search->touched[i]] = 0;
-        search->touched_count = 0;
-        search->best = mean;
-    }
-    if (search->bits[word] == 0)
-        search->touched[search->touched_count++] = word;
-    search->bits[word] |= bit;
-}
-
+/* Takes the voxels of a plane that are in all masks and have the highest mean so far. */
 static void
 extreme_look(struct extreme_search *search, int64_t z)
 {
+    const struct extreme_request *request = search->request;
     for (int64_t y = search->reach[1]; y < search->size[1] - search->reach[1]; y++)
         for (int64_t x = search->reach[0]; x < search->size[0] - search->reach[0]; x++) {
             const int64_t at[3] = {x, y, z};
             const size_t word =
                 (size_t)((z * search->size[1] + y) * search->words_per_row + x / 64);
             const uint64_t bit = UINT64_C(1) << x % 64;
+            uint64_t counts = bit;
             double mean;
-            if (extreme_counts(search, word, bit) && extreme_mean(search, at, &mean) &&
-                mean >= search->best)
-                extreme_take(search, word, bit, mean);
+            for (size_t i = 0; i < request->within_count; i++)
+                counts &= request->within[i][word];
+            if (!counts || !extreme_mean(search, at, &mean) || mean < search->best)
+                continue;
+            if (mean > search->best) {
+                while (search->touched_count > 0)
+                    search->bits[search->touched[--search->touched_count]] = 0;
+                search->best = mean;
+            }
+            if (search->bits[word] == 0)
+                search->touched[search->touched_count++] = word;
+            search->bits[word] |= bit;
         }
 }
 
 /* -------------------------------------------------------------------------------- the search -- */
-
-static void
-extreme_read_rescales(struct extreme_search *search)
-{
-    const struct geometry_stack *stack = search->segmentation->stack;
-    search->alike = true;
-    for (int32_t z = 0; z < stack->plane_count; z++) {
-        struct image_rescale *own = &search->rescales[z];
-        *own = volume_rescale(search->segmentation->instances, &stack->planes[z]);
-        search->alike &= own->slope == search->rescales[0].slope &&
-                         own->intercept == search->rescales[0].intercept;
-    }
-}
 
 static void
 extreme_measure(struct extreme_search *search, const struct geometry_stack *stack, double mm)
@@ -175,17 +146,6 @@ extreme_measure(struct extreme_search *search, const struct geometry_stack *stac
         search->reach[axis] = wanted < (double)most ? (int64_t)wanted : most;
     }
     search->words_per_row = (size[0] - 1) / 64 + 1;
-}
-
-static void
-extreme_search_all(struct extreme_search *search)
-{
-    extreme_read_rescales(search);
-    for (int64_t z = 0; z < search->size[2]; z++) {
-        extreme_sum_plane(search, z);
-        if (z >= 2 * search->reach[2])
-            extreme_look(search, z - search->reach[2]);
-    }
 }
 
 /* Returns the number of sums for the planes of a box. */
@@ -223,8 +183,18 @@ extreme_find(const struct segmentation *segmentation, const struct extreme_reque
     int rc = search.planes && search.columns && search.touched && search.rescales
                  ? 0
                  : error_set_system(error, -ENOMEM, "look for the highest mean");
-    if (rc == 0)
-        extreme_search_all(&search);
+    search.alike = true;
+    for (int64_t z = 0; z < search.size[2] && rc == 0; z++) {
+        struct image_rescale *own = &search.rescales[z];
+        *own = volume_rescale(segmentation->instances, &segmentation->stack->planes[z]);
+        search.alike &= own->slope == search.rescales[0].slope &&
+                        own->intercept == search.rescales[0].intercept;
+    }
+    for (int64_t z = 0; z < search.size[2] && rc == 0; z++) {
+        extreme_sum_plane(&search, z);
+        if (z >= 2 * search.reach[2])
+            extreme_look(&search, z - search.reach[2]);
+    }
     free(search.planes);
     free(search.columns);
     free(search.touched);

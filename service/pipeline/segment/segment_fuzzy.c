@@ -54,26 +54,6 @@ check_planes(const struct segmentation *segmentation, struct image_rescale first
 
 /* ---------------------------------------------------------------------------------- seeds ---- */
 
-static int
-find_seed(const struct conf_segment *segment, size_t i, const struct geometry_stack *stack,
-          struct kernels_voxel *seed, struct error *error)
-{
-    const int32_t size[3] = {stack->columns, stack->rows, stack->plane_count};
-    double voxel[3];
-    volume_point(segment->seeds[i].at, segment->seeds[i].unit, stack, voxel);
-    for (int axis = 0; axis < 3; axis++) {
-        voxel[axis] = floor(voxel[axis] + 0.5);
-        if (!(voxel[axis] >= 0 && voxel[axis] < size[axis]))
-            return error_set(error, -EINVAL, CODE_SEED_OUTSIDE,
-                             "seed %zu of segment \"%s\" is at column %.0f, row %.0f, slice %.0f, "
-                             "outside of the volume of %d x %d x %d voxels",
-                             i + 1, segment->label, voxel[0], voxel[1], voxel[2], size[0], size[1],
-                             size[2]);
-    }
-    *seed = (struct kernels_voxel){(int64_t)voxel[0], (int64_t)voxel[1], (int64_t)voxel[2]};
-    return 0;
-}
-
 /* Finds the voxel at the centre; two per axis with an even number. */
 static size_t
 find_middle(const struct geometry_stack *stack, struct kernels_voxel seeds[MIDDLE])
@@ -92,9 +72,21 @@ make_object(const struct conf_segment *segment, const struct geometry_stack *sta
             struct image_range padding, struct kernels_voxel *seeds,
             struct kernels_fuzzy_object *object, struct error *error)
 {
-    int rc = 0;
-    for (size_t i = 0; i < segment->seed_count && rc == 0; i++)
-        rc = find_seed(segment, i, stack, &seeds[i], error);
+    const int32_t size[3] = {stack->columns, stack->rows, stack->plane_count};
+    for (size_t i = 0; i < segment->seed_count; i++) {
+        double voxel[3];
+        volume_point(segment->seeds[i].at, segment->seeds[i].unit, stack, voxel);
+        for (int axis = 0; axis < 3; axis++) {
+            voxel[axis] = floor(voxel[axis] + 0.5);
+            if (!(voxel[axis] >= 0 && voxel[axis] < size[axis]))
+                return error_set(error, -EINVAL, CODE_SEED_OUTSIDE,
+                                 "seed %zu of segment \"%s\" is at column %.0f, row %.0f, slice "
+                                 "%.0f, outside of the volume of %d x %d x %d voxels",
+                                 i + 1, segment->label, voxel[0], voxel[1], voxel[2], size[0],
+                                 size[1], size[2]);
+        }
+        seeds[i] = (struct kernels_voxel){(int64_t)voxel[0], (int64_t)voxel[1], (int64_t)voxel[2]};
+    }
     *object = (struct kernels_fuzzy_object){
         .seeds = seeds,
         .seed_count = segment->automatic == CONF_AUTO_CENTER ? find_middle(stack, seeds)
@@ -106,7 +98,7 @@ make_object(const struct conf_segment *segment, const struct geometry_stack *sta
         .padding = padding,
         .map = segment->connectedness_map,
     };
-    return rc;
+    return 0;
 }
 
 /* -------------------------------------------------------------------------------- objects ---- */
@@ -118,27 +110,26 @@ fuzzy_most_seeds(const struct conf_segment *segment)
 }
 
 static int
-fuzzy_reserve(struct fuzzy_objects *objects, const struct conf_pipeline *pipeline,
-              struct error *error)
+fuzzy_prepare(const struct segmentation *segmentation, void *prepared, struct error *error)
 {
+    struct fuzzy_objects *objects = prepared;
+    const struct geometry_plane *first = &segmentation->stack->planes[0];
+    const struct image_range padding = volume_padding(segmentation->instances[first->instance]);
+    objects->rescale = volume_rescale(segmentation->instances, first);
+    objects->demand.objects = segmentation->of[CONF_FUZZY].count;
+    objects->demand.relative = segmentation->pipeline->relative_connectedness;
     const size_t count = objects->demand.objects;
-    size_t seeds = 0;
-    for (size_t i = 0; i < pipeline->segment_count; i++)
-        seeds += fuzzy_most_seeds(&pipeline->segments[i]);
+    size_t most_seeds = 1;
+    for (size_t k = 0; k < count; k++)
+        most_seeds += fuzzy_most_seeds(segment_at(segmentation, CONF_FUZZY, k));
     objects->items = calloc(count, sizeof *objects->items);
     objects->gaussians = calloc(count, sizeof *objects->gaussians);
-    objects->seeds = calloc(1 + seeds, sizeof *objects->seeds);
-    bool complete = objects->items && objects->gaussians && objects->seeds;
-    return complete ? 0 : error_set_system(error, -ENOMEM, "prepare the segments");
-}
-
-static int
-make_objects(const struct segmentation *segmentation, struct fuzzy_objects *objects,
-             struct image_range padding, struct error *error)
-{
+    objects->seeds = calloc(most_seeds, sizeof *objects->seeds);
+    if (!objects->items || !objects->gaussians || !objects->seeds)
+        return error_set_system(error, -ENOMEM, "prepare the segments");
+    int rc = check_planes(segmentation, objects->rescale, padding, error);
     struct kernels_voxel *seeds = objects->seeds;
-    int rc = 0;
-    for (size_t k = 0; k < objects->demand.objects && rc == 0; k++) {
+    for (size_t k = 0; k < count && rc == 0; k++) {
         const struct conf_segment *segment = segment_at(segmentation, CONF_FUZZY, k);
         rc = make_object(segment, segmentation->stack, padding, seeds, &objects->items[k], error);
         objects->gaussians[k] = (struct fuzzy_gaussians){
@@ -150,21 +141,6 @@ make_objects(const struct segmentation *segmentation, struct fuzzy_objects *obje
         seeds += fuzzy_most_seeds(segment);
     }
     return rc;
-}
-
-static int
-fuzzy_prepare(const struct segmentation *segmentation, void *prepared, struct error *error)
-{
-    struct fuzzy_objects *objects = prepared;
-    const struct geometry_plane *first = &segmentation->stack->planes[0];
-    const struct image_range padding = volume_padding(segmentation->instances[first->instance]);
-    objects->rescale = volume_rescale(segmentation->instances, first);
-    objects->demand.objects = segmentation->of[CONF_FUZZY].count;
-    objects->demand.relative = segmentation->pipeline->relative_connectedness;
-    int rc = fuzzy_reserve(objects, segmentation->pipeline, error);
-    if (rc == 0)
-        rc = check_planes(segmentation, objects->rescale, padding, error);
-    return rc ? rc : make_objects(segmentation, objects, padding, error);
 }
 
 static void

@@ -34,18 +34,12 @@ near_row(const struct neighbourhood *n, int64_t y, int64_t z)
     return n->near + (z * n->stack->rows + y) * n->words;
 }
 
-/* Returns the used bits of a row's last word. */
-static uint64_t
-near_tail(const struct neighbourhood *n)
-{
-    return ~UINT64_C(0) >> (64 * n->words - n->stack->columns);
-}
-
 /* Adds the cubes of one word's seeds; they reach at most into the neighbouring words. */
 static void
 spread_word(struct neighbourhood *n, uint64_t seeds, int64_t word, int64_t y, int64_t z)
 {
     const struct geometry_stack *stack = n->stack;
+    const uint64_t tail = ~UINT64_C(0) >> (64 * n->words - stack->columns); /* of a row, used */
     const int64_t end_z = clip(z + n->reach, stack->plane_count);
     uint64_t before = 0, here = seeds, after = 0;
     for (int64_t d = 1; d <= n->reach; d++) {
@@ -64,23 +58,8 @@ spread_word(struct neighbourhood *n, uint64_t seeds, int64_t word, int64_t y, in
             row[word] |= here;
             if (word + 1 < n->words)
                 row[word + 1] |= after;
-            row[n->words - 1] &= near_tail(n);
+            row[n->words - 1] &= tail;
         }
-}
-
-static void
-spread_seeds(struct neighbourhood *n)
-{
-    const struct kernels_fuzzy_object *object = n->object;
-    const int64_t rows = n->stack->rows, all = n->words * rows * n->stack->plane_count;
-    for (size_t i = 0; i < object->seed_count; i++) {
-        const struct kernels_voxel *seed = &object->seeds[i];
-        spread_word(n, UINT64_C(1) << seed->x % 64, seed->x / 64, seed->y, seed->z);
-    }
-    for (int64_t i = 0; object->start && i < all; i++)
-        if (object->start[i])
-            spread_word(n, object->start[i], i % n->words, i / n->words % rows,
-                        i / n->words / rows);
 }
 
 /* ------------------------------------------------------------------------------- sums ---- */
@@ -138,18 +117,6 @@ add_voxel(const struct neighbourhood *n, int64_t x, int64_t y, int64_t z, struct
     add_pair(n, x, y, z + 1, value, sums);
 }
 
-static struct sums
-add_all(const struct neighbourhood *n)
-{
-    struct sums sums = {0};
-    for (int64_t z = n->first_z; z <= n->last_z; z++)
-        for (int64_t y = 0; y < n->stack->rows; y++)
-            for (int64_t word = 0; word < n->words; word++)
-                for (uint64_t left = near_row(n, y, z)[word]; left; left &= left - 1)
-                    add_voxel(n, word * 64 + __builtin_ctzll(left), y, z, &sums);
-    return sums;
-}
-
 /* ------------------------------------------------------------------------------ measuring ---- */
 
 /* Returns the deviation in stored values, never 0. */
@@ -167,32 +134,30 @@ fill_in(struct conf_estimable *number, double measured)
 }
 
 static int
-refuse_padding(const struct conf_segment *segment, const struct neighbourhood *n,
-               struct error *error)
+measure_sums(const struct conf_segment *segment, const struct neighbourhood *n,
+             struct image_rescale rescale, struct fuzzy_gaussians *gaussians, struct error *error)
 {
-    if (n->first_z > n->last_z && segment->from)
+    struct sums sums = {0};
+    for (int64_t z = n->first_z; z <= n->last_z; z++)
+        for (int64_t y = 0; y < n->stack->rows; y++)
+            for (int64_t word = 0; word < n->words; word++)
+                for (uint64_t left = near_row(n, y, z)[word]; left; left &= left - 1)
+                    add_voxel(n, word * 64 + __builtin_ctzll(left), y, z, &sums);
+    if (sums.voxels == 0 && n->first_z <= n->last_z)
+        return error_set(error, -EINVAL, CODE_SEEDS_IN_PADDING,
+                         "there is only padding within %d voxels of the seeds of segment "
+                         "\"%s\", so its values cannot be measured",
+                         segment->estimate_voxels, segment->label);
+    if (sums.voxels == 0 && segment->from)
         return error_set(error, -EINVAL, CODE_SEEDS_IN_PADDING,
                          "segment \"%s\", which segment \"%s\" starts from, has no voxel, so the "
                          "values to look for cannot be measured",
                          segment->from, segment->label);
-    if (n->first_z > n->last_z)
+    if (sums.voxels == 0)
         return error_set(error, -EINVAL, CODE_SEEDS_IN_PADDING,
                          "auto finds no voxel to start segment \"%s\" from, so its values cannot "
                          "be measured",
                          segment->label);
-    return error_set(error, -EINVAL, CODE_SEEDS_IN_PADDING,
-                     "there is only padding within %d voxels of the seeds of segment "
-                     "\"%s\", so its values cannot be measured",
-                     segment->estimate_voxels, segment->label);
-}
-
-static int
-measure_sums(const struct conf_segment *segment, const struct neighbourhood *n,
-             struct image_rescale rescale, struct fuzzy_gaussians *gaussians, struct error *error)
-{
-    const struct sums sums = add_all(n);
-    if (sums.voxels == 0)
-        return refuse_padding(segment, n, error);
     double count = (double)sums.voxels, mean = (double)sums.values / count;
     double variance = (double)sums.squares / count - mean * mean;
     double half_squares =
@@ -204,13 +169,15 @@ measure_sums(const struct conf_segment *segment, const struct neighbourhood *n,
     return 0;
 }
 
+/* Measures the numbers that are not given around the seeds of a segment. */
 static int
 measure(const struct segmentation *segmentation, size_t k, const void *voxels, struct error *error)
 {
     struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
     const struct conf_segment *segment = segment_at(segmentation, CONF_FUZZY, k);
+    const struct kernels_fuzzy_object *object = &objects->items[k];
     const struct geometry_stack *stack = segmentation->stack;
-    struct neighbourhood n = {.object = &objects->items[k],
+    struct neighbourhood n = {.object = object,
                               .stack = stack,
                               .voxels = voxels,
                               .reach = segment->estimate_voxels,
@@ -220,26 +187,16 @@ measure(const struct segmentation *segmentation, size_t k, const void *voxels, s
     n.near = calloc(segment_mask_words(stack), sizeof *n.near);
     if (!n.near)
         return error_set_system(error, -ENOMEM, "measure around the seeds");
-    spread_seeds(&n);
+    for (size_t i = 0; i < object->seed_count; i++) {
+        const struct kernels_voxel *seed = &object->seeds[i];
+        spread_word(&n, UINT64_C(1) << seed->x % 64, seed->x / 64, seed->y, seed->z);
+    }
+    const int64_t rows = stack->rows, all = n.words * rows * stack->plane_count;
+    for (int64_t i = 0; object->start && i < all; i++)
+        if (object->start[i])
+            spread_word(&n, object->start[i], i % n.words, i / n.words % rows, i / n.words / rows);
     int rc = measure_sums(segment, &n, objects->rescale, &objects->gaussians[k], error);
     free(n.near);
-    return rc;
-}
-
-static int
-measure_object(const struct segmentation *segmentation, size_t k, const void *voxels,
-               struct error *error)
-{
-    struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
-    const struct fuzzy_gaussians *gaussians = &objects->gaussians[k];
-    const struct image_rescale *rescale = &objects->rescale;
-    struct kernels_fuzzy_object *object = &objects->items[k];
-    const bool all_given =
-        gaussians->mean.given && gaussians->sigma.given && gaussians->homogeneity_sigma.given;
-    int rc = all_given ? 0 : measure(segmentation, k, voxels, error);
-    object->mean = (gaussians->mean.value - rescale->intercept) / rescale->slope;
-    object->sigma = gaussians->sigma.value / fabs(rescale->slope);
-    object->homogeneity_sigma = gaussians->homogeneity_sigma.value / fabs(rescale->slope);
     return rc;
 }
 
@@ -247,9 +204,19 @@ int
 fuzzy_objects_measure(const struct segmentation *segmentation, const void *voxels,
                       struct error *error)
 {
+    struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
+    const struct image_rescale *rescale = &objects->rescale;
     int rc = 0;
-    for (size_t k = 0; k < segmentation->of[CONF_FUZZY].count && rc == 0; k++)
-        if (segmentation->ready[segmentation->of[CONF_FUZZY].segments[k]])
-            rc = measure_object(segmentation, k, voxels, error);
+    for (size_t k = 0; k < segmentation->of[CONF_FUZZY].count && rc == 0; k++) {
+        const struct fuzzy_gaussians *own = &objects->gaussians[k];
+        struct kernels_fuzzy_object *object = &objects->items[k];
+        if (!segmentation->ready[segmentation->of[CONF_FUZZY].segments[k]])
+            continue;
+        if (!own->mean.given || !own->sigma.given || !own->homogeneity_sigma.given)
+            rc = measure(segmentation, k, voxels, error);
+        object->mean = (own->mean.value - rescale->intercept) / rescale->slope;
+        object->sigma = own->sigma.value / fabs(rescale->slope);
+        object->homogeneity_sigma = own->homogeneity_sigma.value / fabs(rescale->slope);
+    }
     return rc;
 }

@@ -49,16 +49,6 @@ level_set_shape(const struct conf_shape *shape, const struct geometry_stack *sta
 
 /* ------------------------------------------------------------------------------- labels ---- */
 
-/* Segments of other methods have no shapes. */
-static size_t
-count_shapes(const struct conf_pipeline *pipeline)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < pipeline->segment_count; i++)
-        count += pipeline->segments[i].shape_count;
-    return count;
-}
-
 static int
 make_label(const struct conf_segment *segment, const struct geometry_stack *stack,
            struct image_range *ranges, struct kernels_shape *shapes,
@@ -70,29 +60,22 @@ make_label(const struct conf_segment *segment, const struct geometry_stack *stac
                              "shape %zu of segment \"%s\" has no size in the voxels of this series",
                              i + 1, segment->label);
     }
+    const bool center = segment->automatic == CONF_AUTO_CENTER;
+    if (center) /* the voxel at the centre; two per axis with an even number */
+        *shapes =
+            (struct kernels_shape){.kind = KERNELS_BOX,
+                                   .center = {(stack->columns - 1) / 2.0, (stack->rows - 1) / 2.0,
+                                              (stack->plane_count - 1) / 2.0},
+                                   .radius = {0.5, 0.5, 0.5}};
     *label = (struct kernels_level_set_label){
         .shapes = shapes,
-        .shape_count = segment->shape_count,
+        .shape_count = center ? 1 : segment->shape_count,
         .ranges = ranges,
         .range_count = (size_t)stack->plane_count,
         .padding = {1, 0},
         .strict = true,
     };
     return 0;
-}
-
-/* Finds the voxel at the centre; two per axis with an even number. */
-static void
-level_set_start_center(const struct geometry_stack *stack, struct kernels_shape *shape,
-                       struct kernels_level_set_label *label)
-{
-    const int32_t size[3] = {stack->columns, stack->rows, stack->plane_count};
-    shape->kind = KERNELS_BOX;
-    for (int axis = 0; axis < 3; axis++) {
-        shape->center[axis] = (size[axis] - 1) / 2.0;
-        shape->radius[axis] = 0.5;
-    }
-    label->shape_count = 1;
 }
 
 /* Fills the ranges that are known. */
@@ -107,45 +90,34 @@ level_set_fill_ranges(const struct segmentation *segmentation,
     return ranges_make(segmentation, segment, ranges, &labels->items[k].padding, error);
 }
 
-/* Counts the masks that limit segments of the method. */
-static size_t
-count_within(const struct conf_pipeline *pipeline)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < pipeline->segment_count; i++)
-        count += pipeline->segments[i].within_count;
-    return count;
-}
-
-static int
-level_set_reserve(struct level_set_labels *labels, const struct conf_pipeline *pipeline,
-                  size_t planes, struct error *error)
-{
-    size_t count = labels->demand.labels;
-    labels->items = calloc(count, sizeof *labels->items);
-    labels->ranges = calloc(count * planes, sizeof *labels->ranges);
-    labels->shapes = calloc(count_shapes(pipeline) + count, sizeof *labels->shapes);
-    labels->shape_counts = calloc(count, sizeof *labels->shape_counts);
-    labels->within = calloc(1 + count_within(pipeline), sizeof *labels->within);
-    bool complete =
-        labels->items && labels->ranges && labels->shapes && labels->shape_counts && labels->within;
-    return complete ? 0 : error_set_system(error, -ENOMEM, "prepare the segments");
-}
-
 static int
 level_set_prepare(const struct segmentation *segmentation, void *prepared, struct error *error)
 {
     struct level_set_labels *labels = prepared;
-    const size_t planes = (size_t)segmentation->stack->plane_count;
-    labels->demand.labels = segmentation->of[CONF_LEVEL_SET].count;
-    int rc = level_set_reserve(labels, segmentation->pipeline, planes, error);
-    struct kernels_shape *shapes = labels->shapes;
-    for (size_t k = 0; k < labels->demand.labels && rc == 0; k++) {
+    const struct geometry_stack *stack = segmentation->stack;
+    const size_t planes = (size_t)stack->plane_count,
+                 count = segmentation->of[CONF_LEVEL_SET].count;
+    size_t shape_count = count, within_count = 1;
+    labels->demand.labels = count;
+    for (size_t k = 0; k < count; k++) {
         const struct conf_segment *segment = segment_at(segmentation, CONF_LEVEL_SET, k);
-        rc = make_label(segment, segmentation->stack, labels->ranges + k * planes, shapes,
-                        &labels->items[k], error);
-        if (rc == 0 && segment->automatic == CONF_AUTO_CENTER)
-            level_set_start_center(segmentation->stack, shapes, &labels->items[k]);
+        shape_count += segment->shape_count;
+        within_count += segment->within_count;
+    }
+    labels->items = calloc(count, sizeof *labels->items);
+    labels->ranges = calloc(count * planes, sizeof *labels->ranges);
+    labels->shapes = calloc(shape_count, sizeof *labels->shapes);
+    labels->shape_counts = calloc(count, sizeof *labels->shape_counts);
+    labels->within = calloc(within_count, sizeof *labels->within);
+    if (!labels->items || !labels->ranges || !labels->shapes || !labels->shape_counts ||
+        !labels->within)
+        return error_set_system(error, -ENOMEM, "prepare the segments");
+    struct kernels_shape *shapes = labels->shapes;
+    int rc = 0;
+    for (size_t k = 0; k < count && rc == 0; k++) {
+        const struct conf_segment *segment = segment_at(segmentation, CONF_LEVEL_SET, k);
+        rc = make_label(segment, stack, labels->ranges + k * planes, shapes, &labels->items[k],
+                        error);
         if (rc == 0)
             rc = level_set_fill_ranges(segmentation, labels, k, error);
         labels->shape_counts[k] = labels->items[k].shape_count;
@@ -251,20 +223,6 @@ level_set_draw_start(const struct geometry_stack *stack,
         }
 }
 
-static int
-level_set_find_range(struct segmentation *segmentation, size_t segment, struct kernels_lane *lane,
-                     const struct kernels_level_set_label *label, struct error *error)
-{
-    const struct geometry_stack *stack = segmentation->stack;
-    uint64_t *start = calloc(segment_mask_words(stack), sizeof *start);
-    if (!start)
-        return error_set_system(error, -ENOMEM, "hold the start region");
-    level_set_draw_start(stack, label, start);
-    int rc = ranges_find(segmentation, segment, lane, start, error);
-    free(start);
-    return rc;
-}
-
 /* Finds the start of a label by auto, once. */
 static int
 level_set_look(const struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
@@ -294,7 +252,12 @@ level_set_complete(struct segmentation *segmentation, struct kernels_lane *lane,
     if (looks && segment->automatic != CONF_AUTO_LARGEST)
         rc = level_set_look(segmentation, number, lane, voxels, label, error);
     if (rc == 0 && !segmentation->ranges[number].known) {
-        rc = level_set_find_range(segmentation, number, lane, label, error);
+        uint64_t *start = calloc(segment_mask_words(segmentation->stack), sizeof *start);
+        if (!start)
+            return error_set_system(error, -ENOMEM, "hold the start region");
+        level_set_draw_start(segmentation->stack, label, start);
+        rc = ranges_find(segmentation, number, lane, start, error);
+        free(start);
         if (rc == 0)
             rc = level_set_fill_ranges(segmentation, labels, k, error);
     }
@@ -304,29 +267,22 @@ level_set_complete(struct segmentation *segmentation, struct kernels_lane *lane,
 }
 
 static int
-level_set_run_into(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
-                   struct image_mask *masks, struct error *error)
-{
-    const struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
-    const size_t *segments = segmentation->of[CONF_LEVEL_SET].segments;
-    int rc = 0;
-    level_set_choose(segmentation, labels);
-    for (size_t k = 0; k < labels->demand.labels && rc == 0; k++)
-        rc = level_set_complete(segmentation, lane, voxels, k, error);
-    if (rc == 0)
-        rc = kernels_level_set_run(lane, labels->items, labels->demand.labels, masks, error);
-    for (size_t k = 0; k < labels->demand.labels && rc == 0; k++)
-        segmentation->found[segments[k]] = masks[k];
-    return rc;
-}
-
-static int
 level_set_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
               struct error *error)
 {
-    struct image_mask *masks = calloc(segmentation->of[CONF_LEVEL_SET].count, sizeof *masks);
-    int rc = masks ? level_set_run_into(segmentation, lane, voxels, masks, error)
-                   : error_set_system(error, -ENOMEM, "hold the masks");
+    const struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
+    const size_t count = labels->demand.labels;
+    struct image_mask *masks = calloc(count, sizeof *masks);
+    int rc = 0;
+    if (!masks)
+        return error_set_system(error, -ENOMEM, "hold the masks");
+    level_set_choose(segmentation, labels);
+    for (size_t k = 0; k < count && rc == 0; k++)
+        rc = level_set_complete(segmentation, lane, voxels, k, error);
+    if (rc == 0)
+        rc = kernels_level_set_run(lane, labels->items, count, masks, error);
+    for (size_t k = 0; k < count && rc == 0; k++)
+        segmentation->found[segmentation->of[CONF_LEVEL_SET].segments[k]] = masks[k];
     free(masks);
     return rc;
 }

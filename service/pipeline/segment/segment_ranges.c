@@ -22,26 +22,6 @@ overlap(struct image_range a, struct image_range b)
 
 /* ----------------------------------------------------------------------- stored values ---- */
 
-/*
- * Removes padding from an interval. Returns true, without a change, if that would split the
- * interval.
- */
-static bool
-cut_padding(struct image_range *range, struct image_range padding)
-{
-    if (!overlap(*range, padding))
-        return false;
-    if (padding.lo <= range->lo && range->hi <= padding.hi)
-        *range = nothing;
-    else if (padding.lo <= range->lo)
-        range->lo = padding.hi + 1;
-    else if (range->hi <= padding.hi)
-        range->hi = padding.lo - 1;
-    else
-        return true;
-    return false;
-}
-
 /* Checks that a plane's range loses no values to a hole that is not padding of that plane. */
 static int
 check_hole(const struct image_range *ranges, struct dicom_instance *const *instances,
@@ -78,8 +58,17 @@ ranges_make(const struct segmentation *segmentation, size_t segment, struct imag
         const struct geometry_plane *plane = &stack->planes[z];
         struct image_range padding = volume_padding(instances[plane->instance]);
         struct image_rescale rescale = volume_rescale(instances, plane);
-        ranges[z] = volume_stored_range(range, rescale.slope, rescale.intercept, limits);
-        if (cut_padding(&ranges[z], padding) && volume_range_is_empty(*hole)) {
+        struct image_range *own = &ranges[z];
+        *own = volume_stored_range(range, rescale.slope, rescale.intercept, limits);
+        if (!overlap(*own, padding))
+            continue;
+        if (padding.lo <= own->lo && own->hi <= padding.hi) {
+            *own = nothing;
+        } else if (padding.lo <= own->lo) {
+            own->lo = padding.hi + 1;
+        } else if (own->hi <= padding.hi) {
+            own->hi = padding.lo - 1;
+        } else if (volume_range_is_empty(*hole)) {
             *hole = padding;
             hole_plane = z;
         }
@@ -100,14 +89,7 @@ ranges_region(const struct conf_range *range)
     return range->relative == CONF_SIGMA ? "the start region" : "the volume";
 }
 
-/* Of all planes together, or per plane. */
-struct range_tables {
-    size_t count;
-    size_t values; /* per table */
-    uint64_t *histograms;
-    struct image_rescale *rescales;
-};
-
+/* Returns the number of tables: one for all planes, or one per plane. */
 static size_t
 ranges_count_tables(const struct segmentation *segmentation)
 {
@@ -125,52 +107,32 @@ ranges_count_tables(const struct segmentation *segmentation)
     return 1;
 }
 
-/* The caller must free them. */
-static int
-ranges_reserve_tables(const struct segmentation *segmentation, struct range_tables *tables,
-                      struct error *error)
-{
-    const struct image_range limits = image_pixel_range(segmentation->stack->pixel);
-    tables->count = ranges_count_tables(segmentation);
-    tables->values = (size_t)(limits.hi - limits.lo) + 1;
-    tables->histograms = calloc(tables->count * tables->values, sizeof *tables->histograms);
-    tables->rescales = calloc(tables->count, sizeof *tables->rescales);
-    return tables->histograms && tables->rescales
-               ? 0
-               : error_set_system(error, -ENOMEM, "count the values of a region");
-}
-
-static void
-ranges_leave_out_padding(const struct segmentation *segmentation, const struct range_tables *tables)
-{
-    const struct geometry_stack *stack = segmentation->stack;
-    const struct image_range limits = image_pixel_range(stack->pixel);
-    for (size_t t = 0; t < tables->count; t++) {
-        const struct geometry_plane *plane = &stack->planes[t];
-        const struct image_range padding = volume_padding(segmentation->instances[plane->instance]);
-        tables->rescales[t] = volume_rescale(segmentation->instances, plane);
-        for (int32_t v = padding.lo > limits.lo ? padding.lo : limits.lo;
-             v <= padding.hi && v <= limits.hi; v++)
-            tables->histograms[t * tables->values + (size_t)(v - limits.lo)] = 0;
-    }
-}
-
 /* Counts the values of its region; the caller must free them. */
 static int
 ranges_tally(const struct segmentation *segmentation, struct kernels_lane *lane,
              const uint64_t *region, struct mask_tally *tally, struct error *error)
 {
-    struct range_tables tables = {0};
-    int rc = ranges_reserve_tables(segmentation, &tables, error);
-    if (rc == 0)
-        rc = texture_histogram_run(lane, region, tables.count > 1, tables.histograms, error);
-    if (rc == 0) {
-        ranges_leave_out_padding(segmentation, &tables);
-        rc = mask_tally_make(segmentation->stack->pixel, tables.histograms, tables.count,
-                             tables.rescales, tally, error);
+    const struct geometry_stack *stack = segmentation->stack;
+    const struct image_range limits = image_pixel_range(stack->pixel);
+    const size_t tables = ranges_count_tables(segmentation);
+    const size_t values = (size_t)(limits.hi - limits.lo) + 1;
+    uint64_t *histograms = calloc(tables * values, sizeof *histograms);
+    struct image_rescale *rescales = calloc(tables, sizeof *rescales);
+    int rc = histograms && rescales
+                 ? texture_histogram_run(lane, region, tables > 1, histograms, error)
+                 : error_set_system(error, -ENOMEM, "count the values of a region");
+    for (size_t t = 0; t < tables && rc == 0; t++) {
+        const struct geometry_plane *plane = &stack->planes[t];
+        const struct image_range padding = volume_padding(segmentation->instances[plane->instance]);
+        rescales[t] = volume_rescale(segmentation->instances, plane);
+        for (int32_t v = padding.lo > limits.lo ? padding.lo : limits.lo;
+             v <= padding.hi && v <= limits.hi; v++)
+            histograms[t * values + (size_t)(v - limits.lo)] = 0;
     }
-    free(tables.histograms);
-    free(tables.rescales);
+    if (rc == 0)
+        rc = mask_tally_make(stack->pixel, histograms, tables, rescales, tally, error);
+    free(histograms);
+    free(rescales);
     return rc;
 }
 
@@ -193,24 +155,6 @@ ranges_of_tally(const struct conf_range *range, const struct mask_tally *tally, 
     return -EINVAL;
 }
 
-static int
-ranges_refuse(const struct conf_segment *segment, const struct mask_tally *tally,
-              struct error *error)
-{
-    const struct conf_range *range = &segment->range;
-    const char *whose = ranges_region(range);
-    if (tally->count > 0)
-        return error_set(error, -EINVAL, CODE_RANGE_UNDEFINED,
-                         "segment \"%s\" has no range: %s has %zu different values, which "
-                         "cannot be %d classes",
-                         segment->label, whose, tally->count, range->otsu);
-    return error_set(
-        error, -EINVAL, CODE_RANGE_UNDEFINED,
-        "segment \"%s\" has no range: it is computed from the values of %s, which has no "
-        "voxel other than padding",
-        segment->label, whose);
-}
-
 int
 ranges_find(struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
             const uint64_t *start, struct error *error)
@@ -227,44 +171,41 @@ ranges_find(struct segmentation *segmentation, size_t number, struct kernels_lan
     int rc = ranges_tally(segmentation, lane, region, &tally, error);
     if (rc == 0)
         rc = ranges_of_tally(range, &tally, found->ends, error);
-    if (rc == -ENODATA)
-        rc = ranges_refuse(segment, &tally, error);
+    if (rc == -ENODATA && tally.count > 0)
+        rc = error_set(error, -EINVAL, CODE_RANGE_UNDEFINED,
+                       "segment \"%s\" has no range: %s has %zu different values, which "
+                       "cannot be %d classes",
+                       segment->label, ranges_region(range), tally.count, range->otsu);
+    else if (rc == -ENODATA)
+        rc = error_set(error, -EINVAL, CODE_RANGE_UNDEFINED,
+                       "segment \"%s\" has no range: it is computed from the values of %s, which "
+                       "has no voxel other than padding",
+                       segment->label, ranges_region(range));
     found->values = tally.total;
     found->known = rc == 0;
     mask_tally_free(&tally);
     return rc;
 }
 
-/*
- * Returns the maximum number of different values in one plane, or in the volume if all planes are
- * equal.
- */
-static size_t
-ranges_most_values(const struct segmentation *segmentation, size_t tables)
-{
-    const struct geometry_stack *stack = segmentation->stack;
-    const int32_t bits = segmentation->instances[stack->planes[0].instance]->bits_stored;
-    const struct image_range limits = image_pixel_range(stack->pixel);
-    const size_t all = (size_t)(limits.hi - limits.lo) + 1;
-    /* plus one for values outside */
-    const size_t stored = ((size_t)1 << (bits > 0 && bits < 16 ? bits : 16)) + 1;
-    const size_t voxels = (size_t)stack->columns * (size_t)stack->rows *
-                          (tables > 1 ? 1 : (size_t)stack->plane_count);
-    const size_t most = stored < all ? stored : all;
-    return voxels < most ? voxels : most;
-}
-
 int64_t
 ranges_bytes(const struct segmentation *segmentation, size_t number)
 {
     const struct conf_range *range = &segmentation->pipeline->segments[number].range;
-    const struct image_range limits = image_pixel_range(segmentation->stack->pixel);
+    const struct geometry_stack *stack = segmentation->stack;
+    const int32_t bits = segmentation->instances[stack->planes[0].instance]->bits_stored;
+    const struct image_range limits = image_pixel_range(stack->pixel);
     const size_t tables = ranges_count_tables(segmentation);
     const size_t values = (size_t)(limits.hi - limits.lo) + 1;
     if (range->relative == CONF_ABSOLUTE)
         return 0;
-    return (int64_t)mask_range_bytes(tables * values,
-                                     tables * ranges_most_values(segmentation, tables),
+    /* The maximum number of different values in one plane, or in the volume if planes are equal. */
+    size_t different = (size_t)stack->columns * (size_t)stack->rows *
+                       (tables > 1 ? 1 : (size_t)stack->plane_count);
+    /* plus one for values outside */
+    const size_t stored = ((size_t)1 << (bits > 0 && bits < 16 ? bits : 16)) + 1;
+    different = stored < different ? stored : different;
+    different = values < different ? values : different;
+    return (int64_t)mask_range_bytes(tables * values, tables * different,
                                      range->relative == CONF_OTSU ? range->otsu : 0) +
            (int64_t)(tables * sizeof(struct image_rescale));
 }
@@ -284,9 +225,18 @@ ranges_prepare(struct segmentation *segmentation, struct kernels_demand *demand)
 
 /* --------------------------------------------------------------------------- describing ---- */
 
-static void
-ranges_describe_source(const struct conf_range *range, char text[SEGMENT_DESCRIPTION])
+void
+ranges_describe(const struct segmentation *segmentation, size_t segment,
+                char text[SEGMENT_DESCRIPTION])
 {
+    const struct conf_range *range = &segmentation->pipeline->segments[segment].range;
+    const double *ends = segmentation->ranges[segment].ends;
+    if (range->relative == CONF_ABSOLUTE)
+        snprintf(text, SEGMENT_DESCRIPTION, "range %g..%g", ends[0], ends[1]);
+    else if (isfinite(ends[1]))
+        snprintf(text, SEGMENT_DESCRIPTION, "range %.9g..%.9g", ends[0], ends[1]);
+    else
+        snprintf(text, SEGMENT_DESCRIPTION, "range from %.9g", ends[0]);
     switch (range->relative) {
     case CONF_PERCENTILE:
         segment_append(text, SEGMENT_DESCRIPTION, " (percentile %g..%g", range->percentile[0],
@@ -306,21 +256,6 @@ ranges_describe_source(const struct conf_range *range, char text[SEGMENT_DESCRIP
         return;
     }
     segment_append(text, SEGMENT_DESCRIPTION, " of %s)", ranges_region(range));
-}
-
-void
-ranges_describe(const struct segmentation *segmentation, size_t segment,
-                char text[SEGMENT_DESCRIPTION])
-{
-    const struct conf_range *range = &segmentation->pipeline->segments[segment].range;
-    const double *ends = segmentation->ranges[segment].ends;
-    if (range->relative == CONF_ABSOLUTE)
-        snprintf(text, SEGMENT_DESCRIPTION, "range %g..%g", ends[0], ends[1]);
-    else if (isfinite(ends[1]))
-        snprintf(text, SEGMENT_DESCRIPTION, "range %.9g..%.9g", ends[0], ends[1]);
-    else
-        snprintf(text, SEGMENT_DESCRIPTION, "range from %.9g", ends[0]);
-    ranges_describe_source(range, text);
 }
 
 void

@@ -37,23 +37,7 @@ set_step(const struct conf_step *step)
     return made;
 }
 
-static bool
-set_step_has_ball(const struct conf_step *step)
-{
-    return step->kind >= CONF_STEP_OPEN;
-}
-
 /* ------------------------------------------------------------------------------ places ---- */
-
-static bool
-set_is_start_of(const struct conf_pipeline *pipeline, const char *label, size_t segment)
-{
-    struct conf_use use;
-    for (size_t n = 0; conf_segment_use(pipeline, segment, n, &use); n++)
-        if (use.start && strcmp(use.label, label) == 0)
-            return true;
-    return false;
-}
 
 /*
  * Returns whether its method uses the mask: an operation runs again for segments that it finds
@@ -62,32 +46,15 @@ set_is_start_of(const struct conf_pipeline *pipeline, const char *label, size_t 
 static bool
 set_starts_its_method(const struct conf_pipeline *pipeline, size_t segment)
 {
+    const struct conf_segment *own = &pipeline->segments[segment];
+    struct conf_use use;
     for (size_t i = 0; i < pipeline->segment_count; i++)
-        if (pipeline->segments[i].method == pipeline->segments[segment].method &&
-            set_is_start_of(pipeline, pipeline->segments[segment].label, i))
-            return true;
+        for (size_t n = 0;
+             pipeline->segments[i].method == own->method && conf_segment_use(pipeline, i, n, &use);
+             n++)
+            if (use.start && strcmp(use.label, own->label) == 0)
+                return true;
     return false;
-}
-
-static bool
-set_is_made(const struct conf_pipeline *pipeline, size_t i)
-{
-    const struct conf_segment *segment = &pipeline->segments[i];
-    return segment_methods[segment->method]->begin_mask || segment->within_count > 0 ||
-           segment->minus_count > 0 || segment->intersect_count > 0 || segment->then_count > 0 ||
-           set_starts_its_method(pipeline, i);
-}
-
-static void
-set_demand_steps(const struct conf_segment *segment, struct kernels_mask_demand *demand)
-{
-    for (size_t i = 0; i < segment->then_count; i++) {
-        const struct conf_step *step = &segment->then[i];
-        if (set_step_has_ball(step) && step->amount > demand->reach_mm)
-            demand->reach_mm = step->amount;
-        if (step->kind == CONF_STEP_CUT_BRIDGES)
-            demand->bridges = true;
-    }
 }
 
 int
@@ -101,10 +68,21 @@ sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand, s
         return error_set_system(error, -ENOMEM, "prepare the segments");
     memcpy(sets->spacing, segmentation->stack->spacing, sizeof sets->spacing);
     for (size_t i = 0; i < pipeline->segment_count; i++) {
-        segmentation->places[i] = set_is_made(pipeline, i) ? sets->masks++ : SEGMENT_NO_PLACE;
-        if (conf_segment_looks(&pipeline->segments[i]))
+        const struct conf_segment *segment = &pipeline->segments[i];
+        const bool is_made = segment_methods[segment->method]->begin_mask ||
+                             segment->within_count > 0 || segment->minus_count > 0 ||
+                             segment->intersect_count > 0 || segment->then_count > 0 ||
+                             set_starts_its_method(pipeline, i);
+        segmentation->places[i] = is_made ? sets->masks++ : SEGMENT_NO_PLACE;
+        if (conf_segment_looks(segment))
             segmentation->starts[i] = sets->masks++;
-        set_demand_steps(&pipeline->segments[i], sets);
+        for (size_t s = 0; s < segment->then_count; s++) {
+            const struct conf_step *step = &segment->then[s];
+            /* All kinds from CONF_STEP_OPEN on have a ball. */
+            if (step->kind >= CONF_STEP_OPEN && step->amount > sets->reach_mm)
+                sets->reach_mm = step->amount;
+            sets->bridges |= step->kind == CONF_STEP_CUT_BRIDGES;
+        }
     }
     if (sets->masks > 0)
         demand->of[KERNELS_MASK] = sets;
@@ -113,13 +91,6 @@ sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand, s
 
 /* ------------------------------------------------------------------------------ making ---- */
 
-/* A request and the memory that it refers to. */
-struct set_request {
-    struct kernels_mask_request request;
-    const uint64_t **within, **minus;
-    struct kernels_mask_step *steps;
-};
-
 static void
 set_add(const struct segmentation *segmentation, char *const *labels, size_t count,
         const uint64_t **masks, size_t *added)
@@ -127,29 +98,6 @@ set_add(const struct segmentation *segmentation, char *const *labels, size_t cou
     for (size_t i = 0; i < count; i++)
         masks[(*added)++] =
             segmentation->masks[conf_find_segment(segmentation->pipeline, labels[i])].bits;
-}
-
-static void
-set_fill(const struct segmentation *segmentation, size_t number, struct set_request *set)
-{
-    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
-    const struct segment_method *method = segment_methods[segment->method];
-    struct kernels_mask_request *request = &set->request;
-    request->padding = (struct image_range){1, 0};
-    if (method->begin_mask)
-        method->begin_mask(segmentation, number, request);
-    else
-        request->found = segmentation->found[number].bits;
-    set_add(segmentation, segment->within, segment->within_count, set->within,
-            &request->within_count);
-    set_add(segmentation, segment->intersect, segment->intersect_count, set->within,
-            &request->within_count);
-    set_add(segmentation, segment->minus, segment->minus_count, set->minus, &request->minus_count);
-    for (size_t i = 0; i < segment->then_count; i++)
-        set->steps[request->step_count++] = set_step(&segment->then[i]);
-    request->within = set->within;
-    request->minus = set->minus;
-    request->steps = set->steps;
 }
 
 size_t
@@ -177,37 +125,45 @@ sets_make_start(const struct segmentation *segmentation, size_t number, struct k
     return rc;
 }
 
-static int
-set_run(struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
-        struct set_request *set, struct error *error)
-{
-    struct kernels_mask_result result;
-    if (!set->within || !set->minus || !set->steps)
-        return error_set_system(error, -ENOMEM, "make the masks");
-    set_fill(segmentation, number, set);
-    int rc = kernels_mask_run(lane, segmentation->places[number], &set->request, &result, error);
-    if (rc == 0)
-        segmentation->masks[number] = result.mask;
-    return rc;
-}
-
 int
 sets_make(struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
           struct error *error)
 {
     const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+    const struct segment_method *method = segment_methods[segment->method];
     if (segmentation->places[number] == SEGMENT_NO_PLACE) {
         segmentation->masks[number] = segmentation->found[number];
         return 0;
     }
-    struct set_request set = {
-        .within = calloc(1 + segment->within_count + segment->intersect_count, sizeof *set.within),
-        .minus = calloc(1 + segment->minus_count, sizeof *set.minus),
-        .steps = calloc(1 + segment->then_count, sizeof *set.steps)};
-    int rc = set_run(segmentation, number, lane, &set, error);
-    free(set.within);
-    free(set.minus);
-    free(set.steps);
+    const uint64_t **within =
+        calloc(1 + segment->within_count + segment->intersect_count, sizeof *within);
+    const uint64_t **minus = calloc(1 + segment->minus_count, sizeof *minus);
+    struct kernels_mask_step *steps = calloc(1 + segment->then_count, sizeof *steps);
+    struct kernels_mask_request request = {
+        .within = within, .minus = minus, .steps = steps, .padding = {1, 0}};
+    struct kernels_mask_result result;
+    int rc = 0;
+    if (!within || !minus || !steps) {
+        rc = error_set_system(error, -ENOMEM, "make the masks");
+        goto out;
+    }
+    if (method->begin_mask)
+        method->begin_mask(segmentation, number, &request);
+    else
+        request.found = segmentation->found[number].bits;
+    set_add(segmentation, segment->within, segment->within_count, within, &request.within_count);
+    set_add(segmentation, segment->intersect, segment->intersect_count, within,
+            &request.within_count);
+    set_add(segmentation, segment->minus, segment->minus_count, minus, &request.minus_count);
+    for (size_t i = 0; i < segment->then_count; i++)
+        steps[request.step_count++] = set_step(&segment->then[i]);
+    rc = kernels_mask_run(lane, segmentation->places[number], &request, &result, error);
+    if (rc == 0)
+        segmentation->masks[number] = result.mask;
+out:
+    free(within);
+    free(minus);
+    free(steps);
     return rc;
 }
 
@@ -221,20 +177,6 @@ set_describe_labels(const char *words, char *const *labels, size_t count,
         segment_append(text, SEGMENT_DESCRIPTION, "%s%s", i > 0 ? ", " : words, labels[i]);
 }
 
-static void
-set_describe_step(const struct conf_step *step, char text[SEGMENT_DESCRIPTION])
-{
-    const struct kernels_mask_step made = set_step(step);
-    segment_append(text, SEGMENT_DESCRIPTION, " %s", set_steps[step->kind].name);
-    if (step->kind == CONF_STEP_FILL)
-        segment_append(text, SEGMENT_DESCRIPTION, "%s",
-                       step->fill == CONF_FILL_VOLUME ? " volume" : " slices");
-    else
-        segment_append(text, SEGMENT_DESCRIPTION, " %g", made.amount);
-    if (made.corners)
-        segment_append(text, SEGMENT_DESCRIPTION, " 26-connected");
-}
-
 void
 sets_describe(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION])
 {
@@ -242,7 +184,16 @@ sets_describe(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION]
     set_describe_labels("; intersect ", segment->intersect, segment->intersect_count, text);
     set_describe_labels("; minus ", segment->minus, segment->minus_count, text);
     for (size_t i = 0; i < segment->then_count; i++) {
-        segment_append(text, SEGMENT_DESCRIPTION, "%s", i > 0 ? "," : "; then");
-        set_describe_step(&segment->then[i], text);
+        const struct conf_step *step = &segment->then[i];
+        const struct kernels_mask_step made = set_step(step);
+        segment_append(text, SEGMENT_DESCRIPTION, "%s %s", i > 0 ? "," : "; then",
+                       set_steps[step->kind].name);
+        if (step->kind == CONF_STEP_FILL)
+            segment_append(text, SEGMENT_DESCRIPTION, "%s",
+                           step->fill == CONF_FILL_VOLUME ? " volume" : " slices");
+        else
+            segment_append(text, SEGMENT_DESCRIPTION, " %g", made.amount);
+        if (made.corners)
+            segment_append(text, SEGMENT_DESCRIPTION, " 26-connected");
     }
 }

@@ -8,25 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Restricts a request to the voxels with the largest mean, whose bits are `highest`. */
-static int
-start_look_for_extreme(const struct segmentation *segmentation, size_t number,
-                       struct kernels_lane *lane, const void *voxels,
-                       const struct kernels_mask_request *request, uint64_t *highest,
-                       const uint64_t **bits, struct error *error)
-{
-    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
-    const struct extreme_request extreme = {.mm = segment->auto_mm,
-                                            .lowest = segment->automatic == CONF_AUTO_LOWEST,
-                                            .within = request->within,
-                                            .within_count = request->within_count};
-    const uint64_t *const plateau[] = {highest};
-    const struct kernels_mask_request start = {
-        .padding = {1, 0}, .within = plateau, .within_count = 1};
-    int rc = extreme_find(segmentation, &extreme, voxels, highest, error);
-    return rc ? rc : sets_make_start(segmentation, number, lane, &start, bits, error);
-}
-
 int
 start_find(const struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
            const void *voxels, const struct kernels_mask_request *range, const uint64_t **bits,
@@ -37,15 +18,24 @@ start_find(const struct segmentation *segmentation, size_t number, struct kernel
     const uint64_t **within = calloc(1 + segment->within_count, sizeof *within);
     uint64_t *highest =
         calloc(largest ? 1 : segment_mask_words(segmentation->stack), sizeof *highest);
+    const uint64_t *const plateau[] = {highest};
     struct kernels_mask_request request = *range;
     int rc = within && highest ? 0 : error_set_system(error, -ENOMEM, "look for the start region");
     if (rc == 0) {
         request.within = within;
         request.within_count = sets_within(segmentation, number, within);
-        rc = largest ? sets_make_start(segmentation, number, lane, &request, bits, error)
-                     : start_look_for_extreme(segmentation, number, lane, voxels, &request, highest,
-                                              bits, error);
     }
+    if (rc == 0 && !largest) {
+        const struct extreme_request extreme = {.mm = segment->auto_mm,
+                                                .lowest = segment->automatic == CONF_AUTO_LOWEST,
+                                                .within = within,
+                                                .within_count = request.within_count};
+        rc = extreme_find(segmentation, &extreme, voxels, highest, error);
+        request =
+            (struct kernels_mask_request){.padding = {1, 0}, .within = plateau, .within_count = 1};
+    }
+    if (rc == 0)
+        rc = sets_make_start(segmentation, number, lane, &request, bits, error);
     free(within);
     free(highest);
     return rc;
