@@ -53,17 +53,6 @@ sets_root(const struct label_sets *sets, int64_t label)
     return label;
 }
 
-static void
-sets_join(struct label_sets *sets, int64_t a, int64_t b)
-{
-    a = sets_root(sets, a);
-    b = sets_root(sets, b);
-    if (a == b)
-        return;
-    sets->parents[a > b ? a : b] = a > b ? b : a;
-    sets->count--;
-}
-
 /*
  * Joins the overlapping runs of two rows. The labels of each slice are relative to its own first
  * label.
@@ -75,8 +64,14 @@ sets_join_rows(struct label_sets *sets, const struct slice_runs *a, int64_t a_ro
     int64_t i = a->rows[a_row], j = b->rows[b_row];
     while (i < a->rows[a_row + 1] && j < b->rows[b_row + 1]) {
         const struct sweep_run *one = &a->at[i], *other = &b->at[j];
-        if (one->first <= other->last && other->first <= one->last)
-            sets_join(sets, a_first + one->label, b_first + other->label);
+        if (one->first <= other->last && other->first <= one->last) {
+            const int64_t root = sets_root(sets, a_first + one->label);
+            const int64_t joined = sets_root(sets, b_first + other->label);
+            if (root != joined) {
+                sets->parents[root > joined ? root : joined] = root > joined ? joined : root;
+                sets->count--;
+            }
+        }
         if (one->last < other->last)
             i++;
         else
@@ -109,32 +104,6 @@ row_next(const uint64_t *row, int64_t columns, int64_t x, bool set)
     return columns;
 }
 
-static int64_t
-row_runs(const uint64_t *row, int64_t words)
-{
-    int64_t runs = 0;
-    uint64_t before = 0;
-    for (int64_t w = 0; w < words; w++) {
-        runs += __builtin_popcountll(row[w] & ~(row[w] << 1 | before));
-        before = row[w] >> 63;
-    }
-    return runs;
-}
-
-/* Returns the largest number of runs in a slice of the band. */
-static size_t
-band_most_runs(const struct components *components, const struct component_band *band)
-{
-    int64_t most = 0;
-    for (int64_t z = band->first; z < band->end; z++) {
-        int64_t runs = 0;
-        for (int64_t y = 0; y < components->extent->rows; y++)
-            runs += row_runs(mask_row(components, y, z), components->mask->words_per_row);
-        most = runs > most ? runs : most;
-    }
-    return (size_t)most;
-}
-
 /* Appends the runs of a row at `end`, each as its own component. Returns the new end. */
 static int64_t
 band_add_row(struct component_band *band, const uint64_t *row, int64_t columns, int64_t end)
@@ -152,11 +121,24 @@ band_add_row(struct component_band *band, const uint64_t *row, int64_t columns, 
 
 /* ----------------------------------------------------------------------------------- bands -- */
 
+/* Reserves memory for three slices with as many runs as the slice of the band that has most. */
 static int
 band_make(const struct components *components, struct component_band *band)
 {
-    const size_t most = band_most_runs(components, band) + 1; /* at least 1 */
+    size_t most = 1;
     const size_t rows = (size_t)components->extent->rows + 1;
+    for (int64_t z = band->first; z < band->end; z++) {
+        size_t runs = 1;
+        for (int64_t y = 0; y < components->extent->rows; y++) {
+            const uint64_t *row = mask_row(components, y, z);
+            uint64_t before = 0;
+            for (int64_t w = 0; w < components->mask->words_per_row; w++) {
+                runs += (size_t)__builtin_popcountll(row[w] & ~(row[w] << 1 | before));
+                before = row[w] >> 63;
+            }
+        }
+        most = runs > most ? runs : most;
+    }
     band->runs = malloc(3 * most * sizeof *band->runs);
     band->numbers = malloc((3 * rows + 6 * most) * sizeof *band->numbers);
     if (!band->runs || !band->numbers)
@@ -182,13 +164,6 @@ band_sweep_slice(const struct components *components, struct component_band *ban
         if (z > band->first)
             sets_join_rows(&band->sets, &band->now, y, 0, &band->before, y, 0);
     }
-}
-
-static void
-slice_copy(const struct slice_runs *from, int64_t rows, struct slice_runs *to)
-{
-    memcpy(to->rows, from->rows, (size_t)(rows + 1) * sizeof *to->rows);
-    memcpy(to->at, from->at, (size_t)from->rows[rows] * sizeof *to->at);
 }
 
 /* Renumbers the labels of the runs; runs without a label get the next ones. */
@@ -232,8 +207,11 @@ components_sweep(struct components *components, int64_t number)
         return -ENOMEM;
     for (int64_t z = band->first; z < band->end; z++) {
         band_sweep_slice(components, band, z);
-        if (z == band->first)
-            slice_copy(&band->now, rows, &band->lowest);
+        if (z == band->first) {
+            const int64_t runs = band->now.rows[rows];
+            memcpy(band->lowest.rows, band->now.rows, (size_t)(rows + 1) * sizeof *band->now.rows);
+            memcpy(band->lowest.at, band->now.at, (size_t)runs * sizeof *band->now.at);
+        }
         band_forget(band, rows);
     }
     return 0;

@@ -32,32 +32,22 @@ struct open_reader {
 };
 
 static int
-open_instance(const struct decode_request *request, int32_t instance, struct open_reader *reader,
-              struct error *error)
-{
-    if (reader->instance == instance)
-        return 0;
-    dicom_pixels_close(reader->pixels);
-    reader->pixels = NULL;
-    reader->instance = -1;
-    int rc = dicom_pixels_open(request->instances[instance], &reader->pixels, error);
-    if (rc == 0)
-        reader->instance = instance;
-    return rc;
-}
-
-static int
 decode_plane(struct decoding *decoding, int64_t z, struct open_reader *reader, struct error *error)
 {
     const struct decode_request *request = decoding->request;
     const struct geometry_plane *plane = &request->stack->planes[z];
     char *destination = (char *)request->voxels + (size_t)z * decoding->plane_bytes;
-    int rc = open_instance(request, plane->instance, reader, error);
+    int rc = 0;
+    if (reader->instance != plane->instance) {
+        dicom_pixels_close(reader->pixels);
+        *reader = (struct open_reader){.instance = -1};
+        rc = dicom_pixels_open(request->instances[plane->instance], &reader->pixels, error);
+        if (rc == 0)
+            reader->instance = plane->instance;
+    }
     if (rc == 0)
         rc = dicom_pixels_read(reader->pixels, plane->frame, destination, error);
-    if (rc)
-        return rc;
-    return kernels_volume_ready(request->lane, z, 1, error);
+    return rc ? rc : kernels_volume_ready(request->lane, z, 1, error);
 }
 
 /* ---- rounds ---- */
@@ -107,32 +97,12 @@ decode_plan(struct decoding *decoding, struct error *error)
 
 /* ---- threads ---- */
 
-static void
-keep_lowest(struct decoding *decoding, int64_t z, int rc, const struct error *error)
-{
-    pthread_mutex_lock(&decoding->lock);
-    if (decoding->rc == 0 || z < decoding->failed_plane) {
-        decoding->failed_plane = z;
-        decoding->rc = rc;
-        *decoding->error = *error;
-    }
-    pthread_mutex_unlock(&decoding->lock);
-}
-
-static void
-decode_tell(struct decoding *decoding)
-{
-    const struct pipeline_watch *watch = decoding->request->watch;
-    const double done = (double)(atomic_fetch_add(&decoding->done, 1) + 1);
-    if (watch && watch->progress)
-        watch->progress(watch->context, "pixels",
-                        done / (double)decoding->request->stack->plane_count);
-}
-
 static bool
 decode_round(struct decoding *decoding, struct parallel *loop, int64_t round,
              struct open_reader *reader)
 {
+    const struct pipeline_watch *watch = decoding->request->watch;
+    const double planes = (double)decoding->request->stack->plane_count;
     struct error error = {0};
     for (int32_t i = decoding->rounds[round]; i < decoding->rounds[round + 1]; i++) {
         if (parallel_stopped(loop))
@@ -140,11 +110,19 @@ decode_round(struct decoding *decoding, struct parallel *loop, int64_t round,
         const int32_t z = decoding->order[i];
         const int rc = decode_plane(decoding, z, reader, &error);
         if (rc) {
-            keep_lowest(decoding, z, rc, &error);
+            pthread_mutex_lock(&decoding->lock);
+            if (decoding->rc == 0 || z < decoding->failed_plane) {
+                decoding->failed_plane = z;
+                decoding->rc = rc;
+                *decoding->error = error;
+            }
+            pthread_mutex_unlock(&decoding->lock);
             parallel_fail(loop);
             return false;
         }
-        decode_tell(decoding);
+        const double done = (double)(atomic_fetch_add(&decoding->done, 1) + 1);
+        if (watch && watch->progress)
+            watch->progress(watch->context, "pixels", done / planes);
     }
     return true;
 }

@@ -10,14 +10,6 @@
 
 /* ----------------------------------------------------------------------------------- a slice -- */
 
-static inline void
-slice_add_value(struct expect_slice *slice, int32_t value)
-{
-    slice->stored += value;
-    slice->lowest = value < slice->lowest ? value : slice->lowest;
-    slice->highest = value > slice->highest ? value : slice->highest;
-}
-
 /* 32 bits must hold the sum: at most 64 values. */
 static inline void
 slice_add_int16(struct expect_slice *slice, const int16_t *values, int count)
@@ -47,8 +39,12 @@ slice_add_run(struct expect_slice *slice, const struct expect_volume *volume, in
             slice_add_int16(slice, values, count);
         return;
     }
-    for (int i = 0; i < count; i++)
-        slice_add_value(slice, image_value(volume->voxels, volume->pixel, begin + i));
+    for (int i = 0; i < count; i++) {
+        const int32_t value = image_value(volume->voxels, volume->pixel, begin + i);
+        slice->stored += value;
+        slice->lowest = value < slice->lowest ? value : slice->lowest;
+        slice->highest = value > slice->highest ? value : slice->highest;
+    }
 }
 
 /* Adds the voxels of a row, run by run within each word. */
@@ -115,22 +111,11 @@ faces_of_row(const struct expect_volume *volume, const struct expect_window *win
     return faces;
 }
 
-static void
-box_add_row(struct expect_window *box, int64_t first, int64_t last, int64_t y)
-{
-    box->first[0] = first < box->first[0] ? first : box->first[0];
-    box->last[0] = last > box->last[0] ? last : box->last[0];
-    box->first[1] = y < box->first[1] ? y : box->first[1];
-    box->last[1] = y > box->last[1] ? y : box->last[1];
-}
-
 static bool
 box_is_empty(const struct expect_window *box)
 {
     return box->last[0] < box->first[0];
 }
-
-static const struct expect_window empty_box = {{INT64_MAX, INT64_MAX}, {-1, -1}};
 
 static void
 slice_look(const struct expect_facts *facts, int64_t z)
@@ -139,14 +124,19 @@ slice_look(const struct expect_facts *facts, int64_t z)
     const struct image_extent *extent = &volume->extent;
     const struct expect_window whole = {{0, 0}, {extent->columns - 1, extent->rows - 1}};
     const struct expect_window *window = volume->windows ? &volume->windows[z] : &whole;
-    struct expect_slice slice = {.box = empty_box, .lowest = INT32_MAX, .highest = INT32_MIN};
+    struct expect_slice slice = {
+        .box = {{INT64_MAX, INT64_MAX}, {-1, -1}}, .lowest = INT32_MAX, .highest = INT32_MIN};
+    struct expect_window *box = &slice.box;
     for (int64_t y = 0; y < extent->rows; y++) {
         const int64_t at = z * extent->rows + y;
         const uint64_t *row = facts->mask->bits + at * facts->mask->words_per_row;
         int64_t first, last;
         if (!row_span(row, facts->mask->words_per_row, &first, &last))
             continue;
-        box_add_row(&slice.box, first, last, y);
+        box->first[0] = first < box->first[0] ? first : box->first[0];
+        box->last[0] = last > box->last[0] ? last : box->last[0];
+        box->first[1] = y < box->first[1] ? y : box->first[1];
+        box->last[1] = y;
         if (facts->faces)
             slice.faces |= faces_of_row(volume, window, first, last, y, z);
         slice_add_row(&slice, facts, row, y, at * extent->columns);
@@ -170,30 +160,22 @@ facts_share(struct parallel *loop, void *context)
             parallel_fail(loop);
 }
 
-/* Makes two bands per thread, since bands differ in their number of voxels. */
-static int
-facts_begin(struct expect_facts *facts)
+int
+expect_facts_find(struct expect_facts *facts)
 {
     const int threads = facts->volume->threads;
     facts->slices = malloc((size_t)facts->volume->extent.slices * sizeof *facts->slices);
     if (!facts->slices)
         return -ENOMEM;
-    return facts->components ? components_begin(&facts->volume->extent, facts->mask,
-                                                threads > 1 ? 2 * threads : 1, &facts->bands)
-                             : 0;
-}
-
-int
-expect_facts_find(struct expect_facts *facts)
-{
-    int rc = facts_begin(facts);
-    if (rc)
-        return rc;
+    /* Make two bands per thread, since bands differ in their number of voxels. */
+    if (facts->components && components_begin(&facts->volume->extent, facts->mask,
+                                              threads > 1 ? 2 * threads : 1, &facts->bands))
+        return -ENOMEM;
     struct parallel loop = {.count = facts->volume->extent.slices +
                                      (facts->components ? components_bands(facts->bands) : 0),
                             .body = facts_share,
                             .context = facts};
-    parallel_run(&loop, facts->volume->threads);
+    parallel_run(&loop, threads);
     if (atomic_load(&loop.failed))
         return -ENOMEM;
     return facts->components ? components_join(facts->bands, &facts->component_count) : 0;
@@ -222,41 +204,11 @@ measures_add_box(struct segment_measures *measures, const struct expect_window *
     measures->slices++;
 }
 
-/*
- * Widens the range of values by those of a slice; a negative slope swaps them. NAN stands for no
- * value yet.
- */
-static void
-measures_add_values(struct segment_measures *measures, const struct expect_slice *slice,
-                    const struct image_rescale *rescale)
-{
-    const double ends[2] = {rescale->slope * slice->lowest + rescale->intercept,
-                            rescale->slope * slice->highest + rescale->intercept};
-    for (int i = 0; i < 2; i++) {
-        measures->minimum = fmin(measures->minimum, ends[i]);
-        measures->maximum = fmax(measures->maximum, ends[i]);
-    }
-}
-
-/*
- * Computes the centroid in patient coordinates, from the mean indices and the mean position along
- * z.
- */
-static void
-measures_place(struct segment_measures *measures, const struct expect_volume *volume,
-               const double mean[3])
-{
-    const struct expect_frame *frame = volume->frame;
-    for (int i = 0; frame && i < 3; i++)
-        measures->centroid[i] = frame->origin[i] + frame->axes[i] * volume->spacing[0] * mean[0] +
-                                frame->axes[3 + i] * volume->spacing[1] * mean[1] +
-                                frame->axes[6 + i] * mean[2];
-}
-
 void
 expect_facts_measure(const struct expect_facts *facts, struct segment_measures *measures)
 {
     const struct expect_volume *volume = facts->volume;
+    const struct expect_frame *frame = volume->frame;
     double sum = 0, position = 0;
     int64_t columns = 0, rows = 0;
     *measures = segment_measures_none;
@@ -266,17 +218,24 @@ expect_facts_measure(const struct expect_facts *facts, struct segment_measures *
         if (slice->voxels == 0)
             continue;
         measures_add_box(measures, &slice->box, z);
-        measures_add_values(measures, slice, rescale);
+        /* A negative slope swaps the ends. NAN stands for no value yet. */
+        const double one = rescale->slope * slice->lowest + rescale->intercept;
+        const double other = rescale->slope * slice->highest + rescale->intercept;
+        measures->minimum = fmin(fmin(measures->minimum, one), other);
+        measures->maximum = fmax(fmax(measures->maximum, one), other);
         sum += rescale->slope * (double)slice->stored + rescale->intercept * (double)slice->voxels;
         columns += slice->columns;
         rows += slice->rows;
-        if (volume->frame)
-            position += volume->frame->positions[z] * (double)slice->voxels;
+        if (frame)
+            position += frame->positions[z] * (double)slice->voxels;
     }
     const double voxels = (double)facts->mask->voxels;
     measures->mean = sum / voxels;
-    measures_place(measures, volume,
-                   (double[3]){(double)columns / voxels, (double)rows / voxels, position / voxels});
+    const double x = (double)columns / voxels, y = (double)rows / voxels, z = position / voxels;
+    for (int i = 0; frame && i < 3; i++)
+        measures->centroid[i] = frame->origin[i] + frame->axes[i] * volume->spacing[0] * x +
+                                frame->axes[3 + i] * volume->spacing[1] * y +
+                                frame->axes[6 + i] * z;
 }
 
 int64_t

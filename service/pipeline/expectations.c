@@ -57,19 +57,9 @@ look_add(const struct expect_look *look, const struct expect_breach *given, cons
     text_utf8_mend_end(breach->text);
 }
 
-/* Writes six digits, or all if six would look like a value within the bounds. */
-static void
-look_put_found(double found, const double bounds[2], char text[TEXT_DIGITS])
-{
-    snprintf(text, TEXT_DIGITS, "%.6g", found);
-    const double rounded = strtod(text, NULL);
-    if (rounded >= bounds[0] && rounded <= bounds[1])
-        text_digits(found, text);
-}
-
 /*
  * Compares a number with its bounds. `before` and `behind`: text around the found number and the
- * bounds.
+ * bounds. The number has six digits, or all if six would look like a value within the bounds.
  */
 static void
 look_compare(const struct expect_look *look, const char *expectation, const double bounds[2],
@@ -78,7 +68,10 @@ look_compare(const struct expect_look *look, const char *expectation, const doub
     char number[TEXT_DIGITS], expected[80];
     if (found >= bounds[0] && found <= bounds[1])
         return;
-    look_put_found(found, bounds, number);
+    snprintf(number, sizeof number, "%.6g", found);
+    const double rounded = strtod(number, NULL);
+    if (rounded >= bounds[0] && rounded <= bounds[1])
+        text_digits(found, number);
     if (bounds[0] < bounds[1])
         snprintf(expected, sizeof expected, "%.10g to %.10g", bounds[0], bounds[1]);
     else
@@ -140,48 +133,6 @@ look_at_share(const struct expect_look *look, const struct conf_share *share)
                  (double)look->masks[look->segment].voxels / (double)whole, before, "");
 }
 
-static void
-look_at_share_of_box(const struct expect_look *look, const struct segment_measures *measures,
-                     const struct conf_bounds *bounds)
-{
-    if (bounds->given)
-        look_compare(look, "share_of_box", bounds->at,
-                     (double)look->masks[look->segment].voxels /
-                         (double)expect_box_voxels(measures),
-                     "share of the box around it ", "");
-}
-
-/* Positions in decimal digits may be off by a micrometre. */
-static void
-look_at_slice_mm(const struct expect_look *look, const struct conf_bounds *bounds)
-{
-    const double found = round(look->volume->slice_mm * 1000) / 1000;
-    if (bounds->given && found > 0)
-        look_compare(look, "slice_mm", bounds->at, found, "slices of ", " mm");
-    else if (bounds->given)
-        look_add(look, &(struct expect_breach){.expectation = "slice_mm"},
-                 "how thick the slices are is not known");
-}
-
-static void
-look_at_unit(const struct expect_look *look, const char *unit)
-{
-    const char *found = look->volume->ucum;
-    if (unit && strcmp(found, unit) != 0)
-        look_add(look, &(struct expect_breach){.expectation = "unit"},
-                 "the images' values are %s%s, expected in %s", *found ? "in " : "of no known unit",
-                 value_unit_spoken(found), value_unit_spoken(unit));
-}
-
-static void
-look_at_contrast(const struct expect_look *look, const struct conf_expect *expect)
-{
-    if (expect->has_contrast && look->volume->contrast != expect->contrast)
-        look_add(look, &(struct expect_breach){.expectation = "contrast"},
-                 "the images name %s contrast agent, expected %s", expect->contrast ? "no" : "a",
-                 expect->contrast ? "one" : "none");
-}
-
 /* Compares the measures of the segment's voxels. */
 static void
 look_at_facts(const struct expect_look *look, const struct expect_facts *facts,
@@ -198,7 +149,10 @@ look_at_facts(const struct expect_look *look, const struct expect_facts *facts,
     look_at_touches(look, facts, expect->touches);
     if (expect->share_of)
         look_at_share(look, expect->share_of);
-    look_at_share_of_box(look, measures, &expect->share_of_box);
+    if (expect->share_of_box.given)
+        look_compare(look, "share_of_box", expect->share_of_box.at,
+                     (double)facts->mask->voxels / (double)expect_box_voxels(measures),
+                     "share of the box around it ", "");
 }
 
 /* Compares a segment that has voxels with its expectations. */
@@ -206,6 +160,8 @@ static void
 look_at_expectations(const struct expect_look *look, const struct expect_facts *facts,
                      const struct segment_measures *measures, const struct conf_expect *expect)
 {
+    const char *unit = look->volume->ucum;
+    const struct conf_bounds *slice_mm = &expect->slice_mm;
     if (expect->unvalidated && !look->pipeline->unreviewed) {
         look_add(look, &(struct expect_breach){.expectation = "unvalidated"},
                  "not validated for use without REVIEW: %s", expect->unvalidated);
@@ -215,9 +171,21 @@ look_at_expectations(const struct expect_look *look, const struct expect_facts *
         look_compare(look, "volume_ml", expect->volume_ml.at, volume_ml(look->volume, facts->mask),
                      "volume ", " ml");
     look_at_facts(look, facts, measures, expect);
-    look_at_slice_mm(look, &expect->slice_mm);
-    look_at_unit(look, expect->unit);
-    look_at_contrast(look, expect);
+    /* Positions in decimal digits may be off by a micrometre. */
+    const double slices = round(look->volume->slice_mm * 1000) / 1000;
+    if (slice_mm->given && slices > 0)
+        look_compare(look, "slice_mm", slice_mm->at, slices, "slices of ", " mm");
+    else if (slice_mm->given)
+        look_add(look, &(struct expect_breach){.expectation = "slice_mm"},
+                 "how thick the slices are is not known");
+    if (expect->unit && strcmp(unit, expect->unit) != 0)
+        look_add(look, &(struct expect_breach){.expectation = "unit"},
+                 "the images' values are %s%s, expected in %s", *unit ? "in " : "of no known unit",
+                 value_unit_spoken(unit), value_unit_spoken(expect->unit));
+    if (expect->has_contrast && look->volume->contrast != expect->contrast)
+        look_add(look, &(struct expect_breach){.expectation = "contrast"},
+                 "the images name %s contrast agent, expected %s", expect->contrast ? "no" : "a",
+                 expect->contrast ? "one" : "none");
 }
 
 static int

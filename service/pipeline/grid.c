@@ -31,29 +31,6 @@ grid_reserve_planes(struct grid *grid, struct error *error)
     return grid->origins ? 0 : error_set_system(error, -ENOMEM, "resample the volume");
 }
 
-/* Copies the positions of the planes. */
-static void
-grid_fill_planes(struct grid *grid)
-{
-    for (int32_t z = 0; z < grid->source->plane_count; z++) {
-        const struct geometry_plane *plane = &grid->source->planes[z];
-        const struct dicom_instance *instance = grid->source_instances[plane->instance];
-        memcpy(grid->origins + 3 * z, instance->frames[plane->frame].position,
-               3 * sizeof *grid->origins);
-    }
-}
-
-/* Copies the positions of the stack's own grid. */
-static void
-grid_fill_even_planes(struct grid *grid)
-{
-    const struct geometry_stack *source = grid->source;
-    for (int32_t z = 0; z < source->plane_count; z++)
-        for (int i = 0; i < 3; i++)
-            grid->origins[3 * z + i] =
-                source->origin[i] + z * source->spacing[2] * source->axes[6 + i];
-}
-
 /* Places slices from the first plane to the last, in steps of at most grid_mm. */
 static void
 grid_lay_out(struct grid *grid, const struct conf_pipeline *pipeline)
@@ -100,18 +77,6 @@ grid_reserve_instances(struct grid *grid, size_t count, struct error *error)
     return 0;
 }
 
-static bool
-grid_units_differ(const struct grid *grid)
-{
-    struct dicom_instance *const *instances = grid->source_instances;
-    const struct geometry_plane *planes = grid->source->planes;
-    for (int32_t z = 1; z < grid->source->plane_count; z++)
-        if (strcmp(instances[planes[z].instance]->value_unit,
-                   instances[planes[0].instance]->value_unit) != 0)
-            return true;
-    return false;
-}
-
 /* Fills the instances. Each has one frame; a single one has the common values of the source. */
 void
 grid_fill_instances(struct grid *grid)
@@ -127,8 +92,10 @@ grid_fill_instances(struct grid *grid)
         own->at[i].pixel = grid->demand.pixel;
         own->pointers[i] = &own->at[i];
     }
-    if (grid_units_differ(grid))
-        own->at[0].value_unit[0] = '\0';
+    char *unit = own->at[0].value_unit;
+    for (int32_t z = 1; z < grid->source->plane_count; z++)
+        if (strcmp(grid->source_instances[grid->source->planes[z].instance]->value_unit, unit) != 0)
+            unit[0] = '\0';
 }
 
 static int
@@ -158,17 +125,6 @@ grid_fill_stack(struct grid *grid, struct error *error)
 }
 
 static void
-grid_measure_steps(struct grid *grid)
-{
-    const struct geometry_stack *source = grid->source;
-    for (int32_t z = 1; z < source->plane_count; z++) {
-        const double step = source->planes[z].position - source->planes[z - 1].position;
-        grid->steps[0] = z == 1 ? step : fmin(grid->steps[0], step);
-        grid->steps[1] = fmax(grid->steps[1], step);
-    }
-}
-
-static void
 grid_describe(struct grid *grid)
 {
     const struct geometry_stack *source = grid->source;
@@ -190,14 +146,22 @@ grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *in
 {
     *grid = (struct grid){
         .instances = instances, .stack = stack, .source = stack, .source_instances = instances};
-    grid_measure_steps(grid);
+    for (int32_t z = 1; z < stack->plane_count; z++) {
+        const double step = stack->planes[z].position - stack->planes[z - 1].position;
+        grid->steps[0] = z == 1 ? step : fmin(grid->steps[0], step);
+        grid->steps[1] = fmax(grid->steps[1], step);
+    }
     if (!geometry_needs_resampling(stack))
         return 0;
     grid->straight = true;
     int rc = grid_reserve_planes(grid, error);
     if (rc)
         return rc;
-    grid_fill_planes(grid);
+    for (int32_t z = 0; z < stack->plane_count; z++) {
+        const struct geometry_plane *plane = &stack->planes[z];
+        memcpy(grid->origins + 3 * z, instances[plane->instance]->frames[plane->frame].position,
+               3 * sizeof *grid->origins);
+    }
     grid_lay_out(grid, pipeline);
     rc = grid_check_size(grid, error);
     if (rc)
@@ -231,24 +195,6 @@ grid_other_rescale(const struct grid *from)
     return 0;
 }
 
-static int
-grid_check_padding(const struct grid *from, struct error *error)
-{
-    const struct geometry_plane *planes = from->stack->planes;
-    const struct dicom_instance *first = from->instances[planes[0].instance];
-    const struct image_range padding = volume_padding(first);
-    for (int32_t z = 1; z < from->stack->plane_count; z++) {
-        const struct dicom_instance *instance = from->instances[planes[z].instance];
-        const struct image_range other = volume_padding(instance);
-        if (other.lo != padding.lo || other.hi != padding.hi)
-            return error_set_files(error, -EINVAL, CODE_PADDING_MIXED, first->path, instance->path,
-                                   "the slices differ in their padding, and texture.resample "
-                                   "interpolates between them: measure without it, or correct the "
-                                   "series");
-    }
-    return 0;
-}
-
 /*
  * Checks that slices can be interpolated. Stored values are interpolated, so slices must share a
  * rescale, unless interpolation stays within a slice. Padding of one slice must have no value in
@@ -268,17 +214,18 @@ grid_check_alike(const struct texture_resample *wanted, const struct grid *from,
             "the slices differ in their rescale, so that values between them have "
             "no stored value to be rounded to: use texture.resample with "
             "in_plane_mm, measure without it, or give the series one rescale");
-    return grid_check_padding(from, error);
-}
-
-static void
-grid_describe_spaced(struct grid *grid, const struct texture_resample *wanted)
-{
-    const struct geometry_stack *own = grid->stack;
-    snprintf(grid->text, sizeof grid->text,
-             "texture of %d x %d x %d voxels of %.6g x %.6g x %.6g mm (%s interpolation)",
-             own->columns, own->rows, own->plane_count, own->spacing[0], own->spacing[1],
-             own->spacing[2], interpolation_names[wanted->interpolation]);
+    const struct image_range padding = volume_padding(instances[planes[0].instance]);
+    for (int32_t z = 1; z < from->stack->plane_count; z++) {
+        const struct image_range own = volume_padding(instances[planes[z].instance]);
+        if (own.lo != padding.lo || own.hi != padding.hi)
+            return error_set_files(error, -EINVAL, CODE_PADDING_MIXED,
+                                   instances[planes[0].instance]->path,
+                                   instances[planes[z].instance]->path,
+                                   "the slices differ in their padding, and texture.resample "
+                                   "interpolates between them: measure without it, or correct the "
+                                   "series");
+    }
+    return 0;
 }
 
 int
@@ -290,32 +237,39 @@ grid_make_spaced(const struct texture_resample *wanted, const struct grid *from,
 #include "base/terms.def"
     };
     const double mm = wanted->mm, all[3] = {mm, mm, wanted->spacing == TEXTURE_ISOTROPIC ? mm : 0};
-    *grid = (struct grid){.source = from->stack, .source_instances = from->instances};
+    const struct geometry_stack *source = from->stack, *own = &grid->own;
+    *grid = (struct grid){.source = source, .source_instances = from->instances};
     const bool each = grid_other_rescale(from) > 0;
     int rc = grid_check_alike(wanted, from, error);
     if (rc == 0)
         rc = grid_reserve_planes(grid, error);
     if (rc == 0)
-        rc = grid_reserve_instances(grid, each ? (size_t)from->stack->plane_count : 1, error);
+        rc = grid_reserve_instances(grid, each ? (size_t)source->plane_count : 1, error);
     if (rc)
         return rc;
-    grid_fill_even_planes(grid);
+    for (int32_t z = 0; z < source->plane_count; z++)
+        for (int i = 0; i < 3; i++)
+            grid->origins[3 * z + i] =
+                source->origin[i] + z * source->spacing[2] * source->axes[6 + i];
     resample_spaced(&grid->planes, all, &grid->to);
     rc = grid_check_size(grid, error);
     if (rc)
         return rc;
     /* A spline can undershoot the values that it interpolates. */
     const bool is_signed =
-        from->stack->pixel == IMAGE_UINT8 || wanted->interpolation == INTERPOLATION_CUBIC;
+        source->pixel == IMAGE_UINT8 || wanted->interpolation == INTERPOLATION_CUBIC;
     grid->demand = (struct resample_demand){
         .extent = grid->to.extent,
         .order = orders[wanted->interpolation],
-        .pixel = is_signed ? IMAGE_INT16 : from->stack->pixel,
+        .pixel = is_signed ? IMAGE_INT16 : source->pixel,
     };
     grid_fill_instances(grid);
     rc = grid_fill_stack(grid, error);
     if (rc == 0)
-        grid_describe_spaced(grid, wanted);
+        snprintf(grid->text, sizeof grid->text,
+                 "texture of %d x %d x %d voxels of %.6g x %.6g x %.6g mm (%s interpolation)",
+                 own->columns, own->rows, own->plane_count, own->spacing[0], own->spacing[1],
+                 own->spacing[2], interpolation_names[wanted->interpolation]);
     return rc;
 }
 
@@ -439,18 +393,6 @@ grid_map_on_planes(const struct grid *grid, const uint16_t *map, uint16_t **on_p
 
 /* ----------------------------------------------------------------------------- the edges ---- */
 
-/* Returns the largest shift between the windows of neighbouring slices; 0: all are equal. */
-static int64_t
-windows_shift(const struct expect_window *windows, int64_t slices, int axis)
-{
-    int64_t most = 0;
-    for (int64_t k = 1; k < slices; k++) {
-        const int64_t step = llabs(windows[k].first[axis] - windows[k - 1].first[axis]);
-        most = step > most ? step : most;
-    }
-    return most;
-}
-
 int
 grid_find_windows(const struct grid *grid, struct expect_window **windows, struct error *error)
 {
@@ -462,8 +404,12 @@ grid_find_windows(const struct grid *grid, struct expect_window **windows, struc
     for (int64_t k = 0; k < slices; k++)
         resample_reach(&grid->planes, &grid->to, k, found[k].first, found[k].last);
     for (int axis = 0; axis < 2; axis++) {
-        const int64_t shift = windows_shift(found, slices, axis),
-                      margin = shift > 0 ? shift + 1 : 0;
+        int64_t shift = 0; /* the largest between neighbouring slices; 0: all are equal */
+        for (int64_t k = 1; k < slices; k++) {
+            const int64_t step = llabs(found[k].first[axis] - found[k - 1].first[axis]);
+            shift = step > shift ? step : shift;
+        }
+        const int64_t margin = shift > 0 ? shift + 1 : 0;
         for (int64_t k = 0; k < slices; k++) {
             found[k].first[axis] += margin;
             found[k].last[axis] -= margin;

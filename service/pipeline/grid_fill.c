@@ -92,15 +92,6 @@ grid_run(const struct grid *grid, struct kernels_lane *lane, int32_t outside, co
     return kernels_resample(lane, &request, voxels, error);
 }
 
-static void
-grid_set(struct grid *grid, int64_t i, int32_t value)
-{
-    if (grid->demand.pixel == IMAGE_INT16)
-        ((int16_t *)grid->voxels)[i] = (int16_t)value;
-    else
-        ((uint16_t *)grid->voxels)[i] = (uint16_t)value;
-}
-
 /*
  * Resamples a volume with the largest pixel value at padding and 0 elsewhere. Where the result is
  * not 0, padding contributes at least half a stored value.
@@ -126,9 +117,10 @@ grid_spread_padding(struct grid *grid, struct kernels_lane *lane, const uint64_t
     rc = kernels_volume_ready(lane, 0, from->slices, error);
     if (rc == 0)
         rc = grid_run(grid, lane, 0, &spread, error);
+    /* Both kinds of pixels have 16 bits. */
     for (int64_t i = 0; rc == 0 && i < image_voxels(&grid->to.extent); i++)
         if (((const uint16_t *)spread)[i] != 0)
-            grid_set(grid, i, outside);
+            ((uint16_t *)grid->voxels)[i] = (uint16_t)outside;
     return rc;
 }
 
@@ -189,27 +181,13 @@ grid_check_swing(const struct grid *grid, struct error *error)
     return 0;
 }
 
-/* Gives voxels between padding and values a value that no other voxel has. */
-static int
-grid_set_aside(struct grid *grid, struct kernels_lane *lane, const uint64_t *bits,
-               int64_t most_bytes, struct error *error)
-{
-    const struct image_range none = {.lo = 1, .hi = 0};
-    int32_t outside;
-    int rc = grid_find_outside(grid, grid->voxels, grid->demand.pixel,
-                               image_voxels(&grid->to.extent), &outside, error);
-    if (rc == 0)
-        rc = grid_spread_padding(grid, lane, bits, outside, most_bytes, error);
-    if (rc == 0)
-        grid_set_padding(grid, &none, outside);
-    return rc;
-}
-
 int
 grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxels,
                  int64_t most_bytes, struct error *error)
 {
+    const struct image_range none = {.lo = 1, .hi = 0};
     uint64_t *bits = NULL;
+    int32_t outside;
     const void *resampled;
     grid_fill_instances(grid); /* the source's padding may be known only here */
     const struct image_range padding = grid_source_padding(grid);
@@ -223,29 +201,22 @@ grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxel
         rc = grid_run(grid, lane, 0, &resampled, error); /* no voxel is outside */
     if (rc == 0)
         memcpy(grid->voxels, resampled, grid_voxel_bytes(grid));
+    /* Voxels between padding and values get a value that no other voxel has. */
     if (rc == 0 && bits)
-        rc = grid_set_aside(grid, lane, bits, most_bytes, error);
+        rc = grid_find_outside(grid, grid->voxels, grid->demand.pixel,
+                               image_voxels(&grid->to.extent), &outside, error);
+    if (rc == 0 && bits)
+        rc = grid_spread_padding(grid, lane, bits, outside, most_bytes, error);
+    if (rc == 0 && bits)
+        grid_set_padding(grid, &none, outside);
     free(bits);
     return rc || grid->demand.order != RESAMPLE_CUBIC ? rc : grid_check_swing(grid, error);
-}
-
-/* Returns the voxels of a word that have a value; `row` is the first voxel. */
-static uint64_t
-grid_cut_word(const struct grid *grid, const void *voxels, int64_t row, uint64_t word)
-{
-    const struct image_range padding = volume_padding(grid_first_instance(grid));
-    uint64_t kept = word;
-    for (uint64_t left = word; left; left &= left - 1) {
-        const int bit = __builtin_ctzll(left);
-        if (padding_has(&padding, image_value(voxels, grid->stack->pixel, row + bit)))
-            kept &= ~(UINT64_C(1) << bit);
-    }
-    return kept;
 }
 
 void
 grid_cut_padding(const struct grid *grid, const void *voxels, struct image_mask *mask)
 {
+    const struct image_range padding = volume_padding(grid_first_instance(grid));
     const int64_t rows = grid->to.extent.rows * grid->to.extent.slices;
     uint64_t *bits = (uint64_t *)(uintptr_t)mask->bits; /* the lane owns it and lends it */
     mask->voxels = 0;
@@ -253,7 +224,12 @@ grid_cut_padding(const struct grid *grid, const void *voxels, struct image_mask 
         for (int64_t w = 0; w < mask->words_per_row; w++) {
             uint64_t *word = &bits[y * mask->words_per_row + w];
             const int64_t first = y * grid->to.extent.columns + w * 64;
-            const uint64_t kept = grid_cut_word(grid, voxels, first, *word);
+            uint64_t kept = *word;
+            for (uint64_t left = kept; left; left &= left - 1) {
+                const int bit = __builtin_ctzll(left);
+                if (padding_has(&padding, image_value(voxels, grid->stack->pixel, first + bit)))
+                    kept &= ~(UINT64_C(1) << bit);
+            }
             if (kept != *word)
                 *word = kept;
             mask->voxels += __builtin_popcountll(kept);

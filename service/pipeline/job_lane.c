@@ -109,33 +109,16 @@ job_lane_open_fallback(struct job_lane *lane)
     return lane->fallback != NULL;
 }
 
-static bool
-job_lane_may_fall_back(const struct job_lane *lane, const struct pipeline_report *report)
-{
-    return !lane->fallback && report->verdict == PROTO_VERDICT_RETRY &&
-           report->error.code == CODE_OUT_OF_MEMORY &&
-           strcmp(kernels_device_backend(lane->device->device), "cpu") != 0;
-}
-
-/*
- * Returns the threads for a job that begins now: those of the device, or its share if other jobs
- * run.
- */
-static int
-job_device_threads_now(struct job_device *device)
-{
-    const int running = atomic_load(&device->running);
-    return (device->threads + running - 1) / running;
-}
-
+/* Runs a job with the threads of the device, or its share of them if other jobs run. */
 static void
 job_lane_run_once(struct job_lane *lane, const struct job_spec *spec, const struct headers *headers,
                   const struct pipeline_watch *watch, struct pipeline_report *report)
 {
+    const int threads = lane->device->threads, running = atomic_load(&lane->device->running);
     const struct pipeline_compute compute = {.device = lane->device->device,
                                              .lane = lane->lane,
                                              .valuing = lane->valuing,
-                                             .threads = job_device_threads_now(lane->device),
+                                             .threads = (threads + running - 1) / running,
                                              .most_bytes = lane->device->most_bytes,
                                              .fallback_device =
                                                  lane->fallback ? lane->device->fallback : NULL,
@@ -154,7 +137,10 @@ job_lane_run(struct job_lane *lane, const struct job_spec *spec, const struct he
 {
     atomic_fetch_add(&lane->device->running, 1);
     job_lane_run_once(lane, spec, headers, watch, report);
-    if (job_lane_may_fall_back(lane, report) && job_lane_open_fallback(lane)) {
+    if (!lane->fallback && report->verdict == PROTO_VERDICT_RETRY &&
+        report->error.code == CODE_OUT_OF_MEMORY &&
+        strcmp(kernels_device_backend(lane->device->device), "cpu") != 0 &&
+        job_lane_open_fallback(lane)) {
         pipeline_report_clear(report);
         job_lane_run_once(lane, spec, headers, watch, report);
     }
@@ -168,26 +154,18 @@ job_lane_keep(struct job_lane *lane, int64_t bytes)
     return kernels_lane_reserve(lane->lane, bytes);
 }
 
-/* Replaces a lane that is as large as its largest job. */
-static void
-job_lane_renew(struct job_lane *lane)
-{
-    struct kernels_lane *fresh;
-    if (kernels_lane_open(lane->device->device, &fresh, NULL) != 0)
-        return;
-    kernels_lane_close(lane->lane);
-    lane->lane = fresh;
-    lane->largest = 0;
-    if (lane->kept > 0)
-        kernels_lane_reserve(fresh,
-                             lane->kept); /* if this fails, jobs allocate memory themselves */
-}
-
 void
 job_lane_rest(struct job_lane *lane)
 {
-    if (lane->largest > lane->kept)
-        job_lane_renew(lane);
+    struct kernels_lane *fresh;
+    /* Replace a lane that is as large as its largest job. */
+    if (lane->largest > lane->kept && kernels_lane_open(lane->device->device, &fresh, NULL) == 0) {
+        kernels_lane_close(lane->lane);
+        lane->lane = fresh;
+        lane->largest = 0;
+        if (lane->kept > 0) /* if this fails, jobs allocate memory themselves */
+            kernels_lane_reserve(fresh, lane->kept);
+    }
     kernels_lane_close(lane->fallback);
     lane->fallback = NULL;
     malloc_trim(0);

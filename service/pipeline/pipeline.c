@@ -55,48 +55,36 @@ struct job {
 
 /* ------------------------------------------------------------------------------ preparing -- */
 
+/*
+ * Reads the settings, opens the output folder, and checks that each input could be read: a result of
+ * a part of the series would look whole.
+ */
 static int
-read_settings(struct job *job)
+open_job(struct job *job)
 {
-    struct error error;
-    int rc = conf_pipeline_from_text(job->spec->settings, &job->settings, &error);
-    if (rc)
-        return error_set(&job->report->error, rc, CODE_PIPELINE_INVALID,
-                         "the pipeline of the job cannot be read: %s", error.message);
-    job->pipeline = job->settings;
-    return 0;
-}
-
-static int
-open_output(struct job *job)
-{
+    const struct headers *headers = job->headers;
     const char *folder = job->spec->folder ? job->spec->folder : job->spec->output;
-    int rc = output_open(folder, !job->spec->folder, &job->output);
+    struct error *error = &job->report->error, why;
+    int rc = conf_pipeline_from_text(job->spec->settings, &job->settings, &why);
+    if (rc)
+        return error_set(error, rc, CODE_PIPELINE_INVALID,
+                         "the pipeline of the job cannot be read: %s", why.message);
+    job->pipeline = job->settings;
+    rc = output_open(folder, !job->spec->folder, &job->output);
     if (rc == -EBUSY)
-        return error_set(&job->report->error, rc, CODE_OUTPUT_BUSY,
-                         "another job is writing into %s", folder);
+        return error_set(error, rc, CODE_OUTPUT_BUSY, "another job is writing into %s", folder);
     if (rc) {
         char what[400];
         snprintf(what, sizeof what, "use the output folder %s", folder);
-        return error_set_system(&job->report->error, rc, what);
+        return error_set_system(error, rc, what);
     }
-    return 0;
-}
-
-/* Stops the job if an input cannot be read: a result of a part of the series would look whole. */
-static int
-check_headers(struct job *job)
-{
-    const struct headers *headers = job->headers;
-    for (size_t i = 0; i < headers->count; i++) {
+    for (size_t i = 0; i < headers->count; i++)
         if (headers->rc[i]) {
-            job->report->error = headers->errors[i];
+            *error = headers->errors[i];
             return headers->rc[i];
         }
-    }
     if (headers->count == 0)
-        return error_set(&job->report->error, -EINVAL, CODE_NO_INPUT,
-                         "the job names no input file");
+        return error_set(error, -EINVAL, CODE_NO_INPUT, "the job names no input file");
     return 0;
 }
 
@@ -111,33 +99,28 @@ pipeline_limits(const struct conf_pipeline *pipeline)
     return limits;
 }
 
-/* Notes missing temporal positions: the stack can be complete although the series is not. */
+/* Notes what a reader of the results should know of the stack. */
 static void
-note_times(struct job *job)
+note_stack(struct job *job)
 {
-    char text[80];
     const struct geometry_series *series = job->series;
-    if (series->times >= series->times_announced)
-        return;
-    snprintf(text, sizeof text, "%d of %d temporal positions are there", series->times,
-             series->times_announced);
-    pipeline_note(job->report, text);
-}
-
-static void
-note_mapping(struct job *job)
-{
     const struct geometry_plane *plane = &job->stack->planes[0];
     const struct dicom_frame *frame =
         &job->headers->instances[plane->instance]->frames[plane->frame];
     char text[160];
-    if (!geometry_has_own_mapping(frame))
-        return;
-    snprintf(text, sizeof text,
-             "Real World Value Mapping (slope %.6g, intercept %.6g) is not applied; values are "
-             "those of the rescale",
-             frame->mapping_slope, frame->mapping_intercept);
-    pipeline_note(job->report, text);
+    /* The stack can be complete although the series is not. */
+    if (series->times < series->times_announced) {
+        snprintf(text, sizeof text, "%d of %d temporal positions are there", series->times,
+                 series->times_announced);
+        pipeline_note(job->report, text);
+    }
+    if (geometry_has_own_mapping(frame)) {
+        snprintf(text, sizeof text,
+                 "Real World Value Mapping (slope %.6g, intercept %.6g) is not applied; values are "
+                 "those of the rescale",
+                 frame->mapping_slope, frame->mapping_intercept);
+        pipeline_note(job->report, text);
+    }
 }
 
 static int
@@ -163,8 +146,7 @@ choose_stack(struct job *job)
         report->error = job->stack->error;
         return -EINVAL;
     }
-    note_times(job);
-    note_mapping(job);
+    note_stack(job);
     return 0;
 }
 
@@ -202,18 +184,10 @@ use_lane(struct job *job, const struct kernels_device *device, struct kernels_la
              kernels_device_backend(device));
 }
 
-/* Continues on the fallback device, which has more memory and is slower. */
-static void
-fall_back(struct job *job, const char *reason)
-{
-    char text[sizeof job->report->error.message + 32];
-    use_lane(job, job->compute->fallback_device, job->compute->fallback_lane);
-    snprintf(text, sizeof text, "ran on the %s: %s",
-             strcmp(job->report->backend, "cpu") == 0 ? "CPU" : job->report->backend, reason);
-    pipeline_note(job->report, text);
-}
-
-/* Begins a volume for the stack; job->voxels must be filled next. */
+/*
+ * Begins a volume for the stack; job->voxels must be filled next. The fallback device has more
+ * memory and is slower.
+ */
 static int
 reserve(struct job *job, const struct geometry_stack *stack, const struct kernels_demand *demand)
 {
@@ -221,7 +195,12 @@ reserve(struct job *job, const struct geometry_stack *stack, const struct kernel
     const struct image_extent extent = {stack->columns, stack->rows, stack->plane_count};
     int rc = kernels_volume_begin(job->lane, extent, stack->pixel, demand, &job->voxels, &error);
     if (rc == -ENOMEM && job->compute->fallback_lane && job->lane == job->compute->lane) {
-        fall_back(job, error.message);
+        char text[sizeof error.message + 32];
+        use_lane(job, job->compute->fallback_device, job->compute->fallback_lane);
+        snprintf(text, sizeof text, "ran on the %s: %s",
+                 strcmp(job->report->backend, "cpu") == 0 ? "CPU" : job->report->backend,
+                 error.message);
+        pipeline_note(job->report, text);
         rc = kernels_volume_begin(job->lane, extent, stack->pixel, demand, &job->voxels, &error);
     }
     if (rc)
@@ -277,15 +256,6 @@ set_up_segmentation(struct job *job)
     job->segmentation.object_count = job->spec->object_count;
 }
 
-static int
-choose_regions(struct job *job)
-{
-    set_up_segmentation(job);
-    int rc = object_picks_make(&job->segmentation, &job->report->error);
-    job->pipeline = job->segmentation.pipeline;
-    return rc;
-}
-
 /* Begins the volume to compute on: everything that is known before its voxels are. */
 static int
 begin_volume(struct job *job)
@@ -336,19 +306,6 @@ straighten(struct job *job)
     return rc;
 }
 
-/* Begins the straightened volume again, since its padding is known now. Drawn regions stay. */
-static int
-begin_straightened(struct job *job)
-{
-    segmentation_restart(&job->segmentation);
-    int rc = begin_volume(job);
-    if (rc)
-        return rc;
-    memcpy(job->voxels, job->grid.voxels,
-           (size_t)job->report->voxels * image_pixel_size(job->grid.stack->pixel));
-    return kernels_volume_ready(job->lane, 0, job->grid.stack->plane_count, &job->report->error);
-}
-
 /* Returns the memory limit for texture on its own grids, besides the job's lane. */
 static int64_t
 most_of_groups(const struct job *job)
@@ -393,7 +350,8 @@ prepare_groups(struct job *job)
 }
 
 /*
- * Decodes the stack. A straightened volume begins twice, so that errors are found before decoding.
+ * Decodes the stack. A straightened volume begins twice: first, so that errors are found before
+ * decoding, and then, since its padding is known. Drawn regions stay.
  */
 static int
 decode(struct job *job)
@@ -404,7 +362,15 @@ decode(struct job *job)
     if (rc || !job->grid.straight)
         return rc ? rc : decode_source(job);
     rc = straighten(job);
-    return rc ? rc : begin_straightened(job);
+    if (rc)
+        return rc;
+    segmentation_restart(&job->segmentation);
+    rc = begin_volume(job);
+    if (rc)
+        return rc;
+    memcpy(job->voxels, job->grid.voxels,
+           (size_t)job->report->voxels * image_pixel_size(job->grid.stack->pixel));
+    return kernels_volume_ready(job->lane, 0, job->grid.stack->plane_count, &job->report->error);
 }
 
 static int
@@ -451,29 +417,15 @@ count_union(const struct segmentation *found, int64_t words)
     return voxels;
 }
 
-/* Notes the number of segments that are empty by `optional` or `each`, and names the first. */
-static void
-note_absent(struct pipeline_report *report)
-{
-    char names[120] = "", text[200];
-    int32_t count = 0;
-    for (int32_t i = 0; i < report->segment_count; i++)
-        if (report->segments[i].absent[0])
-            segment_append(names, sizeof names, "%s%.60s", count++ > 0 ? ", " : "",
-                           report->segments[i].label);
-    if (count == 0)
-        return;
-    text_utf8_mend_end(names);
-    snprintf(text, sizeof text,
-             "empty segments (%" PRId32 " of %" PRId32 "; job.json has the reasons): %s", count,
-             report->segment_count, names);
-    pipeline_note(report, text);
-}
-
-/* Reports the segments with measurements. */
+/*
+ * Reports the segments with measurements. Notes the number of segments that are empty by `optional`
+ * or `each`, and names the first.
+ */
 static int
 report_segments(struct job *job)
 {
+    char absent[120] = "", text[sizeof job->report->note];
+    int32_t absents = 0;
     struct pipeline_report *report = job->report;
     const struct segmentation *found = &job->segmentation;
     const double *spacing = job->grid.stack->spacing;
@@ -493,10 +445,18 @@ report_segments(struct job *job)
             (double)segment->voxels * spacing[0] * spacing[1] * spacing[2] / 1000;
         if (method->report)
             method->report(found, i, segment);
+        if (segment->absent[0])
+            segment_append(absent, sizeof absent, "%s%.60s", absents++ > 0 ? ", " : "",
+                           segment->label);
     }
-    note_absent(report);
+    if (absents > 0) {
+        text_utf8_mend_end(absent);
+        snprintf(text, sizeof text,
+                 "empty segments (%" PRId32 " of %" PRId32 "; job.json has the reasons): %s",
+                 absents, report->segment_count, absent);
+        pipeline_note(report, text);
+    }
     for (size_t i = 0; i < count; i++) {
-        char text[sizeof report->note];
         if (segment_describe_measured(&report->segments[i], text, sizeof text))
             pipeline_note(report, text);
         if (report->segments[i].told[0])
@@ -507,63 +467,18 @@ report_segments(struct job *job)
     return 0;
 }
 
-/* Returns the larger of slice thickness and slice distance; 0: not known. */
-static double
-slice_mm(const struct job *job)
+/* Finds the larger of slice thickness and slice distance (0: not known), and a contrast agent. */
+static void
+describe_slices(const struct job *job, struct expect_volume *volume)
 {
-    double most = 0;
     for (int32_t z = 0; z < job->stack->plane_count; z++) {
         const struct geometry_plane *plane = &job->stack->planes[z];
-        const struct dicom_frame *frame =
-            &job->headers->instances[plane->instance]->frames[plane->frame];
-        most = fmax(most, frame->slice_thickness);
+        const struct dicom_instance *instance = job->headers->instances[plane->instance];
+        volume->slice_mm = fmax(volume->slice_mm, instance->frames[plane->frame].slice_thickness);
         if (z > 0 && job->stack->has_geometry)
-            most = fmax(most, plane->position - plane[-1].position);
+            volume->slice_mm = fmax(volume->slice_mm, plane->position - plane[-1].position);
+        volume->contrast |= instance->contrast;
     }
-    return most;
-}
-
-static bool
-names_contrast(const struct job *job)
-{
-    bool named = false;
-    for (int32_t z = 0; z < job->stack->plane_count; z++)
-        named |= job->headers->instances[job->stack->planes[z].instance]->contrast;
-    return named;
-}
-
-/* Tables of the volume, one entry per slice. */
-struct slice_tables {
-    struct image_rescale *rescale;
-    struct image_range *padding;
-    double *positions;
-    struct expect_window *windows; /* NULL: the edges of the volume */
-};
-
-static void
-free_slice_tables(struct slice_tables *tables)
-{
-    free(tables->rescale);
-    free(tables->padding);
-    free(tables->positions);
-    free(tables->windows);
-}
-
-static int
-fill_slice_tables(struct job *job, struct slice_tables *tables)
-{
-    struct pipeline_report *report = job->report;
-    const struct geometry_stack *stack = job->grid.stack;
-    const size_t planes = (size_t)stack->plane_count;
-    *tables = (struct slice_tables){.rescale = calloc(planes, sizeof *tables->rescale),
-                                    .padding = calloc(planes, sizeof *tables->padding),
-                                    .positions = calloc(planes, sizeof *tables->positions)};
-    if (!tables->rescale || !tables->padding || !tables->positions)
-        return error_set_system(&report->error, -ENOMEM, "measure the segments");
-    volume_tables(job->grid.instances, stack, tables->rescale, tables->padding);
-    for (size_t z = 0; z < planes; z++)
-        tables->positions[z] = stack->planes[z].position - stack->planes[0].position;
-    return job->grid.straight ? grid_find_windows(&job->grid, &tables->windows, &report->error) : 0;
 }
 
 /* Measures the segments and checks them. `measures`: one per segment. */
@@ -573,32 +488,49 @@ check_segments(struct job *job, struct segment_measures *measures)
     struct pipeline_report *report = job->report;
     const struct geometry_stack *stack = job->grid.stack;
     const bool is_known = strcmp(report->unit, "1") != 0;
+    const size_t planes = (size_t)stack->plane_count;
     char words[FEATURE_TERM + 1];
-    struct slice_tables tables;
-    int rc = fill_slice_tables(job, &tables);
-    struct expect_frame frame = {.positions = tables.positions};
+    /* One entry per slice. */
+    struct image_rescale *rescale = calloc(planes, sizeof *rescale);
+    struct image_range *padding = calloc(planes, sizeof *padding);
+    double *positions = calloc(planes, sizeof *positions);
+    struct expect_window *windows = NULL; /* the edges of the volume */
+    int rc = 0;
+    if (!rescale || !padding || !positions) {
+        rc = error_set_system(&report->error, -ENOMEM, "measure the segments");
+        goto out;
+    }
+    volume_tables(job->grid.instances, stack, rescale, padding);
+    for (size_t z = 0; z < planes; z++)
+        positions[z] = stack->planes[z].position - stack->planes[0].position;
+    if (job->grid.straight)
+        rc = grid_find_windows(&job->grid, &windows, &report->error);
+    struct expect_frame frame = {.positions = positions};
     memcpy(frame.origin, stack->origin, sizeof frame.origin);
     memcpy(frame.axes, stack->axes, sizeof frame.axes);
     snprintf(words, sizeof words, "%s%s", is_known ? " " : "", value_unit_spoken(report->unit));
-    const struct expect_volume volume = {
+    struct expect_volume volume = {
         .extent = {stack->columns, stack->rows, stack->plane_count},
         .spacing = {stack->spacing[0], stack->spacing[1], stack->spacing[2]},
         .voxels = job->voxels,
         .pixel = stack->pixel,
-        .rescale = tables.rescale,
-        .padding = tables.padding,
-        .windows = tables.windows,
+        .rescale = rescale,
+        .padding = padding,
+        .windows = windows,
         .unit = words,
         .ucum = is_known ? report->unit : "",
-        .slice_mm = slice_mm(job),
-        .contrast = names_contrast(job),
         .threads = job->compute->threads,
         .frame = stack->has_geometry ? &frame : NULL,
     };
+    describe_slices(job, &volume);
     if (rc == 0)
         rc = expect_check(job->pipeline, &volume, job->segmentation.masks, measures,
                           &report->breaches, &report->error);
-    free_slice_tables(&tables);
+out:
+    free(rescale);
+    free(padding);
+    free(positions);
+    free(windows);
     return rc;
 }
 
@@ -619,37 +551,28 @@ measure_segments(struct job *job)
     return rc;
 }
 
-/* Reports the broken expectations. */
-static void
-report_breaches(struct job *job)
-{
-    struct pipeline_report *report = job->report;
-    char text[sizeof report->error.message];
-    if (report->breaches.count == 0)
-        return;
-    expect_tell(&report->breaches, text, sizeof text);
-    report->review = job->pipeline->review == CONF_HOLD || report->breaches.unvalidated;
-    error_set(&report->error, 0, CODE_EXPECTATION_BROKEN, "%s", text);
-}
-
 static int
 compute(struct job *job)
 {
-    struct error *error = &job->report->error;
+    struct pipeline_report *report = job->report;
+    char text[sizeof report->error.message];
     int rc = pipeline_enter(job->watch, "compute");
     if (rc == 0)
         rc = check_contrast(job);
     if (rc == 0)
-        rc = segmentation_run(&job->segmentation, job->lane, job->voxels, error);
+        rc = segmentation_run(&job->segmentation, job->lane, job->voxels, &report->error);
     for (size_t i = 0; rc == 0 && job->grid.straight && i < job->pipeline->segment_count; i++)
         grid_cut_padding(&job->grid, job->voxels, &job->segmentation.masks[i]);
     if (rc == 0)
         rc = report_segments(job);
     if (rc == 0)
         rc = measure_segments(job);
-    if (rc == 0)
-        report_breaches(job);
-    return rc;
+    if (rc || report->breaches.count == 0)
+        return rc;
+    expect_tell(&report->breaches, text, sizeof text);
+    report->review = job->pipeline->review == CONF_HOLD || report->breaches.unvalidated;
+    error_set(&report->error, 0, CODE_EXPECTATION_BROKEN, "%s", text);
+    return 0;
 }
 
 /* -------------------------------------------------------------------------------- texture -- */
@@ -682,24 +605,11 @@ peak_bytes(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : -1;
 }
 
-static int
-publish(struct job *job, const struct results_request *request, double begun)
-{
-    struct pipeline_report *report = job->report;
-    double start = clock_seconds();
-    report->verdict = PROTO_VERDICT_DONE;
-    report->peak_bytes = peak_bytes();
-    report->total_seconds = start - begun;
-    int error = pipeline_stopped(job->watch) ? -ECANCELED : results_publish(request, report);
-    report->write_seconds += clock_seconds() - start;
-    if (error == 0)
-        crash_point("worker_after_rename");
-    return error;
-}
-
+/* Writes the results and publishes them. */
 static int
 write_results(struct job *job, double begun)
 {
+    struct pipeline_report *report = job->report;
     const struct results_request request = {
         .spec = job->spec,
         .headers = job->headers,
@@ -715,72 +625,59 @@ write_results(struct job *job, double begun)
         .watch = job->watch,
         .output = job->output,
     };
-    int error = results_write(&request, job->report);
-    return error ? error : publish(job, &request, begun);
+    int rc = results_write(&request, report);
+    if (rc)
+        return rc;
+    const double start = clock_seconds();
+    report->verdict = PROTO_VERDICT_DONE;
+    report->peak_bytes = peak_bytes();
+    report->total_seconds = start - begun;
+    rc = pipeline_stopped(job->watch) ? -ECANCELED : results_publish(&request, report);
+    report->write_seconds += clock_seconds() - start;
+    if (rc == 0)
+        crash_point("worker_after_rename");
+    return rc;
 }
 
 /* ----------------------------------------------------------------------------- the whole ---- */
 
 /*
- * Returns whether another attempt may succeed: the machine lacked a resource, or another process
- * uses its output.
+ * Returns the verdict of a failed step. Another attempt may succeed if the machine lacked a
+ * resource, or another process uses the output.
  */
-static bool
-is_transient(int error)
+static enum proto_verdict
+verdict_of(int error)
 {
     static const int passing[] = {ENOMEM, ENOSPC,  EDQUOT, EFBIG,     EIO,    EBUSY,
                                   EAGAIN, EINTR,   EMFILE, ENFILE,    EACCES, EPERM,
                                   EROFS,  ENOTDIR, ESTALE, ETIMEDOUT, ENODEV};
-    for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++)
-        if (error == -passing[i])
-            return true;
-    return false;
-}
-
-static enum proto_verdict
-verdict_of(int error)
-{
-    if (error == 0)
-        return PROTO_VERDICT_DONE;
     if (error == -ECANCELED)
         return PROTO_VERDICT_STOPPED;
-    return is_transient(error) ? PROTO_VERDICT_RETRY : PROTO_VERDICT_REJECT;
-}
-
-static int
-begin_digests(struct job *job)
-{
-    job->digests = headers_digest_begin(job->headers, job->stack, job->compute->threads);
-    return job->digests
-               ? 0
-               : error_set_system(&job->report->error, -ENOMEM, "list the files of the stack");
-}
-
-static int
-end_digests(struct job *job)
-{
-    struct headers_digests *digests = job->digests;
-    job->digests = NULL;
-    return headers_digest_end(digests, false, &job->report->error);
+    for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++)
+        if (error == -passing[i])
+            return PROTO_VERDICT_RETRY;
+    return PROTO_VERDICT_REJECT;
 }
 
 static int
 run_steps(struct job *job, double begun)
 {
     struct pipeline_report *report = job->report;
-    int error = read_settings(job);
-    if (error == 0)
-        error = open_output(job);
-    if (error == 0)
-        error = check_headers(job);
+    int error = open_job(job);
     if (error == 0)
         error = choose_stack(job);
     if (error == 0)
         error = choose_grid(job);
-    if (error == 0)
-        error = choose_regions(job);
-    if (error == 0)
-        error = begin_digests(job);
+    if (error == 0) {
+        set_up_segmentation(job);
+        error = object_picks_make(&job->segmentation, &report->error);
+        job->pipeline = job->segmentation.pipeline;
+    }
+    if (error == 0) {
+        job->digests = headers_digest_begin(job->headers, job->stack, job->compute->threads);
+        if (!job->digests)
+            error = error_set_system(&report->error, -ENOMEM, "list the files of the stack");
+    }
     if (error == 0)
         error = decode(job);
     double decoded = clock_seconds();
@@ -792,32 +689,19 @@ run_steps(struct job *job, double begun)
         error = measure_texture(job);
     report->compute_seconds = clock_seconds() - decoded;
     crash_point("worker_after_compute");
-    if (error == 0)
-        error = end_digests(job);
+    if (error)
+        return error;
+    error = headers_digest_end(job->digests, false, &report->error);
+    job->digests = NULL;
     return error ? error : write_results(job, begun);
-}
-
-static void
-release(struct job *job)
-{
-    struct error ignored;
-    headers_digest_end(job->digests, true, &ignored);
-    output_close(job->output);
-    texture_groups_release(&job->groups);
-    segmentation_release(&job->segmentation); /* owns the pipeline, if segments are of objects */
-    grid_release(&job->grid);
-    texture_result_clear(&job->texture);
-    if (job->series)
-        geometry_series_free(job->series);
-    if (job->settings)
-        conf_pipeline_free(job->settings);
 }
 
 static void
 end_report(struct pipeline_report *report, int rc, double begun)
 {
-    report->verdict = verdict_of(rc);
+    report->verdict = PROTO_VERDICT_DONE;
     if (rc) {
+        report->verdict = verdict_of(rc);
         report->empty = report->review = false;
         report->result_count = 0;
         feature_set_clear(&report->features);
@@ -847,7 +731,17 @@ pipeline_run_headers(const struct job_spec *spec, const struct headers *headers,
         pipeline_note(report, spec->note);
     use_lane(&job, compute_with->device, compute_with->lane);
     int error = run_steps(&job, begun);
-    release(&job);
+    struct error ignored;
+    headers_digest_end(job.digests, true, &ignored);
+    output_close(job.output);
+    texture_groups_release(&job.groups);
+    segmentation_release(&job.segmentation); /* owns the pipeline, if segments are of objects */
+    grid_release(&job.grid);
+    texture_result_clear(&job.texture);
+    if (job.series)
+        geometry_series_free(job.series);
+    if (job.settings)
+        conf_pipeline_free(job.settings);
     end_report(report, error, begun);
     return 0;
 }

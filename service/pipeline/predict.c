@@ -15,31 +15,24 @@ enum {
     OF_TEXTURE = 300, /* all families that do not compare all pairs of voxels */
 };
 
-static double
-predict_segment(const struct conf_segment *segment)
-{
-    double rate = segment->method == CONF_FUZZY ? OF_FUZZY : OF_METHOD;
-    if (segment->automatic == CONF_AUTO_HIGHEST || segment->automatic == CONF_AUTO_LOWEST)
-        rate += OF_START;
-    return rate + OF_STEP * (double)segment->then_count;
-}
-
-/* Returns INFINITY for a finer grid: it may have any number of voxels. */
-static double
-predict_texture(const struct texture_options *texture)
-{
-    const bool compares_pairs = texture_wants(texture, TEXTURE_FAMILY_spatial_correlation);
-    return compares_pairs || texture->resample ? INFINITY : OF_TEXTURE;
-}
-
 double
 predict_seconds(const struct conf_pipeline *pipeline, int64_t voxels, int threads)
 {
     const int counted = threads < MOST_THREADS ? threads : MOST_THREADS;
     double rate = OF_VOLUME;
-    for (size_t i = 0; i < pipeline->segment_count; i++)
-        rate += predict_segment(&pipeline->segments[i]);
-    for (size_t i = 0; i < pipeline->texture_count; i++)
-        rate += predict_texture(&pipeline->texture[i]);
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        const struct conf_segment *segment = &pipeline->segments[i];
+        rate += segment->method == CONF_FUZZY ? OF_FUZZY : OF_METHOD;
+        if (segment->automatic == CONF_AUTO_HIGHEST || segment->automatic == CONF_AUTO_LOWEST)
+            rate += OF_START;
+        rate += OF_STEP * (double)segment->then_count;
+    }
+    for (size_t i = 0; i < pipeline->texture_count; i++) {
+        const struct texture_options *texture = &pipeline->texture[i];
+        /* A finer grid may have any number of voxels. */
+        const bool any_time =
+            texture_wants(texture, TEXTURE_FAMILY_spatial_correlation) || texture->resample;
+        rate += any_time ? INFINITY : OF_TEXTURE;
+    }
     return rate * (double)voxels / 1e9 / counted;
 }

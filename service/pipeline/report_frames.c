@@ -14,31 +14,27 @@ report_write_progress(struct proto_writer *writer, int64_t job, const char *stag
     message_write_progress(writer, &message);
 }
 
-static void
-report_add_feature(struct proto_writer *writer, const struct feature *feature)
-{
-    const struct message_feature row = {
-        .segment = feature->segment,
-        .label = feature->label,
-        .family = feature->family,
-        .name = feature->name,
-        .meaning = feature->meaning,
-        .ibsi = feature->ibsi,
-        .value = feature->value,
-        .missing_reason = feature->missing_reason,
-        .unit = feature->unit,
-        .settings = feature->settings,
-    };
-    message_add_feature(writer, &row);
-}
-
 void
 report_write_features(struct proto_writer *writer, int64_t job, const struct feature *features,
                       size_t count)
 {
     message_write_features(writer, &(struct message_features){.job = job});
-    for (size_t i = 0; i < count; i++)
-        report_add_feature(writer, &features[i]);
+    for (size_t i = 0; i < count; i++) {
+        const struct feature *feature = &features[i];
+        const struct message_feature row = {
+            .segment = feature->segment,
+            .label = feature->label,
+            .family = feature->family,
+            .name = feature->name,
+            .meaning = feature->meaning,
+            .ibsi = feature->ibsi,
+            .value = feature->value,
+            .missing_reason = feature->missing_reason,
+            .unit = feature->unit,
+            .settings = feature->settings,
+        };
+        message_add_feature(writer, &row);
+    }
 }
 
 void
@@ -105,41 +101,37 @@ report_write_done(struct proto_writer *writer, int64_t job, const struct pipelin
     }
 }
 
-static void
-report_add_segment(struct proto_writer *writer, const struct pipeline_segment *segment)
-{
-    const struct segment_measures *measures = &segment->measures;
-    const struct message_segment row = {
-        .number = segment->number,
-        .label = segment->label,
-        .method = segment->method,
-        .voxels = segment->voxels,
-        .millilitres = segment->millilitres,
-        .mean = measures->mean,
-        .minimum = measures->minimum,
-        .maximum = measures->maximum,
-        .first_column = measures->first[0],
-        .first_row = measures->first[1],
-        .first_slice = measures->first[2],
-        .last_column = measures->last[0],
-        .last_row = measures->last[1],
-        .last_slice = measures->last[2],
-        .x = measures->centroid[0],
-        .y = measures->centroid[1],
-        .z = measures->centroid[2],
-    };
-    message_add_segment(writer, &row);
-}
-
 /* Writes segments; hidden ones are only in job.json. */
 static void
 report_write_segments(struct proto_writer *writer, int64_t job,
                       const struct pipeline_report *report)
 {
     message_write_segments(writer, &(struct message_segments){.job = job, .unit = report->unit});
-    for (int32_t i = 0; i < report->segment_count; i++)
-        if (report->segments[i].number > 0)
-            report_add_segment(writer, &report->segments[i]);
+    for (int32_t i = 0; i < report->segment_count; i++) {
+        const struct pipeline_segment *segment = &report->segments[i];
+        const struct segment_measures *measures = &segment->measures;
+        const struct message_segment row = {
+            .number = segment->number,
+            .label = segment->label,
+            .method = segment->method,
+            .voxels = segment->voxels,
+            .millilitres = segment->millilitres,
+            .mean = measures->mean,
+            .minimum = measures->minimum,
+            .maximum = measures->maximum,
+            .first_column = measures->first[0],
+            .first_row = measures->first[1],
+            .first_slice = measures->first[2],
+            .last_column = measures->last[0],
+            .last_row = measures->last[1],
+            .last_slice = measures->last[2],
+            .x = measures->centroid[0],
+            .y = measures->centroid[1],
+            .z = measures->centroid[2],
+        };
+        if (segment->number > 0)
+            message_add_segment(writer, &row);
+    }
 }
 
 static void
