@@ -71,17 +71,6 @@ slurm_request_make_folder(const struct slurm_request *request, const struct mess
     return rc;
 }
 
-static void
-slurm_request_add_unfit(struct slurm_request *request, int64_t job, const struct error *error)
-{
-    const struct message_unfit message = {.job = job,
-                                          .nonce = request->message.submit_task.nonce,
-                                          .code = error->code,
-                                          .message = error->message,
-                                          .file = error->file[0]};
-    message_write_unfit(slurm_request_reply(request), &message);
-}
-
 /* Returns the path of the attempt's folder. NULL: it could not be made, and UNFIT was added. */
 static char *
 slurm_request_make_attempt(struct slurm_request *request, const struct message_task_job *row)
@@ -96,7 +85,12 @@ slurm_request_make_attempt(struct slurm_request *request, const struct message_t
         rc = error_set_system(&error, -ENOMEM, "name the folder of an attempt");
     if (!rc)
         return path;
-    slurm_request_add_unfit(request, row->job, &error);
+    const struct message_unfit message = {.job = row->job,
+                                          .nonce = request->message.submit_task.nonce,
+                                          .code = error.code,
+                                          .message = error.message,
+                                          .file = error.file[0]};
+    message_write_unfit(slurm_request_reply(request), &message);
     return NULL;
 }
 
@@ -131,48 +125,38 @@ slurm_request_run_sbatch(const struct slurm_request *request, const char *const 
 }
 
 /* Submits the attempts that have a folder. Without any, only reports that. */
-static void
-slurm_request_submit_folders(struct slurm_request *request, const char *const *folders,
-                             size_t count)
+void
+slurm_request_submit(struct slurm_request *request)
 {
+    const struct slurm_site *site = request->site;
+    const size_t limit = (size_t)request->rows.rows;
+    struct message_task_job row;
     struct error error = {0};
     int64_t slurm_id = 0;
-    const int rc = count ? slurm_request_run_sbatch(request, folders, count, &slurm_id, &error) : 0;
+    size_t count = 0;
+    int rc = 0;
+    char **folders = calloc(limit + 1, sizeof *folders);
+    if (!folders) {
+        request->out_of_memory = true;
+        return;
+    }
+    /* Create only the last folder: if the share is not mounted, none must take its place. */
+    if (mkdir(site->folder, 0700) < 0 && errno != EEXIST)
+        log_warn("cluster.share", LOG_STR("folder", site->folder),
+                 LOG_STR("error", strerror(errno)));
+    while (count < limit && message_next_task_job(&request->rows, &row)) {
+        folders[count] = slurm_request_make_attempt(request, &row);
+        count += folders[count] != NULL;
+    }
+    if (count > 0)
+        rc = slurm_request_run_sbatch(request, (const char *const *)folders, count, &slurm_id,
+                                      &error);
     const struct message_submitted message = {.nonce = request->message.submit_task.nonce,
                                               .slurm_id = rc ? 0 : slurm_id,
                                               .unsure = rc && error.code != CODE_SLURM_REFUSED,
                                               .code = error.code,
                                               .message = error.message};
     message_write_submitted(slurm_request_reply(request), &message);
-}
-
-/* Creates only the last folder: if the share is not mounted, no folder must be created in its
- * place. */
-static void
-slurm_request_make_root(const struct slurm_site *site)
-{
-    if (mkdir(site->folder, 0700) < 0 && errno != EEXIST)
-        log_warn("cluster.share", LOG_STR("folder", site->folder),
-                 LOG_STR("error", strerror(errno)));
-}
-
-void
-slurm_request_submit(struct slurm_request *request)
-{
-    const size_t limit = (size_t)request->rows.rows;
-    struct message_task_job row;
-    size_t count = 0;
-    char **folders = calloc(limit + 1, sizeof *folders);
-    if (!folders) {
-        request->out_of_memory = true;
-        return;
-    }
-    slurm_request_make_root(request->site);
-    while (count < limit && message_next_task_job(&request->rows, &row)) {
-        folders[count] = slurm_request_make_attempt(request, &row);
-        count += folders[count] != NULL;
-    }
-    slurm_request_submit_folders(request, (const char *const *)folders, count);
     for (size_t i = 0; i < count; i++)
         free(folders[i]);
     free(folders);
@@ -256,16 +240,6 @@ slurm_request_fetch_results(const struct slurm_request *request, const struct ma
     return rc;
 }
 
-static void
-slurm_request_add_report(struct slurm_request *request, struct manifest *manifest)
-{
-    static const struct error none;
-    struct proto_reader frame;
-    slurm_request_add_collected(request, true, &none);
-    while (manifest_next(manifest, &frame))
-        proto_copy(slurm_request_reply(request), &frame);
-}
-
 void
 slurm_request_collect(struct slurm_request *request)
 {
@@ -273,38 +247,31 @@ slurm_request_collect(struct slurm_request *request)
     const struct slurm_attempt_id id =
         slurm_request_id(message->job, message->number, message->nonce);
     struct manifest *manifest = NULL;
+    struct proto_reader frame;
     struct error error = {0};
     int rc = manifest_read(request->site->folder, &id, &manifest, &error);
     if (!rc)
         rc = slurm_request_fetch_results(request, manifest, &error);
-    if (rc == -ENOENT)
+    if (rc == 0 || rc == -ENOENT)
         error = (struct error){0};
-    if (rc)
-        slurm_request_add_collected(request, false, &error);
-    else
-        slurm_request_add_report(request, manifest);
+    slurm_request_add_collected(request, rc == 0, &error);
+    while (rc == 0 && manifest_next(manifest, &frame))
+        proto_copy(slurm_request_reply(request), &frame);
     manifest_free(manifest);
 }
 
 /* ------------------------------------------------------------------------------ sweeping ---- */
-
-static void
-slurm_request_remove_log(const struct slurm_site *site, const char *nonce)
-{
-    char *log;
-    if (asprintf(&log, "%s/task-%s.log", site->folder, nonce) < 0)
-        return;
-    unlink(log);
-    free(log);
-}
 
 void
 slurm_request_dismiss(struct slurm_request *request)
 {
     struct message_dismissed row;
     while (message_next_dismissed(&request->rows, &row)) {
-        if (row.well)
-            slurm_request_remove_log(request->site, row.nonce);
+        char *log;
+        if (row.well && asprintf(&log, "%s/task-%s.log", request->site->folder, row.nonce) >= 0) {
+            unlink(log);
+            free(log);
+        }
         const struct slurm_attempt_id id = slurm_request_id(row.job, row.number, row.nonce);
         const int rc = slurm_folder_remove(request->site->folder, &id);
         if (rc)
@@ -323,20 +290,12 @@ slurm_request_cancel(struct slurm_request *request)
                  LOG_STR("message", error.message));
 }
 
-/* Removes logs of Slurm jobs that are a week old. */
-static void
-slurm_request_sweep_log(int folder, const char *name)
-{
-    struct stat status;
-    if (strncmp(name, "task-", 5) == 0 &&
-        fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-        status.st_mtime < time(NULL) - 7 * 86400)
-        unlinkat(folder, name, 0);
-}
-
+/* Also removes logs of Slurm jobs that are a week old. */
 void
 slurm_request_list_folders(struct slurm_request *request)
 {
+    const time_t old = time(NULL) - 7 * 86400;
+    struct stat status;
     DIR *directory;
     size_t rows = 0;
     if (file_open_directory(AT_FDCWD, request->site->folder, 0, &directory))
@@ -344,7 +303,11 @@ slurm_request_list_folders(struct slurm_request *request)
     for (const struct dirent *entry; (entry = readdir(directory)) && !request->out_of_memory;) {
         struct slurm_attempt_id id;
         if (!slurm_folder_name_read(entry->d_name, &id)) {
-            slurm_request_sweep_log(dirfd(directory), entry->d_name);
+            const int folder = dirfd(directory);
+            if (strncmp(entry->d_name, "task-", 5) == 0 &&
+                fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+                status.st_mtime < old)
+                unlinkat(folder, entry->d_name, 0);
             continue;
         }
         if (rows++ % ROWS_MAX == 0)

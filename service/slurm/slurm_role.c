@@ -54,14 +54,6 @@ slurm_work_run(uv_work_t *work)
 }
 
 static void
-slurm_work_free(struct slurm_work *order)
-{
-    free(order->request.answers);
-    free(order->request.memory);
-    free(order);
-}
-
-static void
 slurm_work_ended(uv_work_t *work, int status)
 {
     struct slurm_work *order = work->data;
@@ -75,7 +67,9 @@ slurm_work_ended(uv_work_t *work, int status)
     }
     if (status || request->out_of_memory)
         child_fail(&process->child, "no memory for an answer");
-    slurm_work_free(order);
+    free(order->request.answers);
+    free(order->request.memory);
+    free(order);
     process->under_way--;
     if (process->child.draining && process->under_way == 0)
         uv_stop(&process->loop);
@@ -198,28 +192,23 @@ slurm_role_open_site(struct slurm_site *site)
 
 /* Serves until the daemon ends it. Then it exits without waiting for requests: their replies are
  * not needed, and a hanging share must not block it. */
-static void
-slurm_role_serve(struct slurm_process *process)
-{
-    const struct child *child = &process->child;
-    struct slurm_work *order = calloc(1, sizeof *order);
-    if (order)
-        slurm_work_begin(process, order, slurm_request_list_folders);
-    uv_run(&process->loop, UV_RUN_DEFAULT);
-    if (child->hung_up || child->failed || process->under_way > 0)
-        _exit(child_status(child));
-    child_close(&process->child);
-}
-
 static int
 slurm_role_run(struct slurm_process *process)
 {
+    const struct child *child = &process->child;
     int rc = uv_loop_init(&process->loop);
     if (rc)
         return rc;
     rc = child_open(&process->child, &process->loop, &slurm_child_role, process);
-    if (!rc)
-        slurm_role_serve(process);
+    if (!rc) {
+        struct slurm_work *order = calloc(1, sizeof *order);
+        if (order)
+            slurm_work_begin(process, order, slurm_request_list_folders);
+        uv_run(&process->loop, UV_RUN_DEFAULT);
+        if (child->hung_up || child->failed || process->under_way > 0)
+            _exit(child_status(child));
+        child_close(&process->child);
+    }
     uv_run(&process->loop, UV_RUN_DEFAULT);
     uv_loop_close(&process->loop);
     return rc;

@@ -17,23 +17,6 @@
 
 #define MAX_GPUS 64
 
-static void
-send_devices(struct child *child)
-{
-    struct kernels_gpu gpus[MAX_GPUS];
-    int count = kernels_gpus(gpus, MAX_GPUS);
-    struct proto_writer writer;
-    message_write_devices(&writer, NULL);
-    for (int i = 0; i < count && i < MAX_GPUS; i++) {
-        const struct message_device device = {.index = gpus[i].index,
-                                              .uuid = gpus[i].uuid,
-                                              .name = gpus[i].name,
-                                              .memory_bytes = gpus[i].memory_bytes};
-        message_add_device(&writer, &device);
-    }
-    child_send(child, &writer);
-}
-
 /* Rejects all messages: the probe takes no requests. */
 static void
 probe_on_message(void *context, struct proto_reader *reader)
@@ -46,6 +29,8 @@ int
 probe_main(const struct role_args *args)
 {
     static const struct child_role role = {.name = "probe", .message = probe_on_message};
+    struct kernels_gpu gpus[MAX_GPUS];
+    struct proto_writer writer;
     struct child child;
     uv_loop_t loop;
     (void)args;
@@ -57,7 +42,16 @@ probe_main(const struct role_args *args)
         return child_start_status(error);
     }
     crash_point("probe_before_devices");
-    send_devices(&child);
+    const int count = kernels_gpus(gpus, MAX_GPUS);
+    message_write_devices(&writer, NULL);
+    for (int i = 0; i < count && i < MAX_GPUS; i++) {
+        const struct message_device device = {.index = gpus[i].index,
+                                              .uuid = gpus[i].uuid,
+                                              .name = gpus[i].name,
+                                              .memory_bytes = gpus[i].memory_bytes};
+        message_add_device(&writer, &device);
+    }
+    child_send(&child, &writer);
     uv_run(&loop, UV_RUN_DEFAULT);
     child_close(&child);
     uv_run(&loop, UV_RUN_DEFAULT);

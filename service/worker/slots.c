@@ -135,12 +135,6 @@ run_task(struct job_slot *slot, struct task *task)
     crash_point("worker_before_done");
 }
 
-static bool
-slots_have_no_task(const struct slots *slots)
-{
-    return (STAILQ_EMPTY(&slots->waiting) || slots->lost) && !slots->closing;
-}
-
 /* Waits until there is a task or the slots close. The caller must hold the lock. */
 static void
 slot_wait(struct job_slot *slot)
@@ -151,7 +145,7 @@ slot_wait(struct job_slot *slot)
     const double at = (double)rest.tv_sec + 1e-9 * (double)rest.tv_nsec + slots->rest_seconds;
     rest.tv_sec = (time_t)floor(at);
     rest.tv_nsec = (long)(1e9 * (at - floor(at)));
-    while (slots_have_no_task(slots)) {
+    while ((STAILQ_EMPTY(&slots->waiting) || slots->lost) && !slots->closing) {
         if (!slot->has_memory) {
             pthread_cond_wait(&slots->changed, &slots->lock);
         } else if (pthread_cond_timedwait(&slots->changed, &slots->lock, &rest) == ETIMEDOUT) {
@@ -196,21 +190,15 @@ end_task(struct job_slot *slot, struct task *task)
     slots->wake(slots->context);
 }
 
-/* Runs in the slot's own thread: pinning is slow, and other slots may already have jobs. */
-static void
-slot_keep_memory(struct job_slot *slot)
-{
-    const int64_t bytes = slot->slots->keep_bytes;
-    const int rc = bytes > 0 ? job_lane_keep(slot->lane, bytes) : 0;
-    if (rc)
-        log_warn("worker.keep", LOG_INT("bytes", bytes), LOG_STR("error", strerror(-rc)));
-}
-
 static void *
 slot_main(void *argument)
 {
     struct job_slot *slot = argument;
-    slot_keep_memory(slot);
+    /* Reserve memory in this thread: pinning is slow, and other slots may already have jobs. */
+    const int64_t bytes = slot->slots->keep_bytes;
+    const int rc = bytes > 0 ? job_lane_keep(slot->lane, bytes) : 0;
+    if (rc)
+        log_warn("worker.keep", LOG_INT("bytes", bytes), LOG_STR("error", strerror(-rc)));
     for (struct task *task; (task = begin_task(slot)) != NULL;) {
         run_task(slot, task);
         end_task(slot, task);
@@ -232,20 +220,13 @@ open_slot(struct slots *slots, struct job_slot *slot, struct error *error)
     return rc ? error_set_system(error, rc, "start a thread") : 0;
 }
 
-static int
-open_device(struct slots *slots, const struct slots_options *wanted, struct error *error)
-{
-    const char *name = wanted->device;
-    bool is_cpu = strcmp(name, "cpu") == 0;
-    struct kernels_device_options options = {.backend = is_cpu ? "cpu" : "cuda",
-                                             .device = is_cpu ? "" : name,
-                                             .threads = wanted->threads};
-    return job_device_open(&options, wanted->max_bytes, &slots->device, error);
-}
-
 int
 slots_open(const struct slots_options *options, struct slots **out, struct error *error)
 {
+    const bool is_cpu = strcmp(options->device, "cpu") == 0;
+    const struct kernels_device_options device = {.backend = is_cpu ? "cpu" : "cuda",
+                                                  .device = is_cpu ? "" : options->device,
+                                                  .threads = options->threads};
     struct slots *slots = calloc(1, sizeof *slots);
     if (slots)
         slots->items = calloc((size_t)options->count, sizeof *slots->items);
@@ -265,7 +246,7 @@ slots_open(const struct slots_options *options, struct slots **out, struct error
     pthread_condattr_destroy(&monotonic);
     STAILQ_INIT(&slots->waiting);
     STAILQ_INIT(&slots->ended);
-    int rc = open_device(slots, options, error);
+    int rc = job_device_open(&device, options->max_bytes, &slots->device, error);
     while (rc == 0 && slots->count < options->count)
         rc = open_slot(slots, &slots->items[slots->count++], error);
     if (rc)
@@ -281,27 +262,20 @@ slots_description(const struct slots *slots)
     return job_device_description(slots->device);
 }
 
-static void
-stop_threads(struct slots *slots)
+void
+slots_close(struct slots *slots)
 {
+    if (!slots)
+        return;
     pthread_mutex_lock(&slots->lock);
     slots->closing = true;
     for (int i = 0; i < slots->count; i++)
         atomic_store(&slots->items[i].stop, true);
     pthread_cond_broadcast(&slots->changed);
     pthread_mutex_unlock(&slots->lock);
-    for (int i = 0; i < slots->count; i++) {
+    for (int i = 0; i < slots->count; i++)
         if (slots->items[i].has_thread)
             pthread_join(slots->items[i].thread, NULL);
-    }
-}
-
-void
-slots_close(struct slots *slots)
-{
-    if (!slots)
-        return;
-    stop_threads(slots);
     for (int i = 0; i < slots->count; i++)
         job_lane_close(slots->items[i].lane);
     job_device_close(slots->device);

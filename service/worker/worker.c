@@ -38,30 +38,12 @@ struct worker_process {
 
 /* ------------------------------------------------------------------------------- sending ---- */
 
-static void
-send_progress(struct worker_process *worker, const struct slots_event *event)
-{
-    struct proto_writer writer;
-    report_write_progress(&writer, event->job, event->stage, event->fraction);
-    child_send(&worker->child, &writer);
-}
-
 static bool
 worker_take_frame(void *context, struct proto_writer *frame)
 {
     struct worker_process *worker = context;
     child_send(&worker->child, frame);
     return !worker->child.failed;
-}
-
-static void
-send_done(struct worker_process *worker, const struct slots_event *event)
-{
-    const struct pipeline_report *report = &event->report;
-    report_write(event->job, report, worker_take_frame, worker);
-    log_debug(
-        "worker.done", LOG_INT("job", event->job), LOG_STR("verdict", pipeline_outcome(report)),
-        LOG_STR("code", code_name(report->error.code)), LOG_NUM("seconds", report->total_seconds));
 }
 
 /* Sends DEVICE_LOST before the outcome of the failed job: otherwise its slot would get another
@@ -84,14 +66,20 @@ worker_on_news(uv_async_t *news)
 {
     struct worker_process *worker = news->data;
     struct slots_event event;
+    struct proto_writer progress;
     while (!worker->child.failed && slots_next_event(worker->slots, &event)) {
         send_loss(worker);
         switch (event.kind) {
         case SLOTS_PROGRESS:
-            send_progress(worker, &event);
+            report_write_progress(&progress, event.job, event.stage, event.fraction);
+            child_send(&worker->child, &progress);
             break;
         case SLOTS_DONE:
-            send_done(worker, &event);
+            report_write(event.job, &event.report, worker_take_frame, worker);
+            log_debug("worker.done", LOG_INT("job", event.job),
+                      LOG_STR("verdict", pipeline_outcome(&event.report)),
+                      LOG_STR("code", code_name(event.report.error.code)),
+                      LOG_NUM("seconds", event.report.total_seconds));
             pipeline_report_clear(&event.report);
             break;
         }
@@ -175,17 +163,6 @@ lower_priority(void)
         close(fd);
 }
 
-/* Returns the threads of a job that runs alone: the configured number, or this worker's share of
- * the processors. */
-static int
-threads_of(const struct conf *conf, const struct role_args *args)
-{
-    int part = parallel_processors() / (args->share > 0 ? args->share : 1);
-    if (conf->compute.threads > 0)
-        return conf->compute.threads;
-    return part > 0 ? part : 1;
-}
-
 /* Returns the memory limit of one job, in bytes. */
 static int64_t
 memory_of(const struct conf *conf)
@@ -193,17 +170,6 @@ memory_of(const struct conf *conf)
     const double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     const double configured = conf->jobs.memory_mib * (1 << 20);
     return (int64_t)(configured > 0 ? configured : machine);
-}
-
-/* Returns the pinned memory per lane of a GPU, in bytes; 0 on processors, where allocation is
- * cheap. */
-static int64_t
-kept_of(const struct conf *conf, const struct role_args *args)
-{
-    const int64_t kept = (int64_t)(conf->compute.keep_mib * (1 << 20)), limit = memory_of(conf);
-    if (strcmp(args->device, "cpu") == 0)
-        return 0;
-    return kept < limit ? kept : limit;
 }
 
 /* Returns the bytes that count against RLIMIT_DATA now, or -errno. */
@@ -223,27 +189,25 @@ bound_data(void)
     return data;
 }
 
-/* Limits the process permanently to `more` bytes beyond its current use: memory that is not counted
- * before a job begins (decoded files, written results) cannot exceed it. Must be called after the
- * device is open, since a GPU driver maps memory that it never uses. Returns 0 or -errno. */
-static int
-bound_memory(int64_t more)
-{
-    const int64_t data = bound_data();
-    if (data < 0)
-        return (int)data;
-    const struct rlimit limit = {(rlim_t)(data + more), (rlim_t)(data + more)};
-    return setrlimit(RLIMIT_DATA, &limit) == 0 ? 0 : -errno;
-}
-
-/* Limits the memory: each lane may use the limit of a job, and 64 MiB for each of its threads. */
+/*
+ * Limits the process permanently to the limit of a job per lane, 64 MiB for each of its threads, and
+ * its own needs, beyond its current use: memory that is not counted before a job begins (decoded
+ * files, written results) cannot exceed it. Must be called after the device is open, since a GPU
+ * driver maps memory that it never uses.
+ */
 static void
 bound_lanes(const struct conf *conf, int threads)
 {
     const double lanes = conf->compute.lanes;
     const double bytes =
         lanes * ((double)memory_of(conf) + (64 << 20) * (double)threads) + OWN_BYTES;
-    const int rc = conf->jobs.memory_mib > 0 ? bound_memory((int64_t)bytes) : 0;
+    if (!(conf->jobs.memory_mib > 0))
+        return;
+    const int64_t data = bound_data();
+    const rlim_t bound = (rlim_t)(data + (int64_t)bytes);
+    int rc = data < 0 ? (int)data : 0;
+    if (rc == 0 && setrlimit(RLIMIT_DATA, &(struct rlimit){bound, bound}) < 0)
+        rc = -errno;
     if (rc)
         log_warn("worker.memory", LOG_STR("error", strerror(-rc)));
 }
@@ -251,12 +215,18 @@ bound_lanes(const struct conf *conf, int threads)
 static int
 open_slots(struct worker_process *worker, const struct conf *conf, const struct role_args *args)
 {
+    /* A job that runs alone has the configured number of threads, or this worker's share. */
+    const int share = parallel_processors() / (args->share > 0 ? args->share : 1);
+    const int threads = conf->compute.threads > 0 ? conf->compute.threads : share;
+    /* Pinned memory per lane of a GPU; on processors, allocation is cheap. */
+    const int64_t limit = memory_of(conf), wanted = (int64_t)(conf->compute.keep_mib * (1 << 20));
+    const int64_t keep = wanted < limit ? wanted : limit;
     struct error error;
     const struct slots_options options = {.device = args->device,
-                                          .threads = threads_of(conf, args),
-                                          .max_bytes = memory_of(conf),
+                                          .threads = threads > 0 ? threads : 1,
+                                          .max_bytes = limit,
                                           .count = conf->compute.lanes,
-                                          .keep_bytes = kept_of(conf, args),
+                                          .keep_bytes = strcmp(args->device, "cpu") ? keep : 0,
                                           .rest_seconds = REST_SECONDS,
                                           .wake = worker_wake,
                                           .context = worker};
@@ -272,16 +242,6 @@ open_slots(struct worker_process *worker, const struct conf *conf, const struct 
     return 0;
 }
 
-static void
-worker_serve(struct worker_process *worker)
-{
-    uv_run(&worker->loop, UV_RUN_DEFAULT);
-    /* Close the slots first: they wake the loop's handles. Then send the queued frames. */
-    slots_close(worker->slots);
-    worker->slots = NULL;
-    child_close(&worker->child);
-}
-
 static int
 open_and_serve(struct worker_process *worker, const struct conf *conf, const struct role_args *args)
 {
@@ -294,8 +254,12 @@ open_and_serve(struct worker_process *worker, const struct conf *conf, const str
     if (error == 0)
         error = child_open(&worker->child, &worker->loop, &worker_role, worker);
     if (error == 0)
-        worker_serve(worker);
+        uv_run(&worker->loop, UV_RUN_DEFAULT);
+    /* Close the slots first: they wake the loop's handles. Then send the queued frames. */
     slots_close(worker->slots);
+    worker->slots = NULL;
+    if (error == 0)
+        child_close(&worker->child);
     return error;
 }
 
