@@ -199,16 +199,16 @@ object_add_part(const struct image_planes *planes, const struct object_region *o
     drawn->on_centres += own->on_centres;
 }
 
-/* Makes each region that matches, and unites them. Counts voxels, and planes that have voxels. */
+/* Makes each region that matches, and unites them. */
 static int
 object_make_united(const struct object_search *search, const struct image_planes *planes,
                    struct object_region *region, struct error *error)
 {
-    const int64_t words = object_words(planes);
     struct object_search one = *search;
     int rc = 0;
     region->name[0] = '\0';
-    region->bits = calloc((size_t)(words * planes->extent.slices), sizeof *region->bits);
+    region->bits =
+        calloc((size_t)(object_words(planes) * planes->extent.slices), sizeof *region->bits);
     if (!region->bits)
         return error_set_system(error, -ENOMEM, "hold the mask of a region");
     for (; one.item >= 0 && rc == 0;
@@ -222,13 +222,7 @@ object_make_united(const struct object_search *search, const struct image_planes
             object_add_part(planes, &part, region);
         free(part.bits);
     }
-    for (int64_t z = 0; z < planes->extent.slices; z++) {
-        int64_t voxels = 0;
-        for (int64_t i = 0; i < words; i++)
-            voxels += __builtin_popcountll(region->bits[z * words + i]);
-        region->drawn.voxels += voxels;
-        region->drawn.planes += voxels > 0;
-    }
+    object_figures_count(&planes->extent, region->bits, &region->drawn);
     return rc;
 }
 

@@ -149,13 +149,25 @@ figures_gather(const struct object_figures *figures, struct contour *outlines, d
     return rc;
 }
 
+void
+object_figures_count(const struct image_extent *extent, const uint64_t *bits,
+                     struct contours_drawn *drawn)
+{
+    const int64_t words = (extent->columns + 63) / 64 * extent->rows;
+    drawn->voxels = drawn->planes = 0;
+    for (int64_t z = 0; z < extent->slices; z++) {
+        int64_t voxels = 0;
+        for (int64_t w = 0; w < words; w++)
+            voxels += __builtin_popcountll(bits[z * words + w]);
+        drawn->voxels += voxels;
+        drawn->planes += voxels > 0;
+    }
+}
+
 static int
 figures_draw(const struct object_figures *figures, struct contour *outlines, double *points,
              uint64_t *bits, struct object_figured *figured, struct error *error)
 {
-    const struct image_extent *extent = &figures->planes->extent;
-    const int64_t words = (extent->columns + 63) / 64 * extent->rows;
-    struct contours_drawn *drawn = &figured->drawn;
     struct error why = {.code = CODE_NONE};
     int rc = figures_gather(figures, outlines, points, figured, error);
     if (rc)
@@ -176,14 +188,7 @@ figures_draw(const struct object_figures *figures, struct contour *outlines, dou
             }
     }
     /* Count outlines and points together: points may lie in outlines. */
-    drawn->voxels = drawn->planes = 0;
-    for (int64_t z = 0; z < extent->slices; z++) {
-        int64_t voxels = 0;
-        for (int64_t w = 0; w < words; w++)
-            voxels += __builtin_popcountll(bits[z * words + w]);
-        drawn->voxels += voxels;
-        drawn->planes += voxels > 0;
-    }
+    object_figures_count(&figures->planes->extent, bits, &figured->drawn);
     return rc;
 }
 

@@ -31,7 +31,7 @@ struct extreme_search {
     double best;
 };
 
-/* ----------------------------------------------------------------------------- sums of planes -- */
+/* ----------------------------------------------------------------------------- sums of planes - */
 
 static struct extreme_sum *
 extreme_plane(const struct extreme_search *search, int64_t z)
@@ -82,7 +82,7 @@ extreme_sum_plane(const struct extreme_search *search, int64_t z)
     }
 }
 
-/* ------------------------------------------------------------------------------ the highest ---- */
+/* ------------------------------------------------------------------------------ the highest --- */
 
 /* Computes the value to compare; larger is better. Returns false if the voxel has no mean. */
 static bool

@@ -89,24 +89,6 @@ ranges_region(const struct conf_range *range)
     return range->relative == CONF_SIGMA ? "the start region" : "the volume";
 }
 
-/* Returns the number of tables: one for all planes, or one per plane. */
-static size_t
-ranges_count_tables(const struct segmentation *segmentation)
-{
-    const struct geometry_stack *stack = segmentation->stack;
-    struct dicom_instance *const *instances = segmentation->instances;
-    const struct image_rescale rescale = volume_rescale(instances, &stack->planes[0]);
-    const struct image_range padding = volume_padding(instances[stack->planes[0].instance]);
-    for (int32_t z = 1; z < stack->plane_count; z++) {
-        const struct image_rescale other = volume_rescale(instances, &stack->planes[z]);
-        const struct image_range its = volume_padding(instances[stack->planes[z].instance]);
-        if (other.slope != rescale.slope || other.intercept != rescale.intercept ||
-            its.lo != padding.lo || its.hi != padding.hi)
-            return (size_t)stack->plane_count;
-    }
-    return 1;
-}
-
 /* Counts the values of its region; the caller must free them. */
 static int
 ranges_tally(const struct segmentation *segmentation, struct kernels_lane *lane,
@@ -114,7 +96,7 @@ ranges_tally(const struct segmentation *segmentation, struct kernels_lane *lane,
 {
     const struct geometry_stack *stack = segmentation->stack;
     const struct image_range limits = image_pixel_range(stack->pixel);
-    const size_t tables = ranges_count_tables(segmentation);
+    const size_t tables = volume_tables(segmentation->instances, stack, NULL, NULL);
     const size_t values = (size_t)(limits.hi - limits.lo) + 1;
     uint64_t *histograms = calloc(tables * values, sizeof *histograms);
     struct image_rescale *rescales = calloc(tables, sizeof *rescales);
@@ -194,7 +176,7 @@ ranges_bytes(const struct segmentation *segmentation, size_t number)
     const struct geometry_stack *stack = segmentation->stack;
     const int32_t bits = segmentation->instances[stack->planes[0].instance]->bits_stored;
     const struct image_range limits = image_pixel_range(stack->pixel);
-    const size_t tables = ranges_count_tables(segmentation);
+    const size_t tables = volume_tables(segmentation->instances, stack, NULL, NULL);
     const size_t values = (size_t)(limits.hi - limits.lo) + 1;
     if (range->relative == CONF_ABSOLUTE)
         return 0;
