@@ -212,19 +212,6 @@ slurm_request_poll(struct slurm_request *request)
 
 /* ---------------------------------------------------------------------------- collecting ---- */
 
-static void
-slurm_request_add_collected(struct slurm_request *request, bool has_ended,
-                            const struct error *error)
-{
-    const struct message_collect *collect = &request->message.collect;
-    const struct message_collected message = {.job = collect->job,
-                                              .nonce = collect->nonce,
-                                              .has_ended = has_ended,
-                                              .code = error->code,
-                                              .message = error->message};
-    message_write_collected(slurm_request_reply(request), &message);
-}
-
 static int
 slurm_request_fetch_results(const struct slurm_request *request, const struct manifest *manifest,
                             struct error *error)
@@ -254,7 +241,12 @@ slurm_request_collect(struct slurm_request *request)
         rc = slurm_request_fetch_results(request, manifest, &error);
     if (rc == 0 || rc == -ENOENT)
         error = (struct error){0};
-    slurm_request_add_collected(request, rc == 0, &error);
+    const struct message_collected collected = {.job = message->job,
+                                                .nonce = message->nonce,
+                                                .has_ended = rc == 0,
+                                                .code = error.code,
+                                                .message = error.message};
+    message_write_collected(slurm_request_reply(request), &collected);
     while (rc == 0 && manifest_next(manifest, &frame))
         proto_copy(slurm_request_reply(request), &frame);
     manifest_free(manifest);
