@@ -9,9 +9,9 @@
 #include "service/common/parallel.h"
 #include "service/pipeline/headers.h"
 #include "service/pipeline/job_lane.h"
-#include "service/pipeline/measure/measure_unit.h"
-#include "service/pipeline/predict.h"
-#include "service/pipeline/results/record.h"
+#include "service/pipeline/measure/measure.h"
+#include "service/pipeline/pipeline.h"
+#include "service/pipeline/results/results.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "service/pipeline/expectation_facts.h"
-#include "service/pipeline/measure/measure_unit.h"
+#include "service/pipeline/measure/measure.h"
 
 #include <errno.h>
 #include <math.h>

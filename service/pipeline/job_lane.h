@@ -15,8 +15,8 @@ struct job_lane;
 
 /*
  * Opens a device. options->threads: threads of a job that runs alone; jobs that run at the same
- * time share them; 0: one per processor. most_bytes: memory limit per job; 0: the free memory. Returns
- * 0, or -errno with the error filled.
+ * time share them; 0: one per processor. most_bytes: memory limit per job; 0: the free memory.
+ * Returns 0, or -errno with the error filled.
  */
 int job_device_open(const struct kernels_device_options *options, int64_t most_bytes,
                     struct job_device **device, struct error *error);

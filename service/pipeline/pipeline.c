@@ -14,11 +14,10 @@
 #include "service/common/clock.h"
 #include "service/common/jobs/job_output.h"
 #include "service/common/routing/routing_options.h"
-#include "service/pipeline/contrast.h"
 #include "service/pipeline/decode.h"
 #include "service/pipeline/grid.h"
+#include "service/pipeline/measure/measure.h"
 #include "service/pipeline/measure/measure_groups.h"
-#include "service/pipeline/measure/measure_unit.h"
 #include "service/pipeline/results/results.h"
 #include "service/pipeline/segment/object_pick.h"
 #include "service/pipeline/segment/segment.h"
@@ -56,8 +55,8 @@ struct job {
 /* ------------------------------------------------------------------------------ preparing -- */
 
 /*
- * Reads the settings, opens the output folder, and checks that each input could be read: a result of
- * a part of the series would look whole.
+ * Reads the settings, opens the output folder, and checks that each input could be read: a result
+ * of a part of the series would look whole.
  */
 static int
 open_job(struct job *job)
@@ -379,8 +378,8 @@ check_contrast(struct job *job)
     int32_t value;
     struct error *error = &job->report->error;
     struct image_range padding = volume_common_padding(job->grid.instances, job->grid.stack);
-    switch (
-        contrast_find(job->voxels, job->grid.stack->pixel, job->report->voxels, padding, &value)) {
+    switch (volume_find_contrast(job->voxels, job->grid.stack->pixel, job->report->voxels, padding,
+                                 &value)) {
     case CONTRAST_NO_VALUE:
         return error_set(error, -EINVAL, CODE_CONSTANT_PIXELS,
                          "every pixel of the series is padding");
@@ -715,7 +714,7 @@ end_report(struct pipeline_report *report, int rc, double begun)
     report->total_seconds = clock_seconds() - begun;
 }
 
-int
+void
 pipeline_run_headers(const struct job_spec *spec, const struct headers *headers,
                      const struct pipeline_compute *compute_with,
                      const struct pipeline_watch *watch, struct pipeline_report *report)
@@ -743,7 +742,6 @@ pipeline_run_headers(const struct job_spec *spec, const struct headers *headers,
     if (job.settings)
         conf_pipeline_free(job.settings);
     end_report(report, error, begun);
-    return 0;
 }
 
 static void
@@ -753,7 +751,7 @@ headers_progress(void *context, double fraction)
     watch->progress(watch->context, "headers", fraction);
 }
 
-int
+void
 pipeline_run(const struct job_spec *spec, const struct pipeline_compute *compute_with,
              const struct pipeline_watch *watch, struct pipeline_report *report)
 {
@@ -763,14 +761,13 @@ pipeline_run(const struct job_spec *spec, const struct pipeline_compute *compute
         .progress = copy.progress ? headers_progress : NULL, .context = &copy, .stop = copy.stop};
     double begun = clock_seconds();
     crash_point("worker_before_read");
-    int error =
+    const int error =
         headers_read(spec->inputs, spec->input_count, compute_with->threads, &reading, &headers);
     if (error == 0) {
-        error = pipeline_run_headers(spec, &headers, compute_with, watch, report);
+        pipeline_run_headers(spec, &headers, compute_with, watch, report);
         headers_free(&headers);
-        return error;
+    } else {
+        memset(report, 0, sizeof *report);
+        end_report(report, error, begun);
     }
-    memset(report, 0, sizeof *report);
-    end_report(report, error, begun);
-    return 0;
 }

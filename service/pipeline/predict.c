@@ -1,5 +1,5 @@
-/* predict.c - see predict.h. */
-#include "service/pipeline/predict.h"
+/* predict.c - predicts the time of a job; see pipeline.h. */
+#include "service/pipeline/pipeline.h"
 
 #include <math.h>
 

@@ -48,4 +48,18 @@ struct image_range volume_common_padding(struct dicom_instance *const *instances
 void volume_point(const double point[3], enum conf_unit unit, const struct geometry_stack *stack,
                   double voxel[3]);
 
+/* A series of a single value is a defect. */
+enum contrast {
+    CONTRAST_NO_VALUE, /* only padding */
+    CONTRAST_ONE_VALUE,
+    CONTRAST_SOME,
+};
+
+/*
+ * Searches `count` stored values for two different ones that are not padding. *value is the first
+ * value that is not padding, if there is one.
+ */
+enum contrast volume_find_contrast(const void *voxels, enum image_pixel pixel, int64_t count,
+                                   struct image_range padding, int32_t *value);
+
 #endif

@@ -190,10 +190,10 @@ bound_data(void)
 }
 
 /*
- * Limits the process permanently to the limit of a job per lane, 64 MiB for each of its threads, and
- * its own needs, beyond its current use: memory that is not counted before a job begins (decoded
- * files, written results) cannot exceed it. Must be called after the device is open, since a GPU
- * driver maps memory that it never uses.
+ * Limits the process permanently to the limit of a job per lane, 64 MiB for each of its threads,
+ * and its own needs, beyond its current use: memory that is not counted before a job begins
+ * (decoded files, written results) cannot exceed it. Must be called after the device is open, since
+ * a GPU driver maps memory that it never uses.
  */
 static void
 bound_lanes(const struct conf *conf, int threads)

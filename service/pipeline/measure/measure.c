@@ -9,9 +9,7 @@
 #include "base/error.h"
 #include "service/pipeline/measure/measure_demand.h"
 #include "service/pipeline/measure/measure_keep.h"
-#include "service/pipeline/measure/measure_resegment.h"
 #include "service/pipeline/measure/measure_shared.h"
-#include "service/pipeline/measure/measure_unit.h"
 #include "service/pipeline/measure/measure_values.h"
 #include "service/pipeline/volume.h"
 

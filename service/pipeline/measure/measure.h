@@ -65,4 +65,31 @@ int texture_measure(const struct texture_request *request, struct texture_result
 
 void texture_result_clear(struct texture_result *result);
 
+/*
+ * Returns the UCUM unit of the stack's real-world values: "[hnsf'U]", "Bq/ml"; "1" if it is not
+ * known.
+ */
+const char *value_unit_of(struct dicom_instance *const *instances,
+                          const struct geometry_stack *stack);
+
+/* Writes the unit to a power: "(Bq/ml)2"; "1" for power 0. */
+void value_unit_raise(const char *base, int power, char unit[FEATURE_TERM]);
+
+/* Returns the unit as people write it: "HU", "" for "1"; others unchanged. */
+const char *value_unit_spoken(const char *unit);
+
+/*
+ * Finds the intensity mask of a region (IBSI 2.5): the values that count. Thread-safe. Removes
+ * values from a region's histograms, [tables][values] without padding: those beyond the range of
+ * the volume's options, and those farther from the mean than the given number of standard
+ * deviations. Mean and (population) deviation are those of the original region. With both options a
+ * value must satisfy both.
+ *
+ * kept[0] .. kept[1]: the inclusive interval of kept real-world values; -INFINITY .. INFINITY
+ * without options. extremes: the smallest and the largest kept value; INFINITY, -INFINITY: no value
+ * is left.
+ */
+void resegment(const struct feature_volume *volume, uint64_t *histograms, double kept[2],
+               double extremes[2]);
+
 #endif

@@ -1,5 +1,5 @@
-/* measure_resegment.c - see measure_resegment.h. */
-#include "service/pipeline/measure/measure_resegment.h"
+/* measure_resegment.c - see measure.h. */
+#include "service/pipeline/measure/measure.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
-/* measure_unit.c - see measure_unit.h. */
-#include "service/pipeline/measure/measure_unit.h"
+/* measure_unit.c - see measure.h. */
+#include "service/pipeline/measure/measure.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* record.c - see record.h. */
-#include "service/pipeline/results/record.h"
+/* record.c - see results.h. */
+#include "service/pipeline/results/results.h"
 
 #include "base/durable.h"
 #include "base/text.h"

@@ -13,7 +13,6 @@
 #include "dicom/read/annotation/object_peek.h"
 #include "service/common/clock.h"
 #include "service/pipeline/results/preview.h"
-#include "service/pipeline/results/record.h"
 #include "service/pipeline/results/row.h"
 #include "service/pipeline/segment/object.h"
 
@@ -26,7 +25,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Reports that a file cannot be made or finished. The name is enough, the folder is known. */
 int
 results_file_error(struct pipeline_report *report, int rc, const char *verb, const char *name)
 {
@@ -329,12 +327,12 @@ result_make(const struct results *results, const struct result_row *row, size_t 
 {
     struct result_file file = {.number = number};
     char part[32] = "";
-    const char *star = strchr(row->file, '*');
-    if (star)
+    const int before = (int)strcspn(row->file, "*");
+    const char *rest = row->file + before;
+    if (*rest)
         row->part(results, number, part, sizeof part);
-    snprintf(file.name, sizeof file.name, "%.*s%s%s",
-             (int)(star ? star - row->file : (ptrdiff_t)strlen(row->file)), row->file, part,
-             star ? star + 1 : "");
+    snprintf(file.name, sizeof file.name, "%.*s%s%s", before, row->file, part,
+             *rest ? rest + 1 : "");
     double begun = clock_seconds();
     int rc = result_write(results, row, &file);
     double written = clock_seconds();

@@ -11,6 +11,7 @@
 
 #include "service/common/jobs/job_file.h"
 #include "service/common/jobs/job_output.h"
+#include "service/common/json.h"
 #include "service/pipeline/grid.h"
 #include "service/pipeline/headers.h"
 #include "service/pipeline/segment/segment.h"
@@ -50,5 +51,21 @@ int results_publish(const struct results_request *request, struct pipeline_repor
 
 /* Returns whether a job may write a file of this name. */
 bool results_is_file(const char *name);
+
+/*
+ * The input of job.json, which has settings, steps and the time of each stage, but no patient data.
+ */
+struct record {
+    const struct pipeline_report *report;
+    const struct job_spec *spec;
+    const char *pipeline; /* name; "" if the settings could not be read */
+    int threads;
+};
+
+/* Writes one object; `key` is NULL at the top and inside arrays. */
+void record_put(struct json *json, const char *key, const struct record *record);
+
+/* Writes the whole document to a descriptor, which stays open. Returns 0 or -errno. */
+int record_write(int fd, const struct record *record);
 
 #endif

@@ -1,13 +1,13 @@
 /* results_objects.c - the DICOM objects of a job and its state codes, as rows (row.h). */
 #include "service/pipeline/results/row.h"
 
+#include "base/durable.h"
 #include "base/error.h"
 #include "dicom/objects/pmap/pmap.h"
 #include "dicom/objects/sr/sr.h"
 #include "kernels/level_set/level_set.h"
-#include "service/pipeline/measure/measure_unit.h"
+#include "service/pipeline/measure/measure.h"
 #include "service/pipeline/results/measurements.h"
-#include "service/pipeline/results/nrrd.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -232,6 +232,37 @@ codes_part(const struct results *results, size_t number, char *text, size_t size
     snprintf(text, size, "%" PRId32, conf_segment_number(found->pipeline, segment));
 }
 
+/* Writes the codes as a volume in teem's format (NRRD0004). */
+static int
+codes_write(int fd, const struct geometry_stack *stack, const int8_t *voxels)
+{
+    char header[1024];
+    const double *axes = stack->axes, *spacing = stack->spacing, *origin = stack->origin;
+    int length =
+        snprintf(header, sizeof header,
+                 "NRRD0004\n"
+                 "# level set state: 2 border, 1 inside, -1 outside at the border, -2 outside\n"
+                 "type: int8\n"
+                 "dimension: 3\n"
+                 "space: left-posterior-superior\n"
+                 "sizes: %d %d %d\n"
+                 "space directions: (%.17g,%.17g,%.17g) (%.17g,%.17g,%.17g) "
+                 "(%.17g,%.17g,%.17g)\n"
+                 "kinds: domain domain domain\n"
+                 "encoding: raw\n"
+                 "space origin: (%.17g,%.17g,%.17g)\n"
+                 "\n",
+                 stack->columns, stack->rows, stack->plane_count, axes[0] * spacing[0],
+                 axes[1] * spacing[0], axes[2] * spacing[0], axes[3] * spacing[1],
+                 axes[4] * spacing[1], axes[5] * spacing[1], axes[6] * spacing[2],
+                 axes[7] * spacing[2], axes[8] * spacing[2], origin[0], origin[1], origin[2]);
+    int error = durable_write_all(fd, header, (size_t)length);
+    if (error)
+        return error;
+    return durable_write_all(
+        fd, voxels, (size_t)stack->columns * (size_t)stack->rows * (size_t)stack->plane_count);
+}
+
 static int
 codes_make(const struct results *results, struct result_file *file)
 {
@@ -243,7 +274,7 @@ codes_make(const struct results *results, struct result_file *file)
     int rc = kernels_level_set_codes(request->lane, codes_label(results, file->number), codes,
                                      &report->error);
     if (rc == 0) {
-        rc = nrrd_write_int8(file->fd, request->grid->stack, codes);
+        rc = codes_write(file->fd, request->grid->stack, codes);
         if (rc)
             results_file_error(report, rc, "write", file->name);
     }

@@ -47,8 +47,7 @@ static struct pipeline_report
 run_job(const struct pipeline_watch *watch)
 {
     struct pipeline_report report;
-    if (pipeline_run(&sample.spec, &compute, watch, &report) != 0)
-        abort(); /* no assertion: files may be limited, and Check writes to one */
+    pipeline_run(&sample.spec, &compute, watch, &report);
     pipeline_report_clear(&report);
     return report;
 }
@@ -66,7 +65,7 @@ assert_ended(enum proto_verdict verdict, enum code code)
 START_TEST(a_successful_job)
 {
     struct pipeline_report report;
-    ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
+    pipeline_run(&sample.spec, &compute, NULL, &report);
     ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.error.message);
     ck_assert(!report.empty);
     ck_assert_int_eq(report.error.code, CODE_NONE);
@@ -89,7 +88,7 @@ START_TEST(a_successful_job)
     memcpy(first, report.results[0].sop_instance_uid, sizeof first);
     pipeline_report_clear(&report);
 
-    ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
+    pipeline_run(&sample.spec, &compute, NULL, &report);
     ck_assert_str_eq(report.results[0].sop_instance_uid, first);
     pipeline_report_clear(&report);
     ck_assert_int_eq(job_sample_output_entries(&sample), 4);
@@ -139,7 +138,7 @@ run_well(char *settings)
 {
     struct pipeline_report report;
     sample.spec.settings = settings;
-    ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
+    pipeline_run(&sample.spec, &compute, NULL, &report);
     ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.error.message);
     return report;
 }

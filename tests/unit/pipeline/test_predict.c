@@ -2,7 +2,7 @@
  * Predicted times: a job must not be predicted to be faster than one with less work, and slow jobs must be
  * recognized.
  */
-#include "service/pipeline/predict.h"
+#include "service/pipeline/pipeline.h"
 #include "tests/unit/suite.h"
 
 #include <math.h>

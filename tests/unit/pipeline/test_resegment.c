@@ -1,5 +1,5 @@
 /* Intensity masks: the values of a region after a range and standard deviations. */
-#include "service/pipeline/measure/measure_resegment.h"
+#include "service/pipeline/measure/measure.h"
 
 #include <check.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Conversion of texture options to offsets, and to the texts of a measurement. */
-#include "service/pipeline/measure/measure_unit.h"
+#include "service/pipeline/measure/measure.h"
 
 #include "kernels/features/matrices/directions.h"
 #include "kernels/features/patterns.h"
