@@ -20,13 +20,6 @@ const struct segment_measures segment_measures_none = {
     .centroid = {NAN, NAN, NAN},
 };
 
-static double
-volume_ml(const struct expect_volume *volume, const struct image_mask *mask)
-{
-    return (double)mask->voxels * volume->spacing[0] * volume->spacing[1] * volume->spacing[2] /
-           1000;
-}
-
 /* ----------------------------------------------------------------------------------- breaches */
 
 static const char *const face_names[EXPECT_FACES] = {
@@ -160,7 +153,8 @@ static void
 look_at_expectations(const struct expect_look *look, const struct expect_facts *facts,
                      const struct segment_measures *measures, const struct conf_expect *expect)
 {
-    const char *unit = look->volume->ucum;
+    const struct expect_volume *volume = look->volume;
+    const char *unit = volume->ucum;
     const struct conf_bounds *slice_mm = &expect->slice_mm;
     if (expect->unvalidated && !look->pipeline->unreviewed) {
         look_add(look, &(struct expect_breach){.expectation = "unvalidated"},
@@ -168,11 +162,13 @@ look_at_expectations(const struct expect_look *look, const struct expect_facts *
         look->breaches->unvalidated = true;
     }
     if (expect->volume_ml.given)
-        look_compare(look, "volume_ml", expect->volume_ml.at, volume_ml(look->volume, facts->mask),
+        look_compare(look, "volume_ml", expect->volume_ml.at,
+                     (double)facts->mask->voxels * volume->spacing[0] * volume->spacing[1] *
+                         volume->spacing[2] / 1000,
                      "volume ", " ml");
     look_at_facts(look, facts, measures, expect);
     /* Positions in decimal digits may be off by a micrometre. */
-    const double slices = round(look->volume->slice_mm * 1000) / 1000;
+    const double slices = round(volume->slice_mm * 1000) / 1000;
     if (slice_mm->given && slices > 0)
         look_compare(look, "slice_mm", slice_mm->at, slices, "slices of ", " mm");
     else if (slice_mm->given)
@@ -182,7 +178,7 @@ look_at_expectations(const struct expect_look *look, const struct expect_facts *
         look_add(look, &(struct expect_breach){.expectation = "unit"},
                  "the images' values are %s%s, expected in %s", *unit ? "in " : "of no known unit",
                  value_unit_spoken(unit), value_unit_spoken(expect->unit));
-    if (expect->has_contrast && look->volume->contrast != expect->contrast)
+    if (expect->has_contrast && volume->contrast != expect->contrast)
         look_add(look, &(struct expect_breach){.expectation = "contrast"},
                  "the images name %s contrast agent, expected %s", expect->contrast ? "no" : "a",
                  expect->contrast ? "one" : "none");

@@ -221,12 +221,13 @@ open_slots(struct worker_process *worker, const struct conf *conf, const struct 
     /* Pinned memory per lane of a GPU; on processors, allocation is cheap. */
     const int64_t limit = memory_of(conf), wanted = (int64_t)(conf->compute.keep_mib * (1 << 20));
     const int64_t keep = wanted < limit ? wanted : limit;
+    const bool is_cpu = strcmp(args->device, "cpu") == 0;
     struct error error;
     const struct slots_options options = {.device = args->device,
                                           .threads = threads > 0 ? threads : 1,
                                           .max_bytes = limit,
                                           .count = conf->compute.lanes,
-                                          .keep_bytes = strcmp(args->device, "cpu") ? keep : 0,
+                                          .keep_bytes = is_cpu ? 0 : keep,
                                           .rest_seconds = REST_SECONDS,
                                           .wake = worker_wake,
                                           .context = worker};

@@ -73,14 +73,6 @@ is_acquired(const struct sheet *sheet, const struct panel *panel)
     return panel < sheet->panels + sheet->slice_count;
 }
 
-/* Computes the unit vector of an axis of the panel, to the right or downwards. */
-static void
-panel_direction(const struct sheet *sheet, int axis, bool backwards, double direction[3])
-{
-    for (int i = 0; i < 3; i++)
-        direction[i] = (backwards ? -1 : 1) * sheet->request->stack->axes[3 * axis + i];
-}
-
 static void
 caption_text(const struct sheet *sheet, const struct panel *panel, char text[CAPTION_SIZE])
 {
@@ -442,12 +434,13 @@ draw_letters(struct sheet *sheet, const struct panel *panel, enum edge edge)
     const bool vertical = edge == UPPER_EDGE || edge == LOWER_EDGE;
     const bool backwards = edge == LEFT_EDGE || edge == UPPER_EDGE;
     const int height = 2 * LETTERING_HEIGHT + 2;
+    const double *axis =
+        sheet->request->stack->axes + 3 * (size_t)(vertical ? panel->down : panel->across);
+    const bool against = backwards != (vertical ? panel->from_below : panel->from_right);
+    const double sign = against ? -1 : 1;
     struct box box = panel->box;
-    double direction[3];
     char letters[ORIENTATION_SIZE];
-    panel_direction(sheet, vertical ? panel->down : panel->across,
-                    backwards != (vertical ? panel->from_below : panel->from_right), direction);
-    orientation_letters(direction, letters);
+    orientation_letters((double[3]){sign * axis[0], sign * axis[1], sign * axis[2]}, letters);
     const int width = lettering_width(letters, 2);
     if (box.width < 3 * width || box.height < 3 * height)
         return;

@@ -43,8 +43,9 @@ figures_place(const struct object_figures *figures, const struct sr_source_figur
     const struct image_planes *planes = figures->planes;
     const int64_t slices = planes->extent.slices;
     int64_t z = 0;
-    while (z < slices && (strcmp(figures_image(figures, z)->sop_instance_uid, figure->image_uid) ||
-                          figures->stack->planes[z].frame != figure->image_frame - 1))
+    while (z < slices &&
+           (strcmp(figures_image(figures, z)->sop_instance_uid, figure->image_uid) != 0 ||
+            figures->stack->planes[z].frame != figure->image_frame - 1))
         z++;
     if (z == slices)
         return figures_refuse(figures, CODE_OBJECT_OTHER_SERIES,

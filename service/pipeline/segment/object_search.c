@@ -11,15 +11,6 @@
 
 /* ------------------------------------------------------------------------------ fitting ---- */
 
-static bool
-object_names_series(const struct object_set *set, const char *series_uid)
-{
-    for (int32_t i = 0; i < set->series_count; i++)
-        if (strcmp(set->series[i], series_uid) == 0)
-            return true;
-    return false;
-}
-
 int
 object_search_check(const struct object_search *search, const struct object_set *set, int32_t item,
                     struct error *error)
@@ -29,7 +20,9 @@ object_search_check(const struct object_search *search, const struct object_set 
         segmentation->instances[segmentation->stack->planes[0].instance];
     const char *frame = item >= 0 ? set->items[item].frame : set->frame;
     const char *own = image->frame_of_reference_uid;
-    const bool named = object_names_series(set, image->series_uid);
+    bool named = false;
+    for (int32_t i = 0; i < set->series_count; i++)
+        named |= strcmp(set->series[i], image->series_uid) == 0;
     if (named && frame[0] && own[0] && strcmp(frame, own) != 0)
         return error_set_files(error, -EINVAL, CODE_OBJECT_OTHER_FRAME, set->path, NULL,
                                "%s names this series, but lies in another frame of reference (%s) "
