@@ -1,5 +1,5 @@
-/* on_planes.c - see on_planes.h. */
-#include "service/pipeline/results/on_planes.h"
+/* on_planes.c - the segments for DICOM objects; see row.h. */
+#include "service/pipeline/results/row.h"
 
 #include "base/error.h"
 #include "service/pipeline/segment/object.h"

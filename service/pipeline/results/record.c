@@ -117,20 +117,6 @@ put_measures(struct json *json, const struct segment_measures *measures, const c
     json_end_row(json);
 }
 
-/* Writes the numbers that a method used, and marks measured ones. */
-static void
-put_numbers(struct json *json, const struct pipeline_segment *segment)
-{
-    for (int i = 0; i < segment->number_count; i++)
-        json_number(json, segment->numbers[i].key, segment->numbers[i].value);
-    json_begin_array(json, "measured");
-    for (int i = 0; i < segment->number_count; i++)
-        if (segment->numbers[i].measured)
-            json_string(json, NULL, segment->numbers[i].key);
-    json_end_array(json);
-    json_integer(json, "measured_voxels", segment->measured_voxels);
-}
-
 static void
 put_segments(struct json *json, const struct pipeline_report *report)
 {
@@ -156,8 +142,16 @@ put_segments(struct json *json, const struct pipeline_report *report)
             json_string(json, "empty", segment->absent);
         if (segment->told[0])
             json_string(json, "note", segment->told);
-        if (segment->number_count > 0)
-            put_numbers(json, segment);
+        for (int n = 0; n < segment->number_count; n++)
+            json_number(json, segment->numbers[n].key, segment->numbers[n].value);
+        if (segment->number_count > 0) {
+            json_begin_array(json, "measured");
+            for (int n = 0; n < segment->number_count; n++)
+                if (segment->numbers[n].measured)
+                    json_string(json, NULL, segment->numbers[n].key);
+            json_end_array(json);
+            json_integer(json, "measured_voxels", segment->measured_voxels);
+        }
         if (segment->object.provenance)
             put_object(json, &segment->object);
         json_end_object(json);
