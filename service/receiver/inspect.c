@@ -1,13 +1,10 @@
 /* inspect.c - see inspect.h. */
 #include "service/receiver/inspect.h"
 
-#include "base/limits.h"
 #include "service/common/parallel.h"
-#include "service/common/routing/routing_conditions.h"
-#include "service/common/routing/routing_options.h"
+#include "service/common/routing/routing_view.h"
 
 #include "dicom/dicom.h"
-#include "dicom/read/geometry/geometry.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +19,6 @@ struct inspect {
     int32_t count;
     const char **paths;
     struct dicom_instance **instances; /* by path; NULL: not read */
-    size_t values_size;                /* bytes of all attribute values in the answer */
     struct proto_writer answer;
 
     pthread_mutex_t lock; /* protects the two fields below while threads read */
@@ -118,18 +114,6 @@ peek_some(struct parallel *loop, void *context)
     }
 }
 
-/* Returns the values for the answer, or "" beyond the size limit. A rule that needs them then does
- * not match. */
-static const char *
-inspect_values(struct inspect *inspect, const char *values)
-{
-    const size_t size = values ? strlen(values) : 0;
-    if (size == 0 || inspect->values_size + size > (size_t)LIMIT_RULE_VALUES_KIB << 10)
-        return "";
-    inspect->values_size += size;
-    return values;
-}
-
 /* Writes Image Orientation (Patient) of a stack: six direction cosines. */
 static void
 inspect_put_cosines(const struct geometry_stack *stack, char *text, size_t size)
@@ -142,10 +126,8 @@ inspect_put_cosines(const struct geometry_stack *stack, char *text, size_t size)
 
 static void
 inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
-                  const struct geometry_stack *stack, const char *values, int options)
+                  const struct geometry_stack *stack, const struct rules_facts *facts, int options)
 {
-    const struct rules_facts facts =
-        conditions_facts(stack->normal, stack->spacing[2], stack->plane_count);
     char cosines[COSINES] = "";
     static const struct error none = {0};
     const struct error *error = stack->accepted ? &none : &stack->error;
@@ -167,8 +149,8 @@ inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
         .times = series->times,
         .times_announced = series->times_announced,
         .options = options,
-        .orientation = stack->has_geometry ? facts.orientation : CONF_ANY_ORIENTATION,
-        .values = inspect_values(inspect, values),
+        .orientation = facts->orientation,
+        .values = facts->values,
         .column_mm = stack->has_geometry ? stack->spacing[0] : 0,
         .row_mm = stack->has_geometry ? stack->spacing[1] : 0,
         .cosines = cosines,
@@ -182,49 +164,23 @@ inspect_add_refusal(struct inspect *inspect, const struct error *error, int opti
 {
     const struct geometry_series none = {0};
     const struct geometry_stack refused = {.error = *error};
-    inspect_add_stack(inspect, &none, &refused, NULL, options);
+    const struct rules_facts unknown = {.orientation = CONF_ANY_ORIENTATION, .values = ""};
+    inspect_add_stack(inspect, &none, &refused, &unknown, options);
 }
 
-/* Adds the stacks with the attributes for the rules. If a file's attributes cannot be read, all
- * stacks are rejected. */
 static void
-inspect_add_series(struct inspect *inspect, const struct geometry_series *series, int options)
+inspect_add_stacks(struct inspect *inspect, struct routing_view_input *input, int options)
 {
-    char **values = calloc((size_t)series->stack_count + 1, sizeof *values);
+    struct routing_view view;
     struct error error = {0};
-    int rc = values ? routing_read_stack_values(series, inspect->paths, inspect->request.attributes,
-                                                values, &error)
-                    : error_set(&error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory.");
+    int rc = routing_view_make(input, options, &view, &error);
     if (rc) {
         inspect_mark_machine(&error, rc);
         inspect_add_refusal(inspect, &error, options);
     }
-    for (int32_t i = 0; i < series->stack_count && values; i++) {
-        if (rc == 0)
-            inspect_add_stack(inspect, series, &series->stacks[i], values[i], options);
-        free(values[i]);
-    }
-    free(values);
-}
-
-static void
-inspect_add_stacks(struct inspect *inspect, int options)
-{
-    const struct message_inspect *request = &inspect->request;
-    struct geometry_limits limits = {
-        .min_planes = (int32_t)request->min_slices,
-        .spacing_tolerance = request->spacing_tolerance,
-        .allow_missing = request->allow_missing != 0,
-    };
-    routing_options_set_limits(options, &limits);
-    struct geometry_series *series = NULL;
-    struct error error = {0};
-    if (geometry_group(inspect->instances, inspect->count, &limits, &series, &error) != 0) {
-        inspect_add_refusal(inspect, &error, options);
-        return;
-    }
-    inspect_add_series(inspect, series, options);
-    geometry_series_free(series);
+    for (int32_t i = 0; rc == 0 && i < view.grouped->stack_count; i++)
+        inspect_add_stack(inspect, view.grouped, &view.grouped->stacks[i], &view.facts[i], options);
+    routing_view_release(&view);
 }
 
 void
@@ -235,6 +191,15 @@ inspect_run(struct inspect *inspect, int threads)
     const struct message_inspected message = {.series_id = inspect->request.series_id,
                                               .revision = inspect->request.revision,
                                               .attributes = inspect->request.attributes};
+    struct routing_view_input input = {
+        .instances = inspect->instances,
+        .paths = inspect->paths,
+        .count = inspect->count,
+        .limits = {.min_planes = (int32_t)inspect->request.min_slices,
+                   .spacing_tolerance = inspect->request.spacing_tolerance,
+                   .allow_missing = inspect->request.allow_missing != 0},
+        .attributes = inspect->request.attributes,
+    };
     message_write_inspected(&inspect->answer, &message);
     for (int options = 0; options < ROUTING_OPTION_SETS; options++) {
         if (!(inspect->request.option_sets >> options & 1))
@@ -242,7 +207,7 @@ inspect_run(struct inspect *inspect, int threads)
         if (inspect->failed >= 0)
             inspect_add_refusal(inspect, &inspect->error, options);
         else
-            inspect_add_stacks(inspect, options);
+            inspect_add_stacks(inspect, &input, options);
     }
 }
 

@@ -2,9 +2,9 @@
  * explained.h - the predicted processing of a series: its stacks, the geometry check, the rules and
  * the jobs.
  *
- * No job runs and no file is written. The result follows the daemon: one view for each set of
- * options among the pipelines that rules can select (routing_options.h). Each job is then checked
- * with its pipeline's own limits.
+ * No job runs and no file is written. Stacks, rules and jobs are those of the functions that the
+ * daemon uses (routing_view.h, routing_result.h). Each job is then checked with its pipeline's own
+ * limits.
  */
 #ifndef NOCTULE_SERVICE_CLI_EXPLAIN_EXPLAINED_H
 #define NOCTULE_SERVICE_CLI_EXPLAIN_EXPLAINED_H
@@ -13,8 +13,8 @@
 #include "dicom/read/geometry/geometry.h"
 #include "service/cli/input/input_collect.h"
 #include "service/cli/input/input_sorted.h"
-#include "service/common/routing/routing_options.h"
-#include "service/common/routing/routing_rules.h"
+#include "service/common/routing/routing_result.h"
+#include "service/common/routing/routing_view.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,17 +31,13 @@ struct explained_condition {
     char text[CONDITION_TEXT], reason[RULES_REASONS], note[CONDITION_TEXT];
 };
 
-/* The result of a rule for all stacks that are not skipped. */
+/* A rule of the result, checked on its `shown` stack. */
 struct explained_rule {
-    const struct conf_rule *rule;
-    size_t checked, matching; /* numbers of stacks */
-    size_t accepted;          /* of the matching ones */
-    /* of the accepted ones, selected by the rule's `stacks` */
-    size_t wanted;
-    bool too_many;                          /* too many stacks for a rule without `stacks` */
-    char reasons[RULES_REASONS];            /* of the first stack that does not match */
-    struct explained_condition *conditions; /* for that stack, else for the first */
-    size_t condition_count;
+    const struct routing_rule *is;
+    bool too_many;               /* too many stacks for a rule without `stacks` */
+    char reasons[RULES_REASONS]; /* for which the stack does not match */
+    struct explained_condition *conditions;
+    size_t condition_count, room;
 };
 
 struct explained_job {
@@ -53,25 +49,23 @@ struct explained_job {
     char lacks[CONDITION_TEXT]; /* the series of the study that it would wait for, or "" */
 };
 
-/* The stacks for pipelines with the same options. */
-struct explained_view {
-    int judgement;
-    struct geometry_series *grouped; /* NULL after a refusal */
-};
-
 struct explained {
     const struct sorted_series *files;
     const struct collection *named;
-    struct error refusal;                             /* of the whole series, or CODE_NONE */
-    struct explained_view views[ROUTING_OPTION_SETS]; /* at least one */
+    const struct conf_pipeline *pipeline; /* the given one, or NULL */
+    struct conf_rule only;                /* with the given pipeline */
+    struct error refusal;                 /* of the whole series, or CODE_NONE */
+    char *attributes;                     /* that the rules check */
+    /* The stacks for pipelines with the same options, at least one; without stacks if refused. */
+    struct routing_view views[ROUTING_OPTION_SETS];
     size_t view_count;
     struct explained_place **places; /* in the first view: by instance, then by frame */
-    const char *title;               /* AE title with a pipeline of its own; NULL: rules apply */
-    struct conf_rule own;            /* replaces the configured rules if its pipeline is set */
-    struct explained_rule *rules;
-    size_t rule_count;
-    struct explained_job *jobs;
-    size_t job_count;
+    struct routing_stack *stacks;    /* of all views */
+    const struct geometry_stack **geometry;
+    struct routing_result result;
+    const char *title;            /* AE title with a pipeline of its own; NULL: rules apply */
+    struct explained_rule *rules; /* result.rule_count elements */
+    struct explained_job *jobs;   /* result.count elements */
 };
 
 struct explained_request {
@@ -85,7 +79,8 @@ struct explained_request {
     const struct collection *named;  /* files given by name, sorted by path */
 };
 
-/* Computes the result for a series. Returns 0 or -ENOMEM. The series must outlive the result. */
+/* Computes the result for a series. Returns 0 or -ENOMEM. The series must outlive the result, which
+ * must not be copied. */
 int explained_make(const struct explained_request *request, const struct sorted_series *series,
                    struct explained *explained);
 void explained_free(struct explained *explained);
@@ -93,19 +88,44 @@ void explained_free(struct explained *explained);
 /* Checks whether file i of the series was given by name. */
 bool explained_is_named(const struct explained *explained, size_t i);
 
-/* A fact of a DICOM header. */
-struct explained_fact {
+#define EXPLAINED_TEXT  256
+#define EXPLAINED_WORDS 400 /* an object description with its finding */
+
+#define FACT_TEXT       320
+
+/* The facts of a DICOM header. */
+enum explained_fact {
+    FACT_CLASS,
+    FACT_SYNTAX,
+    FACT_TYPES,
+    FACT_FRAMES,
+    FACT_SIZE,
+    FACT_PIXELS,
+    FACT_SPACING,
+    FACT_THICKNESS,
+    FACT_ORIENTATION,
+    FACT_RESCALE,
+    FACT_MAPPING,
+    FACT_LOCATIONS,
+    FACT_FRAME_OF_REFERENCE,
+    FACT_ANNOUNCED,
+    FACT_EXPECTED,
+
+#define KEY(id, rule, tolerance, prefix, what) FACT_KEY_##id,
+#include "dicom/read/image/keys.def"
+#undef KEY
+    FACT_COUNT
+};
+
+extern const struct explained_fact_name {
     const char *title; /* for text output; the attributes, for facts that split volumes */
     const char *key;
     bool sets_apart; /* one of keys.def: it splits a series into volumes */
-    void (*describe)(const struct dicom_instance *instance, const struct dicom_frame *frame,
-                     char *text, size_t size);
-};
+} explained_fact_names[FACT_COUNT];
 
-extern const struct explained_fact explained_facts[]; /* ends with a NULL title */
-
-#define EXPLAINED_TEXT  256
-#define EXPLAINED_WORDS 400 /* an object description with its finding */
+/* Writes the facts of a frame; "": none. */
+void explained_describe(const struct dicom_instance *instance, const struct dicom_frame *frame,
+                        char texts[FACT_COUNT][FACT_TEXT]);
 
 /* Print the result as text for a terminal, or write all of it into the open JSON object. */
 void explained_to_text(const struct explained *explained);

@@ -13,64 +13,34 @@ explanation_error(struct json *json, const struct error *error)
     json_end_array(json);
 }
 
-static const char *
-place_stack(const struct explained *explained, struct explained_place place)
-{
-    return place.stack < 0 ? "" : explained->views[0].grouped->stacks[place.stack].name;
-}
-
-static void
-explanation_facts(struct json *json, const struct dicom_instance *instance,
-                  const struct dicom_frame *frame, bool sets_apart)
-{
-    for (const struct explained_fact *fact = explained_facts; fact->title; fact++) {
-        char text[EXPLAINED_TEXT];
-        if (fact->sets_apart != sets_apart)
-            continue;
-        fact->describe(instance, frame, text, sizeof text);
-        if (text[0])
-            json_string(json, fact->key, text);
-    }
-}
-
 static void
 explanation_frame(struct json *json, const struct explained *explained, size_t i, int32_t f)
 {
+    static char texts[FACT_COUNT][FACT_TEXT];
     const struct dicom_instance *instance = explained->files->headers.instances[i];
     const struct dicom_frame *frame = &instance->frames[f];
     const struct explained_place place = explained->places[i][f];
+    const bool placed = place.stack >= 0;
     json_begin_object(json, NULL);
-    json_string(json, "stack", place_stack(explained, place));
-    json_integer(json, "slice", place.stack < 0 ? 0 : place.plane + 1);
+    json_string(json, "stack", placed ? explained->views[0].grouped->stacks[place.stack].name : "");
+    json_integer(json, "slice", placed ? place.plane + 1 : 0);
     json_begin_row(json, "position_mm");
     for (int axis = 0; axis < 3 && frame->has_position; axis++)
         json_exact(json, NULL, frame->position[axis]);
     json_end_row(json);
-    explanation_facts(json, instance, frame, false);
-    json_begin_object(json, "keys");
-    explanation_facts(json, instance, frame, true);
+    explained_describe(instance, frame, texts);
+    for (int fact = 0; fact < FACT_COUNT; fact++) {
+        if (fact == FACT_EXPECTED + 1) /* the others split volumes */
+            json_begin_object(json, "keys");
+        if (texts[fact][0])
+            json_string(json, explained_fact_names[fact].key, texts[fact]);
+    }
     json_end_object(json);
     json_end_object(json);
 }
 
 static void
-explanation_file(struct json *json, const struct explained *explained, size_t i)
-{
-    const struct dicom_instance *instance = explained->files->headers.instances[i];
-    json_begin_object(json, NULL);
-    json_string(json, "file", explained->files->paths[i]);
-    json_string(json, "sop_instance_uid", instance->sop_instance_uid);
-    json_integer(json, "instance_number", instance->instance_number);
-    json_boolean(json, "named", explained_is_named(explained, i));
-    json_begin_array(json, "images");
-    for (int32_t f = 0; f < instance->frame_count; f++)
-        explanation_frame(json, explained, i, f);
-    json_end_array(json);
-    json_end_object(json);
-}
-
-static void
-explanation_stack(struct json *json, const struct geometry_stack *stack, int judgement)
+explanation_stack(struct json *json, const struct geometry_stack *stack, int options)
 {
     json_begin_object(json, NULL);
     json_string(json, "stack", stack->name);
@@ -78,7 +48,7 @@ explanation_stack(struct json *json, const struct geometry_stack *stack, int jud
     json_boolean(json, "passed_over", stack->passed_over);
     json_boolean(json, "straightened", stack->accepted && geometry_needs_resampling(stack));
     json_string(json, "split_by", stack->split_by);
-    json_string(json, "options", routing_options_text(judgement));
+    json_string(json, "options", routing_options_text(options));
     json_integer(json, "slices", stack->plane_count);
     json_integer(json, "columns", stack->columns);
     json_integer(json, "rows", stack->rows);
@@ -91,24 +61,18 @@ explanation_stack(struct json *json, const struct geometry_stack *stack, int jud
 }
 
 static void
-explanation_view(struct json *json, const struct explained_view *view)
+explanation_rule(struct json *json, const struct explained_rule *rule, bool of_title)
 {
-    for (int32_t i = 0; view->grouped && i < view->grouped->stack_count; i++)
-        explanation_stack(json, &view->grouped->stacks[i], view->judgement);
-}
-
-static void
-explanation_rule(struct json *json, const struct explained_rule *rule)
-{
+    const struct routing_rule *is = rule->is;
     json_begin_object(json, NULL);
-    json_string(json, "rule", rule->rule->name ? rule->rule->name : "");
-    json_string(json, "pipeline", rule->rule->pipeline);
-    json_boolean(json, "matches", rule->matching > 0);
-    json_string(json, "stacks", rule->rule->stacks ? rule->rule->stacks : "");
-    json_integer(json, "stacks_asked", (int64_t)rule->checked);
-    json_integer(json, "stacks_matching", (int64_t)rule->matching);
-    json_integer(json, "stacks_accepted", (int64_t)rule->accepted);
-    json_integer(json, "stacks_wanted", (int64_t)rule->wanted);
+    json_string(json, "rule", is->rule->name && !of_title ? is->rule->name : "");
+    json_string(json, "pipeline", is->rule->pipeline);
+    json_boolean(json, "matches", is->matching > 0);
+    json_string(json, "stacks", is->rule->stacks ? is->rule->stacks : "");
+    json_integer(json, "stacks_asked", (int64_t)is->checked);
+    json_integer(json, "stacks_matching", (int64_t)is->matching);
+    json_integer(json, "stacks_accepted", (int64_t)is->accepted);
+    json_integer(json, "stacks_wanted", (int64_t)is->selected);
     json_boolean(json, "too_many_stacks", rule->too_many);
     json_string(json, "reasons", rule->reasons);
     json_begin_array(json, "conditions");
@@ -150,15 +114,18 @@ explanation_outcome(struct json *json, const struct explained *explained)
     json_integer(json, "announced_temporal_positions", grouped->times_announced);
     json_begin_array(json, "stacks");
     for (size_t v = 0; v < explained->view_count; v++)
-        explanation_view(json, &explained->views[v]);
+        for (int32_t i = 0;
+             explained->views[v].grouped && i < explained->views[v].grouped->stack_count; i++)
+            explanation_stack(json, &explained->views[v].grouped->stacks[i],
+                              explained->views[v].options);
     json_end_array(json);
     json_string(json, "ae_title", explained->title ? explained->title : "");
     json_begin_array(json, "rules");
-    for (size_t i = 0; i < explained->rule_count; i++)
-        explanation_rule(json, &explained->rules[i]);
+    for (size_t i = 0; i < explained->result.rule_count; i++)
+        explanation_rule(json, &explained->rules[i], explained->title != NULL);
     json_end_array(json);
     json_begin_array(json, "jobs");
-    for (size_t i = 0; i < explained->job_count; i++)
+    for (size_t i = 0; i < explained->result.count; i++)
         explanation_job(json, &explained->jobs[i]);
     json_end_array(json);
 }
@@ -177,7 +144,18 @@ explained_to_json(const struct explained *explained, struct json *json)
     explanation_error(json, &explained->refusal);
     explanation_outcome(json, explained);
     json_begin_array(json, "instances");
-    for (size_t i = 0; i < headers->count; i++)
-        explanation_file(json, explained, i);
+    for (size_t i = 0; i < headers->count; i++) {
+        const struct dicom_instance *instance = headers->instances[i];
+        json_begin_object(json, NULL);
+        json_string(json, "file", explained->files->paths[i]);
+        json_string(json, "sop_instance_uid", instance->sop_instance_uid);
+        json_integer(json, "instance_number", instance->instance_number);
+        json_boolean(json, "named", explained_is_named(explained, i));
+        json_begin_array(json, "images");
+        for (int32_t f = 0; f < instance->frame_count; f++)
+            explanation_frame(json, explained, i, f);
+        json_end_array(json);
+        json_end_object(json);
+    }
     json_end_array(json);
 }

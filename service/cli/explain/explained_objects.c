@@ -417,7 +417,7 @@ explained_objects_put_waits(const struct explained_objects *objects,
     }
     if (json)
         json_begin_array(json, "waits_for");
-    for (size_t i = 0; i < explained->job_count; i++) {
+    for (size_t i = 0; i < explained->result.count; i++) {
         const struct conf_pipeline *pipeline =
             conf_find_pipeline(objects->conf, explained->jobs[i].pipeline);
         for (size_t k = 0; !waits_are_listed(explained, i) && k < pipeline->segment_count; k++)

@@ -15,13 +15,6 @@
 
 /* ---------------------------------------------------------------------------------- lines ---- */
 
-/* Returns the length of the word at `text`. */
-static size_t
-word_length(const char *text)
-{
-    return strcspn(text, " ");
-}
-
 static void
 text_clean(const char *text, size_t length)
 {
@@ -40,7 +33,7 @@ text_wrapped(const char *title, const char *text)
     printf("  %-*s", indent - 3, title);
     int column = (int)strlen(title) > indent - 3 ? (int)strlen(title) + 2 : indent - 1;
     while (*text) {
-        const size_t length = word_length(text);
+        const size_t length = strcspn(text, " ");
         if (column > indent && column + 1 + (int)length > WIDTH) {
             printf("\n%*s", indent - 1, "");
             column = indent - 1;
@@ -75,13 +68,13 @@ plural(size_t count)
 
 /* The distinct values of a fact, in order of first appearance. */
 struct fact_values {
-    char texts[MAX_VALUES][EXPLAINED_TEXT];
+    char texts[MAX_VALUES][FACT_TEXT];
     size_t count;
     bool more;
 };
 
 static void
-fact_values_add(struct fact_values *values, const char *text)
+fact_values_add(struct fact_values *values, const char text[FACT_TEXT])
 {
     for (size_t i = 0; i < values->count; i++)
         if (strcmp(values->texts[i], text) == 0)
@@ -89,28 +82,13 @@ fact_values_add(struct fact_values *values, const char *text)
     if (values->count == MAX_VALUES)
         values->more = true;
     else
-        snprintf(values->texts[values->count++], EXPLAINED_TEXT, "%s", text);
+        memcpy(values->texts[values->count++], text, FACT_TEXT);
 }
 
 static void
-fact_values_find(const struct explained_fact *fact, const struct headers *headers,
-                 struct fact_values *values)
+text_fact(const struct explained_fact_name *name, const struct fact_values *values)
 {
-    values->count = 0;
-    values->more = false;
-    for (size_t i = 0; i < headers->count && !values->more; i++)
-        for (int32_t f = 0; f < headers->instances[i]->frame_count && !values->more; f++) {
-            char text[EXPLAINED_TEXT];
-            fact->describe(headers->instances[i], &headers->instances[i]->frames[f], text,
-                           sizeof text);
-            fact_values_add(values, text);
-        }
-}
-
-static void
-text_fact(const struct explained_fact *fact, const struct fact_values *values)
-{
-    char text[(MAX_TOLD + 2) * (EXPLAINED_TEXT + 4)] = "";
+    char text[(MAX_TOLD + 2) * (FACT_TEXT + 4)] = "";
     size_t used = 0;
     if (values->count == 0 || (values->count == 1 && !values->texts[0][0]))
         return;
@@ -121,52 +99,44 @@ text_fact(const struct explained_fact *fact, const struct fact_values *values)
         used += (size_t)sprintf(text + used, ", ... (more than %d values)", MAX_VALUES);
     else if (values->count > MAX_TOLD)
         used += (size_t)sprintf(text + used, ", ... (%zu values)", values->count);
-    if (fact->sets_apart)
-        sprintf(text + used, "; %s", fact->title);
-    text_wrapped(fact->sets_apart ? fact->key : fact->title, text);
-}
-
-static void
-text_facts(const struct headers *headers, bool sets_apart)
-{
-    static struct fact_values values;
-    for (const struct explained_fact *fact = explained_facts; fact->title; fact++) {
-        if (fact->sets_apart != sets_apart)
-            continue;
-        fact_values_find(fact, headers, &values);
-        text_fact(fact, &values);
-    }
-}
-
-static void
-text_numbers(const struct headers *headers)
-{
-    int32_t low = INT32_MAX, high = INT32_MIN;
-    for (size_t i = 0; i < headers->count; i++) {
-        const int32_t number = headers->instances[i]->instance_number;
-        low = number < low ? number : low;
-        high = number > high ? number : high;
-    }
-    if (headers->count > 1)
-        explained_put_line("instance numbers", "%d to %d, in %zu files", low, high, headers->count);
+    if (name->sets_apart)
+        sprintf(text + used, "; %s", name->title);
+    text_wrapped(name->sets_apart ? name->key : name->title, text);
 }
 
 static void
 text_header(const struct explained *explained)
 {
+    static struct fact_values values[FACT_COUNT];
+    static char texts[FACT_COUNT][FACT_TEXT];
     const struct headers *headers = &explained->files->headers;
     const struct dicom_instance *first = headers->instances[0];
+    int32_t low = INT32_MAX, high = INT32_MIN;
     size_t frames = 0;
-    for (size_t i = 0; i < headers->count; i++)
-        frames += (size_t)headers->instances[i]->frame_count;
+    for (int fact = 0; fact < FACT_COUNT; fact++)
+        values[fact].count = values[fact].more = 0;
+    for (size_t i = 0; i < headers->count; i++) {
+        const struct dicom_instance *instance = headers->instances[i];
+        frames += (size_t)instance->frame_count;
+        low = instance->instance_number < low ? instance->instance_number : low;
+        high = instance->instance_number > high ? instance->instance_number : high;
+        for (int32_t f = 0; f < instance->frame_count; f++) {
+            explained_describe(instance, &instance->frames[f], texts);
+            for (int fact = 0; fact < FACT_COUNT; fact++)
+                fact_values_add(&values[fact], texts[fact]);
+        }
+    }
     printf("Series %s\n", first->series_uid);
     explained_put_line("is", "%s, body part %s, \"%s\", number %d", first->modality,
                        first->body_part[0] ? first->body_part : "unknown",
                        first->series_description, first->series_number);
     explained_put_line("files", "%zu with %zu image%s", headers->count, frames, plural(frames));
-    text_facts(headers, false);
-    text_numbers(headers);
-    text_facts(headers, true);
+    for (int fact = 0; fact < FACT_COUNT; fact++) {
+        if (fact == FACT_EXPECTED + 1 && headers->count > 1)
+            explained_put_line("instance numbers", "%d to %d, in %zu files", low, high,
+                               headers->count);
+        text_fact(&explained_fact_names[fact], &values[fact]);
+    }
 }
 
 /* --------------------------------------------------------------------------------- stacks ---- */
@@ -177,50 +147,37 @@ stack_name(const struct geometry_stack *stack)
     return stack->name[0] ? stack->name : "the only stack";
 }
 
-static const char *
-plane_name(const struct explained *explained, const struct geometry_stack *stack, int32_t plane)
-{
-    return text_base_name(explained->files->paths[stack->planes[plane].instance]);
-}
-
-/* Returns why the stack is resampled for processing. */
-static const char *
-text_crooked(const struct geometry_stack *stack)
-{
-    if (!stack->tilted)
-        return "its slices are unevenly spaced";
-    return stack->uneven ? "its slices are tilted and unevenly spaced" : "its slices are tilted";
-}
-
 static void
 text_stack(const struct explained *explained, const struct geometry_stack *stack)
 {
-    char spacing[80] = "", files[600];
+    char spacing[80] = "", more[300] = "";
+    char *const *paths = explained->files->paths;
     const int32_t last = stack->plane_count - 1;
     if (stack->accepted)
         snprintf(spacing, sizeof spacing, ", %.4g x %.4g x %.4g mm", stack->spacing[0],
                  stack->spacing[1], stack->spacing[2]);
     if (last > 0)
-        snprintf(files, sizeof files, "%.250s to %.250s", plane_name(explained, stack, 0),
-                 plane_name(explained, stack, last));
-    else
-        snprintf(files, sizeof files, "%.250s", plane_name(explained, stack, 0));
+        snprintf(more, sizeof more, " to %.250s",
+                 text_base_name(paths[stack->planes[last].instance]));
     explained_put_line(stack->accepted      ? "  accepted"
                        : stack->passed_over ? "  skipped"
                                             : "  refused",
-                       "%s: %d slice%s of %d x %d%s: %s", stack_name(stack), stack->plane_count,
-                       plural((size_t)stack->plane_count), stack->columns, stack->rows, spacing,
-                       files);
+                       "%s: %d slice%s of %d x %d%s: %.250s%s", stack_name(stack),
+                       stack->plane_count, plural((size_t)stack->plane_count), stack->columns,
+                       stack->rows, spacing, text_base_name(paths[stack->planes[0].instance]),
+                       more);
     if (!stack->accepted)
         explained_put_line("    why", "%s: %s", code_name(stack->error.code), stack->error.message);
     else if (geometry_needs_resampling(stack))
-        explained_put_line("    resampled", "%s", text_crooked(stack));
+        explained_put_line("    resampled", "its slices are %s%s%s", stack->tilted ? "tilted" : "",
+                           stack->tilted && stack->uneven ? " and " : "",
+                           stack->uneven || !stack->tilted ? "unevenly spaced" : "");
 }
 
 static void
-text_view(const struct explained *explained, const struct explained_view *view)
+text_view(const struct explained *explained, const struct routing_view *view)
 {
-    const char *split_by = "", *options = routing_options_text(view->judgement);
+    const char *split_by = "", *options = routing_options_text(view->options);
     if (explained->view_count == 1)
         printf("  stacks: %d\n", view->grouped->stack_count);
     else
@@ -239,15 +196,14 @@ static void
 text_stacks(const struct explained *explained)
 {
     const struct geometry_series *first = explained->views[0].grouped;
-    if (!first) {
+    if (explained->refusal.code != CODE_NONE)
         explained_put_line("refused", "%s: %s", code_name(explained->refusal.code),
                            explained->refusal.message);
-        return;
-    }
-    if (first->times_announced > 0)
+    if (first && first->times_announced > 0)
         explained_put_line("temporal positions", "%d of %d", first->times, first->times_announced);
     for (size_t i = 0; i < explained->view_count; i++)
-        text_view(explained, &explained->views[i]);
+        if (explained->views[i].grouped)
+            text_view(explained, &explained->views[i]);
 }
 
 static void
@@ -267,47 +223,33 @@ text_file(const struct explained *explained, size_t i)
             instance->frame_count > 1 ? ", the first of its images" : "");
 }
 
-static void
-text_files(const struct explained *explained)
-{
-    const size_t count = explained->files->headers.count;
-    for (size_t i = 0; i < count; i++)
-        if (count <= MAX_FILES ||
-            (explained->named->count <= MAX_FILES && explained_is_named(explained, i)))
-            text_file(explained, i);
-}
-
 /* ---------------------------------------------------------------------------- rules, jobs ---- */
 
 static void
 text_rule(const struct explained *explained, size_t number, const struct explained_rule *rule)
 {
     char title[96];
-    const char *stacks = rule->rule->stacks, *name = rule->rule->name;
+    const struct routing_rule *is = rule->is;
+    const char *pipeline = is->rule->pipeline, *stacks = is->rule->stacks, *name = is->rule->name;
     snprintf(title, sizeof title, "  rule %zu%s%s", number, name ? ", " : "", name ? name : "");
-    if (explained->own.pipeline)
+    if (explained->title || explained->pipeline)
         snprintf(title, sizeof title, "  pipeline");
-    if (rule->matching == 0)
-        explained_put_line(title, "%s: no: %s", rule->rule->pipeline,
-                           rule->checked ? rule->reasons : "there is no stack to match");
+    if (is->matching == 0)
+        explained_put_line(title, "%s: no: %s", pipeline,
+                           is->checked ? rule->reasons : "there is no stack to match");
     else if (rule->too_many)
         explained_put_line(title,
                            "%s: yes, but the series has %zu volumes and the rule does not select "
                            "some (option stacks): TOO_MANY_STACKS",
-                           rule->rule->pipeline, rule->accepted);
-    else if (rule->accepted == 0)
-        explained_put_line(title, "%s: yes, but no stack is accepted", rule->rule->pipeline);
+                           pipeline, is->accepted);
+    else if (is->accepted == 0)
+        explained_put_line(title, "%s: yes, but no stack is accepted", pipeline);
     else
-        explained_put_line(title, "%s: yes, for %zu of %zu stacks%s%s%s%s%s", rule->rule->pipeline,
-                           rule->wanted, rule->checked, stacks ? " (stacks = \"" : "",
+        explained_put_line(title, "%s: yes, for %zu of %zu stacks%s%s%s%s%s", pipeline,
+                           is->selected, is->checked, stacks ? " (stacks = \"" : "",
                            stacks ? stacks : "", stacks ? "\")" : "",
                            rule->reasons[0] ? "; others do not match: " : "", rule->reasons);
-}
-
-/* Prints the conditions of a rule with several ones, and each condition with a note. */
-static void
-text_conditions(const struct explained_rule *rule)
-{
+    /* of several conditions all are printed, of one only its note */
     for (size_t i = 0; i < rule->condition_count; i++) {
         const struct explained_condition *condition = &rule->conditions[i];
         if (rule->condition_count > 1 || condition->note[0])
@@ -322,56 +264,46 @@ text_rules(const struct explained *explained)
 {
     if (explained->title)
         printf("  rules: not used, AE title %s has a pipeline\n", explained->title);
-    else if (explained->own.pipeline)
+    else if (explained->pipeline)
         printf("  rules: not used, the pipeline is given\n");
     else
-        printf("  rules: %zu\n", explained->rule_count);
-    for (size_t i = 0; i < explained->rule_count; i++) {
+        printf("  rules: %zu\n", explained->result.rule_count);
+    for (size_t i = 0; i < explained->result.rule_count; i++)
         text_rule(explained, i + 1, &explained->rules[i]);
-        text_conditions(&explained->rules[i]);
-    }
 }
 
-/* ", would wait for its window, 22:00-06:00, deadline 07:00" */
 static void
-text_times(const struct explained_job *job, char *text, size_t size)
+text_job(const struct explained_job *job)
 {
     const struct conf_window *window = job->window, *done_by = job->done_by;
     const bool is_open = window && time_window_is_open(window->times, clock_unix_ms());
-    snprintf(text, size, "%s%s%s%s",
-             !window   ? ""
-             : is_open ? ", in its window, "
-                       : ", would wait for its window, ",
-             window ? window->text : "", done_by ? ", deadline " : "",
-             done_by ? done_by->text : "");
-}
-
-static void
-text_jobs(const struct explained *explained)
-{
-    printf("  jobs: %zu\n", explained->job_count);
-    for (size_t i = 0; i < explained->job_count; i++) {
-        const struct explained_job *job = &explained->jobs[i];
-        char times[900];
-        text_times(job, times, sizeof times);
-        if (job->geometry.code == CODE_NONE)
-            explained_put_line(
-                "  job", "%s on %s, priority %d%s%s%s", job->pipeline, stack_name(job->stack),
-                job->priority, times,
-                job->lacks[0] ? ", would wait for another series of the study: " : "", job->lacks);
-        else
-            explained_put_line("  job", "%s on %s would be refused: %s: %s", job->pipeline,
-                               stack_name(job->stack), code_name(job->geometry.code),
-                               job->geometry.message);
-    }
+    if (job->geometry.code == CODE_NONE)
+        explained_put_line(
+            "  job", "%s on %s, priority %d%s%s%s%s%s%s", job->pipeline, stack_name(job->stack),
+            job->priority,
+            !window   ? ""
+            : is_open ? ", in its window, "
+                      : ", would wait for its window, ",
+            window ? window->text : "", done_by ? ", deadline " : "", done_by ? done_by->text : "",
+            job->lacks[0] ? ", would wait for another series of the study: " : "", job->lacks);
+    else
+        explained_put_line("  job", "%s on %s would be refused: %s: %s", job->pipeline,
+                           stack_name(job->stack), code_name(job->geometry.code),
+                           job->geometry.message);
 }
 
 void
 explained_to_text(const struct explained *explained)
 {
+    const size_t count = explained->files->headers.count;
     text_header(explained);
     text_stacks(explained);
-    text_files(explained);
+    for (size_t i = 0; i < count; i++)
+        if (count <= MAX_FILES ||
+            (explained->named->count <= MAX_FILES && explained_is_named(explained, i)))
+            text_file(explained, i);
     text_rules(explained);
-    text_jobs(explained);
+    printf("  jobs: %zu\n", explained->result.count);
+    for (size_t i = 0; i < explained->result.count; i++)
+        text_job(&explained->jobs[i]);
 }

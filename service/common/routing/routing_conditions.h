@@ -46,7 +46,6 @@ struct rules_study {
 
 struct rules_series {
     const char *modality, *body_part, *description; /* "": unknown */
-    const struct conf_title *title; /* the called AE title; NULL: not one of ours, or unknown */
     const struct rules_stack *stacks;
     size_t stack_count;
     const struct conf_inbox *inbox;  /* the inbox it came from; NULL: not configured, or unknown */

@@ -80,14 +80,4 @@ routing_options_text(int64_t options)
     return options > 0 && options < ROUTING_OPTION_SETS ? texts[options] : "";
 }
 
-/*
- * Reads the attributes that rules check from the first slice of each stack i into values[i], in the
- * form of dicom_read_values. The slice is the file, or the frame of an enhanced image, that is
- * lowest along the normal. The caller must free each value; NULL: unknown. Each file is read once.
- * Returns 0, or -errno with the error of the first file that could not be read; some values are
- * then unknown.
- */
-int routing_read_stack_values(const struct geometry_series *series, const char *const *paths,
-                              const char *asked, char **values, struct error *error);
-
 #endif

@@ -113,13 +113,13 @@ rule_note_undecided(const struct conf_rule *rule, const struct rules_series *ser
     }
 }
 
-/* Adds the picks of one rule. Returns the new number of picks. */
-static size_t
-rule_pick(const struct conf_rule *rule, const struct rules_series *series, struct rules_pick *picks,
-          size_t count, struct rules_outcome *outcome)
+size_t
+rules_add_picks(const struct conf_rule *rule, const struct rules_series *series,
+                struct rules_pick *picks, size_t count, struct rules_outcome *outcome)
 {
     const struct rules_matches matches = rules_find_matches(rule, series);
     outcome->matched |= matches.count > 0;
+    outcome->selected = 0;
     rule_note_undecided(rule, series, outcome);
     if (!rule->stacks && matches.count > RULES_MAX_STACKS && !outcome->too_many) {
         outcome->too_many = matches.count;
@@ -130,6 +130,7 @@ rule_pick(const struct conf_rule *rule, const struct rules_series *series, struc
         if (!stack->accepted || !rules_match(rule, series, stack, NULL) ||
             !rule_wants(rule->stacks, &matches, stack, i))
             continue;
+        outcome->selected++;
         struct rules_pick *known = rules_find(picks, count, i, rule->pipeline);
         const bool waits = rule->study_count > 0;
         if (!known) {
@@ -152,14 +153,8 @@ rules_pick(const struct conf_rule *rules, size_t rule_count, const struct rules_
            struct rules_pick *picks, struct rules_outcome *outcome)
 {
     *outcome = (struct rules_outcome){0};
-    if (series->title && series->title->pipeline) {
-        const struct conf_rule of_the_title = {.name = series->title->ae_title,
-                                               .pipeline = series->title->pipeline,
-                                               .stacks = series->title->stacks};
-        return rule_pick(&of_the_title, series, picks, 0, outcome);
-    }
     size_t count = 0;
     for (size_t i = 0; i < rule_count; i++)
-        count = rule_pick(&rules[i], series, picks, count, outcome);
+        count = rules_add_picks(&rules[i], series, picks, count, outcome);
     return count;
 }

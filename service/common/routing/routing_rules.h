@@ -4,10 +4,7 @@
  * A rule matches a stack if all its conditions hold (routing_conditions.h). Of the accepted stacks
  * that match, the rule takes those that its `stacks` selects. All rules count. A pipeline named by
  * several rules runs once per stack, with the highest priority. The caller must check a rule with
- * `otherwise` only if no other rule matches the series.
- *
- * If a series was sent to an AE title with a pipeline of its own, it gets that pipeline and no rule
- * is checked.
+ * `otherwise` only if no other rule matches the series (routing_result.h).
  */
 #ifndef NOCTULE_SERVICE_COMMON_ROUTING_ROUTING_RULES_H
 #define NOCTULE_SERVICE_COMMON_ROUTING_ROUTING_RULES_H
@@ -31,12 +28,13 @@ struct rules_pick {
 
 /* Reasons for which a series may have no picks. */
 struct rules_outcome {
-    bool matched;    /* a rule matches, or the AE title has a pipeline */
+    bool matched;    /* a rule matches */
     size_t too_many; /* number of stacks that match a rule without `stacks`; 0: within the limit */
     const char *pipeline; /* of that rule */
     const char
         *undecided; /* an attribute that a rule cannot compare (routing_conditions.h), or NULL */
     const char *undecided_pipeline; /* of that rule */
+    size_t selected;                /* number of stacks that the last rule selects */
 };
 
 #define RULES_REASONS 512
@@ -55,5 +53,9 @@ bool rules_match(const struct conf_rule *rule, const struct rules_series *series
 size_t rules_pick(const struct conf_rule *rules, size_t rule_count,
                   const struct rules_series *series, struct rules_pick *picks,
                   struct rules_outcome *outcome);
+
+/* Adds the picks of one more rule to `count` picks, and its outcome. Returns the new number. */
+size_t rules_add_picks(const struct conf_rule *rule, const struct rules_series *series,
+                       struct rules_pick *picks, size_t count, struct rules_outcome *outcome);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
+#include "service/common/routing/routing_result.h"
 #include "service/daemon/series/series.h"
 
 #include <errno.h>
@@ -151,61 +152,34 @@ awaited_paths(const struct core *core, int64_t series_id, const struct conf_pipe
 
 /* ------------------------------------------------------------------------- series of a study -- */
 
-struct companions {
-    struct queue_companion *at;
-    size_t count;
-};
-
-static bool
-companions_have(const struct companions *companions, const struct conf_companion *wanted)
-{
-    for (size_t i = 0; i < companions->count; i++)
-        if (conditions_fit_companion(wanted, companions->at[i].modality,
-                                     companions->at[i].body_part, companions->at[i].description))
-            return true;
-    return false;
-}
-
-/* Describes the first missing series. Returns false if all are present. */
-static bool
-companions_lack(const struct companions *companions, const struct conf_rule *rule,
-                char text[AWAITED_TEXT])
-{
-    char wanted[CONDITION_TEXT];
-    for (size_t i = 0; i < rule->study_count; i++) {
-        if (companions_have(companions, &rule->study[i]))
-            continue;
-        conditions_describe_companion(&rule->study[i], wanted);
-        snprintf(text, AWAITED_TEXT, "It waits for another series of the study: %s.", wanted);
-        return true;
-    }
-    return false;
-}
-
 int
 awaited_lacks_study(struct core *core, const struct queue_series *series, const char *pipeline,
                     char text[AWAITED_TEXT])
 {
-    const struct rules_series subject = routing_subject(core->conf, series);
-    struct companions companions;
-    char lacks[AWAITED_TEXT];
-    bool whole = false;
+    struct rules_series subject = routing_subject(core->conf, series);
+    struct queue_companion *companions;
+    size_t count;
+    char wanted[CONDITION_TEXT];
     *text = '\0';
-    int error = queue_companions(core->queue, series->id, &companions.at, &companions.count);
-    for (size_t i = 0; i < core->conf->rule_count && !error && !whole; i++) {
-        const struct conf_rule *rule = &core->conf->rules[i];
-        if (rule->study_count == 0 || strcmp(rule->pipeline, pipeline) != 0 ||
-            !rules_match_series(rule, &subject))
-            continue;
-        whole = !companions_lack(&companions, rule, lacks);
-        if (!whole && !*text)
-            strcpy(text, lacks);
+    int error = queue_companions(core->queue, series->id, &companions, &count);
+    struct rules_companion *others = error ? NULL : calloc(count + 1, sizeof *others);
+    error = error || others ? error : -ENOMEM;
+    for (size_t i = 0; i < count && others; i++)
+        others[i] = (struct rules_companion){.modality = companions[i].modality,
+                                             .body_part = companions[i].body_part,
+                                             .description = companions[i].description};
+    const struct rules_study study = {others, count};
+    subject.study = &study;
+    const struct conf_companion *lacking =
+        others ? routing_find_lacking(core->conf, &subject, pipeline) : NULL;
+    if (lacking) {
+        conditions_describe_companion(lacking, wanted);
+        snprintf(text, AWAITED_TEXT, "It waits for another series of the study: %s.", wanted);
     }
-    if (whole)
-        *text = '\0';
-    for (size_t i = 0; i < companions.count; i++)
-        queue_companion_clear(&companions.at[i]);
-    free(companions.at);
+    free(others);
+    for (size_t i = 0; i < count; i++)
+        queue_companion_clear(&companions[i]);
+    free(companions);
     return error;
 }
 

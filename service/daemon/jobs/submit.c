@@ -6,7 +6,8 @@
 #include "base/test_hook.h"
 #include "base/text.h"
 #include "service/common/json.h"
-#include "service/daemon/jobs/routing_result.h"
+#include "service/daemon/jobs/routing_job.h"
+#include "service/daemon/series/series.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -65,18 +66,6 @@ submit_read(struct submission *s)
     return error;
 }
 
-/* Repeats the reason shown in v_series. */
-static int
-submit_refuse_refused(struct submission *s)
-{
-    size_t first = 0;
-    while (first < s->stack_count && s->stacks[first].accepted)
-        first++;
-    if (first == s->stack_count)
-        return submit_refuse(s, CODE_INSPECT_FAILED, "the series was refused");
-    return submit_refuse(s, code_find(s->stacks[first].code), "%s", s->stacks[first].message);
-}
-
 /* Checks that the series may have jobs. */
 static int
 submit_check_series(struct submission *s)
@@ -87,8 +76,15 @@ submit_check_series(struct submission *s)
         return submit_refuse(s, CODE_NOT_SETTLED,
                              "the series is still being received: %d instances so far",
                              s->series.instances);
-    if (strcmp(s->series.state, "REFUSED") == 0)
-        return submit_refuse_refused(s);
+    if (strcmp(s->series.state, "REFUSED") == 0) { /* repeat the reason shown in v_series */
+        size_t first = 0;
+        while (first < s->stack_count && s->stacks[first].accepted)
+            first++;
+        return first == s->stack_count
+                   ? submit_refuse(s, CODE_INSPECT_FAILED, "the series was refused")
+                   : submit_refuse(s, code_find(s->stacks[first].code), "%s",
+                                   s->stacks[first].message);
+    }
     if (s->series.missing_files > 0)
         return submit_refuse(s, CODE_FILE_UNREADABLE, "%d of its %d files are missing",
                              s->series.missing_files, s->series.instances);
@@ -113,20 +109,6 @@ submit_explain_none(struct submission *s)
                              request->stacks);
     submit_refuse(s, CODE_NO_RULE, "no rule selects a pipeline");
     return 0;
-}
-
-/* Rejects a series if a rule uses facts that are known only during its inspection and are not
- * stored. */
-static int
-submit_check_rules(struct submission *s)
-{
-    const size_t rule = routing_find_unknown(s->core->conf, &s->series);
-    if (*s->request->pipeline || rule == 0)
-        return 0;
-    return submit_refuse(s, CODE_ATTRIBUTES_NOT_KEPT,
-                         "rule %zu uses attributes, contrast or geometry, which are not stored: "
-                         "noctule explain shows the matching rules; name the pipeline",
-                         rule);
 }
 
 /* Rejects a pipeline that needs Noctule's own results: the service never receives those as objects
@@ -158,6 +140,14 @@ submit_route(struct submission *s)
     if (*request->pipeline && !pipeline)
         return submit_refuse(s, CODE_NO_SUCH_PIPELINE, "the configuration has no pipeline %s",
                              request->pipeline);
+    const struct rules_series subject = routing_subject(s->core->conf, &s->series);
+    const size_t rule = pipeline ? 0 : routing_find_unknown(s->core->conf, &subject);
+    if (rule > 0)
+        return submit_refuse(
+            s, CODE_ATTRIBUTES_NOT_KEPT,
+            "rule %zu uses attributes, contrast or geometry, which are not stored: "
+            "noctule explain shows the matching rules; name the pipeline",
+            rule);
     int error = submit_check_own_results(s, pipeline);
     if (error)
         return error;
@@ -171,7 +161,7 @@ submit_route(struct submission *s)
     const struct conf_rule only = {.pipeline = pipeline ? pipeline->name : NULL,
                                    .stacks = *request->stacks ? (char *)(uintptr_t)request->stacks
                                                               : NULL};
-    error = routing_result_make(s->core->conf, &s->series, stacks, s->stack_count,
+    error = routing_result_make(s->core->conf, &subject, stacks, s->stack_count,
                                 pipeline ? &only : NULL, &s->result);
     free(stacks);
     return error || s->result.count ? error : submit_explain_none(s);
@@ -315,8 +305,6 @@ submit_series(struct core *core, const struct message_submit *request, const cha
     int error = submit_read(&s);
     if (!error)
         error = submit_check_series(&s);
-    if (!error)
-        error = submit_check_rules(&s);
     if (!error)
         error = submit_route(&s);
     if (!error)

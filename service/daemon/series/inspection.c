@@ -16,9 +16,9 @@
 #include "service/common/log.h"
 #include "service/common/routing/routing_conditions.h"
 #include "service/common/routing/routing_options.h"
+#include "service/common/routing/routing_result.h"
 #include "service/common/series_size.h"
 #include "service/common/wire/messages.h"
-#include "service/daemon/jobs/routing_result.h"
 #include "service/daemon/series/series.h"
 
 #include <errno.h>
@@ -113,7 +113,8 @@ inspections_plan(struct inspections *all, const struct queue_series *series, con
     inspection->instances = series->instances;
     inspection->last_seen_ms = series->last_seen_ms;
     inspection->allow_missing = *series->missing_accepted_by != 0;
-    inspection->judgements = routing_option_sets(all->core->conf, series);
+    const struct rules_series subject = routing_subject(all->core->conf, series);
+    inspection->judgements = routing_option_sets(all->core->conf, &subject, NULL);
     inspection->receiving = inspection->planned = true;
     snprintf(inspection->evidence, sizeof inspection->evidence, "%s", evidence);
 }
@@ -144,10 +145,11 @@ static bool
 inspection_is_current(const struct conf *conf, const struct queue_series *series,
                       const struct series_inspection *inspection)
 {
+    const struct rules_series subject = routing_subject(conf, series);
     return series->revision == inspection->revision && series->instances == inspection->instances &&
            series->last_seen_ms == inspection->last_seen_ms &&
            (*series->missing_accepted_by != 0) == inspection->allow_missing &&
-           routing_option_sets(conf, series) == inspection->judgements;
+           routing_option_sets(conf, &subject, NULL) == inspection->judgements;
 }
 
 static void

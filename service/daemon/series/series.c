@@ -130,3 +130,16 @@ series_add_evidence(char evidence[SERIES_EVIDENCE], const char *format, ...)
     vsnprintf(evidence + used, SERIES_EVIDENCE - used, format, arguments);
     va_end(arguments);
 }
+
+struct rules_series
+routing_subject(const struct conf *conf, const struct queue_series *series)
+{
+    return (struct rules_series){
+        .modality = series->modality ? series->modality : "",
+        .body_part = series->body_part ? series->body_part : "",
+        .description = series->description ? series->description : "",
+        .inbox = series->inbox ? conf_find_inbox(conf, series->inbox) : NULL,
+        .called_ae = series->called_ae,
+        .sender = series->sender,
+    };
+}

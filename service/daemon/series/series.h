@@ -43,9 +43,8 @@ void series_add_geometry(char evidence[SERIES_EVIDENCE], const struct queue_stac
 void series_add_evidence(char evidence[SERIES_EVIDENCE], const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* ---------------------------------------------------------------------- routing_subject.c ---- */
-
-/* Returns the series without its stacks. Borrows the strings of both arguments. */
+/* Returns the series without its stacks, as the input of rules. Borrows the strings of both
+ * arguments. */
 struct rules_series routing_subject(const struct conf *conf, const struct queue_series *series);
 
 /* -------------------------------------------------------------------------------- audit.c ---- */

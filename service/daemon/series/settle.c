@@ -9,47 +9,12 @@
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/awaited.h"
-#include "service/daemon/jobs/routing_result.h"
+#include "service/daemon/jobs/routing_job.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ----------------------------------------------------------------------- missing instances ---- */
-
-#define LACKING_MESSAGE 1024
-
-/* Describes the missing instances, with the message of the first damaged file. */
-static void
-lacking_explain(const struct queue_lacking *lacking, char message[LACKING_MESSAGE])
-{
-    const bool one = lacking->count == 1;
-    snprintf(message, LACKING_MESSAGE,
-             "%lld instance%s of the series arrived damaged or incomplete, and no good file of %s "
-             "since%s: %s, quarantined file %lld (%s). %.512s Send %s again, or process the series "
-             "without %s by "
-             "noctule complete --accept-missing.",
-             (long long)lacking->count, one ? "" : "s", one ? "it" : "them",
-             one ? "" : "; the first", lacking->sop_instance_uid, (long long)lacking->id,
-             lacking->code, lacking->message, one ? "it" : "them", one ? "it" : "them");
-}
-
-/* Rejects the stacks. A known missing instance takes precedence over the headers. */
-static void
-lacking_refuse(const struct queue_lacking *lacking, const char *message, struct queue_stack *stacks,
-               size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (!stacks[i].accepted && stacks[i].code != CODE_INCOMPLETE_SERIES)
-            continue;
-        stacks[i].accepted = false;
-        stacks[i].code = CODE_INCOMPLETE_SERIES;
-        stacks[i].message = message;
-        stacks[i].file_a = lacking->path;
-        stacks[i].file_b = "";
-    }
-}
 
 /* ----------------------------------------------------------------------------------- jobs ---- */
 
@@ -58,6 +23,7 @@ struct settle_stacks {
     const struct queue_stack *checked;
     const struct rules_facts *facts; /* of the checked stacks; NULL: unknown */
     size_t count;
+    bool any_accepted;
     struct queue_stack *merged;
     size_t merged_count;
 };
@@ -79,7 +45,8 @@ settle_route(struct core *core, const struct queue_series *series,
                                           .facts = stacks->facts ? &stacks->facts[i] : NULL},
                                    .passed_over = checked[i].passed_over,
                                    .options = checked[i].options};
-    int error = routing_result_make(core->conf, series, inputs, count, NULL, result);
+    const struct rules_series subject = routing_subject(core->conf, series);
+    int error = routing_result_make(core->conf, &subject, inputs, count, NULL, result);
     free(inputs);
     return error;
 }
@@ -154,31 +121,7 @@ settle_note_refusal(struct core *core, const struct queue_series *series,
     return queue_flag_series(core->queue, series->id, stack->code, message, clock_unix_ms());
 }
 
-static int
-settle_add_jobs(struct core *core, const struct queue_series *series,
-                const struct queue_stack *stacks, const struct routing_result *result)
-{
-    int error = 0;
-    for (size_t i = 0; i < result->count && !error; i++) {
-        struct routing_job job = {.stack = stacks[result->picks[i].stack].name,
-                                  .pick = &result->picks[i]};
-        error = routing_add_job(core, series, &job);
-        error = error == -EEXIST ? 0 : error;
-    }
-    return error;
-}
-
 /* --------------------------------------------------------------------------------- outcome ---- */
-
-static bool
-settle_has_accepted(const struct queue_stack *stacks, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (stacks[i].accepted)
-            return true;
-    }
-    return false;
-}
 
 /* Appends the outcome to the evidence. */
 static void
@@ -204,11 +147,15 @@ static int
 settle_write(struct core *core, const struct queue_series *series, const char *evidence,
              const struct settle_stacks *stacks, const struct routing_result *result)
 {
-    const bool accepted = settle_has_accepted(stacks->checked, stacks->count);
+    const bool accepted = stacks->any_accepted;
     int error = queue_settle(core->queue, series->id, series->revision, evidence, stacks->merged,
                              stacks->merged_count, clock_unix_ms());
-    if (!error)
-        error = settle_add_jobs(core, series, stacks->checked, result);
+    for (size_t i = 0; i < result->count && !error; i++) {
+        struct routing_job job = {.stack = stacks->checked[result->picks[i].stack].name,
+                                  .pick = &result->picks[i]};
+        error = routing_add_job(core, series, &job);
+        error = error == -EEXIST ? 0 : error;
+    }
     if (!error && accepted)
         error = awaited_series_completed(core, series->id);
     for (size_t i = 0; i < result->refusal_count && accepted && !error; i++)
@@ -228,7 +175,7 @@ settle_checked(struct core *core, const struct queue_series *series, char *evide
                const struct settle_stacks *stacks)
 {
     struct routing_result result;
-    const bool accepted = settle_has_accepted(stacks->checked, stacks->count);
+    const bool accepted = stacks->any_accepted;
     int error = settle_route(core, series, stacks, &result);
     if (error)
         return error;
@@ -259,11 +206,16 @@ static int
 settle_merged(struct core *core, const struct queue_series *series, char *evidence,
               const struct queue_stack *checked, const struct rules_facts *facts, size_t count)
 {
-    struct settle_stacks stacks = {checked, facts, count, calloc(count + 1, sizeof *checked), 0};
+    struct settle_stacks stacks = {.checked = checked,
+                                   .facts = facts,
+                                   .count = count,
+                                   .merged = calloc(count + 1, sizeof *checked)};
     if (!stacks.merged)
         return -ENOMEM;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         stacks.merged[i] = checked[i];
+        stacks.any_accepted |= checked[i].accepted;
+    }
     qsort(stacks.merged, count, sizeof *stacks.merged, compare_merged);
     for (size_t i = 0; i < count; i++)
         if (i == 0 ||
@@ -279,7 +231,7 @@ settle_series(struct core *core, const struct queue_series *series, char *eviden
               struct queue_stack *stacks, const struct rules_facts *facts, size_t count)
 {
     struct queue_lacking lacking;
-    char message[LACKING_MESSAGE];
+    char message[1024];
     int error = queue_find_lacking(core->queue, series->series_uid, &lacking);
     if (error)
         return error;
@@ -288,8 +240,24 @@ settle_series(struct core *core, const struct queue_series *series, char *eviden
     if (*series->missing_accepted_by)
         series_add_evidence(evidence, "; taken as it is by %s", series->missing_accepted_by);
     else if (lacking.count > 0) {
-        lacking_explain(&lacking, message);
-        lacking_refuse(&lacking, message, stacks, count);
+        const char *them = lacking.count == 1 ? "it" : "them";
+        snprintf(message, sizeof message,
+                 "%lld instance%s of the series arrived damaged or incomplete, and no good file of "
+                 "%s since%s: %s, quarantined file %lld (%s). %.512s Send %s again, or process the "
+                 "series without %s by noctule complete --accept-missing.",
+                 (long long)lacking.count, lacking.count == 1 ? "" : "s", them,
+                 lacking.count == 1 ? "" : "; the first", lacking.sop_instance_uid,
+                 (long long)lacking.id, lacking.code, lacking.message, them, them);
+        /* A known missing instance takes precedence over the headers. Other refusals stay. */
+        for (size_t i = 0; i < count; i++) {
+            if (!stacks[i].accepted && stacks[i].code != CODE_INCOMPLETE_SERIES)
+                continue;
+            stacks[i].accepted = false;
+            stacks[i].code = CODE_INCOMPLETE_SERIES;
+            stacks[i].message = message;
+            stacks[i].file_a = lacking.path;
+            stacks[i].file_b = "";
+        }
     }
     error = settle_merged(core, series, evidence, stacks, facts, count);
     queue_lacking_clear(&lacking);

@@ -56,14 +56,12 @@ static struct rules_outcome outcome;
 
 /* Returns the picks for a series with one stack. */
 static size_t
-pick_one(const struct conf_rule *rules, size_t count, const struct subject *subject,
-         const struct conf_title *title)
+pick_one(const struct conf_rule *rules, size_t count, const struct subject *subject)
 {
     const struct rules_stack stack = {"", subject->planes, true, NULL};
     const struct rules_series series = {.modality = subject->modality,
                                         .body_part = subject->body_part,
                                         .description = subject->description,
-                                        .title = title,
                                         .stacks = &stack,
                                         .stack_count = 1};
     return rules_pick(rules, count, &series, picks, &outcome);
@@ -75,7 +73,7 @@ START_TEST(one_rule)
     char name[] = "p";
     rule.pipeline = name;
     rule.priority = 7;
-    ck_assert_uint_eq(pick_one(&rule, 1, &cases[_i].subject, NULL), cases[_i].matches);
+    ck_assert_uint_eq(pick_one(&rule, 1, &cases[_i].subject), cases[_i].matches);
     ck_assert_int_eq(outcome.matched, cases[_i].matches);
     ck_assert_uint_eq(outcome.too_many, 0);
     if (cases[_i].matches) {
@@ -190,7 +188,7 @@ START_TEST(several_rules)
         {.body_part = "HEAD", .pipeline = "c", .priority = -8},
     };
     const struct subject subject = {"CT", "HEAD", "", 10};
-    ck_assert_uint_eq(pick_one(rules, 5, &subject, NULL), 2);
+    ck_assert_uint_eq(pick_one(rules, 5, &subject), 2);
     ck_assert_str_eq(picks[0].pipeline, "a");
     ck_assert_int_eq(picks[0].priority, 9);
     ck_assert_str_eq(picks[1].pipeline, "c");
@@ -199,29 +197,10 @@ START_TEST(several_rules)
 
 END_TEST
 
-START_TEST(a_called_title_with_a_pipeline_overrides_the_rules)
-{
-    struct conf_rule rules[] = {
-        {.modality = "CT", .pipeline = "a", .priority = 1},
-        {.pipeline = "c", .priority = -3},
-    };
-    const struct subject subject = {"CT", "HEAD", "", 10};
-    const struct conf_title title = {.ae_title = "N", .pipeline = "of-the-title"};
-    const struct conf_title plain = {.ae_title = "M"};
-    ck_assert_uint_eq(pick_one(rules, 2, &subject, &title), 1);
-    ck_assert_str_eq(picks[0].pipeline, "of-the-title");
-    ck_assert_int_eq(picks[0].priority, 0);
-    ck_assert_uint_eq(pick_one(NULL, 0, &subject, &title), 1);
-    ck_assert_str_eq(picks[0].pipeline, "of-the-title");
-    ck_assert_uint_eq(pick_one(rules, 2, &subject, &plain), 2);
-}
-
-END_TEST
-
 START_TEST(no_rules_no_pipelines)
 {
     const struct subject subject = {"CT", "HEAD", "", 10};
-    ck_assert_uint_eq(pick_one(NULL, 0, &subject, NULL), 0);
+    ck_assert_uint_eq(pick_one(NULL, 0, &subject), 0);
     ck_assert(!outcome.matched);
 }
 
@@ -308,12 +287,6 @@ START_TEST(too_many_stacks_have_to_be_named)
     ck_assert_uint_eq(picks[10].stack, 0);
     ck_assert_uint_eq(rules_pick(rules + 1, 3, &series, picks, &outcome), 11);
     ck_assert_uint_eq(outcome.too_many, 0);
-    const struct conf_title title = {.pipeline = "t"}, first = {.pipeline = "t", .stacks = "first"};
-    series.title = &title;
-    ck_assert_uint_eq(rules_pick(rules, 4, &series, picks, &outcome), 0);
-    ck_assert_str_eq(outcome.pipeline, "t");
-    series.title = &first;
-    ck_assert_uint_eq(rules_pick(rules, 4, &series, picks, &outcome), 1);
 }
 
 END_TEST
@@ -656,7 +629,6 @@ main(void)
     tcase_add_loop_test(tests, the_origin_is_checked, 0, (int)(sizeof origins / sizeof *origins));
     tcase_add_test(tests, long_reasons_are_cut);
     tcase_add_test(tests, several_rules);
-    tcase_add_test(tests, a_called_title_with_a_pipeline_overrides_the_rules);
     tcase_add_test(tests, no_rules_no_pipelines);
     tcase_add_loop_test(tests, stacks_are_chosen, 0, sizeof choices / sizeof choices[0]);
     tcase_add_test(tests, too_many_stacks_have_to_be_named);
