@@ -2,7 +2,7 @@
 #include "service/cli/cli.h"
 
 #include "db/iso_time.h"
-#include "service/cli/input/input_collect.h"
+#include "service/cli/input/input.h"
 #include "service/common/daemon_line.h"
 #include "service/common/layout.h"
 

@@ -1,10 +1,7 @@
 /* run.c - `noctule run`: reads the input files, runs a job per stack and prints the results. */
 #include "service/cli/cli.h"
 
-#include "service/cli/input/input_collect.h"
-#include "service/cli/input/input_confined.h"
-#include "service/cli/input/input_objects.h"
-#include "service/cli/input/input_units.h"
+#include "service/cli/input/input.h"
 #include "service/common/file_ops.h"
 #include "service/common/parallel.h"
 #include "service/pipeline/headers.h"
@@ -69,16 +66,6 @@ on_stop(int number)
     atomic_store(&stop, true);
 }
 
-static void
-catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
-    signal(SIGXFSZ, SIG_IGN); /* a file size limit must be an error, not a signal */
-}
-
 /* ------------------------------------------------------------------------------- options ---- */
 
 static int
@@ -97,17 +84,6 @@ run_check(struct cli_call *call)
     return EXIT_OK;
 }
 
-static int
-options_resolve(const struct conf *conf, struct options *options)
-{
-    options->threads = (int)options->wanted_threads;
-    if (options->threads == 0)
-        options->threads = conf->compute.threads;
-    if (options->threads == 0)
-        options->threads = parallel_processors();
-    return cli_find_pipeline(conf, options->wanted, &options->pipeline);
-}
-
 /* --------------------------------------------------------------------------------- input ---- */
 
 static void
@@ -116,15 +92,6 @@ complain_error(struct direct_run *run, const char *what, const struct error *err
     cli_progress_clear(run->progress);
     cli_print_error("%s%s%s: %s", what, what[0] ? ": " : "", code_name(error->code),
                     error->message);
-}
-
-static int
-collect(struct direct_run *run)
-{
-    int status = EXIT_OK;
-    for (int i = 0; i < run->options.input_count && status == EXIT_OK; i++)
-        status = cli_collect(&run->files, run->options.inputs[i]);
-    return status;
 }
 
 /* Returns whether the file is an --object, which is not reported as skipped. */
@@ -142,44 +109,26 @@ run_is_given_object(const struct direct_run *run, const char *path)
     return false;
 }
 
-static bool
-run_wants_objects(const struct direct_run *run)
-{
-    const struct conf_pipeline *pipeline = run->options.pipeline;
-    for (size_t i = 0; i < pipeline->segment_count; i++)
-        if (pipeline->segments[i].method == CONF_OBJECT)
-            return run->options.objects.count == 0;
-    return false;
-}
-
-/* Adds a non-image file to the objects or to the skipped files. */
-static int
-run_sort_other(struct direct_run *run, char *path, const struct error *error)
-{
-    struct error reason = *error;
-    int rc = 0;
-    if (error->code == CODE_SOP_CLASS_UNSUPPORTED && run_wants_objects(run))
-        rc = input_objects_add(&run->found, path, &reason);
-    if (rc != 0 || run_is_given_object(run, path))
-        return rc < 0 ? rc : 0;
-    return input_skipped_add(&run->skipped, path, reason.code, reason.message);
-}
-
 /* Reports unreadable files. Other files in a folder are no error. */
 static int
 run_sort_files(struct direct_run *run)
 {
+    const struct conf_pipeline *pipeline = run->options.pipeline;
+    bool wants_objects = false;
     int rc = 0;
+    for (size_t i = 0; i < pipeline->segment_count && run->options.objects.count == 0; i++)
+        wants_objects |= pipeline->segments[i].method == CONF_OBJECT;
     for (size_t i = 0; i < run->headers.count && rc == 0; i++) {
         const struct error *error = &run->headers.errors[i];
+        char *path = run->files.paths[i];
         if (run->headers.rc[i] == 0)
             continue;
-        if (input_sorted_is_other(error)) {
-            rc = run_sort_other(run, run->files.paths[i], error);
-            continue;
+        if (!input_sorted_is_other(error)) {
+            run->faulty++;
+            complain_error(run, path, error);
+        } else if (!run_is_given_object(run, path)) {
+            rc = input_objects_sort(wants_objects ? &run->found : NULL, &run->skipped, path, error);
         }
-        run->faulty++;
-        complain_error(run, run->files.paths[i], error);
     }
     if (rc == 0 && !(run->unit_objects = calloc(run->found.count + 1, sizeof *run->unit_objects)))
         rc = -ENOMEM;
@@ -208,21 +157,6 @@ read_headers(struct direct_run *run)
     if (error)
         cli_print_error("%s", strerror(-error));
     return error ? EXIT_PARTIAL : EXIT_OK;
-}
-
-/* Prints why there is no work. Returns the exit code. */
-static int
-run_print_no_work(const struct direct_run *run)
-{
-    const struct options *options = &run->options;
-    if (run->units.stacks == 0) {
-        cli_print_error("no image to process among %zu files", run->headers.count);
-        return run->faulty > 0 ? EXIT_PARTIAL : EXIT_NOT_FOUND;
-    }
-    cli_print_error(
-        "STACK_NOT_FOUND: no series has a stack named \"%s\"; noctule explain lists the stacks",
-        options->stack ? options->stack : options->stacks);
-    return EXIT_NOT_FOUND;
 }
 
 static int
@@ -270,26 +204,18 @@ run_voxels(const struct direct_run *run)
     return voxels;
 }
 
-/* For backend "auto", returns "cpu" if the CPU is predicted to finish before a GPU is open. */
-static const char *
-run_backend(const struct direct_run *run)
-{
-    const char *backend = run->conf->compute.backend;
-    if (strcmp(backend, "auto") == 0 &&
-        predict_seconds(run->options.pipeline, run_voxels(run), run->options.threads) <
-            PREDICT_OPEN_SECONDS)
-        return "cpu";
-    return backend;
-}
-
 /* Opens the first configured GPU, or the CPU. */
 static int
 run_open_device(struct direct_run *run)
 {
     struct error error;
     const struct conf_compute *compute = &run->conf->compute;
+    /* the CPU is predicted to finish before a GPU is open */
+    const bool cpu_is_faster = strcmp(compute->backend, "auto") == 0 &&
+                               predict_seconds(run->options.pipeline, run_voxels(run),
+                                               run->options.threads) < PREDICT_OPEN_SECONDS;
     const struct kernels_device_options options = {
-        .backend = run_backend(run),
+        .backend = cpu_is_faster ? "cpu" : compute->backend,
         .device = compute->device_count > 0 ? compute->devices[0] : NULL,
         .threads = run->options.threads};
     int rc = job_device_open(&options, 0, &run->device, &error);
@@ -355,8 +281,11 @@ run_print_segments(const struct pipeline_report *report)
 }
 
 static void
-run_print_files(const struct unit *unit, const struct pipeline_report *report)
+run_print_done(const struct direct_run *run, const struct unit *unit,
+               const struct pipeline_report *report)
 {
+    if (run->options.quiet || run->options.json)
+        return;
     for (int32_t i = 0; i < report->result_count; i++)
         printf("%s/%s\n", unit->output, report->results[i].file);
     if (report->features.count > 0)
@@ -365,27 +294,6 @@ run_print_files(const struct unit *unit, const struct pipeline_report *report)
         printf("%s/patterns.json\n", unit->output);
     if (report->features.matrix_count > 0)
         printf("%s/matrices.json\n", unit->output);
-}
-
-/* Prints unmet expectations, one per line. The files are complete nevertheless. */
-static void
-run_print_unmet(const struct unit *unit, const struct pipeline_report *report)
-{
-    for (size_t i = 0; i < report->breaches.count; i++)
-        cli_print_error("%s: not as expected: %s", unit->output, report->breaches.at[i].text);
-    if (report->review)
-        cli_print_error(
-            "%s: check preview.png; a daemon would hold this result until noctule accept",
-            unit->output);
-}
-
-static void
-run_print_done(const struct direct_run *run, const struct unit *unit,
-               const struct pipeline_report *report)
-{
-    if (run->options.quiet || run->options.json)
-        return;
-    run_print_files(unit, report);
     run_print_segments(report);
     printf("  %d slices of %d x %d in %.2f s: read %.2f, compute %.2f, write %.2f, verify %.2f\n",
            report->planes, report->columns, report->rows, report->total_seconds,
@@ -411,34 +319,19 @@ run_print(struct direct_run *run, const struct unit *unit, const struct job_spec
             complain_error(run, unit->output, &report->error);
         else
             run_print_done(run, unit, report);
-        run_print_unmet(unit, report);
+        /* unmet expectations: the files are complete nevertheless */
+        for (size_t i = 0; i < report->breaches.count; i++)
+            cli_print_error("%s: not as expected: %s", unit->output, report->breaches.at[i].text);
+        if (report->review)
+            cli_print_error(
+                "%s: check preview.png; a daemon would hold this result until noctule accept",
+                unit->output);
     }
     if (run->options.json) {
         const struct record record = {report, spec, run->options.pipeline->name,
                                       run->options.threads};
         record_put(&run->json, NULL, &record);
     }
-}
-
-/* Makes the report of a unit that was refused before its job. */
-static void
-run_refuse(const struct unit *unit, struct pipeline_report *report)
-{
-    *report = (struct pipeline_report){.verdict = PROTO_VERDICT_REJECT, .error = unit->refusal};
-    memcpy(report->series_uid, unit->headers->instances[0]->series_uid, sizeof report->series_uid);
-}
-
-static void
-run_compute(struct direct_run *run, const struct unit *unit, const struct job_spec *spec,
-            struct pipeline_report *report)
-{
-    const struct pipeline_watch watch = {cli_progress_update, run->progress, &stop};
-    char title[48];
-    snprintf(title, sizeof title, "%.24s %zu/%zu", run->options.pipeline->name,
-             (size_t)(unit - run->units.items) + 1, run->units.count);
-    cli_progress_begin(run->progress, title);
-    job_lane_run(run->lane, spec, unit->headers, &watch, report);
-    cli_progress_clear(run->progress);
 }
 
 static void
@@ -453,56 +346,58 @@ run_unit(struct direct_run *run, struct unit *unit)
                             .objects = run->options.objects.items,
                             .object_count = run->options.objects.count,
                             .note = unit->note};
+    const struct pipeline_watch watch = {cli_progress_update, run->progress, &stop};
     struct pipeline_report report;
-    if (run->found.count > 0) {
+    char title[48];
+    for (size_t i = 0; i < run->found.count; i++) {
         spec.objects = run->unit_objects;
-        spec.object_count = input_objects_of(&run->found, unit->headers, run->unit_objects);
+        if (input_object_is_of(run->found.items[i].peek, unit->headers))
+            run->unit_objects[spec.object_count++] = run->found.items[i].path;
     }
-    if (unit->refusal.code == CODE_NONE)
-        run_compute(run, unit, &spec, &report);
-    else
-        run_refuse(unit, &report);
+    if (unit->refusal.code == CODE_NONE) {
+        snprintf(title, sizeof title, "%.24s %zu/%zu", run->options.pipeline->name,
+                 (size_t)(unit - run->units.items) + 1, run->units.count);
+        cli_progress_begin(run->progress, title);
+        job_lane_run(run->lane, &spec, unit->headers, &watch, &report);
+        cli_progress_clear(run->progress);
+    } else {
+        report = (struct pipeline_report){.verdict = PROTO_VERDICT_REJECT, .error = unit->refusal};
+        memcpy(report.series_uid, unit->headers->instances[0]->series_uid,
+               sizeof report.series_uid);
+    }
     run_print(run, unit, &spec, &report);
     pipeline_report_clear(&report);
 }
 
-static void
-put_warnings(struct direct_run *run)
+/* Runs all units. Returns the exit code. */
+static int
+run_units(struct direct_run *run)
 {
-    json_begin_array(&run->json, "warnings");
-    for (size_t i = 0; i < run->headers.count; i++) {
-        const struct error *error = &run->headers.errors[i];
-        if (run->headers.rc[i] != 0 && !input_sorted_is_other(error))
-            input_skipped_put_one(&run->json, run->files.paths[i], error->code, error->message);
-    }
-    json_end_array(&run->json);
-}
-
-static void
-run_all_units(struct direct_run *run)
-{
-    if (run->options.json) {
+    const struct options *options = &run->options;
+    const size_t lost = options->accept_missing ? run->units.sorted.orphans : run->faulty;
+    if (options->json) {
         run->json.out = stdout;
         json_begin_object(&run->json, NULL);
         input_skipped_put(&run->skipped, &run->json);
-        put_warnings(run);
+        input_skipped_put_damaged(&run->headers, run->files.paths, run->headers.count, &run->json);
         json_begin_array(&run->json, "jobs");
     }
     for (size_t i = 0; i < run->units.count && !atomic_load(&stop); i++)
         run_unit(run, &run->units.items[i]);
-    if (run->options.json) {
+    if (options->json) {
         json_end_array(&run->json);
         json_end_object(&run->json);
     }
-}
-
-static int
-run_units(struct direct_run *run)
-{
-    run_all_units(run);
-    if (run->units.count == 0)
-        return run_print_no_work(run);
-    const size_t lost = run->options.accept_missing ? run->units.sorted.orphans : run->faulty;
+    if (run->units.count == 0 && run->units.stacks == 0) {
+        cli_print_error("no image to process among %zu files", run->headers.count);
+        return run->faulty > 0 ? EXIT_PARTIAL : EXIT_NOT_FOUND;
+    }
+    if (run->units.count == 0) {
+        cli_print_error(
+            "STACK_NOT_FOUND: no series has a stack named \"%s\"; noctule explain lists the stacks",
+            options->stack ? options->stack : options->stacks);
+        return EXIT_NOT_FOUND;
+    }
     if (run->refused > 0 || lost > 0)
         return EXIT_PARTIAL;
     return run->review > 0 ? EXIT_REVIEW : run->empty > 0 ? EXIT_EMPTY : EXIT_OK;
@@ -565,15 +460,6 @@ run_confine(struct direct_run *run)
     return rc ? EXIT_PARTIAL : EXIT_OK;
 }
 
-static bool
-run_has_work(const struct direct_run *run)
-{
-    for (size_t i = 0; i < run->units.count; i++)
-        if (run->units.items[i].refusal.code == CODE_NONE)
-            return true;
-    return false;
-}
-
 static int
 run_all(struct direct_run *run)
 {
@@ -584,14 +470,19 @@ run_all(struct direct_run *run)
         cli_print_error("%s", strerror(ENOMEM));
         return EXIT_PARTIAL;
     }
-    int status = collect(run);
+    int status = EXIT_OK;
+    bool has_work = false;
+    for (int i = 0; i < run->options.input_count && status == EXIT_OK; i++)
+        status = cli_collect(&run->files, run->options.inputs[i]);
     if (status == EXIT_OK)
         status = run_confine(run);
     if (status == EXIT_OK)
         status = read_headers(run);
     if (status == EXIT_OK)
         status = make_units(run);
-    if (status == EXIT_OK && run_has_work(run))
+    for (size_t i = 0; i < run->units.count; i++)
+        has_work |= run->units.items[i].refusal.code == CODE_NONE;
+    if (status == EXIT_OK && has_work)
         status = run_open_device(run);
     return status == EXIT_OK ? run_units(run) : status;
 }
@@ -620,9 +511,18 @@ run_command(struct cli_call *call)
                              .options = *(struct options *)call->options};
     run.options.inputs = call->arguments;
     run.options.input_count = call->count;
-    int status = options_resolve(run.conf, &run.options);
+    run.options.threads = (int)run.options.wanted_threads;
+    if (run.options.threads == 0)
+        run.options.threads = run.conf->compute.threads;
+    if (run.options.threads == 0)
+        run.options.threads = parallel_processors();
+    int status = cli_find_pipeline(run.conf, run.options.wanted, &run.options.pipeline);
     if (status == EXIT_OK) {
-        catch_signals();
+        struct sigaction action = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};
+        sigaction(SIGINT, &action, NULL);
+        sigaction(SIGTERM, &action, NULL);
+        sigaction(SIGHUP, &action, NULL);
+        signal(SIGXFSZ, SIG_IGN); /* a file size limit must be an error, not a signal */
         status = run_all(&run);
     }
     run_release(&run);

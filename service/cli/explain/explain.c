@@ -9,8 +9,6 @@
 #include "db/report.h"
 #include "service/cli/explain/explained.h"
 #include "service/cli/explain/explained_objects.h"
-#include "service/cli/input/input_collect.h"
-#include "service/cli/input/input_confined.h"
 #include "service/common/parallel.h"
 
 #include <errno.h>
@@ -40,61 +38,43 @@ struct explain {
 
 /* --------------------------------------------------------------------------------- input ---- */
 
-/* Collects the files of a stored series below the root folder. */
-static int
-explain_collect_stored(struct explain *explain)
-{
-    struct collection *files = &explain->files;
-    files->paths = calloc(explain->stored.path_count + 1, sizeof *files->paths);
-    for (size_t i = 0; files->paths && i < explain->stored.path_count; i++) {
-        if (asprintf(&files->paths[i], "%s/%s", explain->conf->root, explain->stored.paths[i]) < 0)
-            return -ENOMEM;
-        files->count++;
-    }
-    return files->paths ? 0 : -ENOMEM;
-}
-
 static int
 explain_find_stored(struct explain *explain, const char *series_uid)
 {
+    struct report_stored *stored = &explain->stored;
+    struct collection *files = &explain->files;
     struct report *report;
     struct error error;
     int status = cli_open_report(explain->conf, &report);
     if (status != EXIT_OK)
         return status;
-    int rc = report_stored_series(report, series_uid, &explain->stored, &error);
+    int rc = report_stored_series(report, series_uid, stored, &error);
     report_close(report);
     if (rc) {
         cli_print_error("%s", error.message);
         return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
     }
-    if (explain->stored.removed_at[0]) {
+    if (stored->removed_at[0]) {
         cli_print_error("%s: its files were removed at %s: send the series again",
-                        code_name(CODE_SERIES_REMOVED), explain->stored.removed_at);
+                        code_name(CODE_SERIES_REMOVED), stored->removed_at);
         return EXIT_NOT_FOUND;
     }
     explain->is_stored = true;
-    explain->request.called_ae = explain->stored.called_ae;
-    explain->request.sender = explain->stored.sender;
-    explain->request.inbox = conf_find_inbox(explain->conf, explain->stored.inbox);
-    explain->request.accept_missing = explain->stored.missing_accepted_by[0] != '\0';
-    rc = explain_collect_stored(explain);
+    explain->request.called_ae = stored->called_ae;
+    explain->request.sender = stored->sender;
+    explain->request.inbox = conf_find_inbox(explain->conf, stored->inbox);
+    explain->request.accept_missing = stored->missing_accepted_by[0] != '\0';
+    files->paths = calloc(stored->path_count + 1, sizeof *files->paths);
+    rc = files->paths ? 0 : -ENOMEM;
+    for (size_t i = 0; i < stored->path_count && rc == 0; i++) {
+        if (asprintf(&files->paths[i], "%s/%s", explain->conf->root, stored->paths[i]) < 0)
+            rc = -ENOMEM;
+        else
+            files->count++;
+    }
     if (rc)
         cli_print_error("%s", strerror(-rc));
     return rc ? EXIT_PARTIAL : EXIT_OK;
-}
-
-static int
-explain_add_neighbours(struct explain *explain, const char *folder, const struct collection *known)
-{
-    struct collection neighbours = {.flat = true};
-    int status = cli_collect(&neighbours, folder);
-    for (size_t i = 0; i < neighbours.count && status == EXIT_OK; i++)
-        if (!input_collect_has(known, neighbours.paths[i]) &&
-            input_collect_add(&explain->files, neighbours.paths[i]))
-            status = EXIT_PARTIAL;
-    input_collect_free(&neighbours);
-    return status;
 }
 
 /* For a file given by name, adds the files of its folder, which may belong to its series. */
@@ -104,17 +84,23 @@ explain_collect_neighbours(struct explain *explain)
     char folder[PATH_MAX] = "", before[PATH_MAX] = "";
     struct collection known = {.count = explain->given};
     known.paths = calloc(known.count, sizeof *known.paths);
-    int status = known.paths ? EXIT_OK : EXIT_PARTIAL;
-    if (known.paths)
-        memcpy(known.paths, explain->files.paths, known.count * sizeof *known.paths);
-    if (known.paths)
-        input_collect_sort(&known);
+    if (!known.paths)
+        return EXIT_PARTIAL;
+    memcpy(known.paths, explain->files.paths, known.count * sizeof *known.paths);
+    input_collect_sort(&known);
     input_collect_sort(&explain->named);
+    int status = EXIT_OK;
     for (size_t i = 0; i < explain->named.count && status == EXIT_OK; i++) {
         const char *path = explain->named.paths[i];
+        struct collection neighbours = {.flat = true};
         snprintf(folder, sizeof folder, "%.*s", (int)(text_base_name(path) - path), path);
         if (strcmp(folder, before) != 0)
-            status = explain_add_neighbours(explain, folder, &known);
+            status = cli_collect(&neighbours, folder);
+        for (size_t k = 0; k < neighbours.count && status == EXIT_OK; k++)
+            if (!input_collect_has(&known, neighbours.paths[k]) &&
+                input_collect_add(&explain->files, neighbours.paths[k]))
+                status = EXIT_PARTIAL;
+        input_collect_free(&neighbours);
         memcpy(before, folder, sizeof before);
     }
     free(known.paths);
@@ -146,56 +132,22 @@ explain_collect(struct explain *explain, char **inputs, int count)
                                                          : status;
 }
 
-/* Adds the instances that a stored series lacks: they are in quarantine or arrived incomplete. */
-static void
-add_lacking(struct explain *explain)
-{
-    if (explain->sorted.count != 1 || explain->stored.lacking == 0)
-        return;
-    struct sorted_series *series = &explain->sorted.series[0];
-    series->damaged += (size_t)explain->stored.lacking;
-    error_set(&series->damage, 0, CODE_INCOMPLETE_SERIES,
-              "%lld of its instances arrived damaged or incomplete (v_quarantine). Send them "
-              "again, or accept the series as it is (noctule complete --accept-missing).",
-              (long long)explain->stored.lacking);
-}
-
-static bool
-explain_covers(const struct explain *explain, const struct dicom_instance *instance)
-{
-    for (size_t i = 0; i < explain->given; i++) {
-        const struct dicom_instance *given = explain->headers.instances[i];
-        if (given && strcmp(given->series_uid, instance->series_uid) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Drops neighbour files of other series. */
 static void
 explain_drop_others(struct explain *explain)
 {
-    struct headers *headers = &explain->headers;
-    for (size_t i = explain->given; i < headers->count; i++) {
-        if (!headers->instances[i] || explain_covers(explain, headers->instances[i]))
+    struct dicom_instance **instances = explain->headers.instances;
+    for (size_t i = explain->given; i < explain->headers.count; i++) {
+        size_t same = 0;
+        while (instances[i] && same < explain->given &&
+               !(instances[same] &&
+                 strcmp(instances[same]->series_uid, instances[i]->series_uid) == 0))
+            same++;
+        if (!instances[i] || same < explain->given)
             continue;
-        dicom_instance_free(headers->instances[i]);
-        headers->instances[i] = NULL;
+        dicom_instance_free(instances[i]);
+        instances[i] = NULL;
     }
-}
-
-/* Adds a file to the annotation objects or to the skipped files. */
-static int
-explain_add_other(struct explain *explain, size_t i)
-{
-    const struct error *error = &explain->headers.errors[i];
-    const char *path = explain->files.paths[i];
-    const int is_object = error->code == CODE_SOP_CLASS_UNSUPPORTED
-                              ? explained_objects_add(&explain->objects, path)
-                              : 0;
-    if (is_object != 0)
-        return is_object < 0 ? is_object : 0;
-    return input_skipped_add(&explain->skipped, path, error->code, error->message);
 }
 
 static int
@@ -216,8 +168,19 @@ explain_sort(struct explain *explain)
                                &explain->skipped, &explain->sorted);
     for (size_t i = 0; rc == 0 && i < explain->given; i++)
         if (explain->headers.rc[i] && input_sorted_is_other(&explain->headers.errors[i]))
-            rc = explain_add_other(explain, i);
-    add_lacking(explain);
+            rc = input_objects_sort(&explain->objects.found, &explain->skipped,
+                                    explain->files.paths[i], &explain->headers.errors[i]);
+    if (rc == 0)
+        rc = explained_objects_find_rows(&explain->objects);
+    if (rc == 0 && explain->sorted.count == 1 && explain->stored.lacking > 0) {
+        /* instances that the stored series lacks are in quarantine, or arrived incomplete */
+        struct sorted_series *series = &explain->sorted.series[0];
+        series->damaged += (size_t)explain->stored.lacking;
+        error_set(&series->damage, 0, CODE_INCOMPLETE_SERIES,
+                  "%lld of its instances arrived damaged or incomplete (v_quarantine). Send them "
+                  "again, or accept the series as it is (noctule complete --accept-missing).",
+                  (long long)explain->stored.lacking);
+    }
     if (rc)
         cli_print_error("%s", strerror(-rc));
     return rc ? EXIT_PARTIAL : EXIT_OK;
@@ -226,53 +189,26 @@ explain_sort(struct explain *explain)
 /* --------------------------------------------------------------------------------- output ---- */
 
 static void
-put_origin(const struct explained_request *request)
+put_stored_json(const struct report_stored *stored, struct json *json)
 {
-    if (request->inbox)
-        explained_put_line("received by", "inbox %s%s%s%s",
-                           request->inbox->name ? request->inbox->name : "",
-                           request->inbox->name ? " (" : "", request->inbox->path,
-                           request->inbox->name ? ")" : "");
-    if (request->sender[0])
-        explained_put_line("received by", "C-STORE from %s to %s", request->sender,
-                           request->called_ae);
+    json_begin_object(json, "stored");
+    json_string(json, "state", stored->state);
+    json_integer(json, "revision", stored->revision);
+    json_string(json, "evidence", stored->evidence);
+    json_string(json, "code", stored->code);
+    json_string(json, "message", stored->message);
+    json_string(json, "called_ae", stored->called_ae);
+    json_string(json, "sender", stored->sender);
+    json_integer(json, "quarantined", stored->lacking);
+    json_string(json, "missing_accepted_by", stored->missing_accepted_by);
+    json_end_object(json);
 }
 
+/* Prints the origin of the series, and the files that the result covers. */
 static void
-put_stored(const struct explain *explain)
+put_extent(const struct explained_request *request, const struct explained *explained)
 {
-    const struct report_stored *stored = &explain->stored;
-    explained_put_line("stored", "%s, revision %lld%s%s", stored->state,
-                       (long long)stored->revision, stored->evidence[0] ? ": " : "",
-                       stored->evidence);
-    if (stored->code[0])
-        explained_put_line("then", "%s: %s", stored->code, stored->message);
-    if (stored->missing_accepted_by[0])
-        explained_put_line("accepted", "with missing instances, by %s",
-                           stored->missing_accepted_by);
-}
-
-static void
-put_stored_json(struct explain *explain)
-{
-    const struct report_stored *stored = &explain->stored;
-    json_begin_object(&explain->out, "stored");
-    json_string(&explain->out, "state", stored->state);
-    json_integer(&explain->out, "revision", stored->revision);
-    json_string(&explain->out, "evidence", stored->evidence);
-    json_string(&explain->out, "code", stored->code);
-    json_string(&explain->out, "message", stored->message);
-    json_string(&explain->out, "called_ae", stored->called_ae);
-    json_string(&explain->out, "sender", stored->sender);
-    json_integer(&explain->out, "quarantined", stored->lacking);
-    json_string(&explain->out, "missing_accepted_by", stored->missing_accepted_by);
-    json_end_object(&explain->out);
-}
-
-/* Prints which files the result covers. */
-static void
-put_extent(const struct explained *explained)
-{
+    const struct conf_inbox *inbox = request->inbox;
     const size_t count = explained->files->headers.count;
     size_t named = 0;
     for (size_t i = 0; i < count; i++)
@@ -286,29 +222,44 @@ put_extent(const struct explained *explained)
         explained_put_line(
             "note",
             "the folder has no other file of this series; the result is for this file alone");
+    if (inbox)
+        explained_put_line("received by", "inbox %s%s%s%s", inbox->name ? inbox->name : "",
+                           inbox->name ? " (" : "", inbox->path, inbox->name ? ")" : "");
+    if (request->sender[0])
+        explained_put_line("received by", "C-STORE from %s to %s", request->sender,
+                           request->called_ae);
 }
 
 static int
 put_explained(struct explain *explain, const struct explained *explained)
 {
+    const struct report_stored *stored = &explain->stored;
     struct json *json = explain->json ? &explain->out : NULL;
-    int rc;
     if (json) {
         json_begin_object(json, NULL);
         explained_to_json(explained, json);
         json_string(json, "inbox", explain->request.inbox ? explain->request.inbox->path : "");
-        rc = explained_objects_put_waits(&explain->objects, explained, json);
+    } else {
+        explained_to_text(explained);
+    }
+    int rc = explained_objects_put_waits(&explain->objects, explained, json);
+    if (json) {
         if (explain->is_stored)
-            put_stored_json(explain);
+            put_stored_json(stored, json);
         json_end_object(json);
         return rc;
     }
-    explained_to_text(explained);
-    put_origin(&explain->request);
-    rc = explained_objects_put_waits(&explain->objects, explained, json);
-    put_extent(explained);
-    if (explain->is_stored)
-        put_stored(explain);
+    put_extent(&explain->request, explained);
+    if (explain->is_stored) {
+        explained_put_line("stored", "%s, revision %lld%s%s", stored->state,
+                           (long long)stored->revision, stored->evidence[0] ? ": " : "",
+                           stored->evidence);
+        if (stored->code[0])
+            explained_put_line("then", "%s: %s", stored->code, stored->message);
+        if (stored->missing_accepted_by[0])
+            explained_put_line("accepted", "with missing instances, by %s",
+                               stored->missing_accepted_by);
+    }
     putchar('\n');
     return rc;
 }
@@ -336,23 +287,6 @@ explain_find_study(const struct explain *explain, size_t i, struct rules_study *
     return found ? 0 : -ENOMEM;
 }
 
-static int
-explain_one(struct explain *explain, size_t i)
-{
-    struct explained explained;
-    struct rules_study study;
-    int rc = explain_find_study(explain, i, &study);
-    explain->request.study = &study;
-    if (rc == 0)
-        rc = explained_make(&explain->request, &explain->sorted.series[i], &explained);
-    if (rc == 0) {
-        rc = put_explained(explain, &explained);
-        explained_free(&explained);
-    }
-    free((void *)(uintptr_t)study.series);
-    return rc;
-}
-
 /* Returns the inbox that contains the file, or NULL. */
 static const struct conf_inbox *
 inbox_of_file(const struct conf *conf, const char *path)
@@ -371,58 +305,53 @@ explain_each(struct explain *explain)
 {
     int rc = 0;
     for (size_t i = 0; i < explain->sorted.count && rc == 0; i++) {
+        const struct sorted_series *series = &explain->sorted.series[i];
+        struct explained explained;
+        struct rules_study study;
         if (!explain->is_stored)
-            explain->request.inbox =
-                inbox_of_file(explain->conf, explain->sorted.series[i].paths[0]);
-        rc = explain_one(explain, i);
+            explain->request.inbox = inbox_of_file(explain->conf, series->paths[0]);
+        rc = explain_find_study(explain, i, &study);
+        explain->request.study = &study;
+        if (rc == 0)
+            rc = explained_make(&explain->request, series, &explained);
+        if (rc == 0) {
+            rc = put_explained(explain, &explained);
+            explained_free(&explained);
+        }
+        free((void *)(uintptr_t)study.series);
     }
     if (rc)
         cli_print_error("%s", strerror(-rc));
     return rc ? EXIT_PARTIAL : EXIT_OK;
 }
 
-/* Prints the files that cannot be read, with the reason. */
-static void
-put_damaged(struct explain *explain)
-{
-    if (explain->json)
-        json_begin_array(&explain->out, "warnings");
-    for (size_t i = 0; i < explain->given; i++) {
-        const struct error *error = &explain->headers.errors[i];
-        if (explain->headers.rc[i] == 0 || input_sorted_is_other(error))
-            continue;
-        if (explain->json)
-            input_skipped_put_one(&explain->out, explain->files.paths[i], error->code,
-                                  error->message);
-        else
-            explained_put_line("cannot be read", "%s: %s: %s", explain->files.paths[i],
-                               code_name(error->code), error->message);
-    }
-    if (explain->json)
-        json_end_array(&explain->out);
-}
-
 static int
 explain_print(struct explain *explain)
 {
-    if (explain->json) {
-        explain->out.out = stdout;
-        json_begin_object(&explain->out, NULL);
-        input_skipped_put(&explain->skipped, &explain->out);
+    const struct headers *headers = &explain->headers;
+    struct json *json = explain->json ? &explain->out : NULL;
+    explain->out.out = stdout;
+    if (json) {
+        json_begin_object(json, NULL);
+        input_skipped_put(&explain->skipped, json);
+        input_skipped_put_damaged(headers, explain->files.paths, explain->given, json);
     }
-    put_damaged(explain);
-    explained_objects_put(&explain->objects, explain->json ? &explain->out : NULL);
-    if (explain->json)
-        json_begin_array(&explain->out, "series");
+    for (size_t i = 0; i < explain->given && !json; i++)
+        if (headers->rc[i] != 0 && !input_sorted_is_other(&headers->errors[i]))
+            explained_put_line("cannot be read", "%s: %s: %s", explain->files.paths[i],
+                               code_name(headers->errors[i].code), headers->errors[i].message);
+    explained_objects_put(&explain->objects, json);
+    if (json)
+        json_begin_array(json, "series");
     int status = explain_each(explain);
-    if (explain->json) {
-        json_end_array(&explain->out);
-        json_end_object(&explain->out);
+    if (json) {
+        json_end_array(json);
+        json_end_object(json);
     } else {
         fflush(stdout);
         input_skipped_print(&explain->skipped);
     }
-    if (status == EXIT_OK && explain->sorted.count == 0 && explain->objects.count == 0)
+    if (status == EXIT_OK && explain->sorted.count == 0 && explain->objects.found.count == 0)
         cli_print_error("no image to process among %zu files", explain->given);
     return status;
 }

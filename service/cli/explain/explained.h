@@ -11,8 +11,7 @@
 
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
-#include "service/cli/input/input_collect.h"
-#include "service/cli/input/input_sorted.h"
+#include "service/cli/input/input.h"
 #include "service/common/routing/routing_result.h"
 #include "service/common/routing/routing_view.h"
 

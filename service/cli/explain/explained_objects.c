@@ -3,13 +3,12 @@
 
 #include "base/text.h"
 #include "service/cli/cli.h"
-#include "service/cli/explain/explained_regions.h"
+#include "service/pipeline/segment/object_set.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 void
 explained_objects_open(struct explained_objects *objects, const struct conf *conf)
@@ -23,45 +22,150 @@ explained_objects_open(struct explained_objects *objects, const struct conf *con
 void
 explained_objects_close(struct explained_objects *objects)
 {
-    for (size_t i = 0; i < objects->count; i++) {
-        object_peek_free(objects->items[i].peek);
-        report_objects_free(objects->items[i].stored, objects->items[i].stored_count);
-    }
-    free(objects->items);
+    for (size_t i = 0; objects->rows && i < objects->found.count; i++)
+        report_objects_free(objects->rows[i].at, objects->rows[i].count);
+    free(objects->rows);
+    input_objects_free(&objects->found);
     if (objects->report)
         report_close(objects->report);
     *objects = (struct explained_objects){0};
 }
 
 int
-explained_objects_add(struct explained_objects *objects, const char *path)
+explained_objects_find_rows(struct explained_objects *objects)
 {
-    struct object_peek *peek;
     struct error error;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    const int rc = object_peek_open(fd, path, NULL, &peek, &error);
-    close(fd);
-    if (rc)
-        return 0;
-    struct explained_object *items =
-        reallocarray(objects->items, objects->count + 1, sizeof *items);
-    if (!items) {
-        object_peek_free(peek);
-        return -ENOMEM;
+    objects->rows = calloc(objects->found.count + 1, sizeof *objects->rows);
+    for (size_t i = 0; objects->rows && objects->report && i < objects->found.count; i++) {
+        struct explained_rows *rows = &objects->rows[i];
+        const struct report_object_filter filter = {
+            .sop_instance_uid = objects->found.items[i].peek->sop_instance_uid};
+        if (report_objects(objects->report, &filter, &rows->at, &rows->count, &error))
+            rows->count = 0;
     }
-    objects->items = items;
-    struct explained_object *item = &items[objects->count++];
-    *item = (struct explained_object){.path = path, .peek = peek};
-    const struct report_object_filter filter = {.sop_instance_uid = peek->sop_instance_uid};
-    if (objects->report &&
-        report_objects(objects->report, &filter, &item->stored, &item->stored_count, &error))
-        item->stored_count = 0;
-    return 1;
+    return objects->rows ? 0 : -ENOMEM;
 }
 
-/* ------------------------------------------------------------------- requested regions ---- */
+/* Returns the stored row of object i, or NULL. If several series have the UID, returns the first. */
+static const struct report_object *
+object_row(const struct explained_objects *objects, size_t i)
+{
+    return objects->rows[i].count > 0 ? &objects->rows[i].at[0] : NULL;
+}
+
+/* ------------------------------------------------------------------------------- regions ---- */
+
+/* The regions of an object, and those that a segment would use by the rules of a job
+ * (object_set.h). */
+struct explained_regions {
+    struct object_set *set; /* NULL if the file cannot be read */
+    struct error error;     /* reason for that */
+};
+
+static void
+regions_open(struct explained_regions *regions, const char *kind, const char *path)
+{
+    int number = 0;
+    while (strcmp(conf_object_kind_names[number], kind) != 0)
+        number++;
+    *regions = (struct explained_regions){0};
+    object_set_open((enum conf_object_kind)number, path, &regions->set, &regions->error);
+}
+
+static bool
+region_fits(const struct conf_object *wanted, const struct object_item *item)
+{
+    return !wanted || object_item_is_wanted(item, wanted);
+}
+
+/* Returns the number of matching regions, or of all regions if `wanted` is NULL. A job needs one,
+ * unless the segment has `each` or `unite`. */
+static int32_t
+regions_count(const struct explained_regions *regions, const struct conf_object *wanted)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; regions->set && i < regions->set->item_count; i++)
+        count += region_fits(wanted, &regions->set->items[i]);
+    return count;
+}
+
+/* Returns why a job would use no region for the segment, or CODE_NONE. */
+static enum code
+regions_check(const struct explained_regions *regions, const struct conf_segment *segment)
+{
+    const struct conf_object *wanted = &segment->object;
+    const int32_t count = regions_count(regions, wanted);
+    if (!regions->set)
+        return regions->error.code;
+    if (count == 0)
+        return CODE_ROI_NOT_FOUND;
+    if (count > 1 && !wanted->each && !wanted->unite)
+        return CODE_ROI_AMBIGUOUS;
+    for (int32_t i = 0; i < regions->set->item_count; i++) {
+        const struct object_item *item = &regions->set->items[i];
+        if (region_fits(wanted, item) && !object_item_has_type(item, segment))
+            return CODE_TAG_MISSING;
+    }
+    return CODE_NONE;
+}
+
+/* Lists regions as `1 "GTV", 2 "Heart"`, and keeps space for the number of those left out. The text
+ * is "none" without regions, and has the error code of an unreadable file. */
+static void
+regions_describe(const struct explained_regions *regions, const struct conf_object *wanted,
+                 char text[EXPLAINED_TEXT])
+{
+    enum { ROOM_FOR_REST = 24, LONGEST = 160 };
+
+    const int32_t count = regions_count(regions, wanted);
+    size_t used = 0;
+    int32_t listed = 0;
+    snprintf(text, EXPLAINED_TEXT, "%s", regions->set ? "none" : "");
+    if (!regions->set)
+        snprintf(text, EXPLAINED_TEXT, "cannot be read: %s", code_name(regions->error.code));
+    for (int32_t i = 0; listed < count && i < regions->set->item_count; i++) {
+        const struct object_item *item = &regions->set->items[i];
+        char one[LONGEST];
+        if (!region_fits(wanted, item))
+            continue;
+        snprintf(one, sizeof one, "%s%" PRId32 " \"%.70s\"%s%.70s%s", listed > 0 ? ", " : "",
+                 item->number, item->name, item->finding[0] ? " (" : "", item->finding,
+                 item->finding[0] ? ")" : "");
+        text_utf8_mend_end(one);
+        if (used + strlen(one) + ROOM_FOR_REST >= EXPLAINED_TEXT) {
+            snprintf(text + used, EXPLAINED_TEXT - used, " and %" PRId32 " more", count - listed);
+            return;
+        }
+        used += (size_t)snprintf(text + used, EXPLAINED_TEXT - used, "%s", one);
+        listed++;
+    }
+}
+
+/* Describes the regions that a segment finds in an object of its kind. */
+static void
+regions_describe_use(const struct explained_regions *regions, const struct conf_segment *segment,
+                     char text[EXPLAINED_WORDS])
+{
+    char list[EXPLAINED_TEXT];
+    const struct conf_object *wanted = &segment->object;
+    const enum code code = regions_check(regions, segment);
+    const bool absent = code == CODE_ROI_NOT_FOUND;
+    regions_describe(regions, regions->set && !absent ? wanted : NULL, list);
+    snprintf(text, EXPLAINED_WORDS, "%s%s",
+             !regions->set                ? ""
+             : absent && wanted->optional ? "no such region, so the segment is empty; regions: "
+             : absent                     ? "no such region (ROI_NOT_FOUND); regions: "
+             : code == CODE_ROI_AMBIGUOUS
+                 ? "several regions match, but only one may (ROI_AMBIGUOUS): "
+             : code == CODE_TAG_MISSING
+                 ? "no Segmented Property Type in the object or the pipeline (TAG_MISSING): "
+             : wanted->each  ? "one segment each for "
+             : wanted->unite ? "one segment from "
+                             : "region ",
+             list);
+}
+
+/* ------------------------------------------------------------------- requested objects ---- */
 
 /* Returns NULL if the segment does not come from an annotation object. */
 static const struct conf_object *
@@ -93,13 +197,6 @@ wanted_describe(const struct conf_object *wanted, char text[EXPLAINED_TEXT])
 
 /* ------------------------------------------------------------------------------- files ---- */
 
-/* Returns the stored row, or NULL. If several series have the UID, returns the first. */
-static const struct report_object *
-object_row(const struct explained_object *object)
-{
-    return object->stored_count > 0 ? &object->stored[0] : NULL;
-}
-
 static const char *
 object_state(const struct report_object *row)
 {
@@ -111,54 +208,16 @@ object_state(const struct report_object *row)
 }
 
 static void
-object_text_stored(const struct explained_object *object)
+object_text_user(const struct report_object *row, const char *kind,
+                 const struct explained_regions *regions, const struct conf_pipeline *pipeline,
+                 const struct conf_segment *segment)
 {
-    const struct report_object *row = object_row(object);
-    if (!row) {
-        explained_put_line("stored", "no");
-        return;
-    }
-    explained_put_line("stored", "%s%s, %s, %s", row->sender[0] ? "from " : "by an inbox",
-                       row->sender, row->received_at, object_state(row));
-    explained_put_line("stored series", "%s",
-                       row->drawn_on[0] ? row->drawn_on : "no series that it refers to is stored");
-}
-
-/* Describes the regions that a segment finds in an object of its kind. */
-static void
-object_describe_use(const struct explained_regions *regions, const struct conf_segment *segment,
-                    char text[EXPLAINED_WORDS])
-{
-    char regions_text[EXPLAINED_TEXT];
-    const struct conf_object *wanted = &segment->object;
-    const enum code code = explained_regions_check(regions, segment);
-    const bool absent = code == CODE_ROI_NOT_FOUND;
-    explained_regions_describe(regions, regions->set && !absent ? wanted : NULL, regions_text);
-    snprintf(text, EXPLAINED_WORDS, "%s%s",
-             !regions->set                ? ""
-             : absent && wanted->optional ? "no such region, so the segment is empty; regions: "
-             : absent                     ? "no such region (ROI_NOT_FOUND); regions: "
-             : code == CODE_ROI_AMBIGUOUS
-                 ? "several regions match, but only one may (ROI_AMBIGUOUS): "
-             : code == CODE_TAG_MISSING
-                 ? "no Segmented Property Type in the object or the pipeline (TAG_MISSING): "
-             : wanted->each  ? "one segment each for "
-             : wanted->unite ? "one segment from "
-                             : "region ",
-             regions_text);
-}
-
-static void
-object_text_user(const struct explained_object *object, const struct explained_regions *regions,
-                 const struct conf_pipeline *pipeline, const struct conf_segment *segment)
-{
-    const struct report_object *row = object_row(object);
     const struct conf_object *wanted = wanted_of(segment);
     char text[EXPLAINED_TEXT], taken[EXPLAINED_WORDS];
-    if (!wanted || strcmp(conf_object_kind_names[wanted->kind], object->peek->kind) != 0)
+    if (!wanted || strcmp(conf_object_kind_names[wanted->kind], kind) != 0)
         return;
     wanted_describe(wanted, text);
-    object_describe_use(regions, segment, taken);
+    regions_describe_use(regions, segment, taken);
     explained_put_line(
         "pipeline", "%s: segment \"%s\" needs %s: %s", pipeline->name, segment->label, text,
         row && !wanted_fits(wanted, row->kind, row->sender) ? "not from this sender" : taken);
@@ -182,45 +241,52 @@ object_text_references(const char *lines)
 }
 
 static void
-object_text(const struct explained_objects *objects, const struct explained_object *object)
+object_text(const struct explained_objects *objects, size_t i,
+            const struct explained_regions *regions)
 {
-    const struct object_peek *peek = object->peek;
-    struct explained_regions regions;
+    const struct object_peek *peek = objects->found.items[i].peek;
+    const struct report_object *row = object_row(objects, i);
     char regions_text[EXPLAINED_TEXT];
-    explained_regions_open(&regions, peek->kind, object->path);
-    explained_regions_describe(&regions, NULL, regions_text);
+    regions_describe(regions, NULL, regions_text);
     printf("object %s\n", peek->sop_instance_uid);
-    explained_put_line("file", "%s", object->path);
+    explained_put_line("file", "%s", objects->found.items[i].path);
     explained_put_line("kind", "%s%s%s%s", peek->kind, peek->label[0] ? ", \"" : "", peek->label,
                        peek->label[0] ? "\"" : "");
     explained_put_line("regions", "%s", regions_text);
     object_text_references(peek->references);
-    if (objects->report)
-        object_text_stored(object);
-    for (size_t i = 0; i < objects->conf->pipeline_count; i++)
-        for (size_t k = 0; k < objects->conf->pipelines[i].segment_count; k++)
-            object_text_user(object, &regions, &objects->conf->pipelines[i],
-                             &objects->conf->pipelines[i].segments[k]);
-    explained_regions_close(&regions);
+    if (objects->report && !row)
+        explained_put_line("stored", "no");
+    if (row) {
+        explained_put_line("stored", "%s%s, %s, %s", row->sender[0] ? "from " : "by an inbox",
+                           row->sender, row->received_at, object_state(row));
+        explained_put_line("stored series", "%s",
+                           row->drawn_on[0] ? row->drawn_on
+                                            : "no series that it refers to is stored");
+    }
+    for (size_t p = 0; p < objects->conf->pipeline_count; p++)
+        for (size_t k = 0; k < objects->conf->pipelines[p].segment_count; k++)
+            object_text_user(row, peek->kind, regions, &objects->conf->pipelines[p],
+                             &objects->conf->pipelines[p].segments[k]);
     putchar('\n');
 }
 
 static void
-object_json_users(const struct explained_objects *objects, const struct explained_object *object,
+object_json_users(const struct explained_objects *objects, size_t i,
                   const struct explained_regions *regions, struct json *json)
 {
-    const struct report_object *row = object_row(object);
+    const struct report_object *row = object_row(objects, i);
     json_begin_array(json, "pipelines");
-    for (size_t i = 0; i < objects->conf->pipeline_count; i++) {
-        const struct conf_pipeline *pipeline = &objects->conf->pipelines[i];
+    for (size_t p = 0; p < objects->conf->pipeline_count; p++) {
+        const struct conf_pipeline *pipeline = &objects->conf->pipelines[p];
         for (size_t k = 0; k < pipeline->segment_count; k++) {
             const struct conf_object *wanted = wanted_of(&pipeline->segments[k]);
-            if (!wanted || !wanted_fits(wanted, object->peek->kind, row ? row->sender : ""))
+            if (!wanted ||
+                !wanted_fits(wanted, objects->found.items[i].peek->kind, row ? row->sender : ""))
                 continue;
             json_begin_object(json, NULL);
             json_string(json, "pipeline", pipeline->name);
             json_string(json, "segment", pipeline->segments[k].label);
-            json_integer(json, "regions_that_fit", explained_regions_count(regions, wanted));
+            json_integer(json, "regions_that_fit", regions_count(regions, wanted));
             json_end_object(json);
         }
     }
@@ -228,15 +294,13 @@ object_json_users(const struct explained_objects *objects, const struct explaine
 }
 
 static void
-object_json(const struct explained_objects *objects, const struct explained_object *object,
-            struct json *json)
+object_json(const struct explained_objects *objects, size_t i,
+            const struct explained_regions *regions, struct json *json)
 {
-    const struct object_peek *peek = object->peek;
-    const struct report_object *row = object_row(object);
-    struct explained_regions regions;
-    explained_regions_open(&regions, peek->kind, object->path);
+    const struct object_peek *peek = objects->found.items[i].peek;
+    const struct report_object *row = object_row(objects, i);
     json_begin_object(json, NULL);
-    json_string(json, "file", object->path);
+    json_string(json, "file", objects->found.items[i].path);
     json_string(json, "sop_instance_uid", peek->sop_instance_uid);
     json_string(json, "series_uid", peek->series_uid);
     json_string(json, "kind", peek->kind);
@@ -246,10 +310,18 @@ object_json(const struct explained_objects *objects, const struct explained_obje
     json_string(json, "sender", row ? row->sender : "");
     json_string(json, "state", row ? object_state(row) : "");
     json_string(json, "drawn_on", row ? row->drawn_on : "");
-    explained_regions_put(&regions, json);
-    object_json_users(objects, object, &regions, json);
+    json_begin_array(json, "regions");
+    for (int32_t k = 0; regions->set && k < regions->set->item_count; k++) {
+        const struct object_item *item = &regions->set->items[k];
+        json_begin_object(json, NULL);
+        json_integer(json, "number", item->number);
+        json_string(json, "name", item->name);
+        json_string(json, "finding", item->finding);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    object_json_users(objects, i, regions, json);
     json_end_object(json);
-    explained_regions_close(&regions);
 }
 
 void
@@ -257,11 +329,15 @@ explained_objects_put(const struct explained_objects *objects, struct json *json
 {
     if (json)
         json_begin_array(json, "objects");
-    for (size_t i = 0; i < objects->count; i++)
+    for (size_t i = 0; i < objects->found.count; i++) {
+        struct explained_regions regions;
+        regions_open(&regions, objects->found.items[i].peek->kind, objects->found.items[i].path);
         if (json)
-            object_json(objects, &objects->items[i], json);
+            object_json(objects, i, &regions, json);
         else
-            object_text(objects, &objects->items[i]);
+            object_text(objects, i, &regions);
+        object_set_close(regions.set);
+    }
     if (json)
         json_end_array(json);
 }
@@ -271,25 +347,11 @@ explained_objects_put(const struct explained_objects *objects, struct json *json
 /* Stored current objects that Noctule did not write, then those among the files. */
 struct waits {
     const struct explained_objects *objects;
-    const struct explained *explained;
+    const struct headers *series;
     struct report_object *stored;
     size_t stored_count;
     struct json *json;
 };
-
-static bool
-waits_is_drawn_on(const struct waits *waits, const struct object_peek *peek)
-{
-    const struct dicom_instance *first = waits->explained->files->headers.instances[0];
-    const char *uids[] = {first->series_uid, first->frame_of_reference_uid,
-                          first->sop_instance_uid};
-    for (size_t i = 0; i < sizeof uids / sizeof *uids; i++) {
-        const char *found = uids[i][0] ? strstr(peek->references, uids[i]) : NULL;
-        if (found && found[strlen(uids[i])] == '\n')
-            return true;
-    }
-    return false;
-}
 
 /* The requested object of a segment, and the objects found for it. */
 struct waits_search {
@@ -301,37 +363,33 @@ struct waits_search {
     char words[EXPLAINED_WORDS]; /* description of the object */
 };
 
-/* Returns whether an object with this code has the region. */
-static bool
-waits_has_region(enum code code)
-{
-    return code == CODE_NONE || code == CODE_TAG_MISSING;
-}
-
 /* Considers one more object. `shown` is the path for the output. */
 static void
 waits_consider(struct waits_search *search, const char *path, const char *shown)
 {
     struct explained_regions regions;
-    explained_regions_open(&regions, conf_object_kind_names[search->wanted->kind], path);
-    const enum code code = explained_regions_check(&regions, search->segment);
+    regions_open(&regions, conf_object_kind_names[search->wanted->kind], path);
+    const enum code code = regions_check(&regions, search->segment);
+    /* an object with one of these codes has the region */
+    const bool had = search->code == CODE_NONE || search->code == CODE_TAG_MISSING;
+    const bool has = code == CODE_NONE || code == CODE_TAG_MISSING;
     if (search->offered++ == 0 || (search->code == CODE_ROI_NOT_FOUND && code != search->code)) {
         search->code = code;
         snprintf(search->path, sizeof search->path, "%s", shown);
-        object_describe_use(&regions, search->segment, search->words);
-    } else if (waits_has_region(search->code) && waits_has_region(code)) {
+        regions_describe_use(&regions, search->segment, search->words);
+    } else if (had && has) {
         search->code = CODE_OBJECT_AMBIGUOUS;
         snprintf(search->words, sizeof search->words,
                  "another object has it too (OBJECT_AMBIGUOUS): %.300s", shown);
     }
-    explained_regions_close(&regions);
+    object_set_close(regions.set);
 }
 
 static bool
-waits_has_stored(const struct waits *waits, const struct explained_object *object)
+waits_has_stored(const struct waits *waits, const struct object_peek *peek)
 {
     for (size_t i = 0; i < waits->stored_count; i++)
-        if (strcmp(waits->stored[i].sop_instance_uid, object->peek->sop_instance_uid) == 0)
+        if (strcmp(waits->stored[i].sop_instance_uid, peek->sop_instance_uid) == 0)
             return true;
     return false;
 }
@@ -339,6 +397,7 @@ waits_has_stored(const struct waits *waits, const struct explained_object *objec
 static void
 waits_search_run(const struct waits *waits, struct waits_search *search)
 {
+    const struct input_objects *found = &waits->objects->found;
     char path[4096];
     for (size_t i = 0; i < waits->stored_count; i++) {
         const struct report_object *row = &waits->stored[i];
@@ -347,12 +406,12 @@ waits_search_run(const struct waits *waits, struct waits_search *search)
             wanted_fits(search->wanted, row->kind, row->sender))
             waits_consider(search, path, row->path);
     }
-    for (size_t i = 0; i < waits->objects->count; i++) {
-        const struct explained_object *object = &waits->objects->items[i];
-        const struct report_object *row = object_row(object);
-        if (wanted_fits(search->wanted, object->peek->kind, row ? row->sender : "") &&
-            waits_is_drawn_on(waits, object->peek) && !waits_has_stored(waits, object))
-            waits_consider(search, object->path, object->path);
+    for (size_t i = 0; i < found->count; i++) {
+        const struct object_peek *peek = found->items[i].peek;
+        const struct report_object *row = object_row(waits->objects, i);
+        if (wanted_fits(search->wanted, peek->kind, row ? row->sender : "") &&
+            input_object_is_of(peek, waits->series) && !waits_has_stored(waits, peek))
+            waits_consider(search, found->items[i].path, found->items[i].path);
     }
     if (search->wanted->optional && search->code == CODE_ROI_NOT_FOUND)
         search->code = CODE_NONE;
@@ -392,21 +451,12 @@ waits_put(const struct waits *waits, const struct conf_pipeline *pipeline,
     json_end_object(waits->json);
 }
 
-/* Returns true if an earlier job has the same pipeline, so that each pipeline is listed once. */
-static bool
-waits_are_listed(const struct explained *explained, size_t job)
-{
-    size_t first = 0;
-    while (strcmp(explained->jobs[first].pipeline, explained->jobs[job].pipeline) != 0)
-        first++;
-    return first < job;
-}
-
 int
 explained_objects_put_waits(const struct explained_objects *objects,
                             const struct explained *explained, struct json *json)
 {
-    struct waits waits = {objects, explained, NULL, 0, json};
+    struct waits waits = {objects, &explained->files->headers, NULL, 0, json};
+    const struct explained_job *jobs = explained->jobs;
     struct error error;
     const struct report_object_filter filter = {
         .drawn_on = explained->files->headers.instances[0]->series_uid};
@@ -418,9 +468,11 @@ explained_objects_put_waits(const struct explained_objects *objects,
     if (json)
         json_begin_array(json, "waits_for");
     for (size_t i = 0; i < explained->result.count; i++) {
-        const struct conf_pipeline *pipeline =
-            conf_find_pipeline(objects->conf, explained->jobs[i].pipeline);
-        for (size_t k = 0; !waits_are_listed(explained, i) && k < pipeline->segment_count; k++)
+        size_t first = 0; /* list each pipeline once */
+        while (strcmp(jobs[first].pipeline, jobs[i].pipeline) != 0)
+            first++;
+        const struct conf_pipeline *pipeline = conf_find_pipeline(objects->conf, jobs[i].pipeline);
+        for (size_t k = 0; first == i && k < pipeline->segment_count; k++)
             waits_put(&waits, pipeline, &pipeline->segments[k]);
     }
     if (json)

@@ -8,32 +8,28 @@
 
 #include "config/config.h"
 #include "db/report.h"
-#include "dicom/read/annotation/object_peek.h"
 #include "service/cli/explain/explained.h"
 #include "service/common/json.h"
 
-/* A file with an annotation object. */
-struct explained_object {
-    const char *path; /* borrowed */
-    struct object_peek *peek;
-    struct report_object *stored; /* NULL if not stored */
-    size_t stored_count;
-};
-
 struct explained_objects {
     const struct conf *conf;
-    struct report *report; /* NULL without a database */
-    struct explained_object *items;
-    size_t count;
+    struct report *report;      /* NULL without a database */
+    struct input_objects found; /* among the files */
+
+    /* The stored rows of each of them, if any. */
+    struct explained_rows {
+        struct report_object *at;
+        size_t count;
+    } * rows;
 };
 
 /* Opens an empty list. */
 void explained_objects_open(struct explained_objects *objects, const struct conf *conf);
 void explained_objects_close(struct explained_objects *objects);
 
-/* Adds a file. Returns 1 if it is an annotation object, 0 if it is not or cannot be read, or
- * -ENOMEM. */
-int explained_objects_add(struct explained_objects *objects, const char *path);
+/* Finds the stored rows of the objects. Must be called once, after all were added to `found`.
+ * Returns 0 or -ENOMEM. */
+int explained_objects_find_rows(struct explained_objects *objects);
 
 /* Print all objects, or the objects that the jobs of a series use. If `json` is NULL, they print
  * text. The second returns 0 or -errno. */

@@ -249,7 +249,12 @@ text_rule(const struct explained *explained, size_t number, const struct explain
                            is->selected, is->checked, stacks ? " (stacks = \"" : "",
                            stacks ? stacks : "", stacks ? "\")" : "",
                            rule->reasons[0] ? "; others do not match: " : "", rule->reasons);
-    /* of several conditions all are printed, of one only its note */
+}
+
+/* Prints the conditions of a rule with several ones, and each condition with a note. */
+static void
+text_conditions(const struct explained_rule *rule)
+{
     for (size_t i = 0; i < rule->condition_count; i++) {
         const struct explained_condition *condition = &rule->conditions[i];
         if (rule->condition_count > 1 || condition->note[0])
@@ -268,8 +273,10 @@ text_rules(const struct explained *explained)
         printf("  rules: not used, the pipeline is given\n");
     else
         printf("  rules: %zu\n", explained->result.rule_count);
-    for (size_t i = 0; i < explained->result.rule_count; i++)
+    for (size_t i = 0; i < explained->result.rule_count; i++) {
         text_rule(explained, i + 1, &explained->rules[i]);
+        text_conditions(&explained->rules[i]);
+    }
 }
 
 static void

@@ -1,5 +1,5 @@
-/* input_collect.c - see input_collect.h. */
-#include "service/cli/input/input_collect.h"
+/* input_collect.c - see input.h. */
+#include "service/cli/input/input.h"
 
 #include "base/array.h"
 #include "base/text.h"

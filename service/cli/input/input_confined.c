@@ -1,5 +1,5 @@
-/* input_confined.c - see input_confined.h. */
-#include "service/cli/input/input_confined.h"
+/* input_confined.c - see input.h. */
+#include "service/cli/input/input.h"
 
 #include "service/cli/cli.h"
 #include "service/common/confine/call_filter.h"
@@ -18,25 +18,13 @@ struct confined_folders {
     char last[PATH_MAX];    /* as given */
 };
 
-static int
-confined_add_real(struct confined_folders *folders, const char *path)
-{
-    char real[PATH_MAX];
-    if (!realpath(path, real)) /* reading it reports the error */
-        return 0;
-    const size_t count = folders->real.count;
-    if (count > 0 && strcmp(folders->real.paths[count - 1], real) == 0)
-        return 0;
-    return input_collect_add(&folders->real, real);
-}
-
 /* Adds the folder of a file. A link adds the folder of its target. Equal folders in a row are
  * resolved once. */
 static int
 confined_add_file(struct confined_folders *folders, const char *file)
 {
     struct stat status;
-    char path[PATH_MAX];
+    char path[PATH_MAX], real[PATH_MAX];
     const bool is_link = lstat(file, &status) == 0 && S_ISLNK(status.st_mode);
     if (is_link ? !realpath(file, path) : strlen(file) >= sizeof path)
         return 0;
@@ -47,7 +35,12 @@ confined_add_file(struct confined_folders *folders, const char *file)
         return 0;
     if (!is_link)
         memmove(folders->last, folder, strlen(folder) + 1);
-    return confined_add_real(folders, folder);
+    if (!realpath(folder, real)) /* reading it reports the error */
+        return 0;
+    const size_t count = folders->real.count;
+    return count > 0 && strcmp(folders->real.paths[count - 1], real) == 0
+               ? 0
+               : input_collect_add(&folders->real, real);
 }
 
 static int

@@ -1,5 +1,5 @@
-/* input_objects.c - see input_objects.h. */
-#include "service/cli/input/input_objects.h"
+/* input_objects.c - see input.h. */
+#include "service/cli/input/input.h"
 
 #include "base/array.h"
 
@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-int
+/* Returns 1; 0 with the reason if it is not such an object; or -ENOMEM. */
+static int
 input_objects_add(struct input_objects *all, char *path, struct error *reason)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -30,19 +31,17 @@ input_objects_add(struct input_objects *all, char *path, struct error *reason)
     return 1;
 }
 
-static bool
-uid_is(const char *uid, const char *text, size_t length)
+int
+input_objects_sort(struct input_objects *all, struct input_skipped *skipped, char *path,
+                   const struct error *error)
 {
-    return strncmp(uid, text, length) == 0 && !uid[length];
-}
-
-static bool
-has_instance(const struct headers *series, const char *uid, size_t length)
-{
-    for (size_t i = 0; i < series->count; i++)
-        if (uid_is(series->instances[i]->sop_instance_uid, uid, length))
-            return true;
-    return false;
+    struct error reason = *error;
+    const int rc = all && error->code == CODE_SOP_CLASS_UNSUPPORTED
+                       ? input_objects_add(all, path, &reason)
+                       : 0;
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    return input_skipped_add(skipped, path, reason.code, reason.message);
 }
 
 /* Returns whether a reference line of an object, without its end, names the series. */
@@ -50,20 +49,24 @@ static bool
 line_names(const char *line, size_t length, const struct headers *series)
 {
     static const char *const kinds[] = {OBJECT_OF_SERIES, OBJECT_OF_FRAME, OBJECT_OF_INSTANCE};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        const size_t skip = strlen(kinds[i]);
-        if (length <= skip || strncmp(line, kinds[i], skip) != 0)
-            continue;
-        const struct dicom_instance *first = series->instances[0];
-        return i == 2 ? has_instance(series, line + skip, length - skip)
-                      : uid_is(i == 0 ? first->series_uid : first->frame_of_reference_uid,
-                               line + skip, length - skip);
+    const struct dicom_instance *first = series->instances[0];
+    const char *const uids[] = {first->series_uid, first->frame_of_reference_uid};
+    size_t kind = 0;
+    while (kind < 3 && strncmp(line, kinds[kind], strlen(kinds[kind])) != 0)
+        kind++;
+    const size_t skip = kind < 3 ? strlen(kinds[kind]) : length;
+    if (length <= skip)
+        return false;
+    for (size_t i = 0; i < (kind == 2 ? series->count : 1); i++) {
+        const char *uid = kind < 2 ? uids[kind] : series->instances[i]->sop_instance_uid;
+        if (strncmp(uid, line + skip, length - skip) == 0 && !uid[length - skip])
+            return true;
     }
     return false;
 }
 
-static bool
-object_names(const struct object_peek *peek, const struct headers *series)
+bool
+input_object_is_of(const struct object_peek *peek, const struct headers *series)
 {
     for (const char *line = peek->references; *line;) {
         const size_t length = strcspn(line, "\n");
@@ -72,16 +75,6 @@ object_names(const struct object_peek *peek, const struct headers *series)
         line += length + (line[length] == '\n');
     }
     return false;
-}
-
-size_t
-input_objects_of(const struct input_objects *all, const struct headers *series, char **paths)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < all->count; i++)
-        if (object_names(all->items[i].peek, series))
-            paths[count++] = all->items[i].path;
-    return count;
 }
 
 void

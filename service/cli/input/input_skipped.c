@@ -1,5 +1,5 @@
-/* input_skipped.c - see input_skipped.h. */
-#include "service/cli/input/input_skipped.h"
+/* input_skipped.c - see input.h. */
+#include "service/cli/input/input.h"
 
 #include "base/array.h"
 #include "base/text.h"
@@ -71,61 +71,44 @@ skipped_sort(struct input_skipped *all)
 /* The files that one line covers. */
 enum grouping { BY_FILE, BY_FOLDER, BY_CODE };
 
-static bool
-skipped_same_group(const struct input_skipped_file *a, const struct input_skipped_file *b,
-                   enum grouping by)
-{
-    return by != BY_FILE && a->code == b->code &&
-           (by == BY_CODE || compare_folders(a->path, b->path) == 0);
-}
-
 static size_t
 group_end(const struct input_skipped *all, size_t start, enum grouping by)
 {
+    const struct input_skipped_file *first = &all->files[start];
     size_t end = start + 1;
-    while (end < all->count && skipped_same_group(&all->files[start], &all->files[end], by))
+    while (end < all->count && by != BY_FILE && all->files[end].code == first->code &&
+           (by == BY_CODE || compare_folders(all->files[end].path, first->path) == 0))
         end++;
     return end;
-}
-
-static enum grouping
-choose_grouping(const struct input_skipped *all)
-{
-    size_t lines = 0;
-    if (all->count <= MAX_LINES)
-        return BY_FILE;
-    for (size_t i = 0; i < all->count; i = group_end(all, i, BY_FOLDER))
-        lines++;
-    return lines <= MAX_LINES ? BY_FOLDER : BY_CODE;
-}
-
-static void
-skipped_print_group(const struct input_skipped_file *first, size_t count, enum grouping by)
-{
-    const char *code = code_name(first->code);
-    if (count == 1)
-        cli_print_error("skipped: %s: %s: %s", first->path, code, first->message);
-    else if (by == BY_FOLDER)
-        cli_print_error("skipped: %zu files in %.*s: %s: for example: %s", count,
-                        folder_length(first->path), first->path, code, first->message);
-    else
-        cli_print_error("skipped: %zu files: %s: for example %s: %s", count, code, first->path,
-                        first->message);
 }
 
 void
 input_skipped_print(struct input_skipped *all)
 {
+    enum grouping by = all->count <= MAX_LINES ? BY_FILE : BY_FOLDER;
+    size_t lines = 0;
     skipped_sort(all);
-    const enum grouping by = choose_grouping(all);
+    for (size_t i = 0; by == BY_FOLDER && i < all->count; i = group_end(all, i, BY_FOLDER))
+        lines++;
+    if (lines > MAX_LINES)
+        by = BY_CODE;
     for (size_t i = 0, end; i < all->count; i = end) {
+        const struct input_skipped_file *first = &all->files[i];
+        const char *code = code_name(first->code);
         end = group_end(all, i, by);
-        skipped_print_group(&all->files[i], end - i, by);
+        if (end - i == 1)
+            cli_print_error("skipped: %s: %s: %s", first->path, code, first->message);
+        else if (by == BY_FOLDER)
+            cli_print_error("skipped: %zu files in %.*s: %s: for example: %s", end - i,
+                            folder_length(first->path), first->path, code, first->message);
+        else
+            cli_print_error("skipped: %zu files: %s: for example %s: %s", end - i, code,
+                            first->path, first->message);
     }
 }
 
-void
-input_skipped_put_one(struct json *json, const char *path, enum code code, const char *message)
+static void
+skipped_put_one(struct json *json, const char *path, enum code code, const char *message)
 {
     json_begin_object(json, NULL);
     json_string(json, "file", path);
@@ -140,6 +123,17 @@ input_skipped_put(struct input_skipped *all, struct json *json)
     skipped_sort(all);
     json_begin_array(json, "passed_over");
     for (size_t i = 0; i < all->count; i++)
-        input_skipped_put_one(json, all->files[i].path, all->files[i].code, all->files[i].message);
+        skipped_put_one(json, all->files[i].path, all->files[i].code, all->files[i].message);
+    json_end_array(json);
+}
+
+void
+input_skipped_put_damaged(const struct headers *headers, char *const *paths, size_t count,
+                          struct json *json)
+{
+    json_begin_array(json, "warnings");
+    for (size_t i = 0; i < count; i++)
+        if (headers->rc[i] != 0 && !input_sorted_is_other(&headers->errors[i]))
+            skipped_put_one(json, paths[i], headers->errors[i].code, headers->errors[i].message);
     json_end_array(json);
 }

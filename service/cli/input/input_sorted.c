@@ -1,5 +1,5 @@
-/* input_sorted.c - see input_sorted.h. */
-#include "service/cli/input/input_sorted.h"
+/* input_sorted.c - see input.h. */
+#include "service/cli/input/input.h"
 
 #include "base/error.h"
 #include "base/text.h"
@@ -30,44 +30,32 @@ series_uid(const struct sorted_series *series)
     return series->headers.instances[0]->series_uid;
 }
 
-static size_t
-find_series(const struct sorted *sorted, const char *uid)
-{
-    size_t i = 0;
-    while (i < sorted->count && strcmp(series_uid(&sorted->series[i]), uid) != 0)
-        i++;
-    return i;
-}
-
-static int
-add_series(struct sorted *sorted, size_t room)
-{
-    struct sorted_series *series = reallocarray(sorted->series, sorted->count + 1, sizeof *series);
-    if (!series)
-        return -ENOMEM;
-    sorted->series = series;
-    struct sorted_series *added = &series[sorted->count++];
-    *added = (struct sorted_series){
-        .headers = {.instances = calloc(room, sizeof *added->headers.instances),
-                    .rc = calloc(room, sizeof *added->headers.rc)},
-        .paths = calloc(room, sizeof *added->paths)};
-    return added->headers.instances && added->headers.rc && added->paths ? 0 : -ENOMEM;
-}
-
 static int
 split_by_series(struct sorted *sorted, const struct headers *headers)
 {
     for (size_t i = 0; i < headers->count; i++) {
         struct dicom_instance *instance = headers->instances[i];
+        size_t at = 0;
         if (!instance)
             continue;
-        size_t at = find_series(sorted, instance->series_uid);
+        while (at < sorted->count &&
+               strcmp(series_uid(&sorted->series[at]), instance->series_uid) != 0)
+            at++;
         if (at == sorted->count) {
-            int error = add_series(sorted, headers->count - i);
-            if (error)
-                return error;
+            const size_t room = headers->count - i;
+            struct sorted_series *grown = reallocarray(sorted->series, at + 1, sizeof *grown);
+            if (!grown)
+                return -ENOMEM;
+            sorted->series = grown;
+            sorted->count++;
+            grown[at] = (struct sorted_series){
+                .headers = {.instances = calloc(room, sizeof *grown->headers.instances),
+                            .rc = calloc(room, sizeof *grown->headers.rc)},
+                .paths = calloc(room, sizeof *grown->paths)};
         }
         struct sorted_series *series = &sorted->series[at];
+        if (!series->headers.instances || !series->headers.rc || !series->paths)
+            return -ENOMEM;
         series->paths[series->headers.count] = instance->path;
         series->headers.instances[series->headers.count++] = instance;
     }
@@ -78,31 +66,16 @@ split_by_series(struct sorted *sorted, const struct headers *headers)
 
 /* ------------------------------------------------------------------------------- damages ---- */
 
-static void
-series_add_damage(struct sorted_series *series, const char *path, const struct error *error)
-{
-    if (series->damaged++ > 0)
-        return;
-    error_set_files(&series->damage, 0, CODE_INCOMPLETE_SERIES, path, NULL,
-                    "%s cannot be used (%s), so the series is incomplete. Send the file again, or "
-                    "accept the series without it (--accept-missing).",
-                    text_base_name(path), code_name(error->code));
-}
-
-static bool
-sorted_same_folder(const char *a, const char *b)
-{
-    const size_t length = (size_t)(text_base_name(a) - a);
-    return length == (size_t)(text_base_name(b) - b) && strncmp(a, b, length) == 0;
-}
-
 static bool
 sorted_has_neighbour(const struct sorted_series *series, const char *path)
 {
-    size_t i = 0;
-    while (i < series->headers.count && !sorted_same_folder(series->paths[i], path))
-        i++;
-    return i < series->headers.count;
+    const size_t length = (size_t)(text_base_name(path) - path);
+    for (size_t i = 0; i < series->headers.count; i++) {
+        const char *other = series->paths[i];
+        if ((size_t)(text_base_name(other) - other) == length && strncmp(other, path, length) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* Counts an unreadable file as missing in the series of its header. If the header has no series,
@@ -118,18 +91,14 @@ sorted_place_damage(struct sorted *sorted, const char *path, const struct error 
         if (identity.series_uid[0] ? strcmp(identity.series_uid, series_uid(series)) != 0
                                    : !sorted_has_neighbour(series, path))
             continue;
-        series_add_damage(series, path, error);
         placed = true;
+        if (series->damaged++ == 0)
+            error_set_files(&series->damage, 0, CODE_INCOMPLETE_SERIES, path, NULL,
+                            "%s cannot be used (%s), so the series is incomplete. Send the file "
+                            "again, or accept the series without it (--accept-missing).",
+                            text_base_name(path), code_name(error->code));
     }
     sorted->orphans += !placed;
-}
-
-static void
-sorted_place_damages(struct sorted *sorted, const struct headers *headers, char *const *paths)
-{
-    for (size_t i = 0; i < headers->count; i++)
-        if (headers->rc[i] && !input_sorted_is_other(&headers->errors[i]))
-            sorted_place_damage(sorted, paths[i], &headers->errors[i]);
 }
 
 /* --------------------------------------------------------------------------- duplicates ---- */
@@ -181,33 +150,20 @@ sorted_check_duplicate(struct sorted_series *series, size_t first, size_t second
     return input_skipped_add(skipped, paths[second], duplicate.code, duplicate.message);
 }
 
-static void
-drop_marked(struct sorted_series *series)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < series->headers.count; i++) {
-        if (!series->headers.instances[i])
-            continue;
-        series->headers.instances[kept] = series->headers.instances[i];
-        series->paths[kept++] = series->paths[i];
-    }
-    series->headers.count = kept;
-}
-
 /* Removes duplicate files. Different files with the same SOP Instance UID refuse the series. */
 static int
 sorted_remove_duplicates(struct sorted_series *series, struct input_skipped *skipped)
 {
     const size_t count = series->headers.count;
-    size_t *order = calloc(count, sizeof *order);
+    struct dicom_instance **instances = series->headers.instances;
+    size_t *order = calloc(count, sizeof *order), kept = 0;
     if (!order)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)
         order[i] = i;
-    qsort_r(order, count, sizeof *order, compare_sop_instances, series->headers.instances);
+    qsort_r(order, count, sizeof *order, compare_sop_instances, instances);
     int rc = 0;
     for (size_t i = 1, first = 0; i < count && rc == 0; i++) {
-        struct dicom_instance *const *instances = series->headers.instances;
         if (strcmp(instances[order[first]]->sop_instance_uid,
                    instances[order[i]]->sop_instance_uid) == 0)
             rc = sorted_check_duplicate(series, order[first], order[i], skipped);
@@ -215,21 +171,16 @@ sorted_remove_duplicates(struct sorted_series *series, struct input_skipped *ski
             first = i;
     }
     free(order);
-    drop_marked(series);
+    for (size_t i = 0; i < count; i++)
+        if (instances[i]) {
+            series->paths[kept] = series->paths[i];
+            instances[kept++] = instances[i];
+        }
+    series->headers.count = kept;
     return rc;
 }
 
 /* -------------------------------------------------------------------------- entry points ---- */
-
-static void
-refuse_too_large(struct sorted_series *series, const struct conf_series *series_limits)
-{
-    int64_t bytes = 0;
-    for (size_t i = 0; i < series->headers.count; i++)
-        bytes += series->headers.instances[i]->file_size;
-    series_size_check(series_limits, series_uid(series), (int64_t)series->headers.count, bytes,
-                      &series->refusal);
-}
 
 int
 input_sorted_make(const struct headers *headers, char *const *paths,
@@ -238,11 +189,17 @@ input_sorted_make(const struct headers *headers, char *const *paths,
 {
     *sorted = (struct sorted){0};
     int rc = split_by_series(sorted, headers);
-    if (rc == 0)
-        sorted_place_damages(sorted, headers, paths);
+    for (size_t i = 0; i < headers->count && rc == 0; i++)
+        if (headers->rc[i] && !input_sorted_is_other(&headers->errors[i]))
+            sorted_place_damage(sorted, paths[i], &headers->errors[i]);
     for (size_t i = 0; i < sorted->count && rc == 0; i++) {
-        rc = sorted_remove_duplicates(&sorted->series[i], skipped);
-        refuse_too_large(&sorted->series[i], series_limits);
+        struct sorted_series *series = &sorted->series[i];
+        int64_t bytes = 0;
+        rc = sorted_remove_duplicates(series, skipped);
+        for (size_t k = 0; k < series->headers.count; k++)
+            bytes += series->headers.instances[k]->file_size;
+        series_size_check(series_limits, series_uid(series), (int64_t)series->headers.count, bytes,
+                          &series->refusal);
     }
     if (rc)
         input_sorted_free(sorted);

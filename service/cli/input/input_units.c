@@ -1,5 +1,5 @@
-/* input_units.c - see input_units.h. */
-#include "service/cli/input/input_units.h"
+/* input_units.c - see input.h. */
+#include "service/cli/input/input.h"
 
 #include "base/error.h"
 #include "base/text.h"
@@ -31,27 +31,16 @@ add_unit(struct units *units, const struct sorted_series *series, const char *st
     return unit;
 }
 
-/* Writes the first part, "im1.dcm is a localizer.", for the file at `path`. */
-static void
-describe_skipped_file(const struct geometry_stack *stack, const char *path, char *message,
-                      size_t size)
-{
-    const char *words = stack->error.message, *name = text_base_name(stack->error.file[0]);
-    const size_t length = strlen(name);
-    if (strncmp(words, name, length) != 0) {
-        snprintf(message, size, "%s", words);
-        return;
-    }
-    const char *end = strstr(words + length, ". ");
-    const size_t kept = end ? (size_t)(end + 1 - words) - length : strlen(words + length);
-    snprintf(message, size, "%s%.*s", text_base_name(path), (int)kept, words + length);
-}
-
-/* Skips each file of a stack once, although several frames may come from one file. */
+/* Skips each file of a stack once, although several frames may come from one file. The reason
+ * begins with its own name: "im1.dcm is a localizer." */
 static int
 skip_stack(const struct sorted_series *series, const struct geometry_stack *stack,
            struct input_skipped *skipped)
 {
+    const char *words = stack->error.message, *name = text_base_name(stack->error.file[0]);
+    const size_t length = strncmp(words, name, strlen(name)) == 0 ? strlen(name) : 0;
+    const char *end = length > 0 ? strstr(words + length, ". ") : NULL;
+    const size_t kept = end ? (size_t)(end + 1 - words) - length : strlen(words + length);
     bool *is_listed = calloc(series->headers.count + 1, sizeof *is_listed);
     int rc = is_listed ? 0 : -ENOMEM;
     for (int32_t i = 0; i < stack->plane_count && rc == 0; i++) {
@@ -60,7 +49,8 @@ skip_stack(const struct sorted_series *series, const struct geometry_stack *stac
         if (is_listed[at])
             continue;
         is_listed[at] = true;
-        describe_skipped_file(stack, series->paths[at], message, sizeof message);
+        snprintf(message, sizeof message, "%s%.*s",
+                 length > 0 ? text_base_name(series->paths[at]) : "", (int)kept, words + length);
         rc = input_skipped_add(skipped, series->paths[at], stack->error.code, message);
     }
     free(is_listed);
@@ -93,32 +83,24 @@ choice_names(const struct units_request *request, const char *stack)
            fnmatch(request->stacks, stack, 0) == 0;
 }
 
-/* Selects accepted stacks as a rule with this `stacks` does. `picks` must have room for all of
- * them. */
-static void
-choose_as(const struct conf_rule *rule, struct choice *choice, struct rules_pick *picks)
-{
-    const struct rules_series series = {.modality = "",
-                                        .body_part = "",
-                                        .description = "",
-                                        .stacks = choice->stacks,
-                                        .stack_count = (size_t)choice->grouped->stack_count};
-    struct rules_outcome outcome;
-    const size_t picked = rules_pick(rule, 1, &series, picks, &outcome);
-    for (size_t i = 0; i < picked; i++)
-        choice->chosen[picks[i].stack] = true;
-    choice->too_many = outcome.too_many;
-}
-
+/* Selects accepted stacks as a rule with this `stacks` does. */
 static int
 choose_accepted(const struct units_request *request, struct choice *choice)
 {
     const struct conf_rule rule = {.pipeline = request->pipeline->name,
                                    .stacks = request->stacks ? strdup(request->stacks) : NULL};
-    struct rules_pick *picks = calloc((size_t)choice->grouped->stack_count + 1, sizeof *picks);
+    const struct rules_series series = {.modality = "",
+                                        .body_part = "",
+                                        .description = "",
+                                        .stacks = choice->stacks,
+                                        .stack_count = (size_t)choice->grouped->stack_count};
+    struct rules_pick *picks = calloc(series.stack_count + 1, sizeof *picks);
+    struct rules_outcome outcome = {0};
     const bool able = picks && (rule.stacks || !request->stacks);
-    if (able)
-        choose_as(&rule, choice, picks);
+    const size_t picked = able ? rules_pick(&rule, 1, &series, picks, &outcome) : 0;
+    for (size_t i = 0; i < picked; i++)
+        choice->chosen[picks[i].stack] = true;
+    choice->too_many = outcome.too_many;
     free(picks);
     free(rule.stacks);
     return able ? 0 : -ENOMEM;
@@ -146,22 +128,21 @@ choice_make(const struct units_request *request, const struct geometry_series *g
     *choice = (struct choice){.grouped = grouped,
                               .stacks = calloc(count + 1, sizeof *choice->stacks),
                               .chosen = calloc(count + 1, sizeof *choice->chosen)};
-    if (!choice->stacks || !choice->chosen) {
-        choice_release(choice);
-        return -ENOMEM;
-    }
-    for (size_t i = 0; i < count; i++) {
+    int rc = choice->stacks && choice->chosen ? 0 : -ENOMEM;
+    for (size_t i = 0; i < count && rc == 0; i++) {
         const struct geometry_stack *stack = &grouped->stacks[i];
         choice->stacks[i] =
             (struct rules_stack){stack->name, stack->plane_count, stack->accepted, NULL};
         choice->chosen[i] = request->stack && stack->accepted && choice_names(request, stack->name);
     }
-    int rc = request->stack ? 0 : choose_accepted(request, choice);
-    if (rc)
+    if (rc == 0 && !request->stack)
+        rc = choose_accepted(request, choice);
+    if (rc) {
         choice_release(choice);
-    else
-        choose_refused(request, choice);
-    return rc;
+        return rc;
+    }
+    choose_refused(request, choice);
+    return 0;
 }
 
 /* "75 volumes: b 0, b 1000 #2, ..." */
@@ -185,26 +166,11 @@ describe_too_many(const struct choice *choice, struct error *refusal)
 /* ------------------------------------------------------------------ checking a series ---- */
 
 static int
-make_chosen(struct units *units, const struct sorted_series *series, const struct choice *choice)
-{
-    for (int32_t i = 0; i < choice->grouped->stack_count; i++) {
-        const struct geometry_stack *stack = &choice->grouped->stacks[i];
-        if (choice->chosen[i] &&
-            !add_unit(units, series, stack->name, stack->accepted ? NULL : &stack->error))
-            return -ENOMEM;
-    }
-    struct error refusal = {0};
-    if (choice->too_many == 0)
-        return 0;
-    describe_too_many(choice, &refusal);
-    return add_unit(units, series, "", &refusal) ? 0 : -ENOMEM;
-}
-
-static int
 units_of_stacks(struct units *units, const struct sorted_series *series,
                 const struct units_request *request, const struct geometry_series *grouped)
 {
     struct choice choice;
+    struct error refusal = {0};
     int rc = 0;
     for (int32_t i = 0; i < grouped->stack_count && rc == 0; i++) {
         if (grouped->stacks[i].passed_over)
@@ -216,67 +182,55 @@ units_of_stacks(struct units *units, const struct sorted_series *series,
         rc = choice_make(request, grouped, &choice);
     if (rc)
         return rc;
-    rc = make_chosen(units, series, &choice);
+    for (int32_t i = 0; i < grouped->stack_count && rc == 0; i++) {
+        const struct geometry_stack *stack = &grouped->stacks[i];
+        if (choice.chosen[i] &&
+            !add_unit(units, series, stack->name, stack->accepted ? NULL : &stack->error))
+            rc = -ENOMEM;
+    }
+    if (rc == 0 && choice.too_many > 0) {
+        describe_too_many(&choice, &refusal);
+        rc = add_unit(units, series, "", &refusal) ? 0 : -ENOMEM;
+    }
     choice_release(&choice);
     return rc;
 }
 
-static const struct geometry_stack *
-find_stack(const struct geometry_series *grouped, const char *name)
-{
-    for (int32_t i = 0; i < grouped->stack_count; i++)
-        if (strcmp(grouped->stacks[i].name, name) == 0)
-            return &grouped->stacks[i];
-    return NULL;
-}
-
-static size_t
-message_without_remedy(const char *message)
-{
-    const char *remedy = strstr(message, GEOMETRY_REMEDY);
-    return remedy ? (size_t)(remedy - message) : strlen(message);
-}
-
-/* Notes the missing files or slices in the units from `first` on. `strict` is the result without
- * accept_missing. */
-static void
-note_missing(struct units *units, size_t first, const struct sorted_series *series,
-             const struct geometry_series *strict)
-{
-    for (size_t i = first; i < units->count; i++) {
-        struct unit *unit = &units->items[i];
-        const struct geometry_stack *stack = find_stack(strict, unit->stack);
-        if (series->damaged > 0)
-            snprintf(unit->note, sizeof unit->note,
-                     "missing files are accepted: %zu cannot be used, such as %.100s",
-                     series->damaged, text_base_name(series->damage.file[0]));
-        else if (stack && stack->error.code == CODE_INCOMPLETE_SERIES)
-            snprintf(unit->note, sizeof unit->note, "missing slices are accepted: %.*s",
-                     (int)message_without_remedy(stack->error.message), stack->error.message);
-        text_utf8_mend_end(unit->note);
-    }
-}
-
+/* Notes the missing files or slices in the units from `first` on. */
 static int
-units_check_strictly(struct units *units, size_t first, const struct sorted_series *series,
-                     struct geometry_limits limits)
+units_note_missing(struct units *units, size_t first, const struct sorted_series *series,
+                   struct geometry_limits limits)
 {
     struct geometry_series *strict;
     struct error refusal;
     limits.allow_missing = false;
     int rc = geometry_group(series->headers.instances, (int32_t)series->headers.count, &limits,
                             &strict, &refusal);
-    for (size_t i = first; rc == -EINVAL && i < units->count; i++) {
+    for (size_t i = first; (rc == 0 || rc == -EINVAL) && i < units->count; i++) {
         struct unit *unit = &units->items[i];
-        snprintf(unit->note, sizeof unit->note, "accepted: %s: %.140s", code_name(refusal.code),
-                 refusal.message);
+        int32_t at = 0;
+        while (rc == 0 && at < strict->stack_count &&
+               strcmp(strict->stacks[at].name, unit->stack) != 0)
+            at++;
+        if (rc == -EINVAL) {
+            snprintf(unit->note, sizeof unit->note, "accepted: %s: %.140s", code_name(refusal.code),
+                     refusal.message);
+        } else if (series->damaged > 0) {
+            snprintf(unit->note, sizeof unit->note,
+                     "missing files are accepted: %zu cannot be used, such as %.100s",
+                     series->damaged, text_base_name(series->damage.file[0]));
+        } else if (at < strict->stack_count &&
+                   strict->stacks[at].error.code == CODE_INCOMPLETE_SERIES) {
+            const char *message = strict->stacks[at].error.message;
+            const char *remedy = strstr(message, GEOMETRY_REMEDY);
+            snprintf(unit->note, sizeof unit->note, "missing slices are accepted: %.*s",
+                     (int)(remedy ? (size_t)(remedy - message) : strlen(message)), message);
+        }
         text_utf8_mend_end(unit->note);
     }
-    if (rc)
-        return rc == -EINVAL ? 0 : rc;
-    note_missing(units, first, series, strict);
-    geometry_series_free(strict);
-    return 0;
+    if (rc == 0)
+        geometry_series_free(strict);
+    return rc == -EINVAL ? 0 : rc;
 }
 
 static int
@@ -296,7 +250,7 @@ units_check_stacks(struct units *units, const struct sorted_series *series,
     rc = units_of_stacks(units, series, request, grouped);
     geometry_series_free(grouped);
     if (rc == 0 && request->accept_missing && units->count > first)
-        rc = units_check_strictly(units, first, series, limits);
+        rc = units_note_missing(units, first, series, limits);
     return rc;
 }
 
@@ -316,18 +270,6 @@ units_check_series(struct units *units, const struct sorted_series *series,
 
 /* -------------------------------------------------------------------------------- naming ---- */
 
-static int32_t
-unique_number(const struct units *units, const struct headers *series)
-{
-    int32_t number = series->instances[0]->series_number;
-    for (size_t i = 0; i < units->sorted.count; i++) {
-        const struct headers *other = &units->sorted.series[i].headers;
-        if (other != series && other->instances[0]->series_number == number)
-            return 0;
-    }
-    return number;
-}
-
 /* Makes a part of a file name: keeps letters, digits, dots and underscores, and replaces other runs
  * by one dash. */
 static void
@@ -346,16 +288,6 @@ plain_name(char *to, size_t size, const char *from)
     to[length] = '\0';
 }
 
-static bool
-is_taken(const struct units *units, const struct unit *unit)
-{
-    for (const struct unit *other = units->items; other < unit; other++) {
-        if (strcmp(other->output, unit->output) == 0)
-            return true;
-    }
-    return false;
-}
-
 static char *
 folder_name(const struct units *units, const struct unit *unit, const char *output, int again)
 {
@@ -366,8 +298,14 @@ folder_name(const struct units *units, const struct unit *unit, const char *outp
     plain_name(modality, sizeof modality, first->modality);
     plain_name(description, sizeof description, first->series_description);
     plain_name(stack, sizeof stack, unit->stack);
+    bool unique = first->series_number > 0;
+    for (size_t i = 0; i < units->sorted.count; i++) {
+        const struct headers *other = &units->sorted.series[i].headers;
+        unique &=
+            other == unit->headers || other->instances[0]->series_number != first->series_number;
+    }
     snprintf(number, sizeof number, "%d", first->series_number);
-    if (unique_number(units, unit->headers) <= 0)
+    if (!unique)
         snprintf(number, sizeof number, "%s", first->series_uid);
     if (again > 1)
         snprintf(repeat, sizeof repeat, "-%d", again);
@@ -383,13 +321,17 @@ name_units(struct units *units, const char *output)
     for (size_t i = 0; i < units->count; i++) {
         struct unit *unit = &units->items[i];
         int again = 1;
+        bool is_taken;
         do {
             free(unit->output);
             unit->output =
                 units->count == 1 ? strdup(output) : folder_name(units, unit, output, again++);
             if (!unit->output)
                 return -ENOMEM;
-        } while (is_taken(units, unit));
+            is_taken = false;
+            for (size_t k = 0; k < i; k++)
+                is_taken |= strcmp(units->items[k].output, unit->output) == 0;
+        } while (is_taken);
     }
     return 0;
 }

@@ -121,6 +121,20 @@ settle_note_refusal(struct core *core, const struct queue_series *series,
     return queue_flag_series(core->queue, series->id, stack->code, message, clock_unix_ms());
 }
 
+static int
+settle_add_jobs(struct core *core, const struct queue_series *series,
+                const struct queue_stack *stacks, const struct routing_result *result)
+{
+    int error = 0;
+    for (size_t i = 0; i < result->count && !error; i++) {
+        struct routing_job job = {.stack = stacks[result->picks[i].stack].name,
+                                  .pick = &result->picks[i]};
+        error = routing_add_job(core, series, &job);
+        error = error == -EEXIST ? 0 : error;
+    }
+    return error;
+}
+
 /* --------------------------------------------------------------------------------- outcome ---- */
 
 /* Appends the outcome to the evidence. */
@@ -150,12 +164,8 @@ settle_write(struct core *core, const struct queue_series *series, const char *e
     const bool accepted = stacks->any_accepted;
     int error = queue_settle(core->queue, series->id, series->revision, evidence, stacks->merged,
                              stacks->merged_count, clock_unix_ms());
-    for (size_t i = 0; i < result->count && !error; i++) {
-        struct routing_job job = {.stack = stacks->checked[result->picks[i].stack].name,
-                                  .pick = &result->picks[i]};
-        error = routing_add_job(core, series, &job);
-        error = error == -EEXIST ? 0 : error;
-    }
+    if (!error)
+        error = settle_add_jobs(core, series, stacks->checked, result);
     if (!error && accepted)
         error = awaited_series_completed(core, series->id);
     for (size_t i = 0; i < result->refusal_count && accepted && !error; i++)

@@ -1,6 +1,5 @@
 /* test_units.c - sorts files into units: series, stacks, and unique plain folder names. */
-#include "service/cli/input/input_collect.h"
-#include "service/cli/input/input_units.h"
+#include "service/cli/input/input.h"
 
 #include <check.h>
 #include <errno.h>
