@@ -69,16 +69,6 @@ run_call(struct cli_call *call)
     return call->context->help ? EXIT_OK : EXIT_USAGE;
 }
 
-/* Returns EXIT_PARTIAL if the output could not be written, for example to a full disk. */
-static int
-flush_output(int status)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return status;
-    cli_print_error("cannot write to standard output");
-    return status == EXIT_OK ? EXIT_PARTIAL : status;
-}
-
 int
 main(int argc, char **argv)
 {
@@ -87,8 +77,13 @@ main(int argc, char **argv)
     struct cli_call call;
     conf_set_dictionary(dicom_attribute_kind);
     int status = cli_parse(argc, argv, &context, &call);
-    if (status == EXIT_OK)
-        status = flush_output(run_call(&call));
+    if (status == EXIT_OK) {
+        status = run_call(&call);
+        if (fflush(stdout) != 0 || ferror(stdout)) { /* for example, a full disk */
+            cli_print_error("cannot write to standard output");
+            status = status == EXIT_OK ? EXIT_PARTIAL : status;
+        }
+    }
     cli_release(&call);
     free(context.chosen[0]);
     free(context.chosen[1]);

@@ -29,14 +29,6 @@ print_dicom(const struct conf_dicom *dicom)
 }
 
 static void
-print_page(const struct conf_page *page)
-{
-    if (page->port)
-        printf("web UI: %s, port %d%s\n", page->bind[0] ? page->bind : "every address", page->port,
-               page->token_file ? ", with a token" : "");
-}
-
-static void
 print_pipeline(const struct conf_pipeline *pipeline)
 {
     size_t hidden = 0;
@@ -76,23 +68,15 @@ print_place(const char *path, const struct conf_findings *findings, size_t numbe
 }
 
 static void
-print_destination(const struct conf_destination *destination)
+print_destination(const struct conf_destination *to)
 {
-    if (destination->folder)
-        printf("destination: %s, folder %s", destination->name, destination->folder);
-    else if (destination->stow)
-        printf("destination: %s, STOW-RS at %s", destination->name, destination->stow);
+    if (to->folder)
+        printf("destination: %s, folder %s", to->name, to->folder);
+    else if (to->stow)
+        printf("destination: %s, STOW-RS at %s", to->name, to->stow);
     else
-        printf("destination: %s, %s at %s, port %d%s", destination->name, destination->ae_title,
-               destination->host, destination->port, destination->tls ? ", TLS" : "");
-}
-
-static void
-print_source(const struct conf_source *source)
-{
-    printf("source: %s, %s at %s, port %d%s, sends to %s%s%s\n", source->name, source->ae_title,
-           source->host, source->port, source->tls ? ", TLS" : "", source->move_destination,
-           source->window ? ", " : "", source->window ? source->window->text : "");
+        printf("destination: %s, %s at %s, port %d%s", to->name, to->ae_title, to->host, to->port,
+               to->tls ? ", TLS" : "");
 }
 
 static void
@@ -137,13 +121,19 @@ check_config_summary(const char *path, const struct conf *conf,
     for (size_t i = 0; i < conf->inbox_count; i++)
         print_inbox(conf, &conf->inboxes[i]);
     print_dicom(&conf->dicom);
-    print_page(&conf->page);
+    if (conf->page.port)
+        printf("web UI: %s, port %d%s\n", conf->page.bind[0] ? conf->page.bind : "every address",
+               conf->page.port, conf->page.token_file ? ", with a token" : "");
     for (size_t i = 0; i < conf->destination_count; i++) {
         print_destination(&conf->destinations[i]);
         print_place(path, findings, pipelines + i);
     }
-    for (size_t i = 0; i < conf->pull.source_count; i++)
-        print_source(&conf->pull.sources[i]);
+    for (size_t i = 0; i < conf->pull.source_count; i++) {
+        const struct conf_source *source = &conf->pull.sources[i];
+        printf("source: %s, %s at %s, port %d%s, sends to %s%s%s\n", source->name, source->ae_title,
+               source->host, source->port, source->tls ? ", TLS" : "", source->move_destination,
+               source->window ? ", " : "", source->window ? source->window->text : "");
+    }
     for (size_t i = 0; i < pipelines; i++) {
         print_pipeline(&conf->pipelines[i]);
         print_place(path, findings, i);
@@ -198,37 +188,12 @@ check_config_tls(const struct conf_dicom *dicom)
 }
 
 static int
-check_config_text(const struct conf *conf)
-{
-    char *text = conf_to_text(conf);
-    if (!text) {
-        cli_print_error("out of memory");
-        return EXIT_PARTIAL;
-    }
-    fputs(text, stdout);
-    free(text);
-    return EXIT_OK;
-}
-
-static int
 check_config_doubt(void *context, const char *pipeline, const char *text)
 {
     (void)context, (void)pipeline;
     cli_print_error("%swarning: %s%s", cli_style(CLI_DOUBTFUL, stderr),
                     cli_style(CLI_PLAIN, stderr), text);
     return 0;
-}
-
-/* Prints doubts about deadlines, from measured run times if the database exists and is readable. */
-static void
-check_config_done_by(const struct conf *conf)
-{
-    struct report *report = NULL;
-    struct error error;
-    if (cli_try_report(conf, &report, &error) != 0)
-        report = NULL;
-    deadline_alerts_each(conf, report, true, clock_unix_ms(), check_config_doubt, NULL);
-    report_close(report);
 }
 
 struct check_config_options {
@@ -250,12 +215,25 @@ check_config_run(struct cli_call *call)
     int status = conf ? check_config_as_service(call, path, conf) : EXIT_CONFIG;
     if (status == EXIT_OK)
         status = check_config_tls(&conf->dicom);
-    if (status == EXIT_OK)
-        check_config_done_by(conf);
-    if (status == EXIT_OK && options->print)
-        status = check_config_text(conf);
-    else if (status == EXIT_OK)
+    if (status == EXIT_OK) {
+        /* doubts about deadlines, from measured run times if the database can be read */
+        struct report *report = NULL;
+        if (cli_try_report(conf, &report, &error) != 0)
+            report = NULL;
+        deadline_alerts_each(conf, report, true, clock_unix_ms(), check_config_doubt, NULL);
+        report_close(report);
+    }
+    if (status == EXIT_OK && options->print) {
+        char *text = conf_to_text(conf);
+        if (text)
+            fputs(text, stdout);
+        else
+            cli_print_error("out of memory");
+        status = text ? EXIT_OK : EXIT_PARTIAL;
+        free(text);
+    } else if (status == EXIT_OK) {
         check_config_summary(path, conf, &findings);
+    }
     conf_findings_free(&findings);
     conf_free(conf);
     return status;

@@ -27,20 +27,6 @@ cohort_check(struct cli_call *call)
 }
 
 static int
-cohort_save(struct text_stream *dictionary, const char *path)
-{
-    int rc = text_close(dictionary);
-    if (rc == 0)
-        rc = durable_write(AT_FDCWD, path, dictionary->bytes, dictionary->size, 0644,
-                           DURABLE_REPLACE);
-    free(dictionary->bytes);
-    if (rc == 0)
-        return EXIT_OK;
-    cli_print_error("%s: cannot write the dictionary: %s", path, strerror(-rc));
-    return EXIT_PARTIAL;
-}
-
-static int
 cohort_print(struct report *report, const struct cohort_request *request)
 {
     struct text_stream dictionary;
@@ -51,12 +37,20 @@ cohort_print(struct report *report, const struct cohort_request *request)
     }
     int rc = report_cohort(report, &request->what, stdout,
                            request->dictionary ? dictionary.out : NULL, &error);
-    if (rc == 0)
-        return request->dictionary ? cohort_save(&dictionary, request->dictionary) : EXIT_OK;
-    if (request->dictionary && text_close(&dictionary) == 0)
+    int saved = request->dictionary ? text_close(&dictionary) : 0;
+    if (request->dictionary && rc == 0 && saved == 0)
+        saved = durable_write(AT_FDCWD, request->dictionary, dictionary.bytes, dictionary.size,
+                              0644, DURABLE_REPLACE);
+    if (request->dictionary)
         free(dictionary.bytes);
-    cli_print_error("%s", error.message);
-    return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
+    if (rc) {
+        cli_print_error("%s", error.message);
+        return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
+    }
+    if (saved)
+        cli_print_error("%s: cannot write the dictionary: %s", request->dictionary,
+                        strerror(-saved));
+    return saved ? EXIT_PARTIAL : EXIT_OK;
 }
 
 static int

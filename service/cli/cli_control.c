@@ -44,49 +44,26 @@ socket_address(const char *root, struct sockaddr_un *address, int *folder)
     return 0;
 }
 
-static int
-connect_within(int fd, const struct sockaddr_un *address, int seconds)
-{
-    const struct timeval timeout = {.tv_sec = seconds};
-    if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0 ||
-        connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
-        return -errno;
-    return 0;
-}
-
 /* Returns a connected descriptor or -errno. */
 static int
 connect_daemon(const char *root, int seconds)
 {
+    const struct timeval timeout = {.tv_sec = seconds};
     struct sockaddr_un address;
     int folder;
     int rc = socket_address(root, &address, &folder);
     if (rc < 0)
         return rc;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    rc = fd < 0 ? -errno : connect_within(fd, &address, seconds);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0 ||
+        connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        rc = -errno;
     if (folder >= 0)
         close(folder);
     if (rc < 0 && fd >= 0)
         close(fd);
     return rc < 0 ? rc : fd;
-}
-
-static int
-control_send(int fd, struct proto_writer *writer)
-{
-    int rc = proto_finish(writer);
-    size_t sent = 0;
-    while (rc == 0 && sent < writer->size) {
-        ssize_t done = send(fd, writer->bytes + sent, writer->size - sent, MSG_NOSIGNAL);
-        if (done >= 0)
-            sent += (size_t)done;
-        else if (errno != EINTR)
-            rc = -errno;
-    }
-    proto_release(writer);
-    return rc;
 }
 
 /* Reads the next frame, which points into the stream. Returns 0 or -errno. */
@@ -117,7 +94,16 @@ control_exchange(int fd, struct proto_writer *writer, struct proto_stream *strea
                  struct message_answer *answer)
 {
     struct proto_reader reader;
-    int rc = control_send(fd, writer);
+    int rc = proto_finish(writer);
+    size_t sent = 0;
+    while (rc == 0 && sent < writer->size) {
+        ssize_t done = send(fd, writer->bytes + sent, writer->size - sent, MSG_NOSIGNAL);
+        if (done >= 0)
+            sent += (size_t)done;
+        else if (errno != EINTR)
+            rc = -errno;
+    }
+    proto_release(writer);
     if (rc == 0)
         rc = control_receive(fd, stream, &reader);
     return rc < 0 ? rc : message_read_answer(&reader, answer);
@@ -145,11 +131,17 @@ find_lock_holder(const char *path)
     return found;
 }
 
-/* Returns the process that listens on the control socket, or 0. */
-static int
-find_listener(const char *root)
+int
+cli_find_daemon(const char *root)
 {
-    struct ucred peer = {0};
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/" LAYOUT_LOCK, root);
+    int found = find_lock_holder(path);
+    if (!found)
+        found = find_lock_holder(root);
+    if (found)
+        return found;
+    struct ucred peer = {0}; /* the process that listens on the control socket */
     socklen_t size = sizeof peer;
     const int fd = connect_daemon(root, 1);
     if (fd < 0)
@@ -159,29 +151,6 @@ find_listener(const char *root)
     return rc < 0 ? 0 : (int)peer.pid;
 }
 
-int
-cli_find_daemon(const char *root)
-{
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/" LAYOUT_LOCK, root);
-    int found = find_lock_holder(path);
-    if (!found)
-        found = find_lock_holder(root);
-    return found ? found : find_listener(root);
-}
-
-/* Only the daemon's own user or root may connect. */
-static void
-control_describe_refusal(const char *root, char *why, size_t size)
-{
-    char path[PATH_MAX];
-    struct stat folder;
-    snprintf(path, sizeof path, "%s/" LAYOUT_RUN, root);
-    const struct passwd *owner = stat(path, &folder) == 0 ? getpwuid(folder.st_uid) : NULL;
-    snprintf(why, size, "no permission to connect to noctuled: run this as %s%s",
-             owner ? owner->pw_name : "its user", owner && owner->pw_uid == 0 ? "" : " or root");
-}
-
 const char *
 cli_no_answer(const char *root, int seconds, int rc, char *why, size_t size)
 {
@@ -189,8 +158,14 @@ cli_no_answer(const char *root, int seconds, int rc, char *why, size_t size)
     const int daemon = cli_find_daemon(root);
     if (daemon)
         snprintf(process, sizeof process, " (process %d)", daemon);
-    if (rc == -EACCES || rc == -EPERM) {
-        control_describe_refusal(root, why, size);
+    if (rc == -EACCES || rc == -EPERM) { /* only the daemon's own user or root may connect */
+        char path[PATH_MAX];
+        struct stat folder;
+        snprintf(path, sizeof path, "%s/" LAYOUT_RUN, root);
+        const struct passwd *owner = stat(path, &folder) == 0 ? getpwuid(folder.st_uid) : NULL;
+        snprintf(why, size, "no permission to connect to noctuled: run this as %s%s",
+                 owner ? owner->pw_name : "its user",
+                 owner && owner->pw_uid == 0 ? "" : " or root");
         return "unknown";
     }
     if (rc == -EAGAIN || rc == -ETIMEDOUT) {
@@ -238,15 +213,6 @@ print_answer(const char *what, const struct message_answer *answer, const char *
     return answer->status == -ENOENT ? EXIT_NOT_FOUND : EXIT_PARTIAL;
 }
 
-/* Combines exit codes: equal failures keep their code, different ones are EXIT_PARTIAL. */
-static int
-worse(int before, int now)
-{
-    if (now == EXIT_OK || now == before)
-        return before;
-    return before == EXIT_OK ? now : EXIT_PARTIAL;
-}
-
 int
 control_request_all(const char *root, const struct cli_request *request, char **arguments,
                     int count, const void *options)
@@ -268,7 +234,9 @@ control_request_all(const char *root, const struct cli_request *request, char **
         request->write(&writer, request->type, arguments[i], options);
         rc = control_exchange(fd, &writer, &stream, &answer);
         printed |= rc >= 0 && *answer.body;
-        status = worse(status, rc < 0 ? no_daemon(root, rc) : print_answer(what, &answer, before));
+        const int one = rc < 0 ? no_daemon(root, rc) : print_answer(what, &answer, before);
+        if (one != EXIT_OK && one != status) /* equal failures keep their code */
+            status = status == EXIT_OK ? one : EXIT_PARTIAL;
         proto_stream_release(&stream);
     }
     close(fd);
@@ -596,24 +564,14 @@ hold_check(struct cli_call *call)
     return EXIT_OK;
 }
 
-static int
-hold_request(const struct cli_call *call, enum proto_type type)
-{
-    const struct hold *hold = call->options;
-    const struct cli_request request = {type, hold->kind ? hold->kind : "job", write_hold, false};
-    return hold->kind ? control_request_once(call, &request) : control_request_each(call, &request);
-}
-
+/* Runs `hold` and `release`. */
 static int
 hold_run(struct cli_call *call)
 {
-    return hold_request(call, PROTO_HOLD);
-}
-
-static int
-release_run(struct cli_call *call)
-{
-    return hold_request(call, PROTO_RELEASE);
+    const struct hold *hold = call->options;
+    const struct cli_request request = {call->command == &cli_hold ? PROTO_HOLD : PROTO_RELEASE,
+                                        hold->kind ? hold->kind : "job", write_hold, false};
+    return hold->kind ? control_request_once(call, &request) : control_request_each(call, &request);
 }
 
 #define HOLD_OPTIONS                                                                               \
@@ -648,7 +606,7 @@ const struct cli_command cli_release_held = {
     .size = sizeof(struct hold),
     JOBS(0),
     .check = hold_check,
-    .run = release_run};
+    .run = hold_run};
 
 struct priority {
     int64_t priority;
@@ -884,20 +842,6 @@ cli_ping_daemon(const char *root, int seconds, char **message, char **alerts)
 
 #define RELOAD_SECONDS 120 /* opening ports takes time; systemd allows a reload 90 s or more */
 
-/* Prints the outcome and returns an exit code. */
-static int
-reload_end(const char *root, int rc, const struct message_answer *answer)
-{
-    if (rc < 0) {
-        char why[PATH_MAX + 64];
-        cli_no_answer(root, RELOAD_SECONDS, rc, why, sizeof why);
-        cli_print_error("%s", why);
-        return EXIT_NO_DAEMON;
-    }
-    const int status = print_answer("reload", answer, "");
-    return answer->status == -EINVAL ? EXIT_CONFIG : status;
-}
-
 static int
 reload_run(struct cli_call *call)
 {
@@ -908,12 +852,20 @@ reload_run(struct cli_call *call)
     struct proto_writer writer;
     struct proto_stream stream = {0};
     struct message_answer answer;
-    int rc = fd < 0 ? fd : 0;
+    int rc = fd < 0 ? fd : 0, status = EXIT_NO_DAEMON;
     if (rc == 0) {
         message_write(&writer, PROTO_RELOAD_CONFIG, &message);
         rc = control_exchange(fd, &writer, &stream, &answer);
     }
-    const int status = reload_end(root, rc, &answer);
+    if (rc < 0) {
+        char why[PATH_MAX + 64];
+        cli_no_answer(root, RELOAD_SECONDS, rc, why, sizeof why);
+        cli_print_error("%s", why);
+    } else {
+        status = print_answer("reload", &answer, "");
+        if (answer.status == -EINVAL)
+            status = EXIT_CONFIG;
+    }
     proto_stream_release(&stream);
     if (fd >= 0)
         close(fd);

@@ -15,20 +15,6 @@
 
 #define ANSWER_SIZE 512
 
-static int
-echo_folder(const char *folder, char *answer, size_t size, struct error *error)
-{
-    struct stat status;
-    int rc = faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
-    if (rc == 0 && stat(folder, &status) == 0 && !S_ISDIR(status.st_mode))
-        rc = -ENOTDIR;
-    if (rc)
-        return error_set(error, rc, CODE_NONE, "this user cannot write the folder %s: %s", folder,
-                         strerror(-rc));
-    snprintf(answer, size, "this user can write the folder %s", folder);
-    return 0;
-}
-
 static double
 echo_within(double configured, double seconds)
 {
@@ -80,8 +66,18 @@ cli_echo_destination(const struct conf *conf, const struct conf_destination *des
                      double seconds, char *answer, size_t size, struct error *error)
 {
     struct dicom_peer peer = ECHO_PEER(destination);
-    if (destination->folder)
-        return echo_folder(destination->folder, answer, size, error);
+    const char *folder = destination->folder;
+    struct stat status;
+    if (folder) {
+        int rc = faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+        if (rc == 0 && stat(folder, &status) == 0 && !S_ISDIR(status.st_mode))
+            rc = -ENOTDIR;
+        if (rc)
+            return error_set(error, rc, CODE_NONE, "this user cannot write the folder %s: %s",
+                             folder, strerror(-rc));
+        snprintf(answer, size, "this user can write the folder %s", folder);
+        return 0;
+    }
     return destination->stow ? echo_stow(destination, seconds, answer, size, error)
                              : echo_ae(conf, destination->tls, seconds, &peer, answer, size, error);
 }

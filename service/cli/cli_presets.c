@@ -129,31 +129,6 @@ print_wrapped(const char *head, const char *text, int indent)
     putchar('\n');
 }
 
-static void
-shipped_print(const struct shipped *shipped)
-{
-    printf("%s\n", shipped->name);
-    print_wrapped("", shipped->title, 4);
-    EACH_KEY(i, shipped->shelf)
-    print_wrapped(shipped->shelf->keys[i].shown, shipped->texts[i], 4);
-    putchar('\n');
-}
-
-static void
-shipped_print_json(struct json *json, const struct shipped *shipped)
-{
-    json_begin_object(json, NULL);
-    json_string(json, "name", shipped->name);
-    json_string(json, "title", shipped->title);
-    EACH_KEY(i, shipped->shelf)
-    json_string(json, shipped->shelf->keys[i].json, shipped->texts[i]);
-    if (shipped->shelf->included)
-        json_string(json, "include",
-                    shipped->path + strlen(shipped->path) - strlen(shipped->name) -
-                        strlen(shipped->shelf->folder) - strlen("/.conf"));
-    json_end_object(json);
-}
-
 /* ------------------------------------------------------------------------------ the list ---- */
 
 static int
@@ -174,10 +149,27 @@ shelf_list_one(const struct shelf *shelf, const char *folder, const char *file, 
         cli_print_error("%s: %s", shipped.path, strerror(-rc));
         return EXIT_PARTIAL;
     }
+    if (json) {
+        json_begin_object(json, NULL);
+        json_string(json, "name", shipped.name);
+        json_string(json, "title", shipped.title);
+    } else {
+        printf("%s\n", shipped.name);
+        print_wrapped("", shipped.title, 4);
+    }
+    EACH_KEY(i, shelf)
     if (json)
-        shipped_print_json(json, &shipped);
+        json_string(json, shelf->keys[i].json, shipped.texts[i]);
     else
-        shipped_print(&shipped);
+        print_wrapped(shelf->keys[i].shown, shipped.texts[i], 4);
+    if (json && shelf->included)
+        json_string(json, "include",
+                    shipped.path + strlen(shipped.path) - strlen(shipped.name) -
+                        strlen(shelf->folder) - strlen("/.conf"));
+    if (json)
+        json_end_object(json);
+    else
+        putchar('\n');
     return EXIT_OK;
 }
 
@@ -241,9 +233,11 @@ shelf_check(struct cli_call *call)
                : EXIT_OK;
 }
 
+/* Runs `presets` and `profiles`. */
 static int
-shelf_run(const struct shelf *shelf, const struct cli_call *call)
+shelf_run(struct cli_call *call)
 {
+    const struct shelf *shelf = call->command == &cli_presets ? &presets : &profiles;
     const struct shelf_options *options = call->options;
     char *folder = conf_share_path(shelf->folder);
     if (!folder) {
@@ -254,18 +248,6 @@ shelf_run(const struct shelf *shelf, const struct cli_call *call)
                                        : shelf_list(shelf, folder, options->json);
     free(folder);
     return status;
-}
-
-static int
-presets_run(struct cli_call *call)
-{
-    return shelf_run(&presets, call);
-}
-
-static int
-profiles_run(struct cli_call *call)
-{
-    return shelf_run(&profiles, call);
 }
 
 const struct cli_command cli_presets = {
@@ -279,7 +261,7 @@ const struct cli_command cli_presets = {
     .needs = "at most one preset name",
     .without_conf = true,
     .check = shelf_check,
-    .run = presets_run};
+    .run = shelf_run};
 
 const struct cli_command cli_profiles = {
     .name = "profiles",
@@ -292,4 +274,4 @@ const struct cli_command cli_profiles = {
     .needs = "at most one profile name",
     .without_conf = true,
     .check = shelf_check,
-    .run = profiles_run};
+    .run = shelf_run};

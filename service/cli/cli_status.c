@@ -42,23 +42,6 @@ status_print_alert(const struct alert *alert)
     free(text);
 }
 
-static void
-status_print_alerts(const struct status *status)
-{
-    for (size_t i = 0; i < status->alerts.list.count; i++)
-        status_print_alert(&status->alerts.list.items[i]);
-}
-
-static void
-status_print_json_alerts(const struct status *status, bool after_report)
-{
-    struct json json = {.out = stdout, .depth = after_report, .filled = after_report};
-    if (!after_report)
-        json_begin_object(&json, NULL);
-    cli_alerts_to_json(&status->alerts, &json);
-    json_end_object(&json);
-}
-
 /* Leaves the object of report_status open and adds the alerts. */
 static int
 status_print_json(const struct status *status, struct report *report, struct error *error)
@@ -72,8 +55,13 @@ status_print_json(const struct status *status, struct report *report, struct err
     char *end = rc || closed ? NULL : strrchr(text.bytes, '}');
     if (end)
         fwrite(text.bytes, 1, (size_t)(end - text.bytes), stdout);
-    if (!closed)
-        status_print_json_alerts(status, end != NULL);
+    if (!closed) {
+        struct json json = {.out = stdout, .depth = end != NULL, .filled = end != NULL};
+        if (!end)
+            json_begin_object(&json, NULL);
+        cli_alerts_to_json(&status->alerts, &json);
+        json_end_object(&json);
+    }
     free(text.bytes);
     return rc ? rc : closed ? error_set_system(error, closed, "make the text") : 0;
 }
@@ -88,7 +76,8 @@ status_print(const struct status *status, struct report *report, struct error *e
     const bool runs = strcmp(status->alerts.daemon, "running") == 0;
     printf("Daemon      %s%s%s\n", cli_style(runs ? CLI_GOOD : CLI_BAD, stdout),
            status->alerts.daemon, cli_style(CLI_PLAIN, stdout));
-    status_print_alerts(status);
+    for (size_t i = 0; i < status->alerts.list.count; i++)
+        status_print_alert(&status->alerts.list.items[i]);
     return rc;
 }
 
@@ -99,29 +88,6 @@ status_print_check_text(const char *before, const char *text)
     fputs(before, stdout);
     for (; *text; text++)
         putchar(*text == '|' ? '/' : *text);
-}
-
-/* Prints one alert of --check: "ID: text (since ...)". */
-static void
-status_print_check_alert(const char *before, const struct alert *alert)
-{
-    char since[CLI_SINCE], *text = iso_time_localise(alert->text);
-    status_print_check_text(before, alert->id);
-    status_print_check_text(": ", text ? text : alert->text);
-    fputs(cli_alert_since(alert, since), stdout);
-    free(text);
-}
-
-static void
-status_print_check_known(const struct alerts *alerts)
-{
-    const char *before = "; known: ";
-    for (size_t i = 0; i < alerts->count; i++) {
-        if (!alerts->items[i].ack.by)
-            continue;
-        status_print_check_text(before, alerts->items[i].id);
-        before = ", ";
-    }
 }
 
 /* Prints "NOCTULE WARNING: jobs_failed: ...; known: quarantine | jobs_ready=0 ...". Returns the
@@ -135,32 +101,28 @@ status_print_check(const struct status *status, struct report *report)
     struct error error;
     printf("NOCTULE %s:", cli_alert_words[worst].verdict);
     for (size_t i = 0; i < alerts->count; i++) {
-        if (alerts->items[i].severity == ALERT_WAITS || alerts->items[i].ack.by)
+        const struct alert *alert = &alerts->items[i];
+        if (alert->severity == ALERT_WAITS || alert->ack.by)
             continue;
-        status_print_check_alert(before, &alerts->items[i]);
+        char since[CLI_SINCE], *text = iso_time_localise(alert->text);
+        status_print_check_text(before, alert->id);
+        status_print_check_text(": ", text ? text : alert->text);
+        fputs(cli_alert_since(alert, since), stdout);
+        free(text);
         before = "; ";
     }
     if (worst == ALERT_WAITS)
         fputs(" no alert needs attention", stdout);
-    status_print_check_known(alerts);
+    before = "; known: ";
+    for (size_t i = 0; i < alerts->count; i++)
+        if (alerts->items[i].ack.by) {
+            status_print_check_text(before, alerts->items[i].id);
+            before = ", ";
+        }
     fputs(" | ", stdout);
     if (!report || report_figures(report, stdout, &error) != 0)
         putchar('\n');
     return (int)worst;
-}
-
-/* Warns of an error in the file that this command was given. The daemon has an alert for its own
- * file, but may run with another one. */
-static void
-status_warn_of_refusal(const struct status *status)
-{
-    const struct alerts *alerts = &status->alerts.list;
-    const char *fault = status->refused.message;
-    bool is_known = !*fault;
-    for (size_t i = 0; i < alerts->count; i++)
-        is_known |= strstr(alerts->items[i].text, fault) != NULL;
-    if (!is_known)
-        cli_print_error("warning: %s; using the configuration in force instead", fault);
 }
 
 static int
@@ -177,7 +139,14 @@ status_output(struct status *status)
         alerts_add(&status->alerts.list, ALERT_database, "", ALERT_BROKEN, 0, "%s", error.message);
         rc = collected;
     }
-    status_warn_of_refusal(status);
+    /* Warn of an error in the given file. The daemon has an alert for its own file, but may run
+     * with another one. */
+    bool is_known = !*status->refused.message;
+    for (size_t i = 0; i < status->alerts.list.count; i++)
+        is_known |= strstr(status->alerts.list.items[i].text, status->refused.message) != NULL;
+    if (!is_known)
+        cli_print_error("warning: %s; using the configuration in force instead",
+                        status->refused.message);
     if (status->check)
         level = status_print_check(status, rc ? NULL : report);
     else if (rc == 0)
@@ -206,18 +175,6 @@ status_refuse(const struct status *status, const struct error *error)
 }
 
 static int
-status_load(struct status *status)
-{
-    const struct cli_context *context = status->context;
-    status->refused = (struct error){0};
-    if (conf_load_with_root(context->config_path, context->root, &status->conf, &status->refused) ==
-        0)
-        return EXIT_OK;
-    status->conf = cli_load_conf_in_force(context);
-    return status->conf ? EXIT_OK : status_refuse(status, &status->refused);
-}
-
-static int
 status_check(struct cli_call *call)
 {
     const struct status *status = call->options;
@@ -230,9 +187,11 @@ static int
 status_draw(struct cli_call *call)
 {
     struct status *status = call->options;
-    int rc = status_load(status);
-    if (rc == EXIT_OK)
-        rc = status_output(status);
+    const struct cli_context *context = status->context;
+    status->refused = (struct error){0};
+    if (conf_load_with_root(context->config_path, context->root, &status->conf, &status->refused))
+        status->conf = cli_load_conf_in_force(context);
+    const int rc = status->conf ? status_output(status) : status_refuse(status, &status->refused);
     conf_free(status->conf);
     status->conf = NULL;
     cli_alerts_clear(&status->alerts);

@@ -32,24 +32,14 @@ write_pause(struct proto_writer *writer, enum proto_type type, const char *argum
     message_write(writer, type, &message); /* RELEASE has the same fields */
 }
 
-static int
-pause_request(const struct cli_call *call, enum proto_type type)
-{
-    const struct cli_request request = {type, "jobs", write_pause, false};
-    return control_request_all(call->context->conf->root, &request, (char *[]){NULL}, 1,
-                               call->options);
-}
-
+/* Runs `pause`, `resume`, and the pause of `drain`. */
 static int
 pause_run(struct cli_call *call)
 {
-    return pause_request(call, PROTO_HOLD);
-}
-
-static int
-resume_run(struct cli_call *call)
-{
-    return pause_request(call, PROTO_RELEASE);
+    const struct cli_request request = {call->command == &cli_resume ? PROTO_RELEASE : PROTO_HOLD,
+                                        "jobs", write_pause, false};
+    return control_request_all(call->context->conf->root, &request, (char *[]){NULL}, 1,
+                               call->options);
 }
 
 /* ------------------------------------------------------------------------------- drain ------ */
@@ -126,7 +116,7 @@ drain_run(struct cli_call *call)
         return rc;
     rc = drain_print_jobs(report, &printed_jobs, &pause);
     if (rc == EXIT_OK && !pause.is_paused)
-        rc = pause_request(call, PROTO_HOLD);
+        rc = pause_run(call);
     if (rc == EXIT_OK)
         rc = drain_wait(call, report, &pause);
     report_close(report);
@@ -149,7 +139,7 @@ const struct cli_command cli_pause = {.name = "pause",
 const struct cli_command cli_resume = {.name = "resume",
                                        .help = "start jobs again after pause or drain",
                                        .size = sizeof(struct pause),
-                                       .run = resume_run};
+                                       .run = pause_run};
 
 const struct cli_command cli_drain = {
     .name = "drain",

@@ -46,18 +46,6 @@ cli_progress_begin(struct progress *progress, const char *title)
     pthread_mutex_unlock(&progress->lock);
 }
 
-static double
-done_of_job(const char *stage, double fraction)
-{
-    double before = 0;
-    for (size_t i = 0; pipeline_stages[i]; i++) {
-        if (strcmp(pipeline_stages[i], stage) == 0)
-            return before + weights[i] * fraction;
-        before += weights[i];
-    }
-    return 0;
-}
-
 static void
 draw(struct progress *progress, const char *stage, double now)
 {
@@ -81,7 +69,10 @@ cli_progress_update(void *context, const char *stage, double fraction)
     struct progress *progress = context;
     if (!progress->drawing || pthread_mutex_trylock(&progress->lock) != 0)
         return; /* another thread draws the same progress */
-    progress->done = fmax(progress->done, done_of_job(stage, fraction));
+    double before = 0;
+    for (size_t i = 0; pipeline_stages[i]; before += weights[i++])
+        if (strcmp(pipeline_stages[i], stage) == 0)
+            progress->done = fmax(progress->done, before + weights[i] * fraction);
     double now = clock_seconds();
     if (now - progress->drawn >= REDRAW_SECONDS)
         draw(progress, stage, now);

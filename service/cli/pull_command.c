@@ -38,15 +38,6 @@ struct pull {
 
 /* ---------------------------------------------------------------------------------- items ---- */
 
-static bool
-pull_has(const struct pull *pull, enum queue_pull_key key, const char *value)
-{
-    for (size_t i = 0; i < pull->count; i++)
-        if (pull->items[i].key == key && strcmp(pull->items[i].identifier, value) == 0)
-            return true;
-    return false;
-}
-
 /* Returns the kind of the values by the options. */
 static enum queue_pull_key
 pull_key(const struct pull *pull)
@@ -69,8 +60,9 @@ pull_add(struct pull *pull, const char *value)
                         value);
         return EXIT_USAGE;
     }
-    if (pull_has(pull, key, value))
-        return EXIT_OK;
+    for (size_t i = 0; i < pull->count; i++)
+        if (pull->items[i].key == key && strcmp(pull->items[i].identifier, value) == 0)
+            return EXIT_OK;
     if (!pull_count_fits(pull->count + 1)) {
         cli_print_error("at most %d items per request: split the list", LIMIT_PULL_ITEMS);
         return EXIT_USAGE;
@@ -87,24 +79,12 @@ pull_add(struct pull *pull, const char *value)
     return EXIT_OK;
 }
 
-/* Removes blanks around a line. Returns "" for an empty line or a comment. */
-static const char *
-pull_trim(char *line)
-{
-    char *end = line + strlen(line);
-    while (isspace((unsigned char)*line))
-        line++;
-    while (end > line && isspace((unsigned char)end[-1]))
-        end--;
-    *end = '\0';
-    return *line == '#' ? "" : line;
-}
-
-/* Adds the value of a line. A line with a NUL must be refused, because C would cut the value
- * there. */
+/* Adds the value of a line without the blanks around it, unless it is empty or a comment. A line
+ * with a NUL must be refused, because C would cut the value there. */
 static int
 pull_add_line(struct pull *pull, char *line, size_t length)
 {
+    char *end = line + strlen(line);
     pull->list_line++;
     if (strlen(line) != length) {
         cli_print_error("%s: line %" PRId32
@@ -113,8 +93,12 @@ pull_add_line(struct pull *pull, char *line, size_t length)
                         pull->list, pull->list_line);
         return EXIT_USAGE;
     }
-    const char *value = pull_trim(line);
-    return *value ? pull_add(pull, value) : EXIT_OK;
+    while (isspace((unsigned char)*line))
+        line++;
+    while (end > line && isspace((unsigned char)end[-1]))
+        end--;
+    *end = '\0';
+    return *line && *line != '#' ? pull_add(pull, line) : EXIT_OK;
 }
 
 static int
@@ -332,27 +316,20 @@ pull_check(struct cli_call *call)
 }
 
 static int
-pull_find_source(const struct conf *conf, const char *name, const struct conf_source **source)
-{
-    *source = conf_find_source(conf, name);
-    if (*source)
-        return EXIT_OK;
-    cli_print_error("the configuration has no source \"%s\" (pull.sources); it has:", name);
-    for (size_t i = 0; i < conf->pull.source_count; i++)
-        cli_print_error("  %s", conf->pull.sources[i].name);
-    return EXIT_NOT_FOUND;
-}
-
-static int
 pull_order(const struct cli_call *call, struct pull *pull)
 {
     static const struct cli_request request = {PROTO_PULL, "pull", write_pull_items, false};
     const struct conf *conf = call->context->conf;
-    const struct conf_source *source;
+    const struct conf_source *source = conf_find_source(conf, call->arguments[0]);
     char *none = NULL;
-    int status = pull_find_source(conf, call->arguments[0], &source);
-    if (status == EXIT_OK)
-        status = pull_gather(pull, call->arguments + 1, call->count - 1);
+    if (!source) {
+        cli_print_error("the configuration has no source \"%s\" (pull.sources); it has:",
+                        call->arguments[0]);
+        for (size_t i = 0; i < conf->pull.source_count; i++)
+            cli_print_error("  %s", conf->pull.sources[i].name);
+        return EXIT_NOT_FOUND;
+    }
+    const int status = pull_gather(pull, call->arguments + 1, call->count - 1);
     if (status != EXIT_OK)
         return status;
     pull->source = source->name;

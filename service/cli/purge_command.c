@@ -89,23 +89,6 @@ purge_add_key(struct purge *purge, const char *key, struct error *error)
     return 0;
 }
 
-/* Quarantined files without a known series have no patient and are found by age only. The key ""
- * stands for all of them. */
-static int
-purge_choose_strays(struct purge *purge, struct report *report, struct error *error)
-{
-    char **paths;
-    size_t count;
-    int rc = report_keys(report, &report_stray_files, &purge->filter, &paths, &count, error);
-    for (size_t i = 0; rc == 0 && i < count; i++)
-        free(paths[i]);
-    if (rc == 0)
-        free(paths);
-    if (rc || count == 0)
-        return rc;
-    return purge_add_key(purge, "", error);
-}
-
 /* Returns whether all images of an object are to be removed, so that the object goes with them. */
 static bool
 purge_takes_with_it(const struct purge *purge, const struct report_object *object)
@@ -123,19 +106,8 @@ purge_takes_with_it(const struct purge *purge, const struct report_object *objec
     return object->drawn_on[0] != '\0';
 }
 
-/* With --patient, selects objects of the patient on any images, else old objects without stored
- * images. Objects in an image series go with it. */
-static bool
-purge_wants_object(const struct purge *purge, const char *root, const struct report_object *object)
-{
-    if (object->in_series)
-        return false;
-    if (!purge->patient)
-        return object->drawn_on[0] == '\0';
-    return !purge_takes_with_it(purge, object) && purge_is_of_patient(purge, root, object->path);
-}
-
-/* Adds the series of each object once. */
+/* Adds the series of each object once. With --patient, selects objects of the patient on any
+ * images, else old objects without stored images. Objects in an image series go with it. */
 static int
 purge_choose_objects(struct purge *purge, const char *root, struct report *report,
                      struct error *error)
@@ -147,11 +119,16 @@ purge_choose_objects(struct purge *purge, const char *root, struct report *repor
     if (rc)
         return rc;
     purge->images = purge->count;
-    for (size_t i = 0; rc == 0 && i < count; i++)
-        if ((purge->count == purge->images ||
-             strcmp(purge->keys[purge->count - 1], objects[i].series_uid) != 0) &&
-            purge_wants_object(purge, root, &objects[i]))
-            rc = purge_add_key(purge, objects[i].series_uid, error);
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        const struct report_object *object = &objects[i];
+        if (object->in_series || (purge->count > purge->images &&
+                                  strcmp(purge->keys[purge->count - 1], object->series_uid) == 0))
+            continue;
+        if (purge->patient ? !purge_takes_with_it(purge, object) &&
+                                 purge_is_of_patient(purge, root, object->path)
+                           : object->drawn_on[0] == '\0')
+            rc = purge_add_key(purge, object->series_uid, error);
+    }
     report_objects_free(objects, count);
     return rc;
 }
@@ -171,8 +148,19 @@ purge_choose(const struct cli_context *context, struct purge *purge)
         rc = purge_choose_patient(purge, context->conf->root, report, &error);
     if (rc == 0)
         rc = purge_choose_objects(purge, context->conf->root, report, &error);
-    if (rc == 0 && !purge->patient)
-        rc = purge_choose_strays(purge, report, &error);
+    /* Quarantined files without a known series have no patient and are found by age only. The key
+     * "" stands for all of them. */
+    if (rc == 0 && !purge->patient) {
+        char **strays;
+        size_t count;
+        rc = report_keys(report, &report_stray_files, &purge->filter, &strays, &count, &error);
+        for (size_t i = 0; rc == 0 && i < count; i++)
+            free(strays[i]);
+        if (rc == 0)
+            free(strays);
+        if (rc == 0 && count > 0)
+            rc = purge_add_key(purge, "", &error);
+    }
     report_close(report);
     if (rc == 0)
         return EXIT_OK;

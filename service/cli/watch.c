@@ -37,7 +37,7 @@ struct screen {
     int signals;
     char *text; /* of one frame */
     size_t size;
-    FILE *out, *usual[2]; /* output of frames; saved standard output and error */
+    FILE *out;
 };
 
 enum watch_next { WATCH_DRAW, WATCH_END };
@@ -62,22 +62,16 @@ watch_check(const struct cli_call *call, const struct watch *watch, bool streams
 /* ------------------------------------------------------------------------------- screen ---- */
 
 static void
-screen_set_keys(struct screen *screen)
-{
-    screen->has_keys = tcgetattr(STDIN_FILENO, &screen->before) == 0;
-    if (!screen->has_keys)
-        return;
-    struct termios keys = screen->before;
-    keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    keys.c_cc[VMIN] = 1;
-    keys.c_cc[VTIME] = 0;
-    screen->has_keys = tcsetattr(STDIN_FILENO, TCSAFLUSH, &keys) == 0;
-}
-
-static void
 screen_show(struct screen *screen)
 {
-    screen_set_keys(screen);
+    screen->has_keys = tcgetattr(STDIN_FILENO, &screen->before) == 0;
+    if (screen->has_keys) {
+        struct termios keys = screen->before;
+        keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+        keys.c_cc[VMIN] = 1;
+        keys.c_cc[VTIME] = 0;
+        screen->has_keys = tcsetattr(STDIN_FILENO, TCSAFLUSH, &keys) == 0;
+    }
     fputs(SCREEN_OPEN, screen->out);
     fflush(screen->out);
 }
@@ -108,49 +102,7 @@ screen_open(struct screen *screen)
     return 0;
 }
 
-static void
-screen_close(struct screen *screen)
-{
-    if (screen->signals >= 0) {
-        screen_hide(screen);
-        close(screen->signals);
-    }
-    sigprocmask(SIG_SETMASK, &screen->mask, NULL);
-}
-
 /* ------------------------------------------------------------------------------ drawing ---- */
-
-/* Redirects standard output and error to memory, as if they were the terminal. */
-static int
-screen_catch(struct screen *screen)
-{
-    FILE *memory = open_memstream(&screen->text, &screen->size);
-    if (!memory)
-        return -errno;
-    screen->usual[0] = stdout;
-    screen->usual[1] = stderr;
-    terminal_stand_in(memory, STDOUT_FILENO);
-    stdout = stderr = memory;
-    return 0;
-}
-
-static int
-screen_release(struct screen *screen)
-{
-    FILE *memory = stdout;
-    stdout = screen->usual[0];
-    stderr = screen->usual[1];
-    terminal_stand_in(NULL, -1);
-    return fclose(memory) == 0 ? 0 : -errno;
-}
-
-static int
-screen_lines(const struct screen *screen)
-{
-    struct winsize size;
-    const bool known = ioctl(fileno(screen->out), TIOCGWINSZ, &size) == 0 && size.ws_row > 0;
-    return known && size.ws_row > MIN_LINES ? size.ws_row : known ? MIN_LINES : 24;
-}
 
 static void
 screen_put_head(struct screen *screen, const struct cli_call *call, int64_t seconds)
@@ -227,7 +179,11 @@ screen_wrap(struct screen *screen)
 static void
 screen_put_text(struct screen *screen)
 {
-    size_t lines = 0, room = (size_t)screen_lines(screen) - 2;
+    struct winsize window;
+    const bool known = ioctl(fileno(screen->out), TIOCGWINSZ, &window) == 0 && window.ws_row > 0;
+    const size_t rows = known ? window.ws_row : 24;
+    const size_t room = (rows > MIN_LINES ? rows : MIN_LINES) - 2;
+    size_t lines = 0;
     for (size_t i = 0; i < screen->size; i++)
         lines += screen->text[i] == '\n';
     const size_t shown = lines <= room ? lines : room - 1;
@@ -249,11 +205,18 @@ static int
 screen_draw(struct screen *screen, struct cli_call *call, int64_t seconds,
             int (*draw)(struct cli_call *call), int *status)
 {
-    int rc = screen_catch(screen);
-    if (rc)
-        return rc;
+    /* Redirect standard output and error to memory, as if they were the terminal. */
+    FILE *const usual[2] = {stdout, stderr};
+    FILE *memory = open_memstream(&screen->text, &screen->size);
+    if (!memory)
+        return -errno;
+    terminal_stand_in(memory, STDOUT_FILENO);
+    stdout = stderr = memory;
     *status = draw(call);
-    rc = screen_release(screen);
+    stdout = usual[0];
+    stderr = usual[1];
+    terminal_stand_in(NULL, -1);
+    const int rc = fclose(memory) == 0 ? 0 : -errno;
     if (rc == 0) {
         screen_wrap(screen);
         screen_put_head(screen, call, seconds);
@@ -282,17 +245,6 @@ screen_take_signals(struct screen *screen)
     return WATCH_DRAW;
 }
 
-/* Ends on q; any other key draws at once. At the end of input, stops reading keys. */
-static enum watch_next
-screen_take_key(struct screen *screen)
-{
-    char key;
-    const ssize_t got = read(STDIN_FILENO, &key, 1);
-    if (got <= 0)
-        screen->has_keys = false;
-    return got == 1 && (key == 'q' || key == 'Q') ? WATCH_END : WATCH_DRAW;
-}
-
 static enum watch_next
 screen_wait(struct screen *screen, int64_t seconds)
 {
@@ -302,7 +254,13 @@ screen_wait(struct screen *screen, int64_t seconds)
         return errno == EINTR ? WATCH_DRAW : WATCH_END;
     if (ends[0].revents)
         return screen_take_signals(screen);
-    return ends[1].revents ? screen_take_key(screen) : WATCH_DRAW;
+    if (!ends[1].revents)
+        return WATCH_DRAW;
+    char key; /* q ends; any other key draws at once */
+    const ssize_t got = read(STDIN_FILENO, &key, 1);
+    if (got <= 0) /* the end of input */
+        screen->has_keys = false;
+    return got == 1 && (key == 'q' || key == 'Q') ? WATCH_END : WATCH_DRAW;
 }
 
 int
@@ -317,7 +275,11 @@ watch_run(struct cli_call *call, const struct watch *watch, int (*draw)(struct c
         if (rc == 0 && screen_wait(&screen, seconds) == WATCH_END)
             break;
     }
-    screen_close(&screen);
+    if (screen.signals >= 0) {
+        screen_hide(&screen);
+        close(screen.signals);
+    }
+    sigprocmask(SIG_SETMASK, &screen.mask, NULL);
     if (rc)
         cli_print_error("cannot draw on the terminal: %s", strerror(-rc));
     return rc ? EXIT_PARTIAL : status;

@@ -162,30 +162,14 @@ visit_main(void *argument)
     return NULL;
 }
 
-static struct doctor_visit *
-doctor_visit_begin(const struct doctor *doctor, const struct doctor_check *check, size_t index)
-{
-    struct doctor_visit *visit = calloc(1, sizeof *visit);
-    if (!visit)
-        return NULL;
-    visit->examination = (struct examination){.doctor = doctor, .check = check, .index = index};
-    visit->started = pthread_create(&visit->thread, NULL, visit_main, visit) == 0;
-    return visit;
-}
-
-static int
-check_deadline(const struct doctor_check *check)
-{
-    return DOCTOR_DEADLINE + (check->on_nodes ? DOCTOR_NODE_SECONDS : 0);
-}
-
 /* Returns true and the findings in *found if the check ended. If it did not end in time, *found has
  * that as a finding. */
 static bool
 doctor_visit_end(struct doctor_visit *visit, const struct timespec *began,
                  struct examination *found)
 {
-    const int seconds = check_deadline(visit->examination.check);
+    const int seconds =
+        DOCTOR_DEADLINE + (visit->examination.check->on_nodes ? DOCTOR_NODE_SECONDS : 0);
     const struct timespec until = {began->tv_sec + seconds, began->tv_nsec};
     *found = (struct examination){.doctor = visit->examination.doctor,
                                   .check = visit->examination.check,
@@ -228,8 +212,14 @@ doctor_run_checks(const struct doctor *doctor, struct examination **found, size_
     struct doctor_visit **running = calloc(total, sizeof(struct doctor_visit *));
     *found = calloc(total, sizeof **found);
     for (size_t i = 0; running && *found && i < CHECKS; i++) {
-        for (size_t k = 0; k < doctor_count(doctor, &checks[i]); k++)
-            running[begun++] = doctor_visit_begin(doctor, &checks[i], k);
+        for (size_t k = 0; k < doctor_count(doctor, &checks[i]); k++) {
+            struct doctor_visit *visit = running[begun++] = calloc(1, sizeof *visit);
+            if (!visit)
+                continue;
+            visit->examination =
+                (struct examination){.doctor = doctor, .check = &checks[i], .index = k};
+            visit->started = pthread_create(&visit->thread, NULL, visit_main, visit) == 0;
+        }
     }
     struct timespec began;
     clock_gettime(CLOCK_MONOTONIC, &began);
@@ -245,10 +235,13 @@ doctor_run_checks(const struct doctor *doctor, struct examination **found, size_
 
 /* ------------------------------------------------------------------------------ output ---- */
 
-/* Breaks a text into lines of the terminal. Other outputs get one line. */
+/* Prints a text with its times as local ones, in lines of the terminal. Other outputs get one
+ * line. */
 static void
-doctor_print_words(const char *text)
+doctor_print_text(const char *original)
 {
+    char *localised = iso_time_localise(original);
+    const char *text = localised ? localised : original;
     const int room = terminal_columns(stdout) - TEXT_COLUMN;
     int at = 0;
     while (*text) {
@@ -261,14 +254,6 @@ doctor_print_words(const char *text)
         text += word + (text[word] == ' ');
     }
     putchar('\n');
-}
-
-/* Prints a text with its times as local ones. */
-static void
-doctor_print_text(const char *text)
-{
-    char *localised = iso_time_localise(text);
-    doctor_print_words(localised ? localised : text);
     free(localised);
 }
 
@@ -339,18 +324,6 @@ doctor_print_json(const struct doctor *doctor, const struct examination *found, 
 
 /* ------------------------------------------------------------------------------- rights ---- */
 
-/* Loads the file with the rights of the service, which must read it. A file of conf.d may be
- * readable for root only. */
-static void
-doctor_load_as_service(struct doctor *doctor, const char *root)
-{
-    struct conf *conf = NULL;
-    struct error error;
-    if (conf_load_with_root(doctor->config_path, root, &conf, &error) < 0)
-        snprintf(doctor->not_for_service, sizeof doctor->not_for_service, "%s", error.message);
-    conf_free(conf);
-}
-
 /* Must run before other threads start. Slurm identifies users by the real user ID, so the real and
  * the effective ID change. The saved ID stays for doctor_check_backup only. If the owner of the
  * root folder has no name, there is no service user. */
@@ -365,8 +338,14 @@ doctor_take_rights(struct doctor *doctor, const char *root)
         return rc;
     doctor->has_user = user != NULL;
     doctor->is_service = user && geteuid() == user->pw_uid;
-    if (rc > 0 && doctor->conf)
-        doctor_load_as_service(doctor, root);
+    /* The service must be able to read the file. A file of conf.d may be readable for root only. */
+    if (rc > 0 && doctor->conf) {
+        struct conf *conf = NULL;
+        struct error error;
+        if (conf_load_with_root(doctor->config_path, root, &conf, &error) < 0)
+            snprintf(doctor->not_for_service, sizeof doctor->not_for_service, "%s", error.message);
+        conf_free(conf);
+    }
     return 0;
 }
 

@@ -62,20 +62,6 @@ doctor_check_configuration(struct examination *examination)
 
 /* ------------------------------------------------------------------------------- root ---- */
 
-static void
-root_rights(struct examination *examination, const char *root, const struct stat *status)
-{
-    if (faccessat(AT_FDCWD, root, R_OK | W_OK | X_OK, AT_EACCESS) < 0)
-        doctor_failed(examination, errno, root,
-                      errno == EROFS ? "it is mounted read-only: remount it read-write"
-                                     : "chown it to the service's user, and chmod 0750");
-    if (status->st_mode & S_IRWXO)
-        doctor_find(examination, DOCTOR_ATTENTION,
-                    "every user of this machine can access %s with the patients' images (mode "
-                    "%04o): chmod 0750",
-                    root, status->st_mode & 07777);
-}
-
 /* Files are moved between these folders by rename(2), so they must share one file system. */
 static void
 root_folders(struct examination *examination, const char *root, dev_t device)
@@ -174,7 +160,15 @@ doctor_check_root(struct examination *examination)
         doctor_find(examination, DOCTOR_BROKEN, "%s is not a folder: move it away", root);
         return;
     }
-    root_rights(examination, root, &status);
+    if (faccessat(AT_FDCWD, root, R_OK | W_OK | X_OK, AT_EACCESS) < 0)
+        doctor_failed(examination, errno, root,
+                      errno == EROFS ? "it is mounted read-only: remount it read-write"
+                                     : "chown it to the service's user, and chmod 0750");
+    if (status.st_mode & S_IRWXO)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "every user of this machine can access %s with the patients' images (mode "
+                    "%04o): chmod 0750",
+                    root, status.st_mode & 07777);
     root_folders(examination, root, status.st_dev);
     root_space(examination);
 }

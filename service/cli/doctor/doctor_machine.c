@@ -68,29 +68,25 @@ devices_lack(struct examination *examination, enum doctor_verdict verdict, int d
     doctor_find(examination, verdict, "%s", text);
 }
 
-static bool
-devices_have(const struct kernels_gpu *gpus, int count, const char *wanted)
-{
-    char *end;
-    const long index = strtol(wanted, &end, 10);
-    for (int i = 0; i < count; i++) {
-        if (strcmp(gpus[i].uuid, wanted) == 0 || (!*end && end != wanted && gpus[i].index == index))
-            return true;
-    }
-    return false;
-}
-
 static void
 devices_seen(struct examination *examination, const struct kernels_gpu *gpus, int count, int driver)
 {
     const int program = kernels_cuda_version();
     const struct conf_compute *compute = &examination->doctor->conf->compute;
-    for (size_t i = 0; i < compute->device_count; i++)
-        if (!devices_have(gpus, count, compute->devices[i]))
+    for (size_t i = 0; i < compute->device_count; i++) {
+        const char *wanted = compute->devices[i];
+        char *end;
+        const long index = strtol(wanted, &end, 10);
+        bool found = false;
+        for (int k = 0; k < count; k++)
+            found |= strcmp(gpus[k].uuid, wanted) == 0 ||
+                     (!*end && end != wanted && gpus[k].index == index);
+        if (!found)
             doctor_find(examination, DOCTOR_BROKEN,
                         "compute.devices has %s, which is not one of the %d GPUs: correct it "
                         "(nvidia-smi -L lists them)",
-                        compute->devices[i], count);
+                        wanted, count);
+    }
     for (int i = 0; i < count; i++)
         if (gpus[i].memory_bytes < (int64_t)MIN_GPU_MIB << 20)
             doctor_find(examination, DOCTOR_ATTENTION,

@@ -70,19 +70,6 @@ visit_write(struct node_visit *visit)
     return rc;
 }
 
-static void
-visit_remove(const struct node_visit *visit)
-{
-    static const char *const names[] = {"here", "script", "there", "there.part", "log"};
-    for (size_t i = 0; visit->fd >= 0 && i < sizeof names / sizeof *names; i++)
-        unlinkat(visit->fd, names[i], 0);
-    if (visit->fd >= 0)
-        close(visit->fd);
-    if (visit->folder)
-        rmdir(visit->folder);
-    free(visit->folder);
-}
-
 /* Returns false if the file is missing or empty. */
 static bool
 visit_read(const struct node_visit *visit, const char *name, char text[FOUND])
@@ -256,8 +243,15 @@ visit_make(struct node_visit *visit)
 void
 doctor_check_nodes(struct examination *examination)
 {
+    static const char *const names[] = {"here", "script", "there", "there.part", "log"};
     struct node_visit visit = {
         .examination = examination, .conf = &examination->doctor->conf->compute.slurm, .fd = -1};
     visit_make(&visit);
-    visit_remove(&visit);
+    for (size_t i = 0; visit.fd >= 0 && i < sizeof names / sizeof *names; i++)
+        unlinkat(visit.fd, names[i], 0);
+    if (visit.fd >= 0)
+        close(visit.fd);
+    if (visit.folder)
+        rmdir(visit.folder);
+    free(visit.folder);
 }

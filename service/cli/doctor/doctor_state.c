@@ -98,22 +98,11 @@ doctor_check_daemon(struct examination *examination)
 
 /* ------------------------------------------------------------------------------ alerts ---- */
 
-static void
-alerts_find_one(struct examination *examination, const struct alert *alert)
-{
-    static const enum doctor_verdict verdicts[] = {DOCTOR_OK, DOCTOR_ATTENTION, DOCTOR_BROKEN};
-
-    char since[CLI_SINCE];
-    char *remedy = cli_alert_remedy(alert);
-    doctor_find(examination, alert->ack.by ? DOCTOR_OK : verdicts[alert->severity], "%s%s: %s",
-                alert->text, cli_alert_since(alert, since), remedy ? remedy : alert->id);
-    free(remedy);
-}
-
 /* A daemon that does not answer is a finding of doctor_check_daemon. */
 void
 doctor_check_alerts(struct examination *examination)
 {
+    static const enum doctor_verdict verdicts[] = {DOCTOR_OK, DOCTOR_ATTENTION, DOCTOR_BROKEN};
     const struct doctor *doctor = examination->doctor;
     struct alerts alerts = {0};
     struct report *report = NULL;
@@ -123,9 +112,16 @@ doctor_check_alerts(struct examination *examination)
     const int opened = cli_try_report(doctor->conf, &report, &error);
     const int rc =
         alerts_collect(&alerts, doctor->conf, opened ? NULL : report, clock_unix_ms(), &error);
-    for (size_t i = 0; i < alerts.count; i++)
-        if (alerts.items[i].severity != ALERT_WAITS)
-            alerts_find_one(examination, &alerts.items[i]);
+    for (size_t i = 0; i < alerts.count; i++) {
+        const struct alert *alert = &alerts.items[i];
+        char since[CLI_SINCE];
+        if (alert->severity == ALERT_WAITS)
+            continue;
+        char *remedy = cli_alert_remedy(alert);
+        doctor_find(examination, alert->ack.by ? DOCTOR_OK : verdicts[alert->severity], "%s%s: %s",
+                    alert->text, cli_alert_since(alert, since), remedy ? remedy : alert->id);
+        free(remedy);
+    }
     if (rc)
         doctor_find(examination, DOCTOR_BROKEN, "%s", error.message);
     doctor_fine(examination, opened ? "cannot read the alerts of the database" : "no alerts");
@@ -201,8 +197,8 @@ unit_read(struct unit_file *unit)
 }
 
 /* Checks that a path is inside a writable path of the unit. */
-static bool
-unit_lets_write(const struct unit_file *unit, const char *path)
+static void
+unit_expect_write(struct examination *examination, const struct unit_file *unit, const char *path)
 {
     char paths[sizeof unit->writable], *rest = NULL;
     snprintf(paths, sizeof paths, "%s", unit->writable);
@@ -210,19 +206,12 @@ unit_lets_write(const struct unit_file *unit, const char *path)
         one += strspn(one, "-+");
         const size_t length = strlen(one);
         if (strncmp(path, one, length) == 0 && (path[length] == '/' || path[length] == '\0'))
-            return true;
+            return;
     }
-    return false;
-}
-
-static void
-unit_expect_write(struct examination *examination, const struct unit_file *unit, const char *path)
-{
-    if (!unit_lets_write(unit, path))
-        doctor_find(examination, DOCTOR_BROKEN,
-                    "the systemd unit denies writes to %s: systemctl edit noctule, [Service] "
-                    "ReadWritePaths=%s",
-                    path, path);
+    doctor_find(examination, DOCTOR_BROKEN,
+                "the systemd unit denies writes to %s: systemctl edit noctule, [Service] "
+                "ReadWritePaths=%s",
+                path, path);
 }
 
 void

@@ -108,25 +108,17 @@ explain_collect_neighbours(struct explain *explain)
 }
 
 static int
-explain_collect_input(struct explain *explain, const char *input)
-{
-    struct stat status;
-    const int exit_status = cli_collect(&explain->files, input);
-    if (exit_status != EXIT_OK || stat(input, &status) != 0 || !S_ISREG(status.st_mode))
-        return exit_status;
-    const char *path = explain->files.paths[explain->files.count - 1];
-    return input_collect_add(&explain->named, path) ? EXIT_PARTIAL : EXIT_OK;
-}
-
-static int
 explain_collect(struct explain *explain, char **inputs, int count)
 {
-    int status = EXIT_OK;
-    if (count == 1 && cli_is_uid(inputs[0]) && access(inputs[0], F_OK) != 0)
-        status = explain_find_stored(explain, inputs[0]);
-    else
-        for (int i = 0; i < count && status == EXIT_OK; i++)
-            status = explain_collect_input(explain, inputs[i]);
+    const bool is_uid = count == 1 && cli_is_uid(inputs[0]) && access(inputs[0], F_OK) != 0;
+    int status = is_uid ? explain_find_stored(explain, inputs[0]) : EXIT_OK;
+    for (int i = 0; i < count && !is_uid && status == EXIT_OK; i++) {
+        struct stat file;
+        status = cli_collect(&explain->files, inputs[i]);
+        if (status == EXIT_OK && stat(inputs[i], &file) == 0 && S_ISREG(file.st_mode) &&
+            input_collect_add(&explain->named, explain->files.paths[explain->files.count - 1]))
+            status = EXIT_PARTIAL;
+    }
     explain->given = explain->files.count;
     return status == EXIT_OK && explain->named.count > 0 ? explain_collect_neighbours(explain)
                                                          : status;

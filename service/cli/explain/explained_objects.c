@@ -415,12 +415,6 @@ waits_search_run(const struct waits *waits, struct waits_search *search)
     }
     if (search->wanted->optional && search->code == CODE_ROI_NOT_FOUND)
         search->code = CODE_NONE;
-    if (search->offered > 0)
-        return;
-    search->code = search->wanted->optional ? CODE_OBJECT_OPTIONAL : CODE_OBJECT_WAITING;
-    snprintf(search->words, sizeof search->words, "not stored%s%s",
-             search->wanted->own ? "; give results of Noctule with noctule run --object" : "",
-             search->wanted->optional ? "; without it the segment is empty" : "");
 }
 
 static void
@@ -432,6 +426,12 @@ waits_put(const struct waits *waits, const struct conf_pipeline *pipeline,
     if (!search.wanted)
         return;
     waits_search_run(waits, &search);
+    if (search.offered == 0) {
+        search.code = search.wanted->optional ? CODE_OBJECT_OPTIONAL : CODE_OBJECT_WAITING;
+        snprintf(search.words, sizeof search.words, "not stored%s%s",
+                 search.wanted->own ? "; give results of Noctule with noctule run --object" : "",
+                 search.wanted->optional ? "; without it the segment is empty" : "");
+    }
     wanted_describe(search.wanted, text);
     if (!waits->json) {
         explained_put_line("  waits for", "%s: segment \"%s\" is %s: %s%s%s%s", pipeline->name,

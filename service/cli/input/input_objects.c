@@ -41,7 +41,9 @@ input_objects_sort(struct input_objects *all, struct input_skipped *skipped, cha
                        : 0;
     if (rc != 0)
         return rc < 0 ? rc : 0;
-    return input_skipped_add(skipped, path, reason.code, reason.message);
+    /* of a file that is no such object either, the header has the better reason */
+    const struct error *why = reason.code == CODE_SOP_CLASS_UNSUPPORTED ? error : &reason;
+    return input_skipped_add(skipped, path, why->code, why->message);
 }
 
 /* Returns whether a reference line of an object, without its end, names the series. */

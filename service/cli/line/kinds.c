@@ -99,19 +99,6 @@ when_unit(const char *text)
     }
 }
 
-/* Returns the local midnight that began the day `days_ago` days ago. */
-static time_t
-when_midnight(int days_ago)
-{
-    const time_t now = time(NULL);
-    struct tm day;
-    localtime_r(&now, &day);
-    day.tm_mday -= days_ago;
-    day.tm_hour = day.tm_min = day.tm_sec = 0;
-    day.tm_isdst = -1;
-    return mktime(&day);
-}
-
 /* Parses "today", "yesterday", or a duration such as "36h": ago, or from now if direction is 1.
  * Returns 0 or -EINVAL. */
 static int
@@ -121,7 +108,13 @@ when_counted(const char *text, int direction, time_t *then)
     int64_t count;
     const bool yesterday = strcmp(text, "yesterday") == 0;
     if (yesterday || strcmp(text, "today") == 0) {
-        *then = when_midnight(yesterday);
+        const time_t now = time(NULL);
+        struct tm day;
+        localtime_r(&now, &day);
+        day.tm_mday -= yesterday;
+        day.tm_hour = day.tm_min = day.tm_sec = 0;
+        day.tm_isdst = -1;
+        *then = mktime(&day);
         return 0;
     }
     const int64_t unit = when_unit(text);

@@ -194,13 +194,6 @@ line_begin_command(struct line *line, const char *name)
     return EXIT_OK;
 }
 
-/* An option begins with a dash. "-5" is a number, and "-" an argument. */
-static bool
-is_option(const char *argument)
-{
-    return argument[0] == '-' && argument[1] && !isdigit((unsigned char)argument[1]);
-}
-
 /* Moves arguments to the front of argv. */
 static int
 line_take_argument(struct line *line, char *argument, bool *options_end)
@@ -210,7 +203,8 @@ line_take_argument(struct line *line, char *argument, bool *options_end)
         *options_end = true;
         return EXIT_OK;
     }
-    if (!*options_end && is_option(argument))
+    /* An option begins with a dash. "-5" is a number, and "-" an argument. */
+    if (!*options_end && argument[0] == '-' && argument[1] && !isdigit((unsigned char)argument[1]))
         return argument[1] == '-' ? line_take_long(line, argument + 2)
                                   : line_take_letters(line, argument + 1);
     if (!call->command)

@@ -29,12 +29,6 @@ choose_trusts(const struct running_daemon *daemon)
            !(file.st_mode & S_IWOTH) && faccessat(AT_FDCWD, daemon->config, R_OK, AT_EACCESS) == 0;
 }
 
-static bool
-choose_same(const struct running_daemon *one, const struct running_daemon *other)
-{
-    return strcmp(one->config, other->config) == 0 && strcmp(one->root, other->root) == 0;
-}
-
 /* Moves the trusted daemons that match `root` to the front, one per configuration and root, and
  * returns their number. Sets *hidden to a daemon that is not trusted, or NULL. */
 static size_t
@@ -53,7 +47,8 @@ choose_sift(struct running_daemon *daemons, size_t count, const char *root,
             continue;
         }
         for (size_t k = 0; k < kept; k++)
-            known |= choose_same(&daemons[k], &daemons[i]);
+            known |= strcmp(daemons[k].config, daemons[i].config) == 0 &&
+                     strcmp(daemons[k].root, daemons[i].root) == 0;
         if (!known)
             daemons[kept++] = daemons[i];
     }
@@ -87,16 +82,6 @@ choose_refuse_hidden(const struct running_daemon *daemon, struct error *error)
                      daemon->config[0] ? daemon->config : "a file that this user cannot see");
 }
 
-/* Prints the chosen configuration, unless it is the default. */
-static void
-choose_print(const struct running_daemon *daemon)
-{
-    if (strcmp(daemon->config, DAEMON_CONFIG) == 0 && !daemon->root[0])
-        return;
-    fprintf(stderr, "noctule: using %s%s%s of the running " DAEMON_PROGRAM " (process %d)\n",
-            daemon->config, daemon->root[0] ? " and root " : "", daemon->root, (int)daemon->pid);
-}
-
 static int
 choose_take(struct cli_context *context, const struct running_daemon *daemon, struct error *error)
 {
@@ -107,7 +92,10 @@ choose_take(struct cli_context *context, const struct running_daemon *daemon, st
     context->config_path = context->chosen[0];
     if (!context->root && daemon->root[0])
         context->root = context->chosen[1];
-    choose_print(daemon);
+    if (strcmp(daemon->config, DAEMON_CONFIG) != 0 || daemon->root[0])
+        fprintf(stderr, "noctule: using %s%s%s of the running " DAEMON_PROGRAM " (process %d)\n",
+                daemon->config, daemon->root[0] ? " and root " : "", daemon->root,
+                (int)daemon->pid);
     return 0;
 }
 

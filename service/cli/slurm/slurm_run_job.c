@@ -26,37 +26,21 @@ run_job_on_signal(int number)
     slurm_step_interrupt();
 }
 
-static void
-run_job_catch_signals(void)
-{
-    const struct sigaction action = {.sa_handler = run_job_on_signal, .sa_flags = SA_RESTART};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
-    signal(SIGXFSZ, SIG_IGN); /* a file size limit must be an error, not a signal */
-}
-
-static void
-run_job_print(const char *folder, enum step_end end, const struct error *error)
+static int
+run_job_run_all(struct job_step *step, char *const *folders, int count)
 {
     static const char *const words[] = {[STEP_PUBLISHED] = "has a manifest",
                                         [STEP_VOID] = "was voided",
                                         [STEP_LEFT] = "was left unfinished"};
-    if (error->code == CODE_NONE && end != STEP_LEFT)
-        printf("%s: %s\n", folder, words[end]);
-    else
-        cli_print_error("%s: %s: %s: %s", folder, words[end], code_name(error->code),
-                        error->message);
-}
-
-static int
-run_job_run_all(struct job_step *step, char *const *folders, int count)
-{
     int status = EXIT_OK;
     for (int i = 0; i < count; i++) {
         struct error error;
         const enum step_end end = slurm_step_run(step, folders[i], &error);
-        run_job_print(folders[i], end, &error);
+        if (error.code == CODE_NONE && end != STEP_LEFT)
+            printf("%s: %s\n", folders[i], words[end]);
+        else
+            cli_print_error("%s: %s: %s: %s", folders[i], words[end], code_name(error.code),
+                            error.message);
         status = end == STEP_LEFT ? EXIT_PARTIAL : status;
     }
     return status;
@@ -71,11 +55,15 @@ run_job_run(struct cli_call *call)
                                    .series = options->series,
                                    .folders = call->arguments,
                                    .folder_count = (size_t)call->count};
+    const struct sigaction action = {.sa_handler = run_job_on_signal, .sa_flags = SA_RESTART};
     struct job_step step;
     int status = EXIT_PARTIAL;
     setvbuf(stdout, NULL, _IOLBF, 0);
     log_open("run-job", "warn");
-    run_job_catch_signals();
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit must be an error, not a signal */
     dicom_init();
     if (slurm_step_open(&step, &task, &run_job_terminated) == 0)
         status = run_job_run_all(&step, call->arguments, call->count);

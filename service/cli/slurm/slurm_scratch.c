@@ -83,26 +83,25 @@ slurm_scratch_close(struct scratch *scratch)
     *scratch = (struct scratch){0};
 }
 
-static void
-scratch_sweep_one(int base, const char *name)
-{
-    struct stat status;
-    const int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    if (fstat(fd, &status) == 0 && status.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0)
-        file_remove(base, name, NULL);
-    close(fd);
-}
-
 void
 slurm_scratch_sweep(const char *where)
 {
     DIR *entries;
     if (file_open_directory(AT_FDCWD, where, 0, &entries) != 0)
         return;
-    for (const struct dirent *entry; (entry = readdir(entries));)
-        if (strncmp(entry->d_name, SCRATCH_PREFIX, sizeof SCRATCH_PREFIX - 1) == 0)
-            scratch_sweep_one(dirfd(entries), entry->d_name);
+    for (const struct dirent *entry; (entry = readdir(entries));) {
+        struct stat status;
+        const int base = dirfd(entries);
+        const int fd =
+            strncmp(entry->d_name, SCRATCH_PREFIX, sizeof SCRATCH_PREFIX - 1) == 0
+                ? openat(base, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                : -1;
+        if (fd < 0)
+            continue;
+        if (fstat(fd, &status) == 0 && status.st_uid == geteuid() &&
+            flock(fd, LOCK_EX | LOCK_NB) == 0)
+            file_remove(base, entry->d_name, NULL);
+        close(fd);
+    }
     closedir(entries);
 }

@@ -49,25 +49,6 @@ step_on_alarm(int number)
     atomic_store(&job_stop, true);
 }
 
-static void
-step_arm(double seconds)
-{
-    const struct sigaction action = {.sa_handler = step_on_alarm, .sa_flags = SA_RESTART};
-    const double at = fmin(fmax(seconds, 1e-6), 1e9), whole = floor(at);
-    const struct itimerval timer = {
-        .it_interval = {.tv_sec = STEP_GRACE_SECONDS},
-        .it_value = {.tv_sec = (time_t)whole, .tv_usec = (suseconds_t)((at - whole) * 1e6)}};
-    sigaction(SIGALRM, &action, NULL);
-    setitimer(ITIMER_REAL, &timer, NULL);
-}
-
-static void
-step_disarm(void)
-{
-    const struct itimerval none = {0};
-    setitimer(ITIMER_REAL, &none, NULL);
-}
-
 /* ------------------------------------------------------------------------------- device ---- */
 
 static void
@@ -79,23 +60,6 @@ step_close_device(struct job_step *step)
     step->device = NULL;
 }
 
-static bool
-step_has_device(const struct job_step *step, const struct message_attempt *request)
-{
-    return step->lane && strcmp(step->backend, request->backend) == 0 &&
-           step->opened.threads == (int)request->threads &&
-           step->memory_bytes == request->memory_bytes;
-}
-
-/* Installs the system call filter. A driver is open by now. */
-static int
-step_filter_calls(struct job_step *step, struct error *error)
-{
-    const int rc = step->calls_filtered ? 0 : call_filter_install(step->role);
-    step->calls_filtered = rc == 0;
-    return rc ? error_set_system(error, rc, "give up system calls") : 0;
-}
-
 /* Opens the device, unless an earlier attempt failed. */
 static int
 step_open_device(struct job_step *step, const struct message_attempt *request, struct error *error)
@@ -104,7 +68,9 @@ step_open_device(struct job_step *step, const struct message_attempt *request, s
         *error = step->device_error;
         return -ENODEV;
     }
-    if (step_has_device(step, request))
+    if (step->lane && strcmp(step->backend, request->backend) == 0 &&
+        step->opened.threads == (int)request->threads &&
+        step->memory_bytes == request->memory_bytes)
         return 0;
     step_close_device(step);
     snprintf(step->backend, sizeof step->backend, "%s", request->backend);
@@ -114,8 +80,12 @@ step_open_device(struct job_step *step, const struct message_attempt *request, s
     int rc = job_device_open(&step->opened, request->memory_bytes, &step->device, error);
     if (rc == 0)
         rc = job_lane_open(step->device, &step->lane, error);
-    if (rc == 0)
-        rc = step_filter_calls(step, error);
+    if (rc == 0 && !step->calls_filtered) { /* a driver is open by now */
+        rc = call_filter_install(step->role);
+        step->calls_filtered = rc == 0;
+        if (rc)
+            error_set_system(error, rc, "give up system calls");
+    }
     if (rc) {
         step->device_lost = true;
         step->device_error = *error;
@@ -156,33 +126,6 @@ step_compute(struct step_attempt *attempt)
     }
 }
 
-/* Checks the inputs first. Inputs that changed since their arrival or the start of the attempt must
- * not be computed. */
-static void
-step_check_and_compute(struct step_attempt *attempt)
-{
-    struct error error;
-    int threads = (int)attempt->folder->head.threads;
-    if (threads == 0)
-        threads = parallel_processors();
-    crash_point("step_before_check");
-    const int rc = slurm_folder_check(attempt->folder, threads, &job_stop, &error);
-    if (rc)
-        step_fail(attempt, rc == -ECANCELED ? PROTO_VERDICT_STOPPED : PROTO_VERDICT_RETRY, &error);
-    else
-        step_compute(attempt);
-}
-
-static void
-step_charge_overdue(struct step_attempt *attempt)
-{
-    struct error error;
-    error_set(&error, -ETIMEDOUT, CODE_DEADLINE_EXCEEDED,
-              "attempt %" PRId64 " took longer than its deadline (%g s)",
-              attempt->folder->id.number, attempt->folder->head.deadline_seconds);
-    step_fail(attempt, PROTO_VERDICT_RETRY, &error);
-}
-
 /* Runs an attempt. Returns false if a signal ended it, so that no manifest is written. */
 static bool
 step_attempt_run(struct step_attempt *attempt)
@@ -200,13 +143,33 @@ step_attempt_run(struct step_attempt *attempt)
         step_fail(attempt, PROTO_VERDICT_RETRY, &error);
         return true;
     }
-    step_arm(attempt->folder->head.deadline_seconds);
-    step_check_and_compute(attempt);
-    step_disarm();
+    const struct sigaction action = {.sa_handler = step_on_alarm, .sa_flags = SA_RESTART};
+    const struct itimerval none = {0};
+    const double deadline = attempt->folder->head.deadline_seconds;
+    const double at = fmin(fmax(deadline, 1e-6), 1e9), whole = floor(at);
+    const struct itimerval timer = {
+        .it_interval = {.tv_sec = STEP_GRACE_SECONDS},
+        .it_value = {.tv_sec = (time_t)whole, .tv_usec = (suseconds_t)((at - whole) * 1e6)}};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    crash_point("step_before_check");
+    /* Inputs that changed since their arrival or the start of the attempt must not be computed. */
+    const int threads = (int)attempt->folder->head.threads;
+    const int rc = slurm_folder_check(attempt->folder, threads ? threads : parallel_processors(),
+                                      &job_stop, &error);
+    if (rc)
+        step_fail(attempt, rc == -ECANCELED ? PROTO_VERDICT_STOPPED : PROTO_VERDICT_RETRY, &error);
+    else
+        step_compute(attempt);
+    setitimer(ITIMER_REAL, &none, NULL);
     if (attempt->report.verdict != PROTO_VERDICT_STOPPED || step->device_lost)
         return true;
-    if (atomic_load(&job_overdue) && !atomic_load(step->terminated))
-        step_charge_overdue(attempt);
+    if (atomic_load(&job_overdue) && !atomic_load(step->terminated)) {
+        error_set(&error, -ETIMEDOUT, CODE_DEADLINE_EXCEEDED,
+                  "attempt %" PRId64 " took longer than its deadline (%g s)",
+                  attempt->folder->id.number, deadline);
+        step_fail(attempt, PROTO_VERDICT_RETRY, &error);
+    }
     return !atomic_load(step->terminated);
 }
 
@@ -248,17 +211,6 @@ step_publish_results(struct step_attempt *attempt, struct error *error)
     return rc;
 }
 
-static enum step_end
-step_publish_end(struct step_attempt *attempt, struct error *error)
-{
-    const int rc = attempt->report.verdict == PROTO_VERDICT_DONE
-                       ? step_publish_results(attempt, error)
-                       : step_publish(attempt, NULL, error);
-    if (rc == 0)
-        *error = attempt->report.error;
-    return rc == 0 || rc == -EEXIST ? STEP_PUBLISHED : rc == -ESTALE ? STEP_VOID : STEP_LEFT;
-}
-
 enum step_end
 slurm_step_run(struct job_step *step, const char *path, struct error *error)
 {
@@ -271,10 +223,16 @@ slurm_step_run(struct job_step *step, const char *path, struct error *error)
         end = STEP_PUBLISHED;
     else if (slurm_folder_is_void(attempt.folder))
         end = STEP_VOID;
-    else if (step_attempt_run(&attempt))
-        end = step_publish_end(&attempt, error);
-    else
+    else if (!step_attempt_run(&attempt))
         *error = attempt.report.error;
+    else {
+        const int rc = attempt.report.verdict == PROTO_VERDICT_DONE
+                           ? step_publish_results(&attempt, error)
+                           : step_publish(&attempt, NULL, error);
+        if (rc == 0)
+            *error = attempt.report.error;
+        end = rc == 0 || rc == -EEXIST ? STEP_PUBLISHED : rc == -ESTALE ? STEP_VOID : STEP_LEFT;
+    }
     slurm_scratch_clear(&step->scratch);
     pipeline_report_clear(&attempt.report);
     slurm_folder_close(attempt.folder);
@@ -283,23 +241,16 @@ slurm_step_run(struct job_step *step, const char *path, struct error *error)
 
 /* ------------------------------------------------------------------- opening and closing ---- */
 
-/* Uses Slurm's name of the node, which sbatch can exclude. */
-static void
-step_name_node(struct job_step *step)
-{
-    const char *named = getenv("SLURMD_NODENAME");
-    if (named && *named)
-        snprintf(step->node, sizeof step->node, "%s", named);
-    else if (gethostname(step->node, sizeof step->node - 1) != 0)
-        snprintf(step->node, sizeof step->node, "unknown");
-}
-
 int
 slurm_step_open(struct job_step *step, const struct step_task *task, const atomic_bool *terminated)
 {
     *step = (struct job_step){.terminated = terminated,
                               .role = places_have_gpus() ? CONFINE_GPU_STEP : CONFINE_STEP};
-    step_name_node(step);
+    const char *named = getenv("SLURMD_NODENAME"); /* the name that sbatch can exclude */
+    if (named && *named)
+        snprintf(step->node, sizeof step->node, "%s", named);
+    else if (gethostname(step->node, sizeof step->node - 1) != 0)
+        snprintf(step->node, sizeof step->node, "unknown");
     slurm_scratch_sweep(task->where);
     slurm_scratch_open(&step->scratch, task->where,
                        &step->scratch_error); /* manifests then contain the reason */
