@@ -51,20 +51,7 @@ submit_refuse(struct submission *s, enum code code, const char *format, ...)
     return -EINVAL;
 }
 
-/* -------------------------------------------------------------------------------- reading ---- */
-
-static int
-submit_read(struct submission *s)
-{
-    struct queue *queue = s->core->queue;
-    int64_t id;
-    int error = queue_find_series(queue, s->request->series_uid, &id);
-    if (!error)
-        error = queue_get_series(queue, id, &s->series);
-    if (!error)
-        error = queue_series_stacks(queue, id, &s->stacks, &s->stack_count);
-    return error;
-}
+/* -------------------------------------------------------------------------------- checks ---- */
 
 /* Checks that the series may have jobs. */
 static int
@@ -301,8 +288,13 @@ int
 submit_series(struct core *core, const struct message_submit *request, const char *by, char **body)
 {
     struct submission s = {.core = core, .request = request, .by = by};
+    int64_t id;
     *body = NULL;
-    int error = submit_read(&s);
+    int error = queue_find_series(core->queue, request->series_uid, &id);
+    if (!error)
+        error = queue_get_series(core->queue, id, &s.series);
+    if (!error)
+        error = queue_series_stacks(core->queue, id, &s.stacks, &s.stack_count);
     if (!error)
         error = submit_check_series(&s);
     if (!error)

@@ -119,26 +119,6 @@ inspections_plan(struct inspections *all, const struct queue_series *series, con
     snprintf(inspection->evidence, sizeof inspection->evidence, "%s", evidence);
 }
 
-static void
-inspections_forget_plans(struct inspections *all)
-{
-    for (int i = 0; i < MAX_INSPECTIONS; i++)
-        all->items[i].planned = all->items[i].receiving = false;
-}
-
-/* Frees entries that were not planned again. Keeps those of retried series while they are being
- * received, for their counts. */
-static void
-inspections_free_unplanned(struct inspections *all)
-{
-    for (int i = 0; i < MAX_INSPECTIONS; i++) {
-        struct series_inspection *inspection = &all->items[i];
-        bool retried = inspection->crash_count + inspection->unread_count > 0;
-        if (!inspection->requested && !inspection->planned && !(retried && inspection->receiving))
-            *inspection = (struct series_inspection){0};
-    }
-}
-
 /* Returns whether the inspection's result still applies. If slices arrived, a missing one returned
  * or the rules changed, it is requested again. */
 static bool
@@ -186,22 +166,6 @@ inspection_refuse(struct inspections *all, struct series_inspection *inspection,
 
 /* ----------------------------------------------------------------------------- requests ---- */
 
-/* Adds the paths of the series' files. Sets the writer's error to -ENOMEM without memory. */
-static void
-inspection_add_paths(const struct core *core, struct queue_file *files, size_t count,
-                     struct proto_writer *writer)
-{
-    for (size_t i = 0; i < count; i++) {
-        char *path = core_path(core, files[i].path);
-        if (path)
-            message_add_path(writer, &(struct message_path){.path = path});
-        else
-            writer->error = -ENOMEM;
-        free(path);
-        queue_file_clear(&files[i]);
-    }
-}
-
 static int
 inspection_send(struct core *core, const struct series_inspection *inspection)
 {
@@ -223,7 +187,15 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
     message_write_inspect(&writer, &inspect);
     if (!attributes)
         writer.error = -ENOMEM;
-    inspection_add_paths(core, files, count, &writer);
+    for (size_t i = 0; i < count; i++) {
+        char *path = core_path(core, files[i].path);
+        if (path)
+            message_add_path(&writer, &(struct message_path){.path = path});
+        else
+            writer.error = -ENOMEM;
+        free(path);
+        queue_file_clear(&files[i]);
+    }
     free(files);
     free(attributes);
     return pool_send(core->pool, core->receiver, &writer);
@@ -304,7 +276,8 @@ inspections_check_all(struct inspections *all, const struct queue_series *series
 {
     int64_t now_ms = clock_unix_ms(), soonest = MAX_CHECK_MILLIS;
     int64_t listening_ms = all->listening_since_ms ? all->listening_since_ms : now_ms;
-    inspections_forget_plans(all);
+    for (int i = 0; i < MAX_INSPECTIONS; i++)
+        all->items[i].planned = all->items[i].receiving = false;
     for (size_t i = 0; i < count; i++) {
         struct series_inspection *inspection = inspections_find(all, series[i].id);
         if (inspection)
@@ -317,7 +290,14 @@ inspections_check_all(struct inspections *all, const struct queue_series *series
         else if (decision.due_ms - now_ms < soonest)
             soonest = decision.due_ms - now_ms;
     }
-    inspections_free_unplanned(all);
+    /* Free entries that were not planned again. Keep those of retried series while they are being
+     * received, for their counts. */
+    for (int i = 0; i < MAX_INSPECTIONS; i++) {
+        struct series_inspection *inspection = &all->items[i];
+        bool retried = inspection->crash_count + inspection->unread_count > 0;
+        if (!inspection->requested && !inspection->planned && !(retried && inspection->receiving))
+            *inspection = (struct series_inspection){0};
+    }
     return soonest;
 }
 
@@ -399,40 +379,6 @@ inspection_postpone(struct inspections *all, struct series_inspection *inspectio
     return true;
 }
 
-static struct rules_facts
-inspection_facts(const struct message_inspected *message, const struct message_stack *stack)
-{
-    return (struct rules_facts){.orientation = inspection_orientation(stack),
-                                .spacing = stack->planes > 1 ? stack->spacing : 0,
-                                .asked = message->attributes,
-                                .values = stack->values};
-}
-
-/* Returns whether the result has the attributes that the rules in force use. If not, it is
- * requested again. */
-static bool
-inspection_answers(const struct conf *conf, const struct message_inspected *message)
-{
-    char *attributes = conditions_attributes(conf->rules, conf->rule_count);
-    const bool same = attributes && strcmp(attributes, message->attributes) == 0;
-    free(attributes);
-    return same;
-}
-
-/* Reads the stacks of the frame. The arrays must have room for all of them. */
-static size_t
-inspection_read_stacks(struct proto_reader *reader, const struct message_inspected *message,
-                       struct queue_stack *stacks, struct rules_facts *facts)
-{
-    struct message_stack stack;
-    size_t count = 0;
-    while (message_next_stack(reader, &stack)) {
-        facts[count] = inspection_facts(message, &stack);
-        stacks[count++] = inspection_stack(&stack);
-    }
-    return count;
-}
-
 /* Settles the series with the stacks of the frame. */
 static void
 inspection_take(struct inspections *all, struct series_inspection *inspection,
@@ -442,7 +388,15 @@ inspection_take(struct inspections *all, struct series_inspection *inspection,
     struct queue_stack *stacks = calloc(room, sizeof *stacks);
     struct rules_facts *facts = calloc(room, sizeof *facts);
     if (stacks && facts) { /* without memory, a deadline repeats the request */
-        const size_t count = inspection_read_stacks(reader, message, stacks, facts);
+        struct message_stack stack;
+        size_t count = 0;
+        while (message_next_stack(reader, &stack)) {
+            facts[count] = (struct rules_facts){.orientation = inspection_orientation(&stack),
+                                                .spacing = stack.planes > 1 ? stack.spacing : 0,
+                                                .asked = message->attributes,
+                                                .values = stack.values};
+            stacks[count++] = inspection_stack(&stack);
+        }
         if (count == 0)
             inspection_refuse(all, inspection, CODE_INSPECT_FAILED,
                               "the inspection found no stack of slices in the series");
@@ -463,12 +417,15 @@ inspections_frame(struct inspections *all, struct proto_reader *reader)
         message.series_id > 0 ? inspections_find(all, message.series_id) : NULL;
     if (!inspection || !inspection->requested || inspection->revision != message.revision)
         return;
-    if (!inspection_answers(all->core->conf, &message)) {
+    const struct conf *conf = all->core->conf;
+    char *attributes = conditions_attributes(conf->rules, conf->rule_count);
+    if (attributes && strcmp(attributes, message.attributes) == 0) {
+        inspection_take(all, inspection, &message, reader);
+    } else { /* the rules in force use other attributes: request it again */
         inspection->requested = false;
         inspections_check(all);
-        return;
     }
-    inspection_take(all, inspection, &message, reader);
+    free(attributes);
 }
 
 /* ----------------------------------------------------------------------------- receiver ---- */
