@@ -70,9 +70,11 @@ cli_progress_update(void *context, const char *stage, double fraction)
     if (!progress->drawing || pthread_mutex_trylock(&progress->lock) != 0)
         return; /* another thread draws the same progress */
     double before = 0;
-    for (size_t i = 0; pipeline_stages[i]; before += weights[i++])
+    for (size_t i = 0; pipeline_stages[i]; i++) {
         if (strcmp(pipeline_stages[i], stage) == 0)
             progress->done = fmax(progress->done, before + weights[i] * fraction);
+        before += weights[i];
+    }
     double now = clock_seconds();
     if (now - progress->drawn >= REDRAW_SECONDS)
         draw(progress, stage, now);
