@@ -1,6 +1,5 @@
 /*
- * caller_rows.h - callers with rejected associations (view v_callers). Errors, times and
- * threads: see queue.h.
+ * caller_rows.h - callers with rejected associations (view v_callers). Errors, times and threads: see queue.h.
  *
  * Any host on the network can add rows, so their number is limited: CALLERS_OF_HOST per address,
  * CALLERS_KEPT in total. The row with the oldest rejection is removed first.

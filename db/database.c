@@ -1,6 +1,4 @@
-/*
- * database.c - see database.h.
- */
+/* database.c - see database.h. */
 #include "db/database.h"
 
 #include "base/text.h"
@@ -74,7 +72,8 @@ to_errno(struct database *db, int extended)
     }
 }
 
-int
+/* Returns -ENOSPC, -EIO, -EBUSY ... for the last error of the handle, and sets the reason. */
+static int
 database_failed(struct database *db)
 {
     int extended = db->handle ? sqlite3_extended_errcode(db->handle) : SQLITE_NOMEM;
@@ -144,10 +143,7 @@ database_text(struct database *db, const char *sql, char *text, size_t size)
 
 /* ----------------------------------------------------------------------------------- texts --- */
 
-/*
- * Returns a malloc'd copy with U+FFFD for each byte that is not UTF-8: JSON must not contain such
- * bytes.
- */
+/* Returns a malloc'd copy with U+FFFD for each byte that is not UTF-8: JSON must not contain such bytes. */
 static char *
 utf8_repaired(const char *text)
 {
@@ -163,15 +159,6 @@ utf8_repaired(const char *text)
     }
     *to = '\0';
     return copy;
-}
-
-static const char *
-utf8_end(const char *text)
-{
-    size_t length;
-    while ((length = text_utf8_length(text)) > 0)
-        text += length;
-    return text;
 }
 
 /* ------------------------------------------------------------------------------ statements --- */
@@ -212,7 +199,10 @@ bind_text(sqlite3_stmt *statement, int index, const char *text)
 {
     if (!text)
         text = "";
-    if (*utf8_end(text) == '\0')
+    const char *end = text;
+    for (size_t length; (length = text_utf8_length(end)) > 0; end += length)
+        ;
+    if (*end == '\0')
         return sqlite3_bind_text(statement, index, text, -1, SQLITE_STATIC);
     char *repaired = utf8_repaired(text);
     return repaired ? sqlite3_bind_text(statement, index, repaired, -1, free) : SQLITE_NOMEM;
@@ -432,9 +422,14 @@ database_clear_row(const struct database_shape *shape, void *row)
     memset(row, 0, shape->size);
 }
 
-const struct database_shape database_id = {"id", sizeof(int64_t),
-                                           (const struct database_field[]){{DATABASE_INT64, 0}}, 1};
-const struct database_shape database_time = {
-    "time", sizeof(int64_t), (const struct database_field[]){{DATABASE_TIME, 0}}, 1};
-const struct database_shape database_string = {
-    "text", sizeof(char *), (const struct database_field[]){{DATABASE_TEXT, 0}}, 1};
+void
+database_free_rows(const struct database_shape *shape, void *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        database_clear_row(shape, (char *)rows + i * shape->size);
+    free(rows);
+}
+
+const struct database_shape database_id = DATABASE_SHAPE("id", int64_t, {DATABASE_INT64, 0});
+const struct database_shape database_time = DATABASE_SHAPE("time", int64_t, {DATABASE_TIME, 0});
+const struct database_shape database_string = DATABASE_SHAPE("text", char *, {DATABASE_TEXT, 0});

@@ -1,6 +1,5 @@
 /*
- * database.h - SQLite for db/: errors as -errno with a reason, typed values, prepared statements.
- * Private to db/.
+ * database.h - SQLite for db/: errors as -errno with a reason, typed values, prepared statements. Private to db/.
  *
  * One thread per struct database. Unless a function states otherwise, it returns 0 or a count, or
  * -errno. `reason` then describes the error until the next one.
@@ -8,6 +7,7 @@
 #ifndef NOCTULE_DB_DATABASE_H
 #define NOCTULE_DB_DATABASE_H
 
+#include <math.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,18 +38,13 @@ struct database {
 int database_open(struct database *db, const char *path, int flags);
 void database_close(struct database *db);
 
-/* Returns -ENOSPC, -EIO, -EBUSY ... for the last error of the handle, and sets the reason. */
-int database_failed(struct database *db);
 /* Sets the reason and returns `error`. */
 int database_refuse(struct database *db, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Runs a script. Do not use it in hot paths. */
 int database_script(struct database *db, const char *sql);
-/*
- * Reads the first column of the first row, cut to `size`; "" if there is no row. Do not use it in
- * hot paths.
- */
+/* Reads the first column of the first row, cut to `size`; "" if there is no row. Do not use it in hot paths. */
 int database_text(struct database *db, const char *sql, char *text, size_t size);
 
 /* ------------------------------------------------------------------------------ statements --- */
@@ -103,11 +98,32 @@ value_id(int64_t id)
     return id ? value_int(id) : value_null();
 }
 
+/* A number that is negative while it is unknown, which is stored as NULL. */
+static inline struct database_value
+value_known(int64_t value)
+{
+    return value >= 0 ? value_int(value) : value_null();
+}
+
+/* A length; NULL unless it is finite and positive. */
+static inline struct database_value
+value_length(double mm)
+{
+    return isfinite(mm) && mm > 0 ? value_real(mm) : value_null();
+}
+
 /* Unix milliseconds, stored as ISO-8601 text. */
 static inline struct database_value
 value_time(int64_t ms)
 {
     return (struct database_value){.kind = VALUE_TIME, .as.i = ms};
+}
+
+/* 0 is stored as NULL. */
+static inline struct database_value
+value_optional_time(int64_t ms)
+{
+    return ms ? value_time(ms) : value_null();
 }
 
 #define VALUES(...)                                                                                \
@@ -124,10 +140,7 @@ int database_start(struct database *db, const char *sql, const struct database_v
 int database_step(struct database *db, sqlite3_stmt *statement); /* 1: a row; 0: no more rows */
 void database_end(sqlite3_stmt *statement);
 
-/*
- * Starts a statement whose text is made at run time. It is not kept; free it with
- * sqlite3_finalize().
- */
+/* Starts a statement whose text is made at run time. It is not kept; free it with sqlite3_finalize(). */
 int database_query(struct database *db, const char *sql, const struct database_value *values,
                    size_t count, sqlite3_stmt **statement);
 
@@ -154,7 +167,8 @@ bool database_quietly(struct database *db, const char *sql);
  *     #define JOB_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_job, member)},
  *
  *     "SELECT " JOB_FIELDS(DATABASE_COLUMN) "NULL FROM job j"
- *     static const struct database_field job_fields[] = {JOB_FIELDS(JOB_FIELD)};
+ *     static const struct database_shape job_shape =
+ *         DATABASE_SHAPE("job", struct queue_job, JOB_FIELDS(JOB_FIELD));
  *
  * Kinds: INT64, INT32, BOOL, TIME (milliseconds, 0 for NULL), TEXT (malloc'd, "" for NULL) and
  * NAME(names), an enum by its name.
@@ -182,6 +196,13 @@ struct database_shape {
     size_t count;
 };
 
+/* The arguments after the type are the fields. */
+#define DATABASE_SHAPE(what, type, ...)                                                            \
+    {                                                                                              \
+        what, sizeof(type), (const struct database_field[]){__VA_ARGS__},                          \
+            sizeof((const struct database_field[]){__VA_ARGS__}) / sizeof(struct database_field)   \
+    }
+
 /* Shapes of one column: int64_t, milliseconds, malloc'd text. */
 extern const struct database_shape database_id, database_time, database_string;
 
@@ -190,5 +211,7 @@ int database_read_row(struct database *db, sqlite3_stmt *statement,
                       const struct database_shape *shape, void *row);
 /* Frees the texts of a row and sets all members to zero. */
 void database_clear_row(const struct database_shape *shape, void *row);
+/* Frees an array of rows, with their texts. */
+void database_free_rows(const struct database_shape *shape, void *rows, size_t count);
 
 #endif

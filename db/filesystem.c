@@ -32,25 +32,17 @@ filesystem_remote_name(unsigned long type)
     return NULL;
 }
 
-static int
-statfs_folder(const char *path, struct statfs *status)
-{
-    char *copy = strdup(path);
-    if (!copy)
-        return -ENOMEM;
-    int rc = statfs(dirname(copy), status) < 0 ? -errno : 0;
-    free(copy);
-    return rc;
-}
-
 int
 filesystem_check(const char *path, const char **name)
 {
     *name = NULL;
     struct statfs status;
     int rc = statfs(path, &status) < 0 ? -errno : 0; /* follows a link to the file */
-    if (rc == -ENOENT)
-        rc = statfs_folder(path, &status);
+    if (rc == -ENOENT) {
+        char *copy = strdup(path);
+        rc = !copy ? -ENOMEM : statfs(dirname(copy), &status) < 0 ? -errno : 0;
+        free(copy);
+    }
     if (rc < 0)
         return rc;
     *name = filesystem_remote_name((unsigned long)status.f_type);

@@ -7,10 +7,7 @@
 #ifndef NOCTULE_DB_FILESYSTEM_H
 #define NOCTULE_DB_FILESYSTEM_H
 
-/*
- * Returns the name of the network, cluster or FUSE file system with this f_type of statfs(); NULL
- * for a local one.
- */
+/* Returns the name of the network, cluster or FUSE file system with this f_type of statfs(); NULL for a local one. */
 const char *filesystem_remote_name(unsigned long type);
 
 /*

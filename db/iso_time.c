@@ -31,10 +31,7 @@ iso_time_from_ms(int64_t ms, char text[ISO_TIME_SIZE])
     return 0;
 }
 
-/*
- * Returns the number of `count` digits at `text`; the caller must have checked that they are
- * digits.
- */
+/* Returns the number of `count` digits at `text`; the caller must have checked that they are digits. */
 static int
 iso_number(const char *text, int count)
 {
@@ -72,15 +69,6 @@ iso_time_to_ms(const char *text, int64_t *ms)
     return 0;
 }
 
-static void
-iso_put_local(time_t seconds, char local[LOCAL_TIME_SIZE])
-{
-    struct tm tm;
-    if (!localtime_r(&seconds, &tm) ||
-        strftime(local, LOCAL_TIME_SIZE, "%Y-%m-%d %H:%M:%S %z", &tm) == 0)
-        local[0] = '\0';
-}
-
 int
 iso_time_to_local(const char *text, char local[LOCAL_TIME_SIZE])
 {
@@ -88,7 +76,11 @@ iso_time_to_local(const char *text, char local[LOCAL_TIME_SIZE])
     local[0] = '\0';
     if (iso_time_to_ms(text, &ms) != 0)
         return -EINVAL;
-    iso_put_local((time_t)((ms - (ms % 1000 + 1000) % 1000) / 1000), local);
+    time_t seconds = (time_t)((ms - (ms % 1000 + 1000) % 1000) / 1000);
+    struct tm tm;
+    if (!localtime_r(&seconds, &tm) ||
+        strftime(local, LOCAL_TIME_SIZE, "%Y-%m-%d %H:%M:%S %z", &tm) == 0)
+        local[0] = '\0';
     return local[0] ? 0 : -EINVAL;
 }
 

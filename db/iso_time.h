@@ -21,10 +21,7 @@ int iso_time_to_ms(const char *text, int64_t *ms);
 /* The size of a local time with its offset, for people: "2026-01-31 03:03:04 +0100". */
 #define LOCAL_TIME_SIZE 32
 
-/*
- * Writes the local time of a text that iso_time_to_ms() reads. Writes "" and returns -EINVAL for
- * other texts.
- */
+/* Writes the local time of a text that iso_time_to_ms() reads. Writes "" and returns -EINVAL for other texts. */
 int iso_time_to_local(const char *text, char local[LOCAL_TIME_SIZE]);
 
 /*

@@ -1,9 +1,8 @@
 /*
  * migrate.c - see migrate.h.
  *
- * PRAGMA user_version counts the migrations of a database. Views are not migrated: their text is
- * compared with views.sql and replaced if it differs. They are dropped while the tables below them
- * change.
+ * PRAGMA user_version counts the migrations of a database. Views are not migrated: their text is compared with
+ * views.sql and replaced if it differs. They are dropped while the tables below them change.
  */
 #include "db/migrate.h"
 
@@ -34,53 +33,13 @@ migrate_identify(struct database *db, int *version)
     return 0;
 }
 
-/*
- * Returns 1 if a view of views.sql is missing or has another text. SQLite keeps the text as it was.
- */
-static int
-views_differ(struct database *db)
-{
-    int64_t differ = 0;
-    int rc = database_get(
-        db,
-        "SELECT (length(?1) - length(replace(?1, 'CREATE VIEW ', ''))) / length('CREATE VIEW ') <> "
-        "(SELECT count(*) FROM sqlite_schema WHERE type = 'view' AND instr(?1, sql || ';') > 0)",
-        VALUES(value_text(migrate_views)), &differ);
-    return rc < 0 ? rc : differ != 0;
-}
-
 struct views {
     char *drop, *foreign; /* SQL: drops all of them, creates those that are not in views.sql */
 };
 
-static const struct database_field views_fields[] = {
-    {DATABASE_TEXT, offsetof(struct views, drop)},
-    {DATABASE_TEXT, offsetof(struct views, foreign)},
-};
-static const struct database_shape views_shape = {"views", sizeof(struct views), views_fields, 2};
-
-/*
- * Foreign views may read Noctule's views; SQLite then refuses to rename tables. They are dropped
- * and created again, too.
- */
-static int
-read_views(struct database *db, struct views *views)
-{
-    sqlite3_stmt *statement;
-    int rc = database_start(db,
-                            "SELECT group_concat(printf('DROP VIEW \"%w\"', name), ';'), "
-                            "group_concat(sql, ';') "
-                            "FILTER (WHERE instr(?, printf('CREATE VIEW %s AS', name)) = 0) "
-                            "FROM sqlite_schema WHERE type = 'view'",
-                            VALUES(value_text(migrate_views)), &statement);
-    if (rc < 0)
-        return rc;
-    rc = database_step(db, statement);
-    if (rc == 1)
-        rc = database_read_row(db, statement, &views_shape, views);
-    database_end(statement);
-    return rc;
-}
+static const struct database_shape views_shape =
+    DATABASE_SHAPE("views", struct views, {DATABASE_TEXT, offsetof(struct views, drop)},
+                   {DATABASE_TEXT, offsetof(struct views, foreign)});
 
 static int
 set_version(struct database *db, int version)
@@ -94,28 +53,32 @@ set_version(struct database *db, int version)
     return rc;
 }
 
-static int
-check_foreign_keys(struct database *db)
-{
-    char table[64];
-    int rc = database_text(db, "PRAGMA foreign_key_check", table, sizeof table);
-    if (rc == 0 && table[0])
-        rc = database_refuse(db, -EUCLEAN, "after migration, rows of %s refer to missing rows",
-                             table);
-    return rc;
-}
-
-/*
- * Runs within a transaction. Reads the version again: another process may have migrated meanwhile.
- */
+/* Runs within a transaction. Reads the version again: another process may have migrated meanwhile. */
 static int
 migrate_climb(struct database *db)
 {
     int version;
     struct views views = {0};
     int rc = migrate_identify(db, &version);
-    if (rc == 0)
-        rc = read_views(db, &views);
+    if (rc == 0) {
+        /*
+         * Foreign views may read Noctule's views; SQLite then refuses to rename tables. They are
+         * dropped and created again, too.
+         */
+        sqlite3_stmt *statement;
+        rc = database_start(db,
+                            "SELECT group_concat(printf('DROP VIEW \"%w\"', name), ';'), "
+                            "group_concat(sql, ';') "
+                            "FILTER (WHERE instr(?, printf('CREATE VIEW %s AS', name)) = 0) "
+                            "FROM sqlite_schema WHERE type = 'view'",
+                            VALUES(value_text(migrate_views)), &statement);
+        if (rc < 0)
+            return rc;
+        rc = database_step(db, statement);
+        if (rc == 1)
+            rc = database_read_row(db, statement, &views_shape, &views);
+        database_end(statement);
+    }
     if (rc == 0)
         rc = database_script(db, views.drop);
     if (rc == 0 && version < migrate_version) {
@@ -123,8 +86,13 @@ migrate_climb(struct database *db)
             rc = database_script(db, migrate_ladder[step]);
         if (rc == 0)
             rc = set_version(db, migrate_version);
-        if (rc == 0)
-            rc = check_foreign_keys(db);
+        if (rc == 0) {
+            char table[64];
+            rc = database_text(db, "PRAGMA foreign_key_check", table, sizeof table);
+            if (rc == 0 && table[0])
+                rc = database_refuse(db, -EUCLEAN,
+                                     "after migration, rows of %s refer to missing rows", table);
+        }
     }
     if (rc == 0)
         rc = database_script(db, migrate_views);
@@ -140,8 +108,14 @@ migrate(struct database *db)
     int version;
     int rc = migrate_identify(db, &version);
     if (rc == 0 && version == migrate_version) {
-        rc = views_differ(db);
-        if (rc == 0)
+        /* A view of views.sql may be missing or have another text. SQLite keeps the text as it was. */
+        int64_t differ = 0;
+        rc = database_get(db,
+                          "SELECT (length(?1) - length(replace(?1, 'CREATE VIEW ', ''))) / "
+                          "length('CREATE VIEW ') <> (SELECT count(*) FROM sqlite_schema "
+                          "WHERE type = 'view' AND instr(?1, sql || ';') > 0)",
+                          VALUES(value_text(migrate_views)), &differ);
+        if (rc >= 0 && !differ)
             return 0;
     }
     if (rc >= 0)

@@ -1,9 +1,7 @@
 /*
- * pull_queue.h - items of `noctule pull`, which archives must send; queue/pull_queue.c has the
- * diagram.
+ * pull_queue.h - items of `noctule pull`, which archives must send; queue/pull_queue.c has the diagram.
  *
- * Errors, times and threads: see queue.h. Accession numbers are given as their identifier, which
- * the database may hold.
+ * Errors, times and threads: see queue.h. Accession numbers are given as their identifier, which the database may hold.
  */
 #ifndef NOCTULE_DB_PULL_QUEUE_H
 #define NOCTULE_DB_PULL_QUEUE_H
@@ -20,8 +18,6 @@ enum queue_pull_state {
     QUEUE_PULL_FAILED,
     QUEUE_PULL_CANCELLED,
 };
-
-const char *queue_pull_state_name(enum queue_pull_state state);
 
 enum queue_pull_key { QUEUE_PULL_ACCESSION, QUEUE_PULL_STUDY, QUEUE_PULL_SERIES };
 
@@ -53,10 +49,7 @@ int queue_next_batch(struct queue *queue, int64_t *batch);
 int queue_add_pulls(struct queue *queue, int64_t batch, const char *source, const char *by,
                     const struct queue_pull_wish *wishes, size_t count, int64_t now_ms);
 
-/*
- * Finds the first WAITING item of a source by due time; *due_ms may have passed. Returns 1 if there
- * is none.
- */
+/* Finds the first WAITING item of a source by due time; *due_ms may have passed. Returns 1 if there is none. */
 int queue_next_pull(struct queue *queue, const char *source, struct queue_pull *pull,
                     int64_t *due_ms);
 /* Reads the time of the last C-MOVE at the source; 0: never. */
@@ -77,26 +70,17 @@ struct queue_pull_part {
 /* FINDING -> MOVING. Replaces the parts that the archive reported before. */
 int queue_pull_found(struct queue *queue, int64_t id, const struct queue_pull_part *parts,
                      size_t count, int64_t now_ms);
-/*
- * Reads the parts with the number of instances that are stored now. Free with
- * queue_pull_parts_free().
- */
+/* Reads the parts with the number of instances that are stored now. Free with queue_pull_parts_free(). */
 int queue_pull_parts(struct queue *queue, int64_t id, struct queue_pull_part **parts,
                      size_t *count);
 void queue_pull_parts_free(struct queue_pull_part *parts, size_t count);
 
-/*
- * An instance from a source that is not kept: its class is not processed, or it is a result of
- * Noctule.
- */
+/* An instance from a source that is not kept: its class is not processed, or it is a result of Noctule. */
 struct queue_unwanted {
     const char *sop_instance_uid, *sop_class_uid, *series_uid, *study_uid;
 };
 
-/*
- * Counts an instance once, for the items of its study. Has no effect unless an item of the study is
- * MOVING.
- */
+/* Counts an instance once, for the items of its study. Has no effect unless an item of the study is MOVING. */
 int queue_add_unwanted(struct queue *queue, const struct queue_unwanted *instance);
 /* MOVING: notes a C-MOVE request. Commit before the sender gets it. */
 int queue_note_move(struct queue *queue, int64_t id, int64_t now_ms);

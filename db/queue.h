@@ -37,10 +37,7 @@ struct queue_ids {
  */
 int queue_open(const char *path, struct queue **queue, struct error *error);
 void queue_close(struct queue *queue);
-/*
- * Returns whether the file is a database without tables, as queue_open() creates it. Changes no
- * data.
- */
+/* Returns whether the file is a database without tables, as queue_open() creates it. Changes no data. */
 bool queue_is_empty(const char *path);
 /*
  * Opens the database again for writing, after a read-only file system or after SQLite found damage
@@ -54,10 +51,9 @@ const char *queue_reason(const struct queue *queue);
  * Group commit: all calls between begin and commit join one durable transaction. A call outside is
  * a transaction of its own.
  *
- * After a failed call the transaction can still be used (each call is a savepoint), unless SQLite
- * rolled everything back (full disk, I/O error). Then all further calls fail, and so does
- * queue_commit(). queue_commit() returns 0 only when everything is on disk; otherwise it rolls
- * everything back.
+ * After a failed call the transaction can still be used (each call is a savepoint), unless SQLite rolled everything
+ * back (full disk, I/O error). Then all further calls fail, and so does queue_commit(). queue_commit() returns 0 only
+ * when everything is on disk; otherwise it rolls everything back.
  */
 int queue_begin(struct queue *queue);
 int queue_commit(struct queue *queue);
@@ -96,20 +92,14 @@ struct queue_instance {
 
 enum queue_arrival {
     QUEUE_NEW, /* a row was added; the series is being received (again: a new revision) */
-    /*
-     * the same instance of the same series exists: no change; an event if its source is not the
-     * first one
-     */
+    /* the same instance of the same series exists: no change; an event if its source is not the first one */
     QUEUE_KNOWN,
     /*
      * the same instance exists, but its file was missing; a series that was refused or has a failed
      * job is being received again: a new revision
      */
     QUEUE_RETURNED,
-    /*
-     * the same instance with another data set, in another file; the series is being received again:
-     * a new revision
-     */
+    /* the same instance with another data set, in another file; the series is being received again: a new revision */
     QUEUE_REPLACED,
 };
 
@@ -162,8 +152,7 @@ int queue_series_inputs(struct queue *queue, int64_t series_id, struct queue_inp
                         size_t *count);
 void queue_input_clear(struct queue_input *input);
 /*
- * Returns 1 if an annotation object may be input (current, not a result of Noctule, not removed), 0
- * if not, or -errno.
+ * Returns 1 if an annotation object may be input (current, not a result of Noctule, not removed), 0 if not, or -errno.
  */
 int queue_object_is_input(struct queue *queue, int64_t object_id);
 /* Reads the series that it refers to. */
@@ -219,9 +208,8 @@ int queue_release_quarantine(struct queue *queue, int64_t id, const char *by, in
 int queue_forget_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_ms);
 
 /*
- * Adds a row for a quarantined file without one, from its reason file: JSON with code, message,
- * original_path, series_uid and sop_instance_uid. Without a valid reason or code, the code is
- * FILE_UNREADABLE.
+ * Adds a row for a quarantined file without one, from its reason file: JSON with code, message, original_path,
+ * series_uid and sop_instance_uid. Without a valid reason or code, the code is FILE_UNREADABLE.
  */
 int queue_adopt_quarantine(struct queue *queue, const char *path, const char *reason,
                            int64_t now_ms);
@@ -254,10 +242,7 @@ struct queue_series {
 
 void queue_series_clear(struct queue_series *series);
 
-/*
- * Reads all series in GATHERING, oldest last_seen first; free the array after clearing its
- * elements.
- */
+/* Reads all series in GATHERING, oldest last_seen first; free the array after clearing its elements. */
 int queue_gathering(struct queue *queue, struct queue_series **series, size_t *count);
 int queue_get_series(struct queue *queue, int64_t series_id, struct queue_series *series);
 int queue_find_series(struct queue *queue, const char *series_uid, int64_t *series_id);
@@ -333,9 +318,8 @@ struct queue_complete {
 };
 
 /*
- * Marks a series that is being received as complete. A refused or flagged series is received again
- * (a new revision) if its inspection may end differently, for INCOMPLETE_SERIES only with
- * accept_missing. Otherwise returns -EAGAIN.
+ * Marks a series that is being received as complete. A refused or flagged series is received again (a new revision) if
+ * its inspection may end differently, for INCOMPLETE_SERIES only with accept_missing. Otherwise returns -EAGAIN.
  */
 int queue_request_complete(struct queue *queue, const struct queue_complete *complete,
                            int64_t now_ms);
@@ -406,9 +390,8 @@ struct queue_new_job {
  * them. superseded_by is set for jobs of older revisions and for those without a result; for jobs
  * of this revision that ended well, when the new job has ended well.
  *
- * Returns -EEXIST with the id if a job with these settings waits, runs or has ended (unless
- * `again`). Returns -EAGAIN if the series is not SETTLED at this revision or did not accept this
- * stack.
+ * Returns -EEXIST with the id if a job with these settings waits, runs or has ended (unless `again`). Returns -EAGAIN
+ * if the series is not SETTLED at this revision or did not accept this stack.
  */
 int queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
                   int64_t *job_id, struct queue_ids *superseded_running);
@@ -418,10 +401,9 @@ int queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t 
  * the future; then by priority (larger first), plus one per ageing_ms of age (0: no ageing); then
  * by id. Free the array after clearing its elements.
  *
- * DELAYED jobs that are due become READY first. Held jobs and those outside their window are left
- * out. So are jobs of an older revision of their series: they wait while it is being received, and
- * become CANCELLED (SUPERSEDED) when it is complete again. `except`: names of pipelines to leave
- * out, each between line breaks ("\na\nb\n"); "".
+ * DELAYED jobs that are due become READY first. Held jobs and those outside their window are left out. So are jobs of
+ * an older revision of their series: they wait while it is being received, and become CANCELLED (SUPERSEDED) when it is
+ * complete again. `except`: names of pipelines to leave out, each between line breaks ("\na\nb\n"); "".
  */
 int queue_ready(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit,
                 const char *except, struct queue_job **jobs, size_t *count);
@@ -468,9 +450,8 @@ int queue_next_due(struct queue *queue,
 int queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job);
 
 /*
- * Lists the objects that the results of a job replace, as job_file.h describes `earlier`: per file
- * name, the object of the latest older job of the same series, stack and pipeline that is DONE.
- * Free the strings and the array.
+ * Lists the objects that the results of a job replace, as job_file.h describes `earlier`: per file name, the object of
+ * the latest older job of the same series, stack and pipeline that is DONE. Free the strings and the array.
  */
 int queue_earlier_results(struct queue *queue, int64_t job_id, char ***earlier, size_t *count);
 
@@ -516,15 +497,10 @@ void queue_elsewhere_clear(struct queue_elsewhere *attempt);
 /* Notes that Slurm has the job. Returns -EAGAIN if it is not RUNNING with that nonce. */
 int queue_submitted(struct queue *queue, int64_t job_id, const char *nonce, int64_t slurm_id,
                     int64_t now_ms);
-/*
- * Stores the node ("": none yet) and Slurm's reason for waiting; -EAGAIN as above. Makes no event.
- */
+/* Stores the node ("": none yet) and Slurm's reason for waiting; -EAGAIN as above. Makes no event. */
 int queue_placed(struct queue *queue, int64_t job_id, const char *nonce, const char *node,
                  const char *reason);
-/*
- * Computes the mean total_seconds of the last jobs of the pipeline that ended well; 0: there are
- * none.
- */
+/* Computes the mean total_seconds of the last jobs of the pipeline that ended well; 0: there are none. */
 int queue_mean_seconds(struct queue *queue, const char *pipeline, double *seconds);
 
 #define QUEUE_CODES 256
@@ -678,8 +654,7 @@ struct queue_hold {
  * no delivery starts (of the queue, a destination). Running jobs and deliveries continue. The hold
  * of a job ends with the job. Deliveries do not age meanwhile.
  *
- * Returns -EEXIST if it is held already, -EAGAIN if the job has ended; queue_release(): -ENOENT if
- * it is not held.
+ * Returns -EEXIST if it is held already, -EAGAIN if the job has ended; queue_release(): -ENOENT if it is not held.
  */
 int queue_hold(struct queue *queue, const struct queue_hold *hold, int64_t now_ms);
 int queue_release(struct queue *queue, const struct queue_hold *hold, int64_t now_ms);
@@ -766,9 +741,8 @@ void queue_delivery_clear(struct queue_delivery *delivery);
 int queue_get_delivery(struct queue *queue, int64_t delivery_id, struct queue_delivery *delivery);
 
 /*
- * Reads PENDING deliveries and DELAYED ones that are due: at most `limit` per destination, without
- * blocked and held destinations, by destination, then by due time. Changes no data. Free the array
- * after clearing its elements.
+ * Reads PENDING deliveries and DELAYED ones that are due: at most `limit` per destination, without blocked and held
+ * destinations, by destination, then by due time. Changes no data. Free the array after clearing its elements.
  */
 int queue_due_deliveries(struct queue *queue, int64_t now_ms, size_t limit,
                          const char *const *blocked, size_t blocked_count,
@@ -783,10 +757,7 @@ int queue_next_delivery(struct queue *queue, const char *const *blocked, size_t 
 /* PENDING | DELAYED and due -> SENDING, attempts + 1. Commit before the sender gets it. */
 int queue_start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_ms);
 
-/*
- * The end of an attempt. The status is that of the C-STORE response; negative: none (a folder, no
- * association).
- */
+/* The end of an attempt. The status is that of the C-STORE response; negative: none (a folder, no association). */
 struct queue_attempt {
     int32_t dimse_status;
     enum code code;
@@ -833,10 +804,7 @@ int queue_commitment_refused(struct queue *queue, int64_t delivery_id,
 /* Finds the SENT delivery of an instance and a transaction; -ENOENT as above. */
 int queue_find_commitment(struct queue *queue, const char *transaction_uid,
                           const char *sop_instance_uid, struct queue_delivery *delivery);
-/*
- * Reads at most `limit` SENT deliveries of a destination whose commitment was REQUESTED before a
- * time, oldest first.
- */
+/* Reads at most `limit` SENT deliveries of a destination whose commitment was REQUESTED before a time, oldest first. */
 int queue_overdue_commitments(struct queue *queue, const char *destination, int64_t before_ms,
                               size_t limit, struct queue_delivery **deliveries, size_t *count);
 
@@ -860,16 +828,10 @@ int queue_resend(struct queue *queue, const struct queue_resend *which, int64_t 
 
 /* --------------------------------------------------------------------- files, the daemon ---- */
 
-/*
- * Calls `visit` with the path of each instance and annotation object. A result other than 0 ends it
- * and is returned.
- */
+/* Calls `visit` with the path of each instance and annotation object. A result other than 0 ends it and is returned. */
 int queue_each_path(struct queue *queue, int (*visit)(void *context, const char *path),
                     void *context);
-/*
- * Reads the paths of instances and annotation objects with files, after `after`; free each and the
- * array.
- */
+/* Reads the paths of instances and annotation objects with files, after `after`; free each and the array. */
 int queue_paths(struct queue *queue, const char *after, size_t limit, char ***paths, size_t *count);
 /* Notes that the file of a row is missing: an event, and a flag on the series (missing_files). */
 int queue_report_missing(struct queue *queue, const char *path, int64_t now_ms);

@@ -19,9 +19,8 @@ struct queue_night {
 int queue_nights_until(struct queue *queue, int64_t before_ms, int64_t *until_ms);
 
 /*
- * Counts all that arrived from `since_ms` on until before `until_ms`, in its present state. `name`:
- * the date for people. `reported`: the report must be sent. Returns -EINVAL unless the period ends
- * after it begins.
+ * Counts all that arrived from `since_ms` on until before `until_ms`, in its present state. `name`: the date for
+ * people. `reported`: the report must be sent. Returns -EINVAL unless the period ends after it begins.
  */
 int queue_close_night(struct queue *queue, const char *name, int64_t since_ms, int64_t until_ms,
                       bool reported);

@@ -2,9 +2,8 @@
  * retention_rows.h - retention: images of series, results of jobs, quarantined files and, last,
  * rows of removed data. Errors, times and threads: see queue.h.
  *
- * A row states that its files are removed before they are. The table `removal` names them until
- * they are, so that a restart continues. The functions decide row by row what may be removed, in
- * the transaction that marks it:
+ * A row states that its files are removed before they are. The table `removal` names them until they are, so that a
+ * restart continues. The functions decide row by row what may be removed, in the transaction that marks it:
  *
  *   series      complete or refused; every job has ended and is not under review, and so has every delivery of
  *               these. Leftovers of its jobs without results, or with rejected results, go with it
@@ -13,9 +12,8 @@
  *   quarantine  any file
  *   rows        of a removed series, when none of its files is left; of a removed object
  *
- * A delivery has ended if it is SENT and its commitment, if requested, was given; if it is
- * CANCELLED; or if it is FAILED and its fallback got one instead. Any other FAILED delivery has not
- * arrived: an operator may send it again.
+ * A delivery has ended if it is SENT and its commitment, if requested, was given; if it is CANCELLED; or if it is
+ * FAILED and its fallback got one instead. Any other FAILED delivery has not arrived: an operator may send it again.
  */
 #ifndef NOCTULE_DB_RETENTION_ROWS_H
 #define NOCTULE_DB_RETENTION_ROWS_H
@@ -94,16 +92,14 @@ struct queue_purged {
 };
 
 /*
- * Marks all files of a series, of its results and of its quarantine as removed, and clears
- * descriptions and file names in its rows. Annotation objects that refer to no other stored series
- * go, too.
+ * Marks all files of a series, of its results and of its quarantine as removed, and clears descriptions and file names
+ * in its rows. Annotation objects that refer to no other stored series go, too.
  *
  * Returns -ENOENT for an unknown series. Returns -EAGAIN while the series is being received, a job
  * waits, runs or is under review, or a result is being sent. Returns -EPERM if a result has not
  * arrived, unless `undelivered` is set. Sets *purged in all cases but -ENOENT.
  *
- * A series of annotation objects is purged whatever they refer to; -EAGAIN while a job that needs
- * it waits or runs.
+ * A series of annotation objects is purged whatever they refer to; -EAGAIN while a job that needs it waits or runs.
  *
  * Without a series: quarantined files older than `before`, and their names.
  */
@@ -120,10 +116,7 @@ int queue_note_disk(struct queue *queue, double free_mib, int64_t now_ms);
 /* Reads the time of the last sample; 0: never. */
 int queue_last_disk(struct queue *queue, int64_t *at_ms);
 
-/*
- * Reads the size of a database from before schema version 11. Its file shrinks only if it is
- * rebuilt; else 0.
- */
+/* Reads the size of a database from before schema version 11. Its file shrinks only if it is rebuilt; else 0. */
 int queue_rebuild_size(struct queue *queue, int64_t *bytes);
 /*
  * Rebuilds the database, so that free pages can be released from then on. One transaction: a kill

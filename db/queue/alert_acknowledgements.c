@@ -18,37 +18,21 @@ ack_note(struct queue *queue, const char *kind, const char *alert, const char *b
     return queue_add_event(queue, &event, now_ms);
 }
 
-static int
-ack_insert(struct queue *queue, const struct queue_ack *ack, int64_t now_ms)
-{
-    int rc = database_run(
-        &queue->db, "INSERT OR REPLACE INTO acknowledgement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        VALUES(value_text(ack->alert), value_time(now_ms), value_text(ack->by),
-               value_text(ack->reason), ack->until_ms ? value_time(ack->until_ms) : value_null(),
-               value_int(ack->severity),
-               ack->changed_ms ? value_time(ack->changed_ms) : value_null(), value_int(ack->size),
-               value_int(ack->from_daemon)));
-    return rc < 0 ? rc
-                  : ack_note(queue, "ALERT_ACKNOWLEDGED", ack->alert, ack->by, ack->reason, now_ms);
-}
-
 int
 queue_acknowledge(struct queue *queue, const struct queue_ack *ack, int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, ack_insert(queue, ack, now_ms));
-}
-
-static int
-ack_delete(struct queue *queue, const char *alert, const char *by, const char *reason,
-           int64_t now_ms)
-{
-    const int changed = database_change(&queue->db, "DELETE FROM acknowledgement WHERE alert = ?",
-                                        VALUES(value_text(alert)));
-    if (changed == 0)
-        return database_refuse(&queue->db, -ENOENT, "%s is not acknowledged", alert);
-    return changed < 0 ? changed
-                       : ack_note(queue, "ACKNOWLEDGEMENT_ENDED", alert, by, reason, now_ms);
+    if (rc < 0)
+        return rc;
+    rc = database_run(&queue->db,
+                      "INSERT OR REPLACE INTO acknowledgement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                      VALUES(value_text(ack->alert), value_time(now_ms), value_text(ack->by),
+                             value_text(ack->reason), value_optional_time(ack->until_ms),
+                             value_int(ack->severity), value_optional_time(ack->changed_ms),
+                             value_int(ack->size), value_int(ack->from_daemon)));
+    if (rc == 0)
+        rc = ack_note(queue, "ALERT_ACKNOWLEDGED", ack->alert, ack->by, ack->reason, now_ms);
+    return queue_leave(queue, rc);
 }
 
 int
@@ -56,7 +40,15 @@ queue_end_ack(struct queue *queue, const char *alert, const char *by, const char
               int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, ack_delete(queue, alert, by, reason, now_ms));
+    if (rc < 0)
+        return rc;
+    rc = database_change(&queue->db, "DELETE FROM acknowledgement WHERE alert = ?",
+                         VALUES(value_text(alert)));
+    if (rc == 0)
+        rc = database_refuse(&queue->db, -ENOENT, "%s is not acknowledged", alert);
+    else if (rc > 0)
+        rc = ack_note(queue, "ACKNOWLEDGEMENT_ENDED", alert, by, reason, now_ms);
+    return queue_leave(queue, rc);
 }
 
 int

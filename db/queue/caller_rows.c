@@ -14,41 +14,8 @@
     FIELD(TEXT, reason, "reason")
 #define CALLER_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_caller, member)},
 
-static const struct database_field caller_fields[] = {CALLER_FIELDS(CALLER_FIELD)};
-static const struct database_shape caller_shape = {"caller", sizeof(struct queue_caller),
-                                                   caller_fields,
-                                                   sizeof caller_fields / sizeof *caller_fields};
-
-static int
-caller_upsert(struct queue *queue, const struct queue_rejection *caller, int64_t now_ms)
-{
-    return database_run(
-        &queue->db,
-        "INSERT INTO caller (calling_ae, called_ae, host, reason, certificate, rejected, first_at, "
-        "last_at, admitted_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, iif(?8, ?7, NULL)) "
-        "ON CONFLICT DO UPDATE SET rejected = rejected + excluded.rejected, "
-        "last_at = excluded.last_at, certificate = excluded.certificate, "
-        "admitted_at = iif(?8, coalesce(admitted_at, ?7), NULL)",
-        VALUES(value_text(caller->calling_ae), value_text(caller->called_ae),
-               value_text(caller->host), value_text(caller->reason),
-               value_text(caller->certificate), value_int(caller->rejected), value_time(now_ms),
-               value_int(caller->admitted)));
-}
-
-static int
-callers_trim(struct queue *queue, const char *host)
-{
-    int rc = database_run(&queue->db,
-                          "DELETE FROM caller WHERE id IN (SELECT id FROM caller WHERE host = ? "
-                          "ORDER BY last_at DESC, id DESC LIMIT -1 OFFSET ?)",
-                          VALUES(value_text(host), value_int(CALLERS_OF_HOST)));
-    if (rc == 0)
-        rc = database_run(&queue->db,
-                          "DELETE FROM caller WHERE id IN (SELECT id FROM caller "
-                          "ORDER BY last_at DESC, id DESC LIMIT -1 OFFSET ?)",
-                          VALUES(value_int(CALLERS_KEPT)));
-    return rc;
-}
+static const struct database_shape caller_shape =
+    DATABASE_SHAPE("caller", struct queue_caller, CALLER_FIELDS(CALLER_FIELD));
 
 int
 queue_add_rejection(struct queue *queue, const struct queue_rejection *rejection, int64_t now_ms)
@@ -56,9 +23,28 @@ queue_add_rejection(struct queue *queue, const struct queue_rejection *rejection
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = caller_upsert(queue, rejection, now_ms);
-    if (rc == 0)
-        rc = callers_trim(queue, rejection->host);
+    rc = database_run(
+        &queue->db,
+        "INSERT INTO caller (calling_ae, called_ae, host, reason, certificate, rejected, first_at, "
+        "last_at, admitted_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, iif(?8, ?7, NULL)) "
+        "ON CONFLICT DO UPDATE SET rejected = rejected + excluded.rejected, "
+        "last_at = excluded.last_at, certificate = excluded.certificate, "
+        "admitted_at = iif(?8, coalesce(admitted_at, ?7), NULL)",
+        VALUES(value_text(rejection->calling_ae), value_text(rejection->called_ae),
+               value_text(rejection->host), value_text(rejection->reason),
+               value_text(rejection->certificate), value_int(rejection->rejected),
+               value_time(now_ms), value_int(rejection->admitted)));
+    if (rc == 0) {
+        rc = database_run(&queue->db,
+                          "DELETE FROM caller WHERE id IN (SELECT id FROM caller WHERE host = ? "
+                          "ORDER BY last_at DESC, id DESC LIMIT -1 OFFSET ?)",
+                          VALUES(value_text(rejection->host), value_int(CALLERS_OF_HOST)));
+        if (rc == 0)
+            rc = database_run(&queue->db,
+                              "DELETE FROM caller WHERE id IN (SELECT id FROM caller "
+                              "ORDER BY last_at DESC, id DESC LIMIT -1 OFFSET ?)",
+                              VALUES(value_int(CALLERS_KEPT)));
+    }
     return queue_leave(queue, rc);
 }
 
@@ -73,20 +59,14 @@ queue_callers(struct queue *queue, struct queue_caller **callers, size_t *count)
 void
 queue_callers_free(struct queue_caller *callers, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        database_clear_row(&caller_shape, &callers[i]);
-    free(callers);
+    database_free_rows(&caller_shape, callers, count);
 }
 
 int
 queue_admit_caller(struct queue *queue, int64_t id, bool admitted, int64_t now_ms)
 {
-    int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    rc = database_run(
-        &queue->db,
+    return queue_change(
+        queue,
         "UPDATE caller SET admitted_at = iif(?2, coalesce(admitted_at, ?3), NULL) WHERE id = ?1",
         VALUES(value_int(id), value_int(admitted), value_time(now_ms)));
-    return queue_leave(queue, rc);
 }

@@ -1,6 +1,5 @@
 /*
- * commitment_rows.c - storage commitment: requests and answers of destinations. delivery_rows.c has
- * the state diagram.
+ * commitment_rows.c - storage commitment: requests and answers of destinations. delivery_rows.c has the state diagram.
  */
 #include "db/queue/edges.h"
 
@@ -23,24 +22,6 @@ queue_find_commitment(struct queue *queue, const char *transaction_uid,
     return rc;
 }
 
-static int
-commit_delivery(struct queue *queue, const struct edge_row *row, bool committed, enum code code,
-                const char *message, int64_t now_ms)
-{
-    int changed =
-        database_change(&queue->db,
-                        "UPDATE delivery SET commitment = ?2, committed_at = ?3, "
-                        "code = iif(?3 IS NULL, ?4, code), message = iif(?3 IS NULL, ?5, message) "
-                        "WHERE id = ?1 AND state = 'SENT' AND commitment = 'REQUESTED'",
-                        VALUES(value_int(row->id), value_text(committed ? "COMMITTED" : "FAILED"),
-                               committed ? value_time(now_ms) : value_null(),
-                               value_text(code_name(code)), value_text(message)));
-    if (changed <= 0)
-        return changed; /* reported before: one event is enough */
-    return edge_note(queue, row, NULL, NULL, committed ? "COMMITMENT_DONE" : "COMMITMENT_FAILED",
-                     code, message, now_ms);
-}
-
 int
 queue_delivery_committed(struct queue *queue, const char *transaction_uid,
                          const char *sop_instance_uid, bool committed, enum code code,
@@ -57,7 +38,17 @@ queue_delivery_committed(struct queue *queue, const char *transaction_uid,
         queue_delivery_clear(&delivery);
     }
     if (rc == 0)
-        rc = commit_delivery(queue, &row, committed, code, message, now_ms);
+        rc = database_change(
+            &queue->db,
+            "UPDATE delivery SET commitment = ?2, committed_at = ?3, "
+            "code = iif(?3 IS NULL, ?4, code), message = iif(?3 IS NULL, ?5, message) "
+            "WHERE id = ?1 AND state = 'SENT' AND commitment = 'REQUESTED'",
+            VALUES(value_int(row.id), value_text(committed ? "COMMITTED" : "FAILED"),
+                   committed ? value_time(now_ms) : value_null(), value_text(code_name(code)),
+                   value_text(message)));
+    if (rc > 0) /* 0: reported before; one event is enough */
+        rc = edge_note(queue, &row, NULL, NULL, committed ? "COMMITMENT_DONE" : "COMMITMENT_FAILED",
+                       code, message, now_ms);
     return queue_leave(queue, rc);
 }
 

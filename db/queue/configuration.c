@@ -1,6 +1,4 @@
-/*
- * configuration.c - the configuration in force and the last refused one. Events have the history.
- */
+/* configuration.c - the configuration in force and the last refused one. Events have the history. */
 #include "db/queue/edges.h"
 
 #include <errno.h>
@@ -8,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "FILE and 2 more files, by root (jane)", or the reason of the refusal in place of the files. */
-static char *
-configuration_describe(const struct queue_configuration *is)
+static int
+configuration_note(struct queue *queue, const struct queue_configuration *is, int64_t now_ms)
 {
-    char more[48] = "", *text;
+    /* "FILE and 2 more files, by root (jane)", or the reason of the refusal in place of the files. */
+    char more[48] = "", *detail;
     size_t others = 0;
     for (const char *at = is->files; (at = strchr(at, '\n')); at++)
         others++;
@@ -20,17 +18,9 @@ configuration_describe(const struct queue_configuration *is)
         snprintf(more, sizeof more, " and %zu more file%s", others, others == 1 ? "" : "s");
     const int length = (int)strcspn(is->files, "\n");
     const char *by = *is->asked_by ? is->asked_by : "a signal";
-    const int rc = *is->reason
-                       ? asprintf(&text, "%s; requested by %s", is->reason, by)
-                       : asprintf(&text, "%.*s%s, requested by %s", length, is->files, more, by);
-    return rc < 0 ? NULL : text;
-}
-
-static int
-configuration_note(struct queue *queue, const struct queue_configuration *is, int64_t now_ms)
-{
-    char *detail = configuration_describe(is);
-    if (!detail)
+    if ((*is->reason
+             ? asprintf(&detail, "%s; requested by %s", is->reason, by)
+             : asprintf(&detail, "%.*s%s, requested by %s", length, is->files, more, by)) < 0)
         return database_refuse(&queue->db, -ENOMEM, "out of memory");
     const struct queue_event event = {.kind = *is->reason ? "RELOAD_FAILED" : "RELOAD",
                                       .detail = detail};
@@ -39,11 +29,14 @@ configuration_note(struct queue *queue, const struct queue_configuration *is, in
     return rc;
 }
 
-/* A refusal keeps the time of the first one. */
-static int
-configuration_put(struct queue *queue, const struct queue_configuration *is, int64_t now_ms)
+int
+queue_set_configuration(struct queue *queue, const struct queue_configuration *is, int64_t now_ms)
 {
-    return database_run(
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    /* A refusal keeps the time of the first one. */
+    rc = database_run(
         &queue->db,
         "INSERT INTO configuration (state, at, since_at, cause, asked_by, files, reason) "
         "VALUES (iif(?5 = '', 'LOADED', 'REFUSED'), ?1, ?1, ?2, ?3, ?4, ?5) "
@@ -51,15 +44,6 @@ configuration_put(struct queue *queue, const struct queue_configuration *is, int
         "reason = ?5, since_at = iif(?5 = '', ?1, since_at)",
         VALUES(value_time(now_ms), value_text(is->cause), value_text(is->asked_by),
                value_text(is->files), value_text(is->reason)));
-}
-
-int
-queue_set_configuration(struct queue *queue, const struct queue_configuration *is, int64_t now_ms)
-{
-    int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    rc = configuration_put(queue, is, now_ms);
     if (rc == 0 && !*is->reason)
         rc = database_run(&queue->db, "DELETE FROM configuration WHERE state = 'REFUSED'",
                           NO_VALUES);

@@ -1,6 +1,5 @@
 /*
- * delivery_due.c - the next deliveries, per destination: an unreachable destination does not block
- * others.
+ * delivery_due.c - the next deliveries, per destination: an unreachable destination does not block others.
  *
  * INDEXED BY: without statistics SQLite prefers delivery_state here. It then reads and sorts all
  * waiting deliveries of an unreachable archive at each turn of the daemon.
@@ -10,15 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool
-is_blocked(const char *destination, const char *const *blocked, size_t blocked_count)
-{
-    for (size_t i = 0; i < blocked_count; i++)
-        if (strcmp(destination, blocked[i]) == 0)
-            return true;
-    return false;
-}
 
 /* Calls `look` for each destination with waiting deliveries that is neither blocked nor held. */
 static int
@@ -39,7 +29,10 @@ each_waiting_destination(struct queue *queue, const char *const *blocked, size_t
                    "  OR h.kind = 'destination' AND h.name = waiting.name)",
                    NO_VALUES, &database_string, &destinations, &count);
     for (size_t i = 0; i < count; i++) {
-        if (rc == 0 && !is_blocked(destinations[i], blocked, blocked_count))
+        bool is_blocked = false;
+        for (size_t k = 0; k < blocked_count; k++)
+            is_blocked |= strcmp(destinations[i], blocked[k]) == 0;
+        if (rc == 0 && !is_blocked)
             rc = look(queue, destinations[i], context);
         free(destinations[i]);
     }

@@ -27,9 +27,8 @@
  *     NONE      --delivery_sent, with a transaction--> REQUESTED
  *     REQUESTED --delivery_committed-----------------> COMMITTED or FAILED
  *
- * Each edge is one UPDATE guarded by the state it leaves and one event row, in one transaction.
- * transaction.c has the invariants, delivery_due.c the choice of the next delivery, commitment_rows.c
- * the edges of storage commitment.
+ * Each edge is one UPDATE guarded by the state it leaves and one event row, in one transaction. transaction.c has the
+ * invariants, delivery_due.c the choice of the next delivery, commitment_rows.c the edges of storage commitment.
  *
  * Rules:
  *   - A job that ends well (DONE or EMPTY) withdraws the unsent deliveries of the jobs that it
@@ -151,12 +150,6 @@ queue_withdraw_superseded(struct queue *queue, int64_t job_id, int64_t now_ms)
 
 /* ---------------------------------------------------------------------------------- sending -- */
 
-static struct database_value
-status_or_null(int32_t dimse_status)
-{
-    return dimse_status >= 0 ? value_int(dimse_status) : value_null();
-}
-
 /* "attempt 2, status 0xA700, CODE: message"; absent parts are left out. */
 static int
 attempt_ended(struct queue *queue, int changed, const struct edge_row *row, int to,
@@ -195,21 +188,6 @@ queue_start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_ms)
                                          "DELIVERY_STARTED", CODE_NONE, words, now_ms));
 }
 
-/* SENT; commitment NONE -> REQUESTED: the attempt that just ended requested it. */
-static int
-request_commitment(struct queue *queue, const struct edge_row *row, const char *transaction_uid,
-                   int64_t now_ms)
-{
-    int rc = database_run(
-        &queue->db,
-        "UPDATE delivery SET commitment = 'REQUESTED', transaction_uid = ?2, requested_at = ?3 "
-        "WHERE id = ?1 AND state = 'SENT' AND commitment = 'NONE'",
-        VALUES(value_int(row->id), value_text(transaction_uid), value_time(now_ms)));
-    return rc < 0 ? rc
-                  : edge_note(queue, row, NULL, NULL, "COMMITMENT_REQUESTED", CODE_NONE,
-                              transaction_uid, now_ms);
-}
-
 int
 queue_delivery_sent(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt,
                     const char *transaction_uid, int64_t now_ms)
@@ -222,11 +200,20 @@ queue_delivery_sent(struct queue *queue, int64_t delivery_id, const struct queue
         &queue->db,
         "UPDATE delivery SET state = 'SENT', sent_at = ?3, dimse_status = ?4, "
         "code = ?5, message = ?6 WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(&row), value_time(now_ms), status_or_null(attempt->dimse_status),
+        VALUES(EDGE_GUARD(&row), value_time(now_ms), value_known(attempt->dimse_status),
                value_text(code_name(attempt->code)), value_text(attempt->message)));
     rc = attempt_ended(queue, changed, &row, QUEUE_DELIVERY_SENT, "DELIVERY_SENT", attempt, now_ms);
-    if (rc == 0 && transaction_uid && transaction_uid[0])
-        rc = request_commitment(queue, &row, transaction_uid, now_ms);
+    if (rc == 0 && transaction_uid && transaction_uid[0]) {
+        /* SENT; commitment NONE -> REQUESTED: the attempt that just ended requested it. */
+        rc = database_run(
+            &queue->db,
+            "UPDATE delivery SET commitment = 'REQUESTED', transaction_uid = ?2, requested_at = ?3 "
+            "WHERE id = ?1 AND state = 'SENT' AND commitment = 'NONE'",
+            VALUES(value_int(row.id), value_text(transaction_uid), value_time(now_ms)));
+        if (rc >= 0)
+            rc = edge_note(queue, &row, NULL, NULL, "COMMITMENT_REQUESTED", CODE_NONE,
+                           transaction_uid, now_ms);
+    }
     return queue_leave(queue, rc);
 }
 
@@ -255,7 +242,7 @@ queue_delay_delivery(struct queue *queue, int64_t delivery_id, int64_t not_befor
         "UPDATE delivery SET state = 'DELAYED', due_at = ?3, dimse_status = ?4, code = ?5, "
         "message = ?6, commitment = iif(commitment = 'REQUESTED', 'FAILED', commitment) "
         "WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(&row), value_time(not_before_ms), status_or_null(attempt->dimse_status),
+        VALUES(EDGE_GUARD(&row), value_time(not_before_ms), value_known(attempt->dimse_status),
                value_text(code_name(attempt->code)), value_text(attempt->message)));
     return queue_leave(queue, attempt_ended(queue, changed, &row, QUEUE_DELIVERY_DELAYED,
                                             "DELIVERY_DELAYED", attempt, now_ms));
@@ -270,7 +257,7 @@ delivery_fail(struct queue *queue, const struct edge_row *row, const struct queu
         "UPDATE delivery SET state = 'FAILED', dimse_status = ?3, code = ?4, message = ?5, "
         "commitment = iif(commitment = 'REQUESTED', 'FAILED', commitment) "
         "WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(row), status_or_null(attempt->dimse_status),
+        VALUES(EDGE_GUARD(row), value_known(attempt->dimse_status),
                value_text(code_name(attempt->code)), value_text(attempt->message)));
     return attempt_ended(queue, changed, row, QUEUE_DELIVERY_FAILED, "DELIVERY_FAILED", attempt,
                          now_ms);

@@ -63,17 +63,15 @@ queue_delivery_state_name(enum queue_delivery_state state)
     FIELD(BOOL, has_result, "d.result_id IS NOT NULL")                                             \
     FIELD(BOOL, removed, "j.removed_at IS NOT NULL")
 
-static const struct database_field job_row_fields[] = {JOB_ROW(EDGE_FIELD)};
-static const struct database_shape job_row_shape = {"job", sizeof(struct edge_row), job_row_fields,
-                                                    COUNT_OF(job_row_fields)};
+static const struct database_shape job_row_shape =
+    DATABASE_SHAPE("job", struct edge_row, JOB_ROW(EDGE_FIELD));
 const struct machine machine_job = {
     "SELECT " JOB_ROW(DATABASE_COLUMN) "NULL FROM job j JOIN series s ON s.id = j.series_id "
                                        "WHERE j.id = ?",
     &job_row_shape, queue_job_states};
 
-static const struct database_field delivery_row_fields[] = {DELIVERY_ROW(EDGE_FIELD)};
-static const struct database_shape delivery_row_shape = {
-    "delivery", sizeof(struct edge_row), delivery_row_fields, COUNT_OF(delivery_row_fields)};
+static const struct database_shape delivery_row_shape =
+    DATABASE_SHAPE("delivery", struct edge_row, DELIVERY_ROW(EDGE_FIELD));
 const struct machine machine_delivery = {
     "SELECT " DELIVERY_ROW(DATABASE_COLUMN) "NULL FROM delivery d JOIN job j ON j.id = d.job_id "
                                             "WHERE d.id = ?",
@@ -184,12 +182,10 @@ edge_for_each(struct queue *queue, const struct machine *machine, const char *sq
 #define DELIVERY_FIELD(kind, member, sql)                                                          \
     {DATABASE_##kind, offsetof(struct queue_delivery, member)},
 
-static const struct database_field job_fields[] = {JOB_FIELDS(JOB_FIELD)};
-static const struct database_field delivery_fields[] = {DELIVERY_FIELDS(DELIVERY_FIELD)};
-const struct database_shape job_shape = {"job", sizeof(struct queue_job), job_fields,
-                                         COUNT_OF(job_fields)};
-const struct database_shape delivery_shape = {"delivery", sizeof(struct queue_delivery),
-                                              delivery_fields, COUNT_OF(delivery_fields)};
+const struct database_shape job_shape =
+    DATABASE_SHAPE("job", struct queue_job, JOB_FIELDS(JOB_FIELD));
+const struct database_shape delivery_shape =
+    DATABASE_SHAPE("delivery", struct queue_delivery, DELIVERY_FIELDS(DELIVERY_FIELD));
 
 void
 queue_job_clear(struct queue_job *job)

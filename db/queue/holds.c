@@ -1,7 +1,6 @@
 /*
- * holds.c - holds of operators: a job, a pipeline, all jobs (a pause), a destination, or the queue.
- * A hold changes no state: queue_ready() and delivery_due.c leave out held rows. Running jobs and
- * deliveries continue.
+ * holds.c - holds of operators: a job, a pipeline, all jobs (a pause), a destination, or the queue. A hold changes no
+ * state: queue_ready() and delivery_due.c leave out held rows. Running jobs and deliveries continue.
  */
 #include "db/queue/edges.h"
 
@@ -53,77 +52,56 @@ hold_note(struct queue *queue, const struct queue_hold *hold, const struct edge_
     return edge_note(queue, row, NULL, NULL, kind, CODE_NONE, words, now_ms);
 }
 
-static int
-hold_set(struct queue *queue, const struct queue_hold *hold, int64_t now_ms)
-{
-    struct edge_row row;
-    int rc = hold_expect(queue, hold, &row);
-    if (rc < 0)
-        return rc;
-    int changed = database_change(
-        &queue->db,
-        "INSERT INTO hold (kind, name, held_at, held_by, reason) VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT DO NOTHING",
-        VALUES(value_text(hold->kind), value_text(hold->name), value_time(now_ms),
-               value_text(hold->by), value_text(hold->reason)));
-    if (changed == 0)
-        return hold_is_pause(hold) ? database_refuse(&queue->db, -EEXIST, "jobs are paused already")
-                                   : hold_refuse(queue, hold, -EEXIST, "is held already");
-    return changed < 0
-               ? changed
-               : hold_note(queue, hold, &row, hold_is_pause(hold) ? "PAUSED" : "HELD", now_ms);
-}
-
 int
 queue_hold(struct queue *queue, const struct queue_hold *hold, int64_t now_ms)
 {
+    struct edge_row row;
     int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, hold_set(queue, hold, now_ms));
-}
-
-/* Subtracts the held time from the age of deliveries. */
-static int
-hold_count_out(struct queue *queue, const struct queue_hold *hold, int64_t held_ms, int64_t now_ms)
-{
-    if (strcmp(hold->kind, "queue") == 0)
-        return queue_count_out(queue, NULL, held_ms, now_ms);
-    return strcmp(hold->kind, "destination") == 0
-               ? queue_count_out(queue, hold->name, held_ms, now_ms)
-               : 0;
-}
-
-/* Ends a hold. The schema ends the hold of a job with the job. */
-static int
-hold_end(struct queue *queue, const struct queue_hold *hold, int64_t now_ms)
-{
-    struct edge_row row = {.machine = &machine_job};
-    int64_t held_ms;
-    if (strcmp(hold->kind, "job") == 0) {
-        int rc = edge_read_row(queue, &machine_job, strtoll(hold->name, NULL, 10), &row);
-        if (rc < 0)
-            return rc;
-    }
-    int rc = queue_read_row(queue, "SELECT held_at FROM hold WHERE kind = ? AND name = ?",
-                            VALUES(value_text(hold->kind), value_text(hold->name)), &database_time,
-                            &held_ms);
-    if (rc == 1)
-        return hold_is_pause(hold) ? database_refuse(&queue->db, -ENOENT, "jobs are not paused")
-                                   : hold_refuse(queue, hold, -ENOENT, "is not held");
+    if (rc < 0)
+        return rc;
+    rc = hold_expect(queue, hold, &row);
     if (rc == 0)
-        rc = database_run(&queue->db, "DELETE FROM hold WHERE kind = ? AND name = ?",
-                          VALUES(value_text(hold->kind), value_text(hold->name)));
+        rc = database_change(
+            &queue->db,
+            "INSERT INTO hold (kind, name, held_at, held_by, reason) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT DO NOTHING",
+            VALUES(value_text(hold->kind), value_text(hold->name), value_time(now_ms),
+                   value_text(hold->by), value_text(hold->reason)));
     if (rc == 0)
-        rc = hold_count_out(queue, hold, held_ms, now_ms);
-    return rc < 0
-               ? rc
-               : hold_note(queue, hold, &row, hold_is_pause(hold) ? "RESUMED" : "RELEASED", now_ms);
+        rc = hold_is_pause(hold) ? database_refuse(&queue->db, -EEXIST, "jobs are paused already")
+                                 : hold_refuse(queue, hold, -EEXIST, "is held already");
+    if (rc > 0)
+        rc = hold_note(queue, hold, &row, hold_is_pause(hold) ? "PAUSED" : "HELD", now_ms);
+    return queue_leave(queue, rc);
 }
 
+/* The schema ends the hold of a job with the job. */
 int
 queue_release(struct queue *queue, const struct queue_hold *hold, int64_t now_ms)
 {
+    struct edge_row row = {.machine = &machine_job};
+    int64_t held_ms;
     int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, hold_end(queue, hold, now_ms));
+    if (rc < 0)
+        return rc;
+    if (strcmp(hold->kind, "job") == 0)
+        rc = edge_read_row(queue, &machine_job, strtoll(hold->name, NULL, 10), &row);
+    if (rc == 0)
+        rc = queue_read_row(queue, "SELECT held_at FROM hold WHERE kind = ? AND name = ?",
+                            VALUES(value_text(hold->kind), value_text(hold->name)), &database_time,
+                            &held_ms);
+    if (rc == 1)
+        rc = hold_is_pause(hold) ? database_refuse(&queue->db, -ENOENT, "jobs are not paused")
+                                 : hold_refuse(queue, hold, -ENOENT, "is not held");
+    if (rc == 0)
+        rc = database_run(&queue->db, "DELETE FROM hold WHERE kind = ? AND name = ?",
+                          VALUES(value_text(hold->kind), value_text(hold->name)));
+    const bool of_queue = strcmp(hold->kind, "queue") == 0;
+    if (rc == 0 && (of_queue || strcmp(hold->kind, "destination") == 0))
+        rc = queue_count_out(queue, of_queue ? NULL : hold->name, held_ms, now_ms);
+    if (rc == 0)
+        rc = hold_note(queue, hold, &row, hold_is_pause(hold) ? "RESUMED" : "RELEASED", now_ms);
+    return queue_leave(queue, rc);
 }
 
 int

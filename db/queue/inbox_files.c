@@ -22,11 +22,9 @@ queue_keep_in_mind(struct queue *queue, const char *source, const struct queue_k
         VALUES(value_text(source), value_int(kept->file), value_int(kept->look), value_text(path)));
 }
 
-static const struct database_field kept_fields[] = {
-    {DATABASE_INT64, offsetof(struct queue_kept, file)},
-    {DATABASE_INT64, offsetof(struct queue_kept, look)},
-};
-static const struct database_shape kept_shape = {"kept", sizeof(struct queue_kept), kept_fields, 2};
+static const struct database_shape kept_shape =
+    DATABASE_SHAPE("kept", struct queue_kept, {DATABASE_INT64, offsetof(struct queue_kept, file)},
+                   {DATABASE_INT64, offsetof(struct queue_kept, look)});
 
 int
 queue_kept(struct queue *queue, const char *source, bool with_original, int64_t after, size_t limit,
@@ -48,9 +46,6 @@ queue_kept(struct queue *queue, const char *source, bool with_original, int64_t 
 int
 queue_forget_kept(struct queue *queue, const char *source, int64_t file)
 {
-    int rc = queue_enter(queue);
-    if (rc == 0)
-        rc = database_run(&queue->db, "DELETE FROM kept WHERE source = ? AND file = ?",
-                          VALUES(value_text(source), value_int(file)));
-    return queue_leave(queue, rc);
+    return queue_change(queue, "DELETE FROM kept WHERE source = ? AND file = ?",
+                        VALUES(value_text(source), value_int(file)));
 }

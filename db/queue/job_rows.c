@@ -9,19 +9,6 @@
 
 /* ------------------------------------------------------------------------------------ adding - */
 
-static int
-job_settings_id(struct queue *queue, const char *settings, int64_t *id)
-{
-    int rc = database_get(&queue->db, "SELECT id FROM settings WHERE text = ?",
-                          VALUES(value_text(settings)), id);
-    if (rc != 0)
-        return rc < 0 ? rc : 0;
-    rc = database_run(&queue->db, "INSERT INTO settings (text) VALUES (?)",
-                      VALUES(value_text(settings)));
-    *id = sqlite3_last_insert_rowid(queue->db.handle);
-    return rc;
-}
-
 /* Returns -ESTALE if the files of the series are removed. */
 static int
 job_expect_files(struct queue *queue, int64_t series_id)
@@ -62,7 +49,13 @@ static int
 job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, int64_t *job_id)
 {
     int64_t settings_row;
-    int rc = job_settings_id(queue, job->settings, &settings_row);
+    int rc = database_get(&queue->db, "SELECT id FROM settings WHERE text = ?",
+                          VALUES(value_text(job->settings)), &settings_row);
+    if (rc == 0) {
+        rc = database_run(&queue->db, "INSERT INTO settings (text) VALUES (?)",
+                          VALUES(value_text(job->settings)));
+        settings_row = sqlite3_last_insert_rowid(queue->db.handle);
+    }
     if (rc < 0)
         return rc;
     rc = database_change(
@@ -76,8 +69,8 @@ job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
         "AND s.state = 'SETTLED' AND s.removed_at IS NULL",
         VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
                value_text(job->pipeline), value_int(settings_row), value_int(job->priority),
-               value_time(now_ms), job->done_by_ms ? value_time(job->done_by_ms) : value_null(),
-               value_optional(job->rule), value_id(job->retry_of)));
+               value_time(now_ms), value_optional_time(job->done_by_ms), value_optional(job->rule),
+               value_id(job->retry_of)));
     if (rc < 0)
         return rc;
     if (rc == 0)
@@ -164,33 +157,15 @@ job_supersede_unfinished(struct queue *queue, const struct queue_new_job *job, i
     return rc;
 }
 
-/*
- * Supersedes jobs of older revisions, and jobs of the same revision without a result. Jobs of this
- * revision that ended well or are under review stay current until the new one has ended well
- * (queue_job_stands).
- */
 static int
-job_succeed_older(struct queue *queue, int64_t job_id, int64_t now_ms)
+job_add(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, int64_t *job_id,
+        struct queue_ids *running)
 {
-    int rc = database_run(
-        &queue->db,
-        "UPDATE job SET superseded_by = n.id FROM job n "
-        "WHERE n.id = ? AND job.series_id = n.series_id AND job.stack = n.stack "
-        "AND job.pipeline = n.pipeline AND (job.revision < n.revision "
-        "OR job.revision = n.revision AND job.state IN ('FAILED', 'CANCELLED', 'REJECTED')) "
-        "AND job.superseded_by IS NULL",
-        VALUES(value_int(job_id)));
-    return rc < 0 ? rc : queue_close_reviews(queue, job_id, now_ms);
-}
-
-/*
- * Finds the job that makes the new one unnecessary: it waits or runs with these settings, or ended
- * with them while no other is unfinished. Returns 1, or 0 if there is no such job.
- */
-static int
-job_find_equal(struct queue *queue, const struct queue_new_job *job, int64_t *job_id)
-{
-    return database_get(
+    /*
+     * Finds the job that makes the new one unnecessary: it waits or runs with these settings, or
+     * ended with them while no other is unfinished.
+     */
+    int rc = database_get(
         &queue->db,
         "SELECT j.id FROM job j JOIN settings t ON t.id = j.settings_id "
         "WHERE j.series_id = ?1 AND j.revision = ?2 AND j.stack = ?3 AND j.pipeline = ?4 "
@@ -201,13 +176,6 @@ job_find_equal(struct queue *queue, const struct queue_new_job *job, int64_t *jo
         VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
                value_text(job->pipeline), value_text(job->settings), value_int(job->again)),
         job_id);
-}
-
-static int
-job_add(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, int64_t *job_id,
-        struct queue_ids *running)
-{
-    int rc = job_find_equal(queue, job, job_id);
     if (rc == 1)
         return database_refuse(&queue->db, -EEXIST, "job %lld is it already", (long long)*job_id);
     *job_id = 0;
@@ -218,7 +186,21 @@ job_add(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, in
         rc = job_insert(queue, job, now_ms, job_id);
     if (rc == 0 && job->lacks)
         rc = job_await(queue, *job_id, job, now_ms);
-    return rc == 0 ? job_succeed_older(queue, *job_id, now_ms) : rc;
+    if (rc < 0)
+        return rc;
+    /*
+     * Supersedes jobs of older revisions, and jobs of the same revision without a result. Jobs of this revision that
+     * ended well or are under review stay current until the new one has ended well (queue_job_stands).
+     */
+    rc = database_run(
+        &queue->db,
+        "UPDATE job SET superseded_by = n.id FROM job n "
+        "WHERE n.id = ? AND job.series_id = n.series_id AND job.stack = n.stack "
+        "AND job.pipeline = n.pipeline AND (job.revision < n.revision "
+        "OR job.revision = n.revision AND job.state IN ('FAILED', 'CANCELLED', 'REJECTED')) "
+        "AND job.superseded_by IS NULL",
+        VALUES(value_int(*job_id)));
+    return rc < 0 ? rc : queue_close_reviews(queue, *job_id, now_ms);
 }
 
 /* Leaves the transaction. Returns the ids of running jobs only if it holds. */
@@ -279,17 +261,6 @@ job_give_up_study(struct queue *queue, const struct edge_row *row, int64_t now_m
                        now_ms);
 }
 
-static int
-job_what_lacked_came(struct queue *queue, const struct edge_row *row, int64_t now_ms)
-{
-    int changed = database_change(&queue->db,
-                                  "UPDATE job SET state = 'READY', ready_at = ?3, code = '', "
-                                  "message = '', not_before_at = NULL, started_at = NULL "
-                                  "WHERE id = ?1 AND state = ?2 AND code IN " QUEUE_AWAITING,
-                                  VALUES(EDGE_GUARD(row), value_time(now_ms)));
-    return edge_taken(queue, changed, row, QUEUE_READY, "JOB_OBJECT_CAME", CODE_NONE, "", now_ms);
-}
-
 int
 queue_job_lacks(struct queue *queue, int64_t job_id, enum code code, const char *lacks,
                 int64_t now_ms)
@@ -301,19 +272,23 @@ queue_job_lacks(struct queue *queue, int64_t job_id, enum code code, const char 
                           "UPDATE job SET code = ?3, message = ?4 WHERE id = ?1 AND state = ?2 "
                           "AND code IN " QUEUE_AWAITING,
                           VALUES(EDGE_GUARD(&row), value_text(code_name(code)), value_text(lacks)));
-    else if (rc == 0)
-        rc = job_what_lacked_came(queue, &row, now_ms);
+    else if (rc == 0) {
+        int changed = database_change(&queue->db,
+                                      "UPDATE job SET state = 'READY', ready_at = ?3, code = '', "
+                                      "message = '', not_before_at = NULL, started_at = NULL "
+                                      "WHERE id = ?1 AND state = ?2 AND code IN " QUEUE_AWAITING,
+                                      VALUES(EDGE_GUARD(&row), value_time(now_ms)));
+        rc =
+            edge_taken(queue, changed, &row, QUEUE_READY, "JOB_OBJECT_CAME", CODE_NONE, "", now_ms);
+    }
     return queue_leave(queue, rc);
 }
 
-static const struct database_field companion_fields[] = {
-    {DATABASE_INT64, offsetof(struct queue_companion, id)},
+static const struct database_shape companion_shape = DATABASE_SHAPE(
+    "companion", struct queue_companion, {DATABASE_INT64, offsetof(struct queue_companion, id)},
     {DATABASE_TEXT, offsetof(struct queue_companion, modality)},
     {DATABASE_TEXT, offsetof(struct queue_companion, body_part)},
-    {DATABASE_TEXT, offsetof(struct queue_companion, description)},
-};
-static const struct database_shape companion_shape = {"companion", sizeof(struct queue_companion),
-                                                      companion_fields, 4};
+    {DATABASE_TEXT, offsetof(struct queue_companion, description)});
 
 void
 queue_companion_clear(struct queue_companion *companion)
@@ -366,10 +341,9 @@ make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 }
 
 /*
- * The candidates for the next start, as `first`: of each pipeline that is not held and has an open
- * window, the first READY jobs per priority and those with a deadline. One of them must be the
- * foremost by age. Jobs of series that are being received for a newer revision, and held jobs, are
- * left out.
+ * The candidates for the next start, as `first`: of each pipeline that is not held and has an open window, the first
+ * READY jobs per priority and those with a deadline. One of them must be the foremost by age. Jobs of series that are
+ * being received for a newer revision, and held jobs, are left out.
  *
  * Jobs behind the candidates are not read: reading 100,000 jobs at each turn would take all of the
  * daemon's time. ?1 is the limit, ?2 the time, ?3 the milliseconds of ageing, ?4 the pipelines to
@@ -408,30 +382,23 @@ make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
     "+ iif(?3 > 0, max(0, julianday(?2) - julianday(j.created_at)) * 86400000.0 / ?3, 0) DESC, "   \
     "j.id LIMIT ?1"
 
-/* Supersedes jobs of an older revision when they would be next. */
-static int
-job_supersede_first(struct queue *queue, int64_t now_ms, const struct database_value *values)
+int
+queue_ready(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit,
+            const char *except, struct queue_job **jobs, size_t *count)
 {
-    int64_t moved = 1;
-    int rc = 0;
-    while (rc == 0 && moved > 0)
-        rc = edge_for_each(queue, &machine_job,
-                           JOB_FIRST "SELECT j.id FROM first f CROSS JOIN job j ON j.id = f.id "
-                                     "JOIN series s ON s.id = j.series_id "
-                                     "WHERE j.revision < s.revision ORDER BY j.id",
-                           values, 4, job_supersede, now_ms, &moved);
-    return rc;
-}
-
-static int
-job_make_due(struct queue *queue, int64_t now_ms)
-{
+    const struct database_value values[] = {queue_row_limit(limit), value_time(now_ms),
+                                            value_int(ageing_ms), value_text(except)};
+    *jobs = NULL;
+    *count = 0;
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
     int64_t moved;
-    int rc = edge_for_each(queue, &machine_job,
-                           "SELECT id FROM job INDEXED BY job_delayed "
-                           "WHERE state = 'DELAYED' AND not_before_at <= ? "
-                           "AND code = 'OBJECT_WAITING' ORDER BY not_before_at, id",
-                           VALUES(value_time(now_ms)), job_give_up_object, now_ms, &moved);
+    rc = edge_for_each(queue, &machine_job,
+                       "SELECT id FROM job INDEXED BY job_delayed "
+                       "WHERE state = 'DELAYED' AND not_before_at <= ? "
+                       "AND code = 'OBJECT_WAITING' ORDER BY not_before_at, id",
+                       VALUES(value_time(now_ms)), job_give_up_object, now_ms, &moved);
     if (rc == 0)
         rc = edge_for_each(queue, &machine_job,
                            "SELECT id FROM job INDEXED BY job_delayed "
@@ -444,23 +411,13 @@ job_make_due(struct queue *queue, int64_t now_ms)
                            "WHERE state = 'DELAYED' AND not_before_at <= ? "
                            "ORDER BY not_before_at, id",
                            VALUES(value_time(now_ms)), make_due, now_ms, &moved);
-    return rc;
-}
-
-int
-queue_ready(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit,
-            const char *except, struct queue_job **jobs, size_t *count)
-{
-    const struct database_value values[] = {queue_row_limit(limit), value_time(now_ms),
-                                            value_int(ageing_ms), value_text(except)};
-    *jobs = NULL;
-    *count = 0;
-    int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    rc = job_make_due(queue, now_ms);
-    if (rc == 0)
-        rc = job_supersede_first(queue, now_ms, values);
+    /* Jobs of an older revision are superseded when they would be next. */
+    for (moved = 1; rc == 0 && moved > 0;)
+        rc = edge_for_each(queue, &machine_job,
+                           JOB_FIRST "SELECT j.id FROM first f CROSS JOIN job j ON j.id = f.id "
+                                     "JOIN series s ON s.id = j.series_id "
+                                     "WHERE j.revision < s.revision ORDER BY j.id",
+                           values, 4, job_supersede, now_ms, &moved);
     rc = queue_leave(queue, rc);
     if (rc < 0)
         return rc;
@@ -544,13 +501,9 @@ queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t
 int
 queue_set_stage(struct queue *queue, int64_t job_id, const char *stage, int64_t since_ms)
 {
-    int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    rc = database_run(
-        &queue->db, "UPDATE job SET stage = ?2, stage_at = ?3 WHERE id = ?1 AND state = 'RUNNING'",
+    return queue_change(
+        queue, "UPDATE job SET stage = ?2, stage_at = ?3 WHERE id = ?1 AND state = 'RUNNING'",
         VALUES(value_int(job_id), value_text(stage), value_time(since_ms)));
-    return queue_leave(queue, rc);
 }
 
 /* ------------------------------------------------------------------------------------ ending - */
@@ -559,35 +512,6 @@ static struct database_value
 measured_real(double value)
 {
     return isfinite(value) && value >= 0 ? value_real(value) : value_null();
-}
-
-static struct database_value
-measured_mm(double value)
-{
-    return isfinite(value) && value > 0 ? value_real(value) : value_null();
-}
-
-static struct database_value
-measured_int(int64_t value)
-{
-    return value >= 0 ? value_int(value) : value_null();
-}
-
-static int
-result_add(struct queue *queue, int64_t job_id, const struct queue_result *result, int64_t now_ms)
-{
-    int rc = database_run(
-        &queue->db,
-        "INSERT INTO result (job_id, kind, path, sop_class_uid, sop_instance_uid, series_uid, "
-        "size_bytes, frames, created_at, replaces) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        VALUES(value_int(job_id), value_text(result->kind), value_text(result->path),
-               value_text(result->sop_class_uid), value_text(result->sop_instance_uid),
-               value_text(result->series_uid), value_int(result->size), value_int(result->frames),
-               value_time(now_ms), value_text(result->replaces)));
-    if (rc < 0)
-        return rc;
-    int64_t result_id = sqlite3_last_insert_rowid(queue->db.handle);
-    return queue_add_deliveries(queue, result_id, result, now_ms);
 }
 
 int
@@ -602,12 +526,6 @@ queue_job_stands(struct queue *queue, int64_t job_id, int64_t now_ms)
     if (rc == 0)
         rc = queue_close_reviews(queue, job_id, now_ms);
     return rc == 0 ? queue_withdraw_superseded(queue, job_id, now_ms) : rc;
-}
-
-static const char *
-job_end_event(enum queue_job_state state)
-{
-    return state == QUEUE_DONE ? "JOB_DONE" : state == QUEUE_EMPTY ? "JOB_EMPTY" : "JOB_REVIEW";
 }
 
 static int
@@ -627,17 +545,33 @@ job_finish(struct queue *queue, const struct edge_row *row, const struct queue_f
         VALUES(EDGE_GUARD(row), value_text(queue_job_state_name(finish->state)), value_time(now_ms),
                measured_real(f->read_seconds), measured_real(f->compute_seconds),
                measured_real(f->write_seconds), measured_real(f->verify_seconds),
-               measured_real(f->total_seconds), measured_int(f->voxels),
-               measured_int(f->segmented_voxels), measured_int(f->peak_bytes),
-               value_text(f->backend), value_text(f->note), value_text(code_name(finish->code)),
-               value_text(finish->message), measured_mm(v->spacing[0]), measured_mm(v->spacing[1]),
-               measured_mm(v->spacing[2]), measured_mm(v->source_spacing[0]),
-               measured_mm(v->source_spacing[1]), measured_mm(v->source_steps[0]),
-               measured_mm(v->source_steps[1]), value_optional(v->straightened)));
-    int rc = edge_taken(queue, changed, row, (int)finish->state, job_end_event(finish->state),
+               measured_real(f->total_seconds), value_known(f->voxels),
+               value_known(f->segmented_voxels), value_known(f->peak_bytes), value_text(f->backend),
+               value_text(f->note), value_text(code_name(finish->code)),
+               value_text(finish->message), value_length(v->spacing[0]),
+               value_length(v->spacing[1]), value_length(v->spacing[2]),
+               value_length(v->source_spacing[0]), value_length(v->source_spacing[1]),
+               value_length(v->source_steps[0]), value_length(v->source_steps[1]),
+               value_optional(v->straightened)));
+    int rc = edge_taken(queue, changed, row, (int)finish->state,
+                        finish->state == QUEUE_DONE    ? "JOB_DONE"
+                        : finish->state == QUEUE_EMPTY ? "JOB_EMPTY"
+                                                       : "JOB_REVIEW",
                         finish->code, finish->message, now_ms);
-    for (size_t i = 0; rc == 0 && i < finish->result_count; i++)
-        rc = result_add(queue, row->id, &finish->results[i], now_ms);
+    for (size_t i = 0; rc == 0 && i < finish->result_count; i++) {
+        const struct queue_result *r = &finish->results[i];
+        rc = database_run(
+            &queue->db,
+            "INSERT INTO result (job_id, kind, path, sop_class_uid, sop_instance_uid, series_uid, "
+            "size_bytes, frames, created_at, replaces) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            VALUES(value_int(row->id), value_text(r->kind), value_text(r->path),
+                   value_text(r->sop_class_uid), value_text(r->sop_instance_uid),
+                   value_text(r->series_uid), value_int(r->size), value_int(r->frames),
+                   value_time(now_ms), value_text(r->replaces)));
+        if (rc == 0)
+            rc =
+                queue_add_deliveries(queue, sqlite3_last_insert_rowid(queue->db.handle), r, now_ms);
+    }
     if (rc == 0)
         rc = queue_add_features(queue, row->id, finish->figures);
     return rc == 0 && finish->state != QUEUE_REVIEW ? queue_job_stands(queue, row->id, now_ms) : rc;
@@ -690,10 +624,7 @@ queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
     if (rc < 0)
         return rc;
-    /*
-     * An image may have been replaced while it ran: the newer revision of the series has its own
-     * job.
-     */
+    /* An image may have been replaced while it ran: the newer revision of the series has its own job. */
     if (row.revision < row.series_revision)
         rc = job_supersede(queue, &row, now_ms);
     else
@@ -750,42 +681,6 @@ queue_cancel_job(struct queue *queue, int64_t job_id, enum code code, const char
     return queue_leave(queue, job_cancel(queue, &row, "JOB_CANCELLED", code, why, now_ms));
 }
 
-/* Retries in the same row: it has no result that could be lost. */
-static int
-job_retry_in_place(struct queue *queue, const struct edge_row *row, int64_t now_ms)
-{
-    int changed = database_change(
-        &queue->db,
-        "UPDATE job SET state = 'READY', attempts = 0, ready_at = ?3, started_at = NULL, "
-        "ended_at = NULL, not_before_at = NULL, code = '', message = '', file_a = '', file_b = '' "
-        "WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(row), value_time(now_ms)));
-    return edge_taken(queue, changed, row, QUEUE_READY, "JOB_RETRIED", CODE_NONE,
-                      "an operator's retry", now_ms);
-}
-
-/* Retries as a new job. */
-static int
-job_retry_anew(struct queue *queue, const struct queue_job *job, const struct queue_retry *retry,
-               int64_t now_ms, int64_t *job_id, struct queue_ids *running)
-{
-    char asked[64];
-    snprintf(asked, sizeof asked, "an operator's retry of job %lld", (long long)job->id);
-    const struct queue_new_job new_job = {
-        .series_id = job->series_id,
-        .revision = job->revision,
-        .stack = job->stack,
-        .pipeline = job->pipeline,
-        .settings = retry->settings ? retry->settings : job->settings,
-        .priority = job->priority,
-        .done_by_ms = job->done_by_ms,
-        .again = true,
-        .asked = asked,
-        .retry_of = job->id,
-    };
-    return job_add(queue, &new_job, now_ms, job_id, running);
-}
-
 /* Returns -ESTALE if a newer job or revision exists, or its files are removed. */
 static int
 job_expect_current(struct queue *queue, const struct edge_row *row)
@@ -820,15 +715,38 @@ job_retry(struct queue *queue, const struct edge_row *row, const struct queue_re
     const bool has_output =
         (IN(QUEUE_DONE) | IN(QUEUE_EMPTY) | IN(QUEUE_REVIEW) | IN(QUEUE_REJECTED)) & IN(row->state);
     *job_id = row->id;
-    if (!changed && !has_output)
-        rc = (IN(QUEUE_READY) | IN(QUEUE_RUNNING)) & IN(row->state)
-                 ? edge_wrong_state(queue, row)
-                 : job_retry_in_place(queue, row, now_ms);
+    if (!changed && !has_output && ((IN(QUEUE_READY) | IN(QUEUE_RUNNING)) & IN(row->state)))
+        rc = edge_wrong_state(queue, row);
+    else if (!changed && !has_output) /* in the same row: it has no result that could be lost */
+        rc = edge_taken(
+            queue,
+            database_change(&queue->db,
+                            "UPDATE job SET state = 'READY', attempts = 0, ready_at = ?3, "
+                            "started_at = NULL, ended_at = NULL, not_before_at = NULL, "
+                            "code = '', message = '', file_a = '', file_b = '' "
+                            "WHERE id = ?1 AND state = ?2",
+                            VALUES(EDGE_GUARD(row), value_time(now_ms))),
+            row, QUEUE_READY, "JOB_RETRIED", CODE_NONE, "an operator's retry", now_ms);
     else if (!changed && !retry->again && !row->removed)
         rc = database_refuse(&queue->db, -EEXIST, "job %lld is %s with this pipeline already",
                              (long long)row->id, queue_job_state_name(job.state));
-    else
-        rc = job_retry_anew(queue, &job, retry, now_ms, job_id, running);
+    else {
+        char asked[64];
+        snprintf(asked, sizeof asked, "an operator's retry of job %lld", (long long)job.id);
+        const struct queue_new_job new_job = {
+            .series_id = job.series_id,
+            .revision = job.revision,
+            .stack = job.stack,
+            .pipeline = job.pipeline,
+            .settings = retry->settings ? retry->settings : job.settings,
+            .priority = job.priority,
+            .done_by_ms = job.done_by_ms,
+            .again = true,
+            .asked = asked,
+            .retry_of = job.id,
+        };
+        rc = job_add(queue, &new_job, now_ms, job_id, running);
+    }
     queue_job_clear(&job);
     return rc;
 }

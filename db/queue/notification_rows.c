@@ -7,13 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct database_field notification_fields[] = {
-    {DATABASE_INT64, offsetof(struct queue_notification, event_id)},
-    {DATABASE_TIME, offsetof(struct queue_notification, ended_ms)},
-    {DATABASE_INT32, offsetof(struct queue_notification, failures)},
-};
-static const struct database_shape notification_shape = {
-    "notification", sizeof(struct queue_notification), notification_fields, 3};
+static const struct database_shape notification_shape =
+    DATABASE_SHAPE("notification", struct queue_notification,
+                   {DATABASE_INT64, offsetof(struct queue_notification, event_id)},
+                   {DATABASE_TIME, offsetof(struct queue_notification, ended_ms)},
+                   {DATABASE_INT32, offsetof(struct queue_notification, failures)});
 
 #define NOTIFIED_FIELDS(FIELD)                                                                     \
     FIELD(INT64, id, "e.id")                                                                       \
@@ -30,38 +28,10 @@ static const struct database_shape notification_shape = {
 #define NOTIFIED_FIELD(kind, member, sql)                                                          \
     {DATABASE_##kind, offsetof(struct queue_notified, member)},
 
-static const struct database_field notified_fields[] = {NOTIFIED_FIELDS(NOTIFIED_FIELD)};
-static const struct database_shape notified_shape = {
-    "event", sizeof(struct queue_notified), notified_fields,
-    sizeof notified_fields / sizeof *notified_fields};
+static const struct database_shape notified_shape =
+    DATABASE_SHAPE("event", struct queue_notified, NOTIFIED_FIELDS(NOTIFIED_FIELD));
 
 /* ------------------------------------------------------------------------------ commands ---- */
-
-static bool
-notification_is_wanted(const char *name, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
-}
-
-static int
-notifications_remove_others(struct queue *queue, const char *const *names, size_t count)
-{
-    char **stored;
-    size_t stored_count;
-    int rc = queue_list(queue, "SELECT name FROM notification", NO_VALUES, &database_string,
-                        &stored, &stored_count);
-    for (size_t i = 0; rc == 0 && i < stored_count; i++)
-        if (!notification_is_wanted(stored[i], names, count))
-            rc = database_run(&queue->db, "DELETE FROM notification WHERE name = ?",
-                              VALUES(value_text(stored[i])));
-    for (size_t i = 0; i < stored_count; i++)
-        free(stored[i]);
-    free(stored);
-    return rc;
-}
 
 int
 queue_set_notifications(struct queue *queue, const char *const *names, size_t count)
@@ -69,7 +39,19 @@ queue_set_notifications(struct queue *queue, const char *const *names, size_t co
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = notifications_remove_others(queue, names, count);
+    char **stored;
+    size_t stored_count;
+    rc = queue_list(queue, "SELECT name FROM notification", NO_VALUES, &database_string, &stored,
+                    &stored_count);
+    for (size_t i = 0; rc == 0 && i < stored_count; i++) {
+        bool is_wanted = false;
+        for (size_t k = 0; k < count; k++)
+            is_wanted |= strcmp(names[k], stored[i]) == 0;
+        if (!is_wanted)
+            rc = database_run(&queue->db, "DELETE FROM notification WHERE name = ?",
+                              VALUES(value_text(stored[i])));
+    }
+    database_free_rows(&database_string, stored, stored_count);
     for (size_t i = 0; rc == 0 && i < count; i++)
         rc = database_run(&queue->db,
                           "INSERT INTO notification (name, event_id, failures, message) "
@@ -114,29 +96,7 @@ queue_list_notified(struct queue *queue, int64_t after, const char *kinds, size_
 void
 queue_notified_free(struct queue_notified *events, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        database_clear_row(&notified_shape, &events[i]);
-    free(events);
-}
-
-static int
-notification_fail(struct queue *queue, const char *name, const char *failure, int64_t now_ms)
-{
-    int rc = database_change(&queue->db,
-                             "UPDATE notification SET ended_at = ?2, failures = failures + 1, "
-                             "failing_since_at = coalesce(failing_since_at, ?2), message = ?3 "
-                             "WHERE name = ?1",
-                             VALUES(value_text(name), value_time(now_ms), value_text(failure)));
-    if (rc > 0) {
-        char *detail = sqlite3_mprintf("%s: %s", name, failure);
-        rc = detail ? queue_add_event(
-                          queue,
-                          &(struct queue_event){.kind = "NOTIFICATION_FAILED", .detail = detail},
-                          now_ms)
-                    : database_refuse(&queue->db, -ENOMEM, "out of memory");
-        sqlite3_free(detail);
-    }
-    return rc;
+    database_free_rows(&notified_shape, events, count);
 }
 
 int
@@ -146,9 +106,22 @@ queue_end_notification(struct queue *queue, const char *name, int64_t event_id, 
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    if (*failure)
-        rc = notification_fail(queue, name, failure, now_ms);
-    else
+    if (*failure) {
+        rc = database_change(&queue->db,
+                             "UPDATE notification SET ended_at = ?2, failures = failures + 1, "
+                             "failing_since_at = coalesce(failing_since_at, ?2), message = ?3 "
+                             "WHERE name = ?1",
+                             VALUES(value_text(name), value_time(now_ms), value_text(failure)));
+        if (rc > 0) {
+            char *detail = sqlite3_mprintf("%s: %s", name, failure);
+            rc = detail ? queue_add_event(queue,
+                                          &(struct queue_event){.kind = "NOTIFICATION_FAILED",
+                                                                .detail = detail},
+                                          now_ms)
+                        : database_refuse(&queue->db, -ENOMEM, "out of memory");
+            sqlite3_free(detail);
+        }
+    } else
         rc = database_run(&queue->db,
                           "UPDATE notification SET event_id = max(event_id, ?2), ended_at = ?3, "
                           "failures = 0, failing_since_at = NULL, message = '' WHERE name = ?1",
@@ -159,23 +132,16 @@ queue_end_notification(struct queue *queue, const char *name, int64_t event_id, 
 int
 queue_skip_notified(struct queue *queue, const char *name, int64_t event_id)
 {
-    int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    rc = database_run(&queue->db,
-                      "UPDATE notification SET event_id = max(event_id, ?2) WHERE name = ?1",
-                      VALUES(value_text(name), value_int(event_id)));
-    return queue_leave(queue, rc);
+    return queue_change(queue,
+                        "UPDATE notification SET event_id = max(event_id, ?2) WHERE name = ?1",
+                        VALUES(value_text(name), value_int(event_id)));
 }
 
 /* -------------------------------------------------------------------------------- alerts ---- */
 
-static const struct database_field raised_fields[] = {
-    {DATABASE_TEXT, offsetof(struct queue_raised, alert)},
-    {DATABASE_INT32, offsetof(struct queue_raised, severity)},
-};
-static const struct database_shape raised_shape = {"alert", sizeof(struct queue_raised),
-                                                   raised_fields, 2};
+static const struct database_shape raised_shape = DATABASE_SHAPE(
+    "alert", struct queue_raised, {DATABASE_TEXT, offsetof(struct queue_raised, alert)},
+    {DATABASE_INT32, offsetof(struct queue_raised, severity)});
 
 int
 queue_raised(struct queue *queue, struct queue_raised **raised, size_t *count)
@@ -187,9 +153,7 @@ queue_raised(struct queue *queue, struct queue_raised **raised, size_t *count)
 void
 queue_raised_free(struct queue_raised *raised, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        database_clear_row(&raised_shape, &raised[i]);
-    free(raised);
+    database_free_rows(&raised_shape, raised, count);
 }
 
 int

@@ -52,13 +52,10 @@ queue_series_objects(struct queue *queue, int64_t series_id, struct queue_ids *o
 
 #define OBJECT_IS_INPUT "NOT own AND NOT missing AND superseded_by IS NULL AND removed_at IS NULL"
 
-static const struct database_field input_fields[] = {
-    {DATABASE_TEXT, offsetof(struct queue_input, path)},
+static const struct database_shape input_shape = DATABASE_SHAPE(
+    "object", struct queue_input, {DATABASE_TEXT, offsetof(struct queue_input, path)},
     {DATABASE_TEXT, offsetof(struct queue_input, kind)},
-    {DATABASE_TEXT, offsetof(struct queue_input, sender)},
-};
-static const struct database_shape input_shape = {"object", sizeof(struct queue_input),
-                                                  input_fields, 3};
+    {DATABASE_TEXT, offsetof(struct queue_input, sender)});
 
 int
 queue_series_inputs(struct queue *queue, int64_t series_id, struct queue_input **inputs,
@@ -105,29 +102,21 @@ static const char object_versions_sql[] =
     "  AND other.kind <> 'predecessor' AND NOT EXISTS (SELECT 1 FROM object_reference same "
     "    WHERE same.kind = other.kind AND same.uid = other.uid AND same.object_id = n.id))";
 
-/*
- * Of two objects, the one that names the other as predecessor is the later; else the one that
- * arrived later.
- */
-static int
-object_supersede(struct queue *queue, int64_t object_id, int64_t version_id)
-{
-    return database_run(
-        &queue->db,
-        "UPDATE object SET superseded_by = iif(id = ?1, ?2, ?1) WHERE superseded_by IS NULL "
-        "AND id = (SELECT iif(n.made <> '' AND n.made < o.made, n.id, o.id) "
-        "  FROM object n, object o WHERE n.id = ?1 AND o.id = ?2)",
-        VALUES(value_int(object_id), value_int(version_id)));
-}
-
 static int
 object_find_versions(struct queue *queue, int64_t object_id)
 {
     struct queue_ids versions;
     int rc = queue_list(queue, object_versions_sql, VALUES(value_int(object_id)), &database_id,
                         &versions.at, &versions.count);
-    for (size_t i = 0; rc == 0 && i < versions.count; i++)
-        rc = object_supersede(queue, object_id, versions.at[i]);
+    for (size_t i = 0; rc == 0 && i < versions.count; i++) {
+        /* Of two objects, the one that names the other as predecessor is the later; else the one that arrived later. */
+        rc = database_run(
+            &queue->db,
+            "UPDATE object SET superseded_by = iif(id = ?1, ?2, ?1) WHERE superseded_by IS NULL "
+            "AND id = (SELECT iif(n.made <> '' AND n.made < o.made, n.id, o.id) "
+            "  FROM object n, object o WHERE n.id = ?1 AND o.id = ?2)",
+            VALUES(value_int(object_id), value_int(versions.at[i])));
+    }
     free(versions.at);
     return rc;
 }
@@ -141,41 +130,38 @@ struct object_row {
     bool sent; /* it arrived over the network */
 };
 
-static const struct database_field object_row_fields[] = {
-    {DATABASE_INT64, offsetof(struct object_row, id)},
-    {DATABASE_INT32, offsetof(struct object_row, replaced)},
-    {DATABASE_BOOL, offsetof(struct object_row, missing)},
-    {DATABASE_BOOL, offsetof(struct object_row, removed)},
-    {DATABASE_BOOL, offsetof(struct object_row, sent)},
-};
-static const struct database_shape object_row_shape = {"object", sizeof(struct object_row),
-                                                       object_row_fields, 5};
+static const struct database_shape object_row_shape =
+    DATABASE_SHAPE("object", struct object_row, {DATABASE_INT64, offsetof(struct object_row, id)},
+                   {DATABASE_INT32, offsetof(struct object_row, replaced)},
+                   {DATABASE_BOOL, offsetof(struct object_row, missing)},
+                   {DATABASE_BOOL, offsetof(struct object_row, removed)},
+                   {DATABASE_BOOL, offsetof(struct object_row, sent)});
 
 static int
 object_read(struct queue *queue, const struct queue_object *object, struct object_row *row)
 {
     return queue_read_row(
         queue,
-        "SELECT id, replaced, missing, removed_at IS NOT NULL, sender <> '' "
-        "FROM object "
+        "SELECT id, replaced, missing, removed_at IS NOT NULL, sender <> '' FROM object "
         "WHERE series_uid = ? AND sop_instance_uid = ?",
         VALUES(value_text(object->series_uid), value_text(object->sop_instance_uid)),
         &object_row_shape, row);
 }
 
-/* Adds references from lines "kind uid". */
-static int
-object_add_references(struct queue *queue, int64_t object_id, const char *lines)
+int
+queue_object_note(struct queue *queue, const char *kind, int64_t object_id, const char *detail,
+                  int64_t now_ms)
 {
-    char kind[16], uid[80];
-    int length = 0;
-    int rc = database_run(&queue->db, "DELETE FROM object_reference WHERE object_id = ?",
-                          VALUES(value_int(object_id)));
-    for (; rc == 0 && sscanf(lines, "%15s %79s%n", kind, uid, &length) == 2; lines += length)
-        rc = database_run(&queue->db,
-                          "INSERT INTO object_reference (kind, uid, object_id) VALUES (?, ?, ?) "
-                          "ON CONFLICT DO NOTHING",
-                          VALUES(value_text(kind), value_text(uid), value_int(object_id)));
+    struct queue_ids series;
+    int rc = queue_object_series(queue, object_id, &series);
+    struct queue_event event = {.kind = kind, .detail = detail};
+    for (size_t i = 0; rc == 0 && i < series.count; i++) {
+        event.series_id = series.at[i];
+        rc = queue_add_event(queue, &event, now_ms);
+    }
+    if (rc == 0 && series.count == 0)
+        rc = queue_add_event(queue, &event, now_ms);
+    free(series.at);
     return rc;
 }
 
@@ -198,7 +184,8 @@ object_write(struct queue *queue, const struct queue_object *object, int64_t now
         "path = excluded.path, source = excluded.source, "
         "original_path = excluded.original_path, sender = excluded.sender, "
         "size_bytes = excluded.size_bytes, replaced = excluded.replaced, "
-        "received_at = excluded.received_at, missing = 0, superseded_by = NULL, removed_at = NULL",
+        "received_at = excluded.received_at, missing = 0, superseded_by = NULL, "
+        "removed_at = NULL",
         VALUES(value_text(object->series_uid), value_text(object->sop_instance_uid),
                value_text(object->sop_class_uid), value_text(object->transfer_syntax_uid),
                value_text(object->study_uid), value_text(object->kind), value_text(object->label),
@@ -206,23 +193,6 @@ object_write(struct queue *queue, const struct queue_object *object, int64_t now
                value_text(object->source), value_text(object->original_path),
                value_text(object->sender), value_int(object->size), value_int(object->replaced),
                value_time(now_ms)));
-}
-
-int
-queue_object_note(struct queue *queue, const char *kind, int64_t object_id, const char *detail,
-                  int64_t now_ms)
-{
-    struct queue_ids series;
-    int rc = queue_object_series(queue, object_id, &series);
-    struct queue_event event = {.kind = kind, .detail = detail};
-    for (size_t i = 0; rc == 0 && i < series.count; i++) {
-        event.series_id = series.at[i];
-        rc = queue_add_event(queue, &event, now_ms);
-    }
-    if (rc == 0 && series.count == 0)
-        rc = queue_add_event(queue, &event, now_ms);
-    free(series.at);
-    return rc;
 }
 
 static int
@@ -238,8 +208,20 @@ object_store(struct queue *queue, const struct queue_object *object, const char 
         rc = object_write(queue, object, now_ms);
     if (rc == 0)
         rc = object_read(queue, object, &row);
-    if (rc == 0)
-        rc = object_add_references(queue, row.id, object->references);
+    if (rc == 0) {
+        /* Adds references from lines "kind uid". */
+        const char *lines = object->references;
+        char kind[16], uid[80];
+        int length = 0;
+        rc = database_run(&queue->db, "DELETE FROM object_reference WHERE object_id = ?",
+                          VALUES(value_int(row.id)));
+        for (; rc == 0 && sscanf(lines, "%15s %79s%n", kind, uid, &length) == 2; lines += length)
+            rc =
+                database_run(&queue->db,
+                             "INSERT INTO object_reference (kind, uid, object_id) VALUES (?, ?, ?) "
+                             "ON CONFLICT DO NOTHING",
+                             VALUES(value_text(kind), value_text(uid), value_int(row.id)));
+    }
     if (rc == 0)
         rc = object_find_versions(queue, row.id);
     snprintf(detail, sizeof detail, "%s %s", object->kind, object->sop_instance_uid);
@@ -263,10 +245,7 @@ object_note_known(struct queue *queue, const struct queue_object *object,
     return rc == 0 && says_more ? object_find_versions(queue, row->id) : rc;
 }
 
-/*
- * Returns 1 for a file that was found in the place from which it must still be removed: no peer
- * sent it again.
- */
+/* Returns 1 for a file found in the place from which it must still be removed: no peer sent it again. */
 static int
 object_is_to_go(struct queue *queue, const struct queue_object *object)
 {
@@ -283,11 +262,11 @@ object_add(struct queue *queue, const struct queue_object *object, int64_t now_m
            enum queue_arrival *arrival)
 {
     struct object_row row = {0};
-    int absent = object_read(queue, object, &row);
-    const int goes = absent < 0 ? absent : object_is_to_go(queue, object);
+    const int absent = object_read(queue, object, &row);
+    int rc = absent < 0 ? absent : object_is_to_go(queue, object);
     *arrival = QUEUE_KNOWN;
-    if (goes != 0)
-        return goes < 0 ? goes : 0;
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
     if (absent || row.removed || object->replaced > row.replaced) {
         *arrival = absent || row.removed ? QUEUE_NEW : QUEUE_REPLACED;
         return object_store(queue, object, *arrival == QUEUE_NEW ? "OBJECT" : "OBJECT_REPLACED",

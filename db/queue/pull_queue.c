@@ -39,12 +39,6 @@ static const char *const pull_keys[] = {
 };
 
 const char *
-queue_pull_state_name(enum queue_pull_state state)
-{
-    return (size_t)state < COUNT_OF(queue_pull_states) ? queue_pull_states[state] : "UNKNOWN";
-}
-
-const char *
 queue_pull_key_name(enum queue_pull_key key)
 {
     return (size_t)key < COUNT_OF(pull_keys) ? pull_keys[key] : "unknown";
@@ -69,9 +63,8 @@ queue_pull_key_find(const char *name, enum queue_pull_key *key)
     FIELD(INT32, attempts, "attempts")
 #define PULL_ROW_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct edge_row, member)},
 
-static const struct database_field pull_row_fields[] = {PULL_ROW(PULL_ROW_FIELD)};
-static const struct database_shape pull_row_shape = {"item", sizeof(struct edge_row),
-                                                     pull_row_fields, COUNT_OF(pull_row_fields)};
+static const struct database_shape pull_row_shape =
+    DATABASE_SHAPE("item", struct edge_row, PULL_ROW(PULL_ROW_FIELD));
 static const struct machine machine_pull = {
     "SELECT " PULL_ROW(DATABASE_COLUMN) "NULL FROM pull WHERE id = ?", &pull_row_shape,
     queue_pull_states};
@@ -90,9 +83,8 @@ static const struct machine machine_pull = {
     FIELD(TIME, since_ms, "since_at")
 #define PULL_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_pull, member)},
 
-static const struct database_field pull_fields[] = {PULL_FIELDS(PULL_FIELD)};
-static const struct database_shape pull_shape = {"item", sizeof(struct queue_pull), pull_fields,
-                                                 COUNT_OF(pull_fields)};
+static const struct database_shape pull_shape =
+    DATABASE_SHAPE("item", struct queue_pull, PULL_FIELDS(PULL_FIELD));
 
 /* The number of stored instances and annotation objects of a part p. */
 #define ARRIVED                                                                                    \
@@ -115,9 +107,8 @@ static const struct database_shape pull_shape = {"item", sizeof(struct queue_pul
     FIELD(INT64, unwanted, UNWANTED)
 #define PART_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_pull_part, member)},
 
-static const struct database_field part_fields[] = {PART_FIELDS(PART_FIELD)};
-static const struct database_shape part_shape = {"part", sizeof(struct queue_pull_part),
-                                                 part_fields, COUNT_OF(part_fields)};
+static const struct database_shape part_shape =
+    DATABASE_SHAPE("part", struct queue_pull_part, PART_FIELDS(PART_FIELD));
 
 void
 queue_pull_clear(struct queue_pull *pull)
@@ -135,19 +126,6 @@ queue_next_batch(struct queue *queue, int64_t *batch)
                           NO_VALUES, batch);
     ++*batch;
     return rc < 0 ? rc : 0;
-}
-
-static int
-pull_insert(struct queue *queue, int64_t batch, int64_t line, const char *source, const char *by,
-            const struct queue_pull_wish *wish, int64_t now_ms)
-{
-    return database_run(
-        &queue->db,
-        "INSERT INTO pull (batch, line, source, key, identifier, state, due_at, asked_by, "
-        "created_at, list_line) VALUES (?1, ?2, ?3, ?4, ?5, 'WAITING', ?6, ?7, ?6, ?8)",
-        VALUES(value_int(batch), value_int(line), value_text(source),
-               value_text(queue_pull_key_name(wish->key)), value_text(wish->identifier),
-               value_time(now_ms), value_text(by), value_int(wish->list_line)));
 }
 
 static int
@@ -173,7 +151,13 @@ queue_add_pulls(struct queue *queue, int64_t batch, const char *source, const ch
     if (rc == 0 && (count == 0 || batch != next))
         rc = database_refuse(&queue->db, -EINVAL, "nothing is asked for, or not as the next batch");
     for (size_t i = 0; i < count && rc == 0; i++)
-        rc = pull_insert(queue, batch, (int64_t)i, source, by, &wishes[i], now_ms);
+        rc = database_run(
+            &queue->db,
+            "INSERT INTO pull (batch, line, source, key, identifier, state, due_at, asked_by, "
+            "created_at, list_line) VALUES (?1, ?2, ?3, ?4, ?5, 'WAITING', ?6, ?7, ?6, ?8)",
+            VALUES(value_int(batch), value_int((int64_t)i), value_text(source),
+                   value_text(queue_pull_key_name(wishes[i].key)), value_text(wishes[i].identifier),
+                   value_time(now_ms), value_text(by), value_int(wishes[i].list_line)));
     if (rc == 0)
         rc = pull_note_batch(queue, "PULL_ADDED", batch, (int64_t)count, source, by, now_ms);
     return queue_leave(queue, rc);
@@ -245,16 +229,6 @@ queue_start_pull(struct queue *queue, int64_t id, int64_t now_ms)
                                          CODE_NONE, "", now_ms));
 }
 
-static int
-pull_insert_part(struct queue *queue, int64_t id, const struct queue_pull_part *part)
-{
-    return database_run(
-        &queue->db,
-        "INSERT INTO pull_part (pull_id, study_uid, series_uid, expected) VALUES (?, ?, ?, ?)",
-        VALUES(value_int(id), value_text(part->study_uid), value_text(part->series_uid),
-               part->expected < 0 ? value_null() : value_int(part->expected)));
-}
-
 /* Sums the counters of its parts. The expected number is known only if it is known of all parts. */
 static int
 pull_count(struct queue *queue, int64_t id)
@@ -265,16 +239,6 @@ pull_count(struct queue *queue, int64_t id)
         "sum(p.expected), NULL), coalesce(sum(" ARRIVED "), 0) FROM pull_part p "
         "WHERE p.pull_id = ?1) WHERE id = ?1",
         VALUES(value_int(id)));
-}
-
-static int
-pull_set_parts(struct queue *queue, int64_t id, const struct queue_pull_part *parts, size_t count)
-{
-    int rc =
-        database_run(&queue->db, "DELETE FROM pull_part WHERE pull_id = ?", VALUES(value_int(id)));
-    for (size_t i = 0; i < count && rc == 0; i++)
-        rc = pull_insert_part(queue, id, &parts[i]);
-    return rc == 0 ? pull_count(queue, id) : rc;
 }
 
 int
@@ -290,7 +254,16 @@ queue_pull_found(struct queue *queue, int64_t id, const struct queue_pull_part *
                         VALUES(EDGE_GUARD(&row)));
     rc = pull_taken(queue, changed, &row, QUEUE_PULL_MOVING, "PULL_FOUND", CODE_NONE, "", now_ms);
     if (rc == 0)
-        rc = pull_set_parts(queue, id, parts, count);
+        rc = database_run(&queue->db, "DELETE FROM pull_part WHERE pull_id = ?",
+                          VALUES(value_int(id)));
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = database_run(&queue->db,
+                          "INSERT INTO pull_part (pull_id, study_uid, series_uid, expected) "
+                          "VALUES (?, ?, ?, ?)",
+                          VALUES(value_int(id), value_text(parts[i].study_uid),
+                                 value_text(parts[i].series_uid), value_known(parts[i].expected)));
+    if (rc == 0)
+        rc = pull_count(queue, id);
     return queue_leave(queue, rc);
 }
 
@@ -307,19 +280,14 @@ queue_pull_parts(struct queue *queue, int64_t id, struct queue_pull_part **parts
 void
 queue_pull_parts_free(struct queue_pull_part *parts, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        database_clear_row(&part_shape, &parts[i]);
-    free(parts);
+    database_free_rows(&part_shape, parts, count);
 }
 
 int
 queue_add_unwanted(struct queue *queue, const struct queue_unwanted *instance)
 {
-    int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    rc = database_run(
-        &queue->db,
+    return queue_change(
+        queue,
         "INSERT OR IGNORE INTO pull_unwanted (sop_instance_uid, sop_class_uid, series_uid, "
         "study_uid, pull_id) SELECT ?1, ?2, ?3, ?4, id FROM pull INDEXED BY pull_open "
         "WHERE ended_at IS NULL AND state = 'MOVING' AND NOT EXISTS (SELECT 1 FROM instance "
@@ -328,7 +296,6 @@ queue_add_unwanted(struct queue *queue, const struct queue_unwanted *instance)
         "ORDER BY id LIMIT 1",
         VALUES(value_text(instance->sop_instance_uid), value_text(instance->sop_class_uid),
                value_text(instance->series_uid), value_text(instance->study_uid)));
-    return queue_leave(queue, rc);
 }
 
 int
@@ -401,12 +368,12 @@ pull_end(struct queue *queue, const struct edge_row *row, enum queue_pull_state 
          enum code code, const char *message, int64_t now_ms)
 {
     char kind[32];
-    snprintf(kind, sizeof kind, "PULL_%s", queue_pull_state_name(state));
+    snprintf(kind, sizeof kind, "PULL_%s", queue_pull_states[state]);
     const int changed = database_change(
         &queue->db,
         "UPDATE pull SET state = ?3, ended_at = ?4, code = ?5, message = ?6 "
         "WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(row), value_text(queue_pull_state_name(state)), value_time(now_ms),
+        VALUES(EDGE_GUARD(row), value_text(queue_pull_states[state]), value_time(now_ms),
                value_text(code_name(code)), value_text(message)));
     int rc = pull_taken(queue, changed, row, (int)state, kind, code, message, now_ms);
     return rc == 0 ? pull_count(queue, row->id) : rc;
@@ -430,22 +397,6 @@ pull_cancel(struct queue *queue, const struct edge_row *row, int64_t now_ms)
                     now_ms);
 }
 
-static int
-pulls_expect_open(struct queue *queue, int64_t batch)
-{
-    int64_t open;
-    int rc = database_get(&queue->db,
-                          "SELECT count(*) FILTER (WHERE ended_at IS NULL) FROM pull "
-                          "WHERE batch = ? HAVING count(*) > 0",
-                          VALUES(value_int(batch)), &open);
-    if (rc == 0)
-        return database_refuse(&queue->db, -ENOENT, "there is no batch %lld", (long long)batch);
-    if (rc == 1 && open == 0)
-        return database_refuse(&queue->db, -EAGAIN, "all of batch %lld has ended",
-                               (long long)batch);
-    return rc < 0 ? rc : 0;
-}
-
 int
 queue_cancel_pulls(struct queue *queue, int64_t batch, const char *by, int64_t now_ms,
                    struct queue_ids *busy, int64_t *count)
@@ -454,8 +405,16 @@ queue_cancel_pulls(struct queue *queue, int64_t batch, const char *by, int64_t n
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = pulls_expect_open(queue, batch);
+    int64_t open;
+    rc = database_get(&queue->db,
+                      "SELECT count(*) FILTER (WHERE ended_at IS NULL) FROM pull "
+                      "WHERE batch = ? HAVING count(*) > 0",
+                      VALUES(value_int(batch)), &open);
     if (rc == 0)
+        rc = database_refuse(&queue->db, -ENOENT, "there is no batch %lld", (long long)batch);
+    else if (rc == 1 && open == 0)
+        rc = database_refuse(&queue->db, -EAGAIN, "all of batch %lld has ended", (long long)batch);
+    if (rc >= 0)
         rc = queue_list(queue,
                         "SELECT id FROM pull WHERE batch = ? AND state IN ('FINDING', 'MOVING')",
                         VALUES(value_int(batch)), &database_id, &busy->at, &busy->count);

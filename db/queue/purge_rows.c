@@ -5,43 +5,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct database_field purged_fields[] = {
-    {DATABASE_INT64, offsetof(struct queue_purged, images)},
+static const struct database_shape purged_shape = DATABASE_SHAPE(
+    "series", struct queue_purged, {DATABASE_INT64, offsetof(struct queue_purged, images)},
     {DATABASE_INT64, offsetof(struct queue_purged, results)},
     {DATABASE_INT64, offsetof(struct queue_purged, quarantined)},
     {DATABASE_INT64, offsetof(struct queue_purged, bytes)},
     {DATABASE_INT64, offsetof(struct queue_purged, undelivered)},
-    {DATABASE_INT64, offsetof(struct queue_purged, originals)},
-};
-static const struct database_shape purged_shape = {"series", sizeof(struct queue_purged),
-                                                   purged_fields, 6};
-
-/* Counts one annotation object. */
-static int
-purge_count_object(struct queue *queue, int64_t id, struct queue_purged *purged)
-{
-    int64_t bytes = 0, originals = 0;
-    int rc = database_get(&queue->db, "SELECT size_bytes FROM object WHERE id = ?",
-                          VALUES(value_int(id)), &bytes);
-    if (rc >= 0)
-        rc = database_get(&queue->db,
-                          "SELECT count(*) FROM kept k JOIN object o ON o.id = k.object_id "
-                          "WHERE o.id = ? AND o.original_path = ''",
-                          VALUES(value_int(id)), &originals);
-    purged->objects++;
-    purged->bytes += bytes;
-    purged->originals += originals;
-    return rc < 0 ? rc : 0;
-}
+    {DATABASE_INT64, offsetof(struct queue_purged, originals)});
 
 static int
 purge_count_objects(struct queue *queue, const struct queue_ids *objects,
                     struct queue_purged *purged)
 {
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < objects->count; i++)
-        rc = purge_count_object(queue, objects->at[i], purged);
-    return rc;
+    for (size_t i = 0; rc >= 0 && i < objects->count; i++) {
+        int64_t bytes = 0, originals = 0;
+        rc = database_get(&queue->db, "SELECT size_bytes FROM object WHERE id = ?",
+                          VALUES(value_int(objects->at[i])), &bytes);
+        if (rc >= 0)
+            rc = database_get(&queue->db,
+                              "SELECT count(*) FROM kept k JOIN object o ON o.id = k.object_id "
+                              "WHERE o.id = ? AND o.original_path = ''",
+                              VALUES(value_int(objects->at[i])), &originals);
+        purged->objects++;
+        purged->bytes += bytes;
+        purged->originals += originals;
+    }
+    return rc < 0 ? rc : 0;
 }
 
 static int
@@ -132,27 +122,6 @@ purge_mark(struct queue *queue, const struct queue_sweep *sweep, stock_mark *mar
     return rc;
 }
 
-/* Clears names. The number of the row stays where the schema needs distinct names. */
-static int
-purge_names(struct queue *queue, int64_t id)
-{
-    static const char *const statements[] = {
-        "UPDATE event SET detail = 'purged' WHERE kind = 'QUARANTINED' AND id IN ("
-        "  SELECT id FROM event WHERE series_id = ?1 "
-        "  UNION SELECT e.id FROM event e JOIN quarantine q ON e.at = q.quarantined_at "
-        "  JOIN series s ON s.series_uid = q.series_uid WHERE s.id = ?1 AND e.series_id IS NULL)",
-        "UPDATE quarantine SET original_path = 'purged ' || id, message = '', "
-        "path = iif(path = '', '', 'purged') WHERE series_uid = "
-        "(SELECT series_uid FROM series WHERE id = ?1)",
-        "UPDATE stack SET file_a = '', file_b = '', "
-        "message = iif(code = 'INCOMPLETE_SERIES', '', message) WHERE series_id = ?1",
-        "UPDATE series SET description = '', message = '' WHERE id = ?1",
-        "UPDATE event SET detail = 'purged' WHERE kind = 'JOB_REJECTED' AND series_id = ?1",
-        "UPDATE job SET message = '' WHERE code = 'REVIEW_REJECTED' AND series_id = ?1",
-    };
-    return stock_run(queue, statements, sizeof statements / sizeof *statements, id);
-}
-
 #define PURGE_WHY 160
 
 static const char *
@@ -181,7 +150,24 @@ purge_all(struct queue *queue, const struct queue_purge *purge, const struct ser
                         VALUES(value_text(purge->series_uid)), now_ms);
     if (rc == 0) /* also if it was removed before: the event names the user */
         rc = stock_mark_series(queue, &sweep, row->id, now_ms);
-    return rc == 0 ? purge_names(queue, row->id) : rc;
+    /* Clears names. The number of the row stays where the schema needs distinct names. */
+    if (rc < 0)
+        return rc;
+    static const char *const statements[] = {
+        "UPDATE event SET detail = 'purged' WHERE kind = 'QUARANTINED' AND id IN ("
+        "  SELECT id FROM event WHERE series_id = ?1 "
+        "  UNION SELECT e.id FROM event e JOIN quarantine q ON e.at = q.quarantined_at "
+        "  JOIN series s ON s.series_uid = q.series_uid WHERE s.id = ?1 AND e.series_id IS NULL)",
+        "UPDATE quarantine SET original_path = 'purged ' || id, message = '', "
+        "path = iif(path = '', '', 'purged') WHERE series_uid = "
+        "(SELECT series_uid FROM series WHERE id = ?1)",
+        "UPDATE stack SET file_a = '', file_b = '', "
+        "message = iif(code = 'INCOMPLETE_SERIES', '', message) WHERE series_id = ?1",
+        "UPDATE series SET description = '', message = '' WHERE id = ?1",
+        "UPDATE event SET detail = 'purged' WHERE kind = 'JOB_REJECTED' AND series_id = ?1",
+        "UPDATE job SET message = '' WHERE code = 'REVIEW_REJECTED' AND series_id = ?1",
+    };
+    return stock_run(queue, statements, sizeof statements / sizeof *statements, row->id);
 }
 
 /* ?1: before this time. */
@@ -189,22 +175,6 @@ purge_all(struct queue *queue, const struct queue_purge *purge, const struct ser
     "quarantined_at < ?1 AND NOT EXISTS (SELECT 1 FROM series s "                                  \
     "WHERE s.series_uid = quarantine.series_uid)"
 #define PURGE_STRAY_FILES PURGE_STRAYS " AND removed_at IS NULL AND path <> ''"
-
-static int
-purge_stray_names(struct queue *queue, const struct queue_purge *purge)
-{
-    int rc = database_run(&queue->db,
-                          "UPDATE event SET detail = 'purged' WHERE kind = 'QUARANTINED' "
-                          "AND series_id IS NULL AND at IN "
-                          "(SELECT quarantined_at FROM quarantine WHERE " PURGE_STRAYS ")",
-                          VALUES(value_text(purge->before)));
-    return rc < 0 ? rc
-                  : database_run(&queue->db,
-                                 "UPDATE quarantine SET original_path = 'purged ' || id, "
-                                 "message = '', path = iif(path = '', '', 'purged') "
-                                 "WHERE " PURGE_STRAYS,
-                                 VALUES(value_text(purge->before)));
-}
 
 static int
 purge_strays(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
@@ -219,64 +189,29 @@ purge_strays(struct queue *queue, const struct queue_purge *purge, int64_t now_m
     rc = purge_mark(queue, &sweep, stock_mark_quarantine,
                     "SELECT id FROM quarantine WHERE " PURGE_STRAY_FILES " ORDER BY id",
                     VALUES(value_text(purge->before)), now_ms);
-    if (rc == 0)
-        rc = purge_stray_names(queue, purge);
+    if (rc == 0) {
+        rc = database_run(&queue->db,
+                          "UPDATE event SET detail = 'purged' WHERE kind = 'QUARANTINED' "
+                          "AND series_id IS NULL AND at IN "
+                          "(SELECT quarantined_at FROM quarantine WHERE " PURGE_STRAYS ")",
+                          VALUES(value_text(purge->before)));
+        if (rc == 0)
+            rc = database_run(&queue->db,
+                              "UPDATE quarantine SET original_path = 'purged ' || id, "
+                              "message = '', path = iif(path = '', '', 'purged') "
+                              "WHERE " PURGE_STRAYS,
+                              VALUES(value_text(purge->before)));
+    }
     snprintf(detail, sizeof detail, "%lld of no known series: %s", (long long)purged->quarantined,
              purge_why(purge, why));
     const struct queue_event event = {.kind = "QUARANTINE_REMOVED", .detail = detail};
     return rc < 0 ? rc : queue_add_event(queue, &event, now_ms);
 }
 
-static int
-purge_series(struct queue *queue, const struct queue_purge *purge, const struct series_row *row,
-             int64_t now_ms, struct queue_purged *purged)
-{
-    int rc = purge_count(queue, purge, row->id, purged);
-    if (rc == 0)
-        rc = purge_expect_idle(queue, row);
-    if (rc == 0 && purged->undelivered > 0 && !purge->undelivered)
-        rc = database_refuse(&queue->db, -EPERM,
-                             "%lld deliver%s not arrived: --undelivered removes the series all "
-                             "the same",
-                             (long long)purged->undelivered,
-                             purged->undelivered == 1 ? "y has" : "ies have");
-    return rc < 0 || purge->dry_run ? rc : purge_all(queue, purge, row, now_ms);
-}
-
 /* ---------------------------------------------------------------- objects, by their own series -- */
 
 #define PURGE_OWN       "FROM quarantine WHERE series_uid = ?1"
 #define PURGE_OWN_FILES PURGE_OWN " AND removed_at IS NULL AND path <> ''"
-
-/* Checks that no job uses the annotation objects, or is about to. */
-static int
-purge_expect_unused(struct queue *queue, const struct queue_ids *objects)
-{
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < objects->count; i++) {
-        struct queue_ids series;
-        rc = queue_object_series(queue, objects->at[i], &series);
-        for (size_t k = 0; rc == 0 && k < series.count; k++)
-            rc = purge_expect_no_job(queue, series.at[k]);
-        free(series.at);
-    }
-    return rc;
-}
-
-static int
-purge_own_names(struct queue *queue, const struct queue_purge *purge)
-{
-    int rc = database_run(&queue->db,
-                          "UPDATE event SET detail = 'purged' WHERE kind = 'QUARANTINED' "
-                          "AND series_id IS NULL AND at IN (SELECT quarantined_at " PURGE_OWN ")",
-                          VALUES(value_text(purge->series_uid)));
-    return rc < 0 ? rc
-                  : database_run(&queue->db,
-                                 "UPDATE quarantine SET original_path = 'purged ' || id, "
-                                 "message = '', path = iif(path = '', '', 'purged') "
-                                 "WHERE series_uid = ?1",
-                                 VALUES(value_text(purge->series_uid)));
-}
 
 static int
 purge_all_objects(struct queue *queue, const struct queue_purge *purge,
@@ -291,7 +226,18 @@ purge_all_objects(struct queue *queue, const struct queue_purge *purge,
         rc = purge_mark(queue, &sweep, stock_mark_quarantine,
                         "SELECT id " PURGE_OWN_FILES " ORDER BY id",
                         VALUES(value_text(purge->series_uid)), now_ms);
-    return rc == 0 ? purge_own_names(queue, purge) : rc;
+    if (rc < 0)
+        return rc;
+    rc = database_run(&queue->db,
+                      "UPDATE event SET detail = 'purged' WHERE kind = 'QUARANTINED' "
+                      "AND series_id IS NULL AND at IN (SELECT quarantined_at " PURGE_OWN ")",
+                      VALUES(value_text(purge->series_uid)));
+    return rc < 0 ? rc
+                  : database_run(&queue->db,
+                                 "UPDATE quarantine SET original_path = 'purged ' || id, "
+                                 "message = '', path = iif(path = '', '', 'purged') "
+                                 "WHERE series_uid = ?1",
+                                 VALUES(value_text(purge->series_uid)));
 }
 
 static int
@@ -311,8 +257,16 @@ purge_objects(struct queue *queue, const struct queue_purge *purge, int64_t now_
                           VALUES(value_text(purge->series_uid)), &purged->quarantined);
     if (rc >= 0)
         rc = purge_count_objects(queue, &objects, purged);
-    if (rc == 0)
-        rc = purge_expect_unused(queue, &objects);
+    if (rc == 0) {
+        /* Checks that no job uses the annotation objects, or is about to. */
+        for (size_t i = 0; rc == 0 && i < objects.count; i++) {
+            struct queue_ids series;
+            rc = queue_object_series(queue, objects.at[i], &series);
+            for (size_t k = 0; rc == 0 && k < series.count; k++)
+                rc = purge_expect_no_job(queue, series.at[k]);
+            free(series.at);
+        }
+    }
     if (rc == 0 && !purge->dry_run)
         rc = purge_all_objects(queue, purge, &objects, now_ms);
     free(objects.at);
@@ -329,7 +283,16 @@ purge_any(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
     const int absent = queue_read_series(queue, purge->series_uid, &row);
     if (absent)
         return absent < 0 ? absent : purge_objects(queue, purge, now_ms, purged);
-    return purge_series(queue, purge, &row, now_ms, purged);
+    int rc = purge_count(queue, purge, row.id, purged);
+    if (rc == 0)
+        rc = purge_expect_idle(queue, &row);
+    if (rc == 0 && purged->undelivered > 0 && !purge->undelivered)
+        rc = database_refuse(&queue->db, -EPERM,
+                             "%lld deliver%s not arrived: --undelivered removes the series all "
+                             "the same",
+                             (long long)purged->undelivered,
+                             purged->undelivered == 1 ? "y has" : "ies have");
+    return rc < 0 || purge->dry_run ? rc : purge_all(queue, purge, &row, now_ms);
 }
 
 int

@@ -47,47 +47,26 @@ is_lacking(struct queue *queue, const struct queue_quarantine *file, const struc
     return rc < 0 ? rc : !there;
 }
 
-/* Counts it as an arrival; a series that was complete is inspected again. */
 static int
-series_note_lacking(struct queue *queue, struct series_row *row, int64_t now_ms)
+quarantine_store(struct queue *queue, const struct queue_quarantine *file, int lacking,
+                 int64_t now_ms)
 {
-    int rc = database_run(&queue->db, "UPDATE series SET last_seen_at = ?2 WHERE id = ?1",
-                          VALUES(value_int(row->id), value_time(now_ms)));
-    if (rc < 0 || row->state != SERIES_SETTLED || row->removed)
+    int64_t id = 0;
+    int rc = 0;
+    if (file->released != 0)
+        rc = database_get(&queue->db, "SELECT id FROM quarantine WHERE id = ?",
+                          VALUES(value_int(file->released)), &id);
+    if (rc < 0)
         return rc;
-    return queue_reopen_series(queue, row, "INSTANCE", "a damaged instance", now_ms);
-}
-
-static int
-series_note_conflict(struct queue *queue, const struct series_row *row)
-{
-    return database_run(
-        &queue->db, "UPDATE series SET duplicate_conflicts = duplicate_conflicts + 1 WHERE id = ?",
-        VALUES(value_int(row->id)));
-}
-
-/*
- * Restores the row of a released file that was refused again. Returns 0 if that row no longer
- * exists.
- */
-static int
-quarantine_return(struct queue *queue, const struct queue_quarantine *file, int lacking,
-                  int64_t now_ms)
-{
-    return database_change(
-        &queue->db,
-        "UPDATE quarantine SET path = ?2, series_uid = ?3, sop_instance_uid = ?4, code = ?5, "
-        "message = ?6, lacking = ?7, quarantined_at = ?8, removed_at = NULL WHERE id = ?1 "
-        "AND (removed_at IS NOT NULL OR path <> ?2)",
-        VALUES(value_int(file->released), value_text(file->path), value_text(file->series_uid),
-               value_text(file->sop_instance_uid), value_text(code_name(file->code)),
-               value_text(file->message), value_int(lacking), value_time(now_ms)));
-}
-
-static int
-quarantine_insert(struct queue *queue, const struct queue_quarantine *file, int lacking,
-                  int64_t now_ms)
-{
+    if (rc == 1) /* released and refused again. Returns 0 if it was reported before */
+        return database_change(
+            &queue->db,
+            "UPDATE quarantine SET path = ?2, series_uid = ?3, sop_instance_uid = ?4, code = ?5, "
+            "message = ?6, lacking = ?7, quarantined_at = ?8, removed_at = NULL WHERE id = ?1 "
+            "AND (removed_at IS NOT NULL OR path <> ?2)",
+            VALUES(value_int(file->released), value_text(file->path), value_text(file->series_uid),
+                   value_text(file->sop_instance_uid), value_text(code_name(file->code)),
+                   value_text(file->message), value_int(lacking), value_time(now_ms)));
     return database_change(
         &queue->db,
         "INSERT INTO quarantine (path, original_path, series_uid, sop_instance_uid, code, message, "
@@ -98,21 +77,6 @@ quarantine_insert(struct queue *queue, const struct queue_quarantine *file, int 
                value_text(file->series_uid), value_text(file->sop_instance_uid),
                value_text(code_name(file->code)), value_text(file->message), value_int(lacking),
                value_time(now_ms), value_text(file->called_ae ? file->called_ae : "")));
-}
-
-static int
-quarantine_store(struct queue *queue, const struct queue_quarantine *file, int lacking,
-                 int64_t now_ms)
-{
-    int64_t id = 0;
-    int rc = file->released == 0
-                 ? 0
-                 : database_get(&queue->db, "SELECT id FROM quarantine WHERE id = ?",
-                                VALUES(value_int(file->released)), &id);
-    if (rc < 0)
-        return rc;
-    return rc == 1 ? quarantine_return(queue, file, lacking, now_ms)
-                   : quarantine_insert(queue, file, lacking, now_ms);
 }
 
 static int
@@ -133,9 +97,17 @@ add_quarantine(struct queue *queue, const struct queue_quarantine *file, int64_t
     struct queue_event event = {.kind = "QUARANTINED", .series_id = row.id, .detail = detail};
     rc = queue_add_event(queue, &event, now_ms);
     if (rc == 0 && !absent && file->code == CODE_DUPLICATE_UID_DIFFERENT)
-        rc = series_note_conflict(queue, &row);
-    if (rc == 0 && !absent && lacking)
-        rc = series_note_lacking(queue, &row, now_ms);
+        rc = database_run(
+            &queue->db,
+            "UPDATE series SET duplicate_conflicts = duplicate_conflicts + 1 WHERE id = ?",
+            VALUES(value_int(row.id)));
+    if (rc == 0 && !absent && lacking) {
+        /* Counts as an arrival; a series that was complete is inspected again. */
+        rc = database_run(&queue->db, "UPDATE series SET last_seen_at = ?2 WHERE id = ?1",
+                          VALUES(value_int(row.id), value_time(now_ms)));
+        if (rc == 0 && row.state == SERIES_SETTLED && !row.removed)
+            rc = queue_reopen_series(queue, &row, "INSTANCE", "a damaged instance", now_ms);
+    }
     return rc;
 }
 
@@ -167,10 +139,8 @@ queue_has_quarantine(struct queue *queue, const char *path)
 #define RELEASED_FIELD(kind, member, sql)                                                          \
     {DATABASE_##kind, offsetof(struct queue_released, member)},
 
-static const struct database_field released_fields[] = {RELEASED_FIELDS(RELEASED_FIELD)};
-static const struct database_shape released_shape = {
-    "quarantine", sizeof(struct queue_released), released_fields,
-    sizeof released_fields / sizeof *released_fields};
+static const struct database_shape released_shape =
+    DATABASE_SHAPE("quarantine", struct queue_released, RELEASED_FIELDS(RELEASED_FIELD));
 
 int
 queue_find_released(struct queue *queue, int64_t id, struct queue_released *released)
@@ -218,11 +188,14 @@ quarantine_mark_file(struct queue *queue, int64_t id, const struct queue_release
                : stock_mark_quarantine(queue, &(struct queue_sweep){0}, id, now_ms);
 }
 
-static int
-release_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_ms)
+int
+queue_release_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_ms)
 {
     struct queue_released released;
-    int rc = queue_find_released(queue, id, &released);
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = queue_find_released(queue, id, &released);
     if (rc == 0 && (released.removed || !*released.path) && by)
         rc = database_refuse(&queue->db, -EINVAL, "the file of %lld is not in quarantine any more",
                              (long long)id);
@@ -231,41 +204,30 @@ release_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_
     if (rc == 0)
         rc = quarantine_mark_file(queue, id, &released, now_ms);
     queue_released_clear(&released);
-    return rc;
+    return queue_leave(queue, rc);
 }
 
 int
-queue_release_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_ms)
+queue_forget_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_ms)
 {
+    struct queue_released released;
+    int64_t series;
     int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, release_quarantine(queue, id, by, now_ms));
-}
-
-static int
-forget_expect_unneeded(struct queue *queue, int64_t id)
-{
-    int64_t series = 0;
-    int rc = database_get(&queue->db,
+    if (rc < 0)
+        return rc;
+    rc = queue_find_released(queue, id, &released);
+    if (rc == 0)
+        rc = database_get(&queue->db,
                           "SELECT s.id FROM quarantine q JOIN series s ON s.series_uid = "
                           "q.series_uid WHERE q.id = ? AND q.lacking AND s.removed_at IS NULL "
                           "AND s.missing_accepted_by = ''",
                           VALUES(value_int(id)), &series);
-    return rc == 1 ? database_refuse(
-                         &queue->db, -EPERM,
-                         "the series lacks the instance of file %lld: send it again, take the "
-                         "series without it (noctule complete --accept-missing), or purge the "
-                         "series",
-                         (long long)id)
-                   : rc;
-}
-
-static int
-forget_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_ms)
-{
-    struct queue_released released;
-    int rc = queue_find_released(queue, id, &released);
-    if (rc == 0)
-        rc = forget_expect_unneeded(queue, id);
+    if (rc == 1)
+        rc = database_refuse(&queue->db, -EPERM,
+                             "the series lacks the instance of file %lld: send it again, take the "
+                             "series without it (noctule complete --accept-missing), or purge the "
+                             "series",
+                             (long long)id);
     if (rc == 0)
         rc = quarantine_note(queue, "QUARANTINE_FORGOTTEN", id, released.code, by, now_ms);
     if (rc == 0)
@@ -273,14 +235,7 @@ forget_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_m
     if (rc == 0)
         rc = database_run(&queue->db, "DELETE FROM quarantine WHERE id = ?", VALUES(value_int(id)));
     queue_released_clear(&released);
-    return rc;
-}
-
-int
-queue_forget_quarantine(struct queue *queue, int64_t id, const char *by, int64_t now_ms)
-{
-    int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, forget_quarantine(queue, id, by, now_ms));
+    return queue_leave(queue, rc);
 }
 
 /* -------------------------------------------------------------------------------- reasons ---- */
@@ -295,11 +250,9 @@ struct reason {
     }
 #define REASON_COLUMN(member) "json_extract(text, '$." #member "'), "
 
-static const struct database_field reason_fields[] = {
-    REASON_FIELD(code), REASON_FIELD(message), REASON_FIELD(original_path),
-    REASON_FIELD(series_uid), REASON_FIELD(sop_instance_uid)};
-static const struct database_shape reason_shape = {"reason", sizeof(struct reason), reason_fields,
-                                                   sizeof reason_fields / sizeof *reason_fields};
+static const struct database_shape reason_shape = DATABASE_SHAPE(
+    "reason", struct reason, REASON_FIELD(code), REASON_FIELD(message), REASON_FIELD(original_path),
+    REASON_FIELD(series_uid), REASON_FIELD(sop_instance_uid));
 
 int
 queue_adopt_quarantine(struct queue *queue, const char *path, const char *text, int64_t now_ms)
@@ -349,10 +302,8 @@ queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance
     FIELD(TEXT, message, "message")
 #define LACKING_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_lacking, member)},
 
-static const struct database_field lacking_fields[] = {LACKING_FIELDS(LACKING_FIELD)};
-static const struct database_shape lacking_shape = {"quarantine", sizeof(struct queue_lacking),
-                                                    lacking_fields,
-                                                    sizeof lacking_fields / sizeof *lacking_fields};
+static const struct database_shape lacking_shape =
+    DATABASE_SHAPE("quarantine", struct queue_lacking, LACKING_FIELDS(LACKING_FIELD));
 
 int
 queue_find_lacking(struct queue *queue, const char *series_uid, struct queue_lacking *lacking)

@@ -36,6 +36,9 @@ struct queue {
  */
 int queue_enter(struct queue *queue);
 int queue_leave(struct queue *queue, int rc);
+/* Runs one statement so enclosed. Returns 0 for any number of changed rows. */
+int queue_change(struct queue *queue, const char *sql, const struct database_value *values,
+                 size_t count);
 
 struct queue_event {
     const char *kind;
@@ -59,10 +62,7 @@ struct queue_rows {
 
 int queue_append_rows(struct queue *queue, const char *sql, const struct database_value *values,
                       size_t count, struct queue_rows *rows);
-/*
- * Returns rc. Moves the rows into *array (a pointer to a pointer) and *count; after an error there
- * are no rows.
- */
+/* Returns rc. Moves the rows into *array (a pointer to a pointer) and *count; after an error there are no rows. */
 int queue_settle_rows(struct queue_rows *rows, int rc, void *array, size_t *count);
 /* Both read all rows. */
 int queue_list(struct queue *queue, const char *sql, const struct database_value *values,
@@ -80,8 +80,6 @@ struct series_row {
 
 /* Returns 1 if there is no such series. */
 int queue_read_series(struct queue *queue, const char *series_uid, struct series_row *row);
-/* Returns -ENOENT if there is no such series. */
-int queue_expect_series(struct queue *queue, const char *series_uid, struct series_row *row);
 /*
  * SETTLED | REFUSED -> GATHERING, revision + 1: its instances changed, or it must be inspected
  * again. A series whose files are removed begins without instances. `kind` is the kind of the
@@ -93,20 +91,14 @@ int queue_reopen_series(struct queue *queue, struct series_row *row, const char 
 /* Returns -ESTALE with a reason: the files are removed. */
 int queue_refuse_removed(struct queue *queue, const char *series_uid);
 
-/*
- * Notes that the file from `source` is stored at `path` and that its inbox keeps the original
- * (inbox_files.c).
- */
+/* Notes that the file from `source` is stored at `path` and that its inbox keeps the original (inbox_files.c). */
 int queue_keep_in_mind(struct queue *queue, const char *source, const struct queue_kept *kept,
                        const char *path);
 
 /* Records that a good file of this instance of the series arrived: the series does not lack it any more (quarantine_rows.c). */
 int queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance_uid);
 
-/*
- * Reads the annotation objects that refer to a series, or lie in its folder, with files
- * (object_rows.c).
- */
+/* Reads the annotation objects that refer to a series, or lie in its folder, with files (object_rows.c). */
 int queue_series_objects(struct queue *queue, int64_t series_id, struct queue_ids *objects);
 /* Adds an event of each stored series that it refers to. */
 int queue_object_note(struct queue *queue, const char *kind, int64_t object_id, const char *detail,
@@ -125,10 +117,7 @@ int queue_close_reviews(struct queue *queue, int64_t job_id, int64_t now_ms);
  */
 int queue_job_stands(struct queue *queue, int64_t job_id, int64_t now_ms);
 
-/*
- * Stores the features of a job that ended well (feature_rows.c). Call within queue_enter() and
- * queue_leave().
- */
+/* Stores the features of a job that ended well (feature_rows.c). Call within queue_enter() and queue_leave(). */
 int queue_add_features(struct queue *queue, int64_t job_id, const struct queue_figures *figures);
 
 /*

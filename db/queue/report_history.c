@@ -63,13 +63,10 @@ queue_close_night(struct queue *queue, const char *name, int64_t since_ms, int64
     return queue_leave(queue, rc);
 }
 
-static const struct database_field night_fields[] = {
-    {DATABASE_INT64, offsetof(struct queue_night, id)},
-    {DATABASE_TIME, offsetof(struct queue_night, since_ms)},
-    {DATABASE_TIME, offsetof(struct queue_night, until_ms)},
-};
-static const struct database_shape night_shape = {"night", sizeof(struct queue_night), night_fields,
-                                                  3};
+static const struct database_shape night_shape =
+    DATABASE_SHAPE("night", struct queue_night, {DATABASE_INT64, offsetof(struct queue_night, id)},
+                   {DATABASE_TIME, offsetof(struct queue_night, since_ms)},
+                   {DATABASE_TIME, offsetof(struct queue_night, until_ms)});
 
 int
 queue_unreported_night(struct queue *queue, struct queue_night *night)

@@ -1,6 +1,4 @@
-/*
- * retention_rows.c - see db/retention_rows.h. service/common/layout.h defines the places of files.
- */
+/* retention_rows.c - see db/retention_rows.h. service/common/layout.h defines the places of files. */
 #include "db/retention_rows.h"
 
 #include "db/queue/edges.h"
@@ -18,14 +16,16 @@
 
 /* Each returns 1 if the row may be removed, 0 if it stays. */
 
+/* Returns 1 if the statement finds a row with the id whose original stays in one of the inboxes. */
 static int
-stock_series_is_kept(struct queue *queue, int64_t id, const char *source)
+stock_is_kept(struct queue *queue, const struct queue_sweep *sweep, const char *sql, int64_t id)
 {
     int64_t found;
-    return database_get(&queue->db,
-                        "SELECT 1 FROM instance WHERE series_id = ? AND source = ? "
-                        "AND original_path = '' LIMIT 1",
-                        VALUES(value_int(id), value_text(source)), &found);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sweep->source_count; i++)
+        rc = database_get(&queue->db, sql, VALUES(value_int(id), value_text(sweep->sources[i])),
+                          &found);
+    return rc;
 }
 
 static int
@@ -41,8 +41,11 @@ stock_series_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_
         "  OR EXISTS (SELECT 1 FROM delivery d WHERE d.job_id = j.id AND " NOT_ARRIVED ")) "
         "UNION ALL SELECT 1 FROM series WHERE id = ?1 AND ?3 AND state = 'REFUSED' LIMIT 1",
         VALUES(value_int(id), value_time(before_ms), value_int(sweep->for_space)), &found);
-    for (size_t i = 0; rc == 0 && i < sweep->source_count; i++)
-        rc = stock_series_is_kept(queue, id, sweep->sources[i]);
+    if (rc == 0)
+        rc = stock_is_kept(queue, sweep,
+                           "SELECT 1 FROM instance WHERE series_id = ? AND source = ? "
+                           "AND original_path = '' LIMIT 1",
+                           id);
     return rc < 0 ? rc : rc == 0;
 }
 
@@ -82,19 +85,9 @@ stock_rows_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_t 
     return rc < 0 ? rc : rc == 0;
 }
 
-/* Returns 1 if its original stays: the inbox would bring it back. */
-static int
-stock_object_is_kept(struct queue *queue, const struct queue_sweep *sweep, int64_t id)
-{
-    int64_t found;
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < sweep->source_count; i++)
-        rc = database_get(&queue->db,
-                          "SELECT 1 FROM object WHERE id = ? AND source = ? "
-                          "AND original_path = ''",
-                          VALUES(value_int(id), value_text(sweep->sources[i])), &found);
-    return rc;
-}
+/* The inbox would bring back an object whose original stays. */
+static const char kept_object_sql[] =
+    "SELECT 1 FROM object WHERE id = ? AND source = ? AND original_path = ''";
 
 /* Returns 1 if another stored series is among its references. */
 static int
@@ -117,7 +110,7 @@ stock_object_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_
                     int64_t before_ms)
 {
     (void)before_ms;
-    int rc = stock_object_is_kept(queue, sweep, id);
+    int rc = stock_is_kept(queue, sweep, kept_object_sql, id);
     if (rc == 0)
         rc = stock_object_is_used(queue, id, 0);
     return rc < 0 ? rc : rc == 0;
@@ -137,25 +130,6 @@ stock_note(struct queue *queue, const struct queue_event *about, const char *wha
              count == 1 ? "" : "s", (double)bytes / (1 << 20), why);
     event.detail = detail;
     return queue_add_event(queue, &event, now_ms);
-}
-
-/*
- * Marks the preview and the record of jobs without results, and the results of rejected jobs. None
- * of them is delivered.
- */
-static int
-stock_mark_leavings(struct queue *queue, int64_t series_id, int64_t now_ms)
-{
-    int rc = database_run(&queue->db,
-                          "INSERT INTO removal (path) SELECT 'outbox/' || id FROM job "
-                          "WHERE series_id = ? AND state <> 'DONE' AND removed_at IS NULL "
-                          "ON CONFLICT DO NOTHING",
-                          VALUES(value_int(series_id)));
-    return rc < 0 ? rc
-                  : database_run(&queue->db,
-                                 "UPDATE job SET removed_at = ?2 WHERE series_id = ?1 "
-                                 "AND state <> 'DONE' AND removed_at IS NULL",
-                                 VALUES(value_int(series_id), value_time(now_ms)));
 }
 
 /* Its label and file name may name a patient; its row stays without them. */
@@ -183,27 +157,6 @@ stock_mark_object(struct queue *queue, const struct queue_sweep *sweep, int64_t 
                                  VALUES(value_int(id), value_time(now_ms)));
 }
 
-/*
- * Returns 1 if it is removed with this series: it lies in its folder, or refers to no other stored
- * series.
- */
-static int
-stock_object_goes_with(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
-                       int64_t series_id)
-{
-    int64_t found;
-    int rc = database_get(&queue->db,
-                          "SELECT 1 FROM object o JOIN series s ON s.series_uid = o.series_uid "
-                          "WHERE o.id = ? AND s.id = ?",
-                          VALUES(value_int(id), value_int(series_id)), &found);
-    if (rc != 0)
-        return rc;
-    rc = stock_object_is_used(queue, id, series_id);
-    if (rc == 0)
-        rc = stock_object_is_kept(queue, sweep, id);
-    return rc < 0 ? rc : rc == 0;
-}
-
 int
 stock_objects_with(struct queue *queue, const struct queue_sweep *sweep, int64_t series_id,
                    struct queue_ids *objects)
@@ -211,34 +164,33 @@ stock_objects_with(struct queue *queue, const struct queue_sweep *sweep, int64_t
     size_t count = 0;
     int rc = queue_series_objects(queue, series_id, objects);
     for (size_t i = 0; rc >= 0 && i < objects->count; i++) {
-        rc = stock_object_goes_with(queue, sweep, objects->at[i], series_id);
-        if (rc == 1)
-            objects->at[count++] = objects->at[i];
+        const int64_t id = objects->at[i];
+        int64_t found;
+        rc = database_get(&queue->db,
+                          "SELECT 1 FROM object o JOIN series s ON s.series_uid = o.series_uid "
+                          "WHERE o.id = ? AND s.id = ?",
+                          VALUES(value_int(id), value_int(series_id)), &found);
+        const bool in_its_folder = rc == 1;
+        if (rc == 0)
+            rc = stock_object_is_used(queue, id, series_id);
+        if (rc == 0)
+            rc = stock_is_kept(queue, sweep, kept_object_sql, id);
+        if (in_its_folder || rc == 0)
+            objects->at[count++] = id;
     }
     objects->count = count;
-    if (rc < 0)
+    if (rc < 0) {
         free(objects->at);
+        objects->at = NULL;
+    }
     return rc < 0 ? rc : 0;
-}
-
-static int
-stock_mark_objects_with(struct queue *queue, const struct queue_sweep *sweep, int64_t series_id,
-                        int64_t now_ms)
-{
-    struct queue_ids objects;
-    int rc = stock_objects_with(queue, sweep, series_id, &objects);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; rc == 0 && i < objects.count; i++)
-        rc = stock_mark_object(queue, sweep, objects.at[i], now_ms);
-    free(objects.at);
-    return rc;
 }
 
 int
 stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms)
 {
     int64_t bytes = 0, instances = 0;
+    struct queue_ids objects = {0};
     int rc = database_get(&queue->db, "SELECT count(*) FROM instance WHERE series_id = ?",
                           VALUES(value_int(id)), &instances);
     if (rc >= 0)
@@ -255,10 +207,23 @@ stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t 
                           "INSERT INTO removal (path) SELECT 'series/' || series_uid FROM series "
                           "WHERE id = ? ON CONFLICT DO NOTHING",
                           VALUES(value_int(id)));
+    /* The preview and the record of jobs without results, and results of rejected jobs: never delivered. */
     if (rc == 0)
-        rc = stock_mark_leavings(queue, id, now_ms);
+        rc = database_run(&queue->db,
+                          "INSERT INTO removal (path) SELECT 'outbox/' || id FROM job "
+                          "WHERE series_id = ? AND state <> 'DONE' AND removed_at IS NULL "
+                          "ON CONFLICT DO NOTHING",
+                          VALUES(value_int(id)));
+    if (rc == 0)
+        rc = database_run(&queue->db,
+                          "UPDATE job SET removed_at = ?2 WHERE series_id = ?1 "
+                          "AND state <> 'DONE' AND removed_at IS NULL",
+                          VALUES(value_int(id), value_time(now_ms)));
     if (rc == 0) /* while its instances still identify them */
-        rc = stock_mark_objects_with(queue, sweep, id, now_ms);
+        rc = stock_objects_with(queue, sweep, id, &objects);
+    for (size_t i = 0; rc == 0 && i < objects.count; i++)
+        rc = stock_mark_object(queue, sweep, objects.at[i], now_ms);
+    free(objects.at);
     if (rc == 0)
         rc = database_run(&queue->db, "DELETE FROM instance WHERE series_id = ?",
                           VALUES(value_int(id)));
@@ -294,9 +259,7 @@ stock_mark_results(struct queue *queue, const struct queue_sweep *sweep, int64_t
     return rc < 0 ? rc : stock_note(queue, &about, "result", results, bytes, sweep->why, now_ms);
 }
 
-/*
- * Makes no event: the row itself is the record, and a flood of bad files must not fill the events.
- */
+/* Makes no event: the row itself is the record, and a flood of bad files must not fill the events. */
 int
 stock_mark_quarantine(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
                       int64_t now_ms)
@@ -324,30 +287,6 @@ stock_run(struct queue *queue, const char *const *statements, size_t count, int6
 }
 
 static int
-stock_delete_job(struct queue *queue, int64_t id)
-{
-    static const char *const statements[] = {
-        "DELETE FROM feature WHERE job_id = ?", "DELETE FROM pattern_histogram WHERE job_id = ?",
-        "DELETE FROM segment WHERE job_id = ?", "DELETE FROM breach WHERE job_id = ?",
-        "DELETE FROM event WHERE job_id = ?",   "DELETE FROM delivery WHERE job_id = ?",
-        "DELETE FROM result WHERE job_id = ?",  "DELETE FROM job WHERE id = ?",
-    };
-    return stock_run(queue, statements, sizeof statements / sizeof *statements, id);
-}
-
-static int
-stock_delete_series(struct queue *queue, int64_t id)
-{
-    static const char *const statements[] = {
-        "DELETE FROM quarantine WHERE series_uid = (SELECT series_uid FROM series WHERE id = ?)",
-        "DELETE FROM event WHERE series_id = ?",
-        "DELETE FROM stack WHERE series_id = ?",
-        "DELETE FROM series WHERE id = ?",
-    };
-    return stock_run(queue, statements, sizeof statements / sizeof *statements, id);
-}
-
-static int
 horizon_set(struct queue *queue, int64_t before_ms)
 {
     return database_run(&queue->db,
@@ -359,6 +298,18 @@ horizon_set(struct queue *queue, int64_t before_ms)
 static int
 stock_drop_rows(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms)
 {
+    static const char *const of_job[] = {
+        "DELETE FROM feature WHERE job_id = ?", "DELETE FROM pattern_histogram WHERE job_id = ?",
+        "DELETE FROM segment WHERE job_id = ?", "DELETE FROM breach WHERE job_id = ?",
+        "DELETE FROM event WHERE job_id = ?",   "DELETE FROM delivery WHERE job_id = ?",
+        "DELETE FROM result WHERE job_id = ?",  "DELETE FROM job WHERE id = ?",
+    };
+    static const char *const of_series[] = {
+        "DELETE FROM quarantine WHERE series_uid = (SELECT series_uid FROM series WHERE id = ?)",
+        "DELETE FROM event WHERE series_id = ?",
+        "DELETE FROM stack WHERE series_id = ?",
+        "DELETE FROM series WHERE id = ?",
+    };
     int64_t job = 0;
     (void)now_ms;
     int rc = horizon_set(queue, sweep->before_ms[QUEUE_STOCK_ROWS]);
@@ -368,8 +319,8 @@ stock_drop_rows(struct queue *queue, const struct queue_sweep *sweep, int64_t id
     if (rc < 0)
         return rc;
     if (rc == 0)
-        return stock_delete_series(queue, id);
-    rc = stock_delete_job(queue, job);
+        return stock_run(queue, of_series, sizeof of_series / sizeof *of_series, id);
+    rc = stock_run(queue, of_job, sizeof of_job / sizeof *of_job, job);
     return rc < 0 ? rc : 1;
 }
 
@@ -411,25 +362,9 @@ static const struct stock {
                                  stock_drop_object},
 };
 
-static const struct database_field place_fields[] = {
-    {DATABASE_INT64, offsetof(struct queue_place, id)},
-    {DATABASE_TIME, offsetof(struct queue_place, at_ms)},
-};
-static const struct database_shape place_shape = {"stock", sizeof(struct queue_place), place_fields,
-                                                  2};
-
-/* Finds the next row of this stock. Returns 1 if there is no row. */
-static int
-stock_next(struct queue *queue, const struct queue_sweep *sweep, int i, struct queue_place *place)
-{
-    const struct queue_place *after = &sweep->after[i];
-    if (sweep->before_ms[i] <= 0)
-        return 1;
-    return queue_read_row(
-        queue, stocks[i].next,
-        VALUES(value_time(after->at_ms), value_int(after->id), value_time(sweep->before_ms[i])),
-        &place_shape, place);
-}
+static const struct database_shape place_shape =
+    DATABASE_SHAPE("stock", struct queue_place, {DATABASE_INT64, offsetof(struct queue_place, id)},
+                   {DATABASE_TIME, offsetof(struct queue_place, at_ms)});
 
 /* Finds the stock with the oldest row; QUEUE_STOCKS: there is no row. */
 static int
@@ -438,7 +373,13 @@ sweep_next(struct queue *queue, const struct queue_sweep *sweep, struct queue_pl
     int oldest = QUEUE_STOCKS;
     for (int i = 0; i < QUEUE_STOCKS; i++) {
         struct queue_place found;
-        int rc = stock_next(queue, sweep, i, &found);
+        const struct queue_place *after = &sweep->after[i];
+        if (sweep->before_ms[i] <= 0)
+            continue;
+        int rc = queue_read_row(
+            queue, stocks[i].next,
+            VALUES(value_time(after->at_ms), value_int(after->id), value_time(sweep->before_ms[i])),
+            &place_shape, &found);
         if (rc < 0)
             return rc;
         if (rc == 1 || (oldest < QUEUE_STOCKS && found.at_ms >= place->at_ms))
@@ -447,41 +388,6 @@ sweep_next(struct queue *queue, const struct queue_sweep *sweep, struct queue_pl
         *place = found;
     }
     return oldest;
-}
-
-/* Returns 1 if the row was marked. Advances the position unless more of the row must be removed. */
-static int
-sweep_take(struct queue *queue, struct queue_sweep *sweep, int i, const struct queue_place *place,
-           int64_t now_ms)
-{
-    const struct stock *stock = &stocks[i];
-    int rc = stock->may_go ? stock->may_go(queue, sweep, place->id, sweep->before_ms[i]) : 1;
-    const int may = rc;
-    if (may == 1)
-        rc = stock->take(queue, sweep, place->id, now_ms);
-    if (rc < 0)
-        return rc;
-    if (may == 0 || rc == 0)
-        sweep->after[i] = *place;
-    return may;
-}
-
-static int
-sweep_some(struct queue *queue, struct queue_sweep *sweep, size_t limit, int64_t now_ms,
-           size_t *count)
-{
-    for (size_t looks = 0; looks < LOOKS_PER_MARK * limit && *count < limit; looks++) {
-        struct queue_place place;
-        const int stock = sweep_next(queue, sweep, &place);
-        sweep->over = stock == QUEUE_STOCKS;
-        if (stock < 0 || sweep->over)
-            return stock < 0 ? stock : 0;
-        int rc = sweep_take(queue, sweep, stock, &place, now_ms);
-        if (rc < 0)
-            return rc;
-        *count += (size_t)rc;
-    }
-    return 0;
 }
 
 int
@@ -493,7 +399,22 @@ queue_sweep(struct queue *queue, struct queue_sweep *sweep, size_t limit, int64_
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = queue_leave(queue, sweep_some(queue, sweep, limit, now_ms, count));
+    for (size_t looks = 0; rc >= 0 && looks < LOOKS_PER_MARK * limit && *count < limit; looks++) {
+        struct queue_place place;
+        const int i = sweep_next(queue, sweep, &place);
+        sweep->over = i == QUEUE_STOCKS;
+        rc = i < 0 ? i : 0;
+        if (i < 0 || sweep->over)
+            break;
+        const struct stock *stock = &stocks[i];
+        const int may =
+            stock->may_go ? stock->may_go(queue, sweep, place.id, sweep->before_ms[i]) : 1;
+        rc = may == 1 ? stock->take(queue, sweep, place.id, now_ms) : may;
+        if (rc == 0) /* 1: more of the row must be removed */
+            sweep->after[i] = place;
+        *count += rc >= 0 && may == 1;
+    }
+    rc = queue_leave(queue, rc < 0 ? rc : 0);
     if (rc < 0) {
         *sweep = before;
         *count = 0;
@@ -503,51 +424,19 @@ queue_sweep(struct queue *queue, struct queue_sweep *sweep, size_t limit, int64_
 
 /* -------------------------------------------------------------------------- the daemon's own -- */
 
-/* The last of these events stay: v_destinations and v_night need them. */
-static int
-sweep_own_events(struct queue *queue, int64_t before_ms, size_t limit)
-{
-    int rc = horizon_set(queue, before_ms);
-    if (rc < 0)
-        return rc;
-    return database_change(
-        &queue->db,
-        "DELETE FROM event WHERE id IN (SELECT id FROM event WHERE series_id IS NULL AND at < ?1 "
-        "AND (kind NOT IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP', 'COMPUTE_WAITING', "
-        "'COMPUTE_READY') OR id < (SELECT max(id) FROM event INDEXED BY event_destination "
-        "  WHERE kind IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP') AND kind = 'START')) "
-        "ORDER BY at LIMIT ?2)",
-        VALUES(value_time(before_ms), queue_row_limit(limit)));
-}
-
-static int
-sweep_stray_quarantine(struct queue *queue, int64_t before_ms, size_t limit)
-{
-    return database_change(
-        &queue->db,
-        "DELETE FROM quarantine WHERE id IN (SELECT id FROM quarantine q "
-        "WHERE quarantined_at < ?1 AND (path = '' OR removed_at < ?1) "
-        "AND NOT EXISTS (SELECT 1 FROM series s WHERE s.series_uid = q.series_uid) LIMIT ?2)",
-        VALUES(value_time(before_ms), queue_row_limit(limit)));
-}
-
-static int
-sweep_pulls(struct queue *queue, int64_t before_ms, size_t limit)
-{
-    return database_change(
-        &queue->db,
-        "DELETE FROM pull WHERE id IN (SELECT id FROM pull WHERE ended_at < ?1 LIMIT ?2)",
-        VALUES(value_time(before_ms), queue_row_limit(limit)));
-}
-
-static int
-sweep_callers(struct queue *queue, int64_t before_ms, size_t limit)
-{
-    return database_change(
-        &queue->db,
-        "DELETE FROM caller WHERE id IN (SELECT id FROM caller WHERE last_at < ?1 LIMIT ?2)",
-        VALUES(value_time(before_ms), queue_row_limit(limit)));
-}
+/* The rows that no series takes with it. The last of these events stay: v_destinations and v_night need them. */
+static const char *const own_rows_sql[] = {
+    "DELETE FROM event WHERE id IN (SELECT id FROM event WHERE series_id IS NULL AND at < ?1 "
+    "AND (kind NOT IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP', 'COMPUTE_WAITING', "
+    "'COMPUTE_READY') OR id < (SELECT max(id) FROM event INDEXED BY event_destination "
+    "  WHERE kind IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP') AND kind = 'START')) "
+    "ORDER BY at LIMIT ?2)",
+    "DELETE FROM quarantine WHERE id IN (SELECT id FROM quarantine q "
+    "WHERE quarantined_at < ?1 AND (path = '' OR removed_at < ?1) "
+    "AND NOT EXISTS (SELECT 1 FROM series s WHERE s.series_uid = q.series_uid) LIMIT ?2)",
+    "DELETE FROM pull WHERE id IN (SELECT id FROM pull WHERE ended_at < ?1 LIMIT ?2)",
+    "DELETE FROM caller WHERE id IN (SELECT id FROM caller WHERE last_at < ?1 LIMIT ?2)",
+};
 
 int
 queue_sweep_events(struct queue *queue, int64_t before_ms, size_t limit, size_t *count)
@@ -556,13 +445,16 @@ queue_sweep_events(struct queue *queue, int64_t before_ms, size_t limit, size_t 
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    const int events = sweep_own_events(queue, before_ms, limit);
-    const int strays = events < 0 ? events : sweep_stray_quarantine(queue, before_ms, limit);
-    const int pulls = strays < 0 ? strays : sweep_pulls(queue, before_ms, limit);
-    const int callers = pulls < 0 ? pulls : sweep_callers(queue, before_ms, limit);
-    rc = queue_leave(queue, callers < 0 ? callers : 0);
+    size_t removed = 0;
+    rc = horizon_set(queue, before_ms);
+    for (size_t i = 0; rc >= 0 && i < sizeof own_rows_sql / sizeof *own_rows_sql; i++) {
+        rc = database_change(&queue->db, own_rows_sql[i],
+                             VALUES(value_time(before_ms), queue_row_limit(limit)));
+        removed += rc > 0 ? (size_t)rc : 0;
+    }
+    rc = queue_leave(queue, rc < 0 ? rc : 0);
     if (rc == 0)
-        *count = (size_t)events + (size_t)strays + (size_t)pulls + (size_t)callers;
+        *count = removed;
     return rc;
 }
 
@@ -575,10 +467,8 @@ queue_sweep_events(struct queue *queue, int64_t before_ms, size_t limit, size_t 
     FIELD(TIME, taken_ms, "taken_at")
 #define REMOVAL_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_removal, member)},
 
-static const struct database_field removal_fields[] = {REMOVAL_FIELDS(REMOVAL_FIELD)};
-static const struct database_shape removal_shape = {"removal", sizeof(struct queue_removal),
-                                                    removal_fields,
-                                                    sizeof removal_fields / sizeof *removal_fields};
+static const struct database_shape removal_shape =
+    DATABASE_SHAPE("removal", struct queue_removal, REMOVAL_FIELDS(REMOVAL_FIELD));
 
 int
 queue_removals(struct queue *queue, int64_t after, size_t limit, struct queue_removal **removals,
@@ -600,11 +490,7 @@ queue_removal_clear(struct queue_removal *removal)
 int
 queue_removed(struct queue *queue, int64_t id)
 {
-    int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    return queue_leave(
-        queue, database_run(&queue->db, "DELETE FROM removal WHERE id = ?", VALUES(value_int(id))));
+    return queue_change(queue, "DELETE FROM removal WHERE id = ?", VALUES(value_int(id)));
 }
 
 /* ---------------------------------------------------------------------------- disk, upkeep -- */
@@ -612,12 +498,8 @@ queue_removed(struct queue *queue, int64_t id)
 int
 queue_measure_disk(struct queue *queue, double free_mib, int64_t now_ms)
 {
-    int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    return queue_leave(queue,
-                       database_run(&queue->db, "INSERT OR REPLACE INTO disk_now VALUES (1, ?, ?)",
-                                    VALUES(value_time(now_ms), value_real(free_mib))));
+    return queue_change(queue, "INSERT OR REPLACE INTO disk_now VALUES (1, ?, ?)",
+                        VALUES(value_time(now_ms), value_real(free_mib)));
 }
 
 int

@@ -10,62 +10,6 @@
 
 /* ---------------------------------------------------------------------------------- accepted -- */
 
-/* Returns -ESTALE if late slices arrived: the reviewed result is not of the present series. */
-static int
-review_expect_current(struct queue *queue, const struct edge_row *row)
-{
-    if (row->revision == row->series_revision)
-        return 0;
-    return database_refuse(
-        &queue->db, -ESTALE,
-        "job %lld is for revision %d, its series is at %d by now: the job of that "
-        "one takes its place",
-        (long long)row->id, row->revision, row->series_revision);
-}
-
-/* Returns 1 if the job has results: DONE. */
-static int
-review_has_results(struct queue *queue, int64_t job_id)
-{
-    int64_t found;
-    return database_get(&queue->db, "SELECT 1 FROM result WHERE job_id = ? LIMIT 1",
-                        VALUES(value_int(job_id)), &found);
-}
-
-/* Creates deliveries of the DICOM results to all destinations. */
-static int
-review_deliver(struct queue *queue, int64_t job_id, const char *const *destinations, size_t count,
-               int64_t now_ms)
-{
-    struct queue_ids results;
-    const struct queue_result routes = {.destinations = destinations, .destination_count = count};
-    int rc = queue_list(
-        queue, "SELECT id FROM result WHERE job_id = ? AND sop_instance_uid <> '' ORDER BY id",
-        VALUES(value_int(job_id)), &database_id, &results.at, &results.count);
-    for (size_t i = 0; rc == 0 && i < results.count; i++)
-        rc = queue_add_deliveries(queue, results.at[i], &routes, now_ms);
-    free(results.at);
-    return rc;
-}
-
-/* The broken expectation stays in the row, although the job was accepted. */
-static int
-review_accept(struct queue *queue, const struct edge_row *row, const char *by, int64_t now_ms)
-{
-    char words[160];
-    int rc = review_has_results(queue, row->id);
-    if (rc < 0)
-        return rc;
-    const enum queue_job_state to = rc == 1 ? QUEUE_DONE : QUEUE_EMPTY;
-    int changed = database_change(&queue->db,
-                                  "UPDATE job SET state = ?3, reviewed_at = ?4, reviewed_by = ?5 "
-                                  "WHERE id = ?1 AND state = ?2",
-                                  VALUES(EDGE_GUARD(row), value_text(queue_job_state_name(to)),
-                                         value_time(now_ms), value_text(by)));
-    snprintf(words, sizeof words, "by %s", by);
-    return edge_taken(queue, changed, row, (int)to, "JOB_ACCEPTED", CODE_NONE, words, now_ms);
-}
-
 int
 queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destinations,
                  size_t destination_count, const char *by, int64_t now_ms)
@@ -74,11 +18,42 @@ queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destina
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_REVIEW), &row);
     if (rc < 0)
         return rc;
-    rc = review_expect_current(queue, &row);
+    /* After late slices the reviewed result is not of the present series. */
+    if (row.revision != row.series_revision)
+        rc = database_refuse(
+            &queue->db, -ESTALE,
+            "job %lld is for revision %d, its series is at %d by now: the job of that "
+            "one takes its place",
+            (long long)row.id, row.revision, row.series_revision);
+    int64_t found;
     if (rc == 0)
-        rc = review_accept(queue, &row, by, now_ms);
-    if (rc == 0)
-        rc = review_deliver(queue, job_id, destinations, destination_count, now_ms);
+        rc = database_get(&queue->db, "SELECT 1 FROM result WHERE job_id = ? LIMIT 1",
+                          VALUES(value_int(job_id)), &found);
+    if (rc >= 0) {
+        /* The broken expectation stays in the row, although the job was accepted. */
+        char words[160];
+        const enum queue_job_state to = rc == 1 ? QUEUE_DONE : QUEUE_EMPTY;
+        int changed =
+            database_change(&queue->db,
+                            "UPDATE job SET state = ?3, reviewed_at = ?4, reviewed_by = ?5 "
+                            "WHERE id = ?1 AND state = ?2",
+                            VALUES(EDGE_GUARD(&row), value_text(queue_job_state_name(to)),
+                                   value_time(now_ms), value_text(by)));
+        snprintf(words, sizeof words, "by %s", by);
+        rc = edge_taken(queue, changed, &row, (int)to, "JOB_ACCEPTED", CODE_NONE, words, now_ms);
+    }
+    if (rc == 0) {
+        /* Only DICOM results are delivered. */
+        struct queue_ids results;
+        const struct queue_result routes = {.destinations = destinations,
+                                            .destination_count = destination_count};
+        rc = queue_list(
+            queue, "SELECT id FROM result WHERE job_id = ? AND sop_instance_uid <> '' ORDER BY id",
+            VALUES(value_int(job_id)), &database_id, &results.at, &results.count);
+        for (size_t i = 0; rc == 0 && i < results.count; i++)
+            rc = queue_add_deliveries(queue, results.at[i], &routes, now_ms);
+        free(results.at);
+    }
     if (rc == 0)
         rc = queue_job_stands(queue, job_id, now_ms);
     return queue_leave(queue, rc);

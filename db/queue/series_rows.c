@@ -1,6 +1,4 @@
-/*
- * series_rows.c - instances, series, stacks: the edges of a series (see transaction.c).
- */
+/* series_rows.c - instances, series, stacks: the edges of a series (see transaction.c). */
 #include "db/queue/queue_private.h"
 
 #include <errno.h>
@@ -13,14 +11,11 @@
 
 const char *const queue_series_states[] = {"GATHERING", "SETTLED", "REFUSED"};
 
-static const struct database_field series_row_fields[] = {
-    {DATABASE_INT64, offsetof(struct series_row, id)},
-    {DATABASE_INT32, offsetof(struct series_row, revision)},
-    {DATABASE_NAME(queue_series_states), offsetof(struct series_row, state)},
-    {DATABASE_BOOL, offsetof(struct series_row, removed)},
-};
-static const struct database_shape series_row_shape = {"series", sizeof(struct series_row),
-                                                       series_row_fields, 4};
+static const struct database_shape series_row_shape =
+    DATABASE_SHAPE("series", struct series_row, {DATABASE_INT64, offsetof(struct series_row, id)},
+                   {DATABASE_INT32, offsetof(struct series_row, revision)},
+                   {DATABASE_NAME(queue_series_states), offsetof(struct series_row, state)},
+                   {DATABASE_BOOL, offsetof(struct series_row, removed)});
 
 int
 queue_read_series(struct queue *queue, const char *series_uid, struct series_row *row)
@@ -163,35 +158,6 @@ insert_instance(struct queue *queue, const struct queue_instance *instance,
                                value_text(instance->called_ae), value_text(instance->sender)));
 }
 
-static int
-add_new_instance(struct queue *queue, const struct queue_instance *instance, bool series_known,
-                 struct series_row *row, int64_t now_ms)
-{
-    int rc = 0;
-    if (!series_known)
-        rc = insert_series(queue, instance, now_ms, row);
-    else if (row->state != SERIES_GATHERING)
-        rc = queue_reopen_series(
-            queue, row, "INSTANCE",
-            row->removed ? "sent again after its files were removed" : "a late instance", now_ms);
-    return rc < 0 ? rc : insert_instance(queue, instance, row, now_ms);
-}
-
-/*
- * Returns 1 if the series was inspected, and the missing file may be the reason for its refusal or
- * its missing results.
- */
-static int
-may_have_failed_without(struct queue *queue, const struct series_row *row)
-{
-    int64_t found;
-    if (row->state != SERIES_SETTLED)
-        return row->state == SERIES_REFUSED;
-    return database_get(
-        &queue->db, "SELECT 1 FROM job WHERE series_id = ? AND revision = ? AND state = 'FAILED'",
-        VALUES(value_int(row->id), value_int(row->revision)), &found);
-}
-
 /* Notes that the file of a known instance arrived again. Returns 1 if it was missing. */
 static int
 bring_back(struct queue *queue, struct series_row *row, int64_t instance_id, int64_t now_ms)
@@ -206,59 +172,32 @@ bring_back(struct queue *queue, struct series_row *row, int64_t instance_id, int
         VALUES(value_int(row->id), value_time(now_ms)));
     if (rc < 0)
         return rc;
-    rc = may_have_failed_without(queue, row);
+    /* The missing file may be the reason for a refusal or for missing results. */
+    int64_t found;
+    rc = row->state == SERIES_REFUSED;
+    if (row->state == SERIES_SETTLED)
+        rc = database_get(
+            &queue->db,
+            "SELECT 1 FROM job WHERE series_id = ? AND revision = ? AND state = 'FAILED'",
+            VALUES(value_int(row->id), value_int(row->revision)), &found);
     if (rc == 1)
         rc = queue_reopen_series(queue, row, "INSTANCE", "a missing file returned", now_ms);
     return rc < 0 ? rc : 1;
 }
 
-/*
- * Returns 1 if the file has another source than the stored one: a resend, not the same file
- * reported again after a restart.
- */
-static int
-is_resend(struct queue *queue, int64_t instance_id, const char *source)
+/* Returns whether the file was found at a restart, not received. */
+static bool
+is_recovered(const struct queue_instance *instance)
 {
-    int64_t found;
-    if (source && strcmp(source, QUEUE_SOURCE_RECOVERED) == 0)
-        return 0;
-    return database_get(&queue->db, "SELECT 1 FROM instance WHERE id = ? AND source <> ?",
-                        VALUES(value_int(instance_id), value_text(source)), &found);
+    return instance->source && strcmp(instance->source, QUEUE_SOURCE_RECOVERED) == 0;
 }
 
-/* Completes the source or the original of a known instance. */
 static int
-complete_known_instance(struct queue *queue, int64_t instance_id,
-                        const struct queue_instance *instance)
+replace_instance(struct queue *queue, const struct queue_instance *instance, struct series_row *row,
+                 int64_t instance_id, int64_t now_ms)
 {
-    return database_run(&queue->db,
-                        "UPDATE instance SET source = iif(source = '" QUEUE_SOURCE_RECOVERED
-                        "', ?2, source), "
-                        "original_path = iif(?3 = '', original_path, ?3) WHERE id = ?1 "
-                        "AND (source = '" QUEUE_SOURCE_RECOVERED "' AND source <> ?2 "
-                        "  OR ?3 <> '' AND original_path <> ?3)",
-                        VALUES(value_int(instance_id), value_text(instance->source),
-                               value_text(instance->original_path)));
-}
-
-/* A new file may hold the same data set in other bytes. */
-static int
-note_sha256(struct queue *queue, const struct queue_instance *instance, int64_t instance_id,
-            bool returned)
-{
-    const char *const sha256 = instance->sha256 ? instance->sha256 : "";
-    if (!returned && !*sha256)
-        return 0;
-    return database_run(&queue->db, "UPDATE instance SET sha256 = ?2 WHERE id = ?1",
-                        VALUES(value_int(instance_id), value_text(sha256)));
-}
-
-/* Attributes of the series come from its corrected instances. */
-static int
-replace_in_series(struct queue *queue, const struct queue_instance *instance, int64_t instance_id,
-                  int64_t now_ms)
-{
-    return database_run(
+    /* Attributes of the series come from its corrected instances. */
+    int rc = database_run(
         &queue->db,
         "UPDATE series SET study_uid = ?2, modality = ?3, body_part = ?4, description = ?5, "
         "frames = series.frames + ?6 - i.frames, missing_files = missing_files - i.missing, "
@@ -268,13 +207,6 @@ replace_in_series(struct queue *queue, const struct queue_instance *instance, in
                value_text(instance->modality), value_text(instance->body_part),
                value_text(instance->series_description), value_int(instance->frames),
                value_int(instance->expected_instances), value_time(now_ms)));
-}
-
-static int
-replace_instance(struct queue *queue, const struct queue_instance *instance, struct series_row *row,
-                 int64_t instance_id, int64_t now_ms)
-{
-    int rc = replace_in_series(queue, instance, instance_id, now_ms);
     if (rc == 0)
         rc = set_series_about(queue, row->id, instance->about);
     if (rc == 0 && row->state != SERIES_GATHERING)
@@ -304,23 +236,34 @@ note_same_file(struct queue *queue, const struct queue_instance *instance, struc
     if (returned < 0)
         return returned;
     *arrival = returned ? QUEUE_RETURNED : QUEUE_KNOWN;
-    int rc = complete_known_instance(queue, instance_id, instance);
-    if (rc == 0)
-        rc = note_sha256(queue, instance, instance_id, returned > 0);
-    if (rc < 0)
-        return rc;
-    int resent = returned ? 0 : is_resend(queue, instance_id, instance->source);
-    if (resent < 0 || (!returned && !resent))
-        return resent;
+    /* Completes the source or the original of a known instance. */
+    int rc = database_run(&queue->db,
+                          "UPDATE instance SET source = iif(source = '" QUEUE_SOURCE_RECOVERED
+                          "', ?2, source), "
+                          "original_path = iif(?3 = '', original_path, ?3) WHERE id = ?1 "
+                          "AND (source = '" QUEUE_SOURCE_RECOVERED "' AND source <> ?2 "
+                          "  OR ?3 <> '' AND original_path <> ?3)",
+                          VALUES(value_int(instance_id), value_text(instance->source),
+                                 value_text(instance->original_path)));
+    const char *const sha256 = instance->sha256 ? instance->sha256 : "";
+    if (rc == 0 && (returned || *sha256)) /* a new file may hold the same data set in other bytes */
+        rc = database_run(&queue->db, "UPDATE instance SET sha256 = ?2 WHERE id = ?1",
+                          VALUES(value_int(instance_id), value_text(sha256)));
+    /* A file of another source was sent again; else it is reported again after a restart. */
+    int64_t found;
+    int resent = returned;
+    if (rc == 0 && !returned && !is_recovered(instance))
+        resent = database_get(&queue->db, "SELECT 1 FROM instance WHERE id = ? AND source <> ?",
+                              VALUES(value_int(instance_id), value_text(instance->source)), &found);
+    if (rc < 0 || resent <= 0)
+        return rc < 0 ? rc : resent;
     struct queue_event event = {.kind = returned ? "INSTANCE_RETURNED" : "INSTANCE_KNOWN",
                                 .series_id = row->id,
                                 .detail = instance->sop_instance_uid};
     return queue_add_event(queue, &event, now_ms);
 }
 
-/*
- * After a crash both files exist: the replaced one may be reported after the one that replaced it.
- */
+/* After a crash both files exist: the replaced one may be reported after the one that replaced it. */
 static int
 note_known_instance(struct queue *queue, const struct queue_instance *instance,
                     struct series_row *row, int64_t instance_id, int64_t now_ms,
@@ -337,21 +280,6 @@ note_known_instance(struct queue *queue, const struct queue_instance *instance,
     return newer > 0 ? replace_instance(queue, instance, row, instance_id, now_ms) : 0;
 }
 
-/*
- * Returns 1 for a file that was found in the place from which it must still be removed: no peer
- * sent it again.
- */
-static int
-is_to_go(struct queue *queue, const struct queue_instance *instance)
-{
-    int64_t to_go = 0;
-    if (!instance->source || strcmp(instance->source, QUEUE_SOURCE_RECOVERED) != 0)
-        return 0;
-    int rc = database_get(&queue->db, "SELECT count(*) FROM removal WHERE path = 'series/' || ?",
-                          VALUES(value_text(instance->series_uid)), &to_go);
-    return rc < 0 ? rc : to_go > 0;
-}
-
 static int
 add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
              enum queue_arrival *arrival, int64_t *series_id)
@@ -363,20 +291,35 @@ add_instance(struct queue *queue, const struct queue_instance *instance, int64_t
         return absent;
     *series_id = row.id;
     *arrival = QUEUE_KNOWN;
-    int rc = is_to_go(queue, instance);
-    if (rc != 0)
-        return rc < 0 ? rc : 0;
-    rc = absent ? 0
-                : database_get(&queue->db,
-                               "SELECT id FROM instance "
-                               "WHERE series_id = ? AND sop_instance_uid = ?",
-                               VALUES(value_int(row.id), value_text(instance->sop_instance_uid)),
-                               &known);
+    int rc = 0;
+    if (is_recovered(instance)) {
+        /* It may lie where it must still be removed: no peer sent it again. */
+        int64_t to_go = 0;
+        rc = database_get(&queue->db, "SELECT count(*) FROM removal WHERE path = 'series/' || ?",
+                          VALUES(value_text(instance->series_uid)), &to_go);
+        if (rc < 0 || to_go > 0)
+            return rc < 0 ? rc : 0;
+    }
+    if (!absent)
+        rc = database_get(
+            &queue->db, "SELECT id FROM instance WHERE series_id = ? AND sop_instance_uid = ?",
+            VALUES(value_int(row.id), value_text(instance->sop_instance_uid)), &known);
     if (rc < 0)
         return rc;
     *arrival = QUEUE_NEW;
-    rc = known ? note_known_instance(queue, instance, &row, known, now_ms, arrival)
-               : add_new_instance(queue, instance, !absent, &row, now_ms);
+    if (known) {
+        rc = note_known_instance(queue, instance, &row, known, now_ms, arrival);
+    } else {
+        if (absent)
+            rc = insert_series(queue, instance, now_ms, &row);
+        else if (row.state != SERIES_GATHERING)
+            rc = queue_reopen_series(queue, &row, "INSTANCE",
+                                     row.removed ? "sent again after its files were removed"
+                                                 : "a late instance",
+                                     now_ms);
+        if (rc >= 0)
+            rc = insert_instance(queue, instance, &row, now_ms);
+    }
     *series_id = row.id;
     if (rc >= 0)
         rc = queue_keep_in_mind(queue, instance->source, &instance->kept, instance->path);
@@ -432,37 +375,35 @@ queue_each_path(struct queue *queue, int (*visit)(void *context, const char *pat
     return rc;
 }
 
-static int
-series_report_missing(struct queue *queue, const char *path, int64_t now_ms)
-{
-    int64_t series_id;
-    int rc = database_get(&queue->db, "SELECT series_id FROM instance WHERE path = ?",
-                          VALUES(value_text(path)), &series_id);
-    if (rc < 0)
-        return rc;
-    if (rc == 0) {
-        rc = queue_object_missing(queue, path, now_ms);
-        return rc == 1 ? database_refuse(&queue->db, -ENOENT, "no instance lies at %s", path) : rc;
-    }
-    rc = database_change(&queue->db,
-                         "UPDATE instance SET missing = 1 WHERE path = ? AND NOT missing",
-                         VALUES(value_text(path)));
-    if (rc <= 0)
-        return rc; /* known already: one event is enough */
-    rc =
-        database_run(&queue->db, "UPDATE series SET missing_files = missing_files + 1 WHERE id = ?",
-                     VALUES(value_int(series_id)));
-    if (rc < 0)
-        return rc;
-    struct queue_event event = {.kind = "INSTANCE_MISSING", .series_id = series_id, .detail = path};
-    return queue_add_event(queue, &event, now_ms);
-}
-
 int
 queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
 {
+    int64_t series_id;
     int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, series_report_missing(queue, path, now_ms));
+    if (rc < 0)
+        return rc;
+    rc = database_get(&queue->db, "SELECT series_id FROM instance WHERE path = ?",
+                      VALUES(value_text(path)), &series_id);
+    if (rc == 0) {
+        rc = queue_object_missing(queue, path, now_ms);
+        if (rc == 1)
+            rc = database_refuse(&queue->db, -ENOENT, "no instance lies at %s", path);
+        return queue_leave(queue, rc);
+    }
+    if (rc > 0)
+        rc = database_change(&queue->db,
+                             "UPDATE instance SET missing = 1 WHERE path = ? AND NOT missing",
+                             VALUES(value_text(path)));
+    if (rc > 0) { /* 0: known already, one event is enough */
+        const struct queue_event event = {
+            .kind = "INSTANCE_MISSING", .series_id = series_id, .detail = path};
+        rc = database_run(&queue->db,
+                          "UPDATE series SET missing_files = missing_files + 1 WHERE id = ?",
+                          VALUES(value_int(series_id)));
+        if (rc == 0)
+            rc = queue_add_event(queue, &event, now_ms);
+    }
+    return queue_leave(queue, rc);
 }
 
 /* ----------------------------------------------------------------------------------- series -- */
@@ -495,10 +436,8 @@ queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
 #define SERIES_COLUMNS                  SERIES_FIELDS(DATABASE_COLUMN) "NULL FROM series "
 #define SERIES_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_series, member)},
 
-static const struct database_field series_fields[] = {SERIES_FIELDS(SERIES_FIELD)};
-static const struct database_shape series_shape = {"series", sizeof(struct queue_series),
-                                                   series_fields,
-                                                   sizeof series_fields / sizeof *series_fields};
+static const struct database_shape series_shape =
+    DATABASE_SHAPE("series", struct queue_series, SERIES_FIELDS(SERIES_FIELD));
 
 void
 queue_series_clear(struct queue_series *series)
@@ -524,10 +463,8 @@ queue_gathering(struct queue *queue, struct queue_series **series, size_t *count
 #define STACK_FIELD(kind, member, sql)                                                             \
     {DATABASE_##kind, offsetof(struct queue_stored_stack, member)},
 
-static const struct database_field stack_fields[] = {STACK_FIELDS(STACK_FIELD)};
-static const struct database_shape stack_shape = {"stack", sizeof(struct queue_stored_stack),
-                                                  stack_fields,
-                                                  sizeof stack_fields / sizeof *stack_fields};
+static const struct database_shape stack_shape =
+    DATABASE_SHAPE("stack", struct queue_stored_stack, STACK_FIELDS(STACK_FIELD));
 
 void
 queue_stored_stack_clear(struct queue_stored_stack *stack)
@@ -570,8 +507,9 @@ queue_refuse_removed(struct queue *queue, const char *series_uid)
                            code_name(CODE_SERIES_REMOVED), series_uid);
 }
 
-int
-queue_expect_series(struct queue *queue, const char *series_uid, struct series_row *row)
+/* Returns -ENOENT if there is no such series. */
+static int
+series_expect(struct queue *queue, const char *series_uid, struct series_row *row)
 {
     int rc = queue_read_series(queue, series_uid, row);
     return rc == 1 ? database_refuse(&queue->db, -ENOENT, "there is no series %s", series_uid) : rc;
@@ -581,7 +519,7 @@ int
 queue_find_series(struct queue *queue, const char *series_uid, int64_t *series_id)
 {
     struct series_row row;
-    int rc = queue_expect_series(queue, series_uid, &row);
+    int rc = series_expect(queue, series_uid, &row);
     if (rc == 0)
         *series_id = row.id;
     return rc;
@@ -596,12 +534,9 @@ queue_series_bytes(struct queue *queue, int64_t series_id, int64_t *bytes)
     return rc < 0 ? rc : 0;
 }
 
-static const struct database_field file_fields[] = {
-    {DATABASE_TEXT, offsetof(struct queue_file, path)},
-    {DATABASE_TEXT, offsetof(struct queue_file, sha256)},
-};
-static const struct database_shape file_shape = {"instance", sizeof(struct queue_file), file_fields,
-                                                 2};
+static const struct database_shape file_shape = DATABASE_SHAPE(
+    "instance", struct queue_file, {DATABASE_TEXT, offsetof(struct queue_file, path)},
+    {DATABASE_TEXT, offsetof(struct queue_file, sha256)});
 
 int
 queue_series_files(struct queue *queue, int64_t series_id, struct queue_file **files, size_t *count)
@@ -614,12 +549,6 @@ void
 queue_file_clear(struct queue_file *file)
 {
     database_clear_row(&file_shape, file);
-}
-
-static struct database_value
-value_length(double mm)
-{
-    return isfinite(mm) && mm > 0 ? value_real(mm) : value_null();
 }
 
 static int
@@ -648,22 +577,6 @@ insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
                value_text(stack->orientation), value_text(stack->cosines)));
 }
 
-/* Finds the reason why a guarded UPDATE of a GATHERING series changed no row. */
-static int
-explain_series(struct queue *queue, int64_t series_id, int32_t revision)
-{
-    int64_t now;
-    int rc = database_get(&queue->db, "SELECT revision FROM series WHERE id = ?",
-                          VALUES(value_int(series_id)), &now);
-    if (rc < 0)
-        return rc;
-    if (rc == 0)
-        return no_such_series(queue, series_id);
-    return database_refuse(
-        &queue->db, -EAGAIN, "series %lld does not gather for revision %d: it is at revision %d%s",
-        (long long)series_id, revision, (int)now, now == revision ? " and has settled" : "");
-}
-
 static int
 series_settle(struct queue *queue, int64_t series_id, int32_t revision, const char *evidence,
               const struct queue_stack *stacks, size_t stack_count, int64_t now_ms)
@@ -680,8 +593,17 @@ series_settle(struct queue *queue, int64_t series_id, int32_t revision, const ch
                                     value_text(evidence), value_time(now_ms)));
     if (rc < 0)
         return rc;
-    if (rc == 0)
-        return explain_series(queue, series_id, revision);
+    if (rc == 0) {
+        int64_t now;
+        rc = database_get(&queue->db, "SELECT revision FROM series WHERE id = ?",
+                          VALUES(value_int(series_id)), &now);
+        if (rc <= 0)
+            return rc < 0 ? rc : no_such_series(queue, series_id);
+        return database_refuse(
+            &queue->db, -EAGAIN,
+            "series %lld does not gather for revision %d: it is at revision %d%s",
+            (long long)series_id, revision, (int)now, now == revision ? " and has settled" : "");
+    }
     rc = 0;
     for (size_t i = 0; rc == 0 && i < stack_count; i++)
         rc = insert_stack(queue, series_id, revision, &stacks[i]);
@@ -705,46 +627,28 @@ queue_settle(struct queue *queue, int64_t series_id, int32_t revision, const cha
                                                      stack_count, now_ms));
 }
 
-static int
-series_flag(struct queue *queue, int64_t series_id, enum code code, const char *message,
-            int64_t now_ms)
-{
-    int rc = database_change(
-        &queue->db,
-        "UPDATE series SET code = ?2, message = ?3 WHERE id = ?1 AND state <> 'GATHERING'",
-        VALUES(value_int(series_id), value_text(code_name(code)), value_text(message)));
-    if (rc < 0)
-        return rc;
-    if (rc == 0)
-        return database_refuse(&queue->db, -EAGAIN, "series %lld has not settled",
-                               (long long)series_id);
-    struct queue_event event = {.kind = code_name(code), .series_id = series_id, .detail = message};
-    return queue_add_event(queue, &event, now_ms);
-}
-
 int
 queue_flag_series(struct queue *queue, int64_t series_id, enum code code, const char *message,
                   int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, series_flag(queue, series_id, code, message, now_ms));
+    if (rc < 0)
+        return rc;
+    rc = database_change(
+        &queue->db,
+        "UPDATE series SET code = ?2, message = ?3 WHERE id = ?1 AND state <> 'GATHERING'",
+        VALUES(value_int(series_id), value_text(code_name(code)), value_text(message)));
+    const struct queue_event event = {
+        .kind = code_name(code), .series_id = series_id, .detail = message};
+    if (rc == 0)
+        rc = database_refuse(&queue->db, -EAGAIN, "series %lld has not settled",
+                             (long long)series_id);
+    else if (rc > 0)
+        rc = queue_add_event(queue, &event, now_ms);
+    return queue_leave(queue, rc);
 }
 
 /* ----------------------------------------------------------------------------- an operator -- */
-
-/* Formats an operator's request for a series as an event. */
-static struct queue_event
-series_word(const struct queue_complete *complete, char detail[128])
-{
-    const char *by = complete->by && *complete->by ? complete->by : "an operator";
-    snprintf(detail, 128,
-             complete->accept_missing ? "%s accepts the missing instances"
-                                      : "%s declares it complete",
-             by);
-    return (struct queue_event){.kind = complete->accept_missing ? "MISSING_ACCEPTED"
-                                                                 : "COMPLETE_REQUESTED",
-                                .detail = detail};
-}
 
 /* Returns 1 if a new inspection may end differently, else -EAGAIN with the reason. */
 static int
@@ -774,8 +678,15 @@ series_request_complete(struct queue *queue, const struct queue_complete *comple
 {
     struct series_row row;
     char detail[128];
-    struct queue_event event = series_word(complete, detail);
-    int rc = queue_expect_series(queue, complete->series_uid, &row);
+    const char *by = complete->by && *complete->by ? complete->by : "an operator";
+    snprintf(detail, sizeof detail,
+             complete->accept_missing ? "%s accepts the missing instances"
+                                      : "%s declares it complete",
+             by);
+    struct queue_event event = {.kind = complete->accept_missing ? "MISSING_ACCEPTED"
+                                                                 : "COMPLETE_REQUESTED",
+                                .detail = detail};
+    int rc = series_expect(queue, complete->series_uid, &row);
     if (rc < 0)
         return rc;
     const bool judged = row.state != SERIES_GATHERING;
@@ -793,8 +704,7 @@ series_request_complete(struct queue *queue, const struct queue_complete *comple
         "UPDATE series SET complete_requested = 1, "
         "missing_accepted_by = iif(?2 AND missing_accepted_by = '', ?3, missing_accepted_by) "
         "WHERE id = ?1 AND (NOT complete_requested OR (?2 AND missing_accepted_by = ''))",
-        VALUES(value_int(row.id), value_int(complete->accept_missing),
-               value_text(complete->by && *complete->by ? complete->by : "an operator")));
+        VALUES(value_int(row.id), value_int(complete->accept_missing), value_text(by)));
     if (rc <= 0 || judged)
         return rc < 0 ? rc : 0; /* requested before, or recorded by the event of the edge */
     event.series_id = row.id;

@@ -24,10 +24,8 @@
 #define ELSEWHERE_FIELD(kind, member, sql)                                                         \
     {DATABASE_##kind, offsetof(struct queue_elsewhere, member)},
 
-static const struct database_field elsewhere_fields[] = {ELSEWHERE_FIELDS(ELSEWHERE_FIELD)};
-static const struct database_shape elsewhere_shape = {
-    "attempt", sizeof(struct queue_elsewhere), elsewhere_fields,
-    sizeof elsewhere_fields / sizeof *elsewhere_fields};
+static const struct database_shape elsewhere_shape =
+    DATABASE_SHAPE("attempt", struct queue_elsewhere, ELSEWHERE_FIELDS(ELSEWHERE_FIELD));
 
 int
 queue_elsewhere(struct queue *queue, struct queue_elsewhere **attempts, size_t *count)
@@ -91,20 +89,17 @@ queue_placed(struct queue *queue, int64_t job_id, const char *nonce, const char 
     return queue_leave(queue, rc < 0 ? rc : rc == 1 ? 0 : elsewhere_is_void(queue, job_id));
 }
 
-static const struct database_field mean_fields[] = {{DATABASE_INT64, 0}};
-static const struct database_shape mean_shape = {"mean", sizeof(int64_t), mean_fields, 1};
-
 /* Reads the jobs that ended last, in any state: the index is by end. */
 int
 queue_mean_seconds(struct queue *queue, const char *pipeline, double *seconds)
 {
     int64_t micros = 0;
-    int rc = queue_read_row(
-        queue,
+    int rc = database_get(
+        &queue->db,
         "SELECT CAST(coalesce(avg(total_seconds), 0) * 1e6 AS INTEGER) FROM (SELECT pipeline, "
         "total_seconds, state FROM job INDEXED BY job_ended WHERE ended_at IS NOT NULL "
         "ORDER BY ended_at DESC LIMIT 500) WHERE pipeline = ? AND state IN ('DONE', 'EMPTY')",
-        VALUES(value_text(pipeline)), &mean_shape, &micros);
+        VALUES(value_text(pipeline)), &micros);
     *seconds = (double)micros / 1e6;
     return rc < 0 ? rc : 0;
 }

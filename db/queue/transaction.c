@@ -69,9 +69,8 @@
  * RUNNING job per (series, revision, stack, pipeline); one row per (series, SOP instance), (result,
  * destination) and (job, segment, definition of a feature).
  *
- * A job of an older revision must not start: the files of a series are those of its newest revision.
- * It waits while the series is being received, and is cancelled (SUPERSEDED) when the series is
- * complete again.
+ * A job of an older revision must not start: the files of a series are those of its newest revision. It waits while the
+ * series is being received, and is cancelled (SUPERSEDED) when the series is complete again.
  *
  * When a commit fails (full disk, I/O), all of it is rolled back. One case cannot be excluded: the
  * sync of the log failed after its bytes were written, and the machine loses power before the next
@@ -101,10 +100,9 @@ static const char undo_sql[] = "ROLLBACK TO step";
 /* ------------------------------------------------------------------------------- open, close - */
 
 /*
- * synchronous=FULL syncs the log at each commit, so a reply may follow it. SQLite moves the log
- * into the database file at about 4 MiB. A reader with a long transaction delays that; afterwards
- * the log is cut to 16 MiB. PERSIST_WAL keeps the (empty) log and its index when the daemon stops:
- * users who may read but not write the folder can still query.
+ * synchronous=FULL syncs the log at each commit, so a reply may follow it. SQLite moves the log into the database file
+ * at about 4 MiB. A reader with a long transaction delays that; afterwards the log is cut to 16 MiB. PERSIST_WAL keeps
+ * the (empty) log and its index when the daemon stops: users who may read but not write the folder can still query.
  */
 static int
 configure(struct database *db, bool is_new)
@@ -130,17 +128,6 @@ configure(struct database *db, bool is_new)
     return rc == 0 ? database_script(db, settings) : rc;
 }
 
-static int
-prepare_transactions(struct database *db)
-{
-    const char *const statements[] = {begin_sql,     commit_sql,  rollback_sql,
-                                      savepoint_sql, release_sql, undo_sql};
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < sizeof statements / sizeof *statements; i++)
-        rc = database_prepare(db, statements[i]);
-    return rc;
-}
-
 /*
  * Identifies the database before any change. Turns foreign keys on last: a migration may have to
  * rebuild a table that others refer to.
@@ -157,8 +144,10 @@ set_up(struct database *db)
         rc = migrate(db);
     if (rc == 0)
         rc = database_script(db, "PRAGMA foreign_keys = ON");
-    if (rc == 0)
-        rc = prepare_transactions(db);
+    const char *const statements[] = {begin_sql,     commit_sql,  rollback_sql,
+                                      savepoint_sql, release_sql, undo_sql};
+    for (size_t i = 0; rc == 0 && i < sizeof statements / sizeof *statements; i++)
+        rc = database_prepare(db, statements[i]);
     return rc;
 }
 
@@ -225,9 +214,7 @@ queue_open_for_writing(struct queue *queue, const char *path)
         return 0;
     if (access(path, W_OK) != 0)
         return -errno;
-    /*
-     * Connections of one process share the state that decides whether the -shm file can be written.
-     */
+    /* Connections of one process share the state that decides whether the -shm file can be written. */
     database_close(&queue->db);
     int rc = queue_open(path, &fresh, &error);
     if (rc == 0) {
@@ -245,22 +232,6 @@ queue_reason(const struct queue *queue)
 
 /* ------------------------------------------------------------------------------ transactions - */
 
-static void
-assert_sound(struct queue *queue)
-{
-#ifndef NDEBUG
-    struct error error;
-    /* Damage that SQLite finds is not a broken invariant. */
-    if (queue_check(queue, &error) == -EUCLEAN &&
-        sqlite3_errcode(queue->db.handle) != SQLITE_CORRUPT) {
-        fprintf(stderr, "queue_check: %s\n", error.message);
-        abort();
-    }
-#else
-    (void)queue;
-#endif
-}
-
 /* Ends the open transaction: everything is on disk, or nothing. */
 static int
 queue_commit_outermost(struct queue *queue)
@@ -271,7 +242,15 @@ queue_commit_outermost(struct queue *queue)
             database_quietly(&queue->db, rollback_sql);
         return rc;
     }
-    assert_sound(queue);
+#ifndef NDEBUG
+    struct error error;
+    /* Damage that SQLite finds is not a broken invariant. */
+    if (queue_check(queue, &error) == -EUCLEAN &&
+        sqlite3_errcode(queue->db.handle) != SQLITE_CORRUPT) {
+        fprintf(stderr, "queue_check: %s\n", error.message);
+        abort();
+    }
+#endif
     return 0;
 }
 
@@ -322,21 +301,6 @@ queue_enter(struct queue *queue)
                         NO_VALUES);
 }
 
-/*
- * SQLite may have rolled back more than the step. The results of earlier steps are then void, and
- * the commit must fail.
- */
-static void
-undo_step(struct queue *queue, int why)
-{
-    if (!sqlite3_get_autocommit(queue->db.handle) && database_quietly(&queue->db, undo_sql) &&
-        database_quietly(&queue->db, release_sql))
-        return;
-    queue_rollback(queue);
-    queue->group = QUEUE_GROUP_LOST;
-    queue->lost = why;
-}
-
 int
 queue_leave(struct queue *queue, int rc)
 {
@@ -347,11 +311,29 @@ queue_leave(struct queue *queue, int rc)
         if (rc >= 0)
             return 0;
     }
-    if (queue->group == QUEUE_GROUPED)
-        undo_step(queue, rc);
-    else if (!sqlite3_get_autocommit(queue->db.handle))
-        database_quietly(&queue->db, rollback_sql);
+    const bool is_open = !sqlite3_get_autocommit(queue->db.handle);
+    if (queue->group != QUEUE_GROUPED) {
+        if (is_open)
+            database_quietly(&queue->db, rollback_sql);
+    } else if (!is_open || !database_quietly(&queue->db, undo_sql) ||
+               !database_quietly(&queue->db, release_sql)) {
+        /*
+         * SQLite may have rolled back more than the step. The results of earlier steps are then
+         * void, and the commit must fail.
+         */
+        queue_rollback(queue);
+        queue->group = QUEUE_GROUP_LOST;
+        queue->lost = rc;
+    }
     return rc;
+}
+
+int
+queue_change(struct queue *queue, const char *sql, const struct database_value *values,
+             size_t count)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, database_run(&queue->db, sql, values, count));
 }
 
 /* -------------------------------------------------------------------------------------- rows - */
@@ -373,21 +355,6 @@ queue_read_row(struct queue *queue, const char *sql, const struct database_value
     return rc;
 }
 
-/* Grows the array for one more row. */
-static int
-rows_grow(struct queue *queue, struct queue_rows *rows)
-{
-    if (rows->count < rows->capacity)
-        return 0;
-    size_t capacity = rows->capacity ? 2 * rows->capacity : 16;
-    void *grown = realloc(rows->at, capacity * rows->shape->size);
-    if (!grown)
-        return database_refuse(&queue->db, -ENOMEM, "out of memory");
-    rows->at = grown;
-    rows->capacity = capacity;
-    return 0;
-}
-
 int
 queue_append_rows(struct queue *queue, const char *sql, const struct database_value *values,
                   size_t count, struct queue_rows *rows)
@@ -397,10 +364,18 @@ queue_append_rows(struct queue *queue, const char *sql, const struct database_va
     if (rc < 0)
         return rc;
     while ((rc = database_step(&queue->db, statement)) == 1) {
-        rc = rows_grow(queue, rows);
-        if (rc == 0)
-            rc = database_read_row(&queue->db, statement, rows->shape,
-                                   (char *)rows->at + rows->count * rows->shape->size);
+        if (rows->count == rows->capacity) {
+            size_t capacity = rows->capacity ? 2 * rows->capacity : 16;
+            void *grown = realloc(rows->at, capacity * rows->shape->size);
+            if (!grown) {
+                rc = database_refuse(&queue->db, -ENOMEM, "out of memory");
+                break;
+            }
+            rows->at = grown;
+            rows->capacity = capacity;
+        }
+        rc = database_read_row(&queue->db, statement, rows->shape,
+                               (char *)rows->at + rows->count * rows->shape->size);
         if (rc < 0)
             break;
         rows->count++;
@@ -412,11 +387,10 @@ queue_append_rows(struct queue *queue, const char *sql, const struct database_va
 int
 queue_settle_rows(struct queue_rows *rows, int rc, void *array, size_t *count)
 {
-    while (rc < 0 && rows->count > 0)
-        database_clear_row(rows->shape, (char *)rows->at + --rows->count * rows->shape->size);
     if (rc < 0) {
-        free(rows->at);
+        database_free_rows(rows->shape, rows->at, rows->count);
         rows->at = NULL;
+        rows->count = 0;
     }
     memcpy(array, &rows->at, sizeof rows->at);
     *count = rows->count;
